@@ -1,0 +1,231 @@
+"""A file is there whole or not at all, wherever it is written."""
+
+import os
+import resource
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import unquote
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyarrow import fs
+
+from pipelines import inputs, outputs
+from wordpiece_core.errors import InputError, OutputError
+
+
+class Store:
+    """Stands for a remote file system: `store://bucket/key` is `bucket/key` below a directory."""
+
+    root: str
+
+    @classmethod
+    def from_uri(cls, uri: str) -> tuple[fs.FileSystem, str]:
+        path = unquote(uri.removeprefix("store://").removesuffix("?region=x"))
+        return fs.SubTreeFileSystem(cls.root, fs.LocalFileSystem()), path
+
+
+@pytest.fixture(params=["local", "store", "store?region=x"])
+def directory(
+    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> str:
+    """A directory to write to: a local path, or a URI."""
+    if request.param == "local":
+        return str(tmp_path)
+    monkeypatch.setattr(Store, "root", str(tmp_path), raising=False)
+    monkeypatch.setattr(fs, "FileSystem", Store)
+    (tmp_path / "bucket").mkdir()
+    return "store://bucket" + request.param.removeprefix("store")
+
+
+def read(path: str) -> bytes:
+    filesystem, inner = inputs.open_filesystem(path)
+    return filesystem.open_input_stream(inner, compression=None).read()
+
+
+def everything(directory: str) -> list[str]:
+    return outputs.list_directory(directory, recursive=True)
+
+
+def test_a_file_is_there_when_its_writer_has_ended_and_not_before(directory: str) -> None:
+    path = outputs.join(directory, "a b%.txt")
+    with outputs.atomic_writer(path) as stream:
+        stream.write(b"one ")
+        assert not outputs.exists(path)
+        stream.write(b"two")
+    assert read(path) == b"one two"
+    assert everything(directory) == ["a b%.txt"]
+
+
+def test_a_file_is_replaced_as_a_whole(directory: str) -> None:
+    path = outputs.join(directory, "a.txt")
+    for contents in (b"old contents", b"new"):
+        with outputs.atomic_writer(path) as stream:
+            stream.write(contents)
+    assert read(path) == b"new"
+
+
+def write_half(path: str, error: type[BaseException]) -> None:
+    with outputs.atomic_writer(path) as stream:
+        stream.write(b"half")
+        raise error
+
+
+@pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt, InputError])
+def test_a_writer_that_fails_leaves_what_was_there(
+    directory: str, error: type[BaseException]
+) -> None:
+    path = outputs.join(directory, "a.txt")
+    outputs.write_json(path, 1)
+    with pytest.raises(error):
+        write_half(path, error)
+    assert read(path) == b"1\n"
+    assert everything(directory) == ["a.txt"]
+
+
+def test_directories_above_a_file_are_made(tmp_path: Path) -> None:
+    path = str(tmp_path / "de" / "deep" / "a.json")
+    outputs.write_json(path, {})
+    assert outputs.list_directory(str(tmp_path), recursive=True) == ["de/deep/a.json"]
+
+
+def test_endings_of_compressed_files_do_not_compress(tmp_path: Path) -> None:
+    path = tmp_path / "a.gz"
+    with outputs.atomic_writer(str(path)) as stream:
+        stream.write(b"plain")
+    assert path.read_bytes() == b"plain"
+
+
+@pytest.fixture
+def small_disk() -> Iterator[None]:
+    """Files cannot grow beyond 10,000 bytes."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, before[1]))
+    yield
+    resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+@pytest.mark.usefixtures("small_disk")
+def test_a_full_disk_is_an_error_that_names_the_path_and_leaves_nothing(tmp_path: Path) -> None:
+    path = str(tmp_path / "a.parquet")
+    noise = pa.table({"a": pa.array([os.urandom(1000) for _ in range(100)], pa.binary())})
+    with pytest.raises(OutputError) as caught:
+        outputs.write_parquet(path, [noise, noise], noise.schema)
+    assert str(caught.value).startswith(f"{path}: cannot be written (")
+    assert "\n" not in str(caught.value)
+    assert os.listdir(tmp_path) == []
+
+
+def test_places_that_cannot_be_written_are_named(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"")
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "x").write_bytes(b"")
+    for name in ("file/a.json", "full"):
+        path = str(tmp_path / name)
+        with pytest.raises(OutputError) as caught:
+            outputs.write_json(path, {})
+        assert str(caught.value).startswith(f"{path}: cannot be written (")
+        assert "\n" not in str(caught.value)
+    with pytest.raises(OutputError, match="file/b: cannot be written"):
+        outputs.make_directory(str(tmp_path / "file" / "b"))
+    assert everything(str(tmp_path)) == ["file", "full/x"]
+
+
+def test_tables_become_row_groups_and_batches_too(directory: str) -> None:
+    path = outputs.join(directory, "a.parquet")
+    table = pa.table({"a": range(10)})
+    parts = [table[:3], table[3:3], *table[3:].to_batches()]
+    assert outputs.write_parquet(path, iter(parts), table.schema, compression="zstd") == 10
+    parquet = pq.ParquetFile(pa.BufferReader(read(path)))
+    groups = [parquet.metadata.row_group(i) for i in range(parquet.num_row_groups)]
+    assert [group.num_rows for group in groups if group.num_rows] == [3, 7]
+    assert {group.column(0).compression for group in groups} == {"ZSTD"}
+    assert parquet.read() == table
+
+
+def test_a_long_table_is_one_row_group(tmp_path: Path) -> None:
+    path = str(tmp_path / "a.parquet")
+    table = pa.table({"a": pa.nulls(1_100_000, pa.int8())})
+    assert outputs.write_parquet(path, table) == 1_100_000
+    assert pq.read_metadata(path).num_row_groups == 1
+
+
+def test_no_tables_make_a_parquet_file_without_rows(directory: str) -> None:
+    path = outputs.join(directory, "a.parquet")
+    schema = pa.schema([("a", pa.string())])
+    assert outputs.write_parquet(path, [], schema) == 0
+    assert pq.read_table(pa.BufferReader(read(path))) == schema.empty_table()
+
+
+def test_json_is_written_for_people_and_read_back(directory: str) -> None:
+    path = outputs.join(directory, "a.json")
+    value = {"z": ["é", 1], "a": None}
+    outputs.write_json(path, value)
+    assert read(path).decode() == '{\n  "z": [\n    "é",\n    1\n  ],\n  "a": null\n}\n'
+    assert outputs.read_json(path) == value
+
+
+def test_json_that_is_missing_is_none_and_broken_json_is_named(directory: str) -> None:
+    path = outputs.join(directory, "a.json")
+    assert outputs.read_json(path) is None
+    with outputs.atomic_writer(path) as stream:
+        stream.write(b'{"a":')
+    with pytest.raises(InputError, match="cannot be read as JSON") as caught:
+        outputs.read_json(path)
+    assert str(caught.value).startswith(path)
+
+
+def test_directories_are_listed_by_name(directory: str) -> None:
+    for name in ("b.txt", "a.txt", "deep/er/c.txt", "_m.json"):
+        outputs.make_directory(outputs.join(directory, os.path.dirname(name)))
+        outputs.write_json(outputs.join(directory, name), 1)
+    assert outputs.list_directory(directory) == ["_m.json", "a.txt", "b.txt"]
+    assert everything(directory) == ["_m.json", "a.txt", "b.txt", "deep/er/c.txt"]
+    assert outputs.list_directory(outputs.join(directory, "deep", "er")) == ["c.txt"]
+    assert outputs.list_directory(outputs.join(directory, "no")) == []
+
+
+def test_files_and_directories_are_deleted_if_they_are_there(directory: str) -> None:
+    path = outputs.join(directory, "d")
+    outputs.make_directory(path)
+    outputs.write_json(outputs.join(path, "a.json"), 1)
+    outputs.write_json(outputs.join(path, "b.json"), 1)
+    outputs.delete(outputs.join(path, "a.json"))
+    outputs.delete(outputs.join(path, "a.json"))
+    assert outputs.list_directory(path) == ["b.json"]
+    assert outputs.exists(path)
+    outputs.delete(path)
+    outputs.delete(path)
+    assert not outputs.exists(path)
+
+
+def test_what_killed_writers_leave_is_removed_and_nothing_else(directory: str) -> None:
+    kept = [".a.tmp-0123456", ".gitignore", "a.txt", "deep/b.tmp-01234567"]
+    left = [".a.txt.tmp-01234567", "deep/.b.parquet.tmp-89abcdef"]
+    outputs.make_directory(outputs.join(directory, "deep"))
+    for name in kept + left:
+        outputs.write_json(outputs.join(directory, name), 1)
+    assert outputs.remove_temporaries(directory) == 2
+    assert outputs.remove_temporaries(directory) == 0
+    assert everything(directory) == kept
+    assert outputs.remove_temporaries(outputs.join(directory, "no")) == 0
+
+
+def test_a_writer_killed_midway_leaves_a_temporary_file_only(tmp_path: Path) -> None:
+    child = os.fork()
+    if child == 0:
+        with outputs.atomic_writer(str(tmp_path / "a.txt")) as stream:
+            stream.write(b"half")
+            os._exit(9)
+    os.waitpid(child, 0)
+    (name,) = os.listdir(tmp_path)
+    assert name.startswith(".a.txt.tmp-")
+    assert inputs._hidden(name)
+    assert outputs.remove_temporaries(str(tmp_path)) == 1
+
+
+def test_paths_and_uris_are_joined_alike() -> None:
+    assert outputs.join("out/dir/", "de", "a b.txt") == "out/dir/de/a b.txt"
+    assert outputs.join("s3://bucket/dir/", "de/a b.txt") == "s3://bucket/dir/de/a%20b.txt"
+    assert outputs.join("s3://bucket?region=x", "a", "b") == "s3://bucket/a/b?region=x"

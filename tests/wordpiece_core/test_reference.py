@@ -1,0 +1,384 @@
+"""The specification itself: examples small enough to check by hand, and what must always hold."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from fractions import Fraction
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from wordpiece_core import reference
+from wordpiece_core.errors import OptionError
+from wordpiece_core.reference import Merge, Split
+
+from .strategies import odd_text, rooms, training_options, word_tables
+
+SPECIAL = list(reference.SPECIAL_TOKENS)
+
+
+def learned(result: reference.Training) -> list[tuple[str, str]]:
+    return [(merge.left, merge.right) for merge in result.merges]
+
+
+# --- Text -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "normal"),
+    [
+        ("Héllo\tWörld", {}, "hello world"),
+        ("Héllo\tWörld", {"strip_accents": False}, "héllo wörld"),
+        ("Héllo\tWörld", {"lowercase": False}, "Héllo Wörld"),
+        ("Héllo\tWörld", {"lowercase": False, "strip_accents": True}, "Hello World"),
+        ("a\x00b\ufffdc\u200dd\x7f", {}, "abcd"),
+        ("a\x00b\x7f", {"clean_text": False}, "a\x00b\x7f"),
+        ("a\u3000b\u00a0c", {}, "a b c"),
+        ("ab漢字", {}, "ab 漢  字 "),
+        ("ab漢字", {"handle_chinese_chars": False}, "ab漢字"),
+        ("ΣΑΣ İ", {}, "σασ i"),
+        ("한", {}, "\u1112\u1161\u11ab"),
+        ("ﬁ²", {}, "ﬁ²"),
+    ],
+)
+def test_normalize(text: str, options: dict[str, Any], normal: str) -> None:
+    assert reference.normalize(text, **options) == normal
+
+
+@pytest.mark.parametrize(
+    ("text", "bert", "whitespace"),
+    [
+        ("", [], []),
+        (" \n", [], []),
+        ("don't  stop…", ["don", "'", "t", "stop", "…"], ["don't", "stop…"]),
+        ("--a", ["-", "-", "a"], ["--a"]),
+        ("1+1=2 $3", ["1", "+", "1", "=", "2", "$", "3"], ["1+1=2", "$3"]),
+        ("a\u2028b\x1cc", ["a", "b\x1cc"], ["a", "b\x1cc"]),
+        ("€5 ×2", ["€5", "×2"], ["€5", "×2"]),
+    ],
+)
+def test_pre_tokenize(text: str, bert: list[str], whitespace: list[str]) -> None:
+    assert reference.pre_tokenize(text) == bert
+    assert reference.pre_tokenize(text, "whitespace") == whitespace
+
+
+def test_the_word_table_is_ordered_by_count_and_then_by_code_point() -> None:
+    table = reference.count_words(["b a, a", None, "B c é", ""])
+    assert list(table.items()) == [("a", 2), ("b", 2), (",", 1), ("c", 1), ("e", 1)]
+    assert list(reference.count_words(["B b"], lowercase=False)) == ["B", "b"]
+
+
+@given(odd_text())
+def test_no_word_is_empty_or_holds_white_space(text: str) -> None:
+    for word in reference.words(text, clean_text=False, pre_tokenizer="whitespace"):
+        assert word
+        assert not reference.WHITE_SPACE.intersection(word)
+    assert "".join(reference.words(text)) == "".join(reference.normalize(text).split(" "))
+
+
+def test_word_and_character_tokens() -> None:
+    assert reference.word_tokenize("This is it!") == ["this", "is", "it", "!"]
+    assert reference.char_tokenize("This is!") == ["t", "h", "i", "s", "i", "s", "!"]
+    assert reference.word_tokenize("This is", lowercase=False) == ["This", "is"]
+
+
+# --- Counts and scores ----------------------------------------------------------------------------
+
+
+def test_neighbours_all_count_though_they_overlap() -> None:
+    splits: list[Split] = [["a", "##a", "##a", "##a"], ["b", "##a"], ["b", None, "##a"]]
+    counts = [2, 3, 5]
+    assert reference.unigram_counts(splits, counts) == {"a": 2, "##a": 14, "b": 8}
+    pairs = reference.pair_counts(splits, counts)
+    assert list(pairs.items()) == [(("a", "##a"), 2), (("##a", "##a"), 4), (("b", "##a"), 3)]
+    assert reference.merges_made(splits, counts, ("##a", "##a")) == 2
+    assert reference.pair_counts(splits, counts, max_token_length=1) == {}
+
+
+def test_merging_goes_from_left_to_right_without_overlap() -> None:
+    run: Split = ["a", "##a", "##a", "##a"]
+    assert reference.merge_word(run, "##a", "##a") == ["a", "##aa", "##a"]
+    assert reference.merge_word(run, "a", "##a") == ["aa", "##a", "##a"]
+    assert reference.merge_word(["a"] * 5, "a", "a", "") == ["aa", "aa", "a"]
+    assert reference.merge_word(["a", None, "##b"], "a", "##b") == ["a", None, "##b"]
+
+
+def test_pmi_is_compared_exactly_where_doubles_are_equal() -> None:
+    n = 10**12
+    less = reference.score("pmi", n, n, n + 1)
+    more = reference.score("pmi", n + 1, n + 1, n)
+    assert float(reference.score("pmi", n * n, n * n, n + 1)) == float(Fraction(1, n + 1))
+    assert less < more
+    assert reference.score("frequency", 2**62 + 1, 1, 1) > reference.score("frequency", 2**62, 1, 1)
+
+
+def test_likelihood_is_the_gain_in_log_likelihood() -> None:
+    def log_likelihood(unigrams: dict[str, int]) -> float:
+        total = sum(unigrams.values())
+        return sum(n * math.log(n / total) for n in unigrams.values() if n)
+
+    before = {"a": 7, "b": 9, "ab": 2, "c": 40}
+    after = {"a": 3, "b": 5, "ab": 6, "c": 40}
+    gain = reference.score("likelihood", 4, 7, 9, token_count=2, total=58)
+    assert gain == pytest.approx(log_likelihood(after) - log_likelihood(before))
+    # aaa, 5 times: 10 pairs, 5 merges, each of which takes two a
+    own = reference.score("likelihood", 10, 15, 15, total=55, own_merges=5)
+    assert own == pytest.approx(
+        log_likelihood({"a": 5, "aa": 5, "c": 40}) - log_likelihood({"a": 15, "c": 40})
+    )
+
+
+@given(
+    pair=st.integers(1, 10**15),
+    left=st.integers(0, 10**15),
+    right=st.integers(0, 10**15),
+    rest=st.integers(0, 10**15),
+)
+def test_likelihood_is_the_same_with_left_and_right_exchanged(
+    pair: int, left: int, right: int, rest: int
+) -> None:
+    known = {"token_count": rest // 2, "total": left + right + rest + 2 * pair}
+    assert reference.score(
+        "likelihood", pair, left + pair, right + pair, **known
+    ) == reference.score("likelihood", pair, right + pair, left + pair, **known)
+
+
+@given(st.integers(1, 2**63))
+def test_the_logarithm_is_right_within_two_units_in_the_last_place(x: int) -> None:
+    assert reference.natural_log(float(x)) == pytest.approx(math.log(x), rel=2**-51, abs=0)
+
+
+def test_the_logarithm_gives_known_bits() -> None:
+    assert reference.natural_log(1.0) == 0.0
+    assert reference.natural_log(2.0) == float.fromhex("0x1.62e42fefa39efp-1")
+    assert reference.natural_log(3.0) == float.fromhex("0x1.193ea7aad030ap+0")
+    assert reference.natural_log(10.0) == float.fromhex("0x1.26bb1bbb55515p+1")
+    assert reference.natural_log(1e6) == float.fromhex("0x1.ba18a998fffa0p+3")
+
+
+# --- Training -------------------------------------------------------------------------------------
+
+
+def test_ties_go_to_the_pair_that_comes_first_in_the_table() -> None:
+    # every pair scores 1 by pmi
+    assert learned(reference.train({"cd": 1, "ab": 1}, 11, min_pair_count=1)) == [
+        ("c", "##d"),
+        ("a", "##b"),
+    ]
+    assert learned(reference.train({"abcd": 1}, 10, min_pair_count=1)) == [("a", "##b")]
+
+
+def test_the_first_occurrence_is_that_in_the_splits_of_now() -> None:
+    # (x, y) is first in xyz, until (y, z) is merged there; then (p, q), as frequent, comes first.
+    table = {"xyz": 1, "pq": 3, "xy": 3, "yz": 9}
+    result = reference.train(table, 14, criterion="frequency", continuing_prefix="")
+    assert learned(result) == [("y", "z"), ("p", "q"), ("x", "y"), ("x", "yz")]
+
+
+def test_auto_support_starts_at_the_largest_count_and_halves_when_nothing_is_eligible() -> None:
+    # By pmi the rarest pair is the best. At 100 (a, b) alone is eligible; at 25 the next two are.
+    table = {"ab": 100, "cd": 30, "ef": 26, "gh": 24}
+    by_auto = reference.train(table, 17)
+    assert [merge.token for merge in by_auto.merges] == ["ab", "ef", "cd", "gh"]
+    bare = reference.train(table, 17, min_pair_count=1)
+    assert [merge.token for merge in bare.merges] == ["gh", "ef", "cd", "ab"]
+    assert reference.fall(None, 26) == 26
+    assert reference.fall(100, 26) == 25
+    assert reference.fall(100, 1) == 1
+
+
+def test_pairs_that_would_be_too_long_are_never_eligible() -> None:
+    assert reference.train({"abc": 50}, 9, max_token_length=1).merges == []
+    assert learned(reference.train({"abc": 50}, 9, max_token_length=2)) == [("a", "##b")]
+    assert reference.pair_counts([["ab", "##c"], ["a", "##b"]], [9, 4], 2) == {("a", "##b"): 4}
+
+
+def test_min_pair_count_ends_the_training_early() -> None:
+    result = reference.train({"ab": 3, "cd": 2}, 100, min_pair_count=3)
+    assert learned(result) == [("a", "##b")]
+    assert result.vocab == [*SPECIAL, "##b", "##d", "a", "c", "ab"]
+
+
+def test_the_alphabet_keeps_the_commonest_characters_and_of_equals_the_lower() -> None:
+    # a 4, b 2 + 1, c 3, d 1
+    table = {"ab": 2, "ac": 2, "bc": 1, "d": 1}
+    vocab = reference.train(table, 9, limit_alphabet=2).vocab
+    assert vocab[5:] == ["##b", "a", "b", "ab"]
+    vocab = reference.train(table, 9, limit_alphabet=2, initial_alphabet="d").vocab
+    assert vocab[5:] == ["##d", "a", "d"]
+    assert reference.kept_characters(table.items(), 2, "d") == {"a", "d"}
+    assert reference.kept_characters(table.items(), 1, "dz") == {"d", "z"}
+    assert reference.kept_characters(table.items(), None, "z") == set("abcdz")
+
+
+def test_the_alphabet_is_sorted_or_in_the_order_in_which_it_was_seen() -> None:
+    options: dict[str, Any] = {"initial_alphabet": "zb"}
+    vocab = reference.train({"ca": 1, "bc": 9}, 13, **options).vocab
+    assert vocab[5:] == ["##a", "##b", "##c", "##z", "b", "c", "z", "bc"]
+    vocab = reference.train({"ca": 1, "bc": 9}, 13, alphabet_order="first_seen", **options).vocab
+    assert vocab[5:] == ["c", "##a", "b", "##c", "##b", "##z", "z", "bc"]
+
+
+def test_rare_and_long_words_are_left_out() -> None:
+    table = {"ab": 3, "abc": 3, "x": 2}
+    vocab = reference.train(table, 8, min_word_count=3, max_word_length=2).vocab
+    assert vocab[5:] == ["##b", "a", "ab"]
+    assert reference.train({"": 5}, 5).vocab == SPECIAL
+
+
+def test_nothing_merges_across_a_character_outside_the_alphabet() -> None:
+    result = reference.train({"axb": 5, "ab": 1}, 100, limit_alphabet=2, min_pair_count=1)
+    assert result.merges == [Merge(1, "a", "##b", "ab", 1 / 36, 1, 6, 6)]
+
+
+def test_a_string_built_again_is_the_same_token() -> None:
+    # "###" is the symbol "#" inside a word, and then what "#" and "####" make.
+    result = reference.train({"####": 4}, 9, criterion="frequency")
+    assert result.vocab == [*SPECIAL, "#", "###", "####"]
+    assert [(m.left, m.right, m.token, m.pair_count, m.left_count) for m in result.merges] == [
+        ("###", "###", "####", 8, 12),
+        ("#", "####", "###", 4, 4),
+        ("###", "###", "####", 4, 8),
+    ]
+
+
+@given(word_tables("ab"), training_options())
+def test_without_the_prefix_in_words_no_string_is_built_again(
+    table: dict[str, int], options: dict[str, Any]
+) -> None:
+    # A token's text is cut in one way wherever it stands, for no merge crosses its ends.
+    tokens = [merge.token for merge in reference.train(table, 60, **options).merges]
+    assert len(set(tokens)) == len(tokens)
+
+
+def test_too_small_a_vocabulary_is_refused() -> None:
+    with pytest.raises(OptionError, match="vocab_size 6"):
+        reference.train({"ab": 1}, 6)
+    assert reference.train({"ab": 1}, 7).merges == []
+
+
+def test_special_tokens_that_are_also_symbols_stand_once() -> None:
+    result = reference.train({"ab": 1}, 5, special_tokens=["[UNK]", "a", "ab"], min_pair_count=1)
+    assert result.vocab == ["[UNK]", "a", "ab", "##b"]
+    assert len(result.merges) == 1
+
+
+@given(word_tables(), training_options(), rooms)
+def test_training_keeps_its_promises(
+    table: dict[str, int], options: dict[str, Any], room: int
+) -> None:
+    prefix = options.get("continuing_prefix", "##")
+    symbols = reference.train(table, 10**6, **{**options, "max_token_length": 1}).vocab
+    vocab, merges = reference.train(table, len(symbols) + room, **options)
+    assert vocab[: len(symbols)] == symbols
+    assert len(set(vocab)) == len(vocab) <= len(symbols) + room
+    assert set(vocab) == {*symbols, *(merge.token for merge in merges)}
+    for i, merge in enumerate(merges):
+        assert merge.step == i + 1
+        assert merge.token == merge.left + merge.right.removeprefix(prefix)
+        assert merge.left in vocab
+        assert merge.right in vocab
+        assert 1 <= merge.pair_count <= min(merge.left_count, merge.right_count)
+        if options["min_pair_count"] != "auto":
+            assert merge.pair_count >= options["min_pair_count"]
+
+
+@given(word_tables(), training_options())
+def test_the_log_tells_the_counts_of_each_merge(
+    table: dict[str, int], options: dict[str, Any]
+) -> None:
+    # Without limits on words and characters every word is in the splits.
+    for name in ("limit_alphabet", "min_word_count", "max_word_length"):
+        options.pop(name, None)
+    prefix = options.get("continuing_prefix", "##")
+    splits = [reference.split_word(word, word, prefix) for word in table]
+    for merge in reference.train(table, 60, **options).merges:
+        unigrams: Counter[str] = Counter()
+        pairs: Counter[tuple[str, str]] = Counter()
+        for split, count in zip(splits, table.values(), strict=True):
+            tokens = [token for token in split if token is not None]
+            for pair in pairwise(tokens):
+                pairs[pair] += count
+            for token in tokens:
+                unigrams[token] += count
+        assert merge.pair_count == pairs[merge.left, merge.right]
+        assert (merge.left_count, merge.right_count) == (
+            unigrams[merge.left],
+            unigrams[merge.right],
+        )
+        if options["criterion"] == "pmi":
+            assert merge.score == merge.pair_count / (merge.left_count * merge.right_count)
+            eligible = {pair: n for pair, n in pairs.items() if n >= merge.pair_count}
+            if options["min_pair_count"] == 1 and "max_token_length" not in options:
+                eligible = dict(pairs)
+                assert Fraction(merge.pair_count, merge.left_count * merge.right_count) == max(
+                    Fraction(n, unigrams[a] * unigrams[b]) for (a, b), n in eligible.items()
+                )
+        splits = [reference.merge_word(s, merge.left, merge.right, prefix) for s in splits]
+    for word, split in zip(table, splits, strict=True):
+        assert word == "".join(
+            t if i == 0 else t.removeprefix(prefix) for i, t in enumerate(map(str, split))
+        )
+
+
+# --- Tokens ---------------------------------------------------------------------------------------
+
+VOCAB = [*SPECIAL, "un", "##afford", "##able", "a", "##b", "##bc", "!", "abcd", "[MASK]x", "漢"]
+
+
+@pytest.mark.parametrize(
+    ("text", "by_word", "by_character"),
+    [
+        ("", "", ""),
+        ("UNAFFORDABLE!", "un ##afford ##able !", "un ##afford ##able !"),
+        ("abc", "a ##bc", "a ##bc"),  # the longest first
+        ("abcb", "a ##bc ##b", "a ##bc ##b"),
+        ("abca", "[UNK]", "a ##bc [UNK]"),
+        ("zb!", "[UNK] !", "[UNK] ##b !"),  # after the unknown z, b is still inside the word
+        ("abzzb", "[UNK]", "a ##b [UNK] [UNK] ##b"),
+        ("漢a", "漢 a", "漢 a"),
+        ("a[MASK]b", "a [MASK] [UNK]", "a [MASK] [UNK]"),
+        ("[mask]", "[UNK] [UNK] [UNK]", "[UNK] " * 6),
+    ],
+)
+def test_tokenize(text: str, by_word: str, by_character: str) -> None:
+    assert reference.tokenize(text, VOCAB) == by_word.split()
+    assert reference.tokenize(text, VOCAB, unk_scope="character") == by_character.split()
+
+
+def test_the_longest_special_token_wins() -> None:
+    special = ["[MASK]", "[MASK]x"]
+    assert reference.tokenize("a[MASK]xa", VOCAB, special_tokens=special) == ["a", "[MASK]x", "a"]
+
+
+@pytest.mark.parametrize("unk_scope", ["word", "character"])
+def test_a_word_beyond_max_word_length_is_unknown(unk_scope: str) -> None:
+    text = "a" + "b" * 99 + " a" + "b" * 100
+    tokens = reference.tokenize(text, VOCAB, unk_scope=unk_scope)
+    assert tokens == ["a", *["##b"] * 99, "[UNK]"]
+    assert reference.tokenize("ab abc", VOCAB, max_word_length=2) == ["a", "##b", "[UNK]"]
+
+
+def test_encode_and_decode() -> None:
+    ids = reference.encode("Unaffordable, ab!", VOCAB)
+    assert ids == [2, 5, 6, 7, 1, 8, 9, 11, 3]
+    assert reference.encode("ab", VOCAB, add_special_tokens=False) == [8, 9]
+    assert reference.decode(ids, VOCAB) == "unaffordable ab !"
+    assert reference.decode(ids, VOCAB, skip_special_tokens=False) == (
+        "[CLS] unaffordable [UNK] ab ! [SEP]"
+    )
+
+
+@given(word_tables(), training_options())
+def test_every_word_of_the_table_can_be_cut(table: dict[str, int], options: dict[str, Any]) -> None:
+    for name in ("limit_alphabet", "min_word_count", "max_word_length"):
+        options.pop(name, None)
+    prefix = options.get("continuing_prefix", "##")
+    vocab = set(reference.train(table, 50, **options).vocab)
+    for word in table:
+        tokens = reference.tokenize_word(word, vocab, continuing_prefix=prefix)
+        assert tokens[0] + "".join(t.removeprefix(prefix) for t in tokens[1:]) == word

@@ -1,0 +1,156 @@
+"""The kernel trains as the reference does: the same vocabulary and the same log, bit for bit."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+import wordpiece_core as wp
+from wordpiece_core import reference
+from wordpiece_core.errors import OptionError
+
+from .strategies import rooms, training_options, word_tables
+
+# That pairs run out before the vocabulary is full is the rule with such small tables.
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+FREQUENCY = {"criterion": "frequency", "min_pair_count": 1}
+PMI = {"criterion": "pmi", "min_pair_count": 1}
+LIKELIHOOD = {"criterion": "likelihood", "min_pair_count": 1}
+
+MERGE_COLUMNS = pa.schema(
+    [
+        ("step", pa.int64()),
+        ("left", pa.string()),
+        ("right", pa.string()),
+        ("token", pa.string()),
+        ("score", pa.float64()),
+        ("pair_count", pa.int64()),
+        ("left_count", pa.int64()),
+        ("right_count", pa.int64()),
+    ]
+)
+
+
+def smallest_size(table: dict[str, int], options: dict[str, Any]) -> int:
+    """The size of special tokens and alphabet."""
+    return len(reference.train(table, 10**6, **{**options, "max_token_length": 1}).vocab)
+
+
+def assert_equal(mine: Any, specified: reference.Training) -> None:
+    """Equal vocabularies and logs; the scores are compared as doubles."""
+    log = [merge._asdict() for merge in specified.merges]
+    assert mine.merges.to_pylist() == log
+    assert mine.vocab == specified.vocab
+
+
+@settings(max_examples=600)
+@given(word_tables(), training_options(), rooms)
+@example({"aaaaaaa": 3, "aaaa": 2, "aa": 1}, {**FREQUENCY, "continuing_prefix": ""}, 40)
+@example({"aaaaaaa": 3, "aaaa": 2, "aa": 1}, {**LIKELIHOOD, "continuing_prefix": ""}, 40)
+@example({"####": 4}, FREQUENCY, 40)
+@example({"####a#": 7, "#": 3, "###b#a##": 9}, PMI, 40)
+@example({"##aa#a##": 1, "#aa#aaaa": 7, "a#aa##a#a": 3}, LIKELIHOOD, 40)
+@example({"xyz": 1, "pq": 3, "xy": 3, "yz": 9}, {**FREQUENCY, "continuing_prefix": ""}, 40)
+def test_the_kernel_trains_as_the_reference(
+    table: dict[str, int], options: dict[str, Any], room: int
+) -> None:
+    size = smallest_size(table, options) + room
+    specified = reference.train(table, size, **options)
+    assert_equal(wp.train(table, vocab_size=size, **options), specified)
+
+
+@settings(max_examples=300)
+@given(
+    word_tables(),
+    training_options(),
+    rooms,
+    st.sampled_from([0.0, 0.05, 0.3, 0.7, 1.0]),
+)
+@example({"####a#": 7, "#": 3, "###b#a##": 9}, PMI, 40, 0.3)
+@example({"cd": 1, "ab": 1, "ef": 1}, PMI, 3, 0.3)
+def test_the_budget_of_a_round_does_not_change_the_result(
+    table: dict[str, int], options: dict[str, Any], room: int, round_budget: float
+) -> None:
+    size = smallest_size(table, options) + room
+    specified = reference.train(table, size, **options)
+    assert_equal(wp.train(table, vocab_size=size, round_budget=round_budget, **options), specified)
+
+
+def syllables(count: int) -> dict[str, int]:
+    """A table like a small language's: words of a few syllables, counts that fall as 1/rank."""
+    parts = ["ka", "ri", "to", "men", "sha", "lu", "ing", "ed", "é", "un", "pre", "漢", "s", "ll"]
+    table: dict[str, int] = {}
+    state = 12345
+    while len(table) < count:
+        word = ""
+        for _ in range(1 + state % 4):
+            state = (1103515245 * state + 12345) % 2**31
+            word += parts[(state >> 16) % len(parts)]
+        table.setdefault(word, 1 + 100_000 // (len(table) + 1))
+    return table
+
+
+@pytest.mark.parametrize("criterion", ["pmi", "likelihood", "frequency"])
+@pytest.mark.parametrize("min_pair_count", [1, 50, "auto"])
+def test_a_larger_table_gives_the_same_hundreds_of_merges(
+    criterion: str, min_pair_count: int | str
+) -> None:
+    table = syllables(300)
+    options: dict[str, Any] = {"criterion": criterion, "min_pair_count": min_pair_count}
+    specified = reference.train(table, 250, **options)
+    assert len(specified.merges) > 150
+    for round_budget in (1.0, 0.3):
+        mine = wp.train(table, vocab_size=250, round_budget=round_budget, **options)
+        assert_equal(mine, specified)
+
+
+@pytest.mark.parametrize("n", [2**31, 2**53, 2**60])
+def test_scores_are_compared_exactly_where_doubles_are_equal(n: int) -> None:
+    # 1/(n + 1) stands above 1/n; rounded to doubles they are equal from 2**53 on.
+    table = {"cd": n + 1, "ab": n}
+    mine = wp.train(table, vocab_size=11, min_pair_count=1)
+    assert mine.merges["token"].to_pylist() == ["ab", "cd"]
+    assert mine.merges["pair_count"].to_pylist() == [n, n + 1]
+    assert_equal(mine, reference.train(table, 11, min_pair_count=1))
+
+
+def test_the_log_has_the_published_columns() -> None:
+    for size in (7, 8):  # without and with a merge
+        schema = wp.train({"ab": 1}, vocab_size=size, min_pair_count=1).merges.schema
+        assert schema.remove_metadata().equals(MERGE_COLUMNS)
+
+
+def test_a_table_of_arrow_trains_like_a_mapping() -> None:
+    table = {"hug": 10, "pug": 5, "pun": 12, "bun": 4, "hugs": 5}
+    arrow = pa.table({"word": list(table), "count": pa.array(table.values(), pa.int64())})
+    assert_equal(
+        wp.train(arrow, vocab_size=20, min_pair_count=1),
+        reference.train(table, 20, min_pair_count=1),
+    )
+
+
+def test_the_first_row_is_the_first_whatever_the_counts() -> None:
+    for table in ({"cd": 1, "ab": 1}, {"ab": 1, "cd": 1}):
+        first = wp.train(table, vocab_size=10, min_pair_count=1).merges["token"].to_pylist()
+        assert first == [next(iter(table))]
+
+
+def test_special_tokens_that_are_also_symbols_stand_once() -> None:
+    options: dict[str, Any] = {"special_tokens": ["[UNK]", "a", "ab", "[CLS]", "[SEP]"]}
+    table = {"ab": 2, "abc": 1}
+    specified = reference.train(table, 8, min_pair_count=1, **options)
+    assert specified.vocab == ["[UNK]", "a", "ab", "[CLS]", "[SEP]", "##b", "##c", "abc"]
+    assert len(specified.merges) == 2
+    assert_equal(wp.train(table, vocab_size=8, min_pair_count=1, **options), specified)
+
+
+def test_too_small_a_vocabulary_is_refused_and_the_smallest_has_no_merge() -> None:
+    table = {"ab": 1}
+    with pytest.raises(OptionError, match="vocab_size"):
+        wp.train(table, vocab_size=6)
+    assert_equal(wp.train(table, vocab_size=7), reference.train(table, 7))

@@ -1,0 +1,27 @@
+"""The errors users see: one line each, naming the place and the mend."""
+
+
+class WordpieceError(Exception):
+    """Base of every error this project raises on purpose."""
+
+    exit_status = 1
+
+
+class InputError(WordpieceError):
+    """Bad data or a bad file: the job fails (exit status 1)."""
+
+
+class OutputError(WordpieceError):
+    """A file that cannot be written: the job fails (exit status 1)."""
+
+
+class OptionError(WordpieceError):
+    """A bad call or configuration (exit status 2)."""
+
+    exit_status = 2
+
+
+def one_line(error: BaseException) -> str:
+    """The message of `error` on one line, without the repetitions of Arrow's I/O errors."""
+    text = " ".join(str(error).split())
+    return text.rsplit("Detail: ", 1)[-1] or type(error).__name__

@@ -1,0 +1,19 @@
+//! The kernel of wordpiece-beam: counting, training and encoding WordPiece.
+//!
+//! The modules are plain Rust over strings and integers; `arrow` turns Arrow arrays into their
+//! types and back; `python` is the whole binding.
+
+pub mod arrow;
+pub mod count;
+pub mod encode;
+pub mod heap;
+pub mod score;
+pub mod segment_map;
+pub mod splits;
+pub mod text;
+pub mod train;
+pub mod trie;
+pub mod utf8;
+
+#[cfg(feature = "python")]
+mod python;

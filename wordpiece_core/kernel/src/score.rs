@@ -1,0 +1,209 @@
+//! The criteria that rank pairs, compared exactly.
+
+use std::cmp::Ordering;
+
+/// What makes one pair better than another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Criterion {
+    /// freq(ab) / (freq(a) · freq(b)): WordPiece's score.
+    Pmi,
+    /// The change of the corpus's unigram log-likelihood when the pair becomes one token.
+    Likelihood,
+    /// freq(ab): the rule of BPE.
+    Frequency,
+}
+
+/// The counts that a pair's score depends on.
+#[derive(Clone, Copy, Debug)]
+pub struct Counts {
+    pub pair: u64,
+    /// Merges that the pair makes: `pair`, but for overlaps as in `a a a`.
+    pub merges: u64,
+    pub left: u64,
+    pub right: u64,
+    /// How often the token that the pair makes occurs already (mostly 0).
+    pub merged: u64,
+    /// All tokens of the corpus.
+    pub total: u64,
+    /// Whether left and right are the same token.
+    pub same: bool,
+}
+
+/// A score as a fraction of integers. `approx` settles most comparisons.
+#[derive(Clone, Copy, Debug)]
+pub struct Score {
+    numerator: u64,
+    denominator: u128,
+    approx: f64,
+}
+
+impl Score {
+    fn new(numerator: u64, denominator: u128) -> Self {
+        Score { numerator, denominator, approx: numerator as f64 / denominator as f64 }
+    }
+
+    pub fn of(criterion: Criterion, counts: &Counts) -> Self {
+        match criterion {
+            Criterion::Pmi => Score::new(counts.pair, counts.left as u128 * counts.right as u128),
+            Criterion::Frequency => Score::new(counts.pair, 1),
+            Criterion::Likelihood => Score::new(ordered_bits(gain(counts)), 1),
+        }
+    }
+
+    /// A score that is not below that of the pair for any larger `left` and `right`, nor for a
+    /// smaller `total`.
+    pub fn bound(criterion: Criterion, counts: &Counts) -> Self {
+        if criterion != Criterion::Likelihood {
+            return Score::of(criterion, counts);
+        }
+        // Rounding can break the monotony of `gain` by a few units in the last place of its
+        // largest term, h(total).
+        let slack = 1e-14 * (1.0 + h(counts.total));
+        Score::new(ordered_bits(gain(counts) + slack), 1)
+    }
+
+    /// The score as a number, correctly rounded.
+    pub fn value(&self, criterion: Criterion) -> f64 {
+        match criterion {
+            Criterion::Likelihood => from_ordered_bits(self.numerator),
+            _ => divide(self.numerator, self.denominator),
+        }
+    }
+
+    #[inline]
+    pub fn compare(&self, other: &Score) -> Ordering {
+        // Both quotients are within 2^-51 of the truth.
+        let margin = 1e-12 * self.approx;
+        if self.approx > other.approx + margin {
+            Ordering::Greater
+        } else if other.approx > self.approx + margin {
+            Ordering::Less
+        } else {
+            let left = wide_product(self.numerator, other.denominator);
+            left.cmp(&wide_product(other.numerator, self.denominator))
+        }
+    }
+}
+
+/// a · b in 192 bits: the high 64 and the low 128.
+fn wide_product(a: u64, b: u128) -> (u64, u128) {
+    let low = a as u128 * (b as u64 as u128);
+    let high = a as u128 * (b >> 64) + (low >> 64);
+    ((high >> 64) as u64, high << 64 | low as u64 as u128)
+}
+
+/// n / d, rounded to nearest, ties to even. d < 2^126.
+fn divide(n: u64, d: u128) -> f64 {
+    if n == 0 {
+        return 0.0;
+    }
+    let (mut rest, mut d, mut exponent) = (n as u128, d, 0i32);
+    while rest < d {
+        rest <<= 1;
+        exponent -= 1;
+    }
+    while d <= rest >> 1 {
+        d <<= 1;
+        exponent += 1;
+    }
+    // Now d <= rest < 2d: 53 bits of the quotient, one to round by, and whether more follow.
+    let mut quotient = 0u64;
+    for _ in 0..54 {
+        let bit = rest >= d;
+        rest = (if bit { rest - d } else { rest }) << 1;
+        quotient = quotient << 1 | bit as u64;
+    }
+    let tie_to_even = rest == 0 && quotient & 2 == 0;
+    let rounded = (quotient >> 1) + (quotient & 1) * (!tie_to_even as u64);
+    rounded as f64 * 2f64.powi(exponent - 52)
+}
+
+/// A number's bits as an integer that orders as the number does.
+fn ordered_bits(x: f64) -> u64 {
+    let bits = x.to_bits();
+    if bits >> 63 == 1 { !bits } else { bits | 1 << 63 }
+}
+
+fn from_ordered_bits(ordered: u64) -> f64 {
+    f64::from_bits(if ordered >> 63 == 1 { ordered & !(1 << 63) } else { !ordered })
+}
+
+/// The change of Σ h(U) - h(total) over all tokens when the pair becomes one token: the gain in
+/// unigram log-likelihood. Evaluated in one fixed order, of operations that IEEE 754 defines to
+/// the bit, so that every machine gets the same number.
+fn gain(counts: &Counts) -> f64 {
+    let m = counts.merges;
+    let made = h(counts.merged + m) - h(counts.merged);
+    let total = h(counts.total) - h(counts.total - m);
+    let lost = if counts.same {
+        h(counts.left) - h(counts.left - 2 * m)
+    } else {
+        (h(counts.left) - h(counts.left - m)) + (h(counts.right) - h(counts.right - m))
+    };
+    made - lost + total
+}
+
+/// x · ln x
+fn h(x: u64) -> f64 {
+    if x == 0 { 0.0 } else { x as f64 * natural_log(x as f64) }
+}
+
+/// ln x by additions, multiplications and divisions alone: x = m · 2^e with m near 1, and
+/// ln m = 2 artanh((m - 1) / (m + 1)) by its series. Platforms' own logarithms differ in the last bit.
+fn natural_log(x: f64) -> f64 {
+    let bits = x.to_bits();
+    let mut e = ((bits >> 52) & 0x7FF) as i64 - 1022;
+    let mut m = f64::from_bits(bits & !(0x7FF << 52) | 1022 << 52); // 0.5 <= m < 1
+    if m < std::f64::consts::FRAC_1_SQRT_2 {
+        m *= 2.0;
+        e -= 1;
+    }
+    let s = (m - 1.0) / (m + 1.0);
+    let z = s * s;
+    let series = (0..12).rev().fold(1.0 / 25.0, |r, k| r * z + 1.0 / (2 * k + 1) as f64);
+    e as f64 * std::f64::consts::LN_2 + 2.0 * s * series
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn logarithm_is_accurate() {
+        for x in (1..2000u64).chain((0..63).map(|k| (1 << k) + k)) {
+            let exact = (x as f64).ln();
+            assert!((natural_log(x as f64) - exact).abs() <= 4e-16 * exact.max(1.0), "{x}");
+        }
+    }
+
+    #[test]
+    fn division_is_correctly_rounded() {
+        assert_eq!(divide(95, 100 * 5000), 0.00019);
+        assert_eq!(divide(1, 3), 1.0 / 3.0);
+        assert_eq!(divide(u64::MAX, 1), u64::MAX as f64);
+        for n in 1..200u64 {
+            for d in 1..200u64 {
+                assert_eq!(divide(n, d as u128), n as f64 / d as f64, "{n}/{d}");
+            }
+        }
+    }
+
+    #[test]
+    fn comparison_is_exact() {
+        let big = u64::MAX / 2;
+        let a = Score::new(big, big as u128 * big as u128);
+        let b = Score::new(big - 1, (big - 1) as u128 * (big - 1) as u128);
+        assert_eq!(a.compare(&b), Ordering::Less);
+        assert_eq!(a.compare(&a), Ordering::Equal);
+        assert_eq!(Score::new(2, 6).compare(&Score::new(1, 3)), Ordering::Equal);
+    }
+
+    #[test]
+    fn ordered_bits_keep_order() {
+        let numbers = [f64::NEG_INFINITY, -2.5, -1e-300, 0.0, 1e-300, 1.0, 1e300];
+        for pair in numbers.windows(2) {
+            assert!(ordered_bits(pair[0]) < ordered_bits(pair[1]));
+            assert_eq!(from_ordered_bits(ordered_bits(pair[0])), pair[0]);
+        }
+    }
+}

@@ -1,0 +1,268 @@
+//! Words as sequences of tokens ("splits"), and what is counted over them.
+//!
+//! A training round needs three things of a part of the word table: its splits after the merges
+//! so far, the counts of tokens and of adjacent pairs in them, and the words with a given pair.
+
+use rustc_hash::{FxHashMap, FxHashSet};
+
+/// Stands in a split for a character that is not in the alphabet. It is in no pair and is not
+/// counted.
+pub const OUTSIDE: u32 = u32::MAX;
+
+/// Where a pair occurs: the rank of the word, and the characters of the word before the pair.
+pub type Place = (u64, u32);
+
+/// The sum of counts exceeds 2^63 - 1.
+#[derive(Debug, PartialEq, Eq)]
+pub struct CountOverflow;
+
+/// Splits of words, in the order of the words' ranks.
+#[derive(Default)]
+pub struct Splits {
+    pub ranks: Vec<u64>,
+    pub counts: Vec<u64>,
+    /// The end of each word's symbols.
+    pub ends: Vec<usize>,
+    pub symbols: Vec<u32>,
+}
+
+impl Splits {
+    pub fn push(&mut self, rank: u64, count: u64, symbols: &[u32]) {
+        self.ranks.push(rank);
+        self.counts.push(count);
+        self.symbols.extend_from_slice(symbols);
+        self.ends.push(self.symbols.len());
+    }
+
+    pub fn len(&self) -> usize {
+        self.ranks.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.ranks.is_empty()
+    }
+
+    pub fn word(&self, index: usize) -> &[u32] {
+        let start = index.checked_sub(1).map_or(0, |before| self.ends[before]);
+        &self.symbols[start..self.ends[index]]
+    }
+
+    /// Rank, count and symbols of every word.
+    pub fn iter(&self) -> impl Iterator<Item = (u64, u64, &[u32])> {
+        (0..self.len()).map(|i| (self.ranks[i], self.counts[i], self.word(i)))
+    }
+
+    /// The words that contain one of the pairs.
+    pub fn containing(&self, pairs: &FxHashSet<(u32, u32)>) -> Splits {
+        let mut found = Splits::default();
+        for (rank, count, symbols) in self.iter() {
+            if adjacent(symbols).any(|(a, b)| pairs.contains(&(a, b))) {
+                found.push(rank, count, symbols);
+            }
+        }
+        found
+    }
+}
+
+/// The adjacent pairs of a split; overlapping ones count.
+pub fn adjacent(symbols: &[u32]) -> impl Iterator<Item = (u32, u32)> {
+    symbols.windows(2).map(|pair| (pair[0], pair[1])).filter(|&(a, b)| a != OUTSIDE && b != OUTSIDE)
+}
+
+/// Which words take part in training.
+#[derive(Clone, Copy)]
+pub struct WordLimits {
+    pub min_count: u64,
+    /// In characters.
+    pub max_length: usize,
+}
+
+impl WordLimits {
+    pub fn admit(&self, word: &str, count: u64) -> bool {
+        count >= self.min_count && !word.is_empty() && word.chars().nth(self.max_length).is_none()
+    }
+}
+
+/// How often a character occurs first in a word, or further on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SymbolCount {
+    pub count: u64,
+    pub first: Place,
+}
+
+/// The counts of all symbols: a character and whether it continues a word.
+pub type SymbolCounts = FxHashMap<(char, bool), SymbolCount>;
+
+/// Adds a word's characters to the counts of symbols.
+pub fn count_symbols(
+    word: &str,
+    count: u64,
+    rank: u64,
+    symbols: &mut SymbolCounts,
+) -> Result<(), CountOverflow> {
+    for (offset, c) in word.chars().enumerate() {
+        let first = (rank, offset as u32);
+        let symbol = symbols.entry((c, offset > 0)).or_insert(SymbolCount { count: 0, first });
+        symbol.count = add(symbol.count, count)?;
+        symbol.first = symbol.first.min(first);
+    }
+    Ok(())
+}
+
+/// A sum of counts, which must fit into Arrow's int64.
+pub fn add(sum: u64, more: u64) -> Result<u64, CountOverflow> {
+    sum.checked_add(more).filter(|&sum| sum <= i64::MAX as u64).ok_or(CountOverflow)
+}
+
+/// Cuts words into the alphabet's symbols and applies merges in their order.
+pub struct Splitter {
+    /// Of each character, its token at the start of a word and its token further on.
+    alphabet: FxHashMap<char, (u32, u32)>,
+    /// The steps at which a pair is merged, ascending (mostly one).
+    steps: FxHashMap<(u32, u32), Vec<u32>>,
+    /// The token that each step makes.
+    made: Vec<u32>,
+}
+
+impl Splitter {
+    /// `tokens`: the vocabulary with which training began; `merges`: left, right and token.
+    pub fn new(tokens: &[String], prefix: &str, merges: &[(u32, u32, u32)]) -> Self {
+        let mut alphabet: FxHashMap<char, (u32, u32)> = FxHashMap::default();
+        for (id, token) in (0..).zip(tokens) {
+            if let Some(c) = only_char(token) {
+                alphabet.entry(c).or_insert((OUTSIDE, OUTSIDE)).0 = id;
+            }
+            if let Some(c) = token.strip_prefix(prefix).and_then(only_char) {
+                alphabet.entry(c).or_insert((OUTSIDE, OUTSIDE)).1 = id;
+            }
+        }
+        let mut steps: FxHashMap<(u32, u32), Vec<u32>> = FxHashMap::default();
+        for (step, &(left, right, _)) in (0..).zip(merges) {
+            steps.entry((left, right)).or_default().push(step);
+        }
+        Splitter { alphabet, steps, made: merges.iter().map(|merge| merge.2).collect() }
+    }
+
+    /// Writes the split of a word into `symbols` (cleared first).
+    pub fn split(&self, word: &str, symbols: &mut Vec<u32>) {
+        symbols.clear();
+        for (index, c) in word.chars().enumerate() {
+            let (initial, continuing) =
+                self.alphabet.get(&c).copied().unwrap_or((OUTSIDE, OUTSIDE));
+            symbols.push(if index == 0 { initial } else { continuing });
+        }
+        let mut from = 0;
+        while let Some((step, left, right)) = self.next_step(symbols, from) {
+            merge_in_place(symbols, left, right, self.made[step as usize]);
+            from = step + 1;
+        }
+    }
+
+    /// The first step, not before `from`, that changes the split, and its pair.
+    fn next_step(&self, symbols: &[u32], from: u32) -> Option<(u32, u32, u32)> {
+        if self.made.is_empty() {
+            return None;
+        }
+        adjacent(symbols)
+            .filter_map(|(left, right)| {
+                let steps = self.steps.get(&(left, right))?;
+                let step = steps.iter().find(|&&step| step >= from)?;
+                Some((*step, left, right))
+            })
+            .min()
+    }
+}
+
+fn only_char(text: &str) -> Option<char> {
+    let mut chars = text.chars();
+    chars.next().filter(|_| chars.next().is_none())
+}
+
+/// Replaces a pair by its token, from left to right.
+fn merge_in_place(symbols: &mut Vec<u32>, left: u32, right: u32, token: u32) {
+    let mut kept = 0;
+    let mut at = 0;
+    while at < symbols.len() {
+        let here = symbols[at] == left && symbols.get(at + 1) == Some(&right);
+        symbols[kept] = if here { token } else { symbols[at] };
+        at += 1 + here as usize;
+        kept += 1;
+    }
+    symbols.truncate(kept);
+}
+
+/// What is known of a pair over the whole corpus.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PairCount {
+    pub count: u64,
+    /// How many merges the pair makes: less than `count` where `a a a` overlaps.
+    pub merges: u64,
+    /// Tokens in the splits of the words that contain it.
+    pub tokens: u64,
+    pub first: Place,
+}
+
+/// Counts of tokens and of pairs over splits.
+#[derive(Default)]
+pub struct Aggregate {
+    pub unigrams: FxHashMap<u32, u64>,
+    pub pairs: FxHashMap<(u32, u32), PairCount>,
+}
+
+impl Aggregate {
+    /// Adds a word. `lengths`: the characters of each token.
+    pub fn add_word(
+        &mut self,
+        rank: u64,
+        count: u64,
+        symbols: &[u32],
+        lengths: &[u32],
+    ) -> Result<(), CountOverflow> {
+        let mut offset = 0;
+        for (at, &symbol) in symbols.iter().enumerate() {
+            if symbol != OUTSIDE {
+                let sum = self.unigrams.entry(symbol).or_insert(0);
+                *sum = add(*sum, count)?;
+                if let Some(&next) = symbols.get(at + 1).filter(|&&next| next != OUTSIDE) {
+                    let pair = PairCount {
+                        count,
+                        merges: count * merges_here(symbols, at) as u64,
+                        tokens: symbols.len() as u64 * is_first(symbols, at) as u64,
+                        first: (rank, offset),
+                    };
+                    self.add_pair((symbol, next), pair)?;
+                }
+            }
+            offset += lengths.get(symbol as usize).copied().unwrap_or(1);
+        }
+        Ok(())
+    }
+
+    pub fn add_unigram(&mut self, token: u32, count: u64) -> Result<(), CountOverflow> {
+        let sum = self.unigrams.entry(token).or_insert(0);
+        *sum = add(*sum, count)?;
+        Ok(())
+    }
+
+    pub fn add_pair(&mut self, pair: (u32, u32), more: PairCount) -> Result<(), CountOverflow> {
+        let none = PairCount { count: 0, merges: 0, tokens: 0, first: more.first };
+        let sum = self.pairs.entry(pair).or_insert(none);
+        sum.count = add(sum.count, more.count)?;
+        sum.merges = add(sum.merges, more.merges)?;
+        sum.tokens = add(sum.tokens, more.tokens)?;
+        sum.first = sum.first.min(more.first);
+        Ok(())
+    }
+}
+
+/// Whether the pair at `at` is merged there when its pairs are merged from left to right.
+fn merges_here(symbols: &[u32], at: usize) -> bool {
+    if symbols[at] != symbols[at + 1] {
+        return true;
+    }
+    symbols[..at].iter().rev().take_while(|&&s| s == symbols[at]).count() % 2 == 0
+}
+
+fn is_first(symbols: &[u32], at: usize) -> bool {
+    !symbols[..=at].windows(2).any(|pair| pair == &symbols[at..at + 2])
+}

@@ -1,0 +1,471 @@
+//! Text to words: BERT's normalization and pre-tokenization, once for counting and encoding.
+//!
+//! What a character becomes does not depend on its neighbours, but for the order of combining
+//! marks. So every character has one *fate* (part of a word, a word alone, a space, dropped, ...),
+//! looked up in a two-level table whose pages are filled on first use. Text is cut in two steps:
+//!
+//! 1. [`Text::segments`] cuts raw text at spaces and around characters that stand alone. It
+//!    changes nothing, so a segment can be the key of a table of words already seen.
+//! 2. [`Text::normalize`] turns a segment into its word. It runs once per distinct segment.
+//!
+//! The Unicode tables are those of Hugging Face tokenizers (`unicode_categories`,
+//! `unicode-normalization-alignments`, Rust's `char`), whose words are matched exactly.
+
+use std::sync::OnceLock;
+
+use unicode_categories::UnicodeCategories;
+use unicode_normalization_alignments::char::{canonical_combining_class, decompose_canonical};
+
+/// Switches of the normalizer and the pre-tokenizer; the names are those of `BertNormalizer`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TextOptions {
+    pub clean_text: bool,
+    pub handle_chinese_chars: bool,
+    pub strip_accents: bool,
+    pub lowercase: bool,
+    /// Punctuation characters are words of their own (BERT); otherwise only spaces cut.
+    pub split_punctuation: bool,
+}
+
+/// What becomes of one normalized character.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fate {
+    /// Part of a word.
+    Word(char),
+    /// A combining mark that is kept: part of a word, sorted among its neighbours by its class.
+    Mark(char),
+    /// A word by itself: punctuation, or a CJK character.
+    Alone(char),
+    Space,
+    /// Nothing is left of it.
+    Dropped,
+    /// Nothing is left of it, but combining marks are not reordered across it.
+    Barrier,
+}
+
+/// What becomes of one character of the text, packed as kind (top bits) and value.
+#[derive(Clone, Copy)]
+struct Entry(u32);
+
+const KIND_SHIFT: u32 = 24;
+const VALUE_MASK: u32 = (1 << KIND_SHIFT) - 1;
+const WORD: u32 = 0;
+const MARK: u32 = 1;
+const DROPPED: u32 = 2;
+const BARRIER: u32 = 3;
+/// Several fates, all inside a word; the value is an index into the page's `expansions`.
+const EXPANDED: u32 = 4;
+/// Kinds from here on end a segment.
+const SPACE: u32 = 5;
+const ALONE: u32 = 6;
+
+impl Entry {
+    fn new(kind: u32, value: u32) -> Self {
+        Entry(kind << KIND_SHIFT | value)
+    }
+
+    fn of(fate: Fate) -> Self {
+        match fate {
+            Fate::Word(c) => Entry::new(WORD, c as u32),
+            Fate::Mark(c) => Entry::new(MARK, c as u32),
+            Fate::Alone(c) => Entry::new(ALONE, c as u32),
+            Fate::Space => Entry::new(SPACE, 0),
+            Fate::Dropped => Entry::new(DROPPED, 0),
+            Fate::Barrier => Entry::new(BARRIER, 0),
+        }
+    }
+
+    fn kind(self) -> u32 {
+        self.0 >> KIND_SHIFT
+    }
+
+    fn value(self) -> u32 {
+        self.0 & VALUE_MASK
+    }
+
+    fn cuts(self) -> bool {
+        self.kind() >= SPACE
+    }
+
+    fn char(self) -> char {
+        char::from_u32(self.value()).unwrap_or(char::REPLACEMENT_CHARACTER)
+    }
+}
+
+const PAGE: usize = 256;
+const PAGES: usize = 0x11_0000 / PAGE;
+
+struct Page {
+    entries: [Entry; PAGE],
+    expansions: Vec<Vec<Fate>>,
+}
+
+/// The rules of one set of options, with their tables.
+pub struct Text {
+    pub options: TextOptions,
+    ascii: [Entry; 128],
+    pages: Box<[OnceLock<Box<Page>>]>,
+}
+
+/// A piece of raw text that is one word, or nothing, after normalization.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Segment<'a> {
+    pub raw: &'a str,
+    /// Byte offset of `raw` in the text.
+    pub start: usize,
+}
+
+impl Text {
+    pub fn new(options: TextOptions) -> Self {
+        let ascii = std::array::from_fn(|c| match fates(c as u8 as char, &options)[..] {
+            [fate] => Entry::of(fate),
+            // No ASCII character decomposes or is cut in two.
+            _ => unreachable!("an ASCII character has one fate"),
+        });
+        let pages = (0..PAGES).map(|_| OnceLock::new()).collect();
+        Text { options, ascii, pages }
+    }
+
+    #[inline]
+    fn page(&self, c: char) -> &Page {
+        let index = c as usize / PAGE;
+        self.pages[index].get_or_init(|| Box::new(self.fill_page(index)))
+    }
+
+    fn fill_page(&self, index: usize) -> Page {
+        let mut expansions = Vec::new();
+        let entries = std::array::from_fn(|k| {
+            let Some(c) = char::from_u32((index * PAGE + k) as u32) else {
+                return Entry::of(Fate::Dropped); // a surrogate: never in a string
+            };
+            let fates = fates(c, &self.options);
+            match fates[..] {
+                [] => Entry::of(Fate::Dropped),
+                [fate] => Entry::of(fate),
+                _ => {
+                    expansions.push(fates);
+                    Entry::new(EXPANDED, expansions.len() as u32 - 1)
+                }
+            }
+        });
+        Page { entries, expansions }
+    }
+
+    #[inline]
+    fn entry(&self, c: char) -> Entry {
+        if c.is_ascii() { self.ascii[c as usize] } else { self.page(c).entries[c as usize % PAGE] }
+    }
+
+    /// Calls `each` with every segment of `text`, in order.
+    #[inline]
+    pub fn segments<'a>(&self, text: &'a str, mut each: impl FnMut(Segment<'a>)) {
+        let bytes = text.as_bytes();
+        let mut at = 0;
+        while at < bytes.len() {
+            let start = at;
+            let end = if self.options.split_punctuation {
+                at + leading_alphanumeric(&bytes[at..])
+            } else {
+                at + leading_graphic(&bytes[at..])
+            };
+            // The common case: an ASCII word with an ASCII character after it that ends it.
+            if end > start && (end == bytes.len() || self.cuts_ascii(bytes[end])) {
+                at = end;
+            } else {
+                at = self.segment_end(text, end);
+                if at == start {
+                    let c = first_char(&text[at..]);
+                    at += c.len_utf8();
+                    if self.entry(c).kind() == SPACE {
+                        continue;
+                    }
+                }
+            }
+            each(Segment { raw: &text[start..at], start });
+        }
+    }
+
+    #[inline]
+    fn cuts_ascii(&self, byte: u8) -> bool {
+        byte < 128 && self.ascii[byte as usize].cuts()
+    }
+
+    /// The end of the segment that reaches to `at` at least.
+    fn segment_end(&self, text: &str, mut at: usize) -> usize {
+        let bytes = text.as_bytes();
+        while at < bytes.len() {
+            if bytes[at] < 128 {
+                if self.ascii[bytes[at] as usize].cuts() {
+                    break;
+                }
+                at += 1;
+            } else {
+                let c = first_char(&text[at..]);
+                if self.page(c).entries[c as usize % PAGE].cuts() {
+                    break;
+                }
+                at += c.len_utf8();
+            }
+        }
+        at
+    }
+
+    /// Writes the word that a segment becomes into `word` (cleared first; empty if nothing is left).
+    pub fn normalize(&self, raw: &str, word: &mut String) {
+        word.clear();
+        self.each_normalized(raw, |c, _| word.push(c));
+    }
+
+    /// Calls `each` with every character of the word that a segment becomes, and the index of the
+    /// character of `raw` (0 for its first) that it comes from.
+    pub fn each_normalized(&self, raw: &str, mut each: impl FnMut(char, usize)) {
+        // Kept combining marks wait here until the next character that they may not pass.
+        let mut marks: Vec<(u8, char, usize)> = Vec::new();
+        for (index, c) in raw.chars().enumerate() {
+            let entry = self.entry(c);
+            match entry.kind() {
+                WORD | ALONE if marks.is_empty() => each(entry.char(), index),
+                EXPANDED => {
+                    for &fate in &self.page(c).expansions[entry.value() as usize] {
+                        apply(Entry::of(fate), index, &mut marks, &mut each);
+                    }
+                }
+                _ => apply(entry, index, &mut marks, &mut each),
+            }
+        }
+        flush(&mut marks, &mut each);
+    }
+}
+
+fn apply(
+    entry: Entry,
+    index: usize,
+    marks: &mut Vec<(u8, char, usize)>,
+    each: &mut impl FnMut(char, usize),
+) {
+    match entry.kind() {
+        MARK => marks.push((canonical_combining_class(entry.char()), entry.char(), index)),
+        DROPPED => {}
+        kind => {
+            flush(marks, each);
+            if kind == WORD || kind == ALONE {
+                each(entry.char(), index);
+            }
+        }
+    }
+}
+
+/// Canonical ordering: marks in a row are sorted by class; equal classes keep their order.
+fn flush(marks: &mut Vec<(u8, char, usize)>, each: &mut impl FnMut(char, usize)) {
+    marks.sort_by_key(|&(class, ..)| class);
+    marks.drain(..).for_each(|(_, c, index)| each(c, index));
+}
+
+/// The fates of one character of the text under the options: the whole of the normalizer.
+fn fates(c: char, options: &TextOptions) -> Vec<Fate> {
+    let mut cleaned = c;
+    if options.clean_text {
+        if c == '\0' || c == char::REPLACEMENT_CHARACTER || is_control(c) {
+            return vec![Fate::Dropped];
+        }
+        if c.is_whitespace() {
+            cleaned = ' ';
+        }
+    }
+    let mut result = Vec::new();
+    if options.strip_accents {
+        decompose_canonical(cleaned, |part| {
+            let class = canonical_combining_class(part);
+            if part.is_mark_nonspacing() {
+                result.push(if class == 0 { Fate::Barrier } else { Fate::Dropped });
+            } else {
+                result.extend(lowered(part, options).map(|l| fate(l, class != 0, options)));
+            }
+        });
+    } else {
+        result.extend(lowered(cleaned, options).map(|l| fate(l, false, options)));
+    }
+    if options.handle_chinese_chars && is_chinese(c) {
+        for fate in &mut result {
+            if let Fate::Word(c) = *fate {
+                *fate = Fate::Alone(c);
+            }
+        }
+    }
+    // After a character that marks may not pass, what is dropped makes no difference.
+    if matches!(result[0], Fate::Word(_) | Fate::Alone(_)) {
+        result.retain(|fate| !matches!(fate, Fate::Dropped | Fate::Barrier));
+    }
+    result
+}
+
+fn lowered(c: char, options: &TextOptions) -> impl Iterator<Item = char> {
+    let lower = options.lowercase.then(|| c.to_lowercase());
+    let kept = (!options.lowercase).then_some(c);
+    lower.into_iter().flatten().chain(kept)
+}
+
+fn fate(c: char, mark: bool, options: &TextOptions) -> Fate {
+    if c.is_whitespace() {
+        Fate::Space
+    } else if options.split_punctuation && (c.is_ascii_punctuation() || c.is_punctuation()) {
+        Fate::Alone(c)
+    } else if mark {
+        Fate::Mark(c)
+    } else {
+        Fate::Word(c)
+    }
+}
+
+/// Cc, Cf and Co, but for the three that count as spaces.
+fn is_control(c: char) -> bool {
+    !matches!(c, '\t' | '\n' | '\r') && c.is_other()
+}
+
+/// The ranges that tokenizers puts spaces around (2B820 to 2B91F are not among them there).
+fn is_chinese(c: char) -> bool {
+    matches!(c as u32,
+        0x4E00..=0x9FFF | 0x3400..=0x4DBF | 0x20000..=0x2A6DF | 0x2A700..=0x2B73F
+        | 0x2B740..=0x2B81F | 0x2B920..=0x2CEAF | 0xF900..=0xFAFF | 0x2F800..=0x2FA1F)
+}
+
+#[inline]
+fn first_char(text: &str) -> char {
+    text.chars().next().unwrap_or('\0')
+}
+
+/// How many ASCII letters and digits `bytes` begins with.
+#[inline]
+fn leading_alphanumeric(bytes: &[u8]) -> usize {
+    leading(bytes, alphanumeric_mask, |b| b.is_ascii_alphanumeric())
+}
+
+/// How many visible ASCII characters `bytes` begins with.
+#[inline]
+fn leading_graphic(bytes: &[u8]) -> usize {
+    leading(bytes, graphic_mask, |b| b.is_ascii_graphic())
+}
+
+/// The length of the prefix of `bytes` in a class, sixteen bytes a step.
+#[inline]
+fn leading(bytes: &[u8], mask: fn(&[u8; 16]) -> u32, is_in: fn(&u8) -> bool) -> usize {
+    let mut at = 0;
+    while let Some(block) = bytes[at..].first_chunk::<16>() {
+        let run = mask(block).trailing_ones() as usize;
+        at += run;
+        if run < 16 {
+            return at;
+        }
+    }
+    at + bytes[at..].iter().take_while(|b| is_in(b)).count()
+}
+
+#[cfg(target_arch = "x86_64")]
+mod wide {
+    use std::arch::x86_64::*;
+
+    #[inline]
+    pub fn alphanumeric_mask(block: &[u8; 16]) -> u32 {
+        // SAFETY: every x86_64 processor has SSE2.
+        unsafe {
+            let v = load(block);
+            let letters = in_range(_mm_or_si128(v, _mm_set1_epi8(0x20)), b'a', 26);
+            _mm_movemask_epi8(_mm_or_si128(letters, in_range(v, b'0', 10))) as u32
+        }
+    }
+
+    #[inline]
+    pub fn graphic_mask(block: &[u8; 16]) -> u32 {
+        // SAFETY: every x86_64 processor has SSE2.
+        unsafe { _mm_movemask_epi8(in_range(load(block), b'!', 94)) as u32 }
+    }
+
+    #[inline]
+    #[target_feature(enable = "sse2")]
+    fn load(block: &[u8; 16]) -> __m128i {
+        // SAFETY: `block` is 16 readable bytes, and the load asks for no alignment.
+        unsafe { _mm_loadu_si128(block.as_ptr().cast()) }
+    }
+
+    /// All ones in the bytes of `v` that lie in `low..low + count`.
+    #[inline]
+    #[target_feature(enable = "sse2")]
+    fn in_range(v: __m128i, low: u8, count: u8) -> __m128i {
+        // Shifted so that the range begins at the least signed byte; then one signed comparison.
+        let shifted = _mm_sub_epi8(v, _mm_set1_epi8((low ^ 0x80) as i8));
+        _mm_cmplt_epi8(shifted, _mm_set1_epi8((count ^ 0x80) as i8))
+    }
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+mod wide {
+    fn mask(block: &[u8; 16], is_in: fn(&u8) -> bool) -> u32 {
+        block.iter().rev().fold(0, |mask, b| mask << 1 | is_in(b) as u32)
+    }
+
+    pub fn alphanumeric_mask(block: &[u8; 16]) -> u32 {
+        mask(block, u8::is_ascii_alphanumeric)
+    }
+
+    pub fn graphic_mask(block: &[u8; 16]) -> u32 {
+        mask(block, u8::is_ascii_graphic)
+    }
+}
+
+use wide::{alphanumeric_mask, graphic_mask};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn options(bits: u32) -> TextOptions {
+        TextOptions {
+            clean_text: bits & 1 == 0,
+            handle_chinese_chars: bits & 2 == 0,
+            strip_accents: bits & 4 == 0,
+            lowercase: bits & 8 == 0,
+            split_punctuation: bits & 16 == 0,
+        }
+    }
+
+    fn words(text: &Text, raw: &str) -> Vec<String> {
+        let mut words = Vec::new();
+        text.segments(raw, |segment| {
+            let mut word = String::new();
+            text.normalize(segment.raw, &mut word);
+            words.extend((!word.is_empty()).then_some(word));
+        });
+        words
+    }
+
+    #[test]
+    fn bert_words() {
+        let text = Text::new(options(0));
+        let raw =
+            "Héllo, wörld!  don't\u{200b}stop 日本語x\u{0301}y the_longest_word_of_all1234567890";
+        let expected =
+            "hello , world ! don ' tstop 日 本 語 xy the _ longest _ word _ of _ all1234567890";
+        assert_eq!(words(&text, raw), expected.split(' ').collect::<Vec<_>>());
+    }
+
+    /// Segments are cut before normalization, so a character may not become a cut and a letter.
+    #[test]
+    fn no_character_is_both_a_cut_and_part_of_a_word() {
+        for bits in 0..32 {
+            for c in '\0'..=char::MAX {
+                let fates = fates(c, &options(bits));
+                let cuts = fates.iter().filter(|f| matches!(f, Fate::Space | Fate::Alone(_)));
+                assert!(cuts.count() == 0 || fates.len() == 1, "{c:?} {fates:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn wide_and_plain_classes_agree() {
+        for b in 0..=255u8 {
+            let block = [b; 16];
+            assert_eq!(alphanumeric_mask(&block) == 0xFFFF, b.is_ascii_alphanumeric(), "{b}");
+            assert_eq!(graphic_mask(&block) == 0xFFFF, b.is_ascii_graphic(), "{b}");
+        }
+    }
+}

@@ -1,0 +1,50 @@
+//! Bytes to strings: invalid UTF-8 becomes U+FFFD, and is counted.
+
+use std::borrow::Cow;
+
+/// The bytes as a string, and how many invalid sequences were replaced. As in Python's
+/// `bytes.decode(errors="replace")`, each longest invalid sequence becomes one U+FFFD.
+#[inline]
+pub fn repair(bytes: &[u8]) -> (Cow<'_, str>, u64) {
+    match std::str::from_utf8(bytes) {
+        Ok(text) => (Cow::Borrowed(text), 0),
+        Err(_) => {
+            let invalid = bytes.utf8_chunks().filter(|chunk| !chunk.invalid().is_empty()).count();
+            (String::from_utf8_lossy(bytes), invalid as u64)
+        }
+    }
+}
+
+/// The lines of a block of text: cut at `\n`, a `\r` before it dropped. Bytes after the last
+/// `\n` are a line.
+pub fn lines(block: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let mut start = 0;
+    let ends = memchr::memchr_iter(b'\n', block).chain(
+        // A virtual line end, if the block does not end with one.
+        block.last().filter(|&&last| last != b'\n').map(|_| block.len()),
+    );
+    ends.map(move |end| {
+        let line = &block[start..end];
+        start = end + 1;
+        if end < block.len() { line.strip_suffix(b"\r").unwrap_or(line) } else { line }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_cut_at_line_ends_only() {
+        let cut = |block: &'static [u8]| lines(block).collect::<Vec<_>>();
+        assert_eq!(cut(b"a\r\n\nb\rc\r"), [&b"a"[..], b"", b"b\rc\r"]);
+        assert_eq!(cut(b"a\n"), [b"a"]);
+        assert!(cut(b"").is_empty());
+    }
+
+    #[test]
+    fn every_invalid_sequence_counts_once() {
+        let (text, replaced) = repair(b"a\xff\xe2\x82b\xf0\x9f");
+        assert_eq!((&*text, replaced), ("a\u{FFFD}\u{FFFD}b\u{FFFD}", 3));
+    }
+}

@@ -1,0 +1,195 @@
+"""The tokenizer: text to tokens and ids, and back."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, fields, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from wordpiece_core import _kernel
+from wordpiece_core.errors import InputError, OptionError
+from wordpiece_core.options import TextOptions
+from wordpiece_core.tokenizer_files import TokenizerSpec, read_tokenizer, tokenizer_files
+from wordpiece_core.vocabulary import UNK, check_vocabulary
+
+UNK_SCOPES = ("word", "character")
+TEXT_OPTIONS = {field.name for field in fields(TextOptions)}
+
+# What English text is cleaned of when ids are decoded, as `tokenizers` does, in this order.
+CLEAN_UP = (
+    *((" .", "."), (" ?", "?"), (" !", "!"), (" ,", ","), (" ' ", "'"), (" n't", "n't")),
+    *((" 'm", "'m"), (" do not", " don't"), (" 's", "'s"), (" 've", "'ve"), (" 're", "'re")),
+)
+
+
+class Tokenizer:
+    """Greedy longest match over a vocabulary, with BERT's text handling.
+
+    >>> tok = Tokenizer(["[UNK]", "[CLS]", "[SEP]", "un", "##afford", "##able"])
+    >>> tok.tokenize("unaffordable")
+    ['un', '##afford', '##able']
+    """
+
+    def __init__(self, vocab: Sequence[str], *, unk_scope: str = "word", **options: Any) -> None:
+        """`vocab`: tokens in id order, with [UNK]. `unk_scope`: what becomes [UNK] where no token
+        fits: the whole "word" (BERT) or one "character". `options`: the fields of `TextOptions`,
+        `max_word_length` (characters; longer words are [UNK]) and `continuing_prefix`.
+        Raises InputError for a bad vocabulary and OptionError for a bad option."""
+        check_vocabulary(vocab, "vocab")
+        self._init(_with_options(TokenizerSpec(list(vocab)), options), unk_scope)
+
+    def _init(self, spec: TokenizerSpec, unk_scope: str) -> None:
+        if unk_scope not in UNK_SCOPES:
+            raise OptionError(f"unk_scope: {unk_scope!r} is not one of {', '.join(UNK_SCOPES)}")
+        self.spec = spec
+        self.unk_scope = unk_scope
+        self.vocab: list[str] = list(spec.vocab)
+        self.ids = {token: i for i, token in enumerate(self.vocab)}
+        self.special_tokens = spec.special_tokens
+
+    @classmethod
+    def load(
+        cls, path: str | os.PathLike[str], *, unk_scope: str = "word", **options: Any
+    ) -> Tokenizer:
+        """Loads a tokenizer directory, or a published `vocab.txt`. `options` given here win over
+        the directory's; without either, text is handled as BERT's uncased models do."""
+        tokenizer = cls.__new__(cls)
+        tokenizer._init(_with_options(read_tokenizer(os.fspath(path)), options), unk_scope)
+        return tokenizer
+
+    def save(self, directory: str | os.PathLike[str]) -> None:
+        """Writes the files that `load`, `transformers` and `tokenizers` read."""
+        folder = Path(directory)
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, text in tokenizer_files(self.spec).items():
+            (folder / name).write_text(text, encoding="utf-8", newline="\n")
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of all that the ids depend on, in hexadecimal."""
+        value = asdict(self.spec) | {"unk_scope": self.unk_scope}
+        return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
+
+    @cached_property
+    def kernel(self) -> _kernel.Encoder:
+        """The kernel's encoder of this vocabulary."""
+        adds = self.adds_special_tokens
+        return _kernel.Encoder(
+            self.vocab,
+            **self.spec.text.for_kernel(),
+            unk_token=UNK,
+            continuing_prefix=self.spec.continuing_prefix,
+            max_word_length=self.spec.max_word_length,
+            unk_scope=self.unk_scope,
+            special_tokens=self.special_tokens,
+            prefix_ids=[self.ids["[CLS]"]] if adds else [],
+            suffix_ids=[self.ids["[SEP]"]] if adds else [],
+        )
+
+    @property
+    def adds_special_tokens(self) -> bool:
+        """Whether the vocabulary has [CLS] and [SEP] to put around a text."""
+        return "[CLS]" in self.ids and "[SEP]" in self.ids
+
+    def encode(
+        self,
+        texts: pa.Array | pa.ChunkedArray | Sequence[str | None],
+        *,
+        add_special_tokens: bool = True,
+        threads: int = 1,
+    ) -> pa.ListArray:
+        """`list<int32>` of ids, a row per text; null stays null. [CLS] and [SEP] go around each
+        text if the vocabulary has them. Special tokens written in a text are found, as
+        `tokenizers` finds them."""
+        ids, _ = self.encode_counting_unknown(
+            texts, add_special_tokens=add_special_tokens, threads=threads
+        )
+        return ids
+
+    def encode_counting_unknown(
+        self, texts: Any, *, add_special_tokens: bool = True, threads: int = 1
+    ) -> tuple[pa.ListArray, int]:
+        """As `encode`, and the number of [UNK] among the ids."""
+        ids, unknown = self.kernel.encode(
+            _text_array(texts), add_special_tokens=add_special_tokens, threads=threads
+        )
+        return pa.array(ids), unknown
+
+    def encode_with_offsets(
+        self, texts: Any, *, add_special_tokens: bool = True
+    ) -> tuple[pa.ListArray, pa.ListArray, int]:
+        """Ids; for each the characters (from, to) of its text, (0, 0) for added ones; and the
+        number of [UNK]."""
+        ids, offsets, unknown = self.kernel.encode_with_offsets(
+            _text_array(texts), add_special_tokens=add_special_tokens
+        )
+        return pa.array(ids), pa.array(offsets), unknown
+
+    def tokenize(self, text: str) -> list[str]:
+        """The tokens of one text, without [CLS] and [SEP]."""
+        return [self.vocab[i] for i in self.encode([text], add_special_tokens=False)[0].as_py()]
+
+    def decode(
+        self,
+        ids: Iterable[int],
+        *,
+        skip_special_tokens: bool = True,
+        clean_up_tokenization_spaces: bool = True,
+    ) -> str:
+        """Text of ids, as `transformers` gives it: tokens joined by spaces, continuing ones
+        without. `clean_up_tokenization_spaces` takes the spaces before punctuation out."""
+        tokens = [self._token(i) for i in ids]
+        if skip_special_tokens:
+            tokens = [token for token in tokens if token not in self.special_tokens]
+        prefix = self.spec.continuing_prefix
+        parts = []
+        for place, token in enumerate(tokens):
+            if place > 0 and token.startswith(prefix):
+                part = token.removeprefix(prefix)
+            else:
+                part = f" {token}" if place > 0 else token
+            for old, new in CLEAN_UP if clean_up_tokenization_spaces else ():
+                part = part.replace(old, new)
+            parts.append(part)
+        return "".join(parts)
+
+    def _token(self, token_id: int) -> str:
+        if not 0 <= token_id < len(self.vocab):
+            raise InputError(f"id {token_id} is not in the vocabulary of {len(self.vocab)} tokens")
+        return self.vocab[token_id]
+
+    def __len__(self) -> int:
+        return len(self.vocab)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _restore, (self.spec, self.unk_scope)
+
+
+def _restore(spec: TokenizerSpec, unk_scope: str) -> Tokenizer:
+    tokenizer = Tokenizer.__new__(Tokenizer)
+    tokenizer._init(spec, unk_scope)
+    return tokenizer
+
+
+def _with_options(spec: TokenizerSpec, options: dict[str, Any]) -> TokenizerSpec:
+    """The spec with options other than None put in."""
+    given = {name: value for name, value in options.items() if value is not None}
+    text = {name: given.pop(name) for name in TEXT_OPTIONS & given.keys()}
+    for name in given.keys() - {"max_word_length", "continuing_prefix"}:
+        raise OptionError(f"unknown tokenizer option {name}")
+    return replace(spec, text=replace(spec.text, **text), **given)
+
+
+def _text_array(texts: Any) -> pa.Array:
+    if isinstance(texts, str):
+        raise OptionError("texts: a list of texts is wanted, not one string")
+    if isinstance(texts, pa.ChunkedArray):
+        return texts.combine_chunks()
+    return texts if isinstance(texts, pa.Array) else pa.array(texts, pa.string())

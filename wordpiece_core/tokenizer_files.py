@@ -1,0 +1,173 @@
+"""The files by which `transformers` and `tokenizers` load a tokenizer, written and read."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from wordpiece_core.errors import InputError
+from wordpiece_core.options import TextOptions
+from wordpiece_core.reference import SPECIAL_TOKENS
+from wordpiece_core.vocabulary import UNK, parse_vocabulary, read_text, vocabulary_text
+
+PRE_TOKENIZER_TYPES = {"bert": "BertPreTokenizer", "whitespace": "WhitespaceSplit"}
+
+
+@dataclass(frozen=True)
+class TokenizerSpec:
+    """All that the ids of a tokenizer depend on."""
+
+    vocab: Sequence[str]
+    text: TextOptions = TextOptions()
+    max_word_length: int = 100
+    continuing_prefix: str = "##"
+
+    @property
+    def special_tokens(self) -> list[str]:
+        """BERT's five, as far as the vocabulary has them."""
+        return [token for token in SPECIAL_TOKENS if token in set(self.vocab)]
+
+
+def tokenizer_files(spec: TokenizerSpec) -> dict[str, str]:
+    """The texts of the files of a tokenizer directory, by name."""
+    roles = {f"{token.strip('[]').lower()}_token": token for token in spec.special_tokens}
+    config = {
+        "tokenizer_class": "PreTrainedTokenizerFast",
+        "model_max_length": 512,
+        "do_lower_case": spec.text.lowercase,
+        "strip_accents": spec.text.strip_accents,
+        "tokenize_chinese_chars": spec.text.handle_chinese_chars,
+        "clean_up_tokenization_spaces": True,
+        "model_input_names": ["input_ids", "token_type_ids", "attention_mask"],
+        **roles,
+    }
+    return {
+        "vocab.txt": vocabulary_text(spec.vocab, "vocab.txt"),
+        "tokenizer.json": _json(_tokenizer_json(spec)),
+        "tokenizer_config.json": _json(config),
+        "special_tokens_map.json": _json(roles),
+    }
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, indent=2) + "\n"
+
+
+def _tokenizer_json(spec: TokenizerSpec) -> dict[str, Any]:
+    ids = {token: i for i, token in enumerate(spec.vocab)}
+    flags = dict.fromkeys(("single_word", "lstrip", "rstrip", "normalized"), False)
+    normalizer = asdict(spec.text)
+    pre_tokenizer = normalizer.pop("pre_tokenizer")
+    return {
+        "version": "1.0",
+        "truncation": None,
+        "padding": None,
+        "added_tokens": [
+            {"id": ids[token], "content": token, **flags, "special": True}
+            for token in sorted(spec.special_tokens, key=ids.__getitem__)
+        ],
+        "normalizer": {"type": "BertNormalizer", **normalizer},
+        "pre_tokenizer": {"type": PRE_TOKENIZER_TYPES[pre_tokenizer]},
+        "post_processor": _post_processor(ids),
+        "decoder": {"type": "WordPiece", "prefix": spec.continuing_prefix, "cleanup": True},
+        "model": {
+            "type": "WordPiece",
+            "unk_token": UNK,
+            "continuing_subword_prefix": spec.continuing_prefix,
+            "max_input_chars_per_word": spec.max_word_length,
+            "vocab": ids,
+        },
+    }
+
+
+def _post_processor(ids: dict[str, int]) -> dict[str, Any] | None:
+    """[CLS] A [SEP], and [CLS] A [SEP] B [SEP] for pairs."""
+    if not {"[CLS]", "[SEP]"} <= ids.keys():
+        return None
+
+    def special(token: str, type_id: int) -> dict[str, Any]:
+        return {"SpecialToken": {"id": token, "type_id": type_id}}
+
+    def sequence(name: str, type_id: int) -> dict[str, Any]:
+        return {"Sequence": {"id": name, "type_id": type_id}}
+
+    single = [special("[CLS]", 0), sequence("A", 0), special("[SEP]", 0)]
+    added = {t: {"id": t, "ids": [ids[t]], "tokens": [t]} for t in ("[CLS]", "[SEP]")}
+    return {
+        "type": "TemplateProcessing",
+        "single": single,
+        "pair": [*single, sequence("B", 1), special("[SEP]", 1)],
+        "special_tokens": added,
+    }
+
+
+def read_tokenizer(path: str) -> TokenizerSpec:
+    """Reads a tokenizer directory or a `vocab.txt`.
+
+    A directory's options are those of its `tokenizer.json`, else of its `tokenizer_config.json`,
+    else BERT's (lowercase). Raises InputError.
+    """
+    text = read_text(path)
+    if text is not None and path.endswith(".json"):
+        return _from_tokenizer_json(_parse(text, path), path, None)
+    if text is not None:
+        return TokenizerSpec(parse_vocabulary(text, path))
+    vocab_path = f"{path.rstrip('/')}/vocab.txt"
+    text = read_text(vocab_path)
+    vocab = None if text is None else parse_vocabulary(text, vocab_path)
+    for name in ("tokenizer.json", "tokenizer_config.json"):
+        file = f"{path.rstrip('/')}/{name}"
+        text = read_text(file)
+        if text is not None and name == "tokenizer.json":
+            return _from_tokenizer_json(_parse(text, file), file, vocab)
+        if text is not None and vocab is not None:
+            return TokenizerSpec(vocab, _text_of_config(_parse(text, file)))
+    if vocab is None:
+        raise InputError(f"{path}: no tokenizer; give a directory with vocab.txt, or a vocab.txt")
+    return TokenizerSpec(vocab)
+
+
+def _parse(text: str, path: str) -> dict[str, Any]:
+    try:
+        value = json.loads(text)
+    except ValueError as error:
+        raise InputError(f"{path}: not JSON ({error})") from error
+    if not isinstance(value, dict):
+        raise InputError(f"{path}: not a JSON object")
+    return value
+
+
+def _text_of_config(config: dict[str, Any]) -> TextOptions:
+    return TextOptions(
+        lowercase=bool(config.get("do_lower_case", True)),
+        strip_accents=config.get("strip_accents"),
+        handle_chinese_chars=bool(config.get("tokenize_chinese_chars", True)),
+    )
+
+
+def _from_tokenizer_json(
+    value: dict[str, Any], path: str, vocab: list[str] | None
+) -> TokenizerSpec:
+    model = value.get("model") or {}
+    normalizer = dict(value.get("normalizer") or {})
+    pre_tokenizer = (value.get("pre_tokenizer") or {}).get("type")
+    types = {name: kind for kind, name in PRE_TOKENIZER_TYPES.items()}
+    found = (model.get("type"), normalizer.pop("type", None), pre_tokenizer)
+    if found[:2] != ("WordPiece", "BertNormalizer") or pre_tokenizer not in types:
+        raise InputError(f"{path}: {found} is not a WordPiece tokenizer with BERT's normalizer")
+    if model.get("unk_token") != UNK:
+        raise InputError(f"{path}: unk_token is {model.get('unk_token')!r}, not {UNK}")
+    ids: dict[str, int] = model.get("vocab") or {}
+    in_order = sorted(ids, key=ids.__getitem__)
+    if [ids[token] for token in in_order] != list(range(len(in_order))):
+        raise InputError(f"{path}: the ids of the vocabulary are not 0 to {len(in_order) - 1}")
+    if vocab is not None and vocab != in_order:
+        raise InputError(f"{path}: another vocabulary than the vocab.txt beside it; remove one")
+    return TokenizerSpec(
+        vocab=in_order,
+        text=TextOptions(**normalizer, pre_tokenizer=types[pre_tokenizer]),
+        max_word_length=model.get("max_input_chars_per_word", 100),
+        continuing_prefix=model.get("continuing_subword_prefix", "##"),
+    )

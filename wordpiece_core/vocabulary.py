@@ -1,0 +1,68 @@
+"""Vocabulary files: BERT's `vocab.txt`, one token a line, the line's number (from 0) being its id."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+from pyarrow import fs
+
+from wordpiece_core.errors import InputError
+
+UNK = "[UNK]"
+
+
+def read_text(path: str) -> str | None:
+    """The text of a file on any file system that Arrow reads; None if there is none."""
+    try:
+        if "://" in path:
+            filesystem, place = fs.FileSystem.from_uri(path)
+        else:
+            filesystem, place = fs.LocalFileSystem(), path
+        if filesystem.get_file_info(place).type != fs.FileType.File:
+            return None
+        with filesystem.open_input_stream(place, compression=None) as stream:
+            data: bytes = stream.read()
+    except (OSError, pa.ArrowException) as error:
+        raise InputError(f"{path}: cannot be read ({error})") from error
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path}: not UTF-8 at byte {error.start}") from error
+
+
+def parse_vocabulary(text: str, path: str) -> list[str]:
+    """The tokens of a `vocab.txt`; `path` is for errors. CRLF line ends are taken too.
+
+    Raises InputError for an empty vocabulary, a token twice, and one without [UNK].
+    """
+    lines = text.split("\n")
+    if lines[-1] == "":
+        lines.pop()
+    tokens = [line.removesuffix("\r") for line in lines]
+    check_vocabulary(tokens, path)
+    return tokens
+
+
+def check_vocabulary(tokens: Sequence[str], path: str) -> None:
+    """Raises InputError, naming `path` and the line, unless the tokens are a usable vocabulary."""
+    if not tokens:
+        raise InputError(f"{path}: the vocabulary is empty")
+    lines: dict[str, int] = {}
+    for line, token in enumerate(tokens, 1):
+        if token in lines:
+            raise InputError(
+                f"{path} line {line}: token {token!r} is on line {lines[token]} already;"
+                " remove one of them (ids are line numbers)"
+            )
+        lines[token] = line
+    if UNK not in lines:
+        raise InputError(f"{path}: no {UNK} token; add a line {UNK}")
+
+
+def vocabulary_text(tokens: Sequence[str], path: str) -> str:
+    """The text of a `vocab.txt`. A token with a line end in it is an InputError."""
+    for token in tokens:
+        if "\n" in token or token.endswith("\r"):
+            raise InputError(f"{path}: token {token!r} has a line end; clean_text removes them")
+    return "".join(f"{token}\n" for token in tokens)
