@@ -1,0 +1,1 @@
+"""The jobs: count, train and encode, as Beam pipelines. The algorithms are `wordpiece_core`'s."""

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow import fs
 
-from pipelines.inputs import is_uri, open_filesystem, split_query
+from pipelines.filesystems import is_uri, open_filesystem, split_query
 from wordpiece_core.errors import InputError, OutputError, one_line
 
 _TEMPORARY = re.compile(r"\..+\.tmp-[0-9a-f]{8}")
@@ -88,6 +88,24 @@ def read_json(path: str) -> Any:
         raise InputError(
             f"{path}: cannot be read as JSON ({one_line(error)}); mend or delete it"
         ) from error
+
+
+def read_bytes(path: str) -> bytes:
+    """What a file holds. InputError if it cannot be read."""
+    filesystem, inner = open_filesystem(path)
+    try:
+        with filesystem.open_input_stream(inner, compression=None) as stream:
+            data: bytes = stream.read()
+            return data
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({one_line(error)})") from error
+
+
+def move(source: str, target: str) -> None:
+    """Gives a file another name on the same file system, in place of a file that has it."""
+    filesystem, inner = open_filesystem(source)
+    with _writing(target):
+        filesystem.move(inner, open_filesystem(target)[1])
 
 
 def make_directory(path: str) -> None:

@@ -7,11 +7,17 @@
 `wordpiece_core.reference` is the same in plain Python: the specification.
 """
 
-from wordpiece_core import reference
-from wordpiece_core.errors import InputError, OptionError, OutputError, WordpieceError
-from wordpiece_core.options import TextOptions, TrainingOptions
-from wordpiece_core.tokenizer import Tokenizer
-from wordpiece_core.training import FewerTokensWarning, TrainingResult, train
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from wordpiece_core import reference
+    from wordpiece_core.errors import InputError, OptionError, OutputError, WordpieceError
+    from wordpiece_core.options import TextOptions, TrainingOptions
+    from wordpiece_core.tokenizer import Tokenizer
+    from wordpiece_core.training import FewerTokensWarning, TrainingResult, train
 
 __all__ = [
     "FewerTokensWarning",
@@ -26,3 +32,20 @@ __all__ = [
     "reference",
     "train",
 ]
+
+# Names are loaded when they are first used: `wordpiece --help` need not wait for Arrow.
+_MODULES = {
+    "errors": ("InputError", "OptionError", "OutputError", "WordpieceError"),
+    "options": ("TextOptions", "TrainingOptions"),
+    "tokenizer": ("Tokenizer",),
+    "training": ("FewerTokensWarning", "TrainingResult", "train"),
+}
+
+
+def __getattr__(name: str) -> object:
+    if name == "reference":
+        return import_module("wordpiece_core.reference")
+    for module, names in _MODULES.items():
+        if name in names:
+            return getattr(import_module(f"wordpiece_core.{module}"), name)
+    raise AttributeError(f"module 'wordpiece_core' has no attribute {name!r}")

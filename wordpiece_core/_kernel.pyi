@@ -77,15 +77,15 @@ class Encoder:
 def symbol_counts(
     words: ArrowArray, *, first_rank: int, min_word_count: int, max_word_length: int
 ) -> ArrowArray:
-    """`character`, `continuing`, `count`, `first_rank`, `first_offset` of a part of a word table."""
+    """`character`, `continuing`, `count`, `first_rank`, `first_offset` of part of a word table."""
 
 class Splitter:
-    """Splits of words after merges. `tokens` is the vocabulary training began with; `merges` has
-    the columns `left`, `right`, `token` (ids), in order."""
+    """Splits of words after merges. `alphabet`: symbols and their ids; `merges` has the columns
+    `left`, `right`, `token` (ids), in order."""
 
     def __init__(
         self,
-        tokens: Sequence[str],
+        alphabet: Sequence[tuple[str, int]],
         merges: ArrowArray | None,
         *,
         continuing_prefix: str,
@@ -99,7 +99,7 @@ class PairCounter:
     """Counts of tokens (`token`, `count`) and of pairs (`left`, `right`, `count`, `merges`,
     `tokens`, `first_rank`, `first_offset`) over splits."""
 
-    def __init__(self, tokens: Sequence[str], *, continuing_prefix: str) -> None: ...
+    def __init__(self) -> None: ...
     def add_splits(self, splits: ArrowArray) -> None: ...
     def add_counts(self, unigrams: ArrowArray, pairs: ArrowArray) -> None: ...
     def unigrams(self) -> ArrowArray: ...

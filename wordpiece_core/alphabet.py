@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 import pyarrow as pa
 
@@ -24,8 +25,17 @@ def merge_symbols(batches: Iterable[pa.RecordBatch]) -> pa.Table:
     return sums.rename_columns(["character", "continuing", "count", *place])
 
 
-def initial_vocabulary(symbols: pa.Table, options: TrainingOptions) -> list[str]:
-    """Special tokens and alphabet, in id order.
+@dataclass(frozen=True)
+class InitialVocabulary:
+    """What training begins with. `tokens`: special tokens, then the alphabet, in id order.
+    `alphabet`: its symbols and their ids."""
+
+    tokens: list[str]
+    alphabet: list[tuple[str, int]]
+
+
+def initial_vocabulary(symbols: pa.Table, options: TrainingOptions) -> InitialVocabulary:
+    """The vocabulary before the first merge.
 
     `symbols`: see `merge_symbols`. Raises OptionError if the vocabulary is too small for them.
     """
@@ -40,14 +50,14 @@ def initial_vocabulary(symbols: pa.Table, options: TrainingOptions) -> list[str]
         alphabet = [*seen, *sorted(wanted - seen.keys())]
     else:
         alphabet = sorted(wanted | seen.keys())
-    vocabulary = list(dict.fromkeys([*options.special_tokens, *alphabet]))
-    if len(vocabulary) > options.vocab_size:
+    ids = {token: i for i, token in enumerate(dict.fromkeys([*options.special_tokens, *alphabet]))}
+    if len(ids) > options.vocab_size:
         raise OptionError(
-            f"vocab_size: {options.vocab_size} is too small for {len(options.special_tokens)} special"
-            f" tokens and an alphabet of {len(vocabulary) - len(options.special_tokens)};"
-            f" make it {len(vocabulary)} or more, or set limit_alphabet"
+            f"vocab_size: {options.vocab_size} is too small for {len(options.special_tokens)}"
+            f" special tokens and an alphabet of {len(ids) - len(options.special_tokens)};"
+            f" make it {len(ids)} or more, or set limit_alphabet"
         )
-    return vocabulary
+    return InitialVocabulary(list(ids), [(symbol, ids[symbol]) for symbol in alphabet])
 
 
 def _kept_characters(symbols: pa.Table, options: TrainingOptions) -> set[str]:

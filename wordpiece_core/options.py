@@ -88,7 +88,9 @@ def special_token_list(special_tokens: Sequence[str] | str) -> tuple[str, ...]:
     if special_tokens == "bert":
         unused = [f"[unused{n}]" for n in range(994)]
         return ("[PAD]", *unused[:99], "[UNK]", "[CLS]", "[SEP]", "[MASK]", *unused[99:])
-    _check(not isinstance(special_tokens, str), "special_tokens", special_tokens, 'a list or "bert"')
+    _check(
+        not isinstance(special_tokens, str), "special_tokens", special_tokens, 'a list or "bert"'
+    )
     tokens = tuple(special_tokens)
     for token in tokens:
         _check(isinstance(token, str) and token.strip() != "", "special_tokens", token, "a token")

@@ -22,10 +22,11 @@ from wordpiece_core.vocabulary import UNK, check_vocabulary
 UNK_SCOPES = ("word", "character")
 TEXT_OPTIONS = {field.name for field in fields(TextOptions)}
 
-# What English text is cleaned of when ids are decoded, as `tokenizers` does, in this order.
+# What decoded English text is cleaned of, in this order: `tokenizers` does so in each token,
+# `transformers` then in the whole text, but for the last.
 CLEAN_UP = (
     *((" .", "."), (" ?", "?"), (" !", "!"), (" ,", ","), (" ' ", "'"), (" n't", "n't")),
-    *((" 'm", "'m"), (" do not", " don't"), (" 's", "'s"), (" 've", "'ve"), (" 're", "'re")),
+    *((" 'm", "'m"), (" 's", "'s"), (" 've", "'ve"), (" 're", "'re"), (" do not", " don't")),
 )
 
 
@@ -144,21 +145,17 @@ class Tokenizer:
         clean_up_tokenization_spaces: bool = True,
     ) -> str:
         """Text of ids, as `transformers` gives it: tokens joined by spaces, continuing ones
-        without. `clean_up_tokenization_spaces` takes the spaces before punctuation out."""
+        without. `clean_up_tokenization_spaces` takes spaces before punctuation out, in the whole
+        text; in a token of its own, `transformers` always does."""
         tokens = [self._token(i) for i in ids]
         if skip_special_tokens:
             tokens = [token for token in tokens if token not in self.special_tokens]
         prefix = self.spec.continuing_prefix
-        parts = []
-        for place, token in enumerate(tokens):
-            if place > 0 and token.startswith(prefix):
-                part = token.removeprefix(prefix)
-            else:
-                part = f" {token}" if place > 0 else token
-            for old, new in CLEAN_UP if clean_up_tokenization_spaces else ():
-                part = part.replace(old, new)
-            parts.append(part)
-        return "".join(parts)
+        parts = tokens[:1]
+        for token in tokens[1:]:
+            parts.append(token.removeprefix(prefix) if token.startswith(prefix) else f" {token}")
+        text = "".join(_clean(part, CLEAN_UP) for part in parts)
+        return _clean(text, CLEAN_UP[:-1]) if clean_up_tokenization_spaces else text
 
     def _token(self, token_id: int) -> str:
         if not 0 <= token_id < len(self.vocab):
@@ -170,6 +167,12 @@ class Tokenizer:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _restore, (self.spec, self.unk_scope)
+
+
+def _clean(text: str, replacements: Sequence[tuple[str, str]]) -> str:
+    for old, new in replacements:
+        text = text.replace(old, new)
+    return text
 
 
 def _restore(spec: TokenizerSpec, unk_scope: str) -> Tokenizer:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from wordpiece_core.errors import InputError
@@ -20,7 +20,7 @@ class TokenizerSpec:
     """All that the ids of a tokenizer depend on."""
 
     vocab: Sequence[str]
-    text: TextOptions = TextOptions()
+    text: TextOptions = field(default_factory=TextOptions)
     max_word_length: int = 100
     continuing_prefix: str = "##"
 

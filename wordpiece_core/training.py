@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from wordpiece_core import _kernel
-from wordpiece_core.alphabet import initial_vocabulary, merge_symbols
+from wordpiece_core.alphabet import InitialVocabulary, initial_vocabulary, merge_symbols
 from wordpiece_core.errors import InputError
 from wordpiece_core.options import NO_LIMIT, TrainingOptions
 
@@ -56,14 +56,14 @@ def train(
     try:
         symbols = merge_symbols([symbol_counts(words, 0, training)])
         vocabulary = initial_vocabulary(symbols, training)
-        trainer = make_trainer(vocabulary, training)
+        trainer = make_trainer(vocabulary.tokens, training)
         rounds = 0
         status = "round over"
         while status == "round over":
             rounds += 1
             splitter = make_splitter(vocabulary, pa.record_batch(trainer.merges()), training)
             splits = pa.record_batch(splitter.split(words, 0))
-            start_round(trainer, splits, round_budget, training)
+            start_round(trainer, splits, round_budget)
             while (status := trainer.run(MERGES_PER_CALL)) == "running":
                 pass
     except ValueError as error:
@@ -73,11 +73,9 @@ def train(
     return result
 
 
-def start_round(
-    trainer: _kernel.Trainer, splits: pa.RecordBatch, budget: float, options: TrainingOptions
-) -> None:
+def start_round(trainer: _kernel.Trainer, splits: pa.RecordBatch, budget: float) -> None:
     """Counts over splits and hands the trainer those that its round may change."""
-    counter = _kernel.PairCounter(trainer.tokens, continuing_prefix=options.continuing_prefix)
+    counter = _kernel.PairCounter()
     counter.add_splits(splits)
     unigrams, pairs = counter.unigrams(), counter.pairs()
     if budget < 1.0:
@@ -86,13 +84,11 @@ def start_round(
     trainer.start_round(unigrams, pairs, [splits])
 
 
-def make_trainer(
-    vocabulary: list[str], options: TrainingOptions, support: int = 0
-) -> _kernel.Trainer:
-    """The kernel's trainer, before any merge."""
+def make_trainer(tokens: list[str], options: TrainingOptions, support: int = 0) -> _kernel.Trainer:
+    """The kernel's trainer of a vocabulary that has these tokens by now."""
     auto = options.min_pair_count == "auto"
     return _kernel.Trainer(
-        vocabulary,
+        tokens,
         vocab_size=options.vocab_size,
         criterion=options.criterion,
         min_pair_count=None if auto else int(options.min_pair_count),
@@ -103,11 +99,11 @@ def make_trainer(
 
 
 def make_splitter(
-    vocabulary: list[str], merges: pa.RecordBatch | None, options: TrainingOptions
+    vocabulary: InitialVocabulary, merges: pa.RecordBatch, options: TrainingOptions
 ) -> _kernel.Splitter:
     """The kernel's splitter for words after `merges`."""
     return _kernel.Splitter(
-        vocabulary,
+        vocabulary.alphabet,
         merges,
         continuing_prefix=options.continuing_prefix,
         min_word_count=options.min_word_count,

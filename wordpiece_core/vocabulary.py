@@ -1,4 +1,4 @@
-"""Vocabulary files: BERT's `vocab.txt`, one token a line, the line's number (from 0) being its id."""
+"""Vocabulary files: BERT's `vocab.txt`, a token a line, the line's number (from 0) its id."""
 
 from __future__ import annotations
 

@@ -4,43 +4,25 @@ import os
 import resource
 from collections.abc import Iterator
 from pathlib import Path
-from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pyarrow import fs
 
-from pipelines import inputs, outputs
+from pipelines import outputs
+from pipelines.filesystems import open_filesystem
 from wordpiece_core.errors import InputError, OutputError
 
 
-class Store:
-    """Stands for a remote file system: `store://bucket/key` is `bucket/key` below a directory."""
-
-    root: str
-
-    @classmethod
-    def from_uri(cls, uri: str) -> tuple[fs.FileSystem, str]:
-        path = unquote(uri.removeprefix("store://").removesuffix("?region=x"))
-        return fs.SubTreeFileSystem(cls.root, fs.LocalFileSystem()), path
-
-
 @pytest.fixture(params=["local", "store", "store?region=x"])
-def directory(
-    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> str:
+def directory(request: pytest.FixtureRequest, tmp_path: Path, store: str) -> str:
     """A directory to write to: a local path, or a URI."""
-    if request.param == "local":
-        return str(tmp_path)
-    monkeypatch.setattr(Store, "root", str(tmp_path), raising=False)
-    monkeypatch.setattr(fs, "FileSystem", Store)
-    (tmp_path / "bucket").mkdir()
-    return "store://bucket" + request.param.removeprefix("store")
+    kind, *query = request.param.partition("?")
+    return str(tmp_path) if kind == "local" else store + "".join(query)
 
 
 def read(path: str) -> bytes:
-    filesystem, inner = inputs.open_filesystem(path)
+    filesystem, inner = open_filesystem(path)
     return filesystem.open_input_stream(inner, compression=None).read()
 
 
@@ -176,6 +158,33 @@ def test_json_that_is_missing_is_none_and_broken_json_is_named(directory: str) -
     assert str(caught.value).startswith(path)
 
 
+def test_the_bytes_of_a_file_are_read_as_they_are(directory: str) -> None:
+    path = outputs.join(directory, "a b.gz")
+    with outputs.atomic_writer(path) as stream:
+        stream.write(b"\x00\xff\n")
+    assert outputs.read_bytes(path) == b"\x00\xff\n"
+    for name in ("no", "a b.gz/no"):
+        missing = outputs.join(directory, name)
+        with pytest.raises(InputError) as caught:
+            outputs.read_bytes(missing)
+        assert str(caught.value).startswith(f"{missing}: cannot be read (")
+        assert "\n" not in str(caught.value)
+
+
+def test_a_file_is_moved_in_place_of_another(directory: str) -> None:
+    source, target = (outputs.join(directory, name) for name in ("deep/a b.json", "c.json"))
+    outputs.make_directory(outputs.join(directory, "deep"))
+    outputs.write_json(source, "new")
+    outputs.write_json(target, "old")
+    outputs.move(source, target)
+    assert everything(directory) == ["c.json"]
+    assert outputs.read_json(target) == "new"
+    with pytest.raises(OutputError) as caught:
+        outputs.move(source, target)
+    assert str(caught.value).startswith(f"{target}: cannot be written (")
+    assert outputs.read_json(target) == "new"
+
+
 def test_directories_are_listed_by_name(directory: str) -> None:
     for name in ("b.txt", "a.txt", "deep/er/c.txt", "_m.json"):
         outputs.make_directory(outputs.join(directory, os.path.dirname(name)))
@@ -221,7 +230,6 @@ def test_a_writer_killed_midway_leaves_a_temporary_file_only(tmp_path: Path) -> 
     os.waitpid(child, 0)
     (name,) = os.listdir(tmp_path)
     assert name.startswith(".a.txt.tmp-")
-    assert inputs._hidden(name)
     assert outputs.remove_temporaries(str(tmp_path)) == 1
 
 

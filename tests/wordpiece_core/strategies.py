@@ -43,7 +43,8 @@ def word_tables(draw: st.DrawFn, *alphabets: str) -> dict[str, int]:
     counts = draw(st.sampled_from([st.just(1), st.integers(1, 4), st.integers(1, 10**10)]))
     rows, length = draw(st.sampled_from([(0, 1), (1, 8), (2, 4), (5, 3), (10, 2)]))
     words = st.text(alphabet, min_size=length, max_size=length + 8)
-    return draw(st.dictionaries(words, counts, min_size=min(rows, len(alphabet)), max_size=rows + 5))
+    least = min(rows, len(alphabet))
+    return draw(st.dictionaries(words, counts, min_size=least, max_size=rows + 5))
 
 
 @st.composite

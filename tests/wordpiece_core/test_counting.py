@@ -191,8 +191,20 @@ def test_repaired_bytes_are_as_python_decodes_them(
     assert replaced == replacements(texts)
 
 
+@given(st.lists(st.sampled_from([b"\n", b"\r", b"\r\n"]) | broken_bytes, max_size=12).map(b"".join))
+@example(b"")
+@example(b"\n")
+@example(b"a\r\nb\r\r\n\x0b\xe2\x80\xa8\nc\r")
+def test_lines_end_at_newlines_alone_and_are_repaired(block: bytes) -> None:
+    lines, replaced = _kernel.split_lines(block)
+    *ended, rest = block.split(b"\n")  # only a \r before \n belongs to the line's end
+    expected_lines = [line.removesuffix(b"\r") for line in ended] + [rest] * bool(rest)
+    assert pa.array(lines).to_pylist() == [line.decode(errors="replace") for line in expected_lines]
+    assert replaced == replacements([*expected_lines])
+
+
 def test_a_table_that_is_not_text_is_refused() -> None:
-    with pytest.raises(Exception, match="(?i)int64"):
+    with pytest.raises(Exception, match=r"(?i)int64"):
         counter().count(pa.array([1, 2]))
 
 

@@ -179,16 +179,26 @@ def test_the_first_occurrence_is_that_in_the_splits_of_now() -> None:
     assert learned(result) == [("y", "z"), ("p", "q"), ("x", "y"), ("x", "yz")]
 
 
-def test_auto_support_starts_at_the_largest_count_and_halves_when_nothing_is_eligible() -> None:
-    # By pmi the rarest pair is the best. At 100 (a, b) alone is eligible; at 25 the next two are.
-    table = {"ab": 100, "cd": 30, "ef": 26, "gh": 24}
+def test_auto_support_starts_at_the_largest_count_and_falls_when_nothing_is_eligible() -> None:
+    # By pmi the rarest pair is the best. At first (a, b) alone is eligible, a step lower two are.
+    step = reference.lower_support(100)
+    table = {"ab": 100, "cd": step + 1, "ef": step, "gh": step - 1}
     by_auto = reference.train(table, 17)
     assert [merge.token for merge in by_auto.merges] == ["ab", "ef", "cd", "gh"]
     bare = reference.train(table, 17, min_pair_count=1)
     assert [merge.token for merge in bare.merges] == ["gh", "ef", "cd", "ab"]
     assert reference.fall(None, 26) == 26
-    assert reference.fall(100, 26) == 25
-    assert reference.fall(100, 1) == 1
+
+
+@given(st.integers(1, 2**63), st.integers(1, 2**63))
+def test_the_support_falls_no_lower_than_it_must(support: int, largest: int) -> None:
+    fallen = reference.fall(support, largest)
+    if support <= largest:
+        assert fallen == support
+    else:
+        assert reference.lower_support(largest + 1) <= fallen <= largest
+        assert reference.lower_support(support) < support
+    assert reference.lower_support(1) == 1
 
 
 def test_pairs_that_would_be_too_long_are_never_eligible() -> None:
@@ -246,7 +256,7 @@ def test_a_string_built_again_is_the_same_token() -> None:
     ]
 
 
-@given(word_tables("ab"), training_options())
+@given(word_tables("bc"), training_options())
 def test_without_the_prefix_in_words_no_string_is_built_again(
     table: dict[str, int], options: dict[str, Any]
 ) -> None:

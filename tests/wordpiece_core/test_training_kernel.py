@@ -53,6 +53,8 @@ def assert_equal(mine: Any, specified: reference.Training) -> None:
 @example({"aaaaaaa": 3, "aaaa": 2, "aa": 1}, {**FREQUENCY, "continuing_prefix": ""}, 40)
 @example({"aaaaaaa": 3, "aaaa": 2, "aa": 1}, {**LIKELIHOOD, "continuing_prefix": ""}, 40)
 @example({"####": 4}, FREQUENCY, 40)
+@example({"##a###": 1}, FREQUENCY, 40)
+@example({"###ba": 2}, PMI, 40)
 @example({"####a#": 7, "#": 3, "###b#a##": 9}, PMI, 40)
 @example({"##aa#a##": 1, "#aa#aaaa": 7, "a#aa##a#a": 3}, LIKELIHOOD, 40)
 @example({"xyz": 1, "pq": 3, "xy": 3, "yz": 9}, {**FREQUENCY, "continuing_prefix": ""}, 40)
@@ -147,6 +149,14 @@ def test_special_tokens_that_are_also_symbols_stand_once() -> None:
     assert specified.vocab == ["[UNK]", "a", "ab", "[CLS]", "[SEP]", "##b", "##c", "abc"]
     assert len(specified.merges) == 2
     assert_equal(wp.train(table, vocab_size=8, min_pair_count=1, **options), specified)
+
+
+def test_a_dropped_character_stays_out_though_a_special_token_is_spelt_like_it() -> None:
+    options: dict[str, Any] = {"special_tokens": ["[UNK]", "##b", "b"], "limit_alphabet": 1}
+    table = {"aab": 5, "ba": 1}
+    specified = reference.train(table, 20, min_pair_count=1, **options)
+    assert specified.vocab == ["[UNK]", "##b", "b", "##a", "a", "aa"]
+    assert_equal(wp.train(table, vocab_size=20, min_pair_count=1, **options), specified)
 
 
 def test_too_small_a_vocabulary_is_refused_and_the_smallest_has_no_merge() -> None:

@@ -9,18 +9,17 @@
 use std::cmp::Ordering;
 
 use crate::score::Score;
-use crate::splits::Place;
 
-/// An upper bound of a pair's score, and a place not after its first occurrence.
+/// An upper bound of a pair's score, and the rank of a word that is not after the first with it.
 #[derive(Clone, Copy)]
 pub struct Key {
     pub bound: Score,
-    pub first: Place,
+    pub first: u64,
 }
 
 impl Key {
-    /// The better key is the greater: a higher bound, then an earlier place.
-    pub fn compare(&self, other: &Key) -> Ordering {
+    /// The better key is the greater: a higher bound, then an earlier word.
+    fn compare(&self, other: &Key) -> Ordering {
         self.bound.compare(&other.bound).then_with(|| other.first.cmp(&self.first))
     }
 }

@@ -8,7 +8,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use arrow_array::ffi::{FFI_ArrowArray, FFI_ArrowSchema, from_ffi, to_ffi};
-use arrow_array::{Array, ArrayRef, RecordBatch, StructArray, make_array};
+use arrow_array::{
+    Array, ArrayRef, BinaryArray, RecordBatch, StringArray, StructArray, make_array,
+};
 use pyo3::buffer::PyBuffer;
 use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -213,6 +215,12 @@ fn merge_word_counts(py: Python<'_>, batches: Vec<Bound<'_, PyAny>>) -> PyResult
 fn repair_utf8(py: Python<'_>, array: &Bound<'_, PyAny>) -> PyResult<(ArrowArray, u64)> {
     let array = import(array)?;
     run(py, || {
+        // Without a copy, if nothing needs repair.
+        if let Some(bytes) = array.as_any().downcast_ref::<BinaryArray>()
+            && let Ok(valid) = StringArray::try_from_binary(bytes.clone())
+        {
+            return Ok((ArrowArray(Arc::new(valid)), 0));
+        }
         let mut rows = Vec::with_capacity(array.len());
         arrow::each_row(&array, |row| rows.push(row.map(utf8::repair)))?;
         let replaced = rows.iter().flatten().map(|(_, replaced)| replaced).sum();
@@ -434,9 +442,9 @@ struct PySplitter {
 #[pymethods]
 impl PySplitter {
     #[new]
-    #[pyo3(signature = (tokens, merges, *, continuing_prefix, min_word_count, max_word_length))]
+    #[pyo3(signature = (alphabet, merges, *, continuing_prefix, min_word_count, max_word_length))]
     fn new(
-        tokens: Vec<String>,
+        alphabet: Vec<(String, u32)>,
         merges: Option<&Bound<'_, PyAny>>,
         continuing_prefix: &str,
         min_word_count: u64,
@@ -448,7 +456,8 @@ impl PySplitter {
             }
             None => Vec::new(),
         };
-        let splitter = Splitter::new(&tokens, continuing_prefix, &merges);
+        let symbols = alphabet.iter().map(|(symbol, id)| (symbol.as_str(), *id));
+        let splitter = Splitter::new(symbols, continuing_prefix, &merges);
         let limits = WordLimits { min_count: min_word_count, max_length: max_word_length };
         Ok(PySplitter { splitter, limits })
     }
@@ -478,27 +487,23 @@ impl PySplitter {
 
 /// Counts of tokens and pairs over splits, from splits or from other counts.
 #[pyclass]
+#[derive(Default)]
 struct PairCounter {
     counts: Aggregate,
-    lengths: Vec<u32>,
 }
 
 #[pymethods]
 impl PairCounter {
     #[new]
-    #[pyo3(signature = (tokens, *, continuing_prefix))]
-    fn new(tokens: Vec<String>, continuing_prefix: &str) -> Self {
-        let bare = |token: &String| {
-            token.strip_prefix(continuing_prefix).unwrap_or(token).chars().count() as u32
-        };
-        PairCounter { counts: Aggregate::default(), lengths: tokens.iter().map(bare).collect() }
+    fn new() -> Self {
+        PairCounter::default()
     }
 
     fn add_splits(&mut self, py: Python<'_>, splits: &Bound<'_, PyAny>) -> PyResult<()> {
         let splits = import_batch(splits)?;
         run(py, || {
             for (rank, count, symbols) in arrow::read_splits(&splits)?.iter() {
-                self.counts.add_word(rank, count, symbols, &self.lengths)?;
+                self.counts.add_word(rank, count, symbols)?;
             }
             Ok(())
         })

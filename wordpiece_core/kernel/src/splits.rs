@@ -9,7 +9,8 @@ use rustc_hash::{FxHashMap, FxHashSet};
 /// counted.
 pub const OUTSIDE: u32 = u32::MAX;
 
-/// Where a pair occurs: the rank of the word, and the characters of the word before the pair.
+/// Where a pair occurs: the rank of the word, and the symbols of its split before the pair. (Of a
+/// character: the characters before it.)
 pub type Place = (u64, u32);
 
 /// The sum of counts exceeds 2^63 - 1.
@@ -125,14 +126,18 @@ pub struct Splitter {
 }
 
 impl Splitter {
-    /// `tokens`: the vocabulary with which training began; `merges`: left, right and token.
-    pub fn new(tokens: &[String], prefix: &str, merges: &[(u32, u32, u32)]) -> Self {
+    /// `symbols`: the alphabet and its ids; `merges`: left, right and token.
+    pub fn new<'a>(
+        symbols: impl Iterator<Item = (&'a str, u32)>,
+        prefix: &str,
+        merges: &[(u32, u32, u32)],
+    ) -> Self {
         let mut alphabet: FxHashMap<char, (u32, u32)> = FxHashMap::default();
-        for (id, token) in (0..).zip(tokens) {
-            if let Some(c) = only_char(token) {
+        for (symbol, id) in symbols {
+            if let Some(c) = only_char(symbol) {
                 alphabet.entry(c).or_insert((OUTSIDE, OUTSIDE)).0 = id;
             }
-            if let Some(c) = token.strip_prefix(prefix).and_then(only_char) {
+            if let Some(c) = symbol.strip_prefix(prefix).and_then(only_char) {
                 alphabet.entry(c).or_insert((OUTSIDE, OUTSIDE)).1 = id;
             }
         }
@@ -210,30 +215,24 @@ pub struct Aggregate {
 }
 
 impl Aggregate {
-    /// Adds a word. `lengths`: the characters of each token.
+    /// Adds a word.
     pub fn add_word(
         &mut self,
         rank: u64,
         count: u64,
         symbols: &[u32],
-        lengths: &[u32],
     ) -> Result<(), CountOverflow> {
-        let mut offset = 0;
-        for (at, &symbol) in symbols.iter().enumerate() {
-            if symbol != OUTSIDE {
-                let sum = self.unigrams.entry(symbol).or_insert(0);
-                *sum = add(*sum, count)?;
-                if let Some(&next) = symbols.get(at + 1).filter(|&&next| next != OUTSIDE) {
-                    let pair = PairCount {
-                        count,
-                        merges: count * merges_here(symbols, at) as u64,
-                        tokens: symbols.len() as u64 * is_first(symbols, at) as u64,
-                        first: (rank, offset),
-                    };
-                    self.add_pair((symbol, next), pair)?;
-                }
+        for (at, &symbol) in symbols.iter().enumerate().filter(|(_, symbol)| **symbol != OUTSIDE) {
+            self.add_unigram(symbol, count)?;
+            if let Some(&next) = symbols.get(at + 1).filter(|&&next| next != OUTSIDE) {
+                let pair = PairCount {
+                    count,
+                    merges: count * merges_here(symbols, at) as u64,
+                    tokens: symbols.len() as u64 * is_first(symbols, at) as u64,
+                    first: (rank, at as u32),
+                };
+                self.add_pair((symbol, next), pair)?;
             }
-            offset += lengths.get(symbol as usize).copied().unwrap_or(1);
         }
         Ok(())
     }

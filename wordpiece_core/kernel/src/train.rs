@@ -44,9 +44,9 @@ pub enum Status {
     Done,
 }
 
-/// The next support when no pair reaches this one, for `min_pair_count: auto`.
+/// The next support when no pair reaches this one, for `min_pair_count: auto`: five sixths.
 pub fn lower_support(support: u64) -> u64 {
-    (support / 2).max(1)
+    (support - support.div_ceil(6)).max(1)
 }
 
 /// Training so far: the vocabulary and the merges.
@@ -85,7 +85,7 @@ struct Pair {
     merges: u64,
     /// Occurrences in words that the round does not hold. Merges never change it.
     outside: u64,
-    /// Not after the first occurrence.
+    /// Its first occurrence when it was last looked up: by now that is there, or in a later word.
     first: Place,
     /// The words that hold it, and words that held it once.
     words: Vec<u32>,
@@ -131,11 +131,9 @@ impl Words {
     }
 
     /// Where a word holds a pair first.
-    fn place(&self, word: u32, pair: (u32, u32), lengths: &[u32]) -> Option<Place> {
-        let symbols = self.symbols(word);
-        let at = symbols.windows(2).position(|two| (two[0], two[1]) == pair)?;
-        let offset = symbols[..at].iter().map(|&s| lengths.get(s as usize).copied().unwrap_or(1));
-        Some((self.ranks[word as usize], offset.sum()))
+    fn place(&self, word: u32, pair: (u32, u32)) -> Option<Place> {
+        let at = self.symbols(word).windows(2).position(|two| (two[0], two[1]) == pair)?;
+        Some((self.ranks[word as usize], at as u32))
     }
 }
 
@@ -173,10 +171,6 @@ impl Trainer {
 
     pub fn merges(&self) -> &[Merge] {
         &self.merges
-    }
-
-    pub fn lengths(&self) -> &[u32] {
-        &self.lengths
     }
 
     fn add_token(&mut self, token: Box<str>) -> u32 {
@@ -261,7 +255,7 @@ impl Trainer {
         counts.left = self.round.floors[left].max(least);
         counts.right = self.round.floors[right].max(least);
         let bound = Score::bound(self.options.criterion, &counts);
-        let key = Key { bound, first: pair.first };
+        let key = Key { bound, first: pair.first.0 };
         self.round.heap.set(index, key);
     }
 
@@ -332,7 +326,7 @@ impl Trainer {
                 return true;
             };
             let order = key.bound.compare(&champion_score);
-            if order.is_lt() || (order.is_eq() && key.first >= self.first(champion, &mut places)) {
+            if order.is_lt() || (order.is_eq() && key.first > self.first(champion, &mut places).0) {
                 return false;
             }
             let score = Score::of(self.options.criterion, &self.counts(pair));
@@ -354,13 +348,13 @@ impl Trainer {
     }
 
     /// The first occurrence of a pair, looked up once and noted in `places`. Of a pair with
-    /// occurrences outside the round's words: a place not after it.
+    /// occurrences outside the round's words, after a merge: a place not after it.
     fn first(&self, index: u32, places: &mut Places) -> Place {
         let pair = &self.round.pairs[index as usize];
         if pair.outside > 0 {
-            return pair.first;
+            return if self.round.merges == 0 { pair.first } else { (pair.first.0, 0) };
         }
-        *places.entry(index).or_insert_with(|| self.round.locate(pair, &self.lengths))
+        *places.entry(index).or_insert_with(|| self.round.locate(pair))
     }
 
     fn merge(&mut self, index: u32, score: Score) {
@@ -459,21 +453,18 @@ impl Trainer {
                     same: a == b,
                 };
                 let score = Score::of(self.options.criterion, &counts);
-                (
-                    self.level(pair.count),
-                    Key { bound: score, first: pair.first },
-                    (a, b),
-                    pair.tokens,
-                )
+                (self.level(pair.count), score, pair.first, (a, b), pair.tokens)
             })
             .collect();
-        ranked.sort_unstable_by(|a, b| a.0.cmp(&b.0).then_with(|| b.1.compare(&a.1)));
+        ranked.sort_unstable_by(|a, b| {
+            a.0.cmp(&b.0).then_with(|| b.1.compare(&a.1)).then_with(|| a.2.cmp(&b.2))
+        });
         let mut held = 0u64;
         let affordable = ranked.iter().take_while(|(.., tokens)| {
             held = held.saturating_add(*tokens);
             held <= budget
         });
-        affordable.map(|(_, _, pair, _)| *pair).collect()
+        affordable.map(|(.., pair, _)| *pair).collect()
     }
 
     /// How often the support must be lowered until a pair of this count is eligible.
@@ -543,8 +534,8 @@ impl Round {
     }
 
     /// The first occurrence of a pair that is covered.
-    fn locate(&self, pair: &Pair, lengths: &[u32]) -> Place {
-        let place = |&word: &u32| self.words.place(word, (pair.left, pair.right), lengths);
+    fn locate(&self, pair: &Pair) -> Place {
+        let place = |&word: &u32| self.words.place(word, (pair.left, pair.right));
         let found = if pair.sorted {
             let known =
                 pair.words.partition_point(|&w| self.words.ranks[w as usize] < pair.first.0);

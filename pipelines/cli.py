@@ -1,0 +1,286 @@
+"""The command `wordpiece`: count, train, encode.
+
+Beam and Arrow are loaded by the jobs alone, so that `--help` is there at once.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+import click
+
+from wordpiece_core.errors import WordpieceError, one_line
+from wordpiece_core.reference import SPECIAL_TOKENS
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+CONTEXT = {"help_option_names": ["-h", "--help"], "terminal_width": 100, "show_default": True}
+PASSED_ON = "Arguments after -- go to Beam, for example: -- --runner=FlinkRunner"
+
+
+class JobCommand(click.Command):
+    """A command whose options can be set by a file as well."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        path = _config_path(args)
+        if path is not None:
+            from pipelines.config import read_config
+
+            ctx.default_map = read_config(path, self)
+        return super().parse_args(ctx, args)
+
+
+def _config_path(args: Sequence[str]) -> str | None:
+    for place, arg in enumerate(args):
+        if arg == "--config" and place + 1 < len(args):
+            return args[place + 1]
+        if arg.startswith("--config="):
+            return arg.removeprefix("--config=")
+    return None
+
+
+def _options(*options: Callable[[Command], Command]) -> Callable[[Command], Command]:
+    """Several options as one decorator, in the order of the help."""
+
+    def decorate(command: Command) -> Command:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return decorate
+
+
+def _count_option(name: str, default: int | None, text: str) -> Callable[[Command], Command]:
+    return click.option(name, type=click.IntRange(min=1), default=default, metavar="INT", help=text)
+
+
+INPUTS = click.argument("inputs", nargs=-1, metavar="INPUT...")
+OUTPUT = click.option("--output", required=True, metavar="DIR", help="Directory to write.")
+TEXT_COLUMN = click.option(
+    "--text-column", default="text", metavar="NAME", help="Column or key that holds the text."
+)
+JOB_OPTIONS = _options(
+    click.option("--config", metavar="FILE", help="YAML file of options; flags here win."),
+    click.option("--quiet", is_flag=True, help="No progress, no summary."),
+    click.option("--debug", is_flag=True, help="Tracebacks, and the libraries' own messages."),
+)
+TEXT_OPTIONS = _options(
+    click.option("--lowercase/--no-lowercase", default=True, show_default="yes", help="Lowercase."),
+    click.option(
+        "--strip-accents/--no-strip-accents",
+        default=None,
+        show_default="as lowercase",
+        help="Take accents off.",
+    ),
+    click.option(
+        "--clean-text/--no-clean-text",
+        default=True,
+        show_default="yes",
+        help="Drop control characters.",
+    ),
+    click.option(
+        "--handle-chinese-chars/--no-handle-chinese-chars",
+        default=True,
+        show_default="yes",
+        help="Make each CJK character a word.",
+    ),
+    click.option(
+        "--pre-tokenizer",
+        type=click.Choice(["bert", "whitespace"]),
+        default="bert",
+        help="Cut at punctuation too, or only at spaces.",
+    ),
+)
+
+
+@click.group(context_settings=CONTEXT, epilog="wordpiece COMMAND --help shows a command's options.")
+@click.version_option(package_name="wordpiece-beam", prog_name="wordpiece")
+def wordpiece() -> None:
+    """WordPiece at corpus scale: train a vocabulary, turn datasets into token ids."""
+
+
+@wordpiece.command(cls=JobCommand, epilog=PASSED_ON)
+@INPUTS
+@OUTPUT
+@TEXT_COLUMN
+@TEXT_OPTIONS
+@JOB_OPTIONS
+@click.pass_obj
+def count(beam_args: list[str], /, inputs: tuple[str, ...], **options: Any) -> None:
+    """Count the words of INPUT into a word table.
+
+    INPUT: files, globs or directories of .parquet, .txt, .jsonl (text also .gz, .zst), on any file
+    system that Arrow reads.
+    """
+    from pipelines.jobs import run_count
+
+    run_count(inputs, beam_args, **options)
+
+
+@wordpiece.command(cls=JobCommand, epilog=PASSED_ON)
+@INPUTS
+@OUTPUT
+@click.option("--word-counts", metavar="DIR", help="Train on this word table, not on INPUT.")
+@_count_option("--vocab-size", 30_522, "Tokens, special ones and alphabet included.")
+@click.option(
+    "--criterion",
+    type=click.Choice(["pmi", "likelihood", "frequency"]),
+    default="pmi",
+    help="How pairs are ranked.",
+)
+@click.option(
+    "--min-pair-count",
+    default="auto",
+    metavar="INT|auto",
+    help="Count a pair needs; auto falls as needed.",
+)
+@_count_option("--min-word-count", 1, "Leave rarer words out.")
+@_count_option("--limit-alphabet", None, "Most characters to keep.")
+@click.option("--initial-alphabet", default="", metavar="CHARS", help="Characters to have anyway.")
+@click.option(
+    "--special-tokens",
+    default=",".join(SPECIAL_TOKENS),
+    show_default="BERT's five",
+    metavar="LIST|bert",
+    help="Comma-separated, from id 0; bert: laid out as published.",
+)
+@_count_option("--max-token-length", None, "In characters.")
+@_count_option("--max-word-length", 100, "In characters; longer words: [UNK].")
+@click.option(
+    "--continuing-prefix", default="##", metavar="STR", help="Before a piece inside a word."
+)
+@click.option(
+    "--alphabet-order",
+    type=click.Choice(["sorted", "first_seen"]),
+    default="sorted",
+    help="Order of the alphabet's ids.",
+)
+@click.option(
+    "--round-budget",
+    type=click.FloatRange(0.0, 1.0, min_open=True),
+    default=1.0,
+    show_default="1, all",
+    metavar="SHARE",
+    help="Of all split tokens, held at once; less: more rounds.",
+)
+@TEXT_COLUMN
+@TEXT_OPTIONS
+@JOB_OPTIONS
+@click.pass_obj
+def train(beam_args: list[str], /, inputs: tuple[str, ...], **options: Any) -> None:
+    """Train a WordPiece vocabulary on INPUT and write a tokenizer directory.
+
+    INPUT is as for count; or give a word table by --word-counts.
+    """
+    from pipelines.jobs import run_train
+
+    run_train(inputs, beam_args, **options)
+
+
+@wordpiece.command(cls=JobCommand, epilog=PASSED_ON)
+@INPUTS
+@OUTPUT
+@click.option(
+    "--tokenizer", required=True, metavar="DIR", help="Tokenizer directory, or a vocab.txt."
+)
+@TEXT_COLUMN
+@click.option(
+    "--keep-columns",
+    metavar="LIST",
+    show_default="all",
+    help='Input columns to keep, comma-separated; "" for none.',
+)
+@click.option(
+    "--columns",
+    default="",
+    metavar="LIST",
+    help="Beside input_ids: attention_mask, token_type_ids, special_tokens_mask, offset_mapping,"
+    " num_tokens.",
+)
+@click.option(
+    "--add-special-tokens/--no-special-tokens",
+    default=True,
+    show_default="yes",
+    help="Put [CLS] and [SEP] around each text.",
+)
+@click.option(
+    "--unk-scope",
+    type=click.Choice(["word", "character"]),
+    default="word",
+    help="What becomes [UNK] where no token fits.",
+)
+@click.option(
+    "--lowercase/--no-lowercase",
+    default=None,
+    show_default="as the tokenizer",
+    help="For a vocab.txt alone: whether it is an uncased one.",
+)
+@click.option(
+    "--compression",
+    type=click.Choice(["zstd", "snappy", "gzip", "lz4", "brotli", "none"]),
+    default="zstd",
+    help="Of the shards.",
+)
+@JOB_OPTIONS
+@click.pass_obj
+def encode(beam_args: list[str], /, inputs: tuple[str, ...], **options: Any) -> None:
+    """Encode INPUT into Parquet shards of token ids, one for each input file.
+
+    A rerun keeps the shards that are finished.
+    """
+    from pipelines.jobs import run_encode
+
+    run_encode(inputs, beam_args, **options)
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Runs the command. Exit status: 0 done, 1 the job failed, 2 the call or config is wrong."""
+    args = list(sys.argv[1:] if argv is None else argv)
+    beam_args: list[str] = []
+    if "--" in args:
+        place = args.index("--")
+        args, beam_args = args[:place], args[place + 1 :]
+    debug = "--debug" in args
+    if not debug:
+        _silence_libraries()
+    try:
+        wordpiece.main(args, prog_name="wordpiece", standalone_mode=False, obj=beam_args)
+        status = 0
+    except Exception as error:
+        if debug:
+            raise
+        status = _explain(error)
+    except KeyboardInterrupt:
+        print("wordpiece: interrupted; run the same command again to go on", file=sys.stderr)
+        status = 130
+    sys.exit(status)
+
+
+def _silence_libraries() -> None:
+    """Nothing of the libraries beneath reaches the terminal."""
+    warnings.simplefilter("ignore")
+    root = logging.getLogger()
+    root.handlers = [logging.NullHandler()]
+    root.setLevel(logging.CRITICAL)
+
+
+def _explain(error: Exception) -> int:
+    """Prints an error on one line; returns the exit status."""
+    if isinstance(error, click.ClickException):
+        message, status = error.format_message(), 2
+    elif isinstance(error, click.exceptions.Abort):
+        message, status = "interrupted", 130
+    elif isinstance(error, WordpieceError):
+        message, status = str(error), error.exit_status
+    else:
+        message, status = f"{type(error).__name__}: {one_line(error)} (--debug shows where)", 1
+    print(f"wordpiece: {' '.join(message.split())}", file=sys.stderr)
+    return status
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,360 @@
+"""The job `encode`: input shards to Parquet shards of token ids, one for one.
+
+    shards ─ encode each: read a row group, encode it, write it ─▶ results ─▶ manifest
+
+Reading, encoding and writing of a shard go on at the same time, each a row group ahead of the
+next, so that memory holds a few row groups. A shard is written under a temporary name and renamed;
+its result is then noted in `_shards/`, by which a rerun knows what is finished. `_manifest.json`
+is written last.
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any, TypeVar
+from urllib.parse import quote
+
+import apache_beam as beam
+import numpy as np
+import pyarrow as pa
+
+from pipelines import inputs, outputs
+from pipelines.inputs import InputFile, ShardBatch
+from pipelines.progress import Progress, report
+from pipelines.runner import local_cores, pipeline_options, run_pipeline, workers
+from wordpiece_core import Tokenizer
+from wordpiece_core.errors import InputError, OptionError
+
+MANIFEST = "_manifest.json"
+RESULTS = "_shards"
+METADATA_KEY = b"wordpiece.tokenizer"
+SUMS = ("rows", "nulls", "bytes", "tokens", "unknown_tokens", "replaced")
+
+IDS = "input_ids"
+MASK = pa.list_(pa.int8())
+COLUMN_TYPES = {
+    "attention_mask": MASK,
+    "token_type_ids": MASK,
+    "special_tokens_mask": MASK,
+    "offset_mapping": pa.list_(pa.list_(pa.int32(), 2)),
+    "num_tokens": pa.int32(),
+}
+
+
+@dataclass(frozen=True)
+class EncodeOptions:
+    """What an encoded shard holds. `keep_columns`: of the input, None for all; `columns`: beside
+    `input_ids`, of `COLUMN_TYPES`; `compression`: one of Parquet's."""
+
+    text_column: str = "text"
+    add_special_tokens: bool = True
+    keep_columns: tuple[str, ...] | None = None
+    columns: tuple[str, ...] = ()
+    compression: str = "zstd"
+
+    def __post_init__(self) -> None:
+        for name in self.columns:
+            if name not in COLUMN_TYPES:
+                known = ", ".join(COLUMN_TYPES)
+                raise OptionError(f"columns: {name!r} is not one of {known}")
+
+
+@dataclass(frozen=True)
+class ShardResult:
+    """A finished shard. `source`: what it was made from."""
+
+    name: str
+    source: dict[str, Any]
+    rows: int = 0
+    nulls: int = 0
+    bytes: int = 0
+    tokens: int = 0
+    unknown_tokens: int = 0
+    replaced: int = 0
+
+
+@dataclass(frozen=True)
+class Encoded:
+    """What the job did: the manifest, and how many shards were finished before."""
+
+    manifest: dict[str, Any]
+    kept: int
+
+
+def encode(
+    patterns: Sequence[str],
+    output: str,
+    tokenizer: Tokenizer,
+    options: EncodeOptions,
+    *,
+    beam_args: Sequence[str] = (),
+    progress: Progress,
+) -> Encoded:
+    """Encodes every input shard into a shard of the same name in `output`.
+
+    Raises InputError, OutputError and OptionError; OptionError too if `output` holds shards of
+    another tokenizer or of other options.
+    """
+    if options.add_special_tokens and not tokenizer.adds_special_tokens:
+        raise OptionError("the vocabulary has no [CLS] or no [SEP]; give --no-special-tokens")
+    files = inputs.resolve(patterns)
+    names = inputs.output_names(files)
+    finished = _prepare(output, tokenizer, options)
+    shards = [file for file in files if finished.get(names[file.path], None) != _source(file)]
+    inputs.plan(shards, options.text_column)  # faults that can be seen at once
+    step = EncodeShard(output, tokenizer, options, _threads(len(shards), beam_args))
+    with progress.stage("encode", "input_bytes", sum(file.size for file in shards)):
+
+        def build(pipeline: beam.Pipeline) -> None:
+            largest_first = sorted(shards, key=lambda file: -file.size)
+            elements = [(file, names[file.path]) for file in largest_first]
+            pipeline | "shards" >> beam.Create(elements) | "encode" >> beam.ParDo(step)
+
+        if shards:
+            run_pipeline(build, beam_args)
+    return Encoded(_finish(output, tokenizer, options), len(files) - len(shards))
+
+
+def _threads(shards: int, beam_args: Sequence[str]) -> int:
+    """Threads for each shard's encoding: the cores that a local run's workers leave idle."""
+    busy = min(shards, workers(pipeline_options(beam_args)) or shards)
+    return max(1, local_cores() // max(1, busy)) if busy else 1
+
+
+# --- The output directory -------------------------------------------------------------------------
+
+
+def _source(file: InputFile) -> dict[str, Any]:
+    """By which a rerun knows a file again."""
+    return {"path": file.path, "bytes": file.size, "modified": file.modified}
+
+
+def _identity(tokenizer: Tokenizer, options: EncodeOptions) -> dict[str, Any]:
+    """What all shards of a directory have in common."""
+    listed = {k: list(v) if isinstance(v, tuple) else v for k, v in asdict(options).items()}
+    return {"tokenizer": tokenizer.digest, "options": listed}
+
+
+def _prepare(output: str, tokenizer: Tokenizer, options: EncodeOptions) -> dict[str, Any]:
+    """Checks that a directory is empty or holds shards of this tokenizer and these options.
+    Returns the sources of its finished shards by their names."""
+    results = outputs.join(output, RESULTS)
+    wanted = _identity(tokenizer, options)
+    manifest = outputs.read_json(outputs.join(output, MANIFEST))
+    started = outputs.read_json(outputs.join(results, "job.json"))
+    names = outputs.list_directory(output)
+    for found in (manifest, started):
+        if found is not None:
+            _check_same(output, found, wanted)
+    if names and manifest is None and started is None:
+        raise OptionError(f"{output}: holds {names[0]}, no shards of this job; give an empty one")
+    outputs.make_directory(results)
+    outputs.remove_temporaries(output)
+    outputs.write_json(outputs.join(results, "job.json"), wanted)
+    # From here to the end the directory does not look whole.
+    for shard in (manifest or {}).get("shards", []):
+        _note(output, ShardResult(**shard))
+    outputs.delete(outputs.join(output, MANIFEST))
+    return {result.name: result.source for result in _noted(output)}
+
+
+def _check_same(output: str, found: dict[str, Any], wanted: dict[str, Any]) -> None:
+    if found.get("tokenizer") != wanted["tokenizer"]:
+        raise OptionError(
+            f"{output}: holds shards of another tokenizer ({str(found.get('tokenizer'))[:12]}, not"
+            f" {wanted['tokenizer'][:12]}); mixed vocabularies break a model: give another one"
+        )
+    changed = [k for k, v in wanted["options"].items() if found.get("options", {}).get(k) != v]
+    if changed:
+        raise OptionError(
+            f"{output}: holds shards with another {changed[0]}; give another directory"
+        )
+
+
+def _note(output: str, result: ShardResult) -> None:
+    """Notes a shard as finished."""
+    name = f"{quote(result.name, safe='')}.json"
+    outputs.write_json(outputs.join(output, RESULTS, name), asdict(result))
+
+
+def _noted(output: str) -> list[ShardResult]:
+    """The finished shards that are there, by name."""
+    results = outputs.join(output, RESULTS)
+    noted = [
+        ShardResult(**outputs.read_json(outputs.join(results, name)))
+        for name in outputs.list_directory(results)
+        if name != "job.json"
+    ]
+    present = set(outputs.list_directory(output, recursive=True))
+    return sorted((r for r in noted if r.name in present), key=lambda result: result.name)
+
+
+def _finish(output: str, tokenizer: Tokenizer, options: EncodeOptions) -> dict[str, Any]:
+    """Writes the manifest and removes the notes that it is made of."""
+    shards = [asdict(result) for result in _noted(output)]
+    totals = {name: sum(shard[name] for shard in shards) for name in SUMS}
+    manifest = {**_identity(tokenizer, options), **totals, "shards": shards}
+    outputs.write_json(outputs.join(output, MANIFEST), manifest)
+    outputs.delete(outputs.join(output, RESULTS))
+    return manifest
+
+
+# --- One shard ------------------------------------------------------------------------------------
+
+
+@dataclass
+class EncodeShard(beam.DoFn):
+    """Encodes one shard and notes its result."""
+
+    output: str
+    tokenizer: Tokenizer
+    options: EncodeOptions
+    threads: int
+
+    def setup(self) -> None:
+        self.encoder = BatchEncoder(self.tokenizer, self.options, self.threads)
+
+    def process(self, element: tuple[InputFile, str]) -> None:
+        file, name = element
+        shard = inputs.open_shard(file, self.options.text_column, self._kept())
+        schema = self.encoder.schema(file, shard.schema)
+        sums = dict.fromkeys(SUMS, 0)
+
+        def encoded() -> Iterator[pa.Table]:
+            for batch in ahead(shard.batches):
+                table, amounts = self.encoder.encode(batch, schema)
+                for key, amount in amounts.items():
+                    sums[key] += amount
+                report(**{key: amounts[key] for key in ("bytes", "rows", "tokens")})
+                yield table
+
+        outputs.write_parquet(
+            outputs.join(self.output, name),
+            ahead(encoded),
+            schema,
+            compression=self.options.compression,
+            use_dictionary=self.encoder.dictionary_columns(schema),
+        )
+        _note(self.output, ShardResult(name, _source(file), **sums))
+        report(shards=1, input_bytes=file.size)
+
+    def _kept(self) -> list[str] | None:
+        kept = self.options.keep_columns
+        return None if kept is None else list(kept)
+
+
+@dataclass
+class BatchEncoder:
+    """Tables with ids from batches of rows."""
+
+    tokenizer: Tokenizer
+    options: EncodeOptions
+    threads: int
+    added: dict[str, pa.DataType] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.added = {IDS: pa.list_(pa.int32())}
+        self.added |= {name: COLUMN_TYPES[name] for name in self.options.columns}
+
+    def schema(self, file: InputFile, kept: pa.Schema) -> pa.Schema:
+        """The schema of an encoded shard: the kept columns, the ids, and what goes with them."""
+        for name in self.added:
+            if name in kept.names:
+                others = ",".join(other for other in kept.names if other not in self.added)
+                raise InputError(
+                    f"{file.path}: has a column {name!r} already; leave it out with"
+                    f" --keep-columns '{others}'"
+                )
+        fields = [*kept, *(pa.field(name, kind) for name, kind in self.added.items())]
+        return pa.schema(fields, metadata={METADATA_KEY: self.tokenizer.digest.encode()})
+
+    def dictionary_columns(self, schema: pa.Schema) -> list[str]:
+        """The columns that Parquet stores as dictionaries: neither text, mostly unlike, nor ids,
+        which come out smaller and faster without."""
+        return [
+            name for name in schema.names if name not in {*self.added, self.options.text_column}
+        ]
+
+    def encode(self, batch: ShardBatch, schema: pa.Schema) -> tuple[pa.Table, dict[str, int]]:
+        """The kept columns and the added ones, and what there was to count."""
+        special = self.options.add_special_tokens
+        offsets = None
+        if "offset_mapping" in self.added:
+            ids, offsets, unknown = self.tokenizer.encode_with_offsets(
+                batch.texts, add_special_tokens=special
+            )
+        else:
+            ids, unknown = self.tokenizer.encode_counting_unknown(
+                batch.texts, add_special_tokens=special, threads=self.threads
+            )
+        columns = {name: batch.table.column(name) for name in batch.table.column_names}
+        for name in self.added:
+            columns[name] = self._column(name, ids, offsets)
+        amounts = {
+            "rows": len(ids),
+            "nulls": ids.null_count,
+            "bytes": batch.bytes,
+            "tokens": len(ids.values),
+            "unknown_tokens": unknown,
+            "replaced": batch.replaced,
+        }
+        return pa.table([columns[name] for name in schema.names], schema=schema), amounts
+
+    def _column(self, name: str, ids: pa.ListArray, offsets: pa.ListArray | None) -> pa.Array:
+        if name == IDS:
+            return ids
+        if offsets is not None and name == "offset_mapping":
+            return offsets.cast(COLUMN_TYPES[name])
+        if name == "num_tokens":
+            return ids.value_lengths()
+        marks = np.full(len(ids.values), name == "attention_mask", np.int8)
+        if name == "special_tokens_mask" and self.options.add_special_tokens:
+            ends = ids.offsets.to_numpy()
+            rows = ends[1:] > ends[:-1]
+            marks[ends[:-1][rows]] = 1
+            marks[ends[1:][rows] - 1] = 1
+        nulls = ids.is_null() if ids.null_count else None
+        return pa.ListArray.from_arrays(ids.offsets, pa.array(marks), mask=nulls)
+
+
+T = TypeVar("T")
+
+
+def ahead(source: Callable[[], Iterator[T]]) -> Iterator[T]:
+    """The items of an iterator that runs in a thread of its own, one item ahead."""
+    items: queue.Queue[tuple[T | None, BaseException | None]] = queue.Queue(1)
+    stopped = threading.Event()
+
+    def put(item: T | None, error: BaseException | None = None) -> None:
+        while not stopped.is_set():
+            try:
+                return items.put((item, error), timeout=0.1)
+            except queue.Full:
+                continue
+
+    def fill() -> None:
+        try:
+            for item in source():
+                put(item)
+                if stopped.is_set():
+                    return
+            put(None, StopIteration())
+        except BaseException as error:
+            put(None, error)
+
+    thread = threading.Thread(target=fill, daemon=True)
+    thread.start()
+    try:
+        while True:
+            item, error = items.get()
+            if isinstance(error, StopIteration):
+                return
+            if error is not None:
+                raise error
+            yield item  # type: ignore[misc]
+    finally:
+        stopped.set()
+        thread.join()

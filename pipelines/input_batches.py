@@ -1,0 +1,76 @@
+"""What reading works on and gives: parts of files, and batches of their rows and texts."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pipelines.input_files import InputFile
+from wordpiece_core.errors import InputError
+
+
+@dataclass(frozen=True)
+class Range:
+    """A part of a file: row groups [start, end) of Parquet, or of one row group the rows
+    [first, last); else the lines starting in bytes [start, end). `bytes` estimates its text,
+    uncompressed."""
+
+    file: InputFile
+    start: int
+    end: int
+    bytes: int
+    rows: tuple[int, int] | None = None
+
+
+@dataclass(frozen=True)
+class TextBatch:
+    """Texts (string, nulls kept), the invalid UTF-8 sequences replaced, the bytes of UTF-8."""
+
+    texts: pa.Array
+    replaced: int
+    bytes: int
+
+
+@dataclass(frozen=True)
+class ShardBatch:
+    """Consecutive rows of a file: the kept columns, and the texts as in `TextBatch`."""
+
+    table: pa.Table
+    texts: pa.Array
+    replaced: int
+    bytes: int
+
+
+@dataclass(frozen=True)
+class Shard:
+    """A file opened for encoding: the schema of the kept columns, in the file's order, and
+    `batches()`, which reads the file from its beginning."""
+
+    schema: pa.Schema
+    batches: Callable[[], Iterator[ShardBatch]]
+
+
+def text_batch(valid: object, replaced: int) -> TextBatch:
+    """A batch of `valid`, a string array of Arrow or of the kernel."""
+    texts = pa.array(valid)
+    return TextBatch(texts, replaced, text_bytes(texts))
+
+
+def text_bytes(texts: pa.Array | pa.ChunkedArray) -> int:
+    """The bytes of all texts, string or binary."""
+    return pc.sum(pc.binary_length(texts)).as_py() or 0
+
+
+def kept_columns(file: InputFile, names: list[str], columns: list[str] | None) -> list[str]:
+    """The names to keep, in the file's order."""
+    for name in columns or []:
+        if name not in names:
+            raise InputError(f"{file.path}: no column {name!r} to keep; {it_has(names)}")
+    return [name for name in names if columns is None or name in columns]
+
+
+def it_has(names: Sequence[str]) -> str:
+    """For messages: the columns there are."""
+    listed = ", ".join(repr(name) for name in names[:20]) or "no columns"
+    return f"it has {listed}" + (", ..." if len(names) > 20 else "")

@@ -1,0 +1,253 @@
+"""The commands as functions: what they take from the command line, run, and say at the end."""
+
+from __future__ import annotations
+
+import resource
+import sys
+import time
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from importlib.metadata import version
+from typing import Any
+
+from pipelines import outputs
+from pipelines.count import count
+from pipelines.encode import EncodeOptions, encode
+from pipelines.progress import Progress
+from pipelines.runner import pipeline_options, workers
+from pipelines.train import Job, train
+from pipelines.word_table import WordTable, read_word_table, table_digest
+from wordpiece_core import FewerTokensWarning, TextOptions, Tokenizer, TrainingOptions
+from wordpiece_core.errors import OptionError, OutputError
+from wordpiece_core.tokenizer_files import TokenizerSpec, tokenizer_files
+from wordpiece_core.training import TrainingResult, warn_of_fewer_tokens
+
+TEXT_OPTIONS = (
+    "lowercase",
+    "strip_accents",
+    "clean_text",
+    "handle_chinese_chars",
+    "pre_tokenizer",
+)
+MANY_UNKNOWN = 0.01  # of the tokens: more is worth a warning
+MERGES, TRAINING, RUN = "merges.parquet", "training.json", "run.json"
+
+
+def run_count(
+    inputs: Sequence[str],
+    beam_args: Sequence[str],
+    *,
+    output: str,
+    text_column: str,
+    quiet: bool = False,
+    config: str | None = None,
+    debug: bool = False,
+    **text: Any,
+) -> WordTable:
+    """`wordpiece count`"""
+    _check_inputs(inputs)
+    table = count(
+        inputs,
+        output,
+        TextOptions(**text),
+        text_column=text_column,
+        beam_args=beam_args,
+        progress=Progress(quiet=quiet),
+    )
+    if not quiet:
+        _print_corpus(table.totals)
+        print(f"word table: {output}")
+    return table
+
+
+def run_train(
+    inputs: Sequence[str],
+    beam_args: Sequence[str],
+    *,
+    output: str,
+    word_counts: str | None,
+    text_column: str,
+    round_budget: float,
+    quiet: bool = False,
+    config: str | None = None,
+    debug: bool = False,
+    **options: Any,
+) -> TrainingResult:
+    """`wordpiece train`"""
+    started = time.monotonic()
+    if bool(inputs) == bool(word_counts):
+        raise OptionError("give either INPUT or --word-counts")
+    text = TextOptions(**{name: options.pop(name) for name in TEXT_OPTIONS})
+    training = _training_options(options)
+    _check_tokenizer_directory(output)
+    progress = Progress(quiet=quiet)
+    work = f"{output.rstrip('/')}.work"
+    if word_counts:
+        table = read_word_table(word_counts)
+    else:
+        table = count(
+            inputs,
+            outputs.join(work, "words"),
+            text,
+            text_column=text_column,
+            beam_args=beam_args,
+            progress=progress,
+        )
+    job = Job(training, work, progress, round_budget, beam_args)
+    result = train(table, job)
+    spec = TokenizerSpec(result.vocab, text, training.max_word_length, training.continuing_prefix)
+    training_json = {
+        "wordpiece_beam": version("wordpiece-beam"),
+        "text": asdict(text),
+        "training": asdict(training) | {"special_tokens": list(training.special_tokens)},
+        "corpus": table.totals,
+        "word_table": table_digest(table),
+        "vocab_size": len(result.vocab),
+        "merges": result.merges.num_rows,
+    }
+    seconds = {name: round(value, 3) for name, value in progress.seconds.items()}
+    run_json = {
+        "inputs": list(inputs),
+        "word_counts": word_counts,
+        "rounds": result.rounds,
+        "seconds": {**seconds, "total": round(time.monotonic() - started, 3)},
+        "peak_memory_bytes": peak_memory(),
+        "workers": workers(pipeline_options(beam_args)),
+        "beam_args": list(beam_args),
+    }
+    _write_tokenizer(output, spec, result, training_json, run_json)
+    outputs.delete(work)
+    if not quiet:
+        _print_corpus(table.totals)
+        print(f"tokens: {len(result.vocab):,} after {result.merges.num_rows:,} merges")
+        print(f"tokenizer: {output}")
+    _warn(lambda: warn_of_fewer_tokens(len(result.vocab), training))
+    return result
+
+
+def _training_options(options: dict[str, Any]) -> TrainingOptions:
+    """Options from the command line, where lists and `auto` are strings."""
+    if options["special_tokens"] != "bert":
+        options["special_tokens"] = _list(options["special_tokens"])
+    if options["min_pair_count"] != "auto":
+        try:
+            options["min_pair_count"] = int(options["min_pair_count"])
+        except ValueError:
+            value = options["min_pair_count"]
+            raise OptionError(f"--min-pair-count: {value!r} is not a number or auto") from None
+    return TrainingOptions.of(**options)
+
+
+def _check_tokenizer_directory(output: str) -> None:
+    """A directory with other things in it is left alone."""
+    ours = {"vocab.txt", "tokenizer.json", TRAINING, MERGES, RUN}
+    names = set(outputs.list_directory(output))
+    if names and not names & ours:
+        raise OutputError(f"{output}: holds {min(names)}, no tokenizer; give an empty directory")
+
+
+def _write_tokenizer(
+    output: str,
+    spec: TokenizerSpec,
+    result: TrainingResult,
+    training_json: dict[str, Any],
+    run_json: dict[str, Any],
+) -> None:
+    """Writes the tokenizer directory; `training.json`, written last, says that it is whole."""
+    files = tokenizer_files(spec)
+    outputs.make_directory(output)
+    outputs.delete(outputs.join(output, TRAINING))
+    for name, text in files.items():
+        with outputs.atomic_writer(outputs.join(output, name)) as stream:
+            stream.write(text.encode())
+    outputs.write_parquet(outputs.join(output, MERGES), result.merges, compression="zstd")
+    outputs.write_json(outputs.join(output, RUN), run_json)
+    outputs.write_json(outputs.join(output, TRAINING), training_json)
+
+
+def run_encode(
+    inputs: Sequence[str],
+    beam_args: Sequence[str],
+    *,
+    output: str,
+    tokenizer: str,
+    text_column: str,
+    keep_columns: str | None,
+    columns: str,
+    add_special_tokens: bool,
+    unk_scope: str,
+    lowercase: bool | None,
+    compression: str,
+    quiet: bool = False,
+    config: str | None = None,
+    debug: bool = False,
+) -> dict[str, Any]:
+    """`wordpiece encode`"""
+    _check_inputs(inputs)
+    encoded = encode(
+        inputs,
+        output,
+        Tokenizer.load(tokenizer, unk_scope=unk_scope, lowercase=lowercase),
+        EncodeOptions(
+            text_column=text_column,
+            add_special_tokens=add_special_tokens,
+            keep_columns=None if keep_columns is None else tuple(_list(keep_columns)),
+            columns=tuple(_list(columns)),
+            compression=compression,
+        ),
+        beam_args=beam_args,
+        progress=Progress(quiet=quiet),
+    )
+    manifest = encoded.manifest
+    share = manifest["unknown_tokens"] / max(manifest["tokens"], 1)
+    if not quiet:
+        _print_corpus(manifest)
+        kept = f" ({encoded.kept} finished before)" if encoded.kept else ""
+        print(f"shards: {len(manifest['shards']):,}{kept}")
+        print(f"tokens: {manifest['tokens']:,}, {share:.2%} of them unknown")
+        print(f"dataset: {output}")
+    if share > MANY_UNKNOWN:
+        _say(f"warning: {share:.1%} of the tokens are [UNK]; does the tokenizer fit the text?")
+    return manifest
+
+
+def _list(text: str) -> list[str]:
+    return [item.strip() for item in text.split(",") if item.strip()]
+
+
+def _check_inputs(inputs: Sequence[str]) -> None:
+    if not inputs:
+        raise OptionError("give INPUT: files, globs or directories")
+
+
+def _print_corpus(totals: dict[str, Any]) -> None:
+    """What was read, and what was wrong with it."""
+    if "rows" in totals:
+        print(f"read: {totals['rows']:,} rows, {totals['bytes'] / 1e6:,.1f} MB of text")
+    if "words" in totals:
+        print(f"words: {totals['words']:,}, distinct: {totals['distinct_words']:,}")
+    if totals.get("nulls"):
+        print(f"rows without text (null): {totals['nulls']:,}")
+    if totals.get("replaced"):
+        _say(f"warning: {totals['replaced']:,} invalid UTF-8 sequences were replaced by U+FFFD")
+
+
+def peak_memory() -> int:
+    """The most memory this process, or one it started, has had, in bytes."""
+    unit = 1 if sys.platform == "darwin" else 1024
+    whose = (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
+    return unit * max(resource.getrusage(who).ru_maxrss for who in whose)
+
+
+def _warn(check: Callable[[], None]) -> None:
+    """Says the warnings of the library in the command's way."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", FewerTokensWarning)
+        check()
+    for warning in caught:
+        _say(f"warning: {warning.message}")
+
+
+def _say(text: str) -> None:
+    print(f"wordpiece: {text}", file=sys.stderr)

@@ -1,0 +1,220 @@
+"""Parquet files: ranges of row groups, their texts, and their rows, in bounded memory."""
+
+import re
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
+from itertools import pairwise
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from pipelines.filesystems import open_input, reading
+from pipelines.input_batches import (
+    Range,
+    Shard,
+    ShardBatch,
+    TextBatch,
+    it_has,
+    kept_columns,
+    text_batch,
+    text_bytes,
+)
+from pipelines.input_files import InputFile
+from wordpiece_core._kernel import repair_utf8
+from wordpiece_core.errors import InputError
+
+ROW_GROUP_BYTES = 64 << 20  # of a row group in a batch given to encoding
+MAX_BATCH_TEXT_BYTES = 1 << 30  # below 2 GiB, with room for repaired UTF-8
+MAX_BATCH_ROWS = 16_384  # dictionary-encoded pages say little about the size of their rows
+BUFFER_BYTES = 4 << 20  # per column: a column chunk is streamed, not held
+
+
+@contextmanager
+def open_parquet(path: str, size: int | None = None) -> Iterator[pq.ParquetFile]:
+    """Opens a Parquet file, of `size` bytes if that is known. Faults while it is open are
+    InputErrors that name the path."""
+    with reading(path), open_input(path, size) as source:
+        yield pq.ParquetFile(
+            source,
+            pre_buffer=False,
+            buffer_size=BUFFER_BYTES,
+            page_checksum_verification=True,
+        )
+
+
+@contextmanager
+def _open_checked(file: InputFile, text_column: str) -> Iterator[pq.ParquetFile]:
+    """A Parquet file that has been checked to hold texts under `text_column`."""
+    with open_parquet(file.path, file.size) as parquet:
+        _check_column(file, parquet.schema_arrow, text_column)
+        yield parquet
+
+
+def plan_ranges(file: InputFile, text_column: str, range_bytes: int) -> list[Range]:
+    """Row groups in order, several together up to about `range_bytes` of text. One that is alone
+    in its range comes with its rows, so that it can be cut."""
+    ranges: list[Range] = []
+    start = held = 0
+    with _open_checked(file, text_column) as parquet:
+        metadata = parquet.metadata
+        for group in range(metadata.num_row_groups):
+            row_group = metadata.row_group(group)
+            held += _column_bytes(row_group, [text_column])
+            if held >= range_bytes or group + 1 == metadata.num_row_groups:
+                rows = (0, row_group.num_rows) if start == group else None
+                ranges.append(Range(file, start, group + 1, held, rows))
+                start, held = group + 1, 0
+    return ranges
+
+
+def cut_rows(part: Range, most_bytes: int) -> list[Range]:
+    """Pieces of a range of at most about `most_bytes`, if it is one row group."""
+    if part.rows is None:
+        return [part]
+    first, last = part.rows
+    pieces = max(1, min(-(-part.bytes // most_bytes), last - first))
+    bounds = [first + (last - first) * i // pieces for i in range(pieces + 1)]
+    return [replace(part, bytes=part.bytes // pieces, rows=rows) for rows in pairwise(bounds)]
+
+
+def read_texts(part: Range, text_column: str, most_bytes: int) -> Iterator[TextBatch]:
+    """The texts of a range in order, in batches of at most about `most_bytes` of text."""
+    with _open_checked(part.file, text_column) as parquet:
+        for group in range(part.start, part.end):
+            with reading(f"{part.file.path} row group {group}"):
+                for texts in _row_group_texts(parquet, group, text_column, part.rows, most_bytes):
+                    for piece in _cut(texts, most_bytes):
+                        yield text_batch(*repair_utf8(piece))
+
+
+def _row_group_texts(
+    parquet: pq.ParquetFile,
+    group: int,
+    text_column: str,
+    rows: tuple[int, int] | None,
+    most_bytes: int,
+) -> Iterator[pa.Array]:
+    """Arrays of the texts of `rows` (default all) of a row group. Rows before are decoded too."""
+    metadata = parquet.metadata.row_group(group)
+    first, last = rows or (0, metadata.num_rows)
+    size = _column_bytes(metadata, [text_column])
+    at_once = min(max(metadata.num_rows * most_bytes // max(size, 1), 1), MAX_BATCH_ROWS)
+    row = 0
+    for batch in parquet.iter_batches(
+        batch_size=at_once, row_groups=[group], columns=[text_column], use_threads=False
+    ):
+        start, row = row, row + len(batch)
+        if row > first:
+            texts = batch.column(text_column)
+            yield _plain(texts[max(first - start, 0) : last - start])
+        if row >= last:
+            return
+
+
+def _cut(texts: pa.Array, most_bytes: int) -> Iterator[pa.Array]:
+    """Slices of at most `most_bytes` of text, or of one row."""
+    if len(texts) > 1 and text_bytes(texts) > most_bytes:
+        half = len(texts) // 2
+        yield from _cut(texts[:half], most_bytes)
+        yield from _cut(texts[half:], most_bytes)
+    else:
+        yield texts
+
+
+def open_shard(file: InputFile, text_column: str, columns: list[str] | None) -> Shard:
+    """Opens a file for encoding: its batches are its row groups, or parts of these."""
+    with _open_checked(file, text_column) as parquet:
+        schema = parquet.schema_arrow
+    for name in schema.names:
+        if len(schema.get_all_field_indices(name)) > 1:
+            raise InputError(f"{file.path}: two columns are named {name!r}; rename one")
+    kept = kept_columns(file, schema.names, columns)
+    read = [name for name in schema.names if name in {*kept, text_column}]
+    if kept != schema.names:  # what metadata says of the whole would be wrong of a part
+        schema = pa.schema([schema.field(name) for name in kept])
+    return Shard(schema, partial(_batches, file, read, schema, text_column))
+
+
+def _batches(
+    file: InputFile, read: list[str], schema: pa.Schema, text_column: str
+) -> Iterator[ShardBatch]:
+    with _open_checked(file, text_column) as parquet:
+        for group in range(parquet.num_row_groups):
+            with reading(f"{file.path} row group {group}"):
+                for table in _row_group_tables(parquet, group, read):
+                    yield from _table_batches(table, schema, text_column)
+
+
+def _row_group_tables(
+    parquet: pq.ParquetFile, group: int, columns: list[str]
+) -> Iterator[pa.Table]:
+    """A row group, or parts of it of at most about `ROW_GROUP_BYTES` in memory."""
+    metadata = parquet.metadata.row_group(group)
+    size = _column_bytes(metadata, columns)
+    rows = metadata.num_rows * ROW_GROUP_BYTES // max(4 * size, 1)
+    held: list[pa.RecordBatch] = []
+    room = ROW_GROUP_BYTES
+    for batch in parquet.iter_batches(
+        batch_size=min(max(rows, 1), MAX_BATCH_ROWS), row_groups=[group], columns=columns
+    ):
+        if held and batch.nbytes > room:
+            yield pa.Table.from_batches(held)
+            held, room = [], ROW_GROUP_BYTES
+        held.append(batch)
+        room -= batch.nbytes
+    if held:
+        yield pa.Table.from_batches(held)
+
+
+def _table_batches(table: pa.Table, schema: pa.Schema, text_column: str) -> Iterator[ShardBatch]:
+    """One batch, or more if the texts need more than an array can hold."""
+    if not table.num_rows:
+        return
+    texts = pa.chunked_array([_plain(chunk) for chunk in table.column(text_column).chunks])
+    if table.num_rows > 1 and text_bytes(texts) > MAX_BATCH_TEXT_BYTES:
+        half = table.num_rows // 2
+        yield from _table_batches(table[:half], schema, text_column)
+        yield from _table_batches(table[half:], schema, text_column)
+        return
+    batch = text_batch(*repair_utf8(texts.combine_chunks()))
+    yield ShardBatch(table.select(schema.names), batch.texts, batch.replaced, batch.bytes)
+
+
+def _plain(texts: pa.Array) -> pa.Array:
+    """Text of any accepted type as `string`, or `binary` if its UTF-8 is not promised."""
+    kind = _value_type(texts.type)
+    promised = pa.types.is_null(kind) or "string" in str(kind)
+    return texts.cast(kind).cast(pa.string() if promised else pa.binary())
+
+
+def _check_column(file: InputFile, schema: pa.Schema, text_column: str) -> None:
+    fields = schema.get_all_field_indices(text_column)
+    if not fields:
+        raise InputError(
+            f"{file.path}: no column {text_column!r}; {it_has(schema.names)} "
+            "(choose with --text-column)"
+        )
+    if len(fields) > 1:
+        raise InputError(f"{file.path}: two columns are named {text_column!r}; rename one")
+    kind = schema.field(fields[0]).type
+    if not re.fullmatch(r"null|(large_)?(string|binary)(_view)?", str(_value_type(kind))):
+        raise InputError(
+            f"{file.path}: column {text_column!r} is {kind}, not text "
+            "(choose another with --text-column)"
+        )
+
+
+def _value_type(kind: pa.DataType) -> pa.DataType:
+    return kind.value_type if pa.types.is_dictionary(kind) else kind
+
+
+def _column_bytes(row_group: pq.RowGroupMetaData, columns: Collection[str]) -> int:
+    """Uncompressed bytes of top-level columns, nested ones included, in a row group."""
+    chunks = (row_group.column(i) for i in range(row_group.num_columns))
+    return sum(
+        chunk.total_uncompressed_size
+        for chunk in chunks
+        if chunk.path_in_schema in columns or chunk.path_in_schema.split(".")[0] in columns
+    )

@@ -1,0 +1,107 @@
+"""What a running job shows: bars on a terminal, log lines elsewhere.
+
+Workers in this process report what they have done with `report`; the stage that is open adds it
+up. Workers elsewhere are not seen here: their runner shows them.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, TextIO
+
+LINE_SECONDS = 10.0
+REFRESH_SECONDS = 0.2
+
+_lock = threading.Lock()
+_done: Counter[str] = Counter()
+
+
+def report(**amounts: int) -> None:
+    """Adds to what the open stage has done: `bytes`, `words`, `merges`, `shards`, ..."""
+    with _lock:
+        _done.update(amounts)
+
+
+class Progress:
+    """Shows stages one after the other and remembers how long each took."""
+
+    def __init__(self, stream: TextIO | None = None, *, quiet: bool = False) -> None:
+        self.stream = sys.stderr if stream is None else stream
+        self.quiet = quiet
+        self.seconds: dict[str, float] = {}
+
+    @contextmanager
+    def stage(self, name: str, unit: str = "bytes", total: int = 0) -> Iterator[None]:
+        """A stage whose end is `total` of `unit` (0: unknown)."""
+        with _lock:
+            _done.clear()
+        started = time.monotonic()
+        stop = threading.Event()
+        show = self._bar if self.stream.isatty() else self._lines
+        watcher = threading.Thread(target=show, args=(name, unit, total, stop), daemon=True)
+        if not self.quiet:
+            watcher.start()
+        try:
+            yield
+        finally:
+            self.seconds[name] = self.seconds.get(name, 0.0) + time.monotonic() - started
+            stop.set()
+            if not self.quiet:
+                watcher.join()
+
+    def _lines(self, name: str, unit: str, total: int, stop: threading.Event) -> None:
+        started = time.monotonic()
+        while not stop.wait(LINE_SECONDS):
+            self._line(name, unit, total, time.monotonic() - started)
+        self._line(name, unit, total, time.monotonic() - started, end=True)
+
+    def _line(self, name: str, unit: str, total: int, seconds: float, *, end: bool = False) -> None:
+        done = snapshot()
+        share = f" {min(done[unit] / total, 1):.0%}" if total and not end else ""
+        state = "done" if end else f"running{share}"
+        parts = [f"{name}: {state}", *_amounts(done, seconds), f"{seconds:.1f} s"]
+        print(", ".join(parts), file=self.stream, flush=True)
+
+    def _bar(self, name: str, unit: str, total: int, stop: threading.Event) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, SpinnerColumn, TextColumn, TimeRemainingColumn
+        from rich.progress import Progress as Bars
+
+        columns: list[Any] = [
+            SpinnerColumn(),
+            TextColumn("{task.description}"),
+            BarColumn(bar_width=24),
+            TextColumn("{task.fields[amounts]}"),
+            TimeRemainingColumn(elapsed_when_finished=True),
+        ]
+        started = time.monotonic()
+        with Bars(*columns, console=Console(file=self.stream)) as bars:
+            task = bars.add_task(name, total=total or None, amounts="")
+            stopped = False
+            while not stopped:
+                stopped = stop.wait(REFRESH_SECONDS)
+                done = snapshot()
+                amounts = ", ".join(_amounts(done, time.monotonic() - started))
+                bars.update(task, completed=min(done[unit], total or 0), amounts=amounts)
+            if total:
+                bars.update(task, completed=total)
+
+
+def snapshot() -> Counter[str]:
+    """What the open stage has done so far."""
+    with _lock:
+        return Counter(_done)
+
+
+def _amounts(done: Counter[str], seconds: float) -> list[str]:
+    parts = []
+    if done["bytes"]:
+        megabytes = done["bytes"] / 1e6
+        parts.append(f"{megabytes:,.0f} MB, {megabytes / max(seconds, 1e-9):,.0f} MB/s")
+    parts += [f"{n:,} {name}" for name, n in done.items() if not name.endswith("bytes") and n]
+    return parts

@@ -1,0 +1,113 @@
+"""Running Beam pipelines: local defaults, and errors that a person can read.
+
+A local run stays in this process: Beam's FnApiRunner with one thread per core, whose work the
+kernel and Arrow do with the GIL released. (`DirectRunner` would first try Prism, a program that
+Beam fetches from the network.) Any other runner is Beam's affair.
+"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import os
+import re
+import shlex
+import sys
+from collections.abc import Callable, Sequence
+
+import apache_beam as beam
+from apache_beam.options.pipeline_options import DirectOptions, PipelineOptions, StandardOptions
+from apache_beam.runners.portability.fn_api_runner import FnApiRunner
+from apache_beam.transforms.environments import SubprocessSDKEnvironment
+
+from wordpiece_core import errors
+from wordpiece_core.errors import OptionError, WordpieceError
+
+LOCAL_RUNNERS = (None, "DirectRunner", "FnApiRunner", "direct")
+
+# An exception that a worker raised comes back as the text of its traceback.
+_RAISED = re.compile(
+    r"^(?:wordpiece_core\.errors\.)?(InputError|OutputError|OptionError): (.*?)"
+    r"(?: \[while running '[^\n]*)?$",
+    re.MULTILINE,
+)
+
+
+def local_cores() -> int:
+    """The processors that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def pipeline_options(beam_args: Sequence[str]) -> PipelineOptions:
+    """Beam's options. Without a runner: local, one thread per core.
+
+    Raises OptionError for arguments that Beam does not know.
+    """
+    _check_known(beam_args)
+    options = PipelineOptions(list(beam_args), save_main_session=False)
+    direct = options.view_as(DirectOptions)
+    if is_local(options):
+        given = " ".join(beam_args)
+        if "--direct_running_mode" not in given:
+            direct.direct_running_mode = "multi_threading"
+        if "--direct_num_workers" not in given:
+            in_memory = direct.direct_running_mode == "in_memory"
+            direct.direct_num_workers = 1 if in_memory else local_cores()
+        if direct.direct_num_workers == 1 and "--direct_running_mode" not in given:
+            direct.direct_running_mode = "in_memory"
+    return options
+
+
+def is_local(options: PipelineOptions) -> bool:
+    """Whether the pipeline runs on this machine, in Beam's local runner."""
+    return options.view_as(StandardOptions).runner in LOCAL_RUNNERS
+
+
+def workers(options: PipelineOptions) -> int | None:
+    """How many workers a local run has; None for runners that decide for themselves."""
+    return int(options.view_as(DirectOptions).direct_num_workers) if is_local(options) else None
+
+
+def run_pipeline(build: Callable[[beam.Pipeline], object], beam_args: Sequence[str]) -> None:
+    """Builds a pipeline and runs it to its end. Raises the error that a step raised, if it is one
+    of this project's."""
+    options = pipeline_options(beam_args)
+    runner = _local_runner(options) if is_local(options) else None
+    try:
+        with beam.Pipeline(runner=runner, options=options) as pipeline:
+            build(pipeline)
+    except WordpieceError as error:
+        # Raised in this process, Beam has put the name of the step behind the message.
+        message = str(error).split(" [while running '")[0]
+        raise type(error)(message) from error
+    except Exception as error:
+        raised = _RAISED.findall(str(error))
+        if not raised:
+            raise
+        name, message = raised[-1]
+        raise getattr(errors, name)(message) from error
+
+
+def _local_runner(options: PipelineOptions) -> FnApiRunner:
+    """Beam's local runner. The processes that it starts write Beam's log to their standard error,
+    whatever the level: it is dropped unless logging is on here."""
+    direct = options.view_as(DirectOptions)
+    quiet = not logging.getLogger().isEnabledFor(logging.ERROR)
+    if direct.direct_running_mode != "multi_processing" or not quiet:
+        return FnApiRunner()
+    direct.direct_running_mode = "in_memory"  # else the runner would set its own environment
+    command = f"{shlex.quote(sys.executable)} -m apache_beam.runners.worker.sdk_worker_main"
+    environment = SubprocessSDKEnvironment.from_command_string(f"exec {command} 2>{os.devnull}")
+    return FnApiRunner(default_environment=environment)
+
+
+def _check_known(beam_args: Sequence[str]) -> None:
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    for options in PipelineOptions.__subclasses__():
+        options._add_argparse_args(parser)
+    try:
+        _, unknown = parser.parse_known_args(list(beam_args))
+    except SystemExit as error:
+        raise OptionError(f"arguments after --: {' '.join(beam_args)}: not Beam's") from error
+    if unknown:
+        raise OptionError(f"arguments after --: Beam does not know {' '.join(unknown)}")

@@ -1,0 +1,158 @@
+"""Word tables: directories of Parquet parts with the columns `word: string, count: int64`.
+
+Rows are ordered by count (descending), then word (by code point), over all parts in name order. A
+table is whole when it has its `_manifest.json`; until then its parts are in `_staging`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pipelines import outputs
+from pipelines.parquet_input import open_parquet
+from wordpiece_core.errors import InputError, OutputError
+
+MANIFEST = "_manifest.json"
+STAGING = "_staging"
+TOTALS = ("rows", "nulls", "bytes", "words", "replaced")
+ROWS_PER_GROUP = 65_536
+
+
+@dataclass(frozen=True)
+class WordTable:
+    """A finished word table."""
+
+    path: str
+    parts: list[str]
+    totals: dict[str, int]
+    """`rows`, `nulls`, `bytes`, `words`, `replaced` (invalid UTF-8 sequences), `distinct_words`;
+    empty if `count` did not make the table."""
+
+
+@dataclass(frozen=True)
+class WordRange:
+    """A row group of a word table. `first_rank`: the rows of the table before it."""
+
+    path: str
+    row_group: int
+    first_rank: int
+    rows: int
+
+    @property
+    def name(self) -> str:
+        """A name that no other range of the table has, in the order of ranks."""
+        return f"{self.first_rank:015}"
+
+
+def prepare(output: str) -> str:
+    """Makes way for a new table: `output` may hold an old one, or nothing. Returns the directory
+    into which parts are written."""
+    names = outputs.list_directory(output)
+    staging = outputs.join(output, STAGING)
+    ours = MANIFEST in names or outputs.exists(staging)
+    foreign = [name for name in names if name != MANIFEST and not _is_part(name)]
+    if foreign or (names and not ours):
+        raise OutputError(
+            f"{output}: holds {(foreign or names)[0]}, which is not a word table's;"
+            " give another directory"
+        )
+    for name in [MANIFEST, *names, STAGING]:
+        outputs.delete(outputs.join(output, name))
+    outputs.make_directory(staging)
+    return staging
+
+
+def part_name(part: int) -> str:
+    """Names in the order of the parts."""
+    return f"part-{part:05}.parquet"
+
+
+def _is_part(name: str) -> bool:
+    return name.startswith("part-") and name.endswith(".parquet")
+
+
+def write_part(path: str, words: pa.RecordBatch) -> None:
+    """Writes a part, in row groups of `ROWS_PER_GROUP`."""
+    starts = range(0, max(len(words), 1), ROWS_PER_GROUP)
+    groups = (words.slice(start, ROWS_PER_GROUP) for start in starts)
+    outputs.write_parquet(path, groups, words.schema, compression="zstd")
+
+
+def finish(output: str, totals: dict[str, int]) -> WordTable:
+    """Moves the parts from staging to their place, then writes the manifest."""
+    staging = outputs.join(output, STAGING)
+    parts = [name for name in outputs.list_directory(staging) if _is_part(name)]
+    for name in parts:
+        outputs.move(outputs.join(staging, name), outputs.join(output, name))
+    rows = sum(part.rows for part in word_ranges(WordTable(output, parts, {})))
+    totals = {key: totals.get(key, 0) for key in TOTALS} | {"distinct_words": rows}
+    outputs.write_json(outputs.join(output, MANIFEST), {"parts": parts, **totals})
+    outputs.delete(staging)
+    return WordTable(output, parts, totals)
+
+
+def read_word_table(path: str) -> WordTable:
+    """A table that `count` has finished, or any directory of Parquet files with its columns."""
+    manifest = outputs.read_json(outputs.join(path, MANIFEST))
+    names = outputs.list_directory(path)
+    if manifest is not None:
+        parts = manifest.pop("parts")
+        missing = sorted(set(parts) - set(names))
+        if missing:
+            raise InputError(f"{path}: part {missing[0]} is missing; run wordpiece count again")
+        return WordTable(path, parts, manifest)
+    if outputs.exists(outputs.join(path, STAGING)):
+        raise InputError(f"{path}: the word table is not finished; run wordpiece count again")
+    parts = [name for name in names if name.endswith(".parquet") and name[0] not in "._"]
+    if not parts:
+        raise InputError(f"{path}: no word table; give a directory that `wordpiece count` wrote")
+    return WordTable(path, parts, {})
+
+
+def word_ranges(table: WordTable) -> list[WordRange]:
+    """The row groups of a table, in order. Checks the columns of each part."""
+    ranges = []
+    rank = 0
+    for name in table.parts:
+        path = outputs.join(table.path, name)
+        with open_parquet(path) as parquet:
+            _check_columns(path, parquet.schema_arrow)
+            for group in range(parquet.metadata.num_row_groups):
+                rows = parquet.metadata.row_group(group).num_rows
+                ranges.append(WordRange(path, group, rank, rows))
+                rank += rows
+    return ranges
+
+
+def read_words(part: WordRange) -> pa.RecordBatch:
+    """The rows of a range."""
+    with open_parquet(part.path) as parquet:
+        table = parquet.read_row_group(part.row_group, columns=["word", "count"])
+    columns = [table["word"].combine_chunks(), table["count"].combine_chunks()]
+    return pa.record_batch(columns, names=["word", "count"])
+
+
+def _check_columns(path: str, schema: pa.Schema) -> None:
+    for name, types in (("word", ("string", "large_string")), ("count", ("int64",))):
+        kinds = [str(field.type) for field in schema if field.name == name]
+        if len(kinds) != 1 or kinds[0] not in types:
+            has = kinds[0] if kinds else "missing"
+            raise InputError(f"{path}: column {name!r} is {has}, not {types[0]}: no word table")
+
+
+def table_digest(table: WordTable) -> str:
+    """SHA-256 of a table's rows, however they are cut into parts: each word and each count, with a
+    line end after both."""
+    digest = hashlib.sha256()
+    for words in map(read_words, word_ranges(table)):
+        counts = pc.cast(words["count"], pa.string())
+        lines = pc.binary_join_element_wise(words["word"].cast(pa.string()), counts, "", "\n")
+        _, offsets, data = lines.buffers()
+        if data is not None:
+            ends = memoryview(offsets).cast("i")
+            digest.update(memoryview(data)[ends[lines.offset] : ends[lines.offset + len(lines)]])
+    return digest.hexdigest()

@@ -1,0 +1,80 @@
+"""Files to read in tests, and what reading gives."""
+
+import gzip
+import json
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import strategies as st
+
+from pipelines.inputs import InputFile, Range, open_shard, plan, read_texts, resolve
+from wordpiece_core.errors import InputError
+
+sizes = st.integers(1, 50)
+characters = st.text(st.sampled_from('aé😀 "\\\n\r{},\x00'), max_size=6)
+
+
+def zstd(data: bytes) -> bytes:
+    return pa.compress(data, codec="zstd", asbytes=True)
+
+
+COMPRESS: dict[str, Callable[[bytes], bytes]] = {"": bytes, ".gz": gzip.compress, ".zst": zstd}
+
+
+def write(path: Path, data: bytes | str = b"x\n") -> InputFile:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(data if isinstance(data, bytes) else data.encode())
+    return resolve([str(path)])[0]
+
+
+def write_raw(path: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(b"x\n")
+
+
+def write_parquet(
+    path: Path, table: pa.Table, rows: int | None = None, **options: str
+) -> InputFile:
+    pq.write_table(table, path, row_group_size=rows, **options)
+    return resolve([str(path)])[0]
+
+
+@contextmanager
+def new_file(ending: str, data: bytes) -> Iterator[InputFile]:
+    with tempfile.TemporaryDirectory() as directory:
+        yield write(Path(directory) / f"shard{ending}", data)
+
+
+def texts_of(ranges: list[Range], column: str = "text") -> list[str | None]:
+    return [
+        text for part in ranges for b in read_texts(part, column) for text in b.texts.to_pylist()
+    ]
+
+
+def texts(file: InputFile, column: str = "text", range_bytes: int = 1 << 20) -> list[str | None]:
+    return texts_of(plan([file], column, range_bytes), column)
+
+
+def rows_of(file: InputFile, columns: list[str] | None = None) -> list[dict[str, object]]:
+    batches = open_shard(file, "text", columns).batches()
+    return [row for batch in batches for row in batch.table.to_pylist()]
+
+
+def fault(call: Callable[[], object]) -> str:
+    """The one line of the InputError that a call must raise."""
+    with pytest.raises(InputError) as caught:
+        call()
+    message = str(caught.value)
+    assert "\n" not in message
+    return message
+
+
+def json_lines(rows: list[dict[str, object] | None], end: str = "\n") -> bytes:
+    return "".join(
+        ("" if row is None else json.dumps(row, ensure_ascii=False)) + end for row in rows
+    ).encode()

@@ -1,0 +1,129 @@
+"""Which files patterns name."""
+
+from pathlib import Path
+
+import pytest
+
+from pipelines import inputs
+from pipelines.inputs import output_names, resolve
+
+from .files import fault, texts, write, write_raw
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    for name in [
+        "b.txt", "a.parquet", "notes.md", ".hidden.txt", "_SUCCESS", "_part.txt", "en/c.jsonl",
+        "en/d.txt.gz", "en/deep/e.jsonl.zst", "_tmp/f.txt", ".git/g.txt", "de/H.TXT",
+    ]:  # fmt: skip
+        write_raw(tmp_path / name)
+    return tmp_path
+
+
+def names(*patterns: Path | str) -> list[str]:
+    return [file.name for file in resolve([str(pattern) for pattern in patterns])]
+
+
+EVERYTHING = ["a.parquet", "b.txt", "de/H.TXT", "en/c.jsonl", "en/d.txt.gz", "en/deep/e.jsonl.zst"]
+
+
+def test_a_directory_gives_its_recognized_files_sorted_without_hidden_ones(tree: Path) -> None:
+    assert names(tree) == names(f"{tree}/") == EVERYTHING
+
+
+@pytest.mark.parametrize(
+    ("glob", "expected"),
+    [
+        ("*", ["a.parquet", "b.txt"]),
+        ("*.txt", ["b.txt"]),
+        ("?.parquet", ["a.parquet"]),
+        ("[ac].*", ["a.parquet"]),
+        ("[!a].*", ["b.txt"]),
+        ("_*.txt", ["_part.txt"]),
+        ("*/*", ["de/H.TXT", "en/c.jsonl", "en/d.txt.gz"]),
+        ("**", EVERYTHING),
+        ("**/*.jsonl*", ["en/c.jsonl", "en/deep/e.jsonl.zst"]),
+        ("**/[a-d].*", ["a.parquet", "b.txt", "en/c.jsonl", "en/d.txt.gz"]),
+        ("e?/**", ["en/c.jsonl", "en/d.txt.gz", "en/deep/e.jsonl.zst"]),
+        ("en/**/e.*", ["deep/e.jsonl.zst"]),
+        ("en/*", ["c.jsonl", "d.txt.gz"]),
+    ],
+)
+def test_a_glob_gives_names_relative_to_its_plain_directory(
+    tree: Path, glob: str, expected: list[str]
+) -> None:
+    assert names(f"{tree}/{glob}") == expected
+
+
+def test_a_file_named_twice_is_read_once_under_its_longest_name(tree: Path) -> None:
+    once = resolve([str(tree)])
+    for order in ([tree / "en/c.jsonl", tree, tree / "en"], [tree / "en", tree, f"{tree}/**"]):
+        assert resolve([str(p) for p in order]) == once
+
+
+def test_a_file_whose_name_looks_like_a_glob_is_a_file(tmp_path: Path) -> None:
+    write_raw(tmp_path / "a[1]*.txt")
+    assert names(tmp_path / "a[1]*.txt") == ["a[1]*.txt"]
+
+
+def test_a_file_says_its_format_size_and_time(tmp_path: Path) -> None:
+    file = write(tmp_path / "a.jsonl.gz", b"12345")
+    assert (file.path, file.name) == (str(tmp_path / "a.jsonl.gz"), "a.jsonl.gz")
+    assert (file.format, file.compression, file.size) == ("jsonl", "gzip", 5)
+    assert file.modified == (tmp_path / "a.jsonl.gz").stat().st_mtime_ns
+
+
+def test_relative_paths_and_file_uris_become_absolute_paths(
+    tree: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tree)
+    write_raw(tree / "with space.txt")
+    expected = resolve([str(tree)])
+    assert resolve(["."]) == resolve([f"file://{tree}"]) == expected
+    assert resolve(["with space.txt"]) == resolve([f"file://{tree}/with%20space.txt"])
+
+
+def test_missing_inputs_are_named(tree: Path) -> None:
+    (tree / "empty").mkdir()
+    assert fault(lambda: names(tree / "no.txt")) == f"{tree}/no.txt: no such file or directory"
+    assert fault(lambda: names(tree / "*.csv")) == f"{tree}/*.csv: matches no file"
+    assert "*.md: matches no .parquet, .txt" in fault(lambda: names(tree / "*.md"))
+    assert "empty: the directory holds no .parquet" in fault(lambda: names(tree / "empty"))
+
+
+def test_an_unknown_ending_is_refused_with_the_known_ones(tree: Path) -> None:
+    message = fault(lambda: names(tree / "notes.md"))
+    assert message.startswith(f"{tree}/notes.md: unknown ending; give ")
+    assert all(ending in message for ending in inputs.ENDINGS)
+
+
+@pytest.mark.parametrize("query", ["", "?region=x"])
+def test_uris_are_listed_matched_and_kept(tree: Path, store: str, query: str) -> None:
+    write_raw(tree / "fr/a b%.txt")
+    files = resolve([f"{store}/fr/{query}"])
+    assert [(file.path, file.name) for file in files] == [
+        (f"{store}/fr/a%20b%25.txt{query}", "a b%.txt")
+    ]
+    assert texts(files[0]) == ["x"]
+    assert resolve([files[0].path]) == resolve([f"{store}/fr/?*.txt{query}"]) == files
+    assert names(store + query) == [*EVERYTHING, "fr/a b%.txt"]
+    assert names(f"{store}/**/*.jsonl{query}") == ["en/c.jsonl"]
+    assert "no such file" in fault(lambda: resolve([f"{store}/no.txt{query}"]))
+    assert "not a place" in fault(lambda: resolve(["other://bucket/a.txt"]))
+
+
+def test_shards_keep_their_relative_names_with_the_ending_parquet(tree: Path) -> None:
+    files = resolve([str(tree)])
+    assert [output_names(files)[file.path] for file in files] == [
+        "a.parquet", "b.parquet", "de/H.parquet", "en/c.parquet", "en/d.parquet",
+        "en/deep/e.parquet",
+    ]  # fmt: skip
+
+
+def test_two_inputs_with_one_shard_name_are_refused_for_encoding_only(tree: Path) -> None:
+    write_raw(tree / "b.jsonl.gz")
+    files = resolve([str(tree)])
+    message = fault(lambda: output_names(files))
+    assert f"{tree}/b.txt" in message
+    assert f"{tree}/b.jsonl.gz" in message
+    assert "b.parquet" in message

@@ -1,0 +1,222 @@
+"""However JSON lines are cut, the rows are those of Python's reader."""
+
+import json
+import re
+from pathlib import Path
+from unittest import mock
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipelines import inputs, json_input
+from pipelines.inputs import Range, open_shard, plan, read_texts
+
+from .files import (
+    COMPRESS,
+    characters,
+    fault,
+    json_lines,
+    new_file,
+    rows_of,
+    sizes,
+    texts,
+    texts_of,
+    write,
+)
+
+values = st.none() | characters | st.sampled_from(["2020-01-01", "\n", '"}{', "12"])
+json_rows = st.lists(
+    st.fixed_dictionaries({}, optional={"text": values, "id": st.integers(-9, 9), "x": values})
+    | st.none(),
+    max_size=12,
+).filter(lambda rows: rows.count(None) == len(rows) or any("text" in row for row in rows if row))
+
+
+@given(json_rows, sizes, sizes, st.sampled_from(["\n", "\r\n", " \n"]))
+def test_any_ranges_of_json_lines_give_its_texts(
+    rows: list[dict[str, object] | None], cut: int, block: int, end: str
+) -> None:
+    expected = [row.get("text") for row in rows if row is not None]
+    with (
+        new_file(".jsonl", json_lines(rows, end)) as file,
+        mock.patch.object(inputs, "TEXT_BYTES", block),
+    ):
+        assert texts(file, range_bytes=cut) == expected
+
+
+@given(json_rows, sizes, st.sampled_from(["", ".gz", ".zst"]))
+def test_encoding_reads_all_columns_of_json_lines(
+    rows: list[dict[str, object] | None], block: int, ending: str
+) -> None:
+    names = dict.fromkeys(name for row in rows if row for name in row) or {"text": None}
+    expected = [{name: row.get(name) for name in names} for row in rows if row is not None]
+    with (
+        new_file(f".jsonl{ending}", COMPRESS[ending](json_lines(rows))) as file,
+        mock.patch.object(inputs, "SHARD_BLOCK_BYTES", block),
+    ):
+        shard = open_shard(file, "text")
+        assert shard.schema.names == list(names)
+        assert rows_of(file) == expected
+        assert [text for b in shard.batches() for text in b.texts.to_pylist()] == [
+            row["text"] for row in expected
+        ]
+
+
+def test_the_last_line_of_json_lines_needs_no_newline(tmp_path: Path) -> None:
+    file = write(tmp_path / "a.jsonl", '\ufeff{"text": "a"}\n\n{"text": "b"}')
+    assert texts(file) == ["a", "b"]
+
+
+def test_json_types_are_those_of_the_whole_file(tmp_path: Path) -> None:
+    rows = [
+        {"text": "a", "n": 1, "when": "2020-01-01", "tags": [], "meta": {"k": None}},
+        {"text": None, "n": 1.5, "when": "soon", "tags": ["2021-05-05"], "meta": {"z": 1}},
+        {"text": "2020-01-01", "late": True},
+    ]
+    file = write(tmp_path / "a.jsonl", json_lines(rows))
+    shards = []
+    for block in (1, 120, 1 << 20):
+        with mock.patch.object(inputs, "SHARD_BLOCK_BYTES", block):
+            shards.append((open_shard(file, "text").schema, rows_of(file)))
+    schema, read = shards[0]
+    assert all(shard == shards[0] for shard in shards)
+    assert schema == pa.schema(
+        [
+            ("text", pa.string()),
+            ("n", pa.float64()),
+            ("when", pa.string()),
+            ("tags", pa.list_(pa.string())),
+            ("meta", pa.struct([("k", pa.null()), ("z", pa.int64())])),
+            ("late", pa.bool_()),
+        ]
+    )
+    assert [row["when"] for row in read] == ["2020-01-01", "soon", None]
+    assert [row["meta"] for row in read] == [{"k": None, "z": None}, {"k": None, "z": 1}, None]
+
+
+CONFLICT = [{"text": "a", "id": 1}, {"text": "b", "id": "x"}, {"text": "c", "id": [1]}]
+
+
+@pytest.mark.parametrize("block", [1, 1 << 20])
+def test_a_column_that_changes_its_type_matters_only_if_it_is_kept(
+    tmp_path: Path, block: int
+) -> None:
+    file = write(tmp_path / "a.jsonl", json_lines([{**row, "k": 1} for row in CONFLICT]))
+    with mock.patch.object(inputs, "SHARD_BLOCK_BYTES", block):
+        assert texts(file) == ["a", "b", "c"]
+        assert rows_of(file, ["k"]) == [{"k": 1}] * 3
+        assert rows_of(file, ["text", "k"]) == [{"text": t, "k": 1} for t in "abc"]
+        for columns in (None, ["id"]):
+            message = fault(lambda columns=columns: rows_of(file, columns))
+            assert message.startswith(file.path)
+            assert "id" in message
+            assert "--keep-columns" in message
+            assert block == 1 or " line 2: 'id' changes from number to string" in message
+
+
+def test_empty_objects_cannot_be_kept(tmp_path: Path) -> None:
+    file = write(tmp_path / "a.jsonl", '{"text": "a", "meta": {"deep": [{}]}}\n')
+    assert "'meta' holds only empty objects" in fault(lambda: open_shard(file, "text"))
+    assert rows_of(file, ["text"]) == [{"text": "a"}]
+
+
+def nested(levels: int, opening: str, closing: str) -> str:
+    """An object of so many levels."""
+    return f'{{"text": "a", "x": {opening * (levels - 1)}1{closing * (levels - 1)}}}'
+
+
+@pytest.mark.parametrize("brackets", [("[", "]"), ('{"a": ', "}"), ('[{"a\\"]}": ', "}]")])
+@pytest.mark.parametrize("lines_before", [0, 3, 2000])
+def test_values_nested_too_deeply_are_refused_for_encoding(
+    tmp_path: Path, lines_before: int, brackets: tuple[str, str]
+) -> None:
+    each = brackets[0].count("[") + brackets[0].count("{")
+    bracket_text = json.dumps({"text": '{["\\' * 1000, "y": [{}, {"a": 1}] * 500})
+    before = [bracket_text, *["", '{"text": "b"}'] * lines_before][:lines_before]
+    for levels in (15_000, json_input.MAX_DEPTH // each + 2):
+        lines = [*before, nested(levels, *brackets), '{"text": "c"}']
+        file = write(tmp_path / "a.jsonl", "\n".join(lines))
+        place = f"{file.path} line {lines_before + 1}: nested more than 100 levels deep"
+        for columns in (None, ["x"], ["y"]):
+            message = fault(lambda file=file, columns=columns: open_shard(file, "text", columns))
+            assert message.startswith(place)
+
+
+def test_values_nested_as_deeply_as_allowed_are_encoded(tmp_path: Path) -> None:
+    line = nested(json_input.MAX_DEPTH, "[", "]")
+    file = write(tmp_path / "a.jsonl", line + "\n")
+    assert rows_of(file) == [json.loads(line)]
+    deeper = nested(15_000, "[", "]")
+    file = write(tmp_path / "b.jsonl", '{"text": "a"}\n' + deeper + "\n")
+    assert texts(file) == ["a", "a"]
+    assert rows_of(file, ["text"]) == [{"text": "a"}] * 2
+
+
+BAD_LINES = {
+    '{"text": "c"': r"not JSON \(Expecting ',' delimiter at column 13\)",
+    "text": r"not JSON \(Expecting value at column 1\)",
+    '{"text": "c"} {"text": "d"}': r"not JSON \(Extra data at column 15\)",
+    '{"text": "c"},': r"not JSON \(Extra data at column 14\)",
+    '{"text":': r"not JSON \(Expecting value at column 9\)",
+    '{"text": "\\ud800"}': "not JSON .*surrogate",
+    '{"text": "c", "text": "d"}': "not JSON .*twice",
+    "null": "not a JSON object",
+    "[1]": "not a JSON object",
+    '"c"': "not a JSON object",
+    '{"text": 3}': "'text' holds a number, not text",
+    '{"text": true}': "'text' holds a boolean, not text",
+    '{"text": ["c"]}': "'text' holds a list, not text",
+    '{"text": {"c": 1}}': "'text' holds an object, not text",
+}
+
+
+@pytest.mark.parametrize("bad", BAD_LINES)
+@pytest.mark.parametrize("ending", COMPRESS)
+def test_a_bad_json_line_is_named_by_its_number_in_the_file(
+    tmp_path: Path, bad: str, ending: str
+) -> None:
+    good = [f'{{"text": "line {i}"}}' for i in range(200)]
+    for line, cut in [(2, 1 << 20), (101, 50), (101, 1 << 20), (201, 333)]:
+        lines = [*good[: line - 2], "", bad, *good[line:]]
+        data = "\n".join(lines).encode()
+        file = write(tmp_path / f"a.jsonl{ending}", COMPRESS[ending](data))
+        place = f"{re.escape(file.path)} line {line}: "
+        with mock.patch.object(inputs, "TEXT_BYTES", 64):
+            message = fault(lambda file=file, cut=cut: texts(file, range_bytes=cut))
+        assert re.match(place + BAD_LINES[bad], message), message
+        for columns in (None, ["text"], []):
+            message = fault(lambda file=file, columns=columns: rows_of(file, columns))
+            assert re.match(place + BAD_LINES[bad], message), message
+
+
+def test_an_object_over_several_lines_is_not_json_lines(tmp_path: Path) -> None:
+    file = write(tmp_path / "a.jsonl", json.dumps({"text": "a"}, indent=1))
+    assert " line 1: not JSON" in fault(lambda: texts(file))
+    file = write(tmp_path / "b.jsonl", '{"text": "a"}\n{"x":\n{}}{}\n')
+    assert " line 2: not JSON" in fault(lambda: texts(file))
+
+
+def test_a_json_file_of_nothing_but_null_is_refused(tmp_path: Path) -> None:
+    file = write(tmp_path / "a.jsonl", "null\n")
+    assert " line 1: not a JSON object" in fault(lambda: texts(file))
+    assert " line 1: not a JSON object" in fault(lambda: texts_of([Range(file, 0, 5, 5)]))
+
+
+@pytest.mark.parametrize("ending", COMPRESS)
+def test_a_json_file_without_the_key_is_refused_with_its_keys(tmp_path: Path, ending: str) -> None:
+    data = COMPRESS[ending](b'{"body": "a", "id": 1}\n{"url": ""}\n')
+    file = write(tmp_path / f"a.jsonl{ending}", data)
+    for call in (lambda: plan([file], "text"), lambda: open_shard(file, "text")):
+        message = fault(call)
+        assert message.startswith(f"{file.path}: no key 'text' in the first rows; it has 'body'")
+        assert "'id', 'url'" in message
+    assert texts(file, "body") == ["a", None]
+
+
+def test_replaced_utf8_in_json_lines_is_counted(tmp_path: Path) -> None:
+    file = write(tmp_path / "a.jsonl", b'{"text": "a\xff", "x": "\xe2\x82"}\n{"text": null}\n')
+    (batch,) = read_texts(plan([file], "text")[0], "text")
+    assert (batch.texts.to_pylist(), batch.replaced, batch.bytes) == (["a�", None], 2, 4)
+    assert rows_of(file) == [{"text": "a�", "x": "�"}, {"text": None, "x": None}]

@@ -1,0 +1,236 @@
+"""However Parquet is cut, the rows are those that were written."""
+
+import tempfile
+from itertools import pairwise
+from pathlib import Path
+from unittest import mock
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipelines import inputs, parquet_input
+from pipelines.inputs import open_parquet, open_shard, plan, read_texts, resolve
+
+from .files import characters, fault, sizes, texts, texts_of, write, write_parquet
+
+TEXTS = ["one", None, "", "é", "two words", "one", None, "end"]
+TYPES = [
+    pa.string(), pa.large_string(), pa.string_view(), pa.binary(), pa.large_binary(),
+    pa.binary_view(), pa.dictionary(pa.int32(), pa.string()), pa.dictionary(pa.int8(), pa.string()),
+    pa.dictionary(pa.int32(), pa.binary()), pa.dictionary(pa.int32(), pa.large_string()),
+]  # fmt: skip
+
+
+def typed(values: list[str | None], kind: pa.DataType) -> pa.Array:
+    plain = kind.value_type if pa.types.is_dictionary(kind) else kind
+    if "binary" in str(plain):
+        array = pa.array([v if v is None else v.encode() for v in values], plain)
+    else:
+        array = pa.array(values, plain)
+    return array.dictionary_encode().cast(kind) if plain != kind else array
+
+
+@pytest.mark.parametrize("kind", TYPES, ids=str)
+@pytest.mark.parametrize("rows", [1, 3, 100])
+def test_any_ranges_of_parquet_give_its_texts_of_any_type(
+    tmp_path: Path, kind: pa.DataType, rows: int
+) -> None:
+    table = pa.table({"id": range(len(TEXTS)), "text": typed(TEXTS, kind)})
+    file = write_parquet(tmp_path / "a.parquet", table, rows)
+    for cut in (1, 60, 1 << 20):
+        for block in (1, 5, 1 << 20):
+            with mock.patch.object(inputs, "TEXT_BYTES", block):
+                assert texts(file, range_bytes=cut) == TEXTS
+    batches = list(open_shard(file, "text").batches())
+    assert [len(batch.texts) for batch in batches] == [
+        len(TEXTS[i : i + rows]) for i in range(0, len(TEXTS), rows)
+    ]
+    assert [text for batch in batches for text in batch.texts.to_pylist()] == TEXTS
+    assert all(batch.texts.type == pa.string() for batch in batches)
+    stored = pq.read_schema(file.path)
+    assert open_shard(file, "text").schema == stored
+    assert all(batch.table.schema.equals(stored) for batch in batches)
+    assert pa.concat_tables(batch.table for batch in batches).to_pylist() == table.to_pylist()
+
+
+@given(st.lists(st.none() | characters), sizes, st.integers(1, 200), sizes)
+def test_any_ranges_of_any_parquet_give_its_texts(
+    values: list[str | None], rows: int, cut: int, block: int
+) -> None:
+    with tempfile.TemporaryDirectory() as directory, mock.patch.object(inputs, "TEXT_BYTES", block):
+        table = pa.table({"text": pa.array(values, pa.string())})
+        file = write_parquet(Path(directory) / "a.parquet", table, rows)
+        ranges = plan([file], "text", cut)
+        assert texts_of(ranges) == values
+        for a, b in pairwise(ranges):
+            next_rows = (a.start, a.rows and a.rows[1]) == (b.start, b.rows and b.rows[0])
+            assert a.end == b.start or next_rows
+
+
+def test_arrays_given_to_counting_hold_a_bounded_number_of_bytes(tmp_path: Path) -> None:
+    values = ["x" * size for size in (1, 900, 30, 5000, 1, 1, 700, 400, 2, 999)]
+    file = write_parquet(tmp_path / "a.parquet", pa.table({"text": values}))
+    with mock.patch.object(inputs, "TEXT_BYTES", 1000):
+        batches = list(read_texts(plan([file], "text")[0], "text"))
+    assert all(batch.bytes <= 1000 or len(batch.texts) == 1 for batch in batches)
+    assert sum(batch.bytes for batch in batches) == sum(map(len, values))
+
+
+def test_row_groups_are_packed_into_ranges_of_the_wanted_size(tmp_path: Path) -> None:
+    values = [f"{i:0100}" for i in range(1000)]
+    file = write_parquet(
+        tmp_path / "a.parquet", pa.table({"text": values}), 10, use_dictionary=False
+    )
+    ranges = plan([file], "text", 10_000)
+    assert (ranges[0].start, ranges[-1].end) == (0, 100)
+    assert all(10_000 <= part.bytes < 12_000 for part in ranges[:-1])
+    assert sum(part.bytes for part in ranges) >= 100_000
+
+
+def test_a_row_group_that_is_most_of_all_is_cut_by_rows(tmp_path: Path) -> None:
+    huge = [f"{i:0100}" for i in range(1001)]
+    file = write_parquet(
+        tmp_path / "a.parquet", pa.table({"text": huge}), None, use_dictionary=False
+    )
+    ranges = plan([file], "text", 1000)
+    assert [part.rows for part in ranges] == [(0, 250), (250, 500), (500, 750), (750, 1001)]
+    assert [texts_of([part]) for part in ranges] == [
+        huge[:250], huge[250:500], huge[500:750], huge[750:],
+    ]  # fmt: skip
+    assert len({part.bytes for part in ranges}) == 1
+    assert len(plan([file], "text", 30_000)) == 1
+    others = write_parquet(
+        tmp_path / "b.parquet", pa.table({"text": huge * 4}), 1001, use_dictionary=False
+    )
+    assert len(plan([file, others], "text", 1000)) == 5
+
+
+def test_rows_that_a_dictionary_made_small_are_encoded_in_several_batches(tmp_path: Path) -> None:
+    values = ["x" * 10_000, "y" * 10_000] * 200
+    file = write_parquet(tmp_path / "a.parquet", pa.table({"text": values}))
+    limits = {"ROW_GROUP_BYTES": 500_000, "MAX_BATCH_ROWS": 10}
+    with mock.patch.multiple(parquet_input, **limits):
+        batches = list(open_shard(file, "text").batches())
+    assert all(400_000 <= batch.bytes <= 500_000 for batch in batches[:-1])
+    assert [text for batch in batches for text in batch.texts.to_pylist()] == values
+
+
+def test_faults_of_an_open_parquet_file_name_it(tmp_path: Path) -> None:
+    path = str(tmp_path / "a.parquet")
+
+    def read() -> pa.Table:
+        with open_parquet(path) as parquet:
+            return parquet.read()
+
+    assert fault(read).startswith(f"{path}: cannot be read (")
+    table = pa.table({"text": ["a"] * 1000})
+    pq.write_table(table, path, compression="zstd")
+    assert read() == table
+    data = bytearray(Path(path).read_bytes())
+    data[4:40] = b"\xa5" * 36
+    Path(path).write_bytes(data)
+    assert fault(read).startswith(f"{path}: cannot be read (")
+
+
+def test_a_huge_row_group_is_encoded_in_several_batches(tmp_path: Path) -> None:
+    values = [f"{i:0100}" for i in range(1000)]
+    file = write_parquet(tmp_path / "a.parquet", pa.table({"text": values}), use_dictionary=False)
+    for limit in ("ROW_GROUP_BYTES", "MAX_BATCH_TEXT_BYTES"):
+        with mock.patch.object(parquet_input, limit, 10_000):
+            batches = list(open_shard(file, "text").batches())
+        assert len(batches) >= 10
+        assert all(batch.bytes <= 10_000 for batch in batches)
+        assert [text for batch in batches for text in batch.texts.to_pylist()] == values
+        assert [row for b in batches for row in b.table["text"].to_pylist()] == values
+
+
+def test_parquet_without_the_text_column_is_refused_with_its_columns(tmp_path: Path) -> None:
+    file = write_parquet(tmp_path / "a.parquet", pa.table({"id": [1], "body": ["a"]}))
+    for call in (lambda: plan([file], "text"), lambda: open_shard(file, "text")):
+        assert fault(call).startswith(f"{file.path}: no column 'text'; it has 'id', 'body'")
+
+
+@pytest.mark.parametrize("values", [[1], [1.5], [["a"]], [{"text": "a"}], [True]])
+def test_a_column_that_is_not_text_is_refused_with_its_type(
+    tmp_path: Path, values: list[object]
+) -> None:
+    table = pa.table({"text": values})
+    file = write_parquet(tmp_path / "a.parquet", table)
+    kind = str(pq.read_schema(file.path).field(0).type)
+    for call in (lambda: plan([file], "text"), lambda: open_shard(file, "text")):
+        assert fault(call).startswith(f"{file.path}: column 'text' is {kind}, not text")
+
+
+def test_parquet_with_two_columns_of_a_name_is_refused(tmp_path: Path) -> None:
+    arrays = [pa.array(["a"]), pa.array(["b"])]
+    file = write_parquet(tmp_path / "a.parquet", pa.table(arrays, names=["text", "text"]))
+    assert "two columns are named 'text'" in fault(lambda: plan([file], "text"))
+    file = write_parquet(
+        tmp_path / "b.parquet", pa.table([*arrays, arrays[0]], names=["id", "id", "text"])
+    )
+    assert texts(file) == ["a"]
+    assert "two columns are named 'id'" in fault(lambda: open_shard(file, "text"))
+
+
+def test_parquet_without_rows_is_read_as_empty(tmp_path: Path) -> None:
+    schema = pa.schema([("text", pa.string())])
+    empty = write_parquet(tmp_path / "a.parquet", schema.empty_table())
+    pq.ParquetWriter(tmp_path / "b.parquet", schema).close()
+    no_groups = resolve([str(tmp_path / "b.parquet")])[0]
+    assert pq.read_metadata(no_groups.path).num_row_groups == 0
+    for file in (empty, no_groups):
+        assert texts(file) == []
+        assert list(open_shard(file, "text").batches()) == []
+        assert open_shard(file, "text").schema == schema
+
+
+def test_a_column_of_nothing_but_nulls_is_text(tmp_path: Path) -> None:
+    file = write_parquet(tmp_path / "a.parquet", pa.table({"text": pa.nulls(3)}))
+    assert texts(file) == [None] * 3
+    (batch,) = open_shard(file, "text").batches()
+    assert (batch.texts.to_pylist(), batch.bytes) == ([None] * 3, 0)
+
+
+def test_replaced_utf8_in_parquet_is_counted_and_the_kept_column_is_as_it_was(
+    tmp_path: Path,
+) -> None:
+    values = pa.array([b"a\xff", None, b"\xe2\x82\xac\xe2\x82"], pa.binary())
+    unchecked = pa.Array.from_buffers(pa.string(), 3, values.buffers())
+    for name, column in (("a", values), ("b", unchecked)):
+        file = write_parquet(tmp_path / f"{name}.parquet", pa.table({"text": column}))
+        (counted,) = read_texts(plan([file], "text")[0], "text")
+        (encoded,) = open_shard(file, "text").batches()
+        for batch in (counted, encoded):
+            assert batch.texts.to_pylist() == ["a�", None, "€�"]
+            assert (batch.replaced, batch.bytes) == (2, 10)
+        assert encoded.table["text"].cast(pa.binary()).to_pylist() == values.to_pylist()
+
+
+def test_truncated_parquet_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    pq.write_table(pa.table({"text": ["a"] * 100}), path)
+    whole = path.read_bytes()
+    for size in (0, 4, len(whole) // 2, len(whole) - 1):
+        file = write(path, whole[:size])
+        for call in (lambda f=file: plan([f], "text"), lambda f=file: open_shard(f, "text")):
+            assert fault(call).startswith(f"{path}: cannot be read (")
+
+
+@pytest.mark.parametrize("compression", ["snappy", "zstd"])
+def test_a_corrupt_row_group_is_named_by_its_number(tmp_path: Path, compression: str) -> None:
+    path = tmp_path / "a.parquet"
+    table = pa.table({"text": [f"text number {i * i}" for i in range(3000)]})
+    pq.write_table(table, path, row_group_size=1000, compression=compression)
+    chunk = pq.read_metadata(path).row_group(1).column(0)
+    start = chunk.dictionary_page_offset or chunk.data_page_offset
+    data = bytearray(path.read_bytes())
+    data[start : start + chunk.total_compressed_size] = b"\xa5" * chunk.total_compressed_size
+    file = write(path, bytes(data))
+    place = f"{path} row group 1: cannot be read ("
+    assert fault(lambda: texts(file)).startswith(place)
+    batches = open_shard(file, "text").batches()
+    assert next(batches).texts.to_pylist() == table["text"].to_pylist()[:1000]
+    assert fault(lambda: next(batches)).startswith(place)
