@@ -23,7 +23,7 @@ from wordpiece_core.errors import InputError, one_line
 FIRST_BYTES = 1 << 20  # of a file, looked through for the text key
 
 MAX_DEPTH = 100  # of nested values: at some thousands Arrow's inference overflows the stack
-_WINDOW_BYTES = 4096  # of lines with so few brackets in all that none can be nested deeply
+_WINDOW_BYTES = 1024  # of lines with so few brackets in all that none can be nested deeply
 _TOO_DEEP = f"nested more than {MAX_DEPTH} levels deep (flatten it, or leave it out)"
 
 _NO_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
@@ -107,7 +107,8 @@ def _infer(
 
 
 def _check_depth(file: InputFile, offset: int, block: bytes) -> None:
-    """InputError for a line nested too deeply. Looks closely only where brackets are many."""
+    """InputError for a line nested too deeply. Looks closely only where brackets are many: that
+    takes about 1 ms per MB."""
     start = 0
     while start < len(block):
         beyond = start + _WINDOW_BYTES

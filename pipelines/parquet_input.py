@@ -27,7 +27,8 @@ from wordpiece_core.errors import InputError
 
 ROW_GROUP_BYTES = 64 << 20  # of a row group in a batch given to encoding
 MAX_BATCH_TEXT_BYTES = 1 << 30  # below 2 GiB, with room for repaired UTF-8
-MAX_BATCH_ROWS = 16_384  # dictionary-encoded pages say little about the size of their rows
+MAX_BATCH_ROWS = 16_384  # decoded at once for counting: pages with a dictionary hide their size
+MAX_SHARD_ROWS = 4_096  # decoded at once for encoding, which puts them together again
 BUFFER_BYTES = 4 << 20  # per column: a column chunk is streamed, not held
 
 
@@ -157,7 +158,7 @@ def _row_group_tables(
     held: list[pa.RecordBatch] = []
     room = ROW_GROUP_BYTES
     for batch in parquet.iter_batches(
-        batch_size=min(max(rows, 1), MAX_BATCH_ROWS), row_groups=[group], columns=columns
+        batch_size=min(max(rows, 1), MAX_SHARD_ROWS), row_groups=[group], columns=columns
     ):
         if held and batch.nbytes > room:
             yield pa.Table.from_batches(held)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, fields, replace
 from functools import cached_property
@@ -194,5 +195,11 @@ def _text_array(texts: Any) -> pa.Array:
     if isinstance(texts, str):
         raise OptionError("texts: a list of texts is wanted, not one string")
     if isinstance(texts, pa.ChunkedArray):
-        return texts.combine_chunks()
-    return texts if isinstance(texts, pa.Array) else pa.array(texts, pa.string())
+        texts = texts.combine_chunks()
+    if not isinstance(texts, pa.Array):
+        return pa.array(texts, pa.string())
+    if pa.types.is_dictionary(texts.type):
+        texts = texts.dictionary_decode()
+    if not re.fullmatch(r"null|(large_)?(string|binary)(_view)?", str(texts.type)):
+        raise InputError(f"texts: an array of {texts.type}, not of strings or bytes")
+    return texts

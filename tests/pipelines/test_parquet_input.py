@@ -111,7 +111,7 @@ def test_a_row_group_that_is_most_of_all_is_cut_by_rows(tmp_path: Path) -> None:
 def test_rows_that_a_dictionary_made_small_are_encoded_in_several_batches(tmp_path: Path) -> None:
     values = ["x" * 10_000, "y" * 10_000] * 200
     file = write_parquet(tmp_path / "a.parquet", pa.table({"text": values}))
-    limits = {"ROW_GROUP_BYTES": 500_000, "MAX_BATCH_ROWS": 10}
+    limits = {"ROW_GROUP_BYTES": 500_000, "MAX_SHARD_ROWS": 10}
     with mock.patch.multiple(parquet_input, **limits):
         batches = list(open_shard(file, "text").batches())
     assert all(400_000 <= batch.bytes <= 500_000 for batch in batches[:-1])

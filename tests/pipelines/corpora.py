@@ -1,0 +1,273 @@
+"""Small corpora in every format, the command run on them, and what plain Python makes of them."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import sysconfig
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import redirect_stderr, redirect_stdout
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from tokenizers import Tokenizer
+from tokenizers.models import WordPiece
+from tokenizers.normalizers import BertNormalizer
+from tokenizers.pre_tokenizers import BertPreTokenizer, WhitespaceSplit
+from tokenizers.processors import TemplateProcessing
+
+from pipelines.cli import main
+
+from .files import COMPRESS
+
+SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+ENDINGS = (".parquet", ".txt", ".txt.gz", ".txt.zst", ".jsonl", ".jsonl.gz", ".jsonl.zst")
+
+SENTENCES = (
+    "The quick brown fox jumps over the lazy dog, doesn't it? It's 3.14 (about $5) -- yes!",
+    "Tokenization of unaffordable words: hugging, hugs, hugged; tokenizers tokenize tokens.",
+    "Die Straße führt über Äcker; größere Übermaßnahmen waren unvermeidlich.",
+    "L'été, le garçon naïf mangeait déjà des crêpes à Noël.",
+    "Съешь же ещё этих мягких французских булок, да выпей чаю.",
+    "我们在北京学习自然语言处理，很有意思。",
+    "吾輩は猫である。名前はまだ無い。トークナイザー",
+    "한국어 문장을 토큰으로 나눕니다.",
+    "Ο Οδυσσέας έφτασε στην Ιθάκη· πού είναι;",
+    "مرحبا بالعالم، كيف حالك؟",
+    "नमस्ते दुनिया, क्या हाल है।",
+    "İstanbul'da ılık bir gün; tiếng Việt có nhiều dấu.",
+    "emoji 😀 👩\u200d👩\u200d👧 🏽 and e\u0301 accents, soft\u00adhyphen, tab\there",
+    "[CLS] written by hand [SEP] [MASK] and [MASK]ed, [mask] [UNK][PAD]",
+    "\ufeffzero\u200bwidth \x00null \x07bell \ufffd replacement \u2028 separator \u3000 wide",
+    "a" * 120 + " " + "é" * 100 + " b" * 30,
+    "",
+    "   ",
+)
+
+
+def multilingual(rows: int, seed: int = 0) -> list[str]:
+    """Rows of words of many languages, without line ends: texts that every format can hold."""
+    rng = random.Random(seed)
+    words = [word for sentence in SENTENCES for word in sentence.split(" ")]
+    mixed = (" ".join(rng.choices(words, k=rng.randrange(30))) for _ in range(rows))
+    return [*SENTENCES, *mixed][:rows]
+
+
+def english(rows: int, seed: int = 0) -> list[str]:
+    """Rows of made-up words that repeat as words of a language do, the first ones most."""
+    rng = random.Random(seed)
+    parts = [rng.choice("bcdfghklmnprst") + rng.choice("aeiou") for _ in range(40)]
+    words = ["".join(rng.choices(parts, k=rng.randrange(1, 4))) for _ in range(600)]
+    weights = [1 / rank for rank in range(1, 601)]
+    return [" ".join(rng.choices(words, weights, k=rng.randrange(1, 20))) for _ in range(rows)]
+
+
+# --- Files ----------------------------------------------------------------------------------------
+
+
+def write_shard(path: Path, texts: Sequence[str | None], rows_per_group: int = 50) -> str:
+    """A file of texts, in the format that its ending names. Parquet and JSON lines have an `id`."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if path.suffix == ".parquet":
+        rows = [{"id": i, "text": text} for i, text in enumerate(texts)]
+        schema = pa.schema([("id", pa.int64()), ("text", pa.string())])
+        table = pa.Table.from_pylist(rows, schema=schema)
+        pq.write_table(table, path, row_group_size=rows_per_group)
+        return str(path)
+    if ".jsonl" in path.name:
+        rows = [{"id": i, "text": text} for i, text in enumerate(texts)]
+        lines = [json.dumps(row, ensure_ascii=False) for row in rows]
+    else:
+        lines = [text or "" for text in texts]
+    data = "".join(f"{line}\n" for line in lines).encode()
+    path.write_bytes(COMPRESS[path.suffix if path.suffix in COMPRESS else ""](data))
+    return str(path)
+
+
+def write_shards(directory: Path, texts: Sequence[str | None], shards: int, ending: str) -> str:
+    """A directory of shards of unlike sizes that hold the texts in order."""
+    rng = random.Random(shards)
+    cuts = sorted(rng.choices(range(len(texts) + 1), k=shards - 1))
+    for i, (a, b) in enumerate(zip([0, *cuts], [*cuts, len(texts)], strict=True)):
+        write_shard(directory / f"{i:03}{ending}", texts[a:b])
+    return str(directory)
+
+
+def files_below(directory: str | Path) -> dict[str, bytes]:
+    """The contents of all files, by relative name."""
+    root = Path(directory)
+    return {
+        str(path.relative_to(root)): path.read_bytes()
+        for path in sorted(root.rglob("*"))
+        if path.is_file()
+    }
+
+
+def column(shards: str | Path, name: str = "input_ids") -> list[Any]:
+    """A column of the Parquet shards below a directory, in the order of their names."""
+    paths = sorted(Path(shards).rglob("*.parquet"))
+    return [value for path in paths for value in pq.ParquetFile(path).read([name])[name].to_pylist()]
+
+
+def manifest(directory: str | Path) -> dict[str, Any]:
+    """What `_manifest.json` holds."""
+    value: dict[str, Any] = json.loads((Path(directory) / "_manifest.json").read_text())
+    return value
+
+
+# --- The command ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a command ended, and what it wrote."""
+
+    status: int
+    out: str
+    err: str
+
+    @property
+    def fault(self) -> str:
+        """The one line of a failed command."""
+        lines = [line for line in self.err.splitlines() if line.startswith("wordpiece: ")]
+        assert self.status in (1, 2), self
+        assert len(lines) == 1, self.err
+        assert self.err.endswith(lines[0] + "\n")
+        assert "Traceback" not in self.err + self.out
+        return lines[0].removeprefix("wordpiece: ")
+
+
+def wordpiece(*args: str | Path) -> Outcome:
+    """Runs the command in this process."""
+    out, err = io.StringIO(), io.StringIO()
+    with redirect_stdout(out), redirect_stderr(err):
+        try:
+            main([str(arg) for arg in args])
+        except SystemExit as done:
+            status = int(done.code or 0)
+    return Outcome(status, out.getvalue(), err.getvalue())
+
+
+def done(*args: str | Path) -> Outcome:
+    """Runs the command in this process; it must end well."""
+    outcome = wordpiece(*args)
+    assert outcome.status == 0, outcome.err
+    return outcome
+
+
+def script() -> list[str]:
+    """The installed command."""
+    return [str(Path(sysconfig.get_path("scripts")) / "wordpiece")]
+
+
+def process(*args: str | Path, **options: Any) -> Outcome:
+    """Runs the installed command in a process of its own."""
+    ended = subprocess.run(
+        [*script(), *map(str, args)], capture_output=True, text=True, check=False, **options
+    )
+    return Outcome(ended.returncode, ended.stdout, ended.stderr)
+
+
+def kill_group(running: subprocess.Popen[bytes]) -> None:
+    """Kills a process started in a session of its own, and what it started."""
+    os.killpg(running.pid, signal.SIGKILL)
+    running.wait()
+
+
+def train_tokenizer(directory: Path, texts: Sequence[str], *options: str) -> str:
+    """Trains on texts; returns the tokenizer directory."""
+    shard = write_shard(directory / "train.txt", texts)
+    output = str(directory / "tokenizer")
+    done("train", shard, "--output", output, "--quiet", *options)
+    return output
+
+
+# --- What plain Python makes of it ----------------------------------------------------------------
+
+
+def counted(
+    texts: Iterable[str | None], pre_tokenizer: str = "bert", **switches: Any
+) -> list[tuple[str, int]]:
+    """The rows of the word table of texts, by `tokenizers` and a Counter."""
+    cut = WhitespaceSplit() if pre_tokenizer == "whitespace" else BertPreTokenizer()
+    normalizer = BertNormalizer(**switches)
+    words: Counter[str] = Counter()
+    for text in texts:
+        words.update(word for word, _ in cut.pre_tokenize_str(normalizer.normalize_str(text or "")))
+    return sorted(words.items(), key=lambda row: (-row[1], row[0]))
+
+
+def table_rows(directory: str | Path) -> list[tuple[str, int]]:
+    """The rows of a word table, its parts in name order."""
+    words, counts = column(directory, "word"), column(directory, "count")
+    return list(zip(words, counts, strict=True))
+
+
+def peer(
+    vocab: Sequence[str],
+    *,
+    pre_tokenizer: str = "bert",
+    max_word_length: int = 100,
+    continuing_prefix: str = "##",
+    **switches: Any,
+) -> Tokenizer:
+    """The same tokenizer, built by hand with `tokenizers`."""
+    ids = {token: i for i, token in enumerate(vocab)}
+    model = WordPiece(
+        ids,
+        unk_token="[UNK]",
+        max_input_chars_per_word=max_word_length,
+        continuing_subword_prefix=continuing_prefix,
+    )
+    tokenizer = Tokenizer(model)
+    tokenizer.normalizer = BertNormalizer(**switches)
+    whitespace = pre_tokenizer == "whitespace"
+    tokenizer.pre_tokenizer = WhitespaceSplit() if whitespace else BertPreTokenizer()
+    tokenizer.add_special_tokens([token for token in SPECIAL if token in ids])
+    if {"[CLS]", "[SEP]"} <= ids.keys():
+        tokenizer.post_processor = TemplateProcessing(
+            single="[CLS] $A [SEP]",
+            special_tokens=[(token, ids[token]) for token in ("[CLS]", "[SEP]")],
+        )
+    return tokenizer
+
+
+def vocab_of(directory: str | Path) -> list[str]:
+    """The tokens of a tokenizer directory."""
+    return (Path(directory) / "vocab.txt").read_text(encoding="utf-8").split("\n")[:-1]
+
+
+def ids_by_peer(
+    tokenizer: Tokenizer, texts: Iterable[str | None], *, add_special_tokens: bool = True
+) -> list[list[int] | None]:
+    """Ids of texts by `tokenizers`; null stays null."""
+    return [
+        None
+        if text is None
+        else tokenizer.encode(text, add_special_tokens=add_special_tokens).ids
+        for text in texts
+    ]
+
+
+def flags(options: Mapping[str, Any]) -> list[str]:
+    """Options as arguments of the command."""
+    args: list[str] = []
+    for name, value in options.items():
+        flag = name.replace("_", "-")
+        if isinstance(value, bool):
+            args.append(f"--{flag}" if value else f"--no-{flag}")
+        else:
+            args += [f"--{flag}", str(value)]
+    return args
+
+
+PYTHON = sys.executable

@@ -1,0 +1,180 @@
+"""`wordpiece count` is a Counter of the words of `tokenizers`, laid out as a word table."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from pipelines import count, inputs, word_table
+
+from .corpora import (
+    ENDINGS,
+    counted,
+    done,
+    files_below,
+    flags,
+    manifest,
+    multilingual,
+    process,
+    table_rows,
+    write_shard,
+    write_shards,
+)
+
+SCHEMA = pa.schema([("word", pa.string()), ("count", pa.int64())])
+
+
+@pytest.fixture
+def many_of_everything(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Many ranges of input, partial tables, parts and row groups, for little text."""
+    monkeypatch.setattr(count, "RANGE_BYTES", 2000)
+    monkeypatch.setattr(inputs, "TEXT_BYTES", 700)
+    monkeypatch.setattr(count, "WORKER_BYTES", 1)
+    monkeypatch.setattr(count, "ROWS_PER_PART", 40)
+    monkeypatch.setattr(count, "SAMPLE_EVERY", 5)
+    monkeypatch.setattr(word_table, "ROWS_PER_GROUP", 16)
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_every_format_gives_the_word_table_of_plain_python(tmp_path: Path, ending: str) -> None:
+    texts = multilingual(200)
+    shard = write_shard(tmp_path / f"shard{ending}", texts)
+    done("count", shard, "--output", tmp_path / "words")
+    assert table_rows(tmp_path / "words") == counted(texts)
+
+
+def test_formats_mix_and_a_file_given_twice_is_counted_once(tmp_path: Path) -> None:
+    texts = multilingual(len(ENDINGS) * 20)
+    for i, ending in enumerate(ENDINGS):
+        write_shard(tmp_path / "in" / f"dir{i}" / f"shard{ending}", texts[20 * i : 20 * (i + 1)])
+    write_shard(tmp_path / "in" / "_hidden" / "left-out.txt", ["not counted"])
+    patterns = [tmp_path / "in", tmp_path / "in" / "**" / "*.txt", tmp_path / "in" / "dir0"]
+    done("count", *patterns, "--output", tmp_path / "words")
+    assert table_rows(tmp_path / "words") == counted(texts)
+
+
+@pytest.mark.parametrize("ending", [".parquet", ".txt", ".jsonl"])
+def test_parts_in_name_order_hold_the_table_in_order(
+    tmp_path: Path, ending: str, many_of_everything: None
+) -> None:
+    texts = multilingual(300)
+    shard = write_shard(tmp_path / f"shard{ending}", texts)
+    done("count", shard, "--output", tmp_path / "words")
+
+    assert table_rows(tmp_path / "words") == counted(texts)
+    parts = manifest(tmp_path / "words")["parts"]
+    assert len(parts) > 3
+    assert sorted(parts) == parts
+    assert sorted(files_below(tmp_path / "words")) == ["_manifest.json", *parts]
+    for part in parts:
+        parquet = pq.ParquetFile(tmp_path / "words" / part)
+        assert parquet.schema_arrow == SCHEMA
+        assert 0 < parquet.metadata.num_rows < 120
+        assert parquet.metadata.row_group(0).num_rows <= 16
+
+
+def test_how_the_work_is_cut_leaves_no_trace_in_the_rows(
+    tmp_path: Path, many_of_everything: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    texts = multilingual(200)
+    shards = write_shards(tmp_path / "in", texts, 9, ".txt.gz")
+    done("count", shards, "--output", tmp_path / "small")
+    monkeypatch.undo()
+    done("count", shards, "--output", tmp_path / "large")
+    assert table_rows(tmp_path / "small") == table_rows(tmp_path / "large") == counted(texts)
+    small, large = manifest(tmp_path / "small"), manifest(tmp_path / "large")
+    assert len(small.pop("parts")) > len(large.pop("parts")) == 1
+    assert small == large
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"lowercase": False},
+        {"lowercase": False, "strip_accents": True},
+        {"strip_accents": False},
+        {"clean_text": False},
+        {"handle_chinese_chars": False},
+        {"pre_tokenizer": "whitespace"},
+    ],
+    ids=str,
+)
+def test_text_options_are_those_of_tokenizers(tmp_path: Path, options: dict[str, object]) -> None:
+    texts = multilingual(100)
+    shard = write_shard(tmp_path / "shard.parquet", texts)
+    done("count", shard, "--output", tmp_path / "words", *flags(options))
+    assert table_rows(tmp_path / "words") == counted(texts, **options) != counted(texts)
+
+
+def test_the_manifest_and_the_summary_say_what_was_read(tmp_path: Path) -> None:
+    texts = ["Ünder ünder", None, "", "the the the"]
+    shards = [write_shard(tmp_path / "a.parquet", texts), str(tmp_path / "b.txt")]
+    (tmp_path / "b.txt").write_bytes(b"bad \xff\xfe bytes\r\nlast line")
+    outcome = done("count", *shards, "--output", tmp_path / "words")
+
+    words = counted([*texts, "bad \ufffd\ufffd bytes", "last line"])
+    assert table_rows(tmp_path / "words") == words
+    assert manifest(tmp_path / "words") == {
+        "parts": ["part-00000.parquet"],
+        "rows": 6,
+        "nulls": 1,
+        "bytes": len("Ünder ünderthe the thebad \ufffd\ufffd byteslast line".encode()),
+        "words": 9,
+        "replaced": 2,
+        "distinct_words": len(words),
+    }
+    assert outcome.out.splitlines() == [
+        "read: 6 rows, 0.0 MB of text",
+        f"words: 9, distinct: {len(words)}",
+        "rows without text (null): 1",
+        f"word table: {tmp_path / 'words'}",
+    ]
+    warning = "wordpiece: warning: 2 invalid UTF-8 sequences were replaced by U+FFFD"
+    assert outcome.err.splitlines()[-1] == warning
+
+
+def test_the_column_can_have_any_name_and_any_type_of_text(tmp_path: Path) -> None:
+    texts = [*multilingual(60), None]
+    kinds = [pa.large_string(), pa.binary(), pa.dictionary(pa.int32(), pa.string())]
+    for i, kind in enumerate(kinds):
+        data = pa.array(texts, pa.string()).cast(kind)
+        table = pa.table({"text": range(len(texts)), "Körper": data})
+        pq.write_table(table, tmp_path / f"{i}.parquet")
+    done("count", tmp_path, "--output", tmp_path / "words", "--text-column", "Körper")
+    assert table_rows(tmp_path / "words") == counted(texts * len(kinds))
+
+
+def test_a_new_table_takes_the_place_of_an_old_one(
+    tmp_path: Path, many_of_everything: None
+) -> None:
+    first = write_shard(tmp_path / "first.txt", multilingual(100))
+    second = write_shard(tmp_path / "second.txt", ["just this"])
+    done("count", first, "--output", tmp_path / "words")
+    done("count", second, "--output", tmp_path / "words")
+    done("count", second, "--output", tmp_path / "anew")
+    assert files_below(tmp_path / "words") == files_below(tmp_path / "anew")
+
+
+def test_no_text_at_all_is_a_table_without_rows(tmp_path: Path) -> None:
+    shards = [
+        write_shard(tmp_path / "empty.parquet", []),
+        write_shard(tmp_path / "empty.txt", []),
+        write_shard(tmp_path / "empty.txt.gz", []),
+        write_shard(tmp_path / "empty.jsonl", []),
+        write_shard(tmp_path / "nulls.parquet", [None, None]),
+    ]
+    done("count", *shards, "--output", tmp_path / "words")
+    assert table_rows(tmp_path / "words") == []
+    assert pq.read_schema(tmp_path / "words" / "part-00000.parquet") == SCHEMA
+    assert manifest(tmp_path / "words")["rows"] == 2
+
+
+def test_the_installed_command_counts_as_well(tmp_path: Path) -> None:
+    texts = multilingual(50)
+    write_shards(tmp_path / "in", texts, 3, ".jsonl.zst")
+    outcome = process("count", "in", "--output", "words", cwd=tmp_path)
+    assert outcome.status == 0, outcome.err
+    assert table_rows(tmp_path / "words") == counted(texts)
