@@ -238,7 +238,8 @@ def encode(beam_args: list[str], /, inputs: tuple[str, ...], **options: Any) -> 
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Runs the command. Exit status: 0 done, 1 the job failed, 2 the call or config is wrong."""
+    """Runs the command. Exit status: 0 done, 1 the job failed, 2 the call or config is wrong, 130
+    interrupted."""
     args = list(sys.argv[1:] if argv is None else argv)
     beam_args: list[str] = []
     if "--" in args:
@@ -248,15 +249,17 @@ def main(argv: Sequence[str] | None = None) -> None:
     if not debug:
         _silence_libraries()
     try:
-        wordpiece.main(args, prog_name="wordpiece", standalone_mode=False, obj=beam_args)
+        wordpiece.main(
+            args or ["--help"], prog_name="wordpiece", standalone_mode=False, obj=beam_args
+        )
         status = 0
+    except (KeyboardInterrupt, click.exceptions.Abort):
+        print("wordpiece: interrupted; run the same command again to go on", file=sys.stderr)
+        status = 130
     except Exception as error:
         if debug:
             raise
         status = _explain(error)
-    except KeyboardInterrupt:
-        print("wordpiece: interrupted; run the same command again to go on", file=sys.stderr)
-        status = 130
     sys.exit(status)
 
 
@@ -272,8 +275,6 @@ def _explain(error: Exception) -> int:
     """Prints an error on one line; returns the exit status."""
     if isinstance(error, click.ClickException):
         message, status = error.format_message(), 2
-    elif isinstance(error, click.exceptions.Abort):
-        message, status = "interrupted", 130
     elif isinstance(error, WordpieceError):
         message, status = str(error), error.exit_status
     else:

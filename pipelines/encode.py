@@ -30,6 +30,7 @@ from wordpiece_core.errors import InputError, OptionError
 
 MANIFEST = "_manifest.json"
 RESULTS = "_shards"
+JOB = "job.json"
 METADATA_KEY = b"wordpiece.tokenizer"
 SUMS = ("rows", "nulls", "bytes", "tokens", "unknown_tokens", "replaced")
 
@@ -102,11 +103,14 @@ def encode(
         raise OptionError("the vocabulary has no [CLS] or no [SEP]; give --no-special-tokens")
     files = inputs.resolve(patterns)
     names = inputs.output_names(files)
-    finished = _prepare(output, tokenizer, options)
-    shards = [file for file in files if finished.get(names[file.path], None) != _source(file)]
-    inputs.plan(shards, options.text_column)  # faults that can be seen at once
+    job = _job(tokenizer, options)
+    finished = _finished(output, job)
+    sources = {result.name: result.source for result in finished}
+    shards = [file for file in files if sources.get(names[file.path]) != _source(file)]
+    ranges = inputs.plan(shards, options.text_column)  # finds the faults that can be seen at once
+    _begin(output, job, finished)
     step = EncodeShard(output, tokenizer, options, _threads(len(shards), beam_args))
-    with progress.stage("encode", "input_bytes", sum(file.size for file in shards)):
+    with progress.stage("encode", "bytes", sum(part.bytes for part in ranges)):
 
         def build(pipeline: beam.Pipeline) -> None:
             largest_first = sorted(shards, key=lambda file: -file.size)
@@ -115,7 +119,7 @@ def encode(
 
         if shards:
             run_pipeline(build, beam_args)
-    return Encoded(_finish(output, tokenizer, options), len(files) - len(shards))
+    return Encoded(_finish(output, job), len(files) - len(shards))
 
 
 def _threads(shards: int, beam_args: Sequence[str]) -> int:
@@ -132,36 +136,41 @@ def _source(file: InputFile) -> dict[str, Any]:
     return {"path": file.path, "bytes": file.size, "modified": file.modified}
 
 
-def _identity(tokenizer: Tokenizer, options: EncodeOptions) -> dict[str, Any]:
+def _job(tokenizer: Tokenizer, options: EncodeOptions) -> dict[str, Any]:
     """What all shards of a directory have in common."""
     listed = {k: list(v) if isinstance(v, tuple) else v for k, v in asdict(options).items()}
     return {"tokenizer": tokenizer.digest, "options": listed}
 
 
-def _prepare(output: str, tokenizer: Tokenizer, options: EncodeOptions) -> dict[str, Any]:
-    """Checks that a directory is empty or holds shards of this tokenizer and these options.
-    Returns the sources of its finished shards by their names."""
-    results = outputs.join(output, RESULTS)
-    wanted = _identity(tokenizer, options)
+def _finished(output: str, job: dict[str, Any]) -> list[ShardResult]:
+    """The finished shards of a directory, which must be empty or hold shards of this job only."""
+    names = outputs.list_directory(output, recursive=True)
+    shards = [name for name in names if not name.startswith(f"{RESULTS}/")]
     manifest = outputs.read_json(outputs.join(output, MANIFEST))
-    started = outputs.read_json(outputs.join(results, "job.json"))
-    names = outputs.list_directory(output)
+    started = outputs.read_json(outputs.join(output, RESULTS, JOB))
     for found in (manifest, started):
         if found is not None:
-            _check_same(output, found, wanted)
-    if names and manifest is None and started is None:
-        raise OptionError(f"{output}: holds {names[0]}, no shards of this job; give an empty one")
-    outputs.make_directory(results)
+            _check_same(output, found, job)
+    if shards and manifest is None and started is None:
+        raise OptionError(f"{output}: holds {shards[0]}, no shards of this job; give an empty one")
+    noted = {r["name"]: ShardResult(**r) for r in (manifest or {}).get("shards", [])}
+    noted |= {result.name: result for result in _notes(output)}
+    return [noted[name] for name in sorted(noted.keys() & set(shards))]
+
+
+def _begin(output: str, job: dict[str, Any], finished: list[ShardResult]) -> None:
+    """From here to `_finish` the directory does not look whole."""
+    outputs.make_directory(outputs.join(output, RESULTS))
     outputs.remove_temporaries(output)
-    outputs.write_json(outputs.join(results, "job.json"), wanted)
-    # From here to the end the directory does not look whole.
-    for shard in (manifest or {}).get("shards", []):
-        _note(output, ShardResult(**shard))
+    outputs.write_json(outputs.join(output, RESULTS, JOB), job)
+    for result in finished:
+        _note(output, result)
     outputs.delete(outputs.join(output, MANIFEST))
-    return {result.name: result.source for result in _noted(output)}
 
 
-def _check_same(output: str, found: dict[str, Any], wanted: dict[str, Any]) -> None:
+def _check_same(output: str, found: Any, wanted: dict[str, Any]) -> None:
+    if not isinstance(found, dict) or "tokenizer" not in found:
+        raise OptionError(f"{output}: holds something else than shards; give an empty one")
     if found.get("tokenizer") != wanted["tokenizer"]:
         raise OptionError(
             f"{output}: holds shards of another tokenizer ({str(found.get('tokenizer'))[:12]}, not"
@@ -180,23 +189,18 @@ def _note(output: str, result: ShardResult) -> None:
     outputs.write_json(outputs.join(output, RESULTS, name), asdict(result))
 
 
-def _noted(output: str) -> list[ShardResult]:
-    """The finished shards that are there, by name."""
+def _notes(output: str) -> list[ShardResult]:
+    """The shards noted as finished."""
     results = outputs.join(output, RESULTS)
-    noted = [
-        ShardResult(**outputs.read_json(outputs.join(results, name)))
-        for name in outputs.list_directory(results)
-        if name != "job.json"
-    ]
-    present = set(outputs.list_directory(output, recursive=True))
-    return sorted((r for r in noted if r.name in present), key=lambda result: result.name)
+    names = [name for name in outputs.list_directory(results) if name != JOB]
+    return [ShardResult(**outputs.read_json(outputs.join(results, name))) for name in names]
 
 
-def _finish(output: str, tokenizer: Tokenizer, options: EncodeOptions) -> dict[str, Any]:
+def _finish(output: str, job: dict[str, Any]) -> dict[str, Any]:
     """Writes the manifest and removes the notes that it is made of."""
-    shards = [asdict(result) for result in _noted(output)]
+    shards = [asdict(result) for result in _finished(output, job)]
     totals = {name: sum(shard[name] for shard in shards) for name in SUMS}
-    manifest = {**_identity(tokenizer, options), **totals, "shards": shards}
+    manifest = {**job, **totals, "shards": shards}
     outputs.write_json(outputs.join(output, MANIFEST), manifest)
     outputs.delete(outputs.join(output, RESULTS))
     return manifest
@@ -239,7 +243,7 @@ class EncodeShard(beam.DoFn):
             use_dictionary=self.encoder.dictionary_columns(schema),
         )
         _note(self.output, ShardResult(name, _source(file), **sums))
-        report(shards=1, input_bytes=file.size)
+        report(shards=1)
 
     def _kept(self) -> list[str] | None:
         kept = self.options.keep_columns

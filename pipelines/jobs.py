@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import resource
 import sys
-import time
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
@@ -17,7 +16,7 @@ from pipelines.encode import EncodeOptions, encode
 from pipelines.progress import Progress
 from pipelines.runner import pipeline_options, workers
 from pipelines.train import Job, train
-from pipelines.word_table import WordTable, read_word_table, table_digest
+from pipelines.word_table import Coverage, WordTable, coverage, read_word_table, table_digest
 from wordpiece_core import FewerTokensWarning, TextOptions, Tokenizer, TrainingOptions
 from wordpiece_core.errors import OptionError, OutputError
 from wordpiece_core.tokenizer_files import TokenizerSpec, tokenizer_files
@@ -30,8 +29,9 @@ TEXT_OPTIONS = (
     "handle_chinese_chars",
     "pre_tokenizer",
 )
-MANY_UNKNOWN = 0.01  # of the tokens: more is worth a warning
+MANY_UNKNOWN = 0.01  # of words or tokens: more is worth a warning
 MERGES, TRAINING, RUN = "merges.parquet", "training.json", "run.json"
+WORK = "_work"  # what the job keeps while it runs
 
 
 def run_count(
@@ -46,7 +46,7 @@ def run_count(
     **text: Any,
 ) -> WordTable:
     """`wordpiece count`"""
-    _check_inputs(inputs)
+    _check_call(inputs, beam_args)
     table = count(
         inputs,
         output,
@@ -75,55 +75,76 @@ def run_train(
     **options: Any,
 ) -> TrainingResult:
     """`wordpiece train`"""
-    started = time.monotonic()
-    if bool(inputs) == bool(word_counts):
+    if inputs and word_counts:
         raise OptionError("give either INPUT or --word-counts")
+    _check_call(inputs or word_counts, beam_args)
     text = TextOptions(**{name: options.pop(name) for name in TEXT_OPTIONS})
     training = _training_options(options)
     _check_tokenizer_directory(output)
     progress = Progress(quiet=quiet)
-    work = f"{output.rstrip('/')}.work"
-    if word_counts:
-        table = read_word_table(word_counts)
-    else:
-        table = count(
-            inputs,
-            outputs.join(work, "words"),
-            text,
-            text_column=text_column,
-            beam_args=beam_args,
-            progress=progress,
+    work = outputs.join(output, WORK)
+    try:
+        if word_counts:
+            table = read_word_table(word_counts)
+        else:
+            table = count(
+                inputs,
+                outputs.join(work, "words"),
+                text,
+                text_column=text_column,
+                beam_args=beam_args,
+                progress=progress,
+            )
+        result = train(table, Job(training, work, progress, round_budget, beam_args))
+        spec = TokenizerSpec(
+            result.vocab, text, training.max_word_length, training.continuing_prefix
         )
-    job = Job(training, work, progress, round_budget, beam_args)
-    result = train(table, job)
-    spec = TokenizerSpec(result.vocab, text, training.max_word_length, training.continuing_prefix)
-    training_json = {
+        covered = coverage(table, Tokenizer.of(spec))
+        run = {
+            "inputs": list(inputs),
+            "word_counts": word_counts,
+            "rounds": result.rounds,
+            "seconds": {name: round(value, 3) for name, value in progress.seconds.items()},
+            "peak_memory_bytes": peak_memory(),
+            "workers": workers(pipeline_options(beam_args)),
+            "beam_args": list(beam_args),
+        }
+        record = _training_record(training, spec, result, table, covered)
+        _write_tokenizer(output, spec, result, record, run)
+    finally:
+        outputs.delete(work)
+    if not quiet:
+        _print_corpus(table.totals)
+        print(f"vocabulary: {len(result.vocab):,} tokens, {result.merges.num_rows:,} merges")
+        print(f"tokens: {covered.tokens:,}, {covered.tokens_per_word:.3f} per word")
+        print(f"unknown words: {covered.unknown_share:.2%}")
+        print(f"tokenizer: {output}")
+    if covered.unknown_share > MANY_UNKNOWN:
+        _say(
+            f"warning: {covered.unknown_share:.1%} of the words are [UNK];"
+            " raise limit_alphabet or max_word_length"
+        )
+    _warn(lambda: warn_of_fewer_tokens(len(result.vocab), training))
+    return result
+
+
+def _training_record(
+    training: TrainingOptions,
+    spec: TokenizerSpec,
+    result: TrainingResult,
+    table: WordTable,
+    covered: Coverage,
+) -> dict[str, Any]:
+    """What it takes to train again and get the same bytes: the contents of `training.json`."""
+    return {
         "wordpiece_beam": version("wordpiece-beam"),
-        "text": asdict(text),
+        "text": asdict(spec.text),
         "training": asdict(training) | {"special_tokens": list(training.special_tokens)},
-        "corpus": table.totals,
+        "corpus": table.totals | asdict(covered),
         "word_table": table_digest(table),
         "vocab_size": len(result.vocab),
         "merges": result.merges.num_rows,
     }
-    seconds = {name: round(value, 3) for name, value in progress.seconds.items()}
-    run_json = {
-        "inputs": list(inputs),
-        "word_counts": word_counts,
-        "rounds": result.rounds,
-        "seconds": {**seconds, "total": round(time.monotonic() - started, 3)},
-        "peak_memory_bytes": peak_memory(),
-        "workers": workers(pipeline_options(beam_args)),
-        "beam_args": list(beam_args),
-    }
-    _write_tokenizer(output, spec, result, training_json, run_json)
-    outputs.delete(work)
-    if not quiet:
-        _print_corpus(table.totals)
-        print(f"tokens: {len(result.vocab):,} after {result.merges.num_rows:,} merges")
-        print(f"tokenizer: {output}")
-    _warn(lambda: warn_of_fewer_tokens(len(result.vocab), training))
-    return result
 
 
 def _training_options(options: dict[str, Any]) -> TrainingOptions:
@@ -141,29 +162,29 @@ def _training_options(options: dict[str, Any]) -> TrainingOptions:
 
 def _check_tokenizer_directory(output: str) -> None:
     """A directory with other things in it is left alone."""
-    ours = {"vocab.txt", "tokenizer.json", TRAINING, MERGES, RUN}
-    names = set(outputs.list_directory(output))
-    if names and not names & ours:
-        raise OutputError(f"{output}: holds {min(names)}, no tokenizer; give an empty directory")
+    names = [name for name in outputs.list_directory(output) if not name.startswith(".")]
+    if names and not {RUN, TRAINING} & set(names):
+        raise OutputError(f"{output}: holds {names[0]}, not trained here; give an empty directory")
 
 
 def _write_tokenizer(
     output: str,
     spec: TokenizerSpec,
     result: TrainingResult,
-    training_json: dict[str, Any],
-    run_json: dict[str, Any],
+    record: dict[str, Any],
+    run: dict[str, Any],
 ) -> None:
-    """Writes the tokenizer directory; `training.json`, written last, says that it is whole."""
+    """Writes the tokenizer directory. `run.json`, written first, says whose it is, and
+    `training.json`, written last, that it is whole."""
     files = tokenizer_files(spec)
-    outputs.make_directory(output)
+    outputs.remove_temporaries(output)
     outputs.delete(outputs.join(output, TRAINING))
+    outputs.write_json(outputs.join(output, RUN), run)
     for name, text in files.items():
         with outputs.atomic_writer(outputs.join(output, name)) as stream:
             stream.write(text.encode())
     outputs.write_parquet(outputs.join(output, MERGES), result.merges, compression="zstd")
-    outputs.write_json(outputs.join(output, RUN), run_json)
-    outputs.write_json(outputs.join(output, TRAINING), training_json)
+    outputs.write_json(outputs.join(output, TRAINING), record)
 
 
 def run_encode(
@@ -184,7 +205,7 @@ def run_encode(
     debug: bool = False,
 ) -> dict[str, Any]:
     """`wordpiece encode`"""
-    _check_inputs(inputs)
+    _check_call(inputs, beam_args)
     encoded = encode(
         inputs,
         output,
@@ -216,9 +237,11 @@ def _list(text: str) -> list[str]:
     return [item.strip() for item in text.split(",") if item.strip()]
 
 
-def _check_inputs(inputs: Sequence[str]) -> None:
+def _check_call(inputs: Sequence[str] | str | None, beam_args: Sequence[str]) -> None:
+    """What can be wrong with a call is told before anything is touched."""
     if not inputs:
         raise OptionError("give INPUT: files, globs or directories")
+    pipeline_options(beam_args)
 
 
 def _print_corpus(totals: dict[str, Any]) -> None:

@@ -103,5 +103,5 @@ def _amounts(done: Counter[str], seconds: float) -> list[str]:
     if done["bytes"]:
         megabytes = done["bytes"] / 1e6
         parts.append(f"{megabytes:,.0f} MB, {megabytes / max(seconds, 1e-9):,.0f} MB/s")
-    parts += [f"{n:,} {name}" for name, n in done.items() if not name.endswith("bytes") and n]
+    parts += [f"{n:,} {name}" for name, n in done.items() if name != "bytes" and n]
     return parts

@@ -14,14 +14,16 @@ import re
 import shlex
 import sys
 from collections.abc import Callable, Sequence
+from typing import NoReturn
 
 import apache_beam as beam
 from apache_beam.options.pipeline_options import DirectOptions, PipelineOptions, StandardOptions
+from apache_beam.runners import create_runner
 from apache_beam.runners.portability.fn_api_runner import FnApiRunner
 from apache_beam.transforms.environments import SubprocessSDKEnvironment
 
 from wordpiece_core import errors
-from wordpiece_core.errors import OptionError, WordpieceError
+from wordpiece_core.errors import OptionError, WordpieceError, one_line
 
 LOCAL_RUNNERS = (None, "DirectRunner", "FnApiRunner", "direct")
 
@@ -45,6 +47,7 @@ def pipeline_options(beam_args: Sequence[str]) -> PipelineOptions:
     """
     _check_known(beam_args)
     options = PipelineOptions(list(beam_args), save_main_session=False)
+    _check_runner(options)
     direct = options.view_as(DirectOptions)
     if is_local(options):
         given = " ".join(beam_args)
@@ -56,6 +59,14 @@ def pipeline_options(beam_args: Sequence[str]) -> PipelineOptions:
         if direct.direct_num_workers == 1 and "--direct_running_mode" not in given:
             direct.direct_running_mode = "in_memory"
     return options
+
+
+def _check_runner(options: PipelineOptions) -> None:
+    if not is_local(options):
+        try:
+            create_runner(options.view_as(StandardOptions).runner)
+        except (ValueError, ImportError, AttributeError) as error:
+            raise OptionError(f"arguments after --: {one_line(error)}") from error
 
 
 def is_local(options: PipelineOptions) -> bool:
@@ -101,13 +112,17 @@ def _local_runner(options: PipelineOptions) -> FnApiRunner:
     return FnApiRunner(default_environment=environment)
 
 
+class _Parser(argparse.ArgumentParser):
+    """A parser that raises what `argparse` would print."""
+
+    def error(self, message: str) -> NoReturn:
+        raise OptionError(f"arguments after --: {message}")
+
+
 def _check_known(beam_args: Sequence[str]) -> None:
-    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    parser = _Parser(add_help=False, allow_abbrev=False)
     for options in PipelineOptions.__subclasses__():
         options._add_argparse_args(parser)
-    try:
-        _, unknown = parser.parse_known_args(list(beam_args))
-    except SystemExit as error:
-        raise OptionError(f"arguments after --: {' '.join(beam_args)}: not Beam's") from error
+    _, unknown = parser.parse_known_args(list(beam_args))
     if unknown:
         raise OptionError(f"arguments after --: Beam does not know {' '.join(unknown)}")

@@ -8,18 +8,22 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipelines import outputs
 from pipelines.parquet_input import open_parquet
+from wordpiece_core import Tokenizer
 from wordpiece_core.errors import InputError, OutputError
+from wordpiece_core.vocabulary import UNK
 
 MANIFEST = "_manifest.json"
 STAGING = "_staging"
 TOTALS = ("rows", "nulls", "bytes", "words", "replaced")
 ROWS_PER_GROUP = 65_536
+SCHEMA = pa.schema([("word", pa.string()), ("count", pa.int64())])
 
 
 @dataclass(frozen=True)
@@ -52,8 +56,9 @@ def prepare(output: str) -> str:
     """Makes way for a new table: `output` may hold an old one, or nothing. Returns the directory
     into which parts are written."""
     names = outputs.list_directory(output)
+    manifest = outputs.read_json(outputs.join(output, MANIFEST))
     staging = outputs.join(output, STAGING)
-    ours = MANIFEST in names or outputs.exists(staging)
+    ours = outputs.exists(staging) if manifest is None else _is_word_table(manifest)
     foreign = [name for name in names if name != MANIFEST and not _is_part(name)]
     if foreign or (names and not ours):
         raise OutputError(
@@ -71,6 +76,11 @@ def part_name(part: int) -> str:
     return f"part-{part:05}.parquet"
 
 
+def _is_word_table(manifest: Any) -> bool:
+    """Whether a manifest is one of this module: encoded shards have another."""
+    return isinstance(manifest, dict) and "parts" in manifest
+
+
 def _is_part(name: str) -> bool:
     return name.startswith("part-") and name.endswith(".parquet")
 
@@ -86,6 +96,9 @@ def finish(output: str, totals: dict[str, int]) -> WordTable:
     """Moves the parts from staging to their place, then writes the manifest."""
     staging = outputs.join(output, STAGING)
     parts = [name for name in outputs.list_directory(staging) if _is_part(name)]
+    if not parts:  # no word at all
+        parts = [part_name(0)]
+        write_part(outputs.join(staging, parts[0]), pa.RecordBatch.from_pylist([], SCHEMA))
     for name in parts:
         outputs.move(outputs.join(staging, name), outputs.join(output, name))
     rows = sum(part.rows for part in word_ranges(WordTable(output, parts, {})))
@@ -97,9 +110,11 @@ def finish(output: str, totals: dict[str, int]) -> WordTable:
 
 def read_word_table(path: str) -> WordTable:
     """A table that `count` has finished, or any directory of Parquet files with its columns."""
-    manifest = outputs.read_json(outputs.join(path, MANIFEST))
     names = outputs.list_directory(path)
+    manifest = outputs.read_json(outputs.join(path, MANIFEST))
     if manifest is not None:
+        if not _is_word_table(manifest):
+            raise InputError(f"{path}: no word table; give a directory that wordpiece count wrote")
         parts = manifest.pop("parts")
         missing = sorted(set(parts) - set(names))
         if missing:
@@ -142,6 +157,42 @@ def _check_columns(path: str, schema: pa.Schema) -> None:
         if len(kinds) != 1 or kinds[0] not in types:
             has = kinds[0] if kinds else "missing"
             raise InputError(f"{path}: column {name!r} is {has}, not {types[0]}: no word table")
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """What a tokenizer makes of the words of a table, each as often as it was counted."""
+
+    words: int = 0
+    tokens: int = 0
+    unknown_words: int = 0
+
+    @property
+    def tokens_per_word(self) -> float:
+        """0 if there are no words."""
+        return self.tokens / max(self.words, 1)
+
+    @property
+    def unknown_share(self) -> float:
+        """Of the words."""
+        return self.unknown_words / max(self.words, 1)
+
+
+def coverage(table: WordTable, tokenizer: Tokenizer) -> Coverage:
+    """Encodes the words of a table, a row group at a time."""
+    total = tokens = unknown = 0
+    for words in map(read_words, word_ranges(table)):
+        ids = tokenizer.encode(words["word"], add_special_tokens=False)
+        is_unknown = pc.equal(ids.flatten(), tokenizer.ids[UNK])
+        rows = pc.unique(pc.list_parent_indices(ids).filter(is_unknown))
+        total += _sum(words["count"])
+        tokens += _sum(pc.multiply(ids.value_lengths(), words["count"]))
+        unknown += _sum(words["count"].take(rows))
+    return Coverage(total, tokens, unknown)
+
+
+def _sum(numbers: pa.Array) -> int:
+    return pc.sum(numbers).as_py() or 0
 
 
 def table_digest(table: WordTable) -> str:

@@ -62,8 +62,14 @@ class Tokenizer:
     ) -> Tokenizer:
         """Loads a tokenizer directory, or a published `vocab.txt`. `options` given here win over
         the directory's; without either, text is handled as BERT's uncased models do."""
+        spec = _with_options(read_tokenizer(os.fspath(path)), options)
+        return cls.of(spec, unk_scope)
+
+    @classmethod
+    def of(cls, spec: TokenizerSpec, unk_scope: str = "word") -> Tokenizer:
+        """The tokenizer of a spec whose vocabulary has been checked."""
         tokenizer = cls.__new__(cls)
-        tokenizer._init(_with_options(read_tokenizer(os.fspath(path)), options), unk_scope)
+        tokenizer._init(spec, unk_scope)
         return tokenizer
 
     def save(self, directory: str | os.PathLike[str]) -> None:
@@ -167,19 +173,13 @@ class Tokenizer:
         return len(self.vocab)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _restore, (self.spec, self.unk_scope)
+        return Tokenizer.of, (self.spec, self.unk_scope)
 
 
 def _clean(text: str, replacements: Sequence[tuple[str, str]]) -> str:
     for old, new in replacements:
         text = text.replace(old, new)
     return text
-
-
-def _restore(spec: TokenizerSpec, unk_scope: str) -> Tokenizer:
-    tokenizer = Tokenizer.__new__(Tokenizer)
-    tokenizer._init(spec, unk_scope)
-    return tokenizer
 
 
 def _with_options(spec: TokenizerSpec, options: dict[str, Any]) -> TokenizerSpec:

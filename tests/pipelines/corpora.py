@@ -47,7 +47,7 @@ SENTENCES = (
     "İstanbul'da ılık bir gün; tiếng Việt có nhiều dấu.",
     "emoji 😀 👩\u200d👩\u200d👧 🏽 and e\u0301 accents, soft\u00adhyphen, tab\there",
     "[CLS] written by hand [SEP] [MASK] and [MASK]ed, [mask] [UNK][PAD]",
-    "\ufeffzero\u200bwidth \x00null \x07bell \ufffd replacement \u2028 separator \u3000 wide",
+    "zero\u200bwidth \ufeff \x00null \x07bell \ufffd replacement \u2028 separator \u3000 wide",
     "a" * 120 + " " + "é" * 100 + " b" * 30,
     "",
     "   ",

@@ -1,0 +1,94 @@
+"""Runs the benchmarks and prints a table of each."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import platform
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import click
+from rich.box import MARKDOWN
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks.count_job import count_job
+from benchmarks.encode_job import encode_job
+from benchmarks.encode_kernel import encode_kernel
+from benchmarks.held_out import held_out
+from benchmarks.measure import Row
+from benchmarks.setting import SHARED, Setting, find_groups
+from benchmarks.train_job import train_job
+
+BENCHMARKS: dict[str, Callable[[Setting], Iterator[Row]]] = {
+    benchmark.__name__: benchmark
+    for benchmark in (encode_kernel, encode_job, train_job, count_job, held_out)
+}
+PACKAGES = (
+    *("apache-beam", "pyarrow", "tokenizers", "transformers", "datasets"),
+    *("flash-tokenizer", "blingfire"),
+)
+BERT = SHARED / "vocab" / "bert-base-uncased" / "vocab.txt"
+WIDTH = 120
+
+
+@click.command()
+@click.argument("corpus", nargs=-1)
+@click.option("--only", multiple=True, type=click.Choice(list(BENCHMARKS)), help="Run this one.")
+@click.option(
+    "--vocab",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="An uncased vocab.txt to encode with.",
+)
+@click.option("--runs", default=3, show_default=True, help="Of each contender, in turn.")
+@click.option("--cores", default=2, show_default=True, help="For whole processes.")
+def main(
+    corpus: Sequence[str], only: Sequence[str], vocab: Path | None, runs: int, cores: int
+) -> None:
+    """Compares with the peers, side by side, on CORPUS: Parquet files with the column `text`, or
+    directories of them, grouped by name (en-0, en-1: en). Figures are medians (least to most)."""
+    given_vocab = vocab or (BERT if BERT.exists() else None)
+    with tempfile.TemporaryDirectory(prefix="wordpiece-bench-") as work:
+        try:
+            groups = find_groups(corpus, Path(work))
+        except ValueError as error:
+            raise click.UsageError(str(error)) from error
+        print(about(groups, runs, cores), flush=True)
+        setting = Setting(groups, given_vocab, runs, cores, Path(work))
+        for name, benchmark in BENCHMARKS.items():
+            if not only or name in only:
+                print(f"running {name}", file=sys.stderr)
+                show(name, benchmark.__doc__ or "", list(benchmark(setting)))
+
+
+def about(groups: dict[str, list[Path]], runs: int, cores: int) -> str:
+    """What the figures depend on, in two lines."""
+    versions = [f"Python {platform.python_version()}"]
+    for package in PACKAGES:
+        try:
+            versions.append(f"{package} {importlib.metadata.version(package)}")
+        except importlib.metadata.PackageNotFoundError:
+            versions.append(f"no {package}")
+    files = ", ".join(f"{name} ({len(paths)})" for name, paths in groups.items())
+    return f"{', '.join(versions)}\ntext (files): {files}; {runs} runs in turn; {cores} cores"
+
+
+def show(name: str, title: str, rows: list[Row]) -> None:
+    """Prints a table; figures stand to the right."""
+    table = Table(box=MARKDOWN)
+    for heading in rows[0]:
+        values = [row[heading] for row in rows]
+        figures = any(value.lstrip("+-")[:1].isdigit() for value in values)
+        table.add_column(heading, justify="right" if figures else "left", no_wrap=True)
+    for row in rows:
+        table.add_row(*row.values())
+    console = Console(width=WIDTH, highlight=False)
+    with console.capture() as printed:
+        console.print(table)
+    print(f"\n{name}: {title}\n\n{printed.get().strip()}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,97 @@
+"""Measuring: whole processes, runs in turn, and medians of them."""
+
+from __future__ import annotations
+
+import json
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+Row = dict[str, str]
+"""A row of a table: what stands under each heading."""
+
+WORDPIECE = str(Path(sys.executable).with_name("wordpiece"))
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Taken:
+    """What a process took. `peak_bytes`: of the largest one, if it started others."""
+
+    seconds: float
+    cpu_seconds: float
+    peak_bytes: int
+
+
+def run_process(command: Sequence[str], cores: int, env: Mapping[str, str]) -> Taken:
+    """Runs a command to its end on so many cores, with `env` as its environment.
+
+    Raises RuntimeError, with the end of its output, if it fails.
+    """
+    with tempfile.NamedTemporaryFile("r", errors="replace") as log:
+        spawn = [sys.executable, "-I", "-S", str(Path(__file__).with_name("spawn.py"))]
+        done = subprocess.run(
+            [*spawn, str(cores), log.name, *command],
+            check=True,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            env=dict(env),
+        )
+        taken = json.loads(done.stdout)
+        status = taken.pop("status")
+        if status != 0:
+            output = log.read()[-2000:]
+            raise RuntimeError(f"{' '.join(command[:3])} ...: exit status {status}\n{output}")
+    return Taken(**taken)
+
+
+def in_turn(contenders: Mapping[str, Callable[[], T]], runs: int) -> dict[str, list[T]]:
+    """What each contender gives: all run once, then all once more, and so on."""
+    results: dict[str, list[T]] = {name: [] for name in contenders}
+    for _ in range(runs):
+        for name, run in contenders.items():
+            results[name].append(run())
+    return results
+
+
+@dataclass(frozen=True)
+class Spread:
+    """Median, least and most of several runs."""
+
+    median: float
+    least: float
+    most: float
+
+    @classmethod
+    def of(cls, values: Sequence[float]) -> Spread:
+        return cls(statistics.median(values), min(values), max(values))
+
+    def __str__(self) -> str:
+        return f"{number(self.median)} ({number(self.least)} to {number(self.most)})"
+
+
+def number(value: float) -> str:
+    """To three digits."""
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:#.3g}"
+
+
+def process_columns(taken: Sequence[Taken], megabytes: float) -> Row:
+    """The columns that tables about whole processes share."""
+    seconds = [run.seconds for run in taken]
+    return {
+        "seconds": str(Spread.of(seconds)),
+        "MB/s": number(megabytes / statistics.median(seconds)),
+        "CPU s": number(statistics.median(run.cpu_seconds for run in taken)),
+        "peak MB": number(max(run.peak_bytes for run in taken) / 1e6),
+    }
+
+
+def times_faster(taken: Sequence[Taken], than: Sequence[Taken]) -> str:
+    """How many times as fast as the others, by medians."""
+    medians = [statistics.median(run.seconds for run in runs) for runs in (than, taken)]
+    return number(medians[0] / medians[1])

@@ -1,0 +1,94 @@
+"""What the benchmarks run on: text by language, a vocabulary, and how often."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from benchmarks.measure import WORDPIECE, run_process
+
+SHARED = Path(__file__).parent.parent.parent / "shared"
+COLUMN = "text"
+
+
+@dataclass
+class Setting:
+    """`groups`: Parquet files by language, or whatever their names begin with. `given_vocab`: an
+    uncased vocab.txt. `runs`: of each contender. `cores`: for whole processes. `work`: a directory
+    for what they write."""
+
+    groups: dict[str, list[Path]]
+    given_vocab: Path | None
+    runs: int
+    cores: int
+    work: Path
+
+    @property
+    def main_group(self) -> str:
+        """The text for whole jobs: English, else the largest."""
+        sizes = {
+            name: sum(path.stat().st_size for path in paths) for name, paths in self.groups.items()
+        }
+        return "en" if "en" in sizes else max(sizes, key=sizes.__getitem__)
+
+    @cached_property
+    def vocab(self) -> Path:
+        """The given vocabulary; else one trained on the text for whole jobs."""
+        if self.given_vocab is not None:
+            return self.given_vocab
+        trained = self.work / "trained"
+        paths = map(str, self.groups[self.main_group])
+        run_process([WORDPIECE, "train", *paths, "--output", str(trained)], self.cores, os.environ)
+        return trained / "vocab.txt"
+
+
+def find_groups(given: Sequence[str], work: Path) -> dict[str, list[Path]]:
+    """Files and directories of Parquet files, grouped by name up to the first digit (`en-0`,
+    `en-1`: `en`). Without any: the shared corpus; without that: text that Python carries.
+
+    Raises ValueError if there is nothing to read.
+    """
+    roots = [Path(path) for path in given] or [SHARED / "corpus"]
+    if not given and not roots[0].is_dir():
+        from pipelines.demo import collect_text
+
+        collect_text(str(work / "text"))
+        return {"python": sorted((work / "text").glob("*.parquet"))}
+    groups: dict[str, list[Path]] = {}
+    for root in roots:
+        paths = sorted(root.glob("**/*.parquet")) if root.is_dir() else [root]
+        if not paths:
+            raise ValueError(f"{root}: no .parquet file in it")
+        for path in paths:
+            check_file(path)
+            groups.setdefault(re.split(r"[-_.]?\d", path.stem)[0] or path.stem, []).append(path)
+    return groups
+
+
+def check_file(path: Path) -> None:
+    """Raises ValueError if this is no Parquet file with a column of texts."""
+    try:
+        names = pq.read_schema(path).names
+    except (OSError, pa.ArrowInvalid):
+        names = []
+    if COLUMN not in names:
+        raise ValueError(f"{path}: not a Parquet file with the column {COLUMN!r}")
+
+
+def read_texts(paths: Sequence[Path]) -> pa.ChunkedArray:
+    """The texts of Parquet files, nulls left out."""
+    tables = [pq.read_table(path, columns=[COLUMN]) for path in paths]
+    return pa.concat_tables(tables)[COLUMN].cast(pa.string()).drop_null()
+
+
+def megabytes(texts: pa.ChunkedArray) -> float:
+    """The size of texts, in millions of bytes of UTF-8."""
+    return float(pc.sum(pc.binary_length(texts)).as_py() or 0) / 1e6

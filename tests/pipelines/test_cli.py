@@ -1,0 +1,281 @@
+"""The command line: its help, its config files, what it shows, and how it ends."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import yaml
+
+from .corpora import (
+    Outcome,
+    column,
+    done,
+    english,
+    files_below,
+    manifest,
+    process,
+    script,
+    train_tokenizer,
+    wordpiece,
+    write_shard,
+)
+
+PROJECT = Path(__file__).parents[2]
+
+# Of interface.md: the options of each command.
+EVERYWHERE = "--output --config --debug --quiet --text-column"
+TEXT = "--lowercase --strip-accents --pre-tokenizer --clean-text --handle-chinese-chars"
+OPTIONS = {
+    "count": f"{EVERYWHERE} {TEXT}",
+    "train": f"{EVERYWHERE} {TEXT} --word-counts --vocab-size --criterion --min-pair-count"
+    " --min-word-count --limit-alphabet --initial-alphabet --special-tokens --max-token-length"
+    " --max-word-length --continuing-prefix --alphabet-order --round-budget",
+    "encode": f"{EVERYWHERE} --tokenizer --keep-columns --columns --no-special-tokens --unk-scope"
+    " --compression attention_mask token_type_ids special_tokens_mask offset_mapping num_tokens",
+}
+DEFAULTS = {
+    "count": ["[default: text]", "[default: bert]", "[default: (as lowercase)]"],
+    "train": ["[default: 30522", "[default: pmi]", "[default: auto]", "[default: ##]"],
+    "encode": ["[default: word]", "[default: zstd]", "[default: (all)]"],
+}
+
+
+@pytest.fixture
+def shard(tmp_path: Path) -> str:
+    return write_shard(tmp_path / "shard.txt", english(30))
+
+
+# --- Help -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("command", OPTIONS)
+def test_help_shows_every_option_and_its_default(command: str) -> None:
+    outcome = done(command, "--help")
+    for option in OPTIONS[command].split():
+        assert re.search(rf"(?<![\w-]){option}(?![\w-])", outcome.out), option
+    for default in DEFAULTS[command]:
+        assert default in " ".join(outcome.out.split())
+    assert max(map(len, outcome.out.splitlines())) <= 100
+    assert "Arguments after -- go to Beam" in outcome.out
+    assert outcome.err == ""
+
+
+@pytest.mark.parametrize("args", [[], ["--help"], ["--version"], ["train", "--help"]], ids=str)
+def test_help_is_there_without_loading_beam_or_arrow(args: list[str]) -> None:
+    code = (
+        "import sys\nfrom pipelines.cli import main\n"
+        f"try: main({args})\n"
+        "except SystemExit as done: print(done.code, sorted(sys.modules), file=sys.stderr)"
+    )
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    status, loaded = ended.stderr.split(" ", 1)
+    assert status == "0"
+    assert not {"apache_beam", "pyarrow", "numpy", "grpc", "rich"} & set(loaded.split("'"))
+    assert ended.stdout.startswith(("Usage: wordpiece", "wordpiece, version 0."))
+
+
+# --- Config files ---------------------------------------------------------------------------------
+
+
+def test_a_config_sets_options_and_flags_win(tmp_path: Path, shard: str) -> None:
+    config = tmp_path / "config.yaml"
+    config.write_text(
+        "vocab-size: 60\nmin_pair_count: 2\nspecial_tokens: ['[UNK]', '[X]']\nlowercase: no\n"
+    )
+    done("train", shard, "--output", tmp_path / "a", "--config", config)
+    done("train", shard, "--output", tmp_path / "b", f"--config={config}", "--vocab-size", "55")
+    first, second = (json.loads((tmp_path / d / "training.json").read_text()) for d in "ab")
+    assert first["vocab_size"] == 60
+    assert first["training"]["min_pair_count"] == 2
+    assert first["training"]["special_tokens"] == ["[UNK]", "[X]"]
+    assert first["text"]["lowercase"] is False
+    assert second["training"] == first["training"] | {"vocab_size": 55}
+
+
+def test_a_config_may_hold_a_section_for_each_command(tmp_path: Path, shard: str) -> None:
+    config = tmp_path / "config.yaml"
+    sections = {
+        "quiet": True,
+        "count": {"lowercase": False},
+        "train": {"vocab_size": 60, "output": str(tmp_path / "tok")},
+        "encode": {"columns": ["num_tokens", "attention_mask"], "add_special_tokens": False},
+    }
+    config.write_text(yaml.safe_dump(sections))
+    outcome = done("train", shard, "--config", config)
+    assert (outcome.out, outcome.err) == ("", "")
+    args = ["--tokenizer", tmp_path / "tok", "--output", tmp_path / "out", "--config", config]
+    done("encode", shard, *args)
+    assert manifest(tmp_path / "out")["options"]["columns"] == ["num_tokens", "attention_mask"]
+    lengths = list(map(len, column(tmp_path / "out")))
+    assert column(tmp_path / "out", "num_tokens") == lengths
+    assert 2 not in column(tmp_path / "out")[0]
+
+
+@pytest.mark.parametrize("config", sorted((PROJECT / "configs").glob("*.yaml")), ids=lambda p: p.stem)
+def test_the_ready_configs_run(tmp_path: Path, shard: str, config: Path) -> None:
+    sections = yaml.safe_load(config.read_text())
+    trains = "train" in sections or "vocab_size" in sections
+    tokenizer = tmp_path / "tok"
+    args = ["--config", config] if trains else ["--vocab-size", "60"]
+    done("train", shard, "--output", tokenizer, *args)
+    options = sections.get("train", sections if trains else {"vocab_size": 60})
+    training = json.loads((tokenizer / "training.json").read_text())
+    noted = training["training"] | training["text"]
+    layout = options.pop("special_tokens", None)
+    assert noted == noted | options
+    assert len(noted["special_tokens"]) == (999 if layout == "bert" else 5)
+    if "encode" in sections:
+        args = ["--tokenizer", tokenizer, "--output", tmp_path / "out", "--config", config]
+        done("encode", shard, *args)
+        noted = manifest(tmp_path / "out")["options"]
+        assert noted == noted | sections["encode"]
+
+
+# --- What a run shows -----------------------------------------------------------------------------
+
+
+def test_away_from_a_terminal_each_stage_is_a_line(tmp_path: Path, shard: str) -> None:
+    outcome = process("train", shard, "--output", tmp_path / "tok", "--vocab-size", "60")
+    assert outcome.status == 0
+    stages = [line.split(": done, ")[0] for line in outcome.err.splitlines()]
+    assert stages == ["count", "alphabet", "aggregate", "merge"]
+    assert outcome.err.splitlines()[0].startswith("count: done, 0 MB, 0 MB/s, 30 rows, ")
+    assert re.match(r"merge: done, 60 tokens, [\d.]+ s$", outcome.err.splitlines()[3])
+    assert "\r" not in outcome.err + outcome.out
+    assert "\x1b" not in outcome.err + outcome.out
+
+
+def test_on_a_terminal_each_stage_is_a_bar(tmp_path: Path, shard: str) -> None:
+    driver, terminal = pty.openpty()
+    args = ["count", shard, "--output", str(tmp_path / "words")]
+    environment = os.environ | {"TERM": "xterm", "COLUMNS": "100"}
+    running = subprocess.Popen(
+        [*script(), *args], stdin=terminal, stdout=terminal, stderr=terminal, env=environment
+    )
+    os.close(terminal)
+    shown = b""
+    while True:
+        try:
+            chunk = os.read(driver, 1 << 16)
+        except OSError:  # so Linux says that nobody holds the other side any more
+            break
+        if not chunk:
+            break
+        shown += chunk
+    os.close(driver)
+    assert running.wait() == 0
+    text = re.sub(r"\x1b\[[\d;?]*[A-Za-z]", "", shown.decode())
+    bar = [line for line in re.split(r"[\r\n]+", text) if line.lstrip(" ⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏").startswith("count ")]
+    assert "━━━━━━━━━━━━━━━━━━━━━━━━" in bar[-1]
+    assert "0 MB/s, 30 rows" in bar[-1]
+    assert "count: done" not in text
+    assert text.splitlines()[-1] == f"word table: {tmp_path / 'words'}"
+
+
+@pytest.mark.parametrize("mode", ["default", "in_memory", "multi_threading", "multi_processing"])
+def test_nothing_of_the_libraries_beneath_is_shown(tmp_path: Path, shard: str, mode: str) -> None:
+    tokenizer = train_tokenizer(tmp_path, english(30), "--vocab-size", "60")
+    workers = "1" if mode == "in_memory" else "2"
+    beam = ["--", f"--direct_running_mode={mode}", f"--direct_num_workers={workers}"]
+    args = ["encode", shard, "--tokenizer", tokenizer, "--output", tmp_path / "out"]
+    outcome = process(*args, *(beam if mode != "default" else []))
+    assert outcome.status == 0
+    out, err = outcome.out.splitlines(), outcome.err.splitlines()
+    assert [line.split(":")[0] for line in out] == ["read", "shards", "tokens", "dataset"]
+    assert [line.split(",")[0] for line in err] == ["encode: done"]
+
+
+def test_quiet_says_nothing(tmp_path: Path, shard: str) -> None:
+    outcome = process("count", shard, "--output", tmp_path / "words", "--quiet")
+    assert outcome == Outcome(0, "", "")
+
+
+# --- How a run ends -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("args", "reason"),
+    [
+        (["nonsense"], "No such command 'nonsense'."),
+        (["count", "IN"], "Missing option '--output'."),
+        (["count", "--output", "OUT"], "give INPUT: files, globs or directories"),
+        (["train", "--output", "OUT"], "give INPUT"),
+        (["train", "IN", "--word-counts", "W", "--output", "OUT"], "give either INPUT or"),
+        (["encode", "IN", "--output", "OUT"], "Missing option '--tokenizer'."),
+        (["count", "IN", "--output", "OUT", "--ouput", "X"], "No such option '--ouput'."),
+        (["train", "IN", "--output", "OUT", "--vocab-size", "many"], "Invalid value for '--voc"),
+        (["train", "IN", "--output", "OUT", "--vocab-size", "0"], "Invalid value for '--vocab"),
+        (["train", "IN", "--output", "OUT", "--criterion", "bpe"], "Invalid value for '--crit"),
+        (["train", "IN", "--output", "OUT", "--round-budget", "0"], "Invalid value for '--ro"),
+        (["train", "IN", "--output", "OUT", "--min-pair-count", "few"], "--min-pair-count: 'few'"),
+        (["train", "IN", "--output", "OUT", "--min-pair-count", "0"], "min_pair_count: 0 is not"),
+        (["train", "IN", "--output", "OUT", "--special-tokens", "[PAD]"], "special_tokens: ['[P"),
+        (["train", "IN", "--output", "OUT", "--special-tokens", "[UNK],a,a"], "special_tokens: 'a"),
+        (["encode", "IN", "--output", "OUT", "--tokenizer", "TOK", "--columns", "ids"], "columns:"),
+        (["count", "IN", "--output", "OUT", "--", "--no_such=1"], "arguments after --: Beam does"),
+        (["count", "IN", "--output", "OUT", "--", "stray"], "arguments after --: Beam does not"),
+        (["count", "IN", "--output", "OUT", "--", "--runner=None"], "arguments after --: Unexp"),
+        (["count", "IN", "--output", "OUT", "--", "--direct_num_workers=x"], "arguments after --"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_a_wrong_call_ends_with_2_and_touches_nothing(
+    tmp_path: Path, shard: str, args: list[str], reason: str
+) -> None:
+    output, vocab = tmp_path / "out", tmp_path / "vocab.txt"
+    vocab.write_text("[UNK]\n[CLS]\n[SEP]\n")
+    done("count", shard, "--output", output)
+    before = files_below(tmp_path)
+    places = {"IN": shard, "OUT": str(output), "TOK": str(vocab)}
+    outcome = wordpiece(*(places.get(arg, arg) for arg in args))
+    assert outcome.fault.startswith(reason)
+    assert outcome.status == 2
+    assert outcome.out == ""
+    assert outcome.err.count("\n") == 1
+    assert files_below(tmp_path) == before
+
+
+def test_a_failed_job_ends_with_1_and_debug_shows_where(tmp_path: Path) -> None:
+    args = ["count", tmp_path / "nothing.txt", "--output", tmp_path / "words"]
+    outcome = process(*args)
+    assert outcome.status == 1
+    assert outcome.err == f"wordpiece: {tmp_path / 'nothing.txt'}: no such file or directory\n"
+    debug = process(*args, "--debug")
+    assert debug.status == 1
+    assert "\nTraceback (most recent call last):\n" in f"\n{debug.err}"
+    assert "input_files.py" in debug.err
+
+
+def test_an_interrupted_job_says_so_on_one_line_and_goes_on_when_called_again(
+    tmp_path: Path,
+) -> None:
+    tokenizer = train_tokenizer(tmp_path, english(30), "--vocab-size", "60")
+    for i in range(150):
+        write_shard(tmp_path / "in" / f"{i:03}.txt", english(400))
+    args = ["encode", str(tmp_path / "in"), "--tokenizer", tokenizer, "--output"]
+    running = subprocess.Popen(
+        [*script(), *args, str(tmp_path / "out")],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    while running.poll() is None and not list(tmp_path.glob("out/*.parquet")):
+        time.sleep(0.001)
+    running.send_signal(signal.SIGINT)
+    _, err = running.communicate()
+    assert running.returncode == 130
+    lines = [line for line in err.splitlines() if line and not line.startswith("encode: ")]
+    assert lines == ["wordpiece: interrupted; run the same command again to go on"]
+    assert not (tmp_path / "out" / "_manifest.json").exists()
+    done(*args, tmp_path / "out")
+    done(*args, tmp_path / "straight")
+    assert files_below(tmp_path / "out") == files_below(tmp_path / "straight")

@@ -1,0 +1,136 @@
+"""One corpus and one set of options give the same bytes, however the work is cut and run."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from pipelines import word_table
+
+from .corpora import (
+    column,
+    counted,
+    done,
+    english,
+    files_below,
+    multilingual,
+    table_rows,
+    train_tokenizer,
+    write_shard,
+    write_shards,
+)
+
+TEXTS = multilingual(40) + english(260)
+SIZE = ["--vocab-size", "420"]
+RUNNERS = {
+    "in memory": "--direct_running_mode=in_memory --direct_num_workers=1",
+    "2 threads": "--direct_running_mode=multi_threading --direct_num_workers=2",
+    "2 processes": "--direct_running_mode=multi_processing --direct_num_workers=2",
+}
+
+
+def without_run(tokenizer: str | Path) -> dict[str, bytes]:
+    """A tokenizer directory but for `run.json`, which tells what the run took."""
+    files = files_below(tokenizer)
+    assert json.loads(files.pop("run.json"))["seconds"]
+    assert set(files) >= {"vocab.txt", "merges.parquet", "training.json", "tokenizer.json"}
+    return files
+
+
+def rounds(tokenizer: str | Path) -> int:
+    return int(json.loads((Path(tokenizer) / "run.json").read_text())["rounds"])
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return train_tokenizer(tmp_path_factory.mktemp("trained"), TEXTS, *SIZE)
+
+
+@pytest.fixture(scope="module")
+def words(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A word table of many ranges."""
+    directory = tmp_path_factory.mktemp("words")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(word_table, "ROWS_PER_GROUP", 60)
+        done("count", write_shard(directory / "a.txt", TEXTS), "--output", directory / "words")
+    assert len(word_table.word_ranges(word_table.read_word_table(f"{directory}/words"))) > 5
+    return directory / "words"
+
+
+@pytest.mark.parametrize("ending", [".txt", ".parquet"])
+def test_vocabulary_and_ids_are_the_same_for_1_or_50_shards_in_any_order(
+    tmp_path: Path, trained: str, ending: str
+) -> None:
+    shards = Path(write_shards(tmp_path / "in", TEXTS, 50, ending))
+    backwards = sorted(map(str, shards.iterdir()), reverse=True)
+    done("train", *backwards, "--output", tmp_path / "tok", *SIZE)
+    assert without_run(tmp_path / "tok") == without_run(trained)
+
+    one = write_shard(tmp_path / f"one{ending}", TEXTS)
+    done("encode", *backwards, "--tokenizer", trained, "--output", tmp_path / "50")
+    done("encode", one, "--tokenizer", trained, "--output", tmp_path / "1")
+    assert column(tmp_path / "50", "text") == column(tmp_path / "1", "text") == TEXTS
+    assert column(tmp_path / "50") == column(tmp_path / "1")
+
+
+def test_the_word_table_does_not_depend_on_the_order_of_rows(tmp_path: Path) -> None:
+    done("count", write_shard(tmp_path / "a.txt", TEXTS), "--output", tmp_path / "a-words")
+    done("count", write_shard(tmp_path / "b.txt", TEXTS[::-1]), "--output", tmp_path / "b-words")
+    assert files_below(tmp_path / "a-words") == files_below(tmp_path / "b-words")
+    assert table_rows(tmp_path / "a-words") == counted(TEXTS)
+
+
+@pytest.mark.parametrize("runner", RUNNERS)
+def test_any_number_of_workers_of_any_kind_gives_the_same_bytes(
+    tmp_path: Path, trained: str, words: Path, runner: str
+) -> None:
+    shards = write_shards(tmp_path / "in", TEXTS, 5, ".jsonl")
+    beam = ["--", *RUNNERS[runner].split()]
+    done("count", shards, "--output", tmp_path / "words", *beam)
+    done("count", shards, "--output", tmp_path / "words-default")
+    assert files_below(tmp_path / "words") == files_below(tmp_path / "words-default")
+    done("train", "--word-counts", words, "--output", tmp_path / "tok", *SIZE, *beam)
+    assert without_run(tmp_path / "tok") == without_run(trained)
+    encode = ["encode", shards, "--tokenizer", trained, "--columns", "num_tokens", "--output"]
+    done(*encode, tmp_path / "out", *beam)
+    done(*encode, tmp_path / "default")
+    assert files_below(tmp_path / "out") == files_below(tmp_path / "default")
+
+
+@pytest.mark.parametrize("criterion", ["pmi", "likelihood", "frequency"])
+def test_a_small_budget_makes_more_rounds_and_the_same_bytes(
+    tmp_path: Path, criterion: str
+) -> None:
+    words = tmp_path / "words"
+    done("count", write_shard(tmp_path / "a.txt", english(150)), "--output", words)
+    train = ["train", "--word-counts", words, "--vocab-size", "46", "--criterion", criterion]
+    outputs = {budget: tmp_path / budget for budget in ("1.0", "0.3", "0.05")}
+    for budget, output in outputs.items():
+        done(*train, "--output", output, "--round-budget", budget)
+    whole, third, twentieth = map(without_run, outputs.values())
+    assert whole == third == twentieth
+    assert 1 == rounds(outputs["1.0"]) < rounds(outputs["0.3"]) < rounds(outputs["0.05"])
+
+
+def test_workers_and_small_budgets_together_give_the_same_bytes(
+    tmp_path: Path, trained: str, words: Path
+) -> None:
+    beam = ["--", *RUNNERS["2 threads"].split()]
+    args = ["--output", tmp_path / "tok", *SIZE, "--round-budget", "0.4"]
+    done("train", "--word-counts", words, *args, *beam)
+    assert without_run(tmp_path / "tok") == without_run(trained)
+    assert rounds(tmp_path / "tok") > rounds(trained) == 1
+
+
+def test_two_runs_differ_in_run_json_only(tmp_path: Path) -> None:
+    shards = write_shards(tmp_path / "in", TEXTS, 3, ".parquet")
+    for run in ("a", "b"):
+        output = tmp_path / run
+        done("count", shards, "--output", output / "words")
+        done("train", shards, "--output", output / "tok", *SIZE)
+        done("encode", shards, "--tokenizer", output / "tok", "--output", output / "ids")
+    first, second = files_below(tmp_path / "a"), files_below(tmp_path / "b")
+    assert first.keys() == second.keys()
+    assert {name for name in first if first[name] != second[name]} == {"tok/run.json"}

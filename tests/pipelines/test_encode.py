@@ -1,0 +1,407 @@
+"""`wordpiece encode` turns shards into shards of the ids of `tokenizers`, and goes on if killed."""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import datasets
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import wordpiece_core as wp
+from pipelines import inputs, parquet_input
+
+from .corpora import (
+    ENDINGS,
+    SPECIAL,
+    column,
+    done,
+    english,
+    files_below,
+    flags,
+    ids_by_peer,
+    kill_group,
+    manifest,
+    multilingual,
+    peer,
+    process,
+    script,
+    train_tokenizer,
+    vocab_of,
+    wordpiece,
+    write_shard,
+    write_shards,
+)
+
+TEXTS = multilingual(150)
+OPTIONAL = ("attention_mask", "token_type_ids", "special_tokens_mask", "offset_mapping")
+
+
+@pytest.fixture(scope="module")
+def tokenizer(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return train_tokenizer(tmp_path_factory.mktemp("t"), TEXTS, "--vocab-size", "500")
+
+
+@pytest.fixture(scope="module")
+def expected(tokenizer: str) -> list[list[int] | None]:
+    return ids_by_peer(peer(vocab_of(tokenizer)), TEXTS)
+
+
+def encode(tokenizer: str, output: Path, *args: str | Path) -> dict[str, Any]:
+    done("encode", *args, "--tokenizer", tokenizer, "--output", output)
+    return manifest(output)
+
+
+def stamps(directory: Path) -> dict[str, int]:
+    """When each shard was written."""
+    paths = directory.rglob("*.parquet")
+    return {str(path.relative_to(directory)): path.stat().st_mtime_ns for path in paths}
+
+
+# --- What is written ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_every_format_gives_the_ids_of_tokenizers(
+    tmp_path: Path, tokenizer: str, expected: list[list[int]], ending: str
+) -> None:
+    shard = write_shard(tmp_path / f"shard{ending}", TEXTS)
+    encode(tokenizer, tmp_path / "out", shard)
+    table = pq.read_table(tmp_path / "out" / "shard.parquet")
+    kept = ["text"] if ".txt" in ending else ["id", "text"]
+    assert table.column_names == [*kept, "input_ids"]
+    assert table.schema.field("input_ids").type == pa.list_(pa.int32())
+    assert table["text"].to_pylist() == TEXTS
+    assert table["input_ids"].to_pylist() == expected
+
+
+def test_rows_stay_where_they_were_row_group_by_row_group(
+    tmp_path: Path, tokenizer: str, expected: list[list[int]]
+) -> None:
+    shard = write_shard(tmp_path / "shard.parquet", TEXTS, rows_per_group=37)
+    encode(tokenizer, tmp_path / "out", shard)
+    parquet = pq.ParquetFile(tmp_path / "out" / "shard.parquet")
+    metadata = parquet.metadata
+    groups = [metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)]
+    assert groups == [37, 37, 37, 37, 2]
+    assert parquet.read(["id"])["id"].to_pylist() == list(range(150))
+    assert parquet.read(["input_ids"])["input_ids"].to_pylist() == expected
+
+
+@pytest.mark.parametrize("ending", [".parquet", ".txt", ".jsonl.gz"])
+def test_small_batches_leave_no_trace_in_the_rows(
+    tmp_path: Path,
+    tokenizer: str,
+    expected: list[list[int]],
+    ending: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(inputs, "SHARD_BLOCK_BYTES", 500)
+    monkeypatch.setattr(parquet_input, "ROW_GROUP_BYTES", 2000)
+    shard = write_shard(tmp_path / f"shard{ending}", TEXTS, rows_per_group=1000)
+    encode(tokenizer, tmp_path / "out", shard)
+    assert pq.ParquetFile(tmp_path / "out" / "shard.parquet").num_row_groups > 3
+    assert column(tmp_path / "out", "text") == TEXTS
+    assert column(tmp_path / "out") == expected
+
+
+def test_other_columns_stay_as_they_are(tmp_path: Path, tokenizer: str) -> None:
+    rows = len(TEXTS)
+    columns: dict[str, pa.Array | Sequence[Any]] = {
+        "weight": pa.array([i / 7 for i in range(rows)], pa.float32()),
+        "tags": [["a", None], [], None] * (rows // 3),
+        "text": pa.array(TEXTS, pa.large_string()),
+        "meta": [{"url": f"u{i}", "n": i} for i in range(rows)],
+        "lang": pa.array(["en", "de", None] * (rows // 3)).dictionary_encode(),
+        "when": pa.array(range(rows), pa.timestamp("us", "UTC")),
+    }
+    source = pa.table(columns).replace_schema_metadata({"made": "by hand"})
+    pq.write_table(source, tmp_path / "shard.parquet")
+    encode(tokenizer, tmp_path / "out", tmp_path / "shard.parquet")
+    table = pq.read_table(tmp_path / "out" / "shard.parquet")
+    assert table.column_names == [*columns, "input_ids"]
+    assert table.drop_columns("input_ids").equals(source)
+
+
+@pytest.mark.parametrize("ending", [".parquet", ".jsonl"])
+def test_keep_columns_says_which_stay(tmp_path: Path, tokenizer: str, ending: str) -> None:
+    rows = "".join(f'{{"a": {i}, "text": "t {i}", "b": "x"}}\n' for i in range(9))
+    shard = tmp_path / f"shard{ending}"
+    shard.write_text(rows)
+    if ending == ".parquet":
+        table = pa.table({"a": range(9), "text": [f"t {i}" for i in range(9)], "b": ["x"] * 9})
+        pq.write_table(table, shard)
+    for kept, names in {"b,a": ["a", "b"], "text": ["text"], "": []}.items():
+        output = tmp_path / f"kept-{kept}"
+        encode(tokenizer, output, shard, "--keep-columns", kept)
+        written = pq.read_table(output / "shard.parquet")
+        assert written.column_names == [*names, "input_ids"]
+        assert written.num_rows == 9
+
+
+@pytest.mark.parametrize("special", [True, False])
+def test_columns_on_request_are_those_of_tokenizers(
+    tmp_path: Path, tokenizer: str, special: bool
+) -> None:
+    texts = [*TEXTS, None]
+    shard = write_shard(tmp_path / "shard.parquet", texts)
+    wanted = ",".join([*OPTIONAL, "num_tokens"])
+    args = ["--columns", wanted] if special else ["--columns", wanted, "--no-special-tokens"]
+    encode(tokenizer, tmp_path / "out", shard, *args)
+
+    table = pq.read_table(tmp_path / "out" / "shard.parquet")
+    assert table.column_names == ["id", "text", "input_ids", *OPTIONAL, "num_tokens"]
+    theirs = peer(vocab_of(tokenizer))
+    encodings = [theirs.encode(text, add_special_tokens=special) for text in TEXTS]
+    assert table["input_ids"].to_pylist() == [*(e.ids for e in encodings), None]
+    assert table["attention_mask"].to_pylist() == [*(e.attention_mask for e in encodings), None]
+    assert table["token_type_ids"].to_pylist() == [*(e.type_ids for e in encodings), None]
+    assert table["num_tokens"].to_pylist() == [*map(len, encodings), None]
+    offsets = [[list(span) for span in e.offsets] for e in encodings]
+    assert table["offset_mapping"].to_pylist() == [*offsets, None]
+    marks = [e.special_tokens_mask for e in encodings]
+    assert table["special_tokens_mask"].to_pylist() == [*marks, None]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"lowercase": False},
+        {"lowercase": False, "strip_accents": True},
+        {"strip_accents": False, "handle_chinese_chars": False},
+        {"pre_tokenizer": "whitespace", "clean_text": False},
+        {"max_word_length": 5, "continuing_prefix": "@@"},
+    ],
+    ids=str,
+)
+def test_what_was_trained_is_what_is_encoded(tmp_path: Path, options: dict[str, Any]) -> None:
+    tokenizer = train_tokenizer(tmp_path, TEXTS, "--vocab-size", "700", *flags(options))
+    shard = write_shard(tmp_path / "shard.parquet", TEXTS)
+    encode(tokenizer, tmp_path / "out", shard)
+    theirs = peer(vocab_of(tokenizer), **options)
+    assert column(tmp_path / "out") == ids_by_peer(theirs, TEXTS)
+
+
+def test_unk_scope_character_gives_the_ids_of_the_reference(tmp_path: Path) -> None:
+    vocab = [*SPECIAL, "the", "qu", "##ick", "##g", "b", "##r", ",", "語", "##t", "o", "##x"]
+    (tmp_path / "vocab.txt").write_text("".join(f"{token}\n" for token in vocab))
+    shard = write_shard(tmp_path / "shard.txt", TEXTS)
+    args = ["--unk-scope", "character"]
+    encode(str(tmp_path / "vocab.txt"), tmp_path / "out", shard, *args)
+    ids = [wp.reference.encode(text, vocab, unk_scope="character") for text in TEXTS]
+    assert column(tmp_path / "out") == ids
+    encode(str(tmp_path / "vocab.txt"), tmp_path / "word", shard)
+    assert column(tmp_path / "word") == [wp.reference.encode(text, vocab) for text in TEXTS]
+    assert column(tmp_path / "word") != ids
+
+
+def test_a_published_vocabulary_is_uncased_unless_said_otherwise(tmp_path: Path) -> None:
+    vocab = [*SPECIAL, "Straße", "strasse", "straße", "ete", "été", "Été"]
+    (tmp_path / "vocab.txt").write_text("\r\n".join(vocab) + "\r\n", newline="")
+    texts = ["Straße", "Été", "été"]
+    shard = write_shard(tmp_path / "shard.txt", texts)
+    encode(str(tmp_path / "vocab.txt"), tmp_path / "uncased", shard)
+    encode(str(tmp_path / "vocab.txt"), tmp_path / "cased", shard, "--no-lowercase")
+    assert column(tmp_path / "uncased") == [[2, 7, 3], [2, 8, 3], [2, 8, 3]]
+    assert column(tmp_path / "cased") == [[2, 5, 3], [2, 10, 3], [2, 9, 3]]
+
+
+def test_empty_shards_and_rows_without_text_stay_in_their_place(
+    tmp_path: Path, tokenizer: str
+) -> None:
+    for ending in ENDINGS:
+        write_shard(tmp_path / "in" / f"empty-{ending[1:]}{ending}", [])
+    write_shard(tmp_path / "in" / "nulls.parquet", [None, "the", None, ""])
+    write_shard(tmp_path / "in" / "only-nulls.jsonl", [None, None])
+    noted = encode(tokenizer, tmp_path / "out", tmp_path / "in")
+    rows = {shard["name"]: (shard["rows"], shard["nulls"]) for shard in noted["shards"]}
+    assert rows == {
+        **{f"empty-{ending[1:]}.parquet": (0, 0) for ending in ENDINGS},
+        "nulls.parquet": (4, 2),
+        "only-nulls.parquet": (2, 2),
+    }
+    the = vocab_of(tokenizer).index("the")
+    table = pq.read_table(tmp_path / "out" / "nulls.parquet")
+    assert table["input_ids"].to_pylist() == [None, [2, the, 3], None, [2, 3]]
+    for path in (tmp_path / "out").glob("*.parquet"):
+        assert pq.read_schema(path).field("input_ids").type == pa.list_(pa.int32())
+
+
+@pytest.mark.parametrize("codec", ["snappy", "gzip", "none"])
+def test_compression_is_as_asked(tmp_path: Path, tokenizer: str, codec: str) -> None:
+    shard = write_shard(tmp_path / "shard.txt", TEXTS)
+    encode(tokenizer, tmp_path / "out", shard, "--compression", codec)
+    metadata = pq.ParquetFile(tmp_path / "out" / "shard.parquet").metadata.row_group(0)
+    found = {metadata.column(i).compression for i in range(metadata.num_columns)}
+    assert found == {"UNCOMPRESSED" if codec == "none" else codec.upper()}
+
+
+def test_names_follow_the_input_into_sub_directories(
+    tmp_path: Path, tokenizer: str, expected: list[list[int]]
+) -> None:
+    source = tmp_path / "in"
+    write_shard(source / "en" / "a.txt.gz", TEXTS[:50])
+    write_shard(source / "de" / "deep er" / "a.b.jsonl", TEXTS[50:100])
+    write_shard(source / "z%20.parquet", TEXTS[100:])
+    encode(tokenizer, tmp_path / "out", source)
+    assert sorted(files_below(tmp_path / "out")) == [
+        "_manifest.json",
+        "de/deep er/a.b.parquet",
+        "en/a.parquet",
+        "z%20.parquet",
+    ]
+    ids = [column(tmp_path / "out" / place) for place in ("en", "de", ".")]
+    assert ids[0] + ids[1] == expected[:100]
+    assert ids[2] == expected[50:100] + expected[:50] + expected[100:]
+
+
+def test_the_manifest_adds_up(tmp_path: Path, tokenizer: str) -> None:
+    write_shards(tmp_path / "in", [*TEXTS, None, "\u1234\u1235"], 4, ".parquet")
+    (tmp_path / "in" / "bad.txt").write_bytes(b"\xff ok \xc3\n" * 3)
+    noted = encode(tokenizer, tmp_path / "out", tmp_path / "in", "--no-special-tokens")
+    shards = noted["shards"]
+    assert [shard["name"] for shard in shards] == [*(f"{i:03}.parquet" for i in range(4)), "bad.parquet"]
+    tables = [pq.read_table(tmp_path / "out" / shard["name"]) for shard in shards]
+    unknown = vocab_of(tokenizer).index("[UNK]")
+    for shard, table in zip(shards, tables, strict=True):
+        texts, ids = table["text"].to_pylist(), table["input_ids"].combine_chunks()
+        flat = ids.flatten().to_pylist()
+        assert shard["rows"] == table.num_rows
+        assert shard["nulls"] == texts.count(None)
+        assert shard["bytes"] == sum(len(text.encode()) for text in texts if text)
+        assert shard["tokens"] == len(flat)
+        assert shard["unknown_tokens"] == flat.count(unknown)
+        assert table.schema.metadata[b"wordpiece.tokenizer"].decode() == noted["tokenizer"]
+    assert [shard["replaced"] for shard in shards] == [0, 0, 0, 0, 6]
+    for name in ("rows", "nulls", "bytes", "tokens", "unknown_tokens", "replaced"):
+        assert noted[name] == sum(shard[name] for shard in shards) > 0
+    assert noted["tokenizer"] == wp.Tokenizer.load(tokenizer).digest
+
+
+def test_the_summary_warns_of_many_unknown_tokens(tmp_path: Path, tokenizer: str) -> None:
+    shard = write_shard(tmp_path / "shard.txt", ["the the ꙮꙮ ꙮ"])
+    args = ["--tokenizer", tokenizer, "--output", tmp_path / "out", "--no-special-tokens"]
+    outcome = done("encode", shard, *args)
+    assert outcome.out.splitlines() == [
+        "read: 1 rows, 0.0 MB of text",
+        "shards: 1",
+        "tokens: 4, 50.00% of them unknown",
+        f"dataset: {tmp_path / 'out'}",
+    ]
+    warning = "warning: 50.0% of the tokens are [UNK]; does the tokenizer fit the text?"
+    assert outcome.err.splitlines()[-1] == f"wordpiece: {warning}"
+
+
+def test_datasets_reads_the_shards(
+    tmp_path: Path, tokenizer: str, expected: list[list[int]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    write_shards(tmp_path / "in", TEXTS, 3, ".parquet")
+    columns = ["--columns", "attention_mask,offset_mapping,num_tokens"]
+    encode(tokenizer, tmp_path / "out", tmp_path / "in", *columns)
+    loaded = datasets.load_dataset(
+        "parquet",
+        data_files=str(tmp_path / "out" / "*.parquet"),
+        split="train",
+        cache_dir=str(tmp_path / "cache"),
+    )
+    assert loaded["text"][:] == TEXTS
+    assert loaded["input_ids"][:] == expected
+    assert loaded["num_tokens"][:] == [len(ids) for ids in expected]
+
+
+def test_the_installed_command_encodes_as_well(
+    tmp_path: Path, tokenizer: str, expected: list[list[int]]
+) -> None:
+    write_shards(tmp_path / "in", TEXTS, 3, ".jsonl.zst")
+    args = ["in", "--tokenizer", tokenizer, "--output", "out"]
+    outcome = process("encode", *args, cwd=tmp_path)
+    assert outcome.status == 0, outcome.err
+    assert column(tmp_path / "out") == expected
+
+
+# --- A second run ---------------------------------------------------------------------------------
+
+
+def test_a_rerun_keeps_what_is_finished_and_redoes_what_is_not(
+    tmp_path: Path, tokenizer: str
+) -> None:
+    source, output = tmp_path / "in", tmp_path / "out"
+    write_shards(source, TEXTS, 4, ".txt")
+    first = encode(tokenizer, output, source)
+    whole, before = files_below(output), stamps(output)
+
+    (output / "002.parquet").unlink()
+    outcome = done("encode", source, "--tokenizer", tokenizer, "--output", output)
+    assert "shards: 4 (3 finished before)" in outcome.out.splitlines()
+    assert files_below(output) == whole
+    after = stamps(output)
+    assert {name for name in before if before[name] != after[name]} == {"002.parquet"}
+
+    write_shard(source / "001.txt", ["changed since"])
+    write_shard(source / "sub" / "new.txt", ["new"])
+    second = encode(tokenizer, output, source)
+    assert second["rows"] == first["rows"] - first["shards"][1]["rows"] + 2
+    assert pq.read_table(output / "001.parquet")["text"].to_pylist() == ["changed since"]
+    again = stamps(output)
+    assert {name for name in again if again[name] != after.get(name)} == {
+        *("001.parquet", "sub/new.parquet")
+    }
+
+
+def test_shards_of_another_tokenizer_or_of_other_options_stay_alone(
+    tmp_path: Path, tokenizer: str
+) -> None:
+    shard = write_shard(tmp_path / "shard.txt", TEXTS)
+    output = tmp_path / "out"
+    encode(tokenizer, output, shard)
+    before = files_below(output)
+    (tmp_path / "vocab.txt").write_text("[UNK]\n[CLS]\n[SEP]\nthe\n")
+    mine = ["--tokenizer", tokenizer]
+    for args, reason in {
+        ("--tokenizer", tmp_path / "vocab.txt"): "holds shards of another tokenizer",
+        (*mine, "--no-lowercase"): "holds shards of another tokenizer",
+        (*mine, "--unk-scope", "character"): "holds shards of another tokenizer",
+        (*mine, "--no-special-tokens"): "holds shards with another add_special_tokens",
+        (*mine, "--keep-columns", ""): "holds shards with another keep_columns",
+        (*mine, "--columns", "num_tokens"): "holds shards with another columns",
+        (*mine, "--compression", "gzip"): "holds shards with another compression",
+        (*mine, "--text-column", "body"): "holds shards with another text_column",
+    }.items():
+        outcome = wordpiece("encode", shard, "--output", output, *args)
+        assert outcome.status == 2
+        assert outcome.fault.startswith(f"{output}: {reason}")
+        assert files_below(output) == before
+
+
+def test_a_killed_run_goes_on_to_the_same_bytes(tmp_path: Path, tokenizer: str) -> None:
+    texts = english(400)
+    for i in range(150):
+        write_shard(tmp_path / "in" / f"{i:03}.txt", texts)
+    args = ["encode", tmp_path / "in", "--tokenizer", tokenizer, "--output"]
+    running = subprocess.Popen(
+        [*script(), *map(str, args), str(tmp_path / "killed")],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    while running.poll() is None and len(stamps(tmp_path / "killed")) < 5:
+        time.sleep(0.001)
+    kill_group(running)
+    before = stamps(tmp_path / "killed")
+    assert 5 <= len(before) < 150
+    assert not (tmp_path / "killed" / "_manifest.json").exists()
+    for path in (tmp_path / "killed").rglob("*.parquet"):
+        if not path.name.startswith("."):
+            assert pq.read_table(path).num_rows == 400  # each shard is there whole or not at all
+
+    done(*args, tmp_path / "killed")
+    done(*args, tmp_path / "straight")
+    assert files_below(tmp_path / "killed") == files_below(tmp_path / "straight")
+    kept = stamps(tmp_path / "killed")
+    assert len([name for name in before if kept.get(name) == before[name]]) >= 4

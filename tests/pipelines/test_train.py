@@ -1,0 +1,275 @@
+"""`wordpiece train` gives the vocabulary of the reference, and writes down all that it did."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from pipelines import word_table
+from wordpiece_core import reference
+
+from .corpora import (
+    ENDINGS,
+    SPECIAL,
+    counted,
+    done,
+    english,
+    files_below,
+    flags,
+    multilingual,
+    peer,
+    process,
+    vocab_of,
+    write_shard,
+)
+
+FILES = [
+    "merges.parquet",
+    "run.json",
+    "special_tokens_map.json",
+    "tokenizer.json",
+    "tokenizer_config.json",
+    "training.json",
+    "vocab.txt",
+]
+MERGE_TYPES = {
+    **{"step": pa.int64(), "left": pa.string(), "right": pa.string(), "token": pa.string()},
+    **{"score": pa.float64(), "pair_count": pa.int64()},
+    **{"left_count": pa.int64(), "right_count": pa.int64()},
+}
+
+
+@pytest.fixture
+def many_ranges(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Many ranges of words for a small table."""
+    monkeypatch.setattr(word_table, "ROWS_PER_GROUP", 20)
+
+
+def merges_of(tokenizer: str | Path) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = pq.read_table(f"{tokenizer}/merges.parquet").to_pylist()
+    return rows
+
+
+def read_json(directory: str | Path, name: str) -> dict[str, Any]:
+    value: dict[str, Any] = json.loads((Path(directory) / name).read_text())
+    return value
+
+
+def assert_is_reference(
+    tokenizer: str | Path, words: list[tuple[str, int]], vocab_size: int, **options: Any
+) -> None:
+    vocab, merges = reference.train(words, vocab_size, **options)
+    assert vocab_of(tokenizer) == vocab
+    assert merges_of(tokenizer) == [merge._asdict() for merge in merges]
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_every_format_gives_the_vocabulary_of_plain_python(tmp_path: Path, ending: str) -> None:
+    texts = english(150)
+    shard = write_shard(tmp_path / f"shard{ending}", texts)
+    done("train", shard, "--output", tmp_path / "tok", "--vocab-size", "120")
+    assert_is_reference(tmp_path / "tok", counted(texts), 120)
+    assert len(merges_of(tmp_path / "tok")) > 50
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"criterion": "likelihood"},
+        {"criterion": "frequency", "min_pair_count": 3},
+        {"min_pair_count": 1, "alphabet_order": "first_seen"},
+        {"limit_alphabet": 20, "initial_alphabet": "zé漢"},
+        {"min_word_count": 2, "max_word_length": 7, "max_token_length": 4},
+        {"continuing_prefix": "", "initial_alphabet": "x"},
+        {"continuing_prefix": "@@", "criterion": "likelihood", "min_pair_count": 2},
+    ],
+    ids=str,
+)
+def test_training_options_are_those_of_the_reference(
+    tmp_path: Path, options: dict[str, Any], many_ranges: None
+) -> None:
+    texts = english(60) + multilingual(40)
+    shard = write_shard(tmp_path / "shard.txt", texts)
+    args = ["--vocab-size", "320", *flags(options)]
+    done("train", shard, "--output", tmp_path / "tok", *args)
+    assert_is_reference(tmp_path / "tok", counted(texts), 320, **options)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"lowercase": False}, {"strip_accents": False}, {"pre_tokenizer": "whitespace"}],
+    ids=str,
+)
+def test_text_options_are_those_of_tokenizers(tmp_path: Path, options: dict[str, Any]) -> None:
+    texts = multilingual(60)
+    shard = write_shard(tmp_path / "shard.jsonl", texts)
+    args = ["--vocab-size", "500", *flags(options)]
+    done("train", shard, "--output", tmp_path / "tok", *args)
+    assert_is_reference(tmp_path / "tok", counted(texts, **options), 500)
+
+
+def test_a_word_table_trains_as_the_text_that_it_was_counted_from(
+    tmp_path: Path, many_ranges: None
+) -> None:
+    shard = write_shard(tmp_path / "shard.txt", english(200))
+    size = ["--vocab-size", "120"]
+    done("count", shard, "--output", tmp_path / "words")
+    done("train", shard, "--output", tmp_path / "direct", *size)
+    done("train", "--word-counts", tmp_path / "words", "--output", tmp_path / "tok", *size)
+    direct, from_words = files_below(tmp_path / "direct"), files_below(tmp_path / "tok")
+    assert direct.pop("run.json") != from_words.pop("run.json")
+    assert direct == from_words
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        *("direct", "shard.txt", "tok", "words")
+    ]
+
+
+def test_any_parquet_files_of_words_and_counts_are_a_word_table(tmp_path: Path) -> None:
+    words = [("hugs", 5), ("pun", 12), ("hug", 10), ("bun", 4), ("pug", 5)]
+    (tmp_path / "words").mkdir()
+    for i, rows in enumerate([words[:2], [], words[2:]]):
+        columns = {"count": [n for _, n in rows], "other": [0.5] * len(rows)}
+        table = pa.table({**columns, "word": pa.array([w for w, _ in rows], pa.large_string())})
+        table = table.set_column(0, "count", table["count"].cast(pa.int64()))
+        pq.write_table(table, tmp_path / "words" / f"{i}.parquet")
+    args = ["--vocab-size", "18", "--min-pair-count", "1", "--alphabet-order", "first_seen"]
+    done("train", "--word-counts", tmp_path / "words", "--output", tmp_path / "tok", *args)
+    options: dict[str, Any] = {"min_pair_count": 1, "alphabet_order": "first_seen"}
+    assert_is_reference(tmp_path / "tok", words, 18, **options)
+
+
+def test_special_tokens_come_first_and_bert_lays_them_out_as_published(tmp_path: Path) -> None:
+    shard = write_shard(tmp_path / "shard.txt", english(30))
+    own = "[UNK],<s>,</s>"
+    done("train", shard, "--output", tmp_path / "own", "--vocab-size", 60, "--special-tokens", own)
+    vocab = vocab_of(tmp_path / "own")
+    assert vocab[:3] == ["[UNK]", "<s>", "</s>"]
+    assert len(vocab) == 60
+    alphabet = [token for token in vocab[3:] if len(token.removeprefix("##")) == 1]
+    assert vocab[3 : 3 + len(alphabet)] == sorted(alphabet)
+
+    bert = ["--vocab-size", "1050", "--special-tokens", "bert"]
+    done("train", shard, "--output", tmp_path / "bert", *bert)
+    vocab = vocab_of(tmp_path / "bert")
+    assert vocab[0] == "[PAD]"
+    assert vocab[1:100] == [f"[unused{i}]" for i in range(99)]
+    assert vocab[100:104] == ["[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+    assert vocab[104:999] == [f"[unused{i}]" for i in range(99, 994)]
+    assert vocab[999] == "##a"
+    assert_is_reference(tmp_path / "bert", counted(english(30)), 1050, special_tokens=vocab[:999])
+
+
+def test_the_directory_holds_the_files_that_are_promised(tmp_path: Path) -> None:
+    texts = english(50)
+    shard = write_shard(tmp_path / "shard.txt", texts)
+    outcome = done("train", shard, "--output", tmp_path / "tok", "--vocab-size", "100")
+    assert sorted(files_below(tmp_path)) == ["shard.txt", *(f"tok/{name}" for name in FILES)]
+
+    merges = pq.read_schema(tmp_path / "tok" / "merges.parquet")
+    assert dict(zip(merges.names, merges.types, strict=True)) == MERGE_TYPES
+    words = counted(texts)
+    theirs = peer(vocab_of(tmp_path / "tok"))
+    tokens = sum(len(theirs.encode(text, add_special_tokens=False)) for text in texts)
+    training = read_json(tmp_path / "tok", "training.json")
+    assert training["corpus"] == {
+        "rows": 50,
+        "nulls": 0,
+        "bytes": sum(len(text.encode()) for text in texts),
+        "words": sum(count for _, count in words),
+        "replaced": 0,
+        "distinct_words": len(words),
+        "tokens": tokens,
+        "unknown_words": 0,
+    }
+    rows = merges_of(tmp_path / "tok")
+    assert (training["vocab_size"], training["merges"]) == (100, len(rows))
+    run = read_json(tmp_path / "tok", "run.json")
+    assert run["inputs"] == [shard]
+    assert run["rounds"] == 1
+    assert run["workers"] >= 1
+    assert run["peak_memory_bytes"] > 10_000_000
+    assert set(run["seconds"]) >= {"count", "alphabet", "aggregate", "merge"}
+    total = training["corpus"]["words"]
+    assert outcome.out.splitlines()[1:] == [
+        f"words: {total:,}, distinct: {len(words):,}",
+        f"vocabulary: 100 tokens, {len(rows)} merges",
+        f"tokens: {tokens:,}, {tokens / total:.3f} per word",
+        "unknown words: 0.00%",
+        f"tokenizer: {tmp_path / 'tok'}",
+    ]
+
+
+def test_words_that_the_vocabulary_cannot_spell_are_counted_and_told(tmp_path: Path) -> None:
+    shard = write_shard(tmp_path / "shard.txt", ["aa ab ba aa zz", "b" * 101])
+    args = ["--vocab-size", "12", "--limit-alphabet", "2", "--min-pair-count", "1"]
+    outcome = done("train", shard, "--output", tmp_path / "tok", *args)
+    assert read_json(tmp_path / "tok", "training.json")["corpus"]["unknown_words"] == 2
+    assert "unknown words: 33.33%" in outcome.out.splitlines()
+    assert "wordpiece: warning: 33.3% of the words are [UNK]" in outcome.err
+
+
+def test_training_json_is_enough_to_get_the_same_bytes_again(tmp_path: Path) -> None:
+    shard = write_shard(tmp_path / "shard.txt", english(100))
+    options = {
+        **{"vocab_size": 130, "criterion": "likelihood", "min_pair_count": 2, "lowercase": False},
+        **{"strip_accents": True, "clean_text": False, "min_word_count": 2, "limit_alphabet": 40},
+        **{"initial_alphabet": "äß", "max_token_length": 6, "max_word_length": 50},
+        **{"continuing_prefix": "##", "special_tokens": "[UNK],[CLS],[SEP]"},
+    }
+    done("train", shard, "--output", tmp_path / "first", *flags(options))
+    noted = read_json(tmp_path / "first", "training.json")
+    again = {k: v for k, v in (noted["training"] | noted["text"]).items() if v is not None}
+    again["special_tokens"] = ",".join(again["special_tokens"])
+    done("train", shard, "--output", tmp_path / "second", *flags(again))
+    first, second = files_below(tmp_path / "first"), files_below(tmp_path / "second")
+    assert {name for name in FILES if first[name] != second[name]} == {"run.json"}
+
+
+def test_too_few_pairs_for_the_size_are_told_and_no_failure(tmp_path: Path) -> None:
+    shard = write_shard(tmp_path / "shard.txt", ["ab ab"])
+    outcome = done("train", shard, "--output", tmp_path / "tok", "--vocab-size", "1000")
+    assert vocab_of(tmp_path / "tok") == [*SPECIAL, "##b", "a", "ab"]
+    warning = "warning: the vocabulary has 8 tokens, not 1000: no pair is left to merge"
+    assert outcome.err.splitlines()[-1] == f"wordpiece: {warning}"
+
+
+def test_text_without_words_trains_the_special_tokens_alone(tmp_path: Path) -> None:
+    shard = write_shard(tmp_path / "shard.parquet", [None, "", "  "])
+    outcome = done("train", shard, "--output", tmp_path / "tok", "--vocab-size", "30")
+    assert vocab_of(tmp_path / "tok") == SPECIAL
+    assert merges_of(tmp_path / "tok") == []
+    assert "the vocabulary has 5 tokens, not 30" in outcome.err
+
+
+def test_counts_of_64_bits_are_exact(tmp_path: Path) -> None:
+    words = [("ab", 2**60 + 1), ("ac", 2**60), ("bc", 3)]
+    (tmp_path / "words").mkdir()
+    columns = {"word": [w for w, _ in words], "count": [n for _, n in words]}
+    pq.write_table(pa.table(columns), tmp_path / "words" / "part.parquet")
+    args = ["--vocab-size", "12", "--min-pair-count", "1"]
+    done("train", "--word-counts", tmp_path / "words", "--output", tmp_path / "tok", *args)
+    assert_is_reference(tmp_path / "tok", words, 12, min_pair_count=1)
+
+
+def test_a_trained_directory_is_replaced_by_training_again(tmp_path: Path) -> None:
+    shard = write_shard(tmp_path / "shard.txt", english(50))
+    done("train", shard, "--output", tmp_path / "tok", "--vocab-size", "100")
+    done("train", shard, "--output", tmp_path / "tok", "--vocab-size", "80")
+    done("train", shard, "--output", tmp_path / "anew", "--vocab-size", "80")
+    again, anew = files_below(tmp_path / "tok"), files_below(tmp_path / "anew")
+    assert {name for name in FILES if again[name] != anew[name]} == {"run.json"}
+
+
+def test_the_installed_command_trains_as_well(tmp_path: Path) -> None:
+    texts = english(80)
+    write_shard(tmp_path / "shard.parquet", texts)
+    args = ["--output", "tok", "--vocab-size", "100", "--round-budget", "0.5"]
+    outcome = process("train", "*.parquet", *args, cwd=tmp_path)
+    assert outcome.status == 0, outcome.err
+    assert_is_reference(tmp_path / "tok", counted(texts), 100)
+    assert read_json(tmp_path / "tok", "run.json")["rounds"] > 1
