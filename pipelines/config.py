@@ -70,7 +70,7 @@ def _checked(path: str, key: str, value: Any, parameter: click.Parameter) -> Any
         raise OptionError(f"{path}: option {key!r}: {value!r} is not valid")
     try:
         with click.Context(click.Command("config")) as context:
-            parameter.type.convert(value, parameter, context)
+            parameter.type.convert(str(value), parameter, context)
     except click.UsageError as error:
-        raise OptionError(f"{path}: option {key!r}: {error.format_message()}") from error
+        raise OptionError(f"{path}: option {key!r}: {error.message}") from error
     return value

@@ -20,19 +20,23 @@ import apache_beam as beam
 from apache_beam.options.pipeline_options import DirectOptions, PipelineOptions, StandardOptions
 from apache_beam.runners import create_runner
 from apache_beam.runners.portability.fn_api_runner import FnApiRunner
+from apache_beam.runners.worker import sdk_worker
 from apache_beam.transforms.environments import SubprocessSDKEnvironment
 
-from wordpiece_core import errors
-from wordpiece_core.errors import OptionError, WordpieceError, one_line
+from wordpiece_core.errors import InputError, OptionError, OutputError, one_line
 
 LOCAL_RUNNERS = (None, "DirectRunner", "FnApiRunner", "direct")
 
-# An exception that a worker raised comes back as the text of its traceback.
-_RAISED = re.compile(
-    r"^(?:wordpiece_core\.errors\.)?(InputError|OutputError|OptionError): (.*?)"
-    r"(?: \[while running '[^\n]*)?$",
-    re.MULTILINE,
-)
+# An exception that a worker raised comes back as the text of its traceback. These are raised anew:
+# this project's, and the kernel's, which knows no file names.
+RAISED_ANEW = {
+    "InputError": InputError,
+    "OutputError": OutputError,
+    "OptionError": OptionError,
+    "ValueError": ValueError,
+}
+_RAISED = re.compile(rf"^(?:[\w.]+\.)?({'|'.join(RAISED_ANEW)}): (.*)$", re.MULTILINE)
+_STEP = " [while running '"  # what Beam puts behind a message, with the name of the step
 
 
 def local_cores() -> int:
@@ -80,36 +84,44 @@ def workers(options: PipelineOptions) -> int | None:
 
 
 def run_pipeline(build: Callable[[beam.Pipeline], object], beam_args: Sequence[str]) -> None:
-    """Builds a pipeline and runs it to its end. Raises the error that a step raised, if it is one
-    of this project's."""
+    """Builds a pipeline and runs it to its end. Raises the error that a step raised."""
     options = pipeline_options(beam_args)
     runner = _local_runner(options) if is_local(options) else None
     try:
         with beam.Pipeline(runner=runner, options=options) as pipeline:
             build(pipeline)
-    except WordpieceError as error:
-        # Raised in this process, Beam has put the name of the step behind the message.
-        message = str(error).split(" [while running '")[0]
-        raise type(error)(message) from error
     except Exception as error:
-        raised = _RAISED.findall(str(error))
-        if not raised:
-            raise
-        name, message = raised[-1]
-        raise getattr(errors, name)(message) from error
+        raise _raised(error) from error
+
+
+def _raised(error: Exception) -> Exception:
+    """The error that a step raised, from the one that Beam gives."""
+    if isinstance(error, tuple(RAISED_ANEW.values())):  # raised in this process
+        return type(error)(str(error).split(_STEP)[0])
+    found = _RAISED.findall(str(error))
+    if found:
+        name, message = found[-1]
+        return RAISED_ANEW[name](message.split(_STEP)[0])
+    return RuntimeError((str(error).strip() or type(error).__name__).splitlines()[-1])
 
 
 def _local_runner(options: PipelineOptions) -> FnApiRunner:
-    """Beam's local runner. The processes that it starts write Beam's log to their standard error,
-    whatever the level: it is dropped unless logging is on here."""
+    """Beam's local runner. Unless logging is on here, what its workers write to standard error
+    whatever the level is dropped: tracebacks of those in this process, even after the pipeline's
+    end, and the log of those in processes of their own."""
     direct = options.view_as(DirectOptions)
     quiet = not logging.getLogger().isEnabledFor(logging.ERROR)
+    sdk_worker.print = _nothing if quiet else print
     if direct.direct_running_mode != "multi_processing" or not quiet:
         return FnApiRunner()
     direct.direct_running_mode = "in_memory"  # else the runner would set its own environment
     command = f"{shlex.quote(sys.executable)} -m apache_beam.runners.worker.sdk_worker_main"
     environment = SubprocessSDKEnvironment.from_command_string(f"exec {command} 2>{os.devnull}")
     return FnApiRunner(default_environment=environment)
+
+
+def _nothing(*_: object, **__: object) -> None:
+    """Prints nothing."""
 
 
 class _Parser(argparse.ArgumentParser):

@@ -70,8 +70,9 @@ def train(table: WordTable, job: Job) -> TrainingResult:
             state = RoundState.of(vocabulary, trainer, job)
             with job.progress.stage("aggregate", "words", words):
                 counts, splits = _run_round(ranges, state, job)
-            with job.progress.stage("merge", "tokens", job.options.vocab_size):
-                report(tokens=trainer.vocab_size)
+            begun_with = len(vocabulary.tokens)
+            with job.progress.stage("merge", "merges", job.options.vocab_size - begun_with):
+                report(merges=trainer.vocab_size - begun_with)
                 trainer.start_round(counts.unigrams, counts.pairs, splits)
                 status = _merge(trainer)
     except ValueError as error:
@@ -85,7 +86,7 @@ def _merge(trainer: _kernel.Trainer) -> str:
     while status == "running":
         before = trainer.vocab_size
         status = trainer.run(MERGES_PER_REPORT)
-        report(tokens=trainer.vocab_size - before)
+        report(merges=trainer.vocab_size - before)
     return status
 
 

@@ -1,0 +1,500 @@
+"""Bad input ends with one line that names the place, and leaves nothing that looks whole."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from pipelines import count as count_job
+from pipelines.word_table import read_word_table, word_ranges
+from wordpiece_core import InputError, Tokenizer
+
+from .corpora import (
+    SPECIAL,
+    Outcome,
+    column,
+    counted,
+    done,
+    english,
+    files_below,
+    manifest,
+    process,
+    table_rows,
+    vocab_of,
+    wordpiece,
+    write_shard,
+    write_shards,
+)
+from .files import zstd
+
+TEXTS = english(200)
+
+
+@pytest.fixture
+def vocab(tmp_path: Path) -> Path:
+    """A vocabulary that spells the texts."""
+    letters = sorted(set("".join(TEXTS)) - {" "})
+    tokens = [*SPECIAL, *letters, *(f"##{letter}" for letter in letters)]
+    (tmp_path / "vocab.txt").write_text("".join(f"{token}\n" for token in tokens))
+    return tmp_path / "vocab.txt"
+
+
+def run(command: str, source: str | Path, tmp_path: Path, *args: str | Path) -> Outcome:
+    """Runs a command on a source; writes to `out`."""
+    if command == "encode":
+        args = ("--tokenizer", tmp_path / "vocab.txt", *args)
+    return wordpiece(command, source, "--output", tmp_path / "out", *args)
+
+
+def assert_nothing_whole(output: Path) -> None:
+    """No finished word table, tokenizer or dataset, and no temporary file."""
+    names = {Path(name).name for name in files_below(output)}
+    assert not names & {"_manifest.json", "training.json", "vocab.txt", "tokenizer.json"}
+    assert not [name for name in names if ".tmp-" in name]
+    with pytest.raises(InputError):
+        Tokenizer.load(output)
+    with pytest.raises(InputError):
+        word_ranges(read_word_table(str(output)))
+
+
+# --- Inputs that cannot be read -------------------------------------------------------------------
+
+
+def truncated(path: Path) -> None:
+    write_shard(path, TEXTS)
+    path.write_bytes(path.read_bytes()[:-40])
+
+
+def corrupt_page(path: Path) -> None:
+    """The second row group's texts are damaged; the footer is whole."""
+    write_shard(path, TEXTS, rows_per_group=50)
+    chunk = pq.ParquetFile(path).metadata.row_group(1).column(1)
+    data = bytearray(path.read_bytes())
+    start = chunk.dictionary_page_offset or chunk.data_page_offset
+    data[start + 20 : start + chunk.total_compressed_size] = b"\xff" * (
+        chunk.total_compressed_size - 20
+    )
+    path.write_bytes(data)
+
+
+def table(**columns: Any) -> Callable[[Path], None]:
+    return lambda path: pq.write_table(pa.table(columns), path)
+
+
+def data(content: bytes) -> Callable[[Path], None]:
+    return lambda path: path.write_bytes(content) and None
+
+
+LINES = b'{"text": "one"}\n\n{"text": null}\n'
+
+FAULTS: dict[str, tuple[str, Callable[[Path], None] | None, str]] = {
+    "missing file": ("no.txt", None, "{}: no such file or directory"),
+    "empty glob": ("no-*.txt", None, "{}: matches no file"),
+    "unknown ending": ("a.csv", data(b"text\n"), "{}: unknown ending; give .parquet, .txt, "),
+    "missing column": ("a.parquet", table(body=["x"]), "{}: no column 'text'; it has 'body'"),
+    "wrong type": ("a.parquet", table(text=[1.5]), "{}: column 'text' is double, not text"),
+    "list of text": ("a.parquet", table(text=[["x"]]), "{}: column 'text' is list<"),
+    "truncated Parquet": ("a.parquet", truncated, "{}: cannot be read (Parquet magic bytes not"),
+    "empty Parquet": ("a.parquet", data(b""), "{}: cannot be read (Parquet file size is 0 bytes)"),
+    "corrupt data page": ("a.parquet", corrupt_page, "{} row group 1: cannot be read ("),
+    "malformed JSON": ("a.jsonl", data(LINES + b'{"text": "a}\n'), "{} line 4: not JSON ("),
+    "JSON, not an object": ("a.jsonl", data(LINES + b'["text"]\n'), "{} line 4: not a JSON object"),
+    "JSON of a wrong type": (
+        "a.jsonl",
+        data(LINES + b'{"text": 7}\n'),
+        "{} line 4: 'text' holds a number, not text",
+    ),
+    "JSON without the key": ("a.jsonl", data(b'{"body": "x"}\n'), "{}: no key 'text' in the fir"),
+    "malformed JSON in .gz": (
+        "a.jsonl.gz",
+        data(gzip.compress(LINES * 3000 + b"nonsense\n")),
+        "{} line 9001: not JSON (",
+    ),
+    "truncated .gz": ("a.txt.gz", data(gzip.compress(b"x y\n" * 9999)[:-20]), "{}: cannot be read"),
+    "truncated .zst": ("a.txt.zst", data(zstd(b"x y\n" * 9999)[:-9]), "{}: cannot be read ("),
+    "no .gz at all": ("a.txt.gz", data(b"plain text\n"), "{}: cannot be read ("),
+}
+
+
+@pytest.mark.parametrize("command", ["count", "train", "encode"])
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_fault_of_the_input_is_named_and_nothing_looks_whole(
+    tmp_path: Path, vocab: Path, fault: str, command: str
+) -> None:
+    name, build, reason = FAULTS[fault]
+    path = tmp_path / "in" / name
+    path.parent.mkdir()
+    if build is not None:
+        build(path)
+    outcome = run(command, path, tmp_path)
+    assert outcome.fault.startswith(reason.format(path))
+    assert outcome.status == 1
+    assert outcome.out == ""
+    assert_nothing_whole(tmp_path / "out")
+
+
+def test_a_directory_without_texts_is_named(tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "notes.md").write_text("no text")
+    outcome = run("count", tmp_path / "in", tmp_path)
+    assert outcome.fault.startswith(f"{tmp_path / 'in'}: the directory holds no .parquet, .txt")
+
+
+def test_the_line_at_fault_is_that_of_the_file_however_the_file_is_cut(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(count_job, "RANGE_BYTES", 100)
+    lines = [json.dumps({"text": f"line {i}"}) for i in range(1, 101)]
+    lines[76] = '{"text": }'
+    (tmp_path / "in.jsonl").write_text("\n".join(lines))
+    outcome = run("count", tmp_path / "in.jsonl", tmp_path)
+    assert outcome.fault.startswith(f"{tmp_path / 'in.jsonl'} line 77: not JSON (Expecting value")
+
+
+@pytest.mark.parametrize("mode", ["in_memory", "multi_threading", "multi_processing"])
+def test_a_fault_met_by_a_worker_is_the_same_line(tmp_path: Path, vocab: Path, mode: str) -> None:
+    (tmp_path / "in.jsonl").write_bytes(LINES + b'{"text": 3}\n')
+    workers = 1 if mode == "in_memory" else 2
+    beam = ["--", f"--direct_running_mode={mode}", f"--direct_num_workers={workers}"]
+    args = ["encode", tmp_path / "in.jsonl", "--tokenizer", vocab, "--output", tmp_path / "out"]
+    outcome = process(*args, *beam)
+    reason = f"{tmp_path / 'in.jsonl'} line 4: 'text' holds a number, not text"
+    assert outcome.fault == f"{reason} (choose another key with --text-column)"
+    assert [line.split(",")[0] for line in outcome.err.splitlines()[:-1]] == ["encode: done"]
+    assert_nothing_whole(tmp_path / "out")
+
+
+def test_shards_beside_a_bad_one_are_kept_for_the_rerun(tmp_path: Path, vocab: Path) -> None:
+    source = tmp_path / "in"
+    write_shards(source, TEXTS, 4, ".parquet")
+    corrupt_page(source / "000.parquet")
+    corrupt = run("encode", source, tmp_path)
+    assert corrupt.fault.startswith(f"{source / '000.parquet'} row group 1: cannot be read")
+    assert_nothing_whole(tmp_path / "out")
+    write_shard(source / "000.parquet", ["mended"])
+    assert run("encode", source, tmp_path).status == 0
+    done("encode", source, "--tokenizer", vocab, "--output", tmp_path / "straight")
+    assert files_below(tmp_path / "out") == files_below(tmp_path / "straight")
+
+
+def test_a_failed_call_leaves_a_finished_dataset_whole(tmp_path: Path, vocab: Path) -> None:
+    shard = write_shard(tmp_path / "in" / "a.parquet", TEXTS)
+    done("encode", shard, "--tokenizer", vocab, "--output", tmp_path / "out")
+    before = files_below(tmp_path / "out")
+    pq.write_table(pa.table({"body": ["x"]}), tmp_path / "in" / "b.parquet")
+    assert "no column 'text'" in run("encode", tmp_path / "in", tmp_path).fault
+    assert files_below(tmp_path / "out") == before
+
+
+# --- Inputs that are odd but read -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("command", ["count", "train", "encode"])
+@pytest.mark.parametrize("ending", [".txt", ".jsonl"])
+def test_invalid_utf8_is_replaced_and_told(
+    tmp_path: Path, vocab: Path, command: str, ending: str
+) -> None:
+    texts = [b"bad \xff\xfe bytes", b"cut \xe6\xbc", b"fine"]
+    rows = texts if ending == ".txt" else [b'{"text": "%s"}' % text for text in texts]
+    (tmp_path / f"in{ending}").write_bytes(b"\n".join(rows) + b"\n")
+    outcome = run(command, tmp_path / f"in{ending}", tmp_path)
+    assert outcome.status == 0
+    warning = "wordpiece: warning: 3 invalid UTF-8 sequences were replaced by U+FFFD"
+    assert warning in outcome.err.splitlines()
+    repaired = [text.decode(errors="replace") for text in texts]
+    if command == "count":
+        assert table_rows(tmp_path / "out") == counted(repaired)
+    elif command == "train":
+        training = json.loads((tmp_path / "out" / "training.json").read_text())
+        assert training["corpus"]["replaced"] == 3
+    else:
+        assert column(tmp_path / "out", "text") == repaired
+        assert manifest(tmp_path / "out")["replaced"] == 3
+
+
+def test_a_word_of_10_mb_is_a_word_like_others_and_encodes_to_unk(
+    tmp_path: Path, vocab: Path
+) -> None:
+    word = "ab" * 5_000_000
+    texts = ["ab", word, f"ab {word}"]
+    shards = [write_shard(tmp_path / f"in{ending}", texts) for ending in (".txt", ".parquet")]
+    done("count", shards[0], "--output", tmp_path / "words")
+    assert table_rows(tmp_path / "words") == [("ab", 2), (word, 2)]
+    tokenizer = tmp_path / "tok"
+    done("train", "--word-counts", tmp_path / "words", "--output", tokenizer, "--vocab-size", "9")
+    assert vocab_of(tokenizer) == [*SPECIAL, "##b", "a", "ab"]
+    for i, shard in enumerate(shards):
+        done("encode", shard, "--tokenizer", tokenizer, "--output", tmp_path / f"out{i}")
+        assert column(tmp_path / f"out{i}") == [[2, 7, 3], [2, 1, 3], [2, 7, 1, 3]]
+
+
+def test_lines_may_end_with_crlf_and_the_last_with_nothing(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_bytes(b"one two\r\n\r\ntwo\rtwo")
+    done("count", tmp_path / "a.txt", "--output", tmp_path / "out")
+    assert table_rows(tmp_path / "out") == [("two", 3), ("one", 1)]
+    assert manifest(tmp_path / "out")["rows"] == 3
+
+
+# --- Word tables ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("columns", "reason"),
+    [
+        ({"word": ["a"]}, "column 'count' is missing, not int64"),
+        ({"count": [1]}, "column 'word' is missing, not string"),
+        ({"word": ["a"], "count": [1.0]}, "column 'count' is double, not int64"),
+        ({"word": [1], "count": [1]}, "column 'word' is int64, not string"),
+        ({"word": ["a", None], "count": [1, 1]}, ""),
+        ({"word": ["a", "b"], "count": [1, None]}, ""),
+        ({"word": ["a", "b"], "count": [1, -1]}, ""),
+        ({"word": ["ab", "ac"], "count": [2**63 - 1, 2**63 - 1]}, ""),
+        ({"word": ["ab", "cd", "ab"], "count": [2**62, 2**62, 2**62]}, ""),
+    ],
+    ids=str,
+)
+def test_a_bad_word_table_is_named(tmp_path: Path, columns: dict[str, Any], reason: str) -> None:
+    (tmp_path / "words").mkdir()
+    pq.write_table(pa.table(columns), tmp_path / "words" / "part.parquet")
+    args = ["--word-counts", tmp_path / "words", "--output", tmp_path / "out", "--vocab-size", 20]
+    outcome = wordpiece("train", *map(str, args))
+    assert outcome.fault.startswith(str(tmp_path / "words"))
+    assert reason in outcome.fault
+    assert outcome.status == 1
+    assert_nothing_whole(tmp_path / "out")
+
+
+def test_no_word_table_half_a_one_and_another_directory_are_told_apart(
+    tmp_path: Path, vocab: Path
+) -> None:
+    shard = write_shard(tmp_path / "in.txt", TEXTS)
+    words = tmp_path / "words"
+
+    def fault() -> str:
+        args = ["--word-counts", words, "--output", tmp_path / "out"]
+        outcome = wordpiece("train", *args)
+        assert outcome.status == 1
+        return outcome.fault
+
+    assert fault() == f"{words}: no word table; give a directory that `wordpiece count` wrote"
+    done("count", shard, "--output", words)
+    (words / "part-00000.parquet").unlink()
+    assert fault().startswith(f"{words}: part part-00000.parquet is missing")
+    (words / "_manifest.json").unlink()
+    (words / "_staging").mkdir()
+    assert fault().startswith(f"{words}: the word table is not finished")
+    (words / "_staging").rmdir()
+    done("encode", shard, "--tokenizer", vocab, "--output", words)
+    assert fault().startswith(f"{words}: no word table")
+
+
+def test_too_small_a_vocabulary_is_told_with_the_size_it_needs(tmp_path: Path) -> None:
+    shard = write_shard(tmp_path / "in.txt", ["ab ba"])
+    outcome = run("train", shard, tmp_path, "--vocab-size", "8")
+    assert outcome.status == 2
+    assert outcome.fault == (
+        "vocab_size: 8 is too small for 5 special tokens and an alphabet of 4;"
+        " make it 9 or more, or set limit_alphabet"
+    )
+    assert_nothing_whole(tmp_path / "out")
+    assert run("train", shard, tmp_path, "--vocab-size", "9").status == 0
+
+
+# --- Tokenizers -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (None, ": no tokenizer; give a directory with vocab.txt, or a vocab.txt"),
+        ("", ": the vocabulary is empty"),
+        ("[UNK]\na\nb\na\n", " line 4: token 'a' is on line 2 already"),
+        ("[UNK]\na\r\na\n", " line 3: token 'a' is on line 2 already"),
+        ("a\nb\n", ": no [UNK] token; add a line [UNK]"),
+        ("[UNK]\n\xff\n", ": not UTF-8 at byte 6"),
+    ],
+)
+def test_a_bad_vocabulary_is_named(tmp_path: Path, content: str | None, reason: str) -> None:
+    shard = write_shard(tmp_path / "in.txt", TEXTS)
+    if content is not None:
+        (tmp_path / "vocab.txt").write_bytes(content.encode("latin-1"))
+    outcome = run("encode", shard, tmp_path)
+    assert outcome.fault.startswith(f"{tmp_path / 'vocab.txt'}{reason}")
+    assert outcome.status == 1
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_vocabulary_without_cls_and_sep_encodes_when_none_are_wanted(tmp_path: Path) -> None:
+    (tmp_path / "vocab.txt").write_text("[UNK]\na\n")
+    shard = write_shard(tmp_path / "in.txt", ["a b"])
+    outcome = run("encode", shard, tmp_path)
+    assert outcome.fault == "the vocabulary has no [CLS] or no [SEP]; give --no-special-tokens"
+    assert outcome.status == 2
+    assert run("encode", shard, tmp_path, "--no-special-tokens").status == 0
+    assert column(tmp_path / "out") == [[1, 0]]
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "reason"),
+    [
+        ("tokenizer.json", lambda text: text[:-50], "tokenizer.json: not JSON ("),
+        ("tokenizer.json", lambda text: "[]", "tokenizer.json: not a JSON object"),
+        (
+            "tokenizer.json",
+            lambda text: text.replace('"WordPiece"', '"BPE"'),
+            "tokenizer.json: ('BPE', 'BertNormalizer', 'BertPreTokenizer') is not",
+        ),
+        (
+            "tokenizer.json",
+            lambda text: text.replace('"unk_token": "[UNK]"', '"unk_token": "<unk>"'),
+            "tokenizer.json: unk_token is '<unk>', not [UNK]",
+        ),
+        (
+            "vocab.txt",
+            lambda text: text + "more\n",
+            "tokenizer.json: another vocabulary than the vocab.txt beside it",
+        ),
+    ],
+)
+def test_a_damaged_tokenizer_directory_is_named(
+    tmp_path: Path, name: str, change: Callable[[str], str], reason: str
+) -> None:
+    tokenizer = tmp_path / "tok"
+    Tokenizer([*SPECIAL, "a"]).save(tokenizer)
+    (tokenizer / name).write_text(change((tokenizer / name).read_text()))
+    shard = write_shard(tmp_path / "in.txt", TEXTS)
+    outcome = wordpiece("encode", shard, "--tokenizer", tokenizer, "--output", tmp_path / "out")
+    assert outcome.fault.startswith(f"{tokenizer}/{reason}")
+    assert outcome.status == 1
+
+
+# --- Columns and output directories ---------------------------------------------------------------
+
+
+def test_a_column_that_is_there_already_or_not_at_all_is_named(tmp_path: Path, vocab: Path) -> None:
+    path = tmp_path / "in.parquet"
+    columns = {"text": ["a"], "input_ids": [[1]], "n": [1], "num_tokens": [1]}
+    pq.write_table(pa.table(columns), path)
+    outcome = run("encode", path, tmp_path)
+    reason = f"{path}: has a column 'input_ids' already; leave it out with --keep-columns"
+    assert outcome.fault == f"{reason} 'text,n,num_tokens'"
+    assert_nothing_whole(tmp_path / "out")
+    assert run("encode", path, tmp_path / "x", "--columns", "num_tokens").status == 1
+    kept = ["--keep-columns", "text,n"]
+    args = ["--tokenizer", vocab, "--output", tmp_path / "kept", "--columns", "num_tokens"]
+    done("encode", path, *args, *kept)
+    assert pq.read_schema(tmp_path / "kept" / "in.parquet").names == [
+        *("text", "n", "input_ids", "num_tokens")
+    ]
+    outcome = wordpiece("encode", path, *args[:2], "--output", tmp_path / "o", *kept[:1], "text,z")
+    assert outcome.fault.startswith(f"{path}: no column 'z' to keep; it has 'text', 'input_ids'")
+
+
+def test_two_inputs_cannot_have_one_output(tmp_path: Path, vocab: Path) -> None:
+    write_shard(tmp_path / "in" / "a.txt", TEXTS)
+    write_shard(tmp_path / "in" / "a.jsonl", TEXTS)
+    outcome = run("encode", tmp_path / "in", tmp_path)
+    first, second = tmp_path / "in" / "a.jsonl", tmp_path / "in" / "a.txt"
+    assert outcome.fault.startswith(f"{second}: its shard would be named a.parquet, as that of {first}")
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("command", ["count", "train", "encode"])
+@pytest.mark.parametrize(
+    "name", ["thesis.txt", "part-00000.parquet", "_manifest.json", "vocab.txt", "sub/in.parquet"]
+)
+def test_a_directory_that_holds_other_things_is_left_alone(
+    tmp_path: Path, vocab: Path, command: str, name: str
+) -> None:
+    output = tmp_path / "out"
+    (output / name).parent.mkdir(parents=True)
+    (output / name).write_text('{"precious": "data"}')
+    write_shard(tmp_path / "in" / "sub" / "in.txt", TEXTS)
+    outcome = run(command, tmp_path / "in", tmp_path)
+    if outcome.status:
+        assert outcome.fault.startswith(f"{output}: holds ")
+    assert (output / name).read_text() == '{"precious": "data"}'
+    if "/" not in name:
+        assert outcome.status in (1, 2)
+        assert files_below(output) == {name: b'{"precious": "data"}'}
+
+
+def test_a_dataset_is_not_taken_for_a_word_table(tmp_path: Path, vocab: Path) -> None:
+    shard = write_shard(tmp_path / "part-00000.txt", TEXTS)
+    assert run("encode", shard, tmp_path).status == 0
+    before = files_below(tmp_path / "out")
+    outcome = run("count", shard, tmp_path)
+    assert outcome.fault.startswith(f"{tmp_path / 'out'}: holds ")
+    assert files_below(tmp_path / "out") == before
+
+    done("count", shard, "--output", tmp_path / "words")
+    words = files_below(tmp_path / "words")
+    args = ["--tokenizer", vocab, "--output", tmp_path / "words"]
+    outcome = wordpiece("encode", shard, *args)
+    assert outcome.fault.startswith(f"{tmp_path / 'words'}: holds ")
+    assert files_below(tmp_path / "words") == words
+
+
+def test_encoding_a_directory_onto_itself_is_refused(tmp_path: Path, vocab: Path) -> None:
+    write_shard(tmp_path / "out" / "sub" / "a.parquet", TEXTS)
+    before = files_below(tmp_path / "out")
+    outcome = run("encode", tmp_path / "out", tmp_path)
+    assert outcome.fault.startswith(f"{tmp_path / 'out'}: holds sub/a.parquet")
+    assert files_below(tmp_path / "out") == before
+
+
+@pytest.mark.parametrize("command", ["count", "train", "encode"])
+def test_an_output_that_is_a_file_is_named(tmp_path: Path, vocab: Path, command: str) -> None:
+    shard = write_shard(tmp_path / "in.txt", TEXTS)
+    (tmp_path / "out").write_text("precious")
+    outcome = run(command, shard, tmp_path)
+    assert outcome.fault.startswith(f"{tmp_path / 'out'}: ")
+    assert "directory" in outcome.fault
+    assert (tmp_path / "out").read_text() == "precious"
+
+
+# --- Config files ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (None, ": cannot be read ("),
+        ("vocab_size: [1, 2\n", ": not YAML ("),
+        ("\xff", ": not YAML ("),
+        ("- vocab_size\n", ": not a mapping of options"),
+        ("text\n", ": not a mapping of options"),
+        ("train: 3\n", ": train: not a mapping of options"),
+        ("vocab_sise: 10\n", ": unknown option 'vocab_sise' for train; did you mean vocab_size?"),
+        ("tokenizer: x\n", ": unknown option 'tokenizer' for train"),
+        ("config: x\n", ": unknown option 'config' for train"),
+        ("3: x\n", ": unknown option '3' for train"),
+        ("vocab_size: many\n", ": option 'vocab_size': "),
+        ("vocab_size: 0\n", ": option 'vocab_size': 0 is not in the range"),
+        ("vocab_size: yes\n", ": option 'vocab_size': True is not valid"),
+        ("vocab_size:\n", ": option 'vocab_size': None is not valid"),
+        ("vocab_size: {a: 1}\n", ": option 'vocab_size': {'a': 1} is not valid"),
+        ("vocab_size: 1.5\n", ": option 'vocab_size': "),
+        ("lowercase: maybe\n", ": option 'lowercase': 'maybe' is not valid"),
+        ("lowercase: 1\n", ": option 'lowercase': 1 is not valid"),
+        ("criterion: bpe\n", ": option 'criterion': 'bpe' is not one of 'pmi', "),
+        ("round_budget: 2\n", ": option 'round_budget': 2"),
+        ("train:\n  vocab_size: no\n", ": option 'vocab_size': False is not valid"),
+    ],
+)
+def test_a_bad_config_is_named(tmp_path: Path, content: str | None, reason: str) -> None:
+    config = tmp_path / "config.yaml"
+    if content is not None:
+        config.write_bytes(content.encode("latin-1"))
+    shard = write_shard(tmp_path / "in.txt", TEXTS)
+    outcome = run("train", shard, tmp_path, "--config", config)
+    assert outcome.fault.startswith(f"{config}{reason}")
+    assert outcome.status == 2
+    assert not (tmp_path / "out").exists()

@@ -1,0 +1,201 @@
+"""The tokenizer: its directory, its ids and its text against `tokenizers` and `transformers`."""
+
+import pickle
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+import tokenizers
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from transformers import AutoTokenizer
+
+import wordpiece_core as wp
+
+TEXTS = [
+    "Hello, world! It's a naïve café's résumé.",
+    "unaffordable HUGGING hugs; don't stop",
+    "日本語のテキスト と 中文字符 mixed with latin",
+    "Привет мир, İstanbul ﬁne ½ x\u0301y",
+    "[MASK] inside [SEP]text[CLS] and [unk] [UNK]",
+    "a\u200bb\tc\u00a0d\ufffd e\x00f",
+    "",
+    " ",
+    "x" * 120,
+]
+OPTIONS = [
+    {},
+    {"lowercase": False},
+    {"strip_accents": False},
+    {"lowercase": False, "strip_accents": True},
+    {"handle_chinese_chars": False},
+    {"clean_text": False},
+    {"pre_tokenizer": "whitespace"},
+    {"max_word_length": 5},
+]
+
+
+@pytest.fixture(scope="module")
+def vocab() -> list[str]:
+    words = wp.reference.count_words(TEXTS, lowercase=False)
+    words.update(wp.reference.count_words(TEXTS))
+    options = {"min_pair_count": 1, "criterion": "frequency"}
+    return wp.train(words, vocab_size=200, **options).vocab
+
+
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
+def test_a_saved_tokenizer_gives_the_same_ids_everywhere(
+    vocab: list[str], options: dict[str, object], tmp_path: Path
+) -> None:
+    tok = wp.Tokenizer(vocab, **options)
+    tok.save(tmp_path)
+    ids = tok.encode(TEXTS).to_pylist()
+    assert AutoTokenizer.from_pretrained(tmp_path)(TEXTS)["input_ids"] == ids
+    other = tokenizers.Tokenizer.from_file(str(tmp_path / "tokenizer.json"))
+    assert [row.ids for row in other.encode_batch(TEXTS)] == ids
+    bare = tok.encode(TEXTS, add_special_tokens=False).to_pylist()
+    assert [row.ids for row in other.encode_batch(TEXTS, add_special_tokens=False)] == bare
+    loaded = wp.Tokenizer.load(tmp_path)
+    assert loaded.digest == tok.digest
+    assert loaded.encode(TEXTS).to_pylist() == ids
+
+
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
+def test_offsets_are_those_of_tokenizers(
+    vocab: list[str], options: dict[str, object], tmp_path: Path
+) -> None:
+    tok = wp.Tokenizer(vocab, **options)
+    tok.save(tmp_path)
+    other = tokenizers.Tokenizer.from_file(str(tmp_path / "tokenizer.json")).encode_batch(TEXTS)
+    ids, offsets, _ = tok.encode_with_offsets(TEXTS)
+    assert ids.to_pylist() == [row.ids for row in other]
+    assert [[tuple(o) for o in row] for row in offsets.to_pylist()] == [r.offsets for r in other]
+
+
+@settings(max_examples=300, deadline=None)
+@given(text=st.text(max_size=60) | st.text("aAéÉ́ i'İß中[]MASK ,\u0345\u1d165\u302e", max_size=40))
+def test_ids_of_any_text_are_those_of_the_reference_and_of_tokenizers(
+    vocab: list[str], text: str
+) -> None:
+    tok = wp.Tokenizer(vocab)
+    assert tok.encode([text]).to_pylist()[0] == _peer(tuple(vocab)).encode(text).ids
+
+
+_PEERS: dict[tuple[str, ...], tokenizers.BertWordPieceTokenizer] = {}
+
+
+def _peer(vocab: tuple[str, ...]) -> tokenizers.BertWordPieceTokenizer:
+    if vocab not in _PEERS:
+        ids = {token: i for i, token in enumerate(vocab)}
+        _PEERS[vocab] = tokenizers.BertWordPieceTokenizer(ids)
+    return _PEERS[vocab]
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    word=st.text("abhugs", min_size=1, max_size=12), scope=st.sampled_from(["word", "character"])
+)
+def test_both_scopes_of_unknown_are_the_references(word: str, scope: str) -> None:
+    vocab = ["[UNK]", "[CLS]", "[SEP]", "a", "h", "hug", "##u", "##g", "##gs", "##b"]
+    tok = wp.Tokenizer(vocab, unk_scope=scope)
+    assert tok.tokenize(word) == wp.reference.tokenize(word, vocab, unk_scope=scope)
+
+
+def test_threads_do_not_change_the_ids(vocab: list[str]) -> None:
+    tok = wp.Tokenizer(vocab)
+    texts = pa.array([*TEXTS, None] * 50)
+    once = tok.encode(texts)
+    assert all(tok.encode(texts, threads=n).equals(once) for n in (2, 3, 7, 1000))
+    assert once.null_count == 50
+
+
+@pytest.mark.parametrize(
+    "kind", [pa.large_string(), pa.string_view(), pa.binary(), pa.large_binary(), pa.binary_view()]
+)
+def test_arrays_of_any_kind_of_text_are_taken(vocab: list[str], kind: pa.DataType) -> None:
+    tok = wp.Tokenizer(vocab)
+    texts = pa.array([*TEXTS, None])
+    assert tok.encode(texts.cast(kind)).equals(tok.encode(texts))
+    assert tok.encode(texts.cast(kind)[3:]).equals(tok.encode(texts[3:]))
+    assert tok.encode(texts.dictionary_encode()).equals(tok.encode(texts))
+    with pytest.raises(wp.InputError, match="int64"):
+        tok.encode(pa.array([1]))
+
+
+@settings(max_examples=200, deadline=None)
+@given(data=st.data())
+def test_decoding_is_that_of_transformers(
+    vocab: list[str], transformers_tokenizer: object, data: st.DataObject
+) -> None:
+    tok = wp.Tokenizer(vocab)
+    known = [tok.ids[t] for t in (*".,!'", "don", "##s", "[SEP]", "[UNK]", "t") if t in tok.ids]
+    any_id = st.sampled_from(known) | st.integers(0, len(vocab) - 1)
+    ids = data.draw(st.lists(any_id, max_size=12))
+    for skip in (True, False):
+        for clean in (True, False):
+            options = {"skip_special_tokens": skip, "clean_up_tokenization_spaces": clean}
+            assert tok.decode(ids, **options) == transformers_tokenizer.decode(ids, **options)
+
+
+@pytest.fixture(scope="module")
+def transformers_tokenizer(vocab: list[str], tmp_path_factory: pytest.TempPathFactory) -> object:
+    folder = tmp_path_factory.mktemp("tokenizer")
+    wp.Tokenizer(vocab).save(folder)
+    return AutoTokenizer.from_pretrained(folder)
+
+
+def test_an_id_outside_the_vocabulary_is_named(vocab: list[str]) -> None:
+    with pytest.raises(wp.InputError, match=f"id {len(vocab)} is not in the vocabulary"):
+        wp.Tokenizer(vocab).decode([len(vocab)])
+
+
+def test_a_tokenizer_survives_pickling(vocab: list[str]) -> None:
+    tok = wp.Tokenizer(vocab, lowercase=False, unk_scope="character")
+    again = pickle.loads(pickle.dumps(tok))
+    assert again.digest == tok.digest
+    assert again.encode(TEXTS).equals(tok.encode(TEXTS))
+
+
+def test_a_published_vocabulary_is_loaded_with_the_options_given(tmp_path: Path) -> None:
+    path = tmp_path / "vocab.txt"
+    path.write_bytes(b"[PAD]\r\n[UNK]\r\n[CLS]\r\n[SEP]\r\nA\r\na\r\n")  # CRLF is taken
+    assert wp.Tokenizer.load(path).tokenize("A") == ["a"]
+    assert wp.Tokenizer.load(path, lowercase=False).tokenize("A") == ["A"]
+    assert wp.Tokenizer.load(tmp_path, lowercase=False).tokenize("A a") == ["A", "a"]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "the vocabulary is empty"),
+        ("a\nb\n", r"no \[UNK\] token"),
+        ("[UNK]\na\nb\na\n", r"line 4: token 'a' is on line 2 already"),
+    ],
+)
+def test_a_bad_vocabulary_is_refused_by_name(tmp_path: Path, text: str, said: str) -> None:
+    path = tmp_path / "vocab.txt"
+    path.write_text(text)
+    with pytest.raises(wp.InputError, match=said) as raised:
+        wp.Tokenizer.load(path)
+    assert str(path) in str(raised.value)
+    assert "\n" not in str(raised.value)
+
+
+def test_a_bad_option_is_named(vocab: list[str]) -> None:
+    with pytest.raises(wp.OptionError, match="unk_scope: 'sentence'"):
+        wp.Tokenizer(vocab, unk_scope="sentence")
+    with pytest.raises(wp.OptionError, match="unknown tokenizer option cased"):
+        wp.Tokenizer(vocab, cased=True)
+    with pytest.raises(wp.OptionError, match="lowercase: 'no' is not a bool"):
+        wp.Tokenizer(vocab, lowercase="no")
+
+
+def test_what_is_no_tokenizer_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(wp.InputError, match="no tokenizer"):
+        wp.Tokenizer.load(tmp_path)
+    (tmp_path / "tokenizer.json").write_text('{"model": {"type": "BPE"}}')
+    with pytest.raises(wp.InputError, match="is not a WordPiece tokenizer"):
+        wp.Tokenizer.load(tmp_path)
+    (tmp_path / "tokenizer.json").write_text("{")
+    with pytest.raises(wp.InputError, match=r"tokenizer.json: not JSON"):
+        wp.Tokenizer.load(tmp_path)
