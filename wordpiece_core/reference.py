@@ -263,9 +263,9 @@ def fall(support: int | None, largest: int) -> int:
 def lower_support(support: int) -> int:
     """The next support to try, at least 1: five sixths of the last.
 
-    The step weighs the score against the count: pairs compete within a step. On text not trained
-    on, in five languages, halving gives up to 1.3 % more tokens than `frequency`, five sixths up
-    to 0.3 %.
+    The step weighs the score against the count: pairs compete within a step. On held-out text of
+    seven languages, five sixths gives at most 0.5 % more tokens than merging by count does;
+    halving gives up to 1.3 % more.
     """
     return max(1, support * 5 // 6)
 

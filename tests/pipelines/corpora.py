@@ -8,7 +8,6 @@ import os
 import random
 import signal
 import subprocess
-import sys
 import sysconfig
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -115,7 +114,9 @@ def files_below(directory: str | Path) -> dict[str, bytes]:
 def column(shards: str | Path, name: str = "input_ids") -> list[Any]:
     """A column of the Parquet shards below a directory, in the order of their names."""
     paths = sorted(Path(shards).rglob("*.parquet"))
-    return [value for path in paths for value in pq.ParquetFile(path).read([name])[name].to_pylist()]
+    return [
+        value for path in paths for value in pq.ParquetFile(path).read([name])[name].to_pylist()
+    ]
 
 
 def manifest(directory: str | Path) -> dict[str, Any]:
@@ -251,9 +252,7 @@ def ids_by_peer(
 ) -> list[list[int] | None]:
     """Ids of texts by `tokenizers`; null stays null."""
     return [
-        None
-        if text is None
-        else tokenizer.encode(text, add_special_tokens=add_special_tokens).ids
+        None if text is None else tokenizer.encode(text, add_special_tokens=add_special_tokens).ids
         for text in texts
     ]
 
@@ -268,6 +267,3 @@ def flags(options: Mapping[str, Any]) -> list[str]:
         else:
             args += [f"--{flag}", str(value)]
     return args
-
-
-PYTHON = sys.executable

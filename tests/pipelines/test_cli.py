@@ -120,7 +120,9 @@ def test_a_config_may_hold_a_section_for_each_command(tmp_path: Path, shard: str
     assert 2 not in column(tmp_path / "out")[0]
 
 
-@pytest.mark.parametrize("config", sorted((PROJECT / "configs").glob("*.yaml")), ids=lambda p: p.stem)
+@pytest.mark.parametrize(
+    "config", sorted((PROJECT / "configs").glob("*.yaml")), ids=lambda p: p.stem
+)
 def test_the_ready_configs_run(tmp_path: Path, shard: str, config: Path) -> None:
     sections = yaml.safe_load(config.read_text())
     trains = "train" in sections or "vocab_size" in sections
@@ -174,7 +176,11 @@ def test_on_a_terminal_each_stage_is_a_bar(tmp_path: Path, shard: str) -> None:
     os.close(driver)
     assert running.wait() == 0
     text = re.sub(r"\x1b\[[\d;?]*[A-Za-z]", "", shown.decode())
-    bar = [line for line in re.split(r"[\r\n]+", text) if line.lstrip(" ⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏").startswith("count ")]
+    bar = [
+        line
+        for line in re.split(r"[\r\n]+", text)
+        if line.lstrip(" ⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏").startswith("count ")
+    ]
     assert "━━━━━━━━━━━━━━━━━━━━━━━━" in bar[-1]
     assert "0 MB/s, 30 rows" in bar[-1]
     assert "count: done" not in text
@@ -197,6 +203,30 @@ def test_nothing_of_the_libraries_beneath_is_shown(tmp_path: Path, shard: str, m
 def test_quiet_says_nothing(tmp_path: Path, shard: str) -> None:
     outcome = process("count", shard, "--output", tmp_path / "words", "--quiet")
     assert outcome == Outcome(0, "", "")
+
+
+# --- Places ---------------------------------------------------------------------------------------
+
+
+def test_inputs_and_outputs_may_be_on_any_file_system(tmp_path: Path, store: str) -> None:
+    texts = english(60)
+    for i, ending in enumerate((".parquet", ".txt", ".jsonl.gz")):
+        write_shard(tmp_path / "in" / f"a {i}%{ending}", texts[20 * i : 20 * (i + 1)])
+    size = ["--vocab-size", "70"]
+    for place in (store, str(tmp_path / "local")):
+        done("count", f"{store}/in", "--output", f"{place}/words")
+        done("train", "--word-counts", f"{place}/words", "--output", f"{place}/tok", *size)
+        done("train", f"{store}/in/a*.*", "--output", f"{place}/tok-2", *size)
+        args = ["--tokenizer", f"{place}/tok", "--output", f"{place}/out"]
+        done("encode", f"{store}/in", *args)
+        outcome = done("encode", f"{store}/in", *args)
+        assert "shards: 3 (3 finished before)" in outcome.out.splitlines()
+    for name in ("words", "tok", "tok-2", "out"):
+        remote, local = files_below(tmp_path / name), files_below(tmp_path / "local" / name)
+        assert {file for file in local if local[file] != remote.get(file)} <= {"run.json"}
+        assert remote.keys() == local.keys()
+    vocabs = [(tmp_path / name / "vocab.txt").read_bytes() for name in ("tok", "tok-2")]
+    assert vocabs[0] == vocabs[1]
 
 
 # --- How a run ends -------------------------------------------------------------------------------

@@ -158,6 +158,17 @@ def test_a_new_table_takes_the_place_of_an_old_one(
     assert files_below(tmp_path / "words") == files_below(tmp_path / "anew")
 
 
+def test_what_a_killed_count_left_is_replaced(tmp_path: Path) -> None:
+    shard = write_shard(tmp_path / "a.txt", multilingual(100))
+    for name in ("_staging/part-00007.parquet", "_staging/.part-00000.parquet.tmp-0123abcd"):
+        (tmp_path / "words" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "words" / name).write_bytes(b"half of ")
+    (tmp_path / "words" / "part-00000.parquet").write_bytes(b"of an older table")
+    done("count", shard, "--output", tmp_path / "words")
+    done("count", shard, "--output", tmp_path / "anew")
+    assert files_below(tmp_path / "words") == files_below(tmp_path / "anew")
+
+
 def test_no_text_at_all_is_a_table_without_rows(tmp_path: Path) -> None:
     shards = [
         write_shard(tmp_path / "empty.parquet", []),

@@ -12,6 +12,8 @@ import datasets
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from tokenizers import Tokenizer
+from transformers import AutoTokenizer
 
 import wordpiece_core as wp
 from pipelines import inputs, parquet_input
@@ -176,15 +178,27 @@ def test_columns_on_request_are_those_of_tokenizers(
         {"strip_accents": False, "handle_chinese_chars": False},
         {"pre_tokenizer": "whitespace", "clean_text": False},
         {"max_word_length": 5, "continuing_prefix": "@@"},
+        {"special_tokens": "bert"},
     ],
     ids=str,
 )
-def test_what_was_trained_is_what_is_encoded(tmp_path: Path, options: dict[str, Any]) -> None:
-    tokenizer = train_tokenizer(tmp_path, TEXTS, "--vocab-size", "700", *flags(options))
+def test_what_was_trained_is_encoded_and_everybody_loads_it(
+    tmp_path: Path, options: dict[str, Any]
+) -> None:
+    tokenizer = train_tokenizer(tmp_path, TEXTS, "--vocab-size", "1500", *flags(options))
     shard = write_shard(tmp_path / "shard.parquet", TEXTS)
-    encode(tokenizer, tmp_path / "out", shard)
-    theirs = peer(vocab_of(tokenizer), **options)
-    assert column(tmp_path / "out") == ids_by_peer(theirs, TEXTS)
+    noted = encode(tokenizer, tmp_path / "out", shard)
+    ids = column(tmp_path / "out")
+    bert = options.pop("special_tokens", None) == "bert"
+    assert ids == ids_by_peer(peer(vocab_of(tokenizer), **options), TEXTS)
+    assert ids == ids_by_peer(Tokenizer.from_file(f"{tokenizer}/tokenizer.json"), TEXTS)
+    auto = AutoTokenizer.from_pretrained(tokenizer)
+    assert ids == auto(TEXTS)["input_ids"]
+    assert {(row[0], row[-1]) for row in ids} == {(101, 102) if bert else (2, 3)}
+    special = ("pad", "unk", "cls", "sep", "mask")
+    layout = [getattr(auto, f"{name}_token_id") for name in special]
+    assert layout == ([0, 100, 101, 102, 103] if bert else [0, 1, 2, 3, 4])
+    assert noted["tokenizer"] == wp.Tokenizer.load(tokenizer).digest
 
 
 def test_unk_scope_character_gives_the_ids_of_the_reference(tmp_path: Path) -> None:
@@ -265,7 +279,10 @@ def test_the_manifest_adds_up(tmp_path: Path, tokenizer: str) -> None:
     (tmp_path / "in" / "bad.txt").write_bytes(b"\xff ok \xc3\n" * 3)
     noted = encode(tokenizer, tmp_path / "out", tmp_path / "in", "--no-special-tokens")
     shards = noted["shards"]
-    assert [shard["name"] for shard in shards] == [*(f"{i:03}.parquet" for i in range(4)), "bad.parquet"]
+    assert [shard["name"] for shard in shards] == [
+        *(f"{i:03}.parquet" for i in range(4)),
+        "bad.parquet",
+    ]
     tables = [pq.read_table(tmp_path / "out" / shard["name"]) for shard in shards]
     unknown = vocab_of(tokenizer).index("[UNK]")
     for shard, table in zip(shards, tables, strict=True):

@@ -1,0 +1,106 @@
+"""Vocabulary files: a token a line, its id the line's number, and nothing taken that is unsure."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import wordpiece_core as wp
+from wordpiece_core.vocabulary import check_vocabulary, parse_vocabulary, read_text, vocabulary_text
+
+# Tokens that a text can hold: no line end, nor a carriage return where one would be taken for it.
+TOKENS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\n"), min_size=1)
+VOCABULARIES = st.lists(TOKENS.filter(lambda token: token[-1] != "\r"), unique=True).map(
+    lambda tokens: [*(token for token in tokens if token != "[UNK]"), "[UNK]"]
+)
+
+
+def fault(text: str) -> str:
+    with pytest.raises(wp.InputError) as caught:
+        parse_vocabulary(text, "v/vocab.txt")
+    message = str(caught.value)
+    assert message.startswith("v/vocab.txt")
+    assert "\n" not in message
+    return message.removeprefix("v/vocab.txt")
+
+
+@given(VOCABULARIES)
+def test_what_is_written_is_read_again_token_for_token(tokens: list[str]) -> None:
+    text = vocabulary_text(tokens, "vocab.txt")
+    assert text.count("\n") == len(tokens)
+    assert parse_vocabulary(text, "vocab.txt") == tokens
+    assert parse_vocabulary(text.removesuffix("\n"), "vocab.txt") == tokens
+
+
+def test_only_a_line_feed_ends_a_line() -> None:
+    odd = ["[UNK]", "\x0b", "\x85", "\u2028", "a b", " ", "\x1c", "\ufeff"]
+    assert parse_vocabulary("\n".join(odd), "vocab.txt") == odd
+
+
+def test_crlf_line_ends_are_taken() -> None:
+    assert parse_vocabulary("[UNK]\r\na\r\n##b\r\n", "vocab.txt") == ["[UNK]", "a", "##b"]
+    assert (
+        fault("[UNK]\r\na\r\na")
+        == " line 3: token 'a' is on line 2 already; remove one of them (ids are line numbers)"
+    )
+
+
+def test_a_bad_vocabulary_is_named_with_its_line() -> None:
+    assert fault("") == ": the vocabulary is empty"
+    assert fault("a\nb\n") == ": no [UNK] token; add a line [UNK]"
+    assert fault("[UNK]\n\na\n\n").startswith(" line 4: token '' is on line 2 already")
+    assert fault("a\n[UNK]\n[UNK]\n").startswith(" line 3: token '[UNK]' is on line 2 already")
+
+
+def test_a_line_end_in_a_token_is_refused_rather_than_written() -> None:
+    for token in ("a\nb", "a\r"):
+        with pytest.raises(wp.InputError, match="has a line end"):
+            vocabulary_text(["[UNK]", token], "vocab.txt")
+
+
+def test_tokens_given_in_python_are_checked_as_those_of_a_file() -> None:
+    for tokens, reason in {
+        (): "vocab: the vocabulary is empty",
+        ("a",): r"vocab: no \[UNK\] token",
+        ("[UNK]", "a", "a"): "vocab line 3: token 'a' is on line 2 already",
+    }.items():
+        with pytest.raises(wp.InputError, match=reason):
+            wp.Tokenizer(tokens)
+        with pytest.raises(wp.InputError, match=reason):
+            check_vocabulary(tokens, "vocab")
+
+
+def test_reading_says_where_the_text_is_not_utf8_and_drops_a_byte_order_mark(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "vocab.txt"
+    assert read_text(str(path)) is None
+    assert read_text(str(tmp_path)) is None
+    path.write_bytes(b"\xef\xbb\xbf[UNK]\n\xe6\xbc\xa2\n")
+    assert read_text(str(path)) == read_text(f"file://{path}") == "[UNK]\n漢\n"
+    path.write_bytes(b"[UNK]\n\xe6\xbc")
+    with pytest.raises(wp.InputError) as caught:
+        read_text(str(path))
+    assert str(caught.value) == f"{path}: not UTF-8 at byte 6"
+
+
+def test_a_saved_vocab_txt_alone_is_the_same_tokenizer(tmp_path: Path) -> None:
+    vocab = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "é", "e", "##x"]
+    tokenizer = wp.Tokenizer(vocab)
+    tokenizer.save(tmp_path)
+    assert (tmp_path / "vocab.txt").read_bytes() == "\n".join([*vocab, ""]).encode()
+    assert wp.Tokenizer.load(tmp_path / "vocab.txt").digest == tokenizer.digest
+    assert wp.Tokenizer.load(tmp_path / "tokenizer.json").digest == tokenizer.digest
+    others = [
+        wp.Tokenizer(vocab[::-1]),
+        wp.Tokenizer(vocab, lowercase=False),
+        wp.Tokenizer(vocab, strip_accents=False),
+        wp.Tokenizer(vocab, max_word_length=99),
+        wp.Tokenizer(vocab, continuing_prefix="@"),
+        wp.Tokenizer(vocab, pre_tokenizer="whitespace"),
+        wp.Tokenizer(vocab, unk_scope="character"),
+    ]
+    assert len({tokenizer.digest, *(other.digest for other in others)}) == 8
