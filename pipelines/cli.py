@@ -6,14 +6,16 @@ Beam and Arrow are loaded by the jobs alone, so that `--help` is there at once.
 from __future__ import annotations
 
 import logging
+import os
 import sys
 import warnings
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 import click
 
 from wordpiece_core.errors import WordpieceError, one_line
+from wordpiece_core.options import ALPHABET_ORDERS, CRITERIA, PRE_TOKENIZERS
 from wordpiece_core.reference import SPECIAL_TOKENS
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -90,7 +92,7 @@ TEXT_OPTIONS = _options(
     ),
     click.option(
         "--pre-tokenizer",
-        type=click.Choice(["bert", "whitespace"]),
+        type=click.Choice(PRE_TOKENIZERS),
         default="bert",
         help="Cut at punctuation too, or only at spaces.",
     ),
@@ -128,7 +130,7 @@ def count(beam_args: list[str], /, inputs: tuple[str, ...], **options: Any) -> N
 @_count_option("--vocab-size", 30_522, "Tokens, special ones and alphabet included.")
 @click.option(
     "--criterion",
-    type=click.Choice(["pmi", "likelihood", "frequency"]),
+    type=click.Choice(CRITERIA),
     default="pmi",
     help="How pairs are ranked.",
 )
@@ -155,7 +157,7 @@ def count(beam_args: list[str], /, inputs: tuple[str, ...], **options: Any) -> N
 )
 @click.option(
     "--alphabet-order",
-    type=click.Choice(["sorted", "first_seen"]),
+    type=click.Choice(ALPHABET_ORDERS),
     default="sorted",
     help="Order of the alphabet's ids.",
 )
@@ -217,7 +219,7 @@ def train(beam_args: list[str], /, inputs: tuple[str, ...], **options: Any) -> N
     "--lowercase/--no-lowercase",
     default=None,
     show_default="as the tokenizer",
-    help="For a vocab.txt alone: whether it is an uncased one.",
+    help="Wins over the tokenizer; a vocab.txt alone is taken as uncased.",
 )
 @click.option(
     "--compression",
@@ -260,7 +262,17 @@ def main(argv: Sequence[str] | None = None) -> None:
         if debug:
             raise
         status = _explain(error)
+    if argv is None and status:
+        _leave(status)
     sys.exit(status)
+
+
+def _leave(status: int) -> NoReturn:
+    """Ends the process at once. Threads of a job that failed may still be at work in the kernel or
+    in Arrow, and there Python's own way out can abort."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(status)
 
 
 def _silence_libraries() -> None:

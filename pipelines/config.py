@@ -26,11 +26,13 @@ def read_config(path: str, command: click.Command) -> dict[str, Any]:
         raise OptionError(f"{path}: not YAML ({one_line(error)})") from error
     if not isinstance(value, dict | None):
         raise OptionError(f"{path}: not a mapping of options")
-    return {
-        parameter.name or "": _checked(path, key, option, parameter)
-        for key, option in _own(path, value or {}, command).items()
-        for parameter in [_parameter(path, str(key), command)]
-    }
+    defaults: dict[str, Any] = {}
+    for key, option in _own(path, value or {}, command).items():
+        parameter = _parameter(path, str(key), command)
+        if parameter.name in defaults:
+            raise OptionError(f"{path}: option {key!r} is given twice")
+        defaults[parameter.name or ""] = _checked(path, key, option, parameter)
+    return defaults
 
 
 def _own(path: str, value: dict[str, Any], command: click.Command) -> dict[str, Any]:
@@ -66,6 +68,8 @@ def _checked(path: str, key: str, value: Any, parameter: click.Parameter) -> Any
     if isinstance(value, list):
         value = ",".join(map(str, value))
     is_flag = getattr(parameter, "is_flag", False)
+    if value is None and parameter.default is None:
+        return None
     if value is None or isinstance(value, dict) or isinstance(value, bool) != is_flag:
         raise OptionError(f"{path}: option {key!r}: {value!r} is not valid")
     try:

@@ -67,7 +67,7 @@ def count(
             counted.totals | "totals" >> WriteTotals(totals)
 
         run_pipeline(build, beam_args)
-    return finish(output, outputs.read_json(totals) or {})
+    return finish(output, outputs.read_json(totals) or {}, text)
 
 
 # --- The pipeline's steps -------------------------------------------------------------------------
@@ -194,26 +194,13 @@ def choose_cuts(samples: list[tuple[int, list[Key]]]) -> list[Key]:
 def cut(partition: bytes, cuts: list[Key]) -> Iterator[tuple[int, bytes]]:
     """The slices of a sorted partition, by the part they belong to."""
     batch = from_bytes(partition)
-    rows = _Keys(batch)
-    ends = [*(bisect_left(rows, key) for key in cuts), len(batch)]
+    rows = range(len(batch))
+    ends = [bisect_left(rows, key, key=lambda row: _key(batch, row)) for key in cuts]
     start = 0
-    for part, end in enumerate(ends):
-        if end > start or part == 0:
+    for part, end in enumerate([*ends, len(batch)]):
+        if end > start:
             yield part, to_bytes(batch.slice(start, end - start))
         start = end
-
-
-class _Keys(Sequence[Key]):
-    """The keys of a batch's rows, for bisection."""
-
-    def __init__(self, batch: pa.RecordBatch) -> None:
-        self.batch = batch
-
-    def __len__(self) -> int:
-        return len(self.batch)
-
-    def __getitem__(self, row: Any) -> Any:
-        return _key(self.batch, row)
 
 
 def _key(batch: pa.RecordBatch, row: int) -> Key:

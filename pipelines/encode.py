@@ -79,10 +79,12 @@ class ShardResult:
 
 @dataclass(frozen=True)
 class Encoded:
-    """What the job did: the manifest, and how many shards were finished before."""
+    """What the job did: the manifest of the directory, how many of the inputs' shards were
+    finished before, and how many shards are of inputs not given now."""
 
     manifest: dict[str, Any]
     kept: int
+    others: int
 
 
 def encode(
@@ -106,6 +108,7 @@ def encode(
     job = _job(tokenizer, options)
     finished = _finished(output, job)
     sources = {result.name: result.source for result in finished}
+    _check_sources(output, files, names, sources)
     shards = [file for file in files if sources.get(names[file.path]) != _source(file)]
     ranges = inputs.plan(shards, options.text_column)  # finds the faults that can be seen at once
     _begin(output, job, finished)
@@ -119,7 +122,9 @@ def encode(
 
         if shards:
             run_pipeline(build, beam_args)
-    return Encoded(_finish(output, job), len(files) - len(shards))
+    manifest = _finish(output, job)
+    others = len(manifest["shards"]) - len(files)
+    return Encoded(manifest, len(files) - len(shards), others)
 
 
 def _threads(shards: int, beam_args: Sequence[str]) -> int:
@@ -134,6 +139,19 @@ def _threads(shards: int, beam_args: Sequence[str]) -> int:
 def _source(file: InputFile) -> dict[str, Any]:
     """By which a rerun knows a file again."""
     return {"path": file.path, "bytes": file.size, "modified": file.modified}
+
+
+def _check_sources(
+    output: str, files: list[InputFile], names: dict[str, str], sources: dict[str, dict[str, Any]]
+) -> None:
+    """Raises OptionError if a shard would take the place of one made from another file."""
+    for file in files:
+        name = names[file.path]
+        made_from = sources.get(name, _source(file))["path"]
+        if made_from != file.path:
+            raise OptionError(
+                f"{file.path}: {output} holds a shard {name} of {made_from}; give another directory"
+            )
 
 
 def _job(tokenizer: Tokenizer, options: EncodeOptions) -> dict[str, Any]:
@@ -190,9 +208,9 @@ def _note(output: str, result: ShardResult) -> None:
 
 
 def _notes(output: str) -> list[ShardResult]:
-    """The shards noted as finished."""
+    """The shards noted as finished. What a killed writer left is none."""
     results = outputs.join(output, RESULTS)
-    names = [name for name in outputs.list_directory(results) if name != JOB]
+    names = [n for n in outputs.list_directory(results) if n.endswith(".json") and n != JOB]
     return [ShardResult(**outputs.read_json(outputs.join(results, name))) for name in names]
 
 

@@ -6,7 +6,7 @@ import resource
 import sys
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from importlib.metadata import version
 from typing import Any
 
@@ -19,16 +19,10 @@ from pipelines.train import Job, train
 from pipelines.word_table import Coverage, WordTable, coverage, read_word_table, table_digest
 from wordpiece_core import FewerTokensWarning, TextOptions, Tokenizer, TrainingOptions
 from wordpiece_core.errors import OptionError, OutputError
-from wordpiece_core.tokenizer_files import TokenizerSpec, tokenizer_files
+from wordpiece_core.tokenizer_files import TokenizerSpec, own_special_tokens, tokenizer_files
 from wordpiece_core.training import TrainingResult, warn_of_fewer_tokens
 
-TEXT_OPTIONS = (
-    "lowercase",
-    "strip_accents",
-    "clean_text",
-    "handle_chinese_chars",
-    "pre_tokenizer",
-)
+TEXT_OPTIONS = [field.name for field in fields(TextOptions)]
 MANY_UNKNOWN = 0.01  # of words or tokens: more is worth a warning
 MERGES, TRAINING, RUN = "merges.parquet", "training.json", "run.json"
 WORK = "_work"  # what the job keeps while it runs
@@ -81,28 +75,24 @@ def run_train(
     text = TextOptions(**{name: options.pop(name) for name in TEXT_OPTIONS})
     training = _training_options(options)
     _check_tokenizer_directory(output)
+    is_new = not outputs.exists(output)
     progress = Progress(quiet=quiet)
     work = outputs.join(output, WORK)
     try:
         if word_counts:
             table = read_word_table(word_counts)
         else:
-            table = count(
-                inputs,
-                outputs.join(work, "words"),
-                text,
-                text_column=text_column,
-                beam_args=beam_args,
-                progress=progress,
-            )
+            words = outputs.join(work, "words")
+            common: dict[str, Any] = {"beam_args": beam_args, "progress": progress}
+            table = count(inputs, words, text, text_column=text_column, **common)
+        text = _text_of(table, text)
         result = train(table, Job(training, work, progress, round_budget, beam_args))
-        spec = TokenizerSpec(
-            result.vocab, text, training.max_word_length, training.continuing_prefix
-        )
+        spec = _spec(result, text, training)
         covered = coverage(table, Tokenizer.of(spec))
         run = {
             "inputs": list(inputs),
             "word_counts": word_counts,
+            "text_column": text_column,
             "rounds": result.rounds,
             "seconds": {name: round(value, 3) for name, value in progress.seconds.items()},
             "peak_memory_bytes": peak_memory(),
@@ -111,21 +101,56 @@ def run_train(
         }
         record = _training_record(training, spec, result, table, covered)
         _write_tokenizer(output, spec, result, record, run)
-    finally:
         outputs.delete(work)
+    except BaseException:
+        outputs.delete(output if is_new else work)
+        raise
     if not quiet:
-        _print_corpus(table.totals)
-        print(f"vocabulary: {len(result.vocab):,} tokens, {result.merges.num_rows:,} merges")
-        print(f"tokens: {covered.tokens:,}, {covered.tokens_per_word:.3f} per word")
-        print(f"unknown words: {covered.unknown_share:.2%}")
-        print(f"tokenizer: {output}")
+        _print_training(output, result, table, covered)
+    _warn_of_training(result, training, covered)
+    return result
+
+
+def _text_of(table: WordTable, text: TextOptions) -> TextOptions:
+    """How the words of a table were cut, which is how text must be cut for its tokenizer. Options
+    that say otherwise are an OptionError; for a table of unknown origin they are believed."""
+    if table.text is None:
+        return text
+    for name in TEXT_OPTIONS:
+        given, known = getattr(text, name), getattr(table.text, name)
+        if given not in (known, getattr(TextOptions(), name)):
+            raise OptionError(f"{name}: {given}, but {table.path} was counted with {known}")
+    return table.text
+
+
+def _spec(result: TrainingResult, text: TextOptions, training: TrainingOptions) -> TokenizerSpec:
+    """The tokenizer that a training gives."""
+    return TokenizerSpec(
+        result.vocab,
+        text,
+        training.max_word_length,
+        training.continuing_prefix,
+        own_special_tokens(training.special_tokens),
+    )
+
+
+def _print_training(
+    output: str, result: TrainingResult, table: WordTable, covered: Coverage
+) -> None:
+    _print_corpus(table.totals)
+    print(f"vocabulary: {len(result.vocab):,} tokens, {result.merges.num_rows:,} merges")
+    print(f"tokens: {covered.tokens:,}, {covered.tokens_per_word:.3f} per word")
+    print(f"unknown words: {covered.unknown_share:.2%}")
+    print(f"tokenizer: {output}")
+
+
+def _warn_of_training(result: TrainingResult, training: TrainingOptions, covered: Coverage) -> None:
     if covered.unknown_share > MANY_UNKNOWN:
         _say(
             f"warning: {covered.unknown_share:.1%} of the words are [UNK];"
             " raise limit_alphabet or max_word_length"
         )
     _warn(lambda: warn_of_fewer_tokens(len(result.vocab), training))
-    return result
 
 
 def _training_record(
@@ -137,7 +162,7 @@ def _training_record(
 ) -> dict[str, Any]:
     """What it takes to train again and get the same bytes: the contents of `training.json`."""
     return {
-        "wordpiece_beam": version("wordpiece-beam"),
+        "versions": {name: version(name) for name in ("wordpiece-beam", "pyarrow")},
         "text": asdict(spec.text),
         "training": asdict(training) | {"special_tokens": list(training.special_tokens)},
         "corpus": table.totals | asdict(covered),
@@ -225,7 +250,8 @@ def run_encode(
     if not quiet:
         _print_corpus(manifest)
         kept = f" ({encoded.kept} finished before)" if encoded.kept else ""
-        print(f"shards: {len(manifest['shards']):,}{kept}")
+        others = f", {encoded.others} of them of inputs not given now" if encoded.others else ""
+        print(f"shards: {len(manifest['shards']):,}{kept}{others}")
         print(f"tokens: {manifest['tokens']:,}, {share:.2%} of them unknown")
         print(f"dataset: {output}")
     if share > MANY_UNKNOWN:

@@ -117,7 +117,16 @@ def make_directory(path: str) -> None:
 
 def list_directory(path: str, *, recursive: bool = False) -> list[str]:
     """The names of the files in a directory, sorted; with `recursive`, relative names of those
-    below it too. Empty if there is no such directory."""
+    below it too. Empty if there is no such directory. What killed writers left is not listed."""
+    names = _all_files(path, recursive=recursive)
+    return [name for name in names if not _is_temporary(name)]
+
+
+def _is_temporary(name: str) -> bool:
+    return bool(_TEMPORARY.fullmatch(name.rpartition("/")[2]))
+
+
+def _all_files(path: str, *, recursive: bool) -> list[str]:
     filesystem, inner = open_filesystem(path)
     try:
         selector = fs.FileSelector(inner, recursive=recursive, allow_not_found=True)
@@ -150,11 +159,7 @@ def delete(path: str) -> None:
 def remove_temporaries(directory: str) -> int:
     """Deletes what killed writers left in a directory and below it, and returns how many files
     that were. No other job may be writing there."""
-    names = [
-        name
-        for name in list_directory(directory, recursive=True)
-        if _TEMPORARY.fullmatch(name.rpartition("/")[2])
-    ]
+    names = [name for name in _all_files(directory, recursive=True) if _is_temporary(name)]
     for name in names:
         delete(join(directory, name))
     return len(names)

@@ -34,6 +34,7 @@ class Progress:
         self.stream = sys.stderr if stream is None else stream
         self.quiet = quiet
         self.seconds: dict[str, float] = {}
+        self.failed = False
 
     @contextmanager
     def stage(self, name: str, unit: str = "bytes", total: int = 0) -> Iterator[None]:
@@ -46,8 +47,12 @@ class Progress:
         watcher = threading.Thread(target=show, args=(name, unit, total, stop), daemon=True)
         if not self.quiet:
             watcher.start()
+        self.failed = False
         try:
             yield
+        except BaseException:
+            self.failed = True
+            raise
         finally:
             self.seconds[name] = self.seconds.get(name, 0.0) + time.monotonic() - started
             stop.set()
@@ -63,7 +68,7 @@ class Progress:
     def _line(self, name: str, unit: str, total: int, seconds: float, *, end: bool = False) -> None:
         done = snapshot()
         share = f" {min(done[unit] / total, 1):.0%}" if total and not end else ""
-        state = "done" if end else f"running{share}"
+        state = ("failed" if self.failed else "done") if end else f"running{share}"
         parts = [f"{name}: {state}", *_amounts(done, seconds), f"{seconds:.1f} s"]
         print(", ".join(parts), file=self.stream, flush=True)
 
@@ -88,7 +93,7 @@ class Progress:
                 done = snapshot()
                 amounts = ", ".join(_amounts(done, time.monotonic() - started))
                 bars.update(task, completed=min(done[unit], total or 0), amounts=amounts)
-            if total:
+            if total and not self.failed:
                 bars.update(task, completed=total)
 
 

@@ -25,7 +25,7 @@ from apache_beam.transforms.environments import SubprocessSDKEnvironment
 
 from wordpiece_core.errors import InputError, OptionError, OutputError, one_line
 
-LOCAL_RUNNERS = (None, "DirectRunner", "FnApiRunner", "direct")
+LOCAL_RUNNERS = {"", "direct", "directrunner", "switchingdirectrunner", "fnapirunner"}
 
 # An exception that a worker raised comes back as the text of its traceback. These are raised anew:
 # this project's, and the kernel's, which knows no file names.
@@ -75,7 +75,8 @@ def _check_runner(options: PipelineOptions) -> None:
 
 def is_local(options: PipelineOptions) -> bool:
     """Whether the pipeline runs on this machine, in Beam's local runner."""
-    return options.view_as(StandardOptions).runner in LOCAL_RUNNERS
+    runner = options.view_as(StandardOptions).runner or ""
+    return runner.lower().rpartition(".")[2] in LOCAL_RUNNERS
 
 
 def workers(options: PipelineOptions) -> int | None:
@@ -96,13 +97,15 @@ def run_pipeline(build: Callable[[beam.Pipeline], object], beam_args: Sequence[s
 
 def _raised(error: Exception) -> Exception:
     """The error that a step raised, from the one that Beam gives."""
-    if isinstance(error, tuple(RAISED_ANEW.values())):  # raised in this process
-        return type(error)(str(error).split(_STEP)[0])
+    for known in RAISED_ANEW.values():
+        if isinstance(error, known):  # raised in this process
+            return known(str(error).split(_STEP)[0])
     found = _RAISED.findall(str(error))
     if found:
         name, message = found[-1]
         return RAISED_ANEW[name](message.split(_STEP)[0])
-    return RuntimeError((str(error).strip() or type(error).__name__).splitlines()[-1])
+    last_line = (str(error).strip() or type(error).__name__).splitlines()[-1]
+    return RuntimeError(last_line.split(_STEP)[0])
 
 
 def _local_runner(options: PipelineOptions) -> FnApiRunner:

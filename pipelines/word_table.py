@@ -7,7 +7,7 @@ table is whole when it has its `_manifest.json`; until then its parts are in `_s
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import pyarrow as pa
@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from pipelines import outputs
 from pipelines.parquet_input import open_parquet
-from wordpiece_core import Tokenizer
+from wordpiece_core import TextOptions, Tokenizer
 from wordpiece_core.errors import InputError, OutputError
 from wordpiece_core.vocabulary import UNK
 
@@ -32,29 +32,33 @@ class WordTable:
 
     path: str
     parts: list[str]
-    totals: dict[str, int]
+    totals: dict[str, int] = field(default_factory=dict)
     """`rows`, `nulls`, `bytes`, `words`, `replaced` (invalid UTF-8 sequences), `distinct_words`;
     empty if `count` did not make the table."""
+    text: TextOptions | None = None
+    """How the words were cut; None if `count` did not make the table."""
 
 
 @dataclass(frozen=True)
 class WordRange:
-    """A row group of a word table. `first_rank`: the rows of the table before it."""
+    """A row group of a word table. `number`: the row groups of the table before it; `first_rank`:
+    their rows."""
 
     path: str
     row_group: int
+    number: int
     first_rank: int
     rows: int
 
     @property
     def name(self) -> str:
-        """A name that no other range of the table has, in the order of ranks."""
-        return f"{self.first_rank:015}"
+        """A name that no other range of the table has, in their order."""
+        return f"{self.number:09}"
 
 
 def prepare(output: str) -> str:
-    """Makes way for a new table: `output` may hold an old one, or nothing. Returns the directory
-    into which parts are written."""
+    """Checks that `output` holds an old table, which stays until `finish`, or nothing. Returns the
+    directory into which parts are written."""
     names = outputs.list_directory(output)
     manifest = outputs.read_json(outputs.join(output, MANIFEST))
     staging = outputs.join(output, STAGING)
@@ -65,8 +69,7 @@ def prepare(output: str) -> str:
             f"{output}: holds {(foreign or names)[0]}, which is not a word table's;"
             " give another directory"
         )
-    for name in [MANIFEST, *names, STAGING]:
-        outputs.delete(outputs.join(output, name))
+    outputs.delete(staging)
     outputs.make_directory(staging)
     return staging
 
@@ -92,20 +95,24 @@ def write_part(path: str, words: pa.RecordBatch) -> None:
     outputs.write_parquet(path, groups, words.schema, compression="zstd")
 
 
-def finish(output: str, totals: dict[str, int]) -> WordTable:
-    """Moves the parts from staging to their place, then writes the manifest."""
+def finish(output: str, totals: dict[str, int], text: TextOptions) -> WordTable:
+    """Puts the parts from staging in the place of an old table's, then writes the manifest.
+    `text`: how the words were cut."""
     staging = outputs.join(output, STAGING)
     parts = [name for name in outputs.list_directory(staging) if _is_part(name)]
     if not parts:  # no word at all
         parts = [part_name(0)]
         write_part(outputs.join(staging, parts[0]), pa.RecordBatch.from_pylist([], SCHEMA))
+    for name in (MANIFEST, *filter(_is_part, outputs.list_directory(output))):
+        outputs.delete(outputs.join(output, name))
     for name in parts:
         outputs.move(outputs.join(staging, name), outputs.join(output, name))
-    rows = sum(part.rows for part in word_ranges(WordTable(output, parts, {})))
+    rows = sum(part.rows for part in word_ranges(WordTable(output, parts)))
     totals = {key: totals.get(key, 0) for key in TOTALS} | {"distinct_words": rows}
-    outputs.write_json(outputs.join(output, MANIFEST), {"parts": parts, **totals})
+    manifest = {"parts": parts, "text": asdict(text), **totals}
+    outputs.write_json(outputs.join(output, MANIFEST), manifest)
     outputs.delete(staging)
-    return WordTable(output, parts, totals)
+    return WordTable(output, parts, totals, text)
 
 
 def read_word_table(path: str) -> WordTable:
@@ -119,18 +126,19 @@ def read_word_table(path: str) -> WordTable:
         missing = sorted(set(parts) - set(names))
         if missing:
             raise InputError(f"{path}: part {missing[0]} is missing; run wordpiece count again")
-        return WordTable(path, parts, manifest)
+        text = TextOptions(**manifest.pop("text"))
+        return WordTable(path, parts, manifest, text)
     if outputs.exists(outputs.join(path, STAGING)):
         raise InputError(f"{path}: the word table is not finished; run wordpiece count again")
     parts = [name for name in names if name.endswith(".parquet") and name[0] not in "._"]
     if not parts:
         raise InputError(f"{path}: no word table; give a directory that `wordpiece count` wrote")
-    return WordTable(path, parts, {})
+    return WordTable(path, parts)
 
 
 def word_ranges(table: WordTable) -> list[WordRange]:
     """The row groups of a table, in order. Checks the columns of each part."""
-    ranges = []
+    ranges: list[WordRange] = []
     rank = 0
     for name in table.parts:
         path = outputs.join(table.path, name)
@@ -138,7 +146,7 @@ def word_ranges(table: WordTable) -> list[WordRange]:
             _check_columns(path, parquet.schema_arrow)
             for group in range(parquet.metadata.num_row_groups):
                 rows = parquet.metadata.row_group(group).num_rows
-                ranges.append(WordRange(path, group, rank, rows))
+                ranges.append(WordRange(path, group, len(ranges), rank, rows))
                 rank += rows
     return ranges
 

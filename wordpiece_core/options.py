@@ -109,5 +109,5 @@ def _check_choice(name: str, value: object, choices: Sequence[str]) -> None:
 
 
 def _check_positive(name: str, value: object, more: str = "") -> None:
-    is_integer = isinstance(value, int) and not isinstance(value, bool)
-    _check(is_integer and value >= 1, name, value, f"a whole number from 1{more}")  # type: ignore[operator]
+    valid = isinstance(value, int) and not isinstance(value, bool) and 1 <= value < 2**63
+    _check(valid, name, value, f"a whole number from 1{more}")

@@ -158,6 +158,8 @@ def train(
 
     Raises OptionError if ``vocab_size`` cannot hold the special tokens and the alphabet.
     """
+    if isinstance(special_tokens, str):
+        raise OptionError(f"special_tokens: a list is wanted here, not {special_tokens!r}")
     table = word_counts.items() if isinstance(word_counts, Mapping) else word_counts
     rows = [(w, n) for w, n in table if n >= min_word_count and 1 <= len(w) <= max_word_length]
     counts = [n for _, n in rows]

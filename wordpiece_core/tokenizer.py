@@ -42,7 +42,8 @@ class Tokenizer:
     def __init__(self, vocab: Sequence[str], *, unk_scope: str = "word", **options: Any) -> None:
         """`vocab`: tokens in id order, with [UNK]. `unk_scope`: what becomes [UNK] where no token
         fits: the whole "word" (BERT) or one "character". `options`: the fields of `TextOptions`,
-        `max_word_length` (characters; longer words are [UNK]) and `continuing_prefix`.
+        `max_word_length` (characters; longer words are [UNK]), `continuing_prefix`, and
+        `more_special_tokens`, found in texts as BERT's five are.
         Raises InputError for a bad vocabulary and OptionError for a bad option."""
         check_vocabulary(vocab, "vocab")
         self._init(_with_options(TokenizerSpec(list(vocab)), options), unk_scope)
@@ -186,8 +187,11 @@ def _with_options(spec: TokenizerSpec, options: dict[str, Any]) -> TokenizerSpec
     """The spec with options other than None put in."""
     given = {name: value for name, value in options.items() if value is not None}
     text = {name: given.pop(name) for name in TEXT_OPTIONS & given.keys()}
-    for name in given.keys() - {"max_word_length", "continuing_prefix"}:
+    for name in given.keys() - {"max_word_length", "continuing_prefix", "more_special_tokens"}:
         raise OptionError(f"unknown tokenizer option {name}")
+    length = given.get("max_word_length", 1)
+    if not isinstance(length, int) or not 1 <= length < 2**32:
+        raise OptionError(f"max_word_length: {length!r} is not a whole number from 1")
     return replace(spec, text=replace(spec.text, **text), **given)
 
 
@@ -197,7 +201,10 @@ def _text_array(texts: Any) -> pa.Array:
     if isinstance(texts, pa.ChunkedArray):
         texts = texts.combine_chunks()
     if not isinstance(texts, pa.Array):
-        return pa.array(texts, pa.string())
+        try:
+            return pa.array(texts, pa.string())
+        except (pa.ArrowException, TypeError, ValueError) as error:
+            raise InputError(f"texts: {error}") from error
     if pa.types.is_dictionary(texts.type):
         texts = texts.dictionary_decode()
     if not re.fullmatch(r"null|(large_)?(string|binary)(_view)?", str(texts.type)):

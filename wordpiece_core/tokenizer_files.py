@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 from wordpiece_core.errors import InputError
@@ -12,6 +13,7 @@ from wordpiece_core.options import TextOptions
 from wordpiece_core.reference import SPECIAL_TOKENS
 from wordpiece_core.vocabulary import UNK, parse_vocabulary, read_text, vocabulary_text
 
+ADDED_TOKEN_FLAGS = dict.fromkeys(("single_word", "lstrip", "rstrip", "normalized"), False)
 PRE_TOKENIZER_TYPES = {"bert": "BertPreTokenizer", "whitespace": "WhitespaceSplit"}
 
 
@@ -23,16 +25,26 @@ class TokenizerSpec:
     text: TextOptions = field(default_factory=TextOptions)
     max_word_length: int = 100
     continuing_prefix: str = "##"
+    more_special_tokens: Sequence[str] = ()
+    """Beside BERT's five: found as they are written in a text too."""
 
     @property
     def special_tokens(self) -> list[str]:
-        """BERT's five, as far as the vocabulary has them."""
-        return [token for token in SPECIAL_TOKENS if token in set(self.vocab)]
+        """BERT's five, as far as the vocabulary has them, and those of this tokenizer's own."""
+        known = set(self.vocab)
+        return [t for t in (*SPECIAL_TOKENS, *self.more_special_tokens) if t in known]
+
+
+def own_special_tokens(tokens: Sequence[str]) -> list[str]:
+    """The special tokens of a training that are neither BERT's five nor its [unusedN], which
+    BERT's tokenizers do not look for in a text."""
+    return [t for t in tokens if t not in SPECIAL_TOKENS and not re.fullmatch(r"\[unused\d+\]", t)]
 
 
 def tokenizer_files(spec: TokenizerSpec) -> dict[str, str]:
     """The texts of the files of a tokenizer directory, by name."""
-    roles = {f"{token.strip('[]').lower()}_token": token for token in spec.special_tokens}
+    five = [token for token in spec.special_tokens if token in SPECIAL_TOKENS]
+    roles = {f"{token.strip('[]').lower()}_token": token for token in five}
     config = {
         "tokenizer_class": "PreTrainedTokenizerFast",
         "model_max_length": 512,
@@ -43,11 +55,11 @@ def tokenizer_files(spec: TokenizerSpec) -> dict[str, str]:
         "model_input_names": ["input_ids", "token_type_ids", "attention_mask"],
         **roles,
     }
-    return {
-        "vocab.txt": vocabulary_text(spec.vocab, "vocab.txt"),
+    return {  # in the order of writing: the first alone says how text is handled
         "tokenizer.json": _json(_tokenizer_json(spec)),
         "tokenizer_config.json": _json(config),
         "special_tokens_map.json": _json(roles),
+        "vocab.txt": vocabulary_text(spec.vocab, "vocab.txt"),
     }
 
 
@@ -57,7 +69,6 @@ def _json(value: object) -> str:
 
 def _tokenizer_json(spec: TokenizerSpec) -> dict[str, Any]:
     ids = {token: i for i, token in enumerate(spec.vocab)}
-    flags = dict.fromkeys(("single_word", "lstrip", "rstrip", "normalized"), False)
     normalizer = asdict(spec.text)
     pre_tokenizer = normalizer.pop("pre_tokenizer")
     return {
@@ -65,7 +76,7 @@ def _tokenizer_json(spec: TokenizerSpec) -> dict[str, Any]:
         "truncation": None,
         "padding": None,
         "added_tokens": [
-            {"id": ids[token], "content": token, **flags, "special": True}
+            {"id": ids[token], "content": token, **ADDED_TOKEN_FLAGS, "special": True}
             for token in sorted(spec.special_tokens, key=ids.__getitem__)
         ],
         "normalizer": {"type": "BertNormalizer", **normalizer},
@@ -165,9 +176,37 @@ def _from_tokenizer_json(
         raise InputError(f"{path}: the ids of the vocabulary are not 0 to {len(in_order) - 1}")
     if vocab is not None and vocab != in_order:
         raise InputError(f"{path}: another vocabulary than the vocab.txt beside it; remove one")
+    _check_post_processor(value, path, ids)
+    known = {field.name for field in fields(TextOptions)}
     return TokenizerSpec(
         vocab=in_order,
-        text=TextOptions(**normalizer, pre_tokenizer=types[pre_tokenizer]),
+        text=TextOptions(
+            **{name: normalizer[name] for name in known & normalizer.keys()},
+            pre_tokenizer=types[pre_tokenizer],
+        ),
         max_word_length=model.get("max_input_chars_per_word", 100),
         continuing_prefix=model.get("continuing_subword_prefix", "##"),
+        more_special_tokens=_more_special_tokens(value, path, ids),
     )
+
+
+def _more_special_tokens(value: dict[str, Any], path: str, ids: dict[str, int]) -> tuple[str, ...]:
+    """The added tokens beside BERT's five. InputError for one that would be searched for in
+    another way than as it is written."""
+    added = value.get("added_tokens") or []
+    for token in added:
+        content = token.get("content")
+        flags = {name: token.get(name, False) for name in ADDED_TOKEN_FLAGS}
+        if flags != ADDED_TOKEN_FLAGS or ids.get(content) != token.get("id"):
+            raise InputError(
+                f"{path}: added token {content!r} is not a plain one of the vocabulary"
+            )
+    return tuple(t["content"] for t in added if t["content"] not in SPECIAL_TOKENS)
+
+
+def _check_post_processor(value: dict[str, Any], path: str, ids: dict[str, int]) -> None:
+    """Whether [CLS] and [SEP] are put around a text must go by the vocabulary alone."""
+    kind = (value.get("post_processor") or {}).get("type")
+    wanted = ("TemplateProcessing", "BertProcessing") if _post_processor(ids) else (None,)
+    if kind not in wanted:
+        raise InputError(f"{path}: post_processor is {kind}, not {wanted[0]}, for this vocabulary")

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from wordpiece_core import _kernel
 from wordpiece_core.alphabet import InitialVocabulary, initial_vocabulary, merge_symbols
-from wordpiece_core.errors import InputError
+from wordpiece_core.errors import InputError, OptionError
 from wordpiece_core.options import NO_LIMIT, TrainingOptions
 
 MERGES_PER_CALL = 1000
@@ -28,7 +28,8 @@ class TrainingResult:
 
     `vocab`: the tokens, in id order. `merges`: the training log, a row per merge: `step` (from 1),
     `left`, `right`, `token`, `score`, and the counts before the merge: `pair_count`, `left_count`,
-    `right_count`. A merge that builds a token known already adds no token.
+    `right_count`. A merge that builds a token known already adds no token. `rounds`: how often
+    the counts were taken.
     """
 
     vocab: list[str]
@@ -52,6 +53,8 @@ def train(
     '##gs'
     """
     training = TrainingOptions.of(**options)
+    if not (isinstance(round_budget, int | float) and 0 <= round_budget <= 1):
+        raise OptionError(f"round_budget: {round_budget!r} is not a share from 0 to 1")
     words = word_batch(word_counts)
     try:
         symbols = merge_symbols([symbol_counts(words, 0, training)])
@@ -130,12 +133,12 @@ def word_batch(words: Mapping[str, int] | Iterable[tuple[str, int]] | pa.Table) 
     if isinstance(words, pa.RecordBatch):
         words = pa.Table.from_batches([words])
     if not isinstance(words, pa.Table):
-        rows = list(words.items() if isinstance(words, Mapping) else words)
-        columns = [[word for word, _ in rows], [count for _, count in rows]]
         try:
+            rows = list(words.items() if isinstance(words, Mapping) else words)
+            columns = [[word for word, _ in rows], [count for _, count in rows]]
             words = pa.table({"word": pa.array(columns[0], pa.string()), "count": columns[1]})
-        except (pa.ArrowException, OverflowError) as error:
-            raise InputError(f"word counts: {error}") from error
+        except (pa.ArrowException, OverflowError, TypeError, ValueError) as error:
+            raise InputError(f"word counts: not words with their counts ({error})") from error
     for name in ("word", "count"):
         if name not in words.column_names:
             raise InputError(f"word table: no column {name!r}, only {words.column_names}")

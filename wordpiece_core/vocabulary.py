@@ -50,6 +50,8 @@ def check_vocabulary(tokens: Sequence[str], path: str) -> None:
         raise InputError(f"{path}: the vocabulary is empty")
     lines: dict[str, int] = {}
     for line, token in enumerate(tokens, 1):
+        if not isinstance(token, str):
+            raise InputError(f"{path} line {line}: token {token!r} is not a string")
         if token in lines:
             raise InputError(
                 f"{path} line {line}: token {token!r} is on line {lines[token]} already;"

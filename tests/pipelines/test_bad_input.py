@@ -35,6 +35,7 @@ from .corpora import (
 from .files import zstd
 
 TEXTS = english(200)
+ONE_WORKER = ("--", "--direct_running_mode=in_memory", "--direct_num_workers=1")
 
 
 @pytest.fixture
@@ -47,10 +48,10 @@ def vocab(tmp_path: Path) -> Path:
 
 
 def run(command: str, source: str | Path, tmp_path: Path, *args: str | Path) -> Outcome:
-    """Runs a command on a source; writes to `out`."""
+    """Runs a command on a source; writes to `out`. With one worker Beam fails fast."""
     if command == "encode":
         args = ("--tokenizer", tmp_path / "vocab.txt", *args)
-    return wordpiece(command, source, "--output", tmp_path / "out", *args)
+    return wordpiece(command, source, "--output", tmp_path / "out", *args, *ONE_WORKER)
 
 
 def assert_nothing_whole(output: Path) -> None:
@@ -167,7 +168,7 @@ def test_a_fault_met_by_a_worker_is_the_same_line(tmp_path: Path, vocab: Path, m
     outcome = process(*args, *beam)
     reason = f"{tmp_path / 'in.jsonl'} line 4: 'text' holds a number, not text"
     assert outcome.fault == f"{reason} (choose another key with --text-column)"
-    assert [line.split(",")[0] for line in outcome.err.splitlines()[:-1]] == ["encode: done"]
+    assert [line.split(",")[0] for line in outcome.err.splitlines()[:-1]] == ["encode: failed"]
     assert_nothing_whole(tmp_path / "out")
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import wordpiece_core as wp
 from pipelines import count, inputs, word_table
 
 from .corpora import (
@@ -119,6 +121,7 @@ def test_the_manifest_and_the_summary_say_what_was_read(tmp_path: Path) -> None:
     assert table_rows(tmp_path / "words") == words
     assert manifest(tmp_path / "words") == {
         "parts": ["part-00000.parquet"],
+        "text": asdict(wp.TextOptions()),
         "rows": 6,
         "nulls": 1,
         "bytes": len("Ünder ünderthe the thebad \ufffd\ufffd byteslast line".encode()),

@@ -396,13 +396,31 @@ def test_shards_of_another_tokenizer_or_of_other_options_stay_alone(
         assert files_below(output) == before
 
 
+def test_half_written_files_of_a_killed_run_are_swept_up(tmp_path: Path, tokenizer: str) -> None:
+    source, output = write_shards(tmp_path / "in", TEXTS, 2, ".txt"), tmp_path / "out"
+    encode(tokenizer, output, source)
+    whole = files_below(output)
+    halves = (".000.parquet.tmp-0123abcd", "_shards/.000.parquet.json.tmp-0123abcd")
+    for halves_left in (halves, halves[:1], ("_shards/.job.json.tmp-0123abcd",)):
+        for name in halves_left:
+            (output / name).parent.mkdir(exist_ok=True)
+            (output / name).write_bytes(b"")
+        encode(tokenizer, output, source)
+        assert files_below(output) == whole
+    fresh = tmp_path / "fresh"
+    (fresh / "_shards").mkdir(parents=True)
+    (fresh / "_shards" / ".job.json.tmp-0123abcd").write_bytes(b"")
+    encode(tokenizer, fresh, source)
+    assert files_below(fresh) == whole
+
+
 def test_a_killed_run_goes_on_to_the_same_bytes(tmp_path: Path, tokenizer: str) -> None:
     texts = english(400)
     for i in range(150):
         write_shard(tmp_path / "in" / f"{i:03}.txt", texts)
     args = ["encode", tmp_path / "in", "--tokenizer", tokenizer, "--output"]
     running = subprocess.Popen(
-        [*script(), *map(str, args), str(tmp_path / "killed")],
+        [*script(), *map(str, args), str(tmp_path / "killed"), "--", "--direct_num_workers=2"],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
         start_new_session=True,
@@ -421,4 +439,5 @@ def test_a_killed_run_goes_on_to_the_same_bytes(tmp_path: Path, tokenizer: str) 
     done(*args, tmp_path / "straight")
     assert files_below(tmp_path / "killed") == files_below(tmp_path / "straight")
     kept = stamps(tmp_path / "killed")
-    assert len([name for name in before if kept.get(name) == before[name]]) >= 4
+    redone = [name for name in before if kept[name] != before[name]]
+    assert len(redone) <= 2  # of each worker's last shard the result may not have been noted

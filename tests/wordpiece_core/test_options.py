@@ -73,3 +73,15 @@ def test_fewer_tokens_than_asked_for_are_a_warning() -> None:
     with pytest.warns(wp.FewerTokensWarning, match="has 8 tokens, not 100"):
         result = wp.train({"ab": 2}, vocab_size=100)
     assert result.vocab[-1] == "ab"
+
+
+@pytest.mark.parametrize("table", [["ab"], "abc", [("ab", 1, 2)], [("\ud800", 1)], {"a": 2**70}])
+def test_what_is_no_word_table_is_an_input_error(table: object) -> None:
+    with pytest.raises(wp.InputError, match="word (counts|table)"):
+        wp.train(table, vocab_size=20)
+
+
+@pytest.mark.parametrize("budget", [-1, 2, float("nan"), "x"])
+def test_a_round_budget_is_a_share(budget: object) -> None:
+    with pytest.raises(wp.OptionError, match="round_budget"):
+        wp.train({"ab": 1}, vocab_size=20, round_budget=budget)

@@ -60,6 +60,7 @@ fn import(object: &Bound<'_, PyAny>) -> PyResult<ArrayRef> {
 fn import_batch(object: &Bound<'_, PyAny>) -> PyResult<RecordBatch> {
     let array = import(object)?;
     let columns = array.as_any().downcast_ref::<StructArray>();
+    let columns = columns.filter(|columns| columns.null_count() == 0); // as `from` demands
     columns.map(RecordBatch::from).ok_or_else(|| PyTypeError::new_err("expected a record batch"))
 }
 
@@ -651,6 +652,8 @@ impl PyTrainer {
 
 #[pymodule]
 fn _kernel(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    // `run` reports panics of this module; Rust's own report would come on top of it.
+    std::panic::set_hook(Box::new(|_| {}));
     module.add_class::<WordCounter>()?;
     module.add_class::<PyEncoder>()?;
     module.add_class::<PySplitter>()?;
