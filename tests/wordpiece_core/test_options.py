@@ -77,7 +77,7 @@ def test_fewer_tokens_than_asked_for_are_a_warning() -> None:
 
 @pytest.mark.parametrize("table", [["ab"], "abc", [("ab", 1, 2)], [("\ud800", 1)], {"a": 2**70}])
 def test_what_is_no_word_table_is_an_input_error(table: object) -> None:
-    with pytest.raises(wp.InputError, match="word (counts|table)"):
+    with pytest.raises(wp.InputError, match=r"word (counts|table)"):
         wp.train(table, vocab_size=20)
 
 
