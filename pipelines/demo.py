@@ -112,7 +112,7 @@ def _show(tokenizer: str, dataset: str) -> None:
     row = pq.read_table(f"{dataset}/help_topics.parquet").slice(1, 1).to_pylist()[0]
     print(f"A row of the dataset: {row['text'][:60]!r}... {row['input_ids'][:12]}...")
     print(f"\nTokenizer: {tokenizer}   (AutoTokenizer.from_pretrained loads it)")
-    print(f"Dataset:   {dataset}   (datasets.load_dataset('parquet', data_dir=...) reads it)")
+    print(f"Dataset:   {dataset}   (datasets.load_dataset reads it)")
 
 
 if __name__ == "__main__":
