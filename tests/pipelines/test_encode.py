@@ -330,6 +330,9 @@ def test_datasets_reads_the_shards(
     assert loaded["text"][:] == TEXTS
     assert loaded["input_ids"][:] == expected
     assert loaded["num_tokens"][:] == [len(ids) for ids in expected]
+    cache = str(tmp_path / "other cache")
+    again = datasets.load_dataset(str(tmp_path / "out"), split="train", cache_dir=cache)
+    assert again["input_ids"][:] == expected
 
 
 def test_the_installed_command_encodes_as_well(
