@@ -124,7 +124,7 @@ def count(beam_args: list[str], /, inputs: tuple[str, ...], **options: Any) -> N
 
 
 @wordpiece.command(cls=JobCommand, epilog=PASSED_ON)
-@INPUTS
+@click.argument("inputs", nargs=-1, metavar="[INPUT...]")
 @OUTPUT
 @click.option("--word-counts", metavar="DIR", help="Train on this word table, not on INPUT.")
 @_count_option("--vocab-size", 30_522, "Tokens, special ones and alphabet included.")

@@ -17,6 +17,7 @@ from pipelines.word_table import read_word_table, word_ranges
 from wordpiece_core import InputError, Tokenizer
 
 from .corpora import (
+    ONE_WORKER,
     SPECIAL,
     Outcome,
     column,
@@ -35,7 +36,6 @@ from .corpora import (
 from .files import zstd
 
 TEXTS = english(200)
-ONE_WORKER = ("--", "--direct_running_mode=in_memory", "--direct_num_workers=1")
 
 
 @pytest.fixture

@@ -54,6 +54,16 @@ def shard(tmp_path: Path) -> str:
     return write_shard(tmp_path / "shard.txt", english(30))
 
 
+@pytest.fixture(scope="module")
+def word_table(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A word table `OUT` of `shard.txt`, and a vocabulary `TOK`."""
+    directory = tmp_path_factory.mktemp("table")
+    shard = write_shard(directory / "shard.txt", english(30))
+    (directory / "TOK").write_text("[UNK]\n[CLS]\n[SEP]\n")
+    done("count", shard, "--output", directory / "OUT")
+    return directory
+
+
 # --- Help -----------------------------------------------------------------------------------------
 
 
@@ -259,19 +269,17 @@ def test_inputs_and_outputs_may_be_on_any_file_system(tmp_path: Path, store: str
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
 def test_a_wrong_call_ends_with_2_and_touches_nothing(
-    tmp_path: Path, shard: str, args: list[str], reason: str
+    word_table: Path, args: list[str], reason: str
 ) -> None:
-    output, vocab = tmp_path / "out", tmp_path / "vocab.txt"
-    vocab.write_text("[UNK]\n[CLS]\n[SEP]\n")
-    done("count", shard, "--output", output)
-    before = files_below(tmp_path)
-    places = {"IN": shard, "OUT": str(output), "TOK": str(vocab)}
+    places = {name: str(word_table / name) for name in ("OUT", "TOK")}
+    places["IN"] = str(word_table / "shard.txt")
+    before = files_below(word_table)
     outcome = wordpiece(*(places.get(arg, arg) for arg in args))
     assert outcome.fault.startswith(reason)
     assert outcome.status == 2
     assert outcome.out == ""
     assert outcome.err.count("\n") == 1
-    assert files_below(tmp_path) == before
+    assert files_below(word_table) == before
 
 
 def test_a_failed_job_ends_with_1_and_debug_shows_where(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from wordpiece_core import reference
 
 from .corpora import (
     ENDINGS,
+    ONE_WORKER,
     SPECIAL,
     counted,
     done,
@@ -72,7 +73,7 @@ def assert_is_reference(
 def test_every_format_gives_the_vocabulary_of_plain_python(tmp_path: Path, ending: str) -> None:
     texts = english(150)
     shard = write_shard(tmp_path / f"shard{ending}", texts)
-    done("train", shard, "--output", tmp_path / "tok", "--vocab-size", "120")
+    done("train", shard, "--output", tmp_path / "tok", "--vocab-size", "120", *ONE_WORKER)
     assert_is_reference(tmp_path / "tok", counted(texts), 120)
     assert len(merges_of(tmp_path / "tok")) > 50
 
@@ -108,7 +109,7 @@ def test_training_options_are_those_of_the_reference(
 def test_text_options_are_those_of_tokenizers(tmp_path: Path, options: dict[str, Any]) -> None:
     texts = multilingual(60)
     shard = write_shard(tmp_path / "shard.jsonl", texts)
-    args = ["--vocab-size", "500", *flags(options)]
+    args = ["--vocab-size", "500", *flags(options), *ONE_WORKER]
     done("train", shard, "--output", tmp_path / "tok", *args)
     assert_is_reference(tmp_path / "tok", counted(texts, **options), 500)
 
