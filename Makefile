@@ -13,7 +13,7 @@ demo: $(VENV)/.installed
 	$(BIN)/python -m pipelines.demo out/demo
 
 test: $(VENV)/.installed-test
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n auto --maxprocesses 4
 
 lint: $(VENV)/.installed-lint
 	$(BIN)/ruff check .

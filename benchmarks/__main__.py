@@ -14,21 +14,31 @@ from rich.box import MARKDOWN
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.count_growth import count_growth
 from benchmarks.count_job import count_job
 from benchmarks.encode_job import encode_job
 from benchmarks.encode_kernel import encode_kernel
+from benchmarks.groups import groups
+from benchmarks.heaps import heaps
 from benchmarks.held_out import held_out
 from benchmarks.measure import Row
+from benchmarks.merge_loop import merge_loop
+from benchmarks.rounds import rounds
 from benchmarks.setting import SHARED, Setting, find_groups
+from benchmarks.ten_million import ten_million
 from benchmarks.train_job import train_job
 
 BENCHMARKS: dict[str, Callable[[Setting], Iterator[Row]]] = {
     benchmark.__name__: benchmark
-    for benchmark in (encode_kernel, encode_job, train_job, count_job, held_out)
+    for benchmark in (
+        *(encode_kernel, encode_job, train_job, merge_loop, rounds, ten_million),
+        *(count_job, count_growth, heaps, held_out, groups),
+    )
 }
+ONLY_WHEN_NAMED = ("ten_million",)
 PACKAGES = (
     *("apache-beam", "pyarrow", "tokenizers", "transformers", "datasets"),
-    *("flash-tokenizer", "blingfire"),
+    *("flash-tokenizer", "blingfire", "rustbpe", "wordfreq"),
 )
 BERT = SHARED / "vocab" / "bert-base-uncased" / "vocab.txt"
 WIDTH = 120
@@ -36,7 +46,12 @@ WIDTH = 120
 
 @click.command()
 @click.argument("corpus", nargs=-1)
-@click.option("--only", multiple=True, type=click.Choice(list(BENCHMARKS)), help="Run this one.")
+@click.option(
+    "--only",
+    multiple=True,
+    type=click.Choice(list(BENCHMARKS)),
+    help="Run this one; ten_million takes minutes, and runs only so.",
+)
 @click.option(
     "--vocab",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
@@ -58,7 +73,7 @@ def main(
         print(about(groups, runs, cores), flush=True)
         setting = Setting(groups, given_vocab, runs, cores, Path(work))
         for name, benchmark in BENCHMARKS.items():
-            if not only or name in only:
+            if name in only or not (only or name in ONLY_WHEN_NAMED):
                 print(f"running {name}", file=sys.stderr)
                 show(name, benchmark.__doc__ or "", list(benchmark(setting)))
 

@@ -1,21 +1,49 @@
-"""Arrow batches as the elements of PCollections: bytes of Arrow's IPC stream format."""
+"""Arrow batches as the elements of PCollections, and in files between a pipeline and the driver:
+Arrow's IPC stream format."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+
 import pyarrow as pa
 
+from pipelines import outputs
+from pipelines.filesystems import open_input, reading
 
-def to_bytes(data: object) -> bytes:
-    """A record batch, of pyarrow or of the kernel, as bytes."""
+ROWS_AT_ONCE = 1 << 18  # of a batch in a file
+
+
+def to_bytes(data: object, compression: str | None = None) -> bytes:
+    """A record batch, of pyarrow or of the kernel, as bytes. `compression`: "lz4" or "zstd"."""
     batch = pa.record_batch(data)
     sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, batch.schema) as writer:
+    options = pa.ipc.IpcWriteOptions(compression=compression)
+    with pa.ipc.new_stream(sink, batch.schema, options=options) as writer:
         writer.write_batch(batch)
     encoded: bytes = sink.getvalue().to_pybytes()
     return encoded
 
 
 def from_bytes(data: bytes) -> pa.RecordBatch:
-    """The record batch of `to_bytes`, without a copy."""
+    """The record batch of `to_bytes`; without a copy, if it was not compressed."""
     with pa.ipc.open_stream(pa.py_buffer(data)) as reader:
         return reader.read_next_batch()
+
+
+def write_batches(path: str, batches: Iterable[object]) -> None:
+    """Writes batches of one schema to a file, which has none if there are none."""
+    with outputs.atomic_writer(path) as stream:
+        writer = None
+        for batch in map(pa.record_batch, batches):
+            writer = writer or pa.ipc.new_stream(stream, batch.schema)
+            writer.write_batch(batch)
+        if writer is not None:
+            writer.close()
+
+
+def read_batches(path: str) -> Iterator[pa.RecordBatch]:
+    """The batches in a file of `write_batches`, one at a time."""
+    with reading(path), open_input(path) as source:
+        if source.size():
+            with pa.ipc.open_stream(source) as reader:
+                yield from reader

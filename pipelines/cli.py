@@ -14,6 +14,7 @@ from typing import Any, NoReturn, TypeVar
 
 import click
 
+from pipelines.sizes import Size
 from wordpiece_core.errors import WordpieceError, one_line
 from wordpiece_core.options import ALPHABET_ORDERS, CRITERIA, PRE_TOKENIZERS
 from wordpiece_core.reference import SPECIAL_TOKENS
@@ -61,9 +62,30 @@ def _count_option(name: str, default: int | None, text: str) -> Callable[[Comman
 
 
 INPUTS = click.argument("inputs", nargs=-1, metavar="INPUT...")
+OPTIONAL_INPUTS = click.argument("inputs", nargs=-1, metavar="[INPUT...]")
 OUTPUT = click.option("--output", required=True, metavar="DIR", help="Directory to write.")
 TEXT_COLUMN = click.option(
     "--text-column", default="text", metavar="NAME", help="Column or key that holds the text."
+)
+GROUP_OPTIONS = _options(
+    click.option(
+        "--group-column", metavar="NAME", help="Smooth counts across its values, say languages."
+    ),
+    click.option(
+        "--smoothing-exponent",
+        type=click.FloatRange(0.0, 1.0),
+        default=1.0,
+        show_default="1, none",
+        metavar="A",
+        help="A group's share p becomes p^A; 0.7 is mBERT's.",
+    ),
+)
+WORKER_MEMORY = click.option(
+    "--worker-memory",
+    type=Size(64 << 10),
+    default="512MiB",
+    metavar="SIZE",
+    help="For a worker's tables in counting.",
 )
 JOB_OPTIONS = _options(
     click.option("--config", metavar="FILE", help="YAML file of options; flags here win."),
@@ -106,8 +128,17 @@ def wordpiece() -> None:
 
 
 @wordpiece.command(cls=JobCommand, epilog=PASSED_ON)
-@INPUTS
+@OPTIONAL_INPUTS
 @OUTPUT
+@click.option(
+    "--merge",
+    multiple=True,
+    metavar="DIR",
+    help="Add the counts of this word table; can be repeated.",
+)
+@_count_option("--min-word-count", 1, "Leave rarer words out.")
+@GROUP_OPTIONS
+@WORKER_MEMORY
 @TEXT_COLUMN
 @TEXT_OPTIONS
 @JOB_OPTIONS
@@ -116,7 +147,7 @@ def count(beam_args: list[str], /, inputs: tuple[str, ...], **options: Any) -> N
     """Count the words of INPUT into a word table.
 
     INPUT: files, globs or directories of .parquet, .txt, .jsonl (text also .gz, .zst), on any file
-    system that Arrow reads.
+    system that Arrow reads. It may be left out with --merge.
     """
     from pipelines.jobs import run_count
 
@@ -124,7 +155,7 @@ def count(beam_args: list[str], /, inputs: tuple[str, ...], **options: Any) -> N
 
 
 @wordpiece.command(cls=JobCommand, epilog=PASSED_ON)
-@click.argument("inputs", nargs=-1, metavar="[INPUT...]")
+@OPTIONAL_INPUTS
 @OUTPUT
 @click.option("--word-counts", metavar="DIR", help="Train on this word table, not on INPUT.")
 @_count_option("--vocab-size", 30_522, "Tokens, special ones and alphabet included.")
@@ -167,8 +198,24 @@ def count(beam_args: list[str], /, inputs: tuple[str, ...], **options: Any) -> N
     default=1.0,
     show_default="1, all",
     metavar="SHARE",
-    help="Of all split tokens, held at once; less: more rounds.",
+    help="Of all split tokens, held at once.",
 )
+@click.option(
+    "--driver-memory",
+    type=Size(least=1 << 20),
+    default="4GiB",
+    metavar="SIZE",
+    help="What the rounds may take; less: more rounds, the same result.",
+)
+@click.option(
+    "--work-dir",
+    metavar="DIR",
+    show_default="DIR of --output and .work",
+    help="What a training killed goes on from.",
+)
+@click.option("--keep-work", is_flag=True, help="Keep it when done.")
+@GROUP_OPTIONS
+@WORKER_MEMORY
 @TEXT_COLUMN
 @TEXT_OPTIONS
 @JOB_OPTIONS
@@ -262,14 +309,14 @@ def main(argv: Sequence[str] | None = None) -> None:
         if debug:
             raise
         status = _explain(error)
-    if argv is None and status:
+    if argv is None:
         _leave(status)
     sys.exit(status)
 
 
 def _leave(status: int) -> NoReturn:
-    """Ends the process at once. Threads of a job that failed may still be at work in the kernel or
-    in Arrow, and there Python's own way out can abort."""
+    """Ends the process at once. Python's own way out takes all libraries apart, for 0.2 s; and if
+    threads of a job that failed are still at work in the kernel or in Arrow, it can abort."""
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(status)

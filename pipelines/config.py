@@ -13,7 +13,8 @@ from wordpiece_core.errors import OptionError, one_line
 
 def read_config(path: str, command: click.Command) -> dict[str, Any]:
     """The defaults that a config file sets for a command. Keys are option names, with - or _;
-    lists stand for comma-separated values. One file may hold sections named for the commands.
+    lists stand for comma-separated values, or for an option that is repeated. One file may hold
+    sections named for the commands.
 
     Raises OptionError for a file that cannot be read, an unknown option, or a mistyped value.
     """
@@ -65,6 +66,8 @@ def _parameter(path: str, key: str, command: click.Command) -> click.Parameter:
 
 def _checked(path: str, key: str, value: Any, parameter: click.Parameter) -> Any:
     """A value as the option takes it."""
+    if getattr(parameter, "multiple", False):
+        return [str(item) for item in (value if isinstance(value, list) else [value])]
     if isinstance(value, list):
         value = ",".join(map(str, value))
     is_flag = getattr(parameter, "is_flag", False)

@@ -25,11 +25,13 @@ class Range:
 
 @dataclass(frozen=True)
 class TextBatch:
-    """Texts (string, nulls kept), the invalid UTF-8 sequences replaced, the bytes of UTF-8."""
+    """Texts (string, nulls kept), the invalid UTF-8 sequences replaced, the bytes of UTF-8; and the
+    group of each text, if groups were asked for."""
 
     texts: pa.Array
     replaced: int
     bytes: int
+    groups: pa.Array | None = None
 
 
 @dataclass(frozen=True)
@@ -51,10 +53,27 @@ class Shard:
     batches: Callable[[], Iterator[ShardBatch]]
 
 
-def text_batch(valid: object, replaced: int) -> TextBatch:
+@dataclass(frozen=True)
+class Columns:
+    """The columns, or keys, to read: the text, and the group that each text belongs to."""
+
+    text: str = "text"
+    group: str | None = None
+
+    @property
+    def names(self) -> list[str]:
+        """Those there are, each once."""
+        return list(dict.fromkeys(name for name in (self.text, self.group) if name is not None))
+
+    def option(self, name: str) -> str:
+        """The option that chose a column."""
+        return "--text-column" if name == self.text else "--group-column"
+
+
+def text_batch(valid: object, replaced: int, groups: pa.Array | None = None) -> TextBatch:
     """A batch of `valid`, a string array of Arrow or of the kernel."""
     texts = pa.array(valid)
-    return TextBatch(texts, replaced, text_bytes(texts))
+    return TextBatch(texts, replaced, text_bytes(texts), groups)
 
 
 def text_bytes(texts: pa.Array | pa.ChunkedArray) -> int:

@@ -12,11 +12,20 @@ from functools import partial
 import pyarrow as pa
 
 from pipelines import json_input, parquet_input
-from pipelines.input_batches import Range, Shard, ShardBatch, TextBatch, kept_columns, text_batch
+from pipelines.input_batches import (
+    Columns,
+    Range,
+    Shard,
+    ShardBatch,
+    TextBatch,
+    kept_columns,
+    text_batch,
+)
 from pipelines.input_files import ENDINGS, InputFile, output_names, resolve
 from pipelines.line_input import blocks
 from pipelines.parquet_input import open_parquet
 from wordpiece_core._kernel import split_lines
+from wordpiece_core.errors import OptionError
 
 __all__ = [
     "ENDINGS",
@@ -41,27 +50,35 @@ MOST_PIECES = 4  # of a row group: each costs the decoding of the rows before it
 
 
 def plan(
-    files: Sequence[InputFile], text_column: str, range_bytes: int = RANGE_BYTES
+    files: Sequence[InputFile],
+    text_column: str,
+    range_bytes: int = RANGE_BYTES,
+    *,
+    group_column: str | None = None,
 ) -> list[Range]:
     """Cuts files into ranges of about `range_bytes`, in order. Looks into Parquet footers and
-    the first rows of JSON lines: InputError for a file without texts under `text_column`.
+    the first rows of JSON lines: InputError for a file that lacks one of the columns; OptionError
+    for one of plain text, if there is to be a `group_column`.
 
     A row group is cut, by rows, only if it is much larger than that and so large a part of all
     texts that other cores would wait for it.
     """
+    columns = Columns(text_column, group_column)
     with ThreadPoolExecutor(max_workers=16) as pool:
-        parts = pool.map(lambda file: _ranges(file, text_column, range_bytes), files)
+        parts = pool.map(lambda file: _ranges(file, columns, range_bytes), files)
         ranges = [part for some in parts for part in some]
     total = sum(part.bytes for part in ranges)
     most_bytes = max(4 * range_bytes, -(-total // MOST_PIECES))
     return [piece for part in ranges for piece in parquet_input.cut_rows(part, most_bytes)]
 
 
-def _ranges(file: InputFile, text_column: str, range_bytes: int) -> list[Range]:
+def _ranges(file: InputFile, columns: Columns, range_bytes: int) -> list[Range]:
     if file.format == "parquet":
-        return parquet_input.plan_ranges(file, text_column, range_bytes)
+        return parquet_input.plan_ranges(file, columns, range_bytes)
     if file.format == "jsonl":
-        json_input.check_key(file, text_column)
+        json_input.check_keys(file, columns)
+    elif columns.group is not None:
+        raise OptionError(f"--group-column: {file.path} has no columns; give .parquet or .jsonl")
     if file.compression:
         return [Range(file, 0, file.size, file.size * TEXT_COMPRESSION)]
     starts = range(0, file.size, range_bytes)
@@ -69,18 +86,24 @@ def _ranges(file: InputFile, text_column: str, range_bytes: int) -> list[Range]:
     return [Range(file, a, b, b - a) for a, b in zip(starts, ends, strict=False)]
 
 
-def read_texts(part: Range, text_column: str) -> Iterator[TextBatch]:
-    """The texts of a range in order, in batches of at most about `TEXT_BYTES` of text."""
+def read_texts(
+    part: Range, text_column: str, group_column: str | None = None
+) -> Iterator[TextBatch]:
+    """The texts of a range in order, in batches of at most about `TEXT_BYTES` of text; with the
+    group of each, if `group_column` names the column that holds it."""
+    columns = Columns(text_column, group_column)
     if part.file.format == "parquet":
-        yield from parquet_input.read_texts(part, text_column, TEXT_BYTES)
+        yield from parquet_input.read_texts(part, columns, TEXT_BYTES)
         return
+    schema = pa.schema([(name, pa.string()) for name in columns.names])
     for offset, block in blocks(part.file, part.start, part.end, TEXT_BYTES):
         if part.file.format == "text":
             yield text_batch(*split_lines(block))
         else:
-            schema = pa.schema([(text_column, pa.string())])
-            table, replaced = json_input.read_table(part.file, offset, block, schema, text_column)
-            yield text_batch(table.column(0).combine_chunks(), replaced)
+            table, replaced = json_input.read_table(part.file, offset, block, schema, columns)
+            found = {name: table.column(name).combine_chunks() for name in columns.names}
+            groups = None if columns.group is None else found[columns.group]
+            yield text_batch(found[columns.text], replaced, groups)
 
 
 def open_shard(file: InputFile, text_column: str, columns: list[str] | None = None) -> Shard:
@@ -95,7 +118,7 @@ def open_shard(file: InputFile, text_column: str, columns: list[str] | None = No
     if file.format == "text":
         schema = pa.schema([(text_column, pa.string())])
     else:
-        json_input.check_key(file, text_column)
+        json_input.check_keys(file, Columns(text_column))
         schema = json_input.read_schema(file, text_column, columns, SHARD_BLOCK_BYTES)
     kept = kept_columns(file, schema.names, columns)
     read = pa.schema([field for field in schema if field.name in {*kept, text_column}])
@@ -112,7 +135,8 @@ def _line_batches(
             lines, replaced = split_lines(block)
             table = pa.table([pa.array(lines)], schema=schema)
         else:
-            table, replaced = json_input.read_table(file, offset, block, schema, text_column)
+            columns = Columns(text_column)
+            table, replaced = json_input.read_table(file, offset, block, schema, columns)
         batch = text_batch(table.column(text_column).combine_chunks(), replaced)
         if table.num_rows:
             yield ShardBatch(table.select(kept), batch.texts, replaced, batch.bytes)

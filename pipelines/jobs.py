@@ -6,26 +6,36 @@ import resource
 import sys
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, fields
+from dataclasses import asdict, fields, replace
 from importlib.metadata import version
 from typing import Any
 
 from pipelines import outputs
-from pipelines.count import count
+from pipelines.count import CountOptions, count
 from pipelines.encode import EncodeOptions, encode
+from pipelines.input_files import resolve
 from pipelines.progress import Progress
 from pipelines.runner import pipeline_options, workers
 from pipelines.train import Job, train
-from pipelines.word_table import Coverage, WordTable, coverage, read_word_table, table_digest
+from pipelines.training_work import TrainingWork
+from pipelines.word_table import (
+    MANIFEST,
+    Coverage,
+    WordTable,
+    coverage,
+    read_word_table,
+    table_digest,
+    text_of,
+)
 from wordpiece_core import FewerTokensWarning, TextOptions, Tokenizer, TrainingOptions
-from wordpiece_core.errors import OptionError, OutputError
+from wordpiece_core.errors import OptionError, OutputError, WordpieceError
 from wordpiece_core.tokenizer_files import TokenizerSpec, own_special_tokens, tokenizer_files
-from wordpiece_core.training import TrainingResult, warn_of_fewer_tokens
+from wordpiece_core.training import RoundBudget, TrainingResult, warn_of_fewer_tokens
 
 TEXT_OPTIONS = [field.name for field in fields(TextOptions)]
 MANY_UNKNOWN = 0.01  # of words or tokens: more is worth a warning
 MERGES, TRAINING, RUN = "merges.parquet", "training.json", "run.json"
-WORK = "_work"  # what the job keeps while it runs
+WORK = ".work"  # after the output's name: what a training keeps while it runs
 
 
 def run_count(
@@ -33,24 +43,25 @@ def run_count(
     beam_args: Sequence[str],
     *,
     output: str,
-    text_column: str,
+    merge: Sequence[str] = (),
     quiet: bool = False,
     config: str | None = None,
     debug: bool = False,
-    **text: Any,
+    **options: Any,
 ) -> WordTable:
     """`wordpiece count`"""
-    _check_call(inputs, beam_args)
+    _check_call(inputs or merge, beam_args)
+    text = TextOptions(**{name: options.pop(name) for name in TEXT_OPTIONS})
     table = count(
         inputs,
         output,
-        TextOptions(**text),
-        text_column=text_column,
+        CountOptions(text=text, **options),
+        merge=merge,
         beam_args=beam_args,
         progress=Progress(quiet=quiet),
     )
     if not quiet:
-        _print_corpus(table.totals)
+        _print_corpus(table.totals, table.min_word_count)
         print(f"word table: {output}")
     return table
 
@@ -62,7 +73,13 @@ def run_train(
     output: str,
     word_counts: str | None,
     text_column: str,
+    driver_memory: int,
+    group_column: str | None,
+    smoothing_exponent: float,
+    worker_memory: int,
     round_budget: float,
+    work_dir: str | None,
+    keep_work: bool,
     quiet: bool = False,
     config: str | None = None,
     debug: bool = False,
@@ -71,56 +88,84 @@ def run_train(
     """`wordpiece train`"""
     if inputs and word_counts:
         raise OptionError("give either INPUT or --word-counts")
+    if group_column and word_counts:
+        raise OptionError("--group-column: give it to the count that makes the word table")
     _check_call(inputs or word_counts, beam_args)
     text = TextOptions(**{name: options.pop(name) for name in TEXT_OPTIONS})
+    counting = CountOptions(
+        text=text,
+        text_column=text_column,
+        group_column=group_column,
+        smoothing_exponent=smoothing_exponent,
+        worker_memory=worker_memory,
+    )
     training = _training_options(options)
     _check_tokenizer_directory(output)
-    is_new = not outputs.exists(output)
     progress = Progress(quiet=quiet)
-    work = outputs.join(output, WORK)
+    work = TrainingWork(work_dir or outputs.beside(output, WORK))
+    work.check()
     try:
         if word_counts:
             table = read_word_table(word_counts)
         else:
-            words = outputs.join(work, "words")
-            common: dict[str, Any] = {"beam_args": beam_args, "progress": progress}
-            table = count(inputs, words, text, text_column=text_column, **common)
-        text = _text_of(table, text)
-        result = train(table, Job(training, work, progress, round_budget, beam_args))
-        spec = _spec(result, text, training)
-        covered = coverage(table, Tokenizer.of(spec))
-        run = {
-            "inputs": list(inputs),
-            "word_counts": word_counts,
-            "text_column": text_column,
-            "rounds": result.rounds,
-            "seconds": {name: round(value, 3) for name, value in progress.seconds.items()},
-            "peak_memory_bytes": peak_memory(),
-            "workers": workers(pipeline_options(beam_args)),
-            "beam_args": list(beam_args),
-        }
-        record = _training_record(training, spec, result, table, covered)
-        _write_tokenizer(output, spec, result, record, run)
-        outputs.delete(work)
-    except BaseException:
-        outputs.delete(output if is_new else work)
+            table = _count_once(inputs, work, counting, beam_args, progress)
+        text = text_of([table], text)
+        training = _training_of(table, training)
+        digest = table_digest(table)
+        budget = RoundBudget(round_budget, driver_memory)
+        job = Job(training, digest, work, progress, budget, worker_memory, beam_args)
+        result = train(table, job)
+    except WordpieceError:
+        if not work.is_begun():
+            work.delete()
         raise
+    spec = _spec(result, text, training)
+    covered = coverage(table, Tokenizer.of(spec))
+    run = {
+        "inputs": list(inputs),
+        "word_counts": word_counts,
+        "text_column": text_column,
+        "group_column": group_column,
+        "driver_memory": driver_memory,
+        "round_budget": round_budget,
+        "rounds": result.rounds,
+        "seconds": {name: round(value, 3) for name, value in progress.seconds.items()},
+        "peak_memory_bytes": peak_memory(),
+        "workers": workers(pipeline_options(beam_args)),
+        "beam_args": list(beam_args),
+    }
+    record = _training_record(training, spec, result, table, covered, digest)
+    _write_tokenizer(output, spec, result, record, run)
+    if not keep_work:
+        work.delete()
     if not quiet:
         _print_training(output, result, table, covered)
     _warn_of_training(result, training, covered)
     return result
 
 
-def _text_of(table: WordTable, text: TextOptions) -> TextOptions:
-    """How the words of a table were cut, which is how text must be cut for its tokenizer. Options
-    that say otherwise are an OptionError; for a table of unknown origin they are believed."""
-    if table.text is None:
-        return text
-    for name in TEXT_OPTIONS:
-        given, known = getattr(text, name), getattr(table.text, name)
-        if given not in (known, getattr(TextOptions(), name)):
-            raise OptionError(f"{name}: {given}, but {table.path} was counted with {known}")
-    return table.text
+def _count_once(
+    patterns: Sequence[str],
+    work: TrainingWork,
+    options: CountOptions,
+    beam_args: Sequence[str],
+    progress: Progress,
+) -> WordTable:
+    """The word table of inputs, counted in the work directory unless it is there already."""
+    files = [[file.path, file.size, file.modified] for file in resolve(patterns)]
+    identity = asdict(options) | asdict(options.text) | {"inputs": files}
+    work.claim_count({k: v for k, v in identity.items() if k not in ("text", "worker_memory")})
+    if outputs.exists(outputs.join(work.words, MANIFEST)):
+        return read_word_table(work.words)
+    return count(patterns, work.words, options, beam_args=beam_args, progress=progress)
+
+
+def _training_of(table: WordTable, training: TrainingOptions) -> TrainingOptions:
+    """The options for a table without rare words: one cannot train on more words than it has."""
+    given, known = training.min_word_count, table.min_word_count
+    if 1 < given < known:
+        raise OptionError(f"min_word_count: {given}, but {table.path} was counted with {known}")
+    return replace(training, min_word_count=max(given, known))
 
 
 def _spec(result: TrainingResult, text: TextOptions, training: TrainingOptions) -> TokenizerSpec:
@@ -137,7 +182,7 @@ def _spec(result: TrainingResult, text: TextOptions, training: TrainingOptions) 
 def _print_training(
     output: str, result: TrainingResult, table: WordTable, covered: Coverage
 ) -> None:
-    _print_corpus(table.totals)
+    _print_corpus(table.totals, table.min_word_count)
     print(f"vocabulary: {len(result.vocab):,} tokens, {result.merges.num_rows:,} merges")
     print(f"tokens: {covered.tokens:,}, {covered.tokens_per_word:.3f} per word")
     print(f"unknown words: {covered.unknown_share:.2%}")
@@ -159,14 +204,16 @@ def _training_record(
     result: TrainingResult,
     table: WordTable,
     covered: Coverage,
+    digest: str,
 ) -> dict[str, Any]:
     """What it takes to train again and get the same bytes: the contents of `training.json`."""
     return {
         "versions": {name: version(name) for name in ("wordpiece-beam", "pyarrow")},
         "text": asdict(spec.text),
-        "training": asdict(training) | {"special_tokens": list(training.special_tokens)},
+        "training": training.plain(),
         "corpus": table.totals | asdict(covered),
-        "word_table": table_digest(table),
+        "word_table": digest,
+        "smoothing": table.smoothing,
         "vocab_size": len(result.vocab),
         "merges": result.merges.num_rows,
     }
@@ -202,6 +249,7 @@ def _write_tokenizer(
     """Writes the tokenizer directory. `run.json`, written first, says whose it is, and
     `training.json`, written last, that it is whole."""
     files = tokenizer_files(spec)
+    outputs.make_directory(output)
     outputs.remove_temporaries(output)
     outputs.delete(outputs.join(output, TRAINING))
     outputs.write_json(outputs.join(output, RUN), run)
@@ -270,12 +318,13 @@ def _check_call(inputs: Sequence[str] | str | None, beam_args: Sequence[str]) ->
     pipeline_options(beam_args)
 
 
-def _print_corpus(totals: dict[str, Any]) -> None:
+def _print_corpus(totals: dict[str, Any], min_word_count: int = 1) -> None:
     """What was read, and what was wrong with it."""
     if "rows" in totals:
         print(f"read: {totals['rows']:,} rows, {totals['bytes'] / 1e6:,.1f} MB of text")
     if "words" in totals:
-        print(f"words: {totals['words']:,}, distinct: {totals['distinct_words']:,}")
+        kept = f" (of {min_word_count:,} and more)" if min_word_count > 1 else ""
+        print(f"words: {totals['words']:,}, distinct: {totals['distinct_words']:,}{kept}")
     if totals.get("nulls"):
         print(f"rows without text (null): {totals['nulls']:,}")
     if totals.get("replaced"):

@@ -14,13 +14,13 @@ from typing import NoReturn
 import pyarrow as pa
 import pyarrow.json as pj
 
-from pipelines.input_batches import it_has
+from pipelines.input_batches import Columns, it_has
 from pipelines.input_files import InputFile
 from pipelines.line_input import blocks, newlines_before
 from wordpiece_core._kernel import repair_utf8
 from wordpiece_core.errors import InputError, one_line
 
-FIRST_BYTES = 1 << 20  # of a file, looked through for the text key
+FIRST_BYTES = 1 << 20  # of a file, looked through for the keys
 
 MAX_DEPTH = 100  # of nested values: at some thousands Arrow's inference overflows the stack
 _WINDOW_BYTES = 1024  # of lines with so few brackets in all that none can be nested deeply
@@ -30,8 +30,8 @@ _NO_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
 _FAULTS = (pa.ArrowException, ValueError, RecursionError)
 
 
-def check_key(file: InputFile, text_column: str) -> None:
-    """Looks for the text key in the first rows."""
+def check_keys(file: InputFile, columns: Columns) -> None:
+    """Looks for the keys in the first rows."""
     names: dict[str, None] = {}
     _, block = next(blocks(file, 0, file.size, FIRST_BYTES), (0, b""))
     for number, line in enumerate(block.split(b"\n"), 1):
@@ -40,14 +40,15 @@ def check_key(file: InputFile, text_column: str) -> None:
         try:
             names |= dict.fromkeys(_row(line))
         except _FAULTS as error:
-            reason = _reason(line, error, text_column)
+            reason = _reason(line, error, columns)
             raise InputError(f"{file.path} line {number}: {reason}") from error
-        if text_column in names:
+        if names.keys() >= set(columns.names):
             return
+    missing = [name for name in columns.names if name not in names]
     if names or block.strip():
         raise InputError(
-            f"{file.path}: no key {text_column!r} in the first rows; {it_has(list(names))} "
-            "(choose with --text-column)"
+            f"{file.path}: no key {missing[0]!r} in the first rows; {it_has(list(names))} "
+            f"(choose with {columns.option(missing[0])})"
         )
 
 
@@ -75,16 +76,16 @@ def read_schema(
 
 
 def read_table(
-    file: InputFile, offset: int, block: bytes, schema: pa.Schema, text_column: str
+    file: InputFile, offset: int, block: bytes, schema: pa.Schema, columns: Columns
 ) -> tuple[pa.Table, int]:
-    """The rows of a block at a byte of the file, with the columns of `schema`; and how many
-    invalid UTF-8 sequences were replaced."""
+    """The rows of a block at a byte of the file, with the columns of `schema`, of which `columns`
+    must hold text; and how many invalid UTF-8 sequences were replaced."""
     block, replaced = _valid_utf8(block)
     parse = partial(_parse, schema=schema)
     try:
         return parse(block), replaced
     except _FAULTS as error:
-        _raise_fault(file, offset, block, parse, text_column, error)
+        _raise_fault(file, offset, block, parse, columns, error)
 
 
 def _infer(
@@ -96,14 +97,15 @@ def _infer(
     try:
         return parse(block).schema
     except _FAULTS as error:
-        read_table(file, offset, block, pa.schema([(text_column, pa.string())]), text_column)
+        text = pa.schema([(text_column, pa.string())])
+        read_table(file, offset, block, text, Columns(text_column))
         if columns is None:
-            _raise_fault(file, offset, block, parse, text_column, error)
+            _raise_fault(file, offset, block, parse, Columns(text_column), error)
     block = _select_keys(block, {*columns, text_column})
     try:
         return parse(block).schema
     except _FAULTS as error:
-        _raise_fault(file, offset, block, parse, text_column, error)
+        _raise_fault(file, offset, block, parse, Columns(text_column), error)
 
 
 def _check_depth(file: InputFile, offset: int, block: bytes) -> None:
@@ -215,7 +217,7 @@ def _raise_fault(
     offset: int,
     block: bytes,
     parse: Callable[[bytes], pa.Table],
-    text_column: str,
+    columns: Columns,
     fault: BaseException,
 ) -> NoReturn:
     """Finds the first line at which `parse` fails, by bisection, and raises an InputError."""
@@ -229,11 +231,11 @@ def _raise_fault(
         except _FAULTS as error:
             bad, fault = middle, error
     number = newlines_before(file, offset) + bad
-    reason = _reason(lines[bad - 1], fault, text_column)
+    reason = _reason(lines[bad - 1], fault, columns)
     raise InputError(f"{file.path} line {number}: {reason}") from fault
 
 
-def _reason(line: bytes, fault: BaseException, text_column: str) -> str:
+def _reason(line: bytes, fault: BaseException, columns: Columns) -> str:
     """What is wrong with a line, by Python's reader, or else by Arrow's."""
     try:
         row = json.loads(line.decode(errors="replace"))
@@ -245,12 +247,13 @@ def _reason(line: bytes, fault: BaseException, text_column: str) -> str:
         return f"not JSON ({one_line(error)})"
     if not isinstance(row, dict):
         return "not a JSON object"
-    value = row.get(text_column)
-    if value is not None and not isinstance(value, str):
-        return (
-            f"{text_column!r} holds {_json_type(value)}, not text "
-            "(choose another key with --text-column)"
-        )
+    for name in columns.names:
+        value = row.get(name)
+        if value is not None and not isinstance(value, str):
+            return (
+                f"{name!r} holds {_json_type(value)}, not text "
+                f"(choose another key with {columns.option(name)})"
+            )
     reason = re.sub(r"^JSON parse error: |\.? in row \d+$", "", one_line(fault))
     changed = re.fullmatch(r"Column\(/(.*)\) changed from (\w+) to (\w+)", reason)
     if changed:

@@ -173,6 +173,12 @@ def join(path: str, *parts: str) -> str:
     return "/".join([base.rstrip("/"), *(quote(part) for part in parts)]) + query
 
 
+def beside(path: str, ending: str) -> str:
+    """A path next to another: its name and `ending`."""
+    base, query = split_query(path)
+    return base.rstrip("/") + ending + query
+
+
 def _sync(path: str) -> None:
     """Waits until a local file or directory is on its disk."""
     descriptor = os.open(path, os.O_RDONLY)

@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 
 from pipelines.filesystems import open_input, reading
 from pipelines.input_batches import (
+    Columns,
     Range,
     Shard,
     ShardBatch,
@@ -46,23 +47,24 @@ def open_parquet(path: str, size: int | None = None) -> Iterator[pq.ParquetFile]
 
 
 @contextmanager
-def _open_checked(file: InputFile, text_column: str) -> Iterator[pq.ParquetFile]:
-    """A Parquet file that has been checked to hold texts under `text_column`."""
+def _open_checked(file: InputFile, columns: Columns) -> Iterator[pq.ParquetFile]:
+    """A Parquet file that has been checked to hold text in `columns`."""
     with open_parquet(file.path, file.size) as parquet:
-        _check_column(file, parquet.schema_arrow, text_column)
+        for name in columns.names:
+            _check_column(file, parquet.schema_arrow, name, columns.option(name))
         yield parquet
 
 
-def plan_ranges(file: InputFile, text_column: str, range_bytes: int) -> list[Range]:
+def plan_ranges(file: InputFile, columns: Columns, range_bytes: int) -> list[Range]:
     """Row groups in order, several together up to about `range_bytes` of text. One that is alone
     in its range comes with its rows, so that it can be cut."""
     ranges: list[Range] = []
     start = held = 0
-    with _open_checked(file, text_column) as parquet:
+    with _open_checked(file, columns) as parquet:
         metadata = parquet.metadata
         for group in range(metadata.num_row_groups):
             row_group = metadata.row_group(group)
-            held += _column_bytes(row_group, [text_column])
+            held += _column_bytes(row_group, [columns.text])
             if held >= range_bytes or group + 1 == metadata.num_row_groups:
                 rows = (0, row_group.num_rows) if start == group else None
                 ranges.append(Range(file, start, group + 1, held, rows))
@@ -80,53 +82,63 @@ def cut_rows(part: Range, most_bytes: int) -> list[Range]:
     return [replace(part, bytes=part.bytes // pieces, rows=rows) for rows in pairwise(bounds)]
 
 
-def read_texts(part: Range, text_column: str, most_bytes: int) -> Iterator[TextBatch]:
+def read_texts(part: Range, columns: Columns, most_bytes: int) -> Iterator[TextBatch]:
     """The texts of a range in order, in batches of at most about `most_bytes` of text."""
-    with _open_checked(part.file, text_column) as parquet:
+    with _open_checked(part.file, columns) as parquet:
         for group in range(part.start, part.end):
             with reading(f"{part.file.path} row group {group}"):
-                for texts in _row_group_texts(parquet, group, text_column, part.rows, most_bytes):
-                    for piece in _cut(texts, most_bytes):
-                        yield text_batch(*repair_utf8(piece))
+                for rows in _row_group_rows(parquet, group, columns, part.rows, most_bytes):
+                    for piece in _cut(rows, columns.text, most_bytes):
+                        yield _text_batch(piece, columns)
 
 
-def _row_group_texts(
+def _row_group_rows(
     parquet: pq.ParquetFile,
     group: int,
-    text_column: str,
+    columns: Columns,
     rows: tuple[int, int] | None,
     most_bytes: int,
-) -> Iterator[pa.Array]:
-    """Arrays of the texts of `rows` (default all) of a row group. Rows before are decoded too."""
+) -> Iterator[pa.RecordBatch]:
+    """Batches of `rows` (default all) of a row group, of plain text. Rows before are decoded
+    too."""
     metadata = parquet.metadata.row_group(group)
     first, last = rows or (0, metadata.num_rows)
-    size = _column_bytes(metadata, [text_column])
+    size = _column_bytes(metadata, [columns.text])
     at_once = min(max(metadata.num_rows * most_bytes // max(size, 1), 1), MAX_BATCH_ROWS)
     row = 0
     for batch in parquet.iter_batches(
-        batch_size=at_once, row_groups=[group], columns=[text_column], use_threads=False
+        batch_size=at_once, row_groups=[group], columns=columns.names, use_threads=False
     ):
         start, row = row, row + len(batch)
         if row > first:
-            texts = batch.column(text_column)
-            yield _plain(texts[max(first - start, 0) : last - start])
+            wanted = batch.slice(max(first - start, 0), min(last, row) - max(first, start))
+            plain = [_plain(wanted.column(name)) for name in columns.names]
+            yield pa.record_batch(plain, names=columns.names)
         if row >= last:
             return
 
 
-def _cut(texts: pa.Array, most_bytes: int) -> Iterator[pa.Array]:
+def _cut(rows: pa.RecordBatch, text_column: str, most_bytes: int) -> Iterator[pa.RecordBatch]:
     """Slices of at most `most_bytes` of text, or of one row."""
-    if len(texts) > 1 and text_bytes(texts) > most_bytes:
-        half = len(texts) // 2
-        yield from _cut(texts[:half], most_bytes)
-        yield from _cut(texts[half:], most_bytes)
+    if len(rows) > 1 and text_bytes(rows.column(text_column)) > most_bytes:
+        half = len(rows) // 2
+        yield from _cut(rows.slice(0, half), text_column, most_bytes)
+        yield from _cut(rows.slice(half), text_column, most_bytes)
     else:
-        yield texts
+        yield rows
+
+
+def _text_batch(rows: pa.RecordBatch, columns: Columns) -> TextBatch:
+    texts, replaced = repair_utf8(rows.column(columns.text))
+    if columns.group is None:
+        return text_batch(texts, replaced)
+    groups, _ = repair_utf8(rows.column(columns.group))
+    return text_batch(texts, replaced, pa.array(groups))
 
 
 def open_shard(file: InputFile, text_column: str, columns: list[str] | None) -> Shard:
     """Opens a file for encoding: its batches are its row groups, or parts of these."""
-    with _open_checked(file, text_column) as parquet:
+    with _open_checked(file, Columns(text_column)) as parquet:
         schema = parquet.schema_arrow
     for name in schema.names:
         if len(schema.get_all_field_indices(name)) > 1:
@@ -141,7 +153,7 @@ def open_shard(file: InputFile, text_column: str, columns: list[str] | None) -> 
 def _batches(
     file: InputFile, read: list[str], schema: pa.Schema, text_column: str
 ) -> Iterator[ShardBatch]:
-    with _open_checked(file, text_column) as parquet:
+    with _open_checked(file, Columns(text_column)) as parquet:
         for group in range(parquet.num_row_groups):
             with reading(f"{file.path} row group {group}"):
                 for table in _row_group_tables(parquet, group, read):
@@ -190,20 +202,18 @@ def _plain(texts: pa.Array) -> pa.Array:
     return texts.cast(kind).cast(pa.string() if promised else pa.binary())
 
 
-def _check_column(file: InputFile, schema: pa.Schema, text_column: str) -> None:
-    fields = schema.get_all_field_indices(text_column)
+def _check_column(file: InputFile, schema: pa.Schema, name: str, option: str) -> None:
+    fields = schema.get_all_field_indices(name)
     if not fields:
         raise InputError(
-            f"{file.path}: no column {text_column!r}; {it_has(schema.names)} "
-            "(choose with --text-column)"
+            f"{file.path}: no column {name!r}; {it_has(schema.names)} (choose with {option})"
         )
     if len(fields) > 1:
-        raise InputError(f"{file.path}: two columns are named {text_column!r}; rename one")
+        raise InputError(f"{file.path}: two columns are named {name!r}; rename one")
     kind = schema.field(fields[0]).type
     if not re.fullmatch(r"null|(large_)?(string|binary)(_view)?", str(_value_type(kind))):
         raise InputError(
-            f"{file.path}: column {text_column!r} is {kind}, not text "
-            "(choose another with --text-column)"
+            f"{file.path}: column {name!r} is {kind}, not text (choose another with {option})"
         )
 
 

@@ -1,8 +1,9 @@
 """Running Beam pipelines: local defaults, and errors that a person can read.
 
-A local run stays in this process: Beam's FnApiRunner with one thread per core, whose work the
-kernel and Arrow do with the GIL released. (`DirectRunner` would first try Prism, a program that
-Beam fetches from the network.) Any other runner is Beam's affair.
+A local run stays in this process: Beam's FnApiRunner, in memory, with one thread per core, whose
+work the kernel and Arrow do with the GIL released. (`multi_threading` would send all data through
+sockets, and keep memory from one pipeline to the next. `DirectRunner` would first try Prism, a
+program that Beam fetches from the network.) Any other runner is Beam's affair.
 """
 
 from __future__ import annotations
@@ -19,7 +20,11 @@ from typing import NoReturn
 import apache_beam as beam
 from apache_beam.options.pipeline_options import DirectOptions, PipelineOptions, StandardOptions
 from apache_beam.runners import create_runner
-from apache_beam.runners.portability.fn_api_runner import FnApiRunner
+from apache_beam.runners.portability.fn_api_runner import FnApiRunner, worker_handlers
+from apache_beam.runners.portability.fn_api_runner.worker_handlers import (
+    BeamFnControlServicer,
+    ControlConnection,
+)
 from apache_beam.runners.worker import sdk_worker
 from apache_beam.transforms.environments import SubprocessSDKEnvironment
 
@@ -56,12 +61,9 @@ def pipeline_options(beam_args: Sequence[str]) -> PipelineOptions:
     if is_local(options):
         given = " ".join(beam_args)
         if "--direct_running_mode" not in given:
-            direct.direct_running_mode = "multi_threading"
-        if "--direct_num_workers" not in given:
-            in_memory = direct.direct_running_mode == "in_memory"
-            direct.direct_num_workers = 1 if in_memory else local_cores()
-        if direct.direct_num_workers == 1 and "--direct_running_mode" not in given:
             direct.direct_running_mode = "in_memory"
+        if "--direct_num_workers" not in given:
+            direct.direct_num_workers = local_cores()
     return options
 
 
@@ -115,12 +117,26 @@ def _local_runner(options: PipelineOptions) -> FnApiRunner:
     direct = options.view_as(DirectOptions)
     quiet = not logging.getLogger().isEnabledFor(logging.ERROR)
     sdk_worker.print = _nothing if quiet else print
+    ControlConnection.close = _close_connection
+    # Beam would also send what is written every second, from another thread; what is written while
+    # that thread copies and clears the buffer would be lost, silently: elements of large bundles.
+    worker_handlers.DATA_BUFFER_TIME_LIMIT_MS = 0
     if direct.direct_running_mode != "multi_processing" or not quiet:
         return FnApiRunner()
     direct.direct_running_mode = "in_memory"  # else the runner would set its own environment
     command = f"{shlex.quote(sys.executable)} -m apache_beam.runners.worker.sdk_worker_main"
     environment = SubprocessSDKEnvironment.from_command_string(f"exec {command} 2>{os.devnull}")
     return FnApiRunner(default_environment=environment)
+
+
+_beam_close_connection = ControlConnection.close
+
+
+def _close_connection(connection: ControlConnection) -> None:
+    """Closes a connection to a worker, also one that the worker has yet to open: Beam would tell
+    only those that are open, wait for all workers to end, and so for a late one for ever."""
+    connection.push(BeamFnControlServicer._DONE_MARKER)
+    _beam_close_connection(connection)
 
 
 def _nothing(*_: object, **__: object) -> None:

@@ -7,6 +7,7 @@ table is whole when it has its `_manifest.json`; until then its parts are in `_s
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -16,11 +17,12 @@ import pyarrow.compute as pc
 from pipelines import outputs
 from pipelines.parquet_input import open_parquet
 from wordpiece_core import TextOptions, Tokenizer
-from wordpiece_core.errors import InputError, OutputError
+from wordpiece_core.errors import InputError, OptionError, OutputError
 from wordpiece_core.vocabulary import UNK
 
 MANIFEST = "_manifest.json"
 STAGING = "_staging"
+READ = ("rows", "nulls", "bytes", "replaced")
 TOTALS = ("rows", "nulls", "bytes", "words", "replaced")
 ROWS_PER_GROUP = 65_536
 SCHEMA = pa.schema([("word", pa.string()), ("count", pa.int64())])
@@ -37,6 +39,16 @@ class WordTable:
     empty if `count` did not make the table."""
     text: TextOptions | None = None
     """How the words were cut; None if `count` did not make the table."""
+    min_word_count: int = 1
+    """Rarer words are not in the table."""
+    smoothing: dict[str, Any] | None = None
+    """If the text had groups: their `column`, the `exponent`, and the `groups` with their `name`
+    (or null), the `words` counted, and the `weight` of each."""
+
+    @property
+    def is_smoothed(self) -> bool:
+        """Whether the counts are not those of the text."""
+        return self.smoothing is not None and self.smoothing["exponent"] != 1
 
 
 @dataclass(frozen=True)
@@ -95,9 +107,16 @@ def write_part(path: str, words: pa.RecordBatch) -> None:
     outputs.write_parquet(path, groups, words.schema, compression="zstd")
 
 
-def finish(output: str, totals: dict[str, int], text: TextOptions) -> WordTable:
-    """Puts the parts from staging in the place of an old table's, then writes the manifest.
-    `text`: how the words were cut."""
+def finish(
+    output: str,
+    totals: dict[str, int],
+    text: TextOptions,
+    *,
+    min_word_count: int = 1,
+    smoothing: dict[str, Any] | None = None,
+) -> WordTable:
+    """Puts the parts from staging in the place of an old table's, then writes the manifest. What
+    the arguments are: `WordTable`."""
     staging = outputs.join(output, STAGING)
     parts = [name for name in outputs.list_directory(staging) if _is_part(name)]
     if not parts:  # no word at all
@@ -109,10 +128,11 @@ def finish(output: str, totals: dict[str, int], text: TextOptions) -> WordTable:
         outputs.move(outputs.join(staging, name), outputs.join(output, name))
     rows = sum(part.rows for part in word_ranges(WordTable(output, parts)))
     totals = {key: totals.get(key, 0) for key in TOTALS} | {"distinct_words": rows}
-    manifest = {"parts": parts, "text": asdict(text), **totals}
+    made = {"min_word_count": min_word_count, "smoothing": smoothing}
+    manifest = {"parts": parts, "text": asdict(text), **made, **totals}
     outputs.write_json(outputs.join(output, MANIFEST), manifest)
     outputs.delete(staging)
-    return WordTable(output, parts, totals, text)
+    return WordTable(output, parts, totals, text, min_word_count, smoothing)
 
 
 def read_word_table(path: str) -> WordTable:
@@ -127,13 +147,33 @@ def read_word_table(path: str) -> WordTable:
         if missing:
             raise InputError(f"{path}: part {missing[0]} is missing; run wordpiece count again")
         text = TextOptions(**manifest.pop("text"))
-        return WordTable(path, parts, manifest, text)
+        min_word_count, smoothing = (
+            manifest.pop("min_word_count", 1),
+            manifest.pop("smoothing", None),
+        )
+        return WordTable(path, parts, manifest, text, min_word_count, smoothing)
     if outputs.exists(outputs.join(path, STAGING)):
         raise InputError(f"{path}: the word table is not finished; run wordpiece count again")
     parts = [name for name in names if name.endswith(".parquet") and name[0] not in "._"]
     if not parts:
         raise InputError(f"{path}: no word table; give a directory that `wordpiece count` wrote")
     return WordTable(path, parts)
+
+
+def text_of(tables: Sequence[WordTable], text: TextOptions) -> TextOptions:
+    """How the words of tables were cut, which is how text must be cut that goes with them. Tables
+    that differ, and options other than the default that say otherwise, are an OptionError; of a
+    table of unknown origin `text` is believed."""
+    known = [(table.path, table.text) for table in tables if table.text is not None]
+    for path, cut in known:
+        for name, value in asdict(cut).items():
+            (first_path, first), given = known[0], getattr(text, name)
+            if value != getattr(first, name):
+                other = f"{first_path} with {getattr(first, name)}"
+                raise OptionError(f"{name}: {path} was counted with {value}, but {other}")
+            if given not in (value, getattr(TextOptions(), name)):
+                raise OptionError(f"{name}: {given}, but {path} was counted with {value}")
+    return known[0][1] if known else text
 
 
 def word_ranges(table: WordTable) -> list[WordRange]:

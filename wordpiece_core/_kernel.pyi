@@ -6,15 +6,15 @@ from collections.abc import Sequence
 from typing import Any, Protocol
 
 class ArrowArray(Protocol):
+    def __len__(self) -> int: ...
     def __arrow_c_array__(self, requested_schema: Any = None) -> tuple[Any, Any]: ...
 
 class WordCounter:
-    """Counts words in a hash table."""
+    """Counts words in a hash table, apart for every group; full when it has `most_bytes`."""
 
     rows: int
     nulls: int
     bytes: int
-    words: int  # of the batches taken so far
     replaced: int  # invalid UTF-8 sequences
     def __init__(
         self,
@@ -24,15 +24,40 @@ class WordCounter:
         strip_accents: bool,
         lowercase: bool,
         pre_tokenizer: str,
+        most_bytes: int = ...,
     ) -> None: ...
     @property
-    def memory(self) -> int: ...
-    def count(self, texts: ArrowArray) -> None: ...
-    def take(self, partitions: int) -> list[tuple[int, ArrowArray]]:
-        """Empties the table: batches of `word`, `count` by partition, each ordered by word."""
+    def memory(self) -> int:
+        """Bytes that counting on and `take` may need."""
+
+    @property
+    def is_full(self) -> bool: ...
+    def count(self, texts: ArrowArray, groups: ArrowArray | None = None) -> int:
+        """Counts texts from the first on until the table is full; returns how many, one at least.
+        `groups`: the group of each text."""
+
+    def add(self, words: ArrowArray) -> None:
+        """Adds words with their counts, as they are."""
+
+    def take(self, partitions: int) -> list[tuple[int, str | None, int, ArrowArray]]:
+        """Empties the table: partition, group, sum of the counts, and the batch of `word`, `count`,
+        ordered by word."""
 
 def merge_word_counts(batches: Sequence[ArrowArray]) -> ArrowArray:
     """Sums equal words; ordered by count (descending), then word."""
+
+def merge_sorted_words(batches: Sequence[ArrowArray]) -> ArrowArray:
+    """Sums equal words; the batches are ordered by word, and so is the result."""
+
+def weigh_sorted_words(
+    batches: Sequence[ArrowArray], weights: Sequence[int], *, min_count: int
+) -> ArrowArray:
+    """Sums equal words, each count times the weight of its batch, in units of 2^-32; rounded once
+    to the nearest, halves up, 1 at least for a word that occurs. Batches are ordered by word; the
+    result by count (descending), then word, without those below `min_count`."""
+
+def draw_words(words: ArrowArray, every: int) -> ArrowArray:
+    """The rows whose word is one of about every `every` that are drawn, by the word alone."""
 
 def repair_utf8(array: ArrowArray) -> tuple[ArrowArray, int]: ...
 def split_lines(block: bytes | memoryview) -> tuple[ArrowArray, int]: ...
@@ -93,21 +118,65 @@ class Splitter:
         max_word_length: int,
     ) -> None: ...
     def split(self, words: ArrowArray, first_rank: int) -> ArrowArray:
-        """`rank`, `count`, `symbols: list<uint32>` of a part of a word table."""
+        """`rank`, `offset`, `count`, `symbols: list<uint32>` of a part of a word table."""
+
+    def merge(self, splits: ArrowArray) -> ArrowArray:
+        """Splits after the merges, from splits before them."""
 
 class PairCounter:
     """Counts of tokens (`token`, `count`) and of pairs (`left`, `right`, `count`, `merges`,
-    `tokens`, `first_rank`, `first_offset`) over splits."""
+    `first_rank`, `first_offset`) over splits."""
 
     def __init__(self) -> None: ...
-    def add_splits(self, splits: ArrowArray) -> None: ...
-    def add_counts(self, unigrams: ArrowArray, pairs: ArrowArray) -> None: ...
-    def unigrams(self) -> ArrowArray: ...
-    def pairs(self) -> ArrowArray: ...
+    @property
+    def symbols(self) -> int:
+        """Tokens in all splits, each split's once."""
 
-def words_with_pairs(splits: ArrowArray, pairs: ArrowArray) -> ArrowArray: ...
+    @property
+    def memory(self) -> int:
+        """Bytes that the table of pairs takes, and taking it out."""
+
+    def add_splits(self, splits: ArrowArray) -> None: ...
+    def unigrams(self) -> ArrowArray: ...
+    def take_pairs(self, partitions: int) -> list[tuple[int, ArrowArray]]:
+        """Empties the table of pairs: batches by partition, each ordered by pair."""
+
+def add_unigrams(batches: Sequence[ArrowArray]) -> ArrowArray: ...
+def add_pairs(batches: Sequence[ArrowArray]) -> ArrowArray: ...
+def join_limits(batches: Sequence[ArrowArray]) -> ArrowArray: ...
+
+class Candidates:
+    """The pairs that need not be cut, with their levels: of `Trainer.candidates`. `whole_splits`:
+    splits are not cut; those without such a pair are left out."""
+
+    def __init__(self, candidates: ArrowArray, whole_splits: bool) -> None: ...
+
+class RunSizes:
+    """How many tokens the distinct runs of splits have at every level up to `level`, from a sample
+    that does not depend on the order of the splits."""
+
+    def __init__(self, budget: int, level: int) -> None: ...
+    @property
+    def level(self) -> int:
+        """The loosest level at which the runs are within the budget, at least 0."""
+
+    def add_splits(self, splits: ArrowArray, candidates: Candidates) -> None: ...
+    def add_sample(self, sample: ArrowArray) -> None: ...
+    def sample(self) -> ArrowArray:
+        """`hash`, `length`, `tightest`, `loosest`: what `add_sample` adds."""
+
+class Runs:
+    """The distinct pieces of splits, cut at a level, with the sums of their counts."""
+
+    def __init__(self) -> None: ...
+    def add_splits(self, splits: ArrowArray, candidates: Candidates, level: int) -> None: ...
+    def add_runs(self, runs: ArrowArray) -> None: ...
+    def take(self, most: int) -> list[ArrowArray]:
+        """Empties the table: splits, in the order of their places, `most` in a batch."""
 
 class Trainer:
+    """Merges in rounds: `add_splits`, then `start_round`, then `run` until it is over."""
+
     def __init__(
         self,
         tokens: Sequence[str],
@@ -117,22 +186,64 @@ class Trainer:
         min_pair_count: int | None,
         max_token_length: int,
         continuing_prefix: str,
-        support: int = 0,
     ) -> None: ...
     @property
     def support(self) -> int: ...
     @property
+    def watches(self) -> bool:
+        """Whether rounds under a budget watch the best pairs: they hold whole splits and need
+        `limits`."""
+
+    @property
     def tokens(self) -> list[str]: ...
     @property
     def vocab_size(self) -> int: ...
+    def restore(self, merges: ArrowArray, support: int) -> None:
+        """Takes over a round of another trainer of the same training: its merges, and the support
+        after it."""
+
+    def add_splits(self, splits: ArrowArray) -> None:
+        """Adds splits or runs to the next round, in the order of their places."""
+
+    def start_whole_round(self) -> None: ...
     def start_round(
-        self, unigrams: ArrowArray, pairs: ArrowArray, splits: Sequence[ArrowArray]
+        self,
+        unigrams: ArrowArray,
+        *,
+        largest: int,
+        level: int,
+        candidates: ArrowArray,
+        limits: ArrowArray | None = None,
     ) -> None: ...
     def run(self, most: int) -> str:
         """Makes up to `most` merges: "running", "round over" or "done"."""
 
-    def hot_pairs(self, unigrams: ArrowArray, pairs: ArrowArray, budget: int) -> ArrowArray:
-        """`left`, `right` of the best pairs whose words have no more than `budget` tokens."""
+    def largest(self, pairs: ArrowArray) -> int:
+        """The largest count of a pair that may be merged."""
 
-    def merges(self) -> ArrowArray:
-        """`left`, `right`, `token` (ids), `score`, `pair_count`, `left_count`, `right_count`."""
+    def candidates(
+        self,
+        unigrams: ArrowArray,
+        pairs: Sequence[ArrowArray],
+        *,
+        largest: int,
+        most: int,
+        loosest: int | None = None,
+    ) -> tuple[ArrowArray, int]:
+        """Pairs, and `level: uint16`, that a round may leave whole, about `most`; and the level up
+        to which all are there."""
+
+    def limits(
+        self,
+        unigrams: ArrowArray,
+        pairs: Sequence[ArrowArray],
+        *,
+        candidates: ArrowArray,
+        largest: int,
+    ) -> ArrowArray:
+        """What scores pairs that are no candidates may come to, by token; parts of the pairs are
+        joined by `join_limits`."""
+
+    def merges(self, first: int = 0) -> ArrowArray:
+        """`left`, `right`, `token` (ids), `score`, `pair_count`, `left_count`, `right_count`, from
+        step `first` (counted from 0) on."""

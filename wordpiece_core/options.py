@@ -79,6 +79,10 @@ class TrainingOptions:
                 raise OptionError(f"unknown training option {name}; known: {', '.join(known)}")
         return cls(**options)
 
+    def plain(self) -> dict[str, Any]:
+        """The options as JSON has them."""
+        return asdict(self) | {"special_tokens": list(self.special_tokens)}
+
 
 def special_token_list(special_tokens: Sequence[str] | str) -> tuple[str, ...]:
     """The special tokens in id order.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +15,10 @@ from wordpiece_core.alphabet import InitialVocabulary, initial_vocabulary, merge
 from wordpiece_core.errors import InputError, OptionError
 from wordpiece_core.options import NO_LIMIT, TrainingOptions
 
-MERGES_PER_CALL = 1000
+MERGES_PER_CALL = 200
+WORDS_AT_ONCE = 1 << 18  # cut into splits before they are handed on
+TOKENS_PER_CANDIDATE, LEAST_CANDIDATES = 8, 1 << 16
+BYTES_PER_TOKEN = 128  # of runs, on the way to the driver and there: measured, see docs/scale.md
 
 
 class FewerTokensWarning(UserWarning):
@@ -41,34 +44,30 @@ def train(
     word_counts: Mapping[str, int] | Iterable[tuple[str, int]] | pa.Table,
     *,
     round_budget: float = 1.0,
+    driver_memory: int | None = None,
     **options: Any,
 ) -> TrainingResult:
     """Trains on words with their counts, in table order (ties go by it).
 
     word_counts: a mapping or pairs, or a table with the columns `word` and `count`.
     round_budget: the share of all split tokens that a round may hold; the result is the same.
+    driver_memory: bytes that a round may take, beside the table itself; the result is the same.
     options: those of `TrainingOptions`. Raises OptionError, and InputError for a bad table.
 
     >>> train({"hug": 10, "pug": 5, "hugs": 5}, vocab_size=12, min_pair_count=1).vocab[-1]
     '##gs'
     """
     training = TrainingOptions.of(**options)
-    if not (isinstance(round_budget, int | float) and 0 <= round_budget <= 1):
-        raise OptionError(f"round_budget: {round_budget!r} is not a share from 0 to 1")
+    budget = RoundBudget(round_budget, driver_memory)
     words = word_batch(word_counts)
     try:
         symbols = merge_symbols([symbol_counts(words, 0, training)])
         vocabulary = initial_vocabulary(symbols, training)
         trainer = make_trainer(vocabulary.tokens, training)
-        rounds = 0
-        status = "round over"
+        rounds, status = 0, "round over"
         while status == "round over":
-            rounds += 1
-            splitter = make_splitter(vocabulary, pa.record_batch(trainer.merges()), training)
-            splits = pa.record_batch(splitter.split(words, 0))
-            start_round(trainer, splits, round_budget)
-            while (status := trainer.run(MERGES_PER_CALL)) == "running":
-                pass
+            _begin_round(words, vocabulary, trainer, training, budget)
+            rounds, status = rounds + 1, merge_round(trainer)
     except ValueError as error:
         raise InputError(str(error)) from error
     result = TrainingResult(trainer.tokens, merge_log(trainer), rounds)
@@ -76,19 +75,95 @@ def train(
     return result
 
 
-def start_round(trainer: _kernel.Trainer, splits: pa.RecordBatch, budget: float) -> None:
-    """Counts over splits and hands the trainer those that its round may change."""
+@dataclass(frozen=True)
+class RoundBudget:
+    """What a round may hold. `share`: of all split tokens, 0 to 1. `memory`: in bytes."""
+
+    share: float = 1.0
+    memory: int | None = None
+
+    def __post_init__(self) -> None:
+        if not (isinstance(self.share, int | float) and 0 <= self.share <= 1):
+            raise OptionError(f"round_budget: {self.share!r} is not a share from 0 to 1")
+        if self.memory is not None and self.memory < 1:
+            raise OptionError(f"driver_memory: {self.memory!r} is not a number of bytes")
+
+    def tokens(self, split_tokens: int) -> int:
+        """The most tokens of splits, or of pieces of splits, that a round may hold."""
+        by_memory = split_tokens if self.memory is None else self.memory // BYTES_PER_TOKEN
+        return min(int(split_tokens * self.share), by_memory)
+
+    def candidates(self, split_tokens: int) -> int:
+        """The most pairs that need be known for a round: more would not be left whole."""
+        return max(self.tokens(split_tokens) // TOKENS_PER_CANDIDATE, LEAST_CANDIDATES)
+
+    def holds(self, split_tokens: int) -> bool:
+        """Whether a round may hold all splits."""
+        return self.tokens(split_tokens) >= split_tokens
+
+
+def merge_round(trainer: _kernel.Trainer, merged: Callable[[int], None] = lambda _: None) -> str:
+    """Merges until a round is over: "round over", or "done". `merged` is told how many tokens a
+    few merges have added."""
+    status = "running"
+    while status == "running":
+        before = trainer.vocab_size
+        status = trainer.run(MERGES_PER_CALL)
+        merged(trainer.vocab_size - before)
+    return status
+
+
+def _begin_round(
+    words: pa.RecordBatch,
+    vocabulary: InitialVocabulary,
+    trainer: _kernel.Trainer,
+    options: TrainingOptions,
+    budget: RoundBudget,
+) -> None:
+    """A round over words in memory."""
+    merges = pa.record_batch(trainer.merges())
+    splitter = make_splitter(vocabulary, merges, options)
+    starts = range(0, len(words), WORDS_AT_ONCE)
+
+    def splits() -> Iterator[pa.RecordBatch]:
+        for start in starts:
+            yield pa.record_batch(splitter.split(words.slice(start, WORDS_AT_ONCE), start))
+
+    if budget.share >= 1.0 and budget.memory is None:
+        for part in splits():
+            trainer.add_splits(part)
+        trainer.start_whole_round()
+        return
     counter = _kernel.PairCounter()
-    counter.add_splits(splits)
-    unigrams, pairs = counter.unigrams(), counter.pairs()
-    if budget < 1.0:
-        tokens = int(len(splits.column("symbols").flatten()) * budget)
-        splits = _kernel.words_with_pairs(splits, trainer.hot_pairs(unigrams, pairs, tokens))
-    trainer.start_round(unigrams, pairs, [splits])
+    for part in splits():
+        counter.add_splits(part)
+    pairs = [pairs for _, pairs in counter.take_pairs(1)]
+    tokens = budget.tokens(counter.symbols)
+    unigrams = counter.unigrams()
+    largest = max(map(trainer.largest, pairs), default=0)
+    chosen, loosest = trainer.candidates(
+        unigrams, pairs, largest=largest, most=budget.candidates(counter.symbols)
+    )
+    candidates = pa.record_batch(chosen)
+    table = _kernel.Candidates(candidates, trainer.watches)
+    sizes = _kernel.RunSizes(tokens, loosest)
+    for part in splits():
+        sizes.add_splits(part, table)
+    runs = _kernel.Runs()
+    for part in splits():
+        runs.add_splits(part, table, sizes.level)
+    for part in map(pa.record_batch, runs.take(WORDS_AT_ONCE)):
+        trainer.add_splits(part)
+    limits = None
+    if trainer.watches:
+        limits = trainer.limits(unigrams, pairs, candidates=candidates, largest=largest)
+    trainer.start_round(
+        unigrams, largest=largest, level=sizes.level, candidates=candidates, limits=limits
+    )
 
 
-def make_trainer(tokens: list[str], options: TrainingOptions, support: int = 0) -> _kernel.Trainer:
-    """The kernel's trainer of a vocabulary that has these tokens by now."""
+def make_trainer(tokens: list[str], options: TrainingOptions) -> _kernel.Trainer:
+    """The kernel's trainer, with the vocabulary that training begins with."""
     auto = options.min_pair_count == "auto"
     return _kernel.Trainer(
         tokens,
@@ -97,7 +172,6 @@ def make_trainer(tokens: list[str], options: TrainingOptions, support: int = 0) 
         min_pair_count=None if auto else int(options.min_pair_count),
         max_token_length=options.max_token_length or NO_LIMIT,
         continuing_prefix=options.continuing_prefix,
-        support=support,
     )
 
 

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
+import random
+import subprocess
+import time
 from dataclasses import asdict
 from pathlib import Path
 
@@ -11,6 +16,7 @@ import pytest
 
 import wordpiece_core as wp
 from pipelines import count, inputs, word_table
+from pipelines.batches import from_bytes
 
 from .corpora import (
     ENDINGS,
@@ -18,10 +24,13 @@ from .corpora import (
     done,
     files_below,
     flags,
+    kill_group,
     manifest,
     multilingual,
     process,
+    script,
     table_rows,
+    wordpiece,
     write_shard,
     write_shards,
 )
@@ -31,12 +40,12 @@ SCHEMA = pa.schema([("word", pa.string()), ("count", pa.int64())])
 
 @pytest.fixture
 def many_of_everything(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Many ranges of input, partial tables, parts and row groups, for little text."""
+    """Many ranges of input, partitions, parts and row groups, for little text."""
+    monkeypatch.setattr(count, "MOST_PARTITION_BYTES", 1000)
     monkeypatch.setattr(count, "RANGE_BYTES", 2000)
     monkeypatch.setattr(inputs, "TEXT_BYTES", 700)
-    monkeypatch.setattr(count, "WORKER_BYTES", 1)
     monkeypatch.setattr(count, "ROWS_PER_PART", 40)
-    monkeypatch.setattr(count, "SAMPLE_EVERY", 5)
+    monkeypatch.setattr(count, "DRAW_EVERY", 5)
     monkeypatch.setattr(word_table, "ROWS_PER_GROUP", 16)
 
 
@@ -122,6 +131,8 @@ def test_the_manifest_and_the_summary_say_what_was_read(tmp_path: Path) -> None:
     assert manifest(tmp_path / "words") == {
         "parts": ["part-00000.parquet"],
         "text": asdict(wp.TextOptions()),
+        "min_word_count": 1,
+        "smoothing": None,
         "rows": 6,
         "nulls": 1,
         "bytes": len("Ünder ünderthe the thebad \ufffd\ufffd byteslast line".encode()),
@@ -170,6 +181,117 @@ def test_what_a_killed_count_left_is_replaced(tmp_path: Path) -> None:
     done("count", shard, "--output", tmp_path / "words")
     done("count", shard, "--output", tmp_path / "anew")
     assert files_below(tmp_path / "words") == files_below(tmp_path / "anew")
+
+
+def rare_words(rows: int) -> list[str]:
+    """Rows of words most of which are in one row only, so that tables fill up."""
+    rng = random.Random(rows)
+    return [
+        " ".join(f"w{int(rng.paretovariate(0.3)) % 10**7}" for _ in range(20)) for _ in range(rows)
+    ]
+
+
+@pytest.mark.parametrize("ending", [".parquet", ".txt", ".jsonl.gz"])
+def test_tables_that_overflow_many_times_give_the_same_bytes(tmp_path: Path, ending: str) -> None:
+    texts = rare_words(1500)
+    shards = write_shards(tmp_path / "in", texts, 3, ending)
+    done("count", shards, "--output", tmp_path / "large")
+    done("count", shards, "--output", tmp_path / "small", "--worker-memory", "64KiB")
+    assert files_below(tmp_path / "small") == files_below(tmp_path / "large")
+    assert table_rows(tmp_path / "small") == counted(texts)
+
+
+def test_a_worker_hands_its_table_on_whenever_it_is_full(tmp_path: Path) -> None:
+    texts = rare_words(1500)
+    files = inputs.resolve([write_shard(tmp_path / "a.txt", texts)])
+    step = count._CountRange(count.CountOptions(worker_memory=64 << 10), partitions=2)
+    step.start_bundle()
+    partials = [element for part in inputs.plan(files, "text") for element in step.process(part)]
+    assert {partition for partition, _ in partials} == {0, 1}
+    tables = [from_bytes(words) for _, (_, words) in partials]
+    assert len(tables) > 20
+    for words in tables:
+        assert words.nbytes < 64 << 10
+        assert words["word"].to_pylist() == sorted(set(words["word"].to_pylist()))
+
+
+def test_what_is_merged_on_the_way_changes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    texts = rare_words(800)
+    shard = write_shard(tmp_path / "a.txt", texts)
+    monkeypatch.setattr(count, "LEAST_MERGED_BYTES", 1)
+    done("count", shard, "--output", tmp_path / "words", "--worker-memory", "64KiB")
+    assert table_rows(tmp_path / "words") == counted(texts)
+
+
+@pytest.mark.parametrize("memory", ["64KiB", "1GiB"])
+def test_rare_words_are_left_out_by_their_whole_counts(tmp_path: Path, memory: str) -> None:
+    texts = rare_words(500)
+    shards = write_shards(tmp_path / "in", texts, 4, ".txt")
+    options = ["--min-word-count", 3, "--worker-memory", memory]
+    outcome = done("count", shards, "--output", tmp_path / "words", *options)
+    all_rows = counted(texts)
+    kept = [row for row in all_rows if row[1] >= 3]
+    assert 0 < len(kept) < len(all_rows) / 2
+    assert table_rows(tmp_path / "words") == kept
+    made = manifest(tmp_path / "words")
+    assert (made["min_word_count"], made["distinct_words"]) == (3, len(kept))
+    assert made["words"] == sum(count for _, count in all_rows)
+    assert f"distinct: {len(kept):,} (of 3 and more)" in outcome.out
+
+
+def test_training_on_a_table_without_rare_words_is_training_without_them(tmp_path: Path) -> None:
+    shard = write_shard(tmp_path / "a.txt", rare_words(200))
+    train = ["train", "--vocab-size", 60]
+    done("count", shard, "--output", tmp_path / "all")
+    done("count", shard, "--output", tmp_path / "some", "--min-word-count", 3)
+    tables = {name: ["--word-counts", tmp_path / name] for name in ("all", "some")}
+    done(*train, *tables["all"], "--min-word-count", 3, "--output", tmp_path / "tok-all")
+    done(*train, *tables["some"], "--output", tmp_path / "tok-some")
+    vocab = (tmp_path / "tok-some" / "vocab.txt").read_bytes()
+    assert vocab == (tmp_path / "tok-all" / "vocab.txt").read_bytes()
+    record = json.loads((tmp_path / "tok-some" / "training.json").read_text())
+    assert record["training"]["min_word_count"] == 3
+    outcome = wordpiece(*train, *tables["some"], "--min-word-count", 2, "--output", tmp_path / "no")
+    assert outcome.status == 2
+    assert f"min_word_count: 2, but {tmp_path / 'some'} was counted with 3" in outcome.fault
+
+
+@pytest.mark.parametrize(
+    ("size", "fault"),
+    [("lots", "'lots' is not a size; give one like 512MiB"), ("1KiB", "give 64KiB at least")],
+)
+def test_a_worker_memory_that_is_no_size_or_too_little_is_refused(
+    tmp_path: Path, size: str, fault: str
+) -> None:
+    shard = write_shard(tmp_path / "a.txt", ["text"])
+    outcome = wordpiece("count", shard, "--output", tmp_path / "out", "--worker-memory", size)
+    assert outcome.status == 2
+    assert fault in outcome.fault
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_count_killed_at_any_moment_and_run_again_gives_the_same_bytes(tmp_path: Path) -> None:
+    shards = write_shards(tmp_path / "in", rare_words(4000), 6, ".jsonl")
+    done("count", shards, "--output", tmp_path / "whole", "--quiet")
+    command = ["count", shards, "--output", str(tmp_path / "killed"), "--worker-memory", "1MiB"]
+    started = time.monotonic()
+    assert process(*command).status == 0
+    seconds = time.monotonic() - started
+    assert files_below(tmp_path / "killed") == files_below(tmp_path / "whole")
+
+    killed = 0
+    for share in random.Random(1).choices(range(30, 100), k=6):
+        running = subprocess.Popen([*script(), *command, "--quiet"], start_new_session=True)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            running.wait(seconds * share / 100)
+        if running.poll() is None:
+            kill_group(running)
+            killed += 1
+    assert killed > 2
+    assert process(*command).status == 0
+    assert files_below(tmp_path / "killed") == files_below(tmp_path / "whole")
 
 
 def test_no_text_at_all_is_a_table_without_rows(tmp_path: Path) -> None:

@@ -100,18 +100,20 @@ def test_any_number_of_workers_of_any_kind_gives_the_same_bytes(
 
 
 @pytest.mark.parametrize("criterion", ["pmi", "likelihood", "frequency"])
+@pytest.mark.parametrize("least", ["auto", "1"])
 def test_a_small_budget_makes_more_rounds_and_the_same_bytes(
-    tmp_path: Path, criterion: str
+    tmp_path: Path, criterion: str, least: str
 ) -> None:
     words = tmp_path / "words"
     done("count", write_shard(tmp_path / "a.txt", english(150)), "--output", words)
-    train = ["train", "--word-counts", words, "--vocab-size", "46", "--criterion", criterion]
-    outputs = {budget: tmp_path / budget for budget in ("1.0", "0.3", "0.05")}
+    options = ["--vocab-size", "120", "--criterion", criterion, "--min-pair-count", least]
+    outputs = {budget: tmp_path / budget for budget in ("1.0", "0.3", "0.1")}
     for budget, output in outputs.items():
-        done(*train, "--output", output, "--round-budget", budget)
-    whole, third, twentieth = map(without_run, outputs.values())
-    assert whole == third == twentieth
-    assert 1 == rounds(outputs["1.0"]) < rounds(outputs["0.3"]) < rounds(outputs["0.05"])
+        args = ["--word-counts", words, "--output", output, "--round-budget", budget]
+        done("train", *args, *options)
+    whole, third, tenth = map(without_run, outputs.values())
+    assert whole == third == tenth
+    assert 1 == rounds(outputs["1.0"]) < rounds(outputs["0.3"]) < rounds(outputs["0.1"])
 
 
 def test_workers_and_small_budgets_together_give_the_same_bytes(

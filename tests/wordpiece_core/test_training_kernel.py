@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from unittest import mock
 
 import pyarrow as pa
 import pytest
@@ -10,8 +11,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import wordpiece_core as wp
-from wordpiece_core import reference
-from wordpiece_core.errors import OptionError
+from wordpiece_core import reference, training
+from wordpiece_core.errors import InputError, OptionError
 
 from .strategies import rooms, training_options, word_tables
 
@@ -71,16 +72,27 @@ def test_the_kernel_trains_as_the_reference(
     word_tables(),
     training_options(),
     rooms,
-    st.sampled_from([0.0, 0.05, 0.3, 0.7, 1.0]),
+    st.sampled_from([0.0, 0.01, 0.05, 0.2, 0.5, 0.7, 1.0]),
+    st.sampled_from([1, 2, 5, training.LEAST_CANDIDATES]),
 )
-@example({"####a#": 7, "#": 3, "###b#a##": 9}, PMI, 40, 0.3)
-@example({"cd": 1, "ab": 1, "ef": 1}, PMI, 3, 0.3)
+@example({"####a#": 7, "#": 3, "###b#a##": 9}, PMI, 40, 0.3, 1)
+@example({"cd": 1, "ab": 1, "ef": 1}, PMI, 3, 0.3, 1)
+@example({"aaaaa": 1}, {**FREQUENCY, "max_token_length": 2}, 10, 0.2, 1)
+@example({"abb#b": 1}, {**FREQUENCY, "min_pair_count": 5}, 10, 0.2, 1)
+@example({"###": 1}, {**PMI, "continuing_prefix": "#", "limit_alphabet": 1}, 10, 0.2, 1)
+@example({"#########": 2, "##": 1, "####": 1}, {**FREQUENCY, "max_token_length": 3}, 20, 0.2, 1)
 def test_the_budget_of_a_round_does_not_change_the_result(
-    table: dict[str, int], options: dict[str, Any], room: int, round_budget: float
+    table: dict[str, int],
+    options: dict[str, Any],
+    room: int,
+    round_budget: float,
+    candidates: int,
 ) -> None:
     size = smallest_size(table, options) + room
     specified = reference.train(table, size, **options)
-    assert_equal(wp.train(table, vocab_size=size, round_budget=round_budget, **options), specified)
+    with mock.patch.multiple(training, LEAST_CANDIDATES=candidates, TOKENS_PER_CANDIDATE=2):
+        mine = wp.train(table, vocab_size=size, round_budget=round_budget, **options)
+    assert_equal(mine, specified)
 
 
 def syllables(count: int) -> dict[str, int]:
@@ -106,7 +118,7 @@ def test_a_larger_table_gives_the_same_hundreds_of_merges(
     options: dict[str, Any] = {"criterion": criterion, "min_pair_count": min_pair_count}
     specified = reference.train(table, 250, **options)
     assert len(specified.merges) > 150
-    for round_budget in (1.0, 0.3):
+    for round_budget in (1.0, 0.3, 0.05):
         mine = wp.train(table, vocab_size=250, round_budget=round_budget, **options)
         assert_equal(mine, specified)
 
@@ -115,10 +127,34 @@ def test_a_larger_table_gives_the_same_hundreds_of_merges(
 def test_scores_are_compared_exactly_where_doubles_are_equal(n: int) -> None:
     # 1/(n + 1) stands above 1/n; rounded to doubles they are equal from 2**53 on.
     table = {"cd": n + 1, "ab": n}
-    mine = wp.train(table, vocab_size=11, min_pair_count=1)
-    assert mine.merges["token"].to_pylist() == ["ab", "cd"]
-    assert mine.merges["pair_count"].to_pylist() == [n, n + 1]
-    assert_equal(mine, reference.train(table, 11, min_pair_count=1))
+    for round_budget in (1.0, 0.1):
+        mine = wp.train(table, vocab_size=11, min_pair_count=1, round_budget=round_budget)
+        assert mine.merges["token"].to_pylist() == ["ab", "cd"]
+        assert mine.merges["pair_count"].to_pylist() == [n, n + 1]
+        assert_equal(mine, reference.train(table, 11, min_pair_count=1))
+
+
+@settings(max_examples=100)
+@given(
+    st.dictionaries(
+        st.text("ab", min_size=1, max_size=4), st.integers(2**56, 2**58), min_size=1, max_size=6
+    ),
+    training_options(),
+    st.sampled_from([0.0, 0.2, 0.5, 1.0]),
+)
+def test_counts_near_the_limit_train_exactly_in_any_number_of_rounds(
+    table: dict[str, int], options: dict[str, Any], round_budget: float
+) -> None:
+    size = smallest_size(table, options) + 10
+    with mock.patch.multiple(training, LEAST_CANDIDATES=1, TOKENS_PER_CANDIDATE=2):
+        mine = wp.train(table, vocab_size=size, round_budget=round_budget, **options)
+    assert_equal(mine, reference.train(table, size, **options))
+
+
+def test_sums_beyond_63_bits_are_refused_under_a_budget_too() -> None:
+    for round_budget in (0.1, 1.0):
+        with pytest.raises(InputError, match="2\\^63"):
+            wp.train({"ab": 2**62, "ac": 2**62}, vocab_size=20, round_budget=round_budget)
 
 
 def test_the_log_has_the_published_columns() -> None:

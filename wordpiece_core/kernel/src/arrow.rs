@@ -4,17 +4,20 @@ use std::sync::Arc;
 
 use arrow_array::builder::StringBuilder;
 use arrow_array::cast::AsArray;
-use arrow_array::types::{Int64Type, UInt32Type};
+use arrow_array::types::{Float64Type, Int64Type, UInt16Type, UInt32Type};
 use arrow_array::{
     Array, ArrayRef, BinaryArray, BooleanArray, FixedSizeListArray, Float64Array, Int32Array,
-    Int64Array, LargeBinaryArray, ListArray, RecordBatch, StringArray, UInt32Array,
+    Int64Array, LargeBinaryArray, ListArray, RecordBatch, StringArray, UInt16Array, UInt32Array,
 };
 use arrow_buffer::{Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
 use arrow_schema::{DataType, Field, Schema};
+use rustc_hash::FxHashMap;
 
 use crate::encode::{IdRows, Piece};
-use crate::splits::{Aggregate, CountOverflow, PairCount, Splits, SymbolCounts};
-use crate::train::Merge;
+use crate::run_sizes::{RunSizes, Sampled};
+use crate::splits::{CountOverflow, PairCount, PairCounts, Splits, SymbolCounts, add_pair};
+use crate::train::{Candidate, Merge};
+use crate::watch::Limit;
 
 pub type Result<T> = std::result::Result<T, String>;
 
@@ -149,18 +152,24 @@ impl WordTable {
     }
 }
 
-/// Splits: `rank: int64, count: int64, symbols: list<uint32>`.
+/// Splits: `rank, offset, count: int64, symbols: list<uint32>`.
 pub fn splits_batch(splits: Splits) -> Result<RecordBatch> {
-    let mut offsets = vec![0i32];
-    for &end in &splits.ends {
-        offsets.push(i32::try_from(end).map_err(|_| "more than 2^31 symbols in one batch")?);
-    }
-    let symbols = list(offsets, Arc::new(UInt32Array::from(splits.symbols)), None)?;
-    batch(vec![
-        ("rank", to_int64(splits.ranks.into_iter())),
+    batch(splits_columns(splits)?)
+}
+
+fn splits_columns(splits: Splits) -> Result<Vec<(&'static str, ArrayRef)>> {
+    let offsets = offsets(&splits.ends)?;
+    Ok(vec![
+        ("rank", to_int64(splits.firsts.iter().map(|first| first.0))),
+        ("offset", to_int64(splits.firsts.iter().map(|first| first.1 as u64))),
         ("count", to_int64(splits.counts.into_iter())),
-        ("symbols", symbols),
+        ("symbols", list(offsets, Arc::new(UInt32Array::from(splits.symbols)), None)?),
     ])
+}
+
+fn offsets(ends: &[usize]) -> Result<Vec<i32>> {
+    let end = |&end| i32::try_from(end).map_err(|_| "more than 2^31 symbols in one batch".into());
+    std::iter::once(Ok(0)).chain(ends.iter().map(end)).collect()
 }
 
 pub fn read_splits(table: &RecordBatch) -> Result<Splits> {
@@ -171,12 +180,40 @@ pub fn read_splits(table: &RecordBatch) -> Result<Splits> {
     let ends: Vec<usize> =
         lists.value_offsets()[1..].iter().map(|&end| end as usize - first).collect();
     let last = first + ends.last().copied().unwrap_or(0);
+    let (ranks, offsets) = (int64(table, "rank")?.values(), int64(table, "offset")?.values());
+    let firsts = ranks.iter().zip(offsets).map(|(&rank, &offset)| (rank as u64, offset as u32));
     Ok(Splits {
-        ranks: unsigned(int64(table, "rank")?),
+        firsts: firsts.collect(),
         counts: unsigned(int64(table, "count")?),
         symbols: values.values()[first..last].to_vec(),
         ends,
     })
+}
+
+/// A sample of runs: `hash: int64, length: uint32, tightest, loosest: uint16`.
+pub fn sample_batch(sizes: &RunSizes) -> Result<RecordBatch> {
+    let mut rows: Vec<_> = sizes.sample().collect();
+    rows.sort_unstable_by_key(|(hash, _)| *hash);
+    let uint16 = |level: fn(&Sampled) -> u16| -> ArrayRef {
+        Arc::new(UInt16Array::from_iter_values(rows.iter().map(|(_, sampled)| level(sampled))))
+    };
+    batch(vec![
+        ("hash", to_int64(rows.iter().map(|(hash, _)| *hash))),
+        ("length", to_uint32(rows.iter().map(|(_, sampled)| sampled.length))),
+        ("tightest", uint16(|sampled| sampled.tightest)),
+        ("loosest", uint16(|sampled| sampled.loosest)),
+    ])
+}
+
+/// Adds the rows of `sample_batch`.
+pub fn add_sample(sizes: &mut RunSizes, table: &RecordBatch) -> Result<()> {
+    let (hashes, lengths) = (int64(table, "hash")?.values(), uint32(table, "length")?.values());
+    let (tightest, loosest) = (uint16(table, "tightest")?, uint16(table, "loosest")?);
+    for row in 0..table.num_rows() {
+        let (tightest, loosest) = (tightest.value(row), loosest.value(row));
+        sizes.add(hashes[row] as u64, Sampled { length: lengths[row], tightest, loosest });
+    }
+    Ok(())
 }
 
 /// `character: string, continuing: bool, count, first_rank, first_offset: int64`.
@@ -195,8 +232,8 @@ pub fn symbol_batch(symbols: &SymbolCounts) -> Result<RecordBatch> {
 }
 
 /// `token: uint32, count: int64`.
-pub fn unigram_batch(counts: &Aggregate) -> Result<RecordBatch> {
-    let mut rows: Vec<_> = counts.unigrams.iter().map(|(&token, &count)| (token, count)).collect();
+pub fn unigram_batch(counts: &FxHashMap<u32, u64>) -> Result<RecordBatch> {
+    let mut rows: Vec<_> = counts.iter().map(|(&token, &count)| (token, count)).collect();
     rows.sort_unstable();
     batch(vec![
         ("token", to_uint32(rows.iter().map(|row| row.0))),
@@ -204,44 +241,110 @@ pub fn unigram_batch(counts: &Aggregate) -> Result<RecordBatch> {
     ])
 }
 
-/// `left, right: uint32, count, merges, tokens, first_rank, first_offset: int64`.
-pub fn pair_batch(counts: &Aggregate) -> Result<RecordBatch> {
-    let mut rows: Vec<_> = counts.pairs.iter().map(|(&pair, &count)| (pair, count)).collect();
-    rows.sort_unstable_by_key(|(pair, _)| *pair);
-    batch(vec![
+/// The rows of `unigram_batch`.
+pub fn read_unigrams(table: &RecordBatch) -> Result<Vec<(u32, u64)>> {
+    let (tokens, counts) = (uint32(table, "token")?, int64(table, "count")?);
+    let rows = tokens.values().iter().zip(counts.values());
+    Ok(rows.map(|(&token, &count)| (token, count as u64)).collect())
+}
+
+/// Counts by token, from the rows of `unigram_batch`.
+pub fn unigrams_by_token(table: &RecordBatch) -> Result<Vec<u64>> {
+    let rows = read_unigrams(table)?;
+    let size = rows.iter().map(|(token, _)| *token as usize + 1).max().unwrap_or(0);
+    let mut counts = vec![0; size];
+    rows.into_iter().for_each(|(token, count)| counts[token as usize] = count);
+    Ok(counts)
+}
+
+/// `left, right: uint32, count, merges, first_rank, first_offset: int64`, in the order given.
+pub fn pair_batch(rows: &[((u32, u32), PairCount)]) -> Result<RecordBatch> {
+    batch(pair_columns(rows))
+}
+
+/// As pairs, and `level: uint16`.
+pub fn candidate_batch(rows: &[Candidate]) -> Result<RecordBatch> {
+    let pairs: Vec<_> = rows.iter().map(|(pair, count, _)| (*pair, *count)).collect();
+    let mut columns = pair_columns(&pairs);
+    let levels = UInt16Array::from_iter_values(rows.iter().map(|(_, _, level)| *level));
+    columns.push(("level", Arc::new(levels)));
+    batch(columns)
+}
+
+fn pair_columns(rows: &[((u32, u32), PairCount)]) -> Vec<(&'static str, ArrayRef)> {
+    vec![
         ("left", to_uint32(rows.iter().map(|(pair, _)| pair.0))),
         ("right", to_uint32(rows.iter().map(|(pair, _)| pair.1))),
         ("count", to_int64(rows.iter().map(|(_, pair)| pair.count))),
         ("merges", to_int64(rows.iter().map(|(_, pair)| pair.merges))),
-        ("tokens", to_int64(rows.iter().map(|(_, pair)| pair.tokens))),
         ("first_rank", to_int64(rows.iter().map(|(_, pair)| pair.first.0))),
         ("first_offset", to_int64(rows.iter().map(|(_, pair)| pair.first.1 as u64))),
-    ])
+    ]
 }
 
-/// Adds the rows of `unigram_batch` and `pair_batch` to counts.
-pub fn add_counts(
-    counts: &mut Aggregate,
-    unigrams: &RecordBatch,
-    pairs: &RecordBatch,
-) -> Result<()> {
-    let (tokens, sums) = (uint32(unigrams, "token")?, int64(unigrams, "count")?);
-    for (&token, &count) in tokens.values().iter().zip(sums.values()) {
-        counts.add_unigram(token, count as u64)?;
-    }
+/// Adds the rows of `pair_batch` to counts.
+pub fn add_pairs(counts: &mut PairCounts, pairs: &RecordBatch) -> Result<()> {
     let column = |name| int64(pairs, name).map(|column| column.values().clone());
-    let (count, merges, tokens) = (column("count")?, column("merges")?, column("tokens")?);
+    let (count, merges) = (column("count")?, column("merges")?);
     let (rank, offset) = (column("first_rank")?, column("first_offset")?);
     for (row, pair) in read_pairs(pairs)?.into_iter().enumerate() {
         let more = PairCount {
             count: count[row] as u64,
             merges: merges[row] as u64,
-            tokens: tokens[row] as u64,
             first: (rank[row] as u64, offset[row] as u32),
         };
-        counts.add_pair(pair, more)?;
+        add_pair(counts, pair, more)?;
     }
     Ok(())
+}
+
+/// The rows of `candidate_batch`.
+pub fn read_candidates(table: &RecordBatch) -> Result<Vec<Candidate>> {
+    let levels = read_pair_levels(table)?;
+    let mut counts = PairCounts::default();
+    add_pairs(&mut counts, table)?;
+    let pairs = read_pairs(table)?.into_iter();
+    Ok(pairs.map(|pair| (pair, counts[&pair], levels[&pair])).collect())
+}
+
+/// `token: uint32, count, rare: int64` and, for each fall of the tokens' counts, a score: double.
+pub fn limit_batch(limits: &FxHashMap<u32, Limit>) -> Result<RecordBatch> {
+    let mut rows: Vec<_> = limits.iter().collect();
+    rows.sort_unstable_by_key(|(token, _)| **token);
+    let mut columns = vec![
+        ("token".to_string(), to_uint32(rows.iter().map(|(token, _)| **token))),
+        ("count".to_string(), to_int64(rows.iter().map(|(_, limit)| limit.count))),
+        ("rare".to_string(), to_int64(rows.iter().map(|(_, limit)| limit.rare))),
+    ];
+    for fall in 0..Limit::NONE.scores.len() {
+        let scores = rows.iter().map(|(_, limit)| limit.scores[fall]);
+        let scores: ArrayRef = Arc::new(Float64Array::from_iter_values(scores));
+        columns.push((format!("score_{fall}"), scores));
+    }
+    batch(columns.iter().map(|(name, column)| (name.as_str(), column.clone())).collect())
+}
+
+/// The rows of `limit_batch`.
+pub fn read_limits(table: &RecordBatch) -> Result<Vec<(u32, Limit)>> {
+    let tokens = uint32(table, "token")?.values();
+    let (count, rare) = (unsigned(int64(table, "count")?), unsigned(int64(table, "rare")?));
+    let limits =
+        count.into_iter().zip(rare).map(|(count, rare)| Limit { count, rare, ..Limit::NONE });
+    let mut rows: Vec<_> = tokens.iter().copied().zip(limits).collect();
+    for fall in 0..Limit::NONE.scores.len() {
+        let scores = column(table, &format!("score_{fall}"))?;
+        let scores = scores.as_primitive_opt::<Float64Type>().ok_or("a score is not double")?;
+        for (row, &score) in rows.iter_mut().zip(scores.values()) {
+            row.1.scores[fall] = score;
+        }
+    }
+    Ok(rows)
+}
+
+/// The levels of pairs.
+pub fn read_pair_levels(table: &RecordBatch) -> Result<FxHashMap<(u32, u32), u16>> {
+    let levels = uint16(table, "level")?.values();
+    Ok(read_pairs(table)?.into_iter().zip(levels.iter().copied()).collect())
 }
 
 /// The columns `left` and `right`.
@@ -250,9 +353,24 @@ pub fn read_pairs(table: &RecordBatch) -> Result<Vec<(u32, u32)>> {
     Ok(left.values().iter().copied().zip(right.values().iter().copied()).collect())
 }
 
-pub fn read_merges(table: &RecordBatch) -> Result<Vec<(u32, u32, u32)>> {
+/// The rows of `merge_batch`.
+pub fn read_merges(table: &RecordBatch) -> Result<Vec<Merge>> {
     let tokens = uint32(table, "token")?.values();
-    Ok(read_pairs(table)?.into_iter().zip(tokens).map(|((l, r), &t)| (l, r, t)).collect())
+    let scores = column(table, "score")?.as_primitive_opt::<Float64Type>();
+    let scores = scores.ok_or("column \"score\" is not double")?.values();
+    let count = |name| int64(table, name).map(unsigned);
+    let (pair, left, right) = (count("pair_count")?, count("left_count")?, count("right_count")?);
+    let pairs = read_pairs(table)?.into_iter().enumerate();
+    let merge = |(row, pair_tokens): (usize, (u32, u32))| Merge {
+        left: pair_tokens.0,
+        right: pair_tokens.1,
+        token: tokens[row],
+        score: scores[row],
+        pair_count: pair[row],
+        left_count: left[row],
+        right_count: right[row],
+    };
+    Ok(pairs.map(merge).collect())
 }
 
 pub fn batch(columns: Vec<(&str, ArrayRef)>) -> Result<RecordBatch> {
@@ -284,6 +402,11 @@ fn int64<'a>(table: &'a RecordBatch, name: &str) -> Result<&'a Int64Array> {
 fn uint32<'a>(table: &'a RecordBatch, name: &str) -> Result<&'a UInt32Array> {
     let column = column(table, name)?;
     column.as_primitive_opt::<UInt32Type>().ok_or(format!("column {name:?} is not uint32"))
+}
+
+fn uint16<'a>(table: &'a RecordBatch, name: &str) -> Result<&'a UInt16Array> {
+    let column = column(table, name)?;
+    column.as_primitive_opt::<UInt16Type>().ok_or(format!("column {name:?} is not uint16"))
 }
 
 fn unsigned(column: &Int64Array) -> Vec<u64> {

@@ -10,25 +10,28 @@ use std::cmp::Ordering;
 
 use crate::score::Score;
 
-/// An upper bound of a pair's score, and the rank of a word that is not after the first with it.
+/// An upper bound of a pair's score, and the number of a run that is not after the first with it.
 #[derive(Clone, Copy)]
 pub struct Key {
     pub bound: Score,
-    pub first: u64,
-}
-
-impl Key {
-    /// The better key is the greater: a higher bound, then an earlier word.
-    fn compare(&self, other: &Key) -> Ordering {
-        self.bound.compare(&other.bound).then_with(|| other.first.cmp(&self.first))
-    }
+    pub first: u32,
 }
 
 #[derive(Default)]
 pub struct PairHeap {
-    entries: Vec<(Key, u32)>,
+    entries: Vec<Entry>,
     /// Of each pair, its index in `entries`, or ABSENT.
     slots: Vec<u32>,
+    /// Of each pair in the heap, the bound; entries have it as a double, which settles most
+    /// comparisons.
+    bounds: Vec<Score>,
+}
+
+#[derive(Clone, Copy)]
+struct Entry {
+    approx: f64,
+    first: u32,
+    pair: u32,
 }
 
 const ABSENT: u32 = u32::MAX;
@@ -42,17 +45,26 @@ impl PairHeap {
 
     /// Inserts a pair, or gives it another key.
     pub fn set(&mut self, pair: u32, key: Key) {
+        let entry = Entry { approx: key.bound.approx(), first: key.first, pair };
         if self.slots.len() <= pair as usize {
             self.slots.resize(pair as usize + 1, ABSENT);
+            self.bounds.resize(pair as usize + 1, key.bound);
         }
-        let slot = self.slots[pair as usize] as usize;
-        if slot == ABSENT as usize {
-            self.entries.push((key, pair));
+        let slot = self.slots[pair as usize];
+        if slot == ABSENT {
+            self.bounds[pair as usize] = key.bound;
+            self.entries.push(entry);
             self.rise(self.entries.len() - 1);
         } else {
-            let rises = key.compare(&self.entries[slot].0).is_gt();
-            self.entries[slot].0 = key;
-            if rises { self.rise(slot) } else { self.sink(slot) }
+            let old = Key { bound: self.bounds[pair as usize], first: self.at(slot).first };
+            let order = key.bound.compare(&old.bound).then_with(|| old.first.cmp(&key.first));
+            self.bounds[pair as usize] = key.bound;
+            self.entries[slot as usize] = entry;
+            match order {
+                Ordering::Greater => self.rise(slot as usize),
+                Ordering::Less => self.sink(slot as usize),
+                Ordering::Equal => {}
+            }
         }
     }
 
@@ -64,10 +76,9 @@ impl PairHeap {
         self.slots[pair as usize] = ABSENT;
         let last = self.entries.pop().expect("the heap holds the pair");
         if slot < self.entries.len() {
-            self.entries[slot] = last;
-            self.slots[last.1 as usize] = slot as u32;
+            self.put(slot, last);
             self.rise(slot);
-            self.sink(self.slots[last.1 as usize] as usize);
+            self.sink(self.slots[last.pair as usize] as usize);
         }
     }
 
@@ -76,11 +87,28 @@ impl PairHeap {
     pub fn walk(&self, mut visit: impl FnMut(&Key, u32) -> bool) {
         let mut open: Vec<usize> = (0..self.entries.len().min(1)).collect();
         while let Some(slot) = open.pop() {
-            let (key, pair) = &self.entries[slot];
-            if visit(key, *pair) {
+            let Entry { first, pair, .. } = self.entries[slot];
+            if visit(&Key { bound: self.bounds[pair as usize], first }, pair) {
                 let below = slot * ARITY + 1;
                 open.extend((below..(below + ARITY).min(self.entries.len())).rev());
             }
+        }
+    }
+
+    fn at(&self, slot: u32) -> &Entry {
+        &self.entries[slot as usize]
+    }
+
+    /// The better key is the greater: a higher bound, then an earlier run.
+    fn compare(&self, a: &Entry, b: &Entry) -> Ordering {
+        let margin = 1e-12 * a.approx.abs();
+        if a.approx > b.approx + margin {
+            Ordering::Greater
+        } else if a.approx < b.approx - margin {
+            Ordering::Less
+        } else {
+            let bounds = [a, b].map(|entry| &self.bounds[entry.pair as usize]);
+            bounds[0].compare(bounds[1]).then_with(|| b.first.cmp(&a.first))
         }
     }
 
@@ -88,7 +116,7 @@ impl PairHeap {
         let entry = self.entries[slot];
         while slot > 0 {
             let above = (slot - 1) / ARITY;
-            if entry.0.compare(&self.entries[above].0).is_le() {
+            if self.compare(&entry, &self.entries[above]).is_le() {
                 break;
             }
             self.put(slot, self.entries[above]);
@@ -102,12 +130,9 @@ impl PairHeap {
         loop {
             let below = slot * ARITY + 1;
             let children = below..(below + ARITY).min(self.entries.len());
-            let Some(best) =
-                children.max_by(|&a, &b| self.entries[a].0.compare(&self.entries[b].0))
-            else {
-                break;
-            };
-            if self.entries[best].0.compare(&entry.0).is_le() {
+            let best = children.max_by(|&a, &b| self.compare(&self.entries[a], &self.entries[b]));
+            let Some(best) = best else { break };
+            if self.compare(&self.entries[best], &entry).is_le() {
                 break;
             }
             self.put(slot, self.entries[best]);
@@ -116,8 +141,8 @@ impl PairHeap {
         self.put(slot, entry);
     }
 
-    fn put(&mut self, slot: usize, entry: (Key, u32)) {
+    fn put(&mut self, slot: usize, entry: Entry) {
         self.entries[slot] = entry;
-        self.slots[entry.1 as usize] = slot as u32;
+        self.slots[entry.pair as usize] = slot as u32;
     }
 }

@@ -5,15 +5,22 @@
 
 pub mod arrow;
 pub mod count;
+pub mod cut;
 pub mod encode;
 pub mod heap;
+pub mod round;
+pub mod run_sizes;
+pub mod runs;
 pub mod score;
 pub mod segment_map;
 pub mod splits;
 pub mod text;
+pub mod tokens;
 pub mod train;
 pub mod trie;
 pub mod utf8;
+pub mod watch;
+pub mod words;
 
 #[cfg(feature = "python")]
 mod python;

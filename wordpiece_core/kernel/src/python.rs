@@ -15,14 +15,21 @@ use pyo3::buffer::PyBuffer;
 use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyCapsuleMethods};
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 
 use crate::encode::{Encoder, EncoderOptions, UnkScope};
+use crate::round::{Words, WordsError};
+use crate::run_sizes::RunSizes;
+use crate::runs::{PairLevels, Runs};
 use crate::score::Criterion;
-use crate::splits::{Aggregate, Splits, Splitter, SymbolCounts, WordLimits, count_symbols};
+use crate::splits::{
+    Aggregate, PairCount, PairCounts, Splits, Splitter, SymbolCounts, WordLimits, count_symbols,
+};
 use crate::text::{Text, TextOptions};
+use crate::tokens::Tokens;
 use crate::train::{Status, TrainOptions, Trainer};
-use crate::{arrow, count, utf8};
+use crate::watch::Limit;
+use crate::{arrow, count, utf8, words};
 
 const SCHEMA: &CStr = c"arrow_schema";
 const ARRAY: &CStr = c"arrow_array";
@@ -136,21 +143,21 @@ struct WordCounter {
     #[pyo3(get)]
     bytes: u64,
     #[pyo3(get)]
-    words: u64,
-    #[pyo3(get)]
     replaced: u64,
 }
 
 #[pymethods]
 impl WordCounter {
     #[new]
-    #[pyo3(signature = (*, clean_text, handle_chinese_chars, strip_accents, lowercase, pre_tokenizer))]
+    #[pyo3(signature = (*, clean_text, handle_chinese_chars, strip_accents, lowercase,
+        pre_tokenizer, most_bytes=usize::MAX))]
     fn new(
         clean_text: bool,
         handle_chinese_chars: bool,
         strip_accents: bool,
         lowercase: bool,
         pre_tokenizer: &str,
+        most_bytes: usize,
     ) -> PyResult<Self> {
         let options = text_options(
             clean_text,
@@ -159,8 +166,8 @@ impl WordCounter {
             lowercase,
             pre_tokenizer,
         )?;
-        let counter = count::WordCounter::new(options);
-        Ok(WordCounter { counter, rows: 0, nulls: 0, bytes: 0, words: 0, replaced: 0 })
+        let counter = count::WordCounter::new(options, most_bytes);
+        Ok(WordCounter { counter, rows: 0, nulls: 0, bytes: 0, replaced: 0 })
     }
 
     #[getter]
@@ -168,47 +175,137 @@ impl WordCounter {
         self.counter.memory()
     }
 
-    fn count(&mut self, py: Python<'_>, texts: &Bound<'_, PyAny>) -> PyResult<()> {
+    #[getter]
+    fn is_full(&self) -> bool {
+        self.counter.is_full()
+    }
+
+    #[pyo3(signature = (texts, groups=None))]
+    fn count(
+        &mut self,
+        py: Python<'_>,
+        texts: &Bound<'_, PyAny>,
+        groups: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<usize> {
         let texts = import(texts)?;
+        let groups = groups.map(import).transpose()?;
         run(py, move || {
-            arrow::each_row(&texts, |row| {
-                self.rows += 1;
-                let Some(row) = row else {
-                    self.nulls += 1;
-                    return;
-                };
-                let (text, replaced) = utf8::repair(row);
-                self.bytes += row.len() as u64;
-                self.replaced += replaced;
-                self.counter.count(&text);
-            })
+            let mut names = Vec::new();
+            if let Some(groups) = &groups {
+                arrow::each_row(groups, |name| names.push(name.map(|name| utf8::repair(name).0)))?;
+            }
+            let mut row = 0;
+            arrow::each_row(&texts, |text| {
+                if !self.counter.is_full() {
+                    self.count_row(names.get(row).and_then(Option::as_deref), text);
+                    row += 1;
+                }
+            })?;
+            Ok(row)
         })
     }
 
-    fn take(&mut self, py: Python<'_>, partitions: usize) -> PyResult<Vec<(usize, ArrowArray)>> {
+    fn add(&mut self, py: Python<'_>, words: &Bound<'_, PyAny>) -> PyResult<()> {
+        let words = import_batch(words)?;
         run(py, || {
-            let lists = self.counter.take(partitions.max(1));
-            let mut batches = Vec::new();
-            for (partition, list) in lists.iter().enumerate().filter(|(_, list)| !list.is_empty()) {
-                self.words += list.iter().map(|(_, count)| count).sum::<u64>();
-                let rows = list.iter().map(|(word, count)| (&**word, *count));
-                batches.push((partition, arrow::word_table(rows)?.into()));
-            }
-            Ok(batches)
+            let words = arrow::WordTable::new(&words)?;
+            words.rows()?.into_iter().for_each(|(word, count)| self.counter.add(word, count));
+            Ok(())
         })
     }
+
+    fn take(&mut self, py: Python<'_>, partitions: usize) -> PyResult<Vec<Taken>> {
+        run(py, || {
+            let lists = self.counter.take(partitions.max(1))?.into_iter();
+            lists
+                .map(|list| {
+                    let batch = arrow::word_table(list.words.iter())?;
+                    let group = list.group.map(String::from);
+                    Ok((list.partition, group, list.words.total(), batch.into()))
+                })
+                .collect()
+        })
+    }
+}
+
+/// A partition, a group, the sum of the counts, and the words with theirs.
+type Taken = (usize, Option<String>, u128, ArrowArray);
+
+impl WordCounter {
+    fn count_row(&mut self, group: Option<&str>, text: Option<&[u8]>) {
+        self.rows += 1;
+        let Some(text) = text else {
+            self.nulls += 1;
+            return;
+        };
+        let (repaired, replaced) = utf8::repair(text);
+        self.bytes += text.len() as u64;
+        self.replaced += replaced;
+        self.counter.count(group, &repaired);
+    }
+}
+
+fn word_tables(batches: &[RecordBatch]) -> arrow::Result<Vec<arrow::WordTable>> {
+    batches.iter().map(arrow::WordTable::new).collect()
 }
 
 #[pyfunction]
 fn merge_word_counts(py: Python<'_>, batches: Vec<Bound<'_, PyAny>>) -> PyResult<ArrowArray> {
     let batches = import_batches(&batches)?;
     run(py, || {
-        let tables =
-            batches.iter().map(arrow::WordTable::new).collect::<arrow::Result<Vec<_>>>()?;
-        let rows = tables.iter().map(|table| table.rows()).collect::<arrow::Result<Vec<_>>>()?;
-        let merged =
-            count::merge(rows.into_iter().flatten()).ok_or(crate::splits::CountOverflow)?;
-        Ok(arrow::word_table(merged.into_iter())?.into())
+        let mut words = words::Words::default();
+        for table in word_tables(&batches)? {
+            table.rows()?.into_iter().for_each(|(word, count)| words.push(word, count));
+        }
+        words.sort_and_sum()?;
+        let mut rows: Vec<_> = words.iter().collect();
+        words::by_count(&mut rows);
+        Ok(arrow::word_table(rows.into_iter())?.into())
+    })
+}
+
+#[pyfunction]
+fn merge_sorted_words(py: Python<'_>, batches: Vec<Bound<'_, PyAny>>) -> PyResult<ArrowArray> {
+    let batches = import_batches(&batches)?;
+    run(py, || {
+        let tables = word_tables(&batches)?;
+        let lists = tables.iter().map(|table| Ok(table.rows()?.into_iter()));
+        let rows = words::side_by_side(lists.collect::<arrow::Result<_>>()?);
+        let sums = words::sum(rows.map(|(word, count, _)| (word, count)))?;
+        Ok(arrow::word_table(sums.into_iter())?.into())
+    })
+}
+
+#[pyfunction]
+#[pyo3(signature = (batches, weights, *, min_count))]
+fn weigh_sorted_words(
+    py: Python<'_>,
+    batches: Vec<Bound<'_, PyAny>>,
+    weights: Vec<u128>,
+    min_count: u64,
+) -> PyResult<ArrowArray> {
+    let batches = import_batches(&batches)?;
+    if weights.len() != batches.len() {
+        return Err(PyValueError::new_err("give a weight for every batch"));
+    }
+    run(py, || {
+        let tables = word_tables(&batches)?;
+        let lists = tables.iter().map(|table| Ok(table.rows()?.into_iter()));
+        let rows = words::side_by_side(lists.collect::<arrow::Result<_>>()?);
+        let mut sums = words::weighted_sum(rows, &weights)?;
+        sums.retain(|&(_, count)| count >= min_count);
+        words::by_count(&mut sums);
+        Ok(arrow::word_table(sums.into_iter())?.into())
+    })
+}
+
+#[pyfunction]
+fn draw_words(py: Python<'_>, words: &Bound<'_, PyAny>, every: u64) -> PyResult<ArrowArray> {
+    let words = import_batch(words)?;
+    run(py, || {
+        let table = arrow::WordTable::new(&words)?;
+        let drawn = table.rows()?.into_iter().filter(|(word, _)| words::is_drawn(word, every));
+        Ok(arrow::word_table(drawn.collect::<Vec<_>>().into_iter())?.into())
     })
 }
 
@@ -457,6 +554,7 @@ impl PySplitter {
             }
             None => Vec::new(),
         };
+        let merges: Vec<_> = merges.iter().map(|m| (m.left, m.right, m.token)).collect();
         let symbols = alphabet.iter().map(|(symbol, id)| (symbol.as_str(), *id));
         let splitter = Splitter::new(symbols, continuing_prefix, &merges);
         let limits = WordLimits { min_count: min_word_count, max_length: max_word_length };
@@ -478,17 +576,32 @@ impl PySplitter {
             for (rank, (word, count)) in (first_rank..).zip(table.rows()?) {
                 if self.limits.admit(word, count) {
                     self.splitter.split(word, &mut symbols);
-                    splits.push(rank, count, &symbols);
+                    splits.push((rank, 0), count, &symbols);
                 }
             }
             Ok(arrow::splits_batch(splits)?.into())
+        })
+    }
+
+    /// Splits after the merges, from splits before them.
+    fn merge(&self, py: Python<'_>, splits: &Bound<'_, PyAny>) -> PyResult<ArrowArray> {
+        let splits = import_batch(splits)?;
+        run(py, || {
+            let mut merged = Splits::default();
+            let mut symbols = Vec::new();
+            for (first, count, split) in arrow::read_splits(&splits)?.iter() {
+                symbols.clear();
+                symbols.extend_from_slice(split);
+                self.splitter.merge(&mut symbols);
+                merged.push(first, count, &symbols);
+            }
+            Ok(arrow::splits_batch(merged)?.into())
         })
     }
 }
 
 /// Counts of tokens and pairs over splits, from splits or from other counts.
 #[pyclass]
-#[derive(Default)]
 struct PairCounter {
     counts: Aggregate,
 }
@@ -497,61 +610,219 @@ struct PairCounter {
 impl PairCounter {
     #[new]
     fn new() -> Self {
-        PairCounter::default()
+        PairCounter { counts: Aggregate::default() }
+    }
+
+    /// Tokens in the splits added, each split's once.
+    #[getter]
+    fn symbols(&self) -> u64 {
+        self.counts.symbols
+    }
+
+    /// Bytes that the table of pairs takes, and taking it out.
+    #[getter]
+    fn memory(&self) -> usize {
+        self.counts.pairs.capacity() * size_of::<((u32, u32), PairCount)>() * 3
     }
 
     fn add_splits(&mut self, py: Python<'_>, splits: &Bound<'_, PyAny>) -> PyResult<()> {
         let splits = import_batch(splits)?;
         run(py, || {
-            for (rank, count, symbols) in arrow::read_splits(&splits)?.iter() {
-                self.counts.add_word(rank, count, symbols)?;
+            for (first, count, symbols) in arrow::read_splits(&splits)?.iter() {
+                self.counts.add_split(first, count, symbols)?;
             }
             Ok(())
         })
     }
 
-    fn add_counts(
+    fn unigrams(&self, py: Python<'_>) -> PyResult<ArrowArray> {
+        run(py, || Ok(arrow::unigram_batch(&self.counts.unigrams)?.into()))
+    }
+
+    /// Takes the counts of pairs out: (partition, batch). The partition depends on the pair alone.
+    fn take_pairs(
         &mut self,
         py: Python<'_>,
-        unigrams: &Bound<'_, PyAny>,
-        pairs: &Bound<'_, PyAny>,
-    ) -> PyResult<()> {
-        let (unigrams, pairs) = (import_batch(unigrams)?, import_batch(pairs)?);
-        run(py, || arrow::add_counts(&mut self.counts, &unigrams, &pairs))
-    }
-
-    fn unigrams(&self, py: Python<'_>) -> PyResult<ArrowArray> {
-        run(py, || Ok(arrow::unigram_batch(&self.counts)?.into()))
-    }
-
-    fn pairs(&self, py: Python<'_>) -> PyResult<ArrowArray> {
-        run(py, || Ok(arrow::pair_batch(&self.counts)?.into()))
+        partitions: usize,
+    ) -> PyResult<Vec<(usize, ArrowArray)>> {
+        run(py, || {
+            let mut parts = vec![Vec::new(); partitions.max(1)];
+            for (pair, count) in std::mem::take(&mut self.counts.pairs) {
+                parts[partition(pair, partitions.max(1))].push((pair, count));
+            }
+            let mut batches = Vec::new();
+            for (partition, mut rows) in parts.into_iter().enumerate() {
+                rows.sort_unstable_by_key(|(pair, _)| *pair);
+                if !rows.is_empty() {
+                    batches.push((partition, arrow::pair_batch(&rows)?.into()));
+                }
+            }
+            Ok(batches)
+        })
     }
 }
 
-/// The words of splits that contain one of the pairs.
+fn partition((left, right): (u32, u32), partitions: usize) -> usize {
+    let hash = ((left as u64) << 32 | right as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    ((hash >> 32) as usize) % partitions
+}
+
+/// Sums counts of equal tokens.
 #[pyfunction]
-fn words_with_pairs(
-    py: Python<'_>,
-    splits: &Bound<'_, PyAny>,
-    pairs: &Bound<'_, PyAny>,
-) -> PyResult<ArrowArray> {
-    let (splits, pairs) = (import_batch(splits)?, import_batch(pairs)?);
+fn add_unigrams(py: Python<'_>, batches: Vec<Bound<'_, PyAny>>) -> PyResult<ArrowArray> {
+    let batches = import_batches(&batches)?;
     run(py, || {
-        let pairs: FxHashSet<_> = arrow::read_pairs(&pairs)?.into_iter().collect();
-        Ok(arrow::splits_batch(arrow::read_splits(&splits)?.containing(&pairs))?.into())
+        let mut sums = Aggregate::default();
+        for batch in &batches {
+            for (token, count) in arrow::read_unigrams(batch)? {
+                sums.add_unigram(token, count)?;
+            }
+        }
+        Ok(arrow::unigram_batch(&sums.unigrams)?.into())
     })
 }
 
+fn sum_of_pairs(batches: &[RecordBatch]) -> Result<PairCounts, String> {
+    let mut sums = PairCounts::default();
+    batches.iter().try_for_each(|batch| arrow::add_pairs(&mut sums, batch))?;
+    Ok(sums)
+}
+
+/// Sums counts of equal pairs.
+#[pyfunction]
+fn add_pairs(py: Python<'_>, batches: Vec<Bound<'_, PyAny>>) -> PyResult<ArrowArray> {
+    let batches = import_batches(&batches)?;
+    run(py, || {
+        let mut rows: Vec<_> = sum_of_pairs(&batches)?.into_iter().collect();
+        rows.sort_unstable_by_key(|(pair, _)| *pair);
+        Ok(arrow::pair_batch(&rows)?.into())
+    })
+}
+
+/// Joins limits of parts of the pairs.
+#[pyfunction]
+fn join_limits(py: Python<'_>, batches: Vec<Bound<'_, PyAny>>) -> PyResult<ArrowArray> {
+    let batches = import_batches(&batches)?;
+    run(py, || {
+        let mut joined = FxHashMap::default();
+        for batch in &batches {
+            for (token, limit) in arrow::read_limits(batch)? {
+                joined.entry(token).or_insert(Limit::NONE).join(&limit);
+            }
+        }
+        Ok(arrow::limit_batch(&joined)?.into())
+    })
+}
+
+/// The pairs that need not be cut.
+#[pyclass(frozen)]
+struct Candidates {
+    levels: PairLevels,
+}
+
+#[pymethods]
+impl Candidates {
+    #[new]
+    fn new(candidates: &Bound<'_, PyAny>, whole_splits: bool) -> PyResult<Self> {
+        let levels = arrow::read_pair_levels(&import_batch(candidates)?);
+        let levels = levels.map_err(PyValueError::new_err)?;
+        Ok(Candidates { levels: PairLevels { levels, whole_splits } })
+    }
+}
+
+/// How many tokens the distinct runs of splits have at every level.
+#[pyclass(name = "RunSizes")]
+struct PyRunSizes(RunSizes);
+
+#[pymethods]
+impl PyRunSizes {
+    #[new]
+    fn new(budget: u64, level: u16) -> Self {
+        PyRunSizes(RunSizes::new(budget, level))
+    }
+
+    /// The loosest level at which the runs are within the budget.
+    #[getter]
+    fn level(&self) -> u16 {
+        self.0.level()
+    }
+
+    fn add_splits(
+        &mut self,
+        py: Python<'_>,
+        splits: &Bound<'_, PyAny>,
+        candidates: &Bound<'_, Candidates>,
+    ) -> PyResult<()> {
+        let (splits, candidates) = (import_batch(splits)?, candidates.get());
+        run(py, || {
+            self.0.add_splits(&arrow::read_splits(&splits)?, &candidates.levels);
+            Ok(())
+        })
+    }
+
+    fn add_sample(&mut self, py: Python<'_>, sample: &Bound<'_, PyAny>) -> PyResult<()> {
+        let sample = import_batch(sample)?;
+        run(py, || arrow::add_sample(&mut self.0, &sample))
+    }
+
+    fn sample(&self, py: Python<'_>) -> PyResult<ArrowArray> {
+        run(py, || Ok(arrow::sample_batch(&self.0)?.into()))
+    }
+}
+
+/// The distinct runs of splits.
+#[pyclass(name = "Runs")]
+struct PyRuns {
+    runs: Runs,
+}
+
+#[pymethods]
+impl PyRuns {
+    #[new]
+    fn new() -> Self {
+        PyRuns { runs: Runs::default() }
+    }
+
+    fn add_splits(
+        &mut self,
+        py: Python<'_>,
+        splits: &Bound<'_, PyAny>,
+        candidates: &Bound<'_, Candidates>,
+        level: u16,
+    ) -> PyResult<()> {
+        let (splits, candidates) = (import_batch(splits)?, candidates.get());
+        run(py, || {
+            let splits = arrow::read_splits(&splits)?;
+            Ok(self.runs.add_splits(&splits, &candidates.levels, level)?)
+        })
+    }
+
+    /// Adds what `take` gave of other runs.
+    fn add_runs(&mut self, py: Python<'_>, runs: &Bound<'_, PyAny>) -> PyResult<()> {
+        let runs = import_batch(runs)?;
+        run(py, || Ok(self.runs.add_runs(&arrow::read_splits(&runs)?)?))
+    }
+
+    /// Takes the runs out, in the order of their places, `most` in a batch.
+    fn take(&mut self, py: Python<'_>, most: usize) -> PyResult<Vec<ArrowArray>> {
+        run(py, || {
+            let parts = self.runs.take_sorted(most.max(1));
+            parts.map(|part| Ok(arrow::splits_batch(part)?.into())).collect()
+        })
+    }
+}
+
 #[pyclass(name = "Trainer")]
-struct PyTrainer(Trainer);
+struct PyTrainer {
+    trainer: Trainer,
+    waiting: Words,
+}
 
 #[pymethods]
 impl PyTrainer {
     #[new]
     #[pyo3(signature = (tokens, *, vocab_size, criterion, min_pair_count, max_token_length,
-        continuing_prefix, support=0))]
-    #[allow(clippy::too_many_arguments)]
+        continuing_prefix))]
     fn new(
         tokens: Vec<String>,
         vocab_size: usize,
@@ -559,7 +830,6 @@ impl PyTrainer {
         min_pair_count: Option<u64>,
         max_token_length: usize,
         continuing_prefix: String,
-        support: u64,
     ) -> PyResult<Self> {
         let criterion = match criterion {
             "pmi" => Criterion::Pmi,
@@ -567,56 +837,84 @@ impl PyTrainer {
             "frequency" => Criterion::Frequency,
             other => return Err(unknown("criterion", other, "pmi, likelihood or frequency")),
         };
-        let options = TrainOptions {
-            vocab_size,
-            criterion,
-            min_pair_count,
-            max_token_length,
-            continuing_prefix,
-        };
-        let mut trainer = Trainer::new(tokens, options);
-        if support > 0 {
-            trainer.set_support(support);
-        }
-        Ok(PyTrainer(trainer))
+        let tokens = Tokens::new(tokens, continuing_prefix, max_token_length);
+        let trainer = Trainer::new(tokens, TrainOptions { vocab_size, criterion, min_pair_count });
+        Ok(PyTrainer { trainer, waiting: Words::default() })
+    }
+
+    /// Whether rounds under a budget watch the best pairs, and hold whole splits.
+    #[getter]
+    fn watches(&self) -> bool {
+        self.trainer.watches()
     }
 
     #[getter]
     fn support(&self) -> u64 {
-        self.0.support()
+        self.trainer.support()
     }
 
     #[getter]
     fn tokens(&self) -> Vec<String> {
-        self.0.tokens().iter().map(|token| token.to_string()).collect()
+        self.trainer.tokens().strings().iter().map(|token| token.to_string()).collect()
     }
 
     #[getter]
     fn vocab_size(&self) -> usize {
-        self.0.tokens().len()
+        self.trainer.tokens().len()
     }
 
+    /// Takes up where another trainer of the same training was.
+    fn restore(&mut self, py: Python<'_>, merges: &Bound<'_, PyAny>, support: u64) -> PyResult<()> {
+        let merges = import_batch(merges)?;
+        run(py, || self.trainer.restore(arrow::read_merges(&merges)?, support))
+    }
+
+    /// Adds splits or runs to the next round, in the order of their places.
+    fn add_splits(&mut self, py: Python<'_>, splits: &Bound<'_, PyAny>) -> PyResult<()> {
+        let splits = import_batch(splits)?;
+        run(py, || {
+            self.waiting.extend(&arrow::read_splits(&splits)?).map_err(|error| match error {
+                WordsError::TooMany => "more than 2^32 tokens in a round; lower its budget".into(),
+                WordsError::OutOfOrder => "splits out of order".to_string(),
+            })
+        })
+    }
+
+    /// Begins a round over all splits, which have been added.
+    fn start_whole_round(&mut self, py: Python<'_>) -> PyResult<()> {
+        let words = std::mem::take(&mut self.waiting);
+        run(py, || Ok(self.trainer.start_whole_round(words)?))
+    }
+
+    /// Begins a round over the runs that have been added.
+    #[pyo3(signature = (unigrams, *, largest, level, candidates, limits=None))]
     fn start_round(
         &mut self,
         py: Python<'_>,
         unigrams: &Bound<'_, PyAny>,
-        pairs: &Bound<'_, PyAny>,
-        splits: Vec<Bound<'_, PyAny>>,
+        largest: u64,
+        level: u16,
+        candidates: &Bound<'_, PyAny>,
+        limits: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<()> {
-        let (unigrams, pairs) = (import_batch(unigrams)?, import_batch(pairs)?);
-        let splits = import_batches(&splits)?;
+        let (unigrams, candidates) = (import_batch(unigrams)?, import_batch(candidates)?);
+        let limits = limits.map(import_batch).transpose()?;
+        let words = std::mem::take(&mut self.waiting);
         run(py, || {
-            let mut counts = Aggregate::default();
-            arrow::add_counts(&mut counts, &unigrams, &pairs)?;
-            let splits = splits.iter().map(arrow::read_splits).collect::<Result<_, _>>()?;
-            Ok(self.0.start_round(&counts, splits)?)
+            let unigrams = arrow::unigrams_by_token(&unigrams)?;
+            let candidates = arrow::read_candidates(&candidates)?;
+            if limits.is_none() && self.trainer.watches() {
+                return Err("a round that watches pairs needs the limits of the others".into());
+            }
+            let limits = limits.as_ref().map_or(Ok(Vec::new()), arrow::read_limits)?.into_iter();
+            Ok(self.trainer.start_round(words, unigrams, largest, level, &candidates, limits)?)
         })
     }
 
     /// Makes up to `most` merges: "running", "round over" or "done".
     fn run(&mut self, py: Python<'_>, most: usize) -> PyResult<&'static str> {
         run(py, || {
-            Ok(match self.0.run(most) {
+            Ok(match self.trainer.run(most) {
                 Status::Running => "running",
                 Status::RoundOver => "round over",
                 Status::Done => "done",
@@ -624,29 +922,59 @@ impl PyTrainer {
         })
     }
 
-    /// The pairs whose words a round should gather.
-    fn hot_pairs(
-        &mut self,
+    /// The largest count of a pair that may be merged.
+    fn largest(&self, py: Python<'_>, pairs: &Bound<'_, PyAny>) -> PyResult<u64> {
+        let pairs = import_batch(pairs)?;
+        run(py, || Ok(self.trainer.largest(&sum_of_pairs(&[pairs])?)))
+    }
+
+    /// The pairs that a round may leave whole, and the level up to which all are there.
+    #[pyo3(signature = (unigrams, pairs, *, largest, most, loosest=None))]
+    fn candidates(
+        &self,
         py: Python<'_>,
         unigrams: &Bound<'_, PyAny>,
-        pairs: &Bound<'_, PyAny>,
-        budget: u64,
-    ) -> PyResult<ArrowArray> {
-        let (unigrams, pairs) = (import_batch(unigrams)?, import_batch(pairs)?);
+        pairs: Vec<Bound<'_, PyAny>>,
+        largest: u64,
+        most: usize,
+        loosest: Option<u16>,
+    ) -> PyResult<(ArrowArray, u16)> {
+        let (unigrams, pairs) = (import_batch(unigrams)?, import_batches(&pairs)?);
         run(py, || {
-            let mut counts = Aggregate::default();
-            arrow::add_counts(&mut counts, &unigrams, &pairs)?;
-            let mut hot: Vec<_> = self.0.hot_pairs(&counts, budget).into_iter().collect();
-            hot.sort_unstable();
-            let left = arrow::to_uint32(hot.iter().map(|pair| pair.0));
-            let right = arrow::to_uint32(hot.iter().map(|pair| pair.1));
-            Ok(arrow::batch(vec![("left", left), ("right", right)])?.into())
+            let mut unigrams = arrow::unigrams_by_token(&unigrams)?;
+            unigrams.resize(self.trainer.tokens().len(), 0);
+            let pairs = sum_of_pairs(&pairs)?;
+            let chosen = self.trainer.candidates(&unigrams, &pairs, largest, most, loosest);
+            Ok((arrow::candidate_batch(&chosen.pairs)?.into(), chosen.loosest))
         })
     }
 
-    /// `left, right, token: uint32, score: double, pair_count, left_count, right_count: int64`.
-    fn merges(&self, py: Python<'_>) -> PyResult<ArrowArray> {
-        run(py, || Ok(arrow::merge_batch(self.0.merges())?.into()))
+    /// The limits of the pairs that are no candidates, by token.
+    #[pyo3(signature = (unigrams, pairs, *, candidates, largest))]
+    fn limits(
+        &self,
+        py: Python<'_>,
+        unigrams: &Bound<'_, PyAny>,
+        pairs: Vec<Bound<'_, PyAny>>,
+        candidates: &Bound<'_, PyAny>,
+        largest: u64,
+    ) -> PyResult<ArrowArray> {
+        let (unigrams, pairs) = (import_batch(unigrams)?, import_batches(&pairs)?);
+        let known = import_batch(candidates)?;
+        run(py, || {
+            let mut unigrams = arrow::unigrams_by_token(&unigrams)?;
+            unigrams.resize(self.trainer.tokens().len(), 0);
+            let (pairs, known) = (sum_of_pairs(&pairs)?, arrow::read_pair_levels(&known)?);
+            let limits = self.trainer.limits(&unigrams, &pairs, &known, largest);
+            Ok(arrow::limit_batch(&limits)?.into())
+        })
+    }
+
+    /// The merges from step `first` (from 0) on: `left, right, token: uint32, score: double,
+    /// pair_count, left_count, right_count: int64`.
+    #[pyo3(signature = (first=0))]
+    fn merges(&self, py: Python<'_>, first: usize) -> PyResult<ArrowArray> {
+        run(py, || Ok(arrow::merge_batch(&self.trainer.merges()[first..])?.into()))
     }
 }
 
@@ -658,12 +986,20 @@ fn _kernel(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<PyEncoder>()?;
     module.add_class::<PySplitter>()?;
     module.add_class::<PairCounter>()?;
+    module.add_class::<Candidates>()?;
+    module.add_class::<PyRunSizes>()?;
+    module.add_class::<PyRuns>()?;
     module.add_class::<PyTrainer>()?;
     module.add_function(wrap_pyfunction!(merge_word_counts, module)?)?;
+    module.add_function(wrap_pyfunction!(merge_sorted_words, module)?)?;
+    module.add_function(wrap_pyfunction!(weigh_sorted_words, module)?)?;
+    module.add_function(wrap_pyfunction!(draw_words, module)?)?;
     module.add_function(wrap_pyfunction!(repair_utf8, module)?)?;
     module.add_function(wrap_pyfunction!(split_lines, module)?)?;
     module.add_function(wrap_pyfunction!(pre_tokenize, module)?)?;
     module.add_function(wrap_pyfunction!(symbol_counts, module)?)?;
-    module.add_function(wrap_pyfunction!(words_with_pairs, module)?)?;
+    module.add_function(wrap_pyfunction!(add_unigrams, module)?)?;
+    module.add_function(wrap_pyfunction!(add_pairs, module)?)?;
+    module.add_function(wrap_pyfunction!(join_limits, module)?)?;
     Ok(())
 }

@@ -29,7 +29,8 @@ pub struct Counts {
     pub same: bool,
 }
 
-/// A score as a fraction of integers. `approx` settles most comparisons.
+/// A score as a fraction of integers; of a gain, a double, the numerator orders as the gain does.
+/// `approx` settles most comparisons.
 #[derive(Clone, Copy, Debug)]
 pub struct Score {
     numerator: u64,
@@ -38,15 +39,19 @@ pub struct Score {
 }
 
 impl Score {
-    fn new(numerator: u64, denominator: u128) -> Self {
+    fn ratio(numerator: u64, denominator: u128) -> Self {
         Score { numerator, denominator, approx: numerator as f64 / denominator as f64 }
+    }
+
+    fn gain(gain: f64) -> Self {
+        Score { numerator: ordered_bits(gain), denominator: 1, approx: gain }
     }
 
     pub fn of(criterion: Criterion, counts: &Counts) -> Self {
         match criterion {
-            Criterion::Pmi => Score::new(counts.pair, counts.left as u128 * counts.right as u128),
-            Criterion::Frequency => Score::new(counts.pair, 1),
-            Criterion::Likelihood => Score::new(ordered_bits(gain(counts)), 1),
+            Criterion::Pmi => Score::ratio(counts.pair, counts.left as u128 * counts.right as u128),
+            Criterion::Frequency => Score::ratio(counts.pair, 1),
+            Criterion::Likelihood => Score::gain(gain(counts)),
         }
     }
 
@@ -56,27 +61,38 @@ impl Score {
         if criterion != Criterion::Likelihood {
             return Score::of(criterion, counts);
         }
-        // Rounding can break the monotony of `gain` by a few units in the last place of its
-        // largest term, h(total).
-        let slack = 1e-14 * (1.0 + h(counts.total));
-        Score::new(ordered_bits(gain(counts) + slack), 1)
+        Score::gain(gain(counts) + slack(counts.total))
     }
 
     /// The score as a number, correctly rounded.
     pub fn value(&self, criterion: Criterion) -> f64 {
         match criterion {
-            Criterion::Likelihood => from_ordered_bits(self.numerator),
+            Criterion::Likelihood => self.approx,
             _ => divide(self.numerator, self.denominator),
         }
     }
 
+    pub fn approx(&self) -> f64 {
+        self.approx
+    }
+
+    /// Of a frequency, which is a whole number.
+    pub fn count(&self) -> u64 {
+        self.numerator
+    }
+
+    /// Whether a ratio is below 1 / n.
+    pub fn is_below_inverse(&self, n: u64) -> bool {
+        n != u64::MAX && (self.numerator as u128 * n as u128) < self.denominator
+    }
+
     #[inline]
     pub fn compare(&self, other: &Score) -> Ordering {
-        // Both quotients are within 2^-51 of the truth.
-        let margin = 1e-12 * self.approx;
+        // Both are within 2^-51 of the truth.
+        let margin = 1e-12 * self.approx.abs();
         if self.approx > other.approx + margin {
             Ordering::Greater
-        } else if other.approx > self.approx + margin {
+        } else if self.approx < other.approx - margin {
             Ordering::Less
         } else {
             let left = wide_product(self.numerator, other.denominator);
@@ -124,10 +140,6 @@ fn ordered_bits(x: f64) -> u64 {
     if bits >> 63 == 1 { !bits } else { bits | 1 << 63 }
 }
 
-fn from_ordered_bits(ordered: u64) -> f64 {
-    f64::from_bits(if ordered >> 63 == 1 { ordered & !(1 << 63) } else { !ordered })
-}
-
 /// The change of Σ h(U) - h(total) over all tokens when the pair becomes one token: the gain in
 /// unigram log-likelihood. Evaluated in one fixed order, of operations that IEEE 754 defines to
 /// the bit, so that every machine gets the same number.
@@ -141,6 +153,21 @@ fn gain(counts: &Counts) -> f64 {
         (h(counts.left) - h(counts.left - m)) + (h(counts.right) - h(counts.right - m))
     };
     made - lost + total
+}
+
+/// What rounding adds to `gain` at most: a few units in the last place of its largest term.
+fn slack(total: u64) -> f64 {
+    1e-14 * (1.0 + h(total))
+}
+
+/// No gain of a pair that makes `most` merges or fewer is larger, whatever the other counts.
+///
+/// With f(x) = h(x) - h(x - m): each of the tokens loses at least f(m) = h(m), their occurrences
+/// being m or more; what is made and what falls away from the total are worth f(total) each at
+/// most. 2 f(total) - 2 h(m) grows with m up to half the total.
+pub fn gain_limit(most: u64, total: u64) -> f64 {
+    let m = most.min(total / 2);
+    2.0 * (h(total) - h(total - m) - h(m)) + slack(total)
 }
 
 /// x · ln x
@@ -191,11 +218,26 @@ mod tests {
     #[test]
     fn comparison_is_exact() {
         let big = u64::MAX / 2;
-        let a = Score::new(big, big as u128 * big as u128);
-        let b = Score::new(big - 1, (big - 1) as u128 * (big - 1) as u128);
+        let a = Score::ratio(big, big as u128 * big as u128);
+        let b = Score::ratio(big - 1, (big - 1) as u128 * (big - 1) as u128);
         assert_eq!(a.compare(&b), Ordering::Less);
         assert_eq!(a.compare(&a), Ordering::Equal);
-        assert_eq!(Score::new(2, 6).compare(&Score::new(1, 3)), Ordering::Equal);
+        assert_eq!(Score::ratio(2, 6).compare(&Score::ratio(1, 3)), Ordering::Equal);
+    }
+
+    #[test]
+    fn no_gain_is_above_the_limit() {
+        for total in [4u64, 7, 50] {
+            for (left, right) in (1..total).flat_map(|l| (1..=total - l).map(move |r| (l, r))) {
+                for m in 1..=left.min(right) {
+                    for merged in 0..=total - left - right {
+                        let counts =
+                            Counts { pair: m, merges: m, left, right, merged, total, same: false };
+                        assert!(gain(&counts) <= gain_limit(m, total), "{counts:?}");
+                    }
+                }
+            }
+        }
     }
 
     #[test]
@@ -203,7 +245,6 @@ mod tests {
         let numbers = [f64::NEG_INFINITY, -2.5, -1e-300, 0.0, 1e-300, 1.0, 1e300];
         for pair in numbers.windows(2) {
             assert!(ordered_bits(pair[0]) < ordered_bits(pair[1]));
-            assert_eq!(from_ordered_bits(ordered_bits(pair[0])), pair[0]);
         }
     }
 }

@@ -9,6 +9,9 @@ use rustc_hash::FxHashMap;
 /// The longest segment that is stored in its slot.
 pub const SHORT: usize = 15;
 
+/// A table is near its next growth when there is room for so many segments: about a text's.
+const NEAR_GROWTH: usize = 256;
+
 #[derive(Clone, Copy)]
 struct Slot<V> {
     /// Zero marks an empty slot: the length, in the top byte, is never zero.
@@ -47,6 +50,17 @@ impl<V: Copy + Default> SegmentMap<V> {
     pub fn memory(&self) -> usize {
         let per_long = size_of::<(Box<[u8]>, V)>() * 2 + 16;
         self.slots.len() * size_of::<Slot<V>>() + self.long.len() * per_long + self.long_bytes
+    }
+
+    /// The same, and those of slots twice as many if the next segments will ask for them.
+    pub fn memory_to_grow(&self) -> usize {
+        let grows = self.short * 2 + NEAR_GROWTH > self.slots.len();
+        self.memory() + if grows { 2 * self.slots.len() * size_of::<Slot<V>>() } else { 0 }
+    }
+
+    /// About how many bytes all segments have.
+    pub fn text_bytes(&self) -> usize {
+        self.short * SHORT + self.long_bytes
     }
 
     /// The value of a segment; `new` makes it if the segment is new.

@@ -1,67 +1,57 @@
 //! Words as sequences of tokens ("splits"), and what is counted over them.
 //!
-//! A training round needs three things of a part of the word table: its splits after the merges
-//! so far, the counts of tokens and of adjacent pairs in them, and the words with a given pair.
+//! A training round needs of a part of the word table its splits after the merges so far, and the
+//! counts of tokens and of adjacent pairs in them.
 
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 
 /// Stands in a split for a character that is not in the alphabet. It is in no pair and is not
 /// counted.
 pub const OUTSIDE: u32 = u32::MAX;
 
-/// Where a pair occurs: the rank of the word, and the symbols of its split before the pair. (Of a
-/// character: the characters before it.)
+/// Where a pair or a character occurs: the rank of the word, and the characters before it; of a
+/// pair, the tokens.
 pub type Place = (u64, u32);
 
 /// The sum of counts exceeds 2^63 - 1.
 #[derive(Debug, PartialEq, Eq)]
 pub struct CountOverflow;
 
-/// Splits of words, in the order of the words' ranks.
+/// Splits of words, or pieces of splits.
 #[derive(Default)]
 pub struct Splits {
-    pub ranks: Vec<u64>,
+    /// Where each begins, or of equal pieces the first.
+    pub firsts: Vec<Place>,
     pub counts: Vec<u64>,
-    /// The end of each word's symbols.
+    /// The end of each one's symbols.
     pub ends: Vec<usize>,
     pub symbols: Vec<u32>,
 }
 
 impl Splits {
-    pub fn push(&mut self, rank: u64, count: u64, symbols: &[u32]) {
-        self.ranks.push(rank);
+    pub fn push(&mut self, first: Place, count: u64, symbols: &[u32]) {
+        self.firsts.push(first);
         self.counts.push(count);
         self.symbols.extend_from_slice(symbols);
         self.ends.push(self.symbols.len());
     }
 
     pub fn len(&self) -> usize {
-        self.ranks.len()
+        self.firsts.len()
     }
 
     pub fn is_empty(&self) -> bool {
-        self.ranks.is_empty()
+        self.firsts.is_empty()
     }
 
-    pub fn word(&self, index: usize) -> &[u32] {
+    pub fn symbols_of(&self, index: usize) -> &[u32] {
         let start = index.checked_sub(1).map_or(0, |before| self.ends[before]);
         &self.symbols[start..self.ends[index]]
     }
 
-    /// Rank, count and symbols of every word.
-    pub fn iter(&self) -> impl Iterator<Item = (u64, u64, &[u32])> {
-        (0..self.len()).map(|i| (self.ranks[i], self.counts[i], self.word(i)))
-    }
-
-    /// The words that contain one of the pairs.
-    pub fn containing(&self, pairs: &FxHashSet<(u32, u32)>) -> Splits {
-        let mut found = Splits::default();
-        for (rank, count, symbols) in self.iter() {
-            if adjacent(symbols).any(|(a, b)| pairs.contains(&(a, b))) {
-                found.push(rank, count, symbols);
-            }
-        }
-        found
+    /// Place, count and symbols of each.
+    pub fn iter(&self) -> impl Iterator<Item = (Place, u64, &[u32])> {
+        (0..self.len()).map(|i| (self.firsts[i], self.counts[i], self.symbols_of(i)))
     }
 }
 
@@ -156,6 +146,11 @@ impl Splitter {
                 self.alphabet.get(&c).copied().unwrap_or((OUTSIDE, OUTSIDE));
             symbols.push(if index == 0 { initial } else { continuing });
         }
+        self.merge(symbols);
+    }
+
+    /// Applies the merges to a split.
+    pub fn merge(&self, symbols: &mut Vec<u32>) {
         let mut from = 0;
         while let Some((step, left, right)) = self.next_step(symbols, from) {
             merge_in_place(symbols, left, right, self.made[step as usize]);
@@ -202,36 +197,40 @@ pub struct PairCount {
     pub count: u64,
     /// How many merges the pair makes: less than `count` where `a a a` overlaps.
     pub merges: u64,
-    /// Tokens in the splits of the words that contain it.
-    pub tokens: u64,
     pub first: Place,
 }
+
+pub type PairCounts = FxHashMap<(u32, u32), PairCount>;
 
 /// Counts of tokens and of pairs over splits.
 #[derive(Default)]
 pub struct Aggregate {
     pub unigrams: FxHashMap<u32, u64>,
-    pub pairs: FxHashMap<(u32, u32), PairCount>,
+    pub pairs: PairCounts,
+    /// All symbols, each split's once.
+    pub symbols: u64,
 }
 
 impl Aggregate {
-    /// Adds a word.
-    pub fn add_word(
+    /// Adds a split.
+    pub fn add_split(
         &mut self,
-        rank: u64,
+        first: Place,
         count: u64,
         symbols: &[u32],
     ) -> Result<(), CountOverflow> {
-        for (at, &symbol) in symbols.iter().enumerate().filter(|(_, symbol)| **symbol != OUTSIDE) {
-            self.add_unigram(symbol, count)?;
-            if let Some(&next) = symbols.get(at + 1).filter(|&&next| next != OUTSIDE) {
-                let pair = PairCount {
-                    count,
-                    merges: count * merges_here(symbols, at) as u64,
-                    tokens: symbols.len() as u64 * is_first(symbols, at) as u64,
-                    first: (rank, at as u32),
-                };
-                self.add_pair((symbol, next), pair)?;
+        self.symbols += symbols.len() as u64;
+        for (at, &symbol) in symbols.iter().enumerate() {
+            if symbol != OUTSIDE {
+                self.add_unigram(symbol, count)?;
+            }
+            if let Some(&next) = symbols.get(at + 1)
+                && symbol != OUTSIDE
+                && next != OUTSIDE
+            {
+                let merges = count * merges_here(symbols, at) as u64;
+                let pair = PairCount { count, merges, first: (first.0, first.1 + at as u32) };
+                add_pair(&mut self.pairs, (symbol, next), pair)?;
             }
         }
         Ok(())
@@ -242,16 +241,20 @@ impl Aggregate {
         *sum = add(*sum, count)?;
         Ok(())
     }
+}
 
-    pub fn add_pair(&mut self, pair: (u32, u32), more: PairCount) -> Result<(), CountOverflow> {
-        let none = PairCount { count: 0, merges: 0, tokens: 0, first: more.first };
-        let sum = self.pairs.entry(pair).or_insert(none);
-        sum.count = add(sum.count, more.count)?;
-        sum.merges = add(sum.merges, more.merges)?;
-        sum.tokens = add(sum.tokens, more.tokens)?;
-        sum.first = sum.first.min(more.first);
-        Ok(())
-    }
+/// Adds to the count of a pair.
+pub fn add_pair(
+    pairs: &mut PairCounts,
+    pair: (u32, u32),
+    more: PairCount,
+) -> Result<(), CountOverflow> {
+    let none = PairCount { count: 0, merges: 0, first: more.first };
+    let sum = pairs.entry(pair).or_insert(none);
+    sum.count = add(sum.count, more.count)?;
+    sum.merges = add(sum.merges, more.merges)?;
+    sum.first = sum.first.min(more.first);
+    Ok(())
 }
 
 /// Whether the pair at `at` is merged there when its pairs are merged from left to right.
@@ -260,8 +263,4 @@ fn merges_here(symbols: &[u32], at: usize) -> bool {
         return true;
     }
     symbols[..at].iter().rev().take_while(|&&s| s == symbols[at]).count() % 2 == 0
-}
-
-fn is_first(symbols: &[u32], at: usize) -> bool {
-    !symbols[..=at].windows(2).any(|pair| pair == &symbols[at..at + 2])
 }

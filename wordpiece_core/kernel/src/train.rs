@@ -1,24 +1,31 @@
-//! The driver of training: one round of merges, exact (see `Trainer::run`).
+//! The driver of training: rounds of merges, exact.
 //!
-//! A round begins with the counts of tokens and pairs over the whole corpus, and with the splits
-//! of some words, all of them if they fit. As long as every occurrence of the best pair is in
-//! those words (the pair is *covered*), merging it there keeps all counts true of the whole
-//! corpus. When the best pair is not covered, the round ends.
+//! A round begins with the counts of all tokens, and with the runs that splits were cut into; with
+//! all splits, if nothing was cut. The best pair is merged in the runs as long as no pair that the
+//! round does not see could be better. There are two kinds of rounds under a budget: where the best
+//! pairs are common ones, splits are cut at rare pairs (see `cut`); else the round watches the best
+//! pairs (see `watch`).
+//!
+//! Of the pairs that it could see a round tracks only the commoner (see `round`), and counts anew
+//! when rarer ones may be better: the same rule, with `Cut::hides` in both places.
 
-use rustc_hash::{FxHashMap, FxHashSet};
+use std::cmp::Ordering;
 
-use crate::heap::{Key, PairHeap};
+use rustc_hash::FxHashMap;
+
+use crate::cut::{Cut, Ladder};
+use crate::heap::Key;
+use crate::round::{Pair, Round, UNKNOWN, Words};
 use crate::score::{Counts, Criterion, Score};
-use crate::splits::{Aggregate, CountOverflow, OUTSIDE, PairCount, Place, Splits, add};
+use crate::splits::{CountOverflow, PairCount, PairCounts, add};
+use crate::tokens::Tokens;
+use crate::watch::{Limit, Limits, level_of_rank};
 
 pub struct TrainOptions {
     pub vocab_size: usize,
     pub criterion: Criterion,
     /// The count that a pair needs to be merged; None: falling (see `lower_support`).
     pub min_pair_count: Option<u64>,
-    /// In characters, the continuing prefix not counted.
-    pub max_token_length: usize,
-    pub continuing_prefix: String,
 }
 
 /// One line of the training log.
@@ -38,124 +45,69 @@ pub struct Merge {
 pub enum Status {
     /// As many merges were made as were asked for.
     Running,
-    /// The best pair is not covered: the next round needs new counts.
+    /// A pair that the round does not see may be the best: the next round needs new counts.
     RoundOver,
     /// The vocabulary is full, or no pair is left.
     Done,
 }
 
-/// The next support when no pair reaches this one, for `min_pair_count: auto`: five sixths.
+/// The next support when no pair reaches this one, for `min_pair_count: auto`: fifteen
+/// sixteenths, rounded down (docs/min-pair-count.md has the choice).
 pub fn lower_support(support: u64) -> u64 {
-    (support - support.div_ceil(6)).max(1)
+    (support - support.div_ceil(16)).max(1)
 }
+
+/// Pairs are tracked down to this part of the count that matters now. Less: counted anew more
+/// often; more: more is held and kept up to date.
+const TRACKED_PART: u64 = 8;
 
 /// Training so far: the vocabulary and the merges.
 pub struct Trainer {
     options: TrainOptions,
-    tokens: Vec<Box<str>>,
-    ids: FxHashMap<Box<str>, u32>,
-    /// Characters of each token, without the prefix.
-    lengths: Vec<u32>,
+    tokens: Tokens,
     merges: Vec<Merge>,
     /// The count that makes a pair eligible now; 0 before the first round of a falling support.
     support: u64,
     round: Round,
+    unseen: Unseen,
+    round_merges: usize,
+    /// The support at the end of the last round that made only one merge.
+    poor_at: Option<u64>,
 }
 
-/// The counts of a round and the words that it holds.
-#[derive(Default)]
-struct Round {
-    unigrams: Vec<u64>,
-    total: u64,
-    /// A lower bound of each token's count, with which the keys of its pairs are computed.
-    floors: Vec<u64>,
-    pairs: Vec<Pair>,
-    index: FxHashMap<(u32, u32), u32>,
-    /// The pairs of each token; some may be gone.
-    of_token: Vec<Vec<u32>>,
-    heap: PairHeap,
-    words: Words,
-    merges: usize,
+/// What is known of the pairs that a round does not see.
+enum Unseen {
+    Cut(Cut),
+    Limits(Limits),
 }
 
-struct Pair {
-    left: u32,
-    right: u32,
-    count: u64,
-    merges: u64,
-    /// Occurrences in words that the round does not hold. Merges never change it.
-    outside: u64,
-    /// Its first occurrence when it was last looked up: by now that is there, or in a later word.
-    first: Place,
-    /// The words that hold it, and words that held it once.
-    words: Vec<u32>,
-    /// Whether `words` is ascending.
-    sorted: bool,
-    /// Whether it is in the round's `touched` list.
-    touched: bool,
-}
+/// A pair that a round may leave whole, and the level of the tightest cut that does.
+pub type Candidate = ((u32, u32), PairCount, u16);
 
-/// Splits that shrink in place.
-#[derive(Default)]
-struct Words {
-    ranks: Vec<u64>,
-    counts: Vec<u64>,
-    starts: Vec<usize>,
-    lengths: Vec<u32>,
-    symbols: Vec<u32>,
-}
-
-impl Words {
-    fn new(splits: Vec<Splits>) -> Self {
-        let mut order: Vec<(u64, u32, u32)> = Vec::new();
-        for (part, splits) in (0..).zip(&splits) {
-            order.extend(splits.ranks.iter().zip(0..).map(|(&rank, word)| (rank, part, word)));
-        }
-        order.sort_unstable();
-        let mut words = Words::default();
-        for (rank, part, word) in order {
-            let splits = &splits[part as usize];
-            let symbols = splits.word(word as usize);
-            words.ranks.push(rank);
-            words.counts.push(splits.counts[word as usize]);
-            words.starts.push(words.symbols.len());
-            words.lengths.push(symbols.len() as u32);
-            words.symbols.extend_from_slice(symbols);
-        }
-        words
-    }
-
-    fn symbols(&self, word: u32) -> &[u32] {
-        let start = self.starts[word as usize];
-        &self.symbols[start..start + self.lengths[word as usize] as usize]
-    }
-
-    /// Where a word holds a pair first.
-    fn place(&self, word: u32, pair: (u32, u32)) -> Option<Place> {
-        let at = self.symbols(word).windows(2).position(|two| (two[0], two[1]) == pair)?;
-        Some((self.ranks[word as usize], at as u32))
-    }
+pub struct Candidates {
+    pub pairs: Vec<Candidate>,
+    /// All pairs up to this level are there.
+    pub loosest: u16,
 }
 
 impl Trainer {
-    /// `tokens`: special tokens and alphabet, without duplicates.
-    pub fn new(tokens: Vec<String>, options: TrainOptions) -> Self {
-        let mut trainer = Trainer {
-            support: options.min_pair_count.unwrap_or(0),
+    /// `tokens`: special tokens and alphabet.
+    pub fn new(tokens: Tokens, options: TrainOptions) -> Self {
+        let support = options.min_pair_count.unwrap_or(0);
+        let (merges, round) = (Vec::new(), Round::default());
+        Trainer {
             options,
-            tokens: Vec::new(),
-            ids: FxHashMap::default(),
-            lengths: Vec::new(),
-            merges: Vec::new(),
-            round: Round::default(),
-        };
-        for token in tokens {
-            trainer.add_token(token.into());
+            tokens,
+            merges,
+            support,
+            round,
+            unseen: Unseen::Cut(Cut::NOWHERE),
+            round_merges: 0,
+            poor_at: None,
         }
-        trainer
     }
 
-    pub fn tokens(&self) -> &[Box<str>] {
+    pub fn tokens(&self) -> &Tokens {
         &self.tokens
     }
 
@@ -164,71 +116,266 @@ impl Trainer {
         self.support
     }
 
-    /// Goes on with the support of another trainer of the same training.
-    pub fn set_support(&mut self, support: u64) {
-        self.support = support;
-    }
-
     pub fn merges(&self) -> &[Merge] {
         &self.merges
     }
 
-    fn add_token(&mut self, token: Box<str>) -> u32 {
-        let bare = token.strip_prefix(&*self.options.continuing_prefix).unwrap_or(&token);
-        self.lengths.push(bare.chars().count() as u32);
-        let id = self.tokens.len() as u32;
-        self.ids.insert(token.clone(), id);
-        self.tokens.push(token);
-        id
-    }
-
-    fn merged_string(&self, left: u32, right: u32) -> String {
-        let (left, right) = (&self.tokens[left as usize], &self.tokens[right as usize]);
-        let bare = right.strip_prefix(&*self.options.continuing_prefix).unwrap_or(right);
-        format!("{left}{bare}")
-    }
-
-    /// Begins a round with the counts over the whole corpus and the words that it may change.
-    pub fn start_round(
-        &mut self,
-        counts: &Aggregate,
-        gathered: Vec<Splits>,
-    ) -> Result<(), CountOverflow> {
-        let mut round = Round { words: Words::new(gathered), ..Round::default() };
-        for _ in 0..self.tokens.len() {
-            round.add_token();
+    /// Takes over a round of another trainer of the same training: its merges, and the support
+    /// after it.
+    pub fn restore(&mut self, merges: Vec<Merge>, support: u64) -> Result<(), String> {
+        let round_merges = merges.len();
+        for merge in merges {
+            let known = |token| (token as usize) < self.tokens.len();
+            if !known(merge.left) || !known(merge.right) {
+                return Err("the merges are not of this training".into());
+            }
+            let (token, _) = self.token_of(merge.left, merge.right);
+            if token != merge.token {
+                return Err("the merges are not of this training".into());
+            }
+            self.merges.push(merge);
         }
-        for (&token, &count) in &counts.unigrams {
-            round.unigrams[token as usize] = count;
-            round.floors[token as usize] = floor(count);
-            round.total = add(round.total, count)?;
-        }
-        for (&(left, right), pair) in &counts.pairs {
-            let known = round.pair_index(left, right, pair.first) as usize;
-            round.pairs[known].count = pair.count;
-            round.pairs[known].merges = pair.merges;
-            round.pairs[known].outside = pair.count;
-        }
-        for word in 0..round.words.ranks.len() as u32 {
-            round.add_occurrences(word);
-        }
-        self.start_support(counts.pairs.iter());
-        self.round = round;
-        self.fill_heap();
+        self.support = support;
+        self.end_round(round_merges);
         Ok(())
     }
 
-    fn start_support<'a>(&mut self, pairs: impl Iterator<Item = (&'a (u32, u32), &'a PairCount)>) {
-        if self.support == 0 {
-            let counts = pairs.filter(|((a, b), _)| self.fits(*a, *b)).map(|(_, pair)| pair.count);
-            self.support = counts.max().unwrap_or(1);
+    /// The token that a pair makes, which is added if it is new, and whether it was known.
+    fn token_of(&mut self, left: u32, right: u32) -> (u32, bool) {
+        match self.tokens.merged(left, right) {
+            Some(known) => (known, true),
+            None => (self.tokens.add(self.tokens.merged_string(left, right)), false),
         }
     }
 
-    /// Whether the token that a pair makes is not too long.
-    fn fits(&self, left: u32, right: u32) -> bool {
-        let length = self.lengths[left as usize] as usize + self.lengths[right as usize] as usize;
-        length <= self.options.max_token_length
+    /// Begins a round over all splits.
+    pub fn start_whole_round(&mut self, words: Words) -> Result<(), CountOverflow> {
+        self.new_round(words);
+        self.round.count_unigrams()?;
+        let largest = self.round.largest_count(&self.tokens);
+        self.begin(largest)?;
+        self.see_down_to(Cut::NOWHERE, largest);
+        Ok(())
+    }
+
+    /// Begins a round over the runs that splits were cut into at `level`. `unigrams`: counts of
+    /// tokens over the whole corpus; `largest`: the largest count of a pair that fits;
+    /// `candidates`: those that the runs were cut by; `limits`: of all other pairs, by token.
+    pub fn start_round(
+        &mut self,
+        words: Words,
+        unigrams: Vec<u64>,
+        largest: u64,
+        level: u16,
+        candidates: &[Candidate],
+        limits: impl Iterator<Item = (u32, Limit)>,
+    ) -> Result<(), CountOverflow> {
+        self.new_round(words);
+        self.round.unigrams = unigrams;
+        self.round.unigrams.resize(self.tokens.len(), 0);
+        let watches = self.watches(); // by the support that the candidates were chosen at
+        let best = candidates.iter().find(|(_, _, level)| *level == 0);
+        self.round.best = best.map(|(pair, ..)| *pair);
+        self.begin(largest)?;
+        if best.is_none() {
+            self.see_down_to(Cut::NOWHERE, largest); // nothing is left to merge
+        } else if !watches {
+            self.see_down_to(self.ladder(largest).cut(level), largest);
+        } else if level == 0 {
+            self.see_down_to(Cut::ALL, largest);
+        } else {
+            self.watch(candidates, limits);
+        }
+        Ok(())
+    }
+
+    fn new_round(&mut self, words: Words) {
+        self.round = Round::new(words);
+        (0..self.tokens.len()).for_each(|_| self.round.add_token());
+        self.round_merges = 0;
+    }
+
+    fn begin(&mut self, largest: u64) -> Result<(), CountOverflow> {
+        for (floor, &count) in self.round.floors.iter_mut().zip(&self.round.unigrams) {
+            *floor = lower_bound(count);
+            self.round.total = add(self.round.total, count)?;
+        }
+        self.support = self.support_for(largest);
+        Ok(())
+    }
+
+    fn see_down_to(&mut self, cut: Cut, largest: u64) {
+        self.unseen = Unseen::Cut(cut);
+        self.track(match self.options.criterion {
+            Criterion::Pmi => self.support / TRACKED_PART,
+            _ => largest / TRACKED_PART,
+        });
+    }
+
+    fn watch(&mut self, known: &[Candidate], limits: impl Iterator<Item = (u32, Limit)>) {
+        self.unseen = Unseen::Limits(Limits::new(limits, self.round.unigrams.clone()));
+        let known: Vec<_> = known.iter().map(|&(pair, counts, _)| (pair, counts)).collect();
+        self.round.watch(&known, self.least(), &self.tokens, self.options.criterion);
+        self.fill_heap();
+    }
+
+    /// Whether the next round, if under a budget, watches the best pairs, and holds whole splits;
+    /// else it sees the common pairs, in runs. Runs are fewer, but of use only while the score
+    /// follows the count, or pairs that are cut are not eligible.
+    pub fn watches(&self) -> bool {
+        match self.options.criterion {
+            Criterion::Frequency => false,
+            _ => self.options.min_pair_count.is_some() || self.poor_at == Some(self.support),
+        }
+    }
+
+    /// The count below which no pair is ever eligible.
+    fn least(&self) -> u64 {
+        self.options.min_pair_count.unwrap_or(1)
+    }
+
+    /// The support at which a pair is eligible, if the largest count is this.
+    fn support_for(&self, largest: u64) -> u64 {
+        if self.options.min_pair_count.is_some() {
+            return self.support;
+        }
+        let mut support = if self.support == 0 { largest.max(1) } else { self.support };
+        while support > largest.max(1) {
+            support = lower_support(support);
+        }
+        support
+    }
+
+    fn ladder(&self, largest: u64) -> Ladder {
+        let support = self.support_for(largest);
+        Ladder::new(self.options.criterion, self.least(), support, largest)
+    }
+
+    // --- Merging ---------------------------------------------------------------------------------
+
+    /// Makes up to `most` merges, each that of the best pair.
+    pub fn run(&mut self, most: usize) -> Status {
+        let status = self.merge_best(most);
+        if status != Status::Running {
+            self.round = Round::default();
+            self.end_round(self.round_merges);
+        }
+        status
+    }
+
+    fn end_round(&mut self, merges: usize) {
+        if merges == 1 {
+            self.poor_at = Some(self.support);
+        }
+    }
+
+    fn merge_best(&mut self, most: usize) -> Status {
+        for _ in 0..most {
+            if self.tokens.len() >= self.options.vocab_size {
+                return Status::Done;
+            }
+            let Some((pair, score)) = self.best_pair() else {
+                return if self.sees_all(self.least()) { Status::Done } else { Status::RoundOver };
+            };
+            // The best pair of all is known when a round begins: its first merge is sure.
+            let hidden = self.hidden(pair, &score);
+            if hidden && self.round_merges > 0 {
+                return Status::RoundOver;
+            }
+            let known = self.merge(pair, score);
+            if hidden || (known && !self.sees_everything()) {
+                return Status::RoundOver;
+            }
+        }
+        Status::Running
+    }
+
+    /// Whether a pair that the round does not see may be better than this one, the best it sees,
+    /// or this one occurs where the round does not see it.
+    fn hidden(&self, pair: u32, score: &Score) -> bool {
+        match &self.unseen {
+            Unseen::Cut(cut) => self.hidden_by(cut, score),
+            Unseen::Limits(limits) => {
+                self.round.pairs[pair as usize].outside > 0 || limits.hide(score, self.support)
+            }
+        }
+    }
+
+    fn hidden_by(&self, cut: &Cut, score: &Score) -> bool {
+        cut.hides(score, self.options.criterion, self.support, self.round.total)
+    }
+
+    fn sees_everything(&self) -> bool {
+        matches!(self.unseen, Unseen::Cut(cut) if cut == Cut::NOWHERE)
+    }
+
+    /// Whether the round sees every pair that is eligible at a support.
+    fn sees_all(&self, support: u64) -> bool {
+        match &self.unseen {
+            Unseen::Cut(cut) => cut.least_count <= support && cut.most_tokens == u64::MAX,
+            Unseen::Limits(limits) => limits.none_eligible(support),
+        }
+    }
+
+    /// The eligible pair with the highest score that the round sees; of equals, the one that
+    /// occurs first. Lowers a falling support until there is one, and tracks rarer pairs when one
+    /// of them may be better.
+    fn best_pair(&mut self) -> Option<(u32, Score)> {
+        if self.round_merges == 0
+            && let Some(best) = self.round.best
+        {
+            let at = self.round.index[&best];
+            return Some((at, self.score(at)));
+        }
+        loop {
+            let tracked = Cut { least_count: self.round.tracked, ..Cut::NOWHERE };
+            match self.best_in_heap() {
+                Some(best) if self.tracks_all() || !self.hidden_by(&tracked, &best.1) => {
+                    return Some(best);
+                }
+                None if self.support >= self.round.tracked || self.tracks_all() => {
+                    if !self.fall() {
+                        return None;
+                    }
+                }
+                _ => {
+                    let falling = self.options.min_pair_count.is_none();
+                    let matters = if falling { self.support } else { u64::MAX };
+                    self.track(self.round.tracked.min(matters) / TRACKED_PART);
+                }
+            }
+        }
+    }
+
+    /// Whether every pair that the round sees and that may become eligible is tracked.
+    fn tracks_all(&self) -> bool {
+        self.round.tracked <= self.least_tracked()
+    }
+
+    fn least_tracked(&self) -> u64 {
+        match &self.unseen {
+            Unseen::Cut(cut) => cut.least_count.max(self.least()),
+            Unseen::Limits(_) => self.least(),
+        }
+    }
+
+    /// Lowers a falling support when no pair reaches it. False if it cannot fall: it is the lowest,
+    /// or pairs that were cut may reach it.
+    fn fall(&mut self) -> bool {
+        let fixed = self.options.min_pair_count.is_some();
+        if fixed || self.support <= 1 || !self.sees_all(self.support) {
+            return false;
+        }
+        self.support = lower_support(self.support);
+        self.fill_heap();
+        true
+    }
+
+    /// Counts the pairs of the runs anew, down to `count` if rarer ones are of no use.
+    fn track(&mut self, count: u64) {
+        let least = count.max(self.least_tracked());
+        self.round.track(least, &self.tokens, self.options.criterion);
+        self.fill_heap();
     }
 
     /// Puts every pair that is eligible into the heap.
@@ -241,134 +388,83 @@ impl Trainer {
     }
 
     /// Gives a pair its place in the heap after its counts, or its tokens', have changed.
-    fn update_key(&mut self, index: u32) {
-        let pair = &self.round.pairs[index as usize];
-        let eligible = pair.count >= self.support.max(1) && self.fits(pair.left, pair.right);
-        if !eligible {
-            self.round.heap.remove(index);
+    fn update_key(&mut self, at: u32) {
+        let pair = &self.round.pairs[at as usize];
+        if pair.count < self.support.max(1) {
+            self.round.heap.remove(at);
             return;
         }
-        let (left, right) = (pair.left as usize, pair.right as usize);
         let mut counts = self.counts(pair);
         // A count is never below what the pair's merges take of it.
         let least = counts.merges * if counts.same { 2 } else { 1 };
-        counts.left = self.round.floors[left].max(least);
-        counts.right = self.round.floors[right].max(least);
+        counts.left = self.round.floors[pair.left as usize].max(least);
+        counts.right = self.round.floors[pair.right as usize].max(least);
         let bound = Score::bound(self.options.criterion, &counts);
-        let key = Key { bound, first: pair.first.0 };
-        self.round.heap.set(index, key);
+        // A tie with a pair that does not occur in runs alone ends the round: it comes first.
+        let first = if pair.outside > 0 { 0 } else { pair.first };
+        self.round.heap.set(at, Key { bound, first });
     }
 
     /// The counts that a pair's score depends on, as they are. Those that only the likelihood
     /// needs are kept for it alone.
     fn counts(&self, pair: &Pair) -> Counts {
         let likelihood = self.options.criterion == Criterion::Likelihood;
+        let made = (pair.made != UNKNOWN).then_some(pair.made as usize);
         Counts {
             pair: pair.count,
-            merges: if likelihood { pair.merges } else { 0 },
+            merges: if likelihood { self.round.merges(pair) } else { 0 },
             left: self.round.unigrams[pair.left as usize],
             right: self.round.unigrams[pair.right as usize],
-            merged: if likelihood { self.count_of_merged(pair) } else { 0 },
+            merged: made.map_or(0, |token| self.round.unigrams[token]),
             total: self.round.total,
             same: pair.left == pair.right,
         }
     }
 
-    /// How often the token that a pair makes occurs already.
-    fn count_of_merged(&self, pair: &Pair) -> u64 {
-        let merged = self.merged_string(pair.left, pair.right);
-        self.ids.get(merged.as_str()).map_or(0, |&id| self.round.unigrams[id as usize])
-    }
-
-    /// Makes up to `most` merges, each that of the best pair.
-    pub fn run(&mut self, most: usize) -> Status {
-        for _ in 0..most {
-            if self.tokens.len() >= self.options.vocab_size {
-                return Status::Done;
-            }
-            let Some((pair, score)) = self.best_pair() else { return Status::Done };
-            let covered = self.round.pairs[pair as usize].outside == 0;
-            // Before its first merge a round knows all places, and can merge any best pair; of
-            // one that it does not cover it cannot tell the new counts.
-            if !covered && self.round.merges > 0 {
-                return Status::RoundOver;
-            }
-            self.merge(pair, score);
-            if !covered {
-                return Status::RoundOver;
-            }
-        }
-        Status::Running
-    }
-
-    /// The eligible pair with the highest score; of equals, the one that occurs first. Lowers a
-    /// falling support until there is one.
-    fn best_pair(&mut self) -> Option<(u32, Score)> {
-        loop {
-            if let Some(best) = self.best_in_heap() {
-                return Some(best);
-            }
-            if self.options.min_pair_count.is_some() || self.support <= 1 {
-                return None;
-            }
-            self.support = lower_support(self.support);
-            self.fill_heap();
-        }
+    fn score(&self, at: u32) -> Score {
+        Score::of(self.options.criterion, &self.counts(&self.round.pairs[at as usize]))
     }
 
     fn best_in_heap(&mut self) -> Option<(u32, Score)> {
         let mut best: Option<(u32, Score)> = None;
-        let mut places = Places::default();
-        self.round.heap.walk(|key, index| {
-            let pair = &self.round.pairs[index as usize];
+        let mut places: FxHashMap<u32, (u32, u32)> = FxHashMap::default();
+        let mut place = |at: u32| {
+            let pair = &self.round.pairs[at as usize];
+            (pair.outside == 0)
+                .then(|| *places.entry(at).or_insert_with(|| self.round.locate(pair)))
+        };
+        self.round.heap.walk(|key, at| {
             let Some((champion, champion_score)) = best else {
-                best = Some((index, Score::of(self.options.criterion, &self.counts(pair))));
+                best = Some((at, self.score(at)));
                 return true;
             };
             let order = key.bound.compare(&champion_score);
-            if order.is_lt() || (order.is_eq() && key.first > self.first(champion, &mut places).0) {
+            if order.is_lt() || (order.is_eq() && place(champion).is_none_or(|p| key.first > p.0)) {
                 return false;
             }
-            let score = Score::of(self.options.criterion, &self.counts(pair));
+            let score = self.score(at);
             let order = score.compare(&champion_score);
-            let wins = order.is_gt()
-                || (order.is_eq()
-                    && self.first(index, &mut places) < self.first(champion, &mut places));
-            if wins {
-                best = Some((index, score));
+            if order.is_gt() || (order.is_eq() && place(at) < place(champion)) {
+                best = Some((at, score));
             }
             true
         });
-        for (pair, place) in places {
-            self.round.pairs[pair as usize].first = place;
-            self.round.pairs[pair as usize].sort_words();
-            self.update_key(pair);
+        for (at, (word, _)) in places {
+            self.round.pairs[at as usize].first = word;
+            self.update_key(at);
         }
         best
     }
 
-    /// The first occurrence of a pair, looked up once and noted in `places`. Of a pair with
-    /// occurrences outside the round's words, after a merge: a place not after it.
-    fn first(&self, index: u32, places: &mut Places) -> Place {
-        let pair = &self.round.pairs[index as usize];
-        if pair.outside > 0 {
-            return if self.round.merges == 0 { pair.first } else { (pair.first.0, 0) };
-        }
-        *places.entry(index).or_insert_with(|| self.round.locate(pair))
-    }
-
-    fn merge(&mut self, index: u32, score: Score) {
-        let pair = &self.round.pairs[index as usize];
-        let (left, right, outside) = (pair.left, pair.right, pair.outside);
+    /// Merges a pair; returns whether its token was known.
+    fn merge(&mut self, at: u32, score: Score) -> bool {
+        let pair = &self.round.pairs[at as usize];
+        let (left, right) = (pair.left, pair.right);
         let counts = self.counts(pair);
-        let merged = self.merged_string(left, right);
-        let token = match self.ids.get(merged.as_str()) {
-            Some(&known) => known,
-            None => {
-                self.round.add_token();
-                self.add_token(merged.into())
-            }
-        };
+        let (token, known) = self.token_of(left, right);
+        if !known {
+            self.round.add_token();
+        }
         self.merges.push(Merge {
             left,
             right,
@@ -378,326 +474,259 @@ impl Trainer {
             left_count: counts.left,
             right_count: counts.right,
         });
-        self.round.merges += 1;
-        if outside == 0 {
-            let touched = self.round.apply(index, token, self.options.criterion);
-            self.update_keys(&touched, [left, right, token]);
+        self.round_merges += 1;
+        let criterion = self.options.criterion;
+        let changed = self.round.apply(at, token, known, &self.tokens, criterion);
+        if known {
+            for token in [left, right, token].map(|token| token as usize) {
+                self.round.floors[token] = lower_bound(self.round.unigrams[token]);
+            }
+            if self.sees_everything() {
+                self.track(self.round.tracked);
+            }
+        } else {
+            self.update_keys(&changed, [left, right, token]);
         }
+        if let Unseen::Limits(limits) = &mut self.unseen {
+            for token in [left, right] {
+                limits.fall(token, self.round.unigrams[token as usize]);
+            }
+        }
+        known
     }
 
     /// After a merge: new keys for the pairs whose counts changed, and for all pairs of a token
     /// whose count has left its bounds.
-    fn update_keys(&mut self, touched: &[u32], tokens: [u32; 3]) {
-        let drifted = tokens.map(|token| {
-            let count = self.round.unigrams[token as usize];
-            let bound = &mut self.round.floors[token as usize];
-            let drifted = count < *bound || floor(count) > *bound + *bound / 4;
-            if drifted {
-                *bound = floor(count);
+    fn update_keys(&mut self, changed: &[u32], [left, right, token]: [u32; 3]) {
+        self.round.floors[token as usize] = lower_bound(self.round.unigrams[token as usize]);
+        if self.options.criterion == Criterion::Likelihood {
+            self.name_makers(token);
+        }
+        for &at in changed {
+            if !self.round.forget_if_rare(at) {
+                self.update_key(at);
             }
-            drifted
-        });
-        for (token, drifted) in tokens.into_iter().zip(drifted) {
-            if drifted {
+        }
+        if self.options.criterion == Criterion::Frequency {
+            return;
+        }
+        for token in [left, right] {
+            let count = self.round.unigrams[token as usize];
+            if count < self.round.floors[token as usize] {
+                self.round.floors[token as usize] = lower_bound(count);
                 let mut pairs = std::mem::take(&mut self.round.of_token[token as usize]);
                 pairs.retain(|&pair| self.round.pairs[pair as usize].count > 0);
                 pairs.iter().for_each(|&pair| self.update_key(pair));
                 self.round.of_token[token as usize] = pairs;
             }
         }
-        for &pair in touched {
-            self.round.pairs[pair as usize].touched = false;
-            self.update_key(pair);
-            self.round.forget_if_gone(pair);
-        }
-        if self.options.criterion == Criterion::Likelihood {
-            self.update_makers(tokens[2]);
-        }
     }
 
-    /// New keys for the pairs that would make `token` too: their gain depends on its count.
-    fn update_makers(&mut self, token: u32) {
-        let text = self.tokens[token as usize].clone();
-        let prefix = self.options.continuing_prefix.clone();
+    /// Tells pairs that make the same token as the one just merged that there is one: their gain
+    /// depends on its count. New pairs are told what they make.
+    fn name_makers(&mut self, token: u32) {
+        let text = self.tokens.strings()[token as usize].clone();
         for (at, _) in text.char_indices().skip(1) {
-            let left = self.ids.get(&text[..at]);
-            let right = self.ids.get(format!("{prefix}{}", &text[at..]).as_str());
-            if let (Some(&left), Some(&right)) = (left, right)
-                && let Some(&pair) = self.round.index.get(&(left, right))
-            {
+            let left = self.tokens.id(&text[..at]);
+            let right = self.tokens.id(&format!("{}{}", self.tokens.prefix(), &text[at..]));
+            let (Some(left), Some(right)) = (left, right) else { continue };
+            if let Some(&pair) = self.round.index.get(&(left, right)) {
+                self.round.pairs[pair as usize].made = token;
                 self.update_key(pair);
+            } else if let Unseen::Limits(limits) = &mut self.unseen {
+                let unigrams = &self.round.unigrams;
+                limits.make(left, right, unigrams, unigrams[token as usize], self.round.total);
             }
+        }
+        for pair in std::mem::take(&mut self.round.of_token[token as usize]) {
+            let (left, right) = {
+                let pair = &self.round.pairs[pair as usize];
+                (pair.left, pair.right)
+            };
+            let made = self.tokens.merged(left, right).unwrap_or(UNKNOWN);
+            self.round.pairs[pair as usize].made = made;
+            self.round.of_token[token as usize].push(pair);
         }
     }
 
-    /// The best pairs, as long as the words that hold them have no more than `budget` tokens:
-    /// those whose words a round should gather. Empty if already the best pair's exceed it.
-    pub fn hot_pairs(&mut self, counts: &Aggregate, budget: u64) -> FxHashSet<(u32, u32)> {
-        self.start_support(counts.pairs.iter());
-        let total = counts.unigrams.values().sum();
-        let count = |token: u32| counts.unigrams.get(&token).copied().unwrap_or(0);
-        let mut ranked: Vec<_> = counts
-            .pairs
-            .iter()
-            .filter(|((a, b), pair)| self.fits(*a, *b) && self.level(pair.count).is_some())
-            .map(|(&(a, b), pair)| {
-                let merged = self.merged_string(a, b);
-                let merged = self.ids.get(merged.as_str()).map_or(0, |&id| count(id));
-                let counts = Counts {
-                    pair: pair.count,
-                    merges: pair.merges,
-                    left: count(a),
-                    right: count(b),
-                    merged,
-                    total,
-                    same: a == b,
-                };
-                let score = Score::of(self.options.criterion, &counts);
-                (self.level(pair.count), score, pair.first, (a, b), pair.tokens)
-            })
-            .collect();
-        ranked.sort_unstable_by(|a, b| {
-            a.0.cmp(&b.0).then_with(|| b.1.compare(&a.1)).then_with(|| a.2.cmp(&b.2))
-        });
-        let mut held = 0u64;
-        let affordable = ranked.iter().take_while(|(.., tokens)| {
-            held = held.saturating_add(*tokens);
-            held <= budget
-        });
-        affordable.map(|(.., pair, _)| *pair).collect()
+    // --- Choosing where to cut -------------------------------------------------------------------
+
+    /// The largest count of a pair that fits.
+    pub fn largest(&self, pairs: &PairCounts) -> u64 {
+        let fitting = pairs.iter().filter(|((a, b), _)| self.tokens.fits(*a, *b));
+        fitting.map(|(_, pair)| pair.count).max().unwrap_or(0)
     }
 
-    /// How often the support must be lowered until a pair of this count is eligible.
-    fn level(&self, count: u64) -> Option<u32> {
-        let (mut support, mut level) = (self.support, 0);
+    /// Of all pairs, or of some, those that a round may leave whole: the best, at level 0, and about
+    /// `most` others. What was chosen from parts of the pairs can be chosen from again: `loosest`
+    /// is then the least of what they had. `unigrams`: of all tokens.
+    pub fn candidates(
+        &self,
+        unigrams: &[u64],
+        pairs: &PairCounts,
+        largest: u64,
+        most: usize,
+        loosest: Option<u16>,
+    ) -> Candidates {
+        let total = unigrams.iter().sum();
+        // What grows out of a pair that does not fit may fit, where words hold the prefix.
+        let seen = |(a, b): (u32, u32)| !self.watches() || self.tokens.fits(a, b);
+        let ranked = pairs.iter().filter(|(pair, _)| seen(**pair)).map(|(&pair, &count)| {
+            let counts = self.counts_of(pair, &count, unigrams, total);
+            let score = Score::of(self.options.criterion, &counts);
+            let falls = self.falls(count.count, largest);
+            Ranked { pair, count, falls, score }
+        });
+        let mut chosen = if self.watches() {
+            watched(ranked.filter(|pair| pair.count.count >= self.least()).collect(), most)
+        } else {
+            self.common(ranked.collect(), unigrams, largest, most, loosest)
+        };
+        chosen.pairs.sort_unstable_by_key(|(pair, ..)| *pair);
+        chosen
+    }
+
+    /// The best pair, and whole levels of the ladder, from the tightest, with `most` or fewer.
+    fn common(
+        &self,
+        pairs: Vec<Ranked>,
+        unigrams: &[u64],
+        largest: u64,
+        most: usize,
+        loosest: Option<u16>,
+    ) -> Candidates {
+        let ladder = self.ladder(largest);
+        let loosest = loosest.unwrap_or(ladder.loosest());
+        let best =
+            pairs.iter().filter(|pair| pair.falls == 0 && self.fit(pair)).min_by(|a, b| a.order(b));
+        let best = best.map(|best| (best.pair, best.count, 0));
+        let level_of = |Ranked { pair: (left, right), count, .. }: &Ranked| {
+            ladder.level(count.count, unigrams[*left as usize], unigrams[*right as usize])
+        };
+        let leveled =
+            pairs.iter().filter_map(|pair| Some((pair.pair, pair.count, level_of(pair)?)));
+        let mut chosen: Vec<_> = leveled.filter(|(.., level)| *level <= loosest).collect();
+        let loosest = keep_whole_levels(&mut chosen, most, loosest);
+        chosen.retain(|(other, ..)| best.is_none_or(|(pair, ..)| pair != *other));
+        chosen.extend(best);
+        Candidates { pairs: chosen, loosest }
+    }
+
+    fn fit(&self, pair: &Ranked) -> bool {
+        self.tokens.fits(pair.pair.0, pair.pair.1)
+    }
+
+    /// How often the support must fall for a pair of this count to be eligible, if it ever is.
+    fn falls(&self, count: u64, largest: u64) -> u16 {
+        if count < self.least() {
+            return u16::MAX;
+        }
+        let mut support = self.support_for(largest);
+        let mut falls = 0;
         while count < support {
-            if self.options.min_pair_count.is_some() || support <= 1 {
-                return None;
-            }
             support = lower_support(support);
-            level += 1;
+            falls += 1;
         }
-        Some(level)
+        falls
     }
+
+    /// The limits of the pairs that are not known, by token.
+    pub fn limits(
+        &self,
+        unigrams: &[u64],
+        pairs: &PairCounts,
+        known: &FxHashMap<(u32, u32), u16>,
+        largest: u64,
+    ) -> FxHashMap<u32, Limit> {
+        let (total, support) = (unigrams.iter().sum(), self.support_for(largest));
+        let mut limits = FxHashMap::default();
+        for (&pair, count) in pairs.iter().filter(|(pair, _)| !known.contains_key(pair)) {
+            if !self.tokens.fits(pair.0, pair.1) || count.count < self.least() {
+                continue;
+            }
+            let counts = self.counts_of(pair, count, unigrams, total);
+            let limit = Limit::of(self.options.criterion, &counts, support);
+            for token in [pair.0, pair.1] {
+                limits.entry(token).or_insert(Limit::NONE).join(&limit);
+            }
+        }
+        limits
+    }
+
+    fn counts_of(
+        &self,
+        (left, right): (u32, u32),
+        count: &PairCount,
+        unigrams: &[u64],
+        total: u64,
+    ) -> Counts {
+        let likelihood = self.options.criterion == Criterion::Likelihood;
+        let made = if likelihood { self.tokens.merged(left, right) } else { None };
+        Counts {
+            pair: count.count,
+            merges: count.merges,
+            left: unigrams[left as usize],
+            right: unigrams[right as usize],
+            merged: made.map_or(0, |token| unigrams[token as usize]),
+            total,
+            same: left == right,
+        }
+    }
+}
+
+/// A pair and what orders it among others.
+struct Ranked {
+    pair: (u32, u32),
+    count: PairCount,
+    /// How often the support must fall until the pair is eligible.
+    falls: u16,
+    score: Score,
+}
+
+impl Ranked {
+    /// The better pair is less.
+    fn order(&self, other: &Ranked) -> Ordering {
+        let by_score = || other.score.compare(&self.score);
+        let by_place = || self.count.first.cmp(&other.count.first);
+        self.falls.cmp(&other.falls).then_with(by_score).then_with(by_place)
+    }
+}
+
+/// The best `most` pairs, at least one, with levels by their ranks.
+fn watched(mut pairs: Vec<Ranked>, most: usize) -> Candidates {
+    if pairs.len() > most {
+        pairs.select_nth_unstable_by(most, |a, b| a.order(b));
+        pairs.truncate(most.max(1));
+    }
+    pairs.sort_unstable_by(|a, b| a.order(b));
+    let ranked = pairs.iter().enumerate();
+    let pairs: Vec<_> = ranked.map(|(rank, p)| (p.pair, p.count, level_of_rank(rank))).collect();
+    let loosest = pairs.last().map_or(0, |(.., level)| *level);
+    Candidates { pairs, loosest }
+}
+
+/// Leaves the levels, from the tightest, that have no more than `most` pairs together. Returns the
+/// last of them.
+fn keep_whole_levels(
+    pairs: &mut Vec<((u32, u32), PairCount, u16)>,
+    most: usize,
+    loosest: u16,
+) -> u16 {
+    let mut sizes = vec![0usize; loosest as usize + 1];
+    pairs.iter().for_each(|(_, _, level)| sizes[*level as usize] += 1);
+    let mut held = 0;
+    let fitting = sizes.iter().take_while(|&&size| {
+        held += size;
+        held <= most
+    });
+    let loosest = fitting.count().saturating_sub(1) as u16;
+    pairs.retain(|(_, _, level)| *level <= loosest);
+    loosest
 }
 
 /// The bound below a token's count with which keys are computed: exact for small counts, one
 /// sixteenth less for large ones, so that a token's pairs get new keys each time its count has
 /// fallen by a sixteenth.
-fn floor(count: u64) -> u64 {
+fn lower_bound(count: u64) -> u64 {
     count - count / 16
-}
-
-impl Round {
-    fn add_token(&mut self) {
-        self.unigrams.push(0);
-        self.floors.push(0);
-        self.of_token.push(Vec::new());
-    }
-
-    /// The pair of two tokens, which is made if it is new.
-    fn pair_index(&mut self, left: u32, right: u32, first: Place) -> u32 {
-        let new = self.pairs.len() as u32;
-        let index = *self.index.entry((left, right)).or_insert(new);
-        if index == new {
-            self.of_token[left as usize].push(new);
-            if left != right {
-                self.of_token[right as usize].push(new);
-            }
-            self.pairs.push(Pair {
-                left,
-                right,
-                count: 0,
-                merges: 0,
-                outside: 0,
-                first,
-                words: Vec::new(),
-                sorted: true,
-                touched: false,
-            });
-        }
-        index
-    }
-
-    /// Notes at the start of a round which pairs a word holds.
-    fn add_occurrences(&mut self, word: u32) {
-        let count = self.words.counts[word as usize];
-        let start = self.words.starts[word as usize];
-        for at in start + 1..start + self.words.lengths[word as usize] as usize {
-            let (left, right) = (self.words.symbols[at - 1], self.words.symbols[at]);
-            if left != OUTSIDE && right != OUTSIDE {
-                let index = self.pair_index(left, right, (0, 0)) as usize;
-                self.pairs[index].outside -= count;
-                self.pairs[index].note(word);
-            }
-        }
-    }
-
-    /// The first occurrence of a pair that is covered.
-    fn locate(&self, pair: &Pair) -> Place {
-        let place = |&word: &u32| self.words.place(word, (pair.left, pair.right));
-        let found = if pair.sorted {
-            let known =
-                pair.words.partition_point(|&w| self.words.ranks[w as usize] < pair.first.0);
-            pair.words[known..].iter().find_map(place)
-        } else {
-            pair.words.iter().filter_map(place).min()
-        };
-        found.unwrap_or(pair.first)
-    }
-
-    /// Merges a covered pair in all its words. Returns the pairs whose counts changed.
-    fn apply(&mut self, index: u32, token: u32, criterion: Criterion) -> Vec<u32> {
-        let pair = &mut self.pairs[index as usize];
-        let (left, right) = (pair.left, pair.right);
-        pair.sort_words();
-        let words = std::mem::take(&mut pair.words);
-        let mut change = Change::default();
-        for word in words {
-            let made = self.rewrite(word, left, right, token, &mut change);
-            if made == 0 {
-                continue;
-            }
-            let count = self.words.counts[word as usize];
-            self.change_pairs(word, count, criterion, &mut change);
-            self.unigrams[left as usize] -= made * count;
-            self.unigrams[right as usize] -= made * count;
-            self.unigrams[token as usize] += made * count;
-            self.total -= made * count;
-        }
-        change.touched
-    }
-
-    /// Replaces the pair in a word's split; returns how often. Notes in `change` the symbols
-    /// before and after, each with whether it took part in a merge.
-    fn rewrite(
-        &mut self,
-        word: u32,
-        left: u32,
-        right: u32,
-        token: u32,
-        change: &mut Change,
-    ) -> u64 {
-        let start = self.words.starts[word as usize];
-        let length = self.words.lengths[word as usize] as usize;
-        let symbols = &mut self.words.symbols[start..start + length];
-        change.old.clear();
-        change.new.clear();
-        let mut at = 0;
-        while at < length {
-            let here = symbols[at] == left && symbols.get(at + 1) == Some(&right);
-            if here {
-                change.old.extend([(left, true), (right, true)]);
-                change.new.push((token, true));
-            } else {
-                change.old.push((symbols[at], false));
-                change.new.push((symbols[at], false));
-            }
-            at += 1 + here as usize;
-        }
-        for (symbol, (new, _)) in symbols.iter_mut().zip(&change.new) {
-            *symbol = *new;
-        }
-        self.words.lengths[word as usize] = change.new.len() as u32;
-        (length - change.new.len()) as u64
-    }
-
-    /// Takes the pairs at the merges out of the counts and puts the new ones in.
-    fn change_pairs(&mut self, word: u32, count: u64, criterion: Criterion, change: &mut Change) {
-        for at in 1..change.old.len() {
-            let ((left, near), (right, far)) = (change.old[at - 1], change.old[at]);
-            if (near || far) && left != OUTSIDE && right != OUTSIDE {
-                let index = self.index[&(left, right)];
-                self.pairs[index as usize].count -= count;
-                change.touch(index, &mut self.pairs);
-            }
-        }
-        let place = (self.words.ranks[word as usize], 0);
-        for at in 1..change.new.len() {
-            let ((left, near), (right, far)) = (change.new[at - 1], change.new[at]);
-            if (near || far) && left != OUTSIDE && right != OUTSIDE {
-                let index = self.pair_index(left, right, place);
-                let pair = &mut self.pairs[index as usize];
-                pair.count += count;
-                pair.first = pair.first.min(place);
-                pair.note(word);
-                change.touch(index, &mut self.pairs);
-            }
-        }
-        if criterion == Criterion::Likelihood {
-            self.change_merges(count, change);
-        }
-    }
-
-    /// Keeps `merges` of the changed pairs: every pair at a merge, and of `a a` as many as fit
-    /// into its runs.
-    fn change_merges(&mut self, count: u64, change: &mut Change) {
-        let mut changed = Vec::new();
-        let mut count_merges = |symbols: &[(u32, bool)], add: bool| {
-            let mut run = 0;
-            for at in 1..symbols.len() {
-                let ((left, near), (right, far)) = (symbols[at - 1], symbols[at]);
-                run = if left == right { run + 1 } else { 0 };
-                let merged_here = left != right || run % 2 == 1;
-                let changed_here = left == right || near || far;
-                if merged_here && changed_here && left != OUTSIDE && right != OUTSIDE {
-                    let index = self.index[&(left, right)];
-                    let merges = &mut self.pairs[index as usize].merges;
-                    *merges = if add { *merges + count } else { *merges - count };
-                    changed.push(index);
-                }
-            }
-        };
-        count_merges(&change.old, false);
-        count_merges(&change.new, true);
-        changed.into_iter().for_each(|index| change.touch(index, &mut self.pairs));
-    }
-
-    /// Frees what is held for a pair that no longer occurs.
-    fn forget_if_gone(&mut self, index: u32) {
-        let pair = &mut self.pairs[index as usize];
-        if pair.count == 0 {
-            pair.words = Vec::new();
-            self.index.remove(&(pair.left, pair.right));
-        }
-    }
-}
-
-impl Pair {
-    fn sort_words(&mut self) {
-        if !self.sorted {
-            self.words.sort(); // the stable sort, linear on a few ascending runs
-            self.words.dedup();
-            self.sorted = true;
-        }
-    }
-
-    fn note(&mut self, word: u32) {
-        match self.words.last() {
-            Some(&last) if last == word => return,
-            Some(&last) if last > word => self.sorted = false,
-            _ => {}
-        }
-        self.words.push(word);
-    }
-}
-
-type Places = FxHashMap<u32, Place>;
-
-/// What a merge changes: the pairs touched so far, and the symbols of the word at hand.
-#[derive(Default)]
-struct Change {
-    touched: Vec<u32>,
-    old: Vec<(u32, bool)>,
-    new: Vec<(u32, bool)>,
-}
-
-impl Change {
-    fn touch(&mut self, index: u32, pairs: &mut [Pair]) {
-        let pair = &mut pairs[index as usize];
-        if !pair.touched {
-            pair.touched = true;
-            self.touched.push(index);
-        }
-    }
 }

@@ -1,0 +1,52 @@
+"""Sizes of memory on the command line: `512MiB`, `4G`, `1000000`."""
+
+from __future__ import annotations
+
+import re
+
+import click
+
+from wordpiece_core.errors import OptionError
+
+_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*(?:([kmgt])(i?)b?|b)?", re.IGNORECASE)
+_POWERS = {letter: power for power, letter in enumerate("kmgt", 1)}
+
+
+def parse_size(text: str) -> int:
+    """The bytes that a size says. `K`, `M`, `G` and `T` are powers of 1000, `KiB`, `MiB`, `GiB`
+    and `TiB` of 1024, in any case, with or without the `B`. OptionError for anything else."""
+    match = _SIZE.fullmatch(text.strip())
+    if match is None:
+        raise OptionError(f"{text!r} is not a size; give one like 512MiB, 4G or 1000000")
+    number, letter, binary = match.groups()
+    unit = (1024 if binary else 1000) ** _POWERS[letter.lower()] if letter else 1
+    return int(float(number) * unit) if "." in number else int(number) * unit
+
+
+def show_size(size: int) -> str:
+    """A size for people, in the largest unit that needs no fraction."""
+    for letter in "TGMK":
+        unit = 1024 ** _POWERS[letter.lower()]
+        if size and size % unit == 0:
+            return f"{size // unit}{letter}iB"
+    return str(size)
+
+
+class Size(click.ParamType):  # type: ignore[type-arg]
+    """An option that holds a size, `least` at least."""
+
+    name = "SIZE"
+
+    def __init__(self, least: int = 1) -> None:
+        self.least = least
+
+    def convert(
+        self, value: str | int, param: click.Parameter | None, ctx: click.Context | None
+    ) -> int:
+        try:
+            size = value if isinstance(value, int) else parse_size(value)
+        except OptionError as error:
+            self.fail(str(error), param, ctx)
+        if size < self.least:
+            self.fail(f"{value} is too little; give {show_size(self.least)} at least", param, ctx)
+        return size
