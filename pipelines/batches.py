@@ -30,6 +30,11 @@ def from_bytes(data: bytes) -> pa.RecordBatch:
         return reader.read_next_batch()
 
 
+def one_batch(table: pa.Table) -> pa.RecordBatch:
+    """The rows of a table in one piece."""
+    return pa.record_batch([c.combine_chunks() for c in table.columns], names=table.column_names)
+
+
 def write_batches(path: str, batches: Iterable[object]) -> None:
     """Writes batches of one schema to a file, which has none if there are none."""
     with outputs.atomic_writer(path) as stream:

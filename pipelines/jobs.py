@@ -19,7 +19,6 @@ from pipelines.runner import pipeline_options, workers
 from pipelines.train import Job, train
 from pipelines.training_work import TrainingWork
 from pipelines.word_table import (
-    MANIFEST,
     Coverage,
     WordTable,
     coverage,
@@ -155,7 +154,7 @@ def _count_once(
     files = [[file.path, file.size, file.modified] for file in resolve(patterns)]
     identity = asdict(options) | asdict(options.text) | {"inputs": files}
     work.claim_count({k: v for k, v in identity.items() if k not in ("text", "worker_memory")})
-    if outputs.exists(outputs.join(work.words, MANIFEST)):
+    if work.is_counted():
         return read_word_table(work.words)
     return count(patterns, work.words, options, beam_args=beam_args, progress=progress)
 

@@ -27,7 +27,7 @@ from apache_beam.pvalue import AsSingleton
 from apache_beam.transforms.window import GlobalWindows
 
 from pipelines import outputs
-from pipelines.batches import ROWS_AT_ONCE, from_bytes, to_bytes, write_batches
+from pipelines.batches import ROWS_AT_ONCE, from_bytes, one_batch, to_bytes, write_batches
 from pipelines.filesystems import open_input, reading
 from pipelines.progress import report
 from pipelines.training_work import TrainingWork
@@ -201,8 +201,7 @@ def advance(part: WordRange, state: RoundState) -> pa.RecordBatch:
 def read_splits(path: str) -> pa.RecordBatch:
     """The splits in a part: `rank`, `offset`, `count`, `symbols: list<uint32>`."""
     with reading(path), open_input(path) as source:
-        table = pq.read_table(source)
-    return pa.record_batch([c.combine_chunks() for c in table.columns], names=table.column_names)
+        return one_batch(pq.read_table(source))
 
 
 @dataclass(frozen=True)

@@ -99,7 +99,7 @@ class _Training:
         """Makes the rounds that are not yet done."""
         job, trainer = self.job, self.trainer
         while not (self.finished and self.finished[-1].status == "done"):
-            first = len(trainer.merges())
+            first = sum(len(done.merges) for done in self.finished)
             self.begin_round()
             with job.progress.stage("merge", "merges", job.options.vocab_size):
                 report(merges=trainer.vocab_size)

@@ -18,7 +18,9 @@ from typing import Any
 import pyarrow as pa
 
 from pipelines import outputs
+from pipelines.batches import one_batch
 from pipelines.parquet_input import open_parquet
+from pipelines.word_table import MANIFEST
 from wordpiece_core.alphabet import InitialVocabulary
 from wordpiece_core.errors import InputError, OptionError, OutputError
 
@@ -89,8 +91,11 @@ class TrainingWork:
 
     def is_begun(self) -> bool:
         """Whether there is something to go on from."""
-        finished = (outputs.join(WORDS, "_manifest.json"), JOB)
-        return any(outputs.exists(outputs.join(self.path, name)) for name in finished)
+        return self.is_counted() or outputs.exists(outputs.join(self.path, JOB))
+
+    def is_counted(self) -> bool:
+        """Whether the word table is finished."""
+        return outputs.exists(outputs.join(self.words, MANIFEST))
 
     def begin(
         self, identity: dict[str, Any], vocabulary: InitialVocabulary, split_tokens: int
@@ -139,17 +144,10 @@ class TrainingWork:
 
 def _read_round(path: str) -> FinishedRound:
     with open_parquet(path) as parquet:
-        table = parquet.read().combine_chunks()
-    merges = pa.record_batch(
-        [_one_array(column) for column in table.columns], names=table.column_names
-    )
+        table = parquet.read()
     facts = {key.decode(): value.decode() for key, value in table.schema.metadata.items()}
     support, split_tokens = int(facts["support"]), int(facts["split_tokens"])
-    return FinishedRound(merges, support, facts["status"], split_tokens)
-
-
-def _one_array(column: pa.ChunkedArray) -> pa.Array:
-    return column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
+    return FinishedRound(one_batch(table), support, facts["status"], split_tokens)
 
 
 def _short(value: object) -> str:

@@ -249,11 +249,9 @@ pub fn read_unigrams(table: &RecordBatch) -> Result<Vec<(u32, u64)>> {
 }
 
 /// Counts by token, from the rows of `unigram_batch`.
-pub fn unigrams_by_token(table: &RecordBatch) -> Result<Vec<u64>> {
-    let rows = read_unigrams(table)?;
-    let size = rows.iter().map(|(token, _)| *token as usize + 1).max().unwrap_or(0);
-    let mut counts = vec![0; size];
-    rows.into_iter().for_each(|(token, count)| counts[token as usize] = count);
+pub fn unigrams_by_token(table: &RecordBatch, tokens: usize) -> Result<Vec<u64>> {
+    let mut counts = vec![0; tokens];
+    read_unigrams(table)?.into_iter().for_each(|(token, count)| counts[token as usize] = count);
     Ok(counts)
 }
 

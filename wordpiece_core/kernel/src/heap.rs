@@ -8,7 +8,7 @@
 
 use std::cmp::Ordering;
 
-use crate::score::Score;
+use crate::score::{Score, compare_approx};
 
 /// An upper bound of a pair's score, and the number of a run that is not after the first with it.
 #[derive(Clone, Copy)]
@@ -101,15 +101,10 @@ impl PairHeap {
 
     /// The better key is the greater: a higher bound, then an earlier run.
     fn compare(&self, a: &Entry, b: &Entry) -> Ordering {
-        let margin = 1e-12 * a.approx.abs();
-        if a.approx > b.approx + margin {
-            Ordering::Greater
-        } else if a.approx < b.approx - margin {
-            Ordering::Less
-        } else {
+        compare_approx(a.approx, b.approx).unwrap_or_else(|| {
             let bounds = [a, b].map(|entry| &self.bounds[entry.pair as usize]);
             bounds[0].compare(bounds[1]).then_with(|| b.first.cmp(&a.first))
-        }
+        })
     }
 
     fn rise(&mut self, mut slot: usize) {

@@ -24,6 +24,7 @@ use crate::runs::{PairLevels, Runs};
 use crate::score::Criterion;
 use crate::splits::{
     Aggregate, PairCount, PairCounts, Splits, Splitter, SymbolCounts, WordLimits, count_symbols,
+    pair_hash,
 };
 use crate::text::{Text, TextOptions};
 use crate::tokens::Tokens;
@@ -648,7 +649,8 @@ impl PairCounter {
         run(py, || {
             let mut parts = vec![Vec::new(); partitions.max(1)];
             for (pair, count) in std::mem::take(&mut self.counts.pairs) {
-                parts[partition(pair, partitions.max(1))].push((pair, count));
+                let partition = (pair_hash(pair) >> 32) as usize % parts.len();
+                parts[partition].push((pair, count));
             }
             let mut batches = Vec::new();
             for (partition, mut rows) in parts.into_iter().enumerate() {
@@ -660,11 +662,6 @@ impl PairCounter {
             Ok(batches)
         })
     }
-}
-
-fn partition((left, right): (u32, u32), partitions: usize) -> usize {
-    let hash = ((left as u64) << 32 | right as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15);
-    ((hash >> 32) as usize) % partitions
 }
 
 /// Sums counts of equal tokens.
@@ -901,7 +898,7 @@ impl PyTrainer {
         let limits = limits.map(import_batch).transpose()?;
         let words = std::mem::take(&mut self.waiting);
         run(py, || {
-            let unigrams = arrow::unigrams_by_token(&unigrams)?;
+            let unigrams = arrow::unigrams_by_token(&unigrams, self.trainer.tokens().len())?;
             let candidates = arrow::read_candidates(&candidates)?;
             if limits.is_none() && self.trainer.watches() {
                 return Err("a round that watches pairs needs the limits of the others".into());
@@ -941,8 +938,7 @@ impl PyTrainer {
     ) -> PyResult<(ArrowArray, u16)> {
         let (unigrams, pairs) = (import_batch(unigrams)?, import_batches(&pairs)?);
         run(py, || {
-            let mut unigrams = arrow::unigrams_by_token(&unigrams)?;
-            unigrams.resize(self.trainer.tokens().len(), 0);
+            let unigrams = arrow::unigrams_by_token(&unigrams, self.trainer.tokens().len())?;
             let pairs = sum_of_pairs(&pairs)?;
             let chosen = self.trainer.candidates(&unigrams, &pairs, largest, most, loosest);
             Ok((arrow::candidate_batch(&chosen.pairs)?.into(), chosen.loosest))
@@ -962,8 +958,7 @@ impl PyTrainer {
         let (unigrams, pairs) = (import_batch(unigrams)?, import_batches(&pairs)?);
         let known = import_batch(candidates)?;
         run(py, || {
-            let mut unigrams = arrow::unigrams_by_token(&unigrams)?;
-            unigrams.resize(self.trainer.tokens().len(), 0);
+            let unigrams = arrow::unigrams_by_token(&unigrams, self.trainer.tokens().len())?;
             let (pairs, known) = (sum_of_pairs(&pairs)?, arrow::read_pair_levels(&known)?);
             let limits = self.trainer.limits(&unigrams, &pairs, &known, largest);
             Ok(arrow::limit_batch(&limits)?.into())

@@ -10,7 +10,7 @@ use rustc_hash::FxHashMap;
 
 use crate::heap::PairHeap;
 use crate::score::Criterion;
-use crate::splits::{CountOverflow, OUTSIDE, PairCount, Place, Splits, add, adjacent};
+use crate::splits::{CountOverflow, OUTSIDE, PairCount, Place, Splits, add, adjacent, pair_hash};
 use crate::tokens::Tokens;
 
 /// Stands behind the symbols of a run that has shrunk.
@@ -177,9 +177,7 @@ impl Round {
                 }
             }
             if criterion == Criterion::Likelihood {
-                for_self_merges(self.words.symbols(word), |token, merges| {
-                    *self.self_merges.entry(token).or_default() += merges * count;
-                });
+                self.change_self_merges(word, |sum, merges| *sum += merges * count);
             }
         }
         let best = self.best;
@@ -222,9 +220,7 @@ impl Round {
                 }
             }
             if likelihood {
-                for_self_merges(self.words.symbols(word), |token, merges| {
-                    *self.self_merges.entry(token).or_default() += merges * count;
-                });
+                self.change_self_merges(word, |sum, merges| *sum += merges * count);
             }
         }
         // From here on both change by what changes in the words.
@@ -522,8 +518,7 @@ impl Sketch {
         self.cells[self.cell(pair)]
     }
 
-    fn cell(&self, (left, right): (u32, u32)) -> usize {
-        let hash = ((left as u64) << 32 | right as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15);
-        (hash >> (64 - self.cells.len().ilog2())) as usize
+    fn cell(&self, pair: (u32, u32)) -> usize {
+        (pair_hash(pair) >> (64 - self.cells.len().ilog2())) as usize
     }
 }

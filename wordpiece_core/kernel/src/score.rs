@@ -88,16 +88,23 @@ impl Score {
 
     #[inline]
     pub fn compare(&self, other: &Score) -> Ordering {
-        // Both are within 2^-51 of the truth.
-        let margin = 1e-12 * self.approx.abs();
-        if self.approx > other.approx + margin {
-            Ordering::Greater
-        } else if self.approx < other.approx - margin {
-            Ordering::Less
-        } else {
+        compare_approx(self.approx, other.approx).unwrap_or_else(|| {
             let left = wide_product(self.numerator, other.denominator);
             left.cmp(&wide_product(other.numerator, self.denominator))
-        }
+        })
+    }
+}
+
+/// The order of two scores by their doubles, each within 2^-51 of the truth; None if too near.
+#[inline]
+pub fn compare_approx(a: f64, b: f64) -> Option<Ordering> {
+    let margin = 1e-12 * a.abs();
+    if a > b + margin {
+        Some(Ordering::Greater)
+    } else if a < b - margin {
+        Some(Ordering::Less)
+    } else {
+        None
     }
 }
 

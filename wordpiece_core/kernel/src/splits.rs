@@ -257,6 +257,11 @@ pub fn add_pair(
     Ok(())
 }
 
+/// A hash whose upper bits are the good ones.
+pub fn pair_hash((left, right): (u32, u32)) -> u64 {
+    ((left as u64) << 32 | right as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15)
+}
+
 /// Whether the pair at `at` is merged there when its pairs are merged from left to right.
 fn merges_here(symbols: &[u32], at: usize) -> bool {
     if symbols[at] != symbols[at + 1] {

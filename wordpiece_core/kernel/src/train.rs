@@ -172,7 +172,6 @@ impl Trainer {
     ) -> Result<(), CountOverflow> {
         self.new_round(words);
         self.round.unigrams = unigrams;
-        self.round.unigrams.resize(self.tokens.len(), 0);
         let watches = self.watches(); // by the support that the candidates were chosen at
         let best = candidates.iter().find(|(_, _, level)| *level == 0);
         self.round.best = best.map(|(pair, ..)| *pair);
