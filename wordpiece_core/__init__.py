@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from wordpiece_core import reference
     from wordpiece_core.errors import InputError, OptionError, OutputError, WordpieceError
-    from wordpiece_core.options import TextOptions, TrainingOptions
+    from wordpiece_core.options import EncodingOptions, TextOptions, TrainingOptions
     from wordpiece_core.tokenizer import Tokenizer
     from wordpiece_core.training import FewerTokensWarning, TrainingResult, train
 
 __all__ = [
+    "EncodingOptions",
     "FewerTokensWarning",
     "InputError",
     "OptionError",
@@ -36,7 +37,7 @@ __all__ = [
 # Names are loaded when they are first used: `wordpiece --help` need not wait for Arrow.
 _MODULES = {
     "errors": ("InputError", "OptionError", "OutputError", "WordpieceError"),
-    "options": ("TextOptions", "TrainingOptions"),
+    "options": ("EncodingOptions", "TextOptions", "TrainingOptions"),
     "tokenizer": ("Tokenizer",),
     "training": ("FewerTokensWarning", "TrainingResult", "train"),
 }

@@ -12,6 +12,12 @@ from wordpiece_core.reference import SPECIAL_TOKENS
 PRE_TOKENIZERS = ("bert", "whitespace")
 CRITERIA = ("pmi", "likelihood", "frequency")
 ALPHABET_ORDERS = ("sorted", "first_seen")
+TRUNCATIONS = ("longest_first", "only_first", "only_second")
+ID_TYPES = ("int32", "uint16")
+ENCODING_COLUMNS = (
+    *("attention_mask", "token_type_ids", "special_tokens_mask", "offset_mapping", "word_ids"),
+    "num_tokens",
+)
 NO_LIMIT = 2**32 - 1
 
 
@@ -37,6 +43,41 @@ class TextOptions:
         """The keyword arguments that the kernel takes."""
         strip_accents = self.lowercase if self.strip_accents is None else self.strip_accents
         return asdict(self) | {"strip_accents": strip_accents}
+
+
+@dataclass(frozen=True)
+class EncodingOptions:
+    """How texts, or pairs of texts, become rows of ids. Lengths are in tokens."""
+
+    add_special_tokens: bool = True
+    """[CLS] text [SEP], and [CLS] text [SEP] second text [SEP]."""
+    split_special_tokens: bool = False
+    """Take special tokens written in a text for plain text."""
+    max_length: int | None = None
+    """Of a row, added tokens included; what is over it is cut off."""
+    truncation: str = "longest_first"
+    """Which text of a pair is cut."""
+    stride: int | None = None
+    """What is cut off makes further rows, each beginning with so many tokens of the one before."""
+    padding: bool = False
+    """Fill rows up to `max_length` with [PAD]."""
+    columns: tuple[str, ...] = ()
+    """Beside `input_ids`: of `ENCODING_COLUMNS`."""
+    id_type: str = "int32"
+
+    def __post_init__(self) -> None:
+        for name in ("add_special_tokens", "split_special_tokens", "padding"):
+            _check(isinstance(getattr(self, name), bool), name, getattr(self, name), "a bool")
+        _check_choice("truncation", self.truncation, TRUNCATIONS)
+        _check_choice("id_type", self.id_type, ID_TYPES)
+        for column in self.columns:
+            _check_choice("columns", column, ENCODING_COLUMNS)
+        for name, least in (("max_length", 1), ("stride", 0)):
+            value = getattr(self, name)
+            valid = value is None or _is_int(value, least, 2**31)
+            _check(valid, name, value, f"a whole number from {least}")
+        if self.max_length is None and (self.padding or self.stride is not None):
+            raise OptionError(f"{'padding' if self.padding else 'stride'}: give a max_length too")
 
 
 @dataclass(frozen=True)
@@ -113,5 +154,8 @@ def _check_choice(name: str, value: object, choices: Sequence[str]) -> None:
 
 
 def _check_positive(name: str, value: object, more: str = "") -> None:
-    valid = isinstance(value, int) and not isinstance(value, bool) and 1 <= value < 2**63
-    _check(valid, name, value, f"a whole number from 1{more}")
+    _check(_is_int(value, 1, 2**63), name, value, f"a whole number from 1{more}")
+
+
+def _is_int(value: object, least: int, end: int) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and least <= value < end
