@@ -8,6 +8,7 @@ pub mod count;
 pub mod cut;
 pub mod encode;
 pub mod heap;
+pub mod pack;
 pub mod round;
 pub mod run_sizes;
 pub mod runs;
