@@ -22,7 +22,7 @@ from pipelines.encoded_directory import (
     EncodedDirectory,
     ShardError,
     ShardResult,
-    ShardsFailed,
+    ShardsError,
     source_of,
 )
 from pipelines.inputs import InputFile
@@ -134,14 +134,14 @@ def encode(
 ) -> Encoded:
     """Encodes every input shard into a shard of the same name in `output`.
 
-    Raises what `plan` raises, OutputError, and ShardsFailed when the shards that can be read are
+    Raises what `plan` raises, OutputError, and ShardsError when the shards that can be read are
     finished, but some cannot; with `on_error` "quarantine" these go to `_errors/` instead.
     """
     found = plan(patterns, output, tokenizer, options)
     directory = found.directory
     keeps_errors = on_error == "quarantine"
     if found.errors and not found.to_run and (not keeps_errors or _is_wrong_call(found, [])):
-        raise ShardsFailed(found.errors, len(found.shards))
+        raise ShardsError(found.errors, len(found.shards))
     kept = [*found.finished, *found.others]
     directory.begin(kept, found.other_errors)
     step = EncodeShard(directory, tokenizer, options, _threads(beam_args))
@@ -157,7 +157,7 @@ def encode(
         met = [error for error in directory.read()[1] if error.name in given]
         errors = sorted([*found.errors, *met], key=lambda error: error.name)
         if errors and (not keeps_errors or _is_wrong_call(found, met)):
-            raise ShardsFailed(errors, len(found.shards))
+            raise ShardsError(errors, len(found.shards))
         for error in errors:
             directory.quarantine(error)
             directory.note(error)

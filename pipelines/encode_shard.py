@@ -29,7 +29,7 @@ from pipelines.encoded_directory import (
     ShardResult,
     source_of,
 )
-from pipelines.inputs import Columns, InputFile, Shard, ShardBatch
+from pipelines.inputs import Columns, InputFile, Shard
 from pipelines.progress import report
 from wordpiece_core import EncodedBatch, EncodingOptions, Packer, Tokenizer
 from wordpiece_core.errors import ColumnError, InputError, OptionError, one_line
@@ -50,7 +50,7 @@ class EncodeOptions:
     keep_columns: tuple[str, ...] | None = None
     pack: bool = False
     compression: str = "zstd"
-    encoding: EncodingOptions = EncodingOptions()
+    encoding: EncodingOptions = field(default_factory=EncodingOptions)
 
     def __post_init__(self) -> None:
         if not self.pack:

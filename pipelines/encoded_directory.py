@@ -197,7 +197,7 @@ def _name(note: ShardResult | ShardError) -> str:
     return note.name
 
 
-class ShardsFailed(InputError):
+class ShardsError(InputError):
     """Some shards could not be made. `errors`: of each."""
 
     def __init__(self, errors: Sequence[ShardError], shards: int) -> None:

@@ -30,8 +30,8 @@ from wordpiece_core._kernel import split_lines
 
 __all__ = [
     "ENDINGS",
-    "InputFile",
     "Columns",
+    "InputFile",
     "Range",
     "Shard",
     "ShardBatch",

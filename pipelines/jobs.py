@@ -14,7 +14,7 @@ from pipelines import outputs
 from pipelines.count import CountOptions, count
 from pipelines.encode import Encoded, Plan, PlannedShard, encode, plan
 from pipelines.encode_shard import EncodeOptions
-from pipelines.encoded_directory import ShardsFailed
+from pipelines.encoded_directory import ShardsError
 from pipelines.input_files import resolve
 from pipelines.progress import Progress
 from pipelines.runner import pipeline_options, workers
@@ -312,7 +312,7 @@ def run_encode(
             beam_args=beam_args,
             progress=Progress(quiet=quiet),
         )
-    except ShardsFailed as failed:
+    except ShardsError as failed:
         for error in failed.errors if len(failed.errors) > 1 else []:
             _say(f"error: {error.message}")
         raise
