@@ -143,8 +143,8 @@ def encode(
     if found.errors and not found.to_run and (not keeps_errors or _is_wrong_call(found, [])):
         raise ShardsError(found.errors, len(found.shards))
     kept = [*found.finished, *found.others]
-    directory.begin(kept, found.other_errors)
-    step = EncodeShard(directory, tokenizer, options, _threads(beam_args))
+    directory.begin(tokenizer, kept, found.other_errors)
+    step = EncodeShard(directory, options, _threads(beam_args))
     with progress.stage("encode", "bytes", sum(shard.bytes for shard in found.to_run)):
 
         def build(pipeline: beam.Pipeline) -> None:

@@ -100,9 +100,11 @@ class EncodeShard(beam.DoFn):
     """Encodes one shard and notes its result; one that cannot be read is noted as failed."""
 
     directory: EncodedDirectory
-    tokenizer: Tokenizer
     options: EncodeOptions
     threads: int
+
+    def setup(self) -> None:
+        self.tokenizer = self.directory.tokenizer()
 
     def process(self, element: tuple[InputFile, str]) -> None:
         file, name = element
@@ -130,8 +132,7 @@ class EncodeShard(beam.DoFn):
                 path,
                 ahead(encoder.tables),
                 encoder.schema,
-                compression=options.compression,
-                use_dictionary=encoder.dictionary_columns(),
+                **encoder.parquet_options(),
             )
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError, ValueError) as error:
             raise InputError(f"{file.path}: cannot be encoded ({one_line(error)})") from error
@@ -203,11 +204,16 @@ class ShardEncoder:
         metadata = {METADATA_KEY: self.tokenizer.digest.encode()}
         return pa.schema([*kept, *added], metadata=metadata)
 
-    def dictionary_columns(self) -> list[str]:
-        """The columns that Parquet stores as dictionaries: neither text, mostly unlike, nor ids,
-        which come out smaller and faster without."""
-        plain = self.options.columns.names
-        return [name for name in self.shard.schema.names if name not in plain]
+    def parquet_options(self) -> dict[str, Any]:
+        """How Parquet stores the columns: ids by byte planes (docs/ids-encoding.md), texts plain,
+        others as dictionaries where that helps; with statistics of the kept columns only."""
+        kept = [name for name in self.shard.schema.names if name not in self.options.columns.names]
+        return {
+            "compression": self.options.compression,
+            "use_dictionary": kept,
+            "write_statistics": kept,
+            "column_encoding": {f"{IDS}.list.element": "BYTE_STREAM_SPLIT"},
+        }
 
     def tables(self) -> Iterator[pa.Table]:
         """The shard's rows, encoded: a table for each batch, which will be a row group."""

@@ -11,6 +11,7 @@ A shard is finished if it is noted, of the input that is given now, and there in
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -18,14 +19,21 @@ from urllib.parse import quote
 
 from pipelines import outputs
 from pipelines.input_files import InputFile
+from wordpiece_core import TextOptions, Tokenizer
 from wordpiece_core.errors import InputError, OptionError
+from wordpiece_core.tokenizer_files import TokenizerSpec
 
 MANIFEST = "_manifest.json"
 NOTES = "_shards"
 JOB = "job.json"
+TOKENIZER = "tokenizer.json"  # for workers: Beam would pack and unpack it many times
 ERRORS = "_errors"
 BAD_SHARDS = f"{ERRORS}/__shards__"
 ERROR_ENDING = ".error.json"  # a shard's own note ends in .parquet.json
+
+_tokenizers: dict[str, Tokenizer] = {}  # by digest
+_tokenizers_lock = threading.Lock()
+
 SUMS = (
     *("rows", "input_rows", "nulls", "bytes", "tokens", "unknown_tokens", "replaced"),
     *("dropped_tokens", "output_bytes"),
@@ -106,17 +114,36 @@ class EncodedDirectory:
         finished = [r for r in results.values() if shards.get(r.name) == r.output_bytes]
         return sorted(finished, key=_name), sorted(errors.values(), key=_name)
 
-    def begin(self, results: Sequence[ShardResult], errors: Sequence[ShardError]) -> None:
+    def begin(
+        self,
+        tokenizer: Tokenizer,
+        results: Sequence[ShardResult],
+        errors: Sequence[ShardError],
+    ) -> None:
         """From here to `finish` the directory does not look whole. It keeps these results and
         errors, and no others."""
         outputs.make_directory(self._place(NOTES))
         outputs.remove_temporaries(self.path)
         outputs.write_json(self._place(NOTES, JOB), self.job)
+        spec = asdict(tokenizer.spec) | {"unk_scope": tokenizer.unk_scope}
+        outputs.write_json(self._place(NOTES, TOKENIZER), spec)
+        _tokenizers[tokenizer.digest] = tokenizer
         kept = {*map(self.note, results), *map(self.note, errors)}
         for name in outputs.list_directory(self._place(NOTES)):
-            if name not in kept and name != JOB:
+            if name not in {*kept, JOB, TOKENIZER}:
                 outputs.delete(self._place(NOTES, name))
         outputs.delete(self._place(MANIFEST))
+
+    def tokenizer(self) -> Tokenizer:
+        """The job's tokenizer, one in each process, after `begin`."""
+        digest = self.job["tokenizer"]
+        with _tokenizers_lock:
+            if digest not in _tokenizers:
+                plain = outputs.read_json(self._place(NOTES, TOKENIZER))
+                unk_scope = plain.pop("unk_scope")
+                spec = TokenizerSpec(**plain | {"text": TextOptions(**plain["text"])})
+                _tokenizers[digest] = Tokenizer.of(spec, unk_scope)
+            return _tokenizers[digest]
 
     def note(self, note: ShardResult | ShardError) -> str:
         """Notes a shard as finished or as failed; returns the note's name."""
@@ -185,7 +212,7 @@ class EncodedDirectory:
         names = outputs.list_directory(self._place(NOTES))
         notes: list[ShardResult | ShardError] = []
         for name in names:
-            if name != JOB and name.endswith(".json"):
+            if name not in (JOB, TOKENIZER) and name.endswith(".json"):
                 kind: Callable[..., ShardResult | ShardError] = ShardResult
                 if name.endswith(ERROR_ENDING):
                     kind = ShardError
