@@ -74,8 +74,7 @@ class EncodeOptions:
         if self.pack:
             Packer(tokenizer, self.encoding)
         else:
-            pairs: list[str] | None = [] if self.text_pair_column else None
-            tokenizer.encode_batch([], pairs, options=self.encoding)
+            tokenizer.check_options(self.encoding, bool(self.text_pair_column))
 
     def plain(self) -> dict[str, Any]:
         """The options as JSON has them, those of encoding among them."""
