@@ -26,7 +26,7 @@ from wordpiece_core.tokenizer_files import TokenizerSpec
 MANIFEST = "_manifest.json"
 NOTES = "_shards"
 JOB = "job.json"
-TOKENIZER = "tokenizer.json"  # for workers: Beam would pack and unpack it many times
+SPEC = "spec.json"  # the tokenizer, for workers: Beam would pack and unpack it many times
 ERRORS = "_errors"
 BAD_SHARDS = f"{ERRORS}/__shards__"
 ERROR_ENDING = ".error.json"  # a shard's own note ends in .parquet.json
@@ -126,11 +126,11 @@ class EncodedDirectory:
         outputs.remove_temporaries(self.path)
         outputs.write_json(self._place(NOTES, JOB), self.job)
         spec = asdict(tokenizer.spec) | {"unk_scope": tokenizer.unk_scope}
-        outputs.write_json(self._place(NOTES, TOKENIZER), spec)
+        outputs.write_json(self._place(NOTES, SPEC), spec)
         _tokenizers[tokenizer.digest] = tokenizer
         kept = {*map(self.note, results), *map(self.note, errors)}
         for name in outputs.list_directory(self._place(NOTES)):
-            if name not in {*kept, JOB, TOKENIZER}:
+            if name not in {*kept, JOB, SPEC}:
                 outputs.delete(self._place(NOTES, name))
         outputs.delete(self._place(MANIFEST))
 
@@ -139,7 +139,7 @@ class EncodedDirectory:
         digest = self.job["tokenizer"]
         with _tokenizers_lock:
             if digest not in _tokenizers:
-                plain = outputs.read_json(self._place(NOTES, TOKENIZER))
+                plain = outputs.read_json(self._place(NOTES, SPEC))
                 unk_scope = plain.pop("unk_scope")
                 spec = TokenizerSpec(**plain | {"text": TextOptions(**plain["text"])})
                 _tokenizers[digest] = Tokenizer.of(spec, unk_scope)
@@ -212,7 +212,7 @@ class EncodedDirectory:
         names = outputs.list_directory(self._place(NOTES))
         notes: list[ShardResult | ShardError] = []
         for name in names:
-            if name not in (JOB, TOKENIZER) and name.endswith(".json"):
+            if name not in (JOB, SPEC) and name.endswith(".json"):
                 kind: Callable[..., ShardResult | ShardError] = ShardResult
                 if name.endswith(ERROR_ENDING):
                     kind = ShardError
