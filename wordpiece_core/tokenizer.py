@@ -252,6 +252,8 @@ def _text_array(texts: Any) -> pa.Array:
         texts = texts.combine_chunks()
     if not isinstance(texts, pa.Array):
         try:
+            if isinstance(texts, list | tuple):
+                return pa.array(_kernel.string_array(texts))
             return pa.array(texts, pa.string())
         except (pa.ArrowException, TypeError, ValueError) as error:
             raise InputError(f"texts: {error}") from error
