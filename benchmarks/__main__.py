@@ -14,6 +14,7 @@ from rich.box import MARKDOWN
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.cold_start import cold_start
 from benchmarks.count_growth import count_growth
 from benchmarks.count_job import count_job
 from benchmarks.encode_job import encode_job
@@ -21,6 +22,7 @@ from benchmarks.encode_kernel import encode_kernel
 from benchmarks.groups import groups
 from benchmarks.heaps import heaps
 from benchmarks.held_out import held_out
+from benchmarks.long_words import long_words
 from benchmarks.measure import Row
 from benchmarks.merge_loop import merge_loop
 from benchmarks.rounds import rounds
@@ -31,7 +33,16 @@ from benchmarks.train_job import train_job
 BENCHMARKS: dict[str, Callable[[Setting], Iterator[Row]]] = {
     benchmark.__name__: benchmark
     for benchmark in (
-        *(encode_kernel, encode_job, train_job, merge_loop, rounds, ten_million),
+        *(
+            encode_kernel,
+            cold_start,
+            long_words,
+            encode_job,
+            train_job,
+            merge_loop,
+            rounds,
+            ten_million,
+        ),
         *(count_job, count_growth, heaps, held_out, groups),
     )
 }
