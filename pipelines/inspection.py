@@ -1,0 +1,197 @@
+"""`wordpiece inspect`: texts and their tokens, for people and for scripts."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import re
+import sys
+import unicodedata
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import asdict
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from wordpiece_core import Tokenizer
+from wordpiece_core.inspection import Inspection, Inspector, Misfit, Token, Word
+from wordpiece_core.reference import WHITE_SPACE
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+STYLES = {"unknown": "bold red", "special": "cyan", "added": "dim", "text": ""}
+LONGEST = 40  # characters of a cell; what is longer is shown without its middle
+MOST = 20  # items of a list; the others are counted
+NARROW = 60  # columns of a terminal
+KNOWN = {
+    "start": "in the vocabulary only as the start of a word",
+    "continuation": "in the vocabulary only as a continuation",
+    "inside": "in the vocabulary only inside longer tokens",
+    "nowhere": "not in the vocabulary",
+}
+
+# Letters and marks that show nothing (Default_Ignorable_Code_Point). Other characters that show
+# nothing, or turn the line about, are told by their category.
+HIDDEN = re.compile(
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0"
+    "\U000e0100-\U000e01ef]"
+)
+
+
+def run_inspect(
+    texts: Sequence[str],
+    *,
+    tokenizer: str,
+    lowercase: bool | None,
+    add_special_tokens: bool,
+    split_special_tokens: bool,
+    unk_scope: str,
+    as_json: bool,
+) -> None:
+    """`wordpiece inspect`"""
+    inspector = Inspector(
+        Tokenizer.load(tokenizer, unk_scope=unk_scope, lowercase=lowercase),
+        add_special_tokens=add_special_tokens,
+        split_special_tokens=split_special_tokens,
+    )
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # where it is not UTF-8
+    try:
+        inspections = map(inspector.inspect, _texts(texts))
+        _print_json(inspections) if as_json else _print_tables(inspections, inspector.tokenizer)
+        sys.stdout.flush()
+    except BrokenPipeError:  # whoever reads has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _texts(arguments: Sequence[str]) -> Iterator[str]:
+    """The arguments; `-`, or none at all, stands for the lines of standard input."""
+    for argument in arguments or ["-"]:
+        if argument == "-":
+            for line in sys.stdin.buffer:
+                yield line.rstrip(b"\r\n").decode(errors="replace")
+        else:
+            yield os.fsencode(argument).decode(errors="replace")
+
+
+def _print_json(inspections: Iterable[Inspection]) -> None:
+    for inspection in inspections:
+        line = json.dumps(asdict(inspection), ensure_ascii=False)
+        print("".join(json.dumps(c)[1:-1] if _is_hidden(c) else c for c in line))
+
+
+# --- Tables ---------------------------------------------------------------------------------------
+
+
+def _print_tables(inspections: Iterable[Inspection], tokenizer: Tokenizer) -> None:
+    from rich.console import Console
+
+    console = Console(file=sys.stdout, highlight=False, markup=False, emoji=False)
+    for number, inspection in enumerate(inspections):
+        with console.capture() as shown:
+            for part in _parts(inspection, tokenizer, console.width < NARROW):
+                console.print(part, overflow="fold")
+        lines = [line.rstrip() for line in shown.get().splitlines()]
+        print("\n" * (number > 0) + "\n".join(lines))
+
+
+def _parts(inspection: Inspection, tokenizer: Tokenizer, narrow: bool) -> Iterator[RenderableType]:
+    """The text, its tokens, and what is to be said about them."""
+    from rich.text import Text
+
+    yield Text(_shown(inspection.text, 4 * LONGEST) or "(no text)", "bold")
+    yield _table(inspection.tokens, narrow)
+    changed = [word for word in inspection.words if word.raw != word.normalized]
+    if changed:
+        pairs = [f"{_shown(word.raw)} -> {_shown(word.normalized)}" for word in changed]
+        yield f"changed: {_list(dict.fromkeys(pairs))}"
+    places: dict[str, list[str]] = {}
+    for dropped in inspection.dropped:
+        places.setdefault(dropped.character, []).append(str(dropped.at))
+    for character, at in places.items():
+        yield f"dropped: {_name(character)} at {_list(at)}"
+    for line in _reasons(inspection.words, tokenizer):
+        yield Text.assemble(("unknown", STYLES["unknown"]), f": {line}")
+
+
+def _table(tokens: Sequence[Token], narrow: bool) -> RenderableType:
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, pad_edge=False, padding=(0, 1 if narrow else 2, 0, 0))
+    for name in ("word", "id") if narrow else ("word", "chars", "id"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for name in ("token", "source"):
+        table.add_column(name, overflow="fold")
+    table.add_column("", no_wrap=True)
+    for token in tokens:
+        added = token.word is None
+        cells = [
+            "" if added else str(token.word),
+            *([] if narrow else ["" if added else f"{token.start}-{token.end}"]),
+            str(token.id),
+            _shown(token.token),
+            _shown(token.source),
+            "" if token.kind == "text" else token.kind,
+        ]
+        table.add_row(*(Text(cell, STYLES[token.kind]) for cell in cells))
+    return table
+
+
+def _reasons(words: Iterable[Word], tokenizer: Tokenizer) -> Iterator[str]:
+    """Why words are unknown; one line for words that are the same."""
+    numbers: dict[str, list[Word]] = {}
+    for word in words:
+        if word.too_long or word.misfits:
+            numbers.setdefault(word.normalized, []).append(word)
+    for normalized, same in numbers.items():
+        plural = "s" if len(same) > 1 else ""
+        name = f"{_shown(normalized)} (word{plural} {_list([str(w.number) for w in same])})"
+        if same[0].too_long:
+            most = tokenizer.spec.max_word_length
+            yield f"{name}: {len(normalized):,} characters, more than max_word_length ({most:,})"
+        for misfit in same[0].misfits:
+            yield f"{name}: {_misfit(misfit)}"
+
+
+def _misfit(misfit: Misfit) -> str:
+    after = f"after {_list(list(map(_shown, misfit.after)))}, " if misfit.after else ""
+    return f"{after}no token fits at {_name(misfit.character)}, which is {KNOWN[misfit.known]}"
+
+
+def _list(items: Collection[str]) -> str:
+    more = f" and {len(items) - MOST:,} more" if len(items) > MOST else ""
+    return ", ".join(islice(items, MOST)) + more
+
+
+# --- Characters -----------------------------------------------------------------------------------
+
+
+def _shown(text: str, longest: int = LONGEST) -> str:
+    """Text on one line in which every character can be seen: escaped, if it shows nothing by
+    itself; a combining mark without a letter before it is put on a dotted circle."""
+    if len(text) > longest:
+        text = f"{text[: longest - 20]}…{text[-19:]}"
+    shown = ""
+    for c in text:
+        if _is_hidden(c):
+            shown += f"\\u{ord(c):04x}" if c <= "\uffff" else f"\\U{ord(c):08x}"
+        elif unicodedata.category(c).startswith("M") and (not shown or shown[-1].isascii()):
+            shown += f"◌{c}" if not shown or not shown[-1].isalpha() else c
+        else:
+            shown += c
+    return shown
+
+
+def _is_hidden(c: str) -> bool:
+    """Whether a character shows nothing, or changes what is around it."""
+    if c in WHITE_SPACE:
+        return c not in " \u3000"
+    return unicodedata.category(c)[0] == "C" or HIDDEN.match(c) is not None
+
+
+def _name(c: str) -> str:
+    """A character, its code point and its name."""
+    name = unicodedata.name(c, "")
+    return f"{_shown(c)} (U+{ord(c):04X}{' ' * bool(name)}{name})"

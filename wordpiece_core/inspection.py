@@ -1,0 +1,190 @@
+"""How one text is cut into tokens, and why a word became [UNK]."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from copy import copy
+from dataclasses import dataclass
+from functools import cached_property
+
+import pyarrow as pa
+
+from wordpiece_core import _kernel
+from wordpiece_core.reference import WHITE_SPACE
+from wordpiece_core.tokenizer import Tokenizer
+from wordpiece_core.vocabulary import UNK
+
+
+@dataclass(frozen=True)
+class Token:
+    """A token; the characters `start` to `end` of the text that it stands for; the number of its
+    word (None: added around the text)."""
+
+    token: str
+    id: int
+    start: int
+    end: int
+    source: str
+    word: int | None
+    kind: str
+    """"text", "unknown", "special" (written so in the text) or "added"."""
+
+
+@dataclass(frozen=True)
+class Misfit:
+    """A place of a normalized word where no token fits."""
+
+    at: int
+    """Characters before it."""
+    character: str
+    after: tuple[str, ...]
+    """The tokens before it."""
+    known: str
+    """Where the vocabulary has the character: "start" (of words alone), "continuation" (alone),
+    "inside" (longer tokens alone), "nowhere"."""
+
+
+@dataclass(frozen=True)
+class Word:
+    """A word; `raw` is its source, the characters `start` to `end` of the text."""
+
+    number: int
+    start: int
+    end: int
+    raw: str
+    normalized: str
+    too_long: bool
+    misfits: tuple[Misfit, ...]
+
+
+@dataclass(frozen=True)
+class Dropped:
+    """A character outside words that normalization took out."""
+
+    at: int
+    character: str
+
+
+@dataclass(frozen=True)
+class Inspection:
+    text: str
+    tokens: list[Token]
+    words: list[Word]
+    dropped: list[Dropped]
+
+
+class Inspector:
+    """Takes texts apart as `Tokenizer.encode` does.
+
+    >>> inspector = Inspector(Tokenizer(["[UNK]", "a", "##b"]))
+    >>> inspector.inspect("ac").words[0].misfits[0].character
+    'c'
+    """
+
+    def __init__(
+        self,
+        tokenizer: Tokenizer,
+        *,
+        add_special_tokens: bool = True,
+        split_special_tokens: bool = False,
+    ) -> None:
+        self.tokenizer = copy(tokenizer)
+        if split_special_tokens:
+            self.tokenizer.special_tokens = []
+            self.tokenizer.__dict__.pop("kernel", None)
+        self.adds = add_special_tokens and tokenizer.adds_special_tokens
+        longest_first = sorted(self.tokenizer.special_tokens, key=len, reverse=True)
+        self._special = re.compile(f"({'|'.join(map(re.escape, longest_first)) or '(?!)'})")
+        self._longest = max(map(len, tokenizer.vocab))
+
+    @cached_property
+    def _characters(self) -> set[str]:
+        """The characters of all tokens that are not special."""
+        spec = self.tokenizer.spec
+        tokens = set(self.tokenizer.vocab) - set(spec.special_tokens)
+        tokens = {token.removeprefix(spec.continuing_prefix) for token in tokens}
+        return set().union(*tokens)
+
+    def inspect(self, text: str) -> Inspection:
+        """All about one text."""
+        ids, offsets, _ = self.tokenizer.encode_with_offsets([text], add_special_tokens=False)
+        rest = iter(zip(ids[0].as_py(), offsets[0].as_py(), strict=True))
+        tokens: list[Token] = []
+        words: list[Word] = []
+        spans: list[tuple[int, int]] = []
+        for number, (piece, is_special) in enumerate(self._pieces(text)):
+            kinds, misfits = (["special"], []) if is_special else self._cut(piece)
+            own = [
+                Token(self.tokenizer.vocab[i], i, start, end, text[start:end], number, kind)
+                for kind, (i, (start, end)) in zip(kinds, rest, strict=False)
+            ]
+            tokens += own
+            start, end = min(t.start for t in own), max(t.end for t in own)
+            spans.append((start, end))
+            if not is_special:
+                too_long, raw = self._is_too_long(piece), text[start:end]
+                words.append(Word(number, start, end, raw, piece, too_long, tuple(misfits)))
+        if self.adds:
+            tokens = [self._added("[CLS]"), *tokens, self._added("[SEP]")]
+        return Inspection(text, tokens, words, list(_dropped(text, spans)))
+
+    def _added(self, token: str) -> Token:
+        return Token(token, self.tokenizer.ids[token], 0, 0, "", None, "added")
+
+    def _pieces(self, text: str) -> Iterator[tuple[str, bool]]:
+        """Normalized words, and special tokens (True) written in the text."""
+        parts = self._special.split(text)
+        options = self.tokenizer.spec.text.for_kernel()
+        words = pa.array(_kernel.pre_tokenize(pa.array(parts[::2]), **options)).to_pylist()
+        for i, own in enumerate(words):
+            yield from ((word, False) for word in own)
+            yield from ((special, True) for special in parts[2 * i + 1 : 2 * i + 2])
+
+    def _is_too_long(self, word: str) -> bool:
+        return len(word) > self.tokenizer.spec.max_word_length
+
+    def _cut(self, word: str) -> tuple[list[str], list[Misfit]]:
+        """Greedy longest match: the kind of each token, and where none fits."""
+        if self._is_too_long(word):
+            return ["unknown"], []
+        found: list[str] = []
+        misfits: list[Misfit] = []
+        at = 0
+        while at < len(word):
+            token = self._longest_token(word, at)
+            if token is not None:
+                at += len(token) - (len(self.tokenizer.spec.continuing_prefix) if at else 0)
+                found.append(token)
+                continue
+            after = tuple(found)
+            misfits.append(Misfit(at, word[at], after, self._where_known(word[at])))
+            if self.tokenizer.unk_scope == "word":
+                return ["unknown"], misfits
+            found.append(UNK)
+            at += 1
+        return ["unknown" if token == UNK and misfits else "text" for token in found], misfits
+
+    def _longest_token(self, word: str, at: int) -> str | None:
+        prefix = self.tokenizer.spec.continuing_prefix if at else ""
+        ends = range(min(len(word), at + self._longest), at, -1)
+        tokens = (prefix + word[at:end] for end in ends)
+        return next((token for token in tokens if token in self.tokenizer.ids), None)
+
+    def _where_known(self, character: str) -> str:
+        """Where else a character that does not fit is."""
+        if character in self.tokenizer.ids:
+            return "start"
+        if self.tokenizer.spec.continuing_prefix + character in self.tokenizer.ids:
+            return "continuation"
+        return "inside" if character in self._characters else "nowhere"
+
+
+def _dropped(text: str, spans: Iterable[tuple[int, int]]) -> Iterator[Dropped]:
+    """The characters outside the spans, but for white space."""
+    covered = bytearray(len(text))
+    for start, end in spans:
+        covered[start:end] = b"\1" * (end - start)
+    for at, character in enumerate(text):
+        if not covered[at] and character not in WHITE_SPACE:
+            yield Dropped(at, character)
