@@ -10,7 +10,7 @@ import sys
 import unicodedata
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import asdict
-from itertools import islice
+from itertools import islice, zip_longest
 from typing import TYPE_CHECKING
 
 from wordpiece_core import Tokenizer
@@ -18,9 +18,9 @@ from wordpiece_core.inspection import Inspection, Inspector, Misfit, Token, Word
 from wordpiece_core.reference import WHITE_SPACE
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
+    from rich.console import Console
 
-STYLES = {"unknown": "bold red", "special": "cyan", "added": "dim", "text": ""}
+STYLES = {"head": "bold", "text": "", "unknown": "bold red", "special": "cyan", "added": "dim"}
 LONGEST = 40  # characters of a cell; what is longer is shown without its middle
 MOST = 20  # items of a list; the others are counted
 NARROW = 60  # columns of a terminal
@@ -78,7 +78,11 @@ def _texts(arguments: Sequence[str]) -> Iterator[str]:
 def _print_json(inspections: Iterable[Inspection]) -> None:
     for inspection in inspections:
         line = json.dumps(asdict(inspection), ensure_ascii=False)
-        print("".join(json.dumps(c)[1:-1] if _is_hidden(c) else c for c in line))
+        print(re.sub(r"[^\x20-\x7e]", lambda found: _in_json(found.group()), line))
+
+
+def _in_json(c: str) -> str:
+    return json.dumps(c)[1:-1] if _is_hidden(c) else c
 
 
 # --- Tables ---------------------------------------------------------------------------------------
@@ -88,20 +92,37 @@ def _print_tables(inspections: Iterable[Inspection], tokenizer: Tokenizer) -> No
     from rich.console import Console
 
     console = Console(file=sys.stdout, highlight=False, markup=False, emoji=False)
+    codes = {kind: _codes(style, console) for kind, style in STYLES.items()}
     for number, inspection in enumerate(inspections):
-        with console.capture() as shown:
-            for part in _parts(inspection, tokenizer, console.width < NARROW):
-                console.print(part, overflow="fold")
-        lines = [line.rstrip() for line in shown.get().splitlines()]
-        print("\n" * (number > 0) + "\n".join(lines))
+        if number:
+            print()
+        text = _shown(inspection.text, 4 * LONGEST) or "(no text)"
+        lines = [(line, "head") for line in _wrapped(text, console)]
+        lines += _table(inspection.tokens, console.width)
+        for remark in [*_changes(inspection), *_reasons(inspection.words, tokenizer)]:
+            lines += ((line, "text") for line in _wrapped(remark, console))
+        print("\n".join(line.join(codes[kind]) for line, kind in lines))
 
 
-def _parts(inspection: Inspection, tokenizer: Tokenizer, narrow: bool) -> Iterator[RenderableType]:
-    """The text, its tokens, and what is to be said about them."""
+def _wrapped(text: str, console: Console) -> Iterator[str]:
     from rich.text import Text
 
-    yield Text(_shown(inspection.text, 4 * LONGEST) or "(no text)", "bold")
-    yield _table(inspection.tokens, narrow)
+    for line in Text(text).wrap(console, console.width, overflow="fold"):
+        yield line.plain.rstrip()
+
+
+def _codes(style: str, console: Console) -> tuple[str, str]:
+    """What begins and ends a style on this terminal, if it is one."""
+    from rich.text import Text
+
+    with console.capture() as capture:
+        console.print(Text("x", style), end="")
+    begin, _, end = capture.get().partition("x")
+    return begin, end
+
+
+def _changes(inspection: Inspection) -> Iterator[str]:
+    """What normalization changed in words, and what it dropped between them."""
     changed = [word for word in inspection.words if word.raw != word.normalized]
     if changed:
         pairs = [f"{_shown(word.raw)} -> {_shown(word.normalized)}" for word in changed]
@@ -111,32 +132,41 @@ def _parts(inspection: Inspection, tokenizer: Tokenizer, narrow: bool) -> Iterat
         places.setdefault(dropped.character, []).append(str(dropped.at))
     for character, at in places.items():
         yield f"dropped: {_name(character)} at {_list(at)}"
-    for line in _reasons(inspection.words, tokenizer):
-        yield Text.assemble(("unknown", STYLES["unknown"]), f": {line}")
 
 
-def _table(tokens: Sequence[Token], narrow: bool) -> RenderableType:
-    from rich.table import Table
-    from rich.text import Text
+def _table(tokens: Sequence[Token], columns: int) -> Iterator[tuple[str, str]]:
+    """Lines and their kinds; what is too wide for its column goes on in the line below. (rich's own
+    tables take a minute for a text of 300 KB.)"""
+    from rich.cells import cell_len, chop_cells, set_cell_size
 
-    table = Table(box=None, pad_edge=False, padding=(0, 1 if narrow else 2, 0, 0))
-    for name in ("word", "id") if narrow else ("word", "chars", "id"):
-        table.add_column(name, justify="right", no_wrap=True)
-    for name in ("token", "source"):
-        table.add_column(name, overflow="fold")
-    table.add_column("", no_wrap=True)
-    for token in tokens:
-        added = token.word is None
-        cells = [
-            "" if added else str(token.word),
-            *([] if narrow else ["" if added else f"{token.start}-{token.end}"]),
-            str(token.id),
-            _shown(token.token),
-            _shown(token.source),
-            "" if token.kind == "text" else token.kind,
-        ]
-        table.add_row(*(Text(cell, STYLES[token.kind]) for cell in cells))
-    return table
+    head = ["word", "chars", "id", "token", "source", ""]
+    rows = [_cells(token) for token in tokens]
+    narrow = columns < NARROW
+    if narrow:
+        head, *rows = ([row[0], *row[2:]] for row in [head, *rows])
+    gap = " " if narrow else "  "
+    widths = [max(map(cell_len, column)) for column in zip(head, *rows, strict=True)]
+    _make_fit(widths, columns - len(gap) * (len(widths) - 1))
+    kinds = ["head", *(token.kind for token in tokens)]
+    for row, kind in zip([head, *rows], kinds, strict=True):
+        folded = (chop_cells(c, max(w, 1)) for c, w in zip(row, widths, strict=True))
+        for cells in zip_longest(*folded, fillvalue=""):
+            numbers = (cell.rjust(w) for cell, w in zip(cells[:-3], widths, strict=False))
+            others = map(set_cell_size, cells[-3:], widths[-3:])
+            yield gap.join([*numbers, *others]).rstrip(), kind
+
+
+def _cells(token: Token) -> list[str]:
+    place = ["", ""] if token.word is None else [str(token.word), f"{token.start}-{token.end}"]
+    kind = "" if token.kind == "text" else token.kind
+    return [*place, str(token.id), _shown(token.token), _shown(token.source), kind]
+
+
+def _make_fit(widths: list[int], room: int) -> None:
+    """Makes the columns of tokens and sources narrower, the wider one first, down to 4."""
+    token, source = len(widths) - 3, len(widths) - 2
+    while sum(widths) > room and max(widths[token], widths[source]) > 4:
+        widths[token if widths[token] > widths[source] else source] -= 1
 
 
 def _reasons(words: Iterable[Word], tokenizer: Tokenizer) -> Iterator[str]:
@@ -146,8 +176,8 @@ def _reasons(words: Iterable[Word], tokenizer: Tokenizer) -> Iterator[str]:
         if word.too_long or word.misfits:
             numbers.setdefault(word.normalized, []).append(word)
     for normalized, same in numbers.items():
-        plural = "s" if len(same) > 1 else ""
-        name = f"{_shown(normalized)} (word{plural} {_list([str(w.number) for w in same])})"
+        which = f"word{'s' * (len(same) > 1)} {_list([str(word.number) for word in same])}"
+        name = f"unknown: {_shown(normalized)} ({which})"
         if same[0].too_long:
             most = tokenizer.spec.max_word_length
             yield f"{name}: {len(normalized):,} characters, more than max_word_length ({most:,})"

@@ -118,7 +118,7 @@ def test_what_is_shown(vocab: Path, args: list[str], said: str) -> None:
     assert said in shown(vocab, *args)
 
 
-@pytest.mark.parametrize("columns", [20, 40, 60, 80])
+@pytest.mark.parametrize("columns", [30, 40, 60, 80])
 def test_tables_fit_the_terminal(
     vocab: Path, monkeypatch: pytest.MonkeyPatch, columns: int
 ) -> None:
@@ -136,7 +136,7 @@ def test_a_terminal_gets_colours_and_a_pipe_does_not(vocab: Path) -> None:
     running = subprocess.Popen(args, stdout=terminal, stderr=terminal, env=environment)
     assert running.wait() == 0
     with open(driver, "rb", buffering=0) as stream:
-        assert b"\x1b[1;31m[UNK]" in stream.read(4096)
+        assert b"\x1b[1;31m   0    0-1   1  [UNK]" in stream.read(4096)
     os.close(terminal)
     piped = process("inspect", vocab, "☃")
     assert (piped.status, "\x1b" in piped.out, "[UNK]" in piped.out) == (0, False, True)
