@@ -17,10 +17,11 @@ if TYPE_CHECKING:
     from wordpiece_core.errors import InputError, OptionError, OutputError, WordpieceError
     from wordpiece_core.options import EncodingOptions, TextOptions, TrainingOptions
     from wordpiece_core.packing import Packer
-    from wordpiece_core.tokenizer import Tokenizer
+    from wordpiece_core.tokenizer import EncodedBatch, Tokenizer
     from wordpiece_core.training import FewerTokensWarning, TrainingResult, train
 
 __all__ = [
+    "EncodedBatch",
     "EncodingOptions",
     "FewerTokensWarning",
     "InputError",
@@ -41,7 +42,7 @@ _MODULES = {
     "errors": ("InputError", "OptionError", "OutputError", "WordpieceError"),
     "options": ("EncodingOptions", "TextOptions", "TrainingOptions"),
     "packing": ("Packer",),
-    "tokenizer": ("Tokenizer",),
+    "tokenizer": ("EncodedBatch", "Tokenizer"),
     "training": ("FewerTokensWarning", "TrainingResult", "train"),
 }
 

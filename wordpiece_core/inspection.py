@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
+from typing import Any
 
 import pyarrow as pa
 
 from wordpiece_core import _kernel
+from wordpiece_core.options import EncodingOptions
 from wordpiece_core.reference import WHITE_SPACE
 from wordpiece_core.tokenizer import Tokenizer
 from wordpiece_core.vocabulary import UNK
@@ -89,13 +91,15 @@ class Inspector:
         add_special_tokens: bool = True,
         split_special_tokens: bool = False,
     ) -> None:
-        self.tokenizer = copy(tokenizer)
-        if split_special_tokens:
-            self.tokenizer.special_tokens = []
-            self.tokenizer.__dict__.pop("kernel", None)
-        self.adds = add_special_tokens and tokenizer.adds_special_tokens
-        longest_first = sorted(self.tokenizer.special_tokens, key=len, reverse=True)
-        self._special = re.compile(f"({'|'.join(map(re.escape, longest_first)) or '(?!)'})")
+        self.tokenizer = tokenizer
+        self.options = EncodingOptions(
+            add_special_tokens=add_special_tokens and tokenizer.adds_special_tokens,
+            split_special_tokens=split_special_tokens,
+            columns=("offset_mapping", "word_ids"),
+        )
+        found = [] if split_special_tokens else tokenizer.special_tokens
+        longest_first = map(re.escape, sorted(found, key=len, reverse=True))
+        self._special = re.compile(f"({'|'.join(longest_first) or '(?!)'})")
         self._longest = max(map(len, tokenizer.vocab))
 
     @cached_property
@@ -108,29 +112,25 @@ class Inspector:
 
     def inspect(self, text: str) -> Inspection:
         """All about one text."""
-        ids, offsets, _ = self.tokenizer.encode_with_offsets([text], add_special_tokens=False)
-        rest = iter(zip(ids[0].as_py(), offsets[0].as_py(), strict=True))
+        table = self.tokenizer.encode_batch([text], options=self.options).table
+        pieces = list(self._pieces(text))
+        cuts = [(["special"], ()) if special else self._cut(piece) for piece, special in pieces]
+        kinds = chain.from_iterable(kinds for kinds, _ in cuts)
         tokens: list[Token] = []
-        words: list[Word] = []
-        spans: list[tuple[int, int]] = []
-        for number, (piece, is_special) in enumerate(self._pieces(text)):
-            kinds, misfits = (["special"], []) if is_special else self._cut(piece)
-            own = [
-                Token(self.tokenizer.vocab[i], i, start, end, text[start:end], number, kind)
-                for kind, (i, (start, end)) in zip(kinds, rest, strict=False)
-            ]
-            tokens += own
-            start, end = min(t.start for t in own), max(t.end for t in own)
-            spans.append((start, end))
-            if not is_special:
-                too_long, raw = self._is_too_long(piece), text[start:end]
-                words.append(Word(number, start, end, raw, piece, too_long, tuple(misfits)))
-        if self.adds:
-            tokens = [self._added("[CLS]"), *tokens, self._added("[SEP]")]
-        return Inspection(text, tokens, words, list(_dropped(text, spans)))
-
-    def _added(self, token: str) -> Token:
-        return Token(token, self.tokenizer.ids[token], 0, 0, "", None, "added")
+        spans: dict[int, tuple[int, int]] = {}
+        for token_id, (start, end), number in zip(*_only_row(table), strict=True):
+            kind = "added" if number is None else next(kinds)
+            token = self.tokenizer.vocab[token_id]
+            tokens.append(Token(token, token_id, start, end, text[start:end], number, kind))
+            if number is not None:
+                first, last = spans.get(number, (start, end))
+                spans[number] = (min(first, start), max(last, end))
+        words = [
+            Word(i, *spans[i], text[slice(*spans[i])], piece, self._is_too_long(piece), misfits)
+            for i, ((piece, is_special), (_, misfits)) in enumerate(zip(pieces, cuts, strict=True))
+            if not is_special
+        ]
+        return Inspection(text, tokens, words, list(_dropped(text, spans.values())))
 
     def _pieces(self, text: str) -> Iterator[tuple[str, bool]]:
         """Normalized words, and special tokens (True) written in the text."""
@@ -144,10 +144,10 @@ class Inspector:
     def _is_too_long(self, word: str) -> bool:
         return len(word) > self.tokenizer.spec.max_word_length
 
-    def _cut(self, word: str) -> tuple[list[str], list[Misfit]]:
+    def _cut(self, word: str) -> tuple[list[str], tuple[Misfit, ...]]:
         """Greedy longest match: the kind of each token, and where none fits."""
         if self._is_too_long(word):
-            return ["unknown"], []
+            return ["unknown"], ()
         found: list[str] = []
         misfits: list[Misfit] = []
         at = 0
@@ -160,10 +160,11 @@ class Inspector:
             after = tuple(found)
             misfits.append(Misfit(at, word[at], after, self._where_known(word[at])))
             if self.tokenizer.unk_scope == "word":
-                return ["unknown"], misfits
+                return ["unknown"], tuple(misfits)
             found.append(UNK)
             at += 1
-        return ["unknown" if token == UNK and misfits else "text" for token in found], misfits
+        kinds = ["unknown" if token == UNK and misfits else "text" for token in found]
+        return kinds, tuple(misfits)
 
     def _longest_token(self, word: str, at: int) -> str | None:
         prefix = self.tokenizer.spec.continuing_prefix if at else ""
@@ -178,6 +179,10 @@ class Inspector:
         if self.tokenizer.spec.continuing_prefix + character in self.tokenizer.ids:
             return "continuation"
         return "inside" if character in self._characters else "nowhere"
+
+
+def _only_row(table: pa.Table) -> list[list[Any]]:
+    return [column[0].as_py() for column in table.itercolumns()]
 
 
 def _dropped(text: str, spans: Iterable[tuple[int, int]]) -> Iterator[Dropped]:
