@@ -204,13 +204,14 @@ def _shown(text: str, longest: int = LONGEST) -> str:
     if len(text) > longest:
         text = f"{text[: longest - 20]}…{text[-19:]}"
     shown = ""
+    carries = False  # whether a mark can stand on what is shown last
     for c in text:
-        if _is_hidden(c):
+        is_hidden, is_mark = _is_hidden(c), unicodedata.category(c).startswith("M")
+        if is_hidden:
             shown += f"\\u{ord(c):04x}" if c <= "\uffff" else f"\\U{ord(c):08x}"
-        elif unicodedata.category(c).startswith("M") and (not shown or shown[-1].isascii()):
-            shown += f"◌{c}" if not shown or not shown[-1].isalpha() else c
         else:
-            shown += c
+            shown += "◌" * (is_mark and not carries) + c
+        carries = not is_hidden and (c.isalnum() or not c.isascii())
     return shown
 
 

@@ -15,7 +15,6 @@ from wordpiece_core import _kernel
 from wordpiece_core.options import EncodingOptions
 from wordpiece_core.reference import WHITE_SPACE
 from wordpiece_core.tokenizer import Tokenizer
-from wordpiece_core.vocabulary import UNK
 
 
 @dataclass(frozen=True)
@@ -41,7 +40,7 @@ class Misfit:
     """Characters before it."""
     character: str
     after: tuple[str, ...]
-    """The tokens before it."""
+    """The tokens before it, since the misfit before."""
     known: str
     """Where the vocabulary has the character: "start" (of words alone), "continuation" (alone),
     "inside" (longer tokens alone), "nowhere"."""
@@ -148,22 +147,23 @@ class Inspector:
         """Greedy longest match: the kind of each token, and where none fits."""
         if self._is_too_long(word):
             return ["unknown"], ()
-        found: list[str] = []
+        kinds: list[str] = []
+        found: list[str] = []  # since the last misfit
         misfits: list[Misfit] = []
         at = 0
         while at < len(word):
             token = self._longest_token(word, at)
             if token is not None:
-                at += len(token) - (len(self.tokenizer.spec.continuing_prefix) if at else 0)
+                kinds.append("text")
                 found.append(token)
+                at += len(token) - (len(self.tokenizer.spec.continuing_prefix) if at else 0)
                 continue
-            after = tuple(found)
-            misfits.append(Misfit(at, word[at], after, self._where_known(word[at])))
+            misfits.append(Misfit(at, word[at], tuple(found), self._where_known(word[at])))
             if self.tokenizer.unk_scope == "word":
                 return ["unknown"], tuple(misfits)
-            found.append(UNK)
+            kinds.append("unknown")
+            found = []
             at += 1
-        kinds = ["unknown" if token == UNK and misfits else "text" for token in found]
         return kinds, tuple(misfits)
 
     def _longest_token(self, word: str, at: int) -> str | None:

@@ -107,6 +107,7 @@ def test_a_text_is_a_table_of_tokens_and_its_oddities_are_explained(vocab: Path)
         ),
         (["\x1b[31m"], "dropped: \\u001b (U+001B) at 0\n"),
         (["\u0301\ufe0f\U000e0041"], "◌\u0301\\ufe0f\\U000e0041\n"),
+        (["ée\u0301\u0323 #\u0301\u200b\u0301"], "ée\u0301\u0323 #◌\u0301\\u200b◌\u0301\n"),
         (["\u2028\t"], "\\u2028\\u0009\n"),
         (["x" * 200], f"{'x' * 140}…{'x' * 19}\n"),
         (["日x"], "   0    0-1   9  日     日\n   1    1-2  10  x      x\n"),

@@ -95,6 +95,9 @@ def test_special_tokens_are_told_from_added_ones_and_from_plain_text() -> None:
     assert [t.kind for t in found.tokens] == ["special", "special", "text"]
     found = inspect("[UNK]", split=True, pre_tokenizer="whitespace", lowercase=False)
     assert [(t.token, t.kind) for t in found.tokens] == [("[UNK]", "text")]
+    options = {"pre_tokenizer": "whitespace", "lowercase": False, "unk_scope": "character"}
+    found = inspect("[UNK]☃", split=True, **options)
+    assert [(t.token, t.kind) for t in found.tokens] == [("[UNK]", "text"), ("[UNK]", "unknown")]
 
 
 @pytest.mark.parametrize(
@@ -126,7 +129,8 @@ def test_each_unknown_character_has_its_reason_where_they_are_unknown_alone() ->
         ("##z", "z", "text"),
         ("[UNK]", "☃", "unknown"),
     ]
-    assert [misfit.at for misfit in found.words[0].misfits] == [1, 3]
+    misfits = [(misfit.at, misfit.after) for misfit in found.words[0].misfits]
+    assert misfits == [(1, ("a",)), (3, ("##z",))]
 
 
 def test_words_over_the_limit_are_told_so() -> None:
