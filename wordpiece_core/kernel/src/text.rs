@@ -169,13 +169,9 @@ impl Text {
         });
     }
 
-    /// The same, as long as `each` returns true; returns whether it always did.
+    /// The same, as long as `each` returns true.
     #[inline]
-    pub fn segments_while<'a>(
-        &self,
-        text: &'a str,
-        mut each: impl FnMut(Segment<'a>) -> bool,
-    ) -> bool {
+    pub fn segments_while<'a>(&self, text: &'a str, mut each: impl FnMut(Segment<'a>) -> bool) {
         let bytes = text.as_bytes();
         let mut at = 0;
         while at < bytes.len() {
@@ -201,11 +197,10 @@ impl Text {
             }
             let rest = &bytes[start..];
             if !each(Segment { raw: &text[start..at], start, alone, rest }) {
-                return false;
+                return;
             }
             at += (bytes.get(at) == Some(&b' ')) as usize;
         }
-        true
     }
 
     #[inline]
@@ -213,8 +208,9 @@ impl Text {
         byte < 128 && self.ascii[byte as usize].cuts()
     }
 
-    /// The end of the segment that reaches to `at` at least.
-    fn segment_end(&self, text: &str, at: usize) -> usize {
+    /// The end of the segment that reaches to `at` at least: the first place from there on that
+    /// no segment reaches across.
+    pub fn segment_end(&self, text: &str, at: usize) -> usize {
         let cuts = |&(_, c): &(usize, char)| self.entry(c).cuts();
         text[at..].char_indices().find(cuts).map_or(text.len(), |(more, _)| at + more)
     }
