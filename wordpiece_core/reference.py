@@ -42,6 +42,7 @@ from wordpiece_core.reference_encoding import decode as decode
 from wordpiece_core.reference_encoding import encode as encode
 from wordpiece_core.reference_encoding import encode_rows as encode_rows
 from wordpiece_core.reference_encoding import normalize as normalize
+from wordpiece_core.reference_encoding import normalize_placed as normalize_placed
 from wordpiece_core.reference_encoding import pre_tokenize as pre_tokenize
 from wordpiece_core.reference_encoding import tokenize as tokenize
 from wordpiece_core.reference_encoding import tokenize_word as tokenize_word

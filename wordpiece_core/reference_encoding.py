@@ -258,6 +258,8 @@ def encode_rows(
         room = max_length - (1 + len(texts) if added else 0)
         if room < 0 or (stride is not None and stride >= room):
             raise OptionError(f"max_length {max_length}, stride {stride}: no room for text")
+        if padding and "[PAD]" not in ids:
+            raise OptionError("padding: the vocabulary has no [PAD]")
         rooms = truncated_lengths(rooms, room, truncation)
     parts = [windows(*args, stride) for args in zip(sequences, rooms, strict=True)]
     rows = [columns(combination, ids, added) for combination in combinations(parts)]
