@@ -243,26 +243,30 @@ def encode_rows(
     padding: bool = False,
     **options: Any,
 ) -> list[Columns]:
-    """The columns of a text's row, or a pair's: ``[CLS] text [SEP] pair [SEP]``, from a vocabulary
-    with both, at most ``max_length`` tokens, filled with [PAD] to so many if ``padding``.
+    """The columns of a text's row, or a pair's: ``[CLS] text [SEP] pair [SEP]``, at most
+    ``max_length`` tokens, filled with [PAD] to so many if ``padding``.
 
     ``stride``: what is cut off makes further rows, each beginning with so many tokens of the one
-    before. ``options``: as ``tokenize_placed``.
+    before. ``options``: as ``tokenize_placed``. Raises OptionError for what is wrong whatever the
+    text is, and InputError if this text, or its pair, cannot be cut as wanted.
     """
     ids = {token: i for i, token in enumerate(vocab)}
     texts = [text] if pair is None else [text, pair]
     sequences = [tokenize_placed(text, vocab, **options) for text in texts]
-    added = add_special_tokens and "[CLS]" in ids and "[SEP]" in ids
+    needed = ["[CLS]", "[SEP]"] * add_special_tokens + ["[PAD]"] * padding
+    if not ids.keys() >= set(needed):
+        raise OptionError(f"the vocabulary has not all of {needed}")
+    if truncation == "only_second" and pair is None:
+        raise OptionError("truncation: only_second, and there is no second text")
     rooms = [len(sequence) for sequence in sequences]
     if max_length is not None:
-        room = max_length - (1 + len(texts) if added else 0)
-        if room < 0 or (stride is not None and stride >= room):
+        room = max_length - (1 + len(texts)) * add_special_tokens
+        least = room // 2 if truncation == "longest_first" and pair is not None else room
+        if room < 0 or (stride is not None and stride >= least):
             raise OptionError(f"max_length {max_length}, stride {stride}: no room for text")
-        if padding and "[PAD]" not in ids:
-            raise OptionError("padding: the vocabulary has no [PAD]")
         rooms = truncated_lengths(rooms, room, truncation)
     parts = [windows(*args, stride) for args in zip(sequences, rooms, strict=True)]
-    rows = [columns(combination, ids, added) for combination in combinations(parts)]
+    rows = [columns(combination, ids, add_special_tokens) for combination in combinations(parts)]
     return [pad(row, max_length, ids["[PAD]"]) if padding and max_length else row for row in rows]
 
 
@@ -284,8 +288,6 @@ def truncated_lengths(lengths: Sequence[int], room: int, truncation: str) -> lis
         first_is_longer = lengths[0] > lengths[1]
         return [room - shorter, shorter] if first_is_longer else [shorter, room - shorter]
     cut = {"only_first": 0, "only_second": 1}[truncation]
-    if cut >= len(lengths):
-        raise InputError("truncation: only_second, and there is no second text")
     left = room - sum(lengths) + lengths[cut]
     if left <= 0:
         raise InputError(f"truncation: {truncation}, and the other text leaves no room")
@@ -296,8 +298,6 @@ def windows(sequence: list[Token], room: int, stride: int | None) -> list[list[T
     """The first ``room`` tokens; and with a stride the windows after, up to that with the end."""
     if stride is None or room >= len(sequence):
         return [sequence[:room]]
-    if room == 0:
-        return [[], sequence]  # as `tokenizers` does: a row longer than max_length
     if stride >= room:
         raise InputError(f"stride {stride}: only {room} tokens of a text are left in a row")
     starts = range(0, len(sequence) - stride, room - stride)

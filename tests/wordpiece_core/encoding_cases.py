@@ -177,7 +177,7 @@ def random_encoding(rng: Random) -> EncodingOptions:
 
 
 def by_reference(case: Case) -> Encoded:
-    """Raises OptionError and InputError as the kernel should."""
+    """Raises OptionError, whatever the texts are, and InputError as the kernel should."""
     tok = case.tokenizer()
     options = asdict(tok.spec.text) | asdict(case.encoding)
     options.pop("columns")
@@ -188,6 +188,7 @@ def by_reference(case: Case) -> Encoded:
         "special_tokens": tok.special_tokens,
         "unk_scope": case.unk_scope,
     }
+    reference.encode_rows("", None if case.pairs is None else "", vocab=case.vocab, **options)
     encoded = Encoded()
     for source, (text, pair) in enumerate(case.rows()):
         rows: Rows = [None]
