@@ -18,14 +18,13 @@ from typing import Any, TypeVar
 from urllib.parse import quote
 
 import apache_beam as beam
-import numpy as np
 import pyarrow as pa
 
 from pipelines import inputs, outputs
 from pipelines.inputs import InputFile, ShardBatch
 from pipelines.progress import Progress, report
 from pipelines.runner import local_cores, pipeline_options, run_pipeline, workers
-from wordpiece_core import Tokenizer
+from wordpiece_core import EncodingOptions, Tokenizer
 from wordpiece_core.errors import InputError, OptionError
 
 MANIFEST = "_manifest.json"
@@ -41,6 +40,7 @@ COLUMN_TYPES = {
     "token_type_ids": MASK,
     "special_tokens_mask": MASK,
     "offset_mapping": pa.list_(pa.list_(pa.int32(), 2)),
+    "word_ids": pa.list_(pa.int32()),
     "num_tokens": pa.int32(),
 }
 
@@ -302,44 +302,21 @@ class BatchEncoder:
 
     def encode(self, batch: ShardBatch, schema: pa.Schema) -> tuple[pa.Table, dict[str, int]]:
         """The kept columns and the added ones, and what there was to count."""
-        special = self.options.add_special_tokens
-        offsets = None
-        if "offset_mapping" in self.added:
-            ids, offsets, unknown = self.tokenizer.encode_with_offsets(
-                batch.texts, add_special_tokens=special
-            )
-        else:
-            ids, unknown = self.tokenizer.encode_counting_unknown(
-                batch.texts, add_special_tokens=special, threads=self.threads
-            )
+        options = EncodingOptions(
+            add_special_tokens=self.options.add_special_tokens, columns=self.options.columns
+        )
+        encoded = self.tokenizer.encode_batch(batch.texts, options=options, threads=self.threads)
         columns = {name: batch.table.column(name) for name in batch.table.column_names}
-        for name in self.added:
-            columns[name] = self._column(name, ids, offsets)
+        columns |= {name: encoded.table.column(name) for name in self.added}
         amounts = {
-            "rows": len(ids),
-            "nulls": ids.null_count,
+            "rows": len(batch.texts),
+            "nulls": batch.texts.null_count,
             "bytes": batch.bytes,
-            "tokens": len(ids.values),
-            "unknown_tokens": unknown,
+            "tokens": encoded.tokens,
+            "unknown_tokens": encoded.unknown,
             "replaced": batch.replaced,
         }
         return pa.table([columns[name] for name in schema.names], schema=schema), amounts
-
-    def _column(self, name: str, ids: pa.ListArray, offsets: pa.ListArray | None) -> pa.Array:
-        if name == IDS:
-            return ids
-        if offsets is not None and name == "offset_mapping":
-            return offsets.cast(COLUMN_TYPES[name])
-        if name == "num_tokens":
-            return ids.value_lengths()
-        marks = np.full(len(ids.values), name == "attention_mask", np.int8)
-        if name == "special_tokens_mask" and self.options.add_special_tokens:
-            ends = ids.offsets.to_numpy()
-            rows = ends[1:] > ends[:-1]
-            marks[ends[:-1][rows]] = 1
-            marks[ends[1:][rows] - 1] = 1
-        nulls = ids.is_null() if ids.null_count else None
-        return pa.ListArray.from_arrays(ids.offsets, pa.array(marks), mask=nulls)
 
 
 T = TypeVar("T")

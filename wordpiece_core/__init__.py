@@ -16,10 +16,11 @@ if TYPE_CHECKING:
     from wordpiece_core import reference
     from wordpiece_core.errors import InputError, OptionError, OutputError, WordpieceError
     from wordpiece_core.options import EncodingOptions, TextOptions, TrainingOptions
-    from wordpiece_core.tokenizer import Tokenizer
+    from wordpiece_core.tokenizer import EncodedBatch, Tokenizer
     from wordpiece_core.training import FewerTokensWarning, TrainingResult, train
 
 __all__ = [
+    "EncodedBatch",
     "EncodingOptions",
     "FewerTokensWarning",
     "InputError",
@@ -38,7 +39,7 @@ __all__ = [
 _MODULES = {
     "errors": ("InputError", "OptionError", "OutputError", "WordpieceError"),
     "options": ("EncodingOptions", "TextOptions", "TrainingOptions"),
-    "tokenizer": ("Tokenizer",),
+    "tokenizer": ("EncodedBatch", "Tokenizer"),
     "training": ("FewerTokensWarning", "TrainingResult", "train"),
 }
 

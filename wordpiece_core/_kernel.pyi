@@ -86,18 +86,24 @@ class Encoder:
         max_word_length: int,
         unk_scope: str,
         special_tokens: Sequence[str],
-        prefix_ids: Sequence[int],
-        suffix_ids: Sequence[int],
     ) -> None: ...
     def encode(
-        self, texts: ArrowArray, *, add_special_tokens: bool, threads: int = 1
-    ) -> tuple[ArrowArray, int]:
-        """`list<int32>` of ids, and how many are unknown."""
-
-    def encode_with_offsets(
-        self, texts: ArrowArray, *, add_special_tokens: bool
-    ) -> tuple[ArrowArray, ArrowArray, int]:
-        """As `encode`, with `list<fixed_size_list<int32>[2]>`: characters from, to, in the row."""
+        self,
+        texts: ArrowArray,
+        pairs: ArrowArray | None = None,
+        *,
+        add_special_tokens: bool,
+        split_special_tokens: bool,
+        max_length: int | None,
+        truncation: str,
+        stride: int | None,
+        padding: bool,
+        columns: Sequence[str],
+        id_type: str,
+        threads: int,
+    ) -> tuple[list[ArrowArray], int, int]:
+        """Record batches of `input_ids`, the columns and, with a stride, `source_rows: int64`; the
+        tokens in them, and how many are unknown."""
 
 def symbol_counts(
     words: ArrowArray, *, first_rank: int, min_word_count: int, max_word_length: int

@@ -7,7 +7,7 @@ import json
 import os
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, fields, replace
+from dataclasses import asdict, dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -16,11 +16,12 @@ import pyarrow as pa
 
 from wordpiece_core import _kernel
 from wordpiece_core.errors import InputError, OptionError
-from wordpiece_core.options import TextOptions
+from wordpiece_core.options import EncodingOptions, TextOptions
 from wordpiece_core.tokenizer_files import TokenizerSpec, read_tokenizer, tokenizer_files
 from wordpiece_core.vocabulary import UNK, check_vocabulary
 
 UNK_SCOPES = ("word", "character")
+PLAIN = EncodingOptions()
 TEXT_OPTIONS = {field.name for field in fields(TextOptions)}
 
 # What decoded English text is cleaned of, in this order: `tokenizers` does so in each token,
@@ -29,6 +30,18 @@ CLEAN_UP = (
     *((" .", "."), (" ?", "?"), (" !", "!"), (" ,", ","), (" ' ", "'"), (" n't", "n't")),
     *((" 'm", "'m"), (" 's", "'s"), (" 've", "'ve"), (" 're", "'re"), (" do not", " don't")),
 )
+
+
+@dataclass(frozen=True)
+class EncodedBatch:
+    """Encoded texts. `table`: `input_ids` (list<int32> or list<uint16>) and the columns asked for;
+    `source_rows`: if there was a stride, the number of the text that each row comes from;
+    `tokens`: in all rows, without padding; `unknown`: [UNK] among them."""
+
+    table: pa.Table
+    source_rows: pa.ChunkedArray | None
+    tokens: int
+    unknown: int
 
 
 class Tokenizer:
@@ -89,7 +102,6 @@ class Tokenizer:
     @cached_property
     def kernel(self) -> _kernel.Encoder:
         """The kernel's encoder of this vocabulary."""
-        adds = self.adds_special_tokens
         return _kernel.Encoder(
             self.vocab,
             **self.spec.text.for_kernel(),
@@ -98,8 +110,6 @@ class Tokenizer:
             max_word_length=self.spec.max_word_length,
             unk_scope=self.unk_scope,
             special_tokens=self.special_tokens,
-            prefix_ids=[self.ids["[CLS]"]] if adds else [],
-            suffix_ids=[self.ids["[SEP]"]] if adds else [],
         )
 
     @property
@@ -117,29 +127,55 @@ class Tokenizer:
         """`list<int32>` of ids, a row per text; null stays null. [CLS] and [SEP] go around each
         text if the vocabulary has them. Special tokens written in a text are found, as
         `tokenizers` finds them."""
-        ids, _ = self.encode_counting_unknown(
-            texts, add_special_tokens=add_special_tokens, threads=threads
-        )
-        return ids
+        adds = add_special_tokens and self.adds_special_tokens
+        options = EncodingOptions(add_special_tokens=adds)
+        ids = self.encode_batch(texts, options=options, threads=threads).table.column("input_ids")
+        return ids.combine_chunks() if ids.num_chunks != 1 else ids.chunk(0)
 
-    def encode_counting_unknown(
-        self, texts: Any, *, add_special_tokens: bool = True, threads: int = 1
-    ) -> tuple[pa.ListArray, int]:
-        """As `encode`, and the number of [UNK] among the ids."""
-        ids, unknown = self.kernel.encode(
-            _text_array(texts), add_special_tokens=add_special_tokens, threads=threads
-        )
-        return pa.array(ids), unknown
+    def encode_batch(
+        self,
+        texts: pa.Array | pa.ChunkedArray | Sequence[str | None],
+        pairs: pa.Array | pa.ChunkedArray | Sequence[str | None] | None = None,
+        *,
+        options: EncodingOptions = PLAIN,
+        threads: int = 1,
+    ) -> EncodedBatch:
+        """Encodes texts, or pairs of `texts` and `pairs`, as `tokenizers` does with the same
+        options. A row is null if a text of it is. With several threads the table's columns come
+        in several chunks.
 
-    def encode_with_offsets(
-        self, texts: Any, *, add_special_tokens: bool = True
-    ) -> tuple[pa.ListArray, pa.ListArray, int]:
-        """Ids; for each the characters (from, to) of its text, (0, 0) for added ones; and the
-        number of [UNK]."""
-        ids, offsets, unknown = self.kernel.encode_with_offsets(
-            _text_array(texts), add_special_tokens=add_special_tokens
-        )
-        return pa.array(ids), pa.array(offsets), unknown
+        Raises OptionError for options that the vocabulary cannot serve, and InputError for a pair
+        that cannot be cut as wanted."""
+        self.check_options(options, pairs is not None)
+        given = asdict(options)
+        try:
+            batches, tokens, unknown = self.kernel.encode(
+                _text_array(texts),
+                None if pairs is None else _text_array(pairs),
+                **given,
+                threads=threads,
+            )
+        except ValueError as error:
+            raise InputError(str(error)) from error
+        table = pa.Table.from_batches([pa.record_batch(batch) for batch in batches])
+        sources = None if options.stride is None else table.column("source_rows")
+        return EncodedBatch(table.select(["input_ids", *options.columns]), sources, tokens, unknown)
+
+    def check_options(self, options: EncodingOptions, pairs: bool = False) -> None:
+        """Raises OptionError for options that this vocabulary, or what is encoded, cannot have."""
+        for name, token in self._needed_tokens(options):
+            if token not in self.ids:
+                raise OptionError(f"{name}: the vocabulary has no {token}")
+        if options.id_type == "uint16" and len(self) > 2**16:
+            raise OptionError(f"id_type: {len(self):,} tokens are more than uint16 can number")
+        if options.truncation == "only_second" and not pairs:
+            raise OptionError("truncation: only_second, but there are no pairs")
+        if options.max_length is not None:
+            _check_room(options.max_length, options, pairs)
+
+    def _needed_tokens(self, options: EncodingOptions) -> list[tuple[str, str]]:
+        added = [("add_special_tokens", token) for token in ("[CLS]", "[SEP]")]
+        return added * options.add_special_tokens + [("padding", "[PAD]")] * options.padding
 
     def tokenize(self, text: str) -> list[str]:
         """The tokens of one text, without [CLS] and [SEP]."""
@@ -193,6 +229,20 @@ def _with_options(spec: TokenizerSpec, options: dict[str, Any]) -> TokenizerSpec
     if not isinstance(length, int) or not 1 <= length < 2**32:
         raise OptionError(f"max_word_length: {length!r} is not a whole number from 1")
     return replace(spec, text=replace(spec.text, **text), **given)
+
+
+def _check_room(max_length: int, options: EncodingOptions, pairs: bool) -> None:
+    """A row must have room for what is added, and for more than the stride."""
+    added = (3 if pairs else 2) if options.add_special_tokens else 0
+    room = max_length - added
+    if room < 0:
+        raise OptionError(f"max_length: {max_length} has no room for the {added} tokens added")
+    least = room // 2 if pairs and options.truncation == "longest_first" else room
+    if options.stride is not None and options.stride >= least:
+        whose = "of each text in " if pairs else "of text in "
+        raise OptionError(
+            f"stride: {options.stride} is not less than the {least} tokens {whose}a row"
+        )
 
 
 def _text_array(texts: Any) -> pa.Array:

@@ -68,7 +68,8 @@ def test_offsets_are_those_of_tokenizers(
     tok = wp.Tokenizer(vocab, **options)
     tok.save(tmp_path)
     other = tokenizers.Tokenizer.from_file(str(tmp_path / "tokenizer.json")).encode_batch(TEXTS)
-    ids, offsets, _ = tok.encode_with_offsets(TEXTS)
+    table = tok.encode_batch(TEXTS, options=wp.EncodingOptions(columns=("offset_mapping",))).table
+    ids, offsets = table.columns
     assert ids.to_pylist() == [row.ids for row in other]
     assert [[tuple(o) for o in row] for row in offsets.to_pylist()] == [r.offsets for r in other]
 

@@ -6,14 +6,15 @@ use arrow_array::builder::StringBuilder;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float64Type, Int64Type, UInt16Type, UInt32Type};
 use arrow_array::{
-    Array, ArrayRef, BinaryArray, BooleanArray, FixedSizeListArray, Float64Array, Int32Array,
-    Int64Array, LargeBinaryArray, ListArray, RecordBatch, StringArray, UInt16Array, UInt32Array,
+    Array, ArrayRef, BinaryArray, BooleanArray, FixedSizeListArray, Float64Array, Int8Array,
+    Int32Array, Int64Array, LargeBinaryArray, ListArray, RecordBatch, StringArray, UInt16Array,
+    UInt32Array,
 };
 use arrow_buffer::{Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
 use arrow_schema::{DataType, Field, Schema};
 use rustc_hash::FxHashMap;
 
-use crate::encode::{IdRows, Piece};
+use crate::rows::Rows;
 use crate::run_sizes::{RunSizes, Sampled};
 use crate::splits::{CountOverflow, PairCount, PairCounts, Splits, SymbolCounts, add_pair};
 use crate::train::{Candidate, Merge};
@@ -57,47 +58,71 @@ pub fn strings<'a>(rows: impl Iterator<Item = Option<&'a str>>) -> StringArray {
     builder.finish()
 }
 
-/// `list<int32>` of ids, with the nulls of the array that was encoded.
-pub fn ids(rows: Vec<IdRows>, nulls: Option<NullBuffer>) -> Result<ArrayRef> {
-    let mut offsets = vec![0i32];
-    let mut base = 0;
-    for part in &rows {
-        for &end in &part.ends {
-            let end = i32::try_from(base + end).map_err(|_| "more than 2^31 ids in one batch")?;
-            offsets.push(end);
-        }
-        base += part.values.len();
-    }
-    let values = match <[IdRows; 1]>::try_from(rows) {
-        Ok([only]) => only.values,
-        Err(parts) => {
-            let parts: Vec<_> = parts.into_iter().map(|part| part.values).collect();
-            parts.concat()
-        }
-    };
-    let values = Int32Array::new(ScalarBuffer::new(Buffer::from_vec(values), 0, base), None);
-    list(offsets, Arc::new(values), nulls)
+/// How ids are stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IdType {
+    Int32,
+    UInt16,
 }
 
-/// `list<fixed_size_list<int32>[2]>` of offsets, and `list<int32>` of ids.
-pub fn pieces(rows: &[Vec<Piece>], nulls: Option<NullBuffer>) -> Result<(ArrayRef, ArrayRef)> {
-    let all = || rows.iter().flatten();
+/// Encoded rows as columns: `input_ids`, and those that were asked for.
+pub fn encoded(rows: Rows, id_type: IdType) -> Result<RecordBatch> {
     let mut offsets = vec![0i32];
-    for row in rows {
-        let end = offsets[offsets.len() - 1] as usize + row.len();
+    for &end in &rows.ends {
         offsets.push(i32::try_from(end).map_err(|_| "more than 2^31 ids in one batch")?);
     }
-    let ids: Int32Array = all().map(|piece| piece.id as i32).collect();
-    let ends: Int32Array = all().flat_map(|p| [p.start as i32, p.end as i32]).collect();
-    let field = Arc::new(Field::new("item", DataType::Int32, true));
-    let ends = FixedSizeListArray::try_new(field, 2, Arc::new(ends), None).map_err(text)?;
-    let ids = list(offsets.clone(), Arc::new(ids), nulls.clone())?;
-    Ok((ids, list(offsets, Arc::new(ends), nulls)?))
+    let offsets = OffsetBuffer::new(offsets.into());
+    let nulls = NullBuffer::from(rows.valid);
+    let nulls = (nulls.null_count() > 0).then_some(nulls);
+    let lists = |values| list(offsets.clone(), values, nulls.clone());
+    let ids: ArrayRef = match id_type {
+        IdType::Int32 => Arc::new(int32_array(rows.ids)),
+        IdType::UInt16 => {
+            Arc::new(UInt16Array::from_iter_values(rows.ids.iter().map(|&id| id as u16)))
+        }
+    };
+    let mut columns = vec![("input_ids", lists(ids)?)];
+    let masks = [
+        ("attention_mask", rows.attention_mask),
+        ("token_type_ids", rows.token_type_ids),
+        ("special_tokens_mask", rows.special_tokens_mask),
+    ];
+    for (name, mask) in masks {
+        if let Some(mask) = mask {
+            columns.push((name, lists(Arc::new(Int8Array::from(mask)))?));
+        }
+    }
+    if let Some(ends) = rows.offset_mapping {
+        let field = Arc::new(Field::new("item", DataType::Int32, true));
+        let ends = Arc::new(Int32Array::from(ends));
+        let pairs = FixedSizeListArray::try_new(field, 2, ends, None).map_err(text)?;
+        columns.push(("offset_mapping", lists(Arc::new(pairs))?));
+    }
+    if let Some(words) = rows.word_ids {
+        let some = NullBuffer::from_iter(words.iter().map(|&word| word >= 0));
+        columns.push(("word_ids", lists(Arc::new(Int32Array::new(words.into(), Some(some))))?));
+    }
+    if let Some(lengths) = rows.num_tokens {
+        columns.push(("num_tokens", Arc::new(Int32Array::new(lengths.into(), nulls))));
+    }
+    if let Some(sources) = rows.sources {
+        columns.push(("source_rows", Arc::new(Int64Array::from(sources))));
+    }
+    batch(columns)
 }
 
-fn list(offsets: Vec<i32>, values: ArrayRef, nulls: Option<NullBuffer>) -> Result<ArrayRef> {
+/// Ids as signed numbers, without a copy.
+fn int32_array(ids: Vec<u32>) -> Int32Array {
+    let length = ids.len();
+    Int32Array::new(ScalarBuffer::new(Buffer::from_vec(ids), 0, length), None)
+}
+
+fn list(
+    offsets: OffsetBuffer<i32>,
+    values: ArrayRef,
+    nulls: Option<NullBuffer>,
+) -> Result<ArrayRef> {
     let field = Arc::new(Field::new("item", values.data_type().clone(), true));
-    let offsets = OffsetBuffer::new(offsets.into());
     Ok(Arc::new(ListArray::try_new(field, offsets, values, nulls).map_err(text)?))
 }
 
@@ -109,7 +134,7 @@ pub fn word_lists(rows: &[Option<Vec<String>>]) -> Result<ArrayRef> {
         offsets.push(offsets[offsets.len() - 1] + row.as_ref().map_or(0, Vec::len) as i32);
     }
     let nulls = NullBuffer::from_iter(rows.iter().map(Option::is_some));
-    list(offsets, Arc::new(words), Some(nulls))
+    list(OffsetBuffer::new(offsets.into()), Arc::new(words), Some(nulls))
 }
 
 /// A word table: `word: string, count: int64`.
@@ -163,7 +188,14 @@ fn splits_columns(splits: Splits) -> Result<Vec<(&'static str, ArrayRef)>> {
         ("rank", to_int64(splits.firsts.iter().map(|first| first.0))),
         ("offset", to_int64(splits.firsts.iter().map(|first| first.1 as u64))),
         ("count", to_int64(splits.counts.into_iter())),
-        ("symbols", list(offsets, Arc::new(UInt32Array::from(splits.symbols)), None)?),
+        (
+            "symbols",
+            list(
+                OffsetBuffer::new(offsets.into()),
+                Arc::new(UInt32Array::from(splits.symbols)),
+                None,
+            )?,
+        ),
     ])
 }
 

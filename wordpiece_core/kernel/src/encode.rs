@@ -1,25 +1,17 @@
-//! Text to ids: greedy longest match, behind a cache of segments already encoded.
+//! Text to tokens: greedy longest match, behind a cache of segments already encoded.
 //!
 //! Most segments of a text have been seen before: their ids are copied from the slot that the
-//! lookup has just touched. The rest are normalized and matched against the trie.
+//! lookup has just touched. A character that stands alone has its id in a table. The rest are
+//! normalized and matched against the trie.
 
-use std::sync::Mutex;
+use std::ops::Range;
+use std::sync::{Mutex, OnceLock};
 
 use aho_corasick::{AhoCorasick, MatchKind};
 
+use crate::matcher::{Matcher, Token, UnkScope};
 use crate::segment_map::SegmentMap;
 use crate::text::{Segment, Text, TextOptions};
-use crate::trie::Trie;
-use crate::utf8;
-
-/// What becomes of a word that the vocabulary cannot cover.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum UnkScope {
-    /// The whole word is one unknown token, as in BERT.
-    Word,
-    /// One character is an unknown token, and matching goes on after it.
-    Character,
-}
 
 pub struct EncoderOptions {
     pub text: TextOptions,
@@ -30,56 +22,56 @@ pub struct EncoderOptions {
     pub unk_scope: UnkScope,
     /// Strings found in the raw text before anything else, with their ids.
     pub special_tokens: Vec<(String, u32)>,
-    /// Around every row, if asked for: `[CLS]` and `[SEP]`.
-    pub prefix_ids: Vec<u32>,
-    pub suffix_ids: Vec<u32>,
 }
 
 pub struct Encoder {
     options: EncoderOptions,
     text: Text,
-    initial: Trie,
-    continuing: Trie,
-    specials: Option<AhoCorasick>,
-    caches: Mutex<Vec<Cache>>,
+    matcher: Matcher,
+    specials: AhoCorasick,
+    alone: Box<[OnceLock<Box<[u32; PAGE]>>]>,
+    /// Of sessions that have ended.
+    caches: Mutex<Vec<Caches>>,
 }
 
-/// Bytes a cache may hold before it is emptied; a thread has one cache.
+/// Ids of characters that stand alone: tables by the upper bits of the character, made on first
+/// use.
+const PAGE: usize = 256;
+const PAGES: usize = 0x11_0000 / PAGE;
+
+/// Bytes a cache may hold before it is emptied; a thread has one cache of ids and one of spans.
 const CACHE_LIMIT: usize = 64 << 20;
 
 /// The longest segment that is cached, in bytes.
 const CACHED: usize = 1024;
 
-/// The ids of a segment: up to three in place, more in the cache's list.
-#[derive(Clone, Copy, Default)]
-struct Ids {
-    /// The ids; or, of more than three, where they begin in the list.
-    ids: [u32; 3],
-    count: u32,
+/// How a text is read.
+#[derive(Clone, Copy)]
+pub struct Reading {
+    /// Special tokens in the text are plain text.
+    pub split_special_tokens: bool,
+    /// Not ids alone, but what they stand for too.
+    pub spans: bool,
+    /// Tokens after which reading may end.
+    pub most: usize,
 }
 
+/// The tokens of a text.
 #[derive(Default)]
-struct Cache {
-    segments: SegmentMap<Ids>,
-    list: Vec<u32>,
-    word: String,
+pub struct Pieces {
+    /// Longer than what is written of it: three ids are always copied, wanted or not.
     ids: Vec<u32>,
+    count: usize,
+    pub spans: Vec<Span>,
 }
 
-/// Rows of ids, as Arrow's list arrays hold them.
-#[derive(Default)]
-pub struct IdRows {
-    pub values: Vec<u32>,
-    /// The end of each row in `values`.
-    pub ends: Vec<usize>,
-}
-
-/// One token of a row: its id and the characters of the row that it stands for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Piece {
-    pub id: u32,
-    pub start: usize,
-    pub end: usize,
+/// What a token stands for: characters of the raw text, and the number of the word, or of the
+/// special token, among all.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Span {
+    pub start: u32,
+    pub end: u32,
+    pub word: u32,
 }
 
 impl Encoder {
@@ -88,9 +80,7 @@ impl Encoder {
         vocabulary: impl Iterator<Item = (&'a str, u32)> + Clone,
         options: EncoderOptions,
     ) -> Result<Self, String> {
-        let prefix = options.continuing_prefix.as_str();
-        let continuing =
-            vocabulary.clone().filter_map(|(t, id)| t.strip_prefix(prefix).map(|t| (t, id)));
+        let EncoderOptions { continuing_prefix: prefix, unk_id, unk_scope, .. } = &options;
         let patterns: Vec<_> = options.special_tokens.iter().map(|(t, _)| t.as_str()).collect();
         let specials = AhoCorasick::builder()
             .match_kind(MatchKind::LeftmostLongest)
@@ -98,9 +88,9 @@ impl Encoder {
             .map_err(|error| format!("special tokens: {error}"))?;
         Ok(Encoder {
             text: Text::new(options.text),
-            initial: Trie::new(vocabulary),
-            continuing: Trie::new(continuing),
-            specials: (!patterns.is_empty()).then_some(specials),
+            matcher: Matcher::new(vocabulary, prefix, *unk_id, *unk_scope),
+            specials,
+            alone: (0..PAGES).map(|_| OnceLock::new()).collect(),
             caches: Mutex::default(),
             options,
         })
@@ -110,224 +100,323 @@ impl Encoder {
         self.options.unk_id
     }
 
-    /// Encodes rows, in order; None is an empty row, and invalid UTF-8 is repaired.
-    pub fn encode<'a>(
-        &self,
-        rows: impl Iterator<Item = Option<&'a [u8]>>,
-        add_special_tokens: bool,
-    ) -> IdRows {
-        let mut cache = self.caches.lock().map_or_else(|_| None, |mut c| c.pop());
-        let mut writer = Writer { cache: cache.take().unwrap_or_default(), out: Vec::new(), at: 0 };
-        let mut ends = Vec::with_capacity(rows.size_hint().0);
-        for row in rows {
-            if let Some(row) = row {
-                self.encode_row(&utf8::repair(row).0, add_special_tokens, &mut writer);
-            }
-            ends.push(writer.at);
-        }
-        let Writer { cache, mut out, at } = writer;
-        if let Ok(mut caches) = self.caches.lock() {
-            caches.push(cache);
-        }
-        out.truncate(at);
-        IdRows { values: out, ends }
+    /// What one thread encodes with.
+    pub fn session(&self) -> Session<'_> {
+        let kept = self.caches.lock().map_or_else(|_| None, |mut kept| kept.pop());
+        Session { encoder: self, caches: kept.unwrap_or_default(), scratch: Scratch::default() }
     }
 
-    fn encode_row(&self, row: &str, add_special_tokens: bool, writer: &mut Writer) {
-        if add_special_tokens {
-            writer.write(&self.options.prefix_ids);
-        }
-        self.each_stretch(row, |stretch, special| match special {
-            Some(id) => writer.write(&[id]),
-            None => self.text.segments(stretch.raw, |segment| writer.segment(self, segment.raw)),
-        });
-        if add_special_tokens {
-            writer.write(&self.options.suffix_ids);
-        }
-        writer.bound_cache();
-    }
-
-    /// Cuts a row at the special tokens in it: calls `each` with every stretch between two of
-    /// them, and with every one of them and its id.
+    /// The id of a normalized character that is a word.
     #[inline]
-    fn each_stretch<'a>(&self, row: &'a str, mut each: impl FnMut(Segment<'a>, Option<u32>)) {
+    fn alone_id(&self, c: char) -> u32 {
+        let page = c as usize / PAGE;
+        let ids = self.alone[page].get_or_init(|| self.alone_ids(page));
+        ids[c as usize % PAGE]
+    }
+
+    #[cold]
+    fn alone_ids(&self, page: usize) -> Box<[u32; PAGE]> {
+        let mut tokens = Vec::new();
+        Box::new(std::array::from_fn(|k| {
+            let c = char::from_u32((page * PAGE + k) as u32).unwrap_or_default();
+            self.matcher.tokens(c.encode_utf8(&mut [0; 4]), &mut tokens);
+            tokens[0].id
+        }))
+    }
+
+    /// Writes the tokens of a segment into `scratch.tokens`, and its word into `scratch.word`.
+    fn cut(&self, raw: &str, scratch: &mut Scratch) {
+        self.text.normalize(raw, &mut scratch.word);
+        let word = &scratch.word;
+        if word.chars().nth(self.options.max_word_length).is_none() {
+            self.matcher.tokens(word, &mut scratch.tokens);
+        } else {
+            scratch.tokens.clear();
+            scratch.tokens.push(Token { id: self.options.unk_id, length: word.len() as u32 });
+        }
+    }
+}
+
+/// The caches of a thread. They go back to the encoder when it is dropped.
+pub struct Session<'e> {
+    encoder: &'e Encoder,
+    caches: Caches,
+    scratch: Scratch,
+}
+
+#[derive(Default)]
+struct Caches {
+    ids: IdCache,
+    spans: SpanCache,
+}
+
+#[derive(Default)]
+struct Scratch {
+    word: String,
+    tokens: Vec<Token>,
+    /// Of each byte of the word: the character of the segment that it comes from.
+    origin: Vec<u32>,
+}
+
+impl Drop for Session<'_> {
+    fn drop(&mut self) {
+        if let Ok(mut kept) = self.encoder.caches.lock() {
+            kept.push(std::mem::take(&mut self.caches));
+        }
+    }
+}
+
+impl Session<'_> {
+    /// Writes the tokens of a text into `pieces` (cleared first).
+    pub fn read(&mut self, text: &str, reading: &Reading, pieces: &mut Pieces) {
+        pieces.clear();
+        self.stretches(text, reading, pieces);
+        self.caches.bound();
+    }
+
+    /// Cuts a text at the special tokens in it and encodes what is between them.
+    fn stretches(&mut self, text: &str, reading: &Reading, pieces: &mut Pieces) {
+        let encoder = self.encoder;
+        let mut place = Place::new(text);
         let mut start = 0;
-        if let Some(specials) = &self.specials {
-            for found in specials.find_iter(row) {
-                each(Segment { raw: &row[start..found.start()], start }, None);
-                let id = self.options.special_tokens[found.pattern().as_usize()].1;
-                each(Segment { raw: &row[found.range()], start: found.start() }, Some(id));
+        if !(reading.split_special_tokens || encoder.options.special_tokens.is_empty()) {
+            for found in encoder.specials.find_iter(text) {
+                if !self.stretch(start..found.start(), reading, &mut place, pieces) {
+                    return;
+                }
+                pieces.push(encoder.options.special_tokens[found.pattern().as_usize()].1);
+                if reading.spans {
+                    let characters = [place.move_to(found.start()), place.move_to(found.end())];
+                    pieces.push_word(&[characters], 0);
+                }
                 start = found.end();
             }
         }
-        each(Segment { raw: &row[start..], start }, None);
+        self.stretch(start..text.len(), reading, &mut place, pieces);
     }
 
-    /// Calls `each` with every token of a word: its id and its bytes in the word.
-    fn each_token(&self, word: &str, mut each: impl FnMut(u32, usize, usize)) {
-        let unknown = self.options.unk_id;
-        let covered = word.chars().nth(self.options.max_word_length).is_none()
-            && (self.options.unk_scope == UnkScope::Character || self.covers(word));
-        if !covered {
-            return each(unknown, 0, word.len());
-        }
-        let mut at = 0;
-        while at < word.len() {
-            let (id, length) = self
-                .longest(word, at)
-                .unwrap_or_else(|| (unknown, word[at..].chars().next().map_or(1, char::len_utf8)));
-            each(id, at, at + length);
-            at += length;
+    /// Encodes text without special tokens; returns whether reading is to go on.
+    fn stretch(
+        &mut self,
+        range: Range<usize>,
+        reading: &Reading,
+        place: &mut Place<'_>,
+        pieces: &mut Pieces,
+    ) -> bool {
+        let Session { encoder, caches, scratch } = self;
+        let start = range.start;
+        let raw = &place.text[range];
+        if reading.spans {
+            encoder.text.segments_while(raw, |segment| {
+                let first = place.move_to(start + segment.start);
+                caches.spans.push(encoder, segment, first, scratch, pieces);
+                pieces.count < reading.most
+            })
+        } else {
+            encoder.text.segments_while(raw, |segment| {
+                caches.ids.push(encoder, segment, scratch, pieces);
+                pieces.count < reading.most
+            })
         }
     }
+}
 
-    /// Whether longest match reaches the end of the word.
-    fn covers(&self, word: &str) -> bool {
-        let mut at = 0;
-        while at < word.len() {
-            let Some((_, length)) = self.longest(word, at) else { return false };
-            at += length;
+impl Caches {
+    /// Empties a cache that has outgrown its bound.
+    fn bound(&mut self) {
+        if self.ids.list.len() * 4 + self.ids.segments.memory() > CACHE_LIMIT {
+            self.ids = IdCache::default();
         }
-        true
-    }
-
-    fn longest(&self, word: &str, at: usize) -> Option<(u32, usize)> {
-        let trie = if at == 0 { &self.initial } else { &self.continuing };
-        trie.longest(&word.as_bytes()[at..])
-    }
-
-    /// The tokens of one row with the characters of the row that they stand for. Tokens added
-    /// around the row stand for none: (0, 0).
-    pub fn encode_with_offsets(&self, row: &str, add_special_tokens: bool) -> Vec<Piece> {
-        let added = |id: &u32| Piece { id: *id, start: 0, end: 0 };
-        let mut pieces = Vec::new();
-        if add_special_tokens {
-            pieces.extend(self.options.prefix_ids.iter().map(added));
+        if self.spans.list.len() * 12 + self.spans.segments.memory() > CACHE_LIMIT {
+            self.spans = SpanCache::default();
         }
-        let mut position = Position { text: row, byte: 0, character: 0 };
-        self.each_stretch(row, |stretch, special| match special {
-            Some(id) => {
-                let start = position.move_to(stretch.start);
-                let end = position.move_to(stretch.start + stretch.raw.len());
-                pieces.push(Piece { id, start, end });
-            }
-            None => self.text.segments(stretch.raw, |segment| {
-                let first = position.move_to(stretch.start + segment.start);
-                self.push_pieces(segment.raw, first, &mut pieces);
-            }),
+    }
+}
+
+/// The ids of segments.
+#[derive(Default)]
+struct IdCache {
+    segments: SegmentMap<Ids>,
+    list: Vec<u32>,
+}
+
+/// The ids of a segment: up to three in place, more in the cache's list.
+#[derive(Clone, Copy, Default)]
+struct Ids {
+    /// The ids; or, of more than three, where they begin in the list.
+    ids: [u32; 3],
+    count: u32,
+}
+
+impl IdCache {
+    #[inline]
+    fn push(
+        &mut self,
+        encoder: &Encoder,
+        segment: Segment<'_>,
+        scratch: &mut Scratch,
+        pieces: &mut Pieces,
+    ) {
+        if let Some(c) = segment.alone {
+            return pieces.push(encoder.alone_id(c));
+        }
+        if segment.raw.len() > CACHED {
+            encoder.cut(segment.raw, scratch);
+            return scratch.tokens.iter().for_each(|token| pieces.push(token.id));
+        }
+        let IdCache { segments, list } = self;
+        let new = || first_seen(encoder, segment.raw, list, scratch);
+        let Ids { ids, count } = *segments.entry(segment.raw, new);
+        let (at, count) = (pieces.count, count as usize);
+        pieces.reserve(count);
+        if count <= 3 {
+            // All three are copied, wanted or not: cheaper than a copy of variable length.
+            pieces.ids[at..at + 3].copy_from_slice(&ids);
+        } else {
+            let start = ids[0] as usize;
+            pieces.ids[at..at + count].copy_from_slice(&list[start..start + count]);
+        }
+        pieces.count += count;
+    }
+}
+
+#[cold]
+fn first_seen(encoder: &Encoder, raw: &str, list: &mut Vec<u32>, scratch: &mut Scratch) -> Ids {
+    encoder.cut(raw, scratch);
+    let tokens = &scratch.tokens;
+    let mut found = Ids { count: tokens.len() as u32, ..Ids::default() };
+    if tokens.len() <= 3 {
+        found.ids.iter_mut().zip(tokens).for_each(|(id, token)| *id = token.id);
+    } else {
+        found.ids[0] = list.len() as u32;
+        list.extend(tokens.iter().map(|token| token.id));
+    }
+    found
+}
+
+/// The ids of segments and the characters that they stand for, counted from the segment's first.
+#[derive(Default)]
+struct SpanCache {
+    segments: SegmentMap<Listed>,
+    list: Vec<(u32, [u32; 2])>,
+}
+
+/// Where the tokens of a segment are in a list.
+#[derive(Clone, Copy, Default)]
+struct Listed {
+    start: u32,
+    count: u32,
+}
+
+impl SpanCache {
+    /// `first`: the place of the segment's first character in the text.
+    fn push(
+        &mut self,
+        encoder: &Encoder,
+        segment: Segment<'_>,
+        first: u32,
+        scratch: &mut Scratch,
+        pieces: &mut Pieces,
+    ) {
+        if segment.raw.len() > CACHED {
+            let mut tokens = Vec::new();
+            cut_with_spans(encoder, segment.raw, scratch, &mut tokens);
+            return pieces.push_tokens(&tokens, first);
+        }
+        let SpanCache { segments, list } = self;
+        let Listed { start, count } = *segments.entry(segment.raw, || {
+            let start = list.len();
+            cut_with_spans(encoder, segment.raw, scratch, list);
+            Listed { start: start as u32, count: (list.len() - start) as u32 }
         });
-        if add_special_tokens {
-            pieces.extend(self.options.suffix_ids.iter().map(added));
-        }
-        pieces
+        pieces.push_tokens(&list[start as usize..(start + count) as usize], first);
     }
+}
 
-    /// The pieces of a segment whose first character is the row's character `first`.
-    fn push_pieces(&self, raw: &str, first: usize, pieces: &mut Vec<Piece>) {
-        let mut word = String::new();
-        let mut origin = Vec::new(); // of each byte of the word: its character's index in the row
-        self.text.each_normalized(raw, |c, index| {
-            word.push(c);
-            origin.resize(word.len(), first + index);
-        });
-        if word.is_empty() {
-            return;
-        }
-        self.each_token(&word, |id, start, end| {
-            pieces.push(Piece { id, start: origin[start], end: origin[end - 1] + 1 });
-        });
+#[cold]
+fn cut_with_spans(
+    encoder: &Encoder,
+    raw: &str,
+    scratch: &mut Scratch,
+    tokens: &mut Vec<(u32, [u32; 2])>,
+) {
+    encoder.cut(raw, scratch);
+    let origin = &mut scratch.origin;
+    origin.clear();
+    encoder.text.each_normalized(raw, |c, index| {
+        origin.resize(origin.len() + c.len_utf8(), index as u32);
+    });
+    let mut at = 0;
+    for &Token { id, length } in &scratch.tokens {
+        let end = at + length as usize;
+        tokens.push((id, [origin[at], origin[end - 1] + 1]));
+        at = end;
     }
 }
 
 /// A place in a text, in bytes and in characters. It moves forward only.
-struct Position<'a> {
+struct Place<'a> {
     text: &'a str,
     byte: usize,
-    character: usize,
+    character: u32,
 }
 
-impl Position<'_> {
+impl<'a> Place<'a> {
+    fn new(text: &'a str) -> Self {
+        Place { text, byte: 0, character: 0 }
+    }
+
     /// Moves to a byte offset; returns the number of characters before it.
-    fn move_to(&mut self, byte: usize) -> usize {
-        self.character += self.text[self.byte..byte].chars().count();
+    fn move_to(&mut self, byte: usize) -> u32 {
+        self.character += self.text[self.byte..byte].chars().count() as u32;
         self.byte = byte;
         self.character
     }
 }
 
-/// Ids written one after the other; `out` is longer than what is written of it.
-struct Writer {
-    cache: Cache,
-    out: Vec<u32>,
-    at: usize,
-}
+impl Pieces {
+    pub fn ids(&self) -> &[u32] {
+        &self.ids[..self.count]
+    }
 
-impl Writer {
+    pub fn len(&self) -> usize {
+        self.count
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    fn clear(&mut self) {
+        self.count = 0;
+        self.spans.clear();
+    }
+
     /// Makes room for `more` ids, and three.
     #[inline]
     fn reserve(&mut self, more: usize) {
-        let needed = self.at + more + 3;
-        if self.out.len() < needed {
-            self.out.resize(needed.max(self.out.len() * 3 / 2), 0);
+        let needed = self.count + more + 3;
+        if self.ids.len() < needed {
+            self.ids.resize(needed.max(self.ids.len() * 2), 0);
         }
     }
 
     #[inline]
-    fn write(&mut self, ids: &[u32]) {
-        self.reserve(ids.len());
-        self.out[self.at..self.at + ids.len()].copy_from_slice(ids);
-        self.at += ids.len();
+    fn push(&mut self, id: u32) {
+        self.reserve(1);
+        self.ids[self.count] = id;
+        self.count += 1;
     }
 
-    #[inline]
-    fn segment(&mut self, encoder: &Encoder, raw: &str) {
-        let Cache { segments, list, word, ids } = &mut self.cache;
-        if raw.len() > CACHED {
-            first_seen(encoder, raw, list, word, ids);
-            let ids = std::mem::take(ids);
-            return self.write(&ids);
-        }
-        let found = *segments.entry(raw, || first_seen(encoder, raw, list, word, ids));
-        let count = found.count as usize;
-        self.reserve(count);
-        if count <= 3 {
-            // All three are copied, wanted or not: cheaper than a copy of variable length.
-            self.out[self.at..self.at + 3].copy_from_slice(&found.ids);
-        } else {
-            let start = found.ids[0] as usize;
-            let ids = &self.cache.list[start..start + count];
-            self.out[self.at..self.at + count].copy_from_slice(ids);
-        }
-        self.at += count;
+    fn push_tokens(&mut self, tokens: &[(u32, [u32; 2])], first: u32) {
+        tokens.iter().for_each(|&(id, _)| self.push(id));
+        self.push_word(tokens.iter().map(|(_, characters)| characters), first);
     }
 
-    /// Empties a cache that has outgrown its bound.
-    fn bound_cache(&mut self) {
-        if self.cache.list.len() * 4 + self.cache.segments.memory() > CACHE_LIMIT {
-            self.cache = Cache::default();
-        }
+    /// The spans of a word's tokens, if it has any.
+    fn push_word<'a>(&mut self, tokens: impl IntoIterator<Item = &'a [u32; 2]>, first: u32) {
+        let word = self.spans.last().map_or(0, |last| last.word + 1);
+        let span = |[start, end]: &[u32; 2]| Span { start: first + start, end: first + end, word };
+        self.spans.extend(tokens.into_iter().map(span));
     }
-}
-
-#[cold]
-fn first_seen(
-    encoder: &Encoder,
-    raw: &str,
-    list: &mut Vec<u32>,
-    word: &mut String,
-    ids: &mut Vec<u32>,
-) -> Ids {
-    encoder.text.normalize(raw, word);
-    ids.clear();
-    if !word.is_empty() {
-        encoder.each_token(word, |id, _, _| ids.push(id));
-    }
-    let mut found = Ids { count: ids.len() as u32, ..Ids::default() };
-    if ids.len() <= 3 {
-        found.ids[..ids.len()].copy_from_slice(ids);
-    } else {
-        found.ids[0] = list.len() as u32;
-        list.extend_from_slice(ids);
-    }
-    found
 }

@@ -4,11 +4,14 @@
 //! types and back; `python` is the whole binding.
 
 pub mod arrow;
+pub mod blocks;
 pub mod count;
 pub mod cut;
 pub mod encode;
 pub mod heap;
+pub mod matcher;
 pub mod round;
+pub mod rows;
 pub mod run_sizes;
 pub mod runs;
 pub mod score;

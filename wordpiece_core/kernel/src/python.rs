@@ -17,8 +17,12 @@ use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyCapsuleMethods};
 use rustc_hash::FxHashMap;
 
-use crate::encode::{Encoder, EncoderOptions, UnkScope};
+use crate::arrow::IdType;
+use crate::blocks::encode_blocks;
+use crate::encode::{Encoder, EncoderOptions};
+use crate::matcher::UnkScope;
 use crate::round::{Words, WordsError};
+use crate::rows::{Columns, RowOptions, Texts, Truncation};
 use crate::run_sizes::RunSizes;
 use crate::runs::{PairLevels, Runs};
 use crate::score::Criterion;
@@ -378,14 +382,18 @@ fn pre_tokenize(
 }
 
 #[pyclass(name = "Encoder", frozen)]
-struct PyEncoder(Encoder);
+struct PyEncoder {
+    encoder: Encoder,
+    /// [CLS] and [SEP], and [PAD], as far as the vocabulary has them.
+    added: Option<[u32; 2]>,
+    pad_id: Option<u32>,
+}
 
 #[pymethods]
 impl PyEncoder {
     #[new]
     #[pyo3(signature = (vocab, *, clean_text, handle_chinese_chars, strip_accents, lowercase,
-        pre_tokenizer, unk_token, continuing_prefix, max_word_length, unk_scope, special_tokens,
-        prefix_ids, suffix_ids))]
+        pre_tokenizer, unk_token, continuing_prefix, max_word_length, unk_scope, special_tokens))]
     #[allow(clippy::too_many_arguments)]
     fn new(
         py: Python<'_>,
@@ -400,8 +408,6 @@ impl PyEncoder {
         max_word_length: usize,
         unk_scope: &str,
         special_tokens: Vec<String>,
-        prefix_ids: Vec<u32>,
-        suffix_ids: Vec<u32>,
     ) -> PyResult<Self> {
         let text = text_options(
             clean_text,
@@ -415,97 +421,114 @@ impl PyEncoder {
             "character" => UnkScope::Character,
             other => return Err(unknown("unk_scope", other, "word or character")),
         };
-        let encoder = run(py, || {
+        run(py, || {
             let tokens = vocab.iter().map(String::as_str).zip(0..);
             let ids: FxHashMap<&str, u32> = tokens.clone().collect();
-            let id = |token: &str| {
-                ids.get(token).copied().ok_or(format!("the vocabulary has no {token}"))
-            };
-            let special_tokens = special_tokens.into_iter().map(|t| id(&t).map(|id| (t, id)));
+            let id = |token: &str| ids.get(token).copied();
+            let known = |token: &str| id(token).ok_or(format!("the vocabulary has no {token}"));
+            let special_tokens = special_tokens.into_iter().map(|t| known(&t).map(|id| (t, id)));
             let options = EncoderOptions {
                 text,
-                unk_id: id(unk_token)?,
+                unk_id: known(unk_token)?,
                 continuing_prefix,
                 max_word_length,
                 unk_scope,
                 special_tokens: special_tokens.collect::<Result<_, _>>()?,
-                prefix_ids,
-                suffix_ids,
             };
-            Encoder::new(tokens, options)
-        });
-        Ok(PyEncoder(encoder?))
+            let encoder = Encoder::new(tokens, options)?;
+            let added = id("[CLS]").zip(id("[SEP]")).map(|(cls, sep)| [cls, sep]);
+            Ok(PyEncoder { encoder, added, pad_id: id("[PAD]") })
+        })
     }
 
-    #[pyo3(signature = (texts, *, add_special_tokens, threads=1))]
+    #[pyo3(signature = (texts, pairs=None, *, add_special_tokens, split_special_tokens, max_length,
+        truncation, stride, padding, columns, id_type, threads))]
+    #[allow(clippy::too_many_arguments)]
     fn encode(
         &self,
         py: Python<'_>,
         texts: &Bound<'_, PyAny>,
+        pairs: Option<&Bound<'_, PyAny>>,
         add_special_tokens: bool,
+        split_special_tokens: bool,
+        max_length: Option<usize>,
+        truncation: &str,
+        stride: Option<usize>,
+        padding: bool,
+        columns: Vec<String>,
+        id_type: &str,
         threads: usize,
-    ) -> PyResult<(ArrowArray, u64)> {
+    ) -> PyResult<(Vec<ArrowArray>, usize, usize)> {
         let texts = import(texts)?;
+        let pairs = pairs.map(import).transpose()?;
+        let options = RowOptions {
+            added: self.added.filter(|_| add_special_tokens),
+            max_length,
+            truncation: match truncation {
+                "longest_first" => Truncation::LongestFirst,
+                "only_first" => Truncation::OnlyFirst,
+                "only_second" => Truncation::OnlySecond,
+                other => return Err(unknown("truncation", other, "longest_first, only_...")),
+            },
+            stride,
+            pad_id: self.pad_id.filter(|_| padding),
+            split_special_tokens,
+            columns: wanted_columns(&columns)?,
+        };
+        let id_type = match id_type {
+            "int32" => IdType::Int32,
+            "uint16" => IdType::UInt16,
+            other => return Err(unknown("id_type", other, "int32 or uint16")),
+        };
         run(py, || {
-            let rows = texts.len().div_ceil(threads.max(1)).max(1);
-            let parts: Vec<_> = (0..texts.len())
-                .step_by(rows)
-                .map(|start| texts.slice(start, rows.min(texts.len() - start)))
-                .collect();
-            let encoded = std::thread::scope(|scope| {
-                let work = |part: &ArrayRef| encode_part(&self.0, part, add_special_tokens);
-                let (first, rest) = match parts.split_first() {
-                    Some((first, rest)) => (Some(first), rest),
-                    None => (None, &[][..]),
-                };
-                let others: Vec<_> =
-                    rest.iter().map(|part| scope.spawn(move || work(part))).collect();
-                let first = first.map(work).into_iter();
-                let others = others.into_iter().map(|other| match other.join() {
-                    Ok(result) => result,
-                    Err(panic) => std::panic::resume_unwind(panic),
-                });
-                first.chain(others).collect::<Result<Vec<_>, _>>()
+            let texts = text_rows(&texts, pairs.as_ref())?;
+            let blocks = encode_blocks(&self.encoder, &options, &texts, threads, |rows| {
+                let (tokens, unknown) = (rows.tokens, self.encoder.unk_id());
+                let unknown = rows.ids.iter().filter(|&&id| id == unknown).count();
+                Ok((arrow::encoded(rows, id_type)?, tokens, unknown))
             })?;
-            let unknown = self.0.unk_id();
-            let ids = encoded.iter().flat_map(|part| &part.values);
-            let unknown = ids.filter(|&&id| id == unknown).count() as u64;
-            let nulls = texts.logical_nulls();
-            Ok((ArrowArray(arrow::ids(encoded, nulls)?), unknown))
-        })
-    }
-
-    #[pyo3(signature = (texts, *, add_special_tokens))]
-    fn encode_with_offsets(
-        &self,
-        py: Python<'_>,
-        texts: &Bound<'_, PyAny>,
-        add_special_tokens: bool,
-    ) -> PyResult<(ArrowArray, ArrowArray, u64)> {
-        let texts = import(texts)?;
-        run(py, || {
-            let mut rows = Vec::with_capacity(texts.len());
-            arrow::each_row(&texts, |row| {
-                rows.push(row.map_or_else(Vec::new, |row| {
-                    self.0.encode_with_offsets(&utf8::repair(row).0, add_special_tokens)
-                }));
-            })?;
-            let unknown = self.0.unk_id();
-            let unknown = rows.iter().flatten().filter(|piece| piece.id == unknown).count() as u64;
-            let (ids, offsets) = arrow::pieces(&rows, texts.logical_nulls())?;
-            Ok((ArrowArray(ids), ArrowArray(offsets), unknown))
+            let tokens = blocks.iter().map(|(_, tokens, _)| tokens).sum();
+            let unknown = blocks.iter().map(|(.., unknown)| unknown).sum();
+            Ok((blocks.into_iter().map(|(batch, ..)| batch.into()).collect(), tokens, unknown))
         })
     }
 }
 
-fn encode_part(
-    encoder: &Encoder,
-    texts: &ArrayRef,
-    add_special_tokens: bool,
-) -> Result<crate::encode::IdRows, String> {
+fn wanted_columns(names: &[String]) -> PyResult<Columns> {
+    let mut columns = Columns::default();
+    for name in names {
+        *match name.as_str() {
+            "attention_mask" => &mut columns.attention_mask,
+            "token_type_ids" => &mut columns.token_type_ids,
+            "special_tokens_mask" => &mut columns.special_tokens_mask,
+            "offset_mapping" => &mut columns.offset_mapping,
+            "word_ids" => &mut columns.word_ids,
+            "num_tokens" => &mut columns.num_tokens,
+            other => return Err(unknown("columns", other, "columns of encoded texts")),
+        } = true;
+    }
+    Ok(columns)
+}
+
+/// Texts, each with the second one of its pair, if there are pairs.
+fn text_rows<'a>(
+    texts: &'a ArrayRef,
+    pairs: Option<&'a ArrayRef>,
+) -> Result<Vec<Texts<'a>>, String> {
     let mut rows = Vec::with_capacity(texts.len());
-    arrow::each_row(texts, |row| rows.push(row))?;
-    Ok(encoder.encode(rows.into_iter(), add_special_tokens))
+    arrow::each_row(texts, |text| rows.push((text, None)))?;
+    if let Some(pairs) = pairs {
+        if pairs.len() != rows.len() {
+            return Err(format!("{} texts, but {} second ones", rows.len(), pairs.len()));
+        }
+        let mut left = rows.iter_mut();
+        arrow::each_row(pairs, |pair| {
+            if let Some(row) = left.next() {
+                row.1 = Some(pair);
+            }
+        })?;
+    }
+    Ok(rows)
 }
 
 /// Counts of the characters of words, by whether they begin a word.

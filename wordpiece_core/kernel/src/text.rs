@@ -111,6 +111,8 @@ pub struct Segment<'a> {
     pub raw: &'a str,
     /// Byte offset of `raw` in the text.
     pub start: usize,
+    /// The word, if it is one character that stands alone.
+    pub alone: Option<char>,
 }
 
 impl Text {
@@ -157,30 +159,47 @@ impl Text {
     /// Calls `each` with every segment of `text`, in order.
     #[inline]
     pub fn segments<'a>(&self, text: &'a str, mut each: impl FnMut(Segment<'a>)) {
+        self.segments_while(text, |segment| {
+            each(segment);
+            true
+        });
+    }
+
+    /// The same, as long as `each` returns true; returns whether it always did.
+    #[inline]
+    pub fn segments_while<'a>(
+        &self,
+        text: &'a str,
+        mut each: impl FnMut(Segment<'a>) -> bool,
+    ) -> bool {
         let bytes = text.as_bytes();
         let mut at = 0;
         while at < bytes.len() {
             let start = at;
-            let end = if self.options.split_punctuation {
-                at + leading_alphanumeric(&bytes[at..])
+            let mut alone = None;
+            at += if self.options.split_punctuation {
+                leading_alphanumeric(&bytes[at..])
             } else {
-                at + leading_graphic(&bytes[at..])
+                leading_graphic(&bytes[at..])
             };
             // The common case: an ASCII word with an ASCII character after it that ends it.
-            if end > start && (end == bytes.len() || self.cuts_ascii(bytes[end])) {
-                at = end;
-            } else {
-                at = self.segment_end(text, end);
-                if at == start {
-                    let c = first_char(&text[at..]);
-                    at += c.len_utf8();
-                    if self.entry(c).kind() == SPACE {
-                        continue;
-                    }
+            if at == start {
+                let c = first_char(&text[at..]);
+                let entry = self.entry(c);
+                at += c.len_utf8();
+                match entry.kind() {
+                    SPACE => continue,
+                    ALONE => alone = Some(entry.char()),
+                    _ => at = self.segment_end(text, at),
                 }
+            } else if at < bytes.len() && !self.cuts_ascii(bytes[at]) {
+                at = self.segment_end(text, at);
             }
-            each(Segment { raw: &text[start..at], start });
+            if !each(Segment { raw: &text[start..at], start, alone }) {
+                return false;
+            }
         }
+        true
     }
 
     #[inline]
@@ -189,23 +208,9 @@ impl Text {
     }
 
     /// The end of the segment that reaches to `at` at least.
-    fn segment_end(&self, text: &str, mut at: usize) -> usize {
-        let bytes = text.as_bytes();
-        while at < bytes.len() {
-            if bytes[at] < 128 {
-                if self.ascii[bytes[at] as usize].cuts() {
-                    break;
-                }
-                at += 1;
-            } else {
-                let c = first_char(&text[at..]);
-                if self.page(c).entries[c as usize % PAGE].cuts() {
-                    break;
-                }
-                at += c.len_utf8();
-            }
-        }
-        at
+    fn segment_end(&self, text: &str, at: usize) -> usize {
+        let cuts = |&(_, c): &(usize, char)| self.entry(c).cuts();
+        text[at..].char_indices().find(cuts).map_or(text.len(), |(more, _)| at + more)
     }
 
     /// Writes the word that a segment becomes into `word` (cleared first; empty if nothing is left).

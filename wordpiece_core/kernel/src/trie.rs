@@ -1,7 +1,11 @@
-//! The vocabulary as a double-array trie over bytes, for longest match.
+//! The vocabulary as a double-array trie over bytes, with two roots: of tokens that begin a word,
+//! and of those that go on in one.
 //!
 //! A node's child by byte `b` is node `base + b`, and belongs to it if its `parent` says so: a
 //! step is one addition, one load and one comparison.
+
+use std::collections::VecDeque;
+use std::ops::Range;
 
 #[derive(Clone, Copy)]
 struct Node {
@@ -11,46 +15,98 @@ struct Node {
     id: u32,
 }
 
-const NONE: u32 = u32::MAX;
+pub const NONE: u32 = u32::MAX;
+/// The roots, of the first tokens of words and of the others.
+pub const INITIAL: u32 = 0;
+pub const CONTINUING: u32 = 1;
+const NO_PARENT: u32 = u32::MAX - 1;
 const FREE: Node = Node { base: 0, parent: NONE, id: NONE };
 
 pub struct Trie {
     nodes: Vec<Node>,
 }
 
+/// A node as it was made: its parent, and the bytes that lead to it from its root: the first, the
+/// last and how many.
+#[derive(Clone, Copy)]
+pub struct Made {
+    pub node: u32,
+    pub parent: u32,
+    pub first: u8,
+    pub byte: u8,
+    pub depth: u32,
+}
+
+type Token<'a> = (&'a [u8], u32);
+
+/// Nodes to be given children: the tokens below each, and the number of bytes they share.
+struct Open {
+    node: u32,
+    root: usize,
+    below: Range<usize>,
+    depth: usize,
+}
+
 impl Trie {
-    /// A trie of tokens and their ids. Empty tokens are left out; of equal ones the last counts.
-    pub fn new<'a>(tokens: impl Iterator<Item = (&'a str, u32)>) -> Self {
-        let mut tokens: Vec<_> =
-            tokens.filter(|(t, _)| !t.is_empty()).map(|(t, id)| (t.as_bytes(), id)).collect();
-        tokens.sort_by_key(|&(token, _)| token);
-        let mut trie = Trie { nodes: vec![FREE; 257] };
-        trie.nodes[0].parent = 0;
-        // Nodes to be given children: the tokens below each, and the bytes they share.
-        let mut open = vec![(0usize, 0..tokens.len(), 0usize)];
-        let mut free_from = 1;
-        while let Some((node, range, depth)) = open.pop() {
-            let (ending, longer) = split_ending(&tokens[range.clone()], depth);
+    /// The trie of tokens and their ids, by root, and its nodes from the shallowest to the
+    /// deepest. Empty tokens are left out; of equal ones the last counts.
+    pub fn new(roots: [Vec<(&str, u32)>; 2]) -> (Self, Vec<Made>) {
+        let tokens = roots.map(sorted);
+        let mut trie = Trie { nodes: vec![FREE; 258] };
+        let mut made = Vec::new();
+        let mut open = VecDeque::new();
+        for (root, tokens) in [INITIAL, CONTINUING].into_iter().zip(&tokens) {
+            trie.nodes[root as usize].parent = NO_PARENT;
+            open.push_back(Open {
+                node: root,
+                root: root as usize,
+                below: 0..tokens.len(),
+                depth: 0,
+            });
+        }
+        let mut free_from = 2;
+        while let Some(Open { node, root, below, depth }) = open.pop_front() {
+            let (ending, longer) = split_ending(&tokens[root][below.clone()], depth);
             if let Some(&(_, id)) = ending.last() {
-                trie.nodes[node].id = id;
+                trie.nodes[node as usize].id = id;
             }
-            let groups = group_by_byte(longer, depth, range.start + ending.len());
+            let groups = group_by_byte(longer, depth, below.start + ending.len());
             if groups.is_empty() {
                 continue;
             }
             let base = trie.free_base(&groups, &mut free_from);
-            trie.nodes[node].base = base as u32;
+            trie.nodes[node as usize].base = base as u32;
             for (byte, below) in groups {
-                let child = base + byte as usize;
-                trie.nodes[child].parent = node as u32;
-                open.push((child, below, depth + 1));
+                let child = (base + byte as usize) as u32;
+                trie.nodes[child as usize].parent = node;
+                let first = tokens[root][below.start].0[0];
+                made.push(Made { node: child, parent: node, first, byte, depth: depth as u32 + 1 });
+                open.push_back(Open { node: child, root, below, depth: depth + 1 });
             }
         }
-        trie
+        (trie, made)
+    }
+
+    /// Nodes and free places: all nodes' numbers are below.
+    pub fn size(&self) -> usize {
+        self.nodes.len()
+    }
+
+    #[inline]
+    pub fn child(&self, node: u32, byte: u8) -> Option<u32> {
+        let child = self.nodes[node as usize].base + byte as u32;
+        (self.nodes[child as usize].parent == node).then_some(child)
+    }
+
+    /// The token that ends at a node.
+    #[inline]
+    pub fn id(&self, node: u32) -> Option<u32> {
+        let id = self.nodes[node as usize].id;
+        (id != NONE).then_some(id)
     }
 
     /// The first base at which all children fall on free nodes.
-    fn free_base(&mut self, groups: &[(u8, std::ops::Range<usize>)], from: &mut usize) -> usize {
+    fn free_base(&mut self, groups: &[(u8, Range<usize>)], from: &mut usize) -> usize {
         while self.nodes.get(*from).is_some_and(|node| node.parent != NONE) {
             *from += 1;
         }
@@ -72,28 +128,14 @@ impl Trie {
             }
         }
     }
-
-    /// The longest token that `text` begins with: its id and its length in bytes.
-    #[inline]
-    pub fn longest(&self, text: &[u8]) -> Option<(u32, usize)> {
-        let mut at = 0;
-        let mut best = None;
-        for (length, &byte) in text.iter().enumerate() {
-            let child = self.nodes[at].base as usize + byte as usize;
-            let node = self.nodes[child];
-            if node.parent != at as u32 || child == 0 {
-                break;
-            }
-            at = child;
-            if node.id != NONE {
-                best = Some((node.id, length + 1));
-            }
-        }
-        best
-    }
 }
 
-type Token<'a> = (&'a [u8], u32);
+fn sorted(tokens: Vec<(&str, u32)>) -> Vec<Token<'_>> {
+    let some = tokens.into_iter().filter(|(token, _)| !token.is_empty());
+    let mut tokens: Vec<_> = some.map(|(token, id)| (token.as_bytes(), id)).collect();
+    tokens.sort_by_key(|&(token, _)| token);
+    tokens
+}
 
 /// The tokens that end at this depth, and the longer ones; both share their first bytes.
 fn split_ending<'a, 'b>(
@@ -104,11 +146,7 @@ fn split_ending<'a, 'b>(
 }
 
 /// The ranges of tokens with the same byte at `depth`, `start` being the first one's index.
-fn group_by_byte(
-    tokens: &[Token<'_>],
-    depth: usize,
-    mut start: usize,
-) -> Vec<(u8, std::ops::Range<usize>)> {
+fn group_by_byte(tokens: &[Token<'_>], depth: usize, mut start: usize) -> Vec<(u8, Range<usize>)> {
     tokens
         .chunk_by(|a, b| a.0[depth] == b.0[depth])
         .map(|group| {
@@ -123,28 +161,31 @@ fn group_by_byte(
 mod tests {
     use super::*;
 
-    #[test]
-    fn finds_the_longest_token() {
-        let words = ["a", "ab", "abcd", "b", "é", "éa", "zzzz", "\u{10FFFF}"];
-        let trie = Trie::new(words.iter().zip(0..).map(|(w, id)| (*w, id)));
-        for text in ["abcx", "abcd", "abcde", "éab", "zzz", "", "c", "\u{10FFFF}\u{10FFFF}", "b"] {
-            let longest = words
-                .iter()
-                .zip(0..)
-                .filter(|(w, _)| text.starts_with(**w))
-                .max_by_key(|(w, _)| w.len())
-                .map(|(w, id)| (id, w.len()));
-            assert_eq!(trie.longest(text.as_bytes()), longest, "{text}");
+    /// The longest token below a root that a text begins with.
+    fn longest(trie: &Trie, root: u32, text: &str) -> Option<u32> {
+        let (mut node, mut best) = (root, None);
+        for byte in text.bytes() {
+            let Some(child) = trie.child(node, byte) else { break };
+            node = child;
+            best = trie.id(node).or(best);
         }
+        best
     }
 
     #[test]
-    fn holds_many_tokens() {
+    fn holds_many_tokens_below_two_roots() {
         let tokens: Vec<String> = (0..50_000u32).map(|i| format!("{:x}", i * 7919)).collect();
-        let trie = Trie::new(tokens.iter().zip(0..).map(|(t, id)| (t.as_str(), id)));
-        for (token, id) in tokens.iter().zip(0..) {
-            assert_eq!(trie.longest(token.as_bytes()), Some((id, token.len())));
+        let listed: Vec<_> = tokens.iter().map(String::as_str).zip(0..).collect();
+        let others = vec![("", 7), ("é", 1), ("éa", 2), ("\u{10FFFF}", 3)];
+        let (trie, made) = Trie::new([listed.clone(), others.clone()]);
+        for (token, id) in listed {
+            assert_eq!(longest(&trie, INITIAL, token), Some(id));
         }
-        assert_eq!(Trie::new(std::iter::empty()).longest(b"a"), None);
+        for &(token, id) in &others[1..] {
+            assert_eq!(longest(&trie, CONTINUING, token), Some(id));
+            assert_eq!(longest(&trie, INITIAL, token), None);
+        }
+        assert!(made.is_sorted_by_key(|made| made.depth));
+        assert_eq!(longest(&Trie::new([vec![], vec![]]).0, INITIAL, "a"), None);
     }
 }

@@ -6,7 +6,7 @@ use std::borrow::Cow;
 /// `bytes.decode(errors="replace")`, each longest invalid sequence becomes one U+FFFD.
 #[inline]
 pub fn repair(bytes: &[u8]) -> (Cow<'_, str>, u64) {
-    match std::str::from_utf8(bytes) {
+    match simdutf8::basic::from_utf8(bytes) {
         Ok(text) => (Cow::Borrowed(text), 0),
         Err(_) => {
             let invalid = bytes.utf8_chunks().filter(|chunk| !chunk.invalid().is_empty()).count();

@@ -1,0 +1,61 @@
+//! Encoding on several threads, inside one call.
+
+use std::ops::Range;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use crate::encode::Encoder;
+use crate::rows::{self, RowOptions, Rows, Texts};
+
+/// Encodes texts in blocks, which threads take in turn, and calls `finish` with the rows of each;
+/// one thread takes all as one block.
+pub fn encode_blocks<T: Send>(
+    encoder: &Encoder,
+    options: &RowOptions,
+    texts: &[Texts<'_>],
+    threads: usize,
+    finish: impl Fn(Rows) -> Result<T, String> + Sync,
+) -> Result<Vec<T>, String> {
+    let blocks = blocks(texts, threads);
+    let encode = |block: &Range<usize>| {
+        rows::encode(encoder, options, &texts[block.clone()], block.start).and_then(&finish)
+    };
+    if blocks.len() == 1 {
+        return blocks.iter().map(encode).collect();
+    }
+    let next = AtomicUsize::new(0);
+    let work = || {
+        let taken = std::iter::repeat_with(|| next.fetch_add(1, Ordering::Relaxed));
+        let taken = taken.map_while(|number| Some((number, blocks.get(number)?)));
+        taken.map(|(number, block)| (number, encode(block))).collect::<Vec<_>>()
+    };
+    let mut done = std::thread::scope(|scope| {
+        let others: Vec<_> = (1..threads.min(blocks.len())).map(|_| scope.spawn(work)).collect();
+        let mut done = work();
+        for other in others {
+            done.extend(other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+        }
+        done
+    });
+    done.sort_by_key(|(number, _)| *number);
+    done.into_iter().map(|(_, result)| result).collect()
+}
+
+/// Ranges of texts of about the same number of bytes, one at least, several for each thread.
+fn blocks(texts: &[Texts<'_>], threads: usize) -> Vec<Range<usize>> {
+    const LEAST: usize = 1 << 16;
+    let size = |(text, pair): &Texts<'_>| {
+        text.map_or(0, <[u8]>::len) + pair.flatten().map_or(0, <[u8]>::len)
+    };
+    let all: usize = texts.iter().map(size).sum();
+    let most = if threads > 1 { (all / (8 * threads)).max(LEAST) } else { usize::MAX };
+    let (mut blocks, mut start, mut held) = (Vec::new(), 0, 0);
+    for (row, text) in texts.iter().enumerate() {
+        if held >= most {
+            blocks.push(start..row);
+            (start, held) = (row, 0);
+        }
+        held += size(text);
+    }
+    blocks.push(start..texts.len());
+    blocks
+}

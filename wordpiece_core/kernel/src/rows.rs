@@ -1,0 +1,309 @@
+//! Tokens of texts to rows: added tokens, truncation with overflowing rows, padding, and the
+//! columns beside the ids. The rules are those of Hugging Face tokenizers.
+
+use std::ops::Range;
+
+use crate::encode::{Encoder, Pieces, Reading, Span};
+use crate::utf8;
+
+/// Which text of a pair is cut.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Truncation {
+    LongestFirst,
+    OnlyFirst,
+    OnlySecond,
+}
+
+#[derive(Clone, Debug)]
+pub struct RowOptions {
+    /// [CLS] and [SEP], if they are added.
+    pub added: Option<[u32; 2]>,
+    /// Of a row, added tokens included.
+    pub max_length: Option<usize>,
+    pub truncation: Truncation,
+    /// How many tokens rows of one text share; None: what is over the length is dropped.
+    pub stride: Option<usize>,
+    /// Rows are filled up to `max_length` with this token.
+    pub pad_id: Option<u32>,
+    pub split_special_tokens: bool,
+    pub columns: Columns,
+}
+
+/// The columns wanted beside the ids.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Columns {
+    pub attention_mask: bool,
+    pub token_type_ids: bool,
+    pub special_tokens_mask: bool,
+    pub offset_mapping: bool,
+    pub word_ids: bool,
+    pub num_tokens: bool,
+}
+
+/// A text, and the one that it forms a pair with. None: null.
+pub type Texts<'a> = (Option<&'a [u8]>, Option<Option<&'a [u8]>>);
+
+/// Rows, column by column; the columns that are not wanted are None.
+#[derive(Default)]
+pub struct Rows {
+    pub ids: Vec<u32>,
+    /// The end of each row in `ids`.
+    pub ends: Vec<usize>,
+    /// Which rows are not null.
+    pub valid: Vec<bool>,
+    pub attention_mask: Option<Vec<i8>>,
+    pub token_type_ids: Option<Vec<i8>>,
+    pub special_tokens_mask: Option<Vec<i8>>,
+    /// From and to, of each token.
+    pub offset_mapping: Option<Vec<i32>>,
+    /// -1: none.
+    pub word_ids: Option<Vec<i32>>,
+    pub num_tokens: Option<Vec<i32>>,
+    /// The number of the text that a row comes from.
+    pub sources: Option<Vec<i64>>,
+    /// Tokens in all rows, without padding.
+    pub tokens: usize,
+}
+
+/// What stands together in a row.
+enum Part<'a> {
+    Text(&'a [u32], &'a [Span]),
+    Added(u32),
+    Padding(u32, usize),
+}
+
+impl RowOptions {
+    /// How many tokens of a row are not of texts.
+    fn added_tokens(&self, texts: usize) -> usize {
+        if self.added.is_some() { 1 + texts } else { 0 }
+    }
+
+    /// How many tokens of texts a row can have.
+    fn room(&self, texts: usize) -> Option<usize> {
+        self.max_length.map(|most| most.saturating_sub(self.added_tokens(texts)))
+    }
+
+    /// The lengths that two texts are cut to, to have `room` together.
+    fn cut(&self, [first, second]: [usize; 2], room: usize) -> Result<[usize; 2], String> {
+        let over = (first + second).saturating_sub(room);
+        let least = self.stride.map_or(1, |stride| stride + 1);
+        let alone = |length: usize| match length.checked_sub(over) {
+            Some(left) if over == 0 || left >= least => Ok(left),
+            _ => Err(format!("cannot cut one text of {length} tokens by {over} to fit max_length")),
+        };
+        Ok(match self.truncation {
+            Truncation::LongestFirst if over > 0 => {
+                let shorter = first.min(second).min(room / 2);
+                let longer = room - shorter;
+                if first > second { [longer, shorter] } else { [shorter, longer] }
+            }
+            Truncation::LongestFirst => [first, second],
+            Truncation::OnlyFirst => [alone(first)?, second],
+            Truncation::OnlySecond => [first, alone(second)?],
+        })
+    }
+
+    /// The parts that a text of `length` tokens is cut into.
+    fn windows(&self, length: usize, most: usize) -> Vec<Range<usize>> {
+        let mut windows = Vec::new();
+        let mut window = 0..length.min(most);
+        loop {
+            let end = window.end;
+            windows.push(window);
+            match self.stride {
+                Some(stride) if end < length => {
+                    let start = end - stride;
+                    window = start..(start + most).min(length);
+                }
+                _ => return windows,
+            }
+        }
+    }
+
+    /// The windows of a pair, row by row: overflowing rows in the order of `tokenizers`.
+    fn pair_windows(&self, lengths: [usize; 2]) -> Result<Vec<[Range<usize>; 2]>, String> {
+        let cut = self.room(2).map_or(Ok(lengths), |room| self.cut(lengths, room))?;
+        let [first, second] = [0, 1].map(|i| self.windows(lengths[i], cut[i]));
+        let both = |a: &Range<usize>, b: &Range<usize>| [a.clone(), b.clone()];
+        let mut rows = vec![both(&first[0], &second[0])];
+        for a in &first[1..] {
+            rows.extend(second.iter().map(|b| both(a, b)));
+        }
+        rows.extend(second[1..].iter().map(|b| both(&first[0], b)));
+        Ok(rows)
+    }
+}
+
+/// Encodes texts, `first` being the number of the first one. Invalid UTF-8 is repaired.
+pub fn encode(
+    encoder: &Encoder,
+    options: &RowOptions,
+    texts: &[Texts<'_>],
+    first: usize,
+) -> Result<Rows, String> {
+    let columns = &options.columns;
+    let mut rows = Rows::new(options, texts.iter().map(|text| text.0.map_or(0, <[u8]>::len)).sum());
+    let mut reading = Reading {
+        split_special_tokens: options.split_special_tokens,
+        spans: columns.offset_mapping || columns.word_ids,
+        most: usize::MAX,
+    };
+    let mut session = encoder.session();
+    let (mut one, mut other) = (Pieces::default(), Pieces::default());
+    for (number, texts) in (first..).zip(texts) {
+        let &(Some(text), second @ (None | Some(Some(_)))) = texts else {
+            rows.push_null(number);
+            continue;
+        };
+        if options.stride.is_none() && second.is_none() {
+            reading.most = options.room(1).unwrap_or(usize::MAX);
+        }
+        let mut read = |text: &[u8], pieces: &mut Pieces| {
+            if reading.spans && text.len() > i32::MAX as usize {
+                return Err(format!("text {number} of {} bytes has no offsets", text.len()));
+            }
+            session.read(&utf8::repair(text).0, &reading, pieces);
+            Ok(())
+        };
+        read(text, &mut one)?;
+        match second.flatten() {
+            None => rows.push_text(options, &one, number),
+            Some(second) => {
+                read(second, &mut other)?;
+                let pushed = rows.push_pair(options, &one, &other, number);
+                pushed.map_err(|error| format!("pair {number}: {error}"))?;
+            }
+        }
+    }
+    Ok(rows)
+}
+
+impl Rows {
+    /// No rows yet, with room for those of `bytes` of text.
+    fn new(options: &RowOptions, bytes: usize) -> Self {
+        let Columns {
+            attention_mask,
+            token_type_ids,
+            special_tokens_mask,
+            offset_mapping,
+            word_ids,
+            num_tokens,
+        } = options.columns;
+        Rows {
+            ids: Vec::with_capacity(bytes / 4),
+            attention_mask: attention_mask.then(Vec::new),
+            token_type_ids: token_type_ids.then(Vec::new),
+            special_tokens_mask: special_tokens_mask.then(Vec::new),
+            offset_mapping: offset_mapping.then(Vec::new),
+            word_ids: word_ids.then(Vec::new),
+            num_tokens: num_tokens.then(Vec::new),
+            sources: options.stride.is_some().then(Vec::new),
+            ..Rows::default()
+        }
+    }
+
+    fn push_null(&mut self, source: usize) {
+        self.end_row(false, self.ids.len(), source);
+    }
+
+    fn push_text(&mut self, options: &RowOptions, text: &Pieces, source: usize) {
+        let most = options.room(1).unwrap_or(usize::MAX);
+        if text.len() <= most {
+            return self.push_row(options, [(text, 0..text.len())], source);
+        }
+        for window in options.windows(text.len(), most) {
+            self.push_row(options, [(text, window)], source);
+        }
+    }
+
+    fn push_pair(
+        &mut self,
+        options: &RowOptions,
+        first: &Pieces,
+        second: &Pieces,
+        source: usize,
+    ) -> Result<(), String> {
+        for [a, b] in options.pair_windows([first.len(), second.len()])? {
+            self.push_row(options, [(first, a), (second, b)], source);
+        }
+        Ok(())
+    }
+
+    /// [CLS] text [SEP], and for a pair another text [SEP].
+    fn push_row<const N: usize>(
+        &mut self,
+        options: &RowOptions,
+        texts: [(&Pieces, Range<usize>); N],
+        source: usize,
+    ) {
+        let start = self.ids.len();
+        if let Some([cls, _]) = options.added {
+            self.push(Part::Added(cls), 0);
+        }
+        for (type_id, (pieces, window)) in (0..).zip(texts) {
+            let spans = pieces.spans.get(window.clone()).unwrap_or_default();
+            self.push(Part::Text(&pieces.ids()[window], spans), type_id);
+            if let Some([_, sep]) = options.added {
+                self.push(Part::Added(sep), type_id);
+            }
+        }
+        let end = self.ids.len();
+        if let (Some(pad_id), Some(most)) = (options.pad_id, options.max_length) {
+            self.push(Part::Padding(pad_id, most.saturating_sub(end - start)), 0);
+        }
+        self.tokens += end - start;
+        self.end_row(true, end, source);
+    }
+
+    /// `end`: of the row's tokens, padding not included.
+    fn end_row(&mut self, valid: bool, end: usize, source: usize) {
+        let start = self.ends.last().copied().unwrap_or(0);
+        if let Some(lengths) = &mut self.num_tokens {
+            lengths.push((end - start) as i32);
+        }
+        if let Some(sources) = &mut self.sources {
+            sources.push(source as i64);
+        }
+        self.ends.push(self.ids.len());
+        self.valid.push(valid);
+    }
+
+    #[inline]
+    fn push(&mut self, part: Part<'_>, type_id: i8) {
+        let before = self.ids.len();
+        let spans = match part {
+            Part::Text(ids, spans) => {
+                self.ids.extend_from_slice(ids);
+                Some(spans)
+            }
+            Part::Added(id) => {
+                self.ids.push(id);
+                None
+            }
+            Part::Padding(id, count) => {
+                self.ids.resize(before + count, id);
+                None
+            }
+        };
+        let end = self.ids.len();
+        fill(&mut self.attention_mask, end, !matches!(part, Part::Padding(..)) as i8);
+        fill(&mut self.token_type_ids, end, type_id);
+        fill(&mut self.special_tokens_mask, end, spans.is_none() as i8);
+        if let Some(offsets) = &mut self.offset_mapping {
+            offsets.extend(
+                spans.iter().copied().flatten().flat_map(|s| [s.start as i32, s.end as i32]),
+            );
+            offsets.resize(2 * end, 0);
+        }
+        if let Some(words) = &mut self.word_ids {
+            words.extend(spans.iter().copied().flatten().map(|span| span.word as i32));
+            words.resize(end, -1);
+        }
+    }
+}
+
+fn fill(column: &mut Option<Vec<i8>>, end: usize, value: i8) {
+    if let Some(column) = column {
+        column.resize(end, value);
+    }
+}
