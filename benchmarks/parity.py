@@ -59,7 +59,6 @@ CONTEXTS = {
     "in a special token": "[MA{0}SK]",
     "before Hangul": "{0}각\u11a8",
 }
-SHORT = ("alone", "between letters", "between marks")
 NEIGHBOURS = "abeé1!中각\u0301\u0323\u0344\u0345\U0001d165\u11a8[]MASKEP"
 POINTS_A_TEXT = 8
 
@@ -87,8 +86,9 @@ class Pair:
         self.peer.no_truncation()
         self.peer.no_padding()
         if options.max_length is not None:
-            stride = options.stride or 0
-            self.peer.enable_truncation(options.max_length, stride, options.truncation)
+            self.peer.enable_truncation(
+                options.max_length, stride=options.stride or 0, strategy=options.truncation
+            )
             if options.padding:
                 self.peer.enable_padding(length=options.max_length, pad_token="[PAD]")
 

@@ -85,6 +85,9 @@ impl RowOptions {
 
     /// The lengths that two texts are cut to, to have `room` together.
     fn cut(&self, [first, second]: [usize; 2], room: usize) -> Result<[usize; 2], String> {
+        if room == 0 {
+            return Ok([0, 0]); // in any way of truncation, as tokenizers does
+        }
         let over = (first + second).saturating_sub(room);
         let least = self.stride.map_or(1, |stride| stride + 1);
         let alone = |length: usize| match length.checked_sub(over) {
