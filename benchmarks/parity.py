@@ -106,7 +106,7 @@ class Pair:
         theirs = peer_columns([row for _, row in rows])
         batch = self.kernel.encode_batch(texts, pairs, options=options)
         sources = np.array([i for i, _ in rows])
-        if options.stride is not None and not np.array_equal(batch.source_rows, sources):
+        if batch.source_rows is not None and batch.source_rows.to_pylist() != sources.tolist():
             return list(range(len(texts)))
         wrong: set[int] = set()
         for name, (lengths, values) in theirs.items():

@@ -35,7 +35,7 @@ from .strategies import odd_text
 
 UNCASED = TextOptions()
 CASED = TextOptions(lowercase=False)
-FEW = ("between letters", "after a CJK character", "between marks", "in a special token")
+FEW = ("between letters", "between marks")
 
 
 # --- Code points ----------------------------------------------------------------------------------
@@ -49,10 +49,9 @@ def test_code_points_of_all_kinds_are_encoded_among_all_neighbours(options: Text
     assert differing_points(pair, points, contexts) == []
 
 
-@pytest.mark.parametrize("options", [UNCASED, CASED], ids=str)
-def test_every_code_point_is_encoded(options: TextOptions) -> None:
+def test_every_code_point_is_encoded() -> None:
     for points in all_points():
-        pair = Pair.of(point_vocabulary(points), options)
+        pair = Pair.of(point_vocabulary(points), UNCASED)
         assert differing_points(pair, points, ["between letters"]) == []
 
 
@@ -92,7 +91,10 @@ EMOJI = (
     "🏴\U000e0067\U000e0062\U000e0065\U000e006e\U000e0067\U000e007f a👩b 👩\u200d \u200d👩 "
     "👩\u200d\u200d👩 ❤\ufe0f\u200d🔥!❤ 😀😀 😀a😀 中😀中 ©\ufe0f®™\ufe0f"
 )
-HANGUL = "한국어 가각갂갃 ᄒᆞᆫ 한글 각ᆨ 각 가ᆧ ᄀ ᅡ ᆨ ㄱㅏㄱ 가\u0301 각가각 a가b 가中가 힣힝 ᄀ가 가\u302e나\u302f ﾡￂ"
+HANGUL = (
+    "한국어 가각갂갃 ᄒᆞᆫ 한글 각ᆨ 각 가ᆧ ᄀ ᅡ "
+    "ᆨ ㄱㅏㄱ 가\u0301 각가각 a가b 가中가 힣힝 ᄀ가 가\u302e나\u302f ﾡￂ"
+)
 BIDI = (
     "a\u202eb\u202cc \u200fא\u200eب \u2066x\u2069 \u2067y\u2068z \u202aa\u202bb\u202dc "
     "a\u00adb a\u200bb a\u200cb a\u200db a\u2060b a\ufeffb \ufeffa a\u180eb a\u034fb "
@@ -103,7 +105,8 @@ WORDS = (
     "İstanbul ΣΊΣΥΦΟΣ ﬁn ǅ ŉ ½ x² ① Ⅳ ㎏ ﷺ"
 )
 SPECIAL = (
-    "[MASK] [CLS][SEP] a[MASK]b [MASK][MASK] [MASK [[MASK]] [MASK]] [mask] [Mask] [MÁSK] "
+    "[MASK] [CLS][SEP] a[MASK]b [MASK][MASK] [MASK "
+    "[[MASK]] [MASK]] [mask] [Mask] [MÁSK] "
     "[M ASK] [SEP] [PAD]x [UNK] x[UNK] [UNK]\u0301 \u0301[UNK] [SE[SEP]P] [CL[MASK]S] "
     "[SEP]中[SEP] ##[SEP] [SEP]## [MASK]ed un[MASK]able [\u200bMASK] [MASK\u200b] "
     '[MASK]\u200b[SEP] ［MASK］ [unused1] <s></s> [MASK]. ([MASK]) "[MASK]"'
@@ -115,7 +118,7 @@ SPECIAL = (
 def test_sequences_are_encoded_whole_and_in_part(options: TextOptions, text: str) -> None:
     texts = [text, text.replace(" ", ""), *text.split(), *re.split(r"(?<=\S) ", text)]
     texts += [text[i:j] for i in range(0, len(text), 3) for j in (i + 2, i + 5, i + 9)]
-    texts += [a + b for a, b in product(text.split(), repeat=2)]
+    texts += [a + b for a, b in product(text.split()[::2], repeat=2)]
     vocab = point_vocabulary(sorted(set(text)))
     vocab += [t for t in ("##mask", "mask", "##ask", "한국", "##글") if t not in vocab]
     pair = Pair.of(vocab, options)
@@ -147,7 +150,7 @@ def test_rows_are_cut_and_padded_as_tokenizers_does(truncation: str) -> None:
     rng = random.Random(6)
     pair = Pair.of([*point_vocabulary("abcdé."), "ab", "##cd"], UNCASED)
     texts, seconds = (
-        ["".join(rng.choices("abcdÉ. .", k=rng.randint(0, 30))) for _ in range(400)] for _ in "ab"
+        ["".join(rng.choices("abcdÉ. .", k=rng.randint(0, 30))) for _ in range(120)] for _ in "ab"
     )
     for length, stride, padding, add in product(
         (4, 8, 9, 16, 40), (None, 0, 1, 2), (False, True), (True, False)
@@ -187,7 +190,7 @@ def test_threads_and_slices_do_not_change_rows() -> None:
 # --- Against the plain reference ------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("block", range(10))
+@pytest.mark.parametrize("block", range(6))
 def test_random_cases_are_those_of_the_reference_and_of_tokenizers(block: int) -> None:
     for seed in range(block * 200, block * 200 + 200):
         rng = Random(seed)
