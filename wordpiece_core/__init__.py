@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from wordpiece_core import reference
     from wordpiece_core.errors import InputError, OptionError, OutputError, WordpieceError
     from wordpiece_core.options import EncodingOptions, TextOptions, TrainingOptions
+    from wordpiece_core.packing import Packer
     from wordpiece_core.tokenizer import EncodedBatch, Tokenizer
     from wordpiece_core.training import FewerTokensWarning, TrainingResult, train
 
@@ -26,6 +27,7 @@ __all__ = [
     "InputError",
     "OptionError",
     "OutputError",
+    "Packer",
     "TextOptions",
     "Tokenizer",
     "TrainingOptions",
@@ -39,6 +41,7 @@ __all__ = [
 _MODULES = {
     "errors": ("InputError", "OptionError", "OutputError", "WordpieceError"),
     "options": ("EncodingOptions", "TextOptions", "TrainingOptions"),
+    "packing": ("Packer",),
     "tokenizer": ("EncodedBatch", "Tokenizer"),
     "training": ("FewerTokensWarning", "TrainingResult", "train"),
 }

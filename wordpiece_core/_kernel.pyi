@@ -59,6 +59,7 @@ def weigh_sorted_words(
 def draw_words(words: ArrowArray, every: int) -> ArrowArray:
     """The rows whose word is one of about every `every` that are drawn, by the word alone."""
 
+def string_array(texts: Sequence[str | None]) -> ArrowArray: ...
 def repair_utf8(array: ArrowArray) -> tuple[ArrowArray, int]: ...
 def split_lines(block: bytes | memoryview) -> tuple[ArrowArray, int]: ...
 def pre_tokenize(
@@ -104,6 +105,32 @@ class Encoder:
     ) -> tuple[list[ArrowArray], int, int]:
         """Record batches of `input_ids`, the columns and, with a stride, `source_rows: int64`; the
         tokens in them, and how many are unknown."""
+
+class Packer:
+    """Sequences of `length` ids from documents: [CLS] body [SEP], one [SEP] between documents.
+    Batches of `input_ids`, `columns`, `document_starts: list<int32>`, `document_rows: list<int64>`.
+    """
+
+    def __init__(
+        self,
+        *,
+        length: int,
+        cls_id: int,
+        sep_id: int,
+        pad_id: int | None,
+        vocab_size: int,
+        id_type: str,
+        columns: Sequence[str],
+    ) -> None: ...
+    @property
+    def dropped(self) -> int:
+        """Ids of documents in sequences that were not full at the end."""
+
+    def add(self, ids: ArrowArray, first_row: int) -> ArrowArray:
+        """The sequences that are full, after more documents: lists of `id_type`."""
+
+    def finish(self) -> ArrowArray:
+        """The last sequence, padded; without a `pad_id` none."""
 
 def symbol_counts(
     words: ArrowArray, *, first_rank: int, min_word_count: int, max_word_length: int

@@ -6,14 +6,15 @@ use arrow_array::builder::StringBuilder;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float64Type, Int64Type, UInt16Type, UInt32Type};
 use arrow_array::{
-    Array, ArrayRef, BinaryArray, BooleanArray, FixedSizeListArray, Float64Array, Int8Array,
-    Int32Array, Int64Array, LargeBinaryArray, ListArray, RecordBatch, StringArray, UInt16Array,
-    UInt32Array,
+    Array, ArrayRef, ArrowPrimitiveType, BinaryArray, BooleanArray, FixedSizeListArray,
+    Float64Array, Int8Array, Int32Array, Int64Array, LargeBinaryArray, ListArray, PrimitiveArray,
+    RecordBatch, StringArray, UInt16Array, UInt32Array,
 };
 use arrow_buffer::{Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
 use arrow_schema::{DataType, Field, Schema};
 use rustc_hash::FxHashMap;
 
+use crate::pack::{Id, Packer, Sequences};
 use crate::rows::Rows;
 use crate::run_sizes::{RunSizes, Sampled};
 use crate::splits::{CountOverflow, PairCount, PairCounts, Splits, SymbolCounts, add_pair};
@@ -124,6 +125,68 @@ fn list(
 ) -> Result<ArrayRef> {
     let field = Arc::new(Field::new("item", values.data_type().clone(), true));
     Ok(Arc::new(ListArray::try_new(field, offsets, values, nulls).map_err(text)?))
+}
+
+/// Adds documents of ids, the first of them in row `first_row`, and returns what is full.
+pub fn pack<P: ArrowPrimitiveType<Native: Id>>(
+    packer: &mut Packer<P::Native>,
+    documents: &ArrayRef,
+    first_row: i64,
+    vocab_size: u32,
+) -> Result<Sequences<P::Native>> {
+    let wrong =
+        || format!("ids: a list of {} is wanted, not {}", P::DATA_TYPE, documents.data_type());
+    let lists = documents.as_list_opt::<i32>().ok_or_else(wrong)?;
+    let values = lists.values().as_primitive_opt::<P>().ok_or_else(wrong)?;
+    let ends = lists.value_offsets();
+    let rows = (0..lists.len()).filter(|&row| lists.is_valid(row)).map(|row| {
+        (first_row + row as i64, &values.values()[ends[row] as usize..ends[row + 1] as usize])
+    });
+    if values.null_count() > 0 {
+        return Err("ids: null among the ids of a document".into());
+    }
+    for (row, ids) in rows.clone() {
+        let largest = ids.iter().fold(0, |largest, id| id.value().max(largest));
+        if largest >= vocab_size && !ids.is_empty() {
+            return Err(format!("ids: row {row} has an id beyond the {vocab_size} tokens"));
+        }
+    }
+    let most = packer.most(lists.len(), (ends[lists.len()] - ends[0]) as usize);
+    i32::try_from(most).map_err(|_| "more than 2^31 ids in one batch")?;
+    Ok(packer.add(rows, most))
+}
+
+/// `input_ids`, the columns named, `document_starts: list<int32>`, `document_rows: list<int64>`.
+pub fn packed_batch<P: ArrowPrimitiveType<Native: Id>>(
+    sequences: Sequences<P::Native>,
+    names: &[String],
+) -> Result<RecordBatch> {
+    let length = (sequences.ids.len() / sequences.len().max(1)) as i32;
+    let ends: Vec<i32> = (0..=sequences.len() as i32).map(|row| row * length).collect();
+    let ends = OffsetBuffer::new(ends.into());
+    let mut others: Vec<(&str, ArrayRef)> = Vec::new();
+    for name in names {
+        let mask = match name.as_str() {
+            "attention_mask" => sequences.attention_mask(),
+            "token_type_ids" => vec![0; sequences.ids.len()],
+            "special_tokens_mask" => sequences.special_tokens_mask(),
+            "num_tokens" => {
+                others.push((name, Arc::new(Int32Array::from(sequences.num_tokens()))));
+                continue;
+            }
+            other => return Err(format!("columns: {other} cannot be packed")),
+        };
+        others.push((name, list(ends.clone(), Arc::new(Int8Array::from(mask)), None)?));
+    }
+    let documents = OffsetBuffer::new(offsets(&sequences.document_ends)?.into());
+    let starts = Arc::new(Int32Array::from(sequences.document_starts));
+    let rows = Arc::new(Int64Array::from(sequences.document_rows));
+    let ids = Arc::new(PrimitiveArray::<P>::new(sequences.ids.into(), None));
+    let mut columns = vec![("input_ids", list(ends, ids, None)?)];
+    columns.append(&mut others);
+    columns.push(("document_starts", list(documents.clone(), starts, None)?));
+    columns.push(("document_rows", list(documents, rows, None)?));
+    batch(columns)
 }
 
 /// `list<string>` of words, a list per row.

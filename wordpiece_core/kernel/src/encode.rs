@@ -266,7 +266,7 @@ impl IdCache {
         }
         let IdCache { segments, list } = self;
         let new = || first_seen(encoder, segment.raw, list, scratch);
-        let Ids { ids, count } = *segments.entry(segment.raw, new);
+        let Ids { ids, count } = *segments.entry(&segment, new);
         let (at, count) = (pieces.count, count as usize);
         pieces.reserve(count);
         if count <= 3 {
@@ -324,7 +324,7 @@ impl SpanCache {
             return pieces.push_tokens(&tokens, first);
         }
         let SpanCache { segments, list } = self;
-        let Listed { start, count } = *segments.entry(segment.raw, || {
+        let Listed { start, count } = *segments.entry(&segment, || {
             let start = list.len();
             cut_with_spans(encoder, segment.raw, scratch, list);
             Listed { start: start as u32, count: (list.len() - start) as u32 }

@@ -10,6 +10,7 @@ pub mod cut;
 pub mod encode;
 pub mod heap;
 pub mod matcher;
+pub mod pack;
 pub mod round;
 pub mod rows;
 pub mod run_sizes;

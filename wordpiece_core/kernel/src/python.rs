@@ -8,12 +8,14 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use arrow_array::ffi::{FFI_ArrowArray, FFI_ArrowSchema, from_ffi, to_ffi};
+use arrow_array::types::{Int32Type, UInt16Type};
 use arrow_array::{
     Array, ArrayRef, BinaryArray, RecordBatch, StringArray, StructArray, make_array,
 };
 use pyo3::buffer::PyBuffer;
 use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedStr;
 use pyo3::types::{PyCapsule, PyCapsuleMethods};
 use rustc_hash::FxHashMap;
 
@@ -21,6 +23,7 @@ use crate::arrow::IdType;
 use crate::blocks::encode_blocks;
 use crate::encode::{Encoder, EncoderOptions};
 use crate::matcher::UnkScope;
+use crate::pack::{PackOptions, Packer};
 use crate::round::{Words, WordsError};
 use crate::rows::{Columns, RowOptions, Texts, Truncation};
 use crate::run_sizes::RunSizes;
@@ -312,6 +315,18 @@ fn draw_words(py: Python<'_>, words: &Bound<'_, PyAny>, every: u64) -> PyResult<
         let drawn = table.rows()?.into_iter().filter(|(word, _)| words::is_drawn(word, every));
         Ok(arrow::word_table(drawn.collect::<Vec<_>>().into_iter())?.into())
     })
+}
+
+/// Python strings, or None, as an Arrow array. (Arrow's own way would load pandas.)
+#[pyfunction]
+fn string_array(texts: Vec<Option<PyBackedStr>>) -> PyResult<ArrowArray> {
+    let texts: Vec<_> = texts.iter().map(Option::as_deref).collect();
+    let bytes: usize = texts.iter().flatten().map(|text| text.len()).sum();
+    if bytes > i32::MAX as usize {
+        let message = format!("{bytes} bytes of text are too many for one batch");
+        return Err(PyValueError::new_err(message));
+    }
+    Ok(ArrowArray(Arc::new(arrow::strings(texts.into_iter()))))
 }
 
 #[pyfunction]
@@ -996,12 +1011,92 @@ impl PyTrainer {
     }
 }
 
+/// A packer of one of the types of ids.
+enum AnyPacker {
+    Int32(Packer<i32>),
+    UInt16(Packer<u16>),
+}
+
+#[pyclass(name = "Packer")]
+struct PyPacker {
+    packer: AnyPacker,
+    vocab_size: u32,
+    columns: Vec<String>,
+}
+
+#[pymethods]
+impl PyPacker {
+    #[new]
+    #[pyo3(signature = (*, length, cls_id, sep_id, pad_id, vocab_size, id_type, columns))]
+    fn new(
+        length: usize,
+        cls_id: u32,
+        sep_id: u32,
+        pad_id: Option<u32>,
+        vocab_size: u32,
+        id_type: &str,
+        columns: Vec<String>,
+    ) -> PyResult<Self> {
+        let options = PackOptions { length, cls_id, sep_id, pad_id };
+        let packer = match id_type {
+            "int32" => Packer::new(options).map(AnyPacker::Int32),
+            "uint16" => Packer::new(options).map(AnyPacker::UInt16),
+            other => return Err(unknown("id_type", other, "int32 or uint16")),
+        };
+        Ok(PyPacker { packer: packer.map_err(PyValueError::new_err)?, vocab_size, columns })
+    }
+
+    #[getter]
+    fn dropped(&self) -> u64 {
+        match &self.packer {
+            AnyPacker::Int32(packer) => packer.dropped(),
+            AnyPacker::UInt16(packer) => packer.dropped(),
+        }
+    }
+
+    fn add(
+        &mut self,
+        py: Python<'_>,
+        ids: &Bound<'_, PyAny>,
+        first_row: i64,
+    ) -> PyResult<ArrowArray> {
+        let ids = import(ids)?;
+        let (columns, size) = (&self.columns, self.vocab_size);
+        run(py, || {
+            let batch = match &mut self.packer {
+                AnyPacker::Int32(packer) => {
+                    let full = arrow::pack::<Int32Type>(packer, &ids, first_row, size)?;
+                    arrow::packed_batch::<Int32Type>(full, columns)
+                }
+                AnyPacker::UInt16(packer) => {
+                    let full = arrow::pack::<UInt16Type>(packer, &ids, first_row, size)?;
+                    arrow::packed_batch::<UInt16Type>(full, columns)
+                }
+            };
+            Ok(batch?.into())
+        })
+    }
+
+    fn finish(&mut self, py: Python<'_>) -> PyResult<ArrowArray> {
+        run(py, || {
+            let batch = match &mut self.packer {
+                AnyPacker::Int32(p) => arrow::packed_batch::<Int32Type>(p.finish(), &self.columns),
+                AnyPacker::UInt16(p) => {
+                    arrow::packed_batch::<UInt16Type>(p.finish(), &self.columns)
+                }
+            };
+            Ok(batch?.into())
+        })
+    }
+}
+
 #[pymodule]
 fn _kernel(module: &Bound<'_, PyModule>) -> PyResult<()> {
     // `run` reports panics of this module; Rust's own report would come on top of it.
     std::panic::set_hook(Box::new(|_| {}));
     module.add_class::<WordCounter>()?;
     module.add_class::<PyEncoder>()?;
+    module.add_class::<PyPacker>()?;
     module.add_class::<PySplitter>()?;
     module.add_class::<PairCounter>()?;
     module.add_class::<Candidates>()?;
@@ -1012,6 +1107,7 @@ fn _kernel(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(merge_sorted_words, module)?)?;
     module.add_function(wrap_pyfunction!(weigh_sorted_words, module)?)?;
     module.add_function(wrap_pyfunction!(draw_words, module)?)?;
+    module.add_function(wrap_pyfunction!(string_array, module)?)?;
     module.add_function(wrap_pyfunction!(repair_utf8, module)?)?;
     module.add_function(wrap_pyfunction!(split_lines, module)?)?;
     module.add_function(wrap_pyfunction!(pre_tokenize, module)?)?;

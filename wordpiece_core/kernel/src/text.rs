@@ -113,6 +113,8 @@ pub struct Segment<'a> {
     pub start: usize,
     /// The word, if it is one character that stands alone.
     pub alone: Option<char>,
+    /// The text from the segment's beginning on.
+    pub rest: &'a [u8],
 }
 
 impl Text {
@@ -195,9 +197,11 @@ impl Text {
             } else if at < bytes.len() && !self.cuts_ascii(bytes[at]) {
                 at = self.segment_end(text, at);
             }
-            if !each(Segment { raw: &text[start..at], start, alone }) {
+            let rest = &bytes[start..];
+            if !each(Segment { raw: &text[start..at], start, alone, rest }) {
                 return false;
             }
+            at += (bytes.get(at) == Some(&b' ')) as usize;
         }
         true
     }

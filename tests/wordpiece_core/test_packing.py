@@ -1,0 +1,183 @@
+"""Sequences of one length from documents."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import wordpiece_core as wp
+from wordpiece_core import EncodingOptions, Packer, Tokenizer, reference
+
+VOCAB = ("[UNK]", "[PAD]", "a", "##a", "[SEP]", "b", "##b", "[CLS]", "c", "d")
+COLUMNS = ("attention_mask", "token_type_ids", "special_tokens_mask", "num_tokens")
+
+documents = st.lists(st.none() | st.lists(st.integers(0, len(VOCAB) - 1), max_size=20), max_size=12)
+
+
+def pack(
+    batches: list[list[list[int] | None]], options: EncodingOptions
+) -> tuple[pa.Table, Packer]:
+    packer = Packer(Tokenizer(VOCAB), options)
+    kind = pa.list_(getattr(pa, options.id_type)())
+    tables, row = [], 0
+    for batch in batches:
+        # A slice, whose lists do not begin at the first value.
+        ids = pa.array([[1, 2], *batch, [3]], kind)[1:-1]
+        tables.append(packer.add(ids, row))
+        row += len(batch)
+    return pa.concat_tables([*tables, packer.finish()]), packer
+
+
+@given(
+    documents,
+    st.lists(st.integers(0, 12), max_size=4),
+    st.integers(3, 12) | st.integers(3, 300),
+    st.booleans(),
+    st.sampled_from(["int32", "uint16"]),
+    st.lists(st.sampled_from(COLUMNS), unique=True),
+)
+def test_packing_is_the_references_however_documents_are_divided_into_batches(
+    documents: list[list[int] | None],
+    cuts: list[int],
+    max_length: int,
+    padding: bool,
+    id_type: str,
+    columns: list[str],
+) -> None:
+    options = EncodingOptions(
+        max_length=max_length, padding=padding, id_type=id_type, columns=tuple(columns)
+    )
+    bounds = [0, *sorted(cuts), len(documents)]
+    batches = [documents[a:b] for a, b in pairwise(bounds)]
+    table, packer = pack(batches, options)
+    ids = {token: i for i, token in enumerate(VOCAB)}
+    special = {"cls_id": ids["[CLS]"], "sep_id": ids["[SEP]"]}
+    pad_id = ids["[PAD]"] if padding else None
+    expected = reference.pack(documents, max_length, **special, pad_id=pad_id)
+    assert table.column_names == ["input_ids", *columns, "document_starts", "document_rows"]
+    for name in {*table.column_names} - {"attention_mask", "token_type_ids"}:
+        assert table[name].to_pylist() == [getattr(row, name) for row in expected], name
+    for name, inside in (("attention_mask", 1), ("token_type_ids", 0)):
+        if name in columns:
+            rows = [[inside] * row.num_tokens for row in expected]
+            assert table[name].to_pylist() == [row + [0] * (max_length - len(row)) for row in rows]
+    whole = reference.pack(documents, max_length, **special, pad_id=0)
+    missing = [row.special_tokens_mask for row in whole[len(expected) :]]
+    assert packer.dropped == sum(mask.count(0) for mask in missing)
+
+
+@given(documents, st.integers(3, 12))
+def test_no_token_of_a_document_is_lost_and_each_is_found_again(
+    documents: list[list[int] | None], max_length: int
+) -> None:
+    options = EncodingOptions(max_length=max_length, padding=True, columns=("special_tokens_mask",))
+    table, _ = pack([documents], options)
+    found: dict[int, list[int]] = {}
+    for row in table.to_pylist():
+        assert len(row["input_ids"]) == max_length
+        ends = [*row["document_starts"][1:], max_length]
+        for start, end, document in zip(
+            row["document_starts"], ends, row["document_rows"], strict=True
+        ):
+            places = range(start, end)
+            text = [row["input_ids"][i] for i in places if not row["special_tokens_mask"][i]]
+            found.setdefault(document, []).extend(text)
+    assert found == {row: ids for row, ids in enumerate(documents) if ids}
+
+
+def test_columns_have_the_types_of_encoded_rows() -> None:
+    options = EncodingOptions(max_length=4, columns=COLUMNS, id_type="uint16")
+    table, _ = pack([], options)
+    types = dict(zip(table.column_names, map(str, table.schema.types), strict=True))
+    assert types == {
+        "input_ids": "list<item: uint16>",
+        "attention_mask": "list<item: int8>",
+        "token_type_ids": "list<item: int8>",
+        "special_tokens_mask": "list<item: int8>",
+        "num_tokens": "int32",
+        "document_starts": "list<item: int32>",
+        "document_rows": "list<item: int64>",
+    }
+
+
+def test_several_chunks_are_numbered_on() -> None:
+    packer = Packer(Tokenizer(VOCAB), EncodingOptions(max_length=3))
+    kind = pa.list_(pa.int32())
+    chunks = pa.chunked_array([pa.array([[2], None], kind), pa.array([[5]], kind)])
+    table = packer.add(chunks, 10)
+    assert table["input_ids"].to_pylist() == [[7, 2, 4], [7, 5, 4]]
+    assert table["document_rows"].to_pylist() == [[10], [12]]
+    assert packer.add(pa.chunked_array([], kind), 13).num_rows == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({}, "max_length: None is not 3 or more"),
+        ({"max_length": 2}, "max_length: 2 is not 3 or more"),
+        ({"max_length": 8, "stride": 0}, "stride: cannot be set"),
+        ({"max_length": 8, "truncation": "only_first"}, "truncation: cannot be set"),
+        ({"max_length": 8, "add_special_tokens": False}, "add_special_tokens: cannot be set"),
+        ({"max_length": 8, "columns": ("num_tokens", "word_ids")}, "columns: word_ids cannot"),
+        ({"max_length": 8, "columns": ("offset_mapping",)}, "columns: offset_mapping cannot"),
+    ],
+)
+def test_options_that_cannot_be_packed_are_named(options: dict[str, Any], said: str) -> None:
+    with pytest.raises(wp.OptionError, match=said):
+        Packer(Tokenizer(VOCAB), EncodingOptions(**options))
+
+
+def test_a_vocabulary_that_does_not_fit_the_options_is_refused() -> None:
+    for missing, option in (("CLS", "add_sp"), ("SEP", "add_sp"), ("PAD", "padding")):
+        tokenizer = Tokenizer([token for token in VOCAB if token != f"[{missing}]"])
+        with pytest.raises(wp.OptionError, match=rf"{option}.*: the vocabulary has no .{missing}]"):
+            Packer(tokenizer, EncodingOptions(max_length=8, padding=True))
+    large = Tokenizer([*VOCAB, *(f"t{i}" for i in range(2**16))])
+    with pytest.raises(wp.OptionError, match="id_type: 65,546 tokens are more than uint16"):
+        Packer(large, EncodingOptions(max_length=8, id_type="uint16"))
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("id_type", ["int32", "uint16"])
+def test_encoded_batches_are_packed_as_they_are(id_type: str, threads: int) -> None:
+    tokenizer = Tokenizer(VOCAB)
+    options = EncodingOptions(add_special_tokens=False, id_type=id_type)
+    packer = Packer(tokenizer, EncodingOptions(max_length=6, padding=True, id_type=id_type))
+    texts = ["aaa b", None, "", "c [SEP] d", "bb"] * 200
+    tables, row = [], 0
+    for size in (400, 0, 599, 1):
+        batch = tokenizer.encode_batch(texts[row : row + size], options=options, threads=threads)
+        tables.append(packer.add(batch.table["input_ids"], row))
+        row += size
+    packed = pa.concat_tables([*tables, packer.finish()])
+    documents = tokenizer.encode(texts, add_special_tokens=False).to_pylist()
+    expected = reference.pack(documents, 6, cls_id=7, sep_id=4, pad_id=1)
+    assert packed["input_ids"].to_pylist() == [row.input_ids for row in expected]
+    assert packed["document_rows"].to_pylist() == [row.document_rows for row in expected]
+
+
+@pytest.mark.parametrize(
+    ("ids", "said"),
+    [
+        (pa.array([[1]]), "a list of Int32 is wanted"),
+        (pa.array([1], pa.int32()), "a list of Int32 is wanted"),
+        (pa.array([[1], [10]], pa.list_(pa.int32())), "row 6 has an id beyond the 10 tokens"),
+        (pa.array([[-1]], pa.list_(pa.int32())), "row 5 has an id beyond"),
+        (pa.array([[1, None]], pa.list_(pa.int32())), "null among the ids"),
+        ([[1]], "expected an Arrow array"),
+    ],
+)
+def test_what_are_no_ids_of_the_vocabulary_is_refused_and_changes_nothing(
+    ids: Any, said: str
+) -> None:
+    packer = Packer(Tokenizer(VOCAB), EncodingOptions(max_length=5))
+    packer.add(pa.array([[2]], pa.list_(pa.int32())), 0)
+    with pytest.raises(wp.InputError, match=said):
+        packer.add(ids, 5)
+    table = packer.add(pa.array([[3, 5]], pa.list_(pa.int32())), 1)
+    assert table["input_ids"].to_pylist() == [[7, 2, 4, 3, 4]]
