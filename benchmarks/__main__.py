@@ -17,7 +17,7 @@ from rich.table import Table
 from benchmarks.cold_start import cold_start
 from benchmarks.count_growth import count_growth
 from benchmarks.count_job import count_job
-from benchmarks.encode_job import encode_job
+from benchmarks.encode_job import encode_job, encode_large, id_encodings
 from benchmarks.encode_kernel import encode_kernel
 from benchmarks.groups import groups
 from benchmarks.heaps import heaps
@@ -34,8 +34,9 @@ from benchmarks.train_job import train_job
 BENCHMARKS: dict[str, Callable[[Setting], Iterator[Row]]] = {
     benchmark.__name__: benchmark
     for benchmark in (
-        *(encode_kernel, cold_start, long_words, packing, encode_job, train_job),
-        *(merge_loop, rounds, ten_million),
+        *(encode_kernel, cold_start, long_words, packing),
+        *(encode_job, encode_large, id_encodings),
+        *(train_job, merge_loop, rounds, ten_million),
         *(count_job, count_growth, heaps, held_out, groups),
     )
 }

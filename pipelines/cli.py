@@ -16,12 +16,19 @@ import click
 
 from pipelines.sizes import Size
 from wordpiece_core.errors import WordpieceError, one_line
-from wordpiece_core.options import ALPHABET_ORDERS, CRITERIA, PRE_TOKENIZERS
+from wordpiece_core.options import (
+    ALPHABET_ORDERS,
+    CRITERIA,
+    ID_TYPES,
+    PRE_TOKENIZERS,
+    TRUNCATIONS,
+)
 from wordpiece_core.reference import SPECIAL_TOKENS
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 CONTEXT = {"help_option_names": ["-h", "--help"], "terminal_width": 100, "show_default": True}
+ON_ERROR = ("fail", "quarantine")
 PASSED_ON = "Arguments after -- go to Beam, for example: -- --runner=FlinkRunner"
 
 
@@ -237,36 +244,58 @@ def train(beam_args: list[str], /, inputs: tuple[str, ...], **options: Any) -> N
     "--tokenizer", required=True, metavar="DIR", help="Tokenizer directory, or a vocab.txt."
 )
 @TEXT_COLUMN
+@click.option("--text-pair-column", metavar="NAME", help="Column of second texts: pairs.")
 @click.option(
     "--keep-columns",
     metavar="LIST",
     show_default="all",
-    help='Input columns to keep, comma-separated; "" for none.',
+    help='Of the input; "" for none, as always with --pack.',
 )
 @click.option(
     "--columns",
     default="",
     metavar="LIST",
     help="Beside input_ids: attention_mask, token_type_ids, special_tokens_mask, offset_mapping,"
-    " num_tokens.",
+    " word_ids, num_tokens.",
 )
 @click.option(
     "--add-special-tokens/--no-special-tokens",
     default=True,
     show_default="yes",
-    help="Put [CLS] and [SEP] around each text.",
+    help="Put [CLS] and [SEP] around texts.",
 )
+@click.option(
+    "--split-special-tokens",
+    is_flag=True,
+    help="Take special tokens written in texts as plain text: for untrusted data, which could"
+    " otherwise smuggle in a [SEP] or [MASK].",
+)
+@_count_option("--max-length", None, "Tokens in a row; longer rows are cut.")
+@click.option(
+    "--truncation", type=click.Choice(TRUNCATIONS), default=TRUNCATIONS[0], help="What of pairs."
+)
+@click.option(
+    "--stride",
+    type=click.IntRange(min=0),
+    metavar="INT",
+    help="Make further rows of what is cut, so many tokens overlapping.",
+)
+@click.option("--padding", is_flag=True, help="Fill rows up to --max-length.")
+@click.option(
+    "--pack", is_flag=True, help="Fill rows of exactly --max-length from consecutive texts."
+)
+@click.option("--id-type", type=click.Choice(ID_TYPES), default=ID_TYPES[0], help="Of input_ids.")
 @click.option(
     "--unk-scope",
     type=click.Choice(["word", "character"]),
     default="word",
-    help="What becomes [UNK] where no token fits.",
+    help="What becomes [UNK].",
 )
 @click.option(
     "--lowercase/--no-lowercase",
     default=None,
     show_default="as the tokenizer",
-    help="Wins over the tokenizer; a vocab.txt alone is taken as uncased.",
+    help="Wins over the tokenizer; a vocab.txt: uncased.",
 )
 @click.option(
     "--compression",
@@ -274,12 +303,19 @@ def train(beam_args: list[str], /, inputs: tuple[str, ...], **options: Any) -> N
     default="zstd",
     help="Of the shards.",
 )
+@click.option(
+    "--on-error",
+    type=click.Choice(ON_ERROR),
+    default=ON_ERROR[0],
+    help="If a shard cannot be read: exit with 1, or put it into _errors/.",
+)
+@click.option("--dry-run", is_flag=True, help="Only say what would be done.")
 @JOB_OPTIONS
 @click.pass_obj
 def encode(beam_args: list[str], /, inputs: tuple[str, ...], **options: Any) -> None:
     """Encode INPUT into Parquet shards of token ids, one for each input file.
 
-    A rerun keeps the shards that are finished.
+    A rerun keeps the shards that are finished. A shard that cannot be read stops no other.
     """
     from pipelines.jobs import run_encode
 

@@ -49,9 +49,12 @@ def open_input(path: str, size: int | None = None) -> pa.NativeFile:
 
 
 @contextmanager
-def reading(place: str) -> Iterator[None]:
+def reading(path: str, row_group: int | None = None) -> Iterator[None]:
     """Turns faults of reading into an InputError that names the place."""
     try:
         yield
     except (OSError, pa.ArrowException) as error:
-        raise InputError(f"{place}: cannot be read ({one_line(error)})") from error
+        place = path if row_group is None else f"{path} row group {row_group}"
+        fault = InputError(f"{place}: cannot be read ({one_line(error)})")
+        fault.row_group = row_group
+        raise fault from error

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipelines.input_files import InputFile
-from wordpiece_core.errors import InputError
+from wordpiece_core.errors import ColumnError, OptionError
 
 
 @dataclass(frozen=True)
@@ -36,12 +36,14 @@ class TextBatch:
 
 @dataclass(frozen=True)
 class ShardBatch:
-    """Consecutive rows of a file: the kept columns, and the texts as in `TextBatch`."""
+    """Consecutive rows of a file: the kept columns, and the texts as in `TextBatch`; with the
+    second text of each row, if pairs were asked for."""
 
     table: pa.Table
     texts: pa.Array
     replaced: int
     bytes: int
+    pairs: pa.Array | None = None
 
 
 @dataclass(frozen=True)
@@ -55,25 +57,46 @@ class Shard:
 
 @dataclass(frozen=True)
 class Columns:
-    """The columns, or keys, to read: the text, and the group that each text belongs to."""
+    """The columns, or keys, to read: the text, the second text of a pair, and the group that
+    each text belongs to."""
 
     text: str = "text"
     group: str | None = None
+    pair: str | None = None
 
     @property
     def names(self) -> list[str]:
         """Those there are, each once."""
-        return list(dict.fromkeys(name for name in (self.text, self.group) if name is not None))
+        return list(dict.fromkeys(name for name in (self.text, self.pair, self.group) if name))
 
     def option(self, name: str) -> str:
         """The option that chose a column."""
-        return "--text-column" if name == self.text else "--group-column"
+        if name == self.text:
+            return "--text-column"
+        return "--text-pair-column" if name == self.pair else "--group-column"
+
+    def check_plain_text(self, path: str) -> None:
+        """OptionError if a file of plain text cannot have the columns."""
+        if self.names != [self.text]:
+            option = self.option(self.names[-1])
+            raise OptionError(f"{option}: {path} has no columns; give .parquet or .jsonl")
 
 
 def text_batch(valid: object, replaced: int, groups: pa.Array | None = None) -> TextBatch:
     """A batch of `valid`, a string array of Arrow or of the kernel."""
     texts = pa.array(valid)
     return TextBatch(texts, replaced, text_bytes(texts), groups)
+
+
+def shard_batch(table: pa.Table, texts: dict[str, TextBatch], columns: Columns) -> ShardBatch:
+    """A batch of kept columns and of the texts that were found in `columns`."""
+    return ShardBatch(
+        table,
+        texts[columns.text].texts,
+        sum(batch.replaced for batch in texts.values()),
+        sum(batch.bytes for batch in texts.values()),
+        texts[columns.pair].texts if columns.pair else None,
+    )
 
 
 def text_bytes(texts: pa.Array | pa.ChunkedArray) -> int:
@@ -85,7 +108,7 @@ def kept_columns(file: InputFile, names: list[str], columns: list[str] | None) -
     """The names to keep, in the file's order."""
     for name in columns or []:
         if name not in names:
-            raise InputError(f"{file.path}: no column {name!r} to keep; {it_has(names)}")
+            raise ColumnError(f"{file.path}: no column {name!r} to keep; {it_has(names)}")
     return [name for name in names if columns is None or name in columns]
 
 

@@ -7,6 +7,7 @@ whole. Every fault of a file is a one-line `InputError`.
 
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from functools import partial
 
 import pyarrow as pa
@@ -19,21 +20,23 @@ from pipelines.input_batches import (
     ShardBatch,
     TextBatch,
     kept_columns,
+    shard_batch,
     text_batch,
 )
 from pipelines.input_files import ENDINGS, InputFile, output_names, resolve
 from pipelines.line_input import blocks
 from pipelines.parquet_input import open_parquet
 from wordpiece_core._kernel import split_lines
-from wordpiece_core.errors import OptionError
 
 __all__ = [
     "ENDINGS",
+    "Columns",
     "InputFile",
     "Range",
     "Shard",
     "ShardBatch",
     "TextBatch",
+    "measure",
     "open_parquet",
     "open_shard",
     "output_names",
@@ -77,8 +80,8 @@ def _ranges(file: InputFile, columns: Columns, range_bytes: int) -> list[Range]:
         return parquet_input.plan_ranges(file, columns, range_bytes)
     if file.format == "jsonl":
         json_input.check_keys(file, columns)
-    elif columns.group is not None:
-        raise OptionError(f"--group-column: {file.path} has no columns; give .parquet or .jsonl")
+    else:
+        columns.check_plain_text(file.path)
     if file.compression:
         return [Range(file, 0, file.size, file.size * TEXT_COMPRESSION)]
     starts = range(0, file.size, range_bytes)
@@ -106,28 +109,45 @@ def read_texts(
             yield text_batch(found[columns.text], replaced, groups)
 
 
-def open_shard(file: InputFile, text_column: str, columns: list[str] | None = None) -> Shard:
+def measure(file: InputFile, columns: Columns) -> tuple[int | None, int]:
+    """The rows of a file, if that can be told at once, and about its bytes of text. Looks as
+    closely as `plan` does, and raises the same."""
+    if file.format == "parquet":
+        return parquet_input.measure(file, columns)
+    return None, sum(part.bytes for part in _ranges(file, columns, max(file.size, 1)))
+
+
+def open_shard(
+    file: InputFile,
+    text_column: str,
+    columns: list[str] | None = None,
+    *,
+    text_pair_column: str | None = None,
+) -> Shard:
     """Opens a file for encoding, keeping `columns` (default all). Its batches are the row groups
-    of Parquet, else blocks of lines. InputError for a column that is not there.
+    of Parquet, else blocks of lines. InputError for a column that is not there; OptionError for
+    a `text_pair_column` of plain text.
 
     JSON lines are read twice: the types of the columns are those of the whole file. Strings stay
     strings; numbers are int64, or float64 where one has a fraction or needs more than 64 bits.
     """
+    texts = Columns(text_column, pair=text_pair_column)
     if file.format == "parquet":
-        return parquet_input.open_shard(file, text_column, columns)
+        return parquet_input.open_shard(file, texts, columns)
     if file.format == "text":
+        texts.check_plain_text(file.path)
         schema = pa.schema([(text_column, pa.string())])
     else:
-        json_input.check_keys(file, Columns(text_column))
-        schema = json_input.read_schema(file, text_column, columns, SHARD_BLOCK_BYTES)
+        json_input.check_keys(file, texts)
+        schema = json_input.read_schema(file, texts, columns, SHARD_BLOCK_BYTES)
     kept = kept_columns(file, schema.names, columns)
-    read = pa.schema([field for field in schema if field.name in {*kept, text_column}])
-    batches = partial(_line_batches, file, read, kept, text_column)
+    read = pa.schema([field for field in schema if field.name in {*kept, *texts.names}])
+    batches = partial(_line_batches, file, read, kept, texts)
     return Shard(pa.schema([schema.field(name) for name in kept]), batches)
 
 
 def _line_batches(
-    file: InputFile, schema: pa.Schema, kept: list[str], text_column: str
+    file: InputFile, schema: pa.Schema, kept: list[str], columns: Columns
 ) -> Iterator[ShardBatch]:
     """The batches of a text or JSON-lines file, read with the columns of `schema`."""
     for offset, block in blocks(file, 0, file.size, SHARD_BLOCK_BYTES):
@@ -135,8 +155,13 @@ def _line_batches(
             lines, replaced = split_lines(block)
             table = pa.table([pa.array(lines)], schema=schema)
         else:
-            columns = Columns(text_column)
             table, replaced = json_input.read_table(file, offset, block, schema, columns)
-        batch = text_batch(table.column(text_column).combine_chunks(), replaced)
         if table.num_rows:
-            yield ShardBatch(table.select(kept), batch.texts, replaced, batch.bytes)
+            texts = {name: text_batch(_one_array(table, name), 0) for name in columns.names}
+            batch = shard_batch(table.select(kept), texts, columns)
+            yield replace(batch, replaced=replaced)
+
+
+def _one_array(table: pa.Table, name: str) -> pa.Array:
+    chunks = table.column(name).chunks
+    return chunks[0] if len(chunks) == 1 else table.column(name).combine_chunks()

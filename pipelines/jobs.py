@@ -12,7 +12,9 @@ from typing import Any
 
 from pipelines import outputs
 from pipelines.count import CountOptions, count
-from pipelines.encode import EncodeOptions, encode
+from pipelines.encode import Encoded, Plan, PlannedShard, encode, plan
+from pipelines.encode_shard import EncodeOptions
+from pipelines.encoded_directory import ShardsError
 from pipelines.input_files import resolve
 from pipelines.progress import Progress
 from pipelines.runner import pipeline_options, workers
@@ -26,7 +28,13 @@ from pipelines.word_table import (
     table_digest,
     text_of,
 )
-from wordpiece_core import FewerTokensWarning, TextOptions, Tokenizer, TrainingOptions
+from wordpiece_core import (
+    EncodingOptions,
+    FewerTokensWarning,
+    TextOptions,
+    Tokenizer,
+    TrainingOptions,
+)
 from wordpiece_core.errors import OptionError, OutputError, WordpieceError
 from wordpiece_core.tokenizer_files import TokenizerSpec, own_special_tokens, tokenizer_files
 from wordpiece_core.training import RoundBudget, TrainingResult, warn_of_fewer_tokens
@@ -265,45 +273,101 @@ def run_encode(
     *,
     output: str,
     tokenizer: str,
-    text_column: str,
-    keep_columns: str | None,
-    columns: str,
-    add_special_tokens: bool,
     unk_scope: str,
     lowercase: bool | None,
+    text_column: str,
+    text_pair_column: str | None,
+    keep_columns: str | None,
+    columns: str,
+    pack: bool,
     compression: str,
+    on_error: str,
+    dry_run: bool,
     quiet: bool = False,
     config: str | None = None,
     debug: bool = False,
-) -> dict[str, Any]:
-    """`wordpiece encode`"""
+    **encoding: Any,
+) -> dict[str, Any] | None:
+    """`wordpiece encode`: the manifest, or None of a dry run"""
     _check_call(inputs, beam_args)
-    encoded = encode(
-        inputs,
-        output,
-        Tokenizer.load(tokenizer, unk_scope=unk_scope, lowercase=lowercase),
-        EncodeOptions(
-            text_column=text_column,
-            add_special_tokens=add_special_tokens,
-            keep_columns=None if keep_columns is None else tuple(_list(keep_columns)),
-            columns=tuple(_list(columns)),
-            compression=compression,
-        ),
-        beam_args=beam_args,
-        progress=Progress(quiet=quiet),
+    loaded = Tokenizer.load(tokenizer, unk_scope=unk_scope, lowercase=lowercase)
+    options = EncodeOptions(
+        text_column=text_column,
+        text_pair_column=text_pair_column,
+        keep_columns=None if keep_columns is None else tuple(_list(keep_columns)),
+        pack=pack,
+        compression=compression,
+        encoding=EncodingOptions(columns=tuple(_list(columns)), **encoding),
     )
-    manifest = encoded.manifest
-    share = manifest["unknown_tokens"] / max(manifest["tokens"], 1)
+    if dry_run:
+        _print_plan(plan(inputs, output, loaded, options))
+        return None
+    try:
+        encoded = encode(
+            inputs,
+            output,
+            loaded,
+            options,
+            on_error=on_error,
+            beam_args=beam_args,
+            progress=Progress(quiet=quiet),
+        )
+    except ShardsError as failed:
+        for error in failed.errors if len(failed.errors) > 1 else []:
+            _say(f"error: {error.message}")
+        raise
     if not quiet:
-        _print_corpus(manifest)
-        kept = f" ({encoded.kept} finished before)" if encoded.kept else ""
-        others = f", {encoded.others} of them of inputs not given now" if encoded.others else ""
-        print(f"shards: {len(manifest['shards']):,}{kept}{others}")
-        print(f"tokens: {manifest['tokens']:,}, {share:.2%} of them unknown")
-        print(f"dataset: {output}")
+        _print_encoded(encoded, output)
+    _warn_of_encoding(encoded)
+    return encoded.manifest
+
+
+def _print_encoded(encoded: Encoded, output: str) -> None:
+    manifest = encoded.manifest
+    _print_corpus(manifest | {"rows": manifest["input_rows"]})
+    kept = f" ({encoded.kept} finished before)" if encoded.kept else ""
+    others = f", {encoded.others} of them of inputs not given now" if encoded.others else ""
+    print(f"shards: {len(manifest['shards']):,}{kept}{others}")
+    print(f"tokens: {manifest['tokens']:,}, {_unknown_share(manifest):.2%} of them unknown")
+    if manifest["options"]["pack"]:
+        dropped = f", {manifest['dropped_tokens']:,} tokens of the shards' ends left out"
+        print(f"sequences: {manifest['rows']:,}{dropped if manifest['dropped_tokens'] else ''}")
+    print(f"dataset: {output}")
+
+
+def _warn_of_encoding(encoded: Encoded) -> None:
+    share = _unknown_share(encoded.manifest)
     if share > MANY_UNKNOWN:
         _say(f"warning: {share:.1%} of the tokens are [UNK]; does the tokenizer fit the text?")
-    return manifest
+    for error in encoded.errors:
+        _say(f"warning: in quarantine: {error.message}")
+
+
+def _unknown_share(manifest: dict[str, Any]) -> float:
+    return float(manifest["unknown_tokens"] / max(manifest["tokens"], 1))
+
+
+def _print_plan(found: Plan) -> None:
+    """What `wordpiece encode --dry-run` shows."""
+    for shard in found.shards:
+        print(f"{shard.file.path} -> {shard.name}: {_planned(shard)}")
+    job = found.directory.job
+    given = {name: value for name, value in job["options"].items() if value not in (None, [])}
+    print(f"options: {', '.join(f'{name}={value}' for name, value in given.items())}")
+    print(f"tokenizer: {job['tokenizer']}")
+    waiting = found.to_run
+    megabytes = sum(shard.bytes for shard in waiting) / 1e6
+    bad = f", {len(found.errors):,} cannot be read" if found.errors else ""
+    print(f"to encode: {len(waiting):,} of {len(found.shards):,} shards, {megabytes:,.1f} MB{bad}")
+    print(f"dataset: {found.directory.path}, untouched by this dry run")
+
+
+def _planned(shard: PlannedShard) -> str:
+    if shard.error:
+        return shard.error.message
+    state = "finished, kept" if shard.finished else "to encode"
+    rows = "" if shard.rows is None else f", {shard.rows:,} rows"
+    return f"{state}{rows}, {shard.bytes / 1e6:,.1f} MB of text"
 
 
 def _list(text: str) -> list[str]:

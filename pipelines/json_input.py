@@ -18,7 +18,7 @@ from pipelines.input_batches import Columns, it_has
 from pipelines.input_files import InputFile
 from pipelines.line_input import blocks, newlines_before
 from wordpiece_core._kernel import repair_utf8
-from wordpiece_core.errors import InputError, one_line
+from wordpiece_core.errors import ColumnError, InputError, one_line
 
 FIRST_BYTES = 1 << 20  # of a file, looked through for the keys
 
@@ -46,24 +46,27 @@ def check_keys(file: InputFile, columns: Columns) -> None:
             return
     missing = [name for name in columns.names if name not in names]
     if names or block.strip():
-        raise InputError(
+        raise ColumnError(
             f"{file.path}: no key {missing[0]!r} in the first rows; {it_has(list(names))} "
             f"(choose with {columns.option(missing[0])})"
         )
 
 
 def read_schema(
-    file: InputFile, text_column: str, columns: list[str] | None, block_bytes: int
+    file: InputFile, texts: Columns, columns: list[str] | None, block_bytes: int
 ) -> pa.Schema:
-    """The columns of a whole JSON-lines file, the text always among them; those that are not in
+    """The columns of a whole JSON-lines file, the texts always among them; those that are not in
     `columns` are there by name, without their type. Memory is bounded by a block."""
-    text = pa.field(text_column, pa.string())
+    plain = pa.schema([(name, pa.string()) for name in texts.names])
     schema = pa.schema([])
-    if columns is not None and set(columns) <= {text_column}:
-        return pa.schema([text])
+    if columns is not None and set(columns) <= set(texts.names):
+        return plain
     for offset, block in blocks(file, 0, file.size, block_bytes):
-        found = _infer(file, offset, _valid_utf8(block)[0], text_column, columns)
-        fields = [text if field.name == text_column else _stored(field, columns) for field in found]
+        found = _infer(file, offset, _valid_utf8(block)[0], texts, columns)
+        fields = [
+            plain.field(field.name) if field.name in texts.names else _stored(field, columns)
+            for field in found
+        ]
         try:
             schema = pa.unify_schemas([schema, pa.schema(fields)], promote_options="permissive")
         except pa.ArrowException as error:
@@ -72,7 +75,8 @@ def read_schema(
             ) from error
     for field in schema:
         _check_storable(file, field.name, field.type)
-    return schema if text_column in schema.names else schema.append(text)
+    missing = [field for field in plain if field.name not in schema.names]
+    return pa.schema([*schema, *missing])
 
 
 def read_table(
@@ -89,7 +93,7 @@ def read_table(
 
 
 def _infer(
-    file: InputFile, offset: int, block: bytes, text_column: str, columns: list[str] | None
+    file: InputFile, offset: int, block: bytes, texts: Columns, columns: list[str] | None
 ) -> pa.Schema:
     """The columns of a block. A column that changes its type matters only if it is kept."""
     _check_depth(file, offset, block)
@@ -97,15 +101,15 @@ def _infer(
     try:
         return parse(block).schema
     except _FAULTS as error:
-        text = pa.schema([(text_column, pa.string())])
-        read_table(file, offset, block, text, Columns(text_column))
+        plain = pa.schema([(name, pa.string()) for name in texts.names])
+        read_table(file, offset, block, plain, texts)
         if columns is None:
-            _raise_fault(file, offset, block, parse, Columns(text_column), error)
-    block = _select_keys(block, {*columns, text_column})
+            _raise_fault(file, offset, block, parse, texts, error)
+    block = _select_keys(block, {*columns, *texts.names})
     try:
         return parse(block).schema
     except _FAULTS as error:
-        _raise_fault(file, offset, block, parse, Columns(text_column), error)
+        _raise_fault(file, offset, block, parse, texts, error)
 
 
 def _check_depth(file: InputFile, offset: int, block: bytes) -> None:

@@ -16,8 +16,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow import fs
 
-from pipelines.filesystems import is_uri, open_filesystem, split_query
+from pipelines.filesystems import is_uri, open_filesystem, reading, split_query
 from wordpiece_core.errors import InputError, OutputError, one_line
+
+COPY_BYTES = 4 << 20  # at a time
 
 _TEMPORARY = re.compile(r"\..+\.tmp-[0-9a-f]{8}")
 
@@ -118,23 +120,52 @@ def make_directory(path: str) -> None:
 def list_directory(path: str, *, recursive: bool = False) -> list[str]:
     """The names of the files in a directory, sorted; with `recursive`, relative names of those
     below it too. Empty if there is no such directory. What killed writers left is not listed."""
-    names = _all_files(path, recursive=recursive)
-    return [name for name in names if not _is_temporary(name)]
+    return list(file_sizes(path, recursive=recursive))
+
+
+def file_sizes(path: str, *, recursive: bool = True) -> dict[str, int]:
+    """As `list_directory`, and the size of each file in bytes."""
+    sizes = _all_files(path, recursive=recursive)
+    return {name: size for name, size in sizes.items() if not _is_temporary(name)}
+
+
+def file_size(path: str) -> int:
+    """The size of a file in bytes."""
+    filesystem, inner = open_filesystem(path)
+    with _writing(path):
+        size: int = filesystem.get_file_info(inner).size
+    return size
+
+
+def copy(source: str, target: str) -> None:
+    """Copies a file, piece by piece. InputError if it cannot be read."""
+    with atomic_writer(target) as stream:
+        with reading(source):
+            filesystem, inner = open_filesystem(source)
+            file = filesystem.open_input_stream(inner, compression=None)
+        with file:
+            while True:
+                with reading(source):
+                    piece = file.read(COPY_BYTES)
+                if not piece:
+                    return
+                stream.write(piece)
 
 
 def _is_temporary(name: str) -> bool:
     return bool(_TEMPORARY.fullmatch(name.rpartition("/")[2]))
 
 
-def _all_files(path: str, *, recursive: bool) -> list[str]:
+def _all_files(path: str, *, recursive: bool) -> dict[str, int]:
+    """Relative names, sorted, and sizes."""
     filesystem, inner = open_filesystem(path)
     try:
         selector = fs.FileSelector(inner, recursive=recursive, allow_not_found=True)
         infos = filesystem.get_file_info(selector)
     except OSError as error:
         raise InputError(f"{path}: cannot be listed ({one_line(error)})") from error
-    files = (info.path for info in infos if info.type == fs.FileType.File)
-    return sorted(name.removeprefix(inner).lstrip("/") for name in files)
+    files = [info for info in infos if info.type == fs.FileType.File]
+    return dict(sorted((info.path.removeprefix(inner).lstrip("/"), info.size) for info in files))
 
 
 def exists(path: str) -> bool:

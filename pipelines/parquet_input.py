@@ -19,12 +19,13 @@ from pipelines.input_batches import (
     TextBatch,
     it_has,
     kept_columns,
+    shard_batch,
     text_batch,
     text_bytes,
 )
 from pipelines.input_files import InputFile
 from wordpiece_core._kernel import repair_utf8
-from wordpiece_core.errors import InputError
+from wordpiece_core.errors import ColumnError, InputError
 
 ROW_GROUP_BYTES = 64 << 20  # of a row group in a batch given to encoding
 MAX_BATCH_TEXT_BYTES = 1 << 30  # below 2 GiB, with room for repaired UTF-8
@@ -86,7 +87,7 @@ def read_texts(part: Range, columns: Columns, most_bytes: int) -> Iterator[TextB
     """The texts of a range in order, in batches of at most about `most_bytes` of text."""
     with _open_checked(part.file, columns) as parquet:
         for group in range(part.start, part.end):
-            with reading(f"{part.file.path} row group {group}"):
+            with reading(part.file.path, group):
                 for rows in _row_group_rows(parquet, group, columns, part.rows, most_bytes):
                     for piece in _cut(rows, columns.text, most_bytes):
                         yield _text_batch(piece, columns)
@@ -136,28 +137,37 @@ def _text_batch(rows: pa.RecordBatch, columns: Columns) -> TextBatch:
     return text_batch(texts, replaced, pa.array(groups))
 
 
-def open_shard(file: InputFile, text_column: str, columns: list[str] | None) -> Shard:
+def measure(file: InputFile, columns: Columns) -> tuple[int, int]:
+    """Rows, and about the bytes of text, by the footer."""
+    with _open_checked(file, columns) as parquet:
+        metadata = parquet.metadata
+        groups = map(metadata.row_group, range(metadata.num_row_groups))
+        size = sum(_column_bytes(group, columns.names) for group in groups)
+        return metadata.num_rows, size
+
+
+def open_shard(file: InputFile, texts: Columns, columns: list[str] | None) -> Shard:
     """Opens a file for encoding: its batches are its row groups, or parts of these."""
-    with _open_checked(file, Columns(text_column)) as parquet:
+    with _open_checked(file, texts) as parquet:
         schema = parquet.schema_arrow
     for name in schema.names:
         if len(schema.get_all_field_indices(name)) > 1:
             raise InputError(f"{file.path}: two columns are named {name!r}; rename one")
     kept = kept_columns(file, schema.names, columns)
-    read = [name for name in schema.names if name in {*kept, text_column}]
+    read = [name for name in schema.names if name in {*kept, *texts.names}]
     if kept != schema.names:  # what metadata says of the whole would be wrong of a part
         schema = pa.schema([schema.field(name) for name in kept])
-    return Shard(schema, partial(_batches, file, read, schema, text_column))
+    return Shard(schema, partial(_batches, file, read, schema, texts))
 
 
 def _batches(
-    file: InputFile, read: list[str], schema: pa.Schema, text_column: str
+    file: InputFile, read: list[str], schema: pa.Schema, columns: Columns
 ) -> Iterator[ShardBatch]:
-    with _open_checked(file, Columns(text_column)) as parquet:
+    with _open_checked(file, columns) as parquet:
         for group in range(parquet.num_row_groups):
-            with reading(f"{file.path} row group {group}"):
+            with reading(file.path, group):
                 for table in _row_group_tables(parquet, group, read):
-                    yield from _table_batches(table, schema, text_column)
+                    yield from _table_batches(table, schema, columns)
 
 
 def _row_group_tables(
@@ -181,18 +191,23 @@ def _row_group_tables(
         yield pa.Table.from_batches(held)
 
 
-def _table_batches(table: pa.Table, schema: pa.Schema, text_column: str) -> Iterator[ShardBatch]:
+def _table_batches(table: pa.Table, schema: pa.Schema, columns: Columns) -> Iterator[ShardBatch]:
     """One batch, or more if the texts need more than an array can hold."""
     if not table.num_rows:
         return
-    texts = pa.chunked_array([_plain(chunk) for chunk in table.column(text_column).chunks])
-    if table.num_rows > 1 and text_bytes(texts) > MAX_BATCH_TEXT_BYTES:
+    texts = {
+        name: pa.chunked_array([_plain(chunk) for chunk in table.column(name).chunks])
+        for name in columns.names
+    }
+    if table.num_rows > 1 and max(map(text_bytes, texts.values())) > MAX_BATCH_TEXT_BYTES:
         half = table.num_rows // 2
-        yield from _table_batches(table[:half], schema, text_column)
-        yield from _table_batches(table[half:], schema, text_column)
+        yield from _table_batches(table[:half], schema, columns)
+        yield from _table_batches(table[half:], schema, columns)
         return
-    batch = text_batch(*repair_utf8(texts.combine_chunks()))
-    yield ShardBatch(table.select(schema.names), batch.texts, batch.replaced, batch.bytes)
+    found = {
+        name: text_batch(*repair_utf8(values.combine_chunks())) for name, values in texts.items()
+    }
+    yield shard_batch(table.select(schema.names), found, columns)
 
 
 def _plain(texts: pa.Array) -> pa.Array:
@@ -205,14 +220,14 @@ def _plain(texts: pa.Array) -> pa.Array:
 def _check_column(file: InputFile, schema: pa.Schema, name: str, option: str) -> None:
     fields = schema.get_all_field_indices(name)
     if not fields:
-        raise InputError(
+        raise ColumnError(
             f"{file.path}: no column {name!r}; {it_has(schema.names)} (choose with {option})"
         )
     if len(fields) > 1:
         raise InputError(f"{file.path}: two columns are named {name!r}; rename one")
     kind = schema.field(fields[0]).type
     if not re.fullmatch(r"null|(large_)?(string|binary)(_view)?", str(_value_type(kind))):
-        raise InputError(
+        raise ColumnError(
             f"{file.path}: column {name!r} is {kind}, not text (choose another with {option})"
         )
 

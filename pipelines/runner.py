@@ -28,13 +28,14 @@ from apache_beam.runners.portability.fn_api_runner.worker_handlers import (
 from apache_beam.runners.worker import sdk_worker
 from apache_beam.transforms.environments import SubprocessSDKEnvironment
 
-from wordpiece_core.errors import InputError, OptionError, OutputError, one_line
+from wordpiece_core.errors import ColumnError, InputError, OptionError, OutputError, one_line
 
 LOCAL_RUNNERS = {"", "direct", "directrunner", "switchingdirectrunner", "fnapirunner"}
 
 # An exception that a worker raised comes back as the text of its traceback. These are raised anew:
 # this project's, and the kernel's, which knows no file names.
 RAISED_ANEW = {
+    "ColumnError": ColumnError,
     "InputError": InputError,
     "OutputError": OutputError,
     "OptionError": OptionError,

@@ -8,7 +8,13 @@ class WordpieceError(Exception):
 
 
 class InputError(WordpieceError):
-    """Bad data or a bad file: the job fails (exit status 1)."""
+    """Bad data or a bad file: the job fails (exit status 1). `row_group`: of Parquet, if known."""
+
+    row_group: int | None = None
+
+
+class ColumnError(InputError):
+    """A column that is not there, or is not what the option that names it takes."""
 
 
 class OutputError(WordpieceError):

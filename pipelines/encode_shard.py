@@ -1,0 +1,359 @@
+"""Encoding one shard: reading, encoding and writing go on at the same time.
+
+A batch of rows (a row group) is encoded in pieces, on threads that all shards of a process share,
+and written while the next is read. Where pieces begin depends on the rows alone, never on the
+number of threads: so the bytes written do not either.
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import asdict, dataclass, field
+from functools import cache
+from itertools import pairwise
+from typing import Any, TypeVar
+
+import apache_beam as beam
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pipelines import inputs, outputs
+from pipelines.encoded_directory import (
+    SUMS,
+    EncodedDirectory,
+    ShardError,
+    ShardResult,
+    source_of,
+)
+from pipelines.inputs import Columns, InputFile, Shard
+from pipelines.progress import report
+from wordpiece_core import EncodedBatch, EncodingOptions, Packer, Tokenizer
+from wordpiece_core.errors import ColumnError, InputError, OptionError, one_line
+
+METADATA_KEY = b"wordpiece.tokenizer"
+PIECE_BYTES = 2 << 20  # of text, encoded by one thread
+IDS = "input_ids"
+SOURCE_ROWS = "overflow_to_sample_mapping"
+
+
+@dataclass(frozen=True)
+class EncodeOptions:
+    """What an encoded shard holds. `keep_columns`: of the input; None for all, or for none with
+    `pack`; `pack`: sequences of exactly `encoding.max_length`; `compression`: one of Parquet's."""
+
+    text_column: str = "text"
+    text_pair_column: str | None = None
+    keep_columns: tuple[str, ...] | None = None
+    pack: bool = False
+    compression: str = "zstd"
+    encoding: EncodingOptions = field(default_factory=EncodingOptions)
+
+    def __post_init__(self) -> None:
+        if not self.pack:
+            return
+        encoding = self.encoding
+        if encoding.max_length is None:
+            raise OptionError("--pack: give --max-length, the length of a sequence")
+        for option, given in {
+            "--keep-columns": self.keep_columns,
+            "--text-pair-column": self.text_pair_column,
+            "--stride": encoding.stride is not None,
+            "--no-special-tokens": not encoding.add_special_tokens,
+        }.items():
+            if given:
+                raise OptionError(f"{option}: does not go with --pack, whose rows are no texts")
+
+    def check(self, tokenizer: Tokenizer) -> None:
+        """OptionError if they do not fit a vocabulary."""
+        if self.encoding.add_special_tokens and not tokenizer.adds_special_tokens:
+            raise OptionError("the vocabulary has no [CLS] or no [SEP]; give --no-special-tokens")
+        if self.pack:
+            Packer(tokenizer, self.encoding)
+        else:
+            tokenizer.check_options(self.encoding, bool(self.text_pair_column))
+
+    def plain(self) -> dict[str, Any]:
+        """The options as JSON has them, those of encoding among them."""
+        own = asdict(self)
+        options = own | own.pop("encoding")
+        return {k: list(v) if isinstance(v, tuple) else v for k, v in options.items()}
+
+    @property
+    def columns(self) -> Columns:
+        """Those that hold text."""
+        return Columns(self.text_column, pair=self.text_pair_column)
+
+    @property
+    def kept(self) -> list[str] | None:
+        """The columns to keep; None for all."""
+        kept = () if self.pack else self.keep_columns
+        return None if kept is None else list(kept)
+
+
+@dataclass
+class EncodeShard(beam.DoFn):
+    """Encodes one shard and notes its result; one that cannot be read is noted as failed."""
+
+    directory: EncodedDirectory
+    options: EncodeOptions
+    threads: int
+
+    def setup(self) -> None:
+        self.tokenizer = self.directory.tokenizer()
+
+    def process(self, element: tuple[InputFile, str]) -> None:
+        file, name = element
+        try:
+            result = self._encode(file, name)
+        except InputError as error:
+            self.directory.note(shard_error(file, name, error))
+            report(failed=1)
+        else:
+            self.directory.note(result)
+            report(shards=1)
+
+    def _encode(self, file: InputFile, name: str) -> ShardResult:
+        options = self.options
+        shard = inputs.open_shard(
+            file,
+            options.text_column,
+            options.kept,
+            text_pair_column=options.text_pair_column,
+        )
+        encoder = ShardEncoder(file, shard, self.tokenizer, options, self.threads)
+        path = outputs.join(self.directory.path, name)
+        try:
+            outputs.write_parquet(
+                path,
+                ahead(encoder.tables),
+                encoder.schema,
+                **encoder.parquet_options(),
+            )
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError, ValueError) as error:
+            raise InputError(f"{file.path}: cannot be encoded ({one_line(error)})") from error
+        size = outputs.file_size(path)
+        return ShardResult(name, source_of(file), **encoder.sums, output_bytes=size)
+
+
+def shard_error(file: InputFile, name: str, error: InputError) -> ShardError:
+    """What there is to note of a shard that could not be made."""
+    wrong_column = isinstance(error, ColumnError)
+    return ShardError(name, file.name, source_of(file), error.row_group, str(error), wrong_column)
+
+
+@dataclass
+class Piece:
+    """Rows of a batch that one thread encodes: the kept columns, the texts, and the number of the
+    first row in the shard."""
+
+    table: pa.Table
+    texts: pa.Array
+    pairs: pa.Array | None
+    first_row: int
+    bytes: int  # those of the whole batch with its first piece
+    is_first: bool
+    is_last: bool
+
+
+@dataclass
+class ShardEncoder:
+    """Tables with ids, from a shard; and sums of what was there to count."""
+
+    file: InputFile
+    shard: Shard
+    tokenizer: Tokenizer
+    options: EncodeOptions
+    threads: int
+    schema: pa.Schema = field(init=False)
+    sums: dict[str, int] = field(init=False)
+
+    def __post_init__(self) -> None:
+        encoding = self.options.encoding
+        self.packer = Packer(self.tokenizer, encoding) if self.options.pack else None
+        if self.packer is not None:  # it cuts the stream of ids itself
+            encoding = EncodingOptions(
+                add_special_tokens=False,
+                split_special_tokens=encoding.split_special_tokens,
+                id_type=encoding.id_type,
+            )
+        self.encoding = encoding
+        self.schema = self._schema()
+        self.sums = {name: 0 for name in SUMS if name != "output_bytes"}
+
+    def _schema(self) -> pa.Schema:
+        """The kept columns, the ids, and what goes with them."""
+        if self.packer is not None:
+            added = self.packer.finish().schema
+        else:
+            added = self.tokenizer.encode_batch([], options=self.encoding).table.schema
+            if self.encoding.stride is not None:
+                added = added.append(pa.field(SOURCE_ROWS, pa.int64()))
+        kept = self.shard.schema
+        for name in added.names:
+            if name in kept.names:
+                others = ",".join(other for other in kept.names if other not in added.names)
+                raise ColumnError(
+                    f"{self.file.path}: has a column {name!r} already; leave it out with"
+                    f" --keep-columns '{others}'"
+                )
+        metadata = {METADATA_KEY: self.tokenizer.digest.encode()}
+        return pa.schema([*kept, *added], metadata=metadata)
+
+    def parquet_options(self) -> dict[str, Any]:
+        """How Parquet stores the columns: ids by byte planes (docs/ids-encoding.md), texts plain,
+        others as dictionaries where that helps; with statistics of the kept columns only."""
+        kept = [name for name in self.shard.schema.names if name not in self.options.columns.names]
+        return {
+            "compression": self.options.compression,
+            "use_dictionary": kept,
+            "write_statistics": kept,
+            "column_encoding": {f"{IDS}.list.element": "BYTE_STREAM_SPLIT"},
+        }
+
+    def tables(self) -> Iterator[pa.Table]:
+        """The shard's rows, encoded: a table for each batch, which will be a row group."""
+        encoded = in_threads(self._encode, ahead(self._pieces), self.threads)
+        return self._packed(encoded) if self.packer else self._batches(encoded)
+
+    def _batches(self, encoded: Iterator[tuple[Piece, EncodedBatch]]) -> Iterator[pa.Table]:
+        tables: list[pa.Table] = []
+        for piece, batch in encoded:
+            self._count(piece, batch)
+            tables.append(self._table(piece, batch))
+            if piece.is_last:
+                yield pa.concat_tables(tables)
+                tables = []
+
+    def _packed(self, encoded: Iterator[tuple[Piece, EncodedBatch]]) -> Iterator[pa.Table]:
+        """What the last sequence holds goes with the last full ones."""
+        assert self.packer is not None
+        tables: list[pa.Table] = []
+        rows = 0
+        for piece, batch in encoded:
+            self._count(piece, batch)
+            if piece.is_first and any(table.num_rows for table in tables):
+                yield pa.concat_tables(tables)
+                tables = []
+            tables.append(self.packer.add(batch.table.column(IDS), piece.first_row))
+            rows += tables[-1].num_rows
+        tables.append(self.packer.finish())
+        self.sums["rows"] = rows + tables[-1].num_rows
+        self.sums["dropped_tokens"] = self.packer.dropped
+        if any(table.num_rows for table in tables):
+            yield pa.concat_tables(tables)
+
+    def _pieces(self) -> Iterator[Piece]:
+        """Batches, cut into pieces of about `PIECE_BYTES` of text."""
+        row = 0
+        for batch in self.shard.batches():
+            rows = len(batch.texts)
+            count = max(1, min(rows, -(-batch.bytes // PIECE_BYTES)))
+            self.sums["input_rows"] += rows
+            self.sums["replaced"] += batch.replaced
+            bounds = [rows * i // count for i in range(count + 1)]
+            for start, end in pairwise(bounds):
+                piece = Piece(
+                    batch.table.slice(start, end - start),
+                    batch.texts.slice(start, end - start),
+                    None if batch.pairs is None else batch.pairs.slice(start, end - start),
+                    row + start,
+                    batch.bytes if start == 0 else 0,
+                    is_first=start == 0,
+                    is_last=end == rows,
+                )
+                yield piece
+            row += rows
+
+    def _encode(self, piece: Piece) -> tuple[Piece, EncodedBatch]:
+        try:
+            batch = self.tokenizer.encode_batch(piece.texts, piece.pairs, options=self.encoding)
+        except InputError as error:
+            place = f"{self.file.path} rows from {piece.first_row}"
+            raise InputError(f"{place}: {error}") from error
+        return piece, batch
+
+    def _count(self, piece: Piece, batch: EncodedBatch) -> None:
+        amounts = {"bytes": piece.bytes, "rows": batch.table.num_rows, "tokens": batch.tokens}
+        ids = batch.table.column(IDS)
+        for name, amount in amounts.items():
+            self.sums[name] += amount
+        self.sums["nulls"] += ids.null_count
+        self.sums["unknown_tokens"] += batch.unknown
+        report(**amounts)
+
+    def _table(self, piece: Piece, batch: EncodedBatch) -> pa.Table:
+        """The kept columns and the added ones."""
+        kept, added = piece.table, batch.table
+        columns = added.columns
+        if batch.source_rows is not None:
+            kept = kept.combine_chunks().take(batch.source_rows)
+            first = pa.scalar(piece.first_row, pa.int64())
+            columns = [*columns, pc.add(batch.source_rows, first)]
+        return pa.table([*kept.columns, *columns], schema=self.schema)
+
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+@cache
+def _threads(count: int) -> ThreadPoolExecutor:
+    """The threads that all shards of this process share."""
+    return ThreadPoolExecutor(count, thread_name_prefix="encode")
+
+
+def in_threads(work: Callable[[T], R], items: Iterator[T], threads: int) -> Iterator[R]:
+    """`map`, on shared threads, in order, one item ahead of each thread."""
+    pool = _threads(threads)
+    waiting: deque[Future[R]] = deque()
+    try:
+        for item in items:
+            waiting.append(pool.submit(work, item))
+            if len(waiting) > threads:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+    finally:
+        for future in waiting:
+            future.cancel()
+
+
+def ahead(source: Callable[[], Iterator[T]]) -> Iterator[T]:
+    """The items of an iterator that runs in a thread of its own, one item ahead."""
+    items: queue.Queue[tuple[T | None, BaseException | None]] = queue.Queue(1)
+    stopped = threading.Event()
+
+    def put(item: T | None, error: BaseException | None = None) -> None:
+        while not stopped.is_set():
+            try:
+                return items.put((item, error), timeout=0.1)
+            except queue.Full:
+                continue
+
+    def fill() -> None:
+        try:
+            for item in source():
+                put(item)
+                if stopped.is_set():
+                    return
+            put(None, StopIteration())
+        except BaseException as error:
+            put(None, error)
+
+    thread = threading.Thread(target=fill, daemon=True)
+    thread.start()
+    try:
+        while True:
+            item, error = items.get()
+            if isinstance(error, StopIteration):
+                return
+            if error is not None:
+                raise error
+            yield item  # type: ignore[misc]
+    finally:
+        stopped.set()
+        thread.join()

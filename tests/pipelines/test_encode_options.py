@@ -1,0 +1,231 @@
+"""What `wordpiece encode` does with its options, beside what `tokenizers` does with the same."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from tokenizers import Encoding, Tokenizer
+
+import wordpiece_core as wp
+from pipelines import inputs, parquet_input
+
+from .corpora import (
+    Outcome,
+    column,
+    done,
+    manifest,
+    multilingual,
+    train_tokenizer,
+    wordpiece,
+    write_shard,
+)
+
+TEXTS = multilingual(120)
+PAIRS = [*reversed(TEXTS)]
+COLUMNS = ("attention_mask", "token_type_ids", "special_tokens_mask", "offset_mapping", "word_ids")
+
+
+@pytest.fixture(scope="module")
+def tokenizer(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return train_tokenizer(tmp_path_factory.mktemp("t"), TEXTS, "--vocab-size", "500")
+
+
+@pytest.fixture
+def theirs(tokenizer: str) -> Tokenizer:
+    return Tokenizer.from_file(f"{tokenizer}/tokenizer.json")
+
+
+@pytest.fixture(params=[".parquet", ".jsonl"])
+def pairs(tmp_path: Path, request: pytest.FixtureRequest) -> Path:
+    """A shard of pairs, the columns `id`, `q` and `text`."""
+    path = tmp_path / f"pairs{request.param}"
+    rows = [
+        {"id": i, "q": q, "text": text}
+        for i, (q, text) in enumerate(zip(PAIRS, TEXTS, strict=True))
+    ]
+    if request.param == ".parquet":
+        pq.write_table(pa.Table.from_pylist(rows), path, row_group_size=50)
+    else:
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+@pytest.fixture(autouse=True)
+def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows are encoded in many pieces."""
+    monkeypatch.setattr("pipelines.encode_shard.PIECE_BYTES", 1000)
+    monkeypatch.setattr(inputs, "SHARD_BLOCK_BYTES", 5000)
+    monkeypatch.setattr(parquet_input, "ROW_GROUP_BYTES", 20_000)
+
+
+def encode(tokenizer: str, tmp_path: Path, shard: Path | str, *args: str) -> pa.Table:
+    done("encode", shard, "--tokenizer", tokenizer, "--output", tmp_path / "out", *args)
+    (path,) = (tmp_path / "out").glob("*.parquet")
+    return pq.read_table(path)
+
+
+def rows_of(encodings: list[Encoding]) -> dict[str, list[Any]]:
+    """The columns that `tokenizers` gives."""
+    return {
+        "input_ids": [e.ids for e in encodings],
+        "attention_mask": [e.attention_mask for e in encodings],
+        "token_type_ids": [e.type_ids for e in encodings],
+        "special_tokens_mask": [e.special_tokens_mask for e in encodings],
+        "offset_mapping": [[list(span) for span in e.offsets] for e in encodings],
+        "word_ids": [e.word_ids for e in encodings],
+    }
+
+
+def test_pairs_are_those_of_tokenizers(
+    tmp_path: Path, tokenizer: str, theirs: Tokenizer, pairs: Path
+) -> None:
+    wanted = ["--text-column", "q", "--text-pair-column", "text", "--columns", ",".join(COLUMNS)]
+    table = encode(tokenizer, tmp_path, pairs, *wanted)
+    assert table.column_names == ["id", "q", "text", "input_ids", *COLUMNS]
+    assert table["text"].to_pylist() == TEXTS
+    expected = rows_of(theirs.encode_batch(list(zip(PAIRS, TEXTS, strict=True))))
+    for name, values in expected.items():
+        assert table[name].to_pylist() == values, name
+    size = sum(len(text.encode()) for text in (*TEXTS, *PAIRS))
+    assert manifest(tmp_path / "out")["bytes"] == size
+
+
+@pytest.mark.parametrize("padding", [False, True])
+def test_rows_beyond_the_length_are_cut_and_go_on(
+    tmp_path: Path, tokenizer: str, theirs: Tokenizer, padding: bool
+) -> None:
+    shard = write_shard(tmp_path / "shard.parquet", TEXTS, rows_per_group=70)
+    args = ["--max-length", "12", "--stride", "3", "--columns", ",".join(COLUMNS)]
+    table = encode(tokenizer, tmp_path, shard, *args, *["--padding"] * padding)
+    theirs.enable_truncation(12, stride=3)
+    if padding:
+        theirs.enable_padding(length=12)
+    encodings, rows = [], []
+    for row, encoding in enumerate(theirs.encode_batch(TEXTS)):
+        encodings += [encoding, *encoding.overflowing]
+        rows += [row] * (1 + len(encoding.overflowing))
+    for name, values in rows_of(encodings).items():
+        assert table[name].to_pylist() == values, name
+    assert table["overflow_to_sample_mapping"].type == pa.int64()
+    assert table["overflow_to_sample_mapping"].to_pylist() == rows
+    assert table["id"].to_pylist() == rows
+    assert table["text"].to_pylist() == [TEXTS[row] for row in rows]
+    noted = manifest(tmp_path / "out")
+    assert (noted["rows"], noted["input_rows"]) == (len(rows), len(TEXTS))
+
+
+def test_pairs_are_cut_as_asked(
+    tmp_path: Path, tokenizer: str, theirs: Tokenizer, pairs: Path
+) -> None:
+    args = ["--text-column", "q", "--text-pair-column", "text", "--max-length", "16"]
+    table = encode(tokenizer, tmp_path, pairs, *args)
+    theirs.enable_truncation(16, strategy="longest_first")
+    expected = [e.ids for e in theirs.encode_batch(list(zip(PAIRS, TEXTS, strict=True)))]
+    assert table["input_ids"].to_pylist() == expected
+
+
+def test_special_tokens_in_texts_are_split_when_asked(tmp_path: Path, tokenizer: str) -> None:
+    shard = write_shard(tmp_path / "shard.txt", ["a [SEP] b"])
+    plain = encode(tokenizer, tmp_path, shard)["input_ids"].to_pylist()
+    split = encode(tokenizer, tmp_path / "split", shard, "--split-special-tokens")
+    assert plain[0].count(3) == 2
+    assert split["input_ids"].to_pylist()[0].count(3) == 1
+
+
+@pytest.mark.parametrize("codec", ["snappy", "gzip", "lz4", "brotli", "none"])
+def test_ids_as_uint16_are_the_same_in_any_compression(
+    tmp_path: Path, tokenizer: str, codec: str
+) -> None:
+    shard = write_shard(tmp_path / "shard.txt", TEXTS)
+    wide = encode(tokenizer, tmp_path, shard)
+    narrow = encode(tokenizer, tmp_path / "n", shard, "--id-type", "uint16", "--compression", codec)
+    assert narrow.schema.field("input_ids").type == pa.list_(pa.uint16())
+    assert narrow["input_ids"].to_pylist() == wide["input_ids"].to_pylist()
+
+
+@pytest.mark.parametrize("ending", [".parquet", ".txt"])
+@pytest.mark.parametrize("padding", [False, True])
+def test_packed_sequences_are_those_of_the_packer(
+    tmp_path: Path, tokenizer: str, ending: str, padding: bool
+) -> None:
+    shard = write_shard(tmp_path / f"shard{ending}", TEXTS, rows_per_group=30)
+    args = ["--pack", "--max-length", "32", "--columns", "attention_mask"]
+    outcome = wordpiece(
+        *["encode", shard, "--tokenizer", tokenizer, "--output", tmp_path / "out", *args],
+        *["--padding"] * padding,
+    )
+    assert outcome.status == 0, outcome.err
+    table = pq.read_table(tmp_path / "out" / "shard.parquet")
+    tok = wp.Tokenizer.load(tokenizer)
+    options = wp.EncodingOptions(max_length=32, padding=padding, columns=("attention_mask",))
+    packer = wp.Packer(tok, options)
+    tables = [packer.add(tok.encode(TEXTS, add_special_tokens=False), 0), packer.finish()]
+    assert table.replace_schema_metadata() == pa.concat_tables(tables)
+    assert {len(row) for row in table["input_ids"].to_pylist()} == {32}
+    noted = manifest(tmp_path / "out")
+    assert noted["rows"] == table.num_rows
+    assert noted["dropped_tokens"] == packer.dropped
+    assert f"sequences: {table.num_rows}" in outcome.out
+    assert (packer.dropped == 0) == padding
+    if packer.dropped:
+        assert f", {packer.dropped} tokens of the shards' ends left out" in outcome.out
+
+
+def test_packing_nothing_gives_an_empty_shard(tmp_path: Path, tokenizer: str) -> None:
+    shard = write_shard(tmp_path / "shard.txt", [])
+    table = encode(tokenizer, tmp_path, shard, "--pack", "--max-length", "8")
+    assert table.num_rows == 0
+    assert table.column_names == ["input_ids", "document_starts", "document_rows"]
+
+
+@pytest.mark.parametrize(
+    ("args", "reason"),
+    [
+        ("--pack", "--pack: give --max-length"),
+        ("--pack --max-length 8 --keep-columns text", "--keep-columns: does not go with --pack"),
+        ("--pack --max-length 8 --text-pair-column q", "--text-pair-column: does not go with --pa"),
+        ("--pack --max-length 8 --stride 2", "--stride: does not go with --pack"),
+        ("--pack --max-length 8 --no-special-tokens", "--no-special-tokens: does not go with --pa"),
+        ("--pack --max-length 2", "max_length: 2 is not 3 or more"),
+        ("--pack --max-length 8 --columns word_ids", "columns: word_ids cannot be had"),
+        ("--stride 2", "stride: give a max_length too"),
+        ("--padding", "padding: give a max_length too"),
+        ("--max-length 1", "max_length: "),
+        ("--max-length 5 --stride 3", "stride: "),
+        ("--text-pair-column q", "--text-pair-column: "),
+    ],
+)
+def test_options_that_do_not_go_together_are_a_wrong_call(
+    tmp_path: Path, tokenizer: str, args: str, reason: str
+) -> None:
+    shard = write_shard(tmp_path / "shard.txt", TEXTS)
+    output = tmp_path / "out"
+    outcome = wordpiece(
+        *["encode", shard, "--tokenizer", tokenizer, "--output", output, *args.split()]
+    )
+    assert outcome.status == 2
+    assert outcome.fault.startswith(reason)
+    assert not output.exists()
+
+
+def test_a_missing_pair_column_names_its_option(tmp_path: Path, tokenizer: str) -> None:
+    for ending, what in ((".parquet", "no column"), (".jsonl", "no key")):
+        shard = write_shard(tmp_path / f"shard{ending}", TEXTS)
+        args = ["--tokenizer", tokenizer, "--output", tmp_path / "out", "--text-pair-column", "q"]
+        outcome: Outcome = wordpiece("encode", shard, *args)
+        assert outcome.status == 1
+        assert f"{what} 'q'" in outcome.fault
+        assert "(choose with --text-pair-column)" in outcome.fault
+
+
+def test_a_null_in_a_pair_makes_a_null_row(tmp_path: Path, tokenizer: str) -> None:
+    rows = {"text": ["a", None, "b"], "q": [None, "c", "d"]}
+    pq.write_table(pa.table(rows), tmp_path / "pairs.parquet")
+    encode(tokenizer, tmp_path, tmp_path / "pairs.parquet", "--text-pair-column", "q")
+    assert [ids is None for ids in column(tmp_path / "out")] == [True, True, False]
+    assert manifest(tmp_path / "out")["nulls"] == 2

@@ -1,0 +1,377 @@
+"""A job that can be trusted: bad shards, damaged outputs, kills at any moment, dry runs."""
+
+from __future__ import annotations
+
+import json
+import random
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import datasets
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from .corpora import (
+    Outcome,
+    done,
+    english,
+    files_below,
+    kill_group,
+    manifest,
+    script,
+    train_tokenizer,
+    wordpiece,
+    write_shard,
+    write_shards,
+)
+from .test_bad_input import corrupt_page, truncated
+
+TEXTS = english(200)
+
+
+@pytest.fixture(scope="module")
+def tokenizer(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return train_tokenizer(tmp_path_factory.mktemp("t"), TEXTS, "--vocab-size", "200")
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    """Four shards of Parquet."""
+    return Path(write_shards(tmp_path / "in", TEXTS, 4, ".parquet"))
+
+
+@pytest.fixture
+def encode(tmp_path: Path, tokenizer: str, source: Path) -> Callable[..., Outcome]:
+    """Runs the job on the shards, into `out`."""
+    args = ["encode", source, "--tokenizer", tokenizer, "--output", tmp_path / "out"]
+    return lambda *more: wordpiece(*args, *more)
+
+
+def without_text(path: Path) -> None:
+    pq.write_table(pa.table({"body": ["x"]}), path)
+
+
+def no_json(path: Path) -> None:
+    path.write_text('{"text": "a"}\n{\n')
+
+
+def identities(directory: Path) -> dict[str, tuple[int, int]]:
+    """Which file each shard is, and when it was written."""
+    stats = {path: path.stat() for path in directory.rglob("*.parquet")}
+    return {
+        str(path.relative_to(directory)): (stat.st_ino, stat.st_mtime_ns)
+        for path, stat in stats.items()
+    }
+
+
+BAD = {
+    "truncated footer": ("001.parquet", truncated, "cannot be read", None),
+    "no text column": ("001.parquet", without_text, "no column 'text'", None),
+    "corrupt row group": ("001.parquet", corrupt_page, "row group 1: cannot be read", 1),
+    "empty file": ("001.parquet", lambda path: path.write_bytes(b""), "cannot be read", None),
+    "not JSON": ("sub/bad.jsonl", no_json, "line 2: not JSON", None),
+}
+bad_shards = pytest.mark.parametrize(
+    ("name", "spoil", "reason", "row_group"), BAD.values(), ids=BAD
+)
+
+
+# --- Shards that cannot be read -------------------------------------------------------------------
+
+
+@bad_shards
+def test_a_bad_shard_stops_no_other_and_is_named(
+    tmp_path: Path,
+    source: Path,
+    encode: Callable[..., Outcome],
+    name: str,
+    spoil: Callable[[Path], None],
+    reason: str,
+    row_group: int | None,
+) -> None:
+    (source / name).parent.mkdir(exist_ok=True)
+    spoil(source / name)
+    outcome = encode()
+    assert outcome.status == 1
+    assert outcome.fault.startswith(f"{source / name}")
+    assert reason in outcome.fault
+    total = 5 if "sub" in name else 4
+    assert outcome.fault.endswith(f" (1 of {total} shards; a rerun keeps the others)")
+    others = identities(tmp_path / "out")
+    assert len(others) == total - 1
+    assert not (tmp_path / "out" / "_manifest.json").exists()
+
+    write_shard(source / name, ["mended"])
+    outcome = encode()
+    assert f"shards: {total} ({total - 1} finished before)" in outcome.out
+    after = identities(tmp_path / "out")
+    assert {name: after[name] for name in others} == others
+    assert len(after) == total
+
+
+def test_more_than_one_bad_shard_are_all_named(
+    source: Path, encode: Callable[..., Outcome]
+) -> None:
+    corrupt_page(source / "000.parquet")
+    truncated(source / "002.parquet")
+    outcome = encode()
+    lines = [line.removeprefix("wordpiece: ") for line in outcome.err.splitlines()[1:]]
+    assert outcome.status == 1
+    assert lines[0].startswith(f"error: {source / '000.parquet'} row group 1: cannot be read (")
+    assert lines[1].startswith(f"error: {source / '002.parquet'}: cannot be read (")
+    bad = f"{source / '000.parquet'}, {source / '002.parquet'}"
+    assert lines[2] == f"2 of 4 shards cannot be encoded: {bad}; a rerun keeps the others"
+    assert len(lines) == 3
+
+
+@bad_shards
+def test_quarantine_keeps_the_bytes_and_the_reason(
+    tmp_path: Path,
+    source: Path,
+    encode: Callable[..., Outcome],
+    name: str,
+    spoil: Callable[[Path], None],
+    reason: str,
+    row_group: int | None,
+) -> None:
+    (source / name).parent.mkdir(exist_ok=True)
+    spoil(source / name)
+    outcome = encode("--on-error", "quarantine")
+    assert outcome.status == 0
+    warning = outcome.err.splitlines()[-1]
+    assert warning.startswith(f"wordpiece: warning: in quarantine: {source / name}")
+    errors = tmp_path / "out" / "_errors" / "__shards__"
+    assert (errors / f"{name}.bad").read_bytes() == (source / name).read_bytes()
+    note = json.loads((errors / f"{name}.json").read_text())
+    assert reason in note.pop("message")
+    assert note == {"input": str(source / name), "row_group": row_group, "copied": True}
+    (listed,) = manifest(tmp_path / "out")["errors"]
+    assert (listed["input"], listed["row_group"]) == (name, row_group)
+    assert len(manifest(tmp_path / "out")["shards"]) == (4 if "sub" in name else 3)
+    assert not (tmp_path / "out" / "_shards").exists()
+
+
+def test_what_is_in_quarantine_is_tried_again(
+    tmp_path: Path, source: Path, tokenizer: str, encode: Callable[..., Outcome]
+) -> None:
+    for name in ("000.parquet", "002.parquet"):
+        corrupt_page(source / name)
+    assert encode("--on-error", "quarantine").status == 0
+    first = files_below(tmp_path / "out")
+    assert encode("--on-error", "quarantine").status == 0
+    assert files_below(tmp_path / "out") == first
+
+    write_shard(source / "000.parquet", ["mended"])
+    assert encode("--on-error", "quarantine").status == 0
+    names = files_below(tmp_path / "out" / "_errors").keys()
+    assert names == {"__shards__/002.parquet.bad", "__shards__/002.parquet.json"}
+    assert encode().status == 1
+    assert encode("--on-error", "quarantine").status == 0
+
+    write_shard(source / "002.parquet", ["mended too"])
+    assert encode().status == 0
+    args = ["encode", source, "--tokenizer", tokenizer, "--output", tmp_path / "straight"]
+    done(*args)
+    assert files_below(tmp_path / "out") == files_below(tmp_path / "straight")
+
+
+def test_a_shard_that_was_good_before_does_not_stay_beside_its_error(
+    tmp_path: Path, source: Path, encode: Callable[..., Outcome]
+) -> None:
+    assert encode().status == 0
+    corrupt_page(source / "001.parquet")
+    assert encode("--on-error", "quarantine").status == 0
+    assert not (tmp_path / "out" / "001.parquet").exists()
+    assert len(manifest(tmp_path / "out")["shards"]) == 3
+
+
+def test_errors_of_inputs_not_given_now_stay(
+    tmp_path: Path, source: Path, tokenizer: str, encode: Callable[..., Outcome]
+) -> None:
+    corrupt_page(source / "001.parquet")
+    assert encode("--on-error", "quarantine").status == 0
+    before = files_below(tmp_path / "out")
+    good = [source / "000.parquet", "--tokenizer", tokenizer, "--output", tmp_path / "out"]
+    done("encode", *good)
+    assert files_below(tmp_path / "out") == before
+
+
+@pytest.mark.parametrize("mode", ["fail", "quarantine"])
+def test_options_that_fit_no_file_are_a_wrong_call(
+    tmp_path: Path, encode: Callable[..., Outcome], mode: str
+) -> None:
+    outcome = encode("--text-column", "body", "--on-error", mode)
+    assert outcome.status == 1
+    assert "4 of 4 shards cannot be encoded" in outcome.err
+    assert "no column 'body'; it has 'id', 'text' (choose with --text-column)" in outcome.err
+    assert not (tmp_path / "out").exists()
+    outcome = encode("--keep-columns", "x", "--on-error", mode)
+    assert outcome.status == 1
+    assert "no column 'x' to keep" in outcome.err
+    assert not (tmp_path / "out" / "_manifest.json").exists()
+
+
+def test_when_no_shard_can_be_read_quarantine_holds_them_all(
+    tmp_path: Path, source: Path, encode: Callable[..., Outcome]
+) -> None:
+    for path in source.iterdir():
+        truncated(path)
+    assert encode().status == 1
+    assert not (tmp_path / "out").exists()
+    assert encode("--on-error", "quarantine").status == 0
+    assert len(manifest(tmp_path / "out")["errors"]) == 4
+    assert manifest(tmp_path / "out")["shards"] == []
+
+
+def test_a_full_disk_stops_everything_at_once(
+    tmp_path: Path, encode: Callable[..., Outcome], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: Any, **__: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(pq.ParquetWriter, "write_table", full)
+    outcome = encode("--on-error", "quarantine", "--", "--direct_num_workers=1")
+    assert outcome.status == 1
+    assert "cannot be written ([Errno 28] No space left on device)" in outcome.fault
+    assert not list((tmp_path / "out").rglob("*.parquet"))
+
+
+def test_a_damaged_output_is_made_again(tmp_path: Path, encode: Callable[..., Outcome]) -> None:
+    output = tmp_path / "out"
+    assert encode().status == 0
+    whole, before = files_below(output), identities(output)
+    (output / "000.parquet").unlink()
+    data = (output / "002.parquet").read_bytes()
+    (output / "002.parquet").write_bytes(data[:-1])
+    outcome = encode()
+    assert "shards: 4 (2 finished before)" in outcome.out
+    assert files_below(output) == whole
+    after = identities(output)
+    assert {name for name in after if after[name] == before[name]} == {"001.parquet", "003.parquet"}
+
+
+# --- Kills ----------------------------------------------------------------------------------------
+
+
+def kill_after(command: list[str], seconds: float) -> bool:
+    """Runs a command for so long, then kills its process group; whether it was still running."""
+    running = subprocess.Popen(
+        command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
+    )
+    try:
+        running.wait(seconds)
+    except subprocess.TimeoutExpired:
+        kill_group(running)
+        return True
+    return False
+
+
+def noted_as_finished(output: Path) -> set[str]:
+    notes = (output / "_shards").glob("*.parquet.json")
+    return {json.loads(note.read_text())["name"] for note in notes}
+
+
+def test_killed_at_any_moment_it_goes_on_to_the_same_bytes(tmp_path: Path, tokenizer: str) -> None:
+    texts = english(300)
+    for i in range(60):
+        write_shard(tmp_path / "in" / f"{i:03}.{'txt' if i % 2 else 'parquet'}", texts[i:])
+    corrupt_page(tmp_path / "in" / "008.parquet")
+    args = ["encode", str(tmp_path / "in"), "--tokenizer", tokenizer, "--on-error", "quarantine"]
+    started = time.monotonic()
+    straight = [*script(), *args, "--output", str(tmp_path / "straight")]
+    assert subprocess.run(straight, capture_output=True, check=True).returncode == 0
+    whole_seconds = time.monotonic() - started
+
+    rng = random.Random(0)
+    output = tmp_path / "killed"
+    kills = 0
+    for _ in range(8):
+        before = identities(output) if output.exists() else {}
+        finished = noted_as_finished(output)
+        command = [*script(), *args, "--output", str(output)]
+        kills += kill_after(command, whole_seconds * rng.uniform(0.4, 1.0))
+        after = identities(output) if output.exists() else {}
+        kept = finished & before.keys()
+        assert {name: after.get(name) for name in kept} == {name: before[name] for name in kept}
+        for path in output.rglob("[!.]*.parquet"):
+            assert pq.ParquetFile(path).metadata.num_rows > 0  # there whole or not at all
+    assert kills >= 1
+    done(*args, "--output", output)
+    assert files_below(output) == files_below(tmp_path / "straight")
+
+
+@pytest.mark.parametrize("threads", [1, 2, 5])
+def test_the_number_of_threads_leaves_no_trace(
+    tmp_path: Path, tokenizer: str, threads: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shard = write_shard(tmp_path / "shard.parquet", english(500), rows_per_group=400)
+    monkeypatch.setattr("pipelines.encode_shard.PIECE_BYTES", 1000)
+    args = ["encode", shard, "--tokenizer", tokenizer, "--columns", "attention_mask,num_tokens"]
+    done(*args, "--output", tmp_path / "usual")
+    monkeypatch.setattr("pipelines.encode.local_cores", lambda: threads)
+    done(*args, "--output", tmp_path / "out")
+    assert files_below(tmp_path / "out") == files_below(tmp_path / "usual")
+
+
+# --- Dry runs -------------------------------------------------------------------------------------
+
+
+def test_a_dry_run_says_what_would_run_and_touches_nothing(
+    tmp_path: Path, source: Path, tokenizer: str, encode: Callable[..., Outcome]
+) -> None:
+    outcome = encode("--dry-run")
+    assert outcome.status == 0
+    assert not (tmp_path / "out").exists()
+    lines = outcome.out.splitlines()
+    assert lines[0].startswith(f"{source / '000.parquet'} -> 000.parquet: to encode, ")
+    assert lines[4].startswith("options: text_column=text, ")
+    assert lines[6].startswith("to encode: 4 of 4 shards, 0.0 MB")
+
+    assert encode().status == 0
+    digest = manifest(tmp_path / "out")["tokenizer"]
+    truncated(source / "001.parquet")
+    write_shard(source / "002.parquet", ["changed"])
+    before = files_below(tmp_path / "out")
+    lines = encode("--dry-run").out.splitlines()
+    assert ": finished, kept, " in lines[0]
+    assert "001.parquet: cannot be read (" in lines[1]
+    assert lines[2].endswith("002.parquet: to encode, 1 rows, 0.0 MB of text")
+    assert lines[5] == f"tokenizer: {digest}"
+    assert lines[6] == "to encode: 1 of 4 shards, 0.0 MB, 1 cannot be read"
+    assert files_below(tmp_path / "out") == before
+    assert encode("--dry-run", "--text-column", "x").status == 2
+
+
+# --- Loading --------------------------------------------------------------------------------------
+
+
+def loaded(tmp_path: Path, *args: Any, **options: Any) -> datasets.Dataset:
+    cache = str(tmp_path / f"cache-{random.random()}")
+    return datasets.load_dataset(*args, split="train", cache_dir=cache, **options)
+
+
+def test_datasets_loads_the_directory_whatever_is_in_quarantine(
+    tmp_path: Path, tokenizer: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    source, output = tmp_path / "in", tmp_path / "out"
+    write_shard(source / "a.parquet", TEXTS[:5])
+    write_shard(source / "sub" / "b.parquet", TEXTS[5:9])
+    for name in ("1.parquet", "2.parquet", "sub/3.jsonl", "sub/4.jsonl", "5.jsonl"):
+        (truncated if "parquet" in name else no_json)(source / name)
+    args = ["--tokenizer", tokenizer, "--max-length", "16", "--padding"]
+    done("encode", source, "--output", output, *args, "--on-error", "quarantine")
+    directory = str(output)
+    everything = loaded(tmp_path, directory)
+    assert sorted(everything["text"][:]) == sorted(TEXTS[:9])
+    for same in (
+        loaded(tmp_path, "parquet", data_files=f"{directory}/**/*.parquet"),
+        loaded(tmp_path, "parquet", data_dir=directory, on_bad_files="skip"),
+    ):
+        assert sorted(same["text"][:]) == sorted(TEXTS[:9])
+    batch = everything.with_format("numpy")[0:9]
+    assert batch["input_ids"].shape == (9, 16)
