@@ -7,7 +7,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 KERNEL := $(shell find wordpiece_core/kernel -name '*.rs' -o -name 'Cargo.*' | grep -v /target/)
 
-.PHONY: demo test lint bench clean
+.PHONY: demo test lint bench memcheck clean
 
 demo: $(VENV)/.installed
 	$(BIN)/python -m pipelines.demo out/demo
@@ -25,6 +25,14 @@ lint: $(VENV)/.installed-lint
 
 bench: $(VENV)/.installed-bench
 	$(BIN)/python -m benchmarks $(CORPUS)
+
+# The kernel's tests, and arrays passed from Python and back, under valgrind.
+VALGRIND := valgrind -q --error-exitcode=1 --show-leak-kinds=none
+memcheck: $(VENV)/.installed
+	cd wordpiece_core/kernel && cargo test --locked \
+		--config "target.'cfg(all())'.runner = '$(VALGRIND)'" -- --skip no_character_is_both
+	PYTHONMALLOC=malloc $(VALGRIND) --undef-value-errors=no \
+		--suppressions=tests/memory/loader.supp $(BIN)/python -m tests.memory.arrays
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)

@@ -14,6 +14,7 @@ from rich.box import MARKDOWN
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.cold_start import cold_start
 from benchmarks.count_growth import count_growth
 from benchmarks.count_job import count_job
 from benchmarks.encode_job import encode_job, encode_large, id_encodings
@@ -21,8 +22,10 @@ from benchmarks.encode_kernel import encode_kernel
 from benchmarks.groups import groups
 from benchmarks.heaps import heaps
 from benchmarks.held_out import held_out
+from benchmarks.long_words import long_words
 from benchmarks.measure import Row
 from benchmarks.merge_loop import merge_loop
+from benchmarks.packing import packing
 from benchmarks.rounds import rounds
 from benchmarks.setting import SHARED, Setting, find_groups
 from benchmarks.ten_million import ten_million
@@ -31,7 +34,8 @@ from benchmarks.train_job import train_job
 BENCHMARKS: dict[str, Callable[[Setting], Iterator[Row]]] = {
     benchmark.__name__: benchmark
     for benchmark in (
-        *(encode_kernel, encode_job, encode_large, id_encodings),
+        *(encode_kernel, cold_start, long_words, packing),
+        *(encode_job, encode_large, id_encodings),
         *(train_job, merge_loop, rounds, ten_million),
         *(count_job, count_growth, heaps, held_out, groups),
     )

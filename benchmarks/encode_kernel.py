@@ -1,4 +1,5 @@
-"""Encoding text in memory on one thread, against `tokenizers` and other peers that are installed.
+"""Encoding text in memory on one thread, against `tokenizers` and other peers that are installed;
+and on two threads, against one.
 
 Each gets the text as it takes it: an Arrow array here, lists or single texts there. Tokenizers are
 made anew for every run, outside the time: no run finds words in a cache that an earlier one left.
@@ -30,7 +31,7 @@ from tokenizers.processors import BertProcessing
 from benchmarks.measure import Row, Spread, in_turn, number
 from benchmarks.peer_train import SPECIAL_TOKENS
 from benchmarks.setting import Setting, megabytes, read_texts
-from wordpiece_core import Tokenizer
+from wordpiece_core import EncodedBatch, Tokenizer
 
 MOST_BYTES = 10_000_000  # of text in a language: peers take seconds for it
 BATCH_ROWS = 1000  # of a list of texts
@@ -61,7 +62,7 @@ class Contender:
 
 
 def encode_kernel(setting: Setting) -> Iterator[Row]:
-    """Encoding text in memory, one thread; times and differing rows: against tokenizers"""
+    """Encoding text in memory, one thread unless said; times and differing rows: to tokenizers"""
     for name, paths in setting.groups.items():
         texts = first_bytes(read_texts(paths).combine_chunks(), MOST_BYTES)
         size = megabytes(texts)
@@ -105,7 +106,8 @@ def all_contenders(vocab: Path, texts: pa.Array) -> dict[str, Contender]:
     """The kernel, and the peers that are installed."""
     listed = texts.to_pylist()
     contenders = {
-        "wordpiece_core": wordpiece_core_contender(vocab, texts),
+        "wordpiece_core": wordpiece_core_contender(vocab, texts, 1),
+        "wordpiece_core, 2 threads": wordpiece_core_contender(vocab, texts, 2),
         REFERENCE: tokenizers_contender(vocab, listed),
     }
     if importlib.util.find_spec("flash_tokenizer"):
@@ -115,15 +117,15 @@ def all_contenders(vocab: Path, texts: pa.Array) -> dict[str, Contender]:
     return contenders
 
 
-def wordpiece_core_contender(vocab: Path, texts: pa.Array) -> Contender:
+def wordpiece_core_contender(vocab: Path, texts: pa.Array, threads: int) -> Contender:
     """All texts in one call."""
 
-    def prepare() -> Callable[[], pa.ListArray]:
+    def prepare() -> Callable[[], EncodedBatch]:
         tokenizer = Tokenizer.load(vocab, lowercase=True)
         len(tokenizer.encode([""]))  # the kernel's tables are made at the first call
-        return lambda: tokenizer.encode(texts)
+        return lambda: tokenizer.encode_batch(texts, threads=threads)
 
-    return Contender(prepare, lambda ids: ids.to_pylist())
+    return Contender(prepare, lambda encoded: encoded.table.column("input_ids").to_pylist())
 
 
 def tokenizers_contender(vocab: Path, texts: list[str]) -> Contender:

@@ -1,4 +1,4 @@
-"""The command `wordpiece`: count, train, encode.
+"""The command `wordpiece`: count, train, encode, inspect.
 
 Beam and Arrow are loaded by the jobs alone, so that `--help` is there at once.
 """
@@ -320,6 +320,46 @@ def encode(beam_args: list[str], /, inputs: tuple[str, ...], **options: Any) -> 
     from pipelines.jobs import run_encode
 
     run_encode(inputs, beam_args, **options)
+
+
+@wordpiece.command(epilog="After --, a TEXT may begin with a dash.")
+@click.argument("tokenizer")
+@click.argument("texts", nargs=-1, metavar="[TEXT...]")
+@click.option(
+    "--add-special-tokens/--no-special-tokens",
+    default=True,
+    show_default="yes",
+    help="Put [CLS] and [SEP] around each text.",
+)
+@click.option(
+    "--split-special-tokens",
+    is_flag=True,
+    help="Take special tokens written in a text for plain text.",
+)
+@click.option(
+    "--unk-scope",
+    type=click.Choice(["word", "character"]),
+    default="word",
+    help="What becomes [UNK] where no token fits.",
+)
+@click.option(
+    "--lowercase/--no-lowercase",
+    default=None,
+    show_default="as the tokenizer",
+    help="Wins over the tokenizer; a vocab.txt alone is taken as uncased.",
+)
+@click.option("--json", "as_json", is_flag=True, help="For scripts: a JSON object a line.")
+@click.option("--debug", is_flag=True, help="Tracebacks.")
+@click.pass_obj
+def inspect(more_texts: list[str], /, texts: tuple[str, ...], debug: bool, **options: Any) -> None:
+    """Show how TEXT is cut into tokens, and why a word is [UNK].
+
+    TOKENIZER: a tokenizer directory, or a vocab.txt. TEXT: - or none for the lines of standard
+    input.
+    """
+    from pipelines.inspection import run_inspect
+
+    run_inspect([*texts, *more_texts], **options)
 
 
 def main(argv: Sequence[str] | None = None) -> None:

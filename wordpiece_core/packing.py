@@ -93,8 +93,4 @@ def _check(tokenizer: Tokenizer, options: EncodingOptions) -> None:
     for column in options.columns:
         if column in WITHOUT_PLACE:
             raise OptionError(f"columns: {column} cannot be had where documents are packed")
-    for token in ("[CLS]", "[SEP]", *(["[PAD]"] if options.padding else [])):
-        if token not in tokenizer.ids:
-            raise OptionError(f"packing needs a {token} token, which the vocabulary does not have")
-    if options.id_type == "uint16" and len(tokenizer) > 2**16:
-        raise OptionError(f"id_type: uint16 cannot hold the ids of {len(tokenizer):,} tokens")
+    tokenizer.check_options(options)

@@ -1,7 +1,8 @@
 """WordPiece in plain Python: the specification.
 
 Read this to learn the algorithm, and the kernel to see it fast: the tests hold the two equal.
-It is slow on purpose; training counts everything anew for every merge.
+It is slow on purpose; training counts everything anew for every merge. Training is here; what
+encodes is in ``reference_encoding``, by its names here too.
 
 Training starts from words with their counts. Every word is split into characters, and each
 character but the first carries a prefix that says "inside a word": ``hugs`` is ``h ##u ##g ##s``.
@@ -27,94 +28,28 @@ nowhere, and nothing merges across it. ``counts`` are the words' counts, in the 
 from __future__ import annotations
 
 import math
-import re
-import unicodedata
 from collections import Counter
-from collections.abc import Collection, Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from fractions import Fraction
 from itertools import pairwise
 from typing import Any, NamedTuple
 
 from wordpiece_core.errors import OptionError
-
-SPECIAL_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
+from wordpiece_core.reference_encoding import SPECIAL_TOKENS as SPECIAL_TOKENS
+from wordpiece_core.reference_encoding import WHITE_SPACE as WHITE_SPACE
+from wordpiece_core.reference_encoding import count_words as count_words
+from wordpiece_core.reference_encoding import decode as decode
+from wordpiece_core.reference_encoding import encode as encode
+from wordpiece_core.reference_encoding import encode_rows as encode_rows
+from wordpiece_core.reference_encoding import normalize as normalize
+from wordpiece_core.reference_encoding import normalize_placed as normalize_placed
+from wordpiece_core.reference_encoding import pre_tokenize as pre_tokenize
+from wordpiece_core.reference_encoding import tokenize as tokenize
+from wordpiece_core.reference_encoding import tokenize_word as tokenize_word
+from wordpiece_core.reference_encoding import words as words
 
 Pair = tuple[str, str]
 Split = list[str | None]
-
-# --- Text to words --------------------------------------------------------------------------------
-
-# Unicode's property White_Space. (str.isspace would add U+001C to U+001F.)
-WHITE_SPACE = frozenset("\t\n\v\f\r \x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000") | frozenset(
-    map(chr, range(0x2000, 0x200B))
-)
-CHINESE = (
-    *((0x4E00, 0x9FFF), (0x3400, 0x4DBF), (0x20000, 0x2A6DF), (0x2A700, 0x2B73F)),
-    *((0x2B740, 0x2B81F), (0x2B920, 0x2CEAF), (0xF900, 0xFAFF), (0x2F800, 0x2FA1F)),
-)
-
-
-def normalize(
-    text: str,
-    *,
-    clean_text: bool = True,
-    handle_chinese_chars: bool = True,
-    strip_accents: bool | None = None,
-    lowercase: bool = True,
-) -> str:
-    """BERT's normalization, in this order. ``strip_accents=None`` means: as ``lowercase``."""
-    if clean_text:
-        text = "".join(" " if c in WHITE_SPACE else c for c in text if not _is_control(c))
-    if handle_chinese_chars:
-        text = "".join(f" {c} " if _is_chinese(c) else c for c in text)
-    if lowercase if strip_accents is None else strip_accents:
-        decomposed = unicodedata.normalize("NFD", text)
-        text = "".join(c for c in decomposed if unicodedata.category(c) != "Mn")
-    if lowercase:
-        text = "".join(c.lower() for c in text)  # each alone: a final sigma is no special case
-    return text
-
-
-def pre_tokenize(text: str, pre_tokenizer: str = "bert") -> list[str]:
-    """Cut at white space; with ``bert`` every punctuation character is a word of its own too."""
-    words: list[str] = []
-    inside = False  # does the next character belong to the last word?
-    for c in text:
-        alone = pre_tokenizer == "bert" and _is_punctuation(c)
-        if c in WHITE_SPACE:
-            inside = False
-        elif inside and not alone:
-            words[-1] += c
-        else:
-            words.append(c)
-            inside = not alone
-    return words
-
-
-def words(text: str, *, pre_tokenizer: str = "bert", **options: Any) -> list[str]:
-    """Words of raw text; ``options`` are those of ``normalize``."""
-    return pre_tokenize(normalize(text, **options), pre_tokenizer)
-
-
-def count_words(texts: Iterable[str | None], **options: Any) -> Counter[str]:
-    """The word table of texts (None is skipped): the commonest word first, then by code point."""
-    counts = Counter(word for text in texts if text is not None for word in words(text, **options))
-    return Counter(dict(sorted(counts.items(), key=lambda row: (-row[1], row[0]))))
-
-
-def _is_control(c: str) -> bool:
-    if c in "\t\n\r":
-        return False
-    return c in "\0\ufffd" or unicodedata.category(c) in ("Cc", "Cf", "Co")  # Cn stays
-
-
-def _is_chinese(c: str) -> bool:
-    return any(first <= ord(c) <= last for first, last in CHINESE)
-
-
-def _is_punctuation(c: str) -> bool:
-    return c in "!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~" or unicodedata.category(c).startswith("P")
-
 
 # --- Words to a vocabulary ------------------------------------------------------------------------
 
@@ -376,104 +311,6 @@ def merge_word(split: Split, left: str, right: str, continuing_prefix: str = "##
             merged.append(split[i])
             i += 1
     return merged
-
-
-# --- Words to tokens ------------------------------------------------------------------------------
-
-
-def tokenize(
-    text: str,
-    vocab: Collection[str],
-    *,
-    unk_token: str = "[UNK]",
-    unk_scope: str = "word",
-    max_word_length: int = 100,
-    continuing_prefix: str = "##",
-    special_tokens: Sequence[str] = SPECIAL_TOKENS,
-    **options: Any,
-) -> list[str]:
-    """Tokens of raw text; ``options`` are those of ``words``.
-
-    Special tokens are cut out of the raw text first: the leftmost, and of those the longest.
-    """
-    known = set(vocab)
-    rules = (unk_token, unk_scope, max_word_length, continuing_prefix)
-    special = sorted(known.intersection(special_tokens), key=len, reverse=True)
-    pattern = "|".join(map(re.escape, special)) or "(?!)"  # (?!) matches nothing
-    tokens: list[str] = []
-    for i, part in enumerate(re.split(f"({pattern})", text)):
-        if i % 2:  # re.split gives text, match, text, match, ..., text
-            tokens.append(part)
-        else:
-            for word in words(part, **options):
-                tokens += tokenize_word(word, known, *rules)
-    return tokens
-
-
-def tokenize_word(
-    word: str,
-    vocab: Container[str],
-    unk_token: str = "[UNK]",
-    unk_scope: str = "word",
-    max_word_length: int = 100,
-    continuing_prefix: str = "##",
-) -> list[str]:
-    """Greedy longest match. A word beyond ``max_word_length`` is ``unk_token``.
-
-    Where no token fits, the whole word is ``unk_token`` (``unk_scope="word"``), or one character is
-    (``"character"``), and what follows it is still inside the word.
-    """
-    if len(word) > max_word_length:
-        return [unk_token]
-    tokens: list[str] = []
-    start = 0
-    while start < len(word):
-        prefix = continuing_prefix if start else ""
-        ends = range(len(word), start, -1)
-        end = next((end for end in ends if prefix + word[start:end] in vocab), None)
-        if end is not None:
-            tokens.append(prefix + word[start:end])
-            start = end
-        elif unk_scope == "word":
-            return [unk_token]
-        else:
-            tokens.append(unk_token)
-            start += 1
-    return tokens
-
-
-def encode(
-    text: str, vocab: Sequence[str], *, add_special_tokens: bool = True, **options: Any
-) -> list[int]:
-    """Ids of raw text, a token's id being its place in ``vocab``; ``options``: as ``tokenize``."""
-    tokens = tokenize(text, vocab, **options)
-    if add_special_tokens:
-        tokens = ["[CLS]", *tokens, "[SEP]"]
-    ids = {token: i for i, token in enumerate(vocab)}
-    return [ids[token] for token in tokens]
-
-
-def decode(
-    ids: Iterable[int],
-    vocab: Sequence[str],
-    *,
-    skip_special_tokens: bool = True,
-    special_tokens: Sequence[str] = SPECIAL_TOKENS,
-    continuing_prefix: str = "##",
-) -> str:
-    """Text of ids: a space before every token that does not continue a word.
-
-    What `tokenizers` does for English then, taking spaces before punctuation out, is left out here.
-    """
-    text = ""
-    for token in (vocab[i] for i in ids):
-        if skip_special_tokens and token in special_tokens:
-            continue
-        if text and token.startswith(continuing_prefix):
-            text += token.removeprefix(continuing_prefix)
-        else:
-            text += " " * bool(text) + token
-    return text
 
 
 # --- The two simpler ways, for comparison ---------------------------------------------------------

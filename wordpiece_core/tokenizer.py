@@ -96,7 +96,8 @@ class Tokenizer:
     @cached_property
     def digest(self) -> str:
         """SHA-256 of all that the ids depend on, in hexadecimal."""
-        value = asdict(self.spec) | {"unk_scope": self.unk_scope}
+        text = self.spec.text.for_kernel()  # `strip_accents` as it is, given or not
+        value = asdict(self.spec) | {"text": text, "unk_scope": self.unk_scope}
         return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
 
     @cached_property
@@ -252,6 +253,8 @@ def _text_array(texts: Any) -> pa.Array:
         texts = texts.combine_chunks()
     if not isinstance(texts, pa.Array):
         try:
+            if isinstance(texts, list | tuple):
+                return pa.array(_kernel.string_array(texts))
             return pa.array(texts, pa.string())
         except (pa.ArrowException, TypeError, ValueError) as error:
             raise InputError(f"texts: {error}") from error

@@ -11,7 +11,7 @@ from typing import Any
 from wordpiece_core.errors import InputError
 from wordpiece_core.options import TextOptions
 from wordpiece_core.reference import SPECIAL_TOKENS
-from wordpiece_core.vocabulary import UNK, parse_vocabulary, read_text, vocabulary_text
+from wordpiece_core.vocabulary import UNK, parse_vocabulary, read_text, split_query, vocabulary_text
 
 ADDED_TOKEN_FLAGS = dict.fromkeys(("single_word", "lstrip", "rstrip", "normalized"), False)
 PRE_TOKENIZER_TYPES = {"bert": "BertPreTokenizer", "whitespace": "WhitespaceSplit"}
@@ -121,15 +121,16 @@ def read_tokenizer(path: str) -> TokenizerSpec:
     else BERT's (lowercase). Raises InputError.
     """
     text = read_text(path)
-    if text is not None and path.endswith(".json"):
+    if text is not None and split_query(path)[0].endswith(".json"):
         return _from_tokenizer_json(_parse(text, path), path, None)
     if text is not None:
         return TokenizerSpec(parse_vocabulary(text, path))
-    vocab_path = f"{path.rstrip('/')}/vocab.txt"
+    directory, query = split_query(path)
+    vocab_path = f"{directory.rstrip('/')}/vocab.txt{query}"
     text = read_text(vocab_path)
     vocab = None if text is None else parse_vocabulary(text, vocab_path)
     for name in ("tokenizer.json", "tokenizer_config.json"):
-        file = f"{path.rstrip('/')}/{name}"
+        file = f"{directory.rstrip('/')}/{name}{query}"
         text = read_text(file)
         if text is not None and name == "tokenizer.json":
             return _from_tokenizer_json(_parse(text, file), file, vocab)

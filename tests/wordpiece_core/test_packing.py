@@ -133,13 +133,32 @@ def test_options_that_cannot_be_packed_are_named(options: dict[str, Any], said: 
 
 
 def test_a_vocabulary_that_does_not_fit_the_options_is_refused() -> None:
-    for missing in ("[CLS]", "[SEP]", "[PAD]"):
-        tokenizer = Tokenizer([token for token in VOCAB if token != missing])
-        with pytest.raises(wp.OptionError, match=rf"packing needs a \{missing} token"):
+    for missing, option in (("CLS", "add_sp"), ("SEP", "add_sp"), ("PAD", "padding")):
+        tokenizer = Tokenizer([token for token in VOCAB if token != f"[{missing}]"])
+        with pytest.raises(wp.OptionError, match=rf"{option}.*: the vocabulary has no .{missing}]"):
             Packer(tokenizer, EncodingOptions(max_length=8, padding=True))
     large = Tokenizer([*VOCAB, *(f"t{i}" for i in range(2**16))])
-    with pytest.raises(wp.OptionError, match="uint16 cannot hold the ids of 65,546 tokens"):
+    with pytest.raises(wp.OptionError, match="id_type: 65,546 tokens are more than uint16"):
         Packer(large, EncodingOptions(max_length=8, id_type="uint16"))
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("id_type", ["int32", "uint16"])
+def test_encoded_batches_are_packed_as_they_are(id_type: str, threads: int) -> None:
+    tokenizer = Tokenizer(VOCAB)
+    options = EncodingOptions(add_special_tokens=False, id_type=id_type)
+    packer = Packer(tokenizer, EncodingOptions(max_length=6, padding=True, id_type=id_type))
+    texts = ["aaa b", None, "", "c [SEP] d", "bb"] * 200
+    tables, row = [], 0
+    for size in (400, 0, 599, 1):
+        batch = tokenizer.encode_batch(texts[row : row + size], options=options, threads=threads)
+        tables.append(packer.add(batch.table["input_ids"], row))
+        row += size
+    packed = pa.concat_tables([*tables, packer.finish()])
+    documents = tokenizer.encode(texts, add_special_tokens=False).to_pylist()
+    expected = reference.pack(documents, 6, cls_id=7, sep_id=4, pad_id=1)
+    assert packed["input_ids"].to_pylist() == [row.input_ids for row in expected]
+    assert packed["document_rows"].to_pylist() == [row.document_rows for row in expected]
 
 
 @pytest.mark.parametrize(

@@ -377,9 +377,9 @@ def test_encode_and_decode() -> None:
     ids = reference.encode("Unaffordable, ab!", VOCAB)
     assert ids == [2, 5, 6, 7, 1, 8, 9, 11, 3]
     assert reference.encode("ab", VOCAB, add_special_tokens=False) == [8, 9]
-    assert reference.decode(ids, VOCAB) == "unaffordable ab !"
+    assert reference.decode(ids, VOCAB) == "unaffordable ab!"
     assert reference.decode(ids, VOCAB, skip_special_tokens=False) == (
-        "[CLS] unaffordable [UNK] ab ! [SEP]"
+        "[CLS] unaffordable [UNK] ab! [SEP]"
     )
 
 

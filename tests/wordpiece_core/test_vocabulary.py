@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pyarrow import fs
 
 import wordpiece_core as wp
 from wordpiece_core.vocabulary import check_vocabulary, parse_vocabulary, read_text, vocabulary_text
@@ -104,3 +106,39 @@ def test_a_saved_vocab_txt_alone_is_the_same_tokenizer(tmp_path: Path) -> None:
         wp.Tokenizer(vocab, unk_scope="character"),
     ]
     assert len({tokenizer.digest, *(other.digest for other in others)}) == 8
+
+
+@pytest.mark.parametrize("options", [{}, {"lowercase": False}], ids=str)
+def test_the_digest_is_of_what_is_done_however_it_is_said(options: dict[str, bool]) -> None:
+    vocab = ["[UNK]", "a"]
+    stripped = options.get("lowercase", True)
+    said = wp.Tokenizer(vocab, **options, strip_accents=stripped)
+    assert wp.Tokenizer(vocab, **options).digest == said.digest
+    assert wp.Tokenizer(vocab, **options, strip_accents=not stripped).digest != said.digest
+
+
+@pytest.mark.parametrize("query", ["", "?region=x", "?endpoint_override=localhost:1/&scheme=http"])
+def test_a_tokenizer_is_found_at_a_uri_with_options_of_the_file_system(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, query: str
+) -> None:
+    class Bucket:
+        @classmethod
+        def from_uri(cls, uri: str) -> tuple[fs.FileSystem, str]:
+            assert uri.endswith(query)
+            place = uri.removeprefix("s3://bucket/").removesuffix(query)
+            return fs.SubTreeFileSystem(str(tmp_path), fs.LocalFileSystem()), place
+
+    vocab = ["[UNK]", "a?"]
+    cased = wp.Tokenizer(vocab, lowercase=False)
+    cased.save(tmp_path / "tok")
+    (tmp_path / "config" / "x").mkdir(parents=True)
+    for name in ("vocab.txt", "tokenizer_config.json"):
+        shutil.copy(tmp_path / "tok" / name, tmp_path / "config" / "x" / name)
+    monkeypatch.setattr(fs, "FileSystem", Bucket)
+    for place in ("tok", "tok/", "tok/tokenizer.json", "config/x"):
+        assert wp.Tokenizer.load(f"s3://bucket/{place}{query}").digest == cased.digest
+    uncased = wp.Tokenizer.load(f"s3://bucket/tok/vocab.txt{query}")
+    assert uncased.digest == wp.Tokenizer(vocab).digest
+    (tmp_path / "what?").mkdir()
+    cased.save(tmp_path / "what?")
+    assert wp.Tokenizer.load(tmp_path / "what?").digest == cased.digest

@@ -54,7 +54,7 @@ impl WordCounter {
         let number = self.number(group);
         let group = &mut self.groups[number];
         let before = group.memory();
-        self.text.segments(text, |segment| *group.segments.entry(segment.raw, || 0) += 1);
+        self.text.segments(text, |segment| *group.segments.entry(&segment, || 0) += 1);
         self.memory += group.memory() - before;
     }
 

@@ -40,7 +40,10 @@ const PAGE: usize = 256;
 const PAGES: usize = 0x11_0000 / PAGE;
 
 /// Bytes a cache may hold before it is emptied; a thread has one cache of ids and one of spans.
-const CACHE_LIMIT: usize = 64 << 20;
+const CACHE_LIMIT: usize = if cfg!(test) { 1 << 18 } else { 64 << 20 };
+
+/// Bytes of text, about, after which the caches are looked at.
+const AT_ONCE: usize = if cfg!(test) { 1 << 12 } else { 1 << 20 };
 
 /// The longest segment that is cached, in bytes.
 const CACHED: usize = 1024;
@@ -171,7 +174,6 @@ impl Session<'_> {
     pub fn read(&mut self, text: &str, reading: &Reading, pieces: &mut Pieces) {
         pieces.clear();
         self.stretches(text, reading, pieces);
-        self.caches.bound();
     }
 
     /// Cuts a text at the special tokens in it and encodes what is between them.
@@ -204,20 +206,29 @@ impl Session<'_> {
         pieces: &mut Pieces,
     ) -> bool {
         let Session { encoder, caches, scratch } = self;
-        let start = range.start;
-        let raw = &place.text[range];
-        if reading.spans {
-            encoder.text.segments_while(raw, |segment| {
-                let first = place.move_to(start + segment.start);
-                caches.spans.push(encoder, segment, first, scratch, pieces);
-                pieces.count < reading.most
-            })
-        } else {
-            encoder.text.segments_while(raw, |segment| {
-                caches.ids.push(encoder, segment, scratch, pieces);
-                pieces.count < reading.most
-            })
+        let mut start = range.start;
+        while start < range.end && pieces.count < reading.most {
+            let text = &place.text[..range.end];
+            let most = (start + AT_ONCE).min(text.len());
+            let most = (most..text.len()).find(|&at| text.is_char_boundary(at));
+            let end = encoder.text.segment_end(text, most.unwrap_or(text.len()));
+            let raw = &text[start..end];
+            if reading.spans {
+                encoder.text.segments_while(raw, |segment| {
+                    let first = place.move_to(start + segment.start);
+                    caches.spans.push(encoder, segment, first, scratch, pieces);
+                    pieces.count < reading.most
+                });
+            } else {
+                encoder.text.segments_while(raw, |segment| {
+                    caches.ids.push(encoder, segment, scratch, pieces);
+                    pieces.count < reading.most
+                });
+            }
+            caches.bound();
+            start = end;
         }
+        pieces.count < reading.most
     }
 }
 
@@ -266,7 +277,7 @@ impl IdCache {
         }
         let IdCache { segments, list } = self;
         let new = || first_seen(encoder, segment.raw, list, scratch);
-        let Ids { ids, count } = *segments.entry(segment.raw, new);
+        let Ids { ids, count } = *segments.entry(&segment, new);
         let (at, count) = (pieces.count, count as usize);
         pieces.reserve(count);
         if count <= 3 {
@@ -324,7 +335,7 @@ impl SpanCache {
             return pieces.push_tokens(&tokens, first);
         }
         let SpanCache { segments, list } = self;
-        let Listed { start, count } = *segments.entry(segment.raw, || {
+        let Listed { start, count } = *segments.entry(&segment, || {
             let start = list.len();
             cut_with_spans(encoder, segment.raw, scratch, list);
             Listed { start: start as u32, count: (list.len() - start) as u32 }
@@ -418,5 +429,89 @@ impl Pieces {
         let word = self.spans.last().map_or(0, |last| last.word + 1);
         let span = |[start, end]: &[u32; 2]| Span { start: first + start, end: first + end, word };
         self.spans.extend(tokens.into_iter().map(span));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const VOCABULARY: [&str; 8] = ["[UNK]", "[SEP]", "a", "##a", "ab", "##b", "日", "!"];
+    const PLAIN: Reading = Reading { split_special_tokens: false, spans: false, most: usize::MAX };
+
+    fn encoder() -> Encoder {
+        let text = TextOptions {
+            clean_text: true,
+            handle_chinese_chars: true,
+            strip_accents: true,
+            lowercase: true,
+            split_punctuation: true,
+        };
+        let options = EncoderOptions {
+            text,
+            unk_id: 0,
+            continuing_prefix: "##".into(),
+            max_word_length: 100,
+            unk_scope: UnkScope::Word,
+            special_tokens: vec![("[SEP]".into(), 1)],
+        };
+        Encoder::new(VOCABULARY.into_iter().zip(0..), options).expect("no two tokens are alike")
+    }
+
+    fn read(session: &mut Session<'_>, text: &str, reading: &Reading) -> Pieces {
+        let mut pieces = Pieces::default();
+        session.read(text, reading, &mut pieces);
+        pieces
+    }
+
+    #[test]
+    fn spans_are_characters_and_words() {
+        let encoder = encoder();
+        let reading = Reading { spans: true, ..PLAIN };
+        let mut session = encoder.session();
+        for _ in 0..2 {
+            let pieces = read(&mut session, "\u{1F600} Ábaa日[SEP]b!", &reading);
+            assert_eq!(pieces.ids(), [0, 4, 3, 3, 6, 1, 0, 7]);
+            let spans: Vec<_> = pieces.spans.iter().map(|s| (s.start, s.end, s.word)).collect();
+            let words = [(0, 1, 0), (2, 4, 1), (4, 5, 1), (5, 6, 1)];
+            assert_eq!(spans[..4], words);
+            assert_eq!(spans[4..], [(6, 7, 2), (7, 12, 3), (12, 13, 4), (13, 14, 5)]);
+        }
+    }
+
+    #[test]
+    fn a_cached_word_is_encoded_as_a_new_one() {
+        let encoder = encoder();
+        let lengths = [1, 2, 3, 4, 7, 8, 15, 16, 31, 32, 33, 99, 100, 101, 1024, 1025];
+        let words: Vec<String> =
+            lengths.iter().map(|&length| "ab".repeat(length)[..length].into()).collect();
+        let text = words.join(" ").repeat(2) + " " + &words.join("!");
+        let mut together = Vec::new();
+        for word in text.split(' ').flat_map(|words| words.split_inclusive('!')) {
+            encoder.caches.lock().expect("no thread has failed").clear();
+            together.extend_from_slice(read(&mut encoder.session(), word, &PLAIN).ids());
+        }
+        let mut session = encoder.session();
+        assert_eq!(read(&mut session, &text, &PLAIN).ids(), together);
+        let spans = Reading { spans: true, ..PLAIN };
+        assert_eq!(read(&mut session, &text, &spans).ids(), together);
+    }
+
+    #[test]
+    fn caches_are_bounded_in_a_text_and_over_texts() {
+        let encoder = encoder();
+        let words = |n| format!("{n} a{n}ab{n}abab{n} {}{n} ", "ab".repeat(20));
+        let texts: Vec<String> = (0..2_000).map(words).collect();
+        for texts in [vec![texts.concat()], texts] {
+            let mut session = encoder.session();
+            for text in texts {
+                let ids = read(&mut session, &text, &PLAIN);
+                let spans = read(&mut session, &text, &Reading { spans: true, ..PLAIN });
+                assert_eq!(ids.ids(), spans.ids());
+                let Caches { ids, spans } = &session.caches;
+                assert!(ids.segments.memory() + ids.list.len() * 4 < 2 * CACHE_LIMIT);
+                assert!(spans.segments.memory() + spans.list.len() * 12 < 2 * CACHE_LIMIT);
+            }
+        }
     }
 }

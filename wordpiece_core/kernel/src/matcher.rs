@@ -139,8 +139,13 @@ impl Matcher {
     /// Appends the tokens of a list of pops. It is read from its end, and then turned round.
     #[inline]
     fn push_pops(&self, mut at: u32, tokens: &mut Vec<Token>) {
+        if let Some(&Pop { before: NONE, part }) = self.pops.get(at as usize)
+            && part.length != 0
+        {
+            return tokens.push(part); // most lists are one token
+        }
         let start = tokens.len();
-        let mut left = Vec::new(); // lists to go on with; none for most
+        let mut left = Vec::new(); // lists to go on with
         loop {
             while at == NONE {
                 match left.pop() {

@@ -15,6 +15,7 @@ use arrow_array::{
 use pyo3::buffer::PyBuffer;
 use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedStr;
 use pyo3::types::{PyCapsule, PyCapsuleMethods};
 use rustc_hash::FxHashMap;
 
@@ -314,6 +315,18 @@ fn draw_words(py: Python<'_>, words: &Bound<'_, PyAny>, every: u64) -> PyResult<
         let drawn = table.rows()?.into_iter().filter(|(word, _)| words::is_drawn(word, every));
         Ok(arrow::word_table(drawn.collect::<Vec<_>>().into_iter())?.into())
     })
+}
+
+/// Python strings, or None, as an Arrow array. (Arrow's own way would load pandas.)
+#[pyfunction]
+fn string_array(texts: Vec<Option<PyBackedStr>>) -> PyResult<ArrowArray> {
+    let texts: Vec<_> = texts.iter().map(Option::as_deref).collect();
+    let bytes: usize = texts.iter().flatten().map(|text| text.len()).sum();
+    if bytes > i32::MAX as usize {
+        let message = format!("{bytes} bytes of text are too many for one batch");
+        return Err(PyValueError::new_err(message));
+    }
+    Ok(ArrowArray(Arc::new(arrow::strings(texts.into_iter()))))
 }
 
 #[pyfunction]
@@ -1094,6 +1107,7 @@ fn _kernel(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(merge_sorted_words, module)?)?;
     module.add_function(wrap_pyfunction!(weigh_sorted_words, module)?)?;
     module.add_function(wrap_pyfunction!(draw_words, module)?)?;
+    module.add_function(wrap_pyfunction!(string_array, module)?)?;
     module.add_function(wrap_pyfunction!(repair_utf8, module)?)?;
     module.add_function(wrap_pyfunction!(split_lines, module)?)?;
     module.add_function(wrap_pyfunction!(pre_tokenize, module)?)?;

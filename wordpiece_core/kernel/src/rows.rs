@@ -85,6 +85,9 @@ impl RowOptions {
 
     /// The lengths that two texts are cut to, to have `room` together.
     fn cut(&self, [first, second]: [usize; 2], room: usize) -> Result<[usize; 2], String> {
+        if room == 0 {
+            return Ok([0, 0]); // in any way of truncation, as tokenizers does
+        }
         let over = (first + second).saturating_sub(room);
         let least = self.stride.map_or(1, |stride| stride + 1);
         let alone = |length: usize| match length.checked_sub(over) {
@@ -305,5 +308,110 @@ impl Rows {
 fn fill(column: &mut Option<Vec<i8>>, end: usize, value: i8) {
     if let Some(column) = column {
         column.resize(end, value);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::blocks::encode_blocks;
+    use crate::encode::EncoderOptions;
+    use crate::matcher::UnkScope;
+    use crate::text::TextOptions;
+
+    const ALL: Columns = Columns {
+        attention_mask: true,
+        token_type_ids: true,
+        special_tokens_mask: true,
+        offset_mapping: true,
+        word_ids: true,
+        num_tokens: true,
+    };
+
+    fn encoder(bits: u32) -> Encoder {
+        let vocabulary = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "a", "##a", "b", "ab", "##e", "中"];
+        let options = EncoderOptions {
+            text: TextOptions {
+                clean_text: bits & 1 == 0,
+                handle_chinese_chars: bits & 2 == 0,
+                strip_accents: bits & 4 == 0,
+                lowercase: bits & 8 == 0,
+                split_punctuation: bits & 16 == 0,
+            },
+            unk_id: 1,
+            continuing_prefix: "##".to_owned(),
+            max_word_length: 20,
+            unk_scope: if bits & 32 == 0 { UnkScope::Word } else { UnkScope::Character },
+            special_tokens: vec![("[SEP]".to_owned(), 3), ("[UNK]".to_owned(), 1)],
+        };
+        Encoder::new(vocabulary.into_iter().zip(0..), options).unwrap()
+    }
+
+    fn random(state: &mut u64, below: usize) -> usize {
+        *state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        ((*state >> 33) as usize) % below
+    }
+
+    /// Up to `most` pieces: letters, marks, special tokens, and what is not UTF-8.
+    fn random_text(state: &mut u64, most: usize) -> Vec<u8> {
+        let pieces: [&[u8]; 16] = [
+            b"a",
+            b"ab",
+            b"E",
+            b" ",
+            b".",
+            b"[SEP]",
+            b"[SE",
+            b"\0",
+            b"\xff",
+            b"\xe4\xb8",
+            "É".as_bytes(),
+            "e\u{301}".as_bytes(),
+            "中".as_bytes(),
+            "\u{1d165}\u{323}".as_bytes(),
+            "\u{200d}".as_bytes(),
+            b"abcdefghijklmnopqrstuvw",
+        ];
+        let length = random(state, most);
+        (0..length).flat_map(|_| pieces[random(state, pieces.len())]).copied().collect()
+    }
+
+    fn options(state: &mut u64, columns: Columns) -> RowOptions {
+        let max_length = (random(state, 3) > 0).then(|| 8 + random(state, 30));
+        RowOptions {
+            added: (random(state, 3) > 0).then_some([2, 3]),
+            max_length,
+            truncation: Truncation::LongestFirst,
+            stride: max_length.filter(|_| random(state, 2) > 0).map(|_| random(state, 2)),
+            pad_id: max_length.filter(|_| random(state, 2) > 0).map(|_| 0),
+            split_special_tokens: random(state, 3) == 0,
+            columns,
+        }
+    }
+
+    #[test]
+    fn rows_of_any_bytes_are_the_same_however_they_are_read() {
+        let mut state = 1;
+        for round in 0..if cfg!(miri) { 4 } else { 64 } {
+            let encoder = encoder(round);
+            let most = [3, 40, 300][random(&mut state, 3)];
+            let given: Vec<_> = (0..30).map(|_| random_text(&mut state, most)).collect();
+            let paired = random(&mut state, 2) > 0;
+            let texts: Vec<Texts<'_>> = (0..given.len())
+                .map(|i| (Some(&given[i][..]), paired.then(|| Some(&given[29 - i][..]))))
+                .collect();
+            let full = options(&mut state, ALL);
+            let bare = RowOptions { columns: Columns::default(), ..full.clone() };
+            let rows = encode(&encoder, &full, &texts, 0).unwrap();
+            let ids = encode(&encoder, &bare, &texts, 0).unwrap();
+            assert_eq!((&rows.ids, &rows.ends), (&ids.ids, &ids.ends));
+            let blocks = encode_blocks(&encoder, &full, &texts, 3, Ok).unwrap();
+            let of_blocks: Vec<_> = blocks.iter().flat_map(|block| &block.ids).collect();
+            assert!(rows.ids.iter().eq(of_blocks));
+            let offsets = rows.offset_mapping.unwrap();
+            assert_eq!(offsets.len(), 2 * rows.ids.len());
+            assert!(offsets.chunks(2).all(|span| 0 <= span[0] && span[0] <= span[1]));
+            assert_eq!(rows.word_ids.unwrap().len(), rows.ids.len());
+        }
     }
 }

@@ -7,6 +7,8 @@
 
 use rustc_hash::FxHashMap;
 
+use crate::text::Segment;
+
 /// The longest segments that are stored in their slots, of one number and of two.
 pub const SHORT: usize = 15;
 const MIDDLE: usize = 31;
@@ -60,12 +62,12 @@ impl<V: Copy + Default> SegmentMap<V> {
 
     /// The value of a segment; `new` makes it if the segment is new.
     #[inline]
-    pub fn entry(&mut self, segment: &str, new: impl FnOnce() -> V) -> &mut V {
-        let bytes = segment.as_bytes();
-        if bytes.len() <= SHORT {
-            self.short.entry(short_key(bytes), new)
+    pub fn entry(&mut self, segment: &Segment<'_>, new: impl FnOnce() -> V) -> &mut V {
+        let length = segment.raw.len();
+        if length <= SHORT {
+            self.short.entry(short_key(segment.rest, length), new)
         } else {
-            self.longer_entry(bytes, new)
+            self.longer_entry(segment.raw.as_bytes(), new)
         }
     }
 
@@ -180,22 +182,32 @@ fn as_str(bytes: &[u8]) -> &str {
     std::str::from_utf8(bytes).expect("a segment is a string")
 }
 
-/// Up to 15 bytes and, in the top byte, how many. Read in two overlapping pieces: a copy of
-/// variable length would cost more than the rest of a lookup.
+/// The first `length` bytes of a text, up to 15, and in the top byte how many. Sixteen are read
+/// and the others masked: a copy of variable length would cost more than the rest of a lookup.
 #[inline]
-fn short_key(bytes: &[u8]) -> u128 {
-    let n = bytes.len();
-    let (low, high) = match n {
-        9.. => (first8(bytes), first8(&bytes[n - 8..]) >> (8 * (16 - n))),
-        4.. => (first4(bytes) | first4(&bytes[n - 4..]) << (8 * (n - 4)), 0),
-        _ => (
-            bytes[0] as u64
-                | (bytes[n / 2] as u64) << (8 * (n / 2))
-                | (bytes[n - 1] as u64) << (8 * (n - 1)),
-            0,
-        ),
+fn short_key(text: &[u8], length: usize) -> u128 {
+    let first = match text.first_chunk() {
+        Some(block) => u128::from_le_bytes(*block),
+        None => last_block(text),
     };
-    (low as u128) | (high as u128) << 64 | (n as u128) << (8 * SHORT)
+    first & MASKS[length & SHORT] | (length as u128) << (8 * SHORT)
+}
+
+const MASKS: [u128; SHORT + 1] = {
+    let mut masks = [0; SHORT + 1];
+    let mut length = 1;
+    while length <= SHORT {
+        masks[length] = masks[length - 1] << 8 | 0xFF;
+        length += 1;
+    }
+    masks
+};
+
+#[cold]
+fn last_block(text: &[u8]) -> u128 {
+    let mut block = [0; 16];
+    block[..text.len()].copy_from_slice(text);
+    u128::from_le_bytes(block)
 }
 
 /// From 16 to 31 bytes and, in the top byte, how many.
@@ -210,16 +222,6 @@ fn middle_key(bytes: &[u8]) -> [u128; 2] {
 #[inline]
 fn first16(bytes: &[u8]) -> u128 {
     bytes.first_chunk().map_or(0, |chunk| u128::from_le_bytes(*chunk))
-}
-
-#[inline]
-fn first8(bytes: &[u8]) -> u64 {
-    bytes.first_chunk().map_or(0, |chunk| u64::from_le_bytes(*chunk))
-}
-
-#[inline]
-fn first4(bytes: &[u8]) -> u64 {
-    bytes.first_chunk().map_or(0, |chunk| u32::from_le_bytes(*chunk) as u64)
 }
 
 impl Key for u128 {
@@ -253,7 +255,8 @@ mod tests {
             block[..n].copy_from_slice(&bytes[..n]);
             if n <= SHORT {
                 block[SHORT] = n as u8;
-                assert_eq!(short_key(&bytes[..n]).to_le_bytes(), block[..16], "{n}");
+                assert_eq!(short_key(&bytes[..n], n).to_le_bytes(), block[..16], "{n}");
+                assert_eq!(short_key(&bytes, n).to_le_bytes(), block[..16], "{n}");
             } else {
                 block[MIDDLE] = n as u8;
                 let key = middle_key(&bytes[..n]).map(u128::to_le_bytes).concat();
@@ -269,7 +272,8 @@ mod tests {
         for i in 0..if cfg!(miri) { 2_000 } else { 200_000u64 } {
             let n = i.wrapping_mul(0x9E37_79B9) % 7_919;
             let segment = format!("{}{n}", "é".repeat((n % 17) as usize));
-            *map.entry(&segment, || 0) += 1;
+            let rest = segment.as_bytes();
+            *map.entry(&Segment { raw: &segment, start: 0, alone: None, rest }, || 0) += 1;
             *plain.entry(segment).or_insert(0) += 1;
         }
         let mut seen = HashMap::new();

@@ -1,8 +1,9 @@
 //! Text to words: BERT's normalization and pre-tokenization, once for counting and encoding.
 //!
-//! What a character becomes does not depend on its neighbours, but for the order of combining
-//! marks. So every character has one *fate* (part of a word, a word alone, a space, dropped, ...),
-//! looked up in a two-level table whose pages are filled on first use. Text is cut in two steps:
+//! What a character becomes does not depend on its neighbours, but for the few combining marks that
+//! are kept when accents are stripped: they are put in order. So every character has one *fate*
+//! (part of a word, a word alone, a space, dropped, ...), looked up in a two-level table whose pages
+//! are filled on first use. Text is cut in two steps:
 //!
 //! 1. [`Text::segments`] cuts raw text at spaces and around characters that stand alone. It
 //!    changes nothing, so a segment can be the key of a table of words already seen.
@@ -32,15 +33,13 @@ pub struct TextOptions {
 enum Fate {
     /// Part of a word.
     Word(char),
-    /// A combining mark that is kept: part of a word, sorted among its neighbours by its class.
-    Mark(char),
+    /// A combining mark that is kept: part of a word whose marks must be put in order.
+    Mark,
     /// A word by itself: punctuation, or a CJK character.
     Alone(char),
     Space,
     /// Nothing is left of it.
     Dropped,
-    /// Nothing is left of it, but combining marks are not reordered across it.
-    Barrier,
 }
 
 /// What becomes of one character of the text, packed as kind (top bits) and value.
@@ -50,14 +49,14 @@ struct Entry(u32);
 const KIND_SHIFT: u32 = 24;
 const VALUE_MASK: u32 = (1 << KIND_SHIFT) - 1;
 const WORD: u32 = 0;
+/// A mark that is kept is in it.
 const MARK: u32 = 1;
 const DROPPED: u32 = 2;
-const BARRIER: u32 = 3;
-/// Several fates, all inside a word; the value is an index into the page's `expansions`.
-const EXPANDED: u32 = 4;
+/// Several characters, all inside a word; the value is an index into the page's `expansions`.
+const EXPANDED: u32 = 3;
 /// Kinds from here on end a segment.
-const SPACE: u32 = 5;
-const ALONE: u32 = 6;
+const SPACE: u32 = 4;
+const ALONE: u32 = 5;
 
 impl Entry {
     fn new(kind: u32, value: u32) -> Self {
@@ -67,11 +66,10 @@ impl Entry {
     fn of(fate: Fate) -> Self {
         match fate {
             Fate::Word(c) => Entry::new(WORD, c as u32),
-            Fate::Mark(c) => Entry::new(MARK, c as u32),
+            Fate::Mark => Entry::new(MARK, 0),
             Fate::Alone(c) => Entry::new(ALONE, c as u32),
             Fate::Space => Entry::new(SPACE, 0),
             Fate::Dropped => Entry::new(DROPPED, 0),
-            Fate::Barrier => Entry::new(BARRIER, 0),
         }
     }
 
@@ -97,7 +95,7 @@ const PAGES: usize = 0x11_0000 / PAGE;
 
 struct Page {
     entries: [Entry; PAGE],
-    expansions: Vec<Vec<Fate>>,
+    expansions: Vec<Vec<char>>,
 }
 
 /// The rules of one set of options, with their tables.
@@ -115,6 +113,8 @@ pub struct Segment<'a> {
     pub start: usize,
     /// The word, if it is one character that stands alone.
     pub alone: Option<char>,
+    /// The text from the segment's beginning on.
+    pub rest: &'a [u8],
 }
 
 impl Text {
@@ -142,10 +142,10 @@ impl Text {
             };
             let fates = fates(c, &self.options);
             match fates[..] {
-                [] => Entry::of(Fate::Dropped),
                 [fate] => Entry::of(fate),
+                _ if fates.contains(&Fate::Mark) => Entry::of(Fate::Mark),
                 _ => {
-                    expansions.push(fates);
+                    expansions.push(fates.into_iter().map(|fate| Entry::of(fate).char()).collect());
                     Entry::new(EXPANDED, expansions.len() as u32 - 1)
                 }
             }
@@ -167,13 +167,9 @@ impl Text {
         });
     }
 
-    /// The same, as long as `each` returns true; returns whether it always did.
+    /// The same, as long as `each` returns true.
     #[inline]
-    pub fn segments_while<'a>(
-        &self,
-        text: &'a str,
-        mut each: impl FnMut(Segment<'a>) -> bool,
-    ) -> bool {
+    pub fn segments_while<'a>(&self, text: &'a str, mut each: impl FnMut(Segment<'a>) -> bool) {
         let bytes = text.as_bytes();
         let mut at = 0;
         while at < bytes.len() {
@@ -197,11 +193,12 @@ impl Text {
             } else if at < bytes.len() && !self.cuts_ascii(bytes[at]) {
                 at = self.segment_end(text, at);
             }
-            if !each(Segment { raw: &text[start..at], start, alone }) {
-                return false;
+            let rest = &bytes[start..];
+            if !each(Segment { raw: &text[start..at], start, alone, rest }) {
+                return;
             }
+            at += (bytes.get(at) == Some(&b' ')) as usize;
         }
-        true
     }
 
     #[inline]
@@ -209,8 +206,9 @@ impl Text {
         byte < 128 && self.ascii[byte as usize].cuts()
     }
 
-    /// The end of the segment that reaches to `at` at least.
-    fn segment_end(&self, text: &str, at: usize) -> usize {
+    /// The end of the segment that reaches to `at` at least: the first place from there on that
+    /// no segment reaches across.
+    pub fn segment_end(&self, text: &str, at: usize) -> usize {
         let cuts = |&(_, c): &(usize, char)| self.entry(c).cuts();
         text[at..].char_indices().find(cuts).map_or(text.len(), |(more, _)| at + more)
     }
@@ -224,53 +222,57 @@ impl Text {
     /// Calls `each` with every character of the word that a segment becomes, and the index of the
     /// character of `raw` (0 for its first) that it comes from.
     pub fn each_normalized(&self, raw: &str, mut each: impl FnMut(char, usize)) {
-        // Kept combining marks wait here until the next character that they may not pass.
-        let mut marks: Vec<(u8, char, usize)> = Vec::new();
+        if raw.chars().any(|c| self.entry(c).kind() == MARK) {
+            return each_with_marks(raw, &self.options, each);
+        }
         for (index, c) in raw.chars().enumerate() {
             let entry = self.entry(c);
             match entry.kind() {
-                WORD | ALONE if marks.is_empty() => each(entry.char(), index),
+                DROPPED => {}
                 EXPANDED => {
-                    for &fate in &self.page(c).expansions[entry.value() as usize] {
-                        apply(Entry::of(fate), index, &mut marks, &mut each);
-                    }
+                    let expansion = &self.page(c).expansions[entry.value() as usize];
+                    expansion.iter().for_each(|&c| each(c, index));
                 }
-                _ => apply(entry, index, &mut marks, &mut each),
-            }
-        }
-        flush(&mut marks, &mut each);
-    }
-}
-
-fn apply(
-    entry: Entry,
-    index: usize,
-    marks: &mut Vec<(u8, char, usize)>,
-    each: &mut impl FnMut(char, usize),
-) {
-    match entry.kind() {
-        MARK => marks.push((canonical_combining_class(entry.char()), entry.char(), index)),
-        DROPPED => {}
-        kind => {
-            flush(marks, each);
-            if kind == WORD || kind == ALONE {
-                each(entry.char(), index);
+                _ => each(entry.char(), index),
             }
         }
     }
 }
 
-/// Canonical ordering: marks in a row are sorted by class; equal classes keep their order.
-fn flush(marks: &mut Vec<(u8, char, usize)>, each: &mut impl FnMut(char, usize)) {
-    marks.sort_by_key(|&(class, ..)| class);
-    marks.drain(..).for_each(|(_, c, index)| each(c, index));
+/// The same where marks are kept though accents are stripped. All marks in a row are sorted by
+/// their classes first (Unicode's canonical order). The indices are those of tokenizers: they are
+/// not sorted with the marks, so the second mark has that of the second character.
+fn each_with_marks(raw: &str, options: &TextOptions, mut each: impl FnMut(char, usize)) {
+    let removed = |c| options.clean_text && is_removed(c);
+    let mut indices = raw.chars().enumerate().filter(|&(_, c)| !removed(c)).map(|(i, _)| i);
+    // Each part of a decomposed character, its class, and whether it is the first part.
+    let mut parts = Vec::new();
+    for c in raw.chars().filter(|&c| !removed(c)) {
+        let start = parts.len();
+        decompose_canonical(c, |part| {
+            let first = parts.len() == start;
+            parts.push((canonical_combining_class(part), part, first));
+        });
+    }
+    for run in parts.chunk_by_mut(|a, b| a.0 != 0 && b.0 != 0) {
+        run.sort_by_key(|&(class, ..)| class);
+    }
+    let mut index = 0;
+    for (_, part, first) in parts {
+        if first {
+            index = indices.next().unwrap_or(index);
+        }
+        if !part.is_mark_nonspacing() {
+            lowered(part, options).for_each(|c| each(c, index));
+        }
+    }
 }
 
 /// The fates of one character of the text under the options: the whole of the normalizer.
 fn fates(c: char, options: &TextOptions) -> Vec<Fate> {
     let mut cleaned = c;
     if options.clean_text {
-        if c == '\0' || c == char::REPLACEMENT_CHARACTER || is_control(c) {
+        if is_removed(c) {
             return vec![Fate::Dropped];
         }
         if c.is_whitespace() {
@@ -280,11 +282,9 @@ fn fates(c: char, options: &TextOptions) -> Vec<Fate> {
     let mut result = Vec::new();
     if options.strip_accents {
         decompose_canonical(cleaned, |part| {
-            let class = canonical_combining_class(part);
-            if part.is_mark_nonspacing() {
-                result.push(if class == 0 { Fate::Barrier } else { Fate::Dropped });
-            } else {
-                result.extend(lowered(part, options).map(|l| fate(l, class != 0, options)));
+            if !part.is_mark_nonspacing() {
+                let mark = canonical_combining_class(part) != 0;
+                result.extend(lowered(part, options).map(|l| fate(l, mark, options)));
             }
         });
     } else {
@@ -297,9 +297,8 @@ fn fates(c: char, options: &TextOptions) -> Vec<Fate> {
             }
         }
     }
-    // After a character that marks may not pass, what is dropped makes no difference.
-    if matches!(result[0], Fate::Word(_) | Fate::Alone(_)) {
-        result.retain(|fate| !matches!(fate, Fate::Dropped | Fate::Barrier));
+    if result.is_empty() {
+        result.push(Fate::Dropped);
     }
     result
 }
@@ -316,10 +315,15 @@ fn fate(c: char, mark: bool, options: &TextOptions) -> Fate {
     } else if options.split_punctuation && (c.is_ascii_punctuation() || c.is_punctuation()) {
         Fate::Alone(c)
     } else if mark {
-        Fate::Mark(c)
+        Fate::Mark
     } else {
         Fate::Word(c)
     }
+}
+
+/// What `clean_text` removes.
+fn is_removed(c: char) -> bool {
+    c == '\0' || c == char::REPLACEMENT_CHARACTER || is_control(c)
 }
 
 /// Cc, Cf and Co, but for the three that count as spaces.

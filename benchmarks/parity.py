@@ -1,0 +1,296 @@
+"""Whether the kernel gives the rows of `tokenizers`, in every column: on a corpus with published
+vocabularies, and on every code point among neighbours of every kind.
+
+    python -m benchmarks.parity              # all, some minutes
+    python -m benchmarks.parity --only corpus CORPUS...
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+import unicodedata
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain, product
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+import pyarrow as pa
+from tokenizers import BertWordPieceTokenizer
+from tokenizers.pre_tokenizers import WhitespaceSplit
+
+from benchmarks.setting import SHARED, find_groups, read_texts
+from wordpiece_core import Tokenizer
+from wordpiece_core.options import ENCODING_COLUMNS, EncodingOptions, TextOptions
+from wordpiece_core.reference import SPECIAL_TOKENS
+
+EVERYTHING = EncodingOptions(columns=ENCODING_COLUMNS)
+BATCH = 1000
+
+TEXT_OPTIONS = (
+    *(
+        TextOptions(lowercase=lower, strip_accents=strip, handle_chinese_chars=chinese)
+        for lower, strip, chinese in product((True, False), (None, True, False), (True, False))
+    ),
+    TextOptions(clean_text=False),
+    TextOptions(lowercase=False, clean_text=False),
+    TextOptions(pre_tokenizer="whitespace"),
+    TextOptions(lowercase=False, pre_tokenizer="whitespace", clean_text=False),
+)
+
+# Where a code point stands: {0}.
+CONTEXTS = {
+    "alone": "{0}",
+    "between letters": "a{0}b",
+    "doubled": "{0}{0}",
+    "after a letter": "é{0}",
+    "after a digit": "1{0}",
+    "after punctuation": "!{0}",
+    "after a CJK character": "中{0}",
+    "after a mark": "e\u0301{0}",
+    "after a mark that is kept": "e\U0001d165{0}",
+    "between marks": "e\u0323\u0344{0}\u0345\u0301",
+    "after a control character": "a\x00{0}\u200db",
+    "after a special token": "[SEP]{0}",
+    "before a special token": "{0}[MASK]",
+    "in a special token": "[MA{0}SK]",
+    "before Hangul": "{0}각\u11a8",
+}
+NEIGHBOURS = "abeé1!中각\u0301\u0323\u0344\u0345\U0001d165\u11a8[]MASKEP"
+POINTS_A_TEXT = 8
+
+
+@dataclass
+class Pair:
+    """The same tokenizer twice: of the kernel and of `tokenizers`."""
+
+    kernel: Tokenizer
+    peer: Any
+
+    @classmethod
+    def of(cls, vocab: list[str], text: TextOptions) -> Pair:
+        kernel = Tokenizer(vocab, **vars(text))
+        ids = {token: i for i, token in enumerate(vocab)}
+        switches = {name: value for name, value in vars(text).items() if name != "pre_tokenizer"}
+        peer = BertWordPieceTokenizer(ids, **switches)._tokenizer
+        if text.pre_tokenizer == "whitespace":
+            peer.pre_tokenizer = WhitespaceSplit()
+        return cls(kernel, peer)
+
+    def set(self, options: EncodingOptions) -> None:
+        """Gives the peer the options of encoding."""
+        self.peer.encode_special_tokens = options.split_special_tokens
+        self.peer.no_truncation()
+        self.peer.no_padding()
+        if options.max_length is not None:
+            self.peer.enable_truncation(
+                options.max_length, stride=options.stride or 0, strategy=options.truncation
+            )
+            if options.padding:
+                self.peer.enable_padding(length=options.max_length, pad_token="[PAD]")
+
+    def differing(
+        self,
+        texts: Sequence[str],
+        pairs: Sequence[str] | None = None,
+        options: EncodingOptions = EVERYTHING,
+    ) -> list[int]:
+        """The numbers of the texts that any column of their rows differs for."""
+        self.set(options)
+        inputs = texts if pairs is None else list(zip(texts, pairs, strict=True))
+        found = self.peer.encode_batch(inputs, add_special_tokens=options.add_special_tokens)
+        rows = [(i, row) for i, first in enumerate(found) for row in each_row(first, options)]
+        theirs = peer_columns([row for _, row in rows])
+        batch = self.kernel.encode_batch(texts, pairs, options=options)
+        sources = np.array([i for i, _ in rows])
+        if batch.source_rows is not None and batch.source_rows.to_pylist() != sources.tolist():
+            return list(range(len(texts)))
+        wrong: set[int] = set()
+        for name, (lengths, values) in theirs.items():
+            mine = kernel_column(batch.table.column(name))
+            wrong.update(sources[differing_rows(*mine, lengths, values)].tolist())
+        return sorted(wrong)
+
+
+def each_row(row: Any, options: EncodingOptions) -> Iterator[Any]:
+    """A row of `tokenizers`, and those after it that hold what was cut off."""
+    yield row
+    if options.stride is not None:
+        yield from row.overflowing
+
+
+Column = tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]
+
+
+def peer_columns(rows: Sequence[Any]) -> dict[str, Column]:
+    """Of each column the length of every row, and all values in one array; None is -1."""
+    lengths = np.array([len(row.ids) for row in rows])
+    total = int(lengths.sum())
+
+    def flat(name: str) -> np.ndarray[Any, Any]:
+        values = chain.from_iterable(getattr(row, name) for row in rows)
+        return np.fromiter(values, np.int64, total)
+
+    offsets = chain.from_iterable(chain.from_iterable(row.offsets) for row in rows)
+    words = (-1 if word is None else word for row in rows for word in row.word_ids)
+    columns = {
+        "input_ids": flat("ids"),
+        "attention_mask": flat("attention_mask"),
+        "token_type_ids": flat("type_ids"),
+        "special_tokens_mask": flat("special_tokens_mask"),
+        "offset_mapping": np.fromiter(offsets, np.int64, 2 * total).reshape(-1, 2),
+        "word_ids": np.fromiter(words, np.int64, total),
+    }
+    counts = np.array([sum(row.attention_mask) for row in rows], np.int64)
+    ones = np.ones(len(rows), np.int64)
+    return {name: (lengths, column) for name, column in columns.items()} | {
+        "num_tokens": (ones, counts)
+    }
+
+
+def kernel_column(column: pa.ChunkedArray) -> Column:
+    """As `peer_columns` has them."""
+    array = column.combine_chunks()
+    if isinstance(array, pa.ChunkedArray):
+        array = array.chunk(0) if array.num_chunks else pa.array([], array.type)
+    if not pa.types.is_list(array.type):
+        return np.ones(len(array), np.int64), array.to_numpy(zero_copy_only=False)
+    lengths = array.value_lengths().to_numpy(zero_copy_only=False)
+    values = array.flatten()
+    if pa.types.is_fixed_size_list(values.type):
+        return lengths, values.flatten().to_numpy(zero_copy_only=False).reshape(-1, 2)
+    return lengths, values.fill_null(-1).to_numpy(zero_copy_only=False)
+
+
+def differing_rows(
+    lengths: np.ndarray[Any, Any],
+    values: np.ndarray[Any, Any],
+    other_lengths: np.ndarray[Any, Any],
+    other_values: np.ndarray[Any, Any],
+) -> list[int]:
+    """The numbers of the rows that differ; all, if there are not as many."""
+    if np.array_equal(lengths, other_lengths) and np.array_equal(values, other_values):
+        return []
+    if len(lengths) != len(other_lengths):
+        return list(range(len(other_lengths)))
+    ends, other_ends = np.cumsum(lengths), np.cumsum(other_lengths)
+    return [
+        i
+        for i in range(len(lengths))
+        if not np.array_equal(
+            values[ends[i] - lengths[i] : ends[i]],
+            other_values[other_ends[i] - other_lengths[i] : other_ends[i]],
+        )
+    ]
+
+
+def batches(texts: Sequence[str], size: int = BATCH) -> Iterator[list[str]]:
+    for start in range(0, len(texts), size):
+        yield list(texts[start : start + size])
+
+
+# --- Code points ----------------------------------------------------------------------------------
+
+
+def all_points() -> Iterator[list[str]]:
+    """All characters, a plane at a time; surrogates are none."""
+    for plane in range(17):
+        codes = range(plane << 16, plane + 1 << 16)
+        yield [chr(c) for c in codes if not 0xD800 <= c < 0xE000]
+
+
+def is_plain(c: str) -> bool:
+    """Whether a character is one of thousands of a kind: an ideograph, a Hangul syllable, or one
+    that is private or not assigned, and no first or last of its block of 256."""
+    category = unicodedata.category(c)
+    many = category in ("Co", "Cn") or (category == "Lo" and ord(c) >= 0x3400)
+    return many and 1 < ord(c) % 256 < 254
+
+
+def point_vocabulary(points: Sequence[str]) -> list[str]:
+    """A vocabulary with every one of the characters and what they become, in both forms."""
+    forms = dict.fromkeys(chain(NEIGHBOURS, points))
+    for c in points:
+        decomposed = unicodedata.normalize("NFD", c)
+        forms.update(dict.fromkeys(chain(decomposed, c.lower(), decomposed.lower())))
+    return list(dict.fromkeys(chain(SPECIAL_TOKENS, *((c, f"##{c}") for c in forms))))
+
+
+def differing_points(pair: Pair, points: Sequence[str], contexts: Sequence[str]) -> list[str]:
+    """The names of the code points whose rows differ, and in which context."""
+    forms = [CONTEXTS[name] for name in contexts]
+
+    def text(chosen: Sequence[str]) -> str:
+        return " ".join(form.format(c) for c in chosen for form in forms)
+
+    blocks = [points[i : i + POINTS_A_TEXT] for i in range(0, len(points), POINTS_A_TEXT)]
+    wrong: list[str] = []
+    for start in range(0, len(blocks), BATCH):
+        some = blocks[start : start + BATCH]
+        for i in pair.differing([text(block) for block in some]):
+            alone = [(c, name) for c in some[i] for name in contexts]
+            texts = [CONTEXTS[name].format(c) for c, name in alone]
+            found = pair.differing(texts) or range(1)  # by itself none may differ
+            wrong += [f"U+{ord(alone[k][0]):04X} {alone[k][1]}" for k in found]
+    return wrong
+
+
+# --- The command ----------------------------------------------------------------------------------
+
+
+def corpus_parity(corpus: Sequence[str], vocabularies: Path) -> Iterator[tuple[str, int, int]]:
+    """What, how many texts, and how many of them differ."""
+    with tempfile.TemporaryDirectory() as work:
+        groups = find_groups(corpus, Path(work))
+        texts = {name: read_texts(paths).to_pylist() for name, paths in groups.items()}
+    options = replace(EVERYTHING, max_length=128, stride=16, padding=True)
+    for path in sorted(vocabularies.glob("*/vocab.txt")):
+        vocab = path.read_text(encoding="utf-8").split("\n")[:-1]
+        pair = Pair.of(vocab, TextOptions(lowercase="uncased" in path.parent.name))
+        for name, of_group in texts.items():
+            ways = {"": EVERYTHING, ", max_length 128, stride 16, padded": options}
+            for way, chosen in ways.items():
+                wrong = sum(len(pair.differing(b, None, chosen)) for b in batches(of_group))
+                yield f"{name}, {path.parent.name}{way}", len(of_group), wrong
+
+
+def point_parity() -> Iterator[tuple[str, int, int]]:
+    """As `corpus_parity`, of code points in contexts."""
+    for options in TEXT_OPTIONS:
+        count = 0
+        wrong: list[str] = []
+        for points in all_points():
+            pair = Pair.of(point_vocabulary(points), options)
+            wrong += differing_points(pair, points, tuple(CONTEXTS))
+            count += len(points) * len(CONTEXTS)
+        for name in wrong[:20]:
+            print(name, file=sys.stderr)
+        yield f"code points, {options}", count, len(wrong)
+
+
+@click.command()
+@click.argument("corpus", nargs=-1)
+@click.option("--only", type=click.Choice(["corpus", "points"]), help="Of the two.")
+@click.option(
+    "--vocabularies",
+    default=SHARED / "vocab",
+    type=click.Path(exists=True, path_type=Path),
+    help="A directory of directories with vocab.txt; one with uncased in its name is.",
+)
+def main(corpus: Sequence[str], only: str | None, vocabularies: Path) -> None:
+    """Compares all columns with `tokenizers`; exits with 1 if any row differs."""
+    rows = differ = 0
+    parts = {"corpus": lambda: corpus_parity(corpus, vocabularies), "points": point_parity}
+    for part in [only] if only else parts:
+        for what, count, wrong in parts[part]():
+            rows, differ = rows + count, differ + wrong
+            print(f"{what}: {count} rows, {wrong} differ", flush=True)
+    print(f"all: {rows} rows, {differ} rows differ")
+    sys.exit(1 if differ else 0)
+
+
+if __name__ == "__main__":
+    main()

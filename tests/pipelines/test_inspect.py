@@ -1,0 +1,272 @@
+"""`wordpiece inspect`: what it shows, to people and to scripts."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import pty
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.cells import cell_len
+
+from wordpiece_core import Tokenizer
+
+from .corpora import done, english, process, script, train_tokenizer, wordpiece
+
+VOCAB = (
+    *("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "hello", "un", "##afford", "##able", "日", "x"),
+    *("##y", "qu", "[", "]", "sep", "a", "##a"),
+)
+
+
+@pytest.fixture
+def vocab(tmp_path: Path) -> Path:
+    path = tmp_path / "vocab.txt"
+    path.write_text("".join(f"{token}\n" for token in VOCAB))
+    return path
+
+
+def shown(vocab: Path, *args: str) -> str:
+    outcome = done("inspect", vocab, *args)
+    assert outcome.err == ""
+    assert all(line == line.rstrip() and line.isprintable() for line in outcome.out.split("\n"))
+    return outcome.out
+
+
+@pytest.fixture
+def wide(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "160")
+
+
+@pytest.mark.usefixtures("wide")
+def test_a_text_is_a_table_of_tokens_and_its_oddities_are_explained(vocab: Path) -> None:
+    assert shown(vocab, "Héllo unaffordable[SEP] x😀", "y") == (
+        "Héllo unaffordable[SEP] x😀\n"
+        "word  chars  id  token     source\n"
+        "              2  [CLS]             added\n"
+        "   0    0-5   5  hello     Héllo\n"
+        "   1    6-8   6  un        un\n"
+        "   1   8-14   7  ##afford  afford\n"
+        "   1  14-18   8  ##able    able\n"
+        "   2  18-23   3  [SEP]     [SEP]   special\n"
+        "   3  24-26   1  [UNK]     x😀     unknown\n"
+        "              3  [SEP]             added\n"
+        "changed: Héllo -> hello\n"
+        "unknown: x😀 (word 3): after x, no token fits at 😀 (U+1F600 GRINNING FACE), which is"
+        " not in the vocabulary\n"
+        "\n"
+        "y\n"
+        "word  chars  id  token  source\n"
+        "              2  [CLS]          added\n"
+        "   0    0-1   1  [UNK]  y       unknown\n"
+        "              3  [SEP]          added\n"
+        "unknown: y (word 0): no token fits at y (U+0079 LATIN SMALL LETTER Y), which is in the"
+        " vocabulary only as a continuation\n"
+    )
+
+
+@pytest.mark.usefixtures("wide")
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        (
+            ["xhx"],
+            "after x, no token fits at h (U+0068 LATIN SMALL LETTER H), which is in the voca",
+        ),
+        (["xu"], "which is in the vocabulary only inside longer tokens"),
+        (
+            ["yx"],
+            "no token fits at y (U+0079 LATIN SMALL LETTER Y), which is in the vocabulary onl",
+        ),
+        (["xx"], "which is in the vocabulary only as the start of a word"),
+        (["a" * 101], "(word 0): 101 characters, more than max_word_length (100)"),
+        (["q q x q"], "q (words 0, 1, 3): no token fits at q"),
+        (["☃ " * 30], "☃ (words 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18,"),
+        (["☃ " * 30], "17, 18, 19 and 10 more)"),
+        (["--unk-scope", "character", "x☃a"], "x☃a (word 0): after x, no token fits at ☃ (U+2603"),
+        (["--unk-scope=character", "x☃a"], "   0    2-3  17  ##a    a\n"),
+        (
+            ["--no-lowercase", "A"],
+            "no token fits at A (U+0041 LATIN CAPITAL LETTER A), which is no",
+        ),
+        (["--no-special-tokens", "x"], "x\nword  chars  id  token  source\n   0    0-1  10  x"),
+        (["--split-special-tokens", "[SEP]"], "   1    1-4  15  sep    SEP\n"),
+        (
+            [""],
+            "(no text)\nword  chars  id  token  source\n              2  [CLS]          added\n",
+        ),
+        (["x\u200by\u202e"], "x\\u200by\\u202e\nword"),
+        (
+            ["x\u200by\u202e"],
+            "changed: x\\u200by -> xy\ndropped: \\u202e (U+202E RIGHT-TO-LEFT OVERRI",
+        ),
+        (["\x1b[31m"], "dropped: \\u001b (U+001B) at 0\n"),
+        (["\u0301\ufe0f\U000e0041"], "◌\u0301\\ufe0f\\U000e0041\n"),
+        (["ée\u0301\u0323 #\u0301\u200b\u0301"], "ée\u0301\u0323 #◌\u0301\\u200b◌\u0301\n"),
+        (["\u2028\t"], "\\u2028\\u0009\n"),
+        (["x" * 200], f"{'x' * 140}…{'x' * 19}\n"),
+        (["日x"], "   0    0-1   9  日     日\n   1    1-2  10  x      x\n"),
+        (["--", "--x"], "--x\nword"),
+    ],
+    ids=str,
+)
+def test_what_is_shown(vocab: Path, args: list[str], said: str) -> None:
+    assert said in shown(vocab, *args)
+
+
+@pytest.mark.parametrize("columns", [30, 40, 60, 80])
+def test_tables_fit_the_terminal(
+    vocab: Path, monkeypatch: pytest.MonkeyPatch, columns: int
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    out = shown(vocab, "日日日 unaffordable Unaffordable 😀 ｑ\u200bq" + "a" * 200)
+    assert max(map(cell_len, out.splitlines())) <= columns
+    if columns >= 40:
+        assert "##afford afford" in " ".join(out.split())
+
+
+def test_a_terminal_gets_colours_and_a_pipe_does_not(vocab: Path) -> None:
+    driver, terminal = pty.openpty()
+    args = [*script(), "inspect", str(vocab), "☃"]
+    environment = {"TERM": "xterm", "PATH": "", "COLUMNS": "80", "PYTHONUTF8": "1"}
+    running = subprocess.Popen(args, stdout=terminal, stderr=terminal, env=environment)
+    assert running.wait() == 0
+    with open(driver, "rb", buffering=0) as stream:
+        assert b"\x1b[1;31m   0    0-1   1  [UNK]" in stream.read(4096)
+    os.close(terminal)
+    piped = process("inspect", vocab, "☃")
+    assert (piped.status, "\x1b" in piped.out, "[UNK]" in piped.out) == (0, False, True)
+
+
+# --- Scripts --------------------------------------------------------------------------------------
+
+
+def objects(vocab: Path, *args: str) -> list[dict[str, Any]]:
+    out = done("inspect", vocab, "--json", *args).out
+    return [json.loads(line) for line in out.splitlines()]
+
+
+def test_json_is_an_object_a_text(vocab: Path) -> None:
+    texts = ["x\u200by\u2028\x85\0", 'a☃"\\', ""]
+    found = objects(vocab, *texts)
+    assert [one["text"] for one in found] == texts
+    assert found[0] == {
+        "text": "x\u200by\u2028\x85\0",
+        "tokens": [
+            {"token": "[CLS]", "id": 2, "start": 0, "end": 0, "source": "", "word": None}
+            | {"kind": "added"},
+            {"token": "x", "id": 10, "start": 0, "end": 1, "source": "x", "word": 0}
+            | {"kind": "text"},
+            {"token": "##y", "id": 11, "start": 2, "end": 3, "source": "y", "word": 0}
+            | {"kind": "text"},
+            {"token": "[SEP]", "id": 3, "start": 0, "end": 0, "source": "", "word": None}
+            | {"kind": "added"},
+        ],
+        "words": [
+            {"number": 0, "start": 0, "end": 3, "raw": "x\u200by", "normalized": "xy"}
+            | {"too_long": False, "misfits": []}
+        ],
+        "dropped": [{"at": 5, "character": "\0"}],
+    }
+    assert found[1]["words"][0]["misfits"] == [
+        {"at": 1, "character": "☃", "after": ["a"], "known": "nowhere"}
+    ]
+    assert found[1]["tokens"][1]["kind"] == "unknown"
+
+
+def test_json_is_printable_whatever_the_text(vocab: Path) -> None:
+    out = done("inspect", vocab, "--json", "\x1b\u202e\u200b\x85\u2028\U000e0041日").out
+    assert out.rstrip("\n").isprintable()
+    assert "日" in out
+
+
+# --- Standard input -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("args", "texts"),
+    [
+        ([], ["x", "", "a\ufffdb"]),
+        (["-"], ["x", "", "a\ufffdb"]),
+        (["q", "-"], ["q", "x", "", "a\ufffdb"]),
+    ],
+)
+def test_lines_of_standard_input_are_texts(
+    vocab: Path, monkeypatch: pytest.MonkeyPatch, args: list[str], texts: list[str]
+) -> None:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"x\r\n\na\xffb")))
+    assert [one["text"] for one in objects(vocab, *args)] == texts
+
+
+def test_no_lines_show_nothing(vocab: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO()))
+    assert done("inspect", vocab).out == ""
+
+
+def test_a_reader_may_leave_early(vocab: Path) -> None:
+    command = [*script(), "inspect", str(vocab), "--json"]
+    running = subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    assert running.stdin
+    assert running.stdout
+    running.stdout.close()
+    try:
+        running.stdin.write(b"x a\n" * 20_000)
+        running.stdin.close()
+    except BrokenPipeError:
+        pass
+    assert running.stderr
+    assert (running.stderr.read(), running.wait()) == (b"", 0)
+
+
+def test_bytes_that_are_no_text_and_narrow_encodings_are_shown(vocab: Path) -> None:
+    command = [*script(), "inspect", str(vocab), b"a\xffb"]
+    ended = subprocess.run(
+        command, capture_output=True, check=True, env={"PYTHONIOENCODING": "ascii", "PATH": ""}
+    )
+    assert ended.stderr == b""
+    assert ended.stdout.startswith(b"a\\ufffdb\n")
+
+
+# --- The call -------------------------------------------------------------------------------------
+
+
+def test_what_encode_would_write_is_shown(tmp_path: Path) -> None:
+    texts = english(5)
+    tokenizer = train_tokenizer(tmp_path, texts, "--vocab-size", "60", "--no-lowercase")
+    found = objects(Path(tokenizer), *texts)
+    expected = Tokenizer.load(tokenizer).encode(texts).to_pylist()
+    assert [[token["id"] for token in one["tokens"]] for one in found] == expected
+
+
+@pytest.mark.parametrize(
+    ("args", "status", "reason"),
+    [
+        ([], 2, "Missing argument 'TOKENIZER'."),
+        (["VOCAB", "x", "--unk-scope", "x"], 2, "Invalid value for '--unk-scope'"),
+        (["VOCAB", "--jsn"], 2, "No such option '--jsn'."),
+        (["NOWHERE", "x"], 1, "NOWHERE: no tokenizer; give a directory"),
+    ],
+)
+def test_a_wrong_call_is_one_line(vocab: Path, args: list[str], status: int, reason: str) -> None:
+    outcome = wordpiece("inspect", *(str(vocab) if arg == "VOCAB" else arg for arg in args))
+    assert (outcome.status, outcome.out) == (status, "")
+    assert outcome.fault.startswith(reason)
+
+
+def test_help_lists_it_and_beam_is_never_loaded(vocab: Path) -> None:
+    assert "  inspect  Show how TEXT is cut" in done("--help").out
+    help_text = done("inspect", "--help").out
+    assert max(map(len, help_text.splitlines())) <= 100
+    code = (
+        "import sys\nfrom pipelines.cli import main\n"
+        f"try: main(['inspect', {str(vocab)!r}, 'x'])\n"
+        "except SystemExit: assert not {'apache_beam', 'grpc'} & sys.modules.keys()"
+    )
+    subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)

@@ -1,0 +1,393 @@
+"""Text to words to tokens to rows, in plain Python: the part of `reference` that encodes.
+
+A piece of text is a list of characters with their places: ``("e", 3)`` is an e that stands for
+character 3 of the raw text. So a token knows which characters of the text it stands for, however
+they were normalized.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Collection, Container, Iterable, Iterator, Sequence
+from itertools import groupby
+from typing import Any, NamedTuple
+
+from wordpiece_core.errors import InputError, OptionError
+
+SPECIAL_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
+
+Placed = list[tuple[str, int]]
+Columns = dict[str, Any]
+
+# --- Text to words --------------------------------------------------------------------------------
+
+# Unicode's property White_Space. (str.isspace would add U+001C to U+001F.)
+WHITE_SPACE = frozenset("\t\n\v\f\r \x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000") | frozenset(
+    map(chr, range(0x2000, 0x200B))
+)
+CHINESE = (
+    *((0x4E00, 0x9FFF), (0x3400, 0x4DBF), (0x20000, 0x2A6DF), (0x2A700, 0x2B73F)),
+    *((0x2B740, 0x2B81F), (0x2B920, 0x2CEAF), (0xF900, 0xFAFF), (0x2F800, 0x2FA1F)),
+)
+
+
+def normalize(text: str, **options: Any) -> str:
+    """The text of ``normalize_placed``."""
+    return _joined(normalize_placed(text, **options))
+
+
+def normalize_placed(
+    text: str,
+    *,
+    clean_text: bool = True,
+    handle_chinese_chars: bool = True,
+    strip_accents: bool | None = None,
+    lowercase: bool = True,
+) -> Placed:
+    """BERT's normalization, in this order. ``strip_accents=None`` means: as ``lowercase``."""
+    placed = [(c, i) for i, c in enumerate(text)]
+    if clean_text:
+        placed = [(" " if c in WHITE_SPACE else c, i) for c, i in placed if not _is_control(c)]
+    if handle_chinese_chars:
+        placed = [(d, i) for c, i in placed for d in (f" {c} " if _is_chinese(c) else c)]
+    if lowercase if strip_accents is None else strip_accents:
+        placed = [(c, i) for c, i in _decompose(placed) if unicodedata.category(c) != "Mn"]
+    if lowercase:  # each alone: a final sigma is no special case
+        placed = [(d, i) for c, i in placed for d in c.lower()]
+    return placed
+
+
+def _decompose(placed: Placed) -> Iterator[tuple[str, int]]:
+    """Unicode's NFD: characters in parts, then marks in a row in the order of their classes.
+
+    Marks change places, and the places stay: as `tokenizers` has it, what is the first part of its
+    character takes the next place, and every other part the place of what stands before it.
+    """
+    parts = [(d, k == 0) for c, _ in placed for k, d in enumerate(unicodedata.normalize("NFD", c))]
+    places = iter([i for _, i in placed])
+    place = 0
+    for starters, run in groupby(parts, key=lambda part: unicodedata.combining(part[0]) == 0):
+        marks = None if starters else sorted(run, key=lambda part: unicodedata.combining(part[0]))
+        for c, first in marks or run:
+            if first:
+                place = next(places)
+            yield c, place
+
+
+def pre_tokenize(text: str, pre_tokenizer: str = "bert") -> list[str]:
+    """The words of ``cut_words``."""
+    return [_joined(word) for word in cut_words([(c, 0) for c in text], pre_tokenizer)]
+
+
+def cut_words(placed: Placed, pre_tokenizer: str = "bert") -> list[Placed]:
+    """Cut at white space; with ``bert`` every punctuation character is a word of its own too."""
+    words: list[Placed] = []
+    inside = False  # does the next character belong to the last word?
+    for c, place in placed:
+        alone = pre_tokenizer == "bert" and _is_punctuation(c)
+        if c in WHITE_SPACE:
+            inside = False
+        elif inside and not alone:
+            words[-1].append((c, place))
+        else:
+            words.append([(c, place)])
+            inside = not alone
+    return words
+
+
+def words(text: str, *, pre_tokenizer: str = "bert", **options: Any) -> list[str]:
+    """Words of raw text; ``options`` are those of ``normalize_placed``."""
+    return pre_tokenize(normalize(text, **options), pre_tokenizer)
+
+
+def count_words(texts: Iterable[str | None], **options: Any) -> Counter[str]:
+    """The word table of texts (None is skipped): the commonest word first, then by code point."""
+    counts = Counter(word for text in texts if text is not None for word in words(text, **options))
+    return Counter(dict(sorted(counts.items(), key=lambda row: (-row[1], row[0]))))
+
+
+def _joined(placed: Placed) -> str:
+    return "".join(c for c, _ in placed)
+
+
+def _is_control(c: str) -> bool:
+    if c in "\t\n\r":
+        return False
+    return c in "\0\ufffd" or unicodedata.category(c) in ("Cc", "Cf", "Co")  # Cn stays
+
+
+def _is_chinese(c: str) -> bool:
+    return any(first <= ord(c) <= last for first, last in CHINESE)
+
+
+def _is_punctuation(c: str) -> bool:
+    return c in "!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~" or unicodedata.category(c).startswith("P")
+
+
+# --- Words to tokens ------------------------------------------------------------------------------
+
+
+class Token(NamedTuple):
+    """A token, the characters of the raw text it stands for, and the number of its word."""
+
+    token: str
+    start: int
+    end: int
+    word: int
+
+
+def tokenize(text: str, vocab: Collection[str], **options: Any) -> list[str]:
+    """The tokens of ``tokenize_placed``."""
+    return [token.token for token in tokenize_placed(text, vocab, **options)]
+
+
+def tokenize_placed(
+    text: str,
+    vocab: Collection[str],
+    *,
+    unk_token: str = "[UNK]",
+    unk_scope: str = "word",
+    max_word_length: int = 100,
+    continuing_prefix: str = "##",
+    special_tokens: Sequence[str] = SPECIAL_TOKENS,
+    split_special_tokens: bool = False,
+    pre_tokenizer: str = "bert",
+    **options: Any,
+) -> list[Token]:
+    """Tokens of raw text; ``options`` are those of ``normalize_placed``.
+
+    Special tokens are cut out of the raw text first: the leftmost, and of those the longest. With
+    ``split_special_tokens`` they are text like any other.
+    """
+    known = set(vocab)
+    rules = (unk_token, unk_scope, max_word_length, continuing_prefix)
+    special = sorted(known.intersection(special_tokens), key=len, reverse=True)
+    pattern = "|".join(map(re.escape, special)) or "(?!)"  # (?!) matches nothing
+    parts = [text] if split_special_tokens else re.split(f"({pattern})", text)
+    tokens: list[Token] = []
+    start = count = 0
+    for i, part in enumerate(parts):
+        if i % 2:  # re.split gives text, match, text, match, ..., text
+            tokens.append(Token(part, start, start + len(part), count))
+            count += 1
+        else:
+            for word in cut_words(normalize_placed(part, **options), pre_tokenizer):
+                places = [start + place for _, place in word]
+                for token, first, end in cut_word(_joined(word), known, *rules):
+                    tokens.append(Token(token, places[first], places[end - 1] + 1, count))
+                count += 1
+        start += len(part)
+    return tokens
+
+
+def tokenize_word(word: str, vocab: Container[str], *rules: Any, **options: Any) -> list[str]:
+    """The tokens of ``cut_word``."""
+    return [token for token, _, _ in cut_word(word, vocab, *rules, **options)]
+
+
+def cut_word(
+    word: str,
+    vocab: Container[str],
+    unk_token: str = "[UNK]",
+    unk_scope: str = "word",
+    max_word_length: int = 100,
+    continuing_prefix: str = "##",
+) -> list[tuple[str, int, int]]:
+    """Greedy longest match: tokens, and where each begins and ends in the word.
+
+    A word beyond ``max_word_length`` is ``unk_token``. Where no token fits, the whole word is
+    (``unk_scope="word"``), or one character is (``"character"``), and what follows it is still
+    inside the word.
+    """
+    unknown = [(unk_token, 0, len(word))]
+    if len(word) > max_word_length:
+        return unknown
+    tokens: list[tuple[str, int, int]] = []
+    start = 0
+    while start < len(word):
+        prefix = continuing_prefix if start else ""
+        ends = range(len(word), start, -1)
+        end = next((end for end in ends if prefix + word[start:end] in vocab), None)
+        if end is not None:
+            tokens.append((prefix + word[start:end], start, end))
+        elif unk_scope == "word":
+            return unknown
+        else:
+            end = start + 1
+            tokens.append((unk_token, start, end))
+        start = end
+    return tokens
+
+
+# --- Tokens to rows -------------------------------------------------------------------------------
+
+
+def encode(text: str, vocab: Sequence[str], **options: Any) -> list[int]:
+    """Ids of raw text, a token's id being its place in ``vocab``; ``options``: as ``encode_rows``,
+    without stride."""
+    ids: list[int] = encode_rows(text, vocab=vocab, **options)[0]["input_ids"]
+    return ids
+
+
+def encode_rows(
+    text: str,
+    pair: str | None = None,
+    *,
+    vocab: Sequence[str],
+    add_special_tokens: bool = True,
+    max_length: int | None = None,
+    truncation: str = "longest_first",
+    stride: int | None = None,
+    padding: bool = False,
+    **options: Any,
+) -> list[Columns]:
+    """The columns of a text's row, or a pair's: ``[CLS] text [SEP] pair [SEP]``, at most
+    ``max_length`` tokens, filled with [PAD] to so many if ``padding``.
+
+    ``stride``: what is cut off makes further rows, each beginning with so many tokens of the one
+    before. ``options``: as ``tokenize_placed``. Raises OptionError for what is wrong whatever the
+    text is, and InputError if this text, or its pair, cannot be cut as wanted.
+    """
+    ids = {token: i for i, token in enumerate(vocab)}
+    texts = [text] if pair is None else [text, pair]
+    sequences = [tokenize_placed(text, vocab, **options) for text in texts]
+    needed = ["[CLS]", "[SEP]"] * add_special_tokens + ["[PAD]"] * padding
+    if not ids.keys() >= set(needed):
+        raise OptionError(f"the vocabulary has not all of {needed}")
+    if truncation == "only_second" and pair is None:
+        raise OptionError("truncation: only_second, and there is no second text")
+    rooms = [len(sequence) for sequence in sequences]
+    if max_length is not None:
+        room = max_length - (1 + len(texts)) * add_special_tokens
+        least = room // 2 if truncation == "longest_first" and pair is not None else room
+        if room < 0 or (stride is not None and stride >= least):
+            raise OptionError(f"max_length {max_length}, stride {stride}: no room for text")
+        rooms = truncated_lengths(rooms, room, truncation)
+    parts = [windows(*args, stride) for args in zip(sequences, rooms, strict=True)]
+    rows = [columns(combination, ids, add_special_tokens) for combination in combinations(parts)]
+    return [pad(row, max_length, ids["[PAD]"]) if padding and max_length else row for row in rows]
+
+
+def truncated_lengths(lengths: Sequence[int], room: int, truncation: str) -> list[int]:
+    """How many tokens of each sequence stay, so that all together are at most ``room``.
+
+    ``longest_first`` cuts the longer of two, and both if half of the room (rounded down, and up for
+    the longer) is not enough for either. ``only_first`` and ``only_second`` leave one token of what
+    they cut, or it is an InputError. But where there is no room at all, nothing stays.
+    """
+    if sum(lengths) <= room:
+        return list(lengths)
+    if room == 0:
+        return [0] * len(lengths)
+    if truncation == "longest_first":
+        if len(lengths) == 1:
+            return [room]
+        shorter = min(*lengths, room // 2)
+        first_is_longer = lengths[0] > lengths[1]
+        return [room - shorter, shorter] if first_is_longer else [shorter, room - shorter]
+    cut = {"only_first": 0, "only_second": 1}[truncation]
+    left = room - sum(lengths) + lengths[cut]
+    if left <= 0:
+        raise InputError(f"truncation: {truncation}, and the other text leaves no room")
+    return [left if i == cut else length for i, length in enumerate(lengths)]
+
+
+def windows(sequence: list[Token], room: int, stride: int | None) -> list[list[Token]]:
+    """The first ``room`` tokens; and with a stride the windows after, up to that with the end."""
+    if stride is None or room >= len(sequence):
+        return [sequence[:room]]
+    if stride >= room:
+        raise InputError(f"stride {stride}: only {room} tokens of a text are left in a row")
+    starts = range(0, len(sequence) - stride, room - stride)
+    return [sequence[start : start + room] for start in starts]
+
+
+def combinations(parts: Sequence[list[list[Token]]]) -> list[list[list[Token]]]:
+    """Every window of a text with every window of its pair: both first, then the text's others with
+    each of the pair, then the text's first with the pair's others."""
+    if len(parts) == 1:
+        return [[window] for window in parts[0]]
+    (first, *more), pairs = parts
+    others = [[window, other] for window in more for other in pairs]
+    return [[first, pairs[0]], *others, *([first, other] for other in pairs[1:])]
+
+
+def columns(sequences: Sequence[list[Token]], ids: dict[str, int], added: bool) -> Columns:
+    """One row. Of each token: the text it is of, and whether it is an added one."""
+    rows: list[tuple[int, int, int, tuple[int, int], int | None]] = []
+    for type_id, sequence in enumerate(sequences):
+        if added and type_id == 0:
+            rows.append((ids["[CLS]"], 0, 1, (0, 0), None))
+        rows += ((ids[t.token], type_id, 0, (t.start, t.end), t.word) for t in sequence)
+        if added:
+            rows.append((ids["[SEP]"], type_id, 1, (0, 0), None))
+    return {
+        "input_ids": [row[0] for row in rows],
+        "attention_mask": [1] * len(rows),
+        "token_type_ids": [row[1] for row in rows],
+        "special_tokens_mask": [row[2] for row in rows],
+        "offset_mapping": [row[3] for row in rows],
+        "word_ids": [row[4] for row in rows],
+        "num_tokens": len(rows),
+    }
+
+
+PADDING: Columns = {
+    "attention_mask": 0,
+    "token_type_ids": 0,
+    "special_tokens_mask": 1,
+    "offset_mapping": (0, 0),
+    "word_ids": None,
+}
+
+
+def pad(row: Columns, length: int, pad_id: int) -> Columns:
+    """The row with [PAD] after it, up to ``length`` tokens. ``num_tokens`` stays."""
+    more = length - row["num_tokens"]
+    values = PADDING | {"input_ids": pad_id}
+    return {
+        name: row[name] + [values[name]] * more if name in values else row[name] for name in row
+    }
+
+
+# --- Ids to text ----------------------------------------------------------------------------------
+
+# What decoded English text is cleaned of, in this order.
+CLEAN_UP = (
+    *((" .", "."), (" ?", "?"), (" !", "!"), (" ,", ","), (" ' ", "'"), (" n't", "n't")),
+    *((" 'm", "'m"), (" do not", " don't"), (" 's", "'s"), (" 've", "'ve"), (" 're", "'re")),
+)
+
+
+def decode(
+    ids: Iterable[int],
+    vocab: Sequence[str],
+    *,
+    skip_special_tokens: bool = True,
+    clean_up_tokenization_spaces: bool = True,
+    special_tokens: Sequence[str] = SPECIAL_TOKENS,
+    continuing_prefix: str = "##",
+) -> str:
+    """Text of ids: a space before every token but the first that does not continue a word.
+
+    Each token is cleaned with its space; ``clean_up_tokenization_spaces``: then the whole text,
+    but of "do not".
+    """
+    tokens = [vocab[i] for i in ids]
+    if skip_special_tokens:
+        tokens = [token for token in tokens if token not in special_tokens]
+    text = ""
+    for i, token in enumerate(tokens):
+        continues = i > 0 and token.startswith(continuing_prefix)
+        part = token.removeprefix(continuing_prefix) if continues else " " * (i > 0) + token
+        text += _clean(part)
+    return _clean(text, but=" do not") if clean_up_tokenization_spaces else text
+
+
+def _clean(text: str, but: str = "") -> str:
+    for old, new in CLEAN_UP:
+        if old != but:
+            text = text.replace(old, new)
+    return text
