@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 import os
 import sys
+import threading
 import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn, TypeVar
@@ -404,8 +405,10 @@ def _leave(status: int) -> NoReturn:
 
 
 def _silence_libraries() -> None:
-    """Nothing of the libraries beneath reaches the terminal."""
+    """Nothing of the libraries beneath reaches the terminal, nor that one of their threads ended
+    with an exception: threads of this project hand theirs on."""
     warnings.simplefilter("ignore")
+    threading.excepthook = lambda _: None
     root = logging.getLogger()
     root.handlers = [logging.NullHandler()]
     root.setLevel(logging.CRITICAL)

@@ -16,7 +16,7 @@ from typing import Any
 
 import apache_beam as beam
 
-from pipelines import inputs
+from pipelines import inputs, outputs
 from pipelines.encode_shard import EncodeOptions, EncodeShard, shard_error
 from pipelines.encoded_directory import (
     EncodedDirectory,
@@ -29,7 +29,7 @@ from pipelines.inputs import InputFile
 from pipelines.progress import Progress
 from pipelines.runner import is_local, local_cores, pipeline_options, run_pipeline
 from wordpiece_core import Tokenizer
-from wordpiece_core.errors import InputError, OptionError
+from wordpiece_core.errors import InputError, OptionError, OutputError
 
 PLANNING_THREADS = 16  # which wait for file systems
 
@@ -49,14 +49,11 @@ class PlannedShard:
 
 @dataclass(frozen=True)
 class Plan:
-    """What a call would do. `others`, `other_errors`: noted in the directory, of inputs that are
-    not given now."""
+    """What a call would do. `noted`: the shards finished and failed that the directory knows of."""
 
     directory: EncodedDirectory
     shards: list[PlannedShard]
-    others: list[ShardResult]
-    other_errors: list[ShardError]
-    finished: list[ShardResult]
+    noted: tuple[list[ShardResult], list[ShardError]]
 
     @property
     def to_run(self) -> list[PlannedShard]:
@@ -68,6 +65,22 @@ class Plan:
     def errors(self) -> list[ShardError]:
         """Of the shards that cannot be made, as far as that can be seen beforehand."""
         return [shard.error for shard in self.shards if shard.error]
+
+    @property
+    def finished(self) -> list[ShardResult]:
+        """Of the inputs given, by an earlier run."""
+        names = {shard.name for shard in self.shards if shard.finished}
+        return [result for result in self.noted[0] if result.name in names]
+
+    @property
+    def others(self) -> tuple[list[ShardResult], list[ShardError]]:
+        """What is noted of inputs that are not given now."""
+        given = {shard.name for shard in self.shards}
+        results, errors = self.noted
+        return (
+            [result for result in results if result.name not in given],
+            [error for error in errors if error.name not in given],
+        )
 
 
 @dataclass(frozen=True)
@@ -111,15 +124,7 @@ def plan(
 
     with ThreadPoolExecutor(PLANNING_THREADS) as pool:
         shards = list(pool.map(planned, files))
-    given = set(names.values())
-    finished = {shard.name for shard in shards if shard.finished}
-    return Plan(
-        directory,
-        shards,
-        [result for result in results if result.name not in given],
-        [error for error in errors if error.name not in given],
-        [result for result in results if result.name in finished],
-    )
+    return Plan(directory, shards, (results, errors))
 
 
 def encode(
@@ -134,40 +139,52 @@ def encode(
 ) -> Encoded:
     """Encodes every input shard into a shard of the same name in `output`.
 
-    Raises what `plan` raises, OutputError, and ShardsError when the shards that can be read are
-    finished, but some cannot; with `on_error` "quarantine" these go to `_errors/` instead.
+    Raises what `plan` raises; OutputError, also if another run is writing to `output`; and
+    ShardsError when the shards that can be read are finished, but some cannot: with `on_error`
+    "quarantine" these go to `_errors/` instead.
     """
     found = plan(patterns, output, tokenizer, options)
     directory = found.directory
     keeps_errors = on_error == "quarantine"
-    if found.errors and not found.to_run and (not keeps_errors or _is_wrong_call(found, [])):
+    fails = not keeps_errors or _is_wrong_call(found, found.errors)
+    if found.errors and not found.to_run and fails:
         raise ShardsError(found.errors, len(found.shards))
-    kept = [*found.finished, *found.others]
-    directory.begin(tokenizer, kept, found.other_errors)
-    step = EncodeShard(directory, options, _threads(beam_args))
-    with progress.stage("encode", "bytes", sum(shard.bytes for shard in found.to_run)):
-
-        def build(pipeline: beam.Pipeline) -> None:
-            elements = [(shard.file, shard.name) for shard in found.to_run]
-            pipeline | "shards" >> beam.Create(elements) | "encode" >> beam.ParDo(step)
-
-        if found.to_run:
-            run_pipeline(build, beam_args)
-        given = {shard.name for shard in found.shards}
-        met = [error for error in directory.read()[1] if error.name in given]
-        errors = sorted([*found.errors, *met], key=lambda error: error.name)
-        if errors and (not keeps_errors or _is_wrong_call(found, met)):
-            raise ShardsError(errors, len(found.shards))
-        for error in errors:
-            directory.quarantine(error)
-            directory.note(error)
-    manifest = directory.finish()
-    return Encoded(manifest, len(found.finished), len(found.others), errors)
+    with outputs.one_run(directory.path):
+        if directory.read() != found.noted:
+            raise OutputError(f"{output}: another run has just written there; run this one again")
+        others, other_errors = found.others
+        directory.begin(tokenizer, [*found.finished, *others], other_errors)
+        with progress.stage("encode", "bytes", sum(shard.bytes for shard in found.to_run)):
+            if found.to_run:
+                step = EncodeShard(directory, options, _threads(beam_args))
+                _run(step, found.to_run, beam_args)
+            errors = _all_errors(found)
+            if errors and (not keeps_errors or _is_wrong_call(found, errors)):
+                raise ShardsError(errors, len(found.shards))
+            for error in errors:
+                directory.quarantine(error)
+                directory.note(error)
+        manifest = directory.finish()
+    return Encoded(manifest, len(found.finished), len(others), errors)
 
 
-def _is_wrong_call(found: Plan, met: Sequence[ShardError]) -> bool:
+def _run(step: EncodeShard, shards: Sequence[PlannedShard], beam_args: Sequence[str]) -> None:
+    def build(pipeline: beam.Pipeline) -> None:
+        elements = [(shard.file, shard.name) for shard in shards]
+        pipeline | "shards" >> beam.Create(elements) | "encode" >> beam.ParDo(step)
+
+    run_pipeline(build, beam_args)
+
+
+def _all_errors(found: Plan) -> list[ShardError]:
+    """Of the inputs given: those found beforehand and those that the job has noted."""
+    given = {shard.name for shard in found.shards}
+    met = [error for error in found.directory.read()[1] if error.name in given]
+    return sorted([*found.errors, *met], key=lambda error: error.name)
+
+
+def _is_wrong_call(found: Plan, errors: Sequence[ShardError]) -> bool:
     """Whether the options fit none of the files."""
-    errors = [*found.errors, *met]
     return len(errors) == len(found.shards) and all(error.wrong_column for error in errors)
 
 

@@ -29,21 +29,24 @@ from pipelines.encoded_directory import (
     ShardResult,
     source_of,
 )
-from pipelines.inputs import Columns, InputFile, Shard
+from pipelines.inputs import Columns, InputFile, Shard, ShardBatch
 from pipelines.progress import report
 from wordpiece_core import EncodedBatch, EncodingOptions, Packer, Tokenizer
 from wordpiece_core.errors import ColumnError, InputError, OptionError, one_line
 
 METADATA_KEY = b"wordpiece.tokenizer"
-PIECE_BYTES = 2 << 20  # of text, encoded by one thread
+PIECE_SIZE = 2 << 20  # bytes of text, or ids where they may be more, for one thread at once
+ROW_GROUP_BYTES = 160 << 20  # of a row group in memory
+BYTES_PER_ROW = 4  # what a row without text counts for
 IDS = "input_ids"
 SOURCE_ROWS = "overflow_to_sample_mapping"
 
 
 @dataclass(frozen=True)
 class EncodeOptions:
-    """What an encoded shard holds. `keep_columns`: of the input; None for all, or for none with
-    `pack`; `pack`: sequences of exactly `encoding.max_length`; `compression`: one of Parquet's."""
+    """What an encoded shard holds. `keep_columns`: of the input; None for all, for all but the
+    texts with a stride (each row would repeat its whole text), or for none with `pack`; `pack`:
+    sequences of exactly `encoding.max_length`; `compression`: one of Parquet's."""
 
     text_column: str = "text"
     text_pair_column: str | None = None
@@ -85,11 +88,12 @@ class EncodeOptions:
     @property
     def columns(self) -> Columns:
         """Those that hold text."""
-        return Columns(self.text_column, pair=self.text_pair_column)
+        keeps_texts = self.encoding.stride is None
+        return Columns(self.text_column, pair=self.text_pair_column, keeps_texts=keeps_texts)
 
     @property
     def kept(self) -> list[str] | None:
-        """The columns to keep; None for all."""
+        """The columns to keep; None for the usual ones."""
         kept = () if self.pack else self.keep_columns
         return None if kept is None else list(kept)
 
@@ -118,12 +122,7 @@ class EncodeShard(beam.DoFn):
 
     def _encode(self, file: InputFile, name: str) -> ShardResult:
         options = self.options
-        shard = inputs.open_shard(
-            file,
-            options.text_column,
-            options.kept,
-            text_pair_column=options.text_pair_column,
-        )
+        shard = inputs.open_shard(file, options.columns, options.kept)
         encoder = ShardEncoder(file, shard, self.tokenizer, options, self.threads)
         path = outputs.join(self.directory.path, name)
         try:
@@ -147,8 +146,8 @@ def shard_error(file: InputFile, name: str, error: InputError) -> ShardError:
 
 @dataclass
 class Piece:
-    """Rows of a batch that one thread encodes: the kept columns, the texts, and the number of the
-    first row in the shard."""
+    """Rows of a batch that one thread encodes: the kept columns, the texts, the number of the
+    first row in the shard, and whether that is the first of its batch."""
 
     table: pa.Table
     texts: pa.Array
@@ -156,7 +155,6 @@ class Piece:
     first_row: int
     bytes: int  # those of the whole batch with its first piece
     is_first: bool
-    is_last: bool
 
 
 @dataclass
@@ -215,58 +213,51 @@ class ShardEncoder:
         }
 
     def tables(self) -> Iterator[pa.Table]:
-        """The shard's rows, encoded: a table for each batch, which will be a row group."""
+        """The shard's rows, encoded: a table for each row group to be."""
         encoded = in_threads(self._encode, ahead(self._pieces), self.threads)
-        return self._packed(encoded) if self.packer else self._batches(encoded)
+        tables = self._packed(encoded) if self.packer else self._encoded(encoded)
+        return row_groups(tables)
 
-    def _batches(self, encoded: Iterator[tuple[Piece, EncodedBatch]]) -> Iterator[pa.Table]:
-        tables: list[pa.Table] = []
+    def _encoded(
+        self, encoded: Iterator[tuple[Piece, EncodedBatch]]
+    ) -> Iterator[tuple[bool, pa.Table]]:
         for piece, batch in encoded:
             self._count(piece, batch)
-            tables.append(self._table(piece, batch))
-            if piece.is_last:
-                yield pa.concat_tables(tables)
-                tables = []
+            yield piece.is_first, self._table(piece, batch)
 
-    def _packed(self, encoded: Iterator[tuple[Piece, EncodedBatch]]) -> Iterator[pa.Table]:
+    def _packed(
+        self, encoded: Iterator[tuple[Piece, EncodedBatch]]
+    ) -> Iterator[tuple[bool, pa.Table]]:
         """What the last sequence holds goes with the last full ones."""
         assert self.packer is not None
-        tables: list[pa.Table] = []
         rows = 0
         for piece, batch in encoded:
             self._count(piece, batch)
-            if piece.is_first and any(table.num_rows for table in tables):
-                yield pa.concat_tables(tables)
-                tables = []
-            tables.append(self.packer.add(batch.table.column(IDS), piece.first_row))
-            rows += tables[-1].num_rows
-        tables.append(self.packer.finish())
-        self.sums["rows"] = rows + tables[-1].num_rows
+            table = self.packer.add(batch.table.column(IDS), piece.first_row)
+            rows += table.num_rows
+            yield piece.is_first, table
+        last = self.packer.finish()
+        self.sums["rows"] = rows + last.num_rows
         self.sums["dropped_tokens"] = self.packer.dropped
-        if any(table.num_rows for table in tables):
-            yield pa.concat_tables(tables)
+        yield False, last
 
     def _pieces(self) -> Iterator[Piece]:
-        """Batches, cut into pieces of about `PIECE_BYTES` of text."""
+        """Batches, cut into pieces of about `PIECE_SIZE`."""
         row = 0
         for batch in self.shard.batches():
-            rows = len(batch.texts)
-            count = max(1, min(rows, -(-batch.bytes // PIECE_BYTES)))
-            self.sums["input_rows"] += rows
+            self.sums["input_rows"] += len(batch.texts)
             self.sums["replaced"] += batch.replaced
-            bounds = [rows * i // count for i in range(count + 1)]
-            for start, end in pairwise(bounds):
-                piece = Piece(
+            ends = pieces_of(most_ids(batch, self.encoding))
+            for start, end in pairwise([0, *ends]):
+                yield Piece(
                     batch.table.slice(start, end - start),
                     batch.texts.slice(start, end - start),
                     None if batch.pairs is None else batch.pairs.slice(start, end - start),
                     row + start,
                     batch.bytes if start == 0 else 0,
                     is_first=start == 0,
-                    is_last=end == rows,
                 )
-                yield piece
-            row += rows
+            row += len(batch.texts)
 
     def _encode(self, piece: Piece) -> tuple[Piece, EncodedBatch]:
         try:
@@ -294,6 +285,48 @@ class ShardEncoder:
             first = pa.scalar(piece.first_row, pa.int64())
             columns = [*columns, pc.add(batch.source_rows, first)]
         return pa.table([*kept.columns, *columns], schema=self.schema)
+
+
+def row_groups(tables: Iterator[tuple[bool, pa.Table]]) -> Iterator[pa.Table]:
+    """Tables put together to row groups. Each comes with whether it begins a batch of the input:
+    such a one begins a row group, and so does one that would make it larger than
+    `ROW_GROUP_BYTES`."""
+    held: list[pa.Table] = []
+    size = 0
+    for begins, table in tables:
+        if held and (begins or size + table.nbytes > ROW_GROUP_BYTES):
+            yield pa.concat_tables(held)
+            held, size = [], 0
+        if table.num_rows:
+            held.append(table)
+            size += table.nbytes
+    if held:
+        yield pa.concat_tables(held)
+
+
+def most_ids(batch: ShardBatch, encoding: EncodingOptions) -> pa.Array:
+    """For each row of a batch the bytes of its texts, or the ids it may become if these are more:
+    a token has a byte at least, a stride puts it into several rows, and rows are padded."""
+    texts = [batch.texts] if batch.pairs is None else [batch.texts, batch.pairs]
+    lengths = [pc.fill_null(pc.binary_length(text), 0).cast(pa.float64()) for text in texts]
+    size = lengths[0] if len(lengths) == 1 else pc.add(*lengths)
+    if encoding.max_length is not None and encoding.stride is not None:
+        # Of a pair, one text may be cut so that each row has a single token more of it.
+        step = encoding.max_length - 2 - encoding.stride if len(texts) == 1 else 1
+        windows = [pc.add(pc.divide(length, float(max(step, 1))), 1.0) for length in lengths]
+        rows = windows[0] if len(windows) == 1 else pc.multiply(*windows)
+        size = pc.multiply(rows, float(encoding.max_length))
+    elif encoding.max_length is not None and encoding.padding:
+        size = pc.max_element_wise(size, float(encoding.max_length))
+    return pc.add(size, float(BYTES_PER_ROW))
+
+
+def pieces_of(sizes: pa.Array) -> list[int]:
+    """Where pieces of about `PIECE_SIZE` end, one row at least in each, by the sizes of rows."""
+    starts = pc.subtract(pc.cumulative_sum(sizes), sizes)
+    numbers = pc.floor(pc.divide(starts, float(PIECE_SIZE)))
+    ends: list[int] = pc.run_end_encode(numbers).run_ends.to_pylist()
+    return ends
 
 
 T = TypeVar("T")

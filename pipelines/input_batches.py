@@ -58,11 +58,12 @@ class Shard:
 @dataclass(frozen=True)
 class Columns:
     """The columns, or keys, to read: the text, the second text of a pair, and the group that
-    each text belongs to."""
+    each text belongs to. `keeps_texts`: whether texts are kept if nothing says what is."""
 
     text: str = "text"
     group: str | None = None
     pair: str | None = None
+    keeps_texts: bool = True
 
     @property
     def names(self) -> list[str]:
@@ -104,12 +105,16 @@ def text_bytes(texts: pa.Array | pa.ChunkedArray) -> int:
     return pc.sum(pc.binary_length(texts)).as_py() or 0
 
 
-def kept_columns(file: InputFile, names: list[str], columns: list[str] | None) -> list[str]:
-    """The names to keep, in the file's order."""
+def kept_columns(
+    file: InputFile, names: list[str], columns: list[str] | None, texts: Columns
+) -> list[str]:
+    """The names to keep, in the file's order; `columns` is None for the usual ones."""
     for name in columns or []:
         if name not in names:
             raise ColumnError(f"{file.path}: no column {name!r} to keep; {it_has(names)}")
-    return [name for name in names if columns is None or name in columns]
+    if columns is None:
+        columns = [name for name in names if texts.keeps_texts or name not in texts.names]
+    return [name for name in names if name in columns]
 
 
 def it_has(names: Sequence[str]) -> str:

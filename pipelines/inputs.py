@@ -117,30 +117,23 @@ def measure(file: InputFile, columns: Columns) -> tuple[int | None, int]:
     return None, sum(part.bytes for part in _ranges(file, columns, max(file.size, 1)))
 
 
-def open_shard(
-    file: InputFile,
-    text_column: str,
-    columns: list[str] | None = None,
-    *,
-    text_pair_column: str | None = None,
-) -> Shard:
-    """Opens a file for encoding, keeping `columns` (default all). Its batches are the row groups
-    of Parquet, else blocks of lines. InputError for a column that is not there; OptionError for
-    a `text_pair_column` of plain text.
+def open_shard(file: InputFile, texts: Columns, columns: list[str] | None = None) -> Shard:
+    """Opens a file for encoding, keeping `columns` (default all, or all but `texts`, as that says).
+    Its batches are the row groups of Parquet, else blocks of lines. InputError for a column that
+    is not there; OptionError for more than one column of plain text.
 
     JSON lines are read twice: the types of the columns are those of the whole file. Strings stay
     strings; numbers are int64, or float64 where one has a fraction or needs more than 64 bits.
     """
-    texts = Columns(text_column, pair=text_pair_column)
     if file.format == "parquet":
         return parquet_input.open_shard(file, texts, columns)
     if file.format == "text":
         texts.check_plain_text(file.path)
-        schema = pa.schema([(text_column, pa.string())])
+        schema = pa.schema([(texts.text, pa.string())])
     else:
         json_input.check_keys(file, texts)
         schema = json_input.read_schema(file, texts, columns, SHARD_BLOCK_BYTES)
-    kept = kept_columns(file, schema.names, columns)
+    kept = kept_columns(file, schema.names, columns, texts)
     read = pa.schema([field for field in schema if field.name in {*kept, *texts.names}])
     batches = partial(_line_batches, file, read, kept, texts)
     return Shard(pa.schema([schema.field(name) for name in kept]), batches)

@@ -3,6 +3,7 @@
 Paths are local or URIs, as for inputs. Every fault of writing is a one-line `OutputError`.
 """
 
+import fcntl
 import json
 import os
 import re
@@ -115,6 +116,34 @@ def make_directory(path: str) -> None:
     filesystem, inner = open_filesystem(path)
     with _writing(path):
         filesystem.create_dir(inner, recursive=True)
+
+
+@contextmanager
+def one_run(path: str) -> Iterator[None]:
+    """Holds a directory (made if need be) while the block runs, however that ends. OutputError if
+    another process holds it. Local disks only: object stores have no locks, and network file
+    systems need not have them."""
+    make_directory(path)
+    filesystem, inner = open_filesystem(path)
+    if not isinstance(filesystem, fs.LocalFileSystem):
+        yield
+        return
+    descriptor = os.open(inner, os.O_RDONLY)
+    try:
+        with suppress(OSError):
+            _hold(descriptor, path)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _hold(descriptor: int, path: str) -> None:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise OutputError(
+            f"{path}: another run is writing there; wait for it, or give another directory"
+        ) from None
 
 
 def list_directory(path: str, *, recursive: bool = False) -> list[str]:

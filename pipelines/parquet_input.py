@@ -153,7 +153,7 @@ def open_shard(file: InputFile, texts: Columns, columns: list[str] | None) -> Sh
     for name in schema.names:
         if len(schema.get_all_field_indices(name)) > 1:
             raise InputError(f"{file.path}: two columns are named {name!r}; rename one")
-    kept = kept_columns(file, schema.names, columns)
+    kept = kept_columns(file, schema.names, columns, texts)
     read = [name for name in schema.names if name in {*kept, *texts.names}]
     if kept != schema.names:  # what metadata says of the whole would be wrong of a part
         schema = pa.schema([schema.field(name) for name in kept])

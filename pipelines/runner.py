@@ -14,21 +14,34 @@ import os
 import re
 import shlex
 import sys
+import threading
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import NoReturn
 
 import apache_beam as beam
 from apache_beam.options.pipeline_options import DirectOptions, PipelineOptions, StandardOptions
+from apache_beam.portability import python_urns
+from apache_beam.portability.api import beam_fn_api_pb2
 from apache_beam.runners import create_runner
 from apache_beam.runners.portability.fn_api_runner import FnApiRunner, worker_handlers
 from apache_beam.runners.portability.fn_api_runner.worker_handlers import (
     BeamFnControlServicer,
     ControlConnection,
+    ControlFuture,
 )
+from apache_beam.runners.portability.local_job_service import SubprocessSdkWorker
 from apache_beam.runners.worker import sdk_worker
 from apache_beam.transforms.environments import SubprocessSDKEnvironment
 
-from wordpiece_core.errors import ColumnError, InputError, OptionError, OutputError, one_line
+from wordpiece_core.errors import (
+    ColumnError,
+    InputError,
+    JobError,
+    OptionError,
+    OutputError,
+    one_line,
+)
 
 LOCAL_RUNNERS = {"", "direct", "directrunner", "switchingdirectrunner", "fnapirunner"}
 
@@ -39,6 +52,7 @@ RAISED_ANEW = {
     "InputError": InputError,
     "OutputError": OutputError,
     "OptionError": OptionError,
+    "JobError": JobError,
     "ValueError": ValueError,
 }
 _RAISED = re.compile(rf"^(?:[\w.]+\.)?({'|'.join(RAISED_ANEW)}): (.*)$", re.MULTILINE)
@@ -128,6 +142,44 @@ def _local_runner(options: PipelineOptions) -> FnApiRunner:
     command = f"{shlex.quote(sys.executable)} -m apache_beam.runners.worker.sdk_worker_main"
     environment = SubprocessSDKEnvironment.from_command_string(f"exec {command} 2>{os.devnull}")
     return FnApiRunner(default_environment=environment)
+
+
+@worker_handlers.WorkerHandler.register_environment(python_urns.SUBPROCESS_SDK, bytes)
+class LocalProcess(worker_handlers.SubprocessSdkWorkerHandler):
+    """A worker process whose death ends the job. Beam would wait for its answers for ever."""
+
+    def start_worker(self) -> None:
+        self.worker = SubprocessSdkWorker(
+            self._worker_command_line, self.control_address, self.provision_info, self.worker_id
+        )
+        self.worker_thread = threading.Thread(target=self._run, name="run_worker")
+        self.worker_thread.start()
+
+    def _run(self) -> None:
+        """Runs the process to its end. What it has not answered then has failed, and so has what
+        it is asked later."""
+        with suppress(RuntimeError):
+            self.worker.run()
+        connection = self.control_conn
+        push = connection.push
+
+        def push_in_vain(request: object) -> ControlFuture | None:
+            future = push(request)
+            if future is not None:
+                _fail(future)
+            return future
+
+        connection.push = push_in_vain
+        for future in list(connection._futures_by_id.values()):
+            _fail(future)
+
+
+def _fail(future: ControlFuture) -> None:
+    message = "a worker process ended before its work (out of memory?); run the job again"
+    identity = future.instruction_id
+    future.set(
+        beam_fn_api_pb2.InstructionResponse(instruction_id=identity, error=f"JobError: {message}")
+    )
 
 
 _beam_close_connection = ControlConnection.close

@@ -21,6 +21,10 @@ class OutputError(WordpieceError):
     """A file that cannot be written: the job fails (exit status 1)."""
 
 
+class JobError(WordpieceError):
+    """A job that came to an end too early (exit status 1)."""
+
+
 class OptionError(WordpieceError):
     """A bad call or configuration (exit status 2)."""
 

@@ -11,7 +11,7 @@ import subprocess
 import sysconfig
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import redirect_stderr, redirect_stdout
+from contextlib import redirect_stderr, redirect_stdout, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -181,8 +181,22 @@ def process(*args: str | Path, **options: Any) -> Outcome:
 
 def kill_group(running: subprocess.Popen[bytes]) -> None:
     """Kills a process started in a session of its own, and what it started."""
-    os.killpg(running.pid, signal.SIGKILL)
+    with suppress(ProcessLookupError):
+        os.killpg(running.pid, signal.SIGKILL)
     running.wait()
+
+
+def workers_of(running: subprocess.Popen[bytes]) -> list[int]:
+    """Beam's worker processes in a job's session."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            pid, command = int(path.parent.name), path.read_bytes()
+            if b"sdk_worker_main" in command and os.getsid(pid) == running.pid:
+                found.append(pid)
+        except OSError:  # it has ended
+            continue
+    return found
 
 
 def train_tokenizer(directory: Path, texts: Sequence[str], *options: str) -> str:

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import strategies as st
 
-from pipelines.inputs import InputFile, Range, open_shard, plan, read_texts, resolve
+from pipelines.inputs import Columns, InputFile, Range, open_shard, plan, read_texts, resolve
 from wordpiece_core.errors import InputError
 
 sizes = st.integers(1, 50)
@@ -61,7 +61,7 @@ def texts(file: InputFile, column: str = "text", range_bytes: int = 1 << 20) -> 
 
 
 def rows_of(file: InputFile, columns: list[str] | None = None) -> list[dict[str, object]]:
-    batches = open_shard(file, "text", columns).batches()
+    batches = open_shard(file, Columns(), columns).batches()
     return [row for batch in batches for row in batch.table.to_pylist()]
 
 

@@ -13,6 +13,7 @@ from tokenizers import Encoding, Tokenizer
 
 import wordpiece_core as wp
 from pipelines import inputs, parquet_input
+from pipelines.encode_shard import Piece, ShardEncoder
 
 from .corpora import (
     Outcome,
@@ -58,7 +59,7 @@ def pairs(tmp_path: Path, request: pytest.FixtureRequest) -> Path:
 @pytest.fixture(autouse=True)
 def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows are encoded in many pieces."""
-    monkeypatch.setattr("pipelines.encode_shard.PIECE_BYTES", 1000)
+    monkeypatch.setattr("pipelines.encode_shard.PIECE_SIZE", 1000)
     monkeypatch.setattr(inputs, "SHARD_BLOCK_BYTES", 5000)
     monkeypatch.setattr(parquet_input, "ROW_GROUP_BYTES", 20_000)
 
@@ -114,9 +115,57 @@ def test_rows_beyond_the_length_are_cut_and_go_on(
     assert table["overflow_to_sample_mapping"].type == pa.int64()
     assert table["overflow_to_sample_mapping"].to_pylist() == rows
     assert table["id"].to_pylist() == rows
-    assert table["text"].to_pylist() == [TEXTS[row] for row in rows]
+    assert "text" not in table.column_names  # each row would repeat the whole of its text
     noted = manifest(tmp_path / "out")
     assert (noted["rows"], noted["input_rows"]) == (len(rows), len(TEXTS))
+
+
+def test_rows_of_one_text_repeat_it_if_told_so(tmp_path: Path, tokenizer: str) -> None:
+    shard = write_shard(tmp_path / "shard.parquet", TEXTS, rows_per_group=70)
+    args = ["--max-length", "12", "--stride", "3", "--keep-columns", "text"]
+    table = encode(tokenizer, tmp_path, shard, *args)
+    assert table.column_names == ["text", "input_ids", "overflow_to_sample_mapping"]
+    rows = table["overflow_to_sample_mapping"].to_pylist()
+    assert len(rows) > len(TEXTS)
+    assert table["text"].to_pylist() == [TEXTS[row] for row in rows]
+
+
+@pytest.mark.parametrize("args", [[], ["--stride", "20"], ["--padding"]])
+@pytest.mark.parametrize("pair", [False, True])
+def test_pieces_are_small_whatever_the_options_make_of_a_text(
+    tmp_path: Path, tokenizer: str, args: list[str], pair: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = {"text": ["", "a", None, *TEXTS], "q": ["", "b", "c", *TEXTS]}
+    shard = tmp_path / "shard.parquet"
+    pq.write_table(pa.table(rows), shard)
+    sizes: list[tuple[int, int]] = []
+    count = ShardEncoder._count
+
+    def noted(encoder: ShardEncoder, piece: Piece, batch: wp.EncodedBatch) -> None:
+        sizes.append((len(piece.texts), len(batch.table["input_ids"].combine_chunks().values)))
+        count(encoder, piece, batch)
+
+    monkeypatch.setattr(ShardEncoder, "_count", noted)
+    wanted = [*args, "--max-length", "64", *["--text-pair-column", "q"] * pair]
+    encode(tokenizer, tmp_path, shard, *wanted)
+    assert sum(texts for texts, _ in sizes) == len(rows["text"])
+    assert all(texts == 1 or ids <= 2 * 1000 for texts, ids in sizes)
+
+
+def test_a_row_group_that_would_be_too_large_is_cut(
+    tmp_path: Path, tokenizer: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shard = write_shard(tmp_path / "shard.parquet", TEXTS, rows_per_group=50)
+    whole = encode(tokenizer, tmp_path, shard, "--max-length", "64", "--padding")
+    monkeypatch.setattr("pipelines.encode_shard.ROW_GROUP_BYTES", 10_000)
+    args = ["--max-length", "64", "--padding"]
+    assert encode(tokenizer, tmp_path / "cut", shard, *args) == whole
+    groups = pq.ParquetFile(tmp_path / "cut" / "out" / "shard.parquet").metadata
+    sizes = [groups.row_group(i).num_rows for i in range(groups.num_row_groups)]
+    assert sum(sizes) == len(TEXTS)
+    assert max(sizes) * 64 * 4 < 10_000 < 50 * 64 * 4
+    usual = pq.ParquetFile(tmp_path / "out" / "shard.parquet").metadata
+    assert [usual.row_group(i).num_rows for i in range(usual.num_row_groups)] == [50, 50, 20]
 
 
 def test_pairs_are_cut_as_asked(

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import random
+import signal
 import subprocess
 import time
 from collections.abc import Callable
@@ -15,6 +17,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from pipelines import inputs
+from pipelines.outputs import one_run
+
 from .corpora import (
     Outcome,
     done,
@@ -25,6 +30,7 @@ from .corpora import (
     script,
     train_tokenizer,
     wordpiece,
+    workers_of,
     write_shard,
     write_shards,
 )
@@ -304,12 +310,71 @@ def test_killed_at_any_moment_it_goes_on_to_the_same_bytes(tmp_path: Path, token
     assert files_below(output) == files_below(tmp_path / "straight")
 
 
+def test_a_worker_process_that_is_killed_ends_the_job(tmp_path: Path, tokenizer: str) -> None:
+    for i in range(40):
+        write_shard(tmp_path / "in" / f"{i:03}.parquet", english(300))
+    args = ["encode", str(tmp_path / "in"), "--tokenizer", tokenizer, "--output"]
+    beam = ["--", "--direct_running_mode=multi_processing", "--direct_num_workers=2"]
+    output = tmp_path / "killed"
+    running = subprocess.Popen(
+        [*script(), *args, str(output), *beam], stderr=subprocess.PIPE, start_new_session=True
+    )
+    try:
+        while running.poll() is None and not noted_as_finished(output):
+            time.sleep(0.01)
+        os.kill(workers_of(running)[0], signal.SIGKILL)
+        _, err = running.communicate(timeout=60)
+    finally:
+        kill_group(running)
+    lines = err.decode().splitlines()
+    assert lines[-1].startswith("wordpiece: a worker process ended before its work")
+    assert len([line for line in lines if line.startswith("wordpiece: ")]) == 1
+    assert "Traceback" not in err.decode()
+    assert running.returncode == 1
+    done(*args, output)
+    done(*args, tmp_path / "straight")
+    assert files_below(output) == files_below(tmp_path / "straight")
+
+
+def test_two_runs_do_not_write_to_one_directory(
+    tmp_path: Path, source: Path, encode: Callable[..., Outcome], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    output = tmp_path / "out"
+    with one_run(str(output)):
+        outcome = encode()
+        assert outcome.fault == (
+            f"{output}: another run is writing there; wait for it, or give another directory"
+        )
+        assert outcome.status == 1
+        assert not list(output.iterdir())
+        assert encode("--dry-run").status == 0
+    assert encode().status == 0
+    whole = files_below(output)
+
+    # One that ends between another's look at the directory and its own start.
+    measure = inputs.measure
+    write_shard(source / "000.parquet", ["changed"])
+    ran: list[Outcome] = []
+
+    def slow(*args: Any) -> Any:
+        monkeypatch.setattr(inputs, "measure", measure)
+        ran.append(encode())
+        return measure(*args)
+
+    monkeypatch.setattr(inputs, "measure", slow)
+    outcome = encode()
+    assert [other.status for other in ran] == [0]
+    assert outcome.fault == f"{output}: another run has just written there; run this one again"
+    assert encode().status == 0
+    assert files_below(output).keys() == whole.keys()
+
+
 @pytest.mark.parametrize("threads", [1, 2, 5])
 def test_the_number_of_threads_leaves_no_trace(
     tmp_path: Path, tokenizer: str, threads: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shard = write_shard(tmp_path / "shard.parquet", english(500), rows_per_group=400)
-    monkeypatch.setattr("pipelines.encode_shard.PIECE_BYTES", 1000)
+    monkeypatch.setattr("pipelines.encode_shard.PIECE_SIZE", 1000)
     args = ["encode", shard, "--tokenizer", tokenizer, "--columns", "attention_mask,num_tokens"]
     done(*args, "--output", tmp_path / "usual")
     monkeypatch.setattr("pipelines.encode.local_cores", lambda: threads)
