@@ -123,12 +123,13 @@ ID_ENCODINGS: dict[str, dict[str, Any]] = {
     "byte planes": PLAIN | {"column_encoding": {IDS: "BYTE_STREAM_SPLIT"}},
     "deltas": PLAIN | {"column_encoding": {IDS: "DELTA_BINARY_PACKED"}},
     "dictionary": {"use_dictionary": True, "write_statistics": False},
-    "byte planes, pages of 64 KB": PLAIN
-    | {"column_encoding": {IDS: "BYTE_STREAM_SPLIT"}, "data_page_size": 64 << 10},
-    "byte planes, pages of 4 MB": PLAIN
-    | {"column_encoding": {IDS: "BYTE_STREAM_SPLIT"}, "data_page_size": 4 << 20},
+    "plain, pages of 64 KB": PLAIN | {"data_page_size": 64 << 10},
+    "plain, pages of 4 MB": PLAIN | {"data_page_size": 4 << 20},
 }
-CODECS = (("none", None), ("snappy", None), ("lz4", None), ("zstd", 1), ("zstd", 3))
+CODECS = (
+    *(("none", None), ("snappy", None), ("lz4", None)),
+    *(("zstd", -1), ("zstd", 1), ("zstd", 3)),
+)
 
 
 def seconds_to_write(tables: list[pa.Table], path: Path, how: dict[str, Any]) -> float:

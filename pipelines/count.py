@@ -101,18 +101,19 @@ def count(
     options: CountOptions,
     *,
     merge: Sequence[str] = (),
+    own: Sequence[str] = (),
     beam_args: Sequence[str] = (),
     progress: Progress,
 ) -> WordTable:
     """Counts the words of the inputs into a word table at `output`, and adds those of the word
-    tables `merge`.
+    tables `merge`. `own`: directories that are no inputs, as `output` is none.
 
     Raises InputError, OutputError and OptionError. A table that was there is replaced; a
     directory that holds anything else is left alone.
     """
     tables = _tables_to_merge(merge, output, options)
     options = replace(options, text=text_of(tables, options.text))
-    ranges: list[Range | WordRange] = [*_text_ranges(patterns, options)]
+    ranges: list[Range | WordRange] = [*_text_ranges(patterns, [output, *own], options)]
     ranges += [part for table in tables for part in word_ranges(table)]
     total_bytes = sum(map(_bytes_of, ranges))
     partitions = _partitions(total_bytes, options.worker_memory)
@@ -138,8 +139,8 @@ def count(
     return _finish(output, read_totals(totals), options, tables)
 
 
-def _text_ranges(patterns: Sequence[str], options: CountOptions) -> list[Range]:
-    files = inputs.resolve(patterns)
+def _text_ranges(patterns: Sequence[str], own: Sequence[str], options: CountOptions) -> list[Range]:
+    files = inputs.resolve(patterns, own)
     range_bytes = max(RANGE_BYTES, sum(file.size for file in files) // MOST_RANGES)
     return inputs.plan(files, options.text_column, range_bytes, group_column=options.group_column)
 

@@ -103,7 +103,7 @@ def plan(
     tokenizer or of other options.
     """
     options.check(tokenizer)
-    files = inputs.resolve(patterns)
+    files = inputs.resolve(patterns, own=[output])
     names = inputs.output_names(files)
     directory = EncodedDirectory(
         output, {"tokenizer": tokenizer.digest, "options": options.plain()}

@@ -202,14 +202,13 @@ class ShardEncoder:
         return pa.schema([*kept, *added], metadata=metadata)
 
     def parquet_options(self) -> dict[str, Any]:
-        """How Parquet stores the columns: ids by byte planes (docs/ids-encoding.md), texts plain,
-        others as dictionaries where that helps; with statistics of the kept columns only."""
+        """How Parquet stores the columns: ids and texts plain (docs/ids-encoding.md), others as
+        dictionaries where that helps; with statistics of the kept columns only."""
         kept = [name for name in self.shard.schema.names if name not in self.options.columns.names]
         return {
             "compression": self.options.compression,
             "use_dictionary": kept,
             "write_statistics": kept,
-            "column_encoding": {f"{IDS}.list.element": "BYTE_STREAM_SPLIT"},
         }
 
     def tables(self) -> Iterator[pa.Table]:

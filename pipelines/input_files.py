@@ -37,13 +37,19 @@ class InputFile:
     modified: int | None  # nanoseconds since 1970
 
 
-def resolve(patterns: Sequence[str]) -> list[InputFile]:
+def resolve(patterns: Sequence[str], own: Sequence[str] = ()) -> list[InputFile]:
     """The files that paths, globs (`*`, `?`, `[]`, `**`) and directories name, sorted by path,
     each once. Local paths and URIs. In directories and globs, names starting with `_` or `.`
-    and unknown endings are passed over. InputError for a pattern that names nothing to read."""
+    and unknown endings are passed over; so is what is below `own`, directories that a job writes,
+    unless the pattern leads there. InputError for a pattern that names nothing to read."""
     found: dict[str, InputFile] = {}
     for pattern in patterns:
-        for file in _matches(pattern):
+        apart = [path for path in own if not _is_below(pattern, path)]
+        files = _matches(pattern)
+        others = [file for file in files if not any(_is_below(file.path, path) for path in apart)]
+        if not others:
+            raise InputError(f"{pattern}: holds only what this job writes itself")
+        for file in others:
             known = found.get(file.path)
             if known is None or len(known.name) < len(file.name):
                 found[file.path] = file
@@ -140,6 +146,16 @@ def _glob_match(parts: list[str], wanted: list[str]) -> bool:
     if _hidden(parts[0]) and wanted[0][0] != parts[0][0]:
         return False
     return fnmatchcase(parts[0], wanted[0]) and _glob_match(parts[1:], wanted[1:])
+
+
+def _is_below(path: str, directory: str) -> bool:
+    """Whether a path is that of a directory or of something in it."""
+    inner, outer = (_plain(place).rstrip("/") + "/" for place in (path, directory))
+    return inner.startswith(outer)
+
+
+def _plain(path: str) -> str:
+    return split_query(path)[0] if is_uri(path) else open_filesystem(path)[1]
 
 
 def _hidden(name: str) -> bool:

@@ -115,7 +115,7 @@ def run_train(
         if word_counts:
             table = read_word_table(word_counts)
         else:
-            table = _count_once(inputs, work, counting, beam_args, progress)
+            table = _count_once(inputs, output, work, counting, beam_args, progress)
         text = text_of([table], text)
         training = _training_of(table, training)
         digest = table_digest(table)
@@ -153,18 +153,20 @@ def run_train(
 
 def _count_once(
     patterns: Sequence[str],
+    output: str,
     work: TrainingWork,
     options: CountOptions,
     beam_args: Sequence[str],
     progress: Progress,
 ) -> WordTable:
     """The word table of inputs, counted in the work directory unless it is there already."""
-    files = [[file.path, file.size, file.modified] for file in resolve(patterns)]
+    own = [output, work.path]
+    files = [[file.path, file.size, file.modified] for file in resolve(patterns, own)]
     identity = asdict(options) | asdict(options.text) | {"inputs": files}
     work.claim_count({k: v for k, v in identity.items() if k not in ("text", "worker_memory")})
     if work.is_counted():
         return read_word_table(work.words)
-    return count(patterns, work.words, options, beam_args=beam_args, progress=progress)
+    return count(patterns, work.words, options, own=own, beam_args=beam_args, progress=progress)
 
 
 def _training_of(table: WordTable, training: TrainingOptions) -> TrainingOptions:

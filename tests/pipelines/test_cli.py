@@ -330,3 +330,21 @@ def test_an_interrupted_job_says_so_on_one_line_and_goes_on_when_called_again(
     done(*args, tmp_path / "out")
     done(*args, tmp_path / "straight")
     assert files_below(tmp_path / "out") == files_below(tmp_path / "straight")
+
+
+@pytest.mark.parametrize("command", ["count", "train", "encode"])
+def test_an_output_among_the_inputs_is_not_read_again(tmp_path: Path, command: str) -> None:
+    texts = english(50)
+    more = {
+        "count": [],
+        "train": ["--vocab-size", "200", "--keep-work"],
+        "encode": ["--tokenizer", train_tokenizer(tmp_path / "t", texts, "--vocab-size", "200")],
+    }[command]
+    corpus = tmp_path / "corpus"
+    write_shard(corpus / "a.parquet", texts)
+    once, twice = (
+        done(command, corpus, "--output", corpus / "out", *more).out.splitlines() for _ in "12"
+    )
+    assert [line for line in twice if "finished before" not in line] == [
+        line for line in once if command != "encode" or not line.startswith("shards: ")
+    ]

@@ -83,6 +83,20 @@ def test_relative_paths_and_file_uris_become_absolute_paths(
     assert resolve(["with space.txt"]) == resolve([f"file://{tree}/with%20space.txt"])
 
 
+def test_what_a_job_writes_among_its_inputs_is_not_read(tree: Path) -> None:
+    def found(*patterns: Path | str, own: Path | str = tree / "en") -> list[str]:
+        return [file.name for file in resolve([str(p) for p in patterns], [str(own)])]
+
+    outside = [name for name in EVERYTHING if not name.startswith("en/")]
+    assert found(tree) == found(f"{tree}/**") == outside
+    assert found(tree, own=tree / "e") == found(tree, own=f"{tree}/en/c.jsonlx") == EVERYTHING
+    assert found(tree / "en") == found(tree / "en", own=tree / "en/") != []
+    assert found(tree / "en/c.jsonl") == found(tree / "en/c*") == ["c.jsonl"]
+    assert fault(lambda: found(f"{tree}/*/*.jsonl")) == (
+        f"{tree}/*/*.jsonl: holds only what this job writes itself"
+    )
+
+
 def test_missing_inputs_are_named(tree: Path) -> None:
     (tree / "empty").mkdir()
     assert fault(lambda: names(tree / "no.txt")) == f"{tree}/no.txt: no such file or directory"
