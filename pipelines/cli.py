@@ -252,7 +252,7 @@ def train(beam_args: list[str], /, inputs: tuple[str, ...], **options: Any) -> N
 @click.option(
     "--keep-columns",
     metavar="LIST",
-    show_default="all",
+    show_default="all; with --stride not the texts",
     help='Of the input; "" for none, as always with --pack.',
 )
 @click.option(
@@ -276,7 +276,10 @@ def train(beam_args: list[str], /, inputs: tuple[str, ...], **options: Any) -> N
 )
 @_count_option("--max-length", None, "Tokens in a row; longer rows are cut.")
 @click.option(
-    "--truncation", type=click.Choice(TRUNCATIONS), default=TRUNCATIONS[0], help="What of pairs."
+    "--truncation",
+    type=click.Choice(TRUNCATIONS),
+    default=TRUNCATIONS[0],
+    help="Which text of a pair is cut.",
 )
 @click.option(
     "--stride",
@@ -340,7 +343,7 @@ def encode(beam_args: list[str], /, inputs: tuple[str, ...], **options: Any) -> 
 @click.option(
     "--split-special-tokens",
     is_flag=True,
-    help="Take special tokens written in a text for plain text.",
+    help="Take special tokens written in a text as plain text.",
 )
 @click.option(
     "--unk-scope",

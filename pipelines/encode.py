@@ -19,7 +19,10 @@ import apache_beam as beam
 from pipelines import inputs, outputs
 from pipelines.encode_shard import EncodeOptions, EncodeShard, shard_error
 from pipelines.encoded_directory import (
+    CHANGED,
+    COLUMN,
     EncodedDirectory,
+    Noted,
     ShardError,
     ShardResult,
     ShardsError,
@@ -53,7 +56,7 @@ class Plan:
 
     directory: EncodedDirectory
     shards: list[PlannedShard]
-    noted: tuple[list[ShardResult], list[ShardError]]
+    noted: Noted
 
     @property
     def to_run(self) -> list[PlannedShard]:
@@ -73,7 +76,7 @@ class Plan:
         return [result for result in self.noted[0] if result.name in names]
 
     @property
-    def others(self) -> tuple[list[ShardResult], list[ShardError]]:
+    def others(self) -> Noted:
         """What is noted of inputs that are not given now."""
         given = {shard.name for shard in self.shards}
         results, errors = self.noted
@@ -145,22 +148,25 @@ def encode(
     """
     found = plan(patterns, output, tokenizer, options)
     directory = found.directory
-    keeps_errors = on_error == "quarantine"
-    fails = not keeps_errors or _is_wrong_call(found, found.errors)
-    if found.errors and not found.to_run and fails:
-        raise ShardsError(found.errors, len(found.shards))
+
+    def check(errors: list[ShardError]) -> None:
+        if errors and (on_error != "quarantine" or _is_no_fault_of_files(found, errors)):
+            raise ShardsError(errors, len(found.shards))
+
+    if not found.to_run:
+        check(found.errors)
     with outputs.one_run(directory.path):
         if directory.read() != found.noted:
             raise OutputError(f"{output}: another run has just written there; run this one again")
         others, other_errors = found.others
-        directory.begin(tokenizer, [*found.finished, *others], other_errors)
+        kept = ([*found.finished, *others], other_errors)
+        directory.begin(tokenizer, kept, [shard.name for shard in found.to_run])
         with progress.stage("encode", "bytes", sum(shard.bytes for shard in found.to_run)):
             if found.to_run:
                 step = EncodeShard(directory, options, _threads(beam_args))
                 _run(step, found.to_run, beam_args)
             errors = _all_errors(found)
-            if errors and (not keeps_errors or _is_wrong_call(found, errors)):
-                raise ShardsError(errors, len(found.shards))
+            check(errors)
             for error in errors:
                 directory.quarantine(error)
                 directory.note(error)
@@ -183,9 +189,10 @@ def _all_errors(found: Plan) -> list[ShardError]:
     return sorted([*found.errors, *met], key=lambda error: error.name)
 
 
-def _is_wrong_call(found: Plan, errors: Sequence[ShardError]) -> bool:
-    """Whether the options fit none of the files."""
-    return len(errors) == len(found.shards) and all(error.wrong_column for error in errors)
+def _is_no_fault_of_files(found: Plan, errors: Sequence[ShardError]) -> bool:
+    """Whether the options fit none of the files, or files have changed: nothing for quarantine."""
+    wrong_call = len(errors) == len(found.shards) and all(e.cause == COLUMN for e in errors)
+    return wrong_call or any(error.cause == CHANGED for error in errors)
 
 
 def _threads(beam_args: Sequence[str]) -> int:
@@ -196,12 +203,15 @@ def _threads(beam_args: Sequence[str]) -> int:
 def _check_sources(
     output: str, files: list[InputFile], names: dict[str, str], results: list[ShardResult]
 ) -> None:
-    """Raises OptionError if a shard would take the place of one made from another file."""
+    """Raises OptionError if a shard would take the place of one made from another file, or a file
+    would have two shards."""
     sources = {result.name: result.source["path"] for result in results}
+    shards = {path: name for name, path in sources.items()}
     for file in files:
         name = names[file.path]
-        made_from = sources.get(name, file.path)
-        if made_from != file.path:
+        made_from, made = sources.get(name, file.path), shards.get(file.path, name)
+        if made_from != file.path or made != name:
+            holds = f"{name} of {made_from}" if made_from != file.path else f"{made} of it"
             raise OptionError(
-                f"{file.path}: {output} holds a shard {name} of {made_from}; give another directory"
+                f"{file.path}: {output} holds a shard {holds}; give another directory"
             )

@@ -1,8 +1,8 @@
 """Encoding one shard: reading, encoding and writing go on at the same time.
 
-A batch of rows (a row group) is encoded in pieces, on threads that all shards of a process share,
-and written while the next is read. Where pieces begin depends on the rows alone, never on the
-number of threads: so the bytes written do not either.
+Batches of rows are encoded in pieces, on threads that all shards of a process share; a row group is
+written while the next is encoded. Where pieces begin depends on the rows alone, never on the number
+of threads: so the bytes written do not either.
 """
 
 from __future__ import annotations
@@ -23,6 +23,9 @@ import pyarrow.compute as pc
 
 from pipelines import inputs, outputs
 from pipelines.encoded_directory import (
+    CHANGED,
+    COLUMN,
+    FILE,
     SUMS,
     EncodedDirectory,
     ShardError,
@@ -32,12 +35,12 @@ from pipelines.encoded_directory import (
 from pipelines.inputs import Columns, InputFile, Shard, ShardBatch
 from pipelines.progress import report
 from wordpiece_core import EncodedBatch, EncodingOptions, Packer, Tokenizer
-from wordpiece_core.errors import ColumnError, InputError, OptionError, one_line
+from wordpiece_core.errors import ChangedError, ColumnError, InputError, OptionError, one_line
 
 METADATA_KEY = b"wordpiece.tokenizer"
 PIECE_SIZE = 2 << 20  # bytes of text, or ids where they may be more, for one thread at once
-ROW_GROUP_BYTES = 160 << 20  # of a row group in memory
-BYTES_PER_ROW = 4  # what a row without text counts for
+ROW_GROUP_BYTES = 64 << 20  # of a row group in memory
+BYTES_PER_ROW = 16  # what a row without text counts for
 IDS = "input_ids"
 SOURCE_ROWS = "overflow_to_sample_mapping"
 
@@ -56,6 +59,12 @@ class EncodeOptions:
     encoding: EncodingOptions = field(default_factory=EncodingOptions)
 
     def __post_init__(self) -> None:
+        for option, name in {
+            "--text-column": self.text_column,
+            "--text-pair-column": self.text_pair_column,
+        }.items():
+            if name == "":
+                raise OptionError(f"{option}: give the name of a column")
         if not self.pack:
             return
         encoding = self.encoding
@@ -140,21 +149,23 @@ class EncodeShard(beam.DoFn):
 
 def shard_error(file: InputFile, name: str, error: InputError) -> ShardError:
     """What there is to note of a shard that could not be made."""
-    wrong_column = isinstance(error, ColumnError)
-    return ShardError(name, file.name, source_of(file), error.row_group, str(error), wrong_column)
+    cause = FILE
+    if isinstance(error, ColumnError | ChangedError):
+        cause = COLUMN if isinstance(error, ColumnError) else CHANGED
+    return ShardError(name, file.name, source_of(file), error.row_group, str(error), cause)
 
 
 @dataclass
 class Piece:
     """Rows of a batch that one thread encodes: the kept columns, the texts, the number of the
-    first row in the shard, and whether that is the first of its batch."""
+    first row in the shard, and whether that begins a row group."""
 
     table: pa.Table
     texts: pa.Array
     pairs: pa.Array | None
     first_row: int
     bytes: int  # those of the whole batch with its first piece
-    is_first: bool
+    begins: bool
 
 
 @dataclass
@@ -222,7 +233,10 @@ class ShardEncoder:
     ) -> Iterator[tuple[bool, pa.Table]]:
         for piece, batch in encoded:
             self._count(piece, batch)
-            yield piece.is_first, self._table(piece, batch)
+            begins = piece.begins
+            for table in self._tables(piece, batch):
+                yield begins, table
+                begins = False
 
     def _packed(
         self, encoded: Iterator[tuple[Piece, EncodedBatch]]
@@ -234,7 +248,7 @@ class ShardEncoder:
             self._count(piece, batch)
             table = self.packer.add(batch.table.column(IDS), piece.first_row)
             rows += table.num_rows
-            yield piece.is_first, table
+            yield piece.begins, table
         last = self.packer.finish()
         self.sums["rows"] = rows + last.num_rows
         self.sums["dropped_tokens"] = self.packer.dropped
@@ -254,7 +268,7 @@ class ShardEncoder:
                     None if batch.pairs is None else batch.pairs.slice(start, end - start),
                     row + start,
                     batch.bytes if start == 0 else 0,
-                    is_first=start == 0,
+                    begins=batch.begins and start == 0,
                 )
             row += len(batch.texts)
 
@@ -275,21 +289,33 @@ class ShardEncoder:
         self.sums["unknown_tokens"] += batch.unknown
         report(**amounts)
 
-    def _table(self, piece: Piece, batch: EncodedBatch) -> pa.Table:
-        """The kept columns and the added ones."""
-        kept, added = piece.table, batch.table
-        columns = added.columns
-        if batch.source_rows is not None:
-            kept = kept.combine_chunks().take(batch.source_rows)
-            first = pa.scalar(piece.first_row, pa.int64())
-            columns = [*columns, pc.add(batch.source_rows, first)]
-        return pa.table([*kept.columns, *columns], schema=self.schema)
+    def _tables(self, piece: Piece, batch: EncodedBatch) -> Iterator[pa.Table]:
+        """The kept columns and the added ones. Where rows repeat what is kept, in parts that are
+        not too large even if all repeat as much as the whole piece holds."""
+        kept, added, sources = piece.table, batch.table, batch.source_rows
+        if sources is None:
+            yield pa.table([*kept.columns, *added.columns], schema=self.schema)
+            return
+        rows = max(1, ROW_GROUP_BYTES // max(kept.nbytes, 1))
+        first = pa.scalar(piece.first_row, pa.int64())
+        for start in range(0, len(sources), rows):
+            some = sources.slice(start, rows)
+            repeated = [take(column, some) for column in kept.columns]
+            columns = added.slice(start, rows).columns
+            yield pa.table([*repeated, *columns, pc.add(some, first)], schema=self.schema)
+
+
+def take(column: pa.ChunkedArray, rows: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Rows of a column. Arrow cannot take those of views."""
+    kind = column.type
+    plain = {pa.string_view(): pa.large_string(), pa.binary_view(): pa.large_binary()}
+    values = column.cast(plain.get(kind, kind)).combine_chunks()
+    return values.take(rows).cast(kind)
 
 
 def row_groups(tables: Iterator[tuple[bool, pa.Table]]) -> Iterator[pa.Table]:
-    """Tables put together to row groups. Each comes with whether it begins a batch of the input:
-    such a one begins a row group, and so does one that would make it larger than
-    `ROW_GROUP_BYTES`."""
+    """Tables put together to row groups. Each comes with whether it begins one; so does one that
+    would make its row group larger than `ROW_GROUP_BYTES`."""
     held: list[pa.Table] = []
     size = 0
     for begins, table in tables:

@@ -9,7 +9,7 @@ from urllib.parse import unquote
 import pyarrow as pa
 from pyarrow import fs
 
-from wordpiece_core.errors import InputError, one_line
+from wordpiece_core.errors import ChangedError, InputError, one_line
 
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 _URI_QUERY = re.compile(r"\?\w+=[^*?\[\]]*\Z")
@@ -40,11 +40,11 @@ def open_filesystem(path: str) -> tuple[fs.FileSystem, str]:
 
 
 def open_input(path: str, size: int | None = None) -> pa.NativeFile:
-    """Opens a file for reading at any place. InputError if it has not the size it should have."""
+    """Opens a file for reading at any place. ChangedError if it has not the size it should have."""
     filesystem, inner = open_filesystem(path)
     source = filesystem.open_input_file(inner)
     if size not in (None, source.size()):
-        raise InputError(f"{path}: it has changed since the job began; run the job again")
+        raise ChangedError(f"{path}: it has changed since the job began; run the job again")
     return source
 
 
@@ -53,6 +53,11 @@ def reading(path: str, row_group: int | None = None) -> Iterator[None]:
     """Turns faults of reading into an InputError that names the place."""
     try:
         yield
+    except UnicodeDecodeError as error:
+        name = repr(error.object)
+        raise InputError(
+            f"{path}: holds a file name that is not UTF-8, {name}; rename it"
+        ) from error
     except (OSError, pa.ArrowException) as error:
         place = path if row_group is None else f"{path} row group {row_group}"
         fault = InputError(f"{place}: cannot be read ({one_line(error)})")

@@ -37,13 +37,14 @@ class TextBatch:
 @dataclass(frozen=True)
 class ShardBatch:
     """Consecutive rows of a file: the kept columns, and the texts as in `TextBatch`; with the
-    second text of each row, if pairs were asked for."""
+    second text of each row, if pairs were asked for. `begins`: a row group, or the file."""
 
     table: pa.Table
     texts: pa.Array
     replaced: int
     bytes: int
     pairs: pa.Array | None = None
+    begins: bool = True
 
 
 @dataclass(frozen=True)

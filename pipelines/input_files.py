@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from itertools import accumulate
 from urllib.parse import quote
 
 from pyarrow import fs
@@ -65,9 +66,17 @@ def output_names(files: Sequence[InputFile]) -> dict[str, str]:
         if name in owners:
             raise InputError(
                 f"{file.path}: its shard would be named {name}, as that of {owners[name]}; "
-                "rename one, give a directory above both, or encode them apart"
+                "rename one, or encode them apart"
             )
         owners[name] = file.path
+    for name, path in owners.items():
+        parents = name.split("/")[:-1]
+        above = ["/".join(parts) for parts in accumulate([part] for part in parents)]
+        for parent in owners.keys() & set(above):
+            raise InputError(
+                f"{path}: its shard would be in a directory {parent}, which is the name of the"
+                f" shard of {owners[parent]}; rename one, or encode them apart"
+            )
     return {path: name for name, path in owners.items()}
 
 

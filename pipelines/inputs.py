@@ -47,7 +47,7 @@ __all__ = [
 
 RANGE_BYTES = 16 << 20  # of input in a range
 TEXT_BYTES = 8 << 20  # of text in an array given to counting
-SHARD_BLOCK_BYTES = 16 << 20  # of a text or JSON-lines file in a batch given to encoding
+SHARD_BLOCK_BYTES = 4 << 20  # of a text or JSON-lines file in a batch given to encoding
 TEXT_COMPRESSION = 4  # typical: only for estimates
 MOST_PIECES = 4  # of a row group: each costs the decoding of the rows before it
 
@@ -118,9 +118,9 @@ def measure(file: InputFile, columns: Columns) -> tuple[int | None, int]:
 
 
 def open_shard(file: InputFile, texts: Columns, columns: list[str] | None = None) -> Shard:
-    """Opens a file for encoding, keeping `columns` (default all, or all but `texts`, as that says).
-    Its batches are the row groups of Parquet, else blocks of lines. InputError for a column that
-    is not there; OptionError for more than one column of plain text.
+    """Opens a file for encoding, keeping `columns` (default all, or all but `texts`, as these say).
+    Its batches are parts of the row groups of Parquet, else blocks of lines. InputError for a
+    column that is not there; OptionError for more than one column of plain text.
 
     JSON lines are read twice: the types of the columns are those of the whole file. Strings stay
     strings; numbers are int64, or float64 where one has a fraction or needs more than 64 bits.
@@ -143,6 +143,7 @@ def _line_batches(
     file: InputFile, schema: pa.Schema, kept: list[str], columns: Columns
 ) -> Iterator[ShardBatch]:
     """The batches of a text or JSON-lines file, read with the columns of `schema`."""
+    begins = True
     for offset, block in blocks(file, 0, file.size, SHARD_BLOCK_BYTES):
         if file.format == "text":
             lines, replaced = split_lines(block)
@@ -152,7 +153,8 @@ def _line_batches(
         if table.num_rows:
             texts = {name: text_batch(_one_array(table, name), 0) for name in columns.names}
             batch = shard_batch(table.select(kept), texts, columns)
-            yield replace(batch, replaced=replaced)
+            yield replace(batch, replaced=replaced, begins=begins)
+            begins = False
 
 
 def _one_array(table: pa.Table, name: str) -> pa.Array:

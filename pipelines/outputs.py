@@ -34,7 +34,7 @@ def atomic_writer(path: str) -> Iterator[pa.NativeFile]:
     """
     filesystem, target = open_filesystem(path)
     directory, _, name = target.rpartition("/")
-    temporary = f"{directory}/.{name}.tmp-{secrets.token_hex(4)}"
+    temporary = f"{directory}/.{name[:40]}.tmp-{secrets.token_hex(4)}"
     local = isinstance(filesystem, fs.LocalFileSystem)
     try:
         with _writing(path):
@@ -85,7 +85,7 @@ def read_json(path: str) -> Any:
     try:
         with filesystem.open_input_stream(inner, compression=None) as stream:
             return json.loads(stream.read())
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return None
     except (OSError, ValueError) as error:
         raise InputError(

@@ -27,10 +27,10 @@ from pipelines.input_files import InputFile
 from wordpiece_core._kernel import repair_utf8
 from wordpiece_core.errors import ColumnError, InputError
 
-ROW_GROUP_BYTES = 64 << 20  # of a row group in a batch given to encoding
+BATCH_BYTES = 8 << 20  # of a row group's rows in a batch given to encoding
 MAX_BATCH_TEXT_BYTES = 1 << 30  # below 2 GiB, with room for repaired UTF-8
 MAX_BATCH_ROWS = 16_384  # decoded at once for counting: pages with a dictionary hide their size
-MAX_SHARD_ROWS = 4_096  # decoded at once for encoding, which puts them together again
+MAX_SHARD_ROWS = 1_024  # the same for encoding
 BUFFER_BYTES = 4 << 20  # per column: a column chunk is streamed, not held
 
 
@@ -147,7 +147,7 @@ def measure(file: InputFile, columns: Columns) -> tuple[int, int]:
 
 
 def open_shard(file: InputFile, texts: Columns, columns: list[str] | None) -> Shard:
-    """Opens a file for encoding: its batches are its row groups, or parts of these."""
+    """Opens a file for encoding: its batches are parts of its row groups."""
     with _open_checked(file, texts) as parquet:
         schema = parquet.schema_arrow
     for name in schema.names:
@@ -166,25 +166,28 @@ def _batches(
     with _open_checked(file, columns) as parquet:
         for group in range(parquet.num_row_groups):
             with reading(file.path, group):
+                begins = True
                 for table in _row_group_tables(parquet, group, read):
-                    yield from _table_batches(table, schema, columns)
+                    for batch in _table_batches(table, schema, columns):
+                        yield replace(batch, begins=begins)
+                        begins = False
 
 
 def _row_group_tables(
     parquet: pq.ParquetFile, group: int, columns: list[str]
 ) -> Iterator[pa.Table]:
-    """A row group, or parts of it of at most about `ROW_GROUP_BYTES` in memory."""
+    """A row group in parts of at most about `BATCH_BYTES` in memory."""
     metadata = parquet.metadata.row_group(group)
     size = _column_bytes(metadata, columns)
-    rows = metadata.num_rows * ROW_GROUP_BYTES // max(4 * size, 1)
+    rows = metadata.num_rows * BATCH_BYTES // max(4 * size, 1)
     held: list[pa.RecordBatch] = []
-    room = ROW_GROUP_BYTES
+    room = BATCH_BYTES
     for batch in parquet.iter_batches(
         batch_size=min(max(rows, 1), MAX_SHARD_ROWS), row_groups=[group], columns=columns
     ):
         if held and batch.nbytes > room:
             yield pa.Table.from_batches(held)
-            held, room = [], ROW_GROUP_BYTES
+            held, room = [], BATCH_BYTES
         held.append(batch)
         room -= batch.nbytes
     if held:

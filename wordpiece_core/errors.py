@@ -17,6 +17,10 @@ class ColumnError(InputError):
     """A column that is not there, or is not what the option that names it takes."""
 
 
+class ChangedError(InputError):
+    """A file that is another one than it was when the job began."""
+
+
 class OutputError(WordpieceError):
     """A file that cannot be written: the job fails (exit status 1)."""
 

@@ -72,6 +72,7 @@ class EncodingOptions:
         _check_choice("id_type", self.id_type, ID_TYPES)
         for column in self.columns:
             _check_choice("columns", column, ENCODING_COLUMNS)
+            _check(self.columns.count(column) == 1, "columns", column, "given once only")
         for name, least in (("max_length", 1), ("stride", 0)):
             value = getattr(self, name)
             valid = value is None or _is_int(value, least, 2**31)

@@ -46,7 +46,11 @@ OPTIONS = {
 DEFAULTS = {
     "count": ["[default: text]", "[default: bert]", "[default: (as lowercase)]"],
     "train": ["[default: 30522", "[default: pmi]", "[default: auto]", "[default: ##]"],
-    "encode": ["[default: word]", "[default: zstd]", "[default: (all)]"],
+    "encode": [
+        "[default: word]",
+        "[default: zstd]",
+        "[default: (all; with --stride not the texts)]",
+    ],
 }
 
 

@@ -104,10 +104,10 @@ def test_small_batches_leave_no_trace_in_the_rows(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(inputs, "SHARD_BLOCK_BYTES", 500)
-    monkeypatch.setattr(parquet_input, "ROW_GROUP_BYTES", 2000)
+    monkeypatch.setattr(parquet_input, "BATCH_BYTES", 2000)
     shard = write_shard(tmp_path / f"shard{ending}", TEXTS, rows_per_group=1000)
     encode(tokenizer, tmp_path / "out", shard)
-    assert pq.ParquetFile(tmp_path / "out" / "shard.parquet").num_row_groups > 3
+    assert pq.ParquetFile(tmp_path / "out" / "shard.parquet").num_row_groups == 1
     assert column(tmp_path / "out", "text") == TEXTS
     assert column(tmp_path / "out") == expected
 

@@ -61,7 +61,7 @@ def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows are encoded in many pieces."""
     monkeypatch.setattr("pipelines.encode_shard.PIECE_SIZE", 1000)
     monkeypatch.setattr(inputs, "SHARD_BLOCK_BYTES", 5000)
-    monkeypatch.setattr(parquet_input, "ROW_GROUP_BYTES", 20_000)
+    monkeypatch.setattr(parquet_input, "BATCH_BYTES", 20_000)
 
 
 def encode(tokenizer: str, tmp_path: Path, shard: Path | str, *args: str) -> pa.Table:
@@ -128,6 +128,26 @@ def test_rows_of_one_text_repeat_it_if_told_so(tmp_path: Path, tokenizer: str) -
     rows = table["overflow_to_sample_mapping"].to_pylist()
     assert len(rows) > len(TEXTS)
     assert table["text"].to_pylist() == [TEXTS[row] for row in rows]
+
+
+def test_rows_repeat_columns_of_any_kind_in_parts(
+    tmp_path: Path, tokenizer: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    columns: dict[str, Any] = {
+        "text": pa.array(TEXTS, pa.string_view()),
+        "bytes": pa.array([text.encode() for text in TEXTS], pa.binary_view()),
+        "lang": pa.array(["a", None, "b"] * (len(TEXTS) // 3)).dictionary_encode(),
+        "meta": [{"n": i, "tags": ["x"] * (i % 3)} for i in range(len(TEXTS))],
+    }
+    shard = tmp_path / "shard.parquet"
+    pq.write_table(pa.table(columns), shard, row_group_size=70)
+    monkeypatch.setattr("pipelines.encode_shard.ROW_GROUP_BYTES", 3_000)
+    wanted = ["--max-length", "12", "--stride", "3", "--keep-columns", ",".join(columns)]
+    table = encode(tokenizer, tmp_path, shard, *wanted)
+    rows = table["overflow_to_sample_mapping"].to_pylist()
+    assert len(rows) > len(TEXTS)
+    repeated = pq.read_table(shard).to_pylist()
+    assert table.select([*columns]).to_pylist() == [repeated[row] for row in rows]
 
 
 @pytest.mark.parametrize("args", [[], ["--stride", "20"], ["--padding"]])
@@ -247,6 +267,7 @@ def test_packing_nothing_gives_an_empty_shard(tmp_path: Path, tokenizer: str) ->
         ("--max-length 1", "max_length: "),
         ("--max-length 5 --stride 3", "stride: "),
         ("--text-pair-column q", "--text-pair-column: "),
+        ("--columns num_tokens,num_tokens", "columns: 'num_tokens' is not given once only"),
     ],
 )
 def test_options_that_do_not_go_together_are_a_wrong_call(

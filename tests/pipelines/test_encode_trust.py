@@ -17,7 +17,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import wordpiece_core as wp
 from pipelines import inputs
+from pipelines.encoded_directory import EncodedDirectory, ShardResult
 from pipelines.outputs import one_run
 
 from .corpora import (
@@ -260,6 +262,140 @@ def test_a_damaged_output_is_made_again(tmp_path: Path, encode: Callable[..., Ou
     assert {name for name in after if after[name] == before[name]} == {"001.parquet", "003.parquet"}
 
 
+@pytest.mark.parametrize("on_error", ["fail", "quarantine"])
+def test_no_shard_stays_of_an_input_that_went_bad_and_then_away(
+    tmp_path: Path, source: Path, encode: Callable[..., Outcome], on_error: str
+) -> None:
+    output = tmp_path / "out"
+    assert encode().status == 0
+    corrupt_page(source / "001.parquet")
+    assert encode("--on-error", on_error).status == (1 if on_error == "fail" else 0)
+    (source / "001.parquet").unlink()
+    assert encode().status == 0
+    listed = {shard["name"] for shard in manifest(output)["shards"]}
+    assert listed == {"000.parquet", "002.parquet", "003.parquet"} == identities(output).keys()
+
+
+def test_no_shard_stays_of_an_input_that_changed_and_then_went_away(
+    tmp_path: Path, source: Path, encode: Callable[..., Outcome], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def killed(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    output = tmp_path / "out"
+    for step in ("_run", "_all_errors"):  # before any shard is made, and after
+        assert encode().status == 0
+        write_shard(source / "001.parquet", ["changed"] * len(step))
+        with monkeypatch.context() as patch:
+            patch.setattr(f"pipelines.encode.{step}", killed)
+            assert encode().status == 130
+        (source / "001.parquet").unlink()
+        assert encode().status == 0
+        if step == "_run":
+            assert "001.parquet" not in identities(output)
+        listed = {shard["name"] for shard in manifest(output)["shards"]}
+        assert listed == identities(output).keys()
+        write_shard(source / "001.parquet", ["back"])
+
+
+def test_a_file_has_one_shard_in_a_directory(
+    tmp_path: Path, source: Path, tokenizer: str, encode: Callable[..., Outcome]
+) -> None:
+    assert encode().status == 0
+    before = files_below(tmp_path / "out")
+    outcome = wordpiece(
+        *["encode", tmp_path / "*" / "000.parquet", "--tokenizer", tokenizer],
+        *["--output", tmp_path / "out"],
+    )
+    assert outcome.status == 2
+    assert outcome.fault == (
+        f"{source}/000.parquet: {tmp_path}/out holds a shard 000.parquet of it;"
+        " give another directory"
+    )
+    assert files_below(tmp_path / "out") == before
+
+
+def test_a_file_that_changes_while_the_job_runs_is_no_bad_one(
+    tmp_path: Path, source: Path, encode: Callable[..., Outcome], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begin = EncodedDirectory.begin
+
+    def change(*args: Any) -> None:
+        write_shard(source / "001.parquet", ["changed"])
+        begin(*args)
+
+    monkeypatch.setattr(EncodedDirectory, "begin", change)
+    outcome = encode("--on-error", "quarantine")
+    assert outcome.status == 1
+    assert outcome.fault.startswith(
+        f"{source}/001.parquet: it has changed since the job began; run the job again"
+    )
+    assert len(identities(tmp_path / "out")) == 3
+    assert encode("--on-error", "quarantine").status == 0
+    assert manifest(tmp_path / "out")["errors"] == []
+
+
+def test_names_of_any_length_and_script_are_noted(tmp_path: Path, tokenizer: str) -> None:
+    names = ["日" * 80, "x" * 246, "deep/" * 60 + "y", "a b%20#?"]
+    for name in names:
+        write_shard(tmp_path / "in" / f"{name}.parquet", ["a text"])
+    corrupt_page(tmp_path / "in" / f"{names[0]}.parquet")
+    args = ["--tokenizer", tokenizer, "--output", tmp_path / "out", "--on-error", "quarantine"]
+    done("encode", tmp_path / "in", *args)
+    assert identities(tmp_path / "out").keys() == {f"{name}.parquet" for name in names[1:]}
+    assert "(3 finished before)" in done("encode", tmp_path / "in", *args).out
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda found: [found],
+        lambda found: {**found, "shards": 1},
+        lambda found: {**found, "errors": {}},
+        lambda found: {**found, "shards": [{}]},
+        lambda found: {**found, "shards": [{**found["shards"][0], "new": 1}]},
+        lambda found: {**found, "shards": [{**found["shards"][0], "rows": "7"}]},
+        lambda found: {**found, "shards": ["000.parquet"]},
+    ],
+)
+def test_a_damaged_manifest_is_named(
+    tmp_path: Path, encode: Callable[..., Outcome], damage: Callable[[Any], Any]
+) -> None:
+    assert encode().status == 0
+    path = tmp_path / "out" / "_manifest.json"
+    path.write_text(json.dumps(damage(json.loads(path.read_text()))))
+    before = files_below(tmp_path / "out")
+    outcome = encode()
+    assert outcome.status == 1
+    assert outcome.fault.startswith(f"{path}: not as this program writes it; ")
+    assert files_below(tmp_path / "out") == before
+
+
+def test_a_manifest_of_another_version_is_refused(
+    tmp_path: Path, encode: Callable[..., Outcome]
+) -> None:
+    assert encode().status == 0
+    path = tmp_path / "out" / "_manifest.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"format": 99}))
+    assert encode().status == 2
+    assert "holds shards of another version of this program" in encode().fault
+
+
+def test_of_two_runs_that_no_lock_keeps_apart_the_first_notes_nothing_more(
+    tmp_path: Path, tokenizer: str
+) -> None:
+    tok = wp.Tokenizer.load(tokenizer)
+    job = {"tokenizer": tok.digest, "options": {}}
+    first, second = (EncodedDirectory(str(tmp_path / "out"), job) for _ in "12")
+    result = ShardResult("a.parquet", {"path": "a"})
+    first.begin(tok, ([], []), ["a.parquet"])
+    first.note(result)
+    second.begin(tok, ([], []), ["b.parquet"])
+    with pytest.raises(wp.OutputError, match="another run has begun there; let one end first"):
+        first.note(result)
+    second.note(result)
+
+
 # --- Kills ----------------------------------------------------------------------------------------
 
 
@@ -277,7 +413,7 @@ def kill_after(command: list[str], seconds: float) -> bool:
 
 
 def noted_as_finished(output: Path) -> set[str]:
-    notes = (output / "_shards").glob("*.parquet.json")
+    notes = (output / "_shards").glob("*.shard.json")
     return {json.loads(note.read_text())["name"] for note in notes}
 
 

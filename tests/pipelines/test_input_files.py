@@ -141,3 +141,11 @@ def test_two_inputs_with_one_shard_name_are_refused_for_encoding_only(tree: Path
     assert f"{tree}/b.txt" in message
     assert f"{tree}/b.jsonl.gz" in message
     assert "b.parquet" in message
+
+
+def test_a_shard_that_would_be_named_as_a_directory_of_others_is_refused(tmp_path: Path) -> None:
+    for name in ("a.txt", "a.parquet/part.parquet", "b/a.jsonl"):
+        write_raw(tmp_path / name)
+    message = fault(lambda: output_names(resolve([str(tmp_path)])))
+    assert message.startswith(f"{tmp_path}/a.parquet/part.parquet: ")
+    assert message.endswith(f"of {tmp_path}/a.txt; rename one, or encode them apart")

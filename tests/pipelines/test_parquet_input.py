@@ -111,7 +111,7 @@ def test_a_row_group_that_is_most_of_all_is_cut_by_rows(tmp_path: Path) -> None:
 def test_rows_that_a_dictionary_made_small_are_encoded_in_several_batches(tmp_path: Path) -> None:
     values = ["x" * 10_000, "y" * 10_000] * 200
     file = write_parquet(tmp_path / "a.parquet", pa.table({"text": values}))
-    limits = {"ROW_GROUP_BYTES": 500_000, "MAX_SHARD_ROWS": 10}
+    limits = {"BATCH_BYTES": 500_000, "MAX_SHARD_ROWS": 10}
     with mock.patch.multiple(parquet_input, **limits):
         batches = list(open_shard(file, Columns()).batches())
     assert all(400_000 <= batch.bytes <= 500_000 for batch in batches[:-1])
@@ -138,7 +138,7 @@ def test_faults_of_an_open_parquet_file_name_it(tmp_path: Path) -> None:
 def test_a_huge_row_group_is_encoded_in_several_batches(tmp_path: Path) -> None:
     values = [f"{i:0100}" for i in range(1000)]
     file = write_parquet(tmp_path / "a.parquet", pa.table({"text": values}), use_dictionary=False)
-    for limit in ("ROW_GROUP_BYTES", "MAX_BATCH_TEXT_BYTES"):
+    for limit in ("BATCH_BYTES", "MAX_BATCH_TEXT_BYTES"):
         with mock.patch.object(parquet_input, limit, 10_000):
             batches = list(open_shard(file, Columns()).batches())
         assert len(batches) >= 10
