@@ -55,8 +55,11 @@ def run_inspect(
         add_special_tokens=add_special_tokens,
         split_special_tokens=split_special_tokens,
     )
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="backslashreplace")  # where it is not UTF-8
+    if isinstance(sys.stdout, io.TextIOWrapper):  # which need not be UTF-8, as JSON is
+        sys.stdout.reconfigure(
+            encoding="utf-8" if as_json else None,
+            errors="replace" if as_json else "backslashreplace",
+        )
     try:
         inspections = map(inspector.inspect, _texts(texts))
         _print_json(inspections) if as_json else _print_tables(inspections, inspector.tokenizer)

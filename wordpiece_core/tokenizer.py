@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
@@ -17,7 +17,8 @@ import pyarrow as pa
 from wordpiece_core import _kernel
 from wordpiece_core.errors import InputError, OptionError
 from wordpiece_core.options import EncodingOptions, TextOptions
-from wordpiece_core.tokenizer_files import TokenizerSpec, read_tokenizer, tokenizer_files
+from wordpiece_core.tokenizer_files import TokenizerSpec, tokenizer_files
+from wordpiece_core.tokenizer_reading import read_tokenizer
 from wordpiece_core.vocabulary import UNK, check_vocabulary
 
 UNK_SCOPES = ("word", "character")
@@ -58,6 +59,8 @@ class Tokenizer:
         `max_word_length` (characters; longer words are [UNK]), `continuing_prefix`, and
         `more_special_tokens`, found in texts as BERT's five are.
         Raises InputError for a bad vocabulary and OptionError for a bad option."""
+        if isinstance(vocab, str | Mapping):
+            raise OptionError("vocab: give a list of tokens, in the order of their ids")
         check_vocabulary(vocab, "vocab")
         self._init(_with_options(TokenizerSpec(list(vocab)), options), unk_scope)
 
@@ -98,6 +101,7 @@ class Tokenizer:
         """SHA-256 of all that the ids depend on, in hexadecimal."""
         text = self.spec.text.for_kernel()  # `strip_accents` as it is, given or not
         value = asdict(self.spec) | {"text": text, "unk_scope": self.unk_scope}
+        value["more_special_tokens"] = sorted(self.special_tokens)
         return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
 
     @cached_property
@@ -189,9 +193,9 @@ class Tokenizer:
         skip_special_tokens: bool = True,
         clean_up_tokenization_spaces: bool = True,
     ) -> str:
-        """Text of ids, as `transformers` gives it: tokens joined by spaces, continuing ones
-        without. `clean_up_tokenization_spaces` takes spaces before punctuation out, in the whole
-        text; in a token of its own, `transformers` always does."""
+        """Text of ids, as `transformers` gives it with the same options: tokens joined by spaces,
+        continuing ones without. `clean_up_tokenization_spaces` takes spaces before punctuation out,
+        in the whole text; in a token of its own, `transformers` always does."""
         tokens = [self._token(i) for i in ids]
         if skip_special_tokens:
             tokens = [token for token in tokens if token not in self.special_tokens]
@@ -226,6 +230,11 @@ def _with_options(spec: TokenizerSpec, options: dict[str, Any]) -> TokenizerSpec
     text = {name: given.pop(name) for name in TEXT_OPTIONS & given.keys()}
     for name in given.keys() - {"max_word_length", "continuing_prefix", "more_special_tokens"}:
         raise OptionError(f"unknown tokenizer option {name}")
+    more = given.get("more_special_tokens", ())
+    if isinstance(more, str) or not all(isinstance(token, str) for token in more):
+        raise OptionError(f"more_special_tokens: {more!r} is not a list of tokens")
+    if not isinstance(given.get("continuing_prefix", ""), str):
+        raise OptionError(f"continuing_prefix: {given['continuing_prefix']!r} is not a string")
     length = given.get("max_word_length", 1)
     if not isinstance(length, int) or not 1 <= length < 2**32:
         raise OptionError(f"max_word_length: {length!r} is not a whole number from 1")

@@ -1,19 +1,19 @@
-"""The files by which `transformers` and `tokenizers` load a tokenizer, written and read."""
+"""The files by which `transformers` and `tokenizers` load a tokenizer."""
 
 from __future__ import annotations
 
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from wordpiece_core.errors import InputError
 from wordpiece_core.options import TextOptions
 from wordpiece_core.reference import SPECIAL_TOKENS
-from wordpiece_core.vocabulary import UNK, parse_vocabulary, read_text, split_query, vocabulary_text
+from wordpiece_core.vocabulary import UNK, vocabulary_text
 
 ADDED_TOKEN_FLAGS = dict.fromkeys(("single_word", "lstrip", "rstrip", "normalized"), False)
+ROLES = {f"{token.strip('[]').lower()}_token": token for token in SPECIAL_TOKENS}
 PRE_TOKENIZER_TYPES = {"bert": "BertPreTokenizer", "whitespace": "WhitespaceSplit"}
 
 
@@ -31,8 +31,9 @@ class TokenizerSpec:
     @property
     def special_tokens(self) -> list[str]:
         """BERT's five, as far as the vocabulary has them, and those of this tokenizer's own."""
-        known = set(self.vocab)
-        return [t for t in (*SPECIAL_TOKENS, *self.more_special_tokens) if t in known]
+        known = set(self.vocab) - {""}
+        wanted = dict.fromkeys((*SPECIAL_TOKENS, *self.more_special_tokens))
+        return [token for token in wanted if token in known]
 
 
 def own_special_tokens(tokens: Sequence[str]) -> list[str]:
@@ -43,8 +44,7 @@ def own_special_tokens(tokens: Sequence[str]) -> list[str]:
 
 def tokenizer_files(spec: TokenizerSpec) -> dict[str, str]:
     """The texts of the files of a tokenizer directory, by name."""
-    five = [token for token in spec.special_tokens if token in SPECIAL_TOKENS]
-    roles = {f"{token.strip('[]').lower()}_token": token for token in five}
+    roles = {name: token for name, token in ROLES.items() if token in spec.special_tokens}
     config = {
         "tokenizer_class": "PreTrainedTokenizerFast",
         "model_max_length": 512,
@@ -81,7 +81,7 @@ def _tokenizer_json(spec: TokenizerSpec) -> dict[str, Any]:
         ],
         "normalizer": {"type": "BertNormalizer", **normalizer},
         "pre_tokenizer": {"type": PRE_TOKENIZER_TYPES[pre_tokenizer]},
-        "post_processor": _post_processor(ids),
+        "post_processor": post_processor(ids),
         "decoder": {"type": "WordPiece", "prefix": spec.continuing_prefix, "cleanup": True},
         "model": {
             "type": "WordPiece",
@@ -93,8 +93,8 @@ def _tokenizer_json(spec: TokenizerSpec) -> dict[str, Any]:
     }
 
 
-def _post_processor(ids: dict[str, int]) -> dict[str, Any] | None:
-    """[CLS] A [SEP], and [CLS] A [SEP] B [SEP] for pairs."""
+def post_processor(ids: dict[str, int]) -> dict[str, Any] | None:
+    """[CLS] A [SEP], and [CLS] A [SEP] B [SEP] for pairs, if the vocabulary has them."""
     if not {"[CLS]", "[SEP]"} <= ids.keys():
         return None
 
@@ -112,102 +112,3 @@ def _post_processor(ids: dict[str, int]) -> dict[str, Any] | None:
         "pair": [*single, sequence("B", 1), special("[SEP]", 1)],
         "special_tokens": added,
     }
-
-
-def read_tokenizer(path: str) -> TokenizerSpec:
-    """Reads a tokenizer directory or a `vocab.txt`.
-
-    A directory's options are those of its `tokenizer.json`, else of its `tokenizer_config.json`,
-    else BERT's (lowercase). Raises InputError.
-    """
-    text = read_text(path)
-    if text is not None and split_query(path)[0].endswith(".json"):
-        return _from_tokenizer_json(_parse(text, path), path, None)
-    if text is not None:
-        return TokenizerSpec(parse_vocabulary(text, path))
-    directory, query = split_query(path)
-    vocab_path = f"{directory.rstrip('/')}/vocab.txt{query}"
-    text = read_text(vocab_path)
-    vocab = None if text is None else parse_vocabulary(text, vocab_path)
-    for name in ("tokenizer.json", "tokenizer_config.json"):
-        file = f"{directory.rstrip('/')}/{name}{query}"
-        text = read_text(file)
-        if text is not None and name == "tokenizer.json":
-            return _from_tokenizer_json(_parse(text, file), file, vocab)
-        if text is not None and vocab is not None:
-            return TokenizerSpec(vocab, _text_of_config(_parse(text, file)))
-    if vocab is None:
-        raise InputError(f"{path}: no tokenizer; give a directory with vocab.txt, or a vocab.txt")
-    return TokenizerSpec(vocab)
-
-
-def _parse(text: str, path: str) -> dict[str, Any]:
-    try:
-        value = json.loads(text)
-    except ValueError as error:
-        raise InputError(f"{path}: not JSON ({error})") from error
-    if not isinstance(value, dict):
-        raise InputError(f"{path}: not a JSON object")
-    return value
-
-
-def _text_of_config(config: dict[str, Any]) -> TextOptions:
-    return TextOptions(
-        lowercase=bool(config.get("do_lower_case", True)),
-        strip_accents=config.get("strip_accents"),
-        handle_chinese_chars=bool(config.get("tokenize_chinese_chars", True)),
-    )
-
-
-def _from_tokenizer_json(
-    value: dict[str, Any], path: str, vocab: list[str] | None
-) -> TokenizerSpec:
-    model = value.get("model") or {}
-    normalizer = dict(value.get("normalizer") or {})
-    pre_tokenizer = (value.get("pre_tokenizer") or {}).get("type")
-    types = {name: kind for kind, name in PRE_TOKENIZER_TYPES.items()}
-    found = (model.get("type"), normalizer.pop("type", None), pre_tokenizer)
-    if found[:2] != ("WordPiece", "BertNormalizer") or pre_tokenizer not in types:
-        raise InputError(f"{path}: {found} is not a WordPiece tokenizer with BERT's normalizer")
-    if model.get("unk_token") != UNK:
-        raise InputError(f"{path}: unk_token is {model.get('unk_token')!r}, not {UNK}")
-    ids: dict[str, int] = model.get("vocab") or {}
-    in_order = sorted(ids, key=ids.__getitem__)
-    if [ids[token] for token in in_order] != list(range(len(in_order))):
-        raise InputError(f"{path}: the ids of the vocabulary are not 0 to {len(in_order) - 1}")
-    if vocab is not None and vocab != in_order:
-        raise InputError(f"{path}: another vocabulary than the vocab.txt beside it; remove one")
-    _check_post_processor(value, path, ids)
-    known = {field.name for field in fields(TextOptions)}
-    return TokenizerSpec(
-        vocab=in_order,
-        text=TextOptions(
-            **{name: normalizer[name] for name in known & normalizer.keys()},
-            pre_tokenizer=types[pre_tokenizer],
-        ),
-        max_word_length=model.get("max_input_chars_per_word", 100),
-        continuing_prefix=model.get("continuing_subword_prefix", "##"),
-        more_special_tokens=_more_special_tokens(value, path, ids),
-    )
-
-
-def _more_special_tokens(value: dict[str, Any], path: str, ids: dict[str, int]) -> tuple[str, ...]:
-    """The added tokens beside BERT's five. InputError for one that would be searched for in
-    another way than as it is written."""
-    added = value.get("added_tokens") or []
-    for token in added:
-        content = token.get("content")
-        flags = {name: token.get(name, False) for name in ADDED_TOKEN_FLAGS}
-        if flags != ADDED_TOKEN_FLAGS or ids.get(content) != token.get("id"):
-            raise InputError(
-                f"{path}: added token {content!r} is not a plain one of the vocabulary"
-            )
-    return tuple(t["content"] for t in added if t["content"] not in SPECIAL_TOKENS)
-
-
-def _check_post_processor(value: dict[str, Any], path: str, ids: dict[str, int]) -> None:
-    """Whether [CLS] and [SEP] are put around a text must go by the vocabulary alone."""
-    kind = (value.get("post_processor") or {}).get("type")
-    wanted = ("TemplateProcessing", "BertProcessing") if _post_processor(ids) else (None,)
-    if kind not in wanted:
-        raise InputError(f"{path}: post_processor is {kind}, not {wanted[0]}, for this vocabulary")

@@ -8,8 +8,10 @@ import pyarrow as pa
 from pyarrow import fs
 
 from wordpiece_core.errors import InputError
+from wordpiece_core.reference import WHITE_SPACE
 
 UNK = "[UNK]"
+TRIMMED = "".join(WHITE_SPACE)
 
 
 def read_text(path: str) -> str | None:
@@ -38,16 +40,23 @@ def split_query(path: str) -> tuple[str, str]:
 
 
 def parse_vocabulary(text: str, path: str) -> list[str]:
-    """The tokens of a `vocab.txt`; `path` is for errors. CRLF line ends are taken too.
+    """The tokens of a `vocab.txt`; `path` is for errors. White space at the end of a line, as of
+    CRLF line ends, is none of the token.
 
     Raises InputError for an empty vocabulary, a token twice, and one without [UNK].
     """
     lines = text.split("\n")
     if lines[-1] == "":
         lines.pop()
-    tokens = [line.removesuffix("\r") for line in lines]
+    tokens = [_token(line) for line in lines]
     check_vocabulary(tokens, path)
     return tokens
+
+
+def _token(line: str) -> str:
+    """As `tokenizers` reads it; but it makes one token, the empty one, of all that are nothing but
+    white space. No text has those."""
+    return line.rstrip(TRIMMED) or line.removesuffix("\r")
 
 
 def check_vocabulary(tokens: Sequence[str], path: str) -> None:
@@ -69,8 +78,8 @@ def check_vocabulary(tokens: Sequence[str], path: str) -> None:
 
 
 def vocabulary_text(tokens: Sequence[str], path: str) -> str:
-    """The text of a `vocab.txt`. A token with a line end in it is an InputError."""
+    """The text of a `vocab.txt`. InputError for a token that would be read as another."""
     for token in tokens:
-        if "\n" in token or token.endswith("\r"):
-            raise InputError(f"{path}: token {token!r} has a line end; clean_text removes them")
+        if "\n" in token or _token(token) != token:
+            raise InputError(f"{path}: token {token!r} has a line end, or white space at its end")
     return "".join(f"{token}\n" for token in tokens)

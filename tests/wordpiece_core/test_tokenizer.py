@@ -1,6 +1,5 @@
 """The tokenizer: its directory, its ids and its text against `tokenizers` and `transformers`."""
 
-import json
 import pickle
 from pathlib import Path
 
@@ -203,29 +202,17 @@ def test_what_is_no_tokenizer_is_refused(tmp_path: Path) -> None:
         wp.Tokenizer.load(tmp_path)
 
 
-@pytest.mark.parametrize(
-    ("change", "said"),
-    [
-        ({"added_tokens": [{"id": 9999, "content": "<new>"}]}, "added token '<new>'"),
-        ({"post_processor": None}, "post_processor is None"),
-        ({"pre_tokenizer": {"type": "Metaspace"}}, "is not a WordPiece tokenizer"),
-    ],
-    ids=str,
-)
-def test_a_tokenizer_json_that_would_give_other_ids_is_refused(
-    vocab: list[str], tmp_path: Path, change: dict[str, object], said: str
-) -> None:
-    wp.Tokenizer(vocab).save(tmp_path)
-    path = tmp_path / "tokenizer.json"
-    path.write_text(json.dumps(json.loads(path.read_text()) | change))
-    with pytest.raises(wp.InputError, match=said):
-        wp.Tokenizer.load(tmp_path)
-
-
-def test_wrong_texts_and_lengths_are_errors_of_this_project(vocab: list[str]) -> None:
+def test_wrong_arguments_are_errors_of_this_project(vocab: list[str]) -> None:
     with pytest.raises(wp.InputError, match="texts"):
         wp.Tokenizer(vocab).encode([1])
     with pytest.raises(wp.OptionError, match="max_word_length: -1"):
         wp.Tokenizer(vocab, max_word_length=-1)
+    for vocab in ("[UNK]", {"[UNK]": 0}):
+        with pytest.raises(wp.OptionError, match="vocab: give a list of tokens"):
+            wp.Tokenizer(vocab)
+    with pytest.raises(wp.OptionError, match="more_special_tokens: '<s>' is not a list"):
+        wp.Tokenizer(["[UNK]", "<s>"], more_special_tokens="<s>")
+    with pytest.raises(wp.OptionError, match="continuing_prefix: 3 is not a string"):
+        wp.Tokenizer(["[UNK]"], continuing_prefix=3)
     with pytest.raises(wp.InputError, match="token 3 is not a string"):
         wp.Tokenizer(["[UNK]", 3])

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import shutil
+import tempfile
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pyarrow import fs
+from tokenizers.models import WordPiece
 
 import wordpiece_core as wp
+from wordpiece_core.reference import WHITE_SPACE
 from wordpiece_core.vocabulary import check_vocabulary, parse_vocabulary, read_text, vocabulary_text
 
-# Tokens that a text can hold: no line end, nor a carriage return where one would be taken for it.
+# Tokens that a file can hold: without a line end, or white space at their end.
 TOKENS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\n"), min_size=1)
-VOCABULARIES = st.lists(TOKENS.filter(lambda token: token[-1] != "\r"), unique=True).map(
+VOCABULARIES = st.lists(TOKENS.filter(lambda token: token[-1] not in WHITE_SPACE), unique=True).map(
     lambda tokens: [*(token for token in tokens if token != "[UNK]"), "[UNK]"]
 )
 
@@ -42,6 +45,16 @@ def test_only_a_line_feed_ends_a_line() -> None:
     assert parse_vocabulary("\n".join(odd), "vocab.txt") == odd
 
 
+def test_white_space_at_the_end_of_a_line_is_none_of_the_token() -> None:
+    lines = ["[UNK]\r", "a ", " b\t", "c\u3000\r\r", "d\x1c", "e f"]
+    tokens = ["[UNK]", "a", " b", "c", "d\x1c", "e f"]
+    assert parse_vocabulary("\n".join(lines), "vocab.txt") == tokens
+    with tempfile.NamedTemporaryFile("w", suffix=".txt", newline="\n") as file:
+        file.write("\n".join(lines))
+        file.flush()
+        assert WordPiece.read_file(file.name) == {token: i for i, token in enumerate(tokens)}
+
+
 def test_crlf_line_ends_are_taken() -> None:
     assert parse_vocabulary("[UNK]\r\na\r\n##b\r\n", "vocab.txt") == ["[UNK]", "a", "##b"]
     assert (
@@ -58,8 +71,8 @@ def test_a_bad_vocabulary_is_named_with_its_line() -> None:
 
 
 def test_a_line_end_in_a_token_is_refused_rather_than_written() -> None:
-    for token in ("a\nb", "a\r"):
-        with pytest.raises(wp.InputError, match="has a line end"):
+    for token in ("a\nb", "a\r", "a ", "a\xa0"):
+        with pytest.raises(wp.InputError, match="has a line end, or white space at its end"):
             vocabulary_text(["[UNK]", token], "vocab.txt")
 
 
@@ -106,6 +119,16 @@ def test_a_saved_vocab_txt_alone_is_the_same_tokenizer(tmp_path: Path) -> None:
         wp.Tokenizer(vocab, unk_scope="character"),
     ]
     assert len({tokenizer.digest, *(other.digest for other in others)}) == 8
+
+
+def test_the_digest_does_not_depend_on_how_special_tokens_are_listed(tmp_path: Path) -> None:
+    vocab = ["[UNK]", "<b>", "<a>", "x"]
+    tokenizer = wp.Tokenizer(vocab, more_special_tokens=["<a>", "<b>", "<a>", "[UNK]"])
+    tokenizer.save(tmp_path)
+    assert wp.Tokenizer.load(tmp_path).digest == tokenizer.digest
+    none = wp.Tokenizer(vocab)
+    assert wp.Tokenizer(vocab, more_special_tokens=["<c>"]).digest == none.digest
+    assert none.digest != tokenizer.digest
 
 
 @pytest.mark.parametrize("options", [{}, {"lowercase": False}], ids=str)

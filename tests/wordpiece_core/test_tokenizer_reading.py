@@ -1,0 +1,210 @@
+"""Tokenizers that others have written: read to the same ids, or refused."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tokenizers import Tokenizer
+from transformers import AutoTokenizer
+
+import wordpiece_core as wp
+
+SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+VOCAB = [*SPECIAL, "a", "b", "A", "<", "ent", ">", "<ent>", "<s>", "##b", "é"]
+TEXTS = ["a ab A<ent>é b", "a[SEP]b [MASK]", "<s>x", "É"]
+PLAIN = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False}
+CLS, SEP, A, B = (
+    {"SpecialToken": {"id": "[CLS]", "type_id": 0}},
+    {"SpecialToken": {"id": "[SEP]", "type_id": 0}},
+    {"Sequence": {"id": "A", "type_id": 0}},
+    {"Sequence": {"id": "B", "type_id": 0}},
+)
+
+Change = Callable[[dict[str, Any]], Any]
+
+
+def added(token: str, **more: Any) -> dict[str, Any]:
+    return {"id": VOCAB.index(token), "content": token, **PLAIN, "special": True, **more}
+
+
+def written(token: str) -> dict[str, Any]:
+    return {"__type": "AddedToken", "content": token, **PLAIN, "special": True}
+
+
+def changed(tmp_path: Path, change: Change) -> Path:
+    """A tokenizer.json that has been changed."""
+    wp.Tokenizer(VOCAB).save(tmp_path)
+    path = tmp_path / "tokenizer.json"
+    value = json.loads(path.read_text())
+    change(value)
+    path.write_text(json.dumps(value))
+    return path
+
+
+BERT_PROCESSING = {"type": "BertProcessing", "sep": ["[SEP]", 3], "cls": ["[CLS]", 2]}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda j: None,
+        lambda j: j.update(post_processor=BERT_PROCESSING),
+        lambda j: j["added_tokens"].append(added("<ent>")),
+        lambda j: j["added_tokens"].reverse(),
+        lambda j: j["normalizer"].update(lowercase=False),
+        lambda j: j["normalizer"].update(lowercase=False, strip_accents=True),
+        lambda j: j["model"].update(max_input_chars_per_word=1),
+        lambda j: j["model"].update(continuing_subword_prefix="#"),
+    ],
+)
+def test_what_is_read_gives_the_ids_of_tokenizers(tmp_path: Path, change: Change) -> None:
+    path = changed(tmp_path, change)
+    mine, theirs = wp.Tokenizer.load(path), Tokenizer.from_file(str(path))
+    assert mine.encode(TEXTS).to_pylist() == [row.ids for row in theirs.encode_batch(TEXTS)]
+    pairs = mine.encode_batch(
+        TEXTS, TEXTS[::-1], options=wp.EncodingOptions(columns=("token_type_ids",))
+    ).table
+    found = theirs.encode_batch(list(zip(TEXTS, TEXTS[::-1], strict=True)))
+    assert pairs["input_ids"].to_pylist() == [row.ids for row in found]
+    assert pairs["token_type_ids"].to_pylist() == [row.type_ids for row in found]
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (lambda j: j["post_processor"]["single"].insert(1, SEP), "post_processor (Template"),
+        (lambda j: j["post_processor"]["single"].pop(), "post_processor (Template"),
+        (lambda j: j["post_processor"].update(pair=[CLS, A, SEP, B, SEP]), "post_processor (T"),
+        (lambda j: j["post_processor"]["special_tokens"]["[SEP]"].update(ids=[4]), "post_pro"),
+        (lambda j: j.update(post_processor=BERT_PROCESSING | {"cls": ["[SEP]", 3]}), "post_pr"),
+        (lambda j: j.update(post_processor=None), "post_processor (None) does not put [CLS]"),
+        (lambda j: j.update(post_processor="x"), "post_processor (x) does not put [CLS]"),
+        (lambda j: j.update(added_tokens=[]), "[PAD] is not among the added_tokens; add it"),
+        (lambda j: j["added_tokens"].pop(), "[MASK] is not among the added_tokens; add it"),
+        (lambda j: j.pop("added_tokens"), "[PAD] is not among the added_tokens; add it"),
+        (lambda j: j.update(added_tokens=None), "added_tokens is None, not a list"),
+        (lambda j: j["added_tokens"].append(added("<s>", special=False)), "<s>' is not special;"),
+        (lambda j: j["added_tokens"].append(added("<s>", lstrip=True)), "<s>' is lstrip; only"),
+        (lambda j: j["added_tokens"].append(added("<s>", id=1)), "<s>' is not in the vocabu"),
+        (lambda j: j["added_tokens"].append("[CLS]"), "'[CLS]' is no added token"),
+        (lambda j: j.update(normalizer="x"), "normalizer is 'x', not an object"),
+        (lambda j: j["normalizer"].update(lowercase="no"), "lowercase: 'no' is not a bool"),
+        (lambda j: j.update(pre_tokenizer={"type": "Metaspace"}), "is not a WordPiece tokenizer"),
+        (lambda j: j["model"].update(vocab=VOCAB), "not an object"),
+        (lambda j: j["model"]["vocab"].update(a=0.5), "the ids of the vocabulary are not 0 to 14"),
+        (lambda j: j["model"]["vocab"].update(a=99), "the ids of the vocabulary are not 0 to 14"),
+        (lambda j: j["model"].update(vocab={"a": 0}), "no [UNK] token"),
+        (lambda j: j["model"].update(unk_token="<s>"), "unk_token is '<s>', not [UNK]"),
+        (lambda j: j["model"].update(max_input_chars_per_word="9"), "is '9', not a whole number"),
+        (lambda j: j["model"].update(max_input_chars_per_word=-1), "is -1, not 1 or more"),
+        (lambda j: j["model"].update(continuing_subword_prefix=None), "is None, not a string"),
+    ],
+)
+def test_what_would_give_other_ids_is_refused(tmp_path: Path, change: Change, reason: str) -> None:
+    path = changed(tmp_path, change)
+    for place in (path, tmp_path):
+        with pytest.raises(wp.InputError) as raised:
+            wp.Tokenizer.load(place)
+        message = str(raised.value)
+        assert message.startswith(f"{path}")
+        assert reason in message
+        assert "\n" not in message
+
+
+def with_file(tmp_path: Path, name: str, value: object, *, whole: bool) -> Path:
+    """A directory with a vocab.txt, another file, and a tokenizer.json if it is `whole`."""
+    wp.Tokenizer(VOCAB).save(tmp_path)
+    for other in ("tokenizer_config.json", "special_tokens_map.json"):
+        (tmp_path / other).unlink()
+    if not whole:
+        (tmp_path / "tokenizer.json").unlink()
+    (tmp_path / name).write_text(json.dumps(value))
+    return tmp_path
+
+
+@pytest.mark.parametrize("whole", [False, True])
+@pytest.mark.parametrize(
+    ("name", "value", "reason"),
+    [
+        ("tokenizer_config.json", {"cls_token": "<s>"}, "cls_token is '<s>'; only [CLS]"),
+        ("special_tokens_map.json", {"unk_token": "<s>"}, "unk_token is '<s>'; only [UNK]"),
+        (
+            "tokenizer_config.json",
+            {"mask_token": {"content": "[MASK]", "lstrip": True}},
+            "added token '[MASK]' is lstrip",
+        ),
+        ("tokenizer_config.json", {"additional_special_tokens": ["<new>"]}, "is not in the voc"),
+        ("tokenizer_config.json", {"additional_special_tokens": 3}, "is 3, not a list"),
+        ("tokenizer_config.json", {"added_tokens_decoder": []}, None),
+        ("tokenizer_config.json", {"split_special_tokens": True}, "split_special_tokens is True"),
+        ("tokenizer_config.json", {"padding_side": "left"}, "padding_side is 'left'; only 'righ"),
+        ("tokenizer_config.json", {"do_lower_case": "false"}, "lowercase: 'false' is not a bool"),
+        ("tokenizer_config.json", {"do_lower_case": None}, "lowercase: None is not a bool"),
+        ("added_tokens.json", {"<ent>": 11}, "added token '<ent>' is not a special one"),
+        ("added_tokens.json", {"[PAD]": 0}, None),
+        ("special_tokens_map.json", {"cls_token": "[CLS]", "bos_token": None}, None),
+    ],
+)
+def test_files_beside_the_vocabulary_are_heard(
+    tmp_path: Path, name: str, value: object, reason: str | None, whole: bool
+) -> None:
+    directory = with_file(tmp_path, name, value, whole=whole)
+    if reason is None:
+        assert wp.Tokenizer.load(directory).digest == wp.Tokenizer(VOCAB).digest
+        return
+    with pytest.raises(wp.InputError) as raised:
+        wp.Tokenizer.load(directory)
+    assert str(raised.value).startswith(f"{directory / name}: ")
+    assert reason in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        {"additional_special_tokens": ["<ent>"]},
+        {"extra_special_tokens": ["<ent>"]},
+        {"additional_special_tokens": [written("<ent>")]},
+        {"do_lower_case": False},
+        {"strip_accents": False},
+        {"tokenize_chinese_chars": False, "cls_token": written("[CLS]")},
+    ],
+)
+def test_a_config_beside_a_vocab_txt_is_taken_as_transformers_takes_it(
+    tmp_path: Path, config: dict[str, Any]
+) -> None:
+    value = {"tokenizer_class": "BertTokenizer", **config}
+    directory = with_file(tmp_path, "tokenizer_config.json", value, whole=False)
+    theirs = AutoTokenizer.from_pretrained(directory)
+    mine = wp.Tokenizer.load(directory)
+    assert mine.encode(TEXTS).to_pylist() == theirs(TEXTS)["input_ids"]
+    mine.save(tmp_path / "again")
+    assert wp.Tokenizer.load(tmp_path / "again").digest == mine.digest
+
+
+@pytest.mark.parametrize(
+    ("config", "reason"),
+    [
+        ({"do_lower_case": False}, "handles text otherwise than tokenizer.json; mend one of them"),
+        ({"additional_special_tokens": ["<ent>"]}, "has other special tokens than tokenizer.json"),
+        ({"do_lower_case": True, "strip_accents": True}, None),
+    ],
+)
+def test_files_that_contradict_each_other_are_refused(
+    tmp_path: Path, config: dict[str, Any], reason: str | None
+) -> None:
+    directory = with_file(tmp_path, "tokenizer_config.json", config, whole=True)
+    if reason is None:
+        assert wp.Tokenizer.load(directory).digest == wp.Tokenizer(VOCAB).digest
+        return
+    with pytest.raises(wp.InputError) as raised:
+        wp.Tokenizer.load(directory)
+    assert str(raised.value).startswith(f"{directory}/tokenizer_config.json: {reason}")
+
+
+def test_the_empty_token_is_no_special_one() -> None:
+    tokenizer = wp.Tokenizer([*SPECIAL, "a", "b", ""], more_special_tokens=[""])
+    assert tokenizer.tokenize("a b") == ["a", "b"]
