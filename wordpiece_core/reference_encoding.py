@@ -261,8 +261,9 @@ def encode_rows(
     rooms = [len(sequence) for sequence in sequences]
     if max_length is not None:
         room = max_length - (1 + len(texts)) * add_special_tokens
-        least = room // 2 if truncation == "longest_first" and pair is not None else room
-        if room < 0 or (stride is not None and stride >= least):
+        both_cut = truncation == "longest_first" and pair is not None
+        no_window = stride is not None and (stride >= room or (both_cut and room < 2))
+        if room < 0 or no_window:
             raise OptionError(f"max_length {max_length}, stride {stride}: no room for text")
         rooms = truncated_lengths(rooms, room, truncation)
     parts = [windows(*args, stride) for args in zip(sequences, rooms, strict=True)]

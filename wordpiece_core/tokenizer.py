@@ -242,17 +242,20 @@ def _with_options(spec: TokenizerSpec, options: dict[str, Any]) -> TokenizerSpec
 
 
 def _check_room(max_length: int, options: EncodingOptions, pairs: bool) -> None:
-    """A row must have room for what is added, and for more than the stride."""
+    """A row must have room for what is added, and for more than the stride. Of a pair the kernel
+    says so, as that depends on the lengths of both texts."""
     added = (3 if pairs else 2) if options.add_special_tokens else 0
     room = max_length - added
     if room < 0:
         raise OptionError(f"max_length: {max_length} has no room for the {added} tokens added")
-    least = room // 2 if pairs and options.truncation == "longest_first" else room
-    if options.stride is not None and options.stride >= least:
-        whose = "of each text in " if pairs else "of text in "
+    if options.stride is None:
+        return
+    if options.stride >= room:
         raise OptionError(
-            f"stride: {options.stride} is not less than the {least} tokens {whose}a row"
+            f"stride: {options.stride} is not less than the {room} tokens of text in a row"
         )
+    if pairs and options.truncation == "longest_first" and room < 2:
+        raise OptionError(f"max_length: {max_length} has no room for a token of each text")
 
 
 def _text_array(texts: Any) -> pa.Array:

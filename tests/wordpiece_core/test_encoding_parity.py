@@ -178,6 +178,19 @@ def test_rows_are_cut_and_padded_as_tokenizers_does(truncation: str) -> None:
             assert pair.differing(firsts, others, way) == []
 
 
+def test_a_stride_needs_room_only_in_the_text_that_is_cut() -> None:
+    rng = random.Random(7)
+    pair = Pair.of([*point_vocabulary("abcd."), "ab", "##cd"], UNCASED)
+    questions, contexts = (
+        ["".join(rng.choices("abcd .", k=length)) for _ in range(50)] for length in (3, 90)
+    )
+    way = replace(EVERYTHING, max_length=16, stride=7, padding=True)
+    for texts in ((questions, contexts), (contexts, questions)):
+        assert pair.differing(*texts, way) == []
+    with pytest.raises(wp.InputError, match=r"pair 0: stride 7 is not less than the 6 tokens left"):
+        pair.kernel.encode_batch(contexts, contexts, options=way)
+
+
 def test_threads_and_slices_do_not_change_rows() -> None:
     case = random_case(Random(3), rows=200)
     case = replace(case, encoding=EncodingOptions(columns=EVERYTHING.columns))

@@ -89,21 +89,30 @@ impl RowOptions {
             return Ok([0, 0]); // in any way of truncation, as tokenizers does
         }
         let over = (first + second).saturating_sub(room);
-        let least = self.stride.map_or(1, |stride| stride + 1);
+        if over == 0 {
+            return Ok([first, second]);
+        }
         let alone = |length: usize| match length.checked_sub(over) {
-            Some(left) if over == 0 || left >= least => Ok(left),
+            Some(left) if left > 0 => Ok(left),
             _ => Err(format!("cannot cut one text of {length} tokens by {over} to fit max_length")),
         };
-        Ok(match self.truncation {
-            Truncation::LongestFirst if over > 0 => {
+        let cut = match self.truncation {
+            Truncation::LongestFirst => {
                 let shorter = first.min(second).min(room / 2);
                 let longer = room - shorter;
                 if first > second { [longer, shorter] } else { [shorter, longer] }
             }
-            Truncation::LongestFirst => [first, second],
             Truncation::OnlyFirst => [alone(first)?, second],
             Truncation::OnlySecond => [first, alone(second)?],
-        })
+        };
+        for (left, length) in cut.into_iter().zip([first, second]) {
+            if let Some(stride) = self.stride.filter(|&stride| left < length && stride >= left) {
+                return Err(format!(
+                    "stride {stride} is not less than the {left} tokens left of a text in a row"
+                ));
+            }
+        }
+        Ok(cut)
     }
 
     /// The parts that a text of `length` tokens is cut into.
