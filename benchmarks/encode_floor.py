@@ -6,17 +6,23 @@ Arguments: directory of ids (from `write_ids`), arguments of `wordpiece`.
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import pyarrow as pa
-import pyarrow.parquet as pq
+# Arrow is loaded after its allocator is chosen.
+if TYPE_CHECKING:
+    from pipelines.encode_shard import Piece
 
 IDS = "input_ids"
 
 
 def write_ids(encoded: Path, ids: Path) -> None:
     """The ids of encoded shards as files to be mapped into memory."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
     ids.mkdir(exist_ok=True)
     for path in encoded.glob("*.parquet"):
         column = pq.read_table(path, columns=[IDS])[IDS].combine_chunks()
@@ -25,15 +31,14 @@ def write_ids(encoded: Path, ids: Path) -> None:
             writer.write_batch(batch)
 
 
-def main(ids: str, args: list[str]) -> None:
-    """Runs the command."""
-    from pipelines import encode_shard
-    from pipelines.cli import main as wordpiece
+def take_kernel_out(ids: str) -> None:
+    """From here on shards are encoded by copying."""
+    import pyarrow as pa
+
+    from pipelines.encode_shard import ShardEncoder
     from wordpiece_core import EncodedBatch
 
-    def copied(
-        encoder: encode_shard.ShardEncoder, piece: encode_shard.Piece
-    ) -> tuple[encode_shard.Piece, EncodedBatch]:
+    def copied(encoder: ShardEncoder, piece: Piece) -> tuple[Piece, EncodedBatch]:
         path = Path(ids) / f"{Path(encoder.file.name).stem}.arrow"
         with pa.memory_map(str(path)) as file:
             made = pa.ipc.open_file(file).get_batch(0).column(0)
@@ -41,9 +46,17 @@ def main(ids: str, args: list[str]) -> None:
         table = pa.table([rows], schema=pa.schema([(IDS, rows.type)]))
         return piece, EncodedBatch(table, None, len(rows.values), 0)
 
-    setattr(encode_shard.ShardEncoder, "_encode", copied)  # noqa: B010
-    wordpiece(args)
+    setattr(ShardEncoder, "_encode", copied)  # noqa: B010
+
+
+def main() -> None:
+    """Runs the command, with its allocator and its way out."""
+    from pipelines import cli
+
+    os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", cli.ARROW_MEMORY)
+    take_kernel_out(sys.argv.pop(1))
+    cli.main()
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2:])
+    main()
