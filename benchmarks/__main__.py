@@ -26,6 +26,7 @@ from benchmarks.long_words import long_words
 from benchmarks.measure import Row
 from benchmarks.merge_loop import merge_loop
 from benchmarks.packing import packing
+from benchmarks.parity import parity
 from benchmarks.rounds import rounds
 from benchmarks.setting import SHARED, Setting, find_groups
 from benchmarks.ten_million import ten_million
@@ -34,7 +35,7 @@ from benchmarks.train_job import train_job
 BENCHMARKS: dict[str, Callable[[Setting], Iterator[Row]]] = {
     benchmark.__name__: benchmark
     for benchmark in (
-        *(encode_kernel, cold_start, long_words, packing),
+        *(parity, encode_kernel, cold_start, long_words, packing),
         *(encode_job, encode_large, id_encodings),
         *(train_job, merge_loop, rounds, ten_million),
         *(count_job, count_growth, heaps, held_out, groups),

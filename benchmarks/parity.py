@@ -22,13 +22,15 @@ import pyarrow as pa
 from tokenizers import BertWordPieceTokenizer
 from tokenizers.pre_tokenizers import WhitespaceSplit
 
-from benchmarks.setting import SHARED, find_groups, read_texts
+from benchmarks.measure import Row
+from benchmarks.setting import SHARED, Setting, find_groups, read_texts
 from wordpiece_core import Tokenizer
 from wordpiece_core.options import ENCODING_COLUMNS, EncodingOptions, TextOptions
 from wordpiece_core.reference import SPECIAL_TOKENS
 
 EVERYTHING = EncodingOptions(columns=ENCODING_COLUMNS)
 BATCH = 1000
+VOCABULARIES = SHARED / "vocab"
 
 TEXT_OPTIONS = (
     *(
@@ -241,20 +243,27 @@ def differing_points(pair: Pair, points: Sequence[str], contexts: Sequence[str])
 # --- The command ----------------------------------------------------------------------------------
 
 
-def corpus_parity(corpus: Sequence[str], vocabularies: Path) -> Iterator[tuple[str, int, int]]:
+def corpus_parity(
+    groups: dict[str, list[Path]], vocabularies: Sequence[Path]
+) -> Iterator[tuple[str, int, int]]:
     """What, how many texts, and how many of them differ."""
-    with tempfile.TemporaryDirectory() as work:
-        groups = find_groups(corpus, Path(work))
-        texts = {name: read_texts(paths).to_pylist() for name, paths in groups.items()}
+    texts = {name: read_texts(paths).to_pylist() for name, paths in groups.items()}
     options = replace(EVERYTHING, max_length=128, stride=16, padding=True)
-    for path in sorted(vocabularies.glob("*/vocab.txt")):
+    for path in vocabularies:
         vocab = path.read_text(encoding="utf-8").split("\n")[:-1]
-        pair = Pair.of(vocab, TextOptions(lowercase="uncased" in path.parent.name))
+        pair = Pair.of(vocab, TextOptions(lowercase="-cased" not in path.parent.name))
         for name, of_group in texts.items():
             ways = {"": EVERYTHING, ", max_length 128, stride 16, padded": options}
             for way, chosen in ways.items():
                 wrong = sum(len(pair.differing(b, None, chosen)) for b in batches(of_group))
                 yield f"{name}, {path.parent.name}{way}", len(of_group), wrong
+
+
+def parity(setting: Setting) -> Iterator[Row]:
+    """Texts whose rows differ from those of tokenizers in any column"""
+    vocabularies = sorted(VOCABULARIES.glob("*/vocab.txt")) or [setting.vocab]
+    for what, texts, differ in corpus_parity(setting.groups, vocabularies):
+        yield {"texts of, vocabulary": what, "texts": f"{texts:,}", "differ": f"{differ:,}"}
 
 
 def point_parity() -> Iterator[tuple[str, int, int]]:
@@ -276,14 +285,20 @@ def point_parity() -> Iterator[tuple[str, int, int]]:
 @click.option("--only", type=click.Choice(["corpus", "points"]), help="Of the two.")
 @click.option(
     "--vocabularies",
-    default=SHARED / "vocab",
+    default=VOCABULARIES,
     type=click.Path(exists=True, path_type=Path),
-    help="A directory of directories with vocab.txt; one with uncased in its name is.",
+    help="A directory of directories with vocab.txt; one with -cased in its name is.",
 )
 def main(corpus: Sequence[str], only: str | None, vocabularies: Path) -> None:
     """Compares all columns with `tokenizers`; exits with 1 if any row differs."""
     rows = differ = 0
-    parts = {"corpus": lambda: corpus_parity(corpus, vocabularies), "points": point_parity}
+
+    def of_corpus() -> Iterator[tuple[str, int, int]]:
+        with tempfile.TemporaryDirectory() as work:
+            groups = find_groups(corpus, Path(work))
+            yield from corpus_parity(groups, sorted(vocabularies.glob("*/vocab.txt")))
+
+    parts = {"corpus": of_corpus, "points": point_parity}
     for part in [only] if only else parts:
         for what, count, wrong in parts[part]():
             rows, differ = rows + count, differ + wrong

@@ -120,7 +120,7 @@ def plan(
         if name in noted and noted[name].source == source_of(file):
             return PlannedShard(file, name, noted[name].input_rows, noted[name].bytes, True)
         try:
-            rows, size = inputs.measure(file, options.columns)
+            rows, size = inputs.measure(file, options.columns, options.kept)
         except InputError as error:
             return PlannedShard(file, name, error=shard_error(file, name, error))
         return PlannedShard(file, name, rows, size)

@@ -109,11 +109,11 @@ def read_texts(
             yield text_batch(found[columns.text], replaced, groups)
 
 
-def measure(file: InputFile, columns: Columns) -> tuple[int | None, int]:
+def measure(file: InputFile, columns: Columns, kept: list[str] | None) -> tuple[int | None, int]:
     """The rows of a file, if that can be told at once, and about its bytes of text. Looks as
-    closely as `plan` does, and raises the same."""
+    closely as `plan` does, and raises the same; of Parquet also for a column of `kept`."""
     if file.format == "parquet":
-        return parquet_input.measure(file, columns)
+        return parquet_input.measure(file, columns, kept)
     return None, sum(part.bytes for part in _ranges(file, columns, max(file.size, 1)))
 
 

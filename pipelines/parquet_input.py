@@ -137,9 +137,10 @@ def _text_batch(rows: pa.RecordBatch, columns: Columns) -> TextBatch:
     return text_batch(texts, replaced, pa.array(groups))
 
 
-def measure(file: InputFile, columns: Columns) -> tuple[int, int]:
-    """Rows, and about the bytes of text, by the footer."""
+def measure(file: InputFile, columns: Columns, kept: list[str] | None) -> tuple[int, int]:
+    """Rows, and about the bytes of text, by the footer. InputError if a column is not there."""
     with _open_checked(file, columns) as parquet:
+        kept_columns(file, parquet.schema_arrow.names, kept, columns)
         metadata = parquet.metadata
         groups = map(metadata.row_group, range(metadata.num_row_groups))
         size = sum(_column_bytes(group, columns.names) for group in groups)

@@ -545,6 +545,10 @@ def test_a_dry_run_says_what_would_run_and_touches_nothing(
     assert lines[6] == "to encode: 1 of 4 shards, 0.0 MB, 1 cannot be read"
     assert files_below(tmp_path / "out") == before
     assert encode("--dry-run", "--text-column", "x").status == 2
+    fresh = ["--output", tmp_path / "fresh", "--dry-run"]
+    lines = encode(*fresh, "--keep-columns", "id,x").out.splitlines()
+    assert lines[0].endswith("000.parquet: no column 'x' to keep; it has 'id', 'text'")
+    assert lines[-2] == "to encode: 0 of 4 shards, 0.0 MB, 4 cannot be read"
 
 
 # --- Loading --------------------------------------------------------------------------------------
