@@ -21,6 +21,7 @@ from pipelines.encode_shard import EncodeOptions, EncodeShard, shard_error
 from pipelines.encoded_directory import (
     CHANGED,
     COLUMN,
+    Contents,
     EncodedDirectory,
     Noted,
     ShardError,
@@ -52,11 +53,11 @@ class PlannedShard:
 
 @dataclass(frozen=True)
 class Plan:
-    """What a call would do. `noted`: the shards finished and failed that the directory knows of."""
+    """What a call would do. `found`: what the directory holds."""
 
     directory: EncodedDirectory
     shards: list[PlannedShard]
-    noted: Noted
+    found: Contents
 
     @property
     def to_run(self) -> list[PlannedShard]:
@@ -72,17 +73,22 @@ class Plan:
     @property
     def finished(self) -> list[ShardResult]:
         """Of the inputs given, by an earlier run."""
-        names = {shard.name for shard in self.shards if shard.finished}
-        return [result for result in self.noted[0] if result.name in names]
+        return [self.found.results[shard.name] for shard in self.shards if shard.finished]
+
+    @property
+    def is_done(self) -> bool:
+        """Whether nothing has changed since the directory was written."""
+        unchanged = self.found.results.keys() == self.found.finished.keys()
+        return unchanged and not self.to_run and not self.errors
 
     @property
     def others(self) -> Noted:
         """What is noted of inputs that are not given now."""
         given = {shard.name for shard in self.shards}
-        results, errors = self.noted
+        results, errors = self.found.finished, self.found.errors
         return (
-            [result for result in results if result.name not in given],
-            [error for error in errors if error.name not in given],
+            [results[name] for name in results.keys() - given],
+            [errors[name] for name in errors.keys() - given],
         )
 
 
@@ -111,9 +117,9 @@ def plan(
     directory = EncodedDirectory(
         output, {"tokenizer": tokenizer.digest, "options": options.plain()}
     )
-    results, errors = directory.read()
-    _check_sources(output, files, names, results)
-    noted = {result.name: result for result in results}
+    found = directory.read()
+    _check_files(output, files, names, found)
+    noted = found.finished
 
     def planned(file: InputFile) -> PlannedShard:
         name = names[file.path]
@@ -127,7 +133,7 @@ def plan(
 
     with ThreadPoolExecutor(PLANNING_THREADS) as pool:
         shards = list(pool.map(planned, files))
-    return Plan(directory, shards, (results, errors))
+    return Plan(directory, shards, found)
 
 
 def encode(
@@ -156,11 +162,15 @@ def encode(
     if not found.to_run:
         check(found.errors)
     with outputs.one_run(directory.path):
-        if directory.read() != found.noted:
+        if directory.read() != found.found:
             raise OutputError(f"{output}: another run has just written there; run this one again")
-        others, other_errors = found.others
-        kept = ([*found.finished, *others], other_errors)
-        directory.begin(tokenizer, kept, [shard.name for shard in found.to_run])
+        results, other_errors = found.others
+        manifest = directory.whole()
+        if manifest is not None and found.is_done:
+            return Encoded(manifest, len(found.finished), len(results), [])
+        kept = ([*found.finished, *results], other_errors)
+        planned = {shard.name for shard in found.shards} - {r.name for r in found.finished}
+        directory.begin(tokenizer, kept, planned)
         with progress.stage("encode", "bytes", sum(shard.bytes for shard in found.to_run)):
             if found.to_run:
                 step = EncodeShard(directory, options, _threads(beam_args))
@@ -171,7 +181,7 @@ def encode(
                 directory.quarantine(error)
                 directory.note(error)
         manifest = directory.finish()
-    return Encoded(manifest, len(found.finished), len(others), errors)
+    return Encoded(manifest, len(found.finished), len(results), errors)
 
 
 def _run(step: EncodeShard, shards: Sequence[PlannedShard], beam_args: Sequence[str]) -> None:
@@ -185,7 +195,8 @@ def _run(step: EncodeShard, shards: Sequence[PlannedShard], beam_args: Sequence[
 def _all_errors(found: Plan) -> list[ShardError]:
     """Of the inputs given: those found beforehand and those that the job has noted."""
     given = {shard.name for shard in found.shards}
-    met = [error for error in found.directory.read()[1] if error.name in given]
+    noted = found.directory.read().errors.values()
+    met = [error for error in noted if error.name in given]
     return sorted([*found.errors, *met], key=lambda error: error.name)
 
 
@@ -200,18 +211,28 @@ def _threads(beam_args: Sequence[str]) -> int:
     return local_cores() if is_local(pipeline_options(beam_args)) else 1
 
 
-def _check_sources(
-    output: str, files: list[InputFile], names: dict[str, str], results: list[ShardResult]
+def _check_files(
+    output: str, files: list[InputFile], names: dict[str, str], found: Contents
 ) -> None:
-    """Raises OptionError if a shard would take the place of one made from another file, or a file
-    would have two shards."""
-    sources = {result.name: result.source["path"] for result in results}
+    """Raises OptionError if a shard would take the place of one made from another file, or of
+    another's file, or a file would have two shards; InputError if a shard of a file that is not
+    given now has been changed."""
+    noted: list[ShardResult | ShardError] = [*found.results.values(), *found.errors.values()]
+    sources = {note.name: note.source["path"] for note in noted}
     shards = {path: name for name, path in sources.items()}
     for file in files:
         name = names[file.path]
         made_from, made = sources.get(name, file.path), shards.get(file.path, name)
-        if made_from != file.path or made != name:
-            holds = f"{name} of {made_from}" if made_from != file.path else f"{made} of it"
-            raise OptionError(
-                f"{file.path}: {output} holds a shard {holds}; give another directory"
-            )
+        holds = None
+        if made_from != file.path:
+            holds = f"a shard {name} of {made_from}"
+        elif made != name:
+            holds = f"a shard {made} of it"
+        elif name in found.sizes.keys() - found.own:
+            holds = f"{name}, which is no shard of this job"
+        if holds:
+            raise OptionError(f"{file.path}: {output} holds {holds}; give another directory")
+    there = found.results.keys() & found.sizes.keys()
+    for name in sorted(there - found.finished.keys() - {*names.values()}):
+        path = outputs.join(output, name)
+        raise InputError(f"{path}: has been changed; delete it, or give {sources[name]} again")

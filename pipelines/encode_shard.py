@@ -10,7 +10,7 @@ from __future__ import annotations
 import queue
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
 from functools import cache
@@ -20,6 +20,7 @@ from typing import Any, TypeVar
 import apache_beam as beam
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
 from pipelines import inputs, outputs
 from pipelines.encoded_directory import (
@@ -198,7 +199,8 @@ class ShardEncoder:
         if self.packer is not None:
             added = self.packer.finish().schema
         else:
-            added = self.tokenizer.encode_batch([], options=self.encoding).table.schema
+            pairs: list[str] | None = [] if self.options.text_pair_column else None
+            added = self.tokenizer.encode_batch([], pairs, options=self.encoding).table.schema
             if self.encoding.stride is not None:
                 added = added.append(pa.field(SOURCE_ROWS, pa.int64()))
         kept = self.shard.schema
@@ -215,7 +217,8 @@ class ShardEncoder:
     def parquet_options(self) -> dict[str, Any]:
         """How Parquet stores the columns: ids and texts plain (docs/ids-encoding.md), others as
         dictionaries where that helps; with statistics of the kept columns only."""
-        kept = [name for name in self.shard.schema.names if name not in self.options.columns.names]
+        names = [name for name in self.shard.schema.names if name not in self.options.columns.names]
+        kept = leaf_paths(self.shard.schema, names)
         return {
             "compression": self.options.compression,
             "use_dictionary": kept,
@@ -276,7 +279,7 @@ class ShardEncoder:
         try:
             batch = self.tokenizer.encode_batch(piece.texts, piece.pairs, options=self.encoding)
         except InputError as error:
-            place = f"{self.file.path} rows from {piece.first_row}"
+            place = f"{self.file.path}, counted from row {piece.first_row}"
             raise InputError(f"{place}: {error}") from error
         return piece, batch
 
@@ -300,17 +303,30 @@ class ShardEncoder:
         first = pa.scalar(piece.first_row, pa.int64())
         for start in range(0, len(sources), rows):
             some = sources.slice(start, rows)
-            repeated = [take(column, some) for column in kept.columns]
+            repeated = [self._take(kept, name, some) for name in kept.column_names]
             columns = added.slice(start, rows).columns
             yield pa.table([*repeated, *columns, pc.add(some, first)], schema=self.schema)
 
+    def _take(self, kept: pa.Table, name: str, rows: pa.ChunkedArray) -> pa.ChunkedArray:
+        """Rows of a column. Arrow cannot take those of views."""
+        kind = kept.schema.field(name).type
+        plain = {pa.string_view(): pa.large_string(), pa.binary_view(): pa.large_binary()}
+        try:
+            return kept[name].cast(plain.get(kind, kind)).combine_chunks().take(rows).cast(kind)
+        except pa.ArrowNotImplementedError as error:
+            raise ColumnError(
+                f"{self.file.path}: column {name!r} of {kind} cannot be repeated in several rows;"
+                " leave it out with --keep-columns"
+            ) from error
 
-def take(column: pa.ChunkedArray, rows: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Rows of a column. Arrow cannot take those of views."""
-    kind = column.type
-    plain = {pa.string_view(): pa.large_string(), pa.binary_view(): pa.large_binary()}
-    values = column.cast(plain.get(kind, kind)).combine_chunks()
-    return values.take(rows).cast(kind)
+
+def leaf_paths(schema: pa.Schema, names: Collection[str]) -> list[str]:
+    """Parquet's names for what is stored of columns: of nested ones, several."""
+    sink = pa.BufferOutputStream()
+    pq.ParquetWriter(sink, schema).close()
+    stored = pq.read_metadata(pa.BufferReader(sink.getvalue())).schema
+    paths = (stored.column(i).path for i in range(len(stored)))
+    return [path for path in paths if path in names or path.split(".")[0] in names]
 
 
 def row_groups(tables: Iterator[tuple[bool, pa.Table]]) -> Iterator[pa.Table]:
@@ -336,14 +352,27 @@ def most_ids(batch: ShardBatch, encoding: EncodingOptions) -> pa.Array:
     lengths = [pc.fill_null(pc.binary_length(text), 0).cast(pa.float64()) for text in texts]
     size = lengths[0] if len(lengths) == 1 else pc.add(*lengths)
     if encoding.max_length is not None and encoding.stride is not None:
-        # Of a pair, one text may be cut so that each row has a single token more of it.
-        step = encoding.max_length - 2 - encoding.stride if len(texts) == 1 else 1
-        windows = [pc.add(pc.divide(length, float(max(step, 1))), 1.0) for length in lengths]
-        rows = windows[0] if len(windows) == 1 else pc.multiply(*windows)
-        size = pc.multiply(rows, float(encoding.max_length))
+        room = float(encoding.max_length - 1 - len(texts))
+        size = pc.multiply(most_windows(lengths, room, encoding), float(encoding.max_length))
     elif encoding.max_length is not None and encoding.padding:
         size = pc.max_element_wise(size, float(encoding.max_length))
     return pc.add(size, float(BYTES_PER_ROW))
+
+
+def most_windows(lengths: list[pa.Array], room: float, encoding: EncodingOptions) -> pa.Array:
+    """For each text, or pair, a bound on the rows it becomes with a stride, by lengths in bytes."""
+
+    def windows(length: pa.Array, left: pa.Array | float) -> pa.Array:
+        """`left`: tokens that a row has of the text at least."""
+        step = pc.max_element_wise(pc.subtract(left, float(encoding.stride or 0)), 1.0)
+        return pc.if_else(pc.less_equal(length, left), 1.0, pc.add(pc.divide(length, step), 1.0))
+
+    if len(lengths) == 1:
+        return windows(lengths[0], room)
+    if encoding.truncation == "longest_first":
+        return pc.multiply(*(windows(length, room // 2) for length in lengths))
+    cut, other = lengths if encoding.truncation == "only_first" else reversed(lengths)
+    return windows(cut, pc.max_element_wise(pc.subtract(room, other), 1.0))
 
 
 def pieces_of(sizes: pa.Array) -> list[int]:

@@ -6,8 +6,8 @@
     _errors/__shards__/ of inputs that could not be read, with --on-error quarantine: a note and the
                         bytes. `datasets` passes over names with two underscores, others over `.bad`
 
-A shard is finished if it is noted, of the input that is given now, and there in the size noted. No
-shard stays that is not noted: `_shards/job.json` names all that may be there before they are made.
+A shard is finished if it is noted, of the input that is given now, and there in the size noted.
+`_shards/job.json` names all that are to be made, so that none stays unnoted when a run is killed.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from __future__ import annotations
 import hashlib
 import secrets
 import threading
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from types import NoneType
 from typing import Any, TypeVar
@@ -93,6 +93,32 @@ Noted = tuple[list[ShardResult], list[ShardError]]
 
 
 @dataclass(frozen=True)
+class Contents:
+    """What a directory holds. `results`, `errors`: what is noted, by name, whether the shards are
+    there or not; `begun`: names of shards that a run may have made before it was killed; `sizes`:
+    of the shards that are there, in bytes."""
+
+    results: dict[str, ShardResult]
+    errors: dict[str, ShardError]
+    begun: frozenset[str]
+    sizes: dict[str, int]
+
+    @property
+    def finished(self) -> dict[str, ShardResult]:
+        """The shards that are noted and there as they were written."""
+        return {
+            name: result
+            for name, result in self.results.items()
+            if self.sizes.get(name) == result.output_bytes
+        }
+
+    @property
+    def own(self) -> set[str]:
+        """The names of all shards there that are not somebody else's files."""
+        return (self.results.keys() | self.begun) & self.sizes.keys()
+
+
+@dataclass(frozen=True)
 class EncodedDirectory:
     """`job`: what all its shards have in common, `tokenizer` and `options`. `run`: the number of
     one run of it."""
@@ -101,33 +127,54 @@ class EncodedDirectory:
     job: dict[str, Any]
     run: str = field(default_factory=lambda: secrets.token_hex(8))
 
-    def read(self) -> Noted:
-        """The finished shards, and those that are noted as failed. OptionError unless the
-        directory is empty or holds shards of this job only."""
-        results, errors = self._noted()
-        sizes = self._shard_sizes()
-        finished = [r for r in results.values() if sizes.get(r.name) == r.output_bytes]
-        return sorted(finished, key=_name), sorted(errors.values(), key=_name)
+    def read(self) -> Contents:
+        """OptionError unless the directory is empty or holds shards of this job only."""
+        path = self._place(MANIFEST)
+        manifest, started = _dictionary(path), _dictionary(self._place(NOTES, JOB))
+        sizes = outputs.file_sizes(self.path)
+        if sizes and manifest is None and started is None:
+            raise OptionError(
+                f"{self.path}: holds {next(iter(sizes))}, no shards of this job; give an empty one"
+            )
+        for found in (manifest, started):
+            if found is not None:
+                self._check_same(found)
+        results, errors = _read_notes(manifest or {}, path)
+        for note_path in self._notes():
+            if note_path.endswith(RESULT_ENDING):
+                result = _note(ShardResult, _dictionary(note_path), note_path)
+                results[result.name] = result
+                errors.pop(result.name, None)
+            else:
+                error = _note(ShardError, _dictionary(note_path), note_path)
+                errors[error.name] = error
+        begun = (started or {}).get("shards", [])
+        own = (f"{NOTES}/", f"{ERRORS}/")
+        shards = {name: size for name, size in sizes.items() if not name.startswith(own)}
+        return Contents(results, errors, frozenset(begun) - errors.keys(), shards)
 
-    def begin(self, tokenizer: Tokenizer, kept: Noted, planned: Sequence[str]) -> None:
+    def begin(self, tokenizer: Tokenizer, kept: Noted, planned: Collection[str]) -> None:
         """From here to `finish` the directory does not look whole. It keeps these results and
-        errors, and deletes all other shards. `planned`: names of shards to be made."""
+        errors. `planned`: the names of the shards to be made, or that cannot be; what earlier runs
+        made of them is deleted."""
+        found = self.read()
         outputs.make_directory(self._place(NOTES))
         outputs.remove_temporaries(self.path)
-        known = {*self._noted()[0], *(self._started() or {}).get("shards", [])}
         names = {result.name for result in kept[0]}
-        job = {**self.job, "shards": sorted({*known, *planned, *names})}
-        outputs.write_json(self._place(NOTES, JOB), job)
+        old = _dictionary(self._place(NOTES, JOB)) or {}
+        bad = {error.input for error in found.errors.values()} | {*old.get("quarantine", [])}
+        job = {"format": FORMAT, **self.job, "shards": sorted({*found.begun, *planned, *names})}
+        outputs.write_json(self._place(NOTES, JOB), {**job, "quarantine": sorted(bad)})
         outputs.write_json(self._place(NOTES, RUN), {"run": self.run})
         spec = asdict(tokenizer.spec) | {"unk_scope": tokenizer.unk_scope}
         outputs.write_json(self._place(NOTES, SPEC), spec)
         _tokenizers[tokenizer.digest] = tokenizer
         notes = {self._write_note(note) for some in kept for note in some}
-        for name in outputs.list_directory(self._place(NOTES)):
-            if name not in {*notes, JOB, RUN, SPEC}:
-                outputs.delete(self._place(NOTES, name))
+        for path in self._notes():
+            if path not in notes:
+                outputs.delete(path)
         outputs.delete(self._place(MANIFEST))
-        for name in known & self._shard_sizes().keys() - names:
+        for name in found.own & {*planned, *found.begun} - names:
             outputs.delete(self._place(name))
 
     def tokenizer(self) -> Tokenizer:
@@ -149,11 +196,18 @@ class EncodedDirectory:
         self._write_note(note)
 
     def _write_note(self, note: ShardResult | ShardError) -> str:
-        """Returns the note's name: a shard's own may be too long."""
+        """Returns the note's path. A shard's own name may be too long for it."""
         ending = RESULT_ENDING if isinstance(note, ShardResult) else ERROR_ENDING
         name = hashlib.sha256(note.name.encode()).hexdigest()[:32] + ending
-        outputs.write_json(self._place(NOTES, name), asdict(note))
-        return name
+        path = self._place(NOTES, name)
+        outputs.write_json(path, asdict(note))
+        return path
+
+    def _notes(self) -> list[str]:
+        """The paths of the notes on shards."""
+        names = outputs.list_directory(self._place(NOTES))
+        endings = (RESULT_ENDING, ERROR_ENDING)
+        return [self._place(NOTES, name) for name in names if name.endswith(endings)]
 
     def quarantine(self, error: ShardError) -> None:
         """Keeps a bad shard's bytes and what is wrong with it."""
@@ -171,65 +225,41 @@ class EncodedDirectory:
         outputs.write_json(self._place(BAD_SHARDS, f"{error.input}.json"), record)
 
     def finish(self) -> dict[str, Any]:
-        """Writes the manifest, removes the notes that it is made of, and what is in quarantine
-        but not among its errors; returns the manifest."""
-        results, errors = self.read()
-        shards = [asdict(result) for result in results]
+        """Writes the manifest, removes the notes that it is made of, and what earlier runs put
+        into quarantine and is none of its errors; returns the manifest. OutputError for a shard
+        that is not as it was written."""
+        found = self.read()
+        changed = found.results.keys() - found.finished.keys()
+        if changed:
+            path = self._place(min(changed))
+            raise OutputError(f"{path}: is not as it was written; run the job again")
+        shards = [asdict(found.results[name]) for name in sorted(found.results)]
+        errors = [asdict(found.errors[name]) for name in sorted(found.errors)]
         totals = {name: sum(shard[name] for shard in shards) for name in SUMS}
-        listed = [asdict(error) for error in errors]
-        manifest = {"format": FORMAT, **self.job, **totals, "shards": shards, "errors": listed}
-        bad = {f"{error.input}{ending}" for error in errors for ending in (".bad", ".json")}
-        in_quarantine = outputs.list_directory(self._place(BAD_SHARDS), recursive=True)
-        for name in in_quarantine:
-            if name not in bad:
-                outputs.delete(self._place(BAD_SHARDS, name))
-        if in_quarantine and not bad:
-            outputs.delete(self._place(ERRORS))
+        manifest = {"format": FORMAT, **self.job, **totals, "shards": shards, "errors": errors}
+        job = _dictionary(self._place(NOTES, JOB)) or {}
+        for name in {*job.get("quarantine", [])} - {error["input"] for error in errors}:
+            for ending in (".bad", ".json"):
+                outputs.delete(self._place(BAD_SHARDS, f"{name}{ending}"))
+        outputs.delete_empty(self._place(BAD_SHARDS))
+        outputs.delete_empty(self._place(ERRORS))
         outputs.write_json(self._place(MANIFEST), manifest)
-        outputs.delete(self._place(NOTES))
+        for path in [*self._notes(), *(self._place(NOTES, name) for name in (SPEC, RUN, JOB))]:
+            outputs.delete(path)
+        outputs.delete_empty(self._place(NOTES))
         return manifest
+
+    def whole(self) -> dict[str, Any] | None:
+        """The manifest, if there is one and no run was killed since. Sweeps up after writers that
+        were."""
+        if outputs.exists(self._place(NOTES, JOB)):
+            return None
+        outputs.remove_temporaries(self.path)
+        outputs.delete_empty(self._place(NOTES))
+        return _dictionary(self._place(MANIFEST))
 
     def _place(self, *names: str) -> str:
         return outputs.join(self.path, *names)
-
-    def _started(self) -> dict[str, Any] | None:
-        """What a run that has not ended has noted of itself."""
-        return _dictionary(self._place(NOTES, JOB))
-
-    def _shard_sizes(self) -> dict[str, int]:
-        """Of the files that are not the directory's own, by name."""
-        own = (f"{NOTES}/", f"{ERRORS}/")
-        sizes = outputs.file_sizes(self.path)
-        return {name: size for name, size in sizes.items() if not name.startswith(own)}
-
-    def _noted(self) -> tuple[dict[str, ShardResult], dict[str, ShardError]]:
-        """By name, whether the shards are there or not."""
-        path = self._place(MANIFEST)
-        manifest, started = _dictionary(path), self._started()
-        shards = self._shard_sizes()
-        if shards and manifest is None and started is None:
-            name = next(iter(shards))
-            raise OptionError(
-                f"{self.path}: holds {name}, no shards of this job; give an empty one"
-            )
-        for found in (manifest, started):
-            if found is not None:
-                self._check_same(found)
-        if manifest is not None and manifest.get("format") != FORMAT:
-            raise OptionError(
-                f"{self.path}: holds shards of another version of this program; give another one"
-            )
-        results, errors = _read_notes(manifest or {}, path)
-        for name in outputs.list_directory(self._place(NOTES)):
-            note_path = self._place(NOTES, name)
-            if name.endswith(RESULT_ENDING):
-                result = _note(ShardResult, _dictionary(note_path), note_path)
-                results[result.name] = result
-                errors.pop(result.name, None)
-            elif name.endswith(ERROR_ENDING):
-                error = _note(ShardError, _dictionary(note_path), note_path)
-                errors[error.name] = error
-        return results, errors
 
     def _check_same(self, found: dict[str, Any]) -> None:
         if "tokenizer" not in found:
@@ -239,6 +269,10 @@ class EncodedDirectory:
                 f"{self.path}: holds shards of another tokenizer"
                 f" ({str(found.get('tokenizer'))[:12]}, not {self.job['tokenizer'][:12]});"
                 " mixed vocabularies break a model: give another one"
+            )
+        if found.get("format") != FORMAT:
+            raise OptionError(
+                f"{self.path}: holds shards of another version of this program; give another one"
             )
         options = found.get("options")
         for name, value in self.job["options"].items():
@@ -287,11 +321,7 @@ def _dictionary(path: str) -> dict[str, Any] | None:
 
 
 def _damaged(path: str) -> InputError:
-    return InputError(f"{path}: not as this program writes it; delete the directory or restore it")
-
-
-def _name(note: ShardResult | ShardError) -> str:
-    return note.name
+    return InputError(f"{path}: not as this program writes it; restore it, or delete the directory")
 
 
 class ShardsError(InputError):

@@ -49,7 +49,7 @@ def resolve(patterns: Sequence[str], own: Sequence[str] = ()) -> list[InputFile]
         files = _matches(pattern)
         others = [file for file in files if not any(_is_below(file.path, path) for path in apart)]
         if not others:
-            raise InputError(f"{pattern}: holds only what this job writes itself")
+            raise InputError(f"{pattern}: holds only what this job writes itself; give its inputs")
         for file in others:
             known = found.get(file.path)
             if known is None or len(known.name) < len(file.name):
@@ -164,7 +164,7 @@ def _is_below(path: str, directory: str) -> bool:
 
 
 def _plain(path: str) -> str:
-    return split_query(path)[0] if is_uri(path) else open_filesystem(path)[1]
+    return split_query(path)[0] if is_uri(path) else os.path.realpath(open_filesystem(path)[1])
 
 
 def _hidden(name: str) -> bool:

@@ -128,7 +128,8 @@ def one_run(path: str) -> Iterator[None]:
     if not isinstance(filesystem, fs.LocalFileSystem):
         yield
         return
-    descriptor = os.open(inner, os.O_RDONLY)
+    with _writing(path):
+        descriptor = os.open(inner, os.O_RDONLY)
     try:
         with suppress(OSError):
             _hold(descriptor, path)
@@ -204,6 +205,12 @@ def exists(path: str) -> bool:
         return bool(filesystem.get_file_info(inner).type != fs.FileType.NotFound)
     except OSError as error:
         raise InputError(f"{path}: cannot be reached ({one_line(error)})") from error
+
+
+def delete_empty(path: str) -> None:
+    """Deletes a directory, and those in it, if there is no file in it."""
+    if exists(path) and not _all_files(path, recursive=True):
+        delete(path)
 
 
 def delete(path: str) -> None:

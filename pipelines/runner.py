@@ -35,6 +35,7 @@ from apache_beam.runners.worker import sdk_worker
 from apache_beam.transforms.environments import SubprocessSDKEnvironment
 
 from wordpiece_core.errors import (
+    ChangedError,
     ColumnError,
     InputError,
     JobError,
@@ -47,13 +48,12 @@ LOCAL_RUNNERS = {"", "direct", "directrunner", "switchingdirectrunner", "fnapiru
 
 # An exception that a worker raised comes back as the text of its traceback. These are raised anew:
 # this project's, and the kernel's, which knows no file names.
-RAISED_ANEW = {
-    "ColumnError": ColumnError,
-    "InputError": InputError,
-    "OutputError": OutputError,
-    "OptionError": OptionError,
-    "JobError": JobError,
-    "ValueError": ValueError,
+RAISED_ANEW: dict[str, type[Exception]] = {
+    kind.__name__: kind
+    for kind in (
+        *(ColumnError, ChangedError, InputError, OutputError, OptionError, JobError),
+        ValueError,
+    )
 }
 _RAISED = re.compile(rf"^(?:[\w.]+\.)?({'|'.join(RAISED_ANEW)}): (.*)$", re.MULTILINE)
 _STEP = " [while running '"  # what Beam puts behind a message, with the name of the step
@@ -158,7 +158,7 @@ class LocalProcess(worker_handlers.SubprocessSdkWorkerHandler):
     def _run(self) -> None:
         """Runs the process to its end. What it has not answered then has failed, and so has what
         it is asked later."""
-        with suppress(RuntimeError):
+        with suppress(Exception):  # it could not be started, or ended badly
             self.worker.run()
         connection = self.control_conn
         push = connection.push

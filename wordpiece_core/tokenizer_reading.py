@@ -39,8 +39,7 @@ CONFIG_TEXT = {
     "strip_accents": "strip_accents",
     "tokenize_chinese_chars": "handle_chinese_chars",
 }
-# What a tokenizer_config.json may ask for, and the only value that is known here.
-CONFIG_KNOWN = {"split_special_tokens": False, "padding_side": "right", "truncation_side": "right"}
+ONE_MORE_TOKEN = ("bos_token", "eos_token")
 MORE_TOKENS = ("additional_special_tokens", "extra_special_tokens")
 
 
@@ -48,8 +47,8 @@ def read_tokenizer(path: str) -> TokenizerSpec:
     """Reads a tokenizer directory, a `tokenizer.json` or a `vocab.txt`.
 
     A directory's options are those of its `tokenizer.json`, else of its `tokenizer_config.json`,
-    else BERT's (lowercase). `truncation` and `padding` of a `tokenizer.json` are not taken over,
-    and its decoder is taken as BERT's. Raises InputError.
+    else BERT's (lowercase). `truncation` and `padding` of a `tokenizer.json` are not taken over;
+    its decoder is taken as BERT's, and rows are padded and cut on the right. Raises InputError.
     """
     text = read_text(path)
     if text is not None and split_query(path)[0].endswith(".json"):
@@ -124,9 +123,14 @@ def _from_tokenizer_json(value: Json, path: str) -> TokenizerSpec:
         _get(value, name, dict, path, {}) for name in ("model", "normalizer", "pre_tokenizer")
     )
     kinds = {name: kind for kind, name in PRE_TOKENIZER_TYPES.items()}
-    found = tuple(part.get("type") for part in (model, normalizer, pre_tokenizer))
+    # Files from before tokenizers 0.9 do not say what model they hold.
+    unsaid = "WordPiece" if "max_input_chars_per_word" in model else None
+    found = (model.get("type", unsaid), normalizer.get("type"), pre_tokenizer.get("type"))
     if found[:2] != ("WordPiece", "BertNormalizer") or found[2] not in kinds:
-        raise InputError(f"{path}: {found} is not a WordPiece tokenizer with BERT's normalizer")
+        parts = ", ".join(map(str, found))
+        raise InputError(
+            f"{path}: {parts} is not a WordPiece tokenizer with BERT's normalizer; give such a one"
+        )
     if model.get("unk_token") != UNK:
         raise InputError(f"{path}: unk_token is {model.get('unk_token')!r}, not {UNK}")
     vocab = _vocabulary(model, path)
@@ -202,15 +206,17 @@ def _check_post_processor(value: Json, path: str, ids: dict[str, int]) -> None:
 def _with_config(spec: TokenizerSpec, config: Json, path: str, *, fixed: bool) -> TokenizerSpec:
     """The spec with what a file beside its vocabulary says. If it is `fixed`, by a tokenizer.json,
     InputError if the file says otherwise."""
-    for name, known in CONFIG_KNOWN.items():
-        if config.get(name, known) not in (known, None):
-            raise InputError(f"{path}: {name} is {config[name]!r}; only {known!r} is known here")
+    if config.get("split_special_tokens"):
+        raise InputError(
+            f"{path}: split_special_tokens is set; leave it out, and give it when encoding"
+        )
     for name, token in ROLES.items():
-        if config.get(name) is not None and _content(config[name], path) != token:
+        role = config.get(name)
+        if role is not None and _content(role, path, fixed) != token:
             raise InputError(
-                f"{path}: {name} is {_content(config[name], path)!r}; only {token} is known here"
+                f"{path}: {name} is {_content(role, path, fixed)!r}; only {token} is known here"
             )
-    more = dict.fromkeys([*spec.more_special_tokens, *_more_tokens(config, path)])
+    more = dict.fromkeys([*spec.more_special_tokens, *_more_tokens(config, path, fixed)])
     unknown = [token for token in more if token not in set(spec.vocab)]
     if unknown:
         raise InputError(f"{path}: special token {unknown[0]!r} is not in the vocabulary; add it")
@@ -218,44 +224,52 @@ def _with_config(spec: TokenizerSpec, config: Json, path: str, *, fixed: bool) -
     named = TokenizerSpec(
         spec.vocab, text, spec.max_word_length, spec.continuing_prefix, tuple(more)
     )
-    if fixed and named.text.for_kernel() != spec.text.for_kernel():
+    if not fixed:
+        return named
+    # Of that class `transformers` hears what special tokens there are, not how text is handled.
+    heard = config.get("tokenizer_class") != "PreTrainedTokenizerFast"
+    if heard and named.text.for_kernel() != spec.text.for_kernel():
         raise InputError(f"{path}: handles text otherwise than tokenizer.json; mend one of them")
-    if fixed and {*named.special_tokens} != {*spec.special_tokens}:
+    if {*named.special_tokens} != {*spec.special_tokens}:
         raise InputError(f"{path}: has other special tokens than tokenizer.json; mend one of them")
-    return named
+    return spec
 
 
 def _text_of_config(text: TextOptions, config: Json, path: str) -> TextOptions:
     options = dict(vars(text))
     for name, option in CONFIG_TEXT.items():
-        if name in config:
-            options[option] = config[name]
-    try:
-        return TextOptions(**options)
-    except OptionError as error:
-        raise InputError(f"{path}: {error}") from error
+        value = config.get(name, options[option])
+        if not (isinstance(value, bool) or (value is None and option == "strip_accents")):
+            raise InputError(f"{path}: {name} is {value!r}, not true or false")
+        options[option] = value
+    return TextOptions(**options)
 
 
-def _more_tokens(config: Json, path: str) -> Iterator[str]:
+def _more_tokens(config: Json, path: str, fixed: bool) -> Iterator[str]:
     """The special tokens that a file names beside BERT's five."""
     for name in MORE_TOKENS:
         listed = config.get(name) or []
         tokens = listed.values() if isinstance(listed, dict) else listed
         if not isinstance(listed, dict | list):
             raise InputError(f"{path}: {name} is {listed!r}, not a list")
-        yield from (_content(token, path) for token in tokens)
+        yield from (_content(token, path, fixed) for token in tokens)
+    for name in ONE_MORE_TOKEN:
+        if config.get(name) is not None:
+            yield _content(config[name], path, fixed)
     decoder = config.get("added_tokens_decoder") or {}
     if not isinstance(decoder, dict):
         raise InputError(f"{path}: added_tokens_decoder is {decoder!r}, not an object")
     for token in decoder.values():
-        content = _content(token, path)
+        content = _content(token, path, fixed)
         if content not in SPECIAL_TOKENS:
             yield content
 
 
-def _content(token: Any, path: str) -> str:
-    """The string of a special token, which may be written as an object."""
+def _content(token: Any, path: str, fixed: bool) -> str:
+    """The string of a special token, which may be written as an object. How it is searched for is
+    `fixed` by a tokenizer.json, or said here."""
     if isinstance(token, str):
         return token
-    _check_added_token(token, path)
+    if not (fixed and isinstance(token, dict) and isinstance(token.get("content"), str)):
+        _check_added_token(token, path)
     return str(token["content"])

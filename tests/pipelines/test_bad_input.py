@@ -367,7 +367,7 @@ def test_a_vocabulary_without_cls_and_sep_encodes_when_none_are_wanted(tmp_path:
         (
             "tokenizer.json",
             lambda text: text.replace('"WordPiece"', '"BPE"'),
-            "tokenizer.json: ('BPE', 'BertNormalizer', 'BertPreTokenizer') is not",
+            "tokenizer.json: BPE, BertNormalizer, BertPreTokenizer is not",
         ),
         (
             "tokenizer.json",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,8 @@ from tokenizers import Encoding, Tokenizer
 
 import wordpiece_core as wp
 from pipelines import inputs, parquet_input
-from pipelines.encode_shard import Piece, ShardEncoder
+from pipelines.encode_shard import Piece, ShardEncoder, most_ids, pieces_of
+from pipelines.inputs import ShardBatch
 
 from .corpora import (
     Outcome,
@@ -158,18 +160,66 @@ def test_pieces_are_small_whatever_the_options_make_of_a_text(
     rows = {"text": ["", "a", None, *TEXTS], "q": ["", "b", "c", *TEXTS]}
     shard = tmp_path / "shard.parquet"
     pq.write_table(pa.table(rows), shard)
-    sizes: list[tuple[int, int]] = []
+    sizes: list[tuple[int, int, int]] = []  # texts, ids, and those of the text with the most
     count = ShardEncoder._count
 
     def noted(encoder: ShardEncoder, piece: Piece, batch: wp.EncodedBatch) -> None:
-        sizes.append((len(piece.texts), len(batch.table["input_ids"].combine_chunks().values)))
+        lengths = batch.table["input_ids"].combine_chunks().value_lengths().fill_null(0)
+        sources = batch.source_rows or range(len(lengths))
+        of_text: Counter[int] = Counter()
+        for source, length in zip(sources, lengths, strict=True):
+            of_text[int(str(source))] += length.as_py()
+        sizes.append((len(piece.texts), of_text.total(), max(of_text.values())))
         count(encoder, piece, batch)
 
     monkeypatch.setattr(ShardEncoder, "_count", noted)
     wanted = [*args, "--max-length", "64", *["--text-pair-column", "q"] * pair]
     encode(tokenizer, tmp_path, shard, *wanted)
-    assert sum(texts for texts, _ in sizes) == len(rows["text"])
-    assert all(texts == 1 or ids <= 2 * 1000 for texts, ids in sizes)
+    assert sum(texts for texts, *_ in sizes) == len(rows["text"])
+    assert all(ids <= 1000 + most for _, ids, most in sizes)
+
+
+@pytest.mark.parametrize(
+    ("truncation", "stride"),
+    [("only_second", 128), ("only_first", 128), ("longest_first", 64), ("longest_first", None)],
+)
+def test_questions_and_contexts_share_pieces(truncation: str, stride: int | None) -> None:
+    texts = [pa.array(["w" * length] * 1000) for length in (60, 700)]
+    if truncation == "only_first":
+        texts.reverse()
+    batch = ShardBatch(pa.table([texts[0]], ["text"]), texts[0], 0, 0, texts[1])
+    options = wp.EncodingOptions(max_length=384, truncation=truncation, stride=stride)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("pipelines.encode_shard.PIECE_SIZE", 2 << 20)
+        assert len(pieces_of(most_ids(batch, options))) <= 2
+
+
+def test_repeated_values_of_nested_columns_are_stored_once(tmp_path: Path, tokenizer: str) -> None:
+    values = ["some value", "another value"] * 500
+    columns = {
+        "text": ["a"] * 1000,
+        "flat": values,
+        "tags": [[value] * 3 for value in values],
+        "meta": [{"a.b": value, "n": 1} for value in values],
+        "dotted.name": values,
+    }
+    pq.write_table(pa.table(columns), tmp_path / "shard.parquet")
+    encode(tokenizer, tmp_path, tmp_path / "shard.parquet")
+    group = pq.ParquetFile(tmp_path / "out" / "shard.parquet").metadata.row_group(0)
+    chunks = [group.column(i) for i in range(group.num_columns)]
+    plain = {c.path_in_schema for c in chunks if not c.has_dictionary_page}
+    assert plain == {"text", "input_ids.list.element"}
+    assert {c.path_in_schema for c in chunks if not c.is_stats_set} == plain
+
+
+def test_a_column_that_arrow_cannot_repeat_is_named(tmp_path: Path, tokenizer: str) -> None:
+    views = pa.array([[text] for text in TEXTS], pa.list_(pa.string_view()))
+    pq.write_table(pa.table({"text": TEXTS, "views": views}), tmp_path / "shard.parquet")
+    args = ["--tokenizer", tokenizer, "--output", tmp_path / "out"]
+    cut = ["--max-length", "12", "--stride", "3"]
+    outcome = wordpiece("encode", tmp_path / "shard.parquet", *args, *cut)
+    assert outcome.fault.startswith(f"{tmp_path}/shard.parquet: column 'views' of list<")
+    assert outcome.fault.endswith("in several rows; leave it out with --keep-columns")
 
 
 def test_a_row_group_that_would_be_too_large_is_cut(
@@ -188,13 +238,27 @@ def test_a_row_group_that_would_be_too_large_is_cut(
     assert [usual.row_group(i).num_rows for i in range(usual.num_row_groups)] == [50, 50, 20]
 
 
+@pytest.mark.parametrize("stride", [None, 3])
+@pytest.mark.parametrize("truncation", ["longest_first", "only_first", "only_second"])
 def test_pairs_are_cut_as_asked(
-    tmp_path: Path, tokenizer: str, theirs: Tokenizer, pairs: Path
+    tmp_path: Path,
+    tokenizer: str,
+    theirs: Tokenizer,
+    pairs: Path,
+    truncation: str,
+    stride: int | None,
 ) -> None:
-    args = ["--text-column", "q", "--text-pair-column", "text", "--max-length", "16"]
-    table = encode(tokenizer, tmp_path, pairs, *args)
-    theirs.enable_truncation(16, strategy="longest_first")
-    expected = [e.ids for e in theirs.encode_batch(list(zip(PAIRS, TEXTS, strict=True)))]
+    args = ["--text-column", "q", "--text-pair-column", "text", "--truncation", truncation]
+    length = 16 if truncation == "longest_first" else 400  # one text alone can be cut so
+    more = [] if stride is None else ["--stride", str(stride)]
+    table = encode(tokenizer, tmp_path, pairs, *args, "--max-length", str(length), *more)
+    theirs.enable_truncation(length, stride=stride or 0, strategy=truncation)
+    encodings = theirs.encode_batch(list(zip(PAIRS, TEXTS, strict=True)))
+    expected = [
+        row.ids
+        for first in encodings
+        for row in ([first] if stride is None else [first, *first.overflowing])
+    ]
     assert table["input_ids"].to_pylist() == expected
 
 

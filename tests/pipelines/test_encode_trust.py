@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import os
 import random
+import shutil
 import signal
 import subprocess
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -18,7 +20,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import wordpiece_core as wp
-from pipelines import inputs
+from pipelines import inputs, outputs
 from pipelines.encoded_directory import EncodedDirectory, ShardResult
 from pipelines.outputs import one_run
 
@@ -333,6 +335,141 @@ def test_a_file_that_changes_while_the_job_runs_is_no_bad_one(
     assert len(identities(tmp_path / "out")) == 3
     assert encode("--on-error", "quarantine").status == 0
     assert manifest(tmp_path / "out")["errors"] == []
+
+
+def test_files_of_others_stay(
+    tmp_path: Path, source: Path, tokenizer: str, encode: Callable[..., Outcome]
+) -> None:
+    output = tmp_path / "out"
+    for name in ("_shards/mine.parquet", "_errors/mine.txt", "mine.parquet"):
+        (output / name).parent.mkdir(parents=True, exist_ok=True)
+        (output / name).write_text("precious")
+        outcome = encode()
+        assert outcome.status == 2
+        assert outcome.fault == f"{output}: holds {name}, no shards of this job; give an empty one"
+        assert (output / name).read_text() == "precious"
+        shutil.rmtree(output)
+
+    corrupt_page(source / "001.parquet")
+    assert encode("--on-error", "quarantine").status == 0
+    mine = ["_shards/mine.json", "_errors/a.txt", "_errors/__shards__/b.bad", "c.parquet"]
+    for name in mine:
+        (output / name).parent.mkdir(exist_ok=True)
+        (output / name).write_text("precious")
+    write_shard(source / "001.parquet", ["mended"])
+    assert encode().status == 0
+    assert [(output / name).read_text() for name in mine] == ["precious"] * 4
+    assert not (output / "_errors" / "__shards__" / "001.parquet.bad").exists()
+
+    write_shard(source / "c.parquet", ["to be written where a file of others is"])
+    outcome = encode()
+    assert outcome.status == 2
+    assert outcome.fault == (
+        f"{source}/c.parquet: {output} holds c.parquet, which is no shard of this job;"
+        " give another directory"
+    )
+    assert (output / "c.parquet").read_text() == "precious"
+
+
+def test_a_changed_shard_whose_input_is_gone_is_named_and_stays(
+    tmp_path: Path, source: Path, encode: Callable[..., Outcome]
+) -> None:
+    shard = tmp_path / "out" / "001.parquet"
+    assert encode().status == 0
+    (source / "001.parquet").unlink()
+    pq.write_table(pq.read_table(shard), shard, compression="none")
+    changed = shard.read_bytes()
+    outcome = encode()
+    assert outcome.status == 1
+    assert outcome.fault == (
+        f"{shard}: has been changed; delete it, or give {source}/001.parquet again"
+    )
+    assert shard.read_bytes() == changed
+    shard.unlink()
+    assert encode().status == 0
+    assert len(manifest(tmp_path / "out")["shards"]) == 3
+
+
+def test_a_shard_that_is_lost_before_the_end_is_missed(
+    tmp_path: Path, encode: Callable[..., Outcome], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    finish = EncodedDirectory.finish
+
+    def lose(directory: EncodedDirectory) -> Any:
+        (tmp_path / "out" / "002.parquet").unlink()
+        return finish(directory)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(EncodedDirectory, "finish", lose)
+        outcome = encode()
+    assert outcome.status == 1
+    lost = tmp_path / "out" / "002.parquet"
+    assert outcome.fault == f"{lost}: is not as it was written; run the job again"
+    assert "(3 finished before)" in encode().out
+
+
+def test_what_is_in_quarantine_is_not_replaced_by_a_namesake(
+    tmp_path: Path, source: Path, tokenizer: str, encode: Callable[..., Outcome]
+) -> None:
+    corrupt_page(source / "001.parquet")
+    assert encode("--on-error", "quarantine").status == 0
+    before = files_below(tmp_path / "out")
+    write_shard(tmp_path / "other" / "001.parquet", ["a namesake"])
+    args = ["--tokenizer", tokenizer, "--output", tmp_path / "out"]
+    outcome = wordpiece("encode", tmp_path / "other", *args)
+    assert outcome.status == 2
+    assert f"holds a shard 001.parquet of {source}/001.parquet; give another" in outcome.fault
+    assert files_below(tmp_path / "out") == before
+
+
+class KilledError(BaseException):
+    """Stands for a kill: nothing in the job catches it."""
+
+
+def test_killed_before_any_step_it_goes_on_to_the_same_bytes(
+    tmp_path: Path, source: Path, encode: Callable[..., Outcome], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Steps: all that the driver writes, renames and deletes."""
+    output, straight = tmp_path / "out", tmp_path / "straight"
+    args = ["--on-error", "quarantine", "--output"]
+    corrupt_page(source / "001.parquet")
+    assert encode(*args, straight).status == 0
+    write_shard(source / "001.parquet", ["mended"])
+    corrupt_page(source / "002.parquet")
+    shutil.copytree(straight, tmp_path / "first")
+    assert encode(*args, straight).status == 0
+    whole = files_below(straight)
+    kills = 0
+    while True:
+        shutil.rmtree(output, ignore_errors=True)
+        shutil.copytree(tmp_path / "first", output)
+        steps = iter(range(kills))
+
+        def step(work: Callable[..., Any], steps: Any = steps) -> Callable[..., Any]:
+            def stepped(*args: Any, **more: Any) -> Any:
+                if threading.current_thread() is threading.main_thread():
+                    next(steps, None) is not None or kill()
+                return work(*args, **more)
+
+            return stepped
+
+        with monkeypatch.context() as patch:
+            for name in ("write_json", "delete", "copy", "make_directory"):
+                patch.setattr(outputs, name, step(getattr(outputs, name)))
+            try:
+                outcome = encode(*args, output)
+            except KilledError:
+                outcome = None
+        if outcome is not None:
+            break
+        kills += 1
+        assert encode(*args, output).status == 0
+        assert files_below(output) == whole, kills
+    assert kills > 12
+
+
+def kill() -> None:
+    raise KilledError
 
 
 def test_names_of_any_length_and_script_are_noted(tmp_path: Path, tokenizer: str) -> None:

@@ -93,8 +93,15 @@ def test_what_a_job_writes_among_its_inputs_is_not_read(tree: Path) -> None:
     assert found(tree / "en") == found(tree / "en", own=tree / "en/") != []
     assert found(tree / "en/c.jsonl") == found(tree / "en/c*") == ["c.jsonl"]
     assert fault(lambda: found(f"{tree}/*/*.jsonl")) == (
-        f"{tree}/*/*.jsonl: holds only what this job writes itself"
+        f"{tree}/*/*.jsonl: holds only what this job writes itself; give its inputs"
     )
+
+
+def test_what_a_job_writes_is_known_by_any_of_its_paths(tree: Path, tmp_path: Path) -> None:
+    link = tmp_path.with_name(f"{tmp_path.name}-link")
+    link.symlink_to(tree / "en")
+    outside = [name for name in EVERYTHING if not name.startswith("en/")]
+    assert [file.name for file in resolve([str(tree)], [str(link)])] == outside
 
 
 def test_missing_inputs_are_named(tree: Path) -> None:

@@ -59,6 +59,7 @@ BERT_PROCESSING = {"type": "BertProcessing", "sep": ["[SEP]", 3], "cls": ["[CLS]
         lambda j: j["normalizer"].update(lowercase=False, strip_accents=True),
         lambda j: j["model"].update(max_input_chars_per_word=1),
         lambda j: j["model"].update(continuing_subword_prefix="#"),
+        lambda j: j["model"].pop("type"),  # as in bert-base-uncased's
     ],
 )
 def test_what_is_read_gives_the_ids_of_tokenizers(tmp_path: Path, change: Change) -> None:
@@ -132,18 +133,17 @@ def with_file(tmp_path: Path, name: str, value: object, *, whole: bool) -> Path:
     [
         ("tokenizer_config.json", {"cls_token": "<s>"}, "cls_token is '<s>'; only [CLS]"),
         ("special_tokens_map.json", {"unk_token": "<s>"}, "unk_token is '<s>'; only [UNK]"),
-        (
-            "tokenizer_config.json",
-            {"mask_token": {"content": "[MASK]", "lstrip": True}},
-            "added token '[MASK]' is lstrip",
-        ),
         ("tokenizer_config.json", {"additional_special_tokens": ["<new>"]}, "is not in the voc"),
         ("tokenizer_config.json", {"additional_special_tokens": 3}, "is 3, not a list"),
         ("tokenizer_config.json", {"added_tokens_decoder": []}, None),
-        ("tokenizer_config.json", {"split_special_tokens": True}, "split_special_tokens is True"),
-        ("tokenizer_config.json", {"padding_side": "left"}, "padding_side is 'left'; only 'righ"),
-        ("tokenizer_config.json", {"do_lower_case": "false"}, "lowercase: 'false' is not a bool"),
-        ("tokenizer_config.json", {"do_lower_case": None}, "lowercase: None is not a bool"),
+        (
+            "tokenizer_config.json",
+            {"split_special_tokens": True},
+            "split_special_tokens is set; leave it out",
+        ),
+        ("tokenizer_config.json", {"do_lower_case": "false"}, "do_lower_case is 'false', not tru"),
+        ("tokenizer_config.json", {"do_lower_case": None}, "do_lower_case is None, not true or"),
+        ("tokenizer_config.json", {"eos_token": "<new>"}, "special token '<new>' is not in the v"),
         ("added_tokens.json", {"<ent>": 11}, "added token '<ent>' is not a special one"),
         ("added_tokens.json", {"[PAD]": 0}, None),
         ("special_tokens_map.json", {"cls_token": "[CLS]", "bos_token": None}, None),
@@ -167,6 +167,7 @@ def test_files_beside_the_vocabulary_are_heard(
     [
         {"additional_special_tokens": ["<ent>"]},
         {"extra_special_tokens": ["<ent>"]},
+        {"bos_token": "<ent>", "eos_token": "[SEP]"},
         {"additional_special_tokens": [written("<ent>")]},
         {"do_lower_case": False},
         {"strip_accents": False},
@@ -190,7 +191,10 @@ def test_a_config_beside_a_vocab_txt_is_taken_as_transformers_takes_it(
     [
         ({"do_lower_case": False}, "handles text otherwise than tokenizer.json; mend one of them"),
         ({"additional_special_tokens": ["<ent>"]}, "has other special tokens than tokenizer.json"),
+        ({"eos_token": "<ent>"}, "has other special tokens than tokenizer.json"),
         ({"do_lower_case": True, "strip_accents": True}, None),
+        ({"do_lower_case": False, "tokenizer_class": "PreTrainedTokenizerFast"}, None),
+        ({"mask_token": {"content": "[MASK]", "normalized": True}}, None),
     ],
 )
 def test_files_that_contradict_each_other_are_refused(
@@ -203,6 +207,40 @@ def test_files_that_contradict_each_other_are_refused(
     with pytest.raises(wp.InputError) as raised:
         wp.Tokenizer.load(directory)
     assert str(raised.value).startswith(f"{directory}/tokenizer_config.json: {reason}")
+
+
+def test_a_special_token_searched_for_in_another_way_is_refused(tmp_path: Path) -> None:
+    config = {"mask_token": {"content": "[MASK]", "lstrip": True}}
+    directory = with_file(tmp_path, "tokenizer_config.json", config, whole=False)
+    with pytest.raises(wp.InputError, match=r"added token '\[MASK\]' is lstrip; only special"):
+        wp.Tokenizer.load(directory)
+
+
+def test_a_directory_as_the_hub_has_them_is_read(tmp_path: Path) -> None:
+    decoder = {str(i): {**written(token)} for i, token in enumerate(SPECIAL)}
+    roles = {"cls_token": "[CLS]", "mask_token": "[MASK]", "pad_token": "[PAD]"}
+    config = {
+        "added_tokens_decoder": decoder,
+        "clean_up_tokenization_spaces": True,
+        "do_basic_tokenize": True,
+        "do_lower_case": True,
+        "extra_special_tokens": {},
+        "max_length": 128,
+        "model_max_length": 512,
+        "never_split": None,
+        "pad_to_multiple_of": None,
+        "padding_side": "right",
+        "stride": 0,
+        "strip_accents": None,
+        "tokenize_chinese_chars": True,
+        "tokenizer_class": "BertTokenizer",
+        "truncation_side": "right",
+        **roles,
+    }
+    for whole in (False, True):
+        directory = with_file(tmp_path / str(whole), "tokenizer_config.json", config, whole=whole)
+        (directory / "special_tokens_map.json").write_text(json.dumps(roles))
+        assert wp.Tokenizer.load(directory).digest == wp.Tokenizer(VOCAB).digest
 
 
 def test_the_empty_token_is_no_special_one() -> None:
