@@ -131,7 +131,8 @@ impl Encoder {
     fn cut(&self, raw: &str, scratch: &mut Scratch) {
         self.text.normalize(raw, &mut scratch.word);
         let word = &scratch.word;
-        if word.chars().nth(self.options.max_word_length).is_none() {
+        let most = self.options.max_word_length;
+        if word.len() <= most || word.chars().nth(most).is_none() {
             self.matcher.tokens(word, &mut scratch.tokens);
         } else {
             scratch.tokens.clear();

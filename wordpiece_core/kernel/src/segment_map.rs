@@ -18,7 +18,7 @@ const NEAR_GROWTH: usize = 256;
 
 pub struct SegmentMap<V> {
     short: Table<u128, V>,
-    middle: Table<[u128; 2], V>,
+    middle: Table<Two, V>,
     long: FxHashMap<Box<[u8]>, V>,
     long_bytes: usize,
 }
@@ -90,7 +90,7 @@ impl<V: Copy + Default> SegmentMap<V> {
             let bytes = key.to_le_bytes();
             each(as_str(&bytes[..bytes[SHORT] as usize]), value);
         });
-        self.middle.for_each(|[low, high], value| {
+        self.middle.for_each(|Two(low, high), value| {
             let mut bytes = [0; MIDDLE + 1];
             bytes[..16].copy_from_slice(&low.to_le_bytes());
             bytes[16..].copy_from_slice(&high.to_le_bytes());
@@ -114,6 +114,10 @@ struct Slot<K, V> {
     key: K,
     value: V,
 }
+
+/// Compared as two numbers; an array would be compared by a call.
+#[derive(Clone, Copy, Default, PartialEq)]
+struct Two(u128, u128);
 
 trait Key: Copy + PartialEq + Default {
     fn hash(self) -> u64;
@@ -212,11 +216,11 @@ fn last_block(text: &[u8]) -> u128 {
 
 /// From 16 to 31 bytes and, in the top byte, how many.
 #[inline]
-fn middle_key(bytes: &[u8]) -> [u128; 2] {
+fn middle_key(bytes: &[u8]) -> Two {
     let n = bytes.len();
     let last = first16(&bytes[n - 16..]);
     let high = last.checked_shr(8 * (32 - n as u32)).unwrap_or(0);
-    [first16(bytes), high | (n as u128) << (8 * 15)]
+    Two(first16(bytes), high | (n as u128) << (8 * 15))
 }
 
 #[inline]
@@ -235,10 +239,10 @@ impl Key for u128 {
     }
 }
 
-impl Key for [u128; 2] {
+impl Key for Two {
     #[inline]
     fn hash(self) -> u64 {
-        self[0].hash().rotate_left(32) ^ self[1].hash()
+        self.0.hash().rotate_left(32) ^ self.1.hash()
     }
 }
 
@@ -259,7 +263,8 @@ mod tests {
                 assert_eq!(short_key(&bytes, n).to_le_bytes(), block[..16], "{n}");
             } else {
                 block[MIDDLE] = n as u8;
-                let key = middle_key(&bytes[..n]).map(u128::to_le_bytes).concat();
+                let Two(low, high) = middle_key(&bytes[..n]);
+                let key = [low, high].map(u128::to_le_bytes).concat();
                 assert_eq!(key, block, "{n}");
             }
         }

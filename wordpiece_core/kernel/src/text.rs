@@ -6,7 +6,8 @@
 //! are filled on first use. Text is cut in two steps:
 //!
 //! 1. [`Text::segments`] cuts raw text at spaces and around characters that stand alone. It
-//!    changes nothing, so a segment can be the key of a table of words already seen.
+//!    changes nothing, so a segment can be the key of a table of words already seen. ASCII is cut
+//!    64 bytes at once: the ends of all segments are computed together, as bits of a number.
 //! 2. [`Text::normalize`] turns a segment into its word. It runs once per distinct segment.
 //!
 //! The Unicode tables are those of Hugging Face tokenizers (`unicode_categories`,
@@ -111,7 +112,7 @@ pub struct Segment<'a> {
     pub raw: &'a str,
     /// Byte offset of `raw` in the text.
     pub start: usize,
-    /// The word, if it is one character that stands alone.
+    /// The word, if it is one character that stands alone and is not ASCII.
     pub alone: Option<char>,
     /// The text from the segment's beginning on.
     pub rest: &'a [u8],
@@ -173,37 +174,62 @@ impl Text {
         let bytes = text.as_bytes();
         let mut at = 0;
         while at < bytes.len() {
-            let start = at;
-            let mut alone = None;
-            at += if self.options.split_punctuation {
-                leading_alphanumeric(&bytes[at..])
-            } else {
-                leading_graphic(&bytes[at..])
-            };
-            // The common case: an ASCII word with an ASCII character after it that ends it.
-            if at == start {
-                let c = first_char(&text[at..]);
-                let entry = self.entry(c);
-                at += c.len_utf8();
-                match entry.kind() {
-                    SPACE => continue,
-                    ALONE => alone = Some(entry.char()),
-                    _ => at = self.segment_end(text, at),
+            if bytes[at].is_ascii() {
+                let Block { mut starts, mut ends, stop } = self.block(bytes, at);
+                while ends != 0 {
+                    let start = at + starts.trailing_zeros() as usize;
+                    let end = at + ends.trailing_zeros() as usize;
+                    (starts, ends) = (starts & (starts - 1), ends & (ends - 1));
+                    let rest = &bytes[start..];
+                    if !each(Segment { raw: &text[start..end], start, alone: None, rest }) {
+                        return;
+                    }
                 }
-            } else if at < bytes.len() && !self.cuts_ascii(bytes[at]) {
-                at = self.segment_end(text, at);
+                let done = if starts == 0 { stop } else { starts.trailing_zeros() };
+                at += done as usize;
+                if at >= bytes.len() {
+                    return;
+                }
+                if done > 0 && stop == BLOCK as u32 {
+                    continue;
+                }
             }
-            let rest = &bytes[start..];
-            if !each(Segment { raw: &text[start..at], start, alone, rest }) {
+            // One character, or what is not only ASCII.
+            let start = at;
+            let c = first_char(&text[start..]);
+            let entry = self.entry(c);
+            at += c.len_utf8();
+            let mut alone = None;
+            match entry.kind() {
+                SPACE => continue,
+                ALONE => alone = Some(entry.char()),
+                _ => at = self.segment_end(text, at),
+            }
+            if !each(Segment { raw: &text[start..at], start, alone, rest: &bytes[start..] }) {
                 return;
             }
             at += (bytes.get(at) == Some(&b' ')) as usize;
         }
     }
 
+    /// The segments in the block at `at`, a place that no segment reaches across.
     #[inline]
-    fn cuts_ascii(&self, byte: u8) -> bool {
-        byte < 128 && self.ascii[byte as usize].cuts()
+    fn block(&self, bytes: &[u8], at: usize) -> Block {
+        let Classes { alphanumeric, other, space } = Classes::at(bytes, at);
+        let (word, alone) = if self.options.split_punctuation {
+            (alphanumeric, other)
+        } else {
+            (alphanumeric | other, 0)
+        };
+        let stop = (word | alone | space).trailing_ones();
+        let known = (1u64.checked_shl(stop).unwrap_or(0)).wrapping_sub(1);
+        let (word, alone) = (word & known, alone & known);
+        Block {
+            starts: alone | (word & !(word << 1)),
+            // A word that ends where all that is known does may go on there.
+            ends: ((word << 1) & !word & known) | (alone << 1),
+            stop,
+        }
     }
 
     /// The end of the segment that reaches to `at` at least: the first place from there on that
@@ -216,7 +242,18 @@ impl Text {
     /// Writes the word that a segment becomes into `word` (cleared first; empty if nothing is left).
     pub fn normalize(&self, raw: &str, word: &mut String) {
         word.clear();
-        self.each_normalized(raw, |c, _| word.push(c));
+        for c in raw.chars() {
+            let entry = self.entry(c);
+            match entry.kind() {
+                DROPPED => {}
+                EXPANDED => word.extend(&self.page(c).expansions[entry.value() as usize]),
+                MARK => {
+                    word.clear();
+                    return each_with_marks(raw, &self.options, |c, _| word.push(c));
+                }
+                _ => word.push(entry.char()),
+            }
+        }
     }
 
     /// Calls `each` with every character of the word that a segment becomes, and the index of the
@@ -343,50 +380,82 @@ fn first_char(text: &str) -> char {
     text.chars().next().unwrap_or('\0')
 }
 
-/// How many ASCII letters and digits `bytes` begins with.
-#[inline]
-fn leading_alphanumeric(bytes: &[u8]) -> usize {
-    leading(bytes, alphanumeric_mask, |b| b.is_ascii_alphanumeric())
+/// The segments of a block, a bit for a byte: where they begin, and behind them where they end.
+/// Those whose ends are missing, behind the others, go on behind the block or at `stop`.
+struct Block {
+    starts: u64,
+    ends: u64,
+    /// The first byte of another class, of text that is not ASCII or a control character; or
+    /// `BLOCK`.
+    stop: u32,
 }
 
-/// How many visible ASCII characters `bytes` begins with.
-#[inline]
-fn leading_graphic(bytes: &[u8]) -> usize {
-    leading(bytes, graphic_mask, |b| b.is_ascii_graphic())
+/// Bytes in a block.
+const BLOCK: usize = 64;
+
+/// What the bytes of a block are, a bit for a byte. Behind the end of the text there are spaces.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Classes {
+    /// ASCII letters and digits.
+    alphanumeric: u64,
+    /// Other visible ASCII characters.
+    other: u64,
+    /// Space, tab, line feed and carriage return.
+    space: u64,
 }
 
-/// The length of the prefix of `bytes` in a class, sixteen bytes a step.
-#[inline]
-fn leading(bytes: &[u8], mask: fn(&[u8; 16]) -> u32, is_in: fn(&u8) -> bool) -> usize {
-    let mut at = 0;
-    while let Some(block) = bytes[at..].first_chunk::<16>() {
-        let run = mask(block).trailing_ones() as usize;
-        at += run;
-        if run < 16 {
-            return at;
+impl Classes {
+    #[inline]
+    fn at(bytes: &[u8], at: usize) -> Self {
+        if let Some(block) = bytes[at..].first_chunk() {
+            return Classes::of(block);
+        }
+        let beyond = at + BLOCK - bytes.len();
+        let Classes { alphanumeric, other, space } = match bytes.last_chunk() {
+            Some(block) => Classes::of(block),
+            None => {
+                let mut block = [b' '; BLOCK];
+                block[BLOCK - bytes.len()..].copy_from_slice(bytes);
+                Classes::of(&block)
+            }
+        };
+        Classes {
+            alphanumeric: alphanumeric >> beyond,
+            other: other >> beyond,
+            space: space >> beyond | !(u64::MAX >> beyond),
         }
     }
-    at + bytes[at..].iter().take_while(|b| is_in(b)).count()
+
+    #[inline]
+    fn of(block: &[u8; BLOCK]) -> Self {
+        let (mut alphanumeric, mut visible, mut space) = (0, 0, 0);
+        let parts = block.as_chunks::<16>().0;
+        for (number, part) in parts.iter().enumerate() {
+            let masks = wide::masks(part);
+            alphanumeric |= (masks[0] as u64) << (16 * number);
+            visible |= (masks[1] as u64) << (16 * number);
+            space |= (masks[2] as u64) << (16 * number);
+        }
+        Classes { alphanumeric, other: visible & !alphanumeric, space }
+    }
 }
 
 #[cfg(target_arch = "x86_64")]
 mod wide {
     use std::arch::x86_64::*;
 
+    /// A bit for each byte that is a letter or digit, a visible character, a space.
     #[inline]
-    pub fn alphanumeric_mask(block: &[u8; 16]) -> u32 {
+    pub fn masks(block: &[u8; 16]) -> [u16; 3] {
         // SAFETY: every x86_64 processor has SSE2.
         unsafe {
             let v = load(block);
-            let letters = in_range(_mm_or_si128(v, _mm_set1_epi8(0x20)), b'a', 26);
-            _mm_movemask_epi8(_mm_or_si128(letters, in_range(v, b'0', 10))) as u32
+            let letter = in_range(_mm_or_si128(v, _mm_set1_epi8(0x20)), b'a', 26);
+            let alphanumeric = _mm_or_si128(letter, in_range(v, b'0', 10));
+            let blank = _mm_or_si128(in_range(v, b'\t', 2), is(v, b'\r'));
+            let space = _mm_or_si128(blank, is(v, b' '));
+            [alphanumeric, in_range(v, b'!', 94), space].map(|v| _mm_movemask_epi8(v) as u16)
         }
-    }
-
-    #[inline]
-    pub fn graphic_mask(block: &[u8; 16]) -> u32 {
-        // SAFETY: every x86_64 processor has SSE2.
-        unsafe { _mm_movemask_epi8(in_range(load(block), b'!', 94)) as u32 }
     }
 
     #[inline]
@@ -394,6 +463,13 @@ mod wide {
     fn load(block: &[u8; 16]) -> __m128i {
         // SAFETY: `block` is 16 readable bytes, and the load asks for no alignment.
         unsafe { _mm_loadu_si128(block.as_ptr().cast()) }
+    }
+
+    /// All ones in the bytes of `v` that are `byte`.
+    #[inline]
+    #[target_feature(enable = "sse2")]
+    fn is(v: __m128i, byte: u8) -> __m128i {
+        _mm_cmpeq_epi8(v, _mm_set1_epi8(byte as i8))
     }
 
     /// All ones in the bytes of `v` that lie in `low..low + count`.
@@ -408,20 +484,17 @@ mod wide {
 
 #[cfg(not(target_arch = "x86_64"))]
 mod wide {
-    fn mask(block: &[u8; 16], is_in: fn(&u8) -> bool) -> u32 {
-        block.iter().rev().fold(0, |mask, b| mask << 1 | is_in(b) as u32)
-    }
-
-    pub fn alphanumeric_mask(block: &[u8; 16]) -> u32 {
-        mask(block, u8::is_ascii_alphanumeric)
-    }
-
-    pub fn graphic_mask(block: &[u8; 16]) -> u32 {
-        mask(block, u8::is_ascii_graphic)
+    pub fn masks(block: &[u8; 16]) -> [u16; 3] {
+        let mask = |is_in: fn(&u8) -> bool| {
+            block.iter().rev().fold(0, |mask, b| mask << 1 | is_in(b) as u16)
+        };
+        [
+            mask(u8::is_ascii_alphanumeric),
+            mask(u8::is_ascii_graphic),
+            mask(|b| matches!(b, b' ' | b'\t' | b'\n' | b'\r')),
+        ]
     }
 }
-
-use wide::{alphanumeric_mask, graphic_mask};
 
 #[cfg(test)]
 mod tests {
@@ -470,11 +543,73 @@ mod tests {
     }
 
     #[test]
-    fn wide_and_plain_classes_agree() {
+    fn classes_are_those_of_the_bytes() {
         for b in 0..=255u8 {
-            let block = [b; 16];
-            assert_eq!(alphanumeric_mask(&block) == 0xFFFF, b.is_ascii_alphanumeric(), "{b}");
-            assert_eq!(graphic_mask(&block) == 0xFFFF, b.is_ascii_graphic(), "{b}");
+            let classes = Classes::of(&[b; BLOCK]);
+            let all = |is_in: bool| if is_in { u64::MAX } else { 0 };
+            assert_eq!(classes.alphanumeric, all(b.is_ascii_alphanumeric()), "{b}");
+            assert_eq!(classes.other, all(b.is_ascii_punctuation()), "{b}");
+            assert_eq!(classes.space, all(matches!(b, b' ' | b'\t' | b'\n' | b'\r')), "{b}");
+        }
+        let bytes: Vec<u8> = (0..200u8).map(|i| b"a.\n\0"[i as usize % 4]).collect();
+        for length in 1..bytes.len() {
+            for at in (0..length).rev().take(80) {
+                let classes = Classes::at(&bytes[..length], at);
+                for i in 0..BLOCK {
+                    let b = bytes[..length].get(at + i).copied().unwrap_or(b' ');
+                    let bits = [classes.alphanumeric, classes.other, classes.space];
+                    let found = bits.map(|bits| bits >> i & 1 == 1);
+                    assert_eq!(found, [b == b'a', b == b'.', b == b' ' || b == b'\n']);
+                }
+            }
+        }
+    }
+
+    /// The same, character by character.
+    fn plain_segments(text: &Text, raw: &str) -> Vec<(usize, usize)> {
+        let (mut segments, mut start) = (Vec::new(), None);
+        for (at, c) in raw.char_indices() {
+            let entry = text.entry(c);
+            if entry.cuts() {
+                segments.extend(start.take().map(|start| (start, at)));
+            } else {
+                start = start.or(Some(at));
+            }
+            if entry.kind() == ALONE {
+                segments.push((at, at + c.len_utf8()));
+            }
+        }
+        segments.extend(start.map(|start| (start, raw.len())));
+        segments
+    }
+
+    #[test]
+    fn segments_are_cut_at_every_place_in_a_block() {
+        let pieces = [
+            "a", "bcdefgh", " ", ".", "\t", "\r\n", "\0", "\u{b}", "é", "日", "\u{3000}", "\u{301}",
+        ];
+        let long = "x".repeat(70);
+        let mut state = 1u64;
+        let mut random = |below: usize| {
+            state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            (state >> 33) as usize % below
+        };
+        for round in 0..if cfg!(miri) { 40 } else { 20_000 } {
+            let text = Text::new(options(random(32) as u32));
+            for _ in 0..if round < 40 { 40 } else { 1 } {
+                let kinds = 1 + random(pieces.len());
+                let mut raw: String = (0..random(120)).map(|_| pieces[random(kinds)]).collect();
+                if random(8) == 0 {
+                    raw.push_str(&long);
+                }
+                let mut found = Vec::new();
+                text.segments(&raw, |s| {
+                    assert_eq!(s.rest, &raw.as_bytes()[s.start..]);
+                    assert!(s.alone.is_none() || !s.raw.is_ascii());
+                    found.push((s.start, s.start + s.raw.len()));
+                });
+                assert_eq!(found, plain_segments(&text, &raw), "{raw:?}");
+            }
         }
     }
 }
