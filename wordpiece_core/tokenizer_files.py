@@ -31,9 +31,9 @@ class TokenizerSpec:
     @property
     def special_tokens(self) -> list[str]:
         """BERT's five, as far as the vocabulary has them, and those of this tokenizer's own."""
-        known = set(self.vocab) - {""}
+        known = set(self.vocab)
         wanted = dict.fromkeys((*SPECIAL_TOKENS, *self.more_special_tokens))
-        return [token for token in wanted if token in known]
+        return [token for token in wanted if token in known and token != ""]
 
 
 def own_special_tokens(tokens: Sequence[str]) -> list[str]:

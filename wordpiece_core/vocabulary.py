@@ -48,21 +48,19 @@ def parse_vocabulary(text: str, path: str) -> list[str]:
     lines = text.split("\n")
     if lines[-1] == "":
         lines.pop()
-    tokens = [_token(line) for line in lines]
+    # As `tokenizers` reads it; but it makes one token, the empty one, of all lines that are nothing
+    # but white space. No text has those.
+    tokens = [line.rstrip(TRIMMED) or line.removesuffix("\r") for line in lines]
     check_vocabulary(tokens, path)
     return tokens
-
-
-def _token(line: str) -> str:
-    """As `tokenizers` reads it; but it makes one token, the empty one, of all that are nothing but
-    white space. No text has those."""
-    return line.rstrip(TRIMMED) or line.removesuffix("\r")
 
 
 def check_vocabulary(tokens: Sequence[str], path: str) -> None:
     """Raises InputError, naming `path` and the line, unless the tokens are a usable vocabulary."""
     if not tokens:
         raise InputError(f"{path}: the vocabulary is empty")
+    if {*map(type, tokens)} == {str} and len({*tokens}) == len(tokens) and UNK in tokens:
+        return  # at once; what is wrong is looked for line by line
     lines: dict[str, int] = {}
     for line, token in enumerate(tokens, 1):
         if not isinstance(token, str):
@@ -80,6 +78,6 @@ def check_vocabulary(tokens: Sequence[str], path: str) -> None:
 def vocabulary_text(tokens: Sequence[str], path: str) -> str:
     """The text of a `vocab.txt`. InputError for a token that would be read as another."""
     for token in tokens:
-        if "\n" in token or _token(token) != token:
+        if "\n" in token or token.endswith("\r") or (token.rstrip(TRIMMED) or token) != token:
             raise InputError(f"{path}: token {token!r} has a line end, or white space at its end")
     return "".join(f"{token}\n" for token in tokens)
