@@ -142,7 +142,7 @@ class EncodeShard(beam.DoFn):
                 encoder.schema,
                 **encoder.parquet_options(),
             )
-        except (pa.ArrowInvalid, pa.ArrowNotImplementedError, ValueError) as error:
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
             raise InputError(f"{file.path}: cannot be encoded ({one_line(error)})") from error
         size = outputs.file_size(path)
         return ShardResult(name, source_of(file), **encoder.sums, output_bytes=size)

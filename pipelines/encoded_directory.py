@@ -212,10 +212,12 @@ class EncodedDirectory:
     def quarantine(self, error: ShardError) -> None:
         """Keeps a bad shard's bytes and what is wrong with it."""
         copied = True
+        copy = self._place(BAD_SHARDS, f"{error.input}.bad")
         try:
-            outputs.copy(error.path, self._place(BAD_SHARDS, f"{error.input}.bad"))
+            outputs.copy(error.path, copy)
         except InputError:  # of a broken disk there may be nothing to copy
             copied = False
+            outputs.delete(copy)
         record = {
             "input": error.path,
             "row_group": error.row_group,
