@@ -82,6 +82,7 @@ def prepare(output: str) -> str:
             " give another directory"
         )
     outputs.delete(staging)
+    outputs.remove_temporaries(output)  # of a manifest that was being written
     outputs.make_directory(staging)
     return staging
 
