@@ -21,8 +21,14 @@ class ChangedError(InputError):
     """A file that is another one than it was when the job began."""
 
 
+class StorageError(WordpieceError):
+    """A fault of storage, in reading or writing: it says nothing about the data. It is retried,
+    then the job fails (exit status 1)."""
+
+
 class OutputError(WordpieceError):
-    """A file that cannot be written: the job fails (exit status 1)."""
+    """A place that a job must not write to: it holds something else, or another run is at work
+    there (exit status 1)."""
 
 
 class JobError(WordpieceError):
