@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, fields
+from reprlib import Repr
 from typing import Any
 
 from wordpiece_core.errors import OptionError
-from wordpiece_core.reference import SPECIAL_TOKENS
+from wordpiece_core.reference import SPECIAL_TOKENS, WHITE_SPACE
 
 PRE_TOKENIZERS = ("bert", "whitespace")
 CRITERIA = ("pmi", "likelihood", "frequency")
@@ -19,6 +20,19 @@ ENCODING_COLUMNS = (
     "num_tokens",
 )
 NO_LIMIT = 2**32 - 1
+
+# The most that a number may be; the least is 1.
+MOST_COUNT = 2**63 - 1
+MOST_TOKENS = 2**31 - 1  # ids are int32, and so are the lengths of rows
+MOST_CHARACTERS = NO_LIMIT
+
+_SHORT = Repr()
+_SHORT.maxstring = _SHORT.maxother = _SHORT.maxlong = 80
+
+# Where programs that read text line by line end a line: Python's `readlines` at the first two,
+# `str.splitlines` at all.
+LINE_ENDS = "\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"
+_TRIMMED = "".join(WHITE_SPACE) + LINE_ENDS + "\x1f\ufeff"  # by one reader of vocab.txt or another
 
 
 @dataclass(frozen=True)
@@ -70,13 +84,13 @@ class EncodingOptions:
             _check(isinstance(getattr(self, name), bool), name, getattr(self, name), "a bool")
         _check_choice("truncation", self.truncation, TRUNCATIONS)
         _check_choice("id_type", self.id_type, ID_TYPES)
+        _check(isinstance(self.columns, tuple | list), "columns", self.columns, "a list of columns")
         for column in self.columns:
             _check_choice("columns", column, ENCODING_COLUMNS)
             _check(self.columns.count(column) == 1, "columns", column, "given once only")
         for name, least in (("max_length", 1), ("stride", 0)):
-            value = getattr(self, name)
-            valid = value is None or _is_int(value, least, 2**31)
-            _check(valid, name, value, f"a whole number from {least}")
+            if getattr(self, name) is not None:
+                check_whole(name, getattr(self, name), MOST_TOKENS, least=least)
         if self.max_length is None and (self.padding or self.stride is not None):
             raise OptionError(f"{'padding' if self.padding else 'stride'}: give a max_length too")
 
@@ -99,18 +113,35 @@ class TrainingOptions:
     alphabet_order: str = "sorted"
 
     def __post_init__(self) -> None:
-        for name in ("vocab_size", "min_word_count", "max_word_length"):
-            _check_positive(name, getattr(self, name))
-        for name in ("limit_alphabet", "max_token_length"):
-            if getattr(self, name) is not None:
-                _check_positive(name, getattr(self, name))
+        check_whole("vocab_size", self.vocab_size, MOST_TOKENS)
+        check_whole("min_word_count", self.min_word_count, MOST_COUNT)
         if self.min_pair_count != "auto":
-            _check_positive("min_pair_count", self.min_pair_count, ' or "auto"')
+            check_whole("min_pair_count", self.min_pair_count, MOST_COUNT, more=' or "auto"')
+        for name in ("limit_alphabet", "max_token_length", "max_word_length"):
+            if name == "max_word_length" or getattr(self, name) is not None:
+                check_whole(name, getattr(self, name), MOST_CHARACTERS)
         _check_choice("criterion", self.criterion, CRITERIA)
         _check_choice("alphabet_order", self.alphabet_order, ALPHABET_ORDERS)
+        self._check_tokens()
+
+    def _check_tokens(self) -> None:
+        """What is known of the vocabulary before anything is counted."""
+        prefix, initial = self.continuing_prefix, self.initial_alphabet
         for name in ("initial_alphabet", "continuing_prefix"):
             _check(isinstance(getattr(self, name), str), name, getattr(self, name), "a string")
-        object.__setattr__(self, "special_tokens", special_token_list(self.special_tokens))
+        check_token("continuing_prefix", prefix, more="x")
+        for character in initial:
+            check_token("initial_alphabet", character)
+        special = special_token_list(self.special_tokens)
+        object.__setattr__(self, "special_tokens", special)
+        alphabet = {form for character in initial for form in (character, prefix + character)}
+        least = len(alphabet.union(special))
+        if least > self.vocab_size:
+            and_initial = f" and the initial alphabet of {len(alphabet)}" if alphabet else ""
+            raise OptionError(
+                f"vocab_size: {self.vocab_size} is too small for {len(special)} special tokens"
+                f"{and_initial}; make it {least} or more"
+            )
 
     @classmethod
     def of(cls, **options: Any) -> TrainingOptions:
@@ -137,26 +168,67 @@ def special_token_list(special_tokens: Sequence[str] | str) -> tuple[str, ...]:
     _check(
         not isinstance(special_tokens, str), "special_tokens", special_tokens, 'a list or "bert"'
     )
+    _check(
+        isinstance(special_tokens, Iterable), "special_tokens", special_tokens, 'a list or "bert"'
+    )
     tokens = tuple(special_tokens)
     for token in tokens:
         _check(isinstance(token, str) and token.strip() != "", "special_tokens", token, "a token")
-        _check(tokens.count(token) == 1, "special_tokens", token, "given once only")
+        check_token("special_tokens", token)
+    if len(set(tokens)) < len(tokens):
+        twice = next(token for token in tokens if tokens.count(token) > 1)
+        _check(False, "special_tokens", twice, "given once only")
     _check("[UNK]" in tokens, "special_tokens", list(tokens), "a list with [UNK]")
     return tokens
 
 
+def shown(value: object) -> str:
+    """A value in a message, shortened, however large and deep it is."""
+    try:
+        return _SHORT.repr(value)
+    except ValueError:  # a number of more digits than Python writes
+        return "a number of thousands of digits"
+
+
+def is_utf8(text: str) -> bool:
+    """Whether UTF-8 can hold a text: lone surrogates, of names that are not UTF-8, it cannot."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def check_token(name: str, token: str, more: str = "") -> None:
+    """OptionError if a line of a `vocab.txt` cannot hold a token, with `more` behind it, so that
+    every program reads it as it was written: `tokenizers` and `transformers`, and those that trim
+    lines, or end them at other characters than a line feed."""
+    line = token + more
+    reason = None
+    if any(end in line for end in LINE_ENDS):
+        reason = "a line end"
+    elif line.strip(_TRIMMED) != line:
+        reason = "white space, or a byte order mark, at an end"
+    elif not is_utf8(line):
+        reason = "half a surrogate pair, which UTF-8 cannot hold"
+    elif "\0" in line:
+        reason = "the character NUL"
+    if reason is not None or not line:
+        raise OptionError(
+            f"{name}: {token!r} has {reason or 'no characters'}; a line of vocab.txt cannot hold it"
+        )
+
+
+def check_whole(name: str, value: object, most: int, *, least: int = 1, more: str = "") -> None:
+    """OptionError unless a value is a whole number in its bounds."""
+    valid = isinstance(value, int) and not isinstance(value, bool) and least <= value <= most
+    _check(valid, name, value, f"a whole number from {least} to {most}{more}")
+
+
 def _check(valid: bool, name: str, value: object, wanted: str) -> None:
     if not valid:
-        raise OptionError(f"{name}: {value!r} is not {wanted}")
+        raise OptionError(f"{name}: {shown(value)} is not {wanted}")
 
 
 def _check_choice(name: str, value: object, choices: Sequence[str]) -> None:
     _check(value in choices, name, value, f"one of {', '.join(choices)}")
-
-
-def _check_positive(name: str, value: object, more: str = "") -> None:
-    _check(_is_int(value, 1, 2**63), name, value, f"a whole number from 1{more}")
-
-
-def _is_int(value: object, least: int, end: int) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and least <= value < end

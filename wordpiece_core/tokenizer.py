@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
@@ -16,7 +16,14 @@ import pyarrow as pa
 
 from wordpiece_core import _kernel
 from wordpiece_core.errors import InputError, OptionError
-from wordpiece_core.options import EncodingOptions, TextOptions
+from wordpiece_core.options import (
+    MOST_CHARACTERS,
+    EncodingOptions,
+    TextOptions,
+    check_whole,
+    is_utf8,
+    shown,
+)
 from wordpiece_core.tokenizer_files import TokenizerSpec, tokenizer_files
 from wordpiece_core.tokenizer_reading import read_tokenizer
 from wordpiece_core.vocabulary import UNK, check_vocabulary
@@ -59,14 +66,17 @@ class Tokenizer:
         `max_word_length` (characters; longer words are [UNK]), `continuing_prefix`, and
         `more_special_tokens`, found in texts as BERT's five are.
         Raises InputError for a bad vocabulary and OptionError for a bad option."""
-        if isinstance(vocab, str | Mapping):
+        if isinstance(vocab, str | Mapping) or not isinstance(vocab, Iterable):
             raise OptionError("vocab: give a list of tokens, in the order of their ids")
+        vocab = list(vocab)
         check_vocabulary(vocab, "vocab")
-        self._init(_with_options(TokenizerSpec(list(vocab)), options), unk_scope)
+        self._init(_with_options(TokenizerSpec(vocab), options), unk_scope)
 
     def _init(self, spec: TokenizerSpec, unk_scope: str) -> None:
         if unk_scope not in UNK_SCOPES:
-            raise OptionError(f"unk_scope: {unk_scope!r} is not one of {', '.join(UNK_SCOPES)}")
+            raise OptionError(
+                f"unk_scope: {shown(unk_scope)} is not one of {', '.join(UNK_SCOPES)}"
+            )
         self.spec = spec
         self.unk_scope = unk_scope
         self.vocab: list[str] = list(spec.vocab)
@@ -231,13 +241,13 @@ def _with_options(spec: TokenizerSpec, options: dict[str, Any]) -> TokenizerSpec
     for name in given.keys() - {"max_word_length", "continuing_prefix", "more_special_tokens"}:
         raise OptionError(f"unknown tokenizer option {name}")
     more = given.get("more_special_tokens", ())
-    if isinstance(more, str) or not all(isinstance(token, str) for token in more):
-        raise OptionError(f"more_special_tokens: {more!r} is not a list of tokens")
-    if not isinstance(given.get("continuing_prefix", ""), str):
-        raise OptionError(f"continuing_prefix: {given['continuing_prefix']!r} is not a string")
-    length = given.get("max_word_length", 1)
-    if not isinstance(length, int) or not 1 <= length < 2**32:
-        raise OptionError(f"max_word_length: {length!r} is not a whole number from 1")
+    listed = isinstance(more, Collection) and not isinstance(more, str)
+    if not listed or not all(isinstance(token, str) for token in more):
+        raise OptionError(f"more_special_tokens: {shown(more)} is not a list of tokens")
+    prefix = given.get("continuing_prefix", "")
+    if not isinstance(prefix, str) or not is_utf8(prefix):
+        raise OptionError(f"continuing_prefix: {shown(prefix)} is not a string")
+    check_whole("max_word_length", given.get("max_word_length", 1), MOST_CHARACTERS)
     return replace(spec, text=replace(spec.text, **text), **given)
 
 

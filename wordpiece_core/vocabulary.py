@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 import pyarrow as pa
 from pyarrow import fs
 
-from wordpiece_core.errors import InputError
+from wordpiece_core.errors import InputError, one_line
+from wordpiece_core.options import is_utf8, shown
 from wordpiece_core.reference import WHITE_SPACE
 
 UNK = "[UNK]"
@@ -25,8 +27,9 @@ def read_text(path: str) -> str | None:
             return None
         with filesystem.open_input_stream(place, compression=None) as stream:
             data: bytes = stream.read()
-    except (OSError, pa.ArrowException) as error:
-        raise InputError(f"{path}: cannot be read ({error})") from error
+    except (OSError, ValueError, pa.ArrowException) as error:
+        name = path if path.isprintable() else repr(path)
+        raise InputError(f"{name}: cannot be read ({one_line(error)})") from error
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -59,12 +62,17 @@ def check_vocabulary(tokens: Sequence[str], path: str) -> None:
     """Raises InputError, naming `path` and the line, unless the tokens are a usable vocabulary."""
     if not tokens:
         raise InputError(f"{path}: the vocabulary is empty")
-    if {*map(type, tokens)} == {str} and len({*tokens}) == len(tokens) and UNK in tokens:
+    whole = {*map(type, tokens)} == {str} and len({*tokens}) == len(tokens) and UNK in tokens
+    if whole and is_utf8("".join(tokens)):
         return  # at once; what is wrong is looked for line by line
     lines: dict[str, int] = {}
     for line, token in enumerate(tokens, 1):
         if not isinstance(token, str):
-            raise InputError(f"{path} line {line}: token {token!r} is not a string")
+            raise InputError(f"{path} line {line}: token {shown(token)} is not a string")
+        if not is_utf8(token):
+            raise InputError(
+                f"{path} line {line}: token {token!r} holds half a surrogate pair; mend the token"
+            )
         if token in lines:
             raise InputError(
                 f"{path} line {line}: token {token!r} is on line {lines[token]} already;"
@@ -76,8 +84,11 @@ def check_vocabulary(tokens: Sequence[str], path: str) -> None:
 
 
 def vocabulary_text(tokens: Sequence[str], path: str) -> str:
-    """The text of a `vocab.txt`. InputError for a token that would be read as another."""
+    """The text of a `vocab.txt`. InputError for a token that would be read as another: Python ends
+    lines at carriage returns too."""
     for token in tokens:
-        if "\n" in token or token.endswith("\r") or (token.rstrip(TRIMMED) or token) != token:
+        if re.search("[\n\r]", token) or (token.rstrip(TRIMMED) or token) != token:
             raise InputError(f"{path}: token {token!r} has a line end, or white space at its end")
+    if tokens and tokens[0].startswith("\ufeff"):
+        raise InputError(f"{path}: token {tokens[0]!r} would begin the file as a byte order mark")
     return "".join(f"{token}\n" for token in tokens)

@@ -1,8 +1,17 @@
 """Options are checked where they are made, and the error names the option."""
 
+from collections.abc import Callable
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
 import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from tokenizers.models import WordPiece
 
 import wordpiece_core as wp
+from wordpiece_core.options import shown
 
 
 @pytest.mark.parametrize(
@@ -11,7 +20,7 @@ import wordpiece_core as wp
         ({"vocab_size": 0}, "vocab_size: 0 is not a whole number from 1"),
         ({"vocab_size": True}, "vocab_size: True is not"),
         ({"criterion": "bpe"}, "criterion: 'bpe' is not one of pmi, likelihood, frequency"),
-        ({"min_pair_count": "none"}, """min_pair_count: 'none' is not a whole number from 1 or"""),
+        ({"min_pair_count": "none"}, "min_pair_count: 'none' is not .* or \"auto\""),
         ({"min_word_count": 1.5}, "min_word_count: 1.5 is not"),
         ({"limit_alphabet": -1}, "limit_alphabet: -1 is not"),
         ({"alphabet_order": "random"}, "alphabet_order: 'random' is not one of"),
@@ -21,14 +30,102 @@ import wordpiece_core as wp
         ),
         ({"special_tokens": ["[UNK]", "[UNK]"]}, "not given once only"),
         ({"special_tokens": "[UNK]"}, 'not a list or "bert"'),
+        ({"special_tokens": 5}, 'special_tokens: 5 is not a list or "bert"'),
         ({"vocabsize": 10}, "unknown training option vocabsize"),
+        # Numbers have an upper end too, however they are written.
+        ({"vocab_size": 2**31}, "vocab_size: 2147483648 is not a whole number from 1 to 21474836"),
+        ({"vocab_size": 10**5000}, "vocab_size: a number of thousands of digits is not"),
+        ({"min_word_count": 2**63}, "min_word_count: 9223372036854775808 is not a whole number"),
+        ({"min_pair_count": float("nan")}, "min_pair_count: nan is not"),
+        ({"max_word_length": 2**32}, "max_word_length: 4294967296 is not"),  # nor could it be read
+        # What is known of the vocabulary is checked before anything is counted.
+        ({"vocab_size": 4}, "vocab_size: 4 is too small for 5 special tokens; make it 5 or more"),
+        (
+            {"vocab_size": 10, "initial_alphabet": "aabc"},
+            "too small for 5 special tokens and the initial alphabet of 6; make it 11 or more",
+        ),
     ],
-    ids=str,
+    ids=shown,
 )
 def test_a_wrong_training_option_is_named(option: dict[str, object], said: str) -> None:
     with pytest.raises(wp.OptionError, match=said) as raised:
         wp.train({"ab": 1}, **option)
     assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("option", "said"),
+    [
+        ({"columns": None}, "columns: None is not a list of columns"),
+        ({"columns": "num_tokens"}, "columns: 'num_tokens' is not a list of columns"),
+        ({"max_length": float("inf")}, "max_length: inf is not a whole number from 1 to"),
+        ({"max_length": 2**31}, "max_length: 2147483648 is not"),
+        ({"max_length": 8, "stride": -1}, "stride: -1 is not a whole number from 0 to"),
+    ],
+    ids=str,
+)
+def test_a_wrong_encoding_option_is_named(option: dict[str, Any], said: str) -> None:
+    with pytest.raises(wp.OptionError, match=said):
+        wp.EncodingOptions(**option)
+
+
+# Readers of vocab.txt trim lines, or end them at other characters than a line feed.
+UNHELD = {
+    **dict.fromkeys(("a\nb", "a\rb", "a\x0bb", "a\x1cb", "a\x85b", "a\u2028b"), "a line end"),
+    **dict.fromkeys((" a", "\ta", "\x1fa", "\u3000a", "\ufeffa"), "white space, or a byte order"),
+    "a\ud800": "half a surrogate pair",
+    "a\0": "the character NUL",
+}
+
+
+@pytest.mark.parametrize("token", UNHELD, ids=ascii)
+def test_what_a_line_of_vocab_txt_cannot_hold_is_refused_at_once(token: str) -> None:
+    odd = token.strip("ab")
+    for option in (
+        {"special_tokens": ["[UNK]", token]},
+        {"continuing_prefix": token},
+        {"initial_alphabet": f"x{odd}"},
+    ):
+        with pytest.raises(wp.OptionError, match=f"{next(iter(option))}: .* has {UNHELD[token]}"):
+            wp.train({"ab": 1}, vocab_size=50, **option)
+
+
+def load_vocab(path: Path) -> list[str]:
+    """As `transformers` reads a vocab.txt in Python."""
+    with open(path, encoding="utf-8") as reader:
+        return [line.rstrip("\n") for line in reader.readlines()]
+
+
+READERS: dict[str, Callable[[Path], list[str]]] = {
+    "wordpiece_core": lambda path: wp.Tokenizer.load(path, lowercase=False).vocab,
+    "tokenizers": lambda path: list(WordPiece.read_file(str(path))),  # in the order of its hashes
+    "transformers": load_vocab,
+    "trimmed": lambda path: [line.strip() for line in path.read_text("utf-8").split("\n")[:-1]],
+    "splitlines": lambda path: path.read_text("utf-8").splitlines(),
+}
+
+
+@given(
+    token=st.text(st.characters(), max_size=4) | st.text(st.sampled_from("a \n\r\x1c\x85\ufeff"))
+)
+@pytest.mark.filterwarnings("ignore::wordpiece_core.FewerTokensWarning")
+@example("a\x07b")
+@example("a b")
+@settings(max_examples=200, deadline=None)
+def test_what_is_taken_comes_back_the_same_from_every_reader(token: str) -> None:
+    options = {"special_tokens": [token, "[UNK]"], "continuing_prefix": token}
+    try:
+        vocab = wp.train({"xy": 1}, vocab_size=20, **options, initial_alphabet="z").vocab
+    except wp.OptionError:
+        return
+    with TemporaryDirectory() as directory:
+        path = Path(directory) / "vocab.txt"
+        wp.Tokenizer(vocab, continuing_prefix=token).save(directory)
+        for name, read in READERS.items():
+            found = read(path)
+            assert (sorted(found) if name == "tokenizers" else found) == (
+                sorted(vocab) if name == "tokenizers" else vocab
+            ), name
 
 
 def test_accents_go_with_lower_case_unless_said_otherwise() -> None:

@@ -207,7 +207,13 @@ def test_wrong_arguments_are_errors_of_this_project(vocab: list[str]) -> None:
         wp.Tokenizer(vocab).encode([1])
     with pytest.raises(wp.OptionError, match="max_word_length: -1"):
         wp.Tokenizer(vocab, max_word_length=-1)
-    for vocab in ("[UNK]", {"[UNK]": 0}):
+    with pytest.raises(wp.OptionError, match="max_word_length: 4294967296 is not"):
+        wp.Tokenizer(vocab, max_word_length=2**32)
+    with pytest.raises(wp.OptionError, match="more_special_tokens: 5 is not a list"):
+        wp.Tokenizer(vocab, more_special_tokens=5)
+    with pytest.raises(wp.OptionError, match=r"continuing_prefix: .* is not a string"):
+        wp.Tokenizer(vocab, continuing_prefix="\ud800")
+    for vocab in ("[UNK]", {"[UNK]": 0}, 5):
         with pytest.raises(wp.OptionError, match="vocab: give a list of tokens"):
             wp.Tokenizer(vocab)
     with pytest.raises(wp.OptionError, match="more_special_tokens: '<s>' is not a list"):

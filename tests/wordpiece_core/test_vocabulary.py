@@ -17,9 +17,9 @@ from wordpiece_core.reference import WHITE_SPACE
 from wordpiece_core.vocabulary import check_vocabulary, parse_vocabulary, read_text, vocabulary_text
 
 # Tokens that a file can hold: without a line end, or white space at their end.
-TOKENS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\n"), min_size=1)
+TOKENS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\n\r"), min_size=1)
 VOCABULARIES = st.lists(TOKENS.filter(lambda token: token[-1] not in WHITE_SPACE), unique=True).map(
-    lambda tokens: [*(token for token in tokens if token != "[UNK]"), "[UNK]"]
+    lambda tokens: ["[UNK]", *(token for token in tokens if token != "[UNK]")]
 )
 
 
@@ -71,9 +71,24 @@ def test_a_bad_vocabulary_is_named_with_its_line() -> None:
 
 
 def test_a_line_end_in_a_token_is_refused_rather_than_written() -> None:
-    for token in ("a\nb", "a\r", "a ", "a\xa0"):
+    for token in ("a\nb", "a\rb", "a\r", "a ", "a\xa0"):
         with pytest.raises(wp.InputError, match="has a line end, or white space at its end"):
             vocabulary_text(["[UNK]", token], "vocab.txt")
+    with pytest.raises(wp.InputError, match="would begin the file as a byte order mark"):
+        vocabulary_text(["\ufeffa", "[UNK]"], "vocab.txt")
+
+
+def test_half_a_surrogate_pair_is_no_token() -> None:
+    with pytest.raises(
+        wp.InputError, match=r"vocab line 2: token '\\ud800' holds half a surrogate"
+    ):
+        wp.Tokenizer(["[UNK]", "\ud800"])
+
+
+def test_a_path_that_no_file_can_have_is_an_input_error() -> None:
+    for path in ("a\0b", "a\ud800b"):
+        with pytest.raises(wp.InputError, match=r"^'a\\.*b': cannot be read"):
+            wp.Tokenizer.load(path)
 
 
 def test_tokens_given_in_python_are_checked_as_those_of_a_file() -> None:
