@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from wordpiece_core import _kernel
 from wordpiece_core.alphabet import InitialVocabulary, initial_vocabulary, merge_symbols
 from wordpiece_core.errors import InputError, OptionError
-from wordpiece_core.options import NO_LIMIT, TrainingOptions
+from wordpiece_core.options import MOST_COUNT, NO_LIMIT, TrainingOptions, check_whole, shown
 
 MERGES_PER_CALL = 200
 WORDS_AT_ONCE = 1 << 18  # cut into splits before they are handed on
@@ -84,9 +84,9 @@ class RoundBudget:
 
     def __post_init__(self) -> None:
         if not (isinstance(self.share, int | float) and 0 <= self.share <= 1):
-            raise OptionError(f"round_budget: {self.share!r} is not a share from 0 to 1")
-        if self.memory is not None and self.memory < 1:
-            raise OptionError(f"driver_memory: {self.memory!r} is not a number of bytes")
+            raise OptionError(f"round_budget: {shown(self.share)} is not a share from 0 to 1")
+        if self.memory is not None:
+            check_whole("driver_memory", self.memory, MOST_COUNT, more=" bytes")
 
     def tokens(self, split_tokens: int) -> int:
         """The most tokens of splits, or of pieces of splits, that a round may hold."""

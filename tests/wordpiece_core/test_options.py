@@ -182,3 +182,9 @@ def test_what_is_no_word_table_is_an_input_error(table: object) -> None:
 def test_a_round_budget_is_a_share(budget: object) -> None:
     with pytest.raises(wp.OptionError, match="round_budget"):
         wp.train({"ab": 1}, vocab_size=20, round_budget=budget)
+
+
+@pytest.mark.parametrize("memory", [0, 1.5, "x", float("inf"), 2**63], ids=shown)
+def test_driver_memory_is_a_number_of_bytes(memory: object) -> None:
+    with pytest.raises(wp.OptionError, match=r"driver_memory: .* is not a whole number from 1"):
+        wp.train({"ab": 1}, vocab_size=20, driver_memory=memory)
