@@ -15,12 +15,16 @@ from typing import Any, NoReturn, TypeVar
 
 import click
 
+from pipelines.option_types import PLACE, TEXT, Share, Whole
 from pipelines.sizes import Size
 from wordpiece_core.errors import WordpieceError, one_line
 from wordpiece_core.options import (
     ALPHABET_ORDERS,
     CRITERIA,
     ID_TYPES,
+    MOST_CHARACTERS,
+    MOST_COUNT,
+    MOST_TOKENS,
     PRE_TOKENIZERS,
     TRUNCATIONS,
 )
@@ -44,7 +48,8 @@ class JobCommand(click.Command):
         if path is not None:
             from pipelines.config import read_config
 
-            ctx.default_map = read_config(path, self)
+            option = next(option for option in self.params if option.name == "config")
+            ctx.default_map = read_config(PLACE.convert(path, option, ctx), self)
         return super().parse_args(ctx, args)
 
 
@@ -68,23 +73,34 @@ def _options(*options: Callable[[Command], Command]) -> Callable[[Command], Comm
     return decorate
 
 
-def _count_option(name: str, default: int | None, text: str) -> Callable[[Command], Command]:
-    return click.option(name, type=click.IntRange(min=1), default=default, metavar="INT", help=text)
+def _count_option(
+    name: str, default: int | None, most: int, text: str
+) -> Callable[[Command], Command]:
+    return click.option(name, type=Whole(most), default=default, metavar="INT", help=text)
 
 
-INPUTS = click.argument("inputs", nargs=-1, metavar="INPUT...")
-OPTIONAL_INPUTS = click.argument("inputs", nargs=-1, metavar="[INPUT...]")
-OUTPUT = click.option("--output", required=True, metavar="DIR", help="Directory to write.")
+INPUTS = click.argument("inputs", nargs=-1, metavar="INPUT...", type=PLACE)
+OPTIONAL_INPUTS = click.argument("inputs", nargs=-1, metavar="[INPUT...]", type=PLACE)
+OUTPUT = click.option(
+    "--output", required=True, type=PLACE, metavar="DIR", help="Directory to write."
+)
 TEXT_COLUMN = click.option(
-    "--text-column", default="text", metavar="NAME", help="Column or key that holds the text."
+    "--text-column",
+    type=TEXT,
+    default="text",
+    metavar="NAME",
+    help="Column or key that holds the text.",
 )
 GROUP_OPTIONS = _options(
     click.option(
-        "--group-column", metavar="NAME", help="Smooth counts across its values, say languages."
+        "--group-column",
+        type=TEXT,
+        metavar="NAME",
+        help="Smooth counts across its values, say languages.",
     ),
     click.option(
         "--smoothing-exponent",
-        type=click.FloatRange(0.0, 1.0),
+        type=Share(),
         default=1.0,
         show_default="1, none",
         metavar="A",
@@ -99,7 +115,9 @@ WORKER_MEMORY = click.option(
     help="For a worker's tables in counting.",
 )
 JOB_OPTIONS = _options(
-    click.option("--config", metavar="FILE", help="YAML file of options; flags here win."),
+    click.option(
+        "--config", type=PLACE, metavar="FILE", help="YAML file of options; flags here win."
+    ),
     click.option("--quiet", is_flag=True, help="No progress, no summary."),
     click.option("--debug", is_flag=True, help="Tracebacks, and the libraries' own messages."),
 )
@@ -144,10 +162,11 @@ def wordpiece() -> None:
 @click.option(
     "--merge",
     multiple=True,
+    type=PLACE,
     metavar="DIR",
     help="Add the counts of this word table; can be repeated.",
 )
-@_count_option("--min-word-count", 1, "Leave rarer words out.")
+@_count_option("--min-word-count", 1, MOST_COUNT, "Leave rarer words out.")
 @GROUP_OPTIONS
 @WORKER_MEMORY
 @TEXT_COLUMN
@@ -168,8 +187,10 @@ def count(beam_args: list[str], /, inputs: tuple[str, ...], **options: Any) -> N
 @wordpiece.command(cls=JobCommand, epilog=PASSED_ON)
 @OPTIONAL_INPUTS
 @OUTPUT
-@click.option("--word-counts", metavar="DIR", help="Train on this word table, not on INPUT.")
-@_count_option("--vocab-size", 30_522, "Tokens, special ones and alphabet included.")
+@click.option(
+    "--word-counts", type=PLACE, metavar="DIR", help="Train on this word table, not on INPUT."
+)
+@_count_option("--vocab-size", 30_522, MOST_TOKENS, "Tokens, special ones and alphabet included.")
 @click.option(
     "--criterion",
     type=click.Choice(CRITERIA),
@@ -178,24 +199,32 @@ def count(beam_args: list[str], /, inputs: tuple[str, ...], **options: Any) -> N
 )
 @click.option(
     "--min-pair-count",
+    type=TEXT,
     default="auto",
     metavar="INT|auto",
     help="Count a pair needs; auto falls as needed.",
 )
-@_count_option("--min-word-count", 1, "Leave rarer words out.")
-@_count_option("--limit-alphabet", None, "Most characters to keep.")
-@click.option("--initial-alphabet", default="", metavar="CHARS", help="Characters to have anyway.")
+@_count_option("--min-word-count", 1, MOST_COUNT, "Leave rarer words out.")
+@_count_option("--limit-alphabet", None, MOST_CHARACTERS, "Most characters to keep.")
+@click.option(
+    "--initial-alphabet", type=TEXT, default="", metavar="CHARS", help="Characters to have anyway."
+)
 @click.option(
     "--special-tokens",
+    type=TEXT,
     default=",".join(SPECIAL_TOKENS),
     show_default="BERT's five",
     metavar="LIST|bert",
     help="Comma-separated, from id 0; bert: laid out as published.",
 )
-@_count_option("--max-token-length", None, "In characters.")
-@_count_option("--max-word-length", 100, "In characters; longer words: [UNK].")
+@_count_option("--max-token-length", None, MOST_CHARACTERS, "In characters.")
+@_count_option("--max-word-length", 100, MOST_CHARACTERS, "In characters; longer words: [UNK].")
 @click.option(
-    "--continuing-prefix", default="##", metavar="STR", help="Before a piece inside a word."
+    "--continuing-prefix",
+    type=TEXT,
+    default="##",
+    metavar="STR",
+    help="Before a piece inside a word.",
 )
 @click.option(
     "--alphabet-order",
@@ -205,7 +234,7 @@ def count(beam_args: list[str], /, inputs: tuple[str, ...], **options: Any) -> N
 )
 @click.option(
     "--round-budget",
-    type=click.FloatRange(0.0, 1.0, min_open=True),
+    type=Share(min_open=True),
     default=1.0,
     show_default="1, all",
     metavar="SHARE",
@@ -220,6 +249,7 @@ def count(beam_args: list[str], /, inputs: tuple[str, ...], **options: Any) -> N
 )
 @click.option(
     "--work-dir",
+    type=PLACE,
     metavar="DIR",
     show_default="DIR of --output and .work",
     help="What a training killed goes on from.",
@@ -245,18 +275,26 @@ def train(beam_args: list[str], /, inputs: tuple[str, ...], **options: Any) -> N
 @INPUTS
 @OUTPUT
 @click.option(
-    "--tokenizer", required=True, metavar="DIR", help="Tokenizer directory, or a vocab.txt."
+    "--tokenizer",
+    required=True,
+    type=PLACE,
+    metavar="DIR",
+    help="Tokenizer directory, or a vocab.txt.",
 )
 @TEXT_COLUMN
-@click.option("--text-pair-column", metavar="NAME", help="Column of second texts: pairs.")
+@click.option(
+    "--text-pair-column", type=TEXT, metavar="NAME", help="Column of second texts: pairs."
+)
 @click.option(
     "--keep-columns",
+    type=TEXT,
     metavar="LIST",
     show_default="all; with --stride not the texts",
     help='Of the input; "" for none, as always with --pack.',
 )
 @click.option(
     "--columns",
+    type=TEXT,
     default="",
     metavar="LIST",
     help="Beside input_ids: attention_mask, token_type_ids, special_tokens_mask, offset_mapping,"
@@ -274,7 +312,7 @@ def train(beam_args: list[str], /, inputs: tuple[str, ...], **options: Any) -> N
     help="Take special tokens written in texts as plain text: for untrusted data, which could"
     " otherwise smuggle in a [SEP] or [MASK].",
 )
-@_count_option("--max-length", None, "Tokens in a row; longer rows are cut.")
+@_count_option("--max-length", None, MOST_TOKENS, "Tokens in a row; longer rows are cut.")
 @click.option(
     "--truncation",
     type=click.Choice(TRUNCATIONS),
@@ -283,7 +321,7 @@ def train(beam_args: list[str], /, inputs: tuple[str, ...], **options: Any) -> N
 )
 @click.option(
     "--stride",
-    type=click.IntRange(min=0),
+    type=Whole(MOST_TOKENS, least=0),
     metavar="INT",
     help="Make further rows of what is cut, so many tokens overlapping.",
 )
@@ -332,7 +370,7 @@ def encode(beam_args: list[str], /, inputs: tuple[str, ...], **options: Any) -> 
 
 
 @wordpiece.command(epilog="After --, a TEXT may begin with a dash.")
-@click.argument("tokenizer")
+@click.argument("tokenizer", type=PLACE)
 @click.argument("texts", nargs=-1, metavar="[TEXT...]")
 @click.option(
     "--add-special-tokens/--no-special-tokens",

@@ -7,17 +7,20 @@ import re
 import click
 
 from wordpiece_core.errors import OptionError
+from wordpiece_core.options import shown
 
-_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*(?:([kmgt])(i?)b?|b)?", re.IGNORECASE)
-_POWERS = {letter: power for power, letter in enumerate("kmgt", 1)}
+MOST = 1 << 50  # bytes: more is a mistake
+_SIZE = re.compile(r"(\d{1,40}(?:\.\d{1,40})?)\s*(?:([kmgtp])(i?)b?|b)?", re.IGNORECASE)
+_POWERS = {letter: power for power, letter in enumerate("kmgtp", 1)}
 
 
 def parse_size(text: str) -> int:
-    """The bytes that a size says. `K`, `M`, `G` and `T` are powers of 1000, `KiB`, `MiB`, `GiB`
-    and `TiB` of 1024, in any case, with or without the `B`. OptionError for anything else."""
+    """The bytes that a size says. `K`, `M`, `G`, `T` and `P` are powers of 1000, `KiB`, `MiB`,
+    `GiB`, `TiB` and `PiB` of 1024, in any case, with or without the `B`. OptionError for anything
+    else."""
     match = _SIZE.fullmatch(text.strip())
     if match is None:
-        raise OptionError(f"{text!r} is not a size; give one like 512MiB, 4G or 1000000")
+        raise OptionError(f"{shown(text)} is not a size; give one like 512MiB, 4G or 1000000")
     number, letter, binary = match.groups()
     unit = (1024 if binary else 1000) ** _POWERS[letter.lower()] if letter else 1
     return int(float(number) * unit) if "." in number else int(number) * unit
@@ -25,7 +28,7 @@ def parse_size(text: str) -> int:
 
 def show_size(size: int) -> str:
     """A size for people, in the largest unit that needs no fraction."""
-    for letter in "TGMK":
+    for letter in "PTGMK":
         unit = 1024 ** _POWERS[letter.lower()]
         if size and size % unit == 0:
             return f"{size // unit}{letter}iB"
@@ -33,7 +36,7 @@ def show_size(size: int) -> str:
 
 
 class Size(click.ParamType):  # type: ignore[type-arg]
-    """An option that holds a size, `least` at least."""
+    """An option that holds a size, `least` at least and `MOST` at most."""
 
     name = "SIZE"
 
@@ -41,12 +44,14 @@ class Size(click.ParamType):  # type: ignore[type-arg]
         self.least = least
 
     def convert(
-        self, value: str | int, param: click.Parameter | None, ctx: click.Context | None
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
     ) -> int:
         try:
-            size = value if isinstance(value, int) else parse_size(value)
+            size = value if isinstance(value, int) else parse_size(str(value))
         except OptionError as error:
             self.fail(str(error), param, ctx)
         if size < self.least:
             self.fail(f"{value} is too little; give {show_size(self.least)} at least", param, ctx)
+        if size > MOST:
+            self.fail(f"{value} is too much; give {show_size(MOST)} at most", param, ctx)
         return size
