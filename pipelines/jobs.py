@@ -16,6 +16,7 @@ from pipelines.encode import Encoded, Plan, PlannedShard, encode, plan
 from pipelines.encode_shard import EncodeOptions
 from pipelines.encoded_directory import ShardsError
 from pipelines.input_files import resolve
+from pipelines.places import check_writable
 from pipelines.progress import Progress
 from pipelines.runner import pipeline_options, workers
 from pipelines.train import Job, train
@@ -36,6 +37,7 @@ from wordpiece_core import (
     TrainingOptions,
 )
 from wordpiece_core.errors import OptionError, OutputError, WordpieceError
+from wordpiece_core.options import shown
 from wordpiece_core.tokenizer_files import TokenizerSpec, own_special_tokens, tokenizer_files
 from wordpiece_core.training import RoundBudget, TrainingResult, warn_of_fewer_tokens
 
@@ -57,7 +59,7 @@ def run_count(
     **options: Any,
 ) -> WordTable:
     """`wordpiece count`"""
-    _check_call(inputs or merge, beam_args)
+    _check_call(inputs or merge, beam_args, output)
     text = TextOptions(**{name: options.pop(name) for name in TEXT_OPTIONS})
     table = count(
         inputs,
@@ -97,7 +99,7 @@ def run_train(
         raise OptionError("give either INPUT or --word-counts")
     if group_column and word_counts:
         raise OptionError("--group-column: give it to the count that makes the word table")
-    _check_call(inputs or word_counts, beam_args)
+    _check_call(inputs or word_counts, beam_args, output)
     text = TextOptions(**{name: options.pop(name) for name in TEXT_OPTIONS})
     counting = CountOptions(
         text=text,
@@ -107,9 +109,11 @@ def run_train(
         worker_memory=worker_memory,
     )
     training = _training_options(options)
+    work_dir = work_dir or outputs.beside(output, WORK)
+    check_writable("--work-dir", work_dir)
     _check_tokenizer_directory(output)
     progress = Progress(quiet=quiet)
-    work = TrainingWork(work_dir or outputs.beside(output, WORK))
+    work = TrainingWork(work_dir)
     work.check()
     try:
         if word_counts:
@@ -236,8 +240,8 @@ def _training_options(options: dict[str, Any]) -> TrainingOptions:
         try:
             options["min_pair_count"] = int(options["min_pair_count"])
         except ValueError:
-            value = options["min_pair_count"]
-            raise OptionError(f"--min-pair-count: {value!r} is not a number or auto") from None
+            value = shown(options["min_pair_count"])
+            raise OptionError(f"--min-pair-count: {value} is not a number or auto") from None
     return TrainingOptions.of(**options)
 
 
@@ -291,7 +295,7 @@ def run_encode(
     **encoding: Any,
 ) -> dict[str, Any] | None:
     """`wordpiece encode`: the manifest, or None of a dry run"""
-    _check_call(inputs, beam_args)
+    _check_call(inputs, beam_args, output)
     loaded = Tokenizer.load(tokenizer, unk_scope=unk_scope, lowercase=lowercase)
     options = EncodeOptions(
         text_column=text_column,
@@ -376,11 +380,12 @@ def _list(text: str) -> list[str]:
     return [item.strip() for item in text.split(",") if item.strip()]
 
 
-def _check_call(inputs: Sequence[str] | str | None, beam_args: Sequence[str]) -> None:
+def _check_call(inputs: Sequence[str] | str | None, beam_args: Sequence[str], output: str) -> None:
     """What can be wrong with a call is told before anything is touched."""
     if not inputs:
         raise OptionError("give INPUT: files, globs or directories")
     pipeline_options(beam_args)
+    check_writable("--output", output)
 
 
 def _print_corpus(totals: dict[str, Any], min_word_count: int = 1) -> None:

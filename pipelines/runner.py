@@ -33,6 +33,7 @@ from apache_beam.runners.portability.fn_api_runner.worker_handlers import (
 from apache_beam.runners.portability.local_job_service import SubprocessSdkWorker
 from apache_beam.runners.worker import sdk_worker
 from apache_beam.transforms.environments import SubprocessSDKEnvironment
+from apache_beam.transforms.resources import resource_hints_from_options
 
 from wordpiece_core.errors import (
     ChangedError,
@@ -43,7 +44,9 @@ from wordpiece_core.errors import (
     OutputError,
     one_line,
 )
+from wordpiece_core.options import is_utf8
 
+MOST_WORKERS = 1024  # of a local run
 LOCAL_RUNNERS = {"", "direct", "directrunner", "switchingdirectrunner", "fnapirunner"}
 
 # An exception that a worker raised comes back as the text of its traceback. These are raised anew:
@@ -67,11 +70,11 @@ def local_cores() -> int:
 def pipeline_options(beam_args: Sequence[str]) -> PipelineOptions:
     """Beam's options. Without a runner: local, one thread per core.
 
-    Raises OptionError for arguments that Beam does not know.
+    Raises OptionError for arguments that Beam does not know, or does not take.
     """
     _check_known(beam_args)
+    _check_taken(beam_args)
     options = PipelineOptions(list(beam_args), save_main_session=False)
-    _check_runner(options)
     direct = options.view_as(DirectOptions)
     if is_local(options):
         given = " ".join(beam_args)
@@ -82,12 +85,22 @@ def pipeline_options(beam_args: Sequence[str]) -> PipelineOptions:
     return options
 
 
-def _check_runner(options: PipelineOptions) -> None:
-    if not is_local(options):
-        try:
-            create_runner(options.view_as(StandardOptions).runner)
-        except (ValueError, ImportError, AttributeError) as error:
-            raise OptionError(f"arguments after --: {one_line(error)}") from error
+def _check_taken(beam_args: Sequence[str]) -> None:
+    """What Beam would refuse only with a pipeline at hand, when much has been done already."""
+    options = PipelineOptions(list(beam_args), save_main_session=False)
+    number = options.view_as(DirectOptions).direct_num_workers
+    if not 1 <= number <= MOST_WORKERS:
+        raise OptionError(
+            f"arguments after --: --direct_num_workers={number}: give 1 to {MOST_WORKERS}, or leave"
+            " it out for one for each core"
+        )
+    local = is_local(options)
+    try:
+        runner = FnApiRunner() if local else create_runner(options.view_as(StandardOptions).runner)
+        beam.Pipeline(runner=runner, options=options)
+        resource_hints_from_options(options)
+    except (ValueError, TypeError, ImportError, AttributeError) as error:
+        raise OptionError(f"arguments after --: {one_line(error)}") from error
 
 
 def is_local(options: PipelineOptions) -> bool:
@@ -204,6 +217,9 @@ class _Parser(argparse.ArgumentParser):
 
 
 def _check_known(beam_args: Sequence[str]) -> None:
+    for arg in beam_args:
+        if not is_utf8(arg):
+            raise OptionError(f"arguments after --: {os.fsencode(arg)!r} is not UTF-8")
     parser = _Parser(add_help=False, allow_abbrev=False)
     for options in PipelineOptions.__subclasses__():
         options._add_argparse_args(parser)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -130,3 +131,70 @@ def test_a_path_that_can_be_none_is_refused(tmp_path: Path, bad: str, reason: st
         ("inspect", bad, "text"),
     ):
         assert refused(tmp_path, *args).fault.endswith(reason)
+
+
+COMMANDS = {
+    "count": ("count", "IN"),
+    "train": ("train", "IN"),
+    "encode": ("encode", "IN", "--tokenizer", "TOK"),
+}
+
+
+def call(command: str, tmp_path: Path, *more: str | Path) -> list[str]:
+    """A command with an input and a vocabulary that are there."""
+    vocab = tmp_path / "vocab.txt"
+    vocab.write_text("[UNK]\n[CLS]\n[SEP]\n")
+    places = {"IN": write_shard(tmp_path / "in.txt", TEXTS), "TOK": str(vocab)}
+    return [*(places.get(arg, arg) for arg in COMMANDS[command]), *map(str, more)]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_an_output_that_cannot_be_written_is_refused_first(tmp_path: Path, command: str) -> None:
+    (tmp_path / "file").write_text("x")
+    (tmp_path / "link").symlink_to(tmp_path / "nothing")
+    for output, reason in {
+        "file": "file is no directory; give another place",
+        "file/below/it": "file is no directory; give another place",
+        "link": "link is no directory; give another place",
+        "x" * 256: "cannot be written (File name too long)",
+    }.items():
+        args = call(command, tmp_path, "--output", tmp_path / output)
+        fault = refused(tmp_path, *args).fault
+        assert fault.startswith("--output: ")
+        assert fault.endswith(reason)
+    args = call(command, tmp_path, "--output", "no-such-store://x/y")
+    assert refused(tmp_path, *args).fault.startswith("--output: no-such-store://x/y: not a place")
+
+
+def test_an_output_without_the_right_to_write_is_refused_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    locked = str(tmp_path / "locked")
+    Path(locked).mkdir()
+    monkeypatch.setattr(os, "access", lambda path, mode: path != locked)  # root may write anywhere
+    for command in COMMANDS:
+        args = call(command, tmp_path, "--output", f"{locked}/a/b")
+        fault = refused(tmp_path, *args).fault
+        assert fault == f"--output: {locked} cannot be written to; give another place"
+    args = call("train", tmp_path, "--output", tmp_path / "out", "--work-dir", locked)
+    assert refused(tmp_path, *args).fault.startswith(f"--work-dir: {locked} cannot be written")
+
+
+# --- Beam's arguments -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("arg", "reason"),
+    [
+        ("--direct_num_workers=-1", "--direct_num_workers=-1: give 1 to 1024, or leave it out"),
+        ("--direct_num_workers=0", "--direct_num_workers=0: give 1 to 1024"),
+        ("--direct_num_workers=1025", "--direct_num_workers=1025: give 1 to 1024"),
+        ("--direct_running_mode=fast", "argument --direct_running_mode: invalid choice: 'fast'"),
+        ("--resource_hint=min_ram=-5", "Resource hint min_ram has invalid value -5."),
+        ("--job_name=\udcff", r"b'--job_name=\xff' is not UTF-8"),
+    ],
+    ids=ascii,
+)
+def test_what_beam_would_not_take_is_refused_first(tmp_path: Path, arg: str, reason: str) -> None:
+    args = call("count", tmp_path, "--output", tmp_path / "out", "--", arg)
+    assert refused(tmp_path, *args).fault.startswith(f"arguments after --: {reason}")
