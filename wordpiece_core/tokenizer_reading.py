@@ -10,10 +10,11 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import fields
+from itertools import chain
 from typing import Any, TypeVar
 
 from wordpiece_core.errors import InputError, OptionError
-from wordpiece_core.options import TextOptions
+from wordpiece_core.options import TextOptions, is_utf8, shown
 from wordpiece_core.reference import SPECIAL_TOKENS
 from wordpiece_core.tokenizer_files import (
     ADDED_TOKEN_FLAGS,
@@ -39,6 +40,8 @@ CONFIG_TEXT = {
     "strip_accents": "strip_accents",
     "tokenize_chinese_chars": "handle_chinese_chars",
 }
+MOST_DEPTH = 32  # of lists and objects; tokenizers have 6
+TOO_DEEP = f"more than {MOST_DEPTH} lists and objects inside each other"
 ONE_MORE_TOKEN = ("bos_token", "eos_token")
 MORE_TOKENS = ("additional_special_tokens", "extra_special_tokens")
 
@@ -98,11 +101,30 @@ def _from_directory(path: str) -> TokenizerSpec:
 def _parse(text: str, path: str) -> Json:
     try:
         value = json.loads(text)
+    except RecursionError as error:
+        raise InputError(f"{path}: {TOO_DEEP}") from error
     except ValueError as error:
         raise InputError(f"{path}: not JSON ({error})") from error
     if not isinstance(value, dict):
         raise InputError(f"{path}: not a JSON object")
+    _check_depth(value, path)
+    if "\\u" in text and not is_utf8(json.dumps(value, ensure_ascii=False)):
+        raise InputError(
+            f"{path}: a string holds half a surrogate pair (\\ud800 to \\udfff); mend it"
+        )
     return value
+
+
+def _check_depth(value: Json, path: str) -> None:
+    """So that nothing done with the value can go too deep."""
+    level: list[Any] = [value]
+    for _ in range(MOST_DEPTH):
+        objects = chain.from_iterable(v.values() for v in level if isinstance(v, dict))
+        lists = chain.from_iterable(v for v in level if isinstance(v, list))
+        level = [*objects, *lists]
+        if not level:
+            return
+    raise InputError(f"{path}: {TOO_DEEP}")
 
 
 def _get(value: Json, name: str, kind: type[T], path: str, default: T | None = None) -> T:
@@ -111,7 +133,9 @@ def _get(value: Json, name: str, kind: type[T], path: str, default: T | None = N
     found = value.get(name, default)
     if not isinstance(found, kind) or (isinstance(found, bool) and kind is not bool):
         wanted = {dict: "an object", list: "a list", str: "a string", int: "a whole number"}
-        raise InputError(f"{path}: {name} is {found!r}, not {wanted.get(kind, 'true or false')}")
+        raise InputError(
+            f"{path}: {name} is {shown(found)}, not {wanted.get(kind, 'true or false')}"
+        )
     return found
 
 
@@ -126,19 +150,20 @@ def _from_tokenizer_json(value: Json, path: str) -> TokenizerSpec:
     # Files from before tokenizers 0.9 do not say what model they hold.
     unsaid = "WordPiece" if "max_input_chars_per_word" in model else None
     found = (model.get("type", unsaid), normalizer.get("type"), pre_tokenizer.get("type"))
-    if found[:2] != ("WordPiece", "BertNormalizer") or found[2] not in kinds:
-        parts = ", ".join(map(str, found))
+    kind = kinds.get(str(found[2]))
+    if found[:2] != ("WordPiece", "BertNormalizer") or kind is None:
+        parts = ", ".join(part if isinstance(part, str) else shown(part) for part in found)
         raise InputError(
             f"{path}: {parts} is not a WordPiece tokenizer with BERT's normalizer; give such a one"
         )
     if model.get("unk_token") != UNK:
-        raise InputError(f"{path}: unk_token is {model.get('unk_token')!r}, not {UNK}")
+        raise InputError(f"{path}: unk_token is {shown(model.get('unk_token'))}, not {UNK}")
     vocab = _vocabulary(model, path)
     ids = {token: i for i, token in enumerate(vocab)}
     _check_post_processor(value, path, ids)
     known = {field.name for field in fields(TextOptions)} & normalizer.keys()
     try:
-        text = TextOptions(**{n: normalizer[n] for n in known}, pre_tokenizer=kinds[found[2]])
+        text = TextOptions(**{n: normalizer[n] for n in known}, pre_tokenizer=kind)
     except OptionError as error:
         raise InputError(f"{path}: {error}") from error
     longest = _get(model, "max_input_chars_per_word", int, path, 100)
@@ -165,7 +190,7 @@ def _added_tokens(added: list[Any], ids: dict[str, int], path: str) -> tuple[str
     another way than as it is written, and if one of the five would not be searched for."""
     for token in added:
         _check_added_token(token, path)
-        if ids.get(token["content"]) != token.get("id"):
+        if type(token.get("id")) is not int or ids.get(token["content"]) != token["id"]:
             raise InputError(f"{path}: added token {token['content']!r} is not in the vocabulary")
     listed = [token["content"] for token in added]
     for token in SPECIAL_TOKENS:
@@ -176,7 +201,7 @@ def _added_tokens(added: list[Any], ids: dict[str, int], path: str) -> tuple[str
 
 def _check_added_token(token: Any, path: str) -> None:
     if not isinstance(token, dict) or not isinstance(token.get("content"), str):
-        raise InputError(f"{path}: {token!r} is no added token")
+        raise InputError(f"{path}: {shown(token)} is no added token")
     flags = {name: token.get(name, False) for name in ADDED_TOKEN_FLAGS}
     if flags != ADDED_TOKEN_FLAGS or token.get("special", True) is not True:
         wrong = [name for name, flag in flags.items() if flag] or ["not special"]
@@ -196,6 +221,7 @@ def _check_post_processor(value: Json, path: str, ids: dict[str, int]) -> None:
     found = value.get("post_processor")
     if found not in (wanted, bert):
         kind = found.get("type") if isinstance(found, dict) else found
+        kind = kind if isinstance(kind, str) else shown(kind)
         does = "put [CLS] and [SEP] around texts as BERT's does" if wanted else "leave texts alone"
         raise InputError(f"{path}: post_processor ({kind}) does not {does}; mend or replace it")
 
@@ -240,7 +266,7 @@ def _text_of_config(text: TextOptions, config: Json, path: str) -> TextOptions:
     for name, option in CONFIG_TEXT.items():
         value = config.get(name, options[option])
         if not (isinstance(value, bool) or (value is None and option == "strip_accents")):
-            raise InputError(f"{path}: {name} is {value!r}, not true or false")
+            raise InputError(f"{path}: {name} is {shown(value)}, not true or false")
         options[option] = value
     return TextOptions(**options)
 
@@ -251,14 +277,14 @@ def _more_tokens(config: Json, path: str, fixed: bool) -> Iterator[str]:
         listed = config.get(name) or []
         tokens = listed.values() if isinstance(listed, dict) else listed
         if not isinstance(listed, dict | list):
-            raise InputError(f"{path}: {name} is {listed!r}, not a list")
+            raise InputError(f"{path}: {name} is {shown(listed)}, not a list")
         yield from (_content(token, path, fixed) for token in tokens)
     for name in ONE_MORE_TOKEN:
         if config.get(name) is not None:
             yield _content(config[name], path, fixed)
     decoder = config.get("added_tokens_decoder") or {}
     if not isinstance(decoder, dict):
-        raise InputError(f"{path}: added_tokens_decoder is {decoder!r}, not an object")
+        raise InputError(f"{path}: added_tokens_decoder is {shown(decoder)}, not an object")
     for token in decoder.values():
         content = _content(token, path, fixed)
         if content not in SPECIAL_TOKENS:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -246,3 +246,71 @@ def test_a_directory_as_the_hub_has_them_is_read(tmp_path: Path) -> None:
 def test_the_empty_token_is_no_special_one() -> None:
     tokenizer = wp.Tokenizer([*SPECIAL, "a", "b", ""], more_special_tokens=[""])
     assert tokenizer.tokenize("a b") == ["a", "b"]
+
+
+# --- Values of wrong types ------------------------------------------------------------------------
+
+WRONG = (None, True, -1, 1.5, 2**70, float("nan"), "x", "\ud800", [], [1], [[None]], {}, {"": 1})
+BESIDE: dict[str, Any] = {
+    "tokenizer_config.json": {
+        "added_tokens_decoder": {"0": written("[PAD]")},
+        "additional_special_tokens": ["[PAD]"],
+        "extra_special_tokens": {"pad": "[PAD]"},
+        "bos_token": "[CLS]",
+        "eos_token": written("[SEP]"),
+        "unk_token": "[UNK]",
+        "do_lower_case": True,
+        "strip_accents": None,
+        "split_special_tokens": False,
+        "tokenizer_class": "BertTokenizer",
+    },
+    "special_tokens_map.json": {"cls_token": "[CLS]", "unk_token": {"content": "[UNK]"}},
+    "added_tokens.json": {"[PAD]": 0},
+}
+
+
+def wrongly_typed(value: Any) -> Iterator[Any]:
+    """The value with each part of it, and itself, replaced by each wrong value."""
+    yield from WRONG
+    parts = value.items() if isinstance(value, dict) else ()
+    parts = enumerate(value) if isinstance(value, list) else parts
+    for place, part in parts:
+        for wrong in wrongly_typed(part):
+            copy = value.copy()
+            copy[place] = wrong
+            yield copy
+
+
+@pytest.mark.parametrize("name", ["tokenizer.json", *BESIDE])
+def test_a_wrong_type_anywhere_is_an_input_error_or_does_no_harm(tmp_path: Path, name: str) -> None:
+    wp.Tokenizer([*SPECIAL, "a", "##b"]).save(tmp_path)
+    path = tmp_path / name
+    if name in BESIDE:
+        (tmp_path / "tokenizer.json").unlink()
+    faults = []
+    for value in wrongly_typed(BESIDE.get(name) or json.loads(path.read_text())):
+        path.write_text(json.dumps(value))
+        try:
+            wp.Tokenizer.load(tmp_path).encode(["a ab"])
+        except wp.InputError as error:
+            faults.append(str(error))
+    assert len(faults) > 5
+    assert all(fault.startswith(f"{path}: ") and fault.isascii() for fault in faults)
+
+
+@pytest.mark.parametrize("depth", [40, 700, 50_000])
+def test_a_file_too_deep_is_an_input_error(tmp_path: Path, depth: int) -> None:
+    wp.Tokenizer(VOCAB).save(tmp_path)
+    for name in ("tokenizer.json", "tokenizer_config.json"):
+        path = tmp_path / name
+        text = path.read_text()
+        path.write_text(f'{{"x": {"[" * depth}{"]" * depth}, {text[1:]}')
+        with pytest.raises(wp.InputError, match="more than 32 lists and objects inside each oth"):
+            wp.Tokenizer.load(path if name == "tokenizer.json" else tmp_path)
+        path.write_text(text)
+
+
+def test_a_type_that_is_none_is_named(tmp_path: Path) -> None:
+    path = changed(tmp_path, lambda j: j["pre_tokenizer"].update(type=[1]))
+    with pytest.raises(wp.InputError, match=r"WordPiece, BertNormalizer, \[1\] is not a WordPiece"):
+        wp.Tokenizer.load(path)
