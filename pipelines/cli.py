@@ -340,7 +340,7 @@ def train(beam_args: list[str], /, inputs: tuple[str, ...], **options: Any) -> N
     "--lowercase/--no-lowercase",
     default=None,
     show_default="as the tokenizer",
-    help="Wins over the tokenizer; a vocab.txt: uncased.",
+    help="Wins over the tokenizer; a vocab.txt alone: cased if its tokens have capital letters.",
 )
 @click.option(
     "--compression",
@@ -393,7 +393,7 @@ def encode(beam_args: list[str], /, inputs: tuple[str, ...], **options: Any) -> 
     "--lowercase/--no-lowercase",
     default=None,
     show_default="as the tokenizer",
-    help="Wins over the tokenizer; a vocab.txt alone is taken as uncased.",
+    help="Wins over the tokenizer; a vocab.txt alone: cased if its tokens have capital letters.",
 )
 @click.option("--json", "as_json", is_flag=True, help="For scripts: a JSON object a line.")
 @click.option("--debug", is_flag=True, help="Tracebacks.")

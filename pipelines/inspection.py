@@ -13,6 +13,7 @@ from dataclasses import asdict
 from itertools import islice, zip_longest
 from typing import TYPE_CHECKING
 
+from pipelines.loading import load_tokenizer
 from wordpiece_core import Tokenizer
 from wordpiece_core.inspection import Inspection, Inspector, Misfit, Token, Word
 from wordpiece_core.reference import WHITE_SPACE
@@ -51,7 +52,7 @@ def run_inspect(
 ) -> None:
     """`wordpiece inspect`"""
     inspector = Inspector(
-        Tokenizer.load(tokenizer, unk_scope=unk_scope, lowercase=lowercase),
+        load_tokenizer(tokenizer, unk_scope=unk_scope, lowercase=lowercase),
         add_special_tokens=add_special_tokens,
         split_special_tokens=split_special_tokens,
     )

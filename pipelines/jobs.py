@@ -16,6 +16,7 @@ from pipelines.encode import Encoded, Plan, PlannedShard, encode, plan
 from pipelines.encode_shard import EncodeOptions
 from pipelines.encoded_directory import ShardsError
 from pipelines.input_files import resolve
+from pipelines.loading import load_tokenizer
 from pipelines.places import check_writable
 from pipelines.progress import Progress
 from pipelines.runner import pipeline_options, workers
@@ -43,6 +44,7 @@ from wordpiece_core.training import RoundBudget, TrainingResult, warn_of_fewer_t
 
 TEXT_OPTIONS = [field.name for field in fields(TextOptions)]
 MANY_UNKNOWN = 0.01  # of words or tokens: more is worth a warning
+MANY_DROPPED = 0.01  # of tokens, with --pack
 MERGES, TRAINING, RUN = "merges.parquet", "training.json", "run.json"
 WORK = ".work"  # after the output's name: what a training keeps while it runs
 
@@ -296,7 +298,7 @@ def run_encode(
 ) -> dict[str, Any] | None:
     """`wordpiece encode`: the manifest, or None of a dry run"""
     _check_call(inputs, beam_args, output)
-    loaded = Tokenizer.load(tokenizer, unk_scope=unk_scope, lowercase=lowercase)
+    loaded = load_tokenizer(tokenizer, unk_scope=unk_scope, lowercase=lowercase)
     options = EncodeOptions(
         text_column=text_column,
         text_pair_column=text_pair_column,
@@ -345,6 +347,12 @@ def _warn_of_encoding(encoded: Encoded) -> None:
     share = _unknown_share(encoded.manifest)
     if share > MANY_UNKNOWN:
         _say(f"warning: {share:.1%} of the tokens are [UNK]; does the tokenizer fit the text?")
+    share = encoded.manifest["dropped_tokens"] / max(encoded.manifest["tokens"], 1)
+    if share > MANY_DROPPED:
+        _say(
+            f"warning: {share:.1%} of the tokens were left out, at the ends of the shards;"
+            " give --padding, larger input files, or a smaller --max-length"
+        )
     for error in encoded.errors:
         _say(f"warning: in quarantine: {error.message}")
 

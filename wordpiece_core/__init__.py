@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from wordpiece_core.options import EncodingOptions, TextOptions, TrainingOptions
     from wordpiece_core.packing import Packer
     from wordpiece_core.tokenizer import EncodedBatch, Tokenizer
+    from wordpiece_core.tokenizer_reading import TakenAsCasedWarning
     from wordpiece_core.training import FewerTokensWarning, TrainingResult, train
 
 __all__ = [
@@ -28,6 +29,7 @@ __all__ = [
     "OptionError",
     "OutputError",
     "Packer",
+    "TakenAsCasedWarning",
     "TextOptions",
     "Tokenizer",
     "TrainingOptions",
@@ -43,6 +45,7 @@ _MODULES = {
     "options": ("EncodingOptions", "TextOptions", "TrainingOptions"),
     "packing": ("Packer",),
     "tokenizer": ("EncodedBatch", "Tokenizer"),
+    "tokenizer_reading": ("TakenAsCasedWarning",),
     "training": ("FewerTokensWarning", "TrainingResult", "train"),
 }
 

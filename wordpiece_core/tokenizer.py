@@ -88,8 +88,10 @@ class Tokenizer:
         cls, path: str | os.PathLike[str], *, unk_scope: str = "word", **options: Any
     ) -> Tokenizer:
         """Loads a tokenizer directory, or a published `vocab.txt`. `options` given here win over
-        the directory's; without either, text is handled as BERT's uncased models do."""
-        spec = _with_options(read_tokenizer(os.fspath(path)), options)
+        the directory's. Without either, text is handled as BERT's models do: as the uncased ones,
+        or as the cased ones (no lowercase, accents stay) if any token has a capital letter, those
+        in brackets like [CLS] apart; then with a TakenAsCasedWarning."""
+        spec = _with_options(read_tokenizer(os.fspath(path), options.get("lowercase")), options)
         return cls.of(spec, unk_scope)
 
     @classmethod

@@ -8,6 +8,8 @@ that contradict each other.
 from __future__ import annotations
 
 import json
+import re
+import warnings
 from collections.abc import Iterator
 from dataclasses import fields
 from itertools import chain
@@ -46,22 +48,50 @@ ONE_MORE_TOKEN = ("bos_token", "eos_token")
 MORE_TOKENS = ("additional_special_tokens", "extra_special_tokens")
 
 
-def read_tokenizer(path: str) -> TokenizerSpec:
+class TakenAsCasedWarning(UserWarning):
+    """A vocabulary that does not say how text is handled has capital letters in its tokens. Made
+    of its path."""
+
+    @property
+    def fact(self) -> str:
+        """Without what to do if that is wrong."""
+        return f"{self.args[0]} has capital letters: taken as cased"
+
+    def __str__(self) -> str:
+        return f"{self.fact} (lowercase=True to override)"
+
+
+def read_tokenizer(path: str, lowercase: bool | None = None) -> TokenizerSpec:
     """Reads a tokenizer directory, a `tokenizer.json` or a `vocab.txt`.
 
-    A directory's options are those of its `tokenizer.json`, else of its `tokenizer_config.json`,
-    else BERT's (lowercase). `truncation` and `padding` of a `tokenizer.json` are not taken over;
-    its decoder is taken as BERT's, and rows are padded and cut on the right. Raises InputError.
+    A directory's options are those of its `tokenizer.json`, else of its `tokenizer_config.json`.
+    Without either they are BERT's, and text is lowercased unless tokens have capital letters, which
+    it could then never be: TakenAsCasedWarning says so, unless `lowercase` has been given.
+    `truncation` and `padding` of a `tokenizer.json` are not taken over; its decoder is taken as
+    BERT's, and rows are padded and cut on the right. Raises InputError.
     """
     text = read_text(path)
     if text is not None and split_query(path)[0].endswith(".json"):
         return _from_tokenizer_json(_parse(text, path), path)
     if text is not None:
-        return TokenizerSpec(parse_vocabulary(text, path))
-    return _from_directory(path)
+        return _bare(parse_vocabulary(text, path), path, lowercase)
+    return _from_directory(path, lowercase)
 
 
-def _from_directory(path: str) -> TokenizerSpec:
+def _bare(vocab: list[str], path: str, lowercase: bool | None) -> TokenizerSpec:
+    """The tokenizer of a vocabulary that does not say how text is handled."""
+    if lowercase is not None or not any(map(_has_capitals, vocab)):
+        return TokenizerSpec(vocab)
+    warnings.warn(TakenAsCasedWarning(path), stacklevel=4)
+    return TokenizerSpec(vocab, TextOptions(lowercase=False))
+
+
+def _has_capitals(token: str) -> bool:
+    """Whether no lowercased text can give a token. One in brackets is none of a text."""
+    return token.lower() != token and not re.fullmatch(r"\[.*\]|<.*>", token)
+
+
+def _from_directory(path: str, lowercase: bool | None) -> TokenizerSpec:
     directory, query = split_query(path)
 
     def place(name: str) -> str:
@@ -83,10 +113,11 @@ def _from_directory(path: str) -> TokenizerSpec:
             )
     elif vocab is None:
         raise InputError(f"{path}: no tokenizer; give a directory with vocab.txt, or a vocab.txt")
-    else:
-        spec = TokenizerSpec(vocab)
-    for name in ("special_tokens_map.json", "tokenizer_config.json"):
-        config = read(name)
+    configs = {name: read(name) for name in ("special_tokens_map.json", "tokenizer_config.json")}
+    if whole is None and vocab is not None:
+        said = configs["tokenizer_config.json"] is not None
+        spec = TokenizerSpec(vocab) if said else _bare(vocab, place("vocab.txt"), lowercase)
+    for name, config in configs.items():
         if config is not None:
             spec = _with_config(spec, config, place(name), fixed=whole is not None)
     for token in read("added_tokens.json") or {}:

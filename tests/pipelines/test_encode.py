@@ -214,13 +214,17 @@ def test_unk_scope_character_gives_the_ids_of_the_reference(tmp_path: Path) -> N
     assert column(tmp_path / "word") != ids
 
 
-def test_a_published_vocabulary_is_uncased_unless_said_otherwise(tmp_path: Path) -> None:
+def test_a_published_vocabulary_is_cased_if_it_looks_so_unless_said_otherwise(
+    tmp_path: Path,
+) -> None:
     vocab = [*SPECIAL, "Straße", "strasse", "straße", "ete", "été", "Été"]
     (tmp_path / "vocab.txt").write_text("\r\n".join(vocab) + "\r\n", newline="")
     texts = ["Straße", "Été", "été"]
     shard = write_shard(tmp_path / "shard.txt", texts)
-    encode(str(tmp_path / "vocab.txt"), tmp_path / "uncased", shard)
+    encode(str(tmp_path / "vocab.txt"), tmp_path / "uncased", shard, "--lowercase")
     encode(str(tmp_path / "vocab.txt"), tmp_path / "cased", shard, "--no-lowercase")
+    encode(str(tmp_path / "vocab.txt"), tmp_path / "decided", shard)
+    assert column(tmp_path / "decided") == column(tmp_path / "cased")
     assert column(tmp_path / "uncased") == [[2, 7, 3], [2, 8, 3], [2, 8, 3]]
     assert column(tmp_path / "cased") == [[2, 5, 3], [2, 10, 3], [2, 9, 3]]
 

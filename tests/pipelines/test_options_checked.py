@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 
 import pytest
 
-from .corpora import Outcome, files_below, wordpiece, write_shard
+from .corpora import Outcome, column, done, files_below, wordpiece, write_shard
 
 TEXTS = ["hello world", "hello there"]
 
@@ -198,3 +199,45 @@ def test_an_output_without_the_right_to_write_is_refused_first(
 def test_what_beam_would_not_take_is_refused_first(tmp_path: Path, arg: str, reason: str) -> None:
     args = call("count", tmp_path, "--output", tmp_path / "out", "--", arg)
     assert refused(tmp_path, *args).fault.startswith(f"arguments after --: {reason}")
+
+
+# --- What is worth a line -------------------------------------------------------------------------
+
+
+def test_a_vocabulary_taken_as_cased_is_said_on_one_line(tmp_path: Path) -> None:
+    vocab = tmp_path / "vocab.txt"
+    vocab.write_text("[PAD]\n[UNK]\n[CLS]\n[SEP]\nHello\nhello\n")
+    shard = write_shard(tmp_path / "in.txt", ["Hello hello"])
+    said = f"wordpiece: tokenizer {vocab} has capital letters: taken as cased"
+    said += " (--lowercase to override)\n"
+    for given, ids, err in (
+        ([], [2, 4, 5, 3], said),
+        (["--lowercase"], [2, 5, 5, 3], ""),
+        (["--no-lowercase"], [2, 4, 5, 3], ""),
+    ):
+        output = tmp_path / f"out{given}"
+        args = ["--tokenizer", vocab, "--output", output, "--quiet", *given]
+        assert done("encode", shard, *args).err == err
+        assert column(output) == [ids]
+        inspected = done("inspect", tmp_path, "Hello hello", "--json", *given)
+        assert [token["id"] for token in json.loads(inspected.out)["tokens"]] == ids
+        assert inspected.err == err
+
+
+def test_many_tokens_left_out_by_packing_are_a_warning_with_their_share(tmp_path: Path) -> None:
+    vocab = tmp_path / "vocab.txt"
+    vocab.write_text("[PAD]\n[UNK]\n[CLS]\n[SEP]\na\n")
+    args = ["--tokenizer", vocab, "--pack", "--max-length", "12", "--quiet"]
+    for words, more, share in (
+        (1010, [], None),
+        (1015, [], None),
+        (34, [], "11.8%"),
+        (34, ["--padding"], None),
+    ):
+        shard = write_shard(tmp_path / f"{words}.txt", ["a " * words])
+        outcome = done("encode", shard, "--output", tmp_path / f"{words}{more}", *args, *more)
+        warning = (
+            f"wordpiece: warning: {share} of the tokens were left out, at the ends of the shards;"
+            " give --padding, larger input files, or a smaller --max-length\n"
+        )
+        assert outcome.err == (warning if share else "")

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tokenizers import Tokenizer
-from transformers import AutoTokenizer
+from transformers import AutoTokenizer, BertTokenizer
 
 import wordpiece_core as wp
 
@@ -154,10 +155,10 @@ def test_files_beside_the_vocabulary_are_heard(
 ) -> None:
     directory = with_file(tmp_path, name, value, whole=whole)
     if reason is None:
-        assert wp.Tokenizer.load(directory).digest == wp.Tokenizer(VOCAB).digest
+        assert wp.Tokenizer.load(directory, lowercase=True).digest == wp.Tokenizer(VOCAB).digest
         return
     with pytest.raises(wp.InputError) as raised:
-        wp.Tokenizer.load(directory)
+        wp.Tokenizer.load(directory, lowercase=True)
     assert str(raised.value).startswith(f"{directory / name}: ")
     assert reason in str(raised.value)
 
@@ -246,6 +247,68 @@ def test_a_directory_as_the_hub_has_them_is_read(tmp_path: Path) -> None:
 def test_the_empty_token_is_no_special_one() -> None:
     tokenizer = wp.Tokenizer([*SPECIAL, "a", "b", ""], more_special_tokens=[""])
     assert tokenizer.tokenize("a b") == ["a", "b"]
+
+
+# --- A vocab.txt that does not say how text is handled --------------------------------------------
+
+
+def bare(tmp_path: Path, *tokens: str) -> Path:
+    path = tmp_path / "vocab.txt"
+    path.write_text("".join(f"{token}\n" for token in [*SPECIAL, *tokens]))
+    return path
+
+
+def test_a_vocabulary_with_capital_letters_is_taken_as_cased_and_that_is_said(
+    tmp_path: Path,
+) -> None:
+    letters = [*"BÉRTbérteu", *(f"##{c}" for c in "BÉRTbérteu"), "Bert", "##RT", "été", "Été"]
+    path = bare(tmp_path, *letters)
+    texts = ["Bert BERT bert", "Été été ete ÉTÉ", "[SEP] Tür"]
+    theirs = BertTokenizer(str(path), do_lower_case=False)
+    for place in (path, tmp_path):
+        with pytest.warns(wp.TakenAsCasedWarning, match="has capital letters: taken as cased"):
+            mine = wp.Tokenizer.load(place)
+        assert mine.encode(texts).to_pylist() == theirs(texts)["input_ids"]
+        assert mine.digest == wp.Tokenizer.load(place, lowercase=False).digest
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            uncased = wp.Tokenizer.load(place, lowercase=True)
+        assert uncased.digest == wp.Tokenizer(mine.vocab).digest
+    mine.save(tmp_path / "saved")  # which says how text is handled
+    assert wp.Tokenizer.load(tmp_path / "saved").digest == mine.digest
+
+
+@pytest.mark.parametrize(
+    "token", ["[unused1]", "[ENTITY]", "<S>", "東京", "ß", "ſ", "ʼn", "##é", "ǰ"]
+)
+@pytest.mark.filterwarnings("error")
+def test_what_a_lowercased_text_can_give_makes_no_vocabulary_cased(
+    tmp_path: Path, token: str
+) -> None:
+    tokenizer = wp.Tokenizer.load(bare(tmp_path, "a", token))
+    assert tokenizer.spec.text == wp.TextOptions()
+
+
+@pytest.mark.parametrize("token", ["A", "##A", "aB", "Ä", "ẞ", "Я", "İ", "ǅ", "A]", "COVID-19"])
+def test_one_letter_is_enough(tmp_path: Path, token: str) -> None:
+    with pytest.warns(wp.TakenAsCasedWarning):
+        tokenizer = wp.Tokenizer.load(bare(tmp_path, "a", token))
+    assert tokenizer.spec.text.for_kernel() == wp.TextOptions(lowercase=False).for_kernel()
+
+
+@pytest.mark.parametrize("cased", [False, True])
+def test_published_vocabularies_are_decided_right(cased: bool) -> None:
+    name = f"bert-base-{'cased' if cased else 'uncased'}"
+    path = Path(__file__).parents[2] / f"../shared/vocab/{name}/vocab.txt"
+    if not path.exists():
+        pytest.skip("needs the published vocabularies")
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        mine = wp.Tokenizer.load(path)
+    assert len(caught) == cased
+    texts = ["The Quick Brown Fox, in Zürich; ÉTÉ 東京 [MASK]", "UNAFFORDABLE unaffordable"]
+    theirs = BertTokenizer(str(path), do_lower_case=not cased)
+    assert mine.encode(texts).to_pylist() == theirs(texts)["input_ids"]
 
 
 # --- Values of wrong types ------------------------------------------------------------------------
