@@ -7,14 +7,17 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import sys
 import threading
 import warnings
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any, NoReturn, TypeVar
 
 import click
 
+from pipelines import streams
 from pipelines.option_types import PLACE, TEXT, Share, Whole
 from pipelines.sizes import Size
 from wordpiece_core.errors import WordpieceError, one_line
@@ -37,6 +40,10 @@ CONTEXT = {"help_option_names": ["-h", "--help"], "terminal_width": 100, "show_d
 # pages, which takes a tenth less CPU time and a fifth less memory than the usual mimalloc.
 ARROW_MEMORY = "jemalloc"
 ON_ERROR = ("fail", "quarantine")
+LACKS_MEMORY = re.compile(
+    r"MemoryError|[mM]emory allocation|[cC]annot allocate|[cm]?alloc of size|bad_alloc"
+    r"|can't start new thread|failed to map segment|without (setting an exception|exception set)"
+)
 PASSED_ON = "Arguments after -- go to Beam, for example: -- --runner=FlinkRunner"
 
 
@@ -412,6 +419,12 @@ def inspect(more_texts: list[str], /, texts: tuple[str, ...], debug: bool, **opt
 def main(argv: Sequence[str] | None = None) -> None:
     """Runs the command. Exit status: 0 done, 1 the job failed, 2 the call or config is wrong, 130
     interrupted."""
+    if argv is None:  # this process is the command's own
+        streams.use_utf8()
+        streams.prepare()
+        # NumPy comes with Beam, and here nothing of it is computed: its threads take memory, and
+        # where they cannot be had it writes six lines and interrupts the process.
+        os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     args = list(sys.argv[1:] if argv is None else argv)
     beam_args: list[str] = []
     if "--" in args:
@@ -424,6 +437,9 @@ def main(argv: Sequence[str] | None = None) -> None:
         wordpiece.main(
             args or ["--help"], prog_name="wordpiece", standalone_mode=False, obj=beam_args
         )
+        sys.stdout.flush()
+        status = 0
+    except streams.ReaderGoneError:
         status = 0
     except (KeyboardInterrupt, click.exceptions.Abort):
         print("wordpiece: interrupted; run the same command again to go on", file=sys.stderr)
@@ -440,8 +456,9 @@ def main(argv: Sequence[str] | None = None) -> None:
 def _leave(status: int) -> NoReturn:
     """Ends the process at once. Python's own way out takes all libraries apart, for 0.2 s; and if
     threads of a job that failed are still at work in the kernel or in Arrow, it can abort."""
-    sys.stdout.flush()
-    sys.stderr.flush()
+    with suppress(Exception):  # what cannot be written has been said
+        sys.stdout.flush()
+        sys.stderr.flush()
     os._exit(status)
 
 
@@ -461,10 +478,25 @@ def _explain(error: Exception) -> int:
         message, status = error.format_message(), 2
     elif isinstance(error, WordpieceError):
         message, status = str(error), error.exit_status
+    elif (lack := _lack_of_memory(error)) is not None:
+        message, status = f"{lack}; give the command more, or less to hold", 1
     else:
         message, status = f"{type(error).__name__}: {one_line(error)} (--debug shows where)", 1
-    print(f"wordpiece: {' '.join(message.split())}", file=sys.stderr)
+    line = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in " ".join(message.split()))
+    print(f"wordpiece: {line}", file=sys.stderr)
     return status
+
+
+def _lack_of_memory(error: BaseException) -> str | None:
+    """What to say of an error that came of too little memory, if this one did: Beam makes other
+    errors of those of its threads, and libraries that cannot be loaded say so in their own way."""
+    seen: BaseException | None = error
+    while seen is not None:
+        message = one_line(seen)
+        if isinstance(seen, MemoryError) or LACKS_MEMORY.search(message):
+            return f"not enough memory: {message}".removesuffix(": MemoryError")
+        seen = seen.__cause__ or seen.__context__
+    return None
 
 
 if __name__ == "__main__":
