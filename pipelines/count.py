@@ -65,6 +65,7 @@ Partial = tuple[Group, bytes]
 Key = tuple[int, str]
 """Minus the count, and the word: ascending in table order."""
 ONE = 1 << FRACTION_BITS  # the weight that changes nothing
+MOST_COUNT = 2**63 - 1  # the sum of all counts, too
 ALL = 0  # the key of what belongs together, whatever it is
 
 
@@ -184,6 +185,7 @@ def _finish(
     counts = totals.counts.copy()
     for table in tables:
         counts.update({name: n for name, n in table.totals.items() if name in READ})
+    _check_sums(counts)
     smoothing = None
     if options.group_column is not None:
         weights = group_weights(totals, options.smoothing_exponent)
@@ -285,7 +287,7 @@ class _CountRange(beam.DoFn):
         for start in range(0, len(words), ROWS_PER_GROUP):
             try:
                 self.counter.add(words.slice(start, ROWS_PER_GROUP))
-            except ValueError as error:
+            except InputError as error:
                 place = f"{part.path} row group {part.row_group}"
                 raise InputError(f"{place}: {error}") from error
             if self.counter.is_full:
@@ -439,12 +441,22 @@ def _key(batch: pa.RecordBatch, row: int) -> Key:
 
 
 def add_totals(parts: Iterable[Totals]) -> Totals:
-    """Their sum."""
+    """Their sum. InputError if there are more words than can be counted."""
     totals = Totals()
     for part in parts:
         totals.counts.update(part.counts)
         totals.groups.update(part.groups)
+    _check_sums(totals.counts)
     return totals
+
+
+def _check_sums(counts: Mapping[str, int]) -> None:
+    """InputError for one that Arrow's int64 cannot hold, as the kernel has it."""
+    for name, count in counts.items():
+        if count > MOST_COUNT:
+            raise InputError(
+                f"counts add up to more than 2^63 - 1; {name}: {count}; scale them down"
+            )
 
 
 def group_weights(totals: Totals, exponent: float) -> dict[Group, int]:

@@ -76,7 +76,9 @@ def train(table: WordTable, job: Job) -> TrainingResult:
     try:
         vocabulary, split_tokens = _vocabulary(ranges, job)
         return _Training(ranges, vocabulary, split_tokens, job).run()
-    except ValueError as error:
+    except InputError as error:
+        if str(error).startswith(table.path):  # it names a file of the table
+            raise
         raise InputError(f"{table.path}: {error}") from error
 
 

@@ -1,6 +1,12 @@
 """The Rust kernel. Arrays come and go through the Arrow PyCapsule interface: any object with
 `__arrow_c_array__` is taken, and `pyarrow.array(x)` or `pyarrow.record_batch(x)` takes the results.
-Wrong values are ValueErrors, wrong types TypeErrors, each of one line."""
+Each is checked before it is used. Errors are of one line:
+
+- InputError for data: an array that breaks Arrow's rules, a table without a column, sums of counts
+  above 2^63 - 1;
+- OptionError for an argument;
+- TypeError for what is no Arrow data, or not of the kind that is wanted;
+- RuntimeError for a fault of the kernel's own, with its place in the source."""
 
 from collections.abc import Sequence
 from typing import Any, Protocol

@@ -20,6 +20,8 @@ ENCODING_COLUMNS = (
     "num_tokens",
 )
 NO_LIMIT = 2**32 - 1
+MOST_PADDED = 2**24  # tokens, as the kernel has it
+MOST_THREADS = 1024
 
 # The most that a number may be; the least is 1.
 MOST_COUNT = 2**63 - 1
@@ -68,7 +70,9 @@ class EncodingOptions:
     split_special_tokens: bool = False
     """Take special tokens written in a text for plain text."""
     max_length: int | None = None
-    """Of a row, added tokens included; what is over it is cut off."""
+    """Of a row, added tokens included; what is over it is cut off. With `padding` or `stride`, and
+    where documents are packed, `MOST_PADDED` at most: rows are as long then, or as many, whatever
+    the texts, and memory for them cannot be had."""
     truncation: str = "longest_first"
     """Which text of a pair is cut."""
     stride: int | None = None
@@ -93,6 +97,9 @@ class EncodingOptions:
                 check_whole(name, getattr(self, name), MOST_TOKENS, least=least)
         if self.max_length is None and (self.padding or self.stride is not None):
             raise OptionError(f"{'padding' if self.padding else 'stride'}: give a max_length too")
+        if self.padding or self.stride is not None:
+            wanted = f"{MOST_PADDED:,} or less, with {'padding' if self.padding else 'stride'}"
+            _check((self.max_length or 0) <= MOST_PADDED, "max_length", self.max_length, wanted)
 
 
 @dataclass(frozen=True)
@@ -155,6 +162,12 @@ class TrainingOptions:
     def plain(self) -> dict[str, Any]:
         """The options as JSON has them."""
         return asdict(self) | {"special_tokens": list(self.special_tokens)}
+
+
+def check_threads(threads: int) -> None:
+    """Raises OptionError for a number of threads that cannot be had."""
+    wanted = f"a whole number from 1 to {MOST_THREADS:,}"
+    _check(_is_int(threads, 1, MOST_THREADS + 1), "threads", threads, wanted)
 
 
 def special_token_list(special_tokens: Sequence[str] | str) -> tuple[str, ...]:

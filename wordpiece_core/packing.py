@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from wordpiece_core import _kernel
 from wordpiece_core.errors import InputError, OptionError
-from wordpiece_core.options import EncodingOptions
+from wordpiece_core.options import MOST_PADDED, EncodingOptions
 from wordpiece_core.tokenizer import Tokenizer
 
 # What a sequence of several documents has no use for, as it is by default.
@@ -56,37 +56,37 @@ class Packer:
         """
         batches = []
         for chunk in _chunks(ids):
-            batches.append(self._batch(self._kernel.add, chunk, first_row))
+            batches.append(pa.record_batch(self._kernel.add(chunk, first_row)))
             first_row += len(chunk)
         return pa.Table.from_batches(batches)
 
     def finish(self) -> pa.Table:
         """The last sequence, if it is not full: padded with `padding`, else dropped. What is added
         then begins anew."""
-        return pa.Table.from_batches([self._batch(self._kernel.finish)])
+        return pa.Table.from_batches([pa.record_batch(self._kernel.finish())])
 
     @property
     def dropped(self) -> int:
         """Tokens of documents that `finish` dropped."""
         return self._kernel.dropped
 
-    def _batch(self, work: Any, *args: Any) -> pa.RecordBatch:
-        try:
-            return pa.record_batch(work(*args))
-        except (TypeError, ValueError) as error:
-            raise InputError(str(error)) from error
-
 
 def _chunks(ids: Any) -> list[pa.Array]:
     """One chunk at least."""
     if isinstance(ids, pa.ChunkedArray):
         return ids.chunks or [pa.array([], ids.type)]
+    if not isinstance(ids, pa.Array):
+        raise InputError(f"ids: an Arrow array of lists is wanted, not {type(ids).__name__}")
     return [ids]
 
 
 def _check(tokenizer: Tokenizer, options: EncodingOptions) -> None:
     if options.max_length is None or options.max_length < 3:
         raise OptionError(f"max_length: {options.max_length!r} is not 3 or more, to be packed")
+    if options.max_length > MOST_PADDED:
+        raise OptionError(
+            f"max_length: {options.max_length} is more than {MOST_PADDED:,}, to be packed"
+        )
     for name, usual in WITHOUT_USE.items():
         if getattr(options, name) != usual:
             raise OptionError(f"{name}: cannot be set where documents are packed")

@@ -20,6 +20,7 @@ from wordpiece_core.options import (
     MOST_CHARACTERS,
     EncodingOptions,
     TextOptions,
+    check_threads,
     check_whole,
     is_utf8,
     shown,
@@ -161,19 +162,17 @@ class Tokenizer:
         options. A row is null if a text of it is. With several threads the table's columns come
         in several chunks.
 
-        Raises OptionError for options that the vocabulary cannot serve, and InputError for a pair
-        that cannot be cut as wanted."""
+        Raises OptionError for options that the vocabulary cannot serve, and for a number of threads
+        that cannot be had; InputError for an array that is not valid, and for a pair that cannot be
+        cut as wanted."""
+        check_threads(threads)
         self.check_options(options, pairs is not None)
-        given = asdict(options)
-        try:
-            batches, tokens, unknown = self.kernel.encode(
-                _text_array(texts),
-                None if pairs is None else _text_array(pairs),
-                **given,
-                threads=threads,
-            )
-        except ValueError as error:
-            raise InputError(str(error)) from error
+        batches, tokens, unknown = self.kernel.encode(
+            _text_array(texts),
+            None if pairs is None else _text_array(pairs),
+            **asdict(options),
+            threads=threads,
+        )
         table = pa.Table.from_batches([pa.record_batch(batch) for batch in batches])
         sources = None if options.stride is None else table.column("source_rows")
         return EncodedBatch(table.select(["input_ids", *options.columns]), sources, tokens, unknown)
@@ -280,7 +279,7 @@ def _text_array(texts: Any) -> pa.Array:
             if isinstance(texts, list | tuple):
                 return pa.array(_kernel.string_array(texts))
             return pa.array(texts, pa.string())
-        except (pa.ArrowException, TypeError, ValueError) as error:
+        except (pa.ArrowException, InputError, TypeError, UnicodeError) as error:
             raise InputError(f"texts: {error}") from error
     if pa.types.is_dictionary(texts.type):
         texts = texts.dictionary_decode()

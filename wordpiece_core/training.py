@@ -60,16 +60,13 @@ def train(
     training = TrainingOptions.of(**options)
     budget = RoundBudget(round_budget, driver_memory)
     words = word_batch(word_counts)
-    try:
-        symbols = merge_symbols([symbol_counts(words, 0, training)])
-        vocabulary = initial_vocabulary(symbols, training)
-        trainer = make_trainer(vocabulary.tokens, training)
-        rounds, status = 0, "round over"
-        while status == "round over":
-            _begin_round(words, vocabulary, trainer, training, budget)
-            rounds, status = rounds + 1, merge_round(trainer)
-    except ValueError as error:
-        raise InputError(str(error)) from error
+    symbols = merge_symbols([symbol_counts(words, 0, training)])
+    vocabulary = initial_vocabulary(symbols, training)
+    trainer = make_trainer(vocabulary.tokens, training)
+    rounds, status = 0, "round over"
+    while status == "round over":
+        _begin_round(words, vocabulary, trainer, training, budget)
+        rounds, status = rounds + 1, merge_round(trainer)
     result = TrainingResult(trainer.tokens, merge_log(trainer), rounds)
     warn_of_fewer_tokens(len(result.vocab), training)
     return result

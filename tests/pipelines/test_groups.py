@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from pipelines import count, inputs
 from wordpiece_core import _kernel
+from wordpiece_core.errors import InputError
 from wordpiece_core.smoothing import FRACTION_BITS, smoothing_weights
 
 from .corpora import counted, done, files_below, manifest, table_rows, wordpiece, write_shard
@@ -249,7 +250,7 @@ def test_smoothed_counts_beyond_63_bits_are_an_error() -> None:
     one = 1 << FRACTION_BITS
     weighed = _kernel.weigh_sorted_words([batch], [2 * one - 4], min_count=1)
     assert pa.record_batch(weighed)["count"].to_pylist() == [2**63 - 2**32]
-    with pytest.raises(ValueError, match="more than 2\\^63 - 1"):
+    with pytest.raises(InputError, match="more than 2\\^63 - 1"):
         _kernel.weigh_sorted_words([batch], [2 * one], min_count=1)
-    with pytest.raises(ValueError, match="more than 2\\^63 - 1"):
+    with pytest.raises(InputError, match="more than 2\\^63 - 1"):
         _kernel.weigh_sorted_words([batch], [2**127], min_count=1)

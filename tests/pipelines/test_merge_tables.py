@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 
 import pyarrow as pa
@@ -9,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from pipelines import count, word_table
+from wordpiece_core.errors import InputError
 
 from .corpora import (
     counted,
@@ -132,17 +134,28 @@ def test_a_table_is_not_merged_into_itself(tmp_path: Path, parts: list[str]) -> 
 
 
 def test_counts_add_up_to_the_most_that_there_is_and_beyond_is_an_error(tmp_path: Path) -> None:
-    most = foreign(tmp_path / "most", [("a", 2**62), ("b", MOST)])
-    half = foreign(tmp_path / "half", [("a", 2**62 - 1)])
-    more = foreign(tmp_path / "more", [("a", 1)])
+    most = foreign(tmp_path / "most", [("a", 2**62)])
+    half = foreign(tmp_path / "half", [("a", 2**62 - 2), ("b", 1)])
     merge = ["--merge", most, "--merge", half]
     done("count", *merge, "--output", tmp_path / "sum")
-    assert table_rows(tmp_path / "sum") == [("a", MOST), ("b", MOST)]
-    assert manifest(tmp_path / "sum")["words"] == 2 * MOST
-    outcome = wordpiece("count", *merge, "--merge", more, "--output", tmp_path / "no")
+    assert table_rows(tmp_path / "sum") == [("a", MOST - 1), ("b", 1)]
+    assert manifest(tmp_path / "sum")["words"] == MOST
+    for word in "abc":  # of no word more, but of all together
+        more = foreign(tmp_path / word, [(word, 1)])
+        outcome = wordpiece("count", *merge, "--merge", more, "--output", tmp_path / "no")
+        assert outcome.status == 1
+        assert "counts add up to more than 2^63 - 1" in outcome.fault
+        assert "_manifest.json" not in files_below(tmp_path / "no")
+
+
+def test_the_sum_of_all_tables_is_checked_however_they_are_divided(tmp_path: Path) -> None:
+    tables = [foreign(tmp_path / word, [(word, MOST)]) for word in "abcdef"]
+    merge = [argument for table in tables for argument in ("--merge", table)]
+    outcome = wordpiece("count", *merge, "--output", tmp_path / "no")
     assert outcome.status == 1
     assert "counts add up to more than 2^63 - 1" in outcome.fault
-    assert "_manifest.json" not in files_below(tmp_path / "no")
+    with pytest.raises(InputError, match="counts add up to more than 2\\^63 - 1"):
+        count.add_totals(count.Totals(Counter(words=n), Counter({None: n})) for n in (2**62, 2**62))
 
 
 @pytest.mark.parametrize("row", [("a", -1), (None, 1), ("a", None)])

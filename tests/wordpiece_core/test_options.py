@@ -188,3 +188,36 @@ def test_a_round_budget_is_a_share(budget: object) -> None:
 def test_driver_memory_is_a_number_of_bytes(memory: object) -> None:
     with pytest.raises(wp.OptionError, match=r"driver_memory: .* is not a whole number from 1"):
         wp.train({"ab": 1}, vocab_size=20, driver_memory=memory)
+
+
+@pytest.mark.parametrize("threads", [-1, 0, 1025, 2**64, 1.5, True, None])
+def test_threads_that_cannot_be_had_are_an_option_error(threads: Any) -> None:
+    tok = wp.Tokenizer(["[UNK]", "a"])
+    with pytest.raises(wp.OptionError, match=r"threads: .* is not a whole number from 1 to 1,024"):
+        tok.encode(["a"], add_special_tokens=False, threads=threads)
+    assert tok.encode(["a"], add_special_tokens=False, threads=1024).to_pylist() == [[1]]
+
+
+def test_rows_of_a_length_that_cannot_be_had_are_an_option_error() -> None:
+    most = 2**24
+    for option in ({"padding": True}, {"stride": 0}):
+        wp.EncodingOptions(max_length=most, **option)
+        for length in (most + 1, 2**31 - 1):
+            with pytest.raises(wp.OptionError, match=f"max_length: {length} is not 16,777,216 or"):
+                wp.EncodingOptions(max_length=length, **option)
+    tok = wp.Tokenizer(["[UNK]", "[CLS]", "[SEP]", "[PAD]", "a"])
+    assert len(tok.encode_batch(["a"], options=wp.EncodingOptions(max_length=2**31 - 1)).table) == 1
+    with pytest.raises(wp.OptionError, match="max_length: 16777217 is more than 16,777,216"):
+        wp.Packer(tok, wp.EncodingOptions(max_length=most + 1))
+
+
+def test_more_ids_than_a_batch_can_have_are_an_error_before_memory_is_used_up() -> None:
+    tok = wp.Tokenizer(["[UNK]", "[CLS]", "[SEP]", "[PAD]", "a"])
+    options = wp.EncodingOptions(max_length=2**24, stride=2**24 - 3)
+    assert len(tok.encode_batch(["a a"], options=options).table) == 1
+    options = wp.EncodingOptions(max_length=4002, stride=3999)
+    texts = ["a " * 600_000]  # 2.4 G ids
+    with pytest.raises(wp.InputError, match="more than 2\\^31 ids in one batch"):
+        tok.encode_batch(texts, options=options)
+    with pytest.raises(wp.InputError, match="more than 2\\^31 ids in one batch"):
+        tok.encode_batch(texts, texts, options=wp.EncodingOptions(max_length=600, stride=290))

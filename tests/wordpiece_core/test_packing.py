@@ -169,7 +169,7 @@ def test_encoded_batches_are_packed_as_they_are(id_type: str, threads: int) -> N
         (pa.array([[1], [10]], pa.list_(pa.int32())), "row 6 has an id beyond the 10 tokens"),
         (pa.array([[-1]], pa.list_(pa.int32())), "row 5 has an id beyond"),
         (pa.array([[1, None]], pa.list_(pa.int32())), "null among the ids"),
-        ([[1]], "expected an Arrow array"),
+        ([[1]], "an Arrow array of lists is wanted"),
     ],
 )
 def test_what_are_no_ids_of_the_vocabulary_is_refused_and_changes_nothing(

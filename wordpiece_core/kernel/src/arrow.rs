@@ -14,20 +14,14 @@ use arrow_buffer::{Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
 use arrow_schema::{DataType, Field, Schema};
 use rustc_hash::FxHashMap;
 
+use crate::error::{Error, Result};
 use crate::pack::{Id, Packer, Sequences};
-use crate::rows::Rows;
+use crate::rows::{Rows, too_many_ids};
 use crate::run_sizes::{RunSizes, Sampled};
-use crate::splits::{CountOverflow, PairCount, PairCounts, Splits, SymbolCounts, add_pair};
+use crate::splits::{PairCount, PairCounts, Place, Splits, SymbolCounts, add_pair};
+use crate::tokens::no_token;
 use crate::train::{Candidate, Merge};
 use crate::watch::Limit;
-
-pub type Result<T> = std::result::Result<T, String>;
-
-impl From<CountOverflow> for String {
-    fn from(_: CountOverflow) -> String {
-        "counts add up to more than 2^63 - 1; scale them down".into()
-    }
-}
 
 /// An array of strings as one of bytes, without a copy: whoever made it may not have checked that
 /// the strings are UTF-8.
@@ -47,7 +41,7 @@ pub fn each_row<'a>(array: &'a dyn Array, mut each: impl FnMut(Option<&'a [u8]>)
         DataType::LargeBinary => array.as_binary::<i64>().iter().for_each(each),
         DataType::BinaryView => array.as_binary_view().iter().for_each(each),
         DataType::Null => (0..array.len()).for_each(|_| each(None)),
-        other => return Err(format!("text must be strings or bytes, not {other}")),
+        other => return Err(Error::data(format!("text must be strings or bytes, not {other}"))),
     }
     Ok(())
 }
@@ -70,7 +64,7 @@ pub enum IdType {
 pub fn encoded(rows: Rows, id_type: IdType) -> Result<RecordBatch> {
     let mut offsets = vec![0i32];
     for &end in &rows.ends {
-        offsets.push(i32::try_from(end).map_err(|_| "more than 2^31 ids in one batch")?);
+        offsets.push(i32::try_from(end).map_err(|_| too_many_ids())?);
     }
     let offsets = OffsetBuffer::new(offsets.into());
     let nulls = NullBuffer::from(rows.valid);
@@ -96,7 +90,7 @@ pub fn encoded(rows: Rows, id_type: IdType) -> Result<RecordBatch> {
     if let Some(ends) = rows.offset_mapping {
         let field = Arc::new(Field::new("item", DataType::Int32, true));
         let ends = Arc::new(Int32Array::from(ends));
-        let pairs = FixedSizeListArray::try_new(field, 2, ends, None).map_err(text)?;
+        let pairs = FixedSizeListArray::try_new(field, 2, ends, None).map_err(Error::data)?;
         columns.push(("offset_mapping", lists(Arc::new(pairs))?));
     }
     if let Some(words) = rows.word_ids {
@@ -124,7 +118,7 @@ fn list(
     nulls: Option<NullBuffer>,
 ) -> Result<ArrayRef> {
     let field = Arc::new(Field::new("item", values.data_type().clone(), true));
-    Ok(Arc::new(ListArray::try_new(field, offsets, values, nulls).map_err(text)?))
+    Ok(Arc::new(ListArray::try_new(field, offsets, values, nulls).map_err(Error::data)?))
 }
 
 /// Adds documents of ids, the first of them in row `first_row`, and returns what is full.
@@ -134,8 +128,10 @@ pub fn pack<P: ArrowPrimitiveType<Native: Id>>(
     first_row: i64,
     vocab_size: u32,
 ) -> Result<Sequences<P::Native>> {
-    let wrong =
-        || format!("ids: a list of {} is wanted, not {}", P::DATA_TYPE, documents.data_type());
+    let wrong = || {
+        let (wanted, given) = (P::DATA_TYPE, documents.data_type());
+        Error::data(format!("ids: a list of {wanted} is wanted, not {given}"))
+    };
     let lists = documents.as_list_opt::<i32>().ok_or_else(wrong)?;
     let values = lists.values().as_primitive_opt::<P>().ok_or_else(wrong)?;
     let ends = lists.value_offsets();
@@ -143,16 +139,17 @@ pub fn pack<P: ArrowPrimitiveType<Native: Id>>(
         (first_row + row as i64, &values.values()[ends[row] as usize..ends[row + 1] as usize])
     });
     if values.null_count() > 0 {
-        return Err("ids: null among the ids of a document".into());
+        return Err(Error::data("ids: null among the ids of a document"));
     }
     for (row, ids) in rows.clone() {
         let largest = ids.iter().fold(0, |largest, id| id.value().max(largest));
         if largest >= vocab_size && !ids.is_empty() {
-            return Err(format!("ids: row {row} has an id beyond the {vocab_size} tokens"));
+            let message = format!("ids: row {row} has an id beyond the {vocab_size} tokens");
+            return Err(Error::data(message));
         }
     }
     let most = packer.most(lists.len(), (ends[lists.len()] - ends[0]) as usize);
-    i32::try_from(most).map_err(|_| "more than 2^31 ids in one batch")?;
+    i32::try_from(most).map_err(|_| too_many_ids())?;
     Ok(packer.add(rows, most))
 }
 
@@ -174,7 +171,7 @@ pub fn packed_batch<P: ArrowPrimitiveType<Native: Id>>(
                 others.push((name, Arc::new(Int32Array::from(sequences.num_tokens()))));
                 continue;
             }
-            other => return Err(format!("columns: {other} cannot be packed")),
+            other => return Err(Error::option(format!("columns: {other} cannot be packed"))),
         };
         others.push((name, list(ends.clone(), Arc::new(Int8Array::from(mask)), None)?));
     }
@@ -216,7 +213,9 @@ pub struct WordTable {
 impl WordTable {
     pub fn new(table: &RecordBatch) -> Result<Self> {
         let words = as_bytes(column(table, "word")?.clone());
-        Ok(WordTable { words, counts: int64(table, "count")?.clone() })
+        let counts = column(table, "count")?.as_primitive_opt::<Int64Type>();
+        let wrong = || Error::data("column \"count\" is not Int64");
+        Ok(WordTable { words, counts: counts.ok_or_else(wrong)?.clone() })
     }
 
     /// Words and counts. Nulls, negative counts and invalid UTF-8 are errors.
@@ -234,7 +233,10 @@ impl WordTable {
             rows.push(row.unwrap_or_default());
         })?;
         match wrong {
-            Some(at) => Err(format!("row {at} of the word table has no valid word or count")),
+            Some(at) => {
+                let message = format!("row {at} of the word table has no valid word or count");
+                Err(Error::data(message))
+            }
             None => Ok(rows),
         }
     }
@@ -263,25 +265,28 @@ fn splits_columns(splits: Splits) -> Result<Vec<(&'static str, ArrayRef)>> {
 }
 
 fn offsets(ends: &[usize]) -> Result<Vec<i32>> {
-    let end = |&end| i32::try_from(end).map_err(|_| "more than 2^31 symbols in one batch".into());
+    let too_many = || Error::data("more than 2^31 symbols in one batch");
+    let end = |&end| i32::try_from(end).map_err(|_| too_many());
     std::iter::once(Ok(0)).chain(ends.iter().map(end)).collect()
 }
 
+/// The rows of `splits_batch`.
 pub fn read_splits(table: &RecordBatch) -> Result<Splits> {
-    let lists = column(table, "symbols")?.as_list_opt::<i32>().ok_or("symbols: not a list")?;
-    let values =
-        lists.values().as_primitive_opt::<UInt32Type>().ok_or("symbols: not a list of uint32")?;
-    let first = lists.value_offsets()[0] as usize;
-    let ends: Vec<usize> =
-        lists.value_offsets()[1..].iter().map(|&end| end as usize - first).collect();
-    let last = first + ends.last().copied().unwrap_or(0);
-    let (ranks, offsets) = (int64(table, "rank")?.values(), int64(table, "offset")?.values());
-    let firsts = ranks.iter().zip(offsets).map(|(&rank, &offset)| (rank as u64, offset as u32));
+    let lists = column(table, "symbols")?.as_list_opt::<i32>();
+    let symbols = lists.and_then(|lists| lists.values().as_primitive_opt::<UInt32Type>());
+    let (Some(lists), Some(symbols)) = (lists, symbols) else {
+        return Err(Error::data("column \"symbols\" is not a list of UInt32"));
+    };
+    if lists.null_count() > 0 || symbols.null_count() > 0 {
+        return Err(Error::data("column \"symbols\" has nulls"));
+    }
+    let ends = lists.value_offsets();
+    let (first, last) = (ends[0] as usize, ends[lists.len()] as usize);
     Ok(Splits {
-        firsts: firsts.collect(),
-        counts: unsigned(int64(table, "count")?),
-        symbols: values.values()[first..last].to_vec(),
-        ends,
+        firsts: places(table, ["rank", "offset"], |row| (ends[row + 1] - ends[row]) as usize)?,
+        counts: counts(table, "count")?,
+        symbols: symbols.values()[first..last].to_vec(),
+        ends: ends[1..].iter().map(|&end| end as usize - first).collect(),
     })
 }
 
@@ -302,11 +307,13 @@ pub fn sample_batch(sizes: &RunSizes) -> Result<RecordBatch> {
 
 /// Adds the rows of `sample_batch`.
 pub fn add_sample(sizes: &mut RunSizes, table: &RecordBatch) -> Result<()> {
-    let (hashes, lengths) = (int64(table, "hash")?.values(), uint32(table, "length")?.values());
-    let (tightest, loosest) = (uint16(table, "tightest")?, uint16(table, "loosest")?);
+    let hashes = values::<Int64Type>(table, "hash")?;
+    let lengths = values::<UInt32Type>(table, "length")?;
+    let tightest = values::<UInt16Type>(table, "tightest")?;
+    let loosest = values::<UInt16Type>(table, "loosest")?;
     for row in 0..table.num_rows() {
-        let (tightest, loosest) = (tightest.value(row), loosest.value(row));
-        sizes.add(hashes[row] as u64, Sampled { length: lengths[row], tightest, loosest });
+        let (length, tightest, loosest) = (lengths[row], tightest[row], loosest[row]);
+        sizes.add(hashes[row] as u64, Sampled { length, tightest, loosest });
     }
     Ok(())
 }
@@ -338,16 +345,17 @@ pub fn unigram_batch(counts: &FxHashMap<u32, u64>) -> Result<RecordBatch> {
 
 /// The rows of `unigram_batch`.
 pub fn read_unigrams(table: &RecordBatch) -> Result<Vec<(u32, u64)>> {
-    let (tokens, counts) = (uint32(table, "token")?, int64(table, "count")?);
-    let rows = tokens.values().iter().zip(counts.values());
-    Ok(rows.map(|(&token, &count)| (token, count as u64)).collect())
+    let tokens = values::<UInt32Type>(table, "token")?;
+    Ok(tokens.iter().copied().zip(counts(table, "count")?).collect())
 }
 
-/// Counts by token, from the rows of `unigram_batch`.
+/// Counts by token, from the rows of `unigram_batch`. `tokens`: how many there are.
 pub fn unigrams_by_token(table: &RecordBatch, tokens: usize) -> Result<Vec<u64>> {
-    let mut counts = vec![0; tokens];
-    read_unigrams(table)?.into_iter().for_each(|(token, count)| counts[token as usize] = count);
-    Ok(counts)
+    let mut by_token = vec![0; tokens];
+    for (token, count) in read_unigrams(table)? {
+        *by_token.get_mut(token as usize).ok_or_else(|| no_token(token, tokens))? = count;
+    }
+    Ok(by_token)
 }
 
 /// `left, right: uint32, count, merges, first_rank, first_offset: int64`, in the order given.
@@ -376,28 +384,26 @@ fn pair_columns(rows: &[((u32, u32), PairCount)]) -> Vec<(&'static str, ArrayRef
 }
 
 /// Adds the rows of `pair_batch` to counts.
-pub fn add_pairs(counts: &mut PairCounts, pairs: &RecordBatch) -> Result<()> {
-    let column = |name| int64(pairs, name).map(|column| column.values().clone());
-    let (count, merges) = (column("count")?, column("merges")?);
-    let (rank, offset) = (column("first_rank")?, column("first_offset")?);
+pub fn add_pairs(sums: &mut PairCounts, pairs: &RecordBatch) -> Result<()> {
+    let (count, merges) = (counts(pairs, "count")?, counts(pairs, "merges")?);
+    let firsts = places(pairs, ["first_rank", "first_offset"], |_| 0)?;
     for (row, pair) in read_pairs(pairs)?.into_iter().enumerate() {
-        let more = PairCount {
-            count: count[row] as u64,
-            merges: merges[row] as u64,
-            first: (rank[row] as u64, offset[row] as u32),
-        };
-        add_pair(counts, pair, more)?;
+        let more = PairCount { count: count[row], merges: merges[row], first: firsts[row] };
+        add_pair(sums, pair, more)?;
     }
     Ok(())
 }
 
-/// The rows of `candidate_batch`.
+/// The rows of `candidate_batch`, each pair once.
 pub fn read_candidates(table: &RecordBatch) -> Result<Vec<Candidate>> {
     let levels = read_pair_levels(table)?;
     let mut counts = PairCounts::default();
     add_pairs(&mut counts, table)?;
-    let pairs = read_pairs(table)?.into_iter();
-    Ok(pairs.map(|pair| (pair, counts[&pair], levels[&pair])).collect())
+    let pairs = read_pairs(table)?;
+    if levels.len() < pairs.len() {
+        return Err(Error::data("a pair is twice among the candidates"));
+    }
+    Ok(pairs.into_iter().map(|pair| (pair, counts[&pair], levels[&pair])).collect())
 }
 
 /// `token: uint32, count, rare: int64` and, for each fall of the tokens' counts, a score: double.
@@ -419,15 +425,13 @@ pub fn limit_batch(limits: &FxHashMap<u32, Limit>) -> Result<RecordBatch> {
 
 /// The rows of `limit_batch`.
 pub fn read_limits(table: &RecordBatch) -> Result<Vec<(u32, Limit)>> {
-    let tokens = uint32(table, "token")?.values();
-    let (count, rare) = (unsigned(int64(table, "count")?), unsigned(int64(table, "rare")?));
-    let limits =
-        count.into_iter().zip(rare).map(|(count, rare)| Limit { count, rare, ..Limit::NONE });
+    let tokens = values::<UInt32Type>(table, "token")?;
+    let limits = counts(table, "count")?.into_iter().zip(counts(table, "rare")?);
+    let limits = limits.map(|(count, rare)| Limit { count, rare, ..Limit::NONE });
     let mut rows: Vec<_> = tokens.iter().copied().zip(limits).collect();
     for fall in 0..Limit::NONE.scores.len() {
-        let scores = column(table, &format!("score_{fall}"))?;
-        let scores = scores.as_primitive_opt::<Float64Type>().ok_or("a score is not double")?;
-        for (row, &score) in rows.iter_mut().zip(scores.values()) {
+        let scores = values::<Float64Type>(table, &format!("score_{fall}"))?;
+        for (row, &score) in rows.iter_mut().zip(scores) {
             row.1.scores[fall] = score;
         }
     }
@@ -436,22 +440,22 @@ pub fn read_limits(table: &RecordBatch) -> Result<Vec<(u32, Limit)>> {
 
 /// The levels of pairs.
 pub fn read_pair_levels(table: &RecordBatch) -> Result<FxHashMap<(u32, u32), u16>> {
-    let levels = uint16(table, "level")?.values();
+    let levels = values::<UInt16Type>(table, "level")?;
     Ok(read_pairs(table)?.into_iter().zip(levels.iter().copied()).collect())
 }
 
 /// The columns `left` and `right`.
 pub fn read_pairs(table: &RecordBatch) -> Result<Vec<(u32, u32)>> {
-    let (left, right) = (uint32(table, "left")?, uint32(table, "right")?);
-    Ok(left.values().iter().copied().zip(right.values().iter().copied()).collect())
+    let left = values::<UInt32Type>(table, "left")?;
+    let right = values::<UInt32Type>(table, "right")?;
+    Ok(left.iter().copied().zip(right.iter().copied()).collect())
 }
 
 /// The rows of `merge_batch`.
 pub fn read_merges(table: &RecordBatch) -> Result<Vec<Merge>> {
-    let tokens = uint32(table, "token")?.values();
-    let scores = column(table, "score")?.as_primitive_opt::<Float64Type>();
-    let scores = scores.ok_or("column \"score\" is not double")?.values();
-    let count = |name| int64(table, name).map(unsigned);
+    let tokens = values::<UInt32Type>(table, "token")?;
+    let scores = values::<Float64Type>(table, "score")?;
+    let count = |name| counts(table, name);
     let (pair, left, right) = (count("pair_count")?, count("left_count")?, count("right_count")?);
     let pairs = read_pairs(table)?.into_iter().enumerate();
     let merge = |(row, pair_tokens): (usize, (u32, u32))| Merge {
@@ -472,7 +476,7 @@ pub fn batch(columns: Vec<(&str, ArrayRef)>) -> Result<RecordBatch> {
         .map(|(name, column)| Field::new(*name, column.data_type().clone(), true))
         .collect();
     let columns = columns.into_iter().map(|(_, column)| column).collect();
-    RecordBatch::try_new(Arc::new(Schema::new(fields)), columns).map_err(text)
+    RecordBatch::try_new(Arc::new(Schema::new(fields)), columns).map_err(Error::data)
 }
 
 pub fn to_int64(values: impl Iterator<Item = u64>) -> ArrayRef {
@@ -484,30 +488,58 @@ pub fn to_uint32(values: impl Iterator<Item = u32>) -> ArrayRef {
 }
 
 fn column<'a>(table: &'a RecordBatch, name: &str) -> Result<&'a ArrayRef> {
-    table.column_by_name(name).ok_or(format!("no column {name:?}"))
+    let wanting = || Error::data(format!("no column {name:?} of a type that the kernel reads"));
+    table.column_by_name(name).ok_or_else(wanting)
 }
 
-fn int64<'a>(table: &'a RecordBatch, name: &str) -> Result<&'a Int64Array> {
+/// A column of numbers, all of them there: where a null is, the array holds anything.
+fn numbers<'a, P: ArrowPrimitiveType>(
+    table: &'a RecordBatch,
+    name: &str,
+) -> Result<&'a PrimitiveArray<P>> {
     let column = column(table, name)?;
-    column.as_primitive_opt::<Int64Type>().ok_or(format!("column {name:?} is not int64"))
+    let wrong = || {
+        let (wanted, given) = (P::DATA_TYPE, column.data_type());
+        Error::data(format!("column {name:?} is {given}, not {wanted}"))
+    };
+    let numbers = column.as_primitive_opt::<P>().ok_or_else(wrong)?;
+    match numbers.null_count() {
+        0 => Ok(numbers),
+        nulls => Err(Error::data(format!("column {name:?} has {nulls} nulls"))),
+    }
 }
 
-fn uint32<'a>(table: &'a RecordBatch, name: &str) -> Result<&'a UInt32Array> {
-    let column = column(table, name)?;
-    column.as_primitive_opt::<UInt32Type>().ok_or(format!("column {name:?} is not uint32"))
+/// The values of a column of numbers.
+fn values<'a, P: ArrowPrimitiveType>(
+    table: &'a RecordBatch,
+    name: &str,
+) -> Result<&'a [P::Native]> {
+    Ok(numbers::<P>(table, name)?.values())
 }
 
-fn uint16<'a>(table: &'a RecordBatch, name: &str) -> Result<&'a UInt16Array> {
-    let column = column(table, name)?;
-    column.as_primitive_opt::<UInt16Type>().ok_or(format!("column {name:?} is not uint16"))
+/// A column of counts or of places, none of them below zero.
+fn counts(table: &RecordBatch, name: &str) -> Result<Vec<u64>> {
+    let values = values::<Int64Type>(table, name)?;
+    match values.iter().position(|&value| value < 0) {
+        None => Ok(values.iter().map(|&value| value as u64).collect()),
+        Some(row) => Err(Error::data(format!("column {name:?}: {} in row {row}", values[row]))),
+    }
 }
 
-fn unsigned(column: &Int64Array) -> Vec<u64> {
-    column.values().iter().map(|&value| value as u64).collect()
-}
-
-pub fn text(error: impl std::fmt::Display) -> String {
-    error.to_string()
+/// Places: the columns of these names. `reach`: how far each row's thing goes on.
+fn places(
+    table: &RecordBatch,
+    [ranks, offsets]: [&str; 2],
+    reach: impl Fn(usize) -> usize,
+) -> Result<Vec<Place>> {
+    let (ranks, found) = (counts(table, ranks)?, counts(table, offsets)?);
+    let rows = ranks.into_iter().zip(found).enumerate();
+    let place = |(row, (rank, offset)): (usize, (u64, u64))| {
+        let end = offset.checked_add(reach(row) as u64).filter(|&end| end <= u32::MAX as u64);
+        let too_far = || Error::data(format!("column {offsets:?}: {offset} in row {row}"));
+        end.map(|_| (rank, offset as u32)).ok_or_else(too_far)
+    };
+    rows.map(place).collect()
 }
 
 /// The training log, with tokens by their ids.

@@ -4,6 +4,7 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::encode::Encoder;
+use crate::error::{Result, caught};
 use crate::rows::{self, RowOptions, Rows, Texts};
 
 /// Encodes texts in blocks, which threads take in turn, and calls `finish` with the rows of each;
@@ -13,11 +14,13 @@ pub fn encode_blocks<T: Send>(
     options: &RowOptions,
     texts: &[Texts<'_>],
     threads: usize,
-    finish: impl Fn(Rows) -> Result<T, String> + Sync,
-) -> Result<Vec<T>, String> {
+    finish: impl Fn(Rows) -> Result<T> + Sync,
+) -> Result<Vec<T>> {
     let blocks = blocks(texts, threads);
+    // A panic is caught where it is, so that its place is known.
     let encode = |block: &Range<usize>| {
-        rows::encode(encoder, options, &texts[block.clone()], block.start).and_then(&finish)
+        let encode = || rows::encode(encoder, options, &texts[block.clone()], block.start);
+        caught(|| encode().and_then(&finish))
     };
     if blocks.len() == 1 {
         return blocks.iter().map(encode).collect();
@@ -29,7 +32,9 @@ pub fn encode_blocks<T: Send>(
         taken.map(|(number, block)| (number, encode(block))).collect::<Vec<_>>()
     };
     let mut done = std::thread::scope(|scope| {
-        let others: Vec<_> = (1..threads.min(blocks.len())).map(|_| scope.spawn(work)).collect();
+        // A thread that cannot be had is one fewer; this one is there.
+        let spawn = |_| std::thread::Builder::new().spawn_scoped(scope, work).ok();
+        let others: Vec<_> = (1..threads.min(blocks.len())).map_while(spawn).collect();
         let mut done = work();
         for other in others {
             done.extend(other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
@@ -47,7 +52,7 @@ fn blocks(texts: &[Texts<'_>], threads: usize) -> Vec<Range<usize>> {
         text.map_or(0, <[u8]>::len) + pair.flatten().map_or(0, <[u8]>::len)
     };
     let all: usize = texts.iter().map(size).sum();
-    let most = if threads > 1 { (all / (8 * threads)).max(LEAST) } else { usize::MAX };
+    let most = if threads > 1 { (all / threads.saturating_mul(8)).max(LEAST) } else { usize::MAX };
     let (mut blocks, mut start, mut held) = (Vec::new(), 0, 0);
     for (row, text) in texts.iter().enumerate() {
         if held >= most {

@@ -53,18 +53,18 @@ impl WordCounter {
     pub fn count(&mut self, group: Option<&str>, text: &str) {
         let number = self.number(group);
         let group = &mut self.groups[number];
-        let before = group.memory();
+        self.memory -= group.memory();
         self.text.segments(text, |segment| *group.segments.entry(&segment, || 0) += 1);
-        self.memory += group.memory() - before;
+        self.memory += group.memory(); // less than before, if a table has grown that was about to
     }
 
     /// Adds a word of a table, as it is.
     pub fn add(&mut self, word: &str, count: u64) {
         let number = self.number(None);
         let group = &mut self.groups[number];
-        let before = group.memory();
+        self.memory -= group.memory();
         group.words.push(word, count);
-        self.memory += group.memory() - before;
+        self.memory += group.memory();
     }
 
     /// The number of a group, which is made if it is new.

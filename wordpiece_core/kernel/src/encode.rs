@@ -9,6 +9,7 @@ use std::sync::{Mutex, OnceLock};
 
 use aho_corasick::{AhoCorasick, MatchKind};
 
+use crate::error::{Error, Result};
 use crate::matcher::{Matcher, Token, UnkScope};
 use crate::segment_map::SegmentMap;
 use crate::text::{Segment, Text, TextOptions};
@@ -82,13 +83,13 @@ impl Encoder {
     pub fn new<'a>(
         vocabulary: impl Iterator<Item = (&'a str, u32)> + Clone,
         options: EncoderOptions,
-    ) -> Result<Self, String> {
+    ) -> Result<Self> {
         let EncoderOptions { continuing_prefix: prefix, unk_id, unk_scope, .. } = &options;
         let patterns: Vec<_> = options.special_tokens.iter().map(|(t, _)| t.as_str()).collect();
         let specials = AhoCorasick::builder()
             .match_kind(MatchKind::LeftmostLongest)
             .build(&patterns)
-            .map_err(|error| format!("special tokens: {error}"))?;
+            .map_err(|error| Error::option(format!("special tokens: {error}")))?;
         Ok(Encoder {
             text: Text::new(options.text),
             matcher: Matcher::new(vocabulary, prefix, *unk_id, *unk_scope),

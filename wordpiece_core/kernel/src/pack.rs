@@ -4,6 +4,9 @@
 //! of them. A body does not begin with that separator: the `[SEP]` before it says as much. Ids are
 //! copied once, to where Arrow will find them; only the sequence that is not full yet is kept.
 
+use crate::error::{Error, Result};
+use crate::rows::MOST_PADDED;
+
 /// An id as a column holds it.
 pub trait Id: Copy {
     fn of(id: u32) -> Self;
@@ -65,9 +68,14 @@ pub struct Packer<T> {
 
 impl<T: Id + Default> Packer<T> {
     /// Fails if a sequence has no room for an id between `[CLS]` and `[SEP]`.
-    pub fn new(options: PackOptions) -> Result<Self, String> {
-        if options.length < 3 {
-            return Err(format!("sequences of {} ids have no room for text", options.length));
+    pub fn new(options: PackOptions) -> Result<Self> {
+        let length = options.length;
+        if length < 3 {
+            return Err(Error::option(format!("sequences of {length} ids have no room for text")));
+        }
+        if length > MOST_PADDED {
+            let message = format!("sequences of {length} ids are longer than {MOST_PADDED}");
+            return Err(Error::option(message));
         }
         Ok(Packer { options, open: Sequences::default(), dropped: 0 })
     }

@@ -4,14 +4,11 @@
 //! done with the GIL released, and a panic becomes a RuntimeError.
 
 use std::ffi::CStr;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use arrow_array::ffi::{FFI_ArrowArray, FFI_ArrowSchema, from_ffi, to_ffi};
+use arrow_array::ffi::{FFI_ArrowArray, FFI_ArrowSchema, to_ffi};
 use arrow_array::types::{Int32Type, UInt16Type};
-use arrow_array::{
-    Array, ArrayRef, BinaryArray, RecordBatch, StringArray, StructArray, make_array,
-};
+use arrow_array::{Array, ArrayRef, BinaryArray, RecordBatch, StringArray, StructArray};
 use pyo3::buffer::PyBuffer;
 use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -22,9 +19,10 @@ use rustc_hash::FxHashMap;
 use crate::arrow::IdType;
 use crate::blocks::encode_blocks;
 use crate::encode::{Encoder, EncoderOptions};
+use crate::error::{Error, Result, caught, note_panic};
 use crate::matcher::UnkScope;
 use crate::pack::{PackOptions, Packer};
-use crate::round::{Words, WordsError};
+use crate::round::Words;
 use crate::rows::{Columns, RowOptions, Texts, Truncation};
 use crate::run_sizes::RunSizes;
 use crate::runs::{PairLevels, Runs};
@@ -37,46 +35,82 @@ use crate::text::{Text, TextOptions};
 use crate::tokens::Tokens;
 use crate::train::{Status, TrainOptions, Trainer};
 use crate::watch::Limit;
-use crate::{arrow, count, utf8, words};
+use crate::{arrow, count, import, utf8, words};
 
 const SCHEMA: &CStr = c"arrow_schema";
 const ARRAY: &CStr = c"arrow_array";
 
-/// Runs `work` with the GIL released; errors and panics become Python exceptions.
-fn run<T: Send>(py: Python<'_>, work: impl FnOnce() -> Result<T, String> + Send) -> PyResult<T> {
-    match py.detach(|| catch_unwind(AssertUnwindSafe(work))) {
-        Ok(result) => result.map_err(PyValueError::new_err),
-        Err(panic) => {
-            let text = panic.downcast_ref::<String>().map(String::as_str);
-            let text = text.or(panic.downcast_ref::<&str>().copied()).unwrap_or("panic");
-            Err(PyRuntimeError::new_err(format!("the kernel failed: {text}")))
+mod exceptions {
+    pyo3::import_exception!(wordpiece_core.errors, InputError);
+    pyo3::import_exception!(wordpiece_core.errors, OptionError);
+}
+
+impl From<Error> for PyErr {
+    fn from(error: Error) -> PyErr {
+        let message = error.to_string();
+        match error {
+            Error::Data(_) | Error::Overflow => exceptions::InputError::new_err(message),
+            Error::Option(_) => exceptions::OptionError::new_err(message),
+            Error::Type(_) => PyTypeError::new_err(message),
+            Error::Panic(_) => PyRuntimeError::new_err(message),
         }
     }
 }
 
-/// Takes an Arrow array over from a Python object.
+/// Runs `work` with the GIL released; errors and panics become Python exceptions.
+fn run<T: Send>(py: Python<'_>, work: impl FnOnce() -> Result<T> + Send) -> PyResult<T> {
+    Ok(py.detach(|| caught(work))?)
+}
+
+/// Takes an Arrow array over from a Python object, and checks it.
 fn import(object: &Bound<'_, PyAny>) -> PyResult<ArrayRef> {
-    let capsules = object.call_method0("__arrow_c_array__").map_err(|_| {
+    check_buffers(object)?;
+    let py = object.py();
+    let Some(export) = object.getattr_opt("__arrow_c_array__")? else {
         let kind = object.get_type().to_string();
-        PyTypeError::new_err(format!("expected an Arrow array, not {kind}"))
-    })?;
-    let (schema, array): (Bound<'_, PyCapsule>, Bound<'_, PyCapsule>) = capsules.extract()?;
-    let schema = schema.pointer_checked(Some(SCHEMA))?.cast::<FFI_ArrowSchema>();
-    let array = array.pointer_checked(Some(ARRAY))?.cast::<FFI_ArrowArray>();
-    // SAFETY: the names of the capsules say that they point to these structures, valid while the
-    // capsules live. `from_raw` moves the array out and marks what it leaves behind as released.
-    let data = unsafe {
-        let array = FFI_ArrowArray::from_raw(array.as_ptr());
-        from_ffi(array, schema.as_ref())
+        return Err(Error::Type(format!("expected an Arrow array, not {kind}")).into());
     };
-    Ok(arrow::as_bytes(make_array(data.map_err(|error| PyTypeError::new_err(error.to_string()))?)))
+    let capsules = export.call0()?;
+    let pair = capsules.extract::<(Bound<'_, PyCapsule>, Bound<'_, PyCapsule>)>();
+    let pointers = pair.and_then(|(schema, array)| {
+        let schema_pointer = schema.pointer_checked(Some(SCHEMA))?.cast::<FFI_ArrowSchema>();
+        Ok((schema_pointer, array.pointer_checked(Some(ARRAY))?.cast::<FFI_ArrowArray>()))
+    });
+    let Ok((schema, array)) = pointers else {
+        return Err(Error::Type("__arrow_c_array__ gives no capsules of Arrow's".into()).into());
+    };
+    // SAFETY: the names of the capsules say that they point to these structures, valid while the
+    // capsules live, which is until this function returns. `from_raw` moves the array out and marks
+    // what it leaves behind as released.
+    let (schema, array) = unsafe { (schema.as_ref(), FFI_ArrowArray::from_raw(array.as_ptr())) };
+    // SAFETY: as above; who made the structures is trusted with the pointers in them.
+    let data_type = unsafe { import::data_type(schema) }?;
+    // SAFETY: the same.
+    run(py, || unsafe { import::array(array, &data_type) })
+}
+
+/// Of an array of pyarrow's: checks that its buffers are as large as they must be. Only it knows
+/// their sizes.
+fn check_buffers(object: &Bound<'_, PyAny>) -> PyResult<()> {
+    let module = object.get_type().module();
+    if !module.is_ok_and(|module| module.to_str().is_ok_and(|name| name.starts_with("pyarrow"))) {
+        return Ok(());
+    }
+    let Some(validate) = object.getattr_opt("validate")? else { return Ok(()) };
+    let checked = validate.call0();
+    let invalid = |error: PyErr| match error.is_instance_of::<PyValueError>(object.py()) {
+        true => Error::data(format!("breaks Arrow's rules: {}", error.value(object.py()))).into(),
+        false => error,
+    };
+    checked.map(|_| ()).map_err(invalid)
 }
 
 fn import_batch(object: &Bound<'_, PyAny>) -> PyResult<RecordBatch> {
     let array = import(object)?;
     let columns = array.as_any().downcast_ref::<StructArray>();
     let columns = columns.filter(|columns| columns.null_count() == 0); // as `from` demands
-    columns.map(RecordBatch::from).ok_or_else(|| PyTypeError::new_err("expected a record batch"))
+    let wrong = || Error::Type("expected a record batch".into()).into();
+    columns.map(RecordBatch::from).ok_or_else(wrong)
 }
 
 fn import_batches(objects: &[Bound<'_, PyAny>]) -> PyResult<Vec<RecordBatch>> {
@@ -138,7 +172,7 @@ fn text_options(
 }
 
 fn unknown(option: &str, value: &str, choices: &str) -> PyErr {
-    PyValueError::new_err(format!("{option} is {value:?}, not {choices}"))
+    Error::option(format!("{option} is {value:?}, not {choices}")).into()
 }
 
 #[pyclass]
@@ -198,6 +232,10 @@ impl WordCounter {
         let texts = import(texts)?;
         let groups = groups.map(import).transpose()?;
         run(py, move || {
+            if let Some(groups) = groups.as_ref().filter(|groups| groups.len() != texts.len()) {
+                let message = format!("{} texts, but {} groups", texts.len(), groups.len());
+                return Err(Error::data(message));
+            }
             let mut names = Vec::new();
             if let Some(groups) = &groups {
                 arrow::each_row(groups, |name| names.push(name.map(|name| utf8::repair(name).0)))?;
@@ -229,7 +267,7 @@ impl WordCounter {
                 .map(|list| {
                     let batch = arrow::word_table(list.words.iter())?;
                     let group = list.group.map(String::from);
-                    Ok((list.partition, group, list.words.total(), batch.into()))
+                    Ok((list.partition, group, list.words.total()?, batch.into()))
                 })
                 .collect()
         })
@@ -237,7 +275,7 @@ impl WordCounter {
 }
 
 /// A partition, a group, the sum of the counts, and the words with theirs.
-type Taken = (usize, Option<String>, u128, ArrowArray);
+type Taken = (usize, Option<String>, u64, ArrowArray);
 
 impl WordCounter {
     fn count_row(&mut self, group: Option<&str>, text: Option<&[u8]>) {
@@ -253,7 +291,7 @@ impl WordCounter {
     }
 }
 
-fn word_tables(batches: &[RecordBatch]) -> arrow::Result<Vec<arrow::WordTable>> {
+fn word_tables(batches: &[RecordBatch]) -> Result<Vec<arrow::WordTable>> {
     batches.iter().map(arrow::WordTable::new).collect()
 }
 
@@ -278,7 +316,7 @@ fn merge_sorted_words(py: Python<'_>, batches: Vec<Bound<'_, PyAny>>) -> PyResul
     run(py, || {
         let tables = word_tables(&batches)?;
         let lists = tables.iter().map(|table| Ok(table.rows()?.into_iter()));
-        let rows = words::side_by_side(lists.collect::<arrow::Result<_>>()?);
+        let rows = words::side_by_side(lists.collect::<Result<_>>()?);
         let sums = words::sum(rows.map(|(word, count, _)| (word, count)))?;
         Ok(arrow::word_table(sums.into_iter())?.into())
     })
@@ -294,12 +332,12 @@ fn weigh_sorted_words(
 ) -> PyResult<ArrowArray> {
     let batches = import_batches(&batches)?;
     if weights.len() != batches.len() {
-        return Err(PyValueError::new_err("give a weight for every batch"));
+        return Err(Error::option("give a weight for every batch").into());
     }
     run(py, || {
         let tables = word_tables(&batches)?;
         let lists = tables.iter().map(|table| Ok(table.rows()?.into_iter()));
-        let rows = words::side_by_side(lists.collect::<arrow::Result<_>>()?);
+        let rows = words::side_by_side(lists.collect::<Result<_>>()?);
         let mut sums = words::weighted_sum(rows, &weights)?;
         sums.retain(|&(_, count)| count >= min_count);
         words::by_count(&mut sums);
@@ -324,7 +362,7 @@ fn string_array(texts: Vec<Option<PyBackedStr>>) -> PyResult<ArrowArray> {
     let bytes: usize = texts.iter().flatten().map(|text| text.len()).sum();
     if bytes > i32::MAX as usize {
         let message = format!("{bytes} bytes of text are too many for one batch");
-        return Err(PyValueError::new_err(message));
+        return Err(Error::data(message).into());
     }
     Ok(ArrowArray(Arc::new(arrow::strings(texts.into_iter()))))
 }
@@ -440,7 +478,9 @@ impl PyEncoder {
             let tokens = vocab.iter().map(String::as_str).zip(0..);
             let ids: FxHashMap<&str, u32> = tokens.clone().collect();
             let id = |token: &str| ids.get(token).copied();
-            let known = |token: &str| id(token).ok_or(format!("the vocabulary has no {token}"));
+            let known = |token: &str| {
+                id(token).ok_or_else(|| Error::option(format!("the vocabulary has no {token}")))
+            };
             let special_tokens = special_tokens.into_iter().map(|t| known(&t).map(|id| (t, id)));
             let options = EncoderOptions {
                 text,
@@ -448,7 +488,7 @@ impl PyEncoder {
                 continuing_prefix,
                 max_word_length,
                 unk_scope,
-                special_tokens: special_tokens.collect::<Result<_, _>>()?,
+                special_tokens: special_tokens.collect::<Result<_>>()?,
             };
             let encoder = Encoder::new(tokens, options)?;
             let added = id("[CLS]").zip(id("[SEP]")).map(|(cls, sep)| [cls, sep]);
@@ -474,6 +514,9 @@ impl PyEncoder {
         id_type: &str,
         threads: usize,
     ) -> PyResult<(Vec<ArrowArray>, usize, usize)> {
+        if threads == 0 {
+            return Err(Error::option("threads: 0 is not a whole number from 1").into());
+        }
         let texts = import(texts)?;
         let pairs = pairs.map(import).transpose()?;
         let options = RowOptions {
@@ -526,15 +569,13 @@ fn wanted_columns(names: &[String]) -> PyResult<Columns> {
 }
 
 /// Texts, each with the second one of its pair, if there are pairs.
-fn text_rows<'a>(
-    texts: &'a ArrayRef,
-    pairs: Option<&'a ArrayRef>,
-) -> Result<Vec<Texts<'a>>, String> {
+fn text_rows<'a>(texts: &'a ArrayRef, pairs: Option<&'a ArrayRef>) -> Result<Vec<Texts<'a>>> {
     let mut rows = Vec::with_capacity(texts.len());
     arrow::each_row(texts, |text| rows.push((text, None)))?;
     if let Some(pairs) = pairs {
         if pairs.len() != rows.len() {
-            return Err(format!("{} texts, but {} second ones", rows.len(), pairs.len()));
+            let message = format!("{} texts, but {} second ones", rows.len(), pairs.len());
+            return Err(Error::data(message));
         }
         let mut left = rows.iter_mut();
         arrow::each_row(pairs, |pair| {
@@ -588,9 +629,7 @@ impl PySplitter {
         max_word_length: usize,
     ) -> PyResult<Self> {
         let merges = match merges {
-            Some(merges) => {
-                arrow::read_merges(&import_batch(merges)?).map_err(PyValueError::new_err)?
-            }
+            Some(merges) => arrow::read_merges(&import_batch(merges)?)?,
             None => Vec::new(),
         };
         let merges: Vec<_> = merges.iter().map(|m| (m.left, m.right, m.token)).collect();
@@ -717,7 +756,7 @@ fn add_unigrams(py: Python<'_>, batches: Vec<Bound<'_, PyAny>>) -> PyResult<Arro
     })
 }
 
-fn sum_of_pairs(batches: &[RecordBatch]) -> Result<PairCounts, String> {
+fn sum_of_pairs(batches: &[RecordBatch]) -> Result<PairCounts> {
     let mut sums = PairCounts::default();
     batches.iter().try_for_each(|batch| arrow::add_pairs(&mut sums, batch))?;
     Ok(sums)
@@ -759,8 +798,7 @@ struct Candidates {
 impl Candidates {
     #[new]
     fn new(candidates: &Bound<'_, PyAny>, whole_splits: bool) -> PyResult<Self> {
-        let levels = arrow::read_pair_levels(&import_batch(candidates)?);
-        let levels = levels.map_err(PyValueError::new_err)?;
+        let levels = arrow::read_pair_levels(&import_batch(candidates)?)?;
         Ok(Candidates { levels: PairLevels { levels, whole_splits } })
     }
 }
@@ -908,17 +946,16 @@ impl PyTrainer {
     fn add_splits(&mut self, py: Python<'_>, splits: &Bound<'_, PyAny>) -> PyResult<()> {
         let splits = import_batch(splits)?;
         run(py, || {
-            self.waiting.extend(&arrow::read_splits(&splits)?).map_err(|error| match error {
-                WordsError::TooMany => "more than 2^32 tokens in a round; lower its budget".into(),
-                WordsError::OutOfOrder => "splits out of order".to_string(),
-            })
+            let splits = arrow::read_splits(&splits)?;
+            self.trainer.check_splits(&splits)?;
+            self.waiting.extend(&splits)
         })
     }
 
     /// Begins a round over all splits, which have been added.
     fn start_whole_round(&mut self, py: Python<'_>) -> PyResult<()> {
         let words = std::mem::take(&mut self.waiting);
-        run(py, || Ok(self.trainer.start_whole_round(words)?))
+        run(py, || self.trainer.start_whole_round(words))
     }
 
     /// Begins a round over the runs that have been added.
@@ -939,10 +976,11 @@ impl PyTrainer {
             let unigrams = arrow::unigrams_by_token(&unigrams, self.trainer.tokens().len())?;
             let candidates = arrow::read_candidates(&candidates)?;
             if limits.is_none() && self.trainer.watches() {
-                return Err("a round that watches pairs needs the limits of the others".into());
+                let message = "a round that watches pairs needs the limits of the others";
+                return Err(Error::option(message));
             }
-            let limits = limits.as_ref().map_or(Ok(Vec::new()), arrow::read_limits)?.into_iter();
-            Ok(self.trainer.start_round(words, unigrams, largest, level, &candidates, limits)?)
+            let limits = limits.as_ref().map_or(Ok(Vec::new()), arrow::read_limits)?;
+            self.trainer.start_round(words, unigrams, largest, level, &candidates, &limits)
         })
     }
 
@@ -960,7 +998,7 @@ impl PyTrainer {
     /// The largest count of a pair that may be merged.
     fn largest(&self, py: Python<'_>, pairs: &Bound<'_, PyAny>) -> PyResult<u64> {
         let pairs = import_batch(pairs)?;
-        run(py, || Ok(self.trainer.largest(&sum_of_pairs(&[pairs])?)))
+        run(py, || self.trainer.largest(&sum_of_pairs(&[pairs])?))
     }
 
     /// The pairs that a round may leave whole, and the level up to which all are there.
@@ -978,7 +1016,7 @@ impl PyTrainer {
         run(py, || {
             let unigrams = arrow::unigrams_by_token(&unigrams, self.trainer.tokens().len())?;
             let pairs = sum_of_pairs(&pairs)?;
-            let chosen = self.trainer.candidates(&unigrams, &pairs, largest, most, loosest);
+            let chosen = self.trainer.candidates(&unigrams, &pairs, largest, most, loosest)?;
             Ok((arrow::candidate_batch(&chosen.pairs)?.into(), chosen.loosest))
         })
     }
@@ -998,7 +1036,7 @@ impl PyTrainer {
         run(py, || {
             let unigrams = arrow::unigrams_by_token(&unigrams, self.trainer.tokens().len())?;
             let (pairs, known) = (sum_of_pairs(&pairs)?, arrow::read_pair_levels(&known)?);
-            let limits = self.trainer.limits(&unigrams, &pairs, &known, largest);
+            let limits = self.trainer.limits(&unigrams, &pairs, &known, largest)?;
             Ok(arrow::limit_batch(&limits)?.into())
         })
     }
@@ -1007,7 +1045,11 @@ impl PyTrainer {
     /// pair_count, left_count, right_count: int64`.
     #[pyo3(signature = (first=0))]
     fn merges(&self, py: Python<'_>, first: usize) -> PyResult<ArrowArray> {
-        run(py, || Ok(arrow::merge_batch(&self.trainer.merges()[first..])?.into()))
+        run(py, || {
+            let merges = self.trainer.merges();
+            let none = || Error::option(format!("first: {first}, of {} merges", merges.len()));
+            Ok(arrow::merge_batch(merges.get(first..).ok_or_else(none)?)?.into())
+        })
     }
 }
 
@@ -1043,7 +1085,7 @@ impl PyPacker {
             "uint16" => Packer::new(options).map(AnyPacker::UInt16),
             other => return Err(unknown("id_type", other, "int32 or uint16")),
         };
-        Ok(PyPacker { packer: packer.map_err(PyValueError::new_err)?, vocab_size, columns })
+        Ok(PyPacker { packer: packer?, vocab_size, columns })
     }
 
     #[getter]
@@ -1092,8 +1134,7 @@ impl PyPacker {
 
 #[pymodule]
 fn _kernel(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    // `run` reports panics of this module; Rust's own report would come on top of it.
-    std::panic::set_hook(Box::new(|_| {}));
+    std::panic::set_hook(Box::new(note_panic)); // of this library alone; `run` reports them
     module.add_class::<WordCounter>()?;
     module.add_class::<PyEncoder>()?;
     module.add_class::<PyPacker>()?;

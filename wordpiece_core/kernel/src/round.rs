@@ -8,6 +8,7 @@
 
 use rustc_hash::FxHashMap;
 
+use crate::error::{Error, Result};
 use crate::heap::PairHeap;
 use crate::score::Criterion;
 use crate::splits::{CountOverflow, OUTSIDE, PairCount, Place, Splits, add, adjacent, pair_hash};
@@ -23,29 +24,27 @@ pub struct Words {
     counts: Vec<u64>,
     symbols: Vec<u32>,
     last: Option<Place>,
-}
-
-#[derive(Debug)]
-pub enum WordsError {
-    /// More symbols than a round can hold.
-    TooMany,
-    /// Places are not ascending.
-    OutOfOrder,
+    /// How often tokens occur.
+    tokens: u64,
 }
 
 impl Words {
-    /// Adds runs, which come after those that are here.
-    pub fn extend(&mut self, runs: &Splits) -> Result<(), WordsError> {
+    /// Adds runs, which come after those that are here. That all their tokens together are no more
+    /// than can be counted is checked here once: so no sum of a round overflows.
+    pub fn extend(&mut self, runs: &Splits) -> Result<()> {
         if self.symbols.len() + runs.symbols.len() >= GONE as usize {
-            return Err(WordsError::TooMany);
+            let message = "more than 2^32 tokens in a round; lower its budget";
+            return Err(Error::option(message));
         }
         if self.symbols.capacity() - self.symbols.len() < runs.symbols.len() {
             self.symbols.reserve_exact(runs.symbols.len().max(self.symbols.len() / 8));
         }
         for (first, count, symbols) in runs.iter() {
             if self.last.is_some_and(|last| last >= first) {
-                return Err(WordsError::OutOfOrder);
+                return Err(Error::data("splits out of order"));
             }
+            let tokens = symbols.iter().filter(|&&symbol| symbol != OUTSIDE).count() as u64;
+            self.tokens = add(self.tokens, count.checked_mul(tokens).ok_or(CountOverflow)?)?;
             self.last = Some(first);
             self.starts.push(self.symbols.len() as u32);
             self.counts.push(count);
@@ -128,16 +127,16 @@ impl Round {
         self.neighbours.after.add_token();
     }
 
-    /// Counts tokens over the runs, which are all there is.
-    pub fn count_unigrams(&mut self) -> Result<(), CountOverflow> {
+    /// Counts tokens over the runs.
+    pub fn count_unigrams(&self) -> Vec<u64> {
+        let mut unigrams = vec![0; self.unigrams.len()];
         for word in self.words.numbers() {
             let count = self.words.counts[word as usize];
             for &symbol in self.words.symbols(word).iter().filter(|&&symbol| symbol != OUTSIDE) {
-                let sum = &mut self.unigrams[symbol as usize];
-                *sum = add(*sum, count)?;
+                unigrams[symbol as usize] += count;
             }
         }
-        Ok(())
+        unigrams
     }
 
     /// The largest count of a pair that does not make too long a token.
@@ -201,7 +200,7 @@ impl Round {
         least: u64,
         tokens: &Tokens,
         criterion: Criterion,
-    ) {
+    ) -> Result<()> {
         let likelihood = criterion == Criterion::Likelihood;
         self.tracked = least;
         for &((left, right), PairCount { count, .. }) in known {
@@ -215,8 +214,9 @@ impl Round {
             let count = self.words.counts[word as usize];
             for pair in adjacent(self.words.symbols(word)) {
                 if let Some(&at) = self.index.get(&pair) {
-                    self.pairs[at as usize].outside -= count;
-                    self.pairs[at as usize].note(word);
+                    let known = &mut self.pairs[at as usize];
+                    known.outside = known.outside.checked_sub(count).ok_or_else(too_rare)?;
+                    known.note(word);
                 }
             }
             if likelihood {
@@ -225,8 +225,12 @@ impl Round {
         }
         // From here on both change by what changes in the words.
         for (pair, counts) in known.iter().filter(|((left, right), _)| left == right) {
-            self.self_merges.insert(pair.0, counts.merges);
+            let seen = self.self_merges.insert(pair.0, counts.merges);
+            if seen.is_some_and(|seen| seen > counts.merges) {
+                return Err(too_rare());
+            }
         }
+        Ok(())
     }
 
     fn enter(&mut self, at: u32, (left, right): (u32, u32)) {
@@ -420,6 +424,11 @@ impl Pair {
             self.words.push(word);
         }
     }
+}
+
+/// The counts that a round is told do not cover what it holds.
+pub fn too_rare() -> Error {
+    Error::data("the counts are below those of the runs: they are not of one word table")
 }
 
 /// Calls `each` for every row of a token beside itself, with the merges that it makes.

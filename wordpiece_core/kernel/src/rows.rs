@@ -4,7 +4,15 @@
 use std::ops::Range;
 
 use crate::encode::{Encoder, Pieces, Reading, Span};
+use crate::error::{Error, Result};
 use crate::utf8;
+
+/// The most tokens of a padded row, or of one of several of a text; of what is packed, too: memory
+/// for rows of any length cannot be had.
+pub const MOST_PADDED: usize = 1 << 24;
+
+/// The most ids of a batch, whose offsets are of 32 bits.
+const MOST_IDS: usize = i32::MAX as usize;
 
 /// Which text of a pair is cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,7 +92,7 @@ impl RowOptions {
     }
 
     /// The lengths that two texts are cut to, to have `room` together.
-    fn cut(&self, [first, second]: [usize; 2], room: usize) -> Result<[usize; 2], String> {
+    fn cut(&self, [first, second]: [usize; 2], room: usize) -> Result<[usize; 2]> {
         if room == 0 {
             return Ok([0, 0]); // in any way of truncation, as tokenizers does
         }
@@ -94,7 +102,9 @@ impl RowOptions {
         }
         let alone = |length: usize| match length.checked_sub(over) {
             Some(left) if left > 0 => Ok(left),
-            _ => Err(format!("cannot cut one text of {length} tokens by {over} to fit max_length")),
+            _ => Err(Error::data(format!(
+                "cannot cut one text of {length} tokens by {over} to fit max_length"
+            ))),
         };
         let cut = match self.truncation {
             Truncation::LongestFirst => {
@@ -107,9 +117,9 @@ impl RowOptions {
         };
         for (left, length) in cut.into_iter().zip([first, second]) {
             if let Some(stride) = self.stride.filter(|&stride| left < length && stride >= left) {
-                return Err(format!(
+                return Err(Error::data(format!(
                     "stride {stride} is not less than the {left} tokens left of a text in a row"
-                ));
+                )));
             }
         }
         Ok(cut)
@@ -133,9 +143,14 @@ impl RowOptions {
     }
 
     /// The windows of a pair, row by row: overflowing rows in the order of `tokenizers`.
-    fn pair_windows(&self, lengths: [usize; 2]) -> Result<Vec<[Range<usize>; 2]>, String> {
+    fn pair_windows(&self, lengths: [usize; 2]) -> Result<Vec<[Range<usize>; 2]>> {
         let cut = self.room(2).map_or(Ok(lengths), |room| self.cut(lengths, room))?;
         let [first, second] = [0, 1].map(|i| self.windows(lengths[i], cut[i]));
+        // On average a window is half full at least.
+        let rows = first.len().saturating_mul(second.len());
+        if rows.saturating_mul(cut[0] + cut[1]) / 2 > MOST_IDS {
+            return Err(too_many_ids());
+        }
         let both = |a: &Range<usize>, b: &Range<usize>| [a.clone(), b.clone()];
         let mut rows = vec![both(&first[0], &second[0])];
         for a in &first[1..] {
@@ -152,7 +167,7 @@ pub fn encode(
     options: &RowOptions,
     texts: &[Texts<'_>],
     first: usize,
-) -> Result<Rows, String> {
+) -> Result<Rows> {
     let columns = &options.columns;
     let mut rows = Rows::new(options, texts.iter().map(|text| text.0.map_or(0, <[u8]>::len)).sum());
     let mut reading = Reading {
@@ -172,18 +187,19 @@ pub fn encode(
         }
         let mut read = |text: &[u8], pieces: &mut Pieces| {
             if reading.spans && text.len() > i32::MAX as usize {
-                return Err(format!("text {number} of {} bytes has no offsets", text.len()));
+                let message = format!("text {number} of {} bytes has no offsets", text.len());
+                return Err(Error::data(message));
             }
             session.read(&utf8::repair(text).0, &reading, pieces);
             Ok(())
         };
         read(text, &mut one)?;
         match second.flatten() {
-            None => rows.push_text(options, &one, number),
+            None => rows.push_text(options, &one, number)?,
             Some(second) => {
                 read(second, &mut other)?;
                 let pushed = rows.push_pair(options, &one, &other, number);
-                pushed.map_err(|error| format!("pair {number}: {error}"))?;
+                pushed.map_err(|error| error.at(format!("pair {number}")))?;
             }
         }
     }
@@ -218,14 +234,17 @@ impl Rows {
         self.end_row(false, self.ids.len(), source);
     }
 
-    fn push_text(&mut self, options: &RowOptions, text: &Pieces, source: usize) {
+    fn push_text(&mut self, options: &RowOptions, text: &Pieces, source: usize) -> Result<()> {
         let most = options.room(1).unwrap_or(usize::MAX);
         if text.len() <= most {
             return self.push_row(options, [(text, 0..text.len())], source);
         }
-        for window in options.windows(text.len(), most) {
-            self.push_row(options, [(text, window)], source);
+        let windows = options.windows(text.len(), most);
+        self.check_room(options, windows.iter().map(Range::len), 1)?;
+        for window in windows {
+            self.push_row(options, [(text, window)], source)?;
         }
+        Ok(())
     }
 
     fn push_pair(
@@ -234,11 +253,27 @@ impl Rows {
         first: &Pieces,
         second: &Pieces,
         source: usize,
-    ) -> Result<(), String> {
-        for [a, b] in options.pair_windows([first.len(), second.len()])? {
-            self.push_row(options, [(first, a), (second, b)], source);
+    ) -> Result<()> {
+        let windows = options.pair_windows([first.len(), second.len()])?;
+        self.check_room(options, windows.iter().map(|[a, b]| a.len() + b.len()), 2)?;
+        for [a, b] in windows {
+            self.push_row(options, [(first, a), (second, b)], source)?;
         }
         Ok(())
+    }
+
+    /// Fails if the rows of a text, or of a pair, are more than a batch can have: the further rows
+    /// of a text may be many times as much as the text, so they are not made first.
+    fn check_room(
+        &self,
+        options: &RowOptions,
+        lengths: impl Iterator<Item = usize>,
+        texts: usize,
+    ) -> Result<()> {
+        let least = options.max_length.filter(|_| options.pad_id.is_some()).unwrap_or(0);
+        let added = options.added_tokens(texts);
+        let ids: usize = lengths.map(|length| (length + added).max(least)).sum();
+        if self.ids.len() + ids > MOST_IDS { Err(too_many_ids()) } else { Ok(()) }
     }
 
     /// [CLS] text [SEP], and for a pair another text [SEP].
@@ -247,7 +282,7 @@ impl Rows {
         options: &RowOptions,
         texts: [(&Pieces, Range<usize>); N],
         source: usize,
-    ) {
+    ) -> Result<()> {
         let start = self.ids.len();
         if let Some([cls, _]) = options.added {
             self.push(Part::Added(cls), 0);
@@ -261,10 +296,15 @@ impl Rows {
         }
         let end = self.ids.len();
         if let (Some(pad_id), Some(most)) = (options.pad_id, options.max_length) {
-            self.push(Part::Padding(pad_id, most.saturating_sub(end - start)), 0);
+            let padding = most.saturating_sub(end - start);
+            if end + padding > MOST_IDS {
+                return Err(too_many_ids());
+            }
+            self.push(Part::Padding(pad_id, padding), 0);
         }
         self.tokens += end - start;
         self.end_row(true, end, source);
+        Ok(())
     }
 
     /// `end`: of the row's tokens, padding not included.
@@ -312,6 +352,11 @@ impl Rows {
             words.resize(end, -1);
         }
     }
+}
+
+/// What is wrong with more than `MOST_IDS`.
+pub fn too_many_ids() -> Error {
+    Error::data("more than 2^31 ids in one batch")
 }
 
 fn fill(column: &mut Option<Vec<i8>>, end: usize, value: i8) {

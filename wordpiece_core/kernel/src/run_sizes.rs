@@ -96,16 +96,16 @@ impl RunSizes {
         let from = match self.sample.entry(hash) {
             Entry::Occupied(mut known) => {
                 let known = known.get_mut();
-                let from = known.loosest + 1;
+                let from = known.loosest as u32 + 1;
                 known.loosest = known.loosest.max(loosest);
                 from
             }
             Entry::Vacant(free) => {
                 free.insert(Sampled { loosest, ..sampled });
-                sampled.tightest
+                sampled.tightest as u32
             }
         };
-        for level in from..=loosest {
+        for level in from..=loosest as u32 {
             self.tokens[level as usize] += sampled.length as u64;
         }
         self.keep_to_budget();
@@ -113,7 +113,9 @@ impl RunSizes {
 
     fn keep_to_budget(&mut self) {
         let before = self.level;
-        while self.level > 0 && self.tokens[self.level as usize] * self.rate > self.budget {
+        while self.level > 0
+            && self.tokens[self.level as usize].saturating_mul(self.rate) > self.budget
+        {
             self.level -= 1;
         }
         if self.level < before {

@@ -2,6 +2,7 @@
 
 use rustc_hash::FxHashMap;
 
+use crate::error::{Error, Result};
 use crate::splits::OUTSIDE;
 
 pub struct Tokens {
@@ -53,6 +54,12 @@ impl Tokens {
         id
     }
 
+    /// Fails if one of these is not a token. Tokens from outside are checked before their use.
+    pub fn check(&self, tokens: impl IntoIterator<Item = u32>) -> Result<()> {
+        let unknown = tokens.into_iter().find(|&token| token as usize >= self.len());
+        unknown.map_or(Ok(()), |token| Err(no_token(token, self.len())))
+    }
+
     /// What a symbol of a split spells, in characters.
     pub fn length(&self, symbol: u32) -> u32 {
         if symbol == OUTSIDE { 1 } else { self.lengths[symbol as usize] }
@@ -76,4 +83,9 @@ impl Tokens {
     fn bare<'a>(&self, string: &'a str) -> &'a str {
         string.strip_prefix(&*self.prefix).unwrap_or(string)
     }
+}
+
+/// What is wrong with a token that is not there.
+pub fn no_token(token: u32, tokens: usize) -> Error {
+    Error::data(format!("token {token} is not one of the {tokens} of this training"))
 }

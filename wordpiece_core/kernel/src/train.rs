@@ -14,10 +14,11 @@ use std::cmp::Ordering;
 use rustc_hash::FxHashMap;
 
 use crate::cut::{Cut, Ladder};
+use crate::error::{Error, Result};
 use crate::heap::Key;
-use crate::round::{Pair, Round, UNKNOWN, Words};
+use crate::round::{Pair, Round, UNKNOWN, Words, too_rare};
 use crate::score::{Counts, Criterion, Score};
-use crate::splits::{CountOverflow, PairCount, PairCounts, add};
+use crate::splits::{CountOverflow, OUTSIDE, PairCount, PairCounts, Splits, add};
 use crate::tokens::Tokens;
 use crate::watch::{Limit, Limits, level_of_rank};
 
@@ -122,16 +123,13 @@ impl Trainer {
 
     /// Takes over a round of another trainer of the same training: its merges, and the support
     /// after it.
-    pub fn restore(&mut self, merges: Vec<Merge>, support: u64) -> Result<(), String> {
+    pub fn restore(&mut self, merges: Vec<Merge>, support: u64) -> Result<()> {
         let round_merges = merges.len();
         for merge in merges {
-            let known = |token| (token as usize) < self.tokens.len();
-            if !known(merge.left) || !known(merge.right) {
-                return Err("the merges are not of this training".into());
-            }
+            self.tokens.check([merge.left, merge.right])?;
             let (token, _) = self.token_of(merge.left, merge.right);
             if token != merge.token {
-                return Err("the merges are not of this training".into());
+                return Err(Error::data("the merges are not of this training"));
             }
             self.merges.push(merge);
         }
@@ -148,10 +146,15 @@ impl Trainer {
         }
     }
 
-    /// Begins a round over all splits.
-    pub fn start_whole_round(&mut self, words: Words) -> Result<(), CountOverflow> {
+    /// Fails if a symbol of splits from outside is no token, nor stands for a character without.
+    pub fn check_splits(&self, splits: &Splits) -> Result<()> {
+        self.tokens.check(splits.symbols.iter().copied().filter(|&symbol| symbol != OUTSIDE))
+    }
+
+    /// Begins a round over all splits, which have been checked.
+    pub fn start_whole_round(&mut self, words: Words) -> Result<()> {
         self.new_round(words);
-        self.round.count_unigrams()?;
+        self.round.unigrams = self.round.count_unigrams();
         let largest = self.round.largest_count(&self.tokens);
         self.begin(largest)?;
         self.see_down_to(Cut::NOWHERE, largest);
@@ -160,7 +163,8 @@ impl Trainer {
 
     /// Begins a round over the runs that splits were cut into at `level`. `unigrams`: counts of
     /// tokens over the whole corpus; `largest`: the largest count of a pair that fits;
-    /// `candidates`: those that the runs were cut by; `limits`: of all other pairs, by token.
+    /// `candidates`: those that the runs were cut by; `limits`: of all other pairs, by token. Fails
+    /// if they contradict each other: merging relies on it that they do not.
     pub fn start_round(
         &mut self,
         words: Words,
@@ -168,9 +172,15 @@ impl Trainer {
         largest: u64,
         level: u16,
         candidates: &[Candidate],
-        limits: impl Iterator<Item = (u32, Limit)>,
-    ) -> Result<(), CountOverflow> {
+        limits: &[(u32, Limit)],
+    ) -> Result<()> {
+        self.check_pairs(&unigrams, candidates.iter().map(|(pair, count, _)| (pair, count)))?;
+        self.tokens.check(limits.iter().map(|(token, _)| *token))?;
         self.new_round(words);
+        let held = self.round.count_unigrams();
+        if held.iter().zip(&unigrams).any(|(held, all)| held > all) {
+            return Err(too_rare());
+        }
         self.round.unigrams = unigrams;
         let watches = self.watches(); // by the support that the candidates were chosen at
         let best = candidates.iter().find(|(_, _, level)| *level == 0);
@@ -179,13 +189,38 @@ impl Trainer {
         if best.is_none() {
             self.see_down_to(Cut::NOWHERE, largest); // nothing is left to merge
         } else if !watches {
-            self.see_down_to(self.ladder(largest).cut(level), largest);
+            let ladder = self.ladder(largest);
+            if level > ladder.loosest() {
+                return Err(Error::option(format!("there is no cut of level {level}")));
+            }
+            self.see_down_to(ladder.cut(level), largest);
         } else if level == 0 {
             self.see_down_to(Cut::ALL, largest);
         } else {
-            self.watch(candidates, limits);
+            self.watch(candidates, limits)?;
         }
-        Ok(())
+        match self.round.best {
+            Some(best) if !self.round.index.contains_key(&best) => {
+                Err(Error::data("the best pair is in none of the runs, or too long"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Fails if pairs from outside are not of tokens, or their counts not possible beside those of
+    /// the tokens.
+    fn check_pairs<'a>(
+        &self,
+        unigrams: &[u64],
+        mut pairs: impl Iterator<Item = (&'a (u32, u32), &'a PairCount)>,
+    ) -> Result<()> {
+        pairs.try_for_each(|(&(left, right), pair)| {
+            self.tokens.check([left, right])?;
+            let least = unigrams[left as usize].min(unigrams[right as usize]);
+            let most_merges = if left == right { least / 2 } else { least };
+            let possible = pair.count <= least && pair.merges <= pair.count.min(most_merges);
+            if possible { Ok(()) } else { Err(too_rare()) }
+        })
     }
 
     fn new_round(&mut self, words: Words) {
@@ -194,7 +229,7 @@ impl Trainer {
         self.round_merges = 0;
     }
 
-    fn begin(&mut self, largest: u64) -> Result<(), CountOverflow> {
+    fn begin(&mut self, largest: u64) -> Result<()> {
         for (floor, &count) in self.round.floors.iter_mut().zip(&self.round.unigrams) {
             *floor = lower_bound(count);
             self.round.total = add(self.round.total, count)?;
@@ -211,11 +246,13 @@ impl Trainer {
         });
     }
 
-    fn watch(&mut self, known: &[Candidate], limits: impl Iterator<Item = (u32, Limit)>) {
-        self.unseen = Unseen::Limits(Limits::new(limits, self.round.unigrams.clone()));
+    fn watch(&mut self, known: &[Candidate], limits: &[(u32, Limit)]) -> Result<()> {
+        let limits = Limits::new(limits.iter().copied(), self.round.unigrams.clone());
+        self.unseen = Unseen::Limits(limits);
         let known: Vec<_> = known.iter().map(|&(pair, counts, _)| (pair, counts)).collect();
-        self.round.watch(&known, self.least(), &self.tokens, self.options.criterion);
+        self.round.watch(&known, self.least(), &self.tokens, self.options.criterion)?;
         self.fill_heap();
+        Ok(())
     }
 
     /// Whether the next round, if under a budget, watches the best pairs, and holds whole splits;
@@ -551,9 +588,10 @@ impl Trainer {
     // --- Choosing where to cut -------------------------------------------------------------------
 
     /// The largest count of a pair that fits.
-    pub fn largest(&self, pairs: &PairCounts) -> u64 {
+    pub fn largest(&self, pairs: &PairCounts) -> Result<u64> {
+        self.tokens.check(pairs.keys().flat_map(|&(left, right)| [left, right]))?;
         let fitting = pairs.iter().filter(|((a, b), _)| self.tokens.fits(*a, *b));
-        fitting.map(|(_, pair)| pair.count).max().unwrap_or(0)
+        Ok(fitting.map(|(_, pair)| pair.count).max().unwrap_or(0))
     }
 
     /// Of all pairs, or of some, those that a round may leave whole: the best, at level 0, and about
@@ -566,8 +604,9 @@ impl Trainer {
         largest: u64,
         most: usize,
         loosest: Option<u16>,
-    ) -> Candidates {
-        let total = unigrams.iter().sum();
+    ) -> Result<Candidates> {
+        self.check_pairs(unigrams, pairs.iter())?;
+        let total = sum(unigrams)?;
         // What grows out of a pair that does not fit may fit, where words hold the prefix.
         let seen = |(a, b): (u32, u32)| !self.watches() || self.tokens.fits(a, b);
         let ranked = pairs.iter().filter(|(pair, _)| seen(**pair)).map(|(&pair, &count)| {
@@ -582,7 +621,7 @@ impl Trainer {
             self.common(ranked.collect(), unigrams, largest, most, loosest)
         };
         chosen.pairs.sort_unstable_by_key(|(pair, ..)| *pair);
-        chosen
+        Ok(chosen)
     }
 
     /// The best pair, and whole levels of the ladder, from the tightest, with `most` or fewer.
@@ -636,8 +675,9 @@ impl Trainer {
         pairs: &PairCounts,
         known: &FxHashMap<(u32, u32), u16>,
         largest: u64,
-    ) -> FxHashMap<u32, Limit> {
-        let (total, support) = (unigrams.iter().sum(), self.support_for(largest));
+    ) -> Result<FxHashMap<u32, Limit>> {
+        self.check_pairs(unigrams, pairs.iter())?;
+        let (total, support) = (sum(unigrams)?, self.support_for(largest));
         let mut limits = FxHashMap::default();
         for (&pair, count) in pairs.iter().filter(|(pair, _)| !known.contains_key(pair)) {
             if !self.tokens.fits(pair.0, pair.1) || count.count < self.least() {
@@ -649,7 +689,7 @@ impl Trainer {
                 limits.entry(token).or_insert(Limit::NONE).join(&limit);
             }
         }
-        limits
+        Ok(limits)
     }
 
     fn counts_of(
@@ -671,6 +711,11 @@ impl Trainer {
             same: left == right,
         }
     }
+}
+
+/// The tokens of the corpus.
+fn sum(unigrams: &[u64]) -> Result<u64, CountOverflow> {
+    unigrams.iter().try_fold(0, |sum, &count| add(sum, count))
 }
 
 /// A pair and what orders it among others.

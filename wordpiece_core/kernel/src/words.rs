@@ -41,8 +41,8 @@ impl Words {
     }
 
     /// The sum of all counts.
-    pub fn total(&self) -> u128 {
-        self.rows.iter().map(|row| row.count as u128).sum()
+    pub fn total(&self) -> Result<u64> {
+        self.rows.iter().try_fold(0, |sum, row| add(sum, row.count))
     }
 
     /// Bytes held.

@@ -1,0 +1,56 @@
+"""No array makes the kernel crash, whatever rules it breaks."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections import defaultdict
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from wordpiece_core import _kernel
+from wordpiece_core.errors import InputError
+
+ROOT = Path(__file__).parents[2]
+RAISED = ("InputError", "TypeError", "not made")
+"""What an array that is not in order may lead to; pyarrow makes some of them not at all."""
+OWN = ("an object that gives ValueError", "an object that gives KeyError")
+"""Producers with errors of their own, which are let through."""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="each array needs a process that may die")
+def test_every_array_gives_a_right_answer_or_an_error_of_one_line() -> None:
+    command = [sys.executable, "-m", "tests.wordpiece_core.invalid_arrays"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    outcomes = json.loads(done.stdout)
+    assert len({array for _, array, wanted, _ in outcomes if wanted != "right"}) > 600
+    wrong = defaultdict(list)
+    for entry, array, wanted, came in outcomes:
+        kind = came.split(":")[0]
+        if wanted == "right":
+            fine = kind == "right"
+        elif array.startswith(OWN):
+            fine = kind in array or kind == "TypeError"
+        else:
+            fine = kind in RAISED or (wanted == "either" and kind in ("OptionError", "not refused"))
+        if not fine or "\n" in came:
+            wrong[array].append((entry, came))
+    assert not wrong
+
+
+def test_an_error_says_what_is_wrong() -> None:
+
+    offsets = pa.py_buffer(b"".join(n.to_bytes(4, "little") for n in (0, 3, 2)))
+    array = pa.Array.from_buffers(pa.string(), 2, [None, offsets, pa.py_buffer(b"abc")])
+    with pytest.raises(InputError, match="an array of Utf8: breaks Arrow's rules: offsets decreas"):
+        _kernel.repair_utf8(array)
+    words = pa.record_batch({"word": ["a"], "count": pa.array([1], pa.int32())})
+    with pytest.raises(InputError, match='column "count" is not Int64'):
+        _kernel.merge_word_counts([words])
+    with pytest.raises(TypeError, match="expected a record batch"):
+        _kernel.merge_word_counts([pa.array([1])])

@@ -1,0 +1,381 @@
+//! Arrow arrays from outside, through Arrow's C data interface.
+//!
+//! Whoever made an array may have made it wrongly, and the kernel reads arrays without looking at
+//! bounds. So all that can be known is checked here, before anything is read: lengths, numbers of
+//! buffers and children, that offsets ascend and end in the child, that views lie in their
+//! buffers. How large the other buffers are the interface does not say; those who made the array
+//! know (see `python::import`).
+//!
+//! Strings are taken for bytes: their UTF-8 is not checked, but repaired where it is read.
+
+use std::ffi::c_void;
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+use arrow_array::ffi::{FFI_ArrowArray, FFI_ArrowSchema};
+use arrow_array::types::{
+    ArrowPrimitiveType, ByteArrayType, Float64Type, Int32Type, Int64Type, UInt16Type, UInt32Type,
+};
+use arrow_array::types::{BinaryType, BinaryViewType, LargeBinaryType};
+use arrow_array::{
+    Array, ArrayRef, GenericByteArray, GenericByteViewArray, ListArray, NullArray, OffsetSizeTrait,
+    PrimitiveArray, StructArray,
+};
+use arrow_buffer::{
+    ArrowNativeType, BooleanBuffer, Buffer, NullBuffer, OffsetBuffer, ScalarBuffer,
+};
+use arrow_schema::{DataType, Field, Fields};
+
+use crate::error::{Error, Result, caught};
+
+/// `struct ArrowArray`, whose fields arrow-rs keeps to itself.
+#[repr(C)]
+struct CArray {
+    length: i64,
+    null_count: i64,
+    offset: i64,
+    n_buffers: i64,
+    n_children: i64,
+    buffers: *const *const u8,
+    children: *const *const CArray,
+    dictionary: *const CArray,
+    release: *const c_void,
+    private_data: *const c_void,
+}
+
+const _: () = assert!(size_of::<CArray>() == size_of::<FFI_ArrowArray>());
+
+/// The first fields of `struct ArrowSchema`, and where its end is.
+#[repr(C)]
+struct CSchema {
+    format: *const u8,
+    others: [usize; 6],
+    release: *const c_void,
+    private_data: *const c_void,
+}
+
+const _: () = assert!(size_of::<CSchema>() == size_of::<FFI_ArrowSchema>());
+
+/// The most rows, and the most bytes, that a buffer is believed to have.
+const MOST: i64 = 1 << 48;
+
+/// The type of an array, with strings as bytes.
+///
+/// # Safety
+/// `schema` is a `struct ArrowSchema`, as a producer made it.
+pub unsafe fn data_type(schema: &FFI_ArrowSchema) -> Result<DataType> {
+    // SAFETY: both are `struct ArrowSchema`, as C lays it out.
+    let fields = unsafe { &*std::ptr::from_ref(schema).cast::<CSchema>() };
+    if fields.release.is_null() || fields.format.is_null() {
+        return Err(Error::data("an Arrow array whose type is gone: it was taken before"));
+    }
+    // Of a broken schema arrow-rs gives an error or panics.
+    caught(|| DataType::try_from(schema).map_err(Error::data)).map_err(|error| match error {
+        Error::Panic(_) => Error::data("an Arrow array whose type cannot be read"),
+        error => error.at("an Arrow array"),
+    })
+}
+
+/// An array of a type. A struct is left with the columns that the kernel reads.
+///
+/// # Safety
+/// `array` is a `struct ArrowArray`, as a producer made it: its pointers are null or point to what
+/// the fields say, and its offsets and views are initialized memory. What they hold may be wrong.
+pub unsafe fn array(array: FFI_ArrowArray, data_type: &DataType) -> Result<ArrayRef> {
+    let owner = Arc::new(array);
+    // SAFETY: both are `struct ArrowArray`, as C lays it out, and `owner` outlives the reference.
+    let fields = unsafe { &*Arc::as_ptr(&owner).cast::<CArray>() };
+    let source = Source { array: fields, owner: &owner };
+    // SAFETY: as the caller says.
+    unsafe { source.read(data_type) }.map_err(|error| match data_type {
+        DataType::Struct(_) => error.at("a record batch"),
+        _ => error.at(format!("an array of {data_type}")),
+    })
+}
+
+/// An array, or a child of one, that is being read, and the array that holds its memory.
+#[derive(Clone, Copy)]
+struct Source<'a> {
+    array: &'a CArray,
+    owner: &'a Arc<FFI_ArrowArray>,
+}
+
+fn broken<T>(what: impl std::fmt::Display) -> Result<T> {
+    Err(Error::data(format!("breaks Arrow's rules: {what}")))
+}
+
+impl Source<'_> {
+    /// # Safety
+    /// As for `array`.
+    unsafe fn read(self, data_type: &DataType) -> Result<ArrayRef> {
+        self.check_lengths()?;
+        // SAFETY: each as the caller says.
+        unsafe {
+            match data_type {
+                DataType::Null => Ok(Arc::new(NullArray::new(self.len()))),
+                DataType::Utf8 | DataType::Binary => self.bytes::<BinaryType>(),
+                DataType::LargeUtf8 | DataType::LargeBinary => self.bytes::<LargeBinaryType>(),
+                DataType::Utf8View | DataType::BinaryView => self.views(),
+                DataType::Int32 => self.numbers::<Int32Type>(),
+                DataType::Int64 => self.numbers::<Int64Type>(),
+                DataType::UInt16 => self.numbers::<UInt16Type>(),
+                DataType::UInt32 => self.numbers::<UInt32Type>(),
+                DataType::Float64 => self.numbers::<Float64Type>(),
+                DataType::List(field) => self.lists(field),
+                DataType::Struct(fields) => self.columns(fields),
+                _ => Err(Error::data("not of a type that the kernel reads")),
+            }
+        }
+    }
+
+    /// Checks that rows can be counted.
+    fn check_lengths(self) -> Result<()> {
+        let CArray { length, offset, release, dictionary, .. } = *self.array;
+        if release.is_null() {
+            return broken("it was released, or taken before");
+        }
+        if !(0..=MOST).contains(&length) || !(0..=MOST).contains(&offset) {
+            return broken(format!("{length} rows from row {offset} on"));
+        }
+        if !dictionary.is_null() {
+            return broken("a dictionary that its type does not have");
+        }
+        Ok(())
+    }
+
+    fn len(self) -> usize {
+        self.array.length as usize
+    }
+
+    fn offset(self) -> usize {
+        self.array.offset as usize
+    }
+
+    /// Checks the numbers of buffers and children. `more`: there may be further buffers.
+    fn check_parts(self, buffers: i64, more: bool, children: i64) -> Result<()> {
+        let CArray { n_buffers, n_children, .. } = *self.array;
+        let enough = if more { n_buffers >= buffers } else { n_buffers == buffers };
+        if !enough || n_children != children {
+            return broken(format!("{n_buffers} buffers and {n_children} children"));
+        }
+        if self.array.buffers.is_null() || (children > 0 && self.array.children.is_null()) {
+            return broken("no list of buffers, or of children");
+        }
+        Ok(())
+    }
+
+    /// Buffer `index`, of `count` values. An empty one may be null.
+    ///
+    /// # Safety
+    /// As for `array`; `check_parts` has seen that there are so many buffers, and the buffer has
+    /// `count` values if it is not null.
+    unsafe fn buffer<T: ArrowNativeType>(self, index: usize, count: usize) -> Result<Buffer> {
+        // SAFETY: there are so many buffers.
+        let data = unsafe { *self.array.buffers.add(index) }.cast_mut();
+        let Some(size) = count.checked_mul(size_of::<T>()).filter(|&size| size as i64 <= MOST)
+        else {
+            return broken(format!("{count} values in buffer {index}"));
+        };
+        match NonNull::new(data) {
+            _ if size == 0 => Ok(Buffer::default()),
+            None => broken(format!("buffer {index} is missing")),
+            Some(data) => {
+                let owner = self.owner.clone();
+                // SAFETY: as the caller says; the owner keeps the memory.
+                let buffer = unsafe { Buffer::from_custom_allocation(data, size, owner) };
+                let aligned = data.as_ptr().addr().is_multiple_of(align_of::<T>());
+                // An array need not be aligned; a slice of numbers must be, so it is copied.
+                Ok(if aligned { buffer } else { Buffer::from_slice_ref(buffer.as_slice()) })
+            }
+        }
+    }
+
+    /// The values of buffer `index` for the rows.
+    ///
+    /// # Safety
+    /// As for `buffer`. `more`: how many values the buffer has more than rows.
+    unsafe fn rows<T: ArrowNativeType>(self, index: usize, more: usize) -> Result<ScalarBuffer<T>> {
+        let count = self.offset() + self.len() + more;
+        // SAFETY: as the caller says.
+        let buffer = unsafe { self.buffer::<T>(index, count) }?;
+        Ok(ScalarBuffer::new(buffer, self.offset(), self.len() + more))
+    }
+
+    /// Which rows are not null.
+    ///
+    /// # Safety
+    /// As for `array`; `check_parts` has seen a buffer at least.
+    unsafe fn nulls(self) -> Result<Option<NullBuffer>> {
+        let null_count = self.array.null_count;
+        if null_count == 0 || self.len() == 0 {
+            return Ok(None); // as Arrow has it, whatever the bitmap says
+        }
+        if !(-1..=self.array.length).contains(&null_count) {
+            return broken(format!("{null_count} nulls in {} rows", self.len()));
+        }
+        // SAFETY: there is a buffer at least.
+        if unsafe { *self.array.buffers }.is_null() {
+            return if null_count < 0 { Ok(None) } else { broken("nulls without a bitmap") };
+        }
+        let bytes = (self.offset() + self.len()).div_ceil(8);
+        // SAFETY: a bitmap has a bit for each row, and each before `offset`.
+        let bitmap = unsafe { self.buffer::<u8>(0, bytes) }?;
+        let nulls = NullBuffer::new(BooleanBuffer::new(bitmap, self.offset(), self.len()));
+        Ok((nulls.null_count() > 0).then_some(nulls))
+    }
+
+    /// The offsets of the rows, which ascend from 0 or more.
+    ///
+    /// # Safety
+    /// As for `array`; `check_parts` has seen two buffers at least.
+    unsafe fn offsets<O: OffsetSizeTrait>(self) -> Result<OffsetBuffer<O>> {
+        if self.len() == 0 {
+            return Ok(OffsetBuffer::new_empty()); // the buffer may be missing, or hold anything
+        }
+        // SAFETY: there is one offset more than rows.
+        let offsets = unsafe { self.rows::<O>(1, 1) }?;
+        if offsets[0] < O::zero() {
+            return broken(format!("an offset of {:?}", offsets[0]));
+        }
+        // Without a way out of the loop, which would keep it from being vectorized.
+        let wrong = offsets.windows(2).filter(|two| two[0] > two[1]).count();
+        if wrong > 0 {
+            return broken(format!("offsets decrease {wrong} times"));
+        }
+        // SAFETY: they ascend, from 0 or more.
+        Ok(unsafe { OffsetBuffer::new_unchecked(offsets) })
+    }
+
+    /// # Safety
+    /// As for `array`.
+    unsafe fn bytes<T: ByteArrayType>(self) -> Result<ArrayRef> {
+        self.check_parts(3, false, 0)?;
+        // SAFETY: there are three buffers, and the last has what the offsets say.
+        unsafe {
+            let offsets = self.offsets::<T::Offset>()?;
+            let end = offsets[offsets.len() - 1].as_usize();
+            let (data, nulls) = (self.buffer::<u8>(2, end)?, self.nulls()?);
+            let array = GenericByteArray::<T>::try_new(offsets, data, nulls);
+            Ok(Arc::new(array.map_err(Error::data)?))
+        }
+    }
+
+    /// # Safety
+    /// As for `array`.
+    unsafe fn views(self) -> Result<ArrayRef> {
+        self.check_parts(3, true, 0)?;
+        let others = self.array.n_buffers as usize - 3;
+        // SAFETY: after the views come the other buffers, and their lengths.
+        unsafe {
+            let (views, nulls) = (self.rows::<u128>(1, 0)?, self.nulls()?);
+            let lengths = self.buffer::<i64>(2 + others, others)?;
+            let lengths = ScalarBuffer::<i64>::new(lengths, 0, others);
+            let mut data = Vec::with_capacity(others);
+            for (index, &length) in (2..).zip(&lengths) {
+                if !(0..=MOST).contains(&length) {
+                    return broken(format!("{length} bytes in buffer {index}"));
+                }
+                data.push(self.buffer::<u8>(index, length as usize)?);
+            }
+            check_views(&views, &data, nulls.as_ref())?;
+            let data = data.into();
+            Ok(Arc::new(GenericByteViewArray::<BinaryViewType>::new_unchecked(views, data, nulls)))
+        }
+    }
+
+    /// # Safety
+    /// As for `array`.
+    unsafe fn numbers<T: ArrowPrimitiveType>(self) -> Result<ArrayRef> {
+        self.check_parts(2, false, 0)?;
+        // SAFETY: there are two buffers, the second with a value for each row.
+        let (values, nulls) = unsafe { (self.rows::<T::Native>(1, 0)?, self.nulls()?) };
+        Ok(Arc::new(PrimitiveArray::<T>::try_new(values, nulls).map_err(Error::data)?))
+    }
+
+    /// # Safety
+    /// As for `array`; `check_parts` has seen so many children.
+    unsafe fn child(&self, index: usize) -> Result<Source<'_>> {
+        // SAFETY: there are so many pointers, and each is null or one to a `struct ArrowArray`.
+        match unsafe { (*self.array.children.add(index)).as_ref() } {
+            Some(array) => Ok(Source { array, owner: self.owner }),
+            None => broken(format!("child {index} is missing")),
+        }
+    }
+
+    /// # Safety
+    /// As for `array`.
+    unsafe fn lists(self, field: &Arc<Field>) -> Result<ArrayRef> {
+        self.check_parts(2, false, 1)?;
+        // SAFETY: there are two buffers and a child.
+        unsafe {
+            let values = self.child(0)?.read(field.data_type())?;
+            let field = Field::new(field.name(), values.data_type().clone(), field.is_nullable());
+            let (offsets, nulls) = (self.offsets::<i32>()?, self.nulls()?);
+            let lists = ListArray::try_new(Arc::new(field), offsets, values, nulls);
+            Ok(Arc::new(lists.map_err(Error::data)?))
+        }
+    }
+
+    /// # Safety
+    /// As for `array`.
+    unsafe fn columns(self, fields: &Fields) -> Result<ArrayRef> {
+        self.check_parts(1, false, fields.len() as i64)?;
+        let (mut kept, mut columns) = (Vec::new(), Vec::new());
+        for (index, field) in fields.iter().enumerate().filter(|(_, field)| is_read(field)) {
+            // SAFETY: there are so many children.
+            let column = unsafe { self.child(index)?.read(field.data_type()) };
+            let column = column.map_err(|error| error.at(format!("column {:?}", field.name())))?;
+            if column.len() < self.offset() + self.len() {
+                return broken(format!("column {:?} has too few rows", field.name()));
+            }
+            columns.push(column.slice(self.offset(), self.len()));
+            kept.push(Field::new(
+                field.name(),
+                columns[columns.len() - 1].data_type().clone(),
+                true,
+            ));
+        }
+        // SAFETY: there is a buffer, the bitmap.
+        let nulls = unsafe { self.nulls()? };
+        let array = StructArray::try_new_with_length(kept.into(), columns, nulls, self.len());
+        Ok(Arc::new(array.map_err(Error::data)?))
+    }
+}
+
+/// Whether the kernel reads columns of this type; those that it does not are none of its business.
+fn is_read(field: &Field) -> bool {
+    let is_flat = |kind: &DataType| {
+        use DataType::{
+            Binary, BinaryView, Float64, Int32, Int64, LargeBinary, LargeUtf8, Null, UInt16,
+            UInt32, Utf8, Utf8View,
+        };
+        let text = matches!(kind, Utf8 | LargeUtf8 | Utf8View | Binary | LargeBinary | BinaryView);
+        text || matches!(kind, Null | Int32 | Int64 | UInt16 | UInt32 | Float64)
+    };
+    match field.data_type() {
+        DataType::List(values) => is_flat(values.data_type()),
+        kind => is_flat(kind),
+    }
+}
+
+/// Checks that the views of rows that are not null lie in their buffers.
+fn check_views(views: &[u128], data: &[Buffer], nulls: Option<&NullBuffer>) -> Result<()> {
+    /// Up to so many bytes are in the view itself.
+    const INLINE: i32 = 12;
+    for (row, &view) in views.iter().enumerate() {
+        let [length, _, buffer, offset] =
+            [0, 32, 64, 96].map(|shift| (view >> shift) as u32 as i32);
+        let fits = || {
+            let buffer = data.get(usize::try_from(buffer).ok()?)?;
+            let start = usize::try_from(offset).ok()?;
+            (start + usize::try_from(length).ok()? <= buffer.len()).then_some(())
+        };
+        if !(0..=INLINE).contains(&length)
+            && fits().is_none()
+            && nulls.is_none_or(|nulls| nulls.is_valid(row))
+        {
+            return broken(format!("row {row} is not in its buffer"));
+        }
+    }
+    Ok(())
+}
