@@ -37,7 +37,8 @@ def read_config(path: str, command: click.Command) -> dict[str, Any]:
     lists stand for comma-separated values, or for an option that is repeated. One file may hold
     sections named for the commands.
 
-    Raises OptionError for a file that cannot be read, an unknown option, or a mistyped value.
+    Raises OptionError for a file that cannot be read, an unknown option, or a mistyped value; also
+    for anchors and aliases, and for a key that is given twice.
     """
     value = _parse(path, _read(path))
     if not isinstance(value, dict | None):

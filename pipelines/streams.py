@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import sys
+from contextlib import suppress
 from typing import NoReturn, TextIO
 
 from wordpiece_core.errors import OutputError
@@ -88,6 +89,7 @@ def _reopened(stream: TextIO | None, descriptor: int, kind: type[io.TextIOWrappe
         encoding=stream.encoding,
         errors="backslashreplace",
         line_buffering=line_buffering,
+        write_through=getattr(stream, "write_through", False),
     )
 
 
@@ -95,9 +97,10 @@ def use_utf8() -> None:
     """Begins this process anew in Python's UTF-8 mode unless it is so already: file names are
     UTF-8 in Arrow and here, also where the locale, as C, has another encoding. Standard streams
     keep theirs, which is what a terminal shows."""
-    if sys.getfilesystemencoding() == "utf-8" or not sys.orig_argv[1:]:
+    if sys.getfilesystemencoding() == "utf-8" or not sys.executable:
         return
     encoding = getattr(sys.stdout or sys.stderr, "encoding", "ascii")
     os.environ["PYTHONUTF8"] = "1"  # for processes that this one starts
     os.environ.setdefault("PYTHONIOENCODING", f"{encoding}:backslashreplace")
-    os.execv(sys.executable, [sys.executable, "-X", "utf8", *sys.orig_argv[1:]])
+    with suppress(OSError):
+        os.execv(sys.executable, [sys.executable, "-X", "utf8", *sys.orig_argv[1:]])
