@@ -23,7 +23,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipelines.word_table import SCHEMA, part_name, write_part
+from pipelines.outputs import atomic_writer
+from pipelines.word_table import SCHEMA, part_name, write_words
 
 SEED = 20_251_121
 DRAWS = 1_000_000  # words drawn at a time
@@ -183,7 +184,8 @@ def write_table(size: int, directory: Path) -> None:
     for batch in table_parts(size):
         for start in range(0, len(batch), PART_ROWS):
             path = directory / part_name(next(numbers))
-            write_part(str(path), batch.slice(start, PART_ROWS))
+            with atomic_writer(str(path)) as stream:
+                write_words(stream, batch.slice(start, PART_ROWS))
 
 
 @click.command()

@@ -7,8 +7,9 @@ from collections.abc import Iterable, Iterator
 
 import pyarrow as pa
 
-from pipelines import outputs
-from pipelines.filesystems import open_input, reading
+from pipelines import outputs, storage
+from pipelines.reading import bad_data
+from pipelines.storage import StoredFile
 
 ROWS_AT_ONCE = 1 << 18  # of a batch in a file
 
@@ -37,18 +38,21 @@ def one_batch(table: pa.Table) -> pa.RecordBatch:
 
 def write_batches(path: str, batches: Iterable[object]) -> None:
     """Writes batches of one schema to a file, which has none if there are none."""
-    with outputs.atomic_writer(path) as stream:
-        writer = None
-        for batch in map(pa.record_batch, batches):
-            writer = writer or pa.ipc.new_stream(stream, batch.schema)
-            writer.write_batch(batch)
-        if writer is not None:
-            writer.close()
+    all_batches = list(map(pa.record_batch, batches))
+
+    def write() -> None:
+        with outputs.atomic_writer(path) as stream:
+            if all_batches:
+                with pa.ipc.new_stream(stream, all_batches[0].schema) as writer:
+                    for batch in all_batches:
+                        writer.write_batch(batch)
+
+    storage.again(write)
 
 
 def read_batches(path: str) -> Iterator[pa.RecordBatch]:
     """The batches in a file of `write_batches`, one at a time."""
-    with reading(path), open_input(path) as source:
+    with StoredFile(path) as source, bad_data(path):
         if source.size():
-            with pa.ipc.open_stream(source) as reader:
+            with pa.ipc.open_stream(source.arrow()) as reader:
                 yield from reader

@@ -262,6 +262,7 @@ def count(beam_args: list[str], /, inputs: tuple[str, ...], **options: Any) -> N
     help="What a training killed goes on from.",
 )
 @click.option("--keep-work", is_flag=True, help="Keep it when done.")
+@click.option("--overwrite", is_flag=True, help="Replace a tokenizer that was trained otherwise.")
 @GROUP_OPTIONS
 @WORKER_MEMORY
 @TEXT_COLUMN

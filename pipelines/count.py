@@ -25,7 +25,9 @@ from pipelines import inputs, outputs
 from pipelines.batches import from_bytes, to_bytes
 from pipelines.filesystems import is_uri
 from pipelines.inputs import Range, TextBatch
+from pipelines.owned import one_run
 from pipelines.progress import Progress, report
+from pipelines.publishing import Publication
 from pipelines.runner import run_pipeline
 from pipelines.word_table import (
     READ,
@@ -33,7 +35,6 @@ from pipelines.word_table import (
     WordRange,
     WordTable,
     finish,
-    part_name,
     prepare,
     read_word_table,
     read_words,
@@ -67,6 +68,7 @@ Key = tuple[int, str]
 ONE = 1 << FRACTION_BITS  # the weight that changes nothing
 MOST_COUNT = 2**63 - 1  # the sum of all counts, too
 ALL = 0  # the key of what belongs together, whatever it is
+TOTALS = "totals.json"  # while the job runs
 
 
 @dataclass(frozen=True)
@@ -109,35 +111,49 @@ def count(
     """Counts the words of the inputs into a word table at `output`, and adds those of the word
     tables `merge`. `own`: directories that are no inputs, as `output` is none.
 
-    Raises InputError, OutputError and OptionError. A table that was there is replaced; a
-    directory that holds anything else is left alone.
+    Raises InputError, StorageError, OutputError and OptionError. A table that was there is replaced
+    when the new one is whole; a directory that holds anything else is left alone.
     """
     tables = _tables_to_merge(merge, output, options)
     options = replace(options, text=text_of(tables, options.text))
     ranges: list[Range | WordRange] = [*_text_ranges(patterns, [output, *own], options)]
     ranges += [part for table in tables for part in word_ranges(table)]
     total_bytes = sum(map(_bytes_of, ranges))
-    partitions = _partitions(total_bytes, options.worker_memory)
-    staging = prepare(output)
-    totals = outputs.join(staging, "totals.json")
-    with progress.stage("count", "bytes", total_bytes):
+    with one_run(output):
+        publication = prepare(output)
+        try:
+            with progress.stage("count", "bytes", total_bytes):
+                _run(ranges, publication, options, beam_args)
+            return _finish(publication, options, tables)
+        except Exception:
+            publication.abandon()
+            raise
 
-        def build(pipeline: beam.Pipeline) -> None:
-            largest_first = sorted(ranges, key=_bytes_of, reverse=True)
-            counted = (
-                pipeline
-                | "ranges" >> Spread(largest_first)
-                | "count" >> CountWords(options, partitions)
-            )
-            (
-                counted.words
-                | "merge" >> MergeWords(options, counted.totals)
-                | "write" >> WriteWordTable(staging, partitions)
-            )
-            counted.totals | "write totals" >> beam.Map(write_totals, totals)
 
-        run_pipeline(build, beam_args)
-    return _finish(output, read_totals(totals), options, tables)
+def _run(
+    ranges: Sequence[Range | WordRange],
+    publication: Publication,
+    options: CountOptions,
+    beam_args: Sequence[str],
+) -> None:
+    """Counts ranges into parts and totals that wait to be published."""
+    partitions = _partitions(sum(map(_bytes_of, ranges)), options.worker_memory)
+    largest_first = sorted(ranges, key=_bytes_of, reverse=True)
+
+    def build(pipeline: beam.Pipeline) -> None:
+        counted = (
+            pipeline
+            | "ranges" >> Spread(largest_first)
+            | "count" >> CountWords(options, partitions)
+        )
+        (
+            counted.words
+            | "merge" >> MergeWords(options, counted.totals)
+            | "write" >> WriteWordTable(publication, partitions)
+        )
+        counted.totals | "write totals" >> beam.Map(write_totals, publication)
+
+    run_pipeline(build, beam_args)
 
 
 def _text_ranges(patterns: Sequence[str], own: Sequence[str], options: CountOptions) -> list[Range]:
@@ -178,10 +194,11 @@ def _tables_to_merge(paths: Sequence[str], output: str, options: CountOptions) -
 
 
 def _finish(
-    output: str, totals: Totals, options: CountOptions, tables: Sequence[WordTable]
+    publication: Publication, options: CountOptions, tables: Sequence[WordTable]
 ) -> WordTable:
     """Makes the table whole. Words were counted; what else was read into the tables that were
     merged is in their manifests."""
+    totals = read_totals(publication)
     counts = totals.counts.copy()
     for table in tables:
         counts.update({name: n for name, n in table.totals.items() if name in READ})
@@ -198,7 +215,7 @@ def _finish(
             ],
         }
     return finish(
-        output,
+        publication,
         dict(counts),
         options.text,
         min_word_count=options.min_word_count,
@@ -368,9 +385,10 @@ class SortedWords:
 
 @dataclass
 class WriteWordTable(beam.PTransform):
-    """Sorted partitions to Parquet parts that are in order among themselves."""
+    """Sorted partitions to Parquet parts that are in order among themselves, and wait to be
+    published."""
 
-    directory: str
+    publication: Publication
     partitions: int
 
     def expand(self, partitions: beam.PCollection) -> beam.PCollection:
@@ -393,16 +411,12 @@ class WriteWordTable(beam.PTransform):
     def write(self, part: int, batches: Iterable[bytes]) -> None:
         """Writes one part, from slices of all partitions."""
         words = _kernel.merge_word_counts([from_bytes(batch) for batch in batches])
-        write_part(self.path(part), pa.record_batch(words))
+        write_part(self.publication, part, pa.record_batch(words))
 
     def write_alone(self, partition: bytes) -> None:
         """Writes all parts, from the only partition."""
         for part, words in cut(partition, choose_cuts([draw(partition)])):
-            write_part(self.path(part), from_bytes(words))
-
-    def path(self, part: int) -> str:
-        """The file of a part."""
-        return outputs.join(self.directory, part_name(part))
+            write_part(self.publication, part, from_bytes(words))
 
 
 def draw(partition: bytes) -> tuple[int, list[Key]]:
@@ -466,13 +480,13 @@ def group_weights(totals: Totals, exponent: float) -> dict[Group, int]:
     return dict(zip(names, weights, strict=True))
 
 
-def write_totals(totals: Totals, path: str) -> None:
+def write_totals(totals: Totals, publication: Publication) -> None:
     """Writes totals as JSON, where a key cannot be null."""
     groups = list(totals.groups.items())
-    outputs.write_json(path, {"counts": totals.counts, "groups": groups})
+    publication.stage_json(TOTALS, {"counts": totals.counts, "groups": groups})
 
 
-def read_totals(path: str) -> Totals:
+def read_totals(publication: Publication) -> Totals:
     """What `write_totals` wrote; nothing, if there was nothing to read."""
-    value = outputs.read_json(path) or {"counts": {}, "groups": []}
+    value = outputs.read_json(publication.place(TOTALS)) or {"counts": {}, "groups": []}
     return Totals(Counter(value["counts"]), Counter(dict(value["groups"])))

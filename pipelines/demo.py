@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 
 from pipelines import outputs
 from pipelines.cli import main as wordpiece
+from pipelines.filesystems import join
 from wordpiece_core import Tokenizer
 
 VOCAB_SIZE = 8000
@@ -32,9 +33,17 @@ def main(output: str) -> None:
     config = Path(__file__).parent.parent / "configs" / "quickstart.yaml"
     options = ["--config", str(config)] if config.exists() else []
     print("\n$ wordpiece train", os.path.relpath(text), "--output", os.path.relpath(tokenizer))
-    _run("train", text, "--output", tokenizer, "--vocab-size", str(VOCAB_SIZE), *options)
+    _run(
+        "train",
+        text,
+        "--output",
+        tokenizer,
+        "--vocab-size",
+        str(VOCAB_SIZE),
+        "--overwrite",
+        *options,
+    )
     print("\n$ wordpiece encode", os.path.relpath(text), "--tokenizer", os.path.relpath(tokenizer))
-    outputs.delete(dataset)
     _run("encode", text, "--tokenizer", tokenizer, "--output", dataset)
     _show(tokenizer, dataset)
 
@@ -59,7 +68,7 @@ def collect_text(directory: str) -> None:
         ]
         schema = pa.schema([("source", pa.string()), ("text", pa.string())])
         table = pa.Table.from_pylist(rows, schema=schema)
-        outputs.write_parquet(outputs.join(directory, f"{name}.parquet"), table)
+        outputs.write_parquet(join(directory, f"{name}.parquet"), table)
 
 
 def _help_topics() -> Iterator[tuple[str, str]]:

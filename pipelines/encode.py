@@ -2,9 +2,9 @@
 
     shards ─ encode each: read a row group, encode it, write it ─▶ notes ─▶ manifest
 
-A shard is written under a temporary name and renamed; its result is then noted, by which a rerun
-knows what is finished. One that cannot be read is noted too, and the others are finished.
-`_manifest.json` is written last.
+What is finished is noted, so that a rerun does not do it again; one that cannot be read is noted
+too, and the others are finished (`pipelines.encoded_directory`). A fault of storage is no bad
+shard: it is tried again, then the work item fails, which the runner may try again, then the job.
 """
 
 from __future__ import annotations
@@ -16,20 +16,22 @@ from typing import Any
 
 import apache_beam as beam
 
-from pipelines import inputs, outputs
+from pipelines import inputs
 from pipelines.encode_shard import EncodeOptions, EncodeShard, shard_error
 from pipelines.encoded_directory import (
     CHANGED,
     COLUMN,
+    BadShard,
     Contents,
     EncodedDirectory,
-    Noted,
     ShardError,
     ShardResult,
     ShardsError,
     source_of,
 )
+from pipelines.filesystems import join
 from pipelines.inputs import InputFile
+from pipelines.owned import one_run
 from pipelines.progress import Progress
 from pipelines.runner import is_local, local_cores, pipeline_options, run_pipeline
 from wordpiece_core import Tokenizer
@@ -66,9 +68,9 @@ class Plan:
         return sorted(waiting, key=lambda shard: -shard.file.size)
 
     @property
-    def errors(self) -> list[ShardError]:
-        """Of the shards that cannot be made, as far as that can be seen beforehand."""
-        return [shard.error for shard in self.shards if shard.error]
+    def errors(self) -> list[BadShard]:
+        """The shards that cannot be made, as far as that can be seen beforehand."""
+        return [BadShard(shard.file, shard.error) for shard in self.shards if shard.error]
 
     @property
     def finished(self) -> list[ShardResult]:
@@ -82,14 +84,9 @@ class Plan:
         return unchanged and not self.to_run and not self.errors
 
     @property
-    def others(self) -> Noted:
-        """What is noted of inputs that are not given now."""
-        given = {shard.name for shard in self.shards}
-        results, errors = self.found.finished, self.found.errors
-        return (
-            [results[name] for name in results.keys() - given],
-            [errors[name] for name in errors.keys() - given],
-        )
+    def others(self) -> int:
+        """How many finished shards are of inputs that are not given now."""
+        return len(self.found.finished.keys() - {shard.name for shard in self.shards})
 
 
 @dataclass(frozen=True)
@@ -100,7 +97,7 @@ class Encoded:
     manifest: dict[str, Any]
     kept: int
     others: int
-    errors: list[ShardError]
+    errors: list[BadShard]
 
 
 def plan(
@@ -123,8 +120,9 @@ def plan(
 
     def planned(file: InputFile) -> PlannedShard:
         name = names[file.path]
-        if name in noted and noted[name].source == source_of(file):
-            return PlannedShard(file, name, noted[name].input_rows, noted[name].bytes, True)
+        known = noted.get(name)
+        if known and (known.input, known.source) == (file.name, source_of(file)):
+            return PlannedShard(file, name, known.input_rows, known.bytes, True)
         try:
             rows, size = inputs.measure(file, options.columns, options.kept)
         except InputError as error:
@@ -155,33 +153,30 @@ def encode(
     found = plan(patterns, output, tokenizer, options)
     directory = found.directory
 
-    def check(errors: list[ShardError]) -> None:
+    def check(errors: list[BadShard]) -> None:
         if errors and (on_error != "quarantine" or _is_no_fault_of_files(found, errors)):
             raise ShardsError(errors, len(found.shards))
 
     if not found.to_run:
         check(found.errors)
-    with outputs.one_run(directory.path):
+    with one_run(directory.path):
         if directory.read() != found.found:
             raise OutputError(f"{output}: another run has just written there; run this one again")
-        results, other_errors = found.others
         manifest = directory.whole()
         if manifest is not None and found.is_done:
-            return Encoded(manifest, len(found.finished), len(results), [])
-        kept = ([*found.finished, *results], other_errors)
-        planned = {shard.name for shard in found.shards} - {r.name for r in found.finished}
-        directory.begin(tokenizer, kept, planned)
+            return Encoded(manifest, len(found.finished), found.others, [])
+        planned = {shard.name for shard in found.shards if not shard.finished}
+        directory.begin(tokenizer, planned, {s.name: s.file.root for s in found.shards})
         with progress.stage("encode", "bytes", sum(shard.bytes for shard in found.to_run)):
             if found.to_run:
                 step = EncodeShard(directory, options, _threads(beam_args))
                 _run(step, found.to_run, beam_args)
             errors = _all_errors(found)
             check(errors)
-            for error in errors:
-                directory.quarantine(error)
-                directory.note(error)
+            for bad in errors:
+                directory.quarantine(bad.error, bad.file)
         manifest = directory.finish()
-    return Encoded(manifest, len(found.finished), len(results), errors)
+    return Encoded(manifest, len(found.finished), found.others, errors)
 
 
 def _run(step: EncodeShard, shards: Sequence[PlannedShard], beam_args: Sequence[str]) -> None:
@@ -192,18 +187,20 @@ def _run(step: EncodeShard, shards: Sequence[PlannedShard], beam_args: Sequence[
     run_pipeline(build, beam_args)
 
 
-def _all_errors(found: Plan) -> list[ShardError]:
+def _all_errors(found: Plan) -> list[BadShard]:
     """Of the inputs given: those found beforehand and those that the job has noted."""
-    given = {shard.name for shard in found.shards}
+    files = {shard.name: shard.file for shard in found.shards}
     noted = found.directory.read().errors.values()
-    met = [error for error in noted if error.name in given]
-    return sorted([*found.errors, *met], key=lambda error: error.name)
+    known = {bad.error.name for bad in found.errors}
+    met = [e for e in noted if e.name in files and e.name not in known]
+    errors = [*found.errors, *(BadShard(files[error.name], error) for error in met)]
+    return sorted(errors, key=lambda bad: bad.error.name)
 
 
-def _is_no_fault_of_files(found: Plan, errors: Sequence[ShardError]) -> bool:
+def _is_no_fault_of_files(found: Plan, errors: Sequence[BadShard]) -> bool:
     """Whether the options fit none of the files, or files have changed: nothing for quarantine."""
-    wrong_call = len(errors) == len(found.shards) and all(e.cause == COLUMN for e in errors)
-    return wrong_call or any(error.cause == CHANGED for error in errors)
+    causes = [bad.error.cause for bad in errors]
+    return CHANGED in causes or causes == [COLUMN] * len(found.shards)
 
 
 def _threads(beam_args: Sequence[str]) -> int:
@@ -217,22 +214,30 @@ def _check_files(
     """Raises OptionError if a shard would take the place of one made from another file, or of
     another's file, or a file would have two shards; InputError if a shard of a file that is not
     given now has been changed."""
-    noted: list[ShardResult | ShardError] = [*found.results.values(), *found.errors.values()]
-    sources = {note.name: note.source["path"] for note in noted}
-    shards = {path: name for name, path in sources.items()}
+    noted: dict[str, ShardResult | ShardError] = {**found.results, **found.errors}
+    shards = {found.source(name): name for name in noted}
     for file in files:
         name = names[file.path]
-        made_from, made = sources.get(name, file.path), shards.get(file.path, name)
-        holds = None
-        if made_from != file.path:
-            holds = f"a shard {name} of {made_from}"
-        elif made != name:
-            holds = f"a shard {made} of it"
-        elif name in found.sizes.keys() - found.own:
-            holds = f"{name}, which is no shard of this job"
+        holds = _in_the_way(file, name, noted.get(name), found)
+        if shards.get(file.path, name) != name:
+            holds = f"a shard {shards[file.path]} of it"
         if holds:
             raise OptionError(f"{file.path}: {output} holds {holds}; give another directory")
     there = found.results.keys() & found.sizes.keys()
     for name in sorted(there - found.finished.keys() - {*names.values()}):
-        path = outputs.join(output, name)
-        raise InputError(f"{path}: has been changed; delete it, or give {sources[name]} again")
+        path, source = join(output, name), found.source(name)
+        raise InputError(f"{path}: has been changed; delete it, or give {source} again")
+
+
+def _in_the_way(
+    file: InputFile, name: str, note: ShardResult | ShardError | None, found: Contents
+) -> str | None:
+    """What is there in the place of a file's shard and is not of this file, if anything. A file
+    that was changed is known by the directory it was in; one that was moved, by its size and
+    time."""
+    if note is None:
+        return f"{name}, which is no shard of this job" if name in found.sizes else None
+    is_moved, is_changed = note.source == source_of(file), found.roots.get(name) == file.root
+    if note.input == file.name and (is_moved or is_changed):
+        return None
+    return f"a shard {name} of {found.source(name)}"

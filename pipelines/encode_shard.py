@@ -22,7 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from pipelines import inputs, outputs
+from pipelines import inputs, outputs, storage
 from pipelines.encoded_directory import (
     CHANGED,
     COLUMN,
@@ -122,30 +122,30 @@ class EncodeShard(beam.DoFn):
     def process(self, element: tuple[InputFile, str]) -> None:
         file, name = element
         try:
-            result = self._encode(file, name)
+            storage.again(lambda: self._encode(file, name))
         except InputError as error:
             self.directory.note(shard_error(file, name, error))
             report(failed=1)
         else:
-            self.directory.note(result)
             report(shards=1)
 
     def _encode(self, file: InputFile, name: str) -> ShardResult:
         options = self.options
         shard = inputs.open_shard(file, options.columns, options.kept)
         encoder = ShardEncoder(file, shard, self.tokenizer, options, self.threads)
-        path = outputs.join(self.directory.path, name)
+
+        def write(stream: pa.NativeFile) -> None:
+            tables = ahead(encoder.tables)
+            outputs.write_tables(stream, tables, encoder.schema, **encoder.parquet_options())
+
+        def result(size: int) -> ShardResult:
+            sums = encoder.sums | {"output_bytes": size}
+            return ShardResult(name, file.name, source_of(file), **sums)
+
         try:
-            outputs.write_parquet(
-                path,
-                ahead(encoder.tables),
-                encoder.schema,
-                **encoder.parquet_options(),
-            )
+            return self.directory.write_shard(name, write, result)
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
             raise InputError(f"{file.path}: cannot be encoded ({one_line(error)})") from error
-        size = outputs.file_size(path)
-        return ShardResult(name, source_of(file), **encoder.sums, output_bytes=size)
 
 
 def shard_error(file: InputFile, name: str, error: InputError) -> ShardError:
@@ -153,7 +153,8 @@ def shard_error(file: InputFile, name: str, error: InputError) -> ShardError:
     cause = FILE
     if isinstance(error, ColumnError | ChangedError):
         cause = COLUMN if isinstance(error, ColumnError) else CHANGED
-    return ShardError(name, file.name, source_of(file), error.row_group, str(error), cause)
+    message = str(error).replace(file.path, file.name)
+    return ShardError(name, file.name, source_of(file), error.row_group, message, cause)
 
 
 @dataclass

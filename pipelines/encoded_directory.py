@@ -1,40 +1,48 @@
 """The directory that `encode` writes: which shards are finished, which could not be read.
 
     NAME.parquet        the shards
-    _manifest.json      written last: the job, sums, shards, errors
-    _shards/            while the job runs: a note for each shard that is finished or failed
-    _errors/__shards__/ of inputs that could not be read, with --on-error quarantine: a note and the
-                        bytes. `datasets` passes over names with two underscores, others over `.bad`
+    _manifest.json      the job, sums, shards, errors. Where it is, the directory is whole
+    _run.json           what the last run read, with absolute paths: of no effect on a dataset
+    _shards/            while it is not whole, and owned by the job (`pipelines.owned`): what the
+                        shards have in common and which of those there are made anew, the manifest
+                        of before, the tokenizer, and a note for each shard that has been finished
+                        or has failed since
+    _errors/            of inputs that could not be read, with --on-error quarantine, also owned:
+                        __shards__/NAME.bad, the bytes, and __shards__/NAME.json, what is wrong.
+                        (`datasets` passes over names with two underscores, others over `.bad`)
 
-A shard is finished if it is noted, of the input that is given now, and there in the size noted.
-`_shards/job.json` names all that are to be made, so that none stays unnoted when a run is killed.
+A shard is written in `_shards`, noted with its size, and then given its name. So every shard with a
+name is in a note or in the manifest, and what is in neither is somebody else's file. A shard is
+finished if it is noted, of the input that is given now, and there in the size noted.
 """
 
 from __future__ import annotations
 
 import hashlib
-import secrets
 import threading
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from types import NoneType
 from typing import Any, TypeVar
 
-from pipelines import outputs
+from pipelines import outputs, storage
+from pipelines.filesystems import inside, join
 from pipelines.input_files import InputFile
+from pipelines.owned import MARKER, OwnedDirectory, new_id
 from wordpiece_core import TextOptions, Tokenizer
-from wordpiece_core.errors import InputError, OptionError, OutputError
+from wordpiece_core.errors import InputError, OptionError, OutputError, StorageError
 from wordpiece_core.tokenizer_files import TokenizerSpec
 
 MANIFEST = "_manifest.json"
+RUN = "_run.json"
 NOTES = "_shards"
-JOB = "job.json"  # what the shards have in common, and all their names
-RUN = "run.json"  # the number of the run that has begun last
+JOB = "job.json"  # what the shards have in common
+BEFORE = "manifest.json"  # the manifest of before, in the notes
 SPEC = "spec.json"  # the tokenizer, for workers: Beam would pack and unpack it many times
 ERRORS = "_errors"
-BAD_SHARDS = f"{ERRORS}/__shards__"
+BAD_SHARDS = "__shards__"
 RESULT_ENDING, ERROR_ENDING = ".shard.json", ".error.json"
-FORMAT = 1  # of manifests and notes
+FORMAT = 2  # of manifests and notes
 
 _tokenizers: dict[str, Tokenizer] = {}  # by digest
 _tokenizers_lock = threading.Lock()
@@ -47,9 +55,11 @@ SUMS = (
 
 @dataclass(frozen=True)
 class ShardResult:
-    """A finished shard. `source`: what it was made from. `rows`: its own; `bytes`: of text."""
+    """A finished shard. `input`: the relative name of the file it was made from; `source`: the
+    size of that and when it was modified. `rows`: its own; `bytes`: of text."""
 
     name: str
+    input: str
     source: dict[str, Any]
     rows: int = 0
     input_rows: int = 0
@@ -67,9 +77,10 @@ FILE, COLUMN, CHANGED = "file", "column", "changed"
 
 @dataclass(frozen=True)
 class ShardError:
-    """A shard that could not be made. `input`: the relative name of its file. `cause`: `FILE`, or
-    `COLUMN`: the options do not fit the file; or `CHANGED`: it is another file than it was when the
-    job began."""
+    """A shard that could not be made. `input`: the relative name of its file; `source`: as of
+    `ShardResult`. `message`: without the directory that the name is relative to. `cause`: `FILE`,
+    or `COLUMN`: the options do not fit the file; or `CHANGED`: it is another file than it was when
+    the job began."""
 
     name: str
     input: str
@@ -78,30 +89,31 @@ class ShardError:
     message: str
     cause: str
 
-    @property
-    def path(self) -> str:
-        """Of the input."""
-        return str(self.source["path"])
-
 
 def source_of(file: InputFile) -> dict[str, Any]:
-    """By which a rerun knows a file again."""
-    return {"path": file.path, "bytes": file.size, "modified": file.modified}
-
-
-Noted = tuple[list[ShardResult], list[ShardError]]
+    """What tells that a file of the same name is the same file as before."""
+    return {"bytes": file.size, "modified": file.modified}
 
 
 @dataclass(frozen=True)
 class Contents:
     """What a directory holds. `results`, `errors`: what is noted, by name, whether the shards are
-    there or not; `begun`: names of shards that a run may have made before it was killed; `sizes`:
-    of the shards that are there, in bytes."""
+    there or not; `bad`: relative names of the inputs that may be in quarantine; `roots`: of what is
+    noted, by the name of the shard, the directory that its input was in, as far as it is known;
+    `sizes`: of the files there, but for the job's own, in bytes; `is_whole`: there is a
+    manifest."""
 
     results: dict[str, ShardResult]
     errors: dict[str, ShardError]
-    begun: frozenset[str]
+    bad: frozenset[str]
+    roots: dict[str, str]
     sizes: dict[str, int]
+    is_whole: bool
+
+    def source(self, name: str) -> str:
+        """The path of the input of a shard that is noted, as far as it is known."""
+        note = self.results.get(name) or self.errors[name]
+        return join(self.roots[name], note.input) if name in self.roots else note.input
 
     @property
     def finished(self) -> dict[str, ShardResult]:
@@ -112,156 +124,256 @@ class Contents:
             if self.sizes.get(name) == result.output_bytes
         }
 
-    @property
-    def own(self) -> set[str]:
-        """The names of all shards there that are not somebody else's files."""
-        return (self.results.keys() | self.begun) & self.sizes.keys()
-
 
 @dataclass(frozen=True)
 class EncodedDirectory:
-    """`job`: what all its shards have in common, `tokenizer` and `options`. `run`: the number of
-    one run of it."""
+    """`job`: what all its shards have in common, `tokenizer` and `options`. `run`: the id of one
+    run of it."""
 
     path: str
     job: dict[str, Any]
-    run: str = field(default_factory=lambda: secrets.token_hex(8))
+    run: str = field(default_factory=new_id)
+
+    @property
+    def notes(self) -> OwnedDirectory:
+        """The directory of notes."""
+        names = rf"{JOB}|{BEFORE}|{SPEC}|{RUN}|[0-9a-f]{{32}}\.(?:shard|error)\.json"
+        return OwnedDirectory(self._place(NOTES), "notes", names, self.run)
+
+    @property
+    def errors(self) -> OwnedDirectory:
+        """The directory of quarantine."""
+        names = rf"{BAD_SHARDS}/.+\.(?:bad|json)"
+        # It stays, and so is the same whichever run made it.
+        return OwnedDirectory(self._place(ERRORS), "errors", names, self.job["tokenizer"][:16])
+
+    # --- What is there ---------------------------------------------------------------------------
 
     def read(self) -> Contents:
         """OptionError unless the directory is empty or holds shards of this job only."""
-        path = self._place(MANIFEST)
-        manifest, started = _dictionary(path), _dictionary(self._place(NOTES, JOB))
-        sizes = outputs.file_sizes(self.path)
+        self.notes.check()
+        self.errors.check()
+        own = (f"{NOTES}/", f"{ERRORS}/")
+        found = outputs.file_sizes(self.path)
+        sizes = {name: size for name, size in found.items() if not name.startswith(own)}
+        manifest = _dictionary(self._place(MANIFEST))
+        started = None if manifest else _dictionary(self.notes.place(JOB))
         if sizes and manifest is None and started is None:
             raise OptionError(
                 f"{self.path}: holds {next(iter(sizes))}, no shards of this job; give an empty one"
             )
-        for found in (manifest, started):
-            if found is not None:
-                self._check_same(found)
-        results, errors = _read_notes(manifest or {}, path)
-        for note_path in self._notes():
-            if note_path.endswith(RESULT_ENDING):
-                result = _note(ShardResult, _dictionary(note_path), note_path)
+        for common in (manifest, started):
+            if common is not None:
+                self._check_same(common)
+        if manifest is not None:
+            results, errors = self._of_manifest(manifest, self._place(MANIFEST))
+            bad = frozenset(error.input for error in errors.values())
+        else:
+            results, errors, bad = self._noted(started or {}, sizes.keys())
+        roots = self._roots()
+        shards = {name: size for name, size in sizes.items() if name not in (MANIFEST, RUN)}
+        return Contents(results, errors, bad, roots, shards, manifest is not None)
+
+    def _noted(
+        self, started: dict[str, Any], there: Collection[str]
+    ) -> tuple[dict[str, ShardResult], dict[str, ShardError], frozenset[str]]:
+        """What the manifest of before says, and the notes since. Of shards that were to be made
+        anew those that are not there were taken away for that."""
+        path = self.notes.place(BEFORE)
+        results, errors = self._of_manifest(_dictionary(path) or {}, path)
+        for name in started.get("planned", []):
+            if name not in there:
+                results.pop(name, None)
+        names = outputs.list_directory(self.notes.path)
+        bad = {error.input for error in errors.values()}
+        for name in names:
+            if name.endswith(ERROR_ENDING):
+                error = self._note(ShardError, name)
+                errors[error.name] = error
+                results.pop(error.name, None)
+                bad.add(error.input)
+        for name in names:  # after the errors: a result is newer than an error of the same shard
+            if name.endswith(RESULT_ENDING):
+                result = self._note(ShardResult, name)
                 results[result.name] = result
                 errors.pop(result.name, None)
-            else:
-                error = _note(ShardError, _dictionary(note_path), note_path)
-                errors[error.name] = error
-        begun = (started or {}).get("shards", [])
-        own = (f"{NOTES}/", f"{ERRORS}/")
-        shards = {name: size for name, size in sizes.items() if not name.startswith(own)}
-        return Contents(results, errors, frozenset(begun) - errors.keys(), shards)
+        return results, errors, frozenset(bad)
 
-    def begin(self, tokenizer: Tokenizer, kept: Noted, planned: Collection[str]) -> None:
-        """From here to `finish` the directory does not look whole. It keeps these results and
-        errors. `planned`: the names of the shards to be made, or that cannot be; what earlier runs
-        made of them is deleted."""
+    def _note(self, kind: type[Note], name: str) -> Note:
+        path = self.notes.place(name)
+        note = _note(kind, _dictionary(path), path)
+        self._check_names(note)
+        return note
+
+    def _of_manifest(
+        self, manifest: dict[str, Any], path: str
+    ) -> tuple[dict[str, ShardResult], dict[str, ShardError]]:
+        """The shards and errors of a manifest."""
+        lists = [manifest.get(name, []) for name in ("shards", "errors")]
+        if not all(isinstance(some, list) for some in lists):
+            raise _damaged(path)
+        results = [_note(ShardResult, value, path) for value in lists[0]]
+        errors = [_note(ShardError, value, path) for value in lists[1]]
+        for result in results:
+            self._check_names(result)
+        for error in errors:
+            self._check_names(error)
+        return {result.name: result for result in results}, {error.name: error for error in errors}
+
+    def _check_names(self, note: ShardResult | ShardError) -> None:
+        """Raises InputError if a name that was read leads elsewhere."""
+        inside(self.path, note.name)
+        inside(self.errors.place(BAD_SHARDS), note.input)
+
+    def _roots(self) -> dict[str, str]:
+        """The directories that inputs were in, by the names of the shards."""
+        roots: dict[str, str] = {}
+        for path in (self._place(RUN), self.notes.place(RUN)):
+            found = (_dictionary(path) or {}).get("inputs")
+            if isinstance(found, dict):
+                for root, names in found.items():
+                    if isinstance(names, list):
+                        roots.update({name: root for name in names if isinstance(name, str)})
+        return roots
+
+    # --- Beginning, noting, ending ---------------------------------------------------------------
+
+    def begin(self, tokenizer: Tokenizer, planned: Collection[str], roots: dict[str, str]) -> None:
+        """From here to `finish` the directory is not whole. `planned`: the names of the shards to
+        be made, or that cannot be; what is there of them goes. `roots`: as in `Contents`, of all
+        inputs."""
         found = self.read()
-        outputs.make_directory(self._place(NOTES))
-        outputs.remove_temporaries(self.path)
-        names = {result.name for result in kept[0]}
-        old = _dictionary(self._place(NOTES, JOB)) or {}
-        bad = {error.input for error in found.errors.values()} | {*old.get("quarantine", [])}
-        job = {"format": FORMAT, **self.job, "shards": sorted({*found.begun, *planned, *names})}
-        outputs.write_json(self._place(NOTES, JOB), {**job, "quarantine": sorted(bad)})
-        outputs.write_json(self._place(NOTES, RUN), {"run": self.run})
+        if found.is_whole:
+            self.notes.delete()  # of a run that was killed after its end, or before its beginning
+        self.notes.claim()
+        outputs.write_json(self.notes.place(RUN), _inputs(found.roots | roots))
         spec = asdict(tokenizer.spec) | {"unk_scope": tokenizer.unk_scope}
-        outputs.write_json(self._place(NOTES, SPEC), spec)
-        _tokenizers[tokenizer.digest] = tokenizer
-        notes = {self._write_note(note) for some in kept for note in some}
-        for path in self._notes():
-            if path not in notes:
-                outputs.delete(path)
-        outputs.delete(self._place(MANIFEST))
-        for name in found.own & {*planned, *found.begun} - names:
-            outputs.delete(self._place(name))
+        outputs.write_json(self.notes.place(SPEC), spec)
+        started = _dictionary(self.notes.place(JOB)) or {}
+        lost = found.results.keys() - found.sizes.keys()  # and missed by nobody now
+        again = {*started.get("planned", []), *({*planned} & found.results.keys()), *lost}
+        job = {"format": FORMAT, **self.job, "planned": sorted(again)}
+        outputs.write_json(self.notes.place(JOB), job)
+        if found.is_whole:
+            storage.move(self._place(MANIFEST), self.notes.place(BEFORE))
+            storage.sync(self.path)
+        with _tokenizers_lock:
+            _tokenizers[tokenizer.digest] = tokenizer
+        for name in {*planned} & found.results.keys():
+            storage.delete_file(self._place(name))
+            storage.delete_file(self.notes.place(_note_name(name, RESULT_ENDING)))
 
     def tokenizer(self) -> Tokenizer:
         """The job's tokenizer, one in each process, after `begin`."""
         digest = self.job["tokenizer"]
         with _tokenizers_lock:
             if digest not in _tokenizers:
-                plain = outputs.read_json(self._place(NOTES, SPEC))
+                plain = outputs.read_json(self.notes.place(SPEC))
+                if plain is None:
+                    self.notes.check_lease()
                 unk_scope = plain.pop("unk_scope")
                 spec = TokenizerSpec(**plain | {"text": TextOptions(**plain["text"])})
                 _tokenizers[digest] = Tokenizer.of(spec, unk_scope)
             return _tokenizers[digest]
 
+    def write_shard(
+        self, name: str, write: Callable[[Any], object], result: Callable[[int], ShardResult]
+    ) -> ShardResult:
+        """Makes a shard. `write` is given a file to write to; `result`, the size of that, says what
+        to note. OutputError if another run has begun, or if somebody else's file has the name."""
+        path = self._place(name)
+        with outputs.temporary_writer(path, self.notes.path) as (stream, temporary):
+            write(stream)
+        try:
+            written = storage.info(temporary)
+            note = result(0 if written is None else written.size)
+            self._check_free(name)
+            self.note(note)
+            outputs.put(temporary, path)
+        except BaseException:
+            storage.delete_file(temporary)
+            raise
+        return note
+
+    def _check_free(self, name: str) -> None:
+        """OutputError if there is a file of the name that no attempt of this run has noted."""
+        path, note = self._place(name), self.notes.place(_note_name(name, RESULT_ENDING))
+        if storage.info(path) is not None and storage.info(note) is None:
+            raise OutputError(f"{path}: was not there when the job began; take it away")
+
     def note(self, note: ShardResult | ShardError) -> None:
         """Notes a shard as finished or as failed. OutputError if another run has begun."""
-        last = _dictionary(self._place(NOTES, RUN)) or {}
-        if last.get("run") != self.run:
-            raise OutputError(f"{self.path}: another run has begun there; let one end first")
-        self._write_note(note)
-
-    def _write_note(self, note: ShardResult | ShardError) -> str:
-        """Returns the note's path. A shard's own name may be too long for it."""
+        self.notes.check_lease()
         ending = RESULT_ENDING if isinstance(note, ShardResult) else ERROR_ENDING
-        name = hashlib.sha256(note.name.encode()).hexdigest()[:32] + ending
-        path = self._place(NOTES, name)
-        outputs.write_json(path, asdict(note))
-        return path
+        outputs.write_json(self.notes.place(_note_name(note.name, ending)), asdict(note))
 
-    def _notes(self) -> list[str]:
-        """The paths of the notes on shards."""
-        names = outputs.list_directory(self._place(NOTES))
-        endings = (RESULT_ENDING, ERROR_ENDING)
-        return [self._place(NOTES, name) for name in names if name.endswith(endings)]
-
-    def quarantine(self, error: ShardError) -> None:
-        """Keeps a bad shard's bytes and what is wrong with it."""
+    def quarantine(self, error: ShardError, file: InputFile) -> None:
+        """Notes a bad shard, and keeps its bytes and what is wrong with it."""
+        self.note(error)
+        if not self.errors.check():
+            self.errors.claim()
+        scratch = self.notes.path
         copied = True
-        copy = self._place(BAD_SHARDS, f"{error.input}.bad")
+        copy = self._bad(error.input, ".bad")
         try:
-            outputs.copy(error.path, copy)
-        except InputError:  # of a broken disk there may be nothing to copy
+            outputs.copy(file.path, copy, scratch)
+        except StorageError:  # of a broken disk there may be nothing to copy
             copied = False
-            outputs.delete(copy)
+            storage.delete_file(copy)
         record = {
-            "input": error.path,
+            "input": error.input,
             "row_group": error.row_group,
             "message": error.message,
             "copied": copied,
         }
-        outputs.write_json(self._place(BAD_SHARDS, f"{error.input}.json"), record)
+        outputs.write_json(self._bad(error.input, ".json"), record, scratch)
+
+    def _bad(self, name: str, ending: str) -> str:
+        return inside(self.errors.place(BAD_SHARDS), name + ending)
 
     def finish(self) -> dict[str, Any]:
-        """Writes the manifest, removes the notes that it is made of, and what earlier runs put
-        into quarantine and is none of its errors; returns the manifest. OutputError for a shard
-        that is not as it was written."""
+        """Puts what is in quarantine and none of the errors away, then publishes the manifest, and
+        returns it. OutputError for a shard that is not as it was written, or if another run has
+        begun."""
         found = self.read()
         changed = found.results.keys() - found.finished.keys()
         if changed:
             path = self._place(min(changed))
             raise OutputError(f"{path}: is not as it was written; run the job again")
+        manifest = self._manifest(found)
+        noted = found.results.keys() | found.errors.keys()
+        errors = {error.input for error in found.errors.values()}
+        if self.errors.check():
+            for name in found.bad - errors:
+                for ending in (".bad", ".json"):
+                    storage.delete_file(self._bad(name, ending))
+            if outputs.list_directory(self.errors.path, recursive=True) == [MARKER]:
+                self.errors.delete()
+        self.notes.check_lease()
+        outputs.write_json(
+            self._place(RUN),
+            _inputs({name: root for name, root in found.roots.items() if name in noted}),
+            self.notes.path,
+        )
+        outputs.write_json(self._place(MANIFEST), manifest, self.notes.path)
+        self.notes.delete()
+        return manifest
+
+    def _manifest(self, found: Contents) -> dict[str, Any]:
         shards = [asdict(found.results[name]) for name in sorted(found.results)]
         errors = [asdict(found.errors[name]) for name in sorted(found.errors)]
         totals = {name: sum(shard[name] for shard in shards) for name in SUMS}
-        manifest = {"format": FORMAT, **self.job, **totals, "shards": shards, "errors": errors}
-        job = _dictionary(self._place(NOTES, JOB)) or {}
-        for name in {*job.get("quarantine", [])} - {error["input"] for error in errors}:
-            for ending in (".bad", ".json"):
-                outputs.delete(self._place(BAD_SHARDS, f"{name}{ending}"))
-        outputs.delete_empty(self._place(BAD_SHARDS))
-        outputs.delete_empty(self._place(ERRORS))
-        outputs.write_json(self._place(MANIFEST), manifest)
-        for path in [*self._notes(), *(self._place(NOTES, name) for name in (SPEC, RUN, JOB))]:
-            outputs.delete(path)
-        outputs.delete_empty(self._place(NOTES))
-        return manifest
+        return {"format": FORMAT, **self.job, **totals, "shards": shards, "errors": errors}
 
     def whole(self) -> dict[str, Any] | None:
-        """The manifest, if there is one and no run was killed since. Sweeps up after writers that
-        were."""
-        if outputs.exists(self._place(NOTES, JOB)):
-            return None
-        outputs.remove_temporaries(self.path)
-        outputs.delete_empty(self._place(NOTES))
-        return _dictionary(self._place(MANIFEST))
+        """The manifest, if there is one. Takes away what a run that was killed left beside it."""
+        manifest = _dictionary(self._place(MANIFEST))
+        if manifest is not None:
+            self.notes.delete()
+        return manifest
 
     def _place(self, *names: str) -> str:
-        return outputs.join(self.path, *names)
+        return join(self.path, *names)
 
     def _check_same(self, found: dict[str, Any]) -> None:
         if "tokenizer" not in found:
@@ -287,16 +399,17 @@ class EncodedDirectory:
 Note = TypeVar("Note", ShardResult, ShardError)
 
 
-def _read_notes(
-    manifest: dict[str, Any], path: str
-) -> tuple[dict[str, ShardResult], dict[str, ShardError]]:
-    """The shards and errors of a manifest."""
-    lists = [manifest.get(name, []) for name in ("shards", "errors")]
-    if not all(isinstance(some, list) for some in lists):
-        raise _damaged(path)
-    results = [_note(ShardResult, value, path) for value in lists[0]]
-    errors = [_note(ShardError, value, path) for value in lists[1]]
-    return {result.name: result for result in results}, {error.name: error for error in errors}
+def _note_name(shard: str, ending: str) -> str:
+    """The name of a note. A shard's own name may be too long for it."""
+    return hashlib.sha256(shard.encode()).hexdigest()[:32] + ending
+
+
+def _inputs(roots: dict[str, str]) -> dict[str, Any]:
+    """The contents of `_run.json`: the shards by the directories that their inputs were in."""
+    names: dict[str, list[str]] = {}
+    for name in sorted(roots):
+        names.setdefault(roots[name], []).append(name)
+    return {"inputs": names}
 
 
 def _note(kind: type[Note], value: Any, path: str) -> Note:
@@ -326,10 +439,23 @@ def _damaged(path: str) -> InputError:
     return InputError(f"{path}: not as this program writes it; restore it, or delete the directory")
 
 
+@dataclass(frozen=True)
+class BadShard:
+    """An input that could not be read or encoded."""
+
+    file: InputFile
+    error: ShardError
+
+    @property
+    def message(self) -> str:
+        """What is wrong, with the path of the file."""
+        return self.file.path + self.error.message.removeprefix(self.file.name)
+
+
 class ShardsError(InputError):
     """Some shards could not be made. `errors`: of each."""
 
-    def __init__(self, errors: Sequence[ShardError], shards: int) -> None:
+    def __init__(self, errors: Sequence[BadShard], shards: int) -> None:
         self.errors = list(errors)
         first = errors[0].message
         if shards == 1:
@@ -337,7 +463,7 @@ class ShardsError(InputError):
         elif len(errors) == 1:
             message = f"{first} (1 of {shards:,} shards; a rerun keeps the others)"
         else:
-            names = ", ".join(error.path for error in errors[:10])
+            names = ", ".join(error.file.path for error in errors[:10])
             more = ", ..." if len(errors) > 10 else ""
             message = (
                 f"{len(errors):,} of {shards:,} shards cannot be encoded: {names}{more}; a rerun"

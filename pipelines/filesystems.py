@@ -1,15 +1,13 @@
-"""Where files are: local paths and URIs alike, and faults of reading as one-line `InputError`s."""
+"""Where files are: local paths and URIs, how they are joined, and which names may be believed."""
 
 import os
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
-from urllib.parse import unquote
+from urllib.parse import quote, unquote
 
 import pyarrow as pa
 from pyarrow import fs
 
-from wordpiece_core.errors import ChangedError, InputError, one_line
+from wordpiece_core.errors import InputError, StorageError, one_line
 
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 _URI_QUERY = re.compile(r"\?\w+=[^*?\[\]]*\Z")
@@ -34,32 +32,40 @@ def open_filesystem(path: str) -> tuple[fs.FileSystem, str]:
         return fs.LocalFileSystem(), os.path.abspath(path)
     try:
         filesystem, inner = fs.FileSystem.from_uri(path)
-    except (OSError, pa.ArrowException) as error:
+    except pa.ArrowInvalid as error:
         raise InputError(f"{path}: not a place that can be opened ({one_line(error)})") from error
+    except (OSError, pa.ArrowException) as error:
+        raise StorageError(f"{path}: cannot be reached ({one_line(error)})") from error
     return filesystem, inner
 
 
-def open_input(path: str, size: int | None = None) -> pa.NativeFile:
-    """Opens a file for reading at any place. ChangedError if it has not the size it should have."""
-    filesystem, inner = open_filesystem(path)
-    source = filesystem.open_input_file(inner)
-    if size not in (None, source.size()):
-        raise ChangedError(f"{path}: it has changed since the job began; run the job again")
-    return source
+def join(path: str, *parts: str) -> str:
+    """A path below a local path or URI. `parts` are plain names, also with slashes."""
+    if not is_uri(path):
+        return os.path.join(path, *parts)
+    base, query = split_query(path)
+    return "/".join([base.rstrip("/"), *(quote(part) for part in parts)]) + query
 
 
-@contextmanager
-def reading(path: str, row_group: int | None = None) -> Iterator[None]:
-    """Turns faults of reading into an InputError that names the place."""
-    try:
-        yield
-    except UnicodeDecodeError as error:
-        name = repr(error.object)
-        raise InputError(
-            f"{path}: holds a file name that is not UTF-8, {name}; rename it"
-        ) from error
-    except (OSError, pa.ArrowException) as error:
-        place = path if row_group is None else f"{path} row group {row_group}"
-        fault = InputError(f"{place}: cannot be read ({one_line(error)})")
-        fault.row_group = row_group
-        raise fault from error
+def beside(path: str, ending: str) -> str:
+    """A path next to another: its name and `ending`."""
+    base, query = split_query(path)
+    return base.rstrip("/") + ending + query
+
+
+def inside(directory: str, name: object) -> str:
+    """The path of a name that was read from a file, which may say anything. Raises InputError
+    unless it is a relative name that stays in the directory, also through links."""
+    if not isinstance(name, str) or not _is_relative(name):
+        raise InputError(f"{directory}: a file in it names {name!r}, which is no name in there")
+    path = join(directory, name)
+    if not is_uri(path):
+        root, place = (os.path.realpath(open_filesystem(p)[1]) for p in (directory, path))
+        if not place.startswith(root.rstrip("/") + "/"):
+            raise InputError(f"{path}: a link that leads out of {directory}; take it away")
+    return path
+
+
+def _is_relative(name: str) -> bool:
+    parts = name.split("/")
+    return "\0" not in name and all(part not in ("", ".", "..") for part in parts)

@@ -2,15 +2,15 @@
 
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from itertools import accumulate
 from urllib.parse import quote
 
-from pyarrow import fs
-
-from pipelines.filesystems import is_uri, open_filesystem, reading, split_query
+from pipelines import storage
+from pipelines.filesystems import is_uri, open_filesystem, split_query
+from pipelines.storage import Entry
 from wordpiece_core.errors import InputError
 
 ENDINGS = {
@@ -35,14 +35,22 @@ class InputFile:
     format: str  # "parquet", "text" or "jsonl"
     compression: str | None  # "gzip" or "zstd"
     size: int  # bytes
-    modified: int | None  # nanoseconds since 1970
+    modified: int | None  # nanoseconds since 1970; of stores, whole seconds
+
+    @property
+    def root(self) -> str:
+        """The directory that `name` is relative to."""
+        base, query = split_query(self.path)
+        name = quote(self.name) if is_uri(self.path) else self.name
+        return base.removesuffix(name).rstrip("/") + query
 
 
 def resolve(patterns: Sequence[str], own: Sequence[str] = ()) -> list[InputFile]:
-    """The files that paths, globs (`*`, `?`, `[]`, `**`) and directories name, sorted by path,
-    each once. Local paths and URIs. In directories and globs, names starting with `_` or `.`
-    and unknown endings are passed over; so is what is below `own`, directories that a job writes,
-    unless the pattern leads there. InputError for a pattern that names nothing to read."""
+    """The files that paths, globs (`*`, `?`, `[]`, `**`) and directories name, sorted by path.
+    Local paths and URIs. Each real file is there once, however many links lead to it. In
+    directories and globs, names starting with `_` or `.` and unknown endings are passed over; so is
+    what is below `own`, directories that a job writes, unless the pattern leads there. InputError
+    for a pattern that names nothing to read, and for a link to nothing."""
     found: dict[str, InputFile] = {}
     for pattern in patterns:
         apart = [path for path in own if not _is_below(pattern, path)]
@@ -54,7 +62,27 @@ def resolve(patterns: Sequence[str], own: Sequence[str] = ()) -> list[InputFile]
             known = found.get(file.path)
             if known is None or len(known.name) < len(file.name):
                 found[file.path] = file
-    return [found[path] for path in sorted(found)]
+    return sorted(_real_files(found.values()), key=lambda file: file.path)
+
+
+def _real_files(files: Iterable[InputFile]) -> list[InputFile]:
+    """The files, those that are one and the same on the disk once: by the name that is no link."""
+    real: dict[object, InputFile] = {}
+    for file in sorted(files, key=lambda file: (_is_linked(file.path), file.path)):
+        real.setdefault(_identity(file.path), file)
+    return list(real.values())
+
+
+def _is_linked(path: str) -> bool:
+    return not is_uri(path) and os.path.realpath(path) != path
+
+
+def _identity(path: str) -> object:
+    """The same for all paths of a local file."""
+    if is_uri(path):
+        return path
+    found = storage.attempt("reached", path, lambda: os.stat(path))
+    return found.st_dev, found.st_ino
 
 
 def output_names(files: Sequence[InputFile]) -> dict[str, str]:
@@ -86,25 +114,23 @@ def _matches(pattern: str) -> list[InputFile]:
     base = base.rstrip("/") if is_uri(pattern) else open_filesystem(pattern)[1]
     if _WILDCARD.search(base) and (is_uri(pattern) or not os.path.lexists(base)):
         return _glob(pattern, base, query)
-    with reading(pattern):
-        filesystem, path = open_filesystem(base + query)
-        info = filesystem.get_file_info(path)
-    if info.type == fs.FileType.Directory:
-        return _directory(pattern, base, query)
-    if info.type == fs.FileType.NotFound:
+    entry = storage.info(base + query)
+    if entry is None:
         raise InputError(f"{pattern}: no such file or directory")
-    if info.type != fs.FileType.File:
+    if entry.kind == "directory":
+        return _directory(pattern, base, query)
+    if entry.kind != "file":
         raise InputError(f"{pattern}: neither a file nor a directory")
-    if not _ending(path):
+    if not _ending(entry.name):
         raise InputError(f"{pattern}: unknown ending; give {_one_of_the_endings()}")
-    return [_input_file(base + query, os.path.basename(path), info)]
+    return [_input_file(base + query, os.path.basename(entry.name), entry)]
 
 
 def _directory(pattern: str, base: str, query: str) -> list[InputFile]:
     files = [
-        _input_file(path, name, info)
-        for path, name, info in _listing(pattern, base, query, recursive=True)
-        if _ending(name) and not any(_hidden(part) for part in name.split("/"))
+        _input_file(path, entry.name, entry)
+        for path, entry in _listing(base, query, recursive=True)
+        if _ending(entry.name) and not any(_hidden(part) for part in entry.name.split("/"))
     ]
     if not files:
         raise InputError(f"{pattern}: the directory holds no {_one_of_the_endings()} file")
@@ -117,32 +143,59 @@ def _glob(pattern: str, base: str, query: str) -> list[InputFile]:
     root, wanted = "/".join(parts[:first]) or "/", parts[first:]
     recursive = len(wanted) > 1 or wanted == ["**"]
     matching = [
-        (path, name, info)
-        for path, name, info in _listing(pattern, root, query, recursive=recursive)
-        if _glob_match(name.split("/"), wanted)
+        (path, entry)
+        for path, entry in _listing(root, query, recursive=recursive)
+        if _glob_match(entry.name.split("/"), wanted)
     ]
     if not matching:
         raise InputError(f"{pattern}: matches no file")
-    files = [_input_file(*match) for match in matching if _ending(match[1])]
+    files = [_input_file(path, e.name, e) for path, e in matching if _ending(e.name)]
     if not files:
         raise InputError(f"{pattern}: matches no {_one_of_the_endings()} file")
     return files
 
 
-def _listing(
-    pattern: str, root: str, query: str, *, recursive: bool
-) -> Iterator[tuple[str, str, fs.FileInfo]]:
-    """Path, name relative to `root`, and information of every file below `root`."""
-    with reading(pattern):
-        filesystem, base = open_filesystem(root + query)
-        infos = filesystem.get_file_info(
-            fs.FileSelector(base, recursive=recursive, allow_not_found=True)
-        )
-    for info in infos:
-        if info.type == fs.FileType.File:
-            name = info.path.removeprefix(base).lstrip("/")
-            uri = f"{root.rstrip('/')}/{quote(name)}{query}" if is_uri(root) else info.path
-            yield uri, name, info
+def _listing(root: str, query: str, *, recursive: bool) -> list[tuple[str, Entry]]:
+    """Path and entry of every file below `root`, with its relative name."""
+    if not is_uri(root):
+        return storage.attempt("listed", root, lambda: list(_walk(root, recursive)))
+    found = storage.entries(root + query, recursive=recursive)
+    return [
+        (f"{root.rstrip('/')}/{quote(entry.name)}{query}", entry)
+        for entry in found
+        if entry.kind == "file"
+    ]
+
+
+def _walk(root: str, recursive: bool) -> Iterator[tuple[str, Entry]]:
+    """The files below a local directory, also behind links; each real directory once, by the name
+    that is no link if it has one."""
+    seen: set[tuple[int, int]] = set()
+    waiting = [""]
+    links: list[str] = []
+    while waiting or links:
+        name = waiting.pop() if waiting else links.pop(0)
+        directory = os.path.join(root, name) if name else root
+        found = os.stat(directory)
+        if (found.st_dev, found.st_ino) in seen:
+            continue
+        seen.add((found.st_dev, found.st_ino))
+        with os.scandir(directory) as items:
+            for item in sorted(items, key=lambda item: item.name):
+                below = f"{name}/{item.name}" if name else item.name
+                below.encode()  # or a name that is not UTF-8 is said to be that
+                if not item.is_dir():
+                    yield from _file(item, below)
+                elif recursive:
+                    (links if item.is_symlink() else waiting).append(below)
+
+
+def _file(item: os.DirEntry[str], name: str) -> Iterator[tuple[str, Entry]]:
+    if item.is_file():
+        found = item.stat()
+        yield item.path, Entry(name, "file", found.st_size, found.st_mtime_ns)
+    elif item.is_symlink() and _ending(name) and not _hidden(item.name):
+        raise InputError(f"{item.path}: a link to a file that is not there; take it away")
 
 
 def _glob_match(parts: list[str], wanted: list[str]) -> bool:
@@ -182,6 +235,6 @@ def _one_of_the_endings() -> str:
     return f"{', '.join(others)} or {last}"
 
 
-def _input_file(path: str, name: str, info: fs.FileInfo) -> InputFile:
+def _input_file(path: str, name: str, entry: Entry) -> InputFile:
     file_format, compression = ENDINGS[(_ending(name) or "").lower()]
-    return InputFile(path, name, file_format, compression, info.size, info.mtime_ns)
+    return InputFile(path, name, file_format, compression, entry.size, entry.modified)

@@ -6,20 +6,23 @@ import resource
 import sys
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, fields, replace
+from contextlib import suppress
+from dataclasses import asdict, dataclass, fields, replace
 from importlib.metadata import version
 from typing import Any
 
-from pipelines import outputs
 from pipelines.count import CountOptions, count
 from pipelines.encode import Encoded, Plan, PlannedShard, encode, plan
 from pipelines.encode_shard import EncodeOptions
 from pipelines.encoded_directory import ShardsError
-from pipelines.input_files import resolve
+from pipelines.filesystems import beside
+from pipelines.input_files import InputFile, resolve
 from pipelines.loading import load_tokenizer
+from pipelines.owned import one_run
 from pipelines.places import check_writable
 from pipelines.progress import Progress
 from pipelines.runner import pipeline_options, workers
+from pipelines.tokenizer_directory import check_tokenizer_directory, write_tokenizer
 from pipelines.train import Job, train
 from pipelines.training_work import TrainingWork
 from pipelines.word_table import (
@@ -37,15 +40,14 @@ from wordpiece_core import (
     Tokenizer,
     TrainingOptions,
 )
-from wordpiece_core.errors import OptionError, OutputError, WordpieceError
+from wordpiece_core.errors import InputError, OptionError, OutputError
 from wordpiece_core.options import shown
-from wordpiece_core.tokenizer_files import TokenizerSpec, own_special_tokens, tokenizer_files
+from wordpiece_core.tokenizer_files import TokenizerSpec, own_special_tokens
 from wordpiece_core.training import RoundBudget, TrainingResult, warn_of_fewer_tokens
 
 TEXT_OPTIONS = [field.name for field in fields(TextOptions)]
 MANY_UNKNOWN = 0.01  # of words or tokens: more is worth a warning
 MANY_DROPPED = 0.01  # of tokens, with --pack
-MERGES, TRAINING, RUN = "merges.parquet", "training.json", "run.json"
 WORK = ".work"  # after the output's name: what a training keeps while it runs
 
 
@@ -91,6 +93,7 @@ def run_train(
     round_budget: float,
     work_dir: str | None,
     keep_work: bool,
+    overwrite: bool = False,
     quiet: bool = False,
     config: str | None = None,
     debug: bool = False,
@@ -110,69 +113,139 @@ def run_train(
         smoothing_exponent=smoothing_exponent,
         worker_memory=worker_memory,
     )
-    training = _training_options(options)
-    work_dir = work_dir or outputs.beside(output, WORK)
+    work_dir = work_dir or beside(output, WORK)
     check_writable("--work-dir", work_dir)
-    _check_tokenizer_directory(output)
-    progress = Progress(quiet=quiet)
-    work = TrainingWork(work_dir)
-    work.check()
-    try:
-        if word_counts:
-            table = read_word_table(word_counts)
-        else:
-            table = _count_once(inputs, output, work, counting, beam_args, progress)
-        text = text_of([table], text)
-        training = _training_of(table, training)
-        digest = table_digest(table)
-        budget = RoundBudget(round_budget, driver_memory)
-        job = Job(training, digest, work, progress, budget, worker_memory, beam_args)
-        result = train(table, job)
-    except WordpieceError:
-        if not work.is_begun():
-            work.delete()
-        raise
-    spec = _spec(result, text, training)
-    covered = coverage(table, Tokenizer.of(spec))
-    run = {
-        "inputs": list(inputs),
-        "word_counts": word_counts,
-        "text_column": text_column,
-        "group_column": group_column,
-        "driver_memory": driver_memory,
-        "round_budget": round_budget,
-        "rounds": result.rounds,
-        "seconds": {name: round(value, 3) for name, value in progress.seconds.items()},
-        "peak_memory_bytes": peak_memory(),
-        "workers": workers(pipeline_options(beam_args)),
-        "beam_args": list(beam_args),
-    }
-    record = _training_record(training, spec, result, table, covered, digest)
-    _write_tokenizer(output, spec, result, record, run)
-    if not keep_work:
-        work.delete()
+    call = _TrainingCall(
+        inputs=inputs,
+        beam_args=beam_args,
+        output=output,
+        word_counts=word_counts,
+        counting=counting,
+        training=_training_options(options),
+        budget=RoundBudget(round_budget, driver_memory),
+        work=TrainingWork(work_dir),
+        keep_work=keep_work,
+        overwrite=overwrite,
+        progress=Progress(quiet=quiet),
+    )
+    with one_run(output), one_run(call.work.path):
+        done = call.run()
     if not quiet:
-        _print_training(output, result, table, covered)
-    _warn_of_training(result, training, covered)
-    return result
+        _print_training(output, done)
+    _warn_of_training(done)
+    return done.result
 
 
-def _count_once(
-    patterns: Sequence[str],
-    output: str,
-    work: TrainingWork,
-    options: CountOptions,
-    beam_args: Sequence[str],
-    progress: Progress,
-) -> WordTable:
-    """The word table of inputs, counted in the work directory unless it is there already."""
-    own = [output, work.path]
-    files = [[file.path, file.size, file.modified] for file in resolve(patterns, own)]
-    identity = asdict(options) | asdict(options.text) | {"inputs": files}
-    work.claim_count({k: v for k, v in identity.items() if k not in ("text", "worker_memory")})
-    if work.is_counted():
-        return read_word_table(work.words)
-    return count(patterns, work.words, options, own=own, beam_args=beam_args, progress=progress)
+@dataclass(frozen=True)
+class _Trained:
+    """What a training made, and of what."""
+
+    result: TrainingResult
+    table: WordTable
+    training: TrainingOptions
+    covered: Coverage
+
+
+@dataclass(frozen=True)
+class _TrainingCall:
+    """A call of `wordpiece train`, whose options have been checked."""
+
+    inputs: Sequence[str]
+    beam_args: Sequence[str]
+    output: str
+    word_counts: str | None
+    counting: CountOptions
+    training: TrainingOptions
+    budget: RoundBudget
+    work: TrainingWork
+    keep_work: bool
+    overwrite: bool
+    progress: Progress
+
+    def run(self) -> _Trained:
+        """Trains, and writes the tokenizer. Holds the output and the work directory."""
+        identity: dict[str, Any] = {"training": self.training.plain()}
+        if self.word_counts:  # the table may have been counted without rare words
+            del identity["training"]["min_word_count"]
+        else:
+            identity["text"] = asdict(self.counting.text)
+        self._check_output(identity)
+        if not self.word_counts:
+            files = resolve(self.inputs, [self.output, self.work.path])
+        table = read_word_table(self.word_counts) if self.word_counts else None
+        counted_from = {} if table else self._counted_from(files)
+        self.work.check(counted_from, identity["training"])
+        self.work.claim(counted_from)
+        try:
+            done = self._train(table or self._count(counted_from))
+        except (InputError, OptionError):
+            with suppress(OutputError):
+                self.work.release()
+            raise
+        if not self.keep_work:
+            self.work.delete()
+        return done
+
+    def _check_output(self, identity: dict[str, Any]) -> None:
+        check_tokenizer_directory(self.output, identity, overwrite=self.overwrite)
+
+    def _counted_from(self, files: Sequence[InputFile]) -> dict[str, Any]:
+        """What a word table in the work directory must have been counted from."""
+        options = asdict(self.counting)
+        del options["worker_memory"]
+        text = options.pop("text")
+        files_as_planned = [[file.path, file.size, file.modified] for file in files]
+        return {**options, **text, "inputs": files_as_planned}
+
+    def _count(self, counted_from: dict[str, Any]) -> WordTable:
+        """The word table of the inputs, counted in the work directory unless it is there
+        already."""
+        if self.work.is_counted():
+            return read_word_table(self.work.words)
+        self.work.begin_count(counted_from)
+        own = [self.output, self.work.path]
+        more: dict[str, Any] = {"own": own, "beam_args": self.beam_args, "progress": self.progress}
+        return count(self.inputs, self.work.words, self.counting, **more)
+
+    def _train(self, table: WordTable) -> _Trained:
+        text = text_of([table], self.counting.text)
+        training = _training_of(table, self.training)
+        digest = table_digest(table)
+        identity = {"text": asdict(text), "training": training.plain(), "word_table": digest}
+        self._check_output(identity)
+        job = Job(
+            training,
+            digest,
+            self.work,
+            self.progress,
+            self.budget,
+            self.counting.worker_memory,
+            self.beam_args,
+        )
+        result = train(table, job)
+        spec = _spec(result, text, training)
+        done = _Trained(result, table, training, coverage(table, Tokenizer.of(spec)))
+        self.work.owned.check_lease()
+        record = _training_record(done, identity)
+        write_tokenizer(self.output, spec, result.merges, record, self._run_record(result))
+        return done
+
+    def _run_record(self, result: TrainingResult) -> dict[str, Any]:
+        """What this run took: the contents of `run.json`."""
+        seconds = self.progress.seconds.items()
+        return {
+            "inputs": list(self.inputs),
+            "word_counts": self.word_counts,
+            "text_column": self.counting.text_column,
+            "group_column": self.counting.group_column,
+            "driver_memory": self.budget.memory,
+            "round_budget": self.budget.share,
+            "rounds": result.rounds,
+            "seconds": {name: round(value, 3) for name, value in seconds},
+            "peak_memory_bytes": peak_memory(),
+            "workers": workers(pipeline_options(self.beam_args)),
+            "beam_args": list(self.beam_args),
+        }
 
 
 def _training_of(table: WordTable, training: TrainingOptions) -> TrainingOptions:
@@ -194,43 +267,39 @@ def _spec(result: TrainingResult, text: TextOptions, training: TrainingOptions) 
     )
 
 
-def _print_training(
-    output: str, result: TrainingResult, table: WordTable, covered: Coverage
-) -> None:
+def _print_training(output: str, done: _Trained) -> None:
+    result, table, covered = done.result, done.table, done.covered
     _print_corpus(table.totals, table.min_word_count)
     print(f"vocabulary: {len(result.vocab):,} tokens, {result.merges.num_rows:,} merges")
-    print(f"tokens: {covered.tokens:,}, {covered.tokens_per_word:.3f} per word")
+    if table.is_smoothed:
+        print(f"tokens per word, by the smoothed counts: {covered.tokens_per_word:.3f}")
+    else:
+        words = f" of the {covered.words:,} words in the table" if table.min_word_count > 1 else ""
+        print(f"tokens{words}: {covered.tokens:,}, {covered.tokens_per_word:.3f} per word")
     print(f"unknown words: {covered.unknown_share:.2%}")
     print(f"tokenizer: {output}")
 
 
-def _warn_of_training(result: TrainingResult, training: TrainingOptions, covered: Coverage) -> None:
-    if covered.unknown_share > MANY_UNKNOWN:
+def _warn_of_training(done: _Trained) -> None:
+    share = done.covered.unknown_share
+    if share > MANY_UNKNOWN:
         _say(
-            f"warning: {covered.unknown_share:.1%} of the words are [UNK];"
-            " raise limit_alphabet or max_word_length"
+            f"warning: {share:.1%} of the words are [UNK]; raise limit_alphabet or max_word_length"
         )
-    _warn(lambda: warn_of_fewer_tokens(len(result.vocab), training))
+    _warn(lambda: warn_of_fewer_tokens(len(done.result.vocab), done.training))
 
 
-def _training_record(
-    training: TrainingOptions,
-    spec: TokenizerSpec,
-    result: TrainingResult,
-    table: WordTable,
-    covered: Coverage,
-    digest: str,
-) -> dict[str, Any]:
-    """What it takes to train again and get the same bytes: the contents of `training.json`."""
+def _training_record(done: _Trained, identity: dict[str, Any]) -> dict[str, Any]:
+    """What it takes to train again and get the same bytes: the contents of `training.json`.
+    `corpus` is of the text; `coverage` of the words in the table, by its counts."""
     return {
         "versions": {name: version(name) for name in ("wordpiece-beam", "pyarrow")},
-        "text": asdict(spec.text),
-        "training": training.plain(),
-        "corpus": table.totals | asdict(covered),
-        "word_table": digest,
-        "smoothing": table.smoothing,
-        "vocab_size": len(result.vocab),
-        "merges": result.merges.num_rows,
+        **identity,
+        "corpus": done.table.totals,
+        "smoothing": done.table.smoothing,
+        "coverage": asdict(done.covered),
+        "vocab_size": len(done.result.vocab),
+        "merges": done.result.merges.num_rows,
     }
 
 
@@ -245,34 +314,6 @@ def _training_options(options: dict[str, Any]) -> TrainingOptions:
             value = shown(options["min_pair_count"])
             raise OptionError(f"--min-pair-count: {value} is not a number or auto") from None
     return TrainingOptions.of(**options)
-
-
-def _check_tokenizer_directory(output: str) -> None:
-    """A directory with other things in it is left alone."""
-    names = [name for name in outputs.list_directory(output) if not name.startswith(".")]
-    if names and not {RUN, TRAINING} & set(names):
-        raise OutputError(f"{output}: holds {names[0]}, not trained here; give an empty directory")
-
-
-def _write_tokenizer(
-    output: str,
-    spec: TokenizerSpec,
-    result: TrainingResult,
-    record: dict[str, Any],
-    run: dict[str, Any],
-) -> None:
-    """Writes the tokenizer directory. `run.json`, written first, says whose it is, and
-    `training.json`, written last, that it is whole."""
-    files = tokenizer_files(spec)
-    outputs.make_directory(output)
-    outputs.remove_temporaries(output)
-    outputs.delete(outputs.join(output, TRAINING))
-    outputs.write_json(outputs.join(output, RUN), run)
-    for name, text in files.items():
-        with outputs.atomic_writer(outputs.join(output, name)) as stream:
-            stream.write(text.encode())
-    outputs.write_parquet(outputs.join(output, MERGES), result.merges, compression="zstd")
-    outputs.write_json(outputs.join(output, TRAINING), record)
 
 
 def run_encode(

@@ -7,8 +7,9 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
-from pipelines.filesystems import open_input, reading
 from pipelines.input_files import InputFile
+from pipelines.reading import bad_data, open_planned
+from pipelines.storage import StoredFile
 from wordpiece_core.errors import InputError
 
 MAX_BLOCK_BYTES = (1 << 31) - 1  # Arrow's strings and JSON reader have 32-bit sizes
@@ -19,7 +20,8 @@ _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 def blocks(file: InputFile, start: int, end: int, size: int) -> Iterator[tuple[int, bytes]]:
     """Blocks of whole lines of about `size` bytes with their offsets: of the lines that start in
     bytes [start, end), or of all lines of a compressed file. A byte order mark is left out."""
-    with reading(file.path), _open_lines(file) as stream:
+    with open_planned(file) as stored, bad_data(file.path):
+        stream = _lines_of(file, stored)
         if file.compression:
             lines = _whole_lines(file, stream, 0, None, size)
         else:
@@ -36,7 +38,8 @@ def blocks(file: InputFile, start: int, end: int, size: int) -> Iterator[tuple[i
 def newlines_before(file: InputFile, offset: int) -> int:
     """How many lines end before a byte of the (uncompressed) file."""
     count = 0
-    with reading(file.path), _open_lines(file) as stream:
+    with open_planned(file) as stored, bad_data(file.path):
+        stream = _lines_of(file, stored)
         while offset:
             chunk = stream.read(min(_COUNTED_BYTES, offset))
             count += chunk.count(b"\n")
@@ -44,15 +47,15 @@ def newlines_before(file: InputFile, offset: int) -> int:
     return count
 
 
-def _open_lines(file: InputFile) -> pa.NativeFile:
+def _lines_of(file: InputFile, stored: StoredFile) -> StoredFile | pa.NativeFile:
     if not file.compression:
-        return open_input(file.path, file.size)
+        return stored
     if not file.size:
         raise InputError(f"{file.path}: empty, so not {file.compression}; write it again")
-    return pa.CompressedInputStream(open_input(file.path, file.size), file.compression)
+    return pa.CompressedInputStream(stored.arrow(), file.compression)
 
 
-def _line_start(stream: pa.NativeFile, start: int, end: int) -> int:
+def _line_start(stream: StoredFile, start: int, end: int) -> int:
     """Where the first line that starts in [start, end) does; `end` if there is none."""
     if start == 0:
         return 0
@@ -70,7 +73,11 @@ def _line_start(stream: pa.NativeFile, start: int, end: int) -> int:
 
 
 def _whole_lines(
-    file: InputFile, stream: pa.NativeFile, offset: int, end: int | None, size: int
+    file: InputFile,
+    stream: StoredFile | pa.NativeFile,
+    offset: int,
+    end: int | None,
+    size: int,
 ) -> Iterator[tuple[int, bytes]]:
     """Blocks of whole lines from `offset`, where the stream is and a line starts, as long as
     lines start before `end`. The last may be empty."""

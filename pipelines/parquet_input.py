@@ -10,7 +10,6 @@ from itertools import pairwise
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pipelines.filesystems import open_input, reading
 from pipelines.input_batches import (
     Columns,
     Range,
@@ -24,6 +23,7 @@ from pipelines.input_batches import (
     text_bytes,
 )
 from pipelines.input_files import InputFile
+from pipelines.reading import Planned, bad_data, open_planned
 from wordpiece_core._kernel import repair_utf8
 from wordpiece_core.errors import ColumnError, InputError
 
@@ -35,12 +35,11 @@ BUFFER_BYTES = 4 << 20  # per column: a column chunk is streamed, not held
 
 
 @contextmanager
-def open_parquet(path: str, size: int | None = None) -> Iterator[pq.ParquetFile]:
-    """Opens a Parquet file, of `size` bytes if that is known. Faults while it is open are
-    InputErrors that name the path."""
-    with reading(path), open_input(path, size) as source:
+def open_parquet(file: Planned) -> Iterator[pq.ParquetFile]:
+    """Opens a Parquet file. Faults while it is open are InputErrors that name the path."""
+    with open_planned(file) as stored, bad_data(file.path):
         yield pq.ParquetFile(
-            source,
+            stored.arrow(),
             pre_buffer=False,
             buffer_size=BUFFER_BYTES,
             page_checksum_verification=True,
@@ -50,7 +49,7 @@ def open_parquet(path: str, size: int | None = None) -> Iterator[pq.ParquetFile]
 @contextmanager
 def _open_checked(file: InputFile, columns: Columns) -> Iterator[pq.ParquetFile]:
     """A Parquet file that has been checked to hold text in `columns`."""
-    with open_parquet(file.path, file.size) as parquet:
+    with open_parquet(file) as parquet:
         for name in columns.names:
             _check_column(file, parquet.schema_arrow, name, columns.option(name))
         yield parquet
@@ -87,7 +86,7 @@ def read_texts(part: Range, columns: Columns, most_bytes: int) -> Iterator[TextB
     """The texts of a range in order, in batches of at most about `most_bytes` of text."""
     with _open_checked(part.file, columns) as parquet:
         for group in range(part.start, part.end):
-            with reading(part.file.path, group):
+            with bad_data(part.file.path, group):
                 for rows in _row_group_rows(parquet, group, columns, part.rows, most_bytes):
                     for piece in _cut(rows, columns.text, most_bytes):
                         yield _text_batch(piece, columns)
@@ -166,7 +165,7 @@ def _batches(
 ) -> Iterator[ShardBatch]:
     with _open_checked(file, columns) as parquet:
         for group in range(parquet.num_row_groups):
-            with reading(file.path, group):
+            with bad_data(file.path, group):
                 begins = True
                 for table in _row_group_tables(parquet, group, read):
                     for batch in _table_batches(table, schema, columns):

@@ -26,10 +26,12 @@ import pyarrow.parquet as pq
 from apache_beam.pvalue import AsSingleton
 from apache_beam.transforms.window import GlobalWindows
 
-from pipelines import outputs
+from pipelines import outputs, storage
 from pipelines.batches import ROWS_AT_ONCE, from_bytes, one_batch, to_bytes, write_batches
-from pipelines.filesystems import open_input, reading
+from pipelines.filesystems import join
 from pipelines.progress import report
+from pipelines.reading import bad_data
+from pipelines.storage import StoredFile
 from pipelines.training_work import TrainingWork
 from pipelines.word_table import WordRange, read_words
 from wordpiece_core import _kernel
@@ -83,7 +85,7 @@ class RoundState:
     def splits(self, part: WordRange, number: int | None = None) -> str:
         """The file with the splits of a range, in this round or another."""
         directory = self.work.splits(self.number if number is None else number)
-        return outputs.join(directory, f"{part.name}.parquet")
+        return join(directory, f"{part.name}.parquet")
 
 
 @dataclass(frozen=True)
@@ -186,22 +188,30 @@ class GatherRound(beam.PTransform):
 def advance(part: WordRange, state: RoundState) -> pa.RecordBatch:
     """The splits of a range after all merges, which are also written for the round to come."""
     path = state.splits(part)
-    if outputs.exists(path):  # of this round, killed before its end
+    if storage.info(path) is not None:  # of this round, killed before its end
         return read_splits(path)
     earlier = state.splits(part, state.number - 1)
-    if outputs.exists(earlier):
+    if storage.info(earlier) is not None:
         splits = pa.record_batch(state.advancer.merge(read_splits(earlier)))
     else:
         splits = pa.record_batch(state.splitter.split(read_words(part), part.first_rank))
-    outputs.write_parquet(path, [splits], splits.schema, compression="lz4", use_dictionary=False)
+    _write_splits(path, splits)
     report(words=part.rows)
     return splits
 
 
+def _write_splits(path: str, splits: pa.RecordBatch) -> None:
+    storage.again(
+        lambda: outputs.write_parquet(
+            path, [splits], splits.schema, compression="lz4", use_dictionary=False
+        )
+    )
+
+
 def read_splits(path: str) -> pa.RecordBatch:
     """The splits in a part: `rank`, `offset`, `count`, `symbols: list<uint32>`."""
-    with reading(path), open_input(path) as source:
-        return one_batch(pq.read_table(source))
+    with StoredFile(path) as source, bad_data(path):
+        return one_batch(pq.read_table(source.arrow()))
 
 
 @dataclass(frozen=True)
@@ -369,7 +379,7 @@ def write_runs(parts: Iterable[bytes], directory: str) -> None:
     runs = _kernel.Runs()
     for part in parts:
         runs.add_runs(from_bytes(part))
-    write_batches(outputs.join(directory, RUNS), runs.take(ROWS_AT_ONCE))
+    write_batches(join(directory, RUNS), runs.take(ROWS_AT_ONCE))
 
 
 def limit(pairs: bytes, state: RoundState, chosen: Chosen) -> bytes:
@@ -402,10 +412,10 @@ def write_round(
         LIMITS: from_bytes(limits),
     }
     for name, table in tables.items():
-        write_batches(outputs.join(directory, name), [table])
+        write_batches(join(directory, name), [table])
     facts = {
         "split_tokens": chosen.split_tokens,
         "largest": chosen.largest,
         "level": cut.level,
     }
-    outputs.write_json(outputs.join(directory, ROUND), facts)
+    outputs.write_json(join(directory, ROUND), facts)

@@ -11,10 +11,10 @@ from __future__ import annotations
 import argparse
 import logging
 import os
-import re
 import shlex
 import sys
 import threading
+import traceback
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import NoReturn
@@ -35,30 +35,12 @@ from apache_beam.runners.worker import sdk_worker
 from apache_beam.transforms.environments import SubprocessSDKEnvironment
 from apache_beam.transforms.resources import resource_hints_from_options
 
-from wordpiece_core.errors import (
-    ChangedError,
-    ColumnError,
-    InputError,
-    JobError,
-    OptionError,
-    OutputError,
-    one_line,
-)
+from wordpiece_core.errors import JobError, OptionError, WordpieceError, one_line
 from wordpiece_core.options import is_utf8
 
 MOST_WORKERS = 1024  # of a local run
 LOCAL_RUNNERS = {"", "direct", "directrunner", "switchingdirectrunner", "fnapirunner"}
 
-# An exception that a worker raised comes back as the text of its traceback. These are raised anew:
-# this project's, and the kernel's, which knows no file names.
-RAISED_ANEW: dict[str, type[Exception]] = {
-    kind.__name__: kind
-    for kind in (
-        *(ColumnError, ChangedError, InputError, OutputError, OptionError, JobError),
-        ValueError,
-    )
-}
-_RAISED = re.compile(rf"^(?:[\w.]+\.)?({'|'.join(RAISED_ANEW)}): (.*)$", re.MULTILINE)
 _STEP = " [while running '"  # what Beam puts behind a message, with the name of the step
 
 
@@ -126,16 +108,19 @@ def run_pipeline(build: Callable[[beam.Pipeline], object], beam_args: Sequence[s
 
 
 def _raised(error: Exception) -> Exception:
-    """The error that a step raised, from the one that Beam gives."""
-    for known in RAISED_ANEW.values():
-        if isinstance(error, known):  # raised in this process
-            return known(str(error).split(_STEP)[0])
-    found = _RAISED.findall(str(error))
-    if found:
-        name, message = found[-1]
-        return RAISED_ANEW[name](message.split(_STEP)[0])
+    """The error that a step raised, from the one that Beam gives: itself, with the step behind its
+    message, or one with the text of the worker's traceback."""
+    if isinstance(error, WordpieceError):
+        return type(error)(_without_step(str(error)))
+    raised = WordpieceError.from_traceback(str(error))
+    if raised is not None:
+        return type(raised)(_without_step(str(raised)))
     last_line = (str(error).strip() or type(error).__name__).splitlines()[-1]
-    return RuntimeError(last_line.split(_STEP)[0])
+    return RuntimeError(_without_step(last_line))
+
+
+def _without_step(message: str) -> str:
+    return message.rpartition(_STEP)[0] if message.endswith("']") and _STEP in message else message
 
 
 def _local_runner(options: PipelineOptions) -> FnApiRunner:
@@ -190,9 +175,8 @@ class LocalProcess(worker_handlers.SubprocessSdkWorkerHandler):
 def _fail(future: ControlFuture) -> None:
     message = "a worker process ended before its work (out of memory?); run the job again"
     identity = future.instruction_id
-    future.set(
-        beam_fn_api_pb2.InstructionResponse(instruction_id=identity, error=f"JobError: {message}")
-    )
+    text = "\n".join(traceback.format_exception_only(JobError(message)))
+    future.set(beam_fn_api_pb2.InstructionResponse(instruction_id=identity, error=text))
 
 
 _beam_close_connection = ControlConnection.close

@@ -7,7 +7,6 @@ as long as what it holds is all that matters. What the rounds have done is in th
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,9 +15,10 @@ import apache_beam as beam
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipelines import outputs
+from pipelines import outputs, storage
 from pipelines.batches import from_bytes, read_batches, to_bytes, write_batches
 from pipelines.count import WORKER_MEMORY
+from pipelines.filesystems import join
 from pipelines.progress import Progress, report
 from pipelines.rounds import (
     CANDIDATES,
@@ -57,6 +57,7 @@ class Job:
     word_table: str
     """The digest of the word table."""
     work: TrainingWork
+    """Claimed by this run."""
     progress: Progress
     budget: RoundBudget = field(default_factory=RoundBudget)
     """What the driver may hold in a round."""
@@ -71,7 +72,7 @@ class Job:
 
 
 def train(table: WordTable, job: Job) -> TrainingResult:
-    """Trains on a word table. Raises InputError, OutputError and OptionError."""
+    """Trains on a word table. Raises InputError, StorageError, OutputError and OptionError."""
     ranges = word_ranges(table)
     try:
         vocabulary, split_tokens = _vocabulary(ranges, job)
@@ -82,6 +83,10 @@ def train(table: WordTable, job: Job) -> TrainingResult:
         raise InputError(f"{table.path}: {error}") from error
 
 
+def _report_merges(merges: int, tokens: int) -> None:
+    report(merges=merges, tokens=tokens)
+
+
 class _Training:
     """The driver's side of the rounds."""
 
@@ -89,7 +94,6 @@ class _Training:
         self, ranges: list[WordRange], vocabulary: InitialVocabulary, split_tokens: int, job: Job
     ) -> None:
         self.ranges, self.job = ranges, job
-        self.name = secrets.token_hex(8)
         self.words = sum(part.rows for part in ranges)
         self.trainer = make_trainer(vocabulary.tokens, job.options)
         self.finished = job.work.finished_rounds()
@@ -103,9 +107,9 @@ class _Training:
         while not (self.finished and self.finished[-1].status == "done"):
             first = sum(len(done.merges) for done in self.finished)
             self.begin_round()
-            with job.progress.stage("merge", "merges", job.options.vocab_size):
-                report(merges=trainer.vocab_size)
-                status = merge_round(trainer, lambda new: report(merges=new))
+            with job.progress.stage("merge", "tokens", job.options.vocab_size):
+                report(tokens=trainer.vocab_size, merges=first)
+                status = merge_round(trainer, done=first, merged=_report_merges)
             merges = pa.record_batch(trainer.merges(first))
             done = FinishedRound(merges, trainer.support, status, self.split_tokens)
             self.finished.append(done)
@@ -117,7 +121,6 @@ class _Training:
         """Runs the pipeline of a round and gives the trainer what it brings."""
         job, state = self.job, self.state()
         directory = job.work.exchange()
-        outputs.make_directory(job.work.splits(state.number))
         whole = job.budget.holds(self.split_tokens)
         step = AdvanceRound(state) if whole else GatherRound(state, directory)
         with job.progress.stage("aggregate", "words", self.words):
@@ -134,12 +137,12 @@ class _Training:
 
     def begin_cut_round(self, directory: str) -> None:
         """Gives the trainer the runs that a pipeline gathered."""
-        facts = outputs.read_json(outputs.join(directory, ROUND))
-        runs = outputs.join(directory, RUNS)
-        for batch in read_batches(runs) if outputs.exists(runs) else ():
+        facts = outputs.read_json(join(directory, ROUND))
+        runs = join(directory, RUNS)
+        for batch in read_batches(runs) if storage.info(runs) is not None else ():
             self.trainer.add_splits(batch)
         (unigrams,), (candidates,), (limits,) = (
-            read_batches(outputs.join(directory, name)) for name in (UNIGRAMS, CANDIDATES, LIMITS)
+            read_batches(join(directory, name)) for name in (UNIGRAMS, CANDIDATES, LIMITS)
         )
         self.split_tokens = facts["split_tokens"]
         self.trainer.start_round(
@@ -159,7 +162,7 @@ class _Training:
             options=job.options,
             budget=job.budget,
             worker_memory=job.worker_memory,
-            run=self.name,
+            run=job.work.run,
         )
 
 
@@ -184,7 +187,7 @@ def _vocabulary(ranges: list[WordRange], job: Job) -> tuple[InitialVocabulary, i
     with job.progress.stage("alphabet", "words", sum(part.rows for part in ranges)):
         run_pipeline(build, job.beam_args)
         names = outputs.list_directory(directory)
-        batches = [batch for name in names for batch in read_batches(outputs.join(directory, name))]
+        batches = [batch for name in names for batch in read_batches(join(directory, name))]
         vocabulary = initial_vocabulary(merge_symbols(batches), job.options)
     split_tokens = sum(int(batch.schema.metadata[CHARACTERS]) for batch in batches)
     job.work.begin(job.identity, vocabulary, split_tokens)
@@ -205,4 +208,4 @@ def count_symbols(part: WordRange, options: TrainingOptions) -> tuple[str, bytes
 
 
 def _write(directory: str, name: str, data: bytes) -> None:
-    write_batches(outputs.join(directory, f"{name}.arrow"), [from_bytes(data)])
+    write_batches(join(directory, f"{name}.arrow"), [from_bytes(data)])

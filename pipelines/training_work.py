@@ -1,31 +1,49 @@
 """The work directory of a training: what it has done so far, so that a killed one goes on.
 
+    .wordpiece.json        whose it is, and the run that is at work (`pipelines.owned`)
     count.json             what the word table was counted from; with `words/`, the table
     job.json               the word table's digest, the options, and what training begins with
     rounds/00001.parquet   the merges of each finished round
     splits/00002/          the splits of the words in a round, by ranges of the word table
-    exchange/              what a pipeline hands to the driver
+    exchange/              what a pipeline hands to the driver, in a folder of the run
 
 Every file is written under a temporary name and renamed, so that it is whole or not there. A round
 is finished when the file with its merges is there; what comes before that can be made again.
+
+A training that was killed holds the directory: a call with other options is refused. One that
+failed does not: what it counted is used again if the call fits, else deleted.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
-from pipelines import outputs
+from pipelines import outputs, storage
 from pipelines.batches import one_batch
-from pipelines.parquet_input import open_parquet
-from pipelines.word_table import MANIFEST
+from pipelines.filesystems import join
+from pipelines.owned import OwnedDirectory, new_id
+from pipelines.publishing import STAGING
+from pipelines.reading import bad_data
+from pipelines.storage import StoredFile
+from pipelines.word_table import MANIFEST, PART
 from wordpiece_core.alphabet import InitialVocabulary
-from wordpiece_core.errors import InputError, OptionError, OutputError
+from wordpiece_core.errors import InputError, OptionError
 
-COUNT, JOB = "count.json", "job.json"
+COUNT, JOB, FAILED = "count.json", "job.json", "failed.json"
 WORDS, ROUNDS, SPLITS, EXCHANGE = "words", "rounds", "splits", "exchange"
+NAMES = "|".join(
+    (
+        *(COUNT, JOB, FAILED),
+        rf"{WORDS}/(?:{PART}|{MANIFEST}|{STAGING}/(?:[^/]+/)?[^/]+)",
+        rf"{ROUNDS}/\d{{5}}\.parquet",
+        rf"{SPLITS}/\d{{5}}/\d{{9}}\.parquet",
+        rf"{EXCHANGE}/[0-9a-f]{{16}}/[^/]+",
+    )
+)
 
 
 @dataclass(frozen=True)
@@ -41,61 +59,100 @@ class FinishedRound:
 
 @dataclass(frozen=True)
 class TrainingWork:
-    """A work directory."""
+    """A work directory. `run`: the id of the run that works in it."""
 
     path: str
+    run: str = field(default_factory=new_id)
+
+    @property
+    def owned(self) -> OwnedDirectory:
+        """The directory as one that the job owns."""
+        return OwnedDirectory(self.path, "training", NAMES, self.run)
 
     @property
     def words(self) -> str:
         """Where the word table is counted to."""
-        return outputs.join(self.path, WORDS)
+        return join(self.path, WORDS)
 
     def splits(self, number: int) -> str:
         """Where the splits of a round are."""
-        return outputs.join(self.path, SPLITS, f"{number:05}")
+        return join(self.path, SPLITS, f"{number:05}")
 
     def exchange(self) -> str:
         """An empty directory for one pipeline."""
-        directory = outputs.join(self.path, EXCHANGE)
-        outputs.delete(directory)
-        outputs.make_directory(directory)
+        self.owned.check_lease()
+        self.owned.sweep(rf"{EXCHANGE}/.*")
+        directory = join(self.path, EXCHANGE, self.run)
+        storage.make_directory(directory)
         return directory
 
-    def check(self) -> None:
-        """OutputError if the directory holds what is no training's."""
-        names = outputs.list_directory(self.path)
-        foreign = [name for name in names if name not in (COUNT, JOB)]
-        if foreign:
-            raise OutputError(
-                f"{self.path}: holds {foreign[0]}, no training's; give another --work-dir"
-            )
+    def write(self, name: str, value: object) -> None:
+        """Commits a JSON file. OutputError if another run has begun."""
+        self.owned.check_lease()
+        outputs.write_json(join(self.path, name), value)
 
-    def claim_count(self, identity: dict[str, Any]) -> None:
-        """Notes what the word table is counted from. OptionError if it was another thing."""
-        path = outputs.join(self.path, COUNT)
-        found = outputs.read_json(path)
-        if found is None:
-            outputs.make_directory(self.path)
-            outputs.write_json(path, identity)
+    # --- Who holds it ----------------------------------------------------------------------------
+
+    def check(self, counted_from: dict[str, Any], training: dict[str, Any]) -> None:
+        """Raises OutputError if the directory holds what is not the job's, and OptionError if
+        another training was killed in it: that one is to be finished first."""
+        if self.owned.check() and not self._failed():
+            for name, identity in ((COUNT, counted_from), (JOB, training)):
+                self._check_identity(identity, self._identity(name) or {})
+
+    def claim(self, counted_from: dict[str, Any]) -> None:
+        """Takes the directory, after `check`. Of what a failed training left only the word table
+        stays, if it was counted from the same."""
+        failed = self._failed()
+        self.owned.claim()
+        if failed:
+            self.owned.sweep(rf"{JOB}|{ROUNDS}/.*|{SPLITS}/.*|{EXCHANGE}/.*")
+            if self._identity(COUNT) != counted_from:
+                self.owned.sweep(rf"{COUNT}|{WORDS}/.*")
+            storage.delete_file(join(self.path, FAILED))
+
+    def release(self) -> None:
+        """Notes that the training failed, so that it holds the directory no more; deletes it if
+        nothing of use is in it."""
+        self.owned.check_lease()
+        if self.is_counted():
+            outputs.write_json(join(self.path, FAILED), {"run": self.run})
         else:
-            self._check_identity(identity, found)
+            self.delete()
+
+    def _failed(self) -> bool:
+        return storage.info(join(self.path, FAILED)) is not None
+
+    def _identity(self, name: str) -> dict[str, Any] | None:
+        value = outputs.read_json(join(self.path, name))
+        identity = value.get("identity") if isinstance(value, dict) else None
+        if value is not None and not isinstance(identity, dict):
+            raise InputError(
+                f"{join(self.path, name)}: not as this program writes it; delete {self.path}"
+            )
+        return identity
 
     def _check_identity(self, identity: dict[str, Any], found: dict[str, Any]) -> None:
         for key, value in identity.items():
-            if found.get(key) != value:
+            if key in found and found[key] != value:
                 raise OptionError(
                     f"{self.path}: holds an unfinished training with {key}"
-                    f" {_short(found.get(key))}, not {_short(value)};"
+                    f" {_short(found[key])}, not {_short(value)};"
                     " give the same options, another --work-dir, or delete it"
                 )
 
-    def is_begun(self) -> bool:
-        """Whether there is something to go on from."""
-        return self.is_counted() or outputs.exists(outputs.join(self.path, JOB))
+    # --- Counting --------------------------------------------------------------------------------
+
+    def begin_count(self, identity: dict[str, Any]) -> None:
+        """Notes what the word table is counted from."""
+        if self._identity(COUNT) is None:
+            self.write(COUNT, {"identity": identity})
 
     def is_counted(self) -> bool:
         """Whether the word table is finished."""
-        return outputs.exists(outputs.join(self.words, MANIFEST))
+        return storage.info(join(self.words, MANIFEST)) is not None
+
+    # --- Rounds ----------------------------------------------------------------------------------
 
     def begin(
         self, identity: dict[str, Any], vocabulary: InitialVocabulary, split_tokens: int
@@ -107,13 +164,12 @@ class TrainingWork:
             "alphabet": [list(symbol) for symbol in vocabulary.alphabet],
             "split_tokens": split_tokens,
         }
-        outputs.make_directory(outputs.join(self.path, ROUNDS))
-        outputs.write_json(outputs.join(self.path, JOB), value)
+        self.write(JOB, value)
 
     def begun(self, identity: dict[str, Any] | None = None) -> tuple[InitialVocabulary, int] | None:
         """What training began with, and the tokens in all splits then; None if it has not begun.
         OptionError if another training did."""
-        value = outputs.read_json(outputs.join(self.path, JOB))
+        value = outputs.read_json(join(self.path, JOB))
         if value is None:
             return None
         self._check_identity(identity or {}, value["identity"])
@@ -121,30 +177,37 @@ class TrainingWork:
         return InitialVocabulary(value["tokens"], alphabet), value["split_tokens"]
 
     def finish_round(self, number: int, done: FinishedRound) -> None:
-        """Notes a round, then deletes the splits before it."""
+        """Commits a round, then deletes the splits before it. OutputError if another run has
+        begun."""
         facts = {"support": done.support, "split_tokens": done.split_tokens}
         metadata = {"status": done.status} | {key: str(value) for key, value in facts.items()}
         schema = done.merges.schema.with_metadata(metadata)
-        path = outputs.join(self.path, ROUNDS, f"{number:05}.parquet")
-        outputs.write_parquet(path, [done.merges.replace_schema_metadata(metadata)], schema)
-        outputs.delete(self.splits(number - 1))
+        path = join(self.path, ROUNDS, f"{number:05}.parquet")
+        merges = [done.merges.replace_schema_metadata(metadata)]
+
+        def write() -> None:
+            self.owned.check_lease()
+            outputs.write_parquet(path, merges, schema)
+
+        storage.again(write)
+        self.owned.sweep(rf"{SPLITS}/{number - 1:05}/.*")
 
     def finished_rounds(self) -> list[FinishedRound]:
         """The rounds that are done, in order."""
-        directory = outputs.join(self.path, ROUNDS)
-        names = outputs.list_directory(directory)
+        directory = join(self.path, ROUNDS)
+        names = [name for name in outputs.list_directory(directory) if not name.startswith(".")]
         if names != [f"{number:05}.parquet" for number in range(1, len(names) + 1)]:
             raise InputError(f"{directory}: a round is missing; delete {self.path} and train again")
-        return [_read_round(outputs.join(directory, name)) for name in names]
+        return [_read_round(join(directory, name)) for name in names]
 
     def delete(self) -> None:
-        """Deletes the directory."""
-        outputs.delete(self.path)
+        """Deletes the directory, but for what is not the job's."""
+        self.owned.delete()
 
 
 def _read_round(path: str) -> FinishedRound:
-    with open_parquet(path) as parquet:
-        table = parquet.read()
+    with StoredFile(path) as stored, bad_data(path):
+        table = pq.read_table(stored.arrow())
     facts = {key.decode(): value.decode() for key, value in table.schema.metadata.items()}
     support, split_tokens = int(facts["support"]), int(facts["split_tokens"])
     return FinishedRound(one_batch(table), support, facts["status"], split_tokens)

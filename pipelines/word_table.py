@@ -1,12 +1,14 @@
 """Word tables: directories of Parquet parts with the columns `word: string, count: int64`.
 
 Rows are ordered by count (descending), then word (by code point), over all parts in name order. A
-table is whole when it has its `_manifest.json`; until then its parts are in `_staging`.
+table is whole when it has its `_manifest.json`, which names its parts. What comes before that is
+the matter of `pipelines.publishing`.
 """
 
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -14,17 +16,20 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipelines import outputs
+from pipelines import outputs, storage
+from pipelines.filesystems import inside, join
 from pipelines.parquet_input import open_parquet
+from pipelines.publishing import STAGING, Publication
 from wordpiece_core import TextOptions, Tokenizer
 from wordpiece_core.errors import InputError, OptionError, OutputError
 from wordpiece_core.vocabulary import UNK
 
 MANIFEST = "_manifest.json"
-STAGING = "_staging"
+PART = r"part-\d{5,}\.parquet"
 READ = ("rows", "nulls", "bytes", "replaced")
 TOTALS = ("rows", "nulls", "bytes", "words", "replaced")
 ROWS_PER_GROUP = 65_536
+NO_WORDS = "is --text-column the one that holds the text?"
 SCHEMA = pa.schema([("word", pa.string()), ("count", pa.int64())])
 
 
@@ -53,10 +58,12 @@ class WordTable:
 
 @dataclass(frozen=True)
 class WordRange:
-    """A row group of a word table. `number`: the row groups of the table before it; `first_rank`:
-    their rows."""
+    """A row group of a word table. `size`, `modified`: of the part, as when the job was planned;
+    `number`: the row groups of the table before it; `first_rank`: their rows."""
 
     path: str
+    size: int
+    modified: int | None
     row_group: int
     number: int
     first_rank: int
@@ -68,23 +75,23 @@ class WordRange:
         return f"{self.number:09}"
 
 
-def prepare(output: str) -> str:
-    """Checks that `output` holds an old table, which stays until `finish`, or nothing. Returns the
-    directory into which parts are written."""
-    names = outputs.list_directory(output)
-    manifest = outputs.read_json(outputs.join(output, MANIFEST))
-    staging = outputs.join(output, STAGING)
-    ours = outputs.exists(staging) if manifest is None else _is_word_table(manifest)
-    foreign = [name for name in names if name != MANIFEST and not _is_part(name)]
-    if foreign or (names and not ours):
+def prepare(output: str) -> Publication:
+    """Makes ready for a new table at `output`, which may hold an old one, that stays until
+    `finish`, and nothing else. OutputError otherwise."""
+    publication = Publication(output, MANIFEST)
+    names = [e.name for e in storage.entries(output, recursive=False) if e.name != STAGING]
+    if storage.info(join(output, STAGING)) is not None:
+        publication.recover()
+        names = [entry.name for entry in storage.entries(output, recursive=False)]
+    manifest = outputs.read_json(join(output, MANIFEST))
+    own = {MANIFEST, *_read_manifest(output, manifest).parts} if _is_table(manifest) else set()
+    foreign = [name for name in names if name not in own]
+    if foreign:
         raise OutputError(
-            f"{output}: holds {(foreign or names)[0]}, which is not a word table's;"
-            " give another directory"
+            f"{output}: holds {foreign[0]}, which is not a word table's; give another directory"
         )
-    outputs.delete(staging)
-    outputs.remove_temporaries(output)  # of a manifest that was being written
-    outputs.make_directory(staging)
-    return staging
+    publication.begin()
+    return publication
 
 
 def part_name(part: int) -> str:
@@ -92,73 +99,98 @@ def part_name(part: int) -> str:
     return f"part-{part:05}.parquet"
 
 
-def _is_word_table(manifest: Any) -> bool:
+def _is_table(manifest: Any) -> bool:
     """Whether a manifest is one of this module: encoded shards have another."""
     return isinstance(manifest, dict) and "parts" in manifest
 
 
-def _is_part(name: str) -> bool:
-    return name.startswith("part-") and name.endswith(".parquet")
+def write_part(publication: Publication, part: int, words: pa.RecordBatch) -> None:
+    """Writes a part, which then waits to be published."""
+
+    def write() -> None:
+        with publication.writer(part_name(part)) as stream:
+            write_words(stream, words)
+
+    storage.again(write)
 
 
-def write_part(path: str, words: pa.RecordBatch) -> None:
-    """Writes a part, in row groups of `ROWS_PER_GROUP`."""
+def write_words(stream: pa.NativeFile, words: pa.RecordBatch) -> None:
+    """Writes words as a Parquet file, in row groups of `ROWS_PER_GROUP`."""
     starts = range(0, max(len(words), 1), ROWS_PER_GROUP)
     groups = (words.slice(start, ROWS_PER_GROUP) for start in starts)
-    outputs.write_parquet(path, groups, words.schema, compression="zstd")
+    outputs.write_tables(stream, groups, words.schema, compression="zstd")
 
 
 def finish(
-    output: str,
+    publication: Publication,
     totals: dict[str, int],
     text: TextOptions,
     *,
     min_word_count: int = 1,
     smoothing: dict[str, Any] | None = None,
 ) -> WordTable:
-    """Puts the parts from staging in the place of an old table's, then writes the manifest. What
-    the arguments are: `WordTable`."""
-    staging = outputs.join(output, STAGING)
-    parts = [name for name in outputs.list_directory(staging) if _is_part(name)]
-    if not parts:  # no word at all
-        parts = [part_name(0)]
-        write_part(outputs.join(staging, parts[0]), pa.RecordBatch.from_pylist([], SCHEMA))
-    for name in (MANIFEST, *filter(_is_part, outputs.list_directory(output))):
-        outputs.delete(outputs.join(output, name))
-    for name in parts:
-        outputs.move(outputs.join(staging, name), outputs.join(output, name))
-    rows = sum(part.rows for part in word_ranges(WordTable(output, parts)))
+    """Puts the parts from staging, and a manifest, in the place of an old table's. What the
+    arguments are: `WordTable`. InputError if there is no word."""
+    output = publication.output
+    staged = publication.staging.place(publication.run)
+    parts = [name for name in outputs.list_directory(staged) if re.fullmatch(PART, name)]
+    rows = sum(part.rows for part in word_ranges(WordTable(staged, parts)))
+    if not rows:
+        raise InputError(f"no word in the input ({totals.get('rows', 0):,} rows); {NO_WORDS}")
     totals = {key: totals.get(key, 0) for key in TOTALS} | {"distinct_words": rows}
     made = {"min_word_count": min_word_count, "smoothing": smoothing}
     manifest = {"parts": parts, "text": asdict(text), **made, **totals}
-    outputs.write_json(outputs.join(output, MANIFEST), manifest)
-    outputs.delete(staging)
+    publication.stage_json(MANIFEST, manifest)
+    old = outputs.read_json(join(output, MANIFEST))
+    replaced = _read_manifest(output, old).parts if _is_table(old) else []
+    publication.publish([*parts, MANIFEST], replaced)
     return WordTable(output, parts, totals, text, min_word_count, smoothing)
 
 
 def read_word_table(path: str) -> WordTable:
     """A table that `count` has finished, or any directory of Parquet files with its columns."""
     names = outputs.list_directory(path)
-    manifest = outputs.read_json(outputs.join(path, MANIFEST))
+    manifest = outputs.read_json(join(path, MANIFEST))
     if manifest is not None:
-        if not _is_word_table(manifest):
+        if not _is_table(manifest):
             raise InputError(f"{path}: no word table; give a directory that wordpiece count wrote")
-        parts = manifest.pop("parts")
-        missing = sorted(set(parts) - set(names))
+        table = _read_manifest(path, manifest)
+        missing = sorted(set(table.parts) - set(names))
         if missing:
             raise InputError(f"{path}: part {missing[0]} is missing; run wordpiece count again")
-        text = TextOptions(**manifest.pop("text"))
-        min_word_count, smoothing = (
-            manifest.pop("min_word_count", 1),
-            manifest.pop("smoothing", None),
-        )
-        return WordTable(path, parts, manifest, text, min_word_count, smoothing)
-    if outputs.exists(outputs.join(path, STAGING)):
+        return table
+    if storage.info(join(path, STAGING)) is not None:
         raise InputError(f"{path}: the word table is not finished; run wordpiece count again")
     parts = [name for name in names if name.endswith(".parquet") and name[0] not in "._"]
     if not parts:
         raise InputError(f"{path}: no word table; give a directory that `wordpiece count` wrote")
     return WordTable(path, parts)
+
+
+def _read_manifest(directory: str, manifest: dict[str, Any]) -> WordTable:
+    """The table that a manifest describes. InputError if it is not as `finish` writes it."""
+    place = join(directory, MANIFEST)
+
+    def value(name: str, kinds: type | tuple[type, ...], default: Any = None) -> Any:
+        found = manifest.get(name, default)
+        if not isinstance(found, kinds) or isinstance(found, bool):
+            raise InputError(f"{place}: {name} is {found!r}; run wordpiece count again")
+        return found
+
+    parts = value("parts", list)
+    for part in parts:
+        inside(directory, part)
+        if not re.fullmatch(PART, part):
+            raise InputError(f"{place}: names {part!r}, which is no part of a word table")
+    totals = {name: value(name, int, 0) for name in (*TOTALS, "distinct_words")}
+    smoothing = value("smoothing", (dict, type(None)))
+    if smoothing is not None and not isinstance(smoothing.get("exponent"), int | float):
+        raise InputError(f"{place}: smoothing is {smoothing!r}; run wordpiece count again")
+    try:
+        text = TextOptions(**value("text", dict))
+    except (OptionError, TypeError) as error:
+        raise InputError(f"{place}: text: {error}; run wordpiece count again") from error
+    return WordTable(directory, parts, totals, text, value("min_word_count", int, 1), smoothing)
 
 
 def text_of(tables: Sequence[WordTable], text: TextOptions) -> TextOptions:
@@ -177,24 +209,44 @@ def text_of(tables: Sequence[WordTable], text: TextOptions) -> TextOptions:
     return known[0][1] if known else text
 
 
+@dataclass(frozen=True)
+class _Part:
+    """A part as it is when a job is planned."""
+
+    path: str
+    size: int
+    modified: int | None
+
+
 def word_ranges(table: WordTable) -> list[WordRange]:
-    """The row groups of a table, in order. Checks the columns of each part."""
+    """The row groups of a table, in order. Checks the columns of each part, and that the rows are
+    as many as the manifest says."""
     ranges: list[WordRange] = []
     rank = 0
     for name in table.parts:
-        path = outputs.join(table.path, name)
-        with open_parquet(path) as parquet:
+        path = join(table.path, name)
+        entry = storage.info(path)
+        if entry is None or entry.kind != "file":
+            raise InputError(f"{table.path}: part {name} is missing; run wordpiece count again")
+        file = _Part(path, entry.size, entry.modified)
+        with open_parquet(file) as parquet:
             _check_columns(path, parquet.schema_arrow)
             for group in range(parquet.metadata.num_row_groups):
                 rows = parquet.metadata.row_group(group).num_rows
-                ranges.append(WordRange(path, group, len(ranges), rank, rows))
+                place = (path, entry.size, entry.modified, group)
+                ranges.append(WordRange(*place, len(ranges), rank, rows))
                 rank += rows
+    if rank != table.totals.get("distinct_words", rank):
+        raise InputError(
+            f"{table.path}: has {rank:,} words, not {table.totals['distinct_words']:,} as its"
+            " manifest says; run wordpiece count again"
+        )
     return ranges
 
 
 def read_words(part: WordRange) -> pa.RecordBatch:
     """The rows of a range."""
-    with open_parquet(part.path) as parquet:
+    with open_parquet(part) as parquet:
         table = parquet.read_row_group(part.row_group, columns=["word", "count"])
     columns = [table["word"].combine_chunks(), table["count"].combine_chunks()]
     return pa.record_batch(columns, names=["word", "count"])

@@ -1,10 +1,43 @@
 """The errors users see: one line each, naming the place and the mend."""
 
+import json
+from collections.abc import Iterator
+
 
 class WordpieceError(Exception):
-    """Base of every error this project raises on purpose."""
+    """Base of every error this project raises on purpose.
+
+    An error of a Beam worker reaches the driver as the text of its traceback. So each has a note,
+    of which `from_traceback` makes the error again.
+    """
 
     exit_status = 1
+
+    def __init__(self, message: str = "") -> None:
+        super().__init__(message)
+        self.add_note(_NOTE + json.dumps([type(self).__name__, message]))
+
+    @staticmethod
+    def from_traceback(text: str) -> "WordpieceError | None":
+        """The last error of this project in the text of a traceback, if there is one."""
+        start = text.rfind(_NOTE)
+        if start < 0:
+            return None
+        try:
+            (name, message), _ = json.JSONDecoder().raw_decode(text, start + len(_NOTE))
+        except ValueError:  # a runner may have cut the text
+            return None
+        kinds = {kind.__name__: kind for kind in _kinds(WordpieceError)}
+        return kinds.get(name, WordpieceError)(message)
+
+
+_NOTE = "wordpiece error: "
+
+
+def _kinds(kind: type[WordpieceError]) -> Iterator[type[WordpieceError]]:
+    yield kind
+    for below in kind.__subclasses__():
+        yield from _kinds(below)
 
 
 class InputError(WordpieceError):
@@ -23,7 +56,9 @@ class ChangedError(InputError):
 
 class StorageError(WordpieceError):
     """A fault of storage, in reading or writing: it says nothing about the data. It is retried,
-    then the job fails (exit status 1)."""
+    then the job fails (exit status 1). `lasting`: waiting does not help, as with a full disk."""
+
+    lasting = False
 
 
 class OutputError(WordpieceError):

@@ -99,14 +99,20 @@ class RoundBudget:
         return self.tokens(split_tokens) >= split_tokens
 
 
-def merge_round(trainer: _kernel.Trainer, merged: Callable[[int], None] = lambda _: None) -> str:
-    """Merges until a round is over: "round over", or "done". `merged` is told how many tokens a
-    few merges have added."""
+def merge_round(
+    trainer: _kernel.Trainer, *, done: int = 0, merged: Callable[[int, int], None] | None = None
+) -> str:
+    """Merges until a round is over: "round over", or "done". `done`: the merges made before;
+    `merged` is told, time and again, how many more were made and how many tokens they added (a
+    merge can build a token that is known)."""
     status = "running"
     while status == "running":
-        before = trainer.vocab_size
+        tokens = trainer.vocab_size
         status = trainer.run(MERGES_PER_CALL)
-        merged(trainer.vocab_size - before)
+        if merged is not None:
+            merges = len(trainer.merges(done))
+            merged(merges, trainer.vocab_size - tokens)
+            done += merges
     return status
 
 

@@ -172,18 +172,6 @@ def test_a_new_table_takes_the_place_of_an_old_one(
     assert files_below(tmp_path / "words") == files_below(tmp_path / "anew")
 
 
-def test_what_a_killed_count_left_is_replaced(tmp_path: Path) -> None:
-    shard = write_shard(tmp_path / "a.txt", multilingual(100))
-    staged = ("part-00007.parquet", ".part-00000.parquet.tmp-0123abcd")
-    for name in (*(f"_staging/{name}" for name in staged), "._manifest.json.tmp-0123abcd"):
-        (tmp_path / "words" / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / "words" / name).write_bytes(b"half of ")
-    (tmp_path / "words" / "part-00000.parquet").write_bytes(b"of an older table")
-    done("count", shard, "--output", tmp_path / "words")
-    done("count", shard, "--output", tmp_path / "anew")
-    assert files_below(tmp_path / "words") == files_below(tmp_path / "anew")
-
-
 def rare_words(rows: int) -> list[str]:
     """Rows of words most of which are in one row only, so that tables fill up."""
     rng = random.Random(rows)
@@ -295,18 +283,24 @@ def test_a_count_killed_at_any_moment_and_run_again_gives_the_same_bytes(tmp_pat
     assert files_below(tmp_path / "killed") == files_below(tmp_path / "whole")
 
 
-def test_no_text_at_all_is_a_table_without_rows(tmp_path: Path) -> None:
+@pytest.mark.parametrize("command", ["count", "train"])
+def test_input_without_any_word_is_an_error_that_leaves_nothing(
+    tmp_path: Path, command: str
+) -> None:
     shards = [
         write_shard(tmp_path / "empty.parquet", []),
         write_shard(tmp_path / "empty.txt", []),
         write_shard(tmp_path / "empty.txt.gz", []),
         write_shard(tmp_path / "empty.jsonl", []),
         write_shard(tmp_path / "nulls.parquet", [None, None]),
+        write_shard(tmp_path / "spaces.txt", ["  ", "\t"]),
     ]
-    done("count", *shards, "--output", tmp_path / "words")
-    assert table_rows(tmp_path / "words") == []
-    assert pq.read_schema(tmp_path / "words" / "part-00000.parquet") == SCHEMA
-    assert manifest(tmp_path / "words")["rows"] == 2
+    before = files_below(tmp_path)
+    outcome = wordpiece(command, *shards, "--output", tmp_path / "out")
+    assert outcome.status == 1
+    assert outcome.fault.startswith("no word in the input (4 rows); ")
+    assert files_below(tmp_path) == before
+    assert not (tmp_path / "out").exists()
 
 
 def test_the_installed_command_counts_as_well(tmp_path: Path) -> None:

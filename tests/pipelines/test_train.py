@@ -26,6 +26,7 @@ from .corpora import (
     peer,
     process,
     vocab_of,
+    wordpiece,
     write_shard,
 )
 
@@ -184,9 +185,9 @@ def test_the_directory_holds_the_files_that_are_promised(tmp_path: Path) -> None
         "words": sum(count for _, count in words),
         "replaced": 0,
         "distinct_words": len(words),
-        "tokens": tokens,
-        "unknown_words": 0,
     }
+    covered = {"words": training["corpus"]["words"], "tokens": tokens, "unknown_words": 0}
+    assert training["coverage"] == covered
     rows = merges_of(tmp_path / "tok")
     assert (training["vocab_size"], training["merges"]) == (100, len(rows))
     run = read_json(tmp_path / "tok", "run.json")
@@ -209,7 +210,7 @@ def test_words_that_the_vocabulary_cannot_spell_are_counted_and_told(tmp_path: P
     shard = write_shard(tmp_path / "shard.txt", ["aa ab ba aa zz", "b" * 101])
     args = ["--vocab-size", "12", "--limit-alphabet", "2", "--min-pair-count", "1"]
     outcome = done("train", shard, "--output", tmp_path / "tok", *args)
-    assert read_json(tmp_path / "tok", "training.json")["corpus"]["unknown_words"] == 2
+    assert read_json(tmp_path / "tok", "training.json")["coverage"]["unknown_words"] == 2
     assert "unknown words: 33.33%" in outcome.out.splitlines()
     assert "wordpiece: warning: 33.3% of the words are [UNK]" in outcome.err
 
@@ -239,14 +240,6 @@ def test_too_few_pairs_for_the_size_are_told_and_no_failure(tmp_path: Path) -> N
     assert outcome.err.splitlines()[-1] == f"wordpiece: {warning}"
 
 
-def test_text_without_words_trains_the_special_tokens_alone(tmp_path: Path) -> None:
-    shard = write_shard(tmp_path / "shard.parquet", [None, "", "  "])
-    outcome = done("train", shard, "--output", tmp_path / "tok", "--vocab-size", "30")
-    assert vocab_of(tmp_path / "tok") == SPECIAL
-    assert merges_of(tmp_path / "tok") == []
-    assert "the vocabulary has 5 tokens, not 30" in outcome.err
-
-
 def test_counts_of_64_bits_are_exact(tmp_path: Path) -> None:
     words = [("ab", 2**60 + 1), ("ac", 2**60), ("bc", 3)]
     (tmp_path / "words").mkdir()
@@ -260,23 +253,20 @@ def test_counts_of_64_bits_are_exact(tmp_path: Path) -> None:
 def test_a_trained_directory_is_replaced_by_training_again(tmp_path: Path) -> None:
     shard = write_shard(tmp_path / "shard.txt", english(50))
     done("train", shard, "--output", tmp_path / "tok", "--vocab-size", "100")
-    done("train", shard, "--output", tmp_path / "tok", "--vocab-size", "80")
+    before = files_below(tmp_path / "tok")
+    other = ["train", shard, "--output", tmp_path / "tok", "--vocab-size", "80"]
+    outcome = wordpiece(*other)
+    assert outcome.status == 2
+    assert outcome.fault == (
+        f"{tmp_path}/tok: holds a tokenizer trained with vocab_size 100, not 80;"
+        " give --overwrite or another directory"
+    )
+    assert files_below(tmp_path / "tok") == before
+    assert not (tmp_path / "tok.work").exists()
+    done(*other, "--overwrite")
     done("train", shard, "--output", tmp_path / "anew", "--vocab-size", "80")
     again, anew = files_below(tmp_path / "tok"), files_below(tmp_path / "anew")
     assert {name for name in FILES if again[name] != anew[name]} == {"run.json"}
-
-
-def test_what_a_killed_training_left_in_the_output_is_replaced(tmp_path: Path) -> None:
-    shard = write_shard(tmp_path / "shard.txt", english(50))
-    train = ["train", shard, "--vocab-size", "80", "--output"]
-    done(*train, tmp_path / "straight")
-    (tmp_path / "again").mkdir()
-    for name in ("run.json", "vocab.txt", ".merges.parquet.tmp-0123abcd"):
-        (tmp_path / "again" / name).write_bytes(b"half of ")
-    done(*train, tmp_path / "again")
-    again, straight = files_below(tmp_path / "again"), files_below(tmp_path / "straight")
-    assert again.keys() == straight.keys()
-    assert {name for name in FILES if again[name] != straight[name]} == {"run.json"}
 
 
 def test_the_installed_command_trains_as_well(tmp_path: Path) -> None:
