@@ -6,7 +6,7 @@ import io
 import os
 import sys
 from contextlib import suppress
-from typing import NoReturn, TextIO
+from typing import TextIO
 
 from wordpiece_core.errors import OutputError
 
@@ -19,23 +19,30 @@ class StandardOutput(io.TextIOWrapper):
     """Says that it cannot be written as the errors of the project say things. What its encoding
     does not have is written as an escape."""
 
+    fault: Exception | None = None
+
     def write(self, text: str, /) -> int:
         try:
             return super().write(text)
         except OSError as error:
-            self._raise(error)
+            raise self._noted(error) from error
 
     def flush(self) -> None:
+        """Also says a fault once more that a library has taken for something else: click writes
+        nothing at all to see what a stream is."""
+        if self.fault is not None:
+            raise self.fault
         try:
             super().flush()
         except OSError as error:
-            self._raise(error)
+            raise self._noted(error) from error
 
-    def _raise(self, error: OSError) -> NoReturn:
-        self.drop()  # or all further flushes would fail too
+    def _noted(self, error: OSError) -> Exception:
+        self.drop()  # or what is in the buffer would fail again and again
+        self.fault = OutputError(f"standard output: cannot be written ({error.strerror})")
         if isinstance(error, BrokenPipeError):
-            raise ReaderGoneError from None
-        raise OutputError(f"standard output: cannot be written ({error.strerror})") from error
+            self.fault = ReaderGoneError()
+        return self.fault
 
     def drop(self) -> None:
         """From now on what is written goes nowhere."""

@@ -1,37 +1,31 @@
 """The errors users see: one line each, naming the place and the mend."""
 
-import json
+from __future__ import annotations
+
 from collections.abc import Iterator
 
 
 class WordpieceError(Exception):
     """Base of every error this project raises on purpose.
 
-    An error of a Beam worker reaches the driver as the text of its traceback. So each has a note,
-    of which `from_traceback` makes the error again.
+    An error of a Beam worker reaches the driver as the text of its traceback. A message has no line
+    breaks, so that in such a text a line that begins with the name of a class is that error.
     """
 
     exit_status = 1
 
     def __init__(self, message: str = "") -> None:
-        super().__init__(message)
-        self.add_note(_NOTE + json.dumps([type(self).__name__, message]))
+        super().__init__(message.replace("\n", "\\n").replace("\r", "\\r"))
 
     @staticmethod
-    def from_traceback(text: str) -> "WordpieceError | None":
+    def from_traceback(text: str) -> WordpieceError | None:
         """The last error of this project in the text of a traceback, if there is one."""
-        start = text.rfind(_NOTE)
-        if start < 0:
-            return None
-        try:
-            (name, message), _ = json.JSONDecoder().raw_decode(text, start + len(_NOTE))
-        except ValueError:  # a runner may have cut the text
-            return None
-        kinds = {kind.__name__: kind for kind in _kinds(WordpieceError)}
-        return kinds.get(name, WordpieceError)(message)
-
-
-_NOTE = "wordpiece error: "
+        kinds = {f"{kind.__module__}.{kind.__qualname__}": kind for kind in _kinds(WordpieceError)}
+        for line in reversed(text.split("\n")):
+            name, _, message = line.strip().partition(": ")
+            if name in kinds:
+                return kinds[name](message)
+        return None
 
 
 def _kinds(kind: type[WordpieceError]) -> Iterator[type[WordpieceError]]:

@@ -166,8 +166,7 @@ class TrainingOptions:
 
 def check_threads(threads: int) -> None:
     """Raises OptionError for a number of threads that cannot be had."""
-    wanted = f"a whole number from 1 to {MOST_THREADS:,}"
-    _check(_is_int(threads, 1, MOST_THREADS + 1), "threads", threads, wanted)
+    check_whole("threads", threads, MOST_THREADS)
 
 
 def special_token_list(special_tokens: Sequence[str] | str) -> tuple[str, ...]:
@@ -235,7 +234,7 @@ def check_token(name: str, token: str, more: str = "") -> None:
 def check_whole(name: str, value: object, most: int, *, least: int = 1, more: str = "") -> None:
     """OptionError unless a value is a whole number in its bounds."""
     valid = isinstance(value, int) and not isinstance(value, bool) and least <= value <= most
-    _check(valid, name, value, f"a whole number from {least} to {most}{more}")
+    _check(valid, name, value, f"a whole number from {least} to {most:,}{more}")
 
 
 def _check(valid: bool, name: str, value: object, wanted: str) -> None:

@@ -54,24 +54,33 @@ def test_no_file_gets_the_descriptor_of_a_closed_stream(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
-def test_a_full_standard_output_is_an_error_on_one_line(tmp_path: Path) -> None:
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_a_full_standard_output_is_an_error_on_one_line(tmp_path: Path, unbuffered: str) -> None:
+    environment = os.environ | {"PYTHONUNBUFFERED": unbuffered}
     vocab = tmp_path / "vocab.txt"
     vocab.write_text("[UNK]\n[CLS]\n[SEP]\n")
     for args in (["--help"], ["inspect", str(vocab), "x"], count(tmp_path)):
-        outcome = in_shell(">/dev/full", *args)
+        outcome = in_shell(">/dev/full", *args, env=environment)
         assert outcome.fault == "standard output: cannot be written (No space left on device)"
         assert outcome.status == 1
     assert table_rows(tmp_path / "out") == ROWS
-    assert in_shell("2>/dev/full", *count(tmp_path)).status == 0
+    assert in_shell("2>/dev/full", *count(tmp_path), env=environment).status == 0
 
 
-def test_a_reader_that_has_gone_is_no_error(tmp_path: Path) -> None:
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_a_reader_that_has_gone_is_no_error(tmp_path: Path, unbuffered: str) -> None:
+    environment = os.environ | {"PYTHONUNBUFFERED": unbuffered}
     for args in (["--help"], count(tmp_path)):
         reader, writer = os.pipe()
         os.close(reader)
         command = [*script(), *args]
         ended = subprocess.run(
-            command, stdout=writer, stderr=subprocess.PIPE, text=True, check=False
+            command,
+            stdout=writer,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+            env=environment,
         )
         os.close(writer)
         assert ended.returncode == 0
