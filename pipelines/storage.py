@@ -233,7 +233,7 @@ def sync(path: str) -> None:
         finally:
             os.close(descriptor)
 
-    attempt("written", path, flush)
+    attempt("flushed to its disk", path, flush)
 
 
 # --- Reading --------------------------------------------------------------------------------------

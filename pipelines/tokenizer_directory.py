@@ -35,7 +35,7 @@ def check_tokenizer_directory(output: str, identity: Mapping[str, Any], *, overw
     if storage.info(join(output, STAGING)) is not None:
         publication.recover()
     entries = storage.entries(output, recursive=False)
-    names = [entry.name for entry in entries if not entry.name.startswith(".")]
+    names = [e.name for e in entries if not e.name.startswith(".") and e.name != STAGING]
     if not names:
         return
     record = outputs.read_json(join(output, TRAINING))

@@ -79,13 +79,12 @@ def prepare(output: str) -> Publication:
     """Makes ready for a new table at `output`, which may hold an old one, that stays until
     `finish`, and nothing else. OutputError otherwise."""
     publication = Publication(output, MANIFEST)
-    names = [e.name for e in storage.entries(output, recursive=False) if e.name != STAGING]
     if storage.info(join(output, STAGING)) is not None:
         publication.recover()
-        names = [entry.name for entry in storage.entries(output, recursive=False)]
     manifest = outputs.read_json(join(output, MANIFEST))
     own = {MANIFEST, *_read_manifest(output, manifest).parts} if _is_table(manifest) else set()
-    foreign = [name for name in names if name not in own]
+    names = [entry.name for entry in storage.entries(output, recursive=False)]
+    foreign = [name for name in names if name not in own and name != STAGING]
     if foreign:
         raise OutputError(
             f"{output}: holds {foreign[0]}, which is not a word table's; give another directory"

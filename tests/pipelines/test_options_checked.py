@@ -41,7 +41,12 @@ def refused(tmp_path: Path, *args: str | Path) -> Outcome:
         ("count", "--min-word-count", "9" * 20, f"{'9' * 20} is more than 9223372036854775807"),
         ("train", "--vocab-size", "2147483648", "is more than 2147483647, the most it can be"),
         ("train", "--max-word-length", "4294967296", "is more than 4294967295"),
-        ("train", "--min-pair-count", "9" * 20, "is not a whole number from 1 to 92233720368547"),
+        (
+            "train",
+            "--min-pair-count",
+            "9" * 20,
+            "is not a whole number from 1 to 9,223,372,036,854",
+        ),
         ("train", "--min-pair-count", "9" * 5000, "is not a number or auto"),
         ("count", "--worker-memory", "9999999999T", "is too much; give 1PiB at most"),
         ("count", "--worker-memory", "9" * 5000, "is not a size; give one like 512MiB"),

@@ -33,7 +33,7 @@ from wordpiece_core.options import shown
         ({"special_tokens": 5}, 'special_tokens: 5 is not a list or "bert"'),
         ({"vocabsize": 10}, "unknown training option vocabsize"),
         # Numbers have an upper end too, however they are written.
-        ({"vocab_size": 2**31}, "vocab_size: 2147483648 is not a whole number from 1 to 21474836"),
+        ({"vocab_size": 2**31}, "vocab_size: 2147483648 is not a whole number from 1 to 2,147,483"),
         ({"vocab_size": 10**5000}, "vocab_size: a number of thousands of digits is not"),
         ({"min_word_count": 2**63}, "min_word_count: 9223372036854775808 is not a whole number"),
         ({"min_pair_count": float("nan")}, "min_pair_count: nan is not"),

@@ -1,0 +1,254 @@
+"""Every state of the disk that stopping a job can leave, and that from each of them the job ends
+with the bytes of a run that was never stopped.
+
+    python -m benchmarks.stops              # all scenarios, about five minutes
+    python -m benchmarks.stops --only count
+
+What a run leaves that is stopped before a change it makes to the disk, as by SIGKILL, is what is on
+the disk before that change. So each run is made once, with a copy of the disk before every change;
+from each copy that is a new state it is run again, with copies, until no new state is found: that
+is every stop, every stop of the rerun after every stop, and so on. A state is the files below a
+directory, names and bytes, but for random ids. `docs/states.md` says what the states are.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import os
+import re
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import click
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from pipelines import storage
+from pipelines.cli import main as wordpiece
+
+CHANGES = ("made", "written", "deleted")
+_ID = re.compile(rb"(?<![0-9a-f])[0-9a-f]{16}(?![0-9a-f])")
+_TEXTS = ["the cat sat on the mat", "a hat on a cat", "unaffordable hats", "pneumonia"]
+
+Call = list[str]
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """What is run. `prepare` is given the directory of inputs and that of states, and makes what is
+    there before the first run; `call` gives the command's arguments for the same two."""
+
+    name: str
+    prepare: Callable[[Path, Path], None]
+    call: Callable[[Path, Path], Call]
+
+
+def _inputs(folder: Path, texts: Sequence[str], name: str = "a") -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    pq.write_table(pa.table({"text": list(texts)}), folder / f"{name}.parquet")
+
+
+def _count(inputs: Path, state: Path) -> Call:
+    return ["count", str(inputs / "in"), "--output", str(state / "words")]
+
+
+def _train(inputs: Path, state: Path) -> Call:
+    args = ["--vocab-size", "45", "--round-budget", "0.4", "--overwrite"]
+    return ["train", str(inputs / "in"), "--output", str(state / "tok"), *args]
+
+
+def _encode(inputs: Path, state: Path) -> Call:
+    args = ["--tokenizer", str(inputs / "tok"), "--output", str(state / "out")]
+    return ["encode", str(inputs / "in"), *args, "--on-error", "quarantine"]
+
+
+def _fresh(inputs: Path, _: Path) -> None:
+    _inputs(inputs / "in", _TEXTS * 3)
+
+
+def _old_words(inputs: Path, state: Path) -> None:
+    _inputs(inputs / "in", ["an older text"])
+    run(_count(inputs, state))
+    _fresh(inputs, state)
+
+
+def _old_tokenizer(inputs: Path, state: Path) -> None:
+    _inputs(inputs / "in", ["an older text"])
+    run([*_train(inputs, state), "--vocab-size", "20"])
+    _fresh(inputs, state)
+
+
+def _two_shards(inputs: Path, _: Path) -> None:
+    for name in "ab":
+        _inputs(inputs / "in", _TEXTS, name)
+    train = ["train", str(inputs / "in"), "--output", str(inputs / "tok"), "--vocab-size", "45"]
+    run(train)
+
+
+def _old_shards(inputs: Path, state: Path) -> None:
+    """Of four inputs one was bad and is mended, one was good and is bad, one has changed."""
+    _two_shards(inputs, state)
+    _inputs(inputs / "in", ["as it was"], "c")
+    (inputs / "in" / "d.parquet").write_bytes(b"bad")
+    run(_encode(inputs, state))
+    (inputs / "in" / "b.parquet").write_bytes(b"bad too")
+    _inputs(inputs / "in", ["changed"], "c")
+    _inputs(inputs / "in", ["mended"], "d")
+
+
+SCENARIOS = {
+    scenario.name: scenario
+    for scenario in (
+        Scenario("count", _fresh, _count),
+        Scenario("count-again", _old_words, _count),
+        Scenario("train", _fresh, _train),
+        Scenario("train-again", _old_tokenizer, _train),
+        Scenario("encode", _two_shards, _encode),
+        Scenario("encode-again", _old_shards, _encode),
+    )
+}
+
+
+# --- Runs in processes of their own ---------------------------------------------------------------
+
+
+def run(call: Call, state: Path | None = None, copies: Path | None = None) -> int:
+    """Runs a command in a fork of this process, which must have no threads, and returns its exit
+    status. Before every change `state` is copied, to a numbered directory in `copies`."""
+    child = os.fork()
+    if child:
+        return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    status = 98
+    try:
+        quiet = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(quiet, 1)
+        if "STOPS_DEBUG" not in os.environ:
+            os.dup2(quiet, 2)
+        if state is not None and copies is not None:
+            _copy_before_changes(state, copies)
+        wordpiece([*call, "--", "--direct_num_workers=1"])
+    except SystemExit as end:
+        status = int(end.code or 0)
+    finally:
+        os._exit(status)
+
+
+def _copy_before_changes(state: Path, copies: Path) -> None:
+    attempt, numbers = storage.attempt, itertools.count()
+
+    def copying(done: str, path: str, call: Callable[[], object]) -> object:
+        if done in CHANGES:
+            shutil.copytree(state, copies / str(next(numbers)), symlinks=True)
+        return attempt(done, path, call)
+
+    storage.attempt = copying  # type: ignore[assignment]
+
+
+# --- States ---------------------------------------------------------------------------------------
+
+
+def tree(folder: Path) -> dict[str, bytes]:
+    """The files and empty directories below a directory, without random ids."""
+    found: dict[str, bytes] = {}
+    for path in sorted(folder.rglob("*")):
+        name = _ID.sub(b"ID", str(path.relative_to(folder)).encode()).decode()
+        if path.is_file():
+            found[name] = _ID.sub(b"ID", path.read_bytes())
+        elif not any(path.iterdir()):
+            found[name + "/"] = b""
+    return found
+
+
+def outcome(folder: Path) -> dict[str, bytes]:
+    """What must be the same however often a run was stopped."""
+    return {name: data for name, data in tree(folder).items() if not name.endswith("/run.json")}
+
+
+def _digest(folder: Path) -> str:
+    sums = hashlib.sha256()
+    for name, data in tree(folder).items():
+        sums.update(f"{name}\0{len(data)}\0".encode() + data)
+    return sums.hexdigest()
+
+
+@dataclass
+class Exploration:
+    """What was found: how many states, at how many stops. `faults`: what went wrong, in words."""
+
+    scenario: str
+    states: int = 0
+    stops: int = 0
+    faults: list[str] = field(default_factory=list)
+    seconds: float = 0.0
+
+
+def explore(scenario: Scenario) -> Exploration:
+    """Finds all states of a scenario, and runs it to its end from each."""
+    found = Exploration(scenario.name)
+    began = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="wordpiece-stops-") as work:
+        inputs, state, copies, states = (Path(work) / name for name in "isct")
+        for place in (inputs, state, states):
+            place.mkdir()
+        scenario.prepare(inputs, state)
+        call = scenario.call(inputs, state)
+        shutil.copytree(state, states / "0")
+        known, waiting = {_digest(state)}, [states / "0"]
+        expected: dict[str, bytes] | None = None
+        while waiting:
+            start = waiting.pop(0)
+            status = _run_from(start, state, copies, call)
+            expected = outcome(state) if expected is None else expected
+            if status != 0 or outcome(state) != expected:
+                found.faults.append(_fault(start, status, state, expected))
+            for copy in sorted(copies.iterdir(), key=lambda path: int(path.name)):
+                found.stops += 1
+                digest = _digest(copy)
+                if digest not in known:
+                    waiting.append(copy.rename(states / str(len(known))))
+                    known.add(digest)
+        found.states = len(known)
+    found.seconds = time.monotonic() - began
+    return found
+
+
+def _run_from(start: Path, state: Path, copies: Path, call: Call) -> int:
+    shutil.rmtree(copies, ignore_errors=True)
+    copies.mkdir()
+    shutil.rmtree(state)
+    shutil.copytree(start, state, symlinks=True)
+    return run(call, state, copies)
+
+
+def _fault(start: Path, status: int, state: Path, expected: dict[str, bytes]) -> str:
+    other = sorted({name for name, _ in outcome(state).items() ^ expected.items()})
+    return f"from {sorted(tree(start))}: exit status {status}, not as it should be: {other}"
+
+
+@click.command()
+@click.option("--only", multiple=True, type=click.Choice(list(SCENARIOS)))
+def main(only: Sequence[str]) -> None:
+    """Every state of the disk that stopping a job can leave: from each the job ends well."""
+    faults = 0
+    for scenario in SCENARIOS.values():
+        if not only or scenario.name in only:
+            found = explore(scenario)
+            faults += len(found.faults)
+            print(
+                f"{found.scenario}: {found.states} states at {found.stops} stops,"
+                f" {len(found.faults)} faults, {found.seconds:.0f} s",
+                flush=True,
+            )
+            for fault in found.faults[:20]:
+                print(f"  {fault}", flush=True)
+    sys.exit(1 if faults else 0)
+
+
+if __name__ == "__main__":
+    main()
