@@ -68,6 +68,12 @@ def draw_words(words: ArrowArray, every: int) -> ArrowArray:
 def string_array(texts: Sequence[str | None]) -> ArrowArray: ...
 def repair_utf8(array: ArrowArray) -> tuple[ArrowArray, int]: ...
 def split_lines(block: bytes | memoryview) -> tuple[ArrowArray, int]: ...
+def encrypted_columns(tail: bytes) -> list[str]:
+    """The paths (`a.b`) of the encrypted columns of a Parquet file, in order. `tail`: the end of
+    the file, from where its footer begins, or from before. InputError if the footer is encrypted
+    itself, or is none. pyarrow aborts the process when `row_group(i).column(j)`, or `to_dict`,
+    looks at the chunk of such a column."""
+
 def pre_tokenize(
     texts: ArrowArray,
     *,

@@ -119,3 +119,111 @@ impl Group {
         self.segments.memory_to_grow() + listed + 2 * self.words.memory()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use crate::oracle::Random;
+
+    const PLAIN: TextOptions = TextOptions {
+        clean_text: true,
+        handle_chinese_chars: true,
+        strip_accents: false,
+        lowercase: true,
+        split_punctuation: false,
+    };
+
+    type Counts = BTreeMap<(Option<String>, String), u64>;
+
+    fn taken(counter: &mut WordCounter, partitions: usize) -> Counts {
+        let mut counts = Counts::new();
+        for list in counter.take(partitions).unwrap() {
+            let rows: Vec<_> = list.words.iter().collect();
+            assert!(rows.is_sorted_by(|a, b| a.0 < b.0));
+            assert_eq!(list.words.total(), Ok(rows.iter().map(|row| row.1).sum()));
+            for (word, count) in rows {
+                assert_eq!(partition(word, partitions), list.partition);
+                let group = list.group.as_deref().map(String::from);
+                assert_eq!(counts.insert((group, word.into()), count), None);
+            }
+        }
+        counts
+    }
+
+    #[test]
+    fn words_are_counted_as_by_a_plain_map() {
+        let mut random = Random::new(1);
+        let long: Vec<char> = ('a'..='h').chain(['é', '中', 'Ä']).collect();
+        for round in 0..if cfg!(miri) { 2 } else { 30 } {
+            let mut counter = WordCounter::new(PLAIN, usize::MAX);
+            let mut counts = Counts::new();
+            for _ in 0..random.below(60) {
+                let group = *random.choose(&[None, Some("x"), Some("y"), Some("")]);
+                let most = *random.choose(&[2, 20, 50]);
+                let words: Vec<_> =
+                    (0..random.below(9)).map(|_| random.word(&long, most)).collect();
+                counter.count(group, &words.join(" "));
+                for word in words {
+                    for word in word.to_lowercase().replace('中', " 中 ").split_whitespace() {
+                        let key = (group.map(String::from), word.to_string());
+                        *counts.entry(key).or_default() += 1;
+                    }
+                }
+                if random.below(4) == 0 {
+                    counter.add("Table", 1 << 40); // words of tables are as they are
+                    *counts.entry((None, "Table".into())).or_default() += 1 << 40;
+                }
+            }
+            assert_eq!(taken(&mut counter, 1 + round % 5), counts);
+            assert!(counter.take(3).unwrap().is_empty());
+        }
+    }
+
+    #[test]
+    fn memory_is_that_of_the_groups_also_where_a_table_grows() {
+        // A table that is about to grow counts for three; when it has grown, for two.
+        let mut counter = WordCounter::new(PLAIN, usize::MAX);
+        let mut fell = false;
+        for number in 0..if cfg!(miri) { 600 } else { 5_000 } {
+            let before = counter.memory();
+            counter.count(None, &format!("w{number}"));
+            fell |= counter.memory() < before;
+            assert_eq!(counter.memory(), counter.groups[0].memory());
+        }
+        assert!(fell);
+        let before = counter.memory();
+        counter.add("x", 1);
+        counter.count(Some("other"), "x");
+        assert!(counter.memory() > before);
+        assert_eq!(counter.memory(), counter.groups.iter().map(Group::memory).sum::<usize>());
+        counter.take(1).unwrap();
+        assert_eq!(counter.memory(), 0);
+    }
+
+    #[test]
+    fn a_counter_is_full_when_it_has_the_bytes_it_may_have() {
+        let mut counter = WordCounter::new(PLAIN, 1 << 18);
+        let mut number = 0;
+        while !counter.is_full() {
+            counter.count(None, &format!("word{number}"));
+            assert_eq!(counter.is_full(), counter.memory() > 1 << 18);
+            number += 1;
+        }
+        assert_eq!(taken(&mut counter, 2).len(), number);
+        assert!(!counter.is_full());
+    }
+
+    #[test]
+    fn sums_beyond_the_most_are_errors() {
+        let most = i64::MAX as u64;
+        let mut counter = WordCounter::new(PLAIN, usize::MAX);
+        counter.add("a", most);
+        counter.add("b", 1); // of another word, but the total is too large
+        assert!(counter.take(1).unwrap()[0].words.total().is_err());
+        counter.add("a", most);
+        counter.add("a", 1);
+        assert!(counter.take(1).is_err());
+    }
+}

@@ -141,3 +141,68 @@ impl PairHeap {
         self.slots[entry.pair as usize] = slot as u32;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+
+    use super::*;
+    use crate::oracle::Random;
+    use crate::score::{Counts, Criterion};
+
+    fn score(pair: u64, left: u64) -> Score {
+        let counts =
+            Counts { pair, merges: pair, left, right: left, merged: 0, total: 9, same: false };
+        Score::of(Criterion::Pmi, &counts)
+    }
+
+    /// From the best to the worst: by score, then by the earlier run.
+    fn order(a: &Key, b: &Key) -> Ordering {
+        b.bound.compare(&a.bound).then(a.first.cmp(&b.first))
+    }
+
+    #[test]
+    fn the_heap_gives_what_a_sorted_list_gives() {
+        let mut random = Random::new(4);
+        for _ in 0..if cfg!(miri) { 3 } else { 200 } {
+            let (mut heap, mut plain) = (PairHeap::default(), HashMap::<u32, Key>::new());
+            for _ in 0..random.below(300) {
+                let pair = random.below(60) as u32;
+                if random.below(4) == 0 {
+                    heap.remove(pair);
+                    plain.remove(&pair);
+                } else {
+                    // Few scores, of which some are equal and some all but equal.
+                    let n = [1, 2, 3, 1 << 40][random.below(4)] + random.below(2) as u64;
+                    let key = Key { bound: score(n, n), first: random.below(3) as u32 };
+                    heap.set(pair, key);
+                    plain.insert(pair, key);
+                }
+                assert_eq!(heap.contains(pair), plain.contains_key(&pair));
+            }
+            let mut visited = Vec::new();
+            heap.walk(|_, pair| {
+                visited.push(pair);
+                true
+            });
+            visited.sort_unstable();
+            let mut all: Vec<u32> = plain.keys().copied().collect();
+            all.sort_unstable();
+            assert_eq!(visited, all);
+            all.sort_by(|a, b| order(&plain[a], &plain[b]));
+            for expected in all {
+                let mut top = None;
+                heap.walk(|key, pair| {
+                    top = Some((*key, pair));
+                    false
+                });
+                let (key, pair) = top.unwrap();
+                assert!(
+                    order(&key, &plain[&expected]).is_eq() && order(&key, &plain[&pair]).is_eq()
+                );
+                heap.remove(pair);
+            }
+            heap.walk(|_, _| unreachable!("the heap is empty"));
+        }
+    }
+}

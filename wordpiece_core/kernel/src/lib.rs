@@ -9,6 +9,7 @@ pub mod count;
 pub mod cut;
 pub mod encode;
 pub mod error;
+pub mod footer;
 pub mod heap;
 pub mod import;
 pub mod matcher;
@@ -28,5 +29,7 @@ pub mod utf8;
 pub mod watch;
 pub mod words;
 
+#[cfg(test)]
+mod oracle;
 #[cfg(feature = "python")]
 mod python;

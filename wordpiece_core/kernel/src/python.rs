@@ -35,7 +35,7 @@ use crate::text::{Text, TextOptions};
 use crate::tokens::Tokens;
 use crate::train::{Status, TrainOptions, Trainer};
 use crate::watch::Limit;
-use crate::{arrow, count, import, utf8, words};
+use crate::{arrow, count, footer, import, utf8, words};
 
 const SCHEMA: &CStr = c"arrow_schema";
 const ARRAY: &CStr = c"arrow_array";
@@ -432,6 +432,12 @@ fn pre_tokenize(
         })?;
         Ok(ArrowArray(arrow::word_lists(&rows)?))
     })
+}
+
+/// The paths of the encrypted columns of a Parquet file, by the end of it.
+#[pyfunction]
+fn encrypted_columns(py: Python<'_>, tail: &[u8]) -> PyResult<Vec<String>> {
+    run(py, || footer::encrypted_columns(tail))
 }
 
 #[pyclass(name = "Encoder", frozen)]
@@ -1151,6 +1157,7 @@ fn _kernel(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(string_array, module)?)?;
     module.add_function(wrap_pyfunction!(repair_utf8, module)?)?;
     module.add_function(wrap_pyfunction!(split_lines, module)?)?;
+    module.add_function(wrap_pyfunction!(encrypted_columns, module)?)?;
     module.add_function(wrap_pyfunction!(pre_tokenize, module)?)?;
     module.add_function(wrap_pyfunction!(symbol_counts, module)?)?;
     module.add_function(wrap_pyfunction!(add_unigrams, module)?)?;

@@ -531,3 +531,106 @@ impl Sketch {
         (pair_hash(pair) >> (64 - self.cells.len().ilog2())) as usize
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::oracle::{Random, counted, merged};
+
+    fn tokens(count: u32) -> Tokens {
+        // In characters, so that merged tokens are new ones.
+        let strings = (0..count).map(|n| char::from_u32('a' as u32 + n).unwrap().to_string());
+        Tokens::new(strings.collect(), "##".into(), 100)
+    }
+
+    fn words(splits: &[(Vec<u32>, u64)]) -> Words {
+        let mut all = Splits::default();
+        (0..).zip(splits).for_each(|(rank, (split, count))| all.push((rank, 0), *count, split));
+        let mut words = Words::default();
+        words.extend(&all).unwrap();
+        words
+    }
+
+    /// Every pair that occurs `least` times is tracked, with its count and its first place.
+    fn check(round: &Round, splits: &[(Vec<u32>, u64)], least: u64) {
+        let (unigrams, mut pairs) = counted(splits);
+        pairs.retain(|_, (count, _)| *count >= least);
+        let held = round.pairs.iter().filter(|pair| pair.count >= least);
+        let held: Vec<_> = held.collect();
+        assert_eq!(held.len(), pairs.len());
+        for pair in held {
+            let (count, (word, at)) = pairs[&(pair.left, pair.right)];
+            assert_eq!((pair.count, round.locate(pair)), (count, (word as u32, at as u32)));
+        }
+        let found = (0..).zip(&round.unigrams).filter(|(_, count)| **count > 0);
+        assert_eq!(
+            found
+                .map(|(token, &count)| (token, count))
+                .collect::<std::collections::HashMap<_, _>>(),
+            unigrams
+        );
+    }
+
+    #[test]
+    fn merges_keep_all_counts_true() {
+        let mut random = Random::new(9);
+        for _ in 0..if cfg!(miri) { 5 } else { 400 } {
+            let mut splits: Vec<_> = (0..1 + random.below(12))
+                .map(|_| {
+                    let split =
+                        (0..random.below(10)).map(|_| *random.choose(&[0, 0, 1, 2, OUTSIDE]));
+                    (split.collect::<Vec<_>>(), 1 + random.below(5) as u64)
+                })
+                .collect();
+            let (mut tokens, least) = (tokens(3), 1 + random.below(4) as u64);
+            let mut round = Round::new(words(&splits));
+            (0..3).for_each(|_| round.add_token());
+            round.unigrams = round.count_unigrams();
+            round.total = round.unigrams.iter().sum();
+            let criterion = *random.choose(&[Criterion::Likelihood, Criterion::Pmi]);
+            round.track(least, &tokens, criterion);
+            check(&round, &splits, least);
+            for _ in 0..6 {
+                let eligible: Vec<u32> = (0..round.pairs.len() as u32)
+                    .filter(|&at| round.pairs[at as usize].count >= least)
+                    .collect();
+                if eligible.is_empty() {
+                    break;
+                }
+                let at = *random.choose(&eligible);
+                let Pair { left, right, .. } = round.pairs[at as usize];
+                if tokens.merged(left, right).is_some() {
+                    continue; // what counts then is counted anew by the trainer
+                }
+                let token = tokens.add(tokens.merged_string(left, right));
+                round.add_token();
+                for at in round.apply(at, token, false, &tokens, criterion) {
+                    round.forget_if_rare(at);
+                }
+                splits.iter_mut().for_each(|(s, _)| *s = merged(s, left, right, token));
+                check(&round, &splits, least);
+                assert_eq!(round.total, round.unigrams.iter().sum::<u64>());
+            }
+        }
+    }
+
+    #[test]
+    fn runs_must_be_in_order_and_be_countable() {
+        let splits = |places: &[Place], count, symbols: &[u32]| {
+            let mut splits = Splits::default();
+            places.iter().for_each(|&place| splits.push(place, count, symbols));
+            splits
+        };
+        let most = i64::MAX as u64;
+        let mut words = Words::default();
+        words.extend(&splits(&[(1, 0), (1, 2)], 1, &[0])).unwrap();
+        for place in [(1, 2), (1, 1), (0, 9)] {
+            let error = words.extend(&splits(&[place], 1, &[0])).unwrap_err();
+            assert_eq!(error, Error::data("splits out of order"));
+        }
+        assert_eq!(words.extend(&splits(&[(2, 0)], most, &[0])), Err(Error::Overflow));
+        assert_eq!(words.extend(&splits(&[(3, 0)], most, &[0, 0, 0])), Err(Error::Overflow));
+        // What is no token does not count.
+        Words::default().extend(&splits(&[(2, 0), (3, 0)], most, &[OUTSIDE])).unwrap();
+    }
+}

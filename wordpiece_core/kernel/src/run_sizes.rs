@@ -131,3 +131,50 @@ fn hash(run: &[u32]) -> u64 {
     let hash = hasher.finish().wrapping_mul(0x9E37_79B9_7F4A_7C15);
     hash ^ hash >> 32
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::oracle::Random;
+    use crate::runs::tests::{plain_runs, random_splits};
+
+    #[test]
+    fn the_level_is_the_loosest_within_the_budget() {
+        let mut random = Random::new(8);
+        for _ in 0..if cfg!(miri) { 20 } else { 1_500 } {
+            let (splits, levels) = random_splits(&mut random);
+            let (budget, loosest) = (random.below(60) as u64, random.below(7) as u16);
+            let mut sizes = RunSizes::new(budget, loosest);
+            let tokens = |level| -> u64 {
+                plain_runs(&splits, &levels, level).keys().map(|run| run.len() as u64).sum()
+            };
+            let expected = (1..=loosest).rev().find(|&level| tokens(level) <= budget).unwrap_or(0);
+            sizes.add_splits(&splits, &levels);
+            assert_eq!(sizes.level(), expected);
+            // Of two samples that have all of it between them, too.
+            let (mut first, mut second) =
+                (RunSizes::new(budget, loosest), RunSizes::new(budget, loosest));
+            for (rank, (place, count, symbols)) in splits.iter().enumerate() {
+                let mut part = Splits::default();
+                part.push(place, count, symbols);
+                [&mut first, &mut second][rank % 2].add_splits(&part, &levels);
+            }
+            let mut all = RunSizes::new(budget, first.level().min(second.level()));
+            for sizes in [first, second] {
+                sizes.sample().for_each(|(hash, sampled)| all.add(hash, sampled));
+            }
+            assert_eq!(all.level(), expected);
+        }
+    }
+
+    #[test]
+    fn no_sample_overflows() {
+        for rate in [0, 1 << 40, u64::MAX] {
+            let mut sizes = RunSizes::new(rate, u16::MAX);
+            for (hash, tightest) in [(1, 0), (1, u16::MAX), (2, u16::MAX), (3, 5)] {
+                sizes.add(hash, Sampled { length: u32::MAX, tightest, loosest: u16::MAX });
+            }
+            assert!(rate == u64::MAX || sizes.level() < u16::MAX);
+        }
+    }
+}

@@ -176,3 +176,117 @@ impl Index {
         hasher.finish() as usize & (self.slots.len() - 1)
     }
 }
+
+#[cfg(test)]
+pub mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use crate::oracle::Random;
+
+    /// Splits of few tokens, so that runs are equal, with levels of some of the pairs.
+    pub fn random_splits(random: &mut Random) -> (Splits, PairLevels) {
+        let mut splits = Splits::default();
+        for rank in 0..random.below(40) {
+            let split: Vec<_> =
+                (0..random.below(9)).map(|_| *random.choose(&[1, 2, 3, OUTSIDE])).collect();
+            splits.push((rank as u64, random.below(3) as u32), 1 + random.below(9) as u64, &split);
+        }
+        let pairs = (1..4).flat_map(|left| (1..4).map(move |right| (left, right)));
+        let levels = pairs.map(|pair| (pair, random.below(6) as u16)).filter(|(_, n)| *n < 5);
+        let levels: FxHashMap<_, _> = levels.collect();
+        (splits, PairLevels { levels, whole_splits: random.below(2) == 0 })
+    }
+
+    /// The runs at a level: of each its count, and where it is first.
+    pub fn plain_runs(
+        splits: &Splits,
+        levels: &PairLevels,
+        level: u16,
+    ) -> BTreeMap<Vec<u32>, (u64, Place)> {
+        let mut runs = BTreeMap::new();
+        for (first, count, symbols) in splits.iter() {
+            let of = |pair: &[u32]| levels.levels.get(&(pair[0], pair[1])).copied();
+            let mut start = 0;
+            while start < symbols.len() {
+                // What has no character outside stands together, if splits are whole.
+                let rest = &symbols[start..];
+                let inside = rest.iter().take_while(|&&symbol| symbol != OUTSIDE).count().max(1);
+                let least = rest[..inside].windows(2).filter_map(of).min();
+                let held = |pair: &[u32]| match (levels.whole_splits, of(pair)) {
+                    (true, Some(0)) => true,
+                    (true, _) => least.is_some_and(|least| least.max(1) <= level),
+                    (false, own) => own.is_some_and(|own| own <= level),
+                };
+                let pairs = rest[..inside].windows(2).take_while(|pair| held(pair)).count();
+                if pairs > 0 {
+                    let place = (first.0, first.1 + start as u32);
+                    let run = runs.entry(rest[..=pairs].to_vec()).or_insert((0, place));
+                    *run = (run.0 + count, run.1.min(place));
+                }
+                start += pairs + 1;
+            }
+        }
+        runs
+    }
+
+    #[test]
+    fn runs_are_those_of_a_plain_loop() {
+        let mut random = Random::new(6);
+        for _ in 0..if cfg!(miri) { 20 } else { 1_500 } {
+            let (splits, mut levels) = random_splits(&mut random);
+            levels.whole_splits = false;
+            let level = random.below(6) as u16;
+            let (mut runs, mut others) = (Runs::default(), Runs::default());
+            runs.add_splits(&splits, &levels, level).unwrap();
+            others.add_splits(&splits, &levels, level).unwrap();
+            let plain = plain_runs(&splits, &levels, level);
+            for factor in [1, 2] {
+                let (most, mut found, mut places) = (1 + random.below(4), BTreeMap::new(), vec![]);
+                let parts: Vec<_> = runs.take_sorted(most).collect();
+                for part in &parts {
+                    assert!((1..=most).contains(&part.len()));
+                    for (first, count, symbols) in part.iter() {
+                        assert_eq!(found.insert(symbols.to_vec(), (count, first)), None);
+                        places.push(first);
+                    }
+                }
+                assert!(places.is_sorted());
+                let expected: BTreeMap<_, _> =
+                    plain.iter().map(|(run, row)| (run.clone(), (row.0 * factor, row.1))).collect();
+                assert_eq!(found, expected);
+                // The same again, from two tables.
+                parts.iter().for_each(|part| runs.add_runs(part).unwrap());
+                others.take_sorted(3).for_each(|part| runs.add_runs(&part).unwrap());
+            }
+        }
+    }
+
+    #[test]
+    fn whole_splits_are_held_whole() {
+        let mut random = Random::new(7);
+        for _ in 0..if cfg!(miri) { 20 } else { 1_500 } {
+            let (splits, mut levels) = random_splits(&mut random);
+            levels.whole_splits = true;
+            let level = random.below(6) as u16;
+            let mut runs = Runs::default();
+            runs.add_splits(&splits, &levels, level).unwrap();
+            let found: BTreeMap<_, _> = (runs.take_sorted(100))
+                .flat_map(|part| {
+                    let rows: Vec<_> = part.iter().map(|(f, n, s)| (s.to_vec(), (n, f))).collect();
+                    rows
+                })
+                .collect();
+            assert_eq!(found, plain_runs(&splits, &levels, level));
+        }
+    }
+
+    #[test]
+    fn sums_beyond_the_most_are_errors() {
+        let mut splits = Splits::default();
+        (0..2).for_each(|rank| splits.push((rank, 0), i64::MAX as u64, &[1, 2]));
+        assert!(Runs::default().add_runs(&splits).is_err());
+        let levels = PairLevels { levels: [((1, 2), 0)].into_iter().collect(), whole_splits: true };
+        assert!(Runs::default().add_splits(&splits, &levels, 0).is_err());
+    }
+}

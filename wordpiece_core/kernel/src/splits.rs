@@ -269,3 +269,90 @@ fn merges_here(symbols: &[u32], at: usize) -> bool {
     }
     symbols[..at].iter().rev().take_while(|&&s| s == symbols[at]).count() % 2 == 0
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::oracle::{Random, counted, merged};
+
+    fn random_split(random: &mut Random, tokens: &[u32]) -> Vec<u32> {
+        (0..random.below(12)).map(|_| *random.choose(tokens)).collect()
+    }
+
+    #[test]
+    fn merges_are_applied_one_after_the_other() {
+        let mut random = Random::new(2);
+        let tokens = [1, 2, 3, 4, 5, OUTSIDE];
+        for _ in 0..if cfg!(miri) { 20 } else { 3_000 } {
+            // Of few tokens, so that tokens are rebuilt, and pairs merged at several steps.
+            let mut token = |end| 1 + random.below(end) as u32;
+            let merges: Vec<_> = (0..token(8)).map(|_| (token(5), token(5), token(6))).collect();
+            let splitter = Splitter::new(std::iter::empty(), "##", &merges);
+            let split = random_split(&mut random, &tokens);
+            let plain = merges.iter().fold(split.clone(), |split, &(left, right, token)| {
+                merged(&split, left, right, token)
+            });
+            let mut symbols = split;
+            splitter.merge(&mut symbols);
+            assert_eq!(symbols, plain, "{merges:?}");
+        }
+    }
+
+    #[test]
+    fn words_are_cut_into_the_alphabet() {
+        let symbols = [("a", 1), ("##a", 2), ("##é", 3), ("#", 4), ("ab", 5)];
+        let splitter = Splitter::new(symbols.into_iter(), "##", &[(2, 2, 6)]);
+        let mut split = vec![9];
+        for (word, expected) in [
+            ("aaa", &[1, 6][..]),
+            ("éa", &[OUTSIDE, 2]),
+            ("aéb#", &[1, 3, OUTSIDE, OUTSIDE]),
+            ("#", &[4]),
+            ("", &[]),
+        ] {
+            splitter.split(word, &mut split);
+            assert_eq!(split, expected, "{word}");
+        }
+    }
+
+    #[test]
+    fn counts_are_those_of_a_plain_loop() {
+        let mut random = Random::new(3);
+        for _ in 0..if cfg!(miri) { 10 } else { 500 } {
+            let splits: Vec<_> = (0..random.below(20))
+                .map(|_| (random_split(&mut random, &[1, 1, 2, OUTSIDE]), random.below(9) as u64))
+                .collect();
+            let mut all = Aggregate::default();
+            for (rank, (split, count)) in (0..).zip(&splits) {
+                all.add_split((rank, 5), *count, split).unwrap();
+            }
+            let (tokens, pairs) = counted(&splits);
+            assert_eq!(all.unigrams, tokens.into_iter().collect());
+            assert_eq!(all.pairs.len(), pairs.len());
+            for (pair, (count, (rank, at))) in pairs {
+                let made = |(split, count): &(Vec<u32>, u64)| {
+                    (split.len() - merged(split, pair.0, pair.1, 0).len()) as u64 * count
+                };
+                let merges = splits.iter().map(made).sum();
+                let first = (rank as u64, at as u32 + 5);
+                assert_eq!(all.pairs[&pair], PairCount { count, merges, first });
+            }
+        }
+    }
+
+    #[test]
+    fn symbols_know_where_they_are_first_and_sums_have_a_limit() {
+        let mut symbols = SymbolCounts::default();
+        count_symbols("aba", 2, 7, &mut symbols).unwrap();
+        count_symbols("ba", 3, 4, &mut symbols).unwrap();
+        assert_eq!(symbols[&('a', true)], SymbolCount { count: 5, first: (4, 1) });
+        assert_eq!(symbols[&('a', false)], SymbolCount { count: 2, first: (7, 0) });
+        assert_eq!(symbols.len(), 4);
+        assert!(count_symbols("a", i64::MAX as u64, 0, &mut symbols).is_err());
+        assert_eq!(add(i64::MAX as u64, 1), Err(CountOverflow));
+        assert_eq!(add(1, u64::MAX), Err(CountOverflow));
+        let limits = WordLimits { min_count: 2, max_length: 2 };
+        let admitted = [("é中", 2), ("a", 1), ("", 9), ("abc", 9)].map(|(w, n)| limits.admit(w, n));
+        assert_eq!(admitted, [true, false, false, false]);
+    }
+}

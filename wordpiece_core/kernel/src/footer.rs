@@ -1,0 +1,274 @@
+//! Which columns of a Parquet file are encrypted, by its footer: pyarrow does not say, and aborts
+//! the process when the chunk of such a column is looked at.
+//!
+//! A footer is a structure in Thrift's compact protocol; of it only what leads to the columns is
+//! read, and the rest skipped. Every step takes a byte at least, so that no footer, however made,
+//! takes longer than it is long, and depth is limited.
+
+use std::collections::HashSet;
+
+use crate::error::{Error, Result};
+
+/// The types of the compact protocol that are not skipped by their size.
+const BINARY: u8 = 8;
+const LIST: u8 = 9;
+const STRUCT: u8 = 12;
+
+/// How deep structures may be in each other; those of Parquet are seven deep.
+const MOST_DEPTH: usize = 32;
+
+/// The paths of the columns that are encrypted, as `a.b`, each once. `tail`: the end of a file, from
+/// where the footer begins, or from before. Fails if the footer is encrypted itself, or is none.
+pub fn encrypted_columns(tail: &[u8]) -> Result<Vec<String>> {
+    let mut reader = Reader { left: metadata(tail)?, depth: 0 };
+    let mut encrypted = Vec::new();
+    let mut seen = HashSet::new();
+    reader.structure(|reader, field, kind| match (field, kind) {
+        (4, LIST) => reader.list(STRUCT, |reader| {
+            let mut position = 0;
+            reader.structure(|reader, field, kind| match (field, kind) {
+                (1, LIST) => reader.list(STRUCT, |reader| {
+                    position += 1;
+                    let path = reader.encrypted_path(position)?;
+                    encrypted.extend(path.filter(|path| seen.insert(path.clone())));
+                    Ok(())
+                }),
+                _ => reader.skip(kind),
+            })
+        }),
+        _ => reader.skip(kind),
+    })?;
+    Ok(encrypted)
+}
+
+/// The bytes of the footer's structure, without the length and the mark behind it.
+fn metadata(tail: &[u8]) -> Result<&[u8]> {
+    let Some((rest, [l0, l1, l2, l3, magic @ ..])) = tail.split_last_chunk::<8>() else {
+        return Err(broken());
+    };
+    match magic {
+        b"PAR1" => {}
+        b"PARE" => return Err(Error::data("the footer is encrypted")),
+        _ => return Err(broken()),
+    }
+    let length = u32::from_le_bytes([*l0, *l1, *l2, *l3]) as usize;
+    let start = rest.len().checked_sub(length).ok_or_else(broken)?;
+    Ok(&rest[start..])
+}
+
+fn broken() -> Error {
+    Error::data("not the footer of a Parquet file, or a broken one")
+}
+
+struct Reader<'a> {
+    left: &'a [u8],
+    depth: usize,
+}
+
+impl<'a> Reader<'a> {
+    /// A ColumnChunk: its path if it is encrypted. `position`: among the columns, if it has none.
+    fn encrypted_path(&mut self, position: usize) -> Result<Option<String>> {
+        let (mut path, mut encrypted) = (None, false);
+        self.structure(|reader, field, kind| match (field, kind) {
+            (3, STRUCT) => reader.path_in(3, &mut path), // meta_data
+            (8, STRUCT) => {
+                encrypted = true; // crypto_metadata, a union: 2 is a key of the column's own
+                reader.structure(|reader, field, kind| match (field, kind) {
+                    (2, STRUCT) => reader.path_in(1, &mut path),
+                    _ => reader.skip(kind),
+                })
+            }
+            (9, _) => {
+                encrypted = true; // encrypted_column_metadata
+                reader.skip(kind)
+            }
+            _ => reader.skip(kind),
+        })?;
+        Ok(encrypted.then(|| path.unwrap_or_else(|| format!("column {position}"))))
+    }
+
+    /// A structure with a path, a list of names, in one of its fields.
+    fn path_in(&mut self, wanted: i16, path: &mut Option<String>) -> Result<()> {
+        self.structure(|reader, field, kind| {
+            if (field, kind) != (wanted, LIST) {
+                return reader.skip(kind);
+            }
+            let mut names = Vec::new();
+            reader.list(BINARY, |reader| {
+                names.push(String::from_utf8_lossy(reader.binary()?));
+                Ok(())
+            })?;
+            *path = Some(names.join("."));
+            Ok(())
+        })
+    }
+
+    /// Calls `each` with the number and the type of every field, whose value it must read.
+    fn structure(&mut self, mut each: impl FnMut(&mut Self, i16, u8) -> Result<()>) -> Result<()> {
+        self.depth += 1;
+        if self.depth > MOST_DEPTH {
+            return Err(broken());
+        }
+        let mut field = 0i16;
+        loop {
+            let head = self.byte()?;
+            if head == 0 {
+                self.depth -= 1;
+                return Ok(());
+            }
+            field = match head >> 4 {
+                0 => {
+                    let number = self.varint()?;
+                    ((number >> 1) as i16) ^ -((number & 1) as i16) // zigzag
+                }
+                more => field.checked_add(more.into()).ok_or_else(broken)?,
+            };
+            each(self, field, head & 15)?;
+        }
+    }
+
+    /// Calls `each` for every element of a list, which it must read.
+    fn list(&mut self, wanted: u8, mut each: impl FnMut(&mut Self) -> Result<()>) -> Result<()> {
+        let (kind, size) = self.list_head()?;
+        if kind != wanted && size > 0 {
+            return Err(broken());
+        }
+        (0..size).try_for_each(|_| each(self))
+    }
+
+    fn list_head(&mut self) -> Result<(u8, u64)> {
+        let head = self.byte()?;
+        let size = if head >> 4 == 15 { self.varint()? } else { (head >> 4).into() };
+        Ok((head & 15, size))
+    }
+
+    fn binary(&mut self) -> Result<&'a [u8]> {
+        let size = self.varint()?;
+        self.take(size)
+    }
+
+    /// Skips a value that is a field's. (Among fields the type of a bool is its value; in lists it
+    /// takes a byte.)
+    fn skip(&mut self, kind: u8) -> Result<()> {
+        match kind {
+            1 | 2 => Ok(()),
+            3 => self.take(1).map(drop),
+            4..=6 => self.varint().map(drop),
+            7 => self.take(8).map(drop),
+            BINARY => self.binary().map(drop),
+            LIST | 10 => {
+                let (kind, size) = self.list_head()?;
+                (0..size).try_for_each(|_| self.skip_element(kind))
+            }
+            11 => {
+                let size = self.varint()?;
+                let kinds = if size > 0 { self.byte()? } else { 0 };
+                (0..size).try_for_each(|_| {
+                    self.skip_element(kinds >> 4)?;
+                    self.skip_element(kinds & 15)
+                })
+            }
+            STRUCT => self.structure(|reader, _, kind| reader.skip(kind)),
+            13 => self.take(16).map(drop),
+            _ => Err(broken()),
+        }
+    }
+
+    /// Skips an element of a list or a map. Lists of lists count as depth, too.
+    fn skip_element(&mut self, kind: u8) -> Result<()> {
+        self.depth += 1;
+        if self.depth > MOST_DEPTH {
+            return Err(broken());
+        }
+        self.skip(if kind <= 2 { 3 } else { kind })?;
+        self.depth -= 1;
+        Ok(())
+    }
+
+    fn varint(&mut self) -> Result<u64> {
+        let mut number = 0;
+        for shift in (0..64).step_by(7) {
+            let byte = self.byte()?;
+            number |= u64::from(byte & 127) << shift;
+            if byte < 128 {
+                return Ok(number);
+            }
+        }
+        Err(broken())
+    }
+
+    fn byte(&mut self) -> Result<u8> {
+        self.take(1).map(|bytes| bytes[0])
+    }
+
+    fn take(&mut self, size: u64) -> Result<&'a [u8]> {
+        let size = usize::try_from(size).map_err(|_| broken())?;
+        let (taken, left) = self.left.split_at_checked(size).ok_or_else(broken)?;
+        self.left = left;
+        Ok(taken)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A footer of one row group with these chunks, as the bytes of their fields.
+    fn footer(chunks: &[&[u8]], magic: &[u8; 4]) -> Vec<u8> {
+        let mut bytes = vec![0x15, 2]; // version: 1
+        bytes.extend([0x39, 0x1C]); // field 4: a list of one struct
+        bytes.extend([0x19, (chunks.len() as u8) << 4 | STRUCT]);
+        chunks.iter().for_each(|chunk| bytes.extend([*chunk, &[0]].concat()));
+        bytes.extend([0, 0]);
+        let length = bytes.len() as u32;
+        [b"PAR1....", &bytes[..], &length.to_le_bytes(), magic].concat()
+    }
+
+    /// Field 3 (metadata) with the path `a.b`.
+    const PATH: &[u8] = &[0x3C, 0x39, 0x28, 1, b'a', 1, b'b', 0];
+    /// After that field 8 with a key of its own and the path `c`, and field 9.
+    const CRYPTO: &[u8] = &[0x5C, 0x2C, 0x19, 0x18, 1, b'c', 0, 0, 0x18, 2, 7, 7];
+
+    #[test]
+    fn encrypted_columns_are_named_once() {
+        let mixed = [PATH, CRYPTO].concat();
+        let by_metadata = [PATH, &[0x68, 1, 7]].concat(); // field 9 alone
+        let nameless: &[u8] = &[0x98, 1, 7];
+        let chunks = [PATH, &mixed, &mixed, &by_metadata, nameless];
+        let columns = encrypted_columns(&footer(&chunks, b"PAR1")).unwrap();
+        assert_eq!(columns, ["c", "a.b", "column 5"]);
+        assert_eq!(encrypted_columns(&footer(&[PATH], b"PAR1")), Ok(vec![]));
+    }
+
+    #[test]
+    fn what_is_no_footer_is_an_error() {
+        let good = footer(&[PATH, CRYPTO], b"PAR1");
+        let encrypted = encrypted_columns(&footer(&[], b"PARE")).unwrap_err();
+        assert_eq!(encrypted, Error::data("the footer is encrypted"));
+        for cut in 0..good.len() - 8 {
+            let bytes = [&good[..cut], &good[good.len() - 8..]].concat();
+            assert!(encrypted_columns(&bytes).is_err(), "{cut}");
+        }
+        for tail in [&b""[..], b"PAR1", b"\0\0\0\0PAR2", b"\xff\xff\xff\xffPAR1"] {
+            assert_eq!(encrypted_columns(tail), Err(broken()));
+        }
+        for deep in [&[0x1C; 999][..], &[0x19; 999], &[0x1B; 999], &[0x19, 0xFC]] {
+            let length = (deep.len() as u32).to_le_bytes();
+            assert!(encrypted_columns(&[deep, &length, b"PAR1"].concat()).is_err());
+        }
+    }
+
+    #[test]
+    fn any_bytes_are_read_without_a_panic() {
+        let mut random = crate::oracle::Random::new(5);
+        let good = footer(&[&[PATH, CRYPTO].concat(), PATH], b"PAR1");
+        for _ in 0..if cfg!(miri) { 100 } else { 20_000 } {
+            let mut bytes = good.clone();
+            for _ in 0..1 + random.below(4) {
+                let at = random.below(bytes.len() - 8);
+                bytes[at] = random.below(256) as u8;
+            }
+            let _ = encrypted_columns(&bytes);
+        }
+    }
+}
