@@ -379,3 +379,216 @@ fn check_views(views: &[u128], data: &[Buffer], nulls: Option<&NullBuffer>) -> R
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use arrow_array::cast::AsArray;
+    use arrow_array::ffi::to_ffi;
+    use arrow_array::{
+        BinaryViewArray, Float64Array, Int8Array, Int32Array, LargeStringArray, StringArray,
+        StringViewArray, UInt32Array,
+    };
+
+    use super::*;
+    use crate::arrow::each_row;
+    use crate::oracle::Random;
+
+    /// Hands an array through the C data interface, its structure changed on the way.
+    fn through(made: &dyn Array, change: impl FnOnce(&mut CArray)) -> Result<ArrayRef> {
+        let (mut array, schema) = to_ffi(&made.to_data()).unwrap();
+        // SAFETY: both are `struct ArrowArray`.
+        change(unsafe { &mut *(&raw mut array).cast::<CArray>() });
+        // SAFETY: pointers are as arrow-rs made them, or null.
+        unsafe { super::array(array, &data_type(&schema)?) }
+    }
+
+    fn rows(array: &ArrayRef) -> Vec<Option<Vec<u8>>> {
+        let mut rows = Vec::new();
+        each_row(array, |row| rows.push(row.map(<[u8]>::to_vec))).unwrap();
+        rows
+    }
+
+    fn random_texts(random: &mut Random) -> Vec<Option<String>> {
+        let text = |random: &mut Random| random.word(&['a', 'é', '中'], 12);
+        (0..random.below(20)).map(|_| (random.below(4) > 0).then(|| text(random))).collect()
+    }
+
+    #[test]
+    fn texts_of_every_type_and_slices_of_them_arrive_as_they_are() {
+        let mut random = Random::new(20);
+        for _ in 0..if cfg!(miri) { 10 } else { 300 } {
+            let texts = random_texts(&mut random);
+            let from = random.below(texts.len() + 1);
+            let length = random.below(texts.len() - from + 1);
+            let arrays: [ArrayRef; 3] = [
+                Arc::new(StringArray::from(texts.clone())),
+                Arc::new(LargeStringArray::from(texts.clone())),
+                Arc::new(StringViewArray::from_iter(texts.clone())),
+            ];
+            for array in arrays {
+                let found = through(&array.slice(from, length), |_| {}).unwrap();
+                let expected: Vec<_> = texts[from..from + length]
+                    .iter()
+                    .map(|text| text.clone().map(String::into_bytes))
+                    .collect();
+                assert_eq!(rows(&found), expected);
+            }
+        }
+    }
+
+    #[test]
+    fn numbers_lists_and_batches_arrive_as_they_are() {
+        let numbers = Int32Array::from(vec![Some(1), None, Some(3)]);
+        let found = through(&numbers.slice(1, 2), |_| {}).unwrap();
+        assert_eq!(found.as_primitive::<Int32Type>(), &numbers.slice(1, 2));
+        let lists = ListArray::from_iter_primitive::<UInt32Type, _, _>([
+            Some(vec![Some(1), Some(2)]),
+            None,
+            Some(vec![]),
+            Some(vec![None]),
+        ]);
+        let found = through(&lists.slice(1, 3), |_| {}).unwrap();
+        assert_eq!(found.as_list::<i32>(), &lists.slice(1, 3));
+        let columns: Vec<(_, ArrayRef)> = vec![
+            ("score", Arc::new(Float64Array::from(vec![0.5, 1.5, 2.5, 3.5]))),
+            ("other", Arc::new(Int8Array::from(vec![1, 2, 3, 4]))),
+            ("lists", Arc::new(lists.clone())),
+        ];
+        let batch = StructArray::try_from(columns).unwrap().slice(1, 2);
+        let found = through(&batch, |_| {}).unwrap();
+        let found = found.as_struct();
+        assert_eq!(found.column_names(), ["score", "lists"]); // the kernel reads no int8
+        assert_eq!(found.column(0).as_primitive::<Float64Type>().values(), &[1.5, 2.5]);
+        assert_eq!(found.column(1).as_list::<i32>(), &lists.slice(1, 2));
+        assert_eq!(through(&NullArray::new(3), |_| {}).unwrap().len(), 3);
+    }
+
+    #[test]
+    fn structures_that_cannot_be_are_refused() {
+        let texts = StringArray::from(vec!["a", "bc"]);
+        let changes: [fn(&mut CArray); 11] = [
+            |array| array.length = -1,
+            |array| array.length = i64::MAX,
+            |array| array.offset = -1,
+            |array| array.offset = i64::MAX,
+            |array| array.n_buffers = 2,
+            |array| array.n_buffers = -1,
+            |array| array.n_children = 1,
+            |array| array.buffers = std::ptr::null(),
+            |array| array.null_count = 1,
+            |array| array.null_count = 3,
+            |array| array.dictionary = &raw const *array,
+        ];
+        for (number, change) in changes.into_iter().enumerate() {
+            assert!(through(&texts, change).is_err(), "{number}");
+        }
+        let lists = ListArray::from_iter_primitive::<UInt32Type, _, _>([Some(vec![Some(1)])]);
+        assert!(through(&lists, |array| array.children = std::ptr::null()).is_err());
+        assert!(through(&lists, |array| array.n_children = 0).is_err());
+        let released = FFI_ArrowArray::empty();
+        // SAFETY: an empty structure is one that was released.
+        let error = unsafe { super::array(released, &DataType::Binary) }.unwrap_err();
+        assert!(error.to_string().ends_with("it was released, or taken before"), "{error}");
+        // SAFETY: the same.
+        assert!(unsafe { data_type(&FFI_ArrowSchema::empty()) }.is_err());
+        assert!(through(&Int8Array::from(vec![1]), |_| {}).is_err());
+    }
+
+    #[test]
+    fn offsets_must_ascend_and_end_in_the_child() {
+        let offsets = |values: &[i32]| {
+            let values: ScalarBuffer<i32> = values.to_vec().into();
+            // SAFETY: none; the array is only handed on, never read.
+            unsafe { OffsetBuffer::new_unchecked(values) }
+        };
+        let data = Buffer::from(b"abcd");
+        let child: ArrayRef = Arc::new(UInt32Array::from(vec![1, 2, 3, 4]));
+        let field = Arc::new(Field::new("item", DataType::UInt32, true));
+        for (ends, bytes_fit, list_fits) in [
+            (&[0, 2, 4][..], true, true),
+            (&[1, 1, 1], true, true),
+            (&[0, 3, 2], false, false),
+            (&[0, -1, 2], false, false),
+            (&[-1, 0, 2], false, false),
+            (&[0, 4, -4], false, false),
+            (&[0, 2, 5], true, false), // how many bytes there are, the interface does not say
+        ] {
+            // SAFETY: none; as above.
+            let bytes = unsafe { StringArray::new_unchecked(offsets(ends), data.clone(), None) };
+            assert_eq!(through(&bytes, |_| {}).is_ok(), bytes_fit, "{ends:?}");
+            let lists = DataType::List(field.clone());
+            let (mut array, _) = to_ffi(&bytes.to_data()).unwrap();
+            let (child, _) = to_ffi(&child.to_data()).unwrap();
+            let children = [(&raw const child).cast::<CArray>()];
+            // SAFETY: the pointers outlive the call, and buffers are those of the offsets.
+            let read = unsafe {
+                let fields = &mut *(&raw mut array).cast::<CArray>();
+                (fields.n_buffers, fields.n_children) = (2, 1);
+                fields.children = children.as_ptr();
+                let read = Source { array: fields, owner: &Arc::new(FFI_ArrowArray::empty()) }
+                    .read(&lists)
+                    .map(|lists| lists.len());
+                // What was lent is taken back before the producer's release.
+                (fields.n_buffers, fields.n_children) = (3, 0);
+                fields.children = std::ptr::null();
+                read
+            };
+            assert_eq!(read.is_ok(), list_fits, "{ends:?}");
+        }
+    }
+
+    #[test]
+    fn views_must_lie_in_their_buffers() {
+        let view = |length: i32, buffer: i32, offset: i32| {
+            let [length, buffer, offset] = [length, buffer, offset].map(|n| n as u32 as u128);
+            length | buffer << 64 | offset << 96
+        };
+        let data = Buffer::from(vec![b'x'; 20]);
+        for (bad, fits) in [
+            (view(20, 0, 0), true),
+            (view(13, 0, 7), true),
+            (view(3, 9, -9), true), // short: what is behind are bytes
+            (view(-1, 0, 0), false),
+            (view(i32::MIN, 0, 0), false),
+            (view(21, 0, 0), false),
+            (view(20, 0, 1), false),
+            (view(20, 1, 0), false),
+            (view(20, -1, 0), false),
+            (view(20, 0, -1), false),
+            (view(i32::MAX, 0, i32::MAX), false),
+        ] {
+            let views: ScalarBuffer<u128> = vec![view(0, 0, 0), bad].into();
+            for valid in [true, false] {
+                let nulls = NullBuffer::from(vec![true, valid]);
+                // SAFETY: none; the array is only handed on.
+                let array = unsafe {
+                    BinaryViewArray::new_unchecked(
+                        views.clone(),
+                        [data.clone()].into(),
+                        Some(nulls),
+                    )
+                };
+                // A view of a null is never looked at.
+                let found = through(&array, |_| {});
+                assert_eq!(found.is_ok(), fits || !valid, "{bad:x}");
+                let _ = found.map(|found| rows(&found));
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_not_aligned_is_copied() {
+        let bytes = Buffer::from_slice_ref([&[0u8][..], &7i64.to_le_bytes()].concat());
+        let numbers = PrimitiveArray::<Int64Type>::from(vec![0]);
+        let (mut array, schema) = to_ffi(&numbers.to_data()).unwrap();
+        let pointers = [std::ptr::null(), bytes.slice(1).as_ptr()];
+        // SAFETY: both are `struct ArrowArray`; the pointers outlive the call.
+        let fields = unsafe { &mut *(&raw mut array).cast::<CArray>() };
+        let before = std::mem::replace(&mut fields.buffers, pointers.as_ptr());
+        let source = Source { array: fields, owner: &Arc::new(FFI_ArrowArray::empty()) };
+        // SAFETY: there are two buffers, of which one may be null.
+        let found = unsafe { source.read(&data_type(&schema).unwrap()) }.unwrap();
+        assert_eq!(found.as_primitive::<Int64Type>().values(), &[7]);
+        fields.buffers = before;
+    }
+}
