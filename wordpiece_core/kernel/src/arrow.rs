@@ -555,3 +555,231 @@ pub fn merge_batch(merges: &[Merge]) -> Result<RecordBatch> {
         ("right_count", to_int64(merges.iter().map(|merge| merge.right_count))),
     ])
 }
+
+#[cfg(test)]
+mod tests {
+    use arrow_array::{BinaryViewArray, LargeStringArray, NullArray, StringViewArray};
+
+    use super::*;
+    use crate::oracle::Random;
+    use crate::pack::PackOptions;
+
+    /// A batch with one column in another's place, or left out.
+    fn with(batch: &RecordBatch, name: &str, column: Option<ArrayRef>) -> RecordBatch {
+        let schema = batch.schema();
+        let columns = schema.fields().iter().zip(batch.columns()).filter_map(|(field, old)| {
+            let new = if field.name() == name { column.clone() } else { Some(old.clone()) };
+            Some((field.name().as_str(), new?))
+        });
+        super::batch(columns.collect()).unwrap()
+    }
+
+    /// Without any of these columns, with another type, or a null, or a number below zero, a batch
+    /// is refused.
+    fn check_columns(
+        batch: &RecordBatch,
+        names: &[&str],
+        read: impl Fn(&RecordBatch) -> Result<()>,
+    ) {
+        assert_eq!(read(batch), Ok(()));
+        let rows = batch.num_rows();
+        for name in names {
+            assert!(read(&with(batch, name, None)).is_err(), "{name}");
+            let texts = StringArray::from(vec!["1"; rows]);
+            assert!(read(&with(batch, name, Some(Arc::new(texts)))).is_err(), "{name}");
+            let kind = batch.column_by_name(name).unwrap().data_type().clone();
+            let nulls = arrow_array::new_null_array(&kind, rows);
+            assert!(read(&with(batch, name, Some(nulls))).is_err(), "{name}");
+            if kind == DataType::Int64 && *name != "hash" {
+                let negative: ArrayRef = Arc::new(Int64Array::from(vec![-1; rows]));
+                let error = read(&with(batch, name, Some(negative))).unwrap_err();
+                assert!(matches!(error, Error::Data(_)), "{name}");
+            }
+        }
+    }
+
+    fn splits(random: &mut Random) -> Splits {
+        let mut splits = Splits::default();
+        for rank in 0..1 + random.below(9) as u64 {
+            let symbols: Vec<_> = (0..random.below(5)).map(|_| random.below(99) as u32).collect();
+            splits.push((rank, random.below(9) as u32), random.below(99) as u64, &symbols);
+        }
+        splits
+    }
+
+    #[test]
+    fn splits_come_back_also_from_a_slice() {
+        let mut random = Random::new(30);
+        for _ in 0..if cfg!(miri) { 5 } else { 200 } {
+            let made = splits(&mut random);
+            let rows: Vec<_> = made.iter().map(|(p, n, s)| (p, n, s.to_vec())).collect();
+            let batch = splits_batch(made).unwrap();
+            let from = random.below(rows.len() + 1);
+            let found = read_splits(&batch.slice(from, rows.len() - from)).unwrap();
+            let found: Vec<_> = found.iter().map(|(p, n, s)| (p, n, s.to_vec())).collect();
+            assert_eq!(found, rows[from..]);
+            let names = ["rank", "offset", "count", "symbols"];
+            check_columns(&batch, &names, |batch| read_splits(batch).map(drop));
+        }
+        let mut far = Splits::default();
+        far.push((0, u32::MAX), 1, &[]);
+        assert!(read_splits(&splits_batch(far).unwrap()).is_ok());
+        let mut far = Splits::default();
+        far.push((0, u32::MAX), 1, &[1]);
+        assert!(read_splits(&splits_batch(far).unwrap()).is_err());
+    }
+
+    #[test]
+    fn words_come_back_from_any_type_of_text() {
+        let table = word_table([("a", 3), ("é", 1 << 62), ("", 0)].into_iter()).unwrap();
+        let words = ["a", "é", ""];
+        let arrays: [ArrayRef; 4] = [
+            Arc::new(StringArray::from_iter_values(words)),
+            Arc::new(LargeStringArray::from_iter_values(words)),
+            Arc::new(StringViewArray::from_iter_values(words)),
+            Arc::new(BinaryViewArray::from_iter_values(words)),
+        ];
+        for array in arrays {
+            let table = WordTable::new(&with(&table, "word", Some(array))).unwrap();
+            assert_eq!(table.rows().unwrap(), [("a", 3), ("é", 1 << 62), ("", 0)]);
+        }
+        let read = |table: &RecordBatch| WordTable::new(table)?.rows().map(drop);
+        check_columns(&table, &["count"], read);
+        let bad: ArrayRef = Arc::new(BinaryArray::from_vec(vec![b"a", b"\xff", b"b"]));
+        let error = read(&with(&table, "word", Some(bad))).unwrap_err().to_string();
+        assert_eq!(error, "row 1 of the word table has no valid word or count");
+        assert!(read(&with(&table, "word", None)).is_err());
+        assert!(read(&with(&table, "word", Some(Arc::new(NullArray::new(3))))).is_err());
+        let numbers: ArrayRef = Arc::new(Int32Array::from(vec![1, 2, 3]));
+        assert!(read(&with(&table, "word", Some(numbers))).is_err());
+    }
+
+    #[test]
+    fn counts_of_tokens_and_pairs_come_back() {
+        let mut random = Random::new(31);
+        for _ in 0..if cfg!(miri) { 5 } else { 100 } {
+            let mut random_pair = || {
+                (
+                    (random.below(9) as u32, random.below(9) as u32),
+                    PairCount {
+                        count: random.below(99) as u64,
+                        merges: random.below(99) as u64,
+                        first: (random.below(99) as u64, random.below(99) as u32),
+                    },
+                )
+            };
+            let pairs: PairCounts = (0..9).map(|_| random_pair()).collect();
+            let rows: Vec<_> = pairs.iter().map(|(&pair, &count)| (pair, count)).collect();
+            let batch = pair_batch(&rows).unwrap();
+            let read = |batch: &RecordBatch| {
+                let mut found = PairCounts::default();
+                add_pairs(&mut found, batch).map(|()| found)
+            };
+            assert_eq!(read(&batch), Ok(pairs.clone()));
+            let names = ["left", "right", "count", "merges", "first_rank", "first_offset"];
+            check_columns(&batch, &names, |batch| read(batch).map(drop));
+
+            let mut candidates: Vec<Candidate> =
+                rows.iter().zip(0..).map(|(&(pair, count), level)| (pair, count, level)).collect();
+            let batch = candidate_batch(&candidates).unwrap();
+            assert_eq!(read_candidates(&batch), Ok(candidates.clone()));
+            check_columns(&batch, &["level"], |batch| read_candidates(batch).map(drop));
+            candidates.push(candidates[0]);
+            assert!(read_candidates(&candidate_batch(&candidates).unwrap()).is_err());
+
+            let unigrams: FxHashMap<u32, u64> =
+                rows.iter().map(|((left, _), count)| (*left, count.count)).collect();
+            let batch = unigram_batch(&unigrams).unwrap();
+            let by_token = unigrams_by_token(&batch, 9).unwrap();
+            assert!((0..9).all(|t| by_token[t as usize] == *unigrams.get(&t).unwrap_or(&0)));
+            let most = *unigrams.keys().max().unwrap() as usize;
+            assert_eq!(unigrams_by_token(&batch, most), Err(no_token(most as u32, most)));
+            check_columns(&batch, &["token", "count"], |batch| read_unigrams(batch).map(drop));
+        }
+        let pair = ((1, 2), PairCount { count: i64::MAX as u64, merges: 1, first: (0, 0) });
+        let twice = pair_batch(&[pair, pair]).unwrap();
+        assert_eq!(add_pairs(&mut PairCounts::default(), &twice), Err(Error::Overflow));
+    }
+
+    #[test]
+    fn limits_merges_and_samples_come_back() {
+        let limit = Limit { scores: [0.5, 1.0, 1.5, 2.0, 2.5, f64::INFINITY], count: 3, rare: 4 };
+        let limits: FxHashMap<u32, Limit> = [(3, limit), (1, Limit::NONE)].into_iter().collect();
+        let batch = limit_batch(&limits).unwrap();
+        assert_eq!(read_limits(&batch), Ok(vec![(1, Limit::NONE), (3, limit)]));
+        let names = ["token", "count", "rare", "score_0", "score_5"];
+        check_columns(&batch, &names, |batch| read_limits(batch).map(drop));
+
+        let merge = |n: u32| Merge {
+            left: n,
+            right: n + 1,
+            token: n + 2,
+            score: f64::from(n),
+            pair_count: 7,
+            left_count: 8,
+            right_count: 9,
+        };
+        let merges: Vec<_> = (0..3).map(merge).collect();
+        let batch = merge_batch(&merges).unwrap();
+        assert_eq!(read_merges(&batch), Ok(merges));
+        let names = ["left", "right", "token", "score", "pair_count", "left_count", "right_count"];
+        check_columns(&batch, &names, |batch| read_merges(batch).map(drop));
+
+        let mut sizes = RunSizes::new(100, 9);
+        sizes.add(u64::MAX, Sampled { length: 3, tightest: 1, loosest: 4 });
+        sizes.add(5, Sampled { length: 2, tightest: 0, loosest: 9 });
+        let batch = sample_batch(&sizes).unwrap();
+        let mut found = RunSizes::new(100, 9);
+        add_sample(&mut found, &batch).unwrap();
+        let sorted = |sizes: &RunSizes| {
+            let mut rows: Vec<_> = sizes.sample().collect();
+            rows.sort_unstable_by_key(|row| row.0);
+            rows
+        };
+        assert_eq!(sorted(&found), sorted(&sizes));
+        let names = ["hash", "length", "tightest", "loosest"];
+        check_columns(&batch, &names, |b| add_sample(&mut RunSizes::new(100, 9), b));
+    }
+
+    #[test]
+    fn symbols_and_words_are_written_in_order() {
+        let mut symbols = SymbolCounts::default();
+        crate::splits::count_symbols("ba", 2, 7, &mut symbols).unwrap();
+        let batch = symbol_batch(&symbols).unwrap();
+        let names = ["character", "continuing", "count", "first_rank", "first_offset"];
+        assert_eq!(batch.schema().fields().iter().map(|f| f.name()).collect::<Vec<_>>(), names);
+        assert_eq!(batch.column(0).as_string::<i32>(), &StringArray::from(vec!["a", "b"]));
+        assert_eq!(counts(&batch, "first_offset"), Ok(vec![1, 0]));
+        let lists = word_lists(&[Some(vec!["a".into(), "b".into()]), None, Some(vec![])]).unwrap();
+        assert_eq!(lists.as_list::<i32>().value_offsets(), [0, 2, 2, 2]);
+        assert_eq!((lists.len(), lists.null_count()), (3, 1));
+    }
+
+    #[test]
+    fn ids_are_packed_from_lists_of_their_type_alone() {
+        let options = PackOptions { length: 4, cls_id: 1, sep_id: 2, pad_id: Some(0) };
+        let mut packer = Packer::<i32>::new(options).unwrap();
+        let lists = |rows: Vec<Option<Vec<Option<i32>>>>| -> ArrayRef {
+            Arc::new(ListArray::from_iter_primitive::<arrow_array::types::Int32Type, _, _>(rows))
+        };
+        let mut add =
+            |ids: &ArrayRef, size| pack::<arrow_array::types::Int32Type>(&mut packer, ids, 0, size);
+        let good = lists(vec![Some(vec![Some(5), Some(6)]), None, Some(vec![])]);
+        for (bad, size) in [
+            (lists(vec![Some(vec![Some(5), None])]), 9),
+            (lists(vec![Some(vec![Some(-1)])]), 9),
+            (good.clone(), 6),
+            (Arc::new(Int32Array::from(vec![5])), 9),
+            (Arc::new(NullArray::new(1)), 9),
+        ] {
+            assert!(matches!(add(&bad, size), Err(Error::Data(_))));
+        }
+        let full = add(&good.slice(0, 3), 7).unwrap();
+        assert_eq!(full.ids, [1, 5, 6, 2]);
+        let names = ["attention_mask", "num_tokens"].map(String::from);
+        let batch = packed_batch::<arrow_array::types::Int32Type>(full.clone(), &names).unwrap();
+        assert_eq!((batch.num_rows(), batch.num_columns()), (1, 5));
+        let other = packed_batch::<arrow_array::types::Int32Type>(full, &["word_ids".into()]);
+        assert!(matches!(other, Err(Error::Option(_))));
+    }
+}
