@@ -59,7 +59,7 @@ def _count(inputs: Path, state: Path) -> Call:
 
 
 def _train(inputs: Path, state: Path) -> Call:
-    args = ["--vocab-size", "45", "--round-budget", "0.4", "--overwrite"]
+    args = ["--vocab-size", "45", "--round-budget", "0.9", "--overwrite"]
     return ["train", str(inputs / "in"), "--output", str(state / "tok"), *args]
 
 
@@ -68,20 +68,21 @@ def _encode(inputs: Path, state: Path) -> Call:
     return ["encode", str(inputs / "in"), *args, "--on-error", "quarantine"]
 
 
-def _fresh(inputs: Path, _: Path) -> None:
+def small_texts(inputs: Path, _: Path) -> None:
+    """One shard of a few words."""
     _inputs(inputs / "in", _TEXTS * 3)
 
 
 def _old_words(inputs: Path, state: Path) -> None:
     _inputs(inputs / "in", ["an older text"])
     run(_count(inputs, state))
-    _fresh(inputs, state)
+    small_texts(inputs, state)
 
 
 def _old_tokenizer(inputs: Path, state: Path) -> None:
     _inputs(inputs / "in", ["an older text"])
     run([*_train(inputs, state), "--vocab-size", "20"])
-    _fresh(inputs, state)
+    small_texts(inputs, state)
 
 
 def _two_shards(inputs: Path, _: Path) -> None:
@@ -89,6 +90,12 @@ def _two_shards(inputs: Path, _: Path) -> None:
         _inputs(inputs / "in", _TEXTS, name)
     train = ["train", str(inputs / "in"), "--output", str(inputs / "tok"), "--vocab-size", "45"]
     run(train)
+
+
+def bad_and_good_shards(inputs: Path, state: Path) -> None:
+    """A good shard, a bad one, and a tokenizer."""
+    _two_shards(inputs, state)
+    (inputs / "in" / "b.parquet").write_bytes(b"bad")
 
 
 def _old_shards(inputs: Path, state: Path) -> None:
@@ -105,9 +112,9 @@ def _old_shards(inputs: Path, state: Path) -> None:
 SCENARIOS = {
     scenario.name: scenario
     for scenario in (
-        Scenario("count", _fresh, _count),
+        Scenario("count", small_texts, _count),
         Scenario("count-again", _old_words, _count),
-        Scenario("train", _fresh, _train),
+        Scenario("train", small_texts, _train),
         Scenario("train-again", _old_tokenizer, _train),
         Scenario("encode", _two_shards, _encode),
         Scenario("encode-again", _old_shards, _encode),

@@ -1,5 +1,6 @@
 """Parquet files: ranges of row groups, their texts, and their rows, in bounded memory."""
 
+import os
 import re
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
@@ -24,6 +25,8 @@ from pipelines.input_batches import (
 )
 from pipelines.input_files import InputFile
 from pipelines.reading import Planned, bad_data, open_planned
+from pipelines.storage import StoredFile
+from wordpiece_core import _kernel
 from wordpiece_core._kernel import repair_utf8
 from wordpiece_core.errors import ColumnError, InputError
 
@@ -34,24 +37,53 @@ MAX_SHARD_ROWS = 1_024  # the same for encoding
 BUFFER_BYTES = 4 << 20  # per column: a column chunk is streamed, not held
 
 
+class ParquetFile(pq.ParquetFile):
+    """An open file, and the paths of its encrypted columns. To look at a chunk of such a column, as
+    `row_group(i).column(j)` does, ends the process."""
+
+    encrypted: list[str]
+
+    def check_readable(self, path: str, columns: Collection[str]) -> None:
+        """InputError if one of the columns is encrypted."""
+        for name in self.encrypted:
+            if name in columns or name.split(".")[0] in columns:
+                raise InputError(
+                    f"{path}: column {name!r} is encrypted; write the file again without that, or"
+                    " leave the column out with --keep-columns"
+                )
+
+
 @contextmanager
-def open_parquet(file: Planned) -> Iterator[pq.ParquetFile]:
+def open_parquet(file: Planned) -> Iterator[ParquetFile]:
     """Opens a Parquet file. Faults while it is open are InputErrors that name the path."""
     with open_planned(file) as stored, bad_data(file.path):
-        yield pq.ParquetFile(
+        parquet = ParquetFile(
             stored.arrow(),
             pre_buffer=False,
             buffer_size=BUFFER_BYTES,
             page_checksum_verification=True,
         )
+        parquet.encrypted = _encrypted_columns(file.path, stored)
+        yield parquet
+
+
+def _encrypted_columns(path: str, stored: StoredFile) -> list[str]:
+    stored.seek(-8, os.SEEK_END)
+    length = int.from_bytes(stored.read(4), "little")
+    stored.seek(max(stored.size() - length - 8, 0))
+    try:
+        return _kernel.encrypted_columns(stored.read())
+    except InputError as error:
+        raise InputError(f"{path}: cannot be read ({error})") from error
 
 
 @contextmanager
-def _open_checked(file: InputFile, columns: Columns) -> Iterator[pq.ParquetFile]:
+def _open_checked(file: InputFile, columns: Columns) -> Iterator[ParquetFile]:
     """A Parquet file that has been checked to hold text in `columns`."""
     with open_parquet(file) as parquet:
         for name in columns.names:
             _check_column(file, parquet.schema_arrow, name, columns.option(name))
+        parquet.check_readable(file.path, columns.names)
         yield parquet
 
 
@@ -64,7 +96,7 @@ def plan_ranges(file: InputFile, columns: Columns, range_bytes: int) -> list[Ran
         metadata = parquet.metadata
         for group in range(metadata.num_row_groups):
             row_group = metadata.row_group(group)
-            held += _column_bytes(row_group, [columns.text])
+            held += _column_bytes(parquet, group, [columns.text])
             if held >= range_bytes or group + 1 == metadata.num_row_groups:
                 rows = (0, row_group.num_rows) if start == group else None
                 ranges.append(Range(file, start, group + 1, held, rows))
@@ -103,7 +135,7 @@ def _row_group_rows(
     too."""
     metadata = parquet.metadata.row_group(group)
     first, last = rows or (0, metadata.num_rows)
-    size = _column_bytes(metadata, [columns.text])
+    size = _column_bytes(parquet, group, [columns.text])
     at_once = min(max(metadata.num_rows * most_bytes // max(size, 1), 1), MAX_BATCH_ROWS)
     row = 0
     for batch in parquet.iter_batches(
@@ -139,21 +171,22 @@ def _text_batch(rows: pa.RecordBatch, columns: Columns) -> TextBatch:
 def measure(file: InputFile, columns: Columns, kept: list[str] | None) -> tuple[int, int]:
     """Rows, and about the bytes of text, by the footer. InputError if a column is not there."""
     with _open_checked(file, columns) as parquet:
-        kept_columns(file, parquet.schema_arrow.names, kept, columns)
-        metadata = parquet.metadata
-        groups = map(metadata.row_group, range(metadata.num_row_groups))
-        size = sum(_column_bytes(group, columns.names) for group in groups)
-        return metadata.num_rows, size
+        names = kept_columns(file, parquet.schema_arrow.names, kept, columns)
+        parquet.check_readable(file.path, names)
+        groups = range(parquet.num_row_groups)
+        size = sum(_column_bytes(parquet, group, columns.names) for group in groups)
+        return parquet.metadata.num_rows, size
 
 
 def open_shard(file: InputFile, texts: Columns, columns: list[str] | None) -> Shard:
     """Opens a file for encoding: its batches are parts of its row groups."""
     with _open_checked(file, texts) as parquet:
         schema = parquet.schema_arrow
-    for name in schema.names:
-        if len(schema.get_all_field_indices(name)) > 1:
-            raise InputError(f"{file.path}: two columns are named {name!r}; rename one")
-    kept = kept_columns(file, schema.names, columns, texts)
+        for name in schema.names:
+            if len(schema.get_all_field_indices(name)) > 1:
+                raise InputError(f"{file.path}: two columns are named {name!r}; rename one")
+        kept = kept_columns(file, schema.names, columns, texts)
+        parquet.check_readable(file.path, kept)
     read = [name for name in schema.names if name in {*kept, *texts.names}]
     if kept != schema.names:  # what metadata says of the whole would be wrong of a part
         schema = pa.schema([schema.field(name) for name in kept])
@@ -178,7 +211,7 @@ def _row_group_tables(
 ) -> Iterator[pa.Table]:
     """A row group in parts of at most about `BATCH_BYTES` in memory."""
     metadata = parquet.metadata.row_group(group)
-    size = _column_bytes(metadata, columns)
+    size = _column_bytes(parquet, group, columns)
     rows = metadata.num_rows * BATCH_BYTES // max(4 * size, 1)
     held: list[pa.RecordBatch] = []
     room = BATCH_BYTES
@@ -239,11 +272,9 @@ def _value_type(kind: pa.DataType) -> pa.DataType:
     return kind.value_type if pa.types.is_dictionary(kind) else kind
 
 
-def _column_bytes(row_group: pq.RowGroupMetaData, columns: Collection[str]) -> int:
+def _column_bytes(parquet: pq.ParquetFile, group: int, columns: Collection[str]) -> int:
     """Uncompressed bytes of top-level columns, nested ones included, in a row group."""
-    chunks = (row_group.column(i) for i in range(row_group.num_columns))
-    return sum(
-        chunk.total_uncompressed_size
-        for chunk in chunks
-        if chunk.path_in_schema in columns or chunk.path_in_schema.split(".")[0] in columns
-    )
+    schema, row_group = parquet.schema, parquet.metadata.row_group(group)
+    paths = (schema.column(i).path for i in range(len(schema)))
+    wanted = [i for i, path in enumerate(paths) if {path, path.split(".")[0]} & {*columns}]
+    return sum(row_group.column(i).total_uncompressed_size for i in wanted)

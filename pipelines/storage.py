@@ -25,7 +25,7 @@ from wordpiece_core.errors import InputError, StorageError, one_line
 
 T = TypeVar("T")
 
-DELAYS = (0.1, 0.4, 1.6, 3.2)  # seconds before each further try
+DELAYS: tuple[float, ...] = (0.1, 0.4, 1.6, 3.2)  # seconds before each further try
 LASTING = (
     *(errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.EEXIST, errno.EACCES, errno.EPERM),
     *(errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.ENAMETOOLONG, errno.EXDEV),

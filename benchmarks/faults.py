@@ -1,0 +1,303 @@
+"""A file system whose n-th call fails, for every n of a small count, train and encode; and one that
+fails from the n-th call on. Neither loses anything: the job ends well, or with one line and exit
+status 1, and the rerun has the bytes of a run without faults. Nothing goes into quarantine for it.
+
+    python -m benchmarks.faults             # every call, some minutes
+    python -m benchmarks.faults --every 10  # every tenth
+"""
+
+from __future__ import annotations
+
+import errno
+import itertools
+import os
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import click
+import pyarrow as pa
+from pyarrow import fs
+
+from benchmarks.stops import bad_and_good_shards, outcome, small_texts
+from pipelines import storage
+from pipelines.cli import main as wordpiece
+
+Call = list[str]
+
+PASSING: tuple[Callable[[], OSError], ...] = (
+    lambda: OSError(errno.EIO, "Input/output error"),
+    lambda: OSError("AWS Error SLOW_DOWN during GetObject operation: HTTP response code 503"),
+    lambda: OSError(errno.EMFILE, "Too many open files"),
+    lambda: TimeoutError("the store did not answer"),
+)
+LASTING: tuple[Callable[[], OSError], ...] = (
+    lambda: PermissionError(errno.EACCES, "Permission denied"),
+    lambda: OSError(errno.ENOSPC, "No space left on device"),
+)
+
+
+@dataclass
+class Faults:
+    """Which calls fail, from 0: `first` and the `more` after it, with `error`. `slow`: seconds that
+    every call takes. `calls`: made so far."""
+
+    first: int = sys.maxsize
+    more: int = 0
+    error: Callable[[], OSError] = PASSING[0]
+    slow: float = 0.0
+    calls: Any = field(default_factory=itertools.count)
+
+    def call(self) -> None:
+        """Counts a call, which may fail."""
+        time.sleep(self.slow)
+        if self.first <= next(self.calls) <= self.first + self.more:
+            raise self.error()
+
+
+class FaultyFile:
+    """A file of the file system: opening, reading and writing are calls."""
+
+    def __init__(self, file: pa.NativeFile, faults: Faults) -> None:
+        self.file, self.faults = file, faults
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.file, name)
+
+    def read(self, size: int = -1) -> bytes:
+        self.faults.call()
+        data: bytes = self.file.read(None if size < 0 else size)
+        return data
+
+    def write(self, data: bytes) -> int:
+        self.faults.call()
+        written: int = self.file.write(data)
+        return written
+
+
+class FaultyHandler(fs.FileSystemHandler):  # type: ignore[misc]
+    """A directory of the disk as a file system some of whose calls fail."""
+
+    def __init__(self, root: str, faults: Faults) -> None:
+        self.inner, self.faults = fs.SubTreeFileSystem(root, fs.LocalFileSystem()), faults
+
+    def get_type_name(self) -> str:
+        return "faulty"
+
+    def normalize_path(self, path: str) -> str:
+        return path
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+    def _file(self, file: pa.NativeFile, mode: str) -> pa.PythonFile:
+        return pa.PythonFile(FaultyFile(file, self.faults), mode=mode)
+
+    def get_file_info(self, paths: list[str]) -> list[fs.FileInfo]:
+        self.faults.call()
+        infos: list[fs.FileInfo] = self.inner.get_file_info(paths)
+        return infos
+
+    def get_file_info_selector(self, selector: fs.FileSelector) -> list[fs.FileInfo]:
+        self.faults.call()
+        infos: list[fs.FileInfo] = self.inner.get_file_info(selector)
+        return infos
+
+    def open_input_file(self, path: str) -> pa.PythonFile:
+        self.faults.call()
+        return self._file(self.inner.open_input_file(path), "r")
+
+    def open_input_stream(self, path: str) -> pa.PythonFile:
+        self.faults.call()
+        return self._file(self.inner.open_input_stream(path, compression=None), "r")
+
+    def open_output_stream(self, path: str, metadata: object) -> pa.PythonFile:
+        self.faults.call()
+        return self._file(self.inner.open_output_stream(path, compression=None), "w")
+
+    def open_append_stream(self, path: str, metadata: object) -> pa.PythonFile:
+        raise NotImplementedError
+
+    def __getattr__(self, name: str) -> Any:
+        """What changes the file system."""
+
+        def change(*args: Any) -> None:
+            self.faults.call()
+            getattr(self.inner, name)(*args)
+
+        return change
+
+    def create_dir(self, path: str, recursive: bool) -> None:
+        self.faults.call()
+        self.inner.create_dir(path, recursive=recursive)
+
+    def delete_dir(self, path: str) -> None:
+        self.faults.call()
+        self.inner.delete_dir(path)
+
+    def delete_dir_contents(self, path: str, missing_dir_ok: bool) -> None:
+        raise NotImplementedError
+
+    def delete_root_dir_contents(self) -> None:
+        raise NotImplementedError
+
+    def delete_file(self, path: str) -> None:
+        self.faults.call()
+        self.inner.delete_file(path)
+
+    def move(self, source: str, target: str) -> None:
+        self.faults.call()
+        self.inner.move(source, target)
+
+    def copy_file(self, source: str, target: str) -> None:
+        raise NotImplementedError
+
+
+def install(root: Path, faults: Faults) -> None:
+    """Makes `faulty://NAME` the file NAME below a directory, for the rest of the process."""
+    filesystem = fs.PyFileSystem(FaultyHandler(str(root), faults))
+
+    class Registry:
+        @staticmethod
+        def from_uri(uri: str) -> tuple[fs.FileSystem, str]:
+            return filesystem, uri.removeprefix("faulty://")
+
+    fs.FileSystem = Registry
+    storage.DELAYS = tuple(0.0 for _ in storage.DELAYS)
+
+
+# --- Jobs -----------------------------------------------------------------------------------------
+
+COUNT = ["count", "faulty://i/in", "--output", "faulty://s/words"]
+TRAIN = [
+    *("train", "faulty://i/in", "--output", "faulty://s/tok"),
+    *("--vocab-size", "45", "--round-budget", "0.9"),
+]
+ENCODE = [
+    *("encode", "faulty://i/in", "--tokenizer", "TOKENIZER", "--output", "faulty://s/out"),
+    *("--on-error", "quarantine"),
+]
+JOBS: dict[str, tuple[Callable[[Path, Path], None], Call]] = {
+    "count": (small_texts, COUNT),
+    "train": (small_texts, TRAIN),
+    "encode": (bad_and_good_shards, ENCODE),
+}
+
+
+def run(root: Path, call: Call, faults: Faults) -> tuple[int, str, int]:
+    """Runs a command in a fork of this process, which must have no threads. Its exit status, what
+    it wrote to standard error, and how many calls it made."""
+    report, child_end = os.pipe()
+    child = os.fork()
+    if child:
+        os.close(child_end)
+        with os.fdopen(report, "rb") as stream:
+            said = stream.read().decode()
+        status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        err, _, calls = said.rpartition("\0")
+        return status, err, int(calls or 0)
+    status = 98
+    try:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        os.dup2(child_end, 2)
+        install(root, faults)
+        tokenizer = str(root / "i" / "tok")
+        args = [tokenizer if arg == "TOKENIZER" else arg for arg in call]
+        wordpiece([*args, "--quiet", "--", "--direct_num_workers=1"])
+    except SystemExit as end:
+        status = int(end.code or 0)
+    finally:
+        sys.stderr.flush()
+        os.write(child_end, f"\0{next(faults.calls)}".encode())
+        os._exit(status)
+
+
+@dataclass
+class Sweep:
+    """What was found. `faults`: how many were injected; `ended_well`: runs that ended with exit
+    status 0 in spite of theirs; `wrong`: what went wrong, in words."""
+
+    job: str
+    calls: int = 0
+    faults: int = 0
+    ended_well: int = 0
+    wrong: list[str] = field(default_factory=list)
+    seconds: float = 0.0
+
+
+def sweep(job: str, every: int = 1) -> Sweep:
+    """Lets every `every`-th call of a job fail, once and for good."""
+    found, began = Sweep(job), time.monotonic()
+    prepare, call = JOBS[job]
+    with tempfile.TemporaryDirectory(prefix="wordpiece-faults-") as work:
+        root = Path(work)
+        for name in ("i", "s"):
+            (root / name).mkdir()
+        prepare(root / "i", root / "s")
+        shutil.copytree(root / "s", root / "start")
+        status, err, found.calls = run(root, call, Faults())
+        if status != 0:
+            found.wrong.append(f"without faults: exit status {status}: {err}")
+            return found
+        expected = outcome(root / "s")
+        for number in range(0, found.calls, every):
+            passing, lasting = PASSING[number % len(PASSING)], LASTING[number % len(LASTING)]
+            for faults in (
+                Faults(number, 0, passing),
+                Faults(number, sys.maxsize, passing),
+                Faults(number, sys.maxsize, lasting),
+            ):
+                _inject(root, call, faults, expected, found)
+    found.seconds = time.monotonic() - began
+    return found
+
+
+def _inject(
+    root: Path, call: Call, faults: Faults, expected: dict[str, bytes], found: Sweep
+) -> None:
+    shutil.rmtree(root / "s")
+    shutil.copytree(root / "start", root / "s")
+    status, err, _ = run(root, call, faults)
+    found.faults += 1
+    found.ended_well += status == 0
+    what = f"call {faults.first} and {faults.more} more, {faults.error()!r}"
+    lines = [line for line in err.splitlines() if "warning" not in line]
+    if status == 0:
+        if outcome(root / "s") != expected:
+            found.wrong.append(f"{what}: other bytes")
+        return
+    if faults.more == 0:
+        found.wrong.append(f"{what}: was not tried again: {err}")
+    if status != 1 or len(lines) != 1 or "--debug" in err:
+        found.wrong.append(f"{what}: exit status {status}: {err}")
+    status, err, _ = run(root, call, Faults())
+    if status != 0 or outcome(root / "s") != expected:
+        found.wrong.append(f"{what}: the rerun ended with {status} or other bytes: {err}")
+
+
+@click.command()
+@click.option("--only", multiple=True, type=click.Choice(list(JOBS)))
+@click.option("--every", default=1, show_default=True)
+def main(only: Sequence[str], every: int) -> None:
+    """A file system whose n-th call fails, for every n."""
+    wrong = 0
+    for job in only or JOBS:
+        found = sweep(job, every)
+        wrong += len(found.wrong)
+        print(
+            f"{job}: {found.calls} calls, {found.faults} runs with faults, of which"
+            f" {found.ended_well} ended well; {len(found.wrong)} wrong, {found.seconds:.0f} s",
+            flush=True,
+        )
+        for line in found.wrong[:20]:
+            print(f"  {line}", flush=True)
+    sys.exit(1 if wrong else 0)
+
+
+if __name__ == "__main__":
+    main()
