@@ -24,7 +24,7 @@ import click
 import pyarrow as pa
 from pyarrow import fs
 
-from benchmarks.stops import bad_and_good_shards, outcome, small_texts
+from benchmarks.stops import bad_and_good_shards, small_texts, tree
 from pipelines import storage
 from pipelines.cli import main as wordpiece
 
@@ -244,7 +244,7 @@ def sweep(job: str, every: int = 1) -> Sweep:
         if status != 0:
             found.wrong.append(f"without faults: exit status {status}: {err}")
             return found
-        expected = outcome(root / "s")
+        expected = tree(root / "s")
         for number in range(0, found.calls, every):
             passing, lasting = PASSING[number % len(PASSING)], LASTING[number % len(LASTING)]
             for faults in (
@@ -268,7 +268,7 @@ def _inject(
     what = f"call {faults.first} and {faults.more} more, {faults.error()!r}"
     lines = [line for line in err.splitlines() if "warning" not in line]
     if status == 0:
-        if outcome(root / "s") != expected:
+        if tree(root / "s") != expected:
             found.wrong.append(f"{what}: other bytes")
         return
     if faults.more == 0:
@@ -276,7 +276,7 @@ def _inject(
     if status != 1 or len(lines) != 1 or "--debug" in err:
         found.wrong.append(f"{what}: exit status {status}: {err}")
     status, err, _ = run(root, call, Faults())
-    if status != 0 or outcome(root / "s") != expected:
+    if status != 0 or tree(root / "s") != expected:
         found.wrong.append(f"{what}: the rerun ended with {status} or other bytes: {err}")
 
 

@@ -264,6 +264,7 @@ class ShardEncoder:
         for batch in self.shard.batches():
             self.sums["input_rows"] += len(batch.texts)
             self.sums["replaced"] += batch.replaced
+            self.sums["invalid"] += batch.invalid
             ends = pieces_of(most_ids(batch, self.encoding))
             for start, end in pairwise([0, *ends]):
                 yield Piece(

@@ -49,14 +49,15 @@ _tokenizers_lock = threading.Lock()
 
 SUMS = (
     *("rows", "input_rows", "nulls", "bytes", "tokens", "unknown_tokens", "replaced"),
-    *("dropped_tokens", "output_bytes"),
+    *("dropped_tokens", "invalid", "output_bytes"),
 )
 
 
 @dataclass(frozen=True)
 class ShardResult:
     """A finished shard. `input`: the relative name of the file it was made from; `source`: the
-    size of that and when it was modified. `rows`: its own; `bytes`: of text."""
+    size of that and when it was modified. `rows`: its own; `bytes`: of text; `replaced`: invalid
+    UTF-8 sequences of the texts; `invalid`: those in the kept columns, which are kept."""
 
     name: str
     input: str
@@ -69,6 +70,7 @@ class ShardResult:
     unknown_tokens: int = 0
     replaced: int = 0
     dropped_tokens: int = 0
+    invalid: int = 0
     output_bytes: int = 0
 
 

@@ -37,7 +37,8 @@ class TextBatch:
 @dataclass(frozen=True)
 class ShardBatch:
     """Consecutive rows of a file: the kept columns, and the texts as in `TextBatch`; with the
-    second text of each row, if pairs were asked for. `begins`: a row group, or the file."""
+    second text of each row, if pairs were asked for. `begins`: a row group, or the file. `invalid`:
+    the invalid UTF-8 sequences in the kept columns, which stay there."""
 
     table: pa.Table
     texts: pa.Array
@@ -45,6 +46,7 @@ class ShardBatch:
     bytes: int
     pairs: pa.Array | None = None
     begins: bool = True
+    invalid: int = 0
 
 
 @dataclass(frozen=True)

@@ -394,6 +394,11 @@ def _warn_of_encoding(encoded: Encoded) -> None:
             f"warning: {share:.1%} of the tokens were left out, at the ends of the shards;"
             " give --padding, larger input files, or a smaller --max-length"
         )
+    if encoded.manifest["invalid"]:
+        _say(
+            f"warning: {encoded.manifest['invalid']:,} invalid UTF-8 sequences in kept columns are"
+            " kept as they are; some readers refuse them (--keep-columns leaves columns out)"
+        )
     for error in encoded.errors:
         _say(f"warning: in quarantine: {error.message}")
 

@@ -243,7 +243,30 @@ def _table_batches(table: pa.Table, schema: pa.Schema, columns: Columns) -> Iter
     found = {
         name: text_batch(*repair_utf8(values.combine_chunks())) for name, values in texts.items()
     }
-    yield shard_batch(table.select(schema.names), found, columns)
+    kept = table.select(schema.names)
+    invalid = sum(invalid_utf8(chunk) for column in kept.columns for chunk in column.chunks)
+    yield replace(shard_batch(kept, found, columns), invalid=invalid)
+
+
+def invalid_utf8(array: pa.Array) -> int:
+    """How many invalid UTF-8 sequences the strings in an array have, nested ones included."""
+    kind = array.type
+    if pa.types.is_dictionary(kind):
+        return invalid_utf8(array.dictionary)
+    if pa.types.is_map(kind):
+        return invalid_utf8(array.keys) + invalid_utf8(array.items)
+    if pa.types.is_struct(kind):
+        return sum(map(invalid_utf8, array.flatten()))
+    if pa.types.is_nested(kind):
+        return invalid_utf8(array.flatten())
+    if "string" not in str(kind):
+        return 0
+    try:
+        array.validate(full=True)  # which is quick
+    except pa.ArrowInvalid:
+        invalid: int = repair_utf8(array)[1]
+        return invalid
+    return 0
 
 
 def _plain(texts: pa.Array) -> pa.Array:

@@ -401,3 +401,32 @@ def test_merges_and_tokens_are_the_same_on_the_bar_in_the_summary_and_in_the_log
     tokens = len((tmp_path / "tok" / "vocab.txt").read_text().splitlines())
     assert f"vocabulary: {tokens:,} tokens, {merges:,} merges" in outcome.out
     assert f"merge: done, {tokens:,} tokens, {merges:,} merges, " in outcome.err
+
+
+def invalid_strings() -> pa.Array:
+    """Two strings that are not UTF-8, with three faults."""
+    return pa.Array.from_buffers(pa.string(), 2, pa.array([b"a\xff", b"\xfe\xc3"]).buffers())
+
+
+KEPT = {
+    "plain": invalid_strings(),
+    "list": pa.ListArray.from_arrays([0, 1, 2], invalid_strings()),
+    "struct": pa.StructArray.from_arrays([invalid_strings()], ["a"]),
+    "map": pa.MapArray.from_arrays([0, 1, 2], pa.array(["a", "b"]), invalid_strings()),
+}
+
+
+@pytest.mark.parametrize("kind", KEPT)
+def test_invalid_utf8_in_kept_columns_is_kept_counted_and_said(
+    tmp_path: Path, tokenizer: str, kind: str
+) -> None:
+    table = pa.table({"text": ["a", "b"], "other": KEPT[kind], "number": [1, 2]})
+    pq.write_table(table, tmp_path / "a.parquet")
+    encode = ["encode", tmp_path / "a.parquet", "--tokenizer", tokenizer, "--output"]
+    outcome = done(*encode, tmp_path / "out")
+    assert "warning: 3 invalid UTF-8 sequences in kept columns are kept as they are" in outcome.err
+    assert manifest(tmp_path / "out")["invalid"] == 3
+    kept = pq.read_table(tmp_path / "out" / "a.parquet")["other"].combine_chunks()
+    assert kept.cast(table["other"].type).equals(table["other"].combine_chunks())
+    outcome = done(*encode, tmp_path / "without", "--keep-columns", "text,number")
+    assert "invalid" not in outcome.err
