@@ -25,6 +25,7 @@ from wordpiece_core.options import (
     ALPHABET_ORDERS,
     CRITERIA,
     ID_TYPES,
+    LEAST_WORKER_MEMORY,
     MOST_CHARACTERS,
     MOST_COUNT,
     MOST_TOKENS,
@@ -116,7 +117,7 @@ GROUP_OPTIONS = _options(
 )
 WORKER_MEMORY = click.option(
     "--worker-memory",
-    type=Size(64 << 10),
+    type=Size(LEAST_WORKER_MEMORY),
     default="512MiB",
     metavar="SIZE",
     help="For a worker's tables in counting.",

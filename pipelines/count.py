@@ -29,6 +29,7 @@ from pipelines.owned import one_run
 from pipelines.progress import Progress, report
 from pipelines.publishing import Publication
 from pipelines.runner import run_pipeline
+from pipelines.sizes import MOST, show_size
 from pipelines.word_table import (
     READ,
     ROWS_PER_GROUP,
@@ -44,13 +45,14 @@ from pipelines.word_table import (
 )
 from wordpiece_core import _kernel
 from wordpiece_core.errors import InputError, OptionError
-from wordpiece_core.options import TextOptions
+from wordpiece_core.options import LEAST_WORKER_MEMORY, TextOptions, check_whole
 from wordpiece_core.smoothing import FRACTION_BITS, smoothing_weights
 
 WORKER_MEMORY = 512 << 20  # bytes
 SHARE_OF_PARTITION = 4  # of a worker's memory: the text of a partition has at most 1 / so much
 MOST_PARTITION_BYTES = 1 << 30  # an Arrow array of strings holds 2 GiB
-MOST_PARTITIONS = 4096  # more would make the batches of a full table too small
+MOST_PARTITIONS = 4096
+PARTITION_SHARE_BYTES = 128 << 10  # of a worker's memory for each partition, at least
 RANGE_BYTES = 4 << 20  # of input in one element, at least
 MOST_RANGES = 8192  # about
 MOST_GROUPS = 10_000  # more are a mistake in the choice of the column
@@ -75,7 +77,7 @@ TOTALS = "totals.json"  # while the job runs
 class CountOptions:
     """What is counted, and how. `smoothing_exponent`: across the groups that `group_column` names.
     `min_word_count`: rarer words are left out, by their smoothed counts. `worker_memory`: bytes
-    for the tables of one worker; of no effect on the result."""
+    for the tables of one worker, `LEAST_WORKER_MEMORY` at least; of no effect on the result."""
 
     text: TextOptions = field(default_factory=TextOptions)
     text_column: str = "text"
@@ -87,6 +89,12 @@ class CountOptions:
     def __post_init__(self) -> None:
         if self.smoothing_exponent != 1 and self.group_column is None:
             raise OptionError("--smoothing-exponent: give --group-column too")
+        check_whole("worker_memory", self.worker_memory, MOST, more=" bytes")
+        if self.worker_memory < LEAST_WORKER_MEMORY:
+            least = show_size(LEAST_WORKER_MEMORY)
+            raise OptionError(
+                f"worker_memory: {self.worker_memory} is too little; give {least} at least"
+            )
 
 
 @dataclass
@@ -169,9 +177,13 @@ def _bytes_of(part: Range | WordRange) -> int:
 
 def _partitions(total_bytes: int, worker_memory: int) -> int:
     """Into how many partitions words are cut, by hash: so many that the words of one fit in a
-    worker's memory even if no two are equal. The number is part of no result."""
+    worker's memory even if no two are equal, but no more than leave a full table some thousand
+    words for each. A batch of fewer is mostly overhead, and the shuffle holds them all: with
+    thousands of partitions tables of 1 MiB would take gigabytes. The number is part of no
+    result."""
     most_bytes = min(worker_memory // SHARE_OF_PARTITION, MOST_PARTITION_BYTES)
-    return min(max(-(-total_bytes // most_bytes), 1), MOST_PARTITIONS)
+    wanted = -(-total_bytes // most_bytes)
+    return max(min(wanted, worker_memory // PARTITION_SHARE_BYTES, MOST_PARTITIONS), 1)
 
 
 def _tables_to_merge(paths: Sequence[str], output: str, options: CountOptions) -> list[WordTable]:

@@ -28,6 +28,10 @@ MOST_COUNT = 2**63 - 1
 MOST_TOKENS = 2**31 - 1  # ids are int32, and so are the lengths of rows
 MOST_CHARACTERS = NO_LIMIT
 
+# The least of memory, in bytes; less of it saves nothing (measured: docs/memory.md). With smaller
+# tables the frequent words are handed on so often that they take more than the tables save.
+LEAST_WORKER_MEMORY = 16 << 20
+
 _SHORT = Repr()
 _SHORT.maxstring = _SHORT.maxother = _SHORT.maxlong = 80
 

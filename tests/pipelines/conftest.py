@@ -1,4 +1,4 @@
-"""A stand-in for remote stores, shared by the tests of reading and writing."""
+"""What tests share: a stand-in for remote stores, and tables that overflow."""
 
 import re
 from pathlib import Path
@@ -7,6 +7,8 @@ from urllib.parse import unquote
 import pyarrow as pa
 import pytest
 from pyarrow import fs
+
+from pipelines import cli, count
 
 
 class Store:
@@ -28,3 +30,13 @@ def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     monkeypatch.setattr(Store, "root", str(tmp_path.parent), raising=False)
     monkeypatch.setattr(fs, "FileSystem", Store)
     return f"store://{tmp_path.name}"
+
+
+@pytest.fixture
+def tiny_tables(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lets jobs in this process have tables of less than the least, so that small texts overflow
+    them and are cut into many partitions."""
+    (option,) = [option for option in cli.count.params if option.name == "worker_memory"]
+    monkeypatch.setattr(option.type, "least", 1)
+    monkeypatch.setattr(count, "LEAST_WORKER_MEMORY", 1)
+    monkeypatch.setattr(count, "PARTITION_SHARE_BYTES", 1)

@@ -6,6 +6,7 @@ import contextlib
 import json
 import random
 import subprocess
+import sys
 import time
 from dataclasses import asdict
 from pathlib import Path
@@ -28,13 +29,18 @@ from .corpora import (
     manifest,
     multilingual,
     process,
-    script,
     table_rows,
     wordpiece,
     write_shard,
     write_shards,
 )
 
+TINY_TABLES = [
+    *(sys.executable, "-c"),
+    "from wordpiece_core import options; options.LEAST_WORKER_MEMORY = 1;"
+    "from pipelines.cli import main; main()",
+]
+"""The command, with tables of less than the least: small texts overflow them."""
 SCHEMA = pa.schema([("word", pa.string()), ("count", pa.int64())])
 
 
@@ -180,6 +186,7 @@ def rare_words(rows: int) -> list[str]:
     ]
 
 
+@pytest.mark.usefixtures("tiny_tables")
 @pytest.mark.parametrize("ending", [".parquet", ".txt", ".jsonl.gz"])
 def test_tables_that_overflow_many_times_give_the_same_bytes(tmp_path: Path, ending: str) -> None:
     texts = rare_words(1500)
@@ -190,6 +197,7 @@ def test_tables_that_overflow_many_times_give_the_same_bytes(tmp_path: Path, end
     assert table_rows(tmp_path / "small") == counted(texts)
 
 
+@pytest.mark.usefixtures("tiny_tables")
 def test_a_worker_hands_its_table_on_whenever_it_is_full(tmp_path: Path) -> None:
     texts = rare_words(1500)
     files = inputs.resolve([write_shard(tmp_path / "a.txt", texts)])
@@ -204,6 +212,7 @@ def test_a_worker_hands_its_table_on_whenever_it_is_full(tmp_path: Path) -> None
         assert words["word"].to_pylist() == sorted(set(words["word"].to_pylist()))
 
 
+@pytest.mark.usefixtures("tiny_tables")
 def test_what_is_merged_on_the_way_changes_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -214,6 +223,7 @@ def test_what_is_merged_on_the_way_changes_nothing(
     assert table_rows(tmp_path / "words") == counted(texts)
 
 
+@pytest.mark.usefixtures("tiny_tables")
 @pytest.mark.parametrize("memory", ["64KiB", "1GiB"])
 def test_rare_words_are_left_out_by_their_whole_counts(tmp_path: Path, memory: str) -> None:
     texts = rare_words(500)
@@ -249,37 +259,68 @@ def test_training_on_a_table_without_rare_words_is_training_without_them(tmp_pat
 
 @pytest.mark.parametrize(
     ("size", "fault"),
-    [("lots", "'lots' is not a size; give one like 512MiB"), ("1KiB", "give 64KiB at least")],
+    [
+        ("lots", "'lots' is not a size; give one like 512MiB"),
+        ("64KiB", "64KiB is too little; give 16MiB at least"),
+        (str((16 << 20) - 1), "give 16MiB at least"),
+    ],
 )
+@pytest.mark.parametrize("command", ["count", "train"])
 def test_a_worker_memory_that_is_no_size_or_too_little_is_refused(
-    tmp_path: Path, size: str, fault: str
+    tmp_path: Path, size: str, fault: str, command: str
 ) -> None:
     shard = write_shard(tmp_path / "a.txt", ["text"])
-    outcome = wordpiece("count", shard, "--output", tmp_path / "out", "--worker-memory", size)
+    outcome = wordpiece(command, shard, "--output", tmp_path / "out", "--worker-memory", size)
     assert outcome.status == 2
     assert fault in outcome.fault
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.parametrize(
+    ("memory", "reason"),
+    [
+        (64 << 10, "65536 is too little; give 16MiB at least"),
+        (0, "0 is not a whole number from 1"),
+        (True, "True is not a whole number"),
+        ("16MiB", "'16MiB' is not a whole number"),
+    ],
+)
+def test_a_worker_memory_is_checked_in_python_too(memory: object, reason: str) -> None:
+    with pytest.raises(wp.OptionError, match=f"worker_memory: {reason}"):
+        count.CountOptions(worker_memory=memory)  # type: ignore[arg-type]
+    least = count.LEAST_WORKER_MEMORY
+    assert count.CountOptions(worker_memory=least).worker_memory == least
+
+
+def test_partitions_are_as_many_as_leave_full_batches() -> None:
+    terabyte, least = 10**12, count.LEAST_WORKER_MEMORY
+    assert count._partitions(0, least) == count._partitions(1, least) == 1
+    assert count._partitions(40 << 20, least) == 10
+    assert count._partitions(terabyte, least) == least // count.PARTITION_SHARE_BYTES == 128
+    assert count._partitions(terabyte, 512 << 20) == count.MOST_PARTITIONS
+    assert count._partitions(100 * terabyte, 1 << 50) == count.MOST_PARTITIONS
+
+
 def test_a_count_killed_at_any_moment_and_run_again_gives_the_same_bytes(tmp_path: Path) -> None:
     shards = write_shards(tmp_path / "in", rare_words(4000), 6, ".jsonl")
     done("count", shards, "--output", tmp_path / "whole", "--quiet")
-    command = ["count", shards, "--output", str(tmp_path / "killed"), "--worker-memory", "1MiB"]
+    command = [*TINY_TABLES, "count", shards, "--output", str(tmp_path / "killed")]
+    command += ["--worker-memory", "1MiB"]
     started = time.monotonic()
-    assert process(*command).status == 0
+    subprocess.run(command, check=True, capture_output=True)
     seconds = time.monotonic() - started
     assert files_below(tmp_path / "killed") == files_below(tmp_path / "whole")
 
     killed = 0
     for share in random.Random(1).choices(range(20, 90), k=8):
-        running = subprocess.Popen([*script(), *command, "--quiet"], start_new_session=True)
+        running = subprocess.Popen([*command, "--quiet"], start_new_session=True)
         with contextlib.suppress(subprocess.TimeoutExpired):
             running.wait(seconds * share / 100)
         if running.poll() is None:
             kill_group(running)
             killed += 1
     assert killed > 2
-    assert process(*command).status == 0
+    subprocess.run(command, check=True, capture_output=True)
     assert files_below(tmp_path / "killed") == files_below(tmp_path / "whole")
 
 

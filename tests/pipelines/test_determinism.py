@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from pipelines import word_table
+from wordpiece_core.options import LEAST_WORKER_MEMORY
 
 from .corpora import (
     column,
@@ -80,6 +81,16 @@ def test_the_word_table_does_not_depend_on_the_order_of_rows(tmp_path: Path) -> 
     done("count", write_shard(tmp_path / "b.txt", TEXTS[::-1]), "--output", tmp_path / "b-words")
     assert files_below(tmp_path / "a-words") == files_below(tmp_path / "b-words")
     assert table_rows(tmp_path / "a-words") == counted(TEXTS)
+
+
+def test_the_least_memory_for_tables_gives_the_bytes_of_the_default(tmp_path: Path) -> None:
+    # Words enough to overflow the least, and to be cut into two partitions with it.
+    rows = [" ".join(f"{row:x}w{n}" for n in range(40)) for row in range(20_000)]
+    shards = write_shards(tmp_path / "in", rows, 4, ".txt")
+    done("count", shards, "--output", tmp_path / "default")
+    least = ["--worker-memory", str(LEAST_WORKER_MEMORY)]
+    done("count", shards, "--output", tmp_path / "least", *least)
+    assert files_below(tmp_path / "least") == files_below(tmp_path / "default")
 
 
 @pytest.mark.parametrize("runner", RUNNERS)

@@ -119,6 +119,7 @@ def test_with_the_exponent_1_the_table_is_that_without_groups(tmp_path: Path) ->
     assert plain == one
 
 
+@pytest.mark.usefixtures("tiny_tables")
 def test_how_the_work_is_cut_leaves_no_trace(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

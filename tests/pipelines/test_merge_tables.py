@@ -46,6 +46,7 @@ def parts(tmp_path: Path) -> list[str]:
     return [*shards, str(tmp_path / "bad.txt")]
 
 
+@pytest.mark.usefixtures("tiny_tables")
 @pytest.mark.parametrize("counted_anew", [0, 1, 3])
 def test_tables_and_new_text_give_the_bytes_of_counting_all_at_once(
     tmp_path: Path, parts: list[str], counted_anew: int, monkeypatch: pytest.MonkeyPatch
@@ -171,7 +172,7 @@ def test_a_config_file_lists_the_tables(tmp_path: Path, parts: list[str]) -> Non
     tables = [str(tmp_path / f"table{i}") for i in (0, 1)]
     for part, table in zip(parts, tables, strict=False):
         done("count", part, "--output", table)
-    (tmp_path / "c.yaml").write_text(f"merge: {tables}\nworker_memory: 1MiB\n")
+    (tmp_path / "c.yaml").write_text(f"merge: {tables}\nworker_memory: 16MiB\n")
     done("count", parts[2], "--config", tmp_path / "c.yaml", "--output", tmp_path / "sum")
     done("count", *parts[:3], "--output", tmp_path / "all")
     assert files_below(tmp_path / "sum") == files_below(tmp_path / "all")

@@ -111,7 +111,9 @@ def test_a_config_file_is_checked_before_it_is_built(tmp_path: Path, shard: str,
 
 def test_a_number_in_a_config_is_taken_as_on_the_command_line(tmp_path: Path, shard: str) -> None:
     config = tmp_path / "config.yaml"
-    config.write_text("worker_memory: 1000000.0\ntext_column: 2000-01-01\nsmoothing_exponent: 1\n")
+    config.write_text(
+        "worker_memory: 100000000.0\ntext_column: 2000-01-01\nsmoothing_exponent: 1\n"
+    )
     outcome = wordpiece("count", shard, "--config", config, "--output", tmp_path / "out")
     assert outcome.status == 0, outcome.err
 
