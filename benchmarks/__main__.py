@@ -24,6 +24,7 @@ from benchmarks.heaps import heaps
 from benchmarks.held_out import held_out
 from benchmarks.long_words import long_words
 from benchmarks.measure import Row
+from benchmarks.memory import memory
 from benchmarks.merge_loop import merge_loop
 from benchmarks.packing import packing
 from benchmarks.parity import parity
@@ -38,7 +39,7 @@ BENCHMARKS: dict[str, Callable[[Setting], Iterator[Row]]] = {
         *(parity, encode_kernel, cold_start, long_words, packing),
         *(encode_job, encode_large, id_encodings),
         *(train_job, merge_loop, rounds, ten_million),
-        *(count_job, count_growth, heaps, held_out, groups),
+        *(count_job, count_growth, heaps, held_out, groups, memory),
     )
 }
 ONLY_WHEN_NAMED = ("ten_million",)

@@ -25,6 +25,7 @@ from wordpiece_core.options import (
     ALPHABET_ORDERS,
     CRITERIA,
     ID_TYPES,
+    LEAST_DRIVER_MEMORY,
     LEAST_WORKER_MEMORY,
     MOST_CHARACTERS,
     MOST_COUNT,
@@ -250,7 +251,7 @@ def count(beam_args: list[str], /, inputs: tuple[str, ...], **options: Any) -> N
 )
 @click.option(
     "--driver-memory",
-    type=Size(least=1 << 20),
+    type=Size(LEAST_DRIVER_MEMORY),
     default="4GiB",
     metavar="SIZE",
     help="What the rounds may take; less: more rounds, the same result.",

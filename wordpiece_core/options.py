@@ -31,6 +31,8 @@ MOST_CHARACTERS = NO_LIMIT
 # The least of memory, in bytes; less of it saves nothing (measured: docs/memory.md). With smaller
 # tables the frequent words are handed on so often that they take more than the tables save.
 LEAST_WORKER_MEMORY = 16 << 20
+# Of the command's rounds: what their pipelines take beside it is several times as much.
+LEAST_DRIVER_MEMORY = 64 << 20
 
 _SHORT = Repr()
 _SHORT.maxstring = _SHORT.maxother = _SHORT.maxlong = 80

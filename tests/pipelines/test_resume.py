@@ -185,4 +185,4 @@ def test_a_fault_before_anything_is_done_leaves_nothing(tmp_path: Path) -> None:
 def test_the_memory_of_the_driver_makes_rounds_too(tmp_path: Path, shards: Path) -> None:
     outcome = process("train", shards, "--output", tmp_path / "tok", "--driver-memory", "1")
     assert outcome.status == 2
-    assert "give 1MiB at least" in outcome.err
+    assert "give 64MiB at least" in outcome.err
