@@ -6,11 +6,8 @@ import json
 import os
 import pty
 import re
-import shutil
-import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -29,6 +26,7 @@ from .corpora import (
     wordpiece,
     write_shard,
 )
+from .stopping import interrupted_before
 
 PROJECT = Path(__file__).parents[2]
 
@@ -298,40 +296,22 @@ def test_a_failed_job_ends_with_1_and_debug_shows_where(tmp_path: Path) -> None:
     assert "input_files.py" in debug.err
 
 
-def encoding_stopped_midway(command: list[str], output: Path, shards: int) -> subprocess.Popen[str]:
-    """A job that was stopped (SIGSTOP) when it had written some shards, and had half of them yet
-    to write: on a busy machine it may be further before anybody looks, and then begins anew."""
-    for _ in range(20):
-        shutil.rmtree(output, ignore_errors=True)
-        running = subprocess.Popen(
-            [*command, str(output)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-        )
-        while running.poll() is None and not list(output.glob("*.parquet")):
-            time.sleep(0.001)
-        running.send_signal(signal.SIGSTOP)
-        if running.poll() is None and len(list(output.glob("*.parquet"))) < shards / 2:
-            return running
-        running.kill()
-        running.communicate()
-    raise AssertionError("the job was always too far when it was stopped")
-
-
 def test_an_interrupted_job_says_so_on_one_line_and_goes_on_when_called_again(
     tmp_path: Path,
 ) -> None:
     tokenizer = train_tokenizer(tmp_path, english(30), "--vocab-size", "60")
-    for i in range(150):
-        write_shard(tmp_path / "in" / f"{i:03}.txt", english(400))
-    args = ["encode", str(tmp_path / "in"), "--tokenizer", tokenizer, "--output"]
-    running = encoding_stopped_midway([*script(), *args], tmp_path / "out", shards=150)
-    running.send_signal(signal.SIGINT)
-    running.send_signal(signal.SIGCONT)
-    _, err = running.communicate()
-    assert running.returncode == 130
-    lines = [line for line in err.splitlines() if line and not line.startswith("encode: ")]
+    for i in range(6):
+        write_shard(tmp_path / "in" / f"{i}.txt", english(30))
+    args = ["encode", tmp_path / "in", "--tokenizer", tokenizer, "--output"]
+    shard = rf"written {tmp_path}/out/\d\.parquet"  # to be opened, and to get its name
+    beam = ["--", "--direct_num_workers=2"]
+    ended = interrupted_before(5, shard, *args, tmp_path / "out", *beam)
+    assert ended.returncode == 130
+    said = ended.stderr.splitlines()
+    lines = [line for line in said if line and not line.startswith("encode: ")]
     assert lines == ["wordpiece: interrupted; run the same command again to go on"]
     assert not (tmp_path / "out" / "_manifest.json").exists()
-    done(*args, tmp_path / "out")
+    assert re.search(r"shards: 6 \([1-6] finished before\)", done(*args, tmp_path / "out").out)
     done(*args, tmp_path / "straight")
     assert files_below(tmp_path / "out") == files_below(tmp_path / "straight")
 

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import random
-import subprocess
-import sys
-import time
 from dataclasses import asdict
 from pathlib import Path
 
@@ -25,7 +21,6 @@ from .corpora import (
     done,
     files_below,
     flags,
-    kill_group,
     manifest,
     multilingual,
     process,
@@ -34,13 +29,8 @@ from .corpora import (
     write_shard,
     write_shards,
 )
+from .stopping import killed_before
 
-TINY_TABLES = [
-    *(sys.executable, "-c"),
-    "from wordpiece_core import options; options.LEAST_WORKER_MEMORY = 1;"
-    "from pipelines.cli import main; main()",
-]
-"""The command, with tables of less than the least: small texts overflow them."""
 SCHEMA = pa.schema([("word", pa.string()), ("count", pa.int64())])
 
 
@@ -301,27 +291,23 @@ def test_partitions_are_as_many_as_leave_full_batches() -> None:
     assert count._partitions(100 * terabyte, 1 << 50) == count.MOST_PARTITIONS
 
 
-def test_a_count_killed_at_any_moment_and_run_again_gives_the_same_bytes(tmp_path: Path) -> None:
-    shards = write_shards(tmp_path / "in", rare_words(4000), 6, ".jsonl")
-    done("count", shards, "--output", tmp_path / "whole", "--quiet")
-    command = [*TINY_TABLES, "count", shards, "--output", str(tmp_path / "killed")]
-    command += ["--worker-memory", "1MiB"]
-    started = time.monotonic()
-    subprocess.run(command, check=True, capture_output=True)
-    seconds = time.monotonic() - started
-    assert files_below(tmp_path / "killed") == files_below(tmp_path / "whole")
-
-    killed = 0
-    for share in random.Random(1).choices(range(20, 90), k=8):
-        running = subprocess.Popen([*command, "--quiet"], start_new_session=True)
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            running.wait(seconds * share / 100)
-        if running.poll() is None:
-            kill_group(running)
-            killed += 1
-    assert killed > 2
-    subprocess.run(command, check=True, capture_output=True)
-    assert files_below(tmp_path / "killed") == files_below(tmp_path / "whole")
+def test_a_count_killed_at_any_state_and_run_again_gives_the_same_bytes(tmp_path: Path) -> None:
+    shards = write_shards(tmp_path / "in", rare_words(400), 6, ".jsonl")
+    older = write_shard(tmp_path / "older.txt", ["an older text"])
+    done("count", shards, "--output", tmp_path / "whole")
+    output = tmp_path / "killed"
+    done("count", older, "--output", output)
+    command = ["count", shards, "--output", output, "--worker-memory", "16MiB"]
+    for state in (
+        r"written .*/_staging/\w+/part-00000",  # no part is there
+        r"written .*/_staging/\w+/_manifest",  # all parts wait
+        r"deleted .*/killed/_manifest",  # the new table counts, and the old one is still there
+        r"written .*/killed/part-00000",  # neither of them is whole
+        r"deleted .*/_staging/\w+/totals",  # the new table is whole
+    ):
+        killed_before(1, state, *command)
+    done(*command)
+    assert files_below(output) == files_below(tmp_path / "whole")
 
 
 @pytest.mark.parametrize("command", ["count", "train"])

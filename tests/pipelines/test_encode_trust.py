@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
 import random
 import shutil
-import signal
-import subprocess
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -28,15 +24,14 @@ from .corpora import (
     done,
     english,
     files_below,
-    kill_group,
     manifest,
-    script,
+    process,
     train_tokenizer,
     wordpiece,
-    workers_of,
     write_shard,
     write_shards,
 )
+from .stopping import HANGS, killed_before, killing_a_worker
 from .test_bad_input import corrupt_page, truncated
 
 TEXTS = english(200)
@@ -492,77 +487,50 @@ def test_of_two_runs_that_no_lock_keeps_apart_the_first_notes_nothing_more(
 # --- Kills ----------------------------------------------------------------------------------------
 
 
-def kill_when(command: list[str], reached: Callable[[], bool], seconds: float) -> bool:
-    """Runs a command, and kills its process group so long after something is reached; whether it
-    was still running."""
-    running = subprocess.Popen(
-        command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
-    )
-    while running.poll() is None and not reached():
-        time.sleep(0.001)
-    time.sleep(seconds)
-    still_running = running.poll() is None
-    kill_group(running)
-    return still_running
-
-
 def noted_as_finished(output: Path) -> set[str]:
     notes = (output / "_shards").glob("*.shard.json")
     return {json.loads(note.read_text())["name"] for note in notes}
 
 
-def test_killed_at_any_moment_it_goes_on_to_the_same_bytes(tmp_path: Path, tokenizer: str) -> None:
-    texts = english(300)
-    for i in range(60):
+def test_killed_at_any_state_it_goes_on_to_the_same_bytes(tmp_path: Path, tokenizer: str) -> None:
+    texts = english(100)
+    for i in range(12):
         write_shard(tmp_path / "in" / f"{i:03}.{'txt' if i % 2 else 'parquet'}", texts[i:])
     corrupt_page(tmp_path / "in" / "008.parquet")
     args = ["encode", str(tmp_path / "in"), "--tokenizer", tokenizer, "--on-error", "quarantine"]
     done(*args, "--output", tmp_path / "straight")
 
-    rng = random.Random(0)
     output = tmp_path / "killed"
-    kills = 0
-    for _ in range(8):
+    for number, state in (
+        (1, r"written .*/_shards/job\.json"),  # nothing is noted
+        (4, r"\.shard\.json"),  # some shards are there, and some are being written
+        (6, r"written .*/killed/\d+\.parquet"),  # some are noted that have no names yet
+        (1, r"\.bad"),  # all that can be are there
+        (1, r"written .*/killed/_manifest\.json"),  # the bad one is in quarantine
+        (1, r"deleted .*/_shards/job\.json"),  # the directory is whole
+    ):
         before = identities(output) if output.exists() else {}
         finished = noted_as_finished(output)
-        wanted = len(finished) + rng.randint(0, 9)
-
-        def reached(wanted: int = wanted) -> bool:
-            return len(list((output / "_shards").glob("*.shard.json"))) >= wanted
-
-        command = [*script(), *args, "--output", str(output)]
-        kills += kill_when(command, reached, rng.uniform(0, 0.03))
-        after = identities(output) if output.exists() else {}
+        killed_before(number, state, *args, "--output", output)
+        after = identities(output)
         kept = finished & before.keys()
         assert {name: after.get(name) for name in kept} == {name: before[name] for name in kept}
         for path in output.rglob("[!.]*.parquet"):
             assert pq.ParquetFile(path).metadata.num_rows > 0  # there whole or not at all
-    assert kills >= 3
     done(*args, "--output", output)
     assert files_below(output) == files_below(tmp_path / "straight")
 
 
 def test_a_worker_process_that_is_killed_ends_the_job(tmp_path: Path, tokenizer: str) -> None:
-    for i in range(40):
-        write_shard(tmp_path / "in" / f"{i:03}.parquet", english(300))
-    args = ["encode", str(tmp_path / "in"), "--tokenizer", tokenizer, "--output"]
+    for i in range(6):
+        write_shard(tmp_path / "in" / f"{i}.parquet", english(30))
+    args = ["encode", tmp_path / "in", "--tokenizer", tokenizer, "--output"]
     beam = ["--", "--direct_running_mode=multi_processing", "--direct_num_workers=2"]
     output = tmp_path / "killed"
-    running = subprocess.Popen(
-        [*script(), *args, str(output), *beam], stderr=subprocess.PIPE, start_new_session=True
-    )
-    try:
-        while running.poll() is None and not noted_as_finished(output):
-            time.sleep(0.01)
-        os.kill(workers_of(running)[0], signal.SIGKILL)
-        _, err = running.communicate(timeout=60)
-    finally:
-        kill_group(running)
-    lines = err.decode().splitlines()
-    assert lines[-1].startswith("wordpiece: a worker process ended before its work")
-    assert len([line for line in lines if line.startswith("wordpiece: ")]) == 1
-    assert "Traceback" not in err.decode()
-    assert running.returncode == 1
+    environment = killing_a_worker(tmp_path / "site", r"written .*\.shard\.json")
+    outcome = process(*args, output, *beam, env=environment, timeout=HANGS)
+    assert outcome.fault.startswith("a worker process ended before its work")
+    assert outcome.status == 1
     done(*args, output)
     done(*args, tmp_path / "straight")
     assert files_below(output) == files_below(tmp_path / "straight")

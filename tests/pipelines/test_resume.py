@@ -2,30 +2,15 @@
 
 from __future__ import annotations
 
-import os
-import random
 import re
-import signal
-import subprocess
-import time
 from pathlib import Path
 
 import pytest
 
-from .corpora import (
-    done,
-    english,
-    files_below,
-    kill_group,
-    process,
-    script,
-    wordpiece,
-    workers_of,
-    write_shard,
-)
+from .corpora import done, english, files_below, process, wordpiece, write_shard
+from .stopping import HANGS, killed_before, killing_a_worker
 
-SIZE = ["--vocab-size", "150", "--round-budget", "0.05"]  # eleven rounds
-KILLS = 10
+SIZE = ["--vocab-size", "150", "--round-budget", "0.1"]  # five rounds
 
 
 def same_but_for_run_json(first: Path, second: Path) -> bool:
@@ -33,12 +18,6 @@ def same_but_for_run_json(first: Path, second: Path) -> bool:
     return files[0].keys() == files[1].keys() and all(
         data == files[1][name] for name, data in files[0].items() if name != "run.json"
     )
-
-
-def start(*args: object) -> subprocess.Popen[bytes]:
-    command = [*script(), *map(str, args)]
-    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    return subprocess.Popen(command, start_new_session=True, **quiet)  # type: ignore[call-overload]
 
 
 @pytest.fixture
@@ -49,27 +28,21 @@ def shards(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("criterion", ["pmi", "likelihood"])
-def test_a_training_killed_at_random_moments_ends_with_the_same_bytes(
+def test_a_training_killed_at_any_state_ends_with_the_same_bytes(
     tmp_path: Path, shards: Path, criterion: str
 ) -> None:
     options = [*SIZE, "--criterion", criterion]
-    began = time.monotonic()
     done("train", shards, "--output", tmp_path / "straight", *options)
-    lasts = time.monotonic() - began + 1.0  # a process has its imports to do
-    moments = random.Random(criterion)
-    kills = 0
-    while kills < KILLS // 2:
-        running = start("train", shards, "--output", tmp_path / "tok", *options)
-        try:
-            running.wait(timeout=moments.uniform(0.3, lasts))
-        except subprocess.TimeoutExpired:
-            kill_group(running)
-            kills += 1
-        else:  # it was quicker: once more from the beginning
-            assert running.returncode == 0
-            assert same_but_for_run_json(tmp_path / "tok", tmp_path / "straight")
-            lasts *= 0.8
-    done("train", shards, "--output", tmp_path / "tok", *options)
+    train = ["train", shards, "--output", tmp_path / "tok", *options]
+    for state in (
+        r"written .*/tok\.work/words/part-",  # the words are counted, but the table is not whole
+        r"written .*/rounds/00002",  # a round is merged, but not noted
+        r"written .*/splits/00004",  # a round is noted, and the next has begun
+        r"written .*/tok/vocab\.txt",  # the tokenizer is made, and some of its files have names
+        r"deleted .*/tok\.work/job\.json",  # all is there, and some of the work is deleted
+    ):
+        killed_before(1, state, *train)
+    done(*train)
     assert same_but_for_run_json(tmp_path / "tok", tmp_path / "straight")
     assert not (tmp_path / "tok.work").exists()
 
@@ -77,39 +50,30 @@ def test_a_training_killed_at_random_moments_ends_with_the_same_bytes(
 def test_only_the_rounds_that_were_not_finished_are_made_again(
     tmp_path: Path, shards: Path
 ) -> None:
+    train = ["train", shards, "--output", tmp_path / "tok", *SIZE]
     rounds = tmp_path / "tok.work" / "rounds"
-    running = start("train", shards, "--output", tmp_path / "tok", *SIZE)
-    while running.poll() is None and len(list(rounds.glob("0*.parquet"))) < 4:
-        time.sleep(0.002)
-    kill_group(running)
-    finished = len(list(rounds.glob("0*.parquet")))
-    assert finished >= 4
+    killed_before(1, r"written .*/rounds/00005\.parquet", *train)
+    assert [path.name for path in sorted(rounds.iterdir())] == [
+        f"0000{i}.parquet" for i in range(1, 5)
+    ]
     words = tmp_path / "tok.work" / "words" / "part-00000.parquet"
     counted = words.stat().st_mtime_ns
-    outcome = done("train", shards, "--output", tmp_path / "tok", *SIZE, "--keep-work")
+    outcome = done(*train, "--keep-work")
     made = len(re.findall("^aggregate: done", outcome.err, re.MULTILINE))
-    assert made + finished == len(list(rounds.glob("0*.parquet")))
+    assert made + 4 == len(list(rounds.iterdir()))
     assert words.stat().st_mtime_ns == counted
     done("train", shards, "--output", tmp_path / "straight", *SIZE)
     assert same_but_for_run_json(tmp_path / "tok", tmp_path / "straight")
 
 
-@pytest.mark.skipif(not Path("/proc/self/cmdline").exists(), reason="looks for workers in /proc")
 def test_a_killed_worker_process_costs_time_only(tmp_path: Path, shards: Path) -> None:
     train = ["train", shards, "--output", tmp_path / "tok", "--vocab-size", "150"]
     beam = ["--", "--direct_running_mode=multi_processing", "--direct_num_workers=2"]
-    running = start(*train, "--round-budget", "0.3", *beam)
+    environment = killing_a_worker(tmp_path / "site", r"written .*/splits/00002/")
+    outcome = process(*train, "--round-budget", "0.3", *beam, env=environment, timeout=HANGS)
+    assert (outcome.status, outcome.fault != "") == (1, True)
     rounds = tmp_path / "tok.work" / "rounds"
-    while running.poll() is None and not list(rounds.glob("0*.parquet")):
-        time.sleep(0.01)
-    workers: list[int] = []
-    while running.poll() is None and not workers:
-        workers = workers_of(running)
-    os.kill(workers[0], signal.SIGKILL)
-    try:
-        assert running.wait(timeout=60) in (0, 1)  # 0: the worker had just done all its work
-    finally:
-        kill_group(running)
+    assert [path.name for path in rounds.iterdir()] == ["00001.parquet"]
     done(*train)
     done("train", shards, "--output", tmp_path / "straight", "--vocab-size", "150")
     assert same_but_for_run_json(tmp_path / "tok", tmp_path / "straight")
@@ -117,12 +81,10 @@ def test_a_killed_worker_process_costs_time_only(tmp_path: Path, shards: Path) -
 
 def killed_after_a_round(tmp_path: Path, shards: Path) -> Path:
     """The work directory of a training that was killed."""
-    running = start("train", shards, "--output", tmp_path / "tok", *SIZE)
+    train = ["train", shards, "--output", tmp_path / "tok", *SIZE]
+    killed_before(1, r"written .*/splits/00002/", *train)
     work = tmp_path / "tok.work"
-    while running.poll() is None and not list(work.glob("rounds/0*.parquet")):
-        time.sleep(0.002)
-    kill_group(running)
-    assert work.exists()
+    assert (work / "rounds" / "00001.parquet").exists()
     return work
 
 

@@ -1,0 +1,159 @@
+"""The command in processes that stop at a state of the disk, not at a moment.
+
+    python stopping.py KILL 3 PATTERN ARGUMENT...
+
+runs `wordpiece ARGUMENT...`. Before it makes the third change of the disk that PATTERN is found in,
+as in "written DIRECTORY/vocab.txt", the process is killed; with STOP it is stopped, until SIGCONT;
+with INT it is interrupted, as by Ctrl-C, and changes nothing before that has reached it.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+CHANGES = ("made", "written", "deleted")
+HANGS = 300.0  # seconds after which a process counts as one that does not end
+
+
+# --- In the process -------------------------------------------------------------------------------
+
+
+def stop_before(number: int, pattern: str, stop: Callable[[], None]) -> None:
+    """Has `stop` called before the change of that number, from 1, which the pattern is found in."""
+    from pipelines import storage
+
+    attempt, numbers = storage.attempt, itertools.count(1)
+
+    def stopping(done: str, path: str, call: Callable[[], object]) -> object:
+        if done in CHANGES and re.search(pattern, f"{done} {path}") and next(numbers) == number:
+            stop()
+        return attempt(done, path, call)
+
+    storage.attempt = stopping  # type: ignore[assignment]
+
+
+def kill() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def _stop() -> None:
+    os.kill(os.getpid(), signal.SIGSTOP)
+
+
+def _interrupting() -> Callable[[], None]:
+    """Interrupts the main thread, and returns when that has been told. Whoever started this process
+    may have had SIGINT ignored, as a shell does for what runs behind it."""
+    told = threading.Event()
+
+    def tell(*_: object) -> None:
+        told.set()
+        raise KeyboardInterrupt
+
+    def interrupt() -> None:
+        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+        told.wait()
+
+    signal.signal(signal.SIGINT, tell)
+    return interrupt
+
+
+def _main() -> None:
+    how, number, pattern = sys.argv[1:4]
+    del sys.argv[1:4]
+    stop = {"KILL": lambda: kill, "STOP": lambda: _stop, "INT": _interrupting}[how]()
+    stop_before(int(number), pattern, stop)
+    from pipelines.cli import main
+
+    main()
+
+
+# --- In tests -------------------------------------------------------------------------------------
+
+
+def _command(how: str, number: int, pattern: str, *args: object) -> list[str]:
+    # -P: the modules beside this file are no libraries.
+    return [sys.executable, "-P", __file__, how, str(number), pattern, *map(str, args)]
+
+
+def killed_before(number: int, pattern: str, *args: object) -> None:
+    """Runs the command until it is killed, which it must be."""
+    command = _command("KILL", number, pattern, *args)
+    ended = subprocess.run(command, capture_output=True, text=True, check=False, timeout=HANGS)
+    assert ended.returncode == -signal.SIGKILL, ended
+
+
+def interrupted_before(
+    number: int, pattern: str, *args: object
+) -> subprocess.CompletedProcess[str]:
+    """Runs the command, which is interrupted, to its end."""
+    command = _command("INT", number, pattern, *args)
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=HANGS)
+
+
+@contextmanager
+def stopped_before(
+    number: int, pattern: str, *args: object
+) -> Iterator[Callable[[], tuple[int, str]]]:
+    """The command stopped in its middle while the block runs. What is given there lets it go on to
+    its end, and returns its exit status and what it wrote to standard error."""
+    with subprocess.Popen(
+        _command("STOP", number, pattern, *args),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as running:
+        guard = threading.Timer(HANGS, running.kill)
+        guard.start()
+        try:
+            _, status = os.waitpid(running.pid, os.WUNTRACED)
+            assert os.WIFSTOPPED(status), "it has ended before it was to stop"
+
+            def go_on() -> tuple[int, str]:
+                running.send_signal(signal.SIGCONT)
+                _, err = running.communicate()
+                return running.returncode, err
+
+            yield go_on
+        finally:
+            guard.cancel()
+            with suppress(ProcessLookupError):
+                running.kill()
+
+
+def killing_a_worker(directory: Path, pattern: str) -> dict[str, str]:
+    """An environment in which the first of a job's worker processes that is to make a change of the
+    disk that the pattern is found in is killed before that, and no other."""
+    directory.mkdir()
+    (directory / "sitecustomize.py").write_text(
+        "import os, sys\n"
+        "if 'WORKER_ID' in os.environ:\n"
+        f"    sys.path.insert(0, {str(Path(__file__).parent)!r})\n"
+        "    from stopping import kill_one\n"
+        "    del sys.path[0]\n"
+        f"    kill_one({pattern!r}, {str(directory / 'killed')!r})\n"
+    )
+    return os.environ | {"PYTHONPATH": str(directory)}
+
+
+def kill_one(pattern: str, note: str) -> None:
+    """In a worker process: what `killing_a_worker` says."""
+
+    def kill_if_first() -> None:
+        with suppress(FileExistsError):
+            os.close(os.open(note, os.O_CREAT | os.O_EXCL))
+            kill()
+
+    stop_before(1, pattern, kill_if_first)
+
+
+if __name__ == "__main__":
+    _main()
