@@ -1,0 +1,156 @@
+"""One run at a time writes to a directory: another one ends at once, and changes nothing.
+
+On a local disk a lock keeps it out. On a store without locks it takes the directory over, and the
+run that was there before commits nothing any more.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from pipelines.owned import OwnedDirectory
+
+from .corpora import (
+    ONE_WORKER,
+    Outcome,
+    done,
+    english,
+    files_below,
+    process,
+    train_tokenizer,
+    wordpiece,
+    write_shard,
+)
+from .stopping import stopped_before
+
+TEXTS = english(60)
+SIZE = ["--vocab-size", "100"]
+
+
+@pytest.fixture
+def shards(tmp_path: Path) -> Path:
+    for i in range(3):
+        write_shard(tmp_path / "in" / f"{i}.txt", TEXTS[i::3])
+    return tmp_path / "in"
+
+
+@pytest.fixture
+def call(tmp_path: Path, shards: Path) -> Callable[..., list[object]]:
+    """The arguments of a job, by its command's name and the place of its output."""
+    tokenizer = train_tokenizer(tmp_path / "t", TEXTS, *SIZE)
+    more = {"count": [], "train": SIZE, "encode": ["--tokenizer", tokenizer]}
+    return lambda command, output: [command, shards, "--output", output, *more[command]]
+
+
+def result(output: Path) -> dict[str, bytes]:
+    """What a run made, but for the record of how long it took."""
+    files = files_below(output)
+    return {name: data for name, data in files.items() if name != "run.json"}
+
+
+def everything(directory: Path) -> dict[str, bytes]:
+    """The files below a directory, and the directories."""
+    folders = [path for path in directory.rglob("*") if path.is_dir()]
+    return files_below(directory) | {f"{path.relative_to(directory)}/": b"" for path in folders}
+
+
+# --- On a local disk ------------------------------------------------------------------------------
+
+MIDWAY = {
+    "count": r"written .*/_staging/\w+/_manifest",
+    "train": r"written .*/rounds/00001",
+    "encode": r"written .*/1\.parquet",
+}
+TAKEN = "another run is writing there; wait for it, or give another directory"
+
+
+@pytest.mark.parametrize("command", list(MIDWAY))
+def test_of_two_runs_the_second_ends_at_once_and_the_first_as_if_alone(
+    tmp_path: Path, call: Callable[..., list[object]], command: str
+) -> None:
+    done(*call(command, tmp_path / "alone"))
+    output = tmp_path / "out"
+    with stopped_before(1, MIDWAY[command], *call(command, output)) as go_on:
+        before = everything(tmp_path)
+        second = process(*call(command, output))
+        assert second.fault == f"{output}: {TAKEN}"
+        assert (second.status, second.out, second.err.count("\n")) == (1, "", 1)
+        assert everything(tmp_path) == before
+        status, err = go_on()
+    assert status == 0, err
+    assert result(output) == result(tmp_path / "alone")
+    assert not (tmp_path / "out.work").exists()
+
+
+def test_of_two_trainings_in_one_work_directory_the_second_ends_at_once(
+    tmp_path: Path, call: Callable[..., list[object]]
+) -> None:
+    done(*call("train", tmp_path / "alone"))
+    outputs, work = [tmp_path / name for name in ("first", "second")], tmp_path / "work"
+    first, second = ([*call("train", output), "--work-dir", work] for output in outputs)
+    with stopped_before(1, MIDWAY["train"], *first) as go_on:
+        before = everything(tmp_path)
+        outcome = process(*second)
+        assert outcome.fault == f"{work}: {TAKEN}"
+        assert (outcome.status, outcome.out, outcome.err.count("\n")) == (1, "", 1)
+        assert everything(tmp_path) == before
+        status, err = go_on()
+    assert status == 0, err
+    assert result(outputs[0]) == result(tmp_path / "alone")
+    assert not outputs[1].exists()
+    assert not work.exists()
+
+
+# --- On a store without locks ---------------------------------------------------------------------
+
+
+def running_another_before(
+    look: int, monkeypatch: pytest.MonkeyPatch, another: Callable[[], Outcome]
+) -> list[Outcome]:
+    """Has another run made, from beginning to end, before the look of that number, from 1, that a
+    run takes at whether another has begun. Its outcome will be in the list."""
+    check_lease, looks = OwnedDirectory.check_lease, itertools.count(1)
+    outcomes: list[Outcome] = []
+
+    def taking_over(directory: OwnedDirectory) -> None:
+        if next(looks) == look:
+            monkeypatch.setattr(OwnedDirectory, "check_lease", check_lease)
+            outcomes.append(another())
+        check_lease(directory)
+
+    monkeypatch.setattr(OwnedDirectory, "check_lease", taking_over)
+    return outcomes
+
+
+@pytest.mark.parametrize(
+    ("command", "look"),
+    [
+        ("count", 1),  # before the first part waits
+        ("count", 4),  # before all that waits is published
+        ("train", 2),  # in the count
+        ("train", 9),  # before a round is noted
+        ("encode", 2),  # between two shards
+        ("encode", 4),  # before the manifest
+    ],
+)
+def test_a_run_that_another_has_taken_over_from_fails_and_the_other_is_whole(
+    tmp_path: Path,
+    call: Callable[..., list[object]],
+    store: str,
+    monkeypatch: pytest.MonkeyPatch,
+    command: str,
+    look: int,
+) -> None:
+    done(*call(command, tmp_path / "alone"))
+    args = [*call(command, f"{store}/out"), *ONE_WORKER]
+    others = running_another_before(look, monkeypatch, lambda: wordpiece(*args))
+    first = wordpiece(*args)
+    assert [other.status for other in others] == [0], others
+    assert first.status == 1
+    assert "another run has begun there; wait for it to end, then run this again" in first.fault
+    assert result(tmp_path / "out") == result(tmp_path / "alone")
+    assert not (tmp_path / "out.work").exists()
