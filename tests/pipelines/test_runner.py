@@ -8,7 +8,10 @@ from pathlib import Path
 
 import apache_beam as beam
 import pytest
-from apache_beam.runners.worker.data_plane import PeriodicThread
+from apache_beam.runners.worker.data_plane import (
+    PeriodicThread,
+    TimeBasedBufferingClosableOutputStream,
+)
 
 from pipelines.runner import run_pipeline
 
@@ -28,8 +31,12 @@ def emit(worker: int) -> Iterator[tuple[int, int]]:
 
 @pytest.mark.parametrize("mode", ["multi_threading", "multi_processing"])
 def test_no_element_of_a_large_bundle_is_lost_to_a_thread_that_sends_at_times(
-    tmp_path: Path, mode: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: str
 ) -> None:
+    here: list[object] = []  # streams of this process that send at times
+    start = "_schedule_periodic_flush"
+    monkeypatch.setattr(TimeBasedBufferingClosableOutputStream, start, lambda s: here.append(s))
+
     def build(pipeline: beam.Pipeline) -> None:
         (
             pipeline
@@ -42,6 +49,7 @@ def test_no_element_of_a_large_bundle_is_lost_to_a_thread_that_sends_at_times(
         )
 
     run_pipeline(build, [f"--direct_running_mode={mode}", "--direct_num_workers=2"])
+    assert here == []
     assert {path.name: path.read_text() for path in tmp_path.iterdir()} == dict.fromkeys(
         "0123", "0"
     )
