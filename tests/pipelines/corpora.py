@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import io
 import json
-import os
 import random
-import signal
 import subprocess
 import sysconfig
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import redirect_stderr, redirect_stdout, suppress
+from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -177,26 +175,6 @@ def process(*args: str | Path, **options: Any) -> Outcome:
         [*script(), *map(str, args)], capture_output=True, text=True, check=False, **options
     )
     return Outcome(ended.returncode, ended.stdout, ended.stderr)
-
-
-def kill_group(running: subprocess.Popen[bytes]) -> None:
-    """Kills a process started in a session of its own, and what it started."""
-    with suppress(ProcessLookupError):
-        os.killpg(running.pid, signal.SIGKILL)
-    running.wait()
-
-
-def workers_of(running: subprocess.Popen[bytes]) -> list[int]:
-    """Beam's worker processes in a job's session."""
-    found = []
-    for path in Path("/proc").glob("[0-9]*/cmdline"):
-        try:
-            pid, command = int(path.parent.name), path.read_bytes()
-            if b"sdk_worker_main" in command and os.getsid(pid) == running.pid:
-                found.append(pid)
-        except OSError:  # it has ended
-            continue
-    return found
 
 
 def train_tokenizer(directory: Path, texts: Sequence[str], *options: str) -> str:
