@@ -8,8 +8,8 @@ What a run leaves that is stopped before a change it makes to the disk, as by SI
 the disk before that change. So each run is made once, with a copy of the disk before every change;
 from each copy that is a new state it is run again, with copies, until no new state is found: that
 is every stop, every stop of the rerun after every stop, and so on. A state is the files below a
-directory, names and bytes, but for random ids. `docs/states.md` says what the states are.
-"""
+directory, names and bytes, but for random ids and for what a rerun deletes unread.
+`docs/states.md` says what the states are."""
 
 from __future__ import annotations
 
@@ -176,10 +176,28 @@ def tree(folder: Path) -> dict[str, bytes]:
 
 
 def _digest(folder: Path) -> str:
+    """The same for states that differ in nothing but what a rerun deletes unread."""
+    files = tree(folder)
     sums = hashlib.sha256()
-    for name, data in tree(folder).items():
+    there = {name: data for name, data in files.items() if not name.endswith("/")}
+    for name, data in sorted({_key(name, data, files) for name, data in there.items()}):
         sums.update(f"{name}\0{len(data)}\0".encode() + data)
     return sums.hexdigest()
+
+
+def _key(name: str, data: bytes, files: dict[str, bytes]) -> tuple[str, bytes]:
+    above, _, file = name.rpartition("/")
+    if file == ".wordpiece-tmp-ID":
+        return f"{above}/temporary", b""
+    folder = name.partition("/")[0]
+    if f"{folder}/released.json" in files and not name.startswith(f"{folder}/words/"):
+        return f"{folder}/released", files[f"{folder}/released.json"]
+    if "/exchange/" in name:
+        return name.partition("/exchange/")[0] + "/exchange", b""
+    staging, found, _ = name.partition("_staging/")
+    if found and f"{staging}_staging/publish.json" not in files and file != ".wordpiece.json":
+        return f"{staging}_staging/files", b""
+    return name, data
 
 
 @dataclass

@@ -289,6 +289,7 @@ class EncodedDirectory:
         try:
             written = storage.info(temporary)
             note = result(0 if written is None else written.size)
+            self.notes.check_lease()
             self._check_free(name)
             self.note(note)
             outputs.put(temporary, path)

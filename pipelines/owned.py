@@ -90,14 +90,14 @@ class OwnedDirectory:
                 f"{self.path}: another run has begun there; wait for it to end, then run this again"
             )
 
-    def delete(self) -> None:
-        """Deletes what is in it and known, the marker last, and the directory if it is empty then.
-        Does nothing without a marker, but for empty directories."""
+    def delete(self, last: str | None = None) -> None:
+        """Deletes what is in it and known, the file `last` and the marker last, and the directory
+        if it is empty then. Does nothing without a marker, but for empty directories."""
         entries = storage.entries(self.path)
         files = [entry.name for entry in entries if entry.kind == "file"]
         if MARKER in files and self._marker().get("kind") == self.kind:
             known = [name for name in files if self._knows(name) and name != MARKER]
-            for name in known:
+            for name in sorted(known, key=lambda name: name == last):
                 storage.delete_file(self.place(name))
             if len(known) == len(files) - 1:
                 storage.delete_file(self.place(MARKER))

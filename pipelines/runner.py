@@ -107,7 +107,7 @@ def run_pipeline(build: Callable[[beam.Pipeline], object], beam_args: Sequence[s
         raise _raised(error) from error
 
 
-def _raised(error: Exception) -> Exception:
+def _raised(error: Exception) -> BaseException:
     """The error that a step raised, from the one that Beam gives: itself, with the step behind its
     message, or one with the text of the worker's traceback."""
     if isinstance(error, WordpieceError):
@@ -116,6 +116,8 @@ def _raised(error: Exception) -> Exception:
     if raised is not None:
         return type(raised)(_without_step(str(raised)))
     last_line = (str(error).strip() or type(error).__name__).splitlines()[-1]
+    if _without_step(last_line) == KeyboardInterrupt.__name__:  # in a worker of this process
+        return KeyboardInterrupt()
     return RuntimeError(_without_step(last_line))
 
 

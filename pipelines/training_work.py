@@ -10,6 +10,9 @@
 Every file is written under a temporary name and renamed, so that it is whole or not there. A round
 is finished when the file with its merges is there; what comes before that can be made again.
 
+    released.json          the training is over: all else is to be deleted, but for a word table
+                           that was counted for a call that failed
+
 A training that was killed holds the directory: a call with other options is refused. One that
 failed does not: what it counted is used again if the call fits, else deleted.
 """
@@ -33,11 +36,11 @@ from pipelines.word_table import MANIFEST, PART
 from wordpiece_core.alphabet import InitialVocabulary
 from wordpiece_core.errors import InputError, OptionError
 
-COUNT, JOB, FAILED = "count.json", "job.json", "failed.json"
+COUNT, JOB, RELEASED = "count.json", "job.json", "released.json"
 WORDS, ROUNDS, SPLITS, EXCHANGE = "words", "rounds", "splits", "exchange"
 NAMES = "|".join(
     (
-        *(COUNT, JOB, FAILED),
+        *(COUNT, JOB, RELEASED),
         rf"{WORDS}/(?:{PART}|{MANIFEST}|{STAGING}/(?:[^/]+/)?[^/]+)",
         rf"{ROUNDS}/\d{{5}}\.parquet",
         rf"{SPLITS}/\d{{5}}/\d{{9}}\.parquet",
@@ -96,32 +99,32 @@ class TrainingWork:
     def check(self, counted_from: dict[str, Any], training: dict[str, Any]) -> None:
         """Raises OutputError if the directory holds what is not the job's, and OptionError if
         another training was killed in it: that one is to be finished first."""
-        if self.owned.check() and not self._failed():
+        if self.owned.check() and self._released() is None:
             for name, identity in ((COUNT, counted_from), (JOB, training)):
                 self._check_identity(identity, self._identity(name) or {})
 
     def claim(self, counted_from: dict[str, Any]) -> None:
-        """Takes the directory, after `check`. Of what a failed training left only the word table
-        stays, if it was counted from the same."""
-        failed = self._failed()
+        """Takes the directory, after `check`. Of what a released one holds only the word table
+        stays, if that is of use."""
+        released = self._released()
         self.owned.claim()
-        if failed:
+        if released is not None:
             self.owned.sweep(rf"{JOB}|{ROUNDS}/.*|{SPLITS}/.*|{EXCHANGE}/.*")
-            if self._identity(COUNT) != counted_from:
+            if not released.get(WORDS) or self._identity(COUNT) != counted_from:
                 self.owned.sweep(rf"{COUNT}|{WORDS}/.*")
-            storage.delete_file(join(self.path, FAILED))
+            storage.delete_file(join(self.path, RELEASED))
 
     def release(self) -> None:
         """Notes that the training failed, so that it holds the directory no more; deletes it if
         nothing of use is in it."""
-        self.owned.check_lease()
         if self.is_counted():
-            outputs.write_json(join(self.path, FAILED), {"run": self.run})
+            self.write(RELEASED, {WORDS: True})
         else:
             self.delete()
 
-    def _failed(self) -> bool:
-        return storage.info(join(self.path, FAILED)) is not None
+    def _released(self) -> dict[str, Any] | None:
+        value = outputs.read_json(join(self.path, RELEASED))
+        return value if value is None or isinstance(value, dict) else {}
 
     def _identity(self, name: str) -> dict[str, Any] | None:
         value = outputs.read_json(join(self.path, name))
@@ -201,8 +204,10 @@ class TrainingWork:
         return [_read_round(join(directory, name)) for name in names]
 
     def delete(self) -> None:
-        """Deletes the directory, but for what is not the job's."""
-        self.owned.delete()
+        """Deletes the directory, but for what is not the job's. It is released first, so that what
+        is left when that is stopped is never taken for the work of another training."""
+        self.write(RELEASED, {WORDS: False})
+        self.owned.delete(last=RELEASED)
 
 
 def _read_round(path: str) -> FinishedRound:

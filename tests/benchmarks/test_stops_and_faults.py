@@ -1,5 +1,5 @@
 """From every state that stopping a job can leave, and after a fault of any call to the file system,
-the job ends with the same bytes. (Here the quick scenarios; .ci/run has them all.)"""
+the job ends with the same bytes. (Here the quickest scenario; .ci/run has more, and `benchmarks` all.)"""
 
 import json
 import subprocess
@@ -23,15 +23,15 @@ def in_a_process(module: str, call: str) -> dict[str, object]:
     return found
 
 
-@pytest.mark.parametrize("name", ["count", "encode"])
+@pytest.mark.parametrize("name", ["count"])
 def test_from_every_state_that_stopping_leaves_a_job_ends_with_the_same_bytes(name: str) -> None:
     found = in_a_process("stops", f'explore(SCENARIOS["{name}"])')
     assert found["faults"] == []
-    assert int(str(found["states"])) > 20
+    assert int(str(found["states"])) > 10
 
 
 @pytest.mark.parametrize("job", ["count", "encode"])
 def test_no_fault_of_a_call_to_the_file_system_costs_anything_but_time(job: str) -> None:
-    found = in_a_process("faults", f'sweep("{job}", every=11)')
+    found = in_a_process("faults", f'sweep("{job}", every=29)')
     assert found["wrong"] == []
-    assert int(str(found["faults"])) > 20
+    assert int(str(found["faults"])) > 10
