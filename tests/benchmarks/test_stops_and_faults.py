@@ -27,11 +27,11 @@ def in_a_process(module: str, call: str) -> dict[str, object]:
 def test_from_every_state_that_stopping_leaves_a_job_ends_with_the_same_bytes(name: str) -> None:
     found = in_a_process("stops", f'explore(SCENARIOS["{name}"])')
     assert found["faults"] == []
-    assert int(str(found["states"])) > 10
+    assert int(str(found["states"])) > 20
 
 
 @pytest.mark.parametrize("job", ["count", "encode"])
 def test_no_fault_of_a_call_to_the_file_system_costs_anything_but_time(job: str) -> None:
     found = in_a_process("faults", f'sweep("{job}", every=29)')
     assert found["wrong"] == []
-    assert int(str(found["faults"])) > 10
+    assert int(str(found["faults"])) > 5
