@@ -313,9 +313,9 @@ class EncodedDirectory:
     def quarantine(self, error: ShardError, file: InputFile) -> None:
         """Notes a bad shard, and keeps its bytes and what is wrong with it."""
         self.note(error)
-        if not self.errors.check():
-            self.errors.claim()
         scratch = self.notes.path
+        if not self.errors.check():
+            self.errors.claim(scratch)
         copied = True
         copy = self._bad(error.input, ".bad")
         try:

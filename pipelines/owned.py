@@ -74,13 +74,14 @@ class OwnedDirectory:
         value = outputs.read_json(self.place(MARKER))
         return value if isinstance(value, dict) else {}
 
-    def claim(self) -> None:
-        """Takes the directory for this run; it is made if need be. OutputError as for `check`."""
+    def claim(self, scratch: str | None = None) -> None:
+        """Takes the directory for this run; it is made if need be. OutputError as for `check`.
+        `scratch`: where the marker's temporary file stands, if not in the directory."""
         marked = self.check()
         storage.make_directory(self.path)
         known = self._marker().get("id") if marked else None
         marker = {"kind": self.kind, "id": known or self.run, "run": self.run}
-        outputs.write_json(self.place(MARKER), marker)
+        outputs.write_json(self.place(MARKER), marker, scratch)
         self.sweep(rf"(?:.*/)?{outputs.TEMPORARY}")
 
     def check_lease(self) -> None:
