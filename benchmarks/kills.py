@@ -90,7 +90,7 @@ def _count_inputs(inputs: Path) -> None:
 
 
 def _count(inputs: Path, state: Path) -> list[str]:
-    memory = ["--worker-memory", "256KiB"]  # several partitions
+    memory = ["--worker-memory", "16MiB"]  # several partitions
     return ["count", str(inputs / "in"), "--output", str(state / "words"), *memory]
 
 
