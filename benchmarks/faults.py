@@ -24,7 +24,7 @@ import click
 import pyarrow as pa
 from pyarrow import fs
 
-from benchmarks.stops import bad_and_good_shards, small_texts, tree
+from benchmarks.stops import bad_and_good_shards, show, small_texts, tree
 from pipelines import storage
 from pipelines.cli import main as wordpiece
 
@@ -289,13 +289,11 @@ def main(only: Sequence[str], every: int) -> None:
     for job in only or JOBS:
         found = sweep(job, every)
         wrong += len(found.wrong)
-        print(
+        summary = (
             f"{job}: {found.calls} calls, {found.faults} runs with faults, of which"
-            f" {found.ended_well} ended well; {len(found.wrong)} wrong, {found.seconds:.0f} s",
-            flush=True,
+            f" {found.ended_well} ended well; {len(found.wrong)} wrong, {found.seconds:.0f} s"
         )
-        for line in found.wrong[:20]:
-            print(f"  {line}", flush=True)
+        show(summary, found.wrong)
     sys.exit(1 if wrong else 0)
 
 

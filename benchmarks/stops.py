@@ -254,6 +254,12 @@ def _fault(start: Path, status: int, state: Path, expected: dict[str, bytes]) ->
     return f"from {sorted(tree(start))}: exit status {status}, not as it should be: {other}"
 
 
+def show(summary: str, faults: Sequence[str]) -> None:
+    """Prints what was found, and the first of the faults."""
+    for line in (summary, *(f"  {fault}" for fault in faults[:20])):
+        print(line, flush=True)
+
+
 @click.command()
 @click.option("--only", multiple=True, type=click.Choice(list(SCENARIOS)))
 def main(only: Sequence[str]) -> None:
@@ -263,13 +269,11 @@ def main(only: Sequence[str]) -> None:
         if not only or scenario.name in only:
             found = explore(scenario)
             faults += len(found.faults)
-            print(
+            summary = (
                 f"{found.scenario}: {found.states} states at {found.stops} stops,"
-                f" {len(found.faults)} faults, {found.seconds:.0f} s",
-                flush=True,
+                f" {len(found.faults)} faults, {found.seconds:.0f} s"
             )
-            for fault in found.faults[:20]:
-                print(f"  {fault}", flush=True)
+            show(summary, found.faults)
     sys.exit(1 if faults else 0)
 
 
