@@ -67,10 +67,15 @@ def resolve(patterns: Sequence[str], own: Sequence[str] = ()) -> list[InputFile]
 
 def _real_files(files: Iterable[InputFile]) -> list[InputFile]:
     """The files, those that are one and the same on the disk once: by the name that is no link."""
-    real: dict[object, InputFile] = {}
-    for file in sorted(files, key=lambda file: (_is_linked(file.path), file.path)):
-        real.setdefault(_identity(file.path), file)
-    return list(real.values())
+    real: dict[object, list[InputFile]] = {}
+    for file in files:
+        real.setdefault(_identity(file.path), []).append(file)
+    return [
+        same[0]
+        if len(same) == 1
+        else min(same, key=lambda file: (_is_linked(file.path), file.path))
+        for same in real.values()
+    ]
 
 
 def _is_linked(path: str) -> bool:
