@@ -45,7 +45,7 @@ from pipelines.word_table import (
 )
 from wordpiece_core import _kernel
 from wordpiece_core.errors import InputError, OptionError
-from wordpiece_core.options import LEAST_WORKER_MEMORY, TextOptions, check_whole
+from wordpiece_core.options import LEAST_WORKER_MEMORY, MOST_COUNT, TextOptions, check_whole
 from wordpiece_core.smoothing import FRACTION_BITS, smoothing_weights
 
 WORKER_MEMORY = 512 << 20  # bytes
@@ -68,7 +68,6 @@ Partial = tuple[Group, bytes]
 Key = tuple[int, str]
 """Minus the count, and the word: ascending in table order."""
 ONE = 1 << FRACTION_BITS  # the weight that changes nothing
-MOST_COUNT = 2**63 - 1  # the sum of all counts, too
 ALL = 0  # the key of what belongs together, whatever it is
 TOTALS = "totals.json"  # while the job runs
 

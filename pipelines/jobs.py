@@ -16,7 +16,7 @@ from pipelines.encode import Encoded, Plan, PlannedShard, encode, plan
 from pipelines.encode_shard import EncodeOptions
 from pipelines.encoded_directory import ShardsError
 from pipelines.filesystems import beside
-from pipelines.input_files import InputFile, resolve
+from pipelines.input_files import resolve
 from pipelines.loading import load_tokenizer
 from pipelines.owned import one_run
 from pipelines.places import check_writable
@@ -170,10 +170,8 @@ class _TrainingCall:
         else:
             identity["text"] = asdict(self.counting.text)
         self._check_output(identity)
-        if not self.word_counts:
-            files = resolve(self.inputs, [self.output, self.work.path])
         table = read_word_table(self.word_counts) if self.word_counts else None
-        counted_from = {} if table else self._counted_from(files)
+        counted_from = {} if table else self._counted_from()
         self.work.check(counted_from, identity["training"])
         self.work.claim(counted_from)
         try:
@@ -189,8 +187,9 @@ class _TrainingCall:
     def _check_output(self, identity: dict[str, Any]) -> None:
         check_tokenizer_directory(self.output, identity, overwrite=self.overwrite)
 
-    def _counted_from(self, files: Sequence[InputFile]) -> dict[str, Any]:
+    def _counted_from(self) -> dict[str, Any]:
         """What a word table in the work directory must have been counted from."""
+        files = resolve(self.inputs, [self.output, self.work.path])
         options = asdict(self.counting)
         del options["worker_memory"]
         text = options.pop("text")
