@@ -286,16 +286,13 @@ class EncodedDirectory:
         path = self._place(name)
         with outputs.temporary_writer(path, self.notes.path) as (stream, temporary):
             write(stream)
-        try:
+        with outputs.gone_on_failure(temporary):
             written = storage.info(temporary)
             note = result(0 if written is None else written.size)
             self.notes.check_lease()
             self._check_free(name)
             self.note(note)
             outputs.put(temporary, path)
-        except BaseException:
-            storage.delete_file(temporary)
-            raise
         return note
 
     def _check_free(self, name: str) -> None:

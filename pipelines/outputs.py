@@ -37,11 +37,19 @@ def temporary_writer(path: str, scratch: str) -> Iterator[tuple[pa.NativeFile, s
     def open_stream() -> pa.NativeFile:
         return filesystem.open_output_stream(inner, compression=None)
 
-    try:
+    with gone_on_failure(temporary):
         stream = _in_directory(scratch, lambda: storage.attempt("written", path, open_stream))
         with writing(path), stream:
             yield stream, temporary
         storage.sync(temporary)
+
+
+@contextmanager
+def gone_on_failure(temporary: str) -> Iterator[None]:
+    """Deletes a temporary file, as far as that can be done, when the block ends with an
+    exception."""
+    try:
+        yield
     except BaseException:
         with suppress(WordpieceError, OSError):
             storage.delete_file(temporary)
@@ -74,12 +82,8 @@ def atomic_writer(path: str, scratch: str | None = None) -> Iterator[pa.NativeFi
     """
     with temporary_writer(path, scratch or parent(path)) as (stream, temporary):
         yield stream
-    try:
+    with gone_on_failure(temporary):
         put(temporary, path)
-    except BaseException:
-        with suppress(WordpieceError, OSError):
-            storage.delete_file(temporary)
-        raise
 
 
 def parent(path: str) -> str:
@@ -112,12 +116,10 @@ def write_parquet(
     path: str,
     data: pa.Table | Iterable[pa.Table | pa.RecordBatch],
     schema: pa.Schema | None = None,
-    *,
-    scratch: str | None = None,
     **options: Any,
 ) -> int:
     """Writes a Parquet file as `write_tables` does."""
-    with atomic_writer(path, scratch) as stream:
+    with atomic_writer(path) as stream:
         return write_tables(stream, data, schema, **options)
 
 

@@ -80,14 +80,14 @@ def _fault(done: str, path: str, error: Exception) -> StorageError:
 
 
 @contextmanager
-def writing(path: str, done: str = "written") -> Iterator[None]:
+def writing(path: str) -> Iterator[None]:
     """Turns faults of storage in the block, which is not tried again, into a StorageError."""
     try:
         yield
     except MemoryError:
         raise
     except OSError as error:
-        raise _fault(done, path, error) from error
+        raise _fault("written", path, error) from error
 
 
 # --- What is there --------------------------------------------------------------------------------

@@ -1,8 +1,11 @@
 """The directory that `train` writes: a tokenizer, the log of its training, and what it was made of.
 
-vocab.txt, tokenizer.json, tokenizer_config.json, special_tokens_map.json, merges.parquet
-run.json        what this run took
-training.json   what it takes to get the same bytes again; published last
+    merges.parquet  the log; and vocab.txt, tokenizer.json, tokenizer_config.json and
+                    special_tokens_map.json, which are the tokenizer
+    run.json        what this run took
+    training.json   what it takes to get the same bytes again
+
+Either all files are those of one training or none is: `training.json` is published last.
 """
 
 from __future__ import annotations
@@ -15,7 +18,7 @@ import pyarrow as pa
 from pipelines import outputs, storage
 from pipelines.filesystems import join
 from pipelines.publishing import STAGING, Publication
-from wordpiece_core.errors import InputError, OptionError, OutputError
+from wordpiece_core.errors import InputError, OptionError, OutputError, short
 from wordpiece_core.tokenizer_files import TokenizerSpec, tokenizer_files
 
 MERGES, TRAINING, RUN = "merges.parquet", "training.json", "run.json"
@@ -54,7 +57,7 @@ def _difference(identity: Mapping[str, Any], record: dict[str, Any]) -> str | No
         if isinstance(wanted, dict) and isinstance(found, dict):
             for name, value in wanted.items():
                 if found.get(name) != value:
-                    return f"trained with {name} {_short(found.get(name))}, not {_short(value)}"
+                    return f"trained with {name} {short(found.get(name))}, not {short(value)}"
         elif found != wanted:
             return "trained on other words" if key == "word_table" else "of another version"
     return None
@@ -105,8 +108,3 @@ def write_tokenizer(
     except Exception:
         publication.abandon()
         raise
-
-
-def _short(value: object) -> str:
-    text = str(value)
-    return text if len(text) <= 80 else text[:77] + "..."

@@ -34,7 +34,7 @@ from pipelines.reading import bad_data
 from pipelines.storage import StoredFile
 from pipelines.word_table import MANIFEST, PART
 from wordpiece_core.alphabet import InitialVocabulary
-from wordpiece_core.errors import InputError, OptionError
+from wordpiece_core.errors import InputError, OptionError, short
 
 COUNT, JOB, RELEASED = "count.json", "job.json", "released.json"
 WORDS, ROUNDS, SPLITS, EXCHANGE = "words", "rounds", "splits", "exchange"
@@ -140,7 +140,7 @@ class TrainingWork:
             if key in found and found[key] != value:
                 raise OptionError(
                     f"{self.path}: holds an unfinished training with {key}"
-                    f" {_short(found[key])}, not {_short(value)};"
+                    f" {short(found[key])}, not {short(value)};"
                     " give the same options, another --work-dir, or delete it"
                 )
 
@@ -216,8 +216,3 @@ def _read_round(path: str) -> FinishedRound:
     facts = {key.decode(): value.decode() for key, value in table.schema.metadata.items()}
     support, split_tokens = int(facts["support"]), int(facts["split_tokens"])
     return FinishedRound(one_batch(table), support, facts["status"], split_tokens)
-
-
-def _short(value: object) -> str:
-    text = str(value)
-    return text if len(text) <= 80 else text[:77] + "..."

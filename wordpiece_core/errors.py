@@ -74,3 +74,9 @@ def one_line(error: BaseException) -> str:
     """The message of `error` on one line, without the repetitions of Arrow's I/O errors."""
     text = " ".join(str(error).split())
     return text.rsplit("Detail: ", 1)[-1] or type(error).__name__
+
+
+def short(value: object) -> str:
+    """A value as text, in a message that must not become long."""
+    text = str(value)
+    return text if len(text) <= 80 else text[:77] + "..."
