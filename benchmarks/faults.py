@@ -25,7 +25,7 @@ import pyarrow as pa
 from pyarrow import fs
 
 from benchmarks.stops import bad_and_good_shards, show, small_texts, tree
-from pipelines import storage
+from pipelines import jobs, storage  # noqa: F401 (jobs: loaded once, not in every fork)
 from pipelines.cli import main as wordpiece
 
 Call = list[str]
@@ -253,6 +253,8 @@ def sweep(job: str, every: int = 1) -> Sweep:
                 Faults(number, sys.maxsize, lasting),
             ):
                 _inject(root, call, faults, expected, found)
+            done = f"{job}: {number + 1} of {found.calls} calls, {len(found.wrong)} wrong"
+            click.echo(f"\r{done}", err=True, nl=False)
     found.seconds = time.monotonic() - began
     return found
 

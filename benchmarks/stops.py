@@ -1,7 +1,7 @@
 """Every state of the disk that stopping a job can leave, and that from each of them the job ends
 with the bytes of a run that was never stopped.
 
-    python -m benchmarks.stops              # all scenarios, about five minutes
+    python -m benchmarks.stops              # all scenarios, about ten minutes
     python -m benchmarks.stops --only count
 
 What a run leaves that is stopped before a change it makes to the disk, as by SIGKILL, is what is on
@@ -29,7 +29,7 @@ import click
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pipelines import storage
+from pipelines import jobs, storage  # noqa: F401 (jobs: loaded once, not in every fork)
 from pipelines.cli import main as wordpiece
 
 CHANGES = ("made", "written", "deleted")
@@ -194,6 +194,9 @@ def _key(name: str, data: bytes, files: dict[str, bytes]) -> tuple[str, bytes]:
         return f"{folder}/released", files[f"{folder}/released.json"]
     if "/exchange/" in name:
         return name.partition("/exchange/")[0] + "/exchange", b""
+    work, found, splits = name.partition("/splits/")
+    if found and int(splits[:5]) < sum(other.startswith(f"{work}/rounds/0") for other in files):
+        return f"{work}/splits", b""
     staging, found, _ = name.partition("_staging/")
     if found and f"{staging}_staging/publish.json" not in files and file != ".wordpiece.json":
         return f"{staging}_staging/files", b""
@@ -226,6 +229,8 @@ def explore(scenario: Scenario) -> Exploration:
         expected: dict[str, bytes] | None = None
         while waiting:
             start = waiting.pop(0)
+            so_far = f"{scenario.name}: {len(known)} states, {len(waiting) + 1} to run from"
+            click.echo(f"\r{so_far}", err=True, nl=False)
             status = _run_from(start, state, copies, call)
             expected = tree(state) if expected is None else expected
             if status != 0 or tree(state) != expected:

@@ -121,7 +121,7 @@ class _Training:
         """Runs the pipeline of a round and gives the trainer what it brings."""
         job, state = self.job, self.state()
         directory = job.work.exchange()
-        whole = job.budget.holds(self.split_tokens)
+        whole = job.budget.holds(self.split_tokens, self.words)
         step = AdvanceRound(state) if whole else GatherRound(state, directory)
         with job.progress.stage("aggregate", "words", self.words):
             run_pipeline(

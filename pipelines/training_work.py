@@ -29,7 +29,7 @@ from pipelines import outputs, storage
 from pipelines.batches import one_batch
 from pipelines.filesystems import join
 from pipelines.owned import OwnedDirectory, new_id
-from pipelines.publishing import STAGING
+from pipelines.publishing import STAGING, Publication
 from pipelines.reading import bad_data
 from pipelines.storage import StoredFile
 from pipelines.word_table import MANIFEST, PART
@@ -113,6 +113,15 @@ class TrainingWork:
             if not released.get(WORDS) or self._identity(COUNT) != counted_from:
                 self.owned.sweep(rf"{COUNT}|{WORDS}/.*")
             storage.delete_file(join(self.path, RELEASED))
+        self._tidy()
+
+    def _tidy(self) -> None:
+        """Of what a killed run was about, ends or deletes all that this one does not go on with."""
+        self.owned.sweep(rf"{EXCHANGE}/.*")
+        Publication(self.words, MANIFEST, self.run).recover()
+        done = len(outputs.list_directory(join(self.path, ROUNDS)))
+        of_use = "|".join(f"{number:05}" for number in (done, done + 1))
+        self.owned.sweep(rf"{SPLITS}/(?!{of_use}).*")
 
     def release(self) -> None:
         """Notes that the training failed, so that it holds the directory no more; deletes it if

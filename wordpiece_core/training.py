@@ -19,6 +19,8 @@ MERGES_PER_CALL = 200
 WORDS_AT_ONCE = 1 << 18  # cut into splits before they are handed on
 TOKENS_PER_CANDIDATE, LEAST_CANDIDATES = 8, 1 << 16
 BYTES_PER_TOKEN = 128  # of runs, on the way to the driver and there: measured, see docs/scale.md
+# A round over all splits needs less: of each token and of each word, measured, see docs/memory.md.
+BYTES_PER_SPLIT_TOKEN, BYTES_PER_SPLIT = 16, 220
 
 
 class FewerTokensWarning(UserWarning):
@@ -94,9 +96,12 @@ class RoundBudget:
         """The most pairs that need be known for a round: more would not be left whole."""
         return max(self.tokens(split_tokens) // TOKENS_PER_CANDIDATE, LEAST_CANDIDATES)
 
-    def holds(self, split_tokens: int) -> bool:
-        """Whether a round may hold all splits."""
-        return self.tokens(split_tokens) >= split_tokens
+    def holds(self, split_tokens: int, splits: int) -> bool:
+        """Whether a round may hold all splits, so many of so many tokens."""
+        if self.tokens(split_tokens) >= split_tokens:
+            return True
+        needed = split_tokens * BYTES_PER_SPLIT_TOKEN + splits * BYTES_PER_SPLIT
+        return self.share >= 1.0 and self.memory is not None and needed <= self.memory
 
 
 def merge_round(
