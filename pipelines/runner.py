@@ -42,6 +42,7 @@ MOST_WORKERS = 1024  # of a local run
 LOCAL_RUNNERS = {"", "direct", "directrunner", "switchingdirectrunner", "fnapirunner"}
 
 _STEP = " [while running '"  # what Beam puts behind a message, with the name of the step
+_WORKER_GONE = "Channel closed prematurely"  # what Beam says of a worker process
 
 
 def local_cores() -> int:
@@ -118,6 +119,8 @@ def _raised(error: Exception) -> BaseException:
     last_line = (str(error).strip() or type(error).__name__).splitlines()[-1]
     if _without_step(last_line) == KeyboardInterrupt.__name__:  # in a worker of this process
         return KeyboardInterrupt()
+    if last_line.startswith(_WORKER_GONE):
+        return _worker_ended()
     return RuntimeError(_without_step(last_line))
 
 
@@ -174,10 +177,13 @@ class LocalProcess(worker_handlers.SubprocessSdkWorkerHandler):
             _fail(future)
 
 
+def _worker_ended() -> JobError:
+    return JobError("a worker process ended before its work (out of memory?); run the job again")
+
+
 def _fail(future: ControlFuture) -> None:
-    message = "a worker process ended before its work (out of memory?); run the job again"
     identity = future.instruction_id
-    text = "\n".join(traceback.format_exception_only(JobError(message)))
+    text = "\n".join(traceback.format_exception_only(_worker_ended()))
     future.set(beam_fn_api_pb2.InstructionResponse(instruction_id=identity, error=text))
 
 

@@ -71,7 +71,7 @@ def test_a_killed_worker_process_costs_time_only(tmp_path: Path, shards: Path) -
     beam = ["--", "--direct_running_mode=multi_processing", "--direct_num_workers=2"]
     environment = killing_a_worker(tmp_path / "site", r"written .*/splits/00002/")
     outcome = process(*train, "--round-budget", "0.3", *beam, env=environment, timeout=HANGS)
-    assert (outcome.status, outcome.fault != "") == (1, True)
+    assert outcome.fault.startswith("a worker process ended before its work")
     rounds = tmp_path / "tok.work" / "rounds"
     assert [path.name for path in rounds.iterdir()] == ["00001.parquet"]
     done(*train)
