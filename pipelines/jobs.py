@@ -384,6 +384,8 @@ def _print_encoded(encoded: Encoded, output: str) -> None:
 
 
 def _warn_of_encoding(encoded: Encoded) -> None:
+    if not encoded.manifest["bytes"]:
+        _say("warning: the inputs hold no text")
     share = _unknown_share(encoded.manifest)
     if share > MANY_UNKNOWN:
         _say(f"warning: {share:.1%} of the tokens are [UNK]; does the tokenizer fit the text?")

@@ -248,6 +248,12 @@ def test_empty_shards_and_rows_without_text_stay_in_their_place(
         assert pq.read_schema(path).field("input_ids").type == pa.list_(pa.int32())
 
 
+def test_inputs_without_text_are_told(tmp_path: Path, tokenizer: str) -> None:
+    shard = write_shard(tmp_path / "shard.txt", [])
+    outcome = done("encode", shard, "--tokenizer", tokenizer, "--output", tmp_path / "out")
+    assert "warning: the inputs hold no text" in outcome.err
+
+
 @pytest.mark.parametrize("codec", ["snappy", "gzip", "none"])
 def test_compression_is_as_asked(tmp_path: Path, tokenizer: str, codec: str) -> None:
     shard = write_shard(tmp_path / "shard.txt", TEXTS)
