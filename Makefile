@@ -10,7 +10,7 @@ KERNEL := $(shell find wordpiece_core/kernel -name '*.rs' -o -name 'Cargo.*' | g
 .PHONY: demo test lint bench memcheck clean
 
 demo: $(VENV)/.installed
-	$(BIN)/python -m pipelines.demo out/demo
+	$(BIN)/python -m pipelines.commands.demo out/demo
 
 test: $(VENV)/.installed-test
 	$(BIN)/python -m pytest -n auto --maxprocesses 4

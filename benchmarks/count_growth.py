@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 
 from benchmarks.measure import WORDPIECE, Row, Taken, in_turn, number, process_columns, run_process
 from benchmarks.setting import COLUMN, Setting, megabytes, read_texts
-from pipelines.word_table import read_word_table
+from pipelines.counting.word_table import read_word_table
 
 TIMES = (1, 2, 4, 8)
 MEMORIES = ("512MiB", "32MiB")

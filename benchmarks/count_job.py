@@ -15,11 +15,11 @@ import pyarrow as pa
 
 from benchmarks.measure import WORDPIECE, Row, Spread, in_turn, number, run_process
 from benchmarks.setting import Setting, megabytes, read_texts
-from pipelines import count as job
-from pipelines import inputs
+from pipelines.counting import count as job
+from pipelines.files import inputs
 from wordpiece_core import TextOptions, _kernel
 
-IMPORTS = "import pipelines.jobs"  # what the command loads, Beam most of it
+IMPORTS = "import pipelines.commands.train"  # what the command loads, Beam most of it
 
 
 def count_job(setting: Setting) -> Iterator[Row]:

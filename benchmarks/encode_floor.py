@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 # Arrow is loaded after its allocator is chosen.
 if TYPE_CHECKING:
-    from pipelines.encode_shard import Piece
+    from pipelines.encoding.shard_encoder import Piece
 
 IDS = "input_ids"
 
@@ -35,7 +35,7 @@ def take_kernel_out(ids: str) -> None:
     """From here on shards are encoded by copying."""
     import pyarrow as pa
 
-    from pipelines.encode_shard import ShardEncoder
+    from pipelines.encoding.shard_encoder import ShardEncoder
     from wordpiece_core import EncodedBatch
 
     def copied(encoder: ShardEncoder, piece: Piece) -> tuple[Piece, EncodedBatch]:
@@ -51,7 +51,7 @@ def take_kernel_out(ids: str) -> None:
 
 def main() -> None:
     """Runs the command, with its allocator and its way out."""
-    from pipelines import cli
+    from pipelines.commands import cli
 
     os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", cli.ARROW_MEMORY)
     take_kernel_out(sys.argv.pop(1))

@@ -24,9 +24,11 @@ import click
 import pyarrow as pa
 from pyarrow import fs
 
+import pipelines.commands.encode
+import pipelines.commands.train  # noqa: F401 (both: loaded once, not in every fork)
 from benchmarks.stops import bad_and_good_shards, show, small_texts, tree
-from pipelines import jobs, storage  # noqa: F401 (jobs: loaded once, not in every fork)
-from pipelines.cli import main as wordpiece
+from pipelines.commands.cli import main as wordpiece
+from pipelines.files import storage
 
 Call = list[str]
 

@@ -23,8 +23,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipelines.outputs import atomic_writer
-from pipelines.word_table import SCHEMA, part_name, write_words
+from pipelines.counting.word_table import SCHEMA, part_name, write_words
+from pipelines.files.outputs import atomic_writer
 
 SEED = 20_251_121
 DRAWS = 1_000_000  # words drawn at a time

@@ -21,7 +21,7 @@ from benchmarks.count_job import count_in_memory
 from benchmarks.held_out import BLOCKS
 from benchmarks.measure import WORDPIECE, Row, number, run_process
 from benchmarks.setting import COLUMN, Setting, megabytes, read_texts
-from pipelines.word_table import WordTable, read_word_table, read_words, word_ranges
+from pipelines.counting.word_table import WordTable, read_word_table, read_words, word_ranges
 
 SIZE = 30_522
 EXPONENTS = (1.0, 0.7)

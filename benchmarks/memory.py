@@ -16,8 +16,8 @@ from benchmarks.count_growth import write_copy
 from benchmarks.generate import write_table
 from benchmarks.measure import WORDPIECE, Row, number, run_process
 from benchmarks.setting import Setting, megabytes, read_texts
-from pipelines.sizes import show_size
 from wordpiece_core.options import LEAST_DRIVER_MEMORY, LEAST_WORKER_MEMORY
+from wordpiece_core.sizes import show_size
 
 TIMES = (1, 4)
 WORDS = (300_000, 1_000_000)

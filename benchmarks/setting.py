@@ -58,7 +58,7 @@ def find_groups(given: Sequence[str], work: Path) -> dict[str, list[Path]]:
     """
     roots = [Path(path) for path in given] or [SHARED / "corpus"]
     if not given and not roots[0].is_dir():
-        from pipelines.demo import collect_text
+        from pipelines.commands.demo import collect_text
 
         collect_text(str(work / "text"))
         return {"python": sorted((work / "text").glob("*.parquet"))}

@@ -29,8 +29,10 @@ import click
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pipelines import jobs, storage  # noqa: F401 (jobs: loaded once, not in every fork)
-from pipelines.cli import main as wordpiece
+import pipelines.commands.encode
+import pipelines.commands.train  # noqa: F401 (both: loaded once, not in every fork)
+from pipelines.commands.cli import main as wordpiece
+from pipelines.files import storage
 
 CHANGES = ("made", "written", "deleted")
 _ID = re.compile(rb"(?<![0-9a-f])[0-9a-f]{16}(?![0-9a-f])")

@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     from wordpiece_core import reference
     from wordpiece_core.errors import InputError, OptionError, OutputError, WordpieceError
     from wordpiece_core.options import EncodingOptions, TextOptions, TrainingOptions
-    from wordpiece_core.packing import Packer
-    from wordpiece_core.tokenizer import EncodedBatch, Tokenizer
-    from wordpiece_core.tokenizer_reading import TakenAsCasedWarning
-    from wordpiece_core.training import FewerTokensWarning, TrainingResult, train
+    from wordpiece_core.tokenizer.packing import Packer
+    from wordpiece_core.tokenizer.reading import TakenAsCasedWarning
+    from wordpiece_core.tokenizer.tokenizer import EncodedBatch, Tokenizer
+    from wordpiece_core.training.train import FewerTokensWarning, TrainingResult, train
 
 __all__ = [
     "EncodedBatch",
@@ -43,10 +43,10 @@ __all__ = [
 _MODULES = {
     "errors": ("InputError", "OptionError", "OutputError", "WordpieceError"),
     "options": ("EncodingOptions", "TextOptions", "TrainingOptions"),
-    "packing": ("Packer",),
-    "tokenizer": ("EncodedBatch", "Tokenizer"),
-    "tokenizer_reading": ("TakenAsCasedWarning",),
-    "training": ("FewerTokensWarning", "TrainingResult", "train"),
+    "tokenizer.packing": ("Packer",),
+    "tokenizer.tokenizer": ("EncodedBatch", "Tokenizer"),
+    "tokenizer.reading": ("TakenAsCasedWarning",),
+    "training.train": ("FewerTokensWarning", "TrainingResult", "train"),
 }
 
 

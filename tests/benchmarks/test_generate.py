@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from benchmarks import generate
-from pipelines.word_table import SCHEMA
+from pipelines.counting.word_table import SCHEMA
 
 
 @pytest.mark.parametrize("size", [1, 2, 3000, 20_000])

@@ -8,7 +8,8 @@ import pyarrow as pa
 import pytest
 from pyarrow import fs
 
-from pipelines import cli, count
+from pipelines.commands import cli
+from pipelines.counting import count
 
 
 class Store:

@@ -22,7 +22,7 @@ from tokenizers.normalizers import BertNormalizer
 from tokenizers.pre_tokenizers import BertPreTokenizer, WhitespaceSplit
 from tokenizers.processors import TemplateProcessing
 
-from pipelines.cli import main
+from pipelines.commands.cli import main
 
 from .files import COMPRESS
 
@@ -134,6 +134,12 @@ class Outcome:
     status: int
     out: str
     err: str
+
+    @property
+    def lines(self) -> list[str]:
+        """What it wrote to standard error, but for how far it had come, which on a busy machine it
+        says every few seconds."""
+        return [line for line in self.err.splitlines() if ": running" not in line]
 
     @property
     def fault(self) -> str:

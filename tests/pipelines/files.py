@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import strategies as st
 
-from pipelines.inputs import Columns, InputFile, Range, open_shard, plan, read_texts, resolve
+from pipelines.files.inputs import Columns, InputFile, Range, open_shard, plan, read_texts, resolve
 from wordpiece_core.errors import InputError
 
 sizes = st.integers(1, 50)

@@ -29,7 +29,7 @@ HANGS = 300.0  # seconds after which a process counts as one that does not end
 
 def stop_before(number: int, pattern: str, stop: Callable[[], None]) -> None:
     """Has `stop` called before the change of that number, from 1, which the pattern is found in."""
-    from pipelines import storage
+    from pipelines.files import storage
 
     attempt, numbers = storage.attempt, itertools.count(1)
 
@@ -71,7 +71,7 @@ def _main() -> None:
     del sys.argv[1:4]
     stop = {"KILL": lambda: kill, "STOP": lambda: _stop, "INT": _interrupting}[how]()
     stop_before(int(number), pattern, stop)
-    from pipelines.cli import main
+    from pipelines.commands.cli import main
 
     main()
 

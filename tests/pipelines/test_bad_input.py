@@ -13,8 +13,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from pipelines import count as count_job
-from pipelines.word_table import read_word_table, word_ranges
+from pipelines.counting import count as count_job
+from pipelines.counting.word_table import read_word_table, word_ranges
 from wordpiece_core import InputError, Tokenizer
 
 from .corpora import (
@@ -169,7 +169,7 @@ def test_a_fault_met_by_a_worker_is_the_same_line(tmp_path: Path, vocab: Path, m
     outcome = process(*args, *beam)
     reason = f"{tmp_path / 'in.jsonl'} line 4: 'text' holds a number, not text"
     assert outcome.fault == f"{reason} (choose another key with --text-column)"
-    assert [line.split(",")[0] for line in outcome.err.splitlines()[:-1]] == ["encode: failed"]
+    assert [line.split(",")[0] for line in outcome.lines[:-1]] == ["encode: failed"]
     assert_nothing_whole(tmp_path / "out")
 
 
@@ -225,7 +225,7 @@ def test_invalid_utf8_is_replaced_and_told(
     outcome = run(command, tmp_path / f"in{ending}", tmp_path)
     assert outcome.status == 0
     warning = "wordpiece: warning: 3 invalid UTF-8 sequences were replaced by U+FFFD"
-    assert warning in outcome.err.splitlines()
+    assert warning in outcome.lines
     repaired = [text.decode(errors="replace") for text in texts]
     if command == "count":
         assert table_rows(tmp_path / "out") == counted(repaired)

@@ -85,7 +85,7 @@ def test_help_shows_every_option_and_its_default(command: str) -> None:
 @pytest.mark.parametrize("args", [[], ["--help"], ["--version"], ["train", "--help"]], ids=str)
 def test_help_is_there_without_loading_beam_or_arrow(args: list[str]) -> None:
     code = (
-        "import sys\nfrom pipelines.cli import main\n"
+        "import sys\nfrom pipelines.commands.cli import main\n"
         f"try: main({args})\n"
         "except SystemExit as done: print(done.code, sorted(sys.modules), file=sys.stderr)"
     )
@@ -161,10 +161,10 @@ def test_the_ready_configs_run(tmp_path: Path, shard: str, config: Path) -> None
 def test_away_from_a_terminal_each_stage_is_a_line(tmp_path: Path, shard: str) -> None:
     outcome = process("train", shard, "--output", tmp_path / "tok", "--vocab-size", "60")
     assert outcome.status == 0
-    stages = [line.split(": done, ")[0] for line in outcome.err.splitlines()]
+    stages = [line.split(": done, ")[0] for line in outcome.lines]
     assert stages == ["count", "alphabet", "aggregate", "merge"]
-    assert outcome.err.splitlines()[0].startswith("count: done, 0 MB, 0 MB/s, 30 rows, ")
-    assert re.match(r"merge: done, 60 tokens, \d+ merges, ", outcome.err.splitlines()[3])
+    assert outcome.lines[0].startswith("count: done, 0 MB, 0 MB/s, 30 rows, ")
+    assert re.match(r"merge: done, 60 tokens, \d+ merges, ", outcome.lines[3])
     assert "\r" not in outcome.err + outcome.out
     assert "\x1b" not in outcome.err + outcome.out
 
@@ -208,7 +208,7 @@ def test_nothing_of_the_libraries_beneath_is_shown(tmp_path: Path, shard: str, m
     args = ["encode", shard, "--tokenizer", tokenizer, "--output", tmp_path / "out"]
     outcome = process(*args, *(beam if mode != "default" else []))
     assert outcome.status == 0
-    out, err = outcome.out.splitlines(), outcome.err.splitlines()
+    out, err = outcome.out.splitlines(), outcome.lines
     assert [line.split(":")[0] for line in out] == ["read", "shards", "tokens", "dataset"]
     assert [line.split(",")[0] for line in err] == ["encode: done"]
 

@@ -12,8 +12,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import wordpiece_core as wp
-from pipelines import count, inputs, word_table
-from pipelines.batches import from_bytes
+from pipelines.counting import count, word_table
+from pipelines.files import inputs
+from pipelines.files.batches import from_bytes
 
 from .corpora import (
     ENDINGS,
@@ -143,7 +144,7 @@ def test_the_manifest_and_the_summary_say_what_was_read(tmp_path: Path) -> None:
         f"word table: {tmp_path / 'words'}",
     ]
     warning = "wordpiece: warning: 2 invalid UTF-8 sequences were replaced by U+FFFD"
-    assert outcome.err.splitlines()[-1] == warning
+    assert outcome.lines[-1] == warning
 
 
 def test_the_column_can_have_any_name_and_any_type_of_text(tmp_path: Path) -> None:

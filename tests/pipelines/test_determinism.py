@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pipelines import word_table
+from pipelines.counting import word_table
 from wordpiece_core.options import LEAST_WORKER_MEMORY
 
 from .corpora import (

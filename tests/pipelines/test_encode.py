@@ -14,7 +14,7 @@ from tokenizers import Tokenizer
 from transformers import AutoTokenizer
 
 import wordpiece_core as wp
-from pipelines import inputs, parquet_input
+from pipelines.files import inputs, parquet_input
 
 from .corpora import (
     ENDINGS,
@@ -320,7 +320,7 @@ def test_the_summary_warns_of_many_unknown_tokens(tmp_path: Path, tokenizer: str
         f"dataset: {tmp_path / 'out'}",
     ]
     warning = "warning: 50.0% of the tokens are [UNK]; does the tokenizer fit the text?"
-    assert outcome.err.splitlines()[-1] == f"wordpiece: {warning}"
+    assert outcome.lines[-1] == f"wordpiece: {warning}"
 
 
 def test_datasets_reads_the_shards(

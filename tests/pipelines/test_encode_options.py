@@ -13,9 +13,10 @@ import pytest
 from tokenizers import Encoding, Tokenizer
 
 import wordpiece_core as wp
-from pipelines import inputs, parquet_input
-from pipelines.encode_shard import Piece, ShardEncoder, most_ids, pieces_of
-from pipelines.inputs import ShardBatch
+from pipelines.encoding.pieces import most_ids, pieces_of
+from pipelines.encoding.shard_encoder import Piece, ShardEncoder
+from pipelines.files import inputs, parquet_input
+from pipelines.files.inputs import ShardBatch
 
 from .corpora import (
     Outcome,
@@ -61,7 +62,7 @@ def pairs(tmp_path: Path, request: pytest.FixtureRequest) -> Path:
 @pytest.fixture(autouse=True)
 def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows are encoded in many pieces."""
-    monkeypatch.setattr("pipelines.encode_shard.PIECE_SIZE", 1000)
+    monkeypatch.setattr("pipelines.encoding.pieces.PIECE_SIZE", 1000)
     monkeypatch.setattr(inputs, "SHARD_BLOCK_BYTES", 5000)
     monkeypatch.setattr(parquet_input, "BATCH_BYTES", 20_000)
 
@@ -143,7 +144,7 @@ def test_rows_repeat_columns_of_any_kind_in_parts(
     }
     shard = tmp_path / "shard.parquet"
     pq.write_table(pa.table(columns), shard, row_group_size=70)
-    monkeypatch.setattr("pipelines.encode_shard.ROW_GROUP_BYTES", 3_000)
+    monkeypatch.setattr("pipelines.encoding.pieces.ROW_GROUP_BYTES", 3_000)
     wanted = ["--max-length", "12", "--stride", "3", "--keep-columns", ",".join(columns)]
     table = encode(tokenizer, tmp_path, shard, *wanted)
     rows = table["overflow_to_sample_mapping"].to_pylist()
@@ -190,7 +191,7 @@ def test_questions_and_contexts_share_pieces(truncation: str, stride: int | None
     batch = ShardBatch(pa.table([texts[0]], ["text"]), texts[0], 0, 0, texts[1])
     options = wp.EncodingOptions(max_length=384, truncation=truncation, stride=stride)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("pipelines.encode_shard.PIECE_SIZE", 2 << 20)
+        patch.setattr("pipelines.encoding.pieces.PIECE_SIZE", 2 << 20)
         assert len(pieces_of(most_ids(batch, options))) <= 2
 
 
@@ -227,7 +228,7 @@ def test_a_row_group_that_would_be_too_large_is_cut(
 ) -> None:
     shard = write_shard(tmp_path / "shard.parquet", TEXTS, rows_per_group=50)
     whole = encode(tokenizer, tmp_path, shard, "--max-length", "64", "--padding")
-    monkeypatch.setattr("pipelines.encode_shard.ROW_GROUP_BYTES", 10_000)
+    monkeypatch.setattr("pipelines.encoding.pieces.ROW_GROUP_BYTES", 10_000)
     args = ["--max-length", "64", "--padding"]
     assert encode(tokenizer, tmp_path / "cut", shard, *args) == whole
     groups = pq.ParquetFile(tmp_path / "cut" / "out" / "shard.parquet").metadata

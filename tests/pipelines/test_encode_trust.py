@@ -15,9 +15,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import wordpiece_core as wp
-from pipelines import inputs
-from pipelines.encoded_directory import EncodedDirectory, ShardResult
-from pipelines.owned import one_run
+from pipelines.encoding.encoded_directory import EncodedDirectory, ShardResult
+from pipelines.files import inputs
+from pipelines.files.owned import one_run
 
 from .corpora import (
     Outcome,
@@ -123,7 +123,7 @@ def test_more_than_one_bad_shard_are_all_named(
     corrupt_page(source / "000.parquet")
     truncated(source / "002.parquet")
     outcome = encode()
-    lines = [line.removeprefix("wordpiece: ") for line in outcome.err.splitlines()[1:]]
+    lines = [line.removeprefix("wordpiece: ") for line in outcome.lines[1:]]
     assert outcome.status == 1
     assert lines[0].startswith(f"error: {source / '000.parquet'} row group 1: cannot be read (")
     assert lines[1].startswith(f"error: {source / '002.parquet'}: cannot be read (")
@@ -146,7 +146,7 @@ def test_quarantine_keeps_the_bytes_and_the_reason(
     spoil(source / name)
     outcome = encode("--on-error", "quarantine")
     assert outcome.status == 0
-    warning = outcome.err.splitlines()[-1]
+    warning = outcome.lines[-1]
     assert warning.startswith(f"wordpiece: warning: in quarantine: {source / name}")
     errors = tmp_path / "out" / "_errors" / "__shards__"
     assert (errors / f"{name}.bad").read_bytes() == (source / name).read_bytes()
@@ -284,7 +284,7 @@ def test_no_shard_stays_of_an_input_that_changed_and_then_went_away(
         assert encode().status == 0
         write_shard(source / "001.parquet", ["changed"] * len(step))
         with monkeypatch.context() as patch:
-            patch.setattr(f"pipelines.encode.{step}", killed)
+            patch.setattr(f"pipelines.encoding.encode.{step}", killed)
             assert encode().status == 130
         (source / "001.parquet").unlink()
         assert encode().status == 0
@@ -574,10 +574,10 @@ def test_the_number_of_threads_leaves_no_trace(
     tmp_path: Path, tokenizer: str, threads: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shard = write_shard(tmp_path / "shard.parquet", english(500), rows_per_group=400)
-    monkeypatch.setattr("pipelines.encode_shard.PIECE_SIZE", 1000)
+    monkeypatch.setattr("pipelines.encoding.pieces.PIECE_SIZE", 1000)
     args = ["encode", shard, "--tokenizer", tokenizer, "--columns", "attention_mask,num_tokens"]
     done(*args, "--output", tmp_path / "usual")
-    monkeypatch.setattr("pipelines.encode.local_cores", lambda: threads)
+    monkeypatch.setattr("pipelines.encoding.encode.local_cores", lambda: threads)
     done(*args, "--output", tmp_path / "out")
     assert files_below(tmp_path / "out") == files_below(tmp_path / "usual")
 

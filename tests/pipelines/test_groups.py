@@ -15,10 +15,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines import count, inputs
+from pipelines.counting import count
+from pipelines.files import inputs
 from wordpiece_core import _kernel
 from wordpiece_core.errors import InputError
-from wordpiece_core.smoothing import FRACTION_BITS, smoothing_weights
+from wordpiece_core.training.smoothing import FRACTION_BITS, smoothing_weights
 
 from .corpora import counted, done, files_below, manifest, table_rows, wordpiece, write_shard
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from pipelines import inputs
-from pipelines.inputs import output_names, resolve
+from pipelines.files import inputs
+from pipelines.files.inputs import output_names, resolve
 
 from .files import fault, texts, write, write_raw
 

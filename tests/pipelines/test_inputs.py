@@ -7,8 +7,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from pipelines import inputs
-from pipelines.inputs import Columns, Range, open_shard, plan, resolve
+from pipelines.files import inputs
+from pipelines.files.inputs import Columns, Range, open_shard, plan, resolve
 
 from .files import (
     COMPRESS,

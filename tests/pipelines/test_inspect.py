@@ -265,7 +265,7 @@ def test_help_lists_it_and_beam_is_never_loaded(vocab: Path) -> None:
     help_text = done("inspect", "--help").out
     assert max(map(len, help_text.splitlines())) <= 100
     code = (
-        "import sys\nfrom pipelines.cli import main\n"
+        "import sys\nfrom pipelines.commands.cli import main\n"
         f"try: main(['inspect', {str(vocab)!r}, 'x'])\n"
         "except SystemExit: assert not {'apache_beam', 'grpc'} & sys.modules.keys()"
     )

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines import inputs, json_input
-from pipelines.inputs import Columns, Range, open_shard, plan, read_texts
+from pipelines.files import inputs, json_input
+from pipelines.files.inputs import Columns, Range, open_shard, plan, read_texts
 
 from .files import (
     COMPRESS,

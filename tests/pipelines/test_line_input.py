@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines import inputs, line_input
-from pipelines.inputs import Columns, open_shard, plan, read_texts
+from pipelines.files import inputs, line_input
+from pipelines.files.inputs import Columns, open_shard, plan, read_texts
 
 from .files import COMPRESS, fault, new_file, rows_of, sizes, texts, texts_of, write
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from pipelines import count, word_table
+from pipelines.counting import count, word_table
 from wordpiece_core.errors import InputError
 
 from .corpora import (

@@ -16,10 +16,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from pipelines import storage
-from pipelines.input_batches import Columns
-from pipelines.inputs import open_shard, read_texts, resolve
-from pipelines.inputs import plan as plan_ranges
+from pipelines.files import storage
+from pipelines.files.input_batches import Columns
+from pipelines.files.inputs import open_shard, read_texts, resolve
+from pipelines.files.inputs import plan as plan_ranges
 from wordpiece_core.errors import ChangedError, InputError, StorageError
 
 from ..wordpiece_core.encrypted_files import write_encrypted
@@ -273,7 +273,7 @@ def test_an_encrypted_column_is_named_and_the_other_shards_are_finished(
     options: dict[str, Any] = {"plain_footer": True, "algorithm": "AES_GCM_V1"}
     write_encrypted(tmp_path_in(tmp_path) / "e.parquet", table, ["text"], **options)
     write_shard(tmp_path / "in" / "good.parquet", TEXTS)
-    args = [sys.executable, "-m", "pipelines.cli", command, "in", "--output", "out"]
+    args = [sys.executable, "-m", "pipelines.commands.cli", command, "in", "--output", "out"]
     args += ["--tokenizer", tokenizer] if command == "encode" else []
     ended = subprocess.run(args, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert ended.returncode == 1

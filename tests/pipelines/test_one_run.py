@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.owned import OwnedDirectory
+from pipelines.files.owned import OwnedDirectory
 
 from .corpora import (
     ONE_WORKER,

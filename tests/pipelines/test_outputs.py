@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from pipelines import outputs, storage
-from pipelines.filesystems import inside, join, open_filesystem
+from pipelines.files import outputs, storage
+from pipelines.files.filesystems import inside, join, open_filesystem
 from wordpiece_core.errors import InputError, StorageError
 
 

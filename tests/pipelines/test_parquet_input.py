@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines import inputs, parquet_input
-from pipelines.inputs import Columns, open_parquet, open_shard, plan, read_texts, resolve
+from pipelines.files import inputs, parquet_input
+from pipelines.files.inputs import Columns, open_parquet, open_shard, plan, read_texts, resolve
 
 from .files import characters, fault, sizes, texts, texts_of, write, write_parquet
 

@@ -13,7 +13,7 @@ from apache_beam.runners.worker.data_plane import (
     TimeBasedBufferingClosableOutputStream,
 )
 
-from pipelines.runner import run_pipeline
+from pipelines.running.runner import run_pipeline
 
 ELEMENTS = 100_000  # of a bundle: more than are sent at once
 

@@ -8,7 +8,7 @@ import pytest
 from tokenizers import Tokenizer
 
 import wordpiece_core as wp
-from pipelines import runner
+from pipelines.running import runner
 
 from .corpora import done, english, manifest, wordpiece, write_shard
 

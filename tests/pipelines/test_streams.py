@@ -13,8 +13,6 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from pipelines import jobs
-
 from .corpora import ONE_WORKER, Outcome, process, script, table_rows, wordpiece, write_shard
 
 ROWS = [("hello", 2), ("world", 1)]
@@ -44,7 +42,8 @@ def test_no_file_gets_the_descriptor_of_a_closed_stream(tmp_path: Path) -> None:
     """Or it would get what a library writes there."""
     path = tmp_path / "data"
     code = (
-        "import os\nos.closerange(0, 3)\nfrom pipelines import streams\nstreams.prepare()\n"
+        "import os\nos.closerange(0, 3)\n"
+        "from pipelines.commands import streams\nstreams.prepare()\n"
         f"with open({str(path)!r}, 'w') as file: file.write(str(file.fileno()))\n"
         "os.write(1, b'noise')\nos.write(2, b'noise')\nassert os.read(0, 1) == b''\n"
         "assert all(map(os.get_inheritable, range(3)))"
@@ -143,7 +142,7 @@ def test_too_little_memory_is_told_from_other_faults(
     def fail(*_: object, **__: object) -> None:
         raise error
 
-    monkeypatch.setattr(jobs, "run_count", fail)
+    monkeypatch.setattr("pipelines.commands.count.run_count", fail)
     outcome = wordpiece(*count(tmp_path))
     assert outcome.status == 1
     assert outcome.fault.startswith(said)

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from pipelines import word_table
+from pipelines.counting import word_table
 from wordpiece_core import reference
 
 from .corpora import (
@@ -237,7 +237,7 @@ def test_too_few_pairs_for_the_size_are_told_and_no_failure(tmp_path: Path) -> N
     outcome = done("train", shard, "--output", tmp_path / "tok", "--vocab-size", "1000")
     assert vocab_of(tmp_path / "tok") == [*SPECIAL, "##b", "a", "ab"]
     warning = "warning: the vocabulary has 8 tokens, not 1000: no pair is left to merge"
-    assert outcome.err.splitlines()[-1] == f"wordpiece: {warning}"
+    assert outcome.lines[-1] == f"wordpiece: {warning}"
 
 
 def test_counts_of_64_bits_are_exact(tmp_path: Path) -> None:

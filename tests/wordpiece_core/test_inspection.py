@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wordpiece_core import Tokenizer, reference
-from wordpiece_core.inspection import Inspection, Inspector
+from wordpiece_core.tokenizer.inspection import Inspection, Inspector
 
 from .strategies import odd_text
 

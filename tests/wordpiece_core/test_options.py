@@ -12,7 +12,7 @@ from tokenizers.models import WordPiece
 
 import wordpiece_core as wp
 from wordpiece_core.options import shown
-from wordpiece_core.training import BYTES_PER_SPLIT, BYTES_PER_SPLIT_TOKEN, RoundBudget
+from wordpiece_core.training.train import BYTES_PER_SPLIT, BYTES_PER_SPLIT_TOKEN, RoundBudget
 
 
 @pytest.mark.parametrize(

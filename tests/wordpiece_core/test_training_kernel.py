@@ -11,8 +11,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import wordpiece_core as wp
-from wordpiece_core import reference, training
+from wordpiece_core import reference
 from wordpiece_core.errors import InputError, OptionError
+from wordpiece_core.training import train as training
 
 from .strategies import rooms, training_options, word_tables
 

@@ -14,7 +14,12 @@ from tokenizers.models import WordPiece
 
 import wordpiece_core as wp
 from wordpiece_core.reference import WHITE_SPACE
-from wordpiece_core.vocabulary import check_vocabulary, parse_vocabulary, read_text, vocabulary_text
+from wordpiece_core.tokenizer.vocabulary import (
+    check_vocabulary,
+    parse_vocabulary,
+    read_text,
+    vocabulary_text,
+)
 
 # Tokens that a file can hold: without a line end, or white space at their end.
 TOKENS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\n\r"), min_size=1)

@@ -5,7 +5,7 @@ use std::cell::Cell;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, PanicHookInfo, catch_unwind};
 
-use crate::splits::CountOverflow;
+use crate::count::sums::CountOverflow;
 
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use crate::splits::OUTSIDE;
+use crate::train::splits::OUTSIDE;
 
 /// Numbers that look random, the same in every run (xorshift64*).
 pub struct Random(u64);

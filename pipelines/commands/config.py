@@ -1,0 +1,172 @@
+"""Config files: YAML mappings whose keys are the options of a command."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from datetime import date
+from typing import Any
+
+import click
+import yaml
+
+from wordpiece_core.errors import OptionError, one_line
+from wordpiece_core.options import shown
+
+MOST_BYTES = 256 << 10  # of a file
+MOST_DEPTH = 16  # of its lists and mappings; options need 3
+
+# What PyYAML raises for values that are not what their tags say: `2000-13-45`, `!!int x`.
+BAD_VALUES = (ValueError, TypeError, AttributeError, LookupError, ArithmeticError)
+
+
+class _Loader(yaml.SafeLoader):
+    """Says which value is not what its tag says, or what it looks like."""
+
+    def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
+        try:
+            return super().construct_object(node, deep)
+        except BAD_VALUES as error:
+            kind = node.tag.rpartition(":")[2]
+            fault = f"{shown(node.value)} is no {kind}; mend it, or put it in quotes"
+            raise yaml.constructor.ConstructorError(None, None, fault, node.start_mark) from error
+
+
+def read_config(path: str, command: click.Command) -> dict[str, Any]:
+    """The defaults that a config file sets for a command. Keys are option names, with - or _;
+    lists stand for comma-separated values, or for an option that is repeated. One file may hold
+    sections named for the commands.
+
+    Raises OptionError for a file that cannot be read, an unknown option, or a mistyped value; also
+    for anchors and aliases, and for a key that is given twice.
+    """
+    value = _parse(path, _read(path))
+    if not isinstance(value, dict | None):
+        raise OptionError(f"{path}: not a mapping of options")
+    defaults: dict[str, Any] = {}
+    for key, option in _own(path, value or {}, command).items():
+        parameter = _parameter(path, str(key), command)
+        if parameter.name in defaults:
+            raise OptionError(f"{path}: option {key!r} is given twice")
+        defaults[parameter.name or ""] = _checked(path, key, option, parameter)
+    return defaults
+
+
+def _read(path: str) -> str:
+    try:
+        with open(path, "rb") as file:
+            data = file.read(MOST_BYTES + 1)
+    except OSError as error:
+        raise OptionError(f"{path}: cannot be read ({one_line(error)})") from error
+    if len(data) > MOST_BYTES:
+        raise OptionError(f"{path}: more than {MOST_BYTES >> 10} KiB is no config of options")
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        raise OptionError(f"{path}: not YAML (not UTF-8 at byte {error.start})") from error
+
+
+def _parse(path: str, text: str) -> Any:
+    """The value that a YAML text holds. What would make it large or deep is refused before any
+    of it is built; a mapping with a key twice too, which YAML forbids and PyYAML takes."""
+    try:
+        _check_events(path, yaml.parse(text, yaml.SafeLoader))
+        root = yaml.compose(text, yaml.SafeLoader)
+        if root is None:
+            return None
+        _check_keys(path, root)
+        return _Loader("").construct_document(root)
+    except yaml.YAMLError as error:
+        raise OptionError(f"{path}: not YAML ({one_line(error)})") from error
+
+
+def _check_events(path: str, events: Iterable[yaml.Event]) -> None:
+    """Events come one by one, whatever they are of: here nothing grows with what they mean."""
+    depth = documents = 0
+    for event in events:
+        documents += isinstance(event, yaml.DocumentStartEvent)
+        depth += isinstance(event, yaml.CollectionStartEvent)
+        depth -= isinstance(event, yaml.CollectionEndEvent)
+        fault = None
+        if depth > MOST_DEPTH:
+            fault = f"more than {MOST_DEPTH} lists and mappings inside each other"
+        elif documents > 1:
+            fault = "a second document"
+        elif isinstance(event, yaml.NodeEvent) and event.anchor is not None:
+            fault = f"an anchor or alias, {event.anchor!r}; write the value out"
+        if fault is not None:
+            raise OptionError(f"{path} line {_line(event)}: {fault}")
+
+
+def _check_keys(path: str, node: yaml.Node) -> None:
+    """OptionError for a key that a mapping has twice."""
+    if isinstance(node, yaml.ScalarNode):
+        return
+    seen: set[object] = set()
+    for item in node.value:
+        for child in item if isinstance(item, tuple) else (item,):
+            _check_keys(path, child)
+        key = item[0].value if isinstance(item, tuple) else None
+        if isinstance(key, str):
+            if key in seen:
+                raise OptionError(
+                    f"{path} line {_line(item[0])}: {key!r} is given twice; remove one"
+                )
+            seen.add(key)
+
+
+def _line(part: yaml.Event | yaml.Node) -> int:
+    return part.start_mark.line + 1 if part.start_mark else 0
+
+
+def _own(path: str, value: dict[str, Any], command: click.Command) -> dict[str, Any]:
+    """The options outside any section and in the command's own."""
+    from pipelines.commands.cli import wordpiece
+
+    sections = value.keys() & wordpiece.commands.keys()
+    for section in sections:
+        if not isinstance(value[section], dict):
+            raise OptionError(f"{path}: {section}: not a mapping of options")
+    own = value.get(command.name, {}) if command.name in sections else {}
+    return {key: v for key, v in value.items() if key not in sections} | own
+
+
+def _parameter(path: str, key: str, command: click.Command) -> click.Parameter:
+    """The option that a key names."""
+    options = {
+        name.removeprefix("--").replace("-", "_"): parameter
+        for parameter in command.params
+        if isinstance(parameter, click.Option) and parameter.name not in ("config", "debug")
+        for name in parameter.opts
+    }
+    found = options.get(key.replace("-", "_"))
+    if found is None:
+        close = difflib.get_close_matches(key.replace("-", "_"), options, 1)
+        hint = f"; did you mean {close[0]}?" if close else ""
+        raise OptionError(f"{path}: unknown option {key!r} for {command.name}{hint}")
+    return found
+
+
+def _checked(path: str, key: str, value: Any, parameter: click.Parameter) -> Any:
+    """A value as the option takes it: a switch, or what one would write on the command line."""
+    is_flag = getattr(parameter, "is_flag", False)
+    if value is None and parameter.default is None:
+        return None
+    items = value if isinstance(value, list) else [value]
+    if is_flag and isinstance(value, bool):
+        return value
+    plain = all(isinstance(item, str | int | float | date) for item in items)
+    if is_flag or not plain or any(isinstance(item, bool) for item in items):
+        raise OptionError(f"{path}: option {key!r}: {shown(value)} is not valid")
+    texts = [str(item) for item in items]
+    try:
+        with click.Context(click.Command("config")) as context:
+            if getattr(parameter, "multiple", False):
+                for text in texts:
+                    parameter.type.convert(text, parameter, context)
+                return texts
+            text = ",".join(texts)
+            parameter.type.convert(text, parameter, context)
+            return text
+    except click.UsageError as error:
+        raise OptionError(f"{path}: option {key!r}: {error.message}") from error

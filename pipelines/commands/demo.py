@@ -1,0 +1,128 @@
+"""`make demo`: the main job on real text that every Python installation carries."""
+
+from __future__ import annotations
+
+import ast
+import importlib.metadata
+import os
+import sys
+import sysconfig
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from pipelines.commands.cli import main as wordpiece
+from pipelines.files import outputs
+from pipelines.files.filesystems import join
+from wordpiece_core import Tokenizer
+
+VOCAB_SIZE = 8000
+FIRST_MERGES = 8
+WORDS = ("interpreter", "deserialization", "unaffordable", "tokenizers", "naïveté", "pneumonia")
+
+
+def main(output: str) -> None:
+    """Trains on Python's own documentation, encodes it to `output`, and shows what came out."""
+    folder = Path(output)
+    text, tokenizer, dataset = (str(folder / name) for name in ("text", "tokenizer", "dataset"))
+    if not (folder / "text" / "readmes.parquet").exists():
+        print("collecting text: Python's help topics, docstrings, packages' README texts")
+        collect_text(text)
+    config = Path(__file__).parents[2] / "configs" / "quickstart.yaml"
+    options = ["--config", str(config)] if config.exists() else []
+    print("\n$ wordpiece train", os.path.relpath(text), "--output", os.path.relpath(tokenizer))
+    _run(
+        "train",
+        text,
+        "--output",
+        tokenizer,
+        "--vocab-size",
+        str(VOCAB_SIZE),
+        "--overwrite",
+        *options,
+    )
+    print("\n$ wordpiece encode", os.path.relpath(text), "--tokenizer", os.path.relpath(tokenizer))
+    _run("encode", text, "--tokenizer", tokenizer, "--output", dataset)
+    _show(tokenizer, dataset)
+
+
+def _run(*args: str) -> None:
+    try:
+        wordpiece(args)
+    except SystemExit as done:
+        if done.code:
+            raise
+
+
+def collect_text(directory: str) -> None:
+    """Writes a few MB of English as Parquet shards with the columns `source` and `text`."""
+    shards = {"help_topics": _help_topics, "docstrings": _docstrings, "readmes": _readmes}
+    for name, texts in shards.items():
+        rows = [
+            {"source": source, "text": paragraph}
+            for source, text in texts()
+            for paragraph in text.split("\n\n")
+            if paragraph.strip()
+        ]
+        schema = pa.schema([("source", pa.string()), ("text", pa.string())])
+        table = pa.Table.from_pylist(rows, schema=schema)
+        outputs.write_parquet(join(directory, f"{name}.parquet"), table)
+
+
+def _help_topics() -> Iterator[tuple[str, str]]:
+    """The texts of Python's `help()`."""
+    from pydoc_data.topics import topics
+
+    yield from sorted(topics.items())
+
+
+def _docstrings() -> Iterator[tuple[str, str]]:
+    """The docstrings of the standard library."""
+    library = Path(sysconfig.get_path("stdlib"))
+    for path in sorted(library.rglob("*.py")):
+        name = path.relative_to(library)
+        if {"site-packages", "dist-packages", "test", "tests", "pydoc_data"} & set(name.parts):
+            continue
+        try:
+            tree = ast.parse(path.read_bytes())
+        except (SyntaxError, ValueError):
+            continue
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef):
+                yield str(name), ast.get_docstring(node) or ""
+
+
+def _readmes() -> Iterator[tuple[str, str]]:
+    """What the installed packages say of themselves."""
+    found = importlib.metadata.distributions()
+    for package in sorted(found, key=lambda package: package.metadata["Name"]):
+        body = package.metadata.json.get("description")
+        yield package.metadata["Name"], str(body or "")
+
+
+def _show(tokenizer: str, dataset: str) -> None:
+    """A short tour of the tokenizer and the dataset."""
+    tok = Tokenizer.load(tokenizer)
+    merges = pq.read_table(f"{tokenizer}/merges.parquet")
+    print(f"\nThe first merges, of {merges.num_rows:,} (score = pair / (left x right)):")
+    for row in merges.slice(0, FIRST_MERGES).to_pylist():
+        counts = f"{row['pair_count']:,} / ({row['left_count']:,} x {row['right_count']:,})"
+        pair = f"{row['left']:>6} + {row['right']:<6}"
+        print(f"  {pair} = {row['token']:<8} {row['score']:.3e}  {counts}")
+    print(f"\nThe vocabulary has {len(tok):,} tokens. Some words and their pieces:")
+    for word in WORDS:
+        print(f"  {word:<16} {' '.join(tok.tokenize(word))}")
+    manifest = outputs.read_json(f"{dataset}/_manifest.json")
+    words = outputs.read_json(f"{tokenizer}/training.json")["corpus"]["words"]
+    tokens = manifest["tokens"] - 2 * (manifest["rows"] - manifest["nulls"])
+    print(f"\nThe text has {words:,} words and {tokens:,} tokens: {tokens / words:.3f} per word.")
+    row = pq.read_table(f"{dataset}/help_topics.parquet").slice(1, 1).to_pylist()[0]
+    print(f"A row of the dataset: {row['text'][:60]!r}... {row['input_ids'][:12]}...")
+    print(f"\nTokenizer: {tokenizer}   (AutoTokenizer.from_pretrained loads it)")
+    print(f"Dataset:   {dataset}   (datasets.load_dataset reads it)")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1] if len(sys.argv) > 1 else "out/demo")

@@ -1,0 +1,503 @@
+"""The job `count`: text shards, and word tables, to a word table.
+
+    ranges of input ─ count ─┬─▶ (partition, partial table) ─ merge ─▶ sorted partitions ─┐
+                             └─▶ totals ─ weights of groups ─▶ (to merge)                 │
+                                            parts, in order ◀─ cut by rank ◀──────────────┘
+
+A worker counts into a table of its own and hands it on, ordered by word, when its memory is used
+up: partitions are then merged as streams. What a word table is: `pipelines.counting.word_table`.
+"""
+
+from __future__ import annotations
+
+import os
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import apache_beam as beam
+import pyarrow as pa
+from apache_beam.transforms.window import GlobalWindows
+
+from pipelines.counting.word_table import (
+    READ,
+    ROWS_PER_GROUP,
+    WordRange,
+    WordTable,
+    finish,
+    prepare,
+    read_word_table,
+    read_words,
+    text_of,
+    word_ranges,
+    write_part,
+)
+from pipelines.files import inputs, outputs
+from pipelines.files.batches import from_bytes, to_bytes
+from pipelines.files.filesystems import is_uri
+from pipelines.files.inputs import Range, TextBatch
+from pipelines.files.owned import one_run
+from pipelines.files.publishing import Publication
+from pipelines.running.progress import Progress, report
+from pipelines.running.runner import run_pipeline
+from wordpiece_core import _kernel
+from wordpiece_core.errors import InputError, OptionError
+from wordpiece_core.options import LEAST_WORKER_MEMORY, MOST_COUNT, TextOptions, check_whole
+from wordpiece_core.sizes import MOST, show_size
+from wordpiece_core.training.smoothing import FRACTION_BITS, smoothing_weights
+
+WORKER_MEMORY = 512 << 20  # bytes
+SHARE_OF_PARTITION = 4  # of a worker's memory: the text of a partition has at most 1 / so much
+MOST_PARTITION_BYTES = 1 << 30  # an Arrow array of strings holds 2 GiB
+MOST_PARTITIONS = 4096
+PARTITION_SHARE_BYTES = 128 << 10  # of a worker's memory for each partition, at least
+RANGE_BYTES = 4 << 20  # of input in one element, at least
+MOST_RANGES = 8192  # about
+MOST_GROUPS = 10_000  # more are a mistake in the choice of the column
+ROWS_PER_PART = 1_000_000  # about; where parts are cut depends on the words alone
+LEAST_MERGED_BYTES = 8 << 20  # of partial tables that wait
+DRAW_EVERY = 4096  # words, of which one is drawn; the cuts are chosen from those
+SHUFFLED = "zstd"  # ordered words take a third of the room, which Beam needs several times over
+TABLE_ROW_BYTES = 24  # of a word table, about
+
+Group = str | None
+Partial = tuple[Group, bytes]
+"""Counts of words of a group, ordered by word."""
+Key = tuple[int, str]
+"""Minus the count, and the word: ascending in table order."""
+ONE = 1 << FRACTION_BITS  # the weight that changes nothing
+ALL = 0  # the key of what belongs together, whatever it is
+TOTALS = "totals.json"  # while the job runs
+
+
+@dataclass(frozen=True)
+class CountOptions:
+    """What is counted, and how. `smoothing_exponent`: across the groups that `group_column` names.
+    `min_word_count`: rarer words are left out, by their smoothed counts. `worker_memory`: bytes
+    for the tables of one worker, `LEAST_WORKER_MEMORY` at least; of no effect on the result."""
+
+    text: TextOptions = field(default_factory=TextOptions)
+    text_column: str = "text"
+    group_column: str | None = None
+    smoothing_exponent: float = 1.0
+    min_word_count: int = 1
+    worker_memory: int = WORKER_MEMORY
+
+    def __post_init__(self) -> None:
+        if self.smoothing_exponent != 1 and self.group_column is None:
+            raise OptionError("--smoothing-exponent: give --group-column too")
+        check_whole("worker_memory", self.worker_memory, MOST, more=" bytes")
+        if self.worker_memory < LEAST_WORKER_MEMORY:
+            least = show_size(LEAST_WORKER_MEMORY)
+            raise OptionError(
+                f"worker_memory: {self.worker_memory} is too little; give {least} at least"
+            )
+
+
+@dataclass
+class Totals:
+    """What was read: `counts` of rows, nulls, bytes, words and replaced sequences, and the words
+    of every group."""
+
+    counts: Counter[str] = field(default_factory=Counter)
+    groups: Counter[Group] = field(default_factory=Counter)
+
+
+def count(
+    patterns: Sequence[str],
+    output: str,
+    options: CountOptions,
+    *,
+    merge: Sequence[str] = (),
+    own: Sequence[str] = (),
+    beam_args: Sequence[str] = (),
+    progress: Progress,
+) -> WordTable:
+    """Counts the words of the inputs into a word table at `output`, and adds those of the word
+    tables `merge`. `own`: directories that are no inputs, as `output` is none.
+
+    Raises InputError, StorageError, OutputError and OptionError. A table that was there is replaced
+    when the new one is whole; a directory that holds anything else is left alone.
+    """
+    tables = _tables_to_merge(merge, output, options)
+    options = replace(options, text=text_of(tables, options.text))
+    ranges: list[Range | WordRange] = [*_text_ranges(patterns, [output, *own], options)]
+    ranges += [part for table in tables for part in word_ranges(table)]
+    total_bytes = sum(map(_bytes_of, ranges))
+    with one_run(output):
+        publication = prepare(output)
+        try:
+            with progress.stage("count", "bytes", total_bytes):
+                _run(ranges, publication, options, beam_args)
+            return _finish(publication, options, tables)
+        except Exception:
+            publication.abandon()
+            raise
+
+
+def _run(
+    ranges: Sequence[Range | WordRange],
+    publication: Publication,
+    options: CountOptions,
+    beam_args: Sequence[str],
+) -> None:
+    """Counts ranges into parts and totals that wait to be published."""
+    partitions = _partitions(sum(map(_bytes_of, ranges)), options.worker_memory)
+    largest_first = sorted(ranges, key=_bytes_of, reverse=True)
+
+    def build(pipeline: beam.Pipeline) -> None:
+        counted = (
+            pipeline
+            | "ranges" >> Spread(largest_first)
+            | "count" >> CountWords(options, partitions)
+        )
+        (
+            counted.words
+            | "merge" >> MergeWords(options, counted.totals)
+            | "write" >> WriteWordTable(publication, partitions)
+        )
+        counted.totals | "write totals" >> beam.Map(write_totals, publication)
+
+    run_pipeline(build, beam_args)
+
+
+def _text_ranges(patterns: Sequence[str], own: Sequence[str], options: CountOptions) -> list[Range]:
+    files = inputs.resolve(patterns, own)
+    range_bytes = max(RANGE_BYTES, sum(file.size for file in files) // MOST_RANGES)
+    return inputs.plan(files, options.text_column, range_bytes, group_column=options.group_column)
+
+
+def _bytes_of(part: Range | WordRange) -> int:
+    """About how many bytes of text, or of words and counts, a range has."""
+    return part.bytes if isinstance(part, Range) else part.rows * TABLE_ROW_BYTES
+
+
+def _partitions(total_bytes: int, worker_memory: int) -> int:
+    """Into how many partitions words are cut, by hash: so many that the words of one fit in a
+    worker's memory even if no two are equal, but no more than leave a full table some thousand
+    words for each. A batch of fewer is mostly overhead, and the shuffle holds them all: with
+    thousands of partitions tables of 1 MiB would take gigabytes. The number is part of no
+    result."""
+    most_bytes = min(worker_memory // SHARE_OF_PARTITION, MOST_PARTITION_BYTES)
+    wanted = -(-total_bytes // most_bytes)
+    return max(min(wanted, worker_memory // PARTITION_SHARE_BYTES, MOST_PARTITIONS), 1)
+
+
+def _tables_to_merge(paths: Sequence[str], output: str, options: CountOptions) -> list[WordTable]:
+    """The tables at `paths`, each once. OptionError if their counts cannot be added to these."""
+    if paths and options.group_column is not None:
+        raise OptionError("--merge: a word table does not keep groups; leave out --group-column")
+    places = {path if is_uri(path) else os.path.realpath(path): path for path in paths}
+    if (output if is_uri(output) else os.path.realpath(output)) in places:
+        # Killed and run again, the job would add the inputs twice.
+        raise OptionError(f"--merge: {output} is the output too; give another directory")
+    tables = [read_word_table(path) for path in places.values()]
+    for table in tables:
+        made_with = "--min-word-count" if table.min_word_count > 1 else "--smoothing-exponent"
+        if table.min_word_count > 1 or table.is_smoothed:
+            raise OptionError(
+                f"--merge: {table.path} was counted with {made_with}, so its counts do not add"
+                " up; count its text again without"
+            )
+    return tables
+
+
+def _finish(
+    publication: Publication, options: CountOptions, tables: Sequence[WordTable]
+) -> WordTable:
+    """Makes the table whole. Words were counted; what else was read into the tables that were
+    merged is in their manifests."""
+    totals = read_totals(publication)
+    counts = totals.counts.copy()
+    for table in tables:
+        counts.update({name: n for name, n in table.totals.items() if name in READ})
+    _check_sums(counts)
+    smoothing = None
+    if options.group_column is not None:
+        weights = group_weights(totals, options.smoothing_exponent)
+        smoothing = {
+            "column": options.group_column,
+            "exponent": options.smoothing_exponent,
+            "groups": [
+                {"name": name, "words": totals.groups[name], "weight": weight / ONE}
+                for name, weight in weights.items()
+            ],
+        }
+    return finish(
+        publication,
+        dict(counts),
+        options.text,
+        min_word_count=options.min_word_count,
+        smoothing=smoothing,
+    )
+
+
+# --- The pipeline's steps -------------------------------------------------------------------------
+
+
+@dataclass
+class Spread(beam.PTransform):
+    """A collection whose elements are spread over the workers. (What `Create` does for that by
+    itself is a dozen steps, which take Beam longer to set up than words of 10 MB to count.)"""
+
+    elements: Sequence[Any]
+
+    def expand(self, pipeline: beam.Pipeline) -> beam.PCollection:
+        return (
+            pipeline
+            | beam.Create(enumerate(self.elements), reshuffle=False)
+            | beam.GroupByKey()
+            | beam.FlatMapTuple(lambda _, elements: elements)
+        )
+
+
+@dataclass(frozen=True)
+class Counted:
+    """`words`: (partition, partial table); `totals`: one element."""
+
+    words: beam.PCollection
+    totals: beam.PCollection
+
+
+@dataclass
+class CountWords(beam.PTransform):
+    """Ranges of input to partial tables, partitioned by word."""
+
+    options: CountOptions
+    partitions: int
+
+    def expand(self, ranges: beam.PCollection) -> Counted:
+        counted = ranges | beam.ParDo(_CountRange(self.options, self.partitions)).with_outputs(
+            "totals", main="words"
+        )
+        totals = (
+            counted.totals
+            | "gather totals" >> beam.GroupByKey()
+            | "add totals" >> beam.MapTuple(lambda _, totals: add_totals(totals))
+        )
+        return Counted(counted.words, totals)
+
+
+@beam.typehints.with_output_types(tuple[int, Any])
+class _CountRange(beam.DoFn):
+    """Counts into one table per bundle, emptied when it is full."""
+
+    def __init__(self, options: CountOptions, partitions: int) -> None:
+        self.options, self.partitions = options, partitions
+
+    def start_bundle(self) -> None:
+        text, memory = self.options.text, self.options.worker_memory
+        self.counter = _kernel.WordCounter(**text.for_kernel(), most_bytes=memory)
+        self.totals = Totals()
+
+    def process(self, part: Range | WordRange) -> Iterator[tuple[int, Partial]]:
+        if isinstance(part, WordRange):
+            yield from self._add(part)
+            return
+        for batch in inputs.read_texts(part, self.options.text_column, self.options.group_column):
+            self.totals.counts["replaced"] += batch.replaced
+            yield from self._count(batch)
+            report(bytes=batch.bytes, rows=len(batch.texts))
+
+    def _count(self, batch: TextBatch) -> Iterator[tuple[int, Partial]]:
+        texts, groups = batch.texts, batch.groups
+        while len(texts):
+            done = self.counter.count(texts, groups)
+            texts, groups = texts[done:], None if groups is None else groups[done:]
+            if self.counter.is_full:
+                yield from self._take()
+
+    def _add(self, part: WordRange) -> Iterator[tuple[int, Partial]]:
+        """Words of a table as they are: they were normalized when they were counted."""
+        words = read_words(part)
+        for start in range(0, len(words), ROWS_PER_GROUP):
+            try:
+                self.counter.add(words.slice(start, ROWS_PER_GROUP))
+            except InputError as error:
+                place = f"{part.path} row group {part.row_group}"
+                raise InputError(f"{place}: {error}") from error
+            if self.counter.is_full:
+                yield from self._take()
+        report(bytes=_bytes_of(part))
+
+    def finish_bundle(self) -> Iterator[Any]:
+        for element in self._take():
+            yield GlobalWindows.windowed_value(element)
+        counter, counts = self.counter, self.totals.counts
+        counts.update(rows=counter.rows, nulls=counter.nulls, bytes=counter.bytes)
+        counts.update(words=self.totals.groups.total(), replaced=counter.replaced)
+        totals = GlobalWindows.windowed_value((ALL, self.totals))
+        yield beam.pvalue.TaggedOutput("totals", totals)
+
+    def _take(self) -> Iterator[tuple[int, Partial]]:
+        for partition, group, total, words in self.counter.take(self.partitions):
+            self.totals.groups[group] += total
+            yield partition, (group, to_bytes(words, SHUFFLED))
+        if len(self.totals.groups) > MOST_GROUPS:
+            raise OptionError(
+                f"--group-column: {self.options.group_column!r} has more than {MOST_GROUPS:,}"
+                " values; name a column of languages or sources"
+            )
+
+
+@dataclass
+class MergeWords(beam.PTransform):
+    """(partition, partial tables) to one table per partition, in table order, its counts smoothed
+    across groups by the weights that the totals give."""
+
+    options: CountOptions
+    totals: beam.PCollection
+
+    def expand(self, words: beam.PCollection) -> beam.PCollection:
+        exponent, min_count = self.options.smoothing_exponent, self.options.min_word_count
+        grouped = words | beam.GroupByKey()
+        if self.options.group_column is None:
+            return grouped | beam.Map(merge_partition, min_count).with_output_types(bytes)
+        weights = self.totals | "weights" >> beam.Map(group_weights, exponent)
+        return grouped | beam.Map(
+            merge_partition, min_count, beam.pvalue.AsSingleton(weights)
+        ).with_output_types(bytes)
+
+
+def merge_partition(
+    partition: tuple[int, Iterable[Partial]],
+    min_count: int,
+    weights: Mapping[Group, int] | None = None,
+) -> bytes:
+    """Sums equal words, each count times the weight of its group; in table order."""
+    _, partials = partition
+    groups: dict[Group, SortedWords] = {}
+    for group, words in partials:
+        groups.setdefault(group, SortedWords()).add(words)
+    tables = [(table, group) for group, words in groups.items() for table in words.tables]
+    weight_of = [ONE if weights is None else weights[group] for _, group in tables]
+    merged = _kernel.weigh_sorted_words([t for t, _ in tables], weight_of, min_count=min_count)
+    return to_bytes(merged)
+
+
+class SortedWords:
+    """Partial tables of a group, added one by one. Those that wait are merged when they are as
+    large as what has been merged: so little is held, and the time is in proportion to them all."""
+
+    def __init__(self) -> None:
+        self.tables: list[pa.RecordBatch] = []
+        self.merged_bytes = self.waiting_bytes = 0
+
+    def add(self, words: bytes) -> None:
+        """Adds a partial table, which is ordered by word."""
+        self.tables.append(from_bytes(words))
+        self.waiting_bytes += self.tables[-1].nbytes
+        if self.waiting_bytes > max(self.merged_bytes, LEAST_MERGED_BYTES):
+            merged = pa.record_batch(_kernel.merge_sorted_words(self.tables))
+            self.tables, self.merged_bytes, self.waiting_bytes = [merged], merged.nbytes, 0
+
+
+@dataclass
+class WriteWordTable(beam.PTransform):
+    """Sorted partitions to Parquet parts that are in order among themselves, and wait to be
+    published."""
+
+    publication: Publication
+    partitions: int
+
+    def expand(self, partitions: beam.PCollection) -> beam.PCollection:
+        if self.partitions == 1:
+            return partitions | "write parts" >> beam.Map(self.write_alone)
+        cuts = (
+            partitions
+            | "draw" >> beam.Map(lambda words: (ALL, draw(words)))
+            | "gather drawn" >> beam.GroupByKey()
+            | "choose cuts" >> beam.MapTuple(lambda _, drawn: choose_cuts(drawn))
+        )
+        return (
+            partitions
+            | "cut"
+            >> beam.FlatMap(cut, beam.pvalue.AsSingleton(cuts)).with_output_types(tuple[int, bytes])
+            | "gather parts" >> beam.GroupByKey()
+            | "write part" >> beam.MapTuple(self.write)
+        )
+
+    def write(self, part: int, batches: Iterable[bytes]) -> None:
+        """Writes one part, from slices of all partitions."""
+        words = _kernel.merge_word_counts([from_bytes(batch) for batch in batches])
+        write_part(self.publication, part, pa.record_batch(words))
+
+    def write_alone(self, partition: bytes) -> None:
+        """Writes all parts, from the only partition."""
+        for part, words in cut(partition, choose_cuts([draw(partition)])):
+            write_part(self.publication, part, from_bytes(words))
+
+
+def draw(partition: bytes) -> tuple[int, list[Key]]:
+    """How many rows a partition has, and the keys of some words, drawn by hash."""
+    batch = from_bytes(partition)
+    drawn = pa.record_batch(_kernel.draw_words(batch, DRAW_EVERY))
+    return len(batch), [_key(drawn, row) for row in range(len(drawn))]
+
+
+def choose_cuts(drawn: Iterable[tuple[int, list[Key]]]) -> list[Key]:
+    """The keys at which parts after the first begin. The same for any partitioning."""
+    drawn = list(drawn)
+    rows = sum(count for count, _ in drawn)
+    keys = sorted(key for _, keys in drawn for key in keys)
+    parts = min(-(-rows // ROWS_PER_PART), len(keys) + 1) if rows else 1
+    return [keys[len(keys) * part // parts] for part in range(1, parts)]
+
+
+def cut(partition: bytes, cuts: list[Key]) -> Iterator[tuple[int, bytes]]:
+    """The slices of a sorted partition, by the part they belong to."""
+    batch = from_bytes(partition)
+    rows = range(len(batch))
+    ends = [bisect_left(rows, key, key=lambda row: _key(batch, row)) for key in cuts]
+    start = 0
+    for part, end in enumerate([*ends, len(batch)]):
+        if end > start:
+            yield part, to_bytes(batch.slice(start, end - start), SHUFFLED)
+        start = end
+
+
+def _key(batch: pa.RecordBatch, row: int) -> Key:
+    return -batch["count"][row].as_py(), batch["word"][row].as_py()
+
+
+# --- Totals ---------------------------------------------------------------------------------------
+
+
+def add_totals(parts: Iterable[Totals]) -> Totals:
+    """Their sum. InputError if there are more words than can be counted."""
+    totals = Totals()
+    for part in parts:
+        totals.counts.update(part.counts)
+        totals.groups.update(part.groups)
+    _check_sums(totals.counts)
+    return totals
+
+
+def _check_sums(counts: Mapping[str, int]) -> None:
+    """InputError for one that Arrow's int64 cannot hold, as the kernel has it."""
+    for name, count in counts.items():
+        if count > MOST_COUNT:
+            raise InputError(
+                f"counts add up to more than 2^63 - 1; {name}: {count}; scale them down"
+            )
+
+
+def group_weights(totals: Totals, exponent: float) -> dict[Group, int]:
+    """The weights of groups, in units of 2^-32; the null group first, then by name."""
+    names = sorted(totals.groups, key=lambda name: (name is not None, name or ""))
+    weights = smoothing_weights([totals.groups[name] for name in names], exponent)
+    return dict(zip(names, weights, strict=True))
+
+
+def write_totals(totals: Totals, publication: Publication) -> None:
+    """Writes totals as JSON, where a key cannot be null."""
+    groups = list(totals.groups.items())
+    publication.stage_json(TOTALS, {"counts": totals.counts, "groups": groups})
+
+
+def read_totals(publication: Publication) -> Totals:
+    """What `write_totals` wrote; nothing, if there was nothing to read."""
+    value = outputs.read_json(publication.place(TOTALS)) or {"counts": {}, "groups": []}
+    return Totals(Counter(value["counts"]), Counter(dict(value["groups"])))

@@ -1,0 +1,309 @@
+"""Word tables: directories of Parquet parts with the columns `word: string, count: int64`.
+
+Rows are ordered by count (descending), then word (by code point), over all parts in name order. A
+table is whole when it has its `_manifest.json`, which names its parts. What comes before that is
+the matter of `pipelines.files.publishing`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pipelines.files import outputs, storage
+from pipelines.files.filesystems import inside, join
+from pipelines.files.parquet_input import open_parquet
+from pipelines.files.publishing import STAGING, Publication
+from wordpiece_core import TextOptions, Tokenizer
+from wordpiece_core.errors import InputError, OptionError, OutputError
+from wordpiece_core.tokenizer.vocabulary import UNK
+
+MANIFEST = "_manifest.json"
+PART = r"part-\d{5,}\.parquet"
+READ = ("rows", "nulls", "bytes", "replaced")
+TOTALS = ("rows", "nulls", "bytes", "words", "replaced")
+ROWS_PER_GROUP = 65_536
+NO_WORDS = "is --text-column the one that holds the text?"
+SCHEMA = pa.schema([("word", pa.string()), ("count", pa.int64())])
+
+
+@dataclass(frozen=True)
+class WordTable:
+    """A finished word table."""
+
+    path: str
+    parts: list[str]
+    totals: dict[str, int] = field(default_factory=dict)
+    """`rows`, `nulls`, `bytes`, `words`, `replaced` (invalid UTF-8 sequences), `distinct_words`;
+    empty if `count` did not make the table."""
+    text: TextOptions | None = None
+    """How the words were cut; None if `count` did not make the table."""
+    min_word_count: int = 1
+    """Rarer words are not in the table."""
+    smoothing: dict[str, Any] | None = None
+    """If the text had groups: their `column`, the `exponent`, and the `groups` with their `name`
+    (or null), the `words` counted, and the `weight` of each."""
+
+    @property
+    def is_smoothed(self) -> bool:
+        """Whether the counts are not those of the text."""
+        return self.smoothing is not None and self.smoothing["exponent"] != 1
+
+
+@dataclass(frozen=True)
+class WordRange:
+    """A row group of a word table. `size`, `modified`: of the part, as when the job was planned;
+    `number`: the row groups of the table before it; `first_rank`: their rows."""
+
+    path: str
+    size: int
+    modified: int | None
+    row_group: int
+    number: int
+    first_rank: int
+    rows: int
+
+    @property
+    def name(self) -> str:
+        """A name that no other range of the table has, in their order."""
+        return f"{self.number:09}"
+
+
+def prepare(output: str) -> Publication:
+    """Makes ready for a new table at `output`, which may hold an old one, that stays until
+    `finish`, and nothing else. OutputError otherwise."""
+    publication = Publication(output, MANIFEST)
+    if storage.info(join(output, STAGING)) is not None:
+        publication.recover()
+    manifest = outputs.read_json(join(output, MANIFEST))
+    own = {MANIFEST, *_read_manifest(output, manifest).parts} if _is_table(manifest) else set()
+    names = [entry.name for entry in storage.entries(output, recursive=False)]
+    foreign = [name for name in names if name not in own and name != STAGING]
+    if foreign:
+        raise OutputError(
+            f"{output}: holds {foreign[0]}, which is not a word table's; give another directory"
+        )
+    publication.begin()
+    return publication
+
+
+def part_name(part: int) -> str:
+    """Names in the order of the parts."""
+    return f"part-{part:05}.parquet"
+
+
+def _is_table(manifest: Any) -> bool:
+    """Whether a manifest is one of this module: encoded shards have another."""
+    return isinstance(manifest, dict) and "parts" in manifest
+
+
+def write_part(publication: Publication, part: int, words: pa.RecordBatch) -> None:
+    """Writes a part, which then waits to be published."""
+
+    def write() -> None:
+        with publication.writer(part_name(part)) as stream:
+            write_words(stream, words)
+
+    storage.again(write)
+
+
+def write_words(stream: pa.NativeFile, words: pa.RecordBatch) -> None:
+    """Writes words as a Parquet file, in row groups of `ROWS_PER_GROUP`."""
+    starts = range(0, max(len(words), 1), ROWS_PER_GROUP)
+    groups = (words.slice(start, ROWS_PER_GROUP) for start in starts)
+    outputs.write_tables(stream, groups, words.schema, compression="zstd")
+
+
+def finish(
+    publication: Publication,
+    totals: dict[str, int],
+    text: TextOptions,
+    *,
+    min_word_count: int = 1,
+    smoothing: dict[str, Any] | None = None,
+) -> WordTable:
+    """Puts the parts from staging, and a manifest, in the place of an old table's. What the
+    arguments are: `WordTable`. InputError if there is no word."""
+    output = publication.output
+    staged = publication.staging.place(publication.run)
+    parts = [name for name in outputs.list_directory(staged) if re.fullmatch(PART, name)]
+    rows = sum(part.rows for part in word_ranges(WordTable(staged, parts)))
+    if not rows:
+        raise InputError(f"no word in the input ({totals.get('rows', 0):,} rows); {NO_WORDS}")
+    totals = {key: totals.get(key, 0) for key in TOTALS} | {"distinct_words": rows}
+    made = {"min_word_count": min_word_count, "smoothing": smoothing}
+    manifest = {"parts": parts, "text": asdict(text), **made, **totals}
+    publication.stage_json(MANIFEST, manifest)
+    old = outputs.read_json(join(output, MANIFEST))
+    replaced = _read_manifest(output, old).parts if _is_table(old) else []
+    publication.publish([*parts, MANIFEST], replaced)
+    return WordTable(output, parts, totals, text, min_word_count, smoothing)
+
+
+def read_word_table(path: str) -> WordTable:
+    """A table that `count` has finished, or any directory of Parquet files with its columns."""
+    names = outputs.list_directory(path)
+    manifest = outputs.read_json(join(path, MANIFEST))
+    if manifest is not None:
+        if not _is_table(manifest):
+            raise InputError(f"{path}: no word table; give a directory that wordpiece count wrote")
+        table = _read_manifest(path, manifest)
+        missing = sorted(set(table.parts) - set(names))
+        if missing:
+            raise InputError(f"{path}: part {missing[0]} is missing; run wordpiece count again")
+        return table
+    if storage.info(join(path, STAGING)) is not None:
+        raise InputError(f"{path}: the word table is not finished; run wordpiece count again")
+    parts = [name for name in names if name.endswith(".parquet") and name[0] not in "._"]
+    if not parts:
+        raise InputError(f"{path}: no word table; give a directory that `wordpiece count` wrote")
+    return WordTable(path, parts)
+
+
+def _read_manifest(directory: str, manifest: dict[str, Any]) -> WordTable:
+    """The table that a manifest describes. InputError if it is not as `finish` writes it."""
+    place = join(directory, MANIFEST)
+
+    def value(name: str, kinds: type | tuple[type, ...], default: Any = None) -> Any:
+        found = manifest.get(name, default)
+        if not isinstance(found, kinds) or isinstance(found, bool):
+            raise InputError(f"{place}: {name} is {found!r}; run wordpiece count again")
+        return found
+
+    parts = value("parts", list)
+    for part in parts:
+        inside(directory, part)
+        if not re.fullmatch(PART, part):
+            raise InputError(f"{place}: names {part!r}, which is no part of a word table")
+    totals = {name: value(name, int, 0) for name in (*TOTALS, "distinct_words")}
+    smoothing = value("smoothing", (dict, type(None)))
+    if smoothing is not None and not isinstance(smoothing.get("exponent"), int | float):
+        raise InputError(f"{place}: smoothing is {smoothing!r}; run wordpiece count again")
+    try:
+        text = TextOptions(**value("text", dict))
+    except (OptionError, TypeError) as error:
+        raise InputError(f"{place}: text: {error}; run wordpiece count again") from error
+    return WordTable(directory, parts, totals, text, value("min_word_count", int, 1), smoothing)
+
+
+def text_of(tables: Sequence[WordTable], text: TextOptions) -> TextOptions:
+    """How the words of tables were cut, which is how text must be cut that goes with them. Tables
+    that differ, and options other than the default that say otherwise, are an OptionError; of a
+    table of unknown origin `text` is believed."""
+    known = [(table.path, table.text) for table in tables if table.text is not None]
+    for path, cut in known:
+        for name, value in asdict(cut).items():
+            (first_path, first), given = known[0], getattr(text, name)
+            if value != getattr(first, name):
+                other = f"{first_path} with {getattr(first, name)}"
+                raise OptionError(f"{name}: {path} was counted with {value}, but {other}")
+            if given not in (value, getattr(TextOptions(), name)):
+                raise OptionError(f"{name}: {given}, but {path} was counted with {value}")
+    return known[0][1] if known else text
+
+
+@dataclass(frozen=True)
+class _Part:
+    """A part as it is when a job is planned."""
+
+    path: str
+    size: int
+    modified: int | None
+
+
+def word_ranges(table: WordTable) -> list[WordRange]:
+    """The row groups of a table, in order. Checks the columns of each part, and that the rows are
+    as many as the manifest says."""
+    ranges: list[WordRange] = []
+    rank = 0
+    for name in table.parts:
+        path = join(table.path, name)
+        entry = storage.info(path)
+        if entry is None or entry.kind != "file":
+            raise InputError(f"{table.path}: part {name} is missing; run wordpiece count again")
+        file = _Part(path, entry.size, entry.modified)
+        with open_parquet(file) as parquet:
+            _check_columns(path, parquet.schema_arrow)
+            for group in range(parquet.metadata.num_row_groups):
+                rows = parquet.metadata.row_group(group).num_rows
+                place = (path, entry.size, entry.modified, group)
+                ranges.append(WordRange(*place, len(ranges), rank, rows))
+                rank += rows
+    if rank != table.totals.get("distinct_words", rank):
+        raise InputError(
+            f"{table.path}: has {rank:,} words, not {table.totals['distinct_words']:,} as its"
+            " manifest says; run wordpiece count again"
+        )
+    return ranges
+
+
+def read_words(part: WordRange) -> pa.RecordBatch:
+    """The rows of a range."""
+    with open_parquet(part) as parquet:
+        table = parquet.read_row_group(part.row_group, columns=["word", "count"])
+    columns = [table["word"].combine_chunks(), table["count"].combine_chunks()]
+    return pa.record_batch(columns, names=["word", "count"])
+
+
+def _check_columns(path: str, schema: pa.Schema) -> None:
+    for name, types in (("word", ("string", "large_string")), ("count", ("int64",))):
+        kinds = [str(field.type) for field in schema if field.name == name]
+        if len(kinds) != 1 or kinds[0] not in types:
+            has = kinds[0] if kinds else "missing"
+            raise InputError(f"{path}: column {name!r} is {has}, not {types[0]}: no word table")
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """What a tokenizer makes of the words of a table, each as often as it was counted."""
+
+    words: int = 0
+    tokens: int = 0
+    unknown_words: int = 0
+
+    @property
+    def tokens_per_word(self) -> float:
+        """0 if there are no words."""
+        return self.tokens / max(self.words, 1)
+
+    @property
+    def unknown_share(self) -> float:
+        """Of the words."""
+        return self.unknown_words / max(self.words, 1)
+
+
+def coverage(table: WordTable, tokenizer: Tokenizer) -> Coverage:
+    """Encodes the words of a table, a row group at a time."""
+    total = tokens = unknown = 0
+    for words in map(read_words, word_ranges(table)):
+        ids = tokenizer.encode(words["word"], add_special_tokens=False)
+        is_unknown = pc.equal(ids.flatten(), tokenizer.ids[UNK])
+        rows = pc.unique(pc.list_parent_indices(ids).filter(is_unknown))
+        total += _sum(words["count"])
+        tokens += _sum(pc.multiply(ids.value_lengths(), words["count"]))
+        unknown += _sum(words["count"].take(rows))
+    return Coverage(total, tokens, unknown)
+
+
+def _sum(numbers: pa.Array) -> int:
+    return pc.sum(numbers).as_py() or 0
+
+
+def table_digest(table: WordTable) -> str:
+    """SHA-256 of a table's rows, however they are cut into parts: each word and each count, with a
+    line end after both."""
+    digest = hashlib.sha256()
+    for words in map(read_words, word_ranges(table)):
+        counts = pc.cast(words["count"], pa.string())
+        lines = pc.binary_join_element_wise(words["word"].cast(pa.string()), counts, "", "\n")
+        _, offsets, data = lines.buffers()
+        if data is not None:
+            ends = memoryview(offsets).cast("i")
+            digest.update(memoryview(data)[ends[lines.offset] : ends[lines.offset + len(lines)]])
+    return digest.hexdigest()

@@ -1,0 +1,73 @@
+"""How much is encoded at once: batches cut into pieces, tables put together to row groups.
+
+Where they begin depends on the rows and the options alone, never on the number of threads: so the
+bytes written do not either.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pipelines.files.inputs import ShardBatch
+from wordpiece_core import EncodingOptions
+
+PIECE_SIZE = 2 << 20  # bytes of text, or ids where they may be more, for one thread at once
+ROW_GROUP_BYTES = 64 << 20  # of a row group in memory
+BYTES_PER_ROW = 16  # what a row without text counts for
+
+
+def most_ids(batch: ShardBatch, encoding: EncodingOptions) -> pa.Array:
+    """For each row of a batch the bytes of its texts, or the ids it may become if these are more:
+    a token has a byte at least, a stride puts it into several rows, and rows are padded."""
+    texts = [batch.texts] if batch.pairs is None else [batch.texts, batch.pairs]
+    lengths = [pc.fill_null(pc.binary_length(text), 0).cast(pa.float64()) for text in texts]
+    size = lengths[0] if len(lengths) == 1 else pc.add(*lengths)
+    if encoding.max_length is not None and encoding.stride is not None:
+        room = float(encoding.max_length - 1 - len(texts))
+        size = pc.multiply(most_windows(lengths, room, encoding), float(encoding.max_length))
+    elif encoding.max_length is not None and encoding.padding:
+        size = pc.max_element_wise(size, float(encoding.max_length))
+    return pc.add(size, float(BYTES_PER_ROW))
+
+
+def most_windows(lengths: list[pa.Array], room: float, encoding: EncodingOptions) -> pa.Array:
+    """For each text, or pair, a bound on the rows it becomes with a stride, by lengths in bytes."""
+
+    def windows(length: pa.Array, left: pa.Array | float) -> pa.Array:
+        """`left`: tokens that a row has of the text at least."""
+        step = pc.max_element_wise(pc.subtract(left, float(encoding.stride or 0)), 1.0)
+        return pc.if_else(pc.less_equal(length, left), 1.0, pc.add(pc.divide(length, step), 1.0))
+
+    if len(lengths) == 1:
+        return windows(lengths[0], room)
+    if encoding.truncation == "longest_first":
+        return pc.multiply(*(windows(length, room // 2) for length in lengths))
+    cut, other = lengths if encoding.truncation == "only_first" else reversed(lengths)
+    return windows(cut, pc.max_element_wise(pc.subtract(room, other), 1.0))
+
+
+def pieces_of(sizes: pa.Array) -> list[int]:
+    """Where pieces of about `PIECE_SIZE` end, one row at least in each, by the sizes of rows."""
+    starts = pc.subtract(pc.cumulative_sum(sizes), sizes)
+    numbers = pc.floor(pc.divide(starts, float(PIECE_SIZE)))
+    ends: list[int] = pc.run_end_encode(numbers).run_ends.to_pylist()
+    return ends
+
+
+def row_groups(tables: Iterator[tuple[bool, pa.Table]]) -> Iterator[pa.Table]:
+    """Tables put together to row groups. Each comes with whether it begins one; so does one that
+    would make its row group larger than `ROW_GROUP_BYTES`."""
+    held: list[pa.Table] = []
+    size = 0
+    for begins, table in tables:
+        if held and (begins or size + table.nbytes > ROW_GROUP_BYTES):
+            yield pa.concat_tables(held)
+            held, size = [], 0
+        if table.num_rows:
+            held.append(table)
+            size += table.nbytes
+    if held:
+        yield pa.concat_tables(held)

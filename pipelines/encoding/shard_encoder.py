@@ -1,0 +1,204 @@
+"""Encoding the rows of one shard: reading, encoding and writing go on at the same time.
+
+Batches of rows are encoded in pieces, on threads that all shards of a process share; a row group is
+written while the next is encoded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from pipelines.encoding import pieces
+from pipelines.encoding.encoded_directory import SUMS
+from pipelines.encoding.options import EncodeOptions
+from pipelines.encoding.pieces import most_ids, pieces_of, row_groups
+from pipelines.files.inputs import InputFile, Shard
+from pipelines.running.progress import report
+from pipelines.running.threads import ahead, in_threads
+from wordpiece_core import EncodedBatch, EncodingOptions, Packer, Tokenizer
+from wordpiece_core.errors import ColumnError, InputError
+
+METADATA_KEY = b"wordpiece.tokenizer"
+IDS = "input_ids"
+SOURCE_ROWS = "overflow_to_sample_mapping"
+
+
+@dataclass
+class Piece:
+    """Rows of a batch that one thread encodes: the kept columns, the texts, the number of the
+    first row in the shard, and whether that begins a row group."""
+
+    table: pa.Table
+    texts: pa.Array
+    pairs: pa.Array | None
+    first_row: int
+    bytes: int  # those of the whole batch with its first piece
+    begins: bool
+
+
+@dataclass
+class ShardEncoder:
+    """Tables with ids, from a shard; and sums of what was there to count."""
+
+    file: InputFile
+    shard: Shard
+    tokenizer: Tokenizer
+    options: EncodeOptions
+    threads: int
+    schema: pa.Schema = field(init=False)
+    sums: dict[str, int] = field(init=False)
+
+    def __post_init__(self) -> None:
+        encoding = self.options.encoding
+        self.packer = Packer(self.tokenizer, encoding) if self.options.pack else None
+        if self.packer is not None:  # it cuts the stream of ids itself
+            encoding = EncodingOptions(
+                add_special_tokens=False,
+                split_special_tokens=encoding.split_special_tokens,
+                id_type=encoding.id_type,
+            )
+        self.encoding = encoding
+        self.schema = self._schema()
+        self.sums = {name: 0 for name in SUMS if name != "output_bytes"}
+
+    def _schema(self) -> pa.Schema:
+        """The kept columns, the ids, and what goes with them."""
+        if self.packer is not None:
+            added = self.packer.finish().schema
+        else:
+            pairs: list[str] | None = [] if self.options.text_pair_column else None
+            added = self.tokenizer.encode_batch([], pairs, options=self.encoding).table.schema
+            if self.encoding.stride is not None:
+                added = added.append(pa.field(SOURCE_ROWS, pa.int64()))
+        kept = self.shard.schema
+        for name in added.names:
+            if name in kept.names:
+                others = ",".join(other for other in kept.names if other not in added.names)
+                raise ColumnError(
+                    f"{self.file.path}: has a column {name!r} already; leave it out with"
+                    f" --keep-columns '{others}'"
+                )
+        metadata = {METADATA_KEY: self.tokenizer.digest.encode()}
+        return pa.schema([*kept, *added], metadata=metadata)
+
+    def parquet_options(self) -> dict[str, Any]:
+        """How Parquet stores the columns: ids and texts plain (docs/ids-encoding.md), others as
+        dictionaries where that helps; with statistics of the kept columns only."""
+        names = [name for name in self.shard.schema.names if name not in self.options.columns.names]
+        kept = leaf_paths(self.shard.schema, names)
+        return {
+            "compression": self.options.compression,
+            "use_dictionary": kept,
+            "write_statistics": kept,
+        }
+
+    def tables(self) -> Iterator[pa.Table]:
+        """The shard's rows, encoded: a table for each row group to be."""
+        encoded = in_threads(self._encode, ahead(self._pieces), self.threads)
+        tables = self._packed(encoded) if self.packer else self._encoded(encoded)
+        return row_groups(tables)
+
+    def _encoded(
+        self, encoded: Iterator[tuple[Piece, EncodedBatch]]
+    ) -> Iterator[tuple[bool, pa.Table]]:
+        for piece, batch in encoded:
+            self._count(piece, batch)
+            begins = piece.begins
+            for table in self._tables(piece, batch):
+                yield begins, table
+                begins = False
+
+    def _packed(
+        self, encoded: Iterator[tuple[Piece, EncodedBatch]]
+    ) -> Iterator[tuple[bool, pa.Table]]:
+        """What the last sequence holds goes with the last full ones."""
+        assert self.packer is not None
+        rows = 0
+        for piece, batch in encoded:
+            self._count(piece, batch)
+            table = self.packer.add(batch.table.column(IDS), piece.first_row)
+            rows += table.num_rows
+            yield piece.begins, table
+        last = self.packer.finish()
+        self.sums["rows"] = rows + last.num_rows
+        self.sums["dropped_tokens"] = self.packer.dropped
+        yield False, last
+
+    def _pieces(self) -> Iterator[Piece]:
+        """Batches, cut into pieces of about `PIECE_SIZE`."""
+        row = 0
+        for batch in self.shard.batches():
+            self.sums["input_rows"] += len(batch.texts)
+            self.sums["replaced"] += batch.replaced
+            self.sums["invalid"] += batch.invalid
+            ends = pieces_of(most_ids(batch, self.encoding))
+            for start, end in pairwise([0, *ends]):
+                yield Piece(
+                    batch.table.slice(start, end - start),
+                    batch.texts.slice(start, end - start),
+                    None if batch.pairs is None else batch.pairs.slice(start, end - start),
+                    row + start,
+                    batch.bytes if start == 0 else 0,
+                    begins=batch.begins and start == 0,
+                )
+            row += len(batch.texts)
+
+    def _encode(self, piece: Piece) -> tuple[Piece, EncodedBatch]:
+        try:
+            batch = self.tokenizer.encode_batch(piece.texts, piece.pairs, options=self.encoding)
+        except InputError as error:
+            place = f"{self.file.path}, counted from row {piece.first_row}"
+            raise InputError(f"{place}: {error}") from error
+        return piece, batch
+
+    def _count(self, piece: Piece, batch: EncodedBatch) -> None:
+        amounts = {"bytes": piece.bytes, "rows": batch.table.num_rows, "tokens": batch.tokens}
+        ids = batch.table.column(IDS)
+        for name, amount in amounts.items():
+            self.sums[name] += amount
+        self.sums["nulls"] += ids.null_count
+        self.sums["unknown_tokens"] += batch.unknown
+        report(**amounts)
+
+    def _tables(self, piece: Piece, batch: EncodedBatch) -> Iterator[pa.Table]:
+        """The kept columns and the added ones. Where rows repeat what is kept, in parts that are
+        not too large even if all repeat as much as the whole piece holds."""
+        kept, added, sources = piece.table, batch.table, batch.source_rows
+        if sources is None:
+            yield pa.table([*kept.columns, *added.columns], schema=self.schema)
+            return
+        rows = max(1, pieces.ROW_GROUP_BYTES // max(kept.nbytes, 1))
+        first = pa.scalar(piece.first_row, pa.int64())
+        for start in range(0, len(sources), rows):
+            some = sources.slice(start, rows)
+            repeated = [self._take(kept, name, some) for name in kept.column_names]
+            columns = added.slice(start, rows).columns
+            yield pa.table([*repeated, *columns, pc.add(some, first)], schema=self.schema)
+
+    def _take(self, kept: pa.Table, name: str, rows: pa.ChunkedArray) -> pa.ChunkedArray:
+        """Rows of a column. Arrow cannot take those of views."""
+        kind = kept.schema.field(name).type
+        plain = {pa.string_view(): pa.large_string(), pa.binary_view(): pa.large_binary()}
+        try:
+            return kept[name].cast(plain.get(kind, kind)).combine_chunks().take(rows).cast(kind)
+        except pa.ArrowNotImplementedError as error:
+            raise ColumnError(
+                f"{self.file.path}: column {name!r} of {kind} cannot be repeated in several rows;"
+                " leave it out with --keep-columns"
+            ) from error
+
+
+def leaf_paths(schema: pa.Schema, names: Collection[str]) -> list[str]:
+    """Parquet's names for what is stored of columns: of nested ones, several."""
+    sink = pa.BufferOutputStream()
+    pq.ParquetWriter(sink, schema).close()
+    stored = pq.read_metadata(pa.BufferReader(sink.getvalue())).schema
+    paths = (stored.column(i).path for i in range(len(stored)))
+    return [path for path in paths if path in names or path.split(".")[0] in names]

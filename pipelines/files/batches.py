@@ -1,0 +1,58 @@
+"""Arrow batches as the elements of PCollections, and in files between a pipeline and the driver:
+Arrow's IPC stream format."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import pyarrow as pa
+
+from pipelines.files import outputs, storage
+from pipelines.files.reading import bad_data
+from pipelines.files.storage import StoredFile
+
+ROWS_AT_ONCE = 1 << 18  # of a batch in a file
+
+
+def to_bytes(data: object, compression: str | None = None) -> bytes:
+    """A record batch, of pyarrow or of the kernel, as bytes. `compression`: "lz4" or "zstd"."""
+    batch = pa.record_batch(data)
+    sink = pa.BufferOutputStream()
+    options = pa.ipc.IpcWriteOptions(compression=compression)
+    with pa.ipc.new_stream(sink, batch.schema, options=options) as writer:
+        writer.write_batch(batch)
+    encoded: bytes = sink.getvalue().to_pybytes()
+    return encoded
+
+
+def from_bytes(data: bytes) -> pa.RecordBatch:
+    """The record batch of `to_bytes`; without a copy, if it was not compressed."""
+    with pa.ipc.open_stream(pa.py_buffer(data)) as reader:
+        return reader.read_next_batch()
+
+
+def one_batch(table: pa.Table) -> pa.RecordBatch:
+    """The rows of a table in one piece."""
+    return pa.record_batch([c.combine_chunks() for c in table.columns], names=table.column_names)
+
+
+def write_batches(path: str, batches: Iterable[object]) -> None:
+    """Writes batches of one schema to a file, which has none if there are none."""
+    all_batches = list(map(pa.record_batch, batches))
+
+    def write() -> None:
+        with outputs.atomic_writer(path) as stream:
+            if all_batches:
+                with pa.ipc.new_stream(stream, all_batches[0].schema) as writer:
+                    for batch in all_batches:
+                        writer.write_batch(batch)
+
+    storage.again(write)
+
+
+def read_batches(path: str) -> Iterator[pa.RecordBatch]:
+    """The batches in a file of `write_batches`, one at a time."""
+    with StoredFile(path) as source, bad_data(path):
+        if source.size():
+            with pa.ipc.open_stream(source.arrow()) as reader:
+                yield from reader

@@ -1,0 +1,126 @@
+"""What reading works on and gives: parts of files, and batches of their rows and texts."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pipelines.files.input_files import InputFile
+from wordpiece_core.errors import ColumnError, OptionError
+
+
+@dataclass(frozen=True)
+class Range:
+    """A part of a file: row groups [start, end) of Parquet, or of one row group the rows
+    [first, last); else the lines starting in bytes [start, end). `bytes` estimates its text,
+    uncompressed."""
+
+    file: InputFile
+    start: int
+    end: int
+    bytes: int
+    rows: tuple[int, int] | None = None
+
+
+@dataclass(frozen=True)
+class TextBatch:
+    """Texts (string, nulls kept), the invalid UTF-8 sequences replaced, the bytes of UTF-8; and the
+    group of each text, if groups were asked for."""
+
+    texts: pa.Array
+    replaced: int
+    bytes: int
+    groups: pa.Array | None = None
+
+
+@dataclass(frozen=True)
+class ShardBatch:
+    """Consecutive rows of a file: the kept columns, and the texts as in `TextBatch`; with the
+    second text of each row, if pairs were asked for. `begins`: a row group, or the file. `invalid`:
+    the invalid UTF-8 sequences in the kept columns, which stay there."""
+
+    table: pa.Table
+    texts: pa.Array
+    replaced: int
+    bytes: int
+    pairs: pa.Array | None = None
+    begins: bool = True
+    invalid: int = 0
+
+
+@dataclass(frozen=True)
+class Shard:
+    """A file opened for encoding: the schema of the kept columns, in the file's order, and
+    `batches()`, which reads the file from its beginning."""
+
+    schema: pa.Schema
+    batches: Callable[[], Iterator[ShardBatch]]
+
+
+@dataclass(frozen=True)
+class Columns:
+    """The columns, or keys, to read: the text, the second text of a pair, and the group that
+    each text belongs to. `keeps_texts`: whether texts are kept if nothing says what is."""
+
+    text: str = "text"
+    group: str | None = None
+    pair: str | None = None
+    keeps_texts: bool = True
+
+    @property
+    def names(self) -> list[str]:
+        """Those there are, each once."""
+        return list(dict.fromkeys(name for name in (self.text, self.pair, self.group) if name))
+
+    def option(self, name: str) -> str:
+        """The option that chose a column."""
+        if name == self.text:
+            return "--text-column"
+        return "--text-pair-column" if name == self.pair else "--group-column"
+
+    def check_plain_text(self, path: str) -> None:
+        """OptionError if a file of plain text cannot have the columns."""
+        if self.names != [self.text]:
+            option = self.option(self.names[-1])
+            raise OptionError(f"{option}: {path} has no columns; give .parquet or .jsonl")
+
+
+def text_batch(valid: object, replaced: int, groups: pa.Array | None = None) -> TextBatch:
+    """A batch of `valid`, a string array of Arrow or of the kernel."""
+    texts = pa.array(valid)
+    return TextBatch(texts, replaced, text_bytes(texts), groups)
+
+
+def shard_batch(table: pa.Table, texts: dict[str, TextBatch], columns: Columns) -> ShardBatch:
+    """A batch of kept columns and of the texts that were found in `columns`."""
+    return ShardBatch(
+        table,
+        texts[columns.text].texts,
+        sum(batch.replaced for batch in texts.values()),
+        sum(batch.bytes for batch in texts.values()),
+        texts[columns.pair].texts if columns.pair else None,
+    )
+
+
+def text_bytes(texts: pa.Array | pa.ChunkedArray) -> int:
+    """The bytes of all texts, string or binary."""
+    return pc.sum(pc.binary_length(texts)).as_py() or 0
+
+
+def kept_columns(
+    file: InputFile, names: list[str], columns: list[str] | None, texts: Columns
+) -> list[str]:
+    """The names to keep, in the file's order; `columns` is None for the usual ones."""
+    for name in columns or []:
+        if name not in names:
+            raise ColumnError(f"{file.path}: no column {name!r} to keep; {it_has(names)}")
+    if columns is None:
+        columns = [name for name in names if texts.keeps_texts or name not in texts.names]
+    return [name for name in names if name in columns]
+
+
+def it_has(names: Sequence[str]) -> str:
+    """For messages: the columns there are."""
+    listed = ", ".join(repr(name) for name in names[:20]) or "no columns"
+    return f"it has {listed}" + (", ..." if len(names) > 20 else "")

@@ -1,0 +1,245 @@
+"""Which files: what paths, globs and directories name, and how the encoded shards are called."""
+
+import os
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from itertools import accumulate
+from urllib.parse import quote
+
+from pipelines.files import storage
+from pipelines.files.filesystems import is_uri, open_filesystem, split_query
+from pipelines.files.storage import Entry
+from wordpiece_core.errors import InputError
+
+ENDINGS = {
+    ".parquet": ("parquet", None),
+    ".txt": ("text", None),
+    ".txt.gz": ("text", "gzip"),
+    ".txt.zst": ("text", "zstd"),
+    ".jsonl": ("jsonl", None),
+    ".jsonl.gz": ("jsonl", "gzip"),
+    ".jsonl.zst": ("jsonl", "zstd"),
+}
+
+_WILDCARD = re.compile(r"[*?\[]")
+
+
+@dataclass(frozen=True)
+class InputFile:
+    """A file to read. `name` is its relative name, from which the output shard is named."""
+
+    path: str  # absolute, or a URI
+    name: str
+    format: str  # "parquet", "text" or "jsonl"
+    compression: str | None  # "gzip" or "zstd"
+    size: int  # bytes
+    modified: int | None  # nanoseconds since 1970; of stores, whole seconds
+
+    @property
+    def root(self) -> str:
+        """The directory that `name` is relative to."""
+        base, query = split_query(self.path)
+        name = quote(self.name) if is_uri(self.path) else self.name
+        return base.removesuffix(name).rstrip("/") + query
+
+
+def resolve(patterns: Sequence[str], own: Sequence[str] = ()) -> list[InputFile]:
+    """The files that paths, globs (`*`, `?`, `[]`, `**`) and directories name, sorted by path.
+    Local paths and URIs. Each real file is there once, however many links lead to it. In
+    directories and globs, names starting with `_` or `.` and unknown endings are passed over; so is
+    what is below `own`, directories that a job writes, unless the pattern leads there. InputError
+    for a pattern that names nothing to read, and for a link to nothing."""
+    found: dict[str, InputFile] = {}
+    for pattern in patterns:
+        apart = [path for path in own if not _is_below(pattern, path)]
+        files = _matches(pattern)
+        others = [file for file in files if not any(_is_below(file.path, path) for path in apart)]
+        if not others:
+            raise InputError(f"{pattern}: holds only what this job writes itself; give its inputs")
+        for file in others:
+            known = found.get(file.path)
+            if known is None or len(known.name) < len(file.name):
+                found[file.path] = file
+    return sorted(_real_files(found.values()), key=lambda file: file.path)
+
+
+def _real_files(files: Iterable[InputFile]) -> list[InputFile]:
+    """The files, those that are one and the same on the disk once: by the name that is no link."""
+    real: dict[object, list[InputFile]] = {}
+    for file in files:
+        real.setdefault(_identity(file.path), []).append(file)
+    return [
+        same[0]
+        if len(same) == 1
+        else min(same, key=lambda file: (_is_linked(file.path), file.path))
+        for same in real.values()
+    ]
+
+
+def _is_linked(path: str) -> bool:
+    return not is_uri(path) and os.path.realpath(path) != path
+
+
+def _identity(path: str) -> object:
+    """The same for all paths of a local file."""
+    if is_uri(path):
+        return path
+    found = storage.attempt("reached", path, lambda: os.stat(path))
+    return found.st_dev, found.st_ino
+
+
+def output_names(files: Sequence[InputFile]) -> dict[str, str]:
+    """From a file's path to the relative name of its encoded shard: its name, with `.parquet`
+    for an ending. InputError when two files would have the same."""
+    owners: dict[str, str] = {}
+    for file in files:
+        name = file.name[: -len(_ending(file.name) or "")] + ".parquet"
+        if name in owners:
+            raise InputError(
+                f"{file.path}: its shard would be named {name}, as that of {owners[name]}; "
+                "rename one, or encode them apart"
+            )
+        owners[name] = file.path
+    for name, path in owners.items():
+        parents = name.split("/")[:-1]
+        above = ["/".join(parts) for parts in accumulate([part] for part in parents)]
+        for parent in owners.keys() & set(above):
+            raise InputError(
+                f"{path}: its shard would be in a directory {parent}, which is the name of the"
+                f" shard of {owners[parent]}; rename one, or encode them apart"
+            )
+    return {path: name for name, path in owners.items()}
+
+
+def _matches(pattern: str) -> list[InputFile]:
+    """The files of one pattern. InputError when there are none."""
+    base, query = split_query(pattern)
+    base = base.rstrip("/") if is_uri(pattern) else open_filesystem(pattern)[1]
+    if _WILDCARD.search(base) and (is_uri(pattern) or not os.path.lexists(base)):
+        return _glob(pattern, base, query)
+    entry = storage.info(base + query)
+    if entry is None:
+        raise InputError(f"{pattern}: no such file or directory")
+    if entry.kind == "directory":
+        return _directory(pattern, base, query)
+    if entry.kind != "file":
+        raise InputError(f"{pattern}: neither a file nor a directory")
+    if not _ending(entry.name):
+        raise InputError(f"{pattern}: unknown ending; give {_one_of_the_endings()}")
+    return [_input_file(base + query, os.path.basename(entry.name), entry)]
+
+
+def _directory(pattern: str, base: str, query: str) -> list[InputFile]:
+    files = [
+        _input_file(path, entry.name, entry)
+        for path, entry in _listing(base, query, recursive=True)
+        if _ending(entry.name) and not any(_hidden(part) for part in entry.name.split("/"))
+    ]
+    if not files:
+        raise InputError(f"{pattern}: the directory holds no {_one_of_the_endings()} file")
+    return files
+
+
+def _glob(pattern: str, base: str, query: str) -> list[InputFile]:
+    parts = base.split("/")
+    first = next(i for i, part in enumerate(parts) if _WILDCARD.search(part))
+    root, wanted = "/".join(parts[:first]) or "/", parts[first:]
+    recursive = len(wanted) > 1 or wanted == ["**"]
+    matching = [
+        (path, entry)
+        for path, entry in _listing(root, query, recursive=recursive)
+        if _glob_match(entry.name.split("/"), wanted)
+    ]
+    if not matching:
+        raise InputError(f"{pattern}: matches no file")
+    files = [_input_file(path, e.name, e) for path, e in matching if _ending(e.name)]
+    if not files:
+        raise InputError(f"{pattern}: matches no {_one_of_the_endings()} file")
+    return files
+
+
+def _listing(root: str, query: str, *, recursive: bool) -> list[tuple[str, Entry]]:
+    """Path and entry of every file below `root`, with its relative name."""
+    if not is_uri(root):
+        return storage.attempt("listed", root, lambda: list(_walk(root, recursive)))
+    found = storage.entries(root + query, recursive=recursive)
+    return [
+        (f"{root.rstrip('/')}/{quote(entry.name)}{query}", entry)
+        for entry in found
+        if entry.kind == "file"
+    ]
+
+
+def _walk(root: str, recursive: bool) -> Iterator[tuple[str, Entry]]:
+    """The files below a local directory, also behind links; each real directory once, by the name
+    that is no link if it has one."""
+    seen: set[tuple[int, int]] = set()
+    waiting = [""]
+    links: list[str] = []
+    while waiting or links:
+        name = waiting.pop() if waiting else links.pop(0)
+        directory = os.path.join(root, name) if name else root
+        found = os.stat(directory)
+        if (found.st_dev, found.st_ino) in seen:
+            continue
+        seen.add((found.st_dev, found.st_ino))
+        with os.scandir(directory) as items:
+            for item in sorted(items, key=lambda item: item.name):
+                below = f"{name}/{item.name}" if name else item.name
+                below.encode()  # or a name that is not UTF-8 is said to be that
+                if not item.is_dir():
+                    yield from _file(item, below)
+                elif recursive:
+                    (links if item.is_symlink() else waiting).append(below)
+
+
+def _file(item: os.DirEntry[str], name: str) -> Iterator[tuple[str, Entry]]:
+    if item.is_file():
+        found = item.stat()
+        yield item.path, Entry(name, "file", found.st_size, found.st_mtime_ns)
+    elif item.is_symlink() and _ending(name) and not _hidden(item.name):
+        raise InputError(f"{item.path}: a link to a file that is not there; take it away")
+
+
+def _glob_match(parts: list[str], wanted: list[str]) -> bool:
+    """Whether the components of a relative name match those of a glob."""
+    if not wanted or not parts:
+        return not parts and all(want == "**" for want in wanted)
+    if wanted[0] == "**":
+        skip = not _hidden(parts[0]) and _glob_match(parts[1:], wanted)
+        return skip or _glob_match(parts, wanted[1:])
+    if _hidden(parts[0]) and wanted[0][0] != parts[0][0]:
+        return False
+    return fnmatchcase(parts[0], wanted[0]) and _glob_match(parts[1:], wanted[1:])
+
+
+def _is_below(path: str, directory: str) -> bool:
+    """Whether a path is that of a directory or of something in it."""
+    inner, outer = (_plain(place).rstrip("/") + "/" for place in (path, directory))
+    return inner.startswith(outer)
+
+
+def _plain(path: str) -> str:
+    return split_query(path)[0] if is_uri(path) else os.path.realpath(open_filesystem(path)[1])
+
+
+def _hidden(name: str) -> bool:
+    return name.startswith(("_", "."))
+
+
+def _ending(name: str) -> str | None:
+    """The known ending of a file name, as it is written there."""
+    known = next((ending for ending in ENDINGS if name.lower().endswith(ending)), None)
+    return known and name[-len(known) :]
+
+
+def _one_of_the_endings() -> str:
+    *others, last = ENDINGS
+    return f"{', '.join(others)} or {last}"
+
+
+def _input_file(path: str, name: str, entry: Entry) -> InputFile:
+    file_format, compression = ENDINGS[(_ending(name) or "").lower()]
+    return InputFile(path, name, file_format, compression, entry.size, entry.modified)

@@ -1,0 +1,162 @@
+"""Reading inputs: which files, cut how, and their texts as Arrow arrays in bounded memory.
+
+Each format has its module; here is what they have in common. Parquet is cut by row groups; text
+and JSON lines by byte ranges, a range owning the lines that start in it; compressed text is read
+whole. Every fault of a file is a one-line `InputError`.
+"""
+
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from functools import partial
+
+import pyarrow as pa
+
+from pipelines.files import json_input, parquet_input
+from pipelines.files.input_batches import (
+    Columns,
+    Range,
+    Shard,
+    ShardBatch,
+    TextBatch,
+    kept_columns,
+    shard_batch,
+    text_batch,
+)
+from pipelines.files.input_files import ENDINGS, InputFile, output_names, resolve
+from pipelines.files.line_input import blocks
+from pipelines.files.parquet_input import open_parquet
+from wordpiece_core._kernel import split_lines
+
+__all__ = [
+    "ENDINGS",
+    "Columns",
+    "InputFile",
+    "Range",
+    "Shard",
+    "ShardBatch",
+    "TextBatch",
+    "measure",
+    "open_parquet",
+    "open_shard",
+    "output_names",
+    "plan",
+    "read_texts",
+    "resolve",
+]
+
+RANGE_BYTES = 16 << 20  # of input in a range
+TEXT_BYTES = 8 << 20  # of text in an array given to counting
+SHARD_BLOCK_BYTES = 4 << 20  # of a text or JSON-lines file in a batch given to encoding
+TEXT_COMPRESSION = 4  # typical: only for estimates
+MOST_PIECES = 4  # of a row group: each costs the decoding of the rows before it
+
+
+def plan(
+    files: Sequence[InputFile],
+    text_column: str,
+    range_bytes: int = RANGE_BYTES,
+    *,
+    group_column: str | None = None,
+) -> list[Range]:
+    """Cuts files into ranges of about `range_bytes`, in order. Looks into Parquet footers and
+    the first rows of JSON lines: InputError for a file that lacks one of the columns; OptionError
+    for one of plain text, if there is to be a `group_column`.
+
+    A row group is cut, by rows, only if it is much larger than that and so large a part of all
+    texts that other cores would wait for it.
+    """
+    columns = Columns(text_column, group_column)
+    with ThreadPoolExecutor(max_workers=16) as pool:
+        parts = pool.map(lambda file: _ranges(file, columns, range_bytes), files)
+        ranges = [part for some in parts for part in some]
+    total = sum(part.bytes for part in ranges)
+    most_bytes = max(4 * range_bytes, -(-total // MOST_PIECES))
+    return [piece for part in ranges for piece in parquet_input.cut_rows(part, most_bytes)]
+
+
+def _ranges(file: InputFile, columns: Columns, range_bytes: int) -> list[Range]:
+    if file.format == "parquet":
+        return parquet_input.plan_ranges(file, columns, range_bytes)
+    if file.format == "jsonl":
+        json_input.check_keys(file, columns)
+    else:
+        columns.check_plain_text(file.path)
+    if file.compression:
+        return [Range(file, 0, file.size, file.size * TEXT_COMPRESSION)]
+    starts = range(0, file.size, range_bytes)
+    ends = [*starts[1:], file.size]
+    return [Range(file, a, b, b - a) for a, b in zip(starts, ends, strict=False)]
+
+
+def read_texts(
+    part: Range, text_column: str, group_column: str | None = None
+) -> Iterator[TextBatch]:
+    """The texts of a range in order, in batches of at most about `TEXT_BYTES` of text; with the
+    group of each, if `group_column` names the column that holds it."""
+    columns = Columns(text_column, group_column)
+    if part.file.format == "parquet":
+        yield from parquet_input.read_texts(part, columns, TEXT_BYTES)
+        return
+    schema = pa.schema([(name, pa.string()) for name in columns.names])
+    for offset, block in blocks(part.file, part.start, part.end, TEXT_BYTES):
+        if part.file.format == "text":
+            yield text_batch(*split_lines(block))
+        else:
+            table, replaced = json_input.read_table(part.file, offset, block, schema, columns)
+            found = {name: table.column(name).combine_chunks() for name in columns.names}
+            groups = None if columns.group is None else found[columns.group]
+            yield text_batch(found[columns.text], replaced, groups)
+
+
+def measure(file: InputFile, columns: Columns, kept: list[str] | None) -> tuple[int | None, int]:
+    """The rows of a file, if that can be told at once, and about its bytes of text. Looks as
+    closely as `plan` does, and raises the same; of Parquet also for a column of `kept`."""
+    if file.format == "parquet":
+        return parquet_input.measure(file, columns, kept)
+    return None, sum(part.bytes for part in _ranges(file, columns, max(file.size, 1)))
+
+
+def open_shard(file: InputFile, texts: Columns, columns: list[str] | None = None) -> Shard:
+    """Opens a file for encoding, keeping `columns` (default all, or all but `texts`, as these say).
+    Its batches are parts of the row groups of Parquet, else blocks of lines. InputError for a
+    column that is not there; OptionError for more than one column of plain text.
+
+    JSON lines are read twice: the types of the columns are those of the whole file. Strings stay
+    strings; numbers are int64, or float64 where one has a fraction or needs more than 64 bits.
+    """
+    if file.format == "parquet":
+        return parquet_input.open_shard(file, texts, columns)
+    if file.format == "text":
+        texts.check_plain_text(file.path)
+        schema = pa.schema([(texts.text, pa.string())])
+    else:
+        json_input.check_keys(file, texts)
+        schema = json_input.read_schema(file, texts, columns, SHARD_BLOCK_BYTES)
+    kept = kept_columns(file, schema.names, columns, texts)
+    read = pa.schema([field for field in schema if field.name in {*kept, *texts.names}])
+    batches = partial(_line_batches, file, read, kept, texts)
+    return Shard(pa.schema([schema.field(name) for name in kept]), batches)
+
+
+def _line_batches(
+    file: InputFile, schema: pa.Schema, kept: list[str], columns: Columns
+) -> Iterator[ShardBatch]:
+    """The batches of a text or JSON-lines file, read with the columns of `schema`."""
+    begins = True
+    for offset, block in blocks(file, 0, file.size, SHARD_BLOCK_BYTES):
+        if file.format == "text":
+            lines, replaced = split_lines(block)
+            table = pa.table([pa.array(lines)], schema=schema)
+        else:
+            table, replaced = json_input.read_table(file, offset, block, schema, columns)
+        if table.num_rows:
+            texts = {name: text_batch(_one_array(table, name), 0) for name in columns.names}
+            batch = shard_batch(table.select(kept), texts, columns)
+            yield replace(batch, replaced=replaced, begins=begins)
+            begins = False
+
+
+def _one_array(table: pa.Table, name: str) -> pa.Array:
+    chunks = table.column(name).chunks
+    return chunks[0] if len(chunks) == 1 else table.column(name).combine_chunks()

@@ -1,0 +1,271 @@
+"""JSON lines: rows from blocks of whole lines, the columns of a file, and which line is at fault.
+
+Arrow parses. Python's slower reader only says what is wrong, and drops keys of which Arrow cannot
+infer one type.
+"""
+
+import json
+import re
+from collections.abc import Callable, Collection
+from functools import partial
+from itertools import accumulate
+from typing import NoReturn
+
+import pyarrow as pa
+import pyarrow.json as pj
+
+from pipelines.files.input_batches import Columns, it_has
+from pipelines.files.input_files import InputFile
+from pipelines.files.line_input import blocks, newlines_before
+from wordpiece_core._kernel import repair_utf8
+from wordpiece_core.errors import ColumnError, InputError, one_line
+
+FIRST_BYTES = 1 << 20  # of a file, looked through for the keys
+
+MAX_DEPTH = 100  # of nested values: at some thousands Arrow's inference overflows the stack
+_WINDOW_BYTES = 1024  # of lines with so few brackets in all that none can be nested deeply
+_TOO_DEEP = f"nested more than {MAX_DEPTH} levels deep (flatten it, or leave it out)"
+
+_NO_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
+_FAULTS = (pa.ArrowException, ValueError, RecursionError)
+
+
+def check_keys(file: InputFile, columns: Columns) -> None:
+    """Looks for the keys in the first rows."""
+    names: dict[str, None] = {}
+    _, block = next(blocks(file, 0, file.size, FIRST_BYTES), (0, b""))
+    for number, line in enumerate(block.split(b"\n"), 1):
+        if not line.strip(b" \t\r"):
+            continue
+        try:
+            names |= dict.fromkeys(_row(line))
+        except _FAULTS as error:
+            reason = _reason(line, error, columns)
+            raise InputError(f"{file.path} line {number}: {reason}") from error
+        if names.keys() >= set(columns.names):
+            return
+    missing = [name for name in columns.names if name not in names]
+    if names or block.strip():
+        raise ColumnError(
+            f"{file.path}: no key {missing[0]!r} in the first rows; {it_has(list(names))} "
+            f"(choose with {columns.option(missing[0])})"
+        )
+
+
+def read_schema(
+    file: InputFile, texts: Columns, columns: list[str] | None, block_bytes: int
+) -> pa.Schema:
+    """The columns of a whole JSON-lines file, the texts always among them; those that are not in
+    `columns` are there by name, without their type. Memory is bounded by a block."""
+    plain = pa.schema([(name, pa.string()) for name in texts.names])
+    schema = pa.schema([])
+    if columns is not None and set(columns) <= set(texts.names):
+        return plain
+    for offset, block in blocks(file, 0, file.size, block_bytes):
+        found = _infer(file, offset, _valid_utf8(block)[0], texts, columns)
+        fields = [
+            plain.field(field.name) if field.name in texts.names else _stored(field, columns)
+            for field in found
+        ]
+        try:
+            schema = pa.unify_schemas([schema, pa.schema(fields)], promote_options="permissive")
+        except pa.ArrowException as error:
+            raise InputError(
+                f"{file.path}: {one_line(error)} (leave the column out with --keep-columns)"
+            ) from error
+    for field in schema:
+        _check_storable(file, field.name, field.type)
+    missing = [field for field in plain if field.name not in schema.names]
+    return pa.schema([*schema, *missing])
+
+
+def read_table(
+    file: InputFile, offset: int, block: bytes, schema: pa.Schema, columns: Columns
+) -> tuple[pa.Table, int]:
+    """The rows of a block at a byte of the file, with the columns of `schema`, of which `columns`
+    must hold text; and how many invalid UTF-8 sequences were replaced."""
+    block, replaced = _valid_utf8(block)
+    parse = partial(_parse, schema=schema)
+    try:
+        return parse(block), replaced
+    except _FAULTS as error:
+        _raise_fault(file, offset, block, parse, columns, error)
+
+
+def _infer(
+    file: InputFile, offset: int, block: bytes, texts: Columns, columns: list[str] | None
+) -> pa.Schema:
+    """The columns of a block. A column that changes its type matters only if it is kept."""
+    _check_depth(file, offset, block)
+    parse = partial(_parse, schema=None)
+    try:
+        return parse(block).schema
+    except _FAULTS as error:
+        plain = pa.schema([(name, pa.string()) for name in texts.names])
+        read_table(file, offset, block, plain, texts)
+        if columns is None:
+            _raise_fault(file, offset, block, parse, texts, error)
+    block = _select_keys(block, {*columns, *texts.names})
+    try:
+        return parse(block).schema
+    except _FAULTS as error:
+        _raise_fault(file, offset, block, parse, texts, error)
+
+
+def _check_depth(file: InputFile, offset: int, block: bytes) -> None:
+    """InputError for a line nested too deeply. Looks closely only where brackets are many: that
+    takes about 1 ms per MB."""
+    start = 0
+    while start < len(block):
+        beyond = start + _WINDOW_BYTES
+        end = block.rfind(b"\n", start, beyond) + 1 or block.find(b"\n", beyond) + 1 or len(block)
+        if block.count(b"{", start, end) + block.count(b"[", start, end) > MAX_DEPTH:
+            for i, line in enumerate(block[start:end].split(b"\n"), 1):
+                if _depth(line) > MAX_DEPTH:
+                    number = newlines_before(file, offset) + block.count(b"\n", 0, start) + i
+                    raise InputError(f"{file.path} line {number}: {_TOO_DEEP}")
+        start = end
+
+
+def _depth(line: bytes) -> int:
+    """How deeply a line of JSON is nested; 0 if it has too few brackets to be nested too deeply."""
+    if line.count(b"{") + line.count(b"[") <= MAX_DEPTH:
+        return 0
+    unescaped = line.replace(b"\\\\", b"").replace(b'\\"', b"")
+    brackets = b"".join(unescaped.split(b'"')[::2]).translate(None, _NO_BRACKETS)
+    return max(accumulate(1 if bracket in b"{[" else -1 for bracket in brackets), default=0)
+
+
+def _select_keys(block: bytes, names: Collection[str]) -> bytes:
+    """The same lines with some of their keys."""
+    return b"\n".join(
+        json.dumps({key: value for key, value in _row(line).items() if key in names}).encode()
+        if line.strip()
+        else b""
+        for line in block.split(b"\n")
+    )
+
+
+def _row(line: bytes) -> dict[str, object]:
+    row = json.loads(line.decode(errors="replace"))
+    if not isinstance(row, dict):
+        raise ValueError("not a JSON object")
+    return row
+
+
+def _stored(field: pa.Field, columns: list[str] | None) -> pa.Field:
+    """A field as inferred, with strings that look like times left strings; no type if unwanted."""
+    wanted = columns is None or field.name in columns
+    return field.with_type(_stored_type(field.type) if wanted else pa.null())
+
+
+def _stored_type(kind: pa.DataType) -> pa.DataType:
+    if pa.types.is_timestamp(kind):
+        return pa.string()
+    if pa.types.is_struct(kind):
+        return pa.struct([_stored(kind.field(i), None) for i in range(kind.num_fields)])
+    if pa.types.is_list(kind):
+        return pa.list_(_stored(kind.value_field, None))
+    return kind
+
+
+def _check_storable(file: InputFile, name: str, kind: pa.DataType) -> None:
+    if pa.types.is_struct(kind) and not kind.num_fields:
+        raise InputError(
+            f"{file.path}: {name!r} holds only empty objects, which Parquet cannot store "
+            "(leave it out with --keep-columns)"
+        )
+    for i in range(kind.num_fields):
+        _check_storable(file, name, kind.field(i).type)
+
+
+def _valid_utf8(block: bytes) -> tuple[bytes, int]:
+    offsets = pa.array([0, len(block)], pa.int32()).buffers()[1]
+    buffers = [None, offsets, pa.py_buffer(block)]
+    repaired, replaced = repair_utf8(pa.Array.from_buffers(pa.binary(), 1, buffers))
+    return (pa.array(repaired).cast(pa.binary())[0].as_py() if replaced else block), replaced
+
+
+def _parse(block: bytes, schema: pa.Schema | None) -> pa.Table:
+    """The rows of a block with the columns of `schema`, or with all of them, types inferred."""
+    if not block:
+        return (schema or pa.schema([])).empty_table()
+    lines = _object_lines(block)
+    table = pj.read_json(
+        pa.BufferReader(block),
+        read_options=pj.ReadOptions(use_threads=False, block_size=len(block)),
+        parse_options=pj.ParseOptions(
+            explicit_schema=schema, unexpected_field_behavior="ignore" if schema else "infer"
+        ),
+    )
+    if table.num_rows != lines:
+        raise ValueError("not one JSON object on each line")
+    return table
+
+
+def _object_lines(block: bytes) -> int:
+    """How many lines are not blank; ValueError unless these begin with { and end with }. Then no
+    object goes over several lines, and no row is a bare `null`, on which Arrow can crash."""
+    ends = block.count(b"\n") - block.endswith(b"\n")
+    whole = block.startswith(b"{") and block.endswith((b"}", b"}\n"))
+    if whole and block.count(b"}\n{") == ends:
+        return ends + 1
+    objects = [line for line in (line.strip(b" \t\r") for line in block.split(b"\n")) if line]
+    if not all(line.startswith(b"{") and line.endswith(b"}") for line in objects):
+        raise ValueError("not a JSON object")
+    return len(objects)
+
+
+def _raise_fault(
+    file: InputFile,
+    offset: int,
+    block: bytes,
+    parse: Callable[[bytes], pa.Table],
+    columns: Columns,
+    fault: BaseException,
+) -> NoReturn:
+    """Finds the first line at which `parse` fails, by bisection, and raises an InputError."""
+    lines = block.split(b"\n")
+    good, bad = 0, len(lines)
+    while bad - good > 1:
+        middle = (good + bad) // 2
+        try:
+            parse(b"\n".join(lines[:middle]))
+            good = middle
+        except _FAULTS as error:
+            bad, fault = middle, error
+    number = newlines_before(file, offset) + bad
+    reason = _reason(lines[bad - 1], fault, columns)
+    raise InputError(f"{file.path} line {number}: {reason}") from fault
+
+
+def _reason(line: bytes, fault: BaseException, columns: Columns) -> str:
+    """What is wrong with a line, by Python's reader, or else by Arrow's."""
+    try:
+        row = json.loads(line.decode(errors="replace"))
+    except json.JSONDecodeError as error:
+        return f"not JSON ({error.msg} at column {error.colno})"
+    except RecursionError:
+        return _TOO_DEEP
+    except _FAULTS as error:
+        return f"not JSON ({one_line(error)})"
+    if not isinstance(row, dict):
+        return "not a JSON object"
+    for name in columns.names:
+        value = row.get(name)
+        if value is not None and not isinstance(value, str):
+            return (
+                f"{name!r} holds {_json_type(value)}, not text "
+                f"(choose another key with {columns.option(name)})"
+            )
+    reason = re.sub(r"^JSON parse error: |\.? in row \d+$", "", one_line(fault))
+    changed = re.fullmatch(r"Column\(/(.*)\) changed from (\w+) to (\w+)", reason)
+    if changed:
+        name, before, now = changed.groups()
+        return f"{name!r} changes from {before} to {now} (leave it out with --keep-columns)"
+    return f"not JSON ({reason})"
+
+
+def _json_type(value: object) -> str:
+    names = {bool: "a boolean", list: "a list", dict: "an object"}
+    return next((name for kind, name in names.items() if isinstance(value, kind)), "a number")

@@ -1,0 +1,105 @@
+"""Text files and JSON lines as blocks of whole lines.
+
+A byte range owns the lines that start in it; a compressed file is read whole.
+"""
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+
+from pipelines.files.input_files import InputFile
+from pipelines.files.reading import bad_data, open_planned
+from pipelines.files.storage import StoredFile
+from wordpiece_core.errors import InputError
+
+MAX_BLOCK_BYTES = (1 << 31) - 1  # Arrow's strings and JSON reader have 32-bit sizes
+_COUNTED_BYTES = 8 << 20  # at a time, in looking for a line's number
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+
+
+def blocks(file: InputFile, start: int, end: int, size: int) -> Iterator[tuple[int, bytes]]:
+    """Blocks of whole lines of about `size` bytes with their offsets: of the lines that start in
+    bytes [start, end), or of all lines of a compressed file. A byte order mark is left out."""
+    with open_planned(file) as stored, bad_data(file.path):
+        stream = _lines_of(file, stored)
+        if file.compression:
+            lines = _whole_lines(file, stream, 0, None, size)
+        else:
+            first = _line_start(stream, start, end)
+            stream.seek(first)
+            lines = _whole_lines(file, stream, first, end, size)
+        for offset, block in lines:
+            if offset == 0 and block.startswith(_BYTE_ORDER_MARK):
+                offset, block = len(_BYTE_ORDER_MARK), block[len(_BYTE_ORDER_MARK) :]
+            if block:
+                yield offset, block
+
+
+def newlines_before(file: InputFile, offset: int) -> int:
+    """How many lines end before a byte of the (uncompressed) file."""
+    count = 0
+    with open_planned(file) as stored, bad_data(file.path):
+        stream = _lines_of(file, stored)
+        while offset:
+            chunk = stream.read(min(_COUNTED_BYTES, offset))
+            count += chunk.count(b"\n")
+            offset = offset - len(chunk) if chunk else 0
+    return count
+
+
+def _lines_of(file: InputFile, stored: StoredFile) -> StoredFile | pa.NativeFile:
+    if not file.compression:
+        return stored
+    if not file.size:
+        raise InputError(f"{file.path}: empty, so not {file.compression}; write it again")
+    return pa.CompressedInputStream(stored.arrow(), file.compression)
+
+
+def _line_start(stream: StoredFile, start: int, end: int) -> int:
+    """Where the first line that starts in [start, end) does; `end` if there is none."""
+    if start == 0:
+        return 0
+    position = start - 1
+    stream.seek(position)
+    while position < end:
+        chunk = stream.read(min(1 << 16, end - position))
+        newline: int = chunk.find(b"\n")
+        if newline >= 0:
+            return position + newline + 1
+        if not chunk:
+            break
+        position += len(chunk)
+    return end
+
+
+def _whole_lines(
+    file: InputFile,
+    stream: StoredFile | pa.NativeFile,
+    offset: int,
+    end: int | None,
+    size: int,
+) -> Iterator[tuple[int, bytes]]:
+    """Blocks of whole lines from `offset`, where the stream is and a line starts, as long as
+    lines start before `end`. The last may be empty."""
+    pieces: list[bytes] = []  # of a line that has not ended yet
+    position = offset
+    while end is None or offset < end:
+        # Past the end only the last line's rest is wanted: a little first, then ever more.
+        want = size if end is None else min(size, max(abs(end - position), 1 << 16))
+        chunk = stream.read(want)
+        last = len(chunk) if end is None else max(end - 1 - position, 0)
+        newline = chunk.find(b"\n", last)
+        if newline < 0:
+            newline = chunk.rfind(b"\n")
+        cut = newline + 1 or len(chunk)
+        if position + cut - offset > MAX_BLOCK_BYTES:
+            raise InputError(f"{file.path}: a line of more than 2 GiB at byte {offset}; cut it")
+        pieces.append(chunk[:cut])
+        position += len(chunk)
+        if newline >= 0 or not chunk:
+            block = b"".join(pieces)
+            yield offset, block
+            offset += len(block)
+            pieces = [chunk[cut:]]
+        if not chunk:
+            return

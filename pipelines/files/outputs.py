@@ -1,0 +1,179 @@
+"""Writing files, whole or not at all: under a temporary name first, then renamed.
+
+Temporary files stand in a directory that the job owns (`pipelines.files.owned`), so that what a
+killed writer left is known to be the job's.
+"""
+
+import hashlib
+import json
+import secrets
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from typing import Any, TypeVar
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from pipelines.files import storage
+from pipelines.files.filesystems import join, open_filesystem, split_query
+from pipelines.files.storage import MissingError, StoredFile, writing
+from wordpiece_core.errors import InputError, WordpieceError, one_line
+
+T = TypeVar("T")
+
+COPY_BYTES = 4 << 20  # at a time
+TEMPORARY = r"\.wordpiece-tmp-[0-9a-f]{16}"
+"""The names of temporary files, as a regular expression."""
+
+
+@contextmanager
+def temporary_writer(path: str, scratch: str) -> Iterator[tuple[pa.NativeFile, str]]:
+    """A binary file to write to, in the directory `scratch`, and its temporary path. `path`: what
+    it will be, for messages. The contents are on the disk when the block ends; if that is with an
+    exception, the file is gone."""
+    temporary = join(scratch, f".wordpiece-tmp-{secrets.token_hex(8)}")
+    filesystem, inner = open_filesystem(temporary)
+
+    def open_stream() -> pa.NativeFile:
+        return filesystem.open_output_stream(inner, compression=None)
+
+    with gone_on_failure(temporary):
+        stream = _in_directory(scratch, lambda: storage.attempt("written", path, open_stream))
+        with writing(path), stream:
+            yield stream, temporary
+        storage.sync(temporary)
+
+
+@contextmanager
+def gone_on_failure(temporary: str) -> Iterator[None]:
+    """Deletes a temporary file, as far as that can be done, when the block ends with an
+    exception."""
+    try:
+        yield
+    except BaseException:
+        with suppress(WordpieceError, OSError):
+            storage.delete_file(temporary)
+        raise
+
+
+def put(temporary: str, path: str) -> None:
+    """Gives a file that has been written its name, in place of a file that has it."""
+    directory = parent(path)
+    _in_directory(directory, lambda: storage.move(temporary, path))
+    storage.sync(directory)
+
+
+def _in_directory(directory: str, call: Callable[[], T]) -> T:
+    """What `call` returns, which needs the directory; that is made if it is missing."""
+    try:
+        return call()
+    except MissingError:
+        storage.make_directory(directory)
+        return call()
+
+
+@contextmanager
+def atomic_writer(path: str, scratch: str | None = None) -> Iterator[pa.NativeFile]:
+    """A binary file to write to; `path` is there when the block has ended without an exception,
+    and untouched otherwise. Makes the directories above it. `scratch`: where the temporary file
+    stands, beside the file if not given.
+
+    On local disks the contents are safe before the name is; object stores know no such step.
+    """
+    with temporary_writer(path, scratch or parent(path)) as (stream, temporary):
+        yield stream
+    with gone_on_failure(temporary):
+        put(temporary, path)
+
+
+def parent(path: str) -> str:
+    """The directory that a path is in."""
+    base, query = split_query(path)
+    return base.rstrip("/").rpartition("/")[0] + query
+
+
+def write_tables(
+    stream: pa.NativeFile,
+    data: pa.Table | Iterable[pa.Table | pa.RecordBatch],
+    schema: pa.Schema | None = None,
+    **options: Any,
+) -> int:
+    """Writes a table as Parquet, or several as one row group each, and returns the rows written.
+    `schema` may be left out with one table; `options` are those of
+    `pyarrow.parquet.ParquetWriter`."""
+    tables = [data] if isinstance(data, pa.Table) else data
+    schema = data.schema if schema is None and isinstance(data, pa.Table) else schema
+    rows = 0
+    with pq.ParquetWriter(stream, schema, **options) as writer:
+        for part in tables:
+            table = part if isinstance(part, pa.Table) else pa.Table.from_batches([part])
+            writer.write_table(table, row_group_size=max(table.num_rows, 1))
+            rows += table.num_rows
+    return rows
+
+
+def write_parquet(
+    path: str,
+    data: pa.Table | Iterable[pa.Table | pa.RecordBatch],
+    schema: pa.Schema | None = None,
+    **options: Any,
+) -> int:
+    """Writes a Parquet file as `write_tables` does."""
+    with atomic_writer(path) as stream:
+        return write_tables(stream, data, schema, **options)
+
+
+def write_bytes(path: str, data: bytes, scratch: str | None = None) -> None:
+    """Writes a small file; after a fault of storage, once more."""
+
+    def write() -> None:
+        with atomic_writer(path, scratch) as stream:
+            stream.write(data)
+
+    storage.again(write)
+
+
+def json_bytes(value: object) -> bytes:
+    """JSON for people: indented, keys as they come, a newline at the end."""
+    return (json.dumps(value, indent=2, ensure_ascii=False) + "\n").encode()
+
+
+def write_json(path: str, value: object, scratch: str | None = None) -> None:
+    """Writes JSON for people."""
+    write_bytes(path, json_bytes(value), scratch)
+
+
+def read_json(path: str) -> Any:
+    """What a JSON file holds; None if there is no such file. InputError if it is not JSON."""
+    try:
+        data = storage.read_bytes(path)
+    except MissingError:
+        return None
+    try:
+        return json.loads(data)
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{path}: not JSON ({one_line(error)}); mend or delete it") from error
+
+
+def digest(path: str) -> str:
+    """SHA-256 of a file's bytes, in hexadecimal digits."""
+    return hashlib.sha256(storage.read_bytes(path)).hexdigest()
+
+
+def list_directory(path: str, *, recursive: bool = False) -> list[str]:
+    """The names of the files in a directory, sorted; with `recursive`, relative names of those
+    below it too. Empty if there is no such directory."""
+    return list(file_sizes(path, recursive=recursive))
+
+
+def file_sizes(path: str, *, recursive: bool = True) -> dict[str, int]:
+    """As `list_directory`, and the size of each file in bytes. Local links are not followed."""
+    found = storage.entries(path, recursive=recursive)
+    return {entry.name: entry.size for entry in found if entry.kind == "file"}
+
+
+def copy(source: str, target: str, scratch: str | None = None) -> None:
+    """Copies a file, piece by piece."""
+    with StoredFile(source) as file, atomic_writer(target, scratch) as stream:
+        while piece := file.read(COPY_BYTES):
+            stream.write(piece)

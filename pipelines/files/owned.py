@@ -1,0 +1,180 @@
+"""Directories that a job owns: for its work, for what waits to be published, for its notes.
+
+Such a directory holds a marker, `.wordpiece.json`, with its kind, its id and the id of the run that
+is at work in it; and besides nothing but files whose names its kind knows. A directory with
+anything else in it is refused, and only files that a kind knows are ever deleted.
+
+One run at a time works in a directory. On a local disk a lock keeps others out at once. Everywhere
+the marker is a lease: a run that begins writes its id there, and a run that finds another's id
+stops before it commits anything. (Between that look and the commit another run can begin on a store
+without locks: what either of them then commits is whole, but may be of either.)
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+from pipelines.files import outputs, storage
+from pipelines.files.filesystems import is_uri, join, open_filesystem
+from wordpiece_core.errors import OutputError
+
+MARKER = ".wordpiece.json"
+
+
+def new_id() -> str:
+    """The id of a run, or of a directory."""
+    return secrets.token_hex(8)
+
+
+@dataclass(frozen=True)
+class OwnedDirectory:
+    """`kind`: what it is for. `names`: regular expression of the relative names of the files that
+    may be in it. `run`: the id of the run that works in it; that of the first run is the
+    directory's id."""
+
+    path: str
+    kind: str
+    names: str
+    run: str = field(default_factory=new_id)
+
+    def place(self, *names: str) -> str:
+        """The path of something in it."""
+        return join(self.path, *names)
+
+    def check(self) -> bool:
+        """Whether the directory is there, with its marker. Raises OutputError if it holds anything
+        that is not the job's."""
+        entries = storage.entries(self.path)
+        others = [entry for entry in entries if entry.kind != "directory"]
+        marked = any(entry.name == MARKER for entry in others)
+        # A marker, too, is written under a temporary name first.
+        known = self._knows if marked else re.compile(outputs.TEMPORARY).fullmatch
+        foreign = [entry.name for entry in others if entry.kind != "file" or not known(entry.name)]
+        if marked and self._marker().get("kind") != self.kind:
+            foreign = [MARKER]
+        if foreign:
+            raise OutputError(
+                f"{self.path}: holds {foreign[0]}, which is not of this job; take it away, or give"
+                " another directory"
+            )
+        return marked
+
+    def _knows(self, name: str) -> bool:
+        known = rf"{re.escape(MARKER)}|(?:.*/)?{outputs.TEMPORARY}|{self.names}"
+        return re.fullmatch(known, name) is not None
+
+    def _marker(self) -> dict[str, Any]:
+        value = outputs.read_json(self.place(MARKER))
+        return value if isinstance(value, dict) else {}
+
+    def claim(self, scratch: str | None = None) -> None:
+        """Takes the directory for this run; it is made if need be. OutputError as for `check`.
+        `scratch`: where the marker's temporary file stands, if not in the directory."""
+        marked = self.check()
+        storage.make_directory(self.path)
+        known = self._marker().get("id") if marked else None
+        marker = {"kind": self.kind, "id": known or self.run, "run": self.run}
+        outputs.write_json(self.place(MARKER), marker, scratch)
+        self.sweep(rf"(?:.*/)?{outputs.TEMPORARY}")
+
+    def check_lease(self) -> None:
+        """Raises OutputError if another run has taken the directory, or it is gone."""
+        if self._marker().get("run") != self.run:
+            raise OutputError(
+                f"{self.path}: another run has begun there; wait for it to end, then run this again"
+            )
+
+    def delete(self, last: str | None = None) -> None:
+        """Deletes what is in it and known, the file `last` and the marker last, and the directory
+        if it is empty then. Does nothing without a marker, but for empty directories."""
+        entries = storage.entries(self.path)
+        files = [entry.name for entry in entries if entry.kind == "file"]
+        if MARKER in files and self._marker().get("kind") == self.kind:
+            known = [name for name in files if self._knows(name) and name != MARKER]
+            for name in sorted(known, key=lambda name: name == last):
+                storage.delete_file(self.place(name))
+            if len(known) == len(files) - 1:
+                storage.delete_file(self.place(MARKER))
+        storage.delete_empty_directory(self.path)
+
+    def sweep(self, names: str) -> None:
+        """Deletes those files in it, after `claim`, whose relative names match a regular
+        expression."""
+        for name in outputs.list_directory(self.path, recursive=True):
+            if re.fullmatch(names, name) and self._knows(name):
+                storage.delete_file(self.place(name))
+
+
+@contextmanager
+def one_run(path: str) -> Iterator[None]:
+    """Holds a directory while the block runs, however that ends: it is made if need be, and taken
+    away again if nothing is in it then. OutputError if another process holds it. For local disks
+    alone: stores have no locks, and network file systems need not have them."""
+    if is_uri(path):
+        yield
+        return
+    with _made(path):
+        descriptor = _locked(path)
+        try:
+            yield
+        finally:
+            os.close(descriptor)
+
+
+@contextmanager
+def _made(path: str) -> Iterator[None]:
+    """Makes a directory and those above it. Those that were made and are empty in the end go."""
+    inner = open_filesystem(path)[1]
+    made = []
+    place = inner
+    while not os.path.lexists(place):
+        made.append(place)
+        place = os.path.dirname(place)
+    storage.make_directory(path)
+    try:
+        yield
+    finally:
+        for directory in made:
+            with suppress(OSError):
+                os.rmdir(directory)
+
+
+def _locked(path: str) -> int:
+    """A descriptor of the directory with a lock on it."""
+    inner = open_filesystem(path)[1]
+    while True:
+        storage.make_directory(path)
+        with storage.writing(path):
+            descriptor = os.open(inner, os.O_RDONLY)
+        try:
+            _lock(descriptor, path)
+            if _is_open_at(descriptor, inner):
+                return descriptor
+        except BaseException:
+            os.close(descriptor)
+            raise
+        os.close(descriptor)  # of a directory that its last holder took away
+
+
+def _lock(descriptor: int, path: str) -> None:
+    with suppress(OSError):  # no locks here: the lease is left
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise OutputError(
+                f"{path}: another run is writing there; wait for it, or give another directory"
+            ) from None
+
+
+def _is_open_at(descriptor: int, path: str) -> bool:
+    try:
+        return os.path.samestat(os.fstat(descriptor), os.stat(path))
+    except FileNotFoundError:
+        return False

@@ -1,0 +1,303 @@
+"""Parquet files: ranges of row groups, their texts, and their rows, in bounded memory."""
+
+import os
+import re
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
+from itertools import pairwise
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from pipelines.files.input_batches import (
+    Columns,
+    Range,
+    Shard,
+    ShardBatch,
+    TextBatch,
+    it_has,
+    kept_columns,
+    shard_batch,
+    text_batch,
+    text_bytes,
+)
+from pipelines.files.input_files import InputFile
+from pipelines.files.reading import Planned, bad_data, open_planned
+from pipelines.files.storage import StoredFile
+from wordpiece_core import _kernel
+from wordpiece_core._kernel import repair_utf8
+from wordpiece_core.errors import ColumnError, InputError
+
+BATCH_BYTES = 8 << 20  # of a row group's rows in a batch given to encoding
+MAX_BATCH_TEXT_BYTES = 1 << 30  # below 2 GiB, with room for repaired UTF-8
+MAX_BATCH_ROWS = 16_384  # decoded at once for counting: pages with a dictionary hide their size
+MAX_SHARD_ROWS = 1_024  # the same for encoding
+BUFFER_BYTES = 4 << 20  # per column: a column chunk is streamed, not held
+
+
+class ParquetFile(pq.ParquetFile):
+    """An open file, and the paths of its encrypted columns. To look at a chunk of such a column, as
+    `row_group(i).column(j)` does, ends the process."""
+
+    encrypted: list[str]
+
+    def check_readable(self, path: str, columns: Collection[str]) -> None:
+        """InputError if one of the columns is encrypted."""
+        for name in self.encrypted:
+            if name in columns or name.split(".")[0] in columns:
+                raise InputError(
+                    f"{path}: column {name!r} is encrypted; write the file again without that, or"
+                    " leave the column out with --keep-columns"
+                )
+
+
+@contextmanager
+def open_parquet(file: Planned) -> Iterator[ParquetFile]:
+    """Opens a Parquet file. Faults while it is open are InputErrors that name the path."""
+    with open_planned(file) as stored, bad_data(file.path):
+        parquet = ParquetFile(
+            stored.arrow(),
+            pre_buffer=False,
+            buffer_size=BUFFER_BYTES,
+            page_checksum_verification=True,
+        )
+        parquet.encrypted = _encrypted_columns(file.path, stored)
+        yield parquet
+
+
+def _encrypted_columns(path: str, stored: StoredFile) -> list[str]:
+    stored.seek(-8, os.SEEK_END)
+    length = int.from_bytes(stored.read(4), "little")
+    stored.seek(max(stored.size() - length - 8, 0))
+    try:
+        return _kernel.encrypted_columns(stored.read())
+    except InputError as error:
+        raise InputError(f"{path}: cannot be read ({error})") from error
+
+
+@contextmanager
+def _open_checked(file: InputFile, columns: Columns) -> Iterator[ParquetFile]:
+    """A Parquet file that has been checked to hold text in `columns`."""
+    with open_parquet(file) as parquet:
+        for name in columns.names:
+            _check_column(file, parquet.schema_arrow, name, columns.option(name))
+        parquet.check_readable(file.path, columns.names)
+        yield parquet
+
+
+def plan_ranges(file: InputFile, columns: Columns, range_bytes: int) -> list[Range]:
+    """Row groups in order, several together up to about `range_bytes` of text. One that is alone
+    in its range comes with its rows, so that it can be cut."""
+    ranges: list[Range] = []
+    start = held = 0
+    with _open_checked(file, columns) as parquet:
+        metadata = parquet.metadata
+        for group in range(metadata.num_row_groups):
+            row_group = metadata.row_group(group)
+            held += _column_bytes(parquet, group, [columns.text])
+            if held >= range_bytes or group + 1 == metadata.num_row_groups:
+                rows = (0, row_group.num_rows) if start == group else None
+                ranges.append(Range(file, start, group + 1, held, rows))
+                start, held = group + 1, 0
+    return ranges
+
+
+def cut_rows(part: Range, most_bytes: int) -> list[Range]:
+    """Pieces of a range of at most about `most_bytes`, if it is one row group."""
+    if part.rows is None:
+        return [part]
+    first, last = part.rows
+    pieces = max(1, min(-(-part.bytes // most_bytes), last - first))
+    bounds = [first + (last - first) * i // pieces for i in range(pieces + 1)]
+    return [replace(part, bytes=part.bytes // pieces, rows=rows) for rows in pairwise(bounds)]
+
+
+def read_texts(part: Range, columns: Columns, most_bytes: int) -> Iterator[TextBatch]:
+    """The texts of a range in order, in batches of at most about `most_bytes` of text."""
+    with _open_checked(part.file, columns) as parquet:
+        for group in range(part.start, part.end):
+            with bad_data(part.file.path, group):
+                for rows in _row_group_rows(parquet, group, columns, part.rows, most_bytes):
+                    for piece in _cut(rows, columns.text, most_bytes):
+                        yield _text_batch(piece, columns)
+
+
+def _row_group_rows(
+    parquet: pq.ParquetFile,
+    group: int,
+    columns: Columns,
+    rows: tuple[int, int] | None,
+    most_bytes: int,
+) -> Iterator[pa.RecordBatch]:
+    """Batches of `rows` (default all) of a row group, of plain text. Rows before are decoded
+    too."""
+    metadata = parquet.metadata.row_group(group)
+    first, last = rows or (0, metadata.num_rows)
+    size = _column_bytes(parquet, group, [columns.text])
+    at_once = min(max(metadata.num_rows * most_bytes // max(size, 1), 1), MAX_BATCH_ROWS)
+    row = 0
+    for batch in parquet.iter_batches(
+        batch_size=at_once, row_groups=[group], columns=columns.names, use_threads=False
+    ):
+        start, row = row, row + len(batch)
+        if row > first:
+            wanted = batch.slice(max(first - start, 0), min(last, row) - max(first, start))
+            plain = [_plain(wanted.column(name)) for name in columns.names]
+            yield pa.record_batch(plain, names=columns.names)
+        if row >= last:
+            return
+
+
+def _cut(rows: pa.RecordBatch, text_column: str, most_bytes: int) -> Iterator[pa.RecordBatch]:
+    """Slices of at most `most_bytes` of text, or of one row."""
+    if len(rows) > 1 and text_bytes(rows.column(text_column)) > most_bytes:
+        half = len(rows) // 2
+        yield from _cut(rows.slice(0, half), text_column, most_bytes)
+        yield from _cut(rows.slice(half), text_column, most_bytes)
+    else:
+        yield rows
+
+
+def _text_batch(rows: pa.RecordBatch, columns: Columns) -> TextBatch:
+    texts, replaced = repair_utf8(rows.column(columns.text))
+    if columns.group is None:
+        return text_batch(texts, replaced)
+    groups, _ = repair_utf8(rows.column(columns.group))
+    return text_batch(texts, replaced, pa.array(groups))
+
+
+def measure(file: InputFile, columns: Columns, kept: list[str] | None) -> tuple[int, int]:
+    """Rows, and about the bytes of text, by the footer. InputError if a column is not there."""
+    with _open_checked(file, columns) as parquet:
+        names = kept_columns(file, parquet.schema_arrow.names, kept, columns)
+        parquet.check_readable(file.path, names)
+        groups = range(parquet.num_row_groups)
+        size = sum(_column_bytes(parquet, group, columns.names) for group in groups)
+        return parquet.metadata.num_rows, size
+
+
+def open_shard(file: InputFile, texts: Columns, columns: list[str] | None) -> Shard:
+    """Opens a file for encoding: its batches are parts of its row groups."""
+    with _open_checked(file, texts) as parquet:
+        schema = parquet.schema_arrow
+        for name in schema.names:
+            if len(schema.get_all_field_indices(name)) > 1:
+                raise InputError(f"{file.path}: two columns are named {name!r}; rename one")
+        kept = kept_columns(file, schema.names, columns, texts)
+        parquet.check_readable(file.path, kept)
+    read = [name for name in schema.names if name in {*kept, *texts.names}]
+    if kept != schema.names:  # what metadata says of the whole would be wrong of a part
+        schema = pa.schema([schema.field(name) for name in kept])
+    return Shard(schema, partial(_batches, file, read, schema, texts))
+
+
+def _batches(
+    file: InputFile, read: list[str], schema: pa.Schema, columns: Columns
+) -> Iterator[ShardBatch]:
+    with _open_checked(file, columns) as parquet:
+        for group in range(parquet.num_row_groups):
+            with bad_data(file.path, group):
+                begins = True
+                for table in _row_group_tables(parquet, group, read):
+                    for batch in _table_batches(table, schema, columns):
+                        yield replace(batch, begins=begins)
+                        begins = False
+
+
+def _row_group_tables(
+    parquet: pq.ParquetFile, group: int, columns: list[str]
+) -> Iterator[pa.Table]:
+    """A row group in parts of at most about `BATCH_BYTES` in memory."""
+    metadata = parquet.metadata.row_group(group)
+    size = _column_bytes(parquet, group, columns)
+    rows = metadata.num_rows * BATCH_BYTES // max(4 * size, 1)
+    held: list[pa.RecordBatch] = []
+    room = BATCH_BYTES
+    for batch in parquet.iter_batches(
+        batch_size=min(max(rows, 1), MAX_SHARD_ROWS), row_groups=[group], columns=columns
+    ):
+        if held and batch.nbytes > room:
+            yield pa.Table.from_batches(held)
+            held, room = [], BATCH_BYTES
+        held.append(batch)
+        room -= batch.nbytes
+    if held:
+        yield pa.Table.from_batches(held)
+
+
+def _table_batches(table: pa.Table, schema: pa.Schema, columns: Columns) -> Iterator[ShardBatch]:
+    """One batch, or more if the texts need more than an array can hold."""
+    if not table.num_rows:
+        return
+    texts = {
+        name: pa.chunked_array([_plain(chunk) for chunk in table.column(name).chunks])
+        for name in columns.names
+    }
+    if table.num_rows > 1 and max(map(text_bytes, texts.values())) > MAX_BATCH_TEXT_BYTES:
+        half = table.num_rows // 2
+        yield from _table_batches(table[:half], schema, columns)
+        yield from _table_batches(table[half:], schema, columns)
+        return
+    found = {
+        name: text_batch(*repair_utf8(values.combine_chunks())) for name, values in texts.items()
+    }
+    kept = table.select(schema.names)
+    invalid = sum(invalid_utf8(chunk) for column in kept.columns for chunk in column.chunks)
+    yield replace(shard_batch(kept, found, columns), invalid=invalid)
+
+
+def invalid_utf8(array: pa.Array) -> int:
+    """How many invalid UTF-8 sequences the strings in an array have, nested ones included."""
+    kind = array.type
+    if pa.types.is_dictionary(kind):
+        return invalid_utf8(array.dictionary)
+    if pa.types.is_map(kind):
+        return invalid_utf8(array.keys) + invalid_utf8(array.items)
+    if pa.types.is_struct(kind):
+        return sum(map(invalid_utf8, array.flatten()))
+    if pa.types.is_nested(kind):
+        return invalid_utf8(array.flatten())
+    if "string" not in str(kind):
+        return 0
+    try:
+        array.validate(full=True)  # which is quick
+    except pa.ArrowInvalid:
+        invalid: int = repair_utf8(array)[1]
+        return invalid
+    return 0
+
+
+def _plain(texts: pa.Array) -> pa.Array:
+    """Text of any accepted type as `string`, or `binary` if its UTF-8 is not promised."""
+    kind = _value_type(texts.type)
+    promised = pa.types.is_null(kind) or "string" in str(kind)
+    return texts.cast(kind).cast(pa.string() if promised else pa.binary())
+
+
+def _check_column(file: InputFile, schema: pa.Schema, name: str, option: str) -> None:
+    fields = schema.get_all_field_indices(name)
+    if not fields:
+        raise ColumnError(
+            f"{file.path}: no column {name!r}; {it_has(schema.names)} (choose with {option})"
+        )
+    if len(fields) > 1:
+        raise InputError(f"{file.path}: two columns are named {name!r}; rename one")
+    kind = schema.field(fields[0]).type
+    if not re.fullmatch(r"null|(large_)?(string|binary)(_view)?", str(_value_type(kind))):
+        raise ColumnError(
+            f"{file.path}: column {name!r} is {kind}, not text (choose another with {option})"
+        )
+
+
+def _value_type(kind: pa.DataType) -> pa.DataType:
+    return kind.value_type if pa.types.is_dictionary(kind) else kind
+
+
+def _column_bytes(parquet: pq.ParquetFile, group: int, columns: Collection[str]) -> int:
+    """Uncompressed bytes of top-level columns, nested ones included, in a row group."""
+    schema, row_group = parquet.schema, parquet.metadata.row_group(group)
+    paths = (schema.column(i).path for i in range(len(schema)))
+    wanted = [i for i, path in enumerate(paths) if {path, path.split(".")[0]} & {*columns}]
+    return sum(row_group.column(i).total_uncompressed_size for i in wanted)

@@ -1,0 +1,37 @@
+"""Whether a job can write where it is told to, asked before there is anything to write."""
+
+from __future__ import annotations
+
+import os
+from errno import ENOENT, ENOTDIR
+
+import pyarrow as pa
+from pyarrow import fs
+
+from pipelines.files.filesystems import open_filesystem
+from wordpiece_core.errors import InputError, OptionError
+
+
+def check_writable(option: str, path: str) -> None:
+    """OptionError, naming the option, unless a directory is at the path or can be made there. Of
+    other file systems than the local one only the URI is checked: more takes writing to them."""
+    try:
+        filesystem, inner = open_filesystem(path)
+    except InputError as error:
+        if isinstance(error.__cause__, pa.ArrowInvalid):
+            raise OptionError(f"{option}: {error}") from error
+        raise
+    if not isinstance(filesystem, fs.LocalFileSystem):
+        return
+    try:
+        os.lstat(inner)
+    except OSError as error:
+        if error.errno not in (ENOENT, ENOTDIR):  # the name is too long, say
+            raise OptionError(f"{option}: {path} cannot be written ({error.strerror})") from error
+    place = inner
+    while not os.path.lexists(place):
+        place = os.path.dirname(place)
+    if not os.path.isdir(place):
+        raise OptionError(f"{option}: {place} is no directory; give another place")
+    if not os.access(place, os.W_OK | os.X_OK):
+        raise OptionError(f"{option}: {place} cannot be written to; give another place")

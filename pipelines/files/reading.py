@@ -1,0 +1,76 @@
+"""Reading inputs: a file is what it was when the job was planned, from its beginning to its end;
+and what is wrong with its bytes is an `InputError` that names the place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Protocol
+
+import pyarrow as pa
+
+from pipelines.files import storage
+from pipelines.files.storage import StoredFile
+from wordpiece_core.errors import ChangedError, InputError, one_line
+
+
+class Planned(Protocol):
+    """A file as it was when the job was planned: its path, its size in bytes, and when it was
+    modified, in nanoseconds since 1970."""
+
+    @property
+    def path(self) -> str: ...
+    @property
+    def size(self) -> int: ...
+    @property
+    def modified(self) -> int | None: ...
+
+
+@contextmanager
+def open_planned(file: Planned) -> Iterator[StoredFile]:
+    """A file open for reading. ChangedError if it is not the one that was planned, when the block
+    begins and when it ends: then whatever went wrong in the block is no fault of the data."""
+    _check_planned(file)
+    with StoredFile(file.path) as stored:
+        version = stored.etag()
+        if stored.length != file.size:
+            raise _changed(file)
+        try:
+            yield stored
+        except (InputError, storage.MissingError) as error:
+            _check_planned(file, error)
+            raise
+        _check_planned(file)
+        if version is not None:
+            with StoredFile(file.path) as now:
+                if now.etag() != version:
+                    raise _changed(file)
+
+
+def _check_planned(file: Planned, fault: BaseException | None = None) -> None:
+    found = storage.info(file.path)
+    now = None if found is None else (found.kind, found.size, found.modified)
+    if now != ("file", file.size, file.modified):
+        raise _changed(file, "is gone" if found is None else "has changed") from fault
+
+
+def _changed(file: Planned, what: str = "has changed") -> ChangedError:
+    return ChangedError(f"{file.path}: it {what} since the job began; run the job again")
+
+
+@contextmanager
+def bad_data(path: str, row_group: int | None = None) -> Iterator[None]:
+    """Turns what a format library says of bytes that were read into an InputError that names the
+    place. Faults of storage are StorageErrors by then."""
+    try:
+        yield
+    except MemoryError:
+        raise
+    except UnicodeDecodeError as error:
+        name = repr(error.object)
+        raise InputError(f"{path}: holds a name that is not UTF-8, {name}; rename it") from error
+    except (OSError, pa.ArrowException) as error:
+        place = path if row_group is None else f"{path} row group {row_group}"
+        fault = InputError(f"{place}: cannot be read ({one_line(error)})")
+        fault.row_group = row_group
+        raise fault from error

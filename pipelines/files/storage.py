@@ -1,0 +1,346 @@
+"""Every touch of a file system: local paths and URIs alike.
+
+A fault of storage says nothing about the data. One that may pass is tried again after a while, and
+what remains is a `StorageError` that names the path: never an `InputError`, which is what a format
+library says of bytes that were read.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from types import TracebackType
+from typing import TypeVar
+
+import pyarrow as pa
+from pyarrow import fs
+
+from pipelines.files.filesystems import is_uri, open_filesystem
+from wordpiece_core.errors import InputError, StorageError, one_line
+
+T = TypeVar("T")
+
+DELAYS: tuple[float, ...] = (0.1, 0.4, 1.6, 3.2)  # seconds before each further try
+LASTING = (
+    *(errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.EEXIST, errno.EACCES, errno.EPERM),
+    *(errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.ENAMETOOLONG, errno.EXDEV),
+)
+"""Faults that do not pass by waiting."""
+FAULTS = (OSError, pa.ArrowException)
+
+
+class MissingError(StorageError):
+    """There is no such file or directory."""
+
+
+def attempt(done: str, path: str, call: Callable[[], T]) -> T:
+    """What `call` returns, tried again after faults that may pass. `done`: what it does to `path`,
+    as in "cannot be read". Raises StorageError; MissingError if there is nothing at the path."""
+    for delay in (*DELAYS, None):
+        try:
+            return call()
+        except MemoryError:
+            raise
+        except UnicodeError as error:
+            name = repr(getattr(error, "object", error))
+            raise InputError(
+                f"{path}: holds a file name that is not UTF-8, {name}; rename it"
+            ) from error
+        except FAULTS as error:
+            fault = _fault(done, path, error)
+            if delay is None or fault.lasting:
+                raise fault from error
+        time.sleep(delay)
+    raise AssertionError("the last try returns or raises")
+
+
+def again(call: Callable[[], T]) -> T:
+    """What `call` returns: a work item that is done anew after a fault of storage."""
+    for delay in DELAYS:
+        try:
+            return call()
+        except StorageError as error:
+            if error.lasting:
+                raise
+        time.sleep(delay)
+    return call()
+
+
+def _fault(done: str, path: str, error: Exception) -> StorageError:
+    missing = isinstance(error, FileNotFoundError | NotADirectoryError)
+    kind = MissingError if missing else StorageError
+    fault = kind(f"{path}: cannot be {done} ({one_line(error)})")
+    fault.lasting = missing or getattr(error, "errno", None) in LASTING
+    return fault
+
+
+@contextmanager
+def writing(path: str) -> Iterator[None]:
+    """Turns faults of storage in the block, which is not tried again, into a StorageError."""
+    try:
+        yield
+    except MemoryError:
+        raise
+    except OSError as error:
+        raise _fault("written", path, error) from error
+
+
+# --- What is there --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Entry:
+    """Something in a directory. `name`: relative, with slashes; `kind`: "file", "directory", or
+    "other": local links, which are not followed, pipes and the like; `size`: bytes; `modified`:
+    nanoseconds since 1970."""
+
+    name: str
+    kind: str
+    size: int = 0
+    modified: int | None = None
+
+
+_KINDS = {fs.FileType.File: "file", fs.FileType.Directory: "directory"}
+
+
+def info(path: str) -> Entry | None:
+    """The file or directory at a path, links followed; None if there is none."""
+    filesystem, inner = open_filesystem(path)
+    found = attempt("reached", path, lambda: filesystem.get_file_info(inner))
+    if found.type == fs.FileType.NotFound:
+        return None
+    return _entry(path, found, found.base_name)
+
+
+def entries(path: str, *, recursive: bool = True) -> list[Entry]:
+    """What is in a directory, sorted by name; with `recursive`, in those below it too. Local links
+    are named, not followed. Nothing, if there is no such directory."""
+    if not is_uri(path):
+        root = open_filesystem(path)[1]
+        return attempt("listed", path, lambda: sorted(_local(root, "", recursive), key=_by_name))
+    filesystem, inner = open_filesystem(path)
+    selector = fs.FileSelector(inner, recursive=recursive, allow_not_found=True)
+    infos = attempt("listed", path, lambda: filesystem.get_file_info(selector))
+    names = ((found, found.path.removeprefix(inner).lstrip("/")) for found in infos)
+    return sorted((_entry(path, found, name) for found, name in names), key=_by_name)
+
+
+def _by_name(entry: Entry) -> str:
+    return entry.name
+
+
+def _entry(path: str, found: fs.FileInfo, name: str) -> Entry:
+    modified = found.mtime_ns
+    if modified is not None and is_uri(path):  # of stores some say more than seconds, at times
+        modified -= modified % 1_000_000_000
+    return Entry(name, _KINDS.get(found.type, "other"), found.size or 0, modified)
+
+
+def _local(directory: str, prefix: str, recursive: bool) -> Iterator[Entry]:
+    try:
+        scanned = os.scandir(directory)
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    with scanned:
+        for item in scanned:
+            name = prefix + item.name
+            name.encode()  # or a name that is not UTF-8 is said to be that
+            if item.is_dir(follow_symlinks=False):
+                yield Entry(name, "directory")
+                if recursive:
+                    yield from _local(item.path, name + "/", recursive)
+            elif item.is_file(follow_symlinks=False):
+                found = item.stat(follow_symlinks=False)
+                yield Entry(name, "file", found.st_size, found.st_mtime_ns)
+            else:
+                yield Entry(name, "other")
+
+
+# --- Changing what is there -----------------------------------------------------------------------
+
+
+def make_directory(path: str) -> None:
+    """Makes a directory and those above it; no matter if it is there."""
+    filesystem, inner = open_filesystem(path)
+    attempt("made", path, lambda: filesystem.create_dir(inner, recursive=True))
+
+
+def move(source: str, target: str) -> None:
+    """Gives a file another name on the same file system, in place of a file that has it."""
+    filesystem, inner = open_filesystem(source)
+    to = open_filesystem(target)[1]
+    tried = False
+
+    def rename() -> None:
+        nonlocal tried
+        if tried and info(source) is None and info(target) is not None:
+            return  # it was done, and only the answer was lost
+        tried = True
+        filesystem.move(inner, to)
+
+    attempt("written", target, rename)
+
+
+def delete_file(path: str) -> None:
+    """Deletes a file; no matter if there is none."""
+    filesystem, inner = open_filesystem(path)
+    try:
+        attempt("deleted", path, lambda: filesystem.delete_file(inner))
+    except MissingError:
+        return
+    except StorageError:
+        if info(path) is not None:  # stores differ in what they say of a missing file
+            raise
+
+
+def delete_empty_directory(path: str) -> None:
+    """Deletes a directory and those in it, if there is nothing else in it; else leaves all as it
+    is. No matter if there is none."""
+    if info(path) is None or any(entry.kind != "directory" for entry in entries(path)):
+        return
+    filesystem, inner = open_filesystem(path)
+    if is_uri(path):
+        attempt("deleted", path, lambda: filesystem.delete_dir(inner))
+        return
+    below = [os.path.join(inner, e.name) for e in reversed(entries(path))]
+    for directory in (*below, inner):  # rmdir deletes nothing that is not empty
+        try:
+            attempt("deleted", directory, partial(os.rmdir, directory))
+        except MissingError:
+            continue
+        except StorageError:
+            if not os.listdir(directory):
+                raise
+            return
+
+
+def sync(path: str) -> None:
+    """Waits until a local file or directory is on its disk; elsewhere does nothing, as stores have
+    a file for good once it is written."""
+    if is_uri(path):
+        return
+    inner = open_filesystem(path)[1]
+
+    def flush() -> None:
+        descriptor = os.open(inner, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+    attempt("flushed to its disk", path, flush)
+
+
+# --- Reading --------------------------------------------------------------------------------------
+
+
+class StoredFile:
+    """A file open for reading at any place; Arrow takes it by `arrow()`. A read that fails is tried
+    again with the file opened anew. Faults are StorageErrors, through Arrow too."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.filesystem, self.inner = open_filesystem(path)
+        self.position = 0
+        self._file: pa.NativeFile | None = None
+        self.length: int = attempt("read", path, lambda: self._open().size())
+
+    def arrow(self) -> pa.PythonFile:
+        """The same file for Arrow's readers."""
+        return pa.PythonFile(self, mode="r")
+
+    def _open(self) -> pa.NativeFile:
+        if self._file is None:
+            self._file = self.filesystem.open_input_file(self.inner)
+        return self._file
+
+    def etag(self) -> bytes | None:
+        """What the store calls this version of the file; None where there is no such thing."""
+        if not is_uri(self.path):
+            return None
+        try:
+            metadata = attempt("read", self.path, lambda: self._open().metadata())
+        except (StorageError, NotImplementedError):
+            return None
+        found = {bytes(key).lower(): value for key, value in (metadata or {}).items()}
+        return found.get(b"etag")
+
+    def read(self, size: int | None = -1) -> bytes:
+        """As many bytes as asked for, or as there are up to the end."""
+        left = max(self.length - self.position, 0)
+        size = left if size is None or size < 0 else min(size, left)
+        if not size:
+            return b""
+        data = attempt("read", self.path, lambda: self._read_at(size))
+        self.position += len(data)
+        return data
+
+    def _read_at(self, size: int) -> bytes:
+        try:
+            data: bytes = self._open().read_at(size, self.position)
+            return data
+        except BaseException:
+            self._file = None  # what is left of it is of no use
+            raise
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        """Goes to a place; returns it, from the beginning."""
+        base = {os.SEEK_SET: 0, os.SEEK_CUR: self.position, os.SEEK_END: self.length}[whence]
+        self.position = base + offset
+        return self.position
+
+    def tell(self) -> int:
+        """The place where the next read begins."""
+        return self.position
+
+    def size(self) -> int:
+        """Bytes in the file when it was opened."""
+        return self.length
+
+    @property
+    def closed(self) -> bool:
+        """Whether nothing is held open."""
+        return False
+
+    def readable(self) -> bool:
+        """Yes."""
+        return True
+
+    def writable(self) -> bool:
+        """No."""
+        return False
+
+    def seekable(self) -> bool:
+        """Yes."""
+        return True
+
+    def flush(self) -> None:
+        """Nothing is to be written."""
+
+    def close(self) -> None:
+        """Lets go of the file."""
+        file, self._file = self._file, None
+        if file is not None:
+            file.close()
+
+    def __enter__(self) -> StoredFile:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+def read_bytes(path: str) -> bytes:
+    """What a file holds."""
+    with StoredFile(path) as file:
+        return file.read()

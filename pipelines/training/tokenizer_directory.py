@@ -1,0 +1,110 @@
+"""The directory that `train` writes: a tokenizer, the log of its training, and what it was made of.
+
+    merges.parquet  the log; and vocab.txt, tokenizer.json, tokenizer_config.json and
+                    special_tokens_map.json, which are the tokenizer
+    run.json        what this run took
+    training.json   what it takes to get the same bytes again
+
+Either all files are those of one training or none is: `training.json` is published last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pyarrow as pa
+
+from pipelines.files import outputs, storage
+from pipelines.files.filesystems import join
+from pipelines.files.publishing import STAGING, Publication
+from wordpiece_core.errors import InputError, OptionError, OutputError, short
+from wordpiece_core.tokenizer.files import TokenizerSpec, tokenizer_files
+
+MERGES, TRAINING, RUN = "merges.parquet", "training.json", "run.json"
+FILES = (
+    *("vocab.txt", "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json"),
+    MERGES,
+)
+"""Those whose digests `training.json` has."""
+
+
+def check_tokenizer_directory(output: str, identity: Mapping[str, Any], *, overwrite: bool) -> None:
+    """Raises OptionError if the directory holds a tokenizer that was trained otherwise, or whose
+    files were changed since, unless that is to be overwritten; OutputError if it holds anything
+    but a tokenizer that was trained here. `identity`: as far as it is known, keys of
+    `training.json`."""
+    publication = Publication(output, TRAINING)
+    if storage.info(join(output, STAGING)) is not None:
+        publication.recover()
+    entries = storage.entries(output, recursive=False)
+    names = [e.name for e in entries if not e.name.startswith(".") and e.name != STAGING]
+    if not names:
+        return
+    record = outputs.read_json(join(output, TRAINING))
+    if not isinstance(record, dict):
+        raise OutputError(f"{output}: holds {names[0]}, not trained here; give an empty directory")
+    difference = _difference(identity, record) or _changed_file(output, record)
+    if difference and not overwrite:
+        raise OptionError(
+            f"{output}: holds a tokenizer {difference}; give --overwrite or another directory"
+        )
+
+
+def _difference(identity: Mapping[str, Any], record: dict[str, Any]) -> str | None:
+    for key, wanted in identity.items():
+        found = record.get(key)
+        if isinstance(wanted, dict) and isinstance(found, dict):
+            for name, value in wanted.items():
+                if found.get(name) != value:
+                    return f"trained with {name} {short(found.get(name))}, not {short(value)}"
+        elif found != wanted:
+            return "trained on other words" if key == "word_table" else "of another version"
+    return None
+
+
+def _changed_file(output: str, record: dict[str, Any]) -> str | None:
+    """Which of the files is not as it was written."""
+    files = record.get("files")
+    if not isinstance(files, dict):
+        return "of another version"
+    for name, digest in files.items():
+        try:
+            if outputs.digest(_place(output, name)) != digest:
+                return f"whose {name} was changed after its training"
+        except storage.MissingError:
+            continue
+    return None
+
+
+def _place(output: str, name: str) -> str:
+    if name not in FILES:
+        raise InputError(f"{join(output, TRAINING)}: names {name!r}, no file of a tokenizer")
+    return join(output, name)
+
+
+def write_tokenizer(
+    output: str,
+    spec: TokenizerSpec,
+    merges: pa.Table,
+    record: dict[str, Any],
+    run: dict[str, Any],
+) -> None:
+    """Writes the tokenizer directory, after `check_tokenizer_directory`: all files, or none."""
+    publication = Publication(output, TRAINING)
+    publication.recover()
+    publication.begin()
+    try:
+        digests = {}
+        for name, text in tokenizer_files(spec).items():
+            publication.stage(name, text.encode())
+            digests[name] = outputs.digest(publication.place(name))
+        with publication.writer(MERGES) as stream:
+            outputs.write_tables(stream, merges, compression="zstd")
+        digests[MERGES] = outputs.digest(publication.place(MERGES))
+        publication.stage_json(RUN, run)
+        publication.stage_json(TRAINING, record | {"files": digests})
+        publication.publish([*digests, RUN, TRAINING], ())
+    except Exception:
+        publication.abandon()
+        raise

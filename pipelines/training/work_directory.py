@@ -1,0 +1,227 @@
+"""The work directory of a training: what it has done so far, so that a killed one goes on.
+
+    .wordpiece.json        whose it is, and the run that is at work (`pipelines.files.owned`)
+    count.json             what the word table was counted from; with `words/`, the table
+    job.json               the word table's digest, the options, and what training begins with
+    rounds/00001.parquet   the merges of each finished round
+    splits/00002/          the splits of the words in a round, by ranges of the word table
+    exchange/              what a pipeline hands to the driver, in a folder of the run
+
+Every file is written under a temporary name and renamed, so that it is whole or not there. A round
+is finished when the file with its merges is there; what comes before that can be made again.
+
+    released.json          the training is over: all else is to be deleted, but for a word table
+                           that was counted for a call that failed
+
+A training that was killed holds the directory: a call with other options is refused. One that
+failed does not: what it counted is used again if the call fits, else deleted.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from pipelines.counting.word_table import MANIFEST, PART
+from pipelines.files import outputs, storage
+from pipelines.files.batches import one_batch
+from pipelines.files.filesystems import join
+from pipelines.files.owned import OwnedDirectory, new_id
+from pipelines.files.publishing import STAGING, Publication
+from pipelines.files.reading import bad_data
+from pipelines.files.storage import StoredFile
+from wordpiece_core.errors import InputError, OptionError, short
+from wordpiece_core.training.alphabet import InitialVocabulary
+
+COUNT, JOB, RELEASED = "count.json", "job.json", "released.json"
+WORDS, ROUNDS, SPLITS, EXCHANGE = "words", "rounds", "splits", "exchange"
+NAMES = "|".join(
+    (
+        *(COUNT, JOB, RELEASED),
+        rf"{WORDS}/(?:{PART}|{MANIFEST}|{STAGING}/(?:[^/]+/)?[^/]+)",
+        rf"{ROUNDS}/\d{{5}}\.parquet",
+        rf"{SPLITS}/\d{{5}}/\d{{9}}\.parquet",
+        rf"{EXCHANGE}/[0-9a-f]{{16}}/[^/]+",
+    )
+)
+
+
+@dataclass(frozen=True)
+class FinishedRound:
+    """`merges`: of the round, as `Trainer.merges` gives them. `support`: after it. `status`: "round
+    over", or "done". `split_tokens`: in all splits when it began, each word once."""
+
+    merges: pa.RecordBatch
+    support: int
+    status: str
+    split_tokens: int
+
+
+@dataclass(frozen=True)
+class TrainingWork:
+    """A work directory. `run`: the id of the run that works in it."""
+
+    path: str
+    run: str = field(default_factory=new_id)
+
+    @property
+    def owned(self) -> OwnedDirectory:
+        """The directory as one that the job owns."""
+        return OwnedDirectory(self.path, "training", NAMES, self.run)
+
+    @property
+    def words(self) -> str:
+        """Where the word table is counted to."""
+        return join(self.path, WORDS)
+
+    def splits(self, number: int) -> str:
+        """Where the splits of a round are."""
+        return join(self.path, SPLITS, f"{number:05}")
+
+    def exchange(self) -> str:
+        """An empty directory for one pipeline."""
+        self.owned.check_lease()
+        self.owned.sweep(rf"{EXCHANGE}/.*")
+        directory = join(self.path, EXCHANGE, self.run)
+        storage.make_directory(directory)
+        return directory
+
+    def write(self, name: str, value: object) -> None:
+        """Commits a JSON file. OutputError if another run has begun."""
+        self.owned.check_lease()
+        outputs.write_json(join(self.path, name), value)
+
+    # --- Who holds it ----------------------------------------------------------------------------
+
+    def check(self, counted_from: dict[str, Any], training: dict[str, Any]) -> None:
+        """Raises OutputError if the directory holds what is not the job's, and OptionError if
+        another training was killed in it: that one is to be finished first."""
+        if self.owned.check() and self._released() is None:
+            for name, identity in ((COUNT, counted_from), (JOB, training)):
+                self._check_identity(identity, self._identity(name) or {})
+
+    def claim(self, counted_from: dict[str, Any]) -> None:
+        """Takes the directory, after `check`. Of what a released one holds only the word table
+        stays, if that is of use."""
+        released = self._released()
+        self.owned.claim()
+        if released is not None:
+            self.owned.sweep(rf"{JOB}|{ROUNDS}/.*|{SPLITS}/.*|{EXCHANGE}/.*")
+            if not released.get(WORDS) or self._identity(COUNT) != counted_from:
+                self.owned.sweep(rf"{COUNT}|{WORDS}/.*")
+            storage.delete_file(join(self.path, RELEASED))
+        self._tidy()
+
+    def _tidy(self) -> None:
+        """Of what a killed run was about, ends or deletes all that this one does not go on with."""
+        self.owned.sweep(rf"{EXCHANGE}/.*")
+        Publication(self.words, MANIFEST, self.run).recover()
+        done = len(outputs.list_directory(join(self.path, ROUNDS)))
+        of_use = "|".join(f"{number:05}" for number in (done, done + 1))
+        self.owned.sweep(rf"{SPLITS}/(?!{of_use}).*")
+
+    def release(self) -> None:
+        """Notes that the training failed, so that it holds the directory no more; deletes it if
+        nothing of use is in it."""
+        if self.is_counted():
+            self.write(RELEASED, {WORDS: True})
+        else:
+            self.delete()
+
+    def _released(self) -> dict[str, Any] | None:
+        value = outputs.read_json(join(self.path, RELEASED))
+        return value if value is None or isinstance(value, dict) else {}
+
+    def _identity(self, name: str) -> dict[str, Any] | None:
+        value = outputs.read_json(join(self.path, name))
+        identity = value.get("identity") if isinstance(value, dict) else None
+        if value is not None and not isinstance(identity, dict):
+            raise InputError(
+                f"{join(self.path, name)}: not as this program writes it; delete {self.path}"
+            )
+        return identity
+
+    def _check_identity(self, identity: dict[str, Any], found: dict[str, Any]) -> None:
+        for key, value in identity.items():
+            if key in found and found[key] != value:
+                raise OptionError(
+                    f"{self.path}: holds an unfinished training with {key}"
+                    f" {short(found[key])}, not {short(value)};"
+                    " give the same options, another --work-dir, or delete it"
+                )
+
+    # --- Counting --------------------------------------------------------------------------------
+
+    def begin_count(self, identity: dict[str, Any]) -> None:
+        """Notes what the word table is counted from."""
+        if self._identity(COUNT) is None:
+            self.write(COUNT, {"identity": identity})
+
+    def is_counted(self) -> bool:
+        """Whether the word table is finished."""
+        return storage.info(join(self.words, MANIFEST)) is not None
+
+    # --- Rounds ----------------------------------------------------------------------------------
+
+    def begin(
+        self, identity: dict[str, Any], vocabulary: InitialVocabulary, split_tokens: int
+    ) -> None:
+        """Notes what is trained, and what that begins with."""
+        value = {
+            "identity": identity,
+            "tokens": vocabulary.tokens,
+            "alphabet": [list(symbol) for symbol in vocabulary.alphabet],
+            "split_tokens": split_tokens,
+        }
+        self.write(JOB, value)
+
+    def begun(self, identity: dict[str, Any] | None = None) -> tuple[InitialVocabulary, int] | None:
+        """What training began with, and the tokens in all splits then; None if it has not begun.
+        OptionError if another training did."""
+        value = outputs.read_json(join(self.path, JOB))
+        if value is None:
+            return None
+        self._check_identity(identity or {}, value["identity"])
+        alphabet = [(symbol, number) for symbol, number in value["alphabet"]]
+        return InitialVocabulary(value["tokens"], alphabet), value["split_tokens"]
+
+    def finish_round(self, number: int, done: FinishedRound) -> None:
+        """Commits a round, then deletes the splits before it. OutputError if another run has
+        begun."""
+        facts = {"support": done.support, "split_tokens": done.split_tokens}
+        metadata = {"status": done.status} | {key: str(value) for key, value in facts.items()}
+        schema = done.merges.schema.with_metadata(metadata)
+        path = join(self.path, ROUNDS, f"{number:05}.parquet")
+        merges = [done.merges.replace_schema_metadata(metadata)]
+
+        def write() -> None:
+            self.owned.check_lease()
+            outputs.write_parquet(path, merges, schema)
+
+        storage.again(write)
+        self.owned.sweep(rf"{SPLITS}/{number - 1:05}/.*")
+
+    def finished_rounds(self) -> list[FinishedRound]:
+        """The rounds that are done, in order."""
+        directory = join(self.path, ROUNDS)
+        names = [name for name in outputs.list_directory(directory) if not name.startswith(".")]
+        if names != [f"{number:05}.parquet" for number in range(1, len(names) + 1)]:
+            raise InputError(f"{directory}: a round is missing; delete {self.path} and train again")
+        return [_read_round(join(directory, name)) for name in names]
+
+    def delete(self) -> None:
+        """Deletes the directory, but for what is not the job's. It is released first, so that what
+        is left when that is stopped is never taken for the work of another training."""
+        self.write(RELEASED, {WORDS: False})
+        self.owned.delete(last=RELEASED)
+
+
+def _read_round(path: str) -> FinishedRound:
+    with StoredFile(path) as stored, bad_data(path):
+        table = pq.read_table(stored.arrow())
+    facts = {key.decode(): value.decode() for key, value in table.schema.metadata.items()}
+    support, split_tokens = int(facts["support"]), int(facts["split_tokens"])
+    return FinishedRound(one_batch(table), support, facts["status"], split_tokens)

@@ -1,0 +1,48 @@
+"""The rooms of the house: what may import what."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+ROOMS = ["commands", "encoding", "training", "counting", "running", "files"]
+"""Of `pipelines`: a room imports from those behind it only."""
+
+
+def imports(path: Path) -> Iterator[str]:
+    """The modules that a file names in its imports."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom):
+            yield from (f"{node.module}.{name.name}" for name in node.names)
+        elif isinstance(node, ast.Import):
+            yield from (name.name for name in node.names)
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_a_room_of_the_jobs_imports_from_those_behind_it_only(room: str) -> None:
+    before = tuple(f"pipelines.{other}." for other in ROOMS[: ROOMS.index(room)])
+    for path in (ROOT / "pipelines" / room).rglob("*.py"):
+        assert [name for name in imports(path) if name.startswith(before)] == [], path
+
+
+def test_the_jobs_are_in_rooms_each_of_which_says_what_lives_there() -> None:
+    folders = {path.parent.name for path in (ROOT / "pipelines").rglob("*.py")}
+    assert folders == {"pipelines", *ROOMS}
+    for room in ROOMS:
+        assert ast.get_docstring(ast.parse((ROOT / "pipelines" / room / "__init__.py").read_text()))
+
+
+def test_the_algorithms_know_neither_the_jobs_nor_beam() -> None:
+    for path in (ROOT / "wordpiece_core").rglob("*.py"):
+        others = [n for n in imports(path) if n.startswith(("pipelines", "apache_beam"))]
+        assert others == [], path
+
+
+def test_nothing_but_the_files_room_knows_a_temporary_name() -> None:
+    for path in (ROOT / "pipelines").rglob("*.py"):
+        if path.parent.name != "files":
+            assert "wordpiece-tmp" not in path.read_text(encoding="utf-8"), path

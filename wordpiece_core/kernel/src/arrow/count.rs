@@ -1,0 +1,91 @@
+//! Word tables.
+
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::Int64Type;
+use arrow_array::{Array, ArrayRef, Int64Array, RecordBatch};
+
+use super::{as_bytes, batch, column, each_row, strings};
+use crate::error::{Error, Result};
+
+/// A word table: `word: string, count: int64`.
+pub fn word_table<'a>(rows: impl Iterator<Item = (&'a str, u64)> + Clone) -> Result<RecordBatch> {
+    let words = strings(rows.clone().map(|(word, _)| Some(word)));
+    let counts: Int64Array = rows.map(|(_, count)| Some(count as i64)).collect();
+    batch(vec![("word", Arc::new(words)), ("count", Arc::new(counts))])
+}
+
+/// The rows of a word table.
+pub struct WordTable {
+    words: ArrayRef,
+    counts: Int64Array,
+}
+
+impl WordTable {
+    pub fn new(table: &RecordBatch) -> Result<Self> {
+        let words = as_bytes(column(table, "word")?.clone());
+        let counts = column(table, "count")?.as_primitive_opt::<Int64Type>();
+        let wrong = || Error::data("column \"count\" is not Int64");
+        Ok(WordTable { words, counts: counts.ok_or_else(wrong)?.clone() })
+    }
+
+    /// Words and counts. Nulls, negative counts and invalid UTF-8 are errors.
+    pub fn rows(&self) -> Result<Vec<(&str, u64)>> {
+        let mut rows = Vec::with_capacity(self.words.len());
+        let mut wrong = None;
+        each_row(&self.words, |word| {
+            let at = rows.len();
+            let word = word.and_then(|word| std::str::from_utf8(word).ok());
+            let count = (!self.counts.is_null(at)).then(|| self.counts.value(at));
+            let row = word.zip(count.and_then(|count| u64::try_from(count).ok()));
+            if row.is_none() {
+                wrong.get_or_insert(at);
+            }
+            rows.push(row.unwrap_or_default());
+        })?;
+        match wrong {
+            Some(at) => {
+                let message = format!("row {at} of the word table has no valid word or count");
+                Err(Error::data(message))
+            }
+            None => Ok(rows),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use arrow_array::{
+        BinaryArray, BinaryViewArray, Int32Array, LargeStringArray, NullArray, StringArray,
+        StringViewArray,
+    };
+
+    use super::super::checks::{check_columns, with};
+    use super::*;
+
+    #[test]
+    fn words_come_back_from_any_type_of_text() {
+        let table = word_table([("a", 3), ("é", 1 << 62), ("", 0)].into_iter()).unwrap();
+        let words = ["a", "é", ""];
+        let arrays: [ArrayRef; 4] = [
+            Arc::new(StringArray::from_iter_values(words)),
+            Arc::new(LargeStringArray::from_iter_values(words)),
+            Arc::new(StringViewArray::from_iter_values(words)),
+            Arc::new(BinaryViewArray::from_iter_values(words)),
+        ];
+        for array in arrays {
+            let table = WordTable::new(&with(&table, "word", Some(array))).unwrap();
+            assert_eq!(table.rows().unwrap(), [("a", 3), ("é", 1 << 62), ("", 0)]);
+        }
+        let read = |table: &RecordBatch| WordTable::new(table)?.rows().map(drop);
+        check_columns(&table, &["count"], read);
+        let bad: ArrayRef = Arc::new(BinaryArray::from_vec(vec![b"a", b"\xff", b"b"]));
+        let error = read(&with(&table, "word", Some(bad))).unwrap_err().to_string();
+        assert_eq!(error, "row 1 of the word table has no valid word or count");
+        assert!(read(&with(&table, "word", None)).is_err());
+        assert!(read(&with(&table, "word", Some(Arc::new(NullArray::new(3))))).is_err());
+        let numbers: ArrayRef = Arc::new(Int32Array::from(vec![1, 2, 3]));
+        assert!(read(&with(&table, "word", Some(numbers))).is_err());
+    }
+}

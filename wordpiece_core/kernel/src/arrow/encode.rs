@@ -1,0 +1,176 @@
+//! Rows of ids, and packed sequences, as record batches.
+
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray;
+use arrow_array::{
+    Array, ArrayRef, ArrowPrimitiveType, FixedSizeListArray, Int8Array, Int32Array, Int64Array,
+    PrimitiveArray, RecordBatch, UInt16Array,
+};
+use arrow_buffer::{Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
+use arrow_schema::{DataType, Field};
+
+use super::{batch, list, offsets};
+use crate::encode::pack::{Id, Packer, Sequences};
+use crate::encode::rows::{Rows, too_many_ids};
+use crate::error::{Error, Result};
+
+/// How ids are stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IdType {
+    Int32,
+    UInt16,
+}
+
+/// Encoded rows as columns: `input_ids`, and those that were asked for.
+pub fn encoded(rows: Rows, id_type: IdType) -> Result<RecordBatch> {
+    let mut offsets = vec![0i32];
+    for &end in &rows.ends {
+        offsets.push(i32::try_from(end).map_err(|_| too_many_ids())?);
+    }
+    let offsets = OffsetBuffer::new(offsets.into());
+    let nulls = NullBuffer::from(rows.valid);
+    let nulls = (nulls.null_count() > 0).then_some(nulls);
+    let lists = |values| list(offsets.clone(), values, nulls.clone());
+    let ids: ArrayRef = match id_type {
+        IdType::Int32 => Arc::new(int32_array(rows.ids)),
+        IdType::UInt16 => {
+            Arc::new(UInt16Array::from_iter_values(rows.ids.iter().map(|&id| id as u16)))
+        }
+    };
+    let mut columns = vec![("input_ids", lists(ids)?)];
+    let masks = [
+        ("attention_mask", rows.attention_mask),
+        ("token_type_ids", rows.token_type_ids),
+        ("special_tokens_mask", rows.special_tokens_mask),
+    ];
+    for (name, mask) in masks {
+        if let Some(mask) = mask {
+            columns.push((name, lists(Arc::new(Int8Array::from(mask)))?));
+        }
+    }
+    if let Some(ends) = rows.offset_mapping {
+        let field = Arc::new(Field::new("item", DataType::Int32, true));
+        let ends = Arc::new(Int32Array::from(ends));
+        let pairs = FixedSizeListArray::try_new(field, 2, ends, None).map_err(Error::data)?;
+        columns.push(("offset_mapping", lists(Arc::new(pairs))?));
+    }
+    if let Some(words) = rows.word_ids {
+        let some = NullBuffer::from_iter(words.iter().map(|&word| word >= 0));
+        columns.push(("word_ids", lists(Arc::new(Int32Array::new(words.into(), Some(some))))?));
+    }
+    if let Some(lengths) = rows.num_tokens {
+        columns.push(("num_tokens", Arc::new(Int32Array::new(lengths.into(), nulls))));
+    }
+    if let Some(sources) = rows.sources {
+        columns.push(("source_rows", Arc::new(Int64Array::from(sources))));
+    }
+    batch(columns)
+}
+
+/// Ids as signed numbers, without a copy.
+fn int32_array(ids: Vec<u32>) -> Int32Array {
+    let length = ids.len();
+    Int32Array::new(ScalarBuffer::new(Buffer::from_vec(ids), 0, length), None)
+}
+
+/// Adds documents of ids, the first of them in row `first_row`, and returns what is full.
+pub fn pack<P: ArrowPrimitiveType<Native: Id>>(
+    packer: &mut Packer<P::Native>,
+    documents: &ArrayRef,
+    first_row: i64,
+    vocab_size: u32,
+) -> Result<Sequences<P::Native>> {
+    let wrong = || {
+        let (wanted, given) = (P::DATA_TYPE, documents.data_type());
+        Error::data(format!("ids: a list of {wanted} is wanted, not {given}"))
+    };
+    let lists = documents.as_list_opt::<i32>().ok_or_else(wrong)?;
+    let values = lists.values().as_primitive_opt::<P>().ok_or_else(wrong)?;
+    let ends = lists.value_offsets();
+    let rows = (0..lists.len()).filter(|&row| lists.is_valid(row)).map(|row| {
+        (first_row + row as i64, &values.values()[ends[row] as usize..ends[row + 1] as usize])
+    });
+    if values.null_count() > 0 {
+        return Err(Error::data("ids: null among the ids of a document"));
+    }
+    for (row, ids) in rows.clone() {
+        let largest = ids.iter().fold(0, |largest, id| id.value().max(largest));
+        if largest >= vocab_size && !ids.is_empty() {
+            let message = format!("ids: row {row} has an id beyond the {vocab_size} tokens");
+            return Err(Error::data(message));
+        }
+    }
+    let most = packer.most(lists.len(), (ends[lists.len()] - ends[0]) as usize);
+    i32::try_from(most).map_err(|_| too_many_ids())?;
+    Ok(packer.add(rows, most))
+}
+
+/// `input_ids`, the columns named, `document_starts: list<int32>`, `document_rows: list<int64>`.
+pub fn packed_batch<P: ArrowPrimitiveType<Native: Id>>(
+    sequences: Sequences<P::Native>,
+    names: &[String],
+) -> Result<RecordBatch> {
+    let length = (sequences.ids.len() / sequences.len().max(1)) as i32;
+    let ends: Vec<i32> = (0..=sequences.len() as i32).map(|row| row * length).collect();
+    let ends = OffsetBuffer::new(ends.into());
+    let mut others: Vec<(&str, ArrayRef)> = Vec::new();
+    for name in names {
+        let mask = match name.as_str() {
+            "attention_mask" => sequences.attention_mask(),
+            "token_type_ids" => vec![0; sequences.ids.len()],
+            "special_tokens_mask" => sequences.special_tokens_mask(),
+            "num_tokens" => {
+                others.push((name, Arc::new(Int32Array::from(sequences.num_tokens()))));
+                continue;
+            }
+            other => return Err(Error::option(format!("columns: {other} cannot be packed"))),
+        };
+        others.push((name, list(ends.clone(), Arc::new(Int8Array::from(mask)), None)?));
+    }
+    let documents = OffsetBuffer::new(offsets(&sequences.document_ends)?.into());
+    let starts = Arc::new(Int32Array::from(sequences.document_starts));
+    let rows = Arc::new(Int64Array::from(sequences.document_rows));
+    let ids = Arc::new(PrimitiveArray::<P>::new(sequences.ids.into(), None));
+    let mut columns = vec![("input_ids", list(ends, ids, None)?)];
+    columns.append(&mut others);
+    columns.push(("document_starts", list(documents.clone(), starts, None)?));
+    columns.push(("document_rows", list(documents, rows, None)?));
+    batch(columns)
+}
+
+#[cfg(test)]
+mod tests {
+    use arrow_array::{ListArray, NullArray};
+
+    use super::*;
+    use crate::encode::pack::PackOptions;
+
+    #[test]
+    fn ids_are_packed_from_lists_of_their_type_alone() {
+        let options = PackOptions { length: 4, cls_id: 1, sep_id: 2, pad_id: Some(0) };
+        let mut packer = Packer::<i32>::new(options).unwrap();
+        let lists = |rows: Vec<Option<Vec<Option<i32>>>>| -> ArrayRef {
+            Arc::new(ListArray::from_iter_primitive::<arrow_array::types::Int32Type, _, _>(rows))
+        };
+        let mut add =
+            |ids: &ArrayRef, size| pack::<arrow_array::types::Int32Type>(&mut packer, ids, 0, size);
+        let good = lists(vec![Some(vec![Some(5), Some(6)]), None, Some(vec![])]);
+        for (bad, size) in [
+            (lists(vec![Some(vec![Some(5), None])]), 9),
+            (lists(vec![Some(vec![Some(-1)])]), 9),
+            (good.clone(), 6),
+            (Arc::new(Int32Array::from(vec![5])), 9),
+            (Arc::new(NullArray::new(1)), 9),
+        ] {
+            assert!(matches!(add(&bad, size), Err(Error::Data(_))));
+        }
+        let full = add(&good.slice(0, 3), 7).unwrap();
+        assert_eq!(full.ids, [1, 5, 6, 2]);
+        let names = ["attention_mask", "num_tokens"].map(String::from);
+        let batch = packed_batch::<arrow_array::types::Int32Type>(full.clone(), &names).unwrap();
+        assert_eq!((batch.num_rows(), batch.num_columns()), (1, 5));
+        let other = packed_batch::<arrow_array::types::Int32Type>(full, &["word_ids".into()]);
+        assert!(matches!(other, Err(Error::Option(_))));
+    }
+}

@@ -1,0 +1,176 @@
+//! Arrow arrays from outside, checked, to the types of the other rooms and back.
+//!
+//! `import` takes arrays over; what each room gives and takes has a file here.
+
+pub mod count;
+pub mod encode;
+pub mod import;
+pub mod parquet_footer;
+pub mod train;
+
+use std::sync::Arc;
+
+use arrow_array::builder::StringBuilder;
+use arrow_array::cast::AsArray;
+use arrow_array::types::Int64Type;
+use arrow_array::{
+    Array, ArrayRef, ArrowPrimitiveType, BinaryArray, Int64Array, LargeBinaryArray, ListArray,
+    PrimitiveArray, RecordBatch, StringArray, UInt32Array,
+};
+use arrow_buffer::{NullBuffer, OffsetBuffer};
+use arrow_schema::{DataType, Field, Schema};
+
+use crate::error::{Error, Result};
+
+/// An array of strings as one of bytes, without a copy: whoever made it may not have checked that
+/// the strings are UTF-8.
+pub fn as_bytes(array: ArrayRef) -> ArrayRef {
+    match array.data_type() {
+        DataType::Utf8 => Arc::new(BinaryArray::from(array.as_string::<i32>().clone())),
+        DataType::LargeUtf8 => Arc::new(LargeBinaryArray::from(array.as_string::<i64>().clone())),
+        DataType::Utf8View => Arc::new(array.as_string_view().clone().to_binary_view()),
+        _ => array,
+    }
+}
+
+/// Calls `each` with every row of an array of bytes; None is a null.
+pub fn each_row<'a>(array: &'a dyn Array, mut each: impl FnMut(Option<&'a [u8]>)) -> Result<()> {
+    match array.data_type() {
+        DataType::Binary => array.as_binary::<i32>().iter().for_each(each),
+        DataType::LargeBinary => array.as_binary::<i64>().iter().for_each(each),
+        DataType::BinaryView => array.as_binary_view().iter().for_each(each),
+        DataType::Null => (0..array.len()).for_each(|_| each(None)),
+        other => return Err(Error::data(format!("text must be strings or bytes, not {other}"))),
+    }
+    Ok(())
+}
+
+/// A string array of rows; None is a null.
+pub fn strings<'a>(rows: impl Iterator<Item = Option<&'a str>>) -> StringArray {
+    let mut builder = StringBuilder::new();
+    rows.for_each(|row| builder.append_option(row));
+    builder.finish()
+}
+
+/// `list<string>` of words, a list per row.
+pub fn word_lists(rows: &[Option<Vec<String>>]) -> Result<ArrayRef> {
+    let words = strings(rows.iter().flatten().flatten().map(|word| Some(word.as_str())));
+    let mut offsets = vec![0i32];
+    for row in rows {
+        offsets.push(offsets[offsets.len() - 1] + row.as_ref().map_or(0, Vec::len) as i32);
+    }
+    let nulls = NullBuffer::from_iter(rows.iter().map(Option::is_some));
+    list(OffsetBuffer::new(offsets.into()), Arc::new(words), Some(nulls))
+}
+
+pub fn batch(columns: Vec<(&str, ArrayRef)>) -> Result<RecordBatch> {
+    let fields: Vec<_> = columns
+        .iter()
+        .map(|(name, column)| Field::new(*name, column.data_type().clone(), true))
+        .collect();
+    let columns = columns.into_iter().map(|(_, column)| column).collect();
+    RecordBatch::try_new(Arc::new(Schema::new(fields)), columns).map_err(Error::data)
+}
+
+pub fn to_int64(values: impl Iterator<Item = u64>) -> ArrayRef {
+    Arc::new(Int64Array::from_iter_values(values.map(|value| value as i64)))
+}
+
+pub fn to_uint32(values: impl Iterator<Item = u32>) -> ArrayRef {
+    Arc::new(UInt32Array::from_iter_values(values))
+}
+
+fn column<'a>(table: &'a RecordBatch, name: &str) -> Result<&'a ArrayRef> {
+    let wanting = || Error::data(format!("no column {name:?} of a type that the kernel reads"));
+    table.column_by_name(name).ok_or_else(wanting)
+}
+
+/// A column of numbers, all of them there: where a null is, the array holds anything.
+fn numbers<'a, P: ArrowPrimitiveType>(
+    table: &'a RecordBatch,
+    name: &str,
+) -> Result<&'a PrimitiveArray<P>> {
+    let column = column(table, name)?;
+    let wrong = || {
+        let (wanted, given) = (P::DATA_TYPE, column.data_type());
+        Error::data(format!("column {name:?} is {given}, not {wanted}"))
+    };
+    let numbers = column.as_primitive_opt::<P>().ok_or_else(wrong)?;
+    match numbers.null_count() {
+        0 => Ok(numbers),
+        nulls => Err(Error::data(format!("column {name:?} has {nulls} nulls"))),
+    }
+}
+
+/// The values of a column of numbers.
+fn values<'a, P: ArrowPrimitiveType>(
+    table: &'a RecordBatch,
+    name: &str,
+) -> Result<&'a [P::Native]> {
+    Ok(numbers::<P>(table, name)?.values())
+}
+
+/// A column of counts or of places, none of them below zero.
+fn counts(table: &RecordBatch, name: &str) -> Result<Vec<u64>> {
+    let values = values::<Int64Type>(table, name)?;
+    match values.iter().position(|&value| value < 0) {
+        None => Ok(values.iter().map(|&value| value as u64).collect()),
+        Some(row) => Err(Error::data(format!("column {name:?}: {} in row {row}", values[row]))),
+    }
+}
+
+fn list(
+    offsets: OffsetBuffer<i32>,
+    values: ArrayRef,
+    nulls: Option<NullBuffer>,
+) -> Result<ArrayRef> {
+    let field = Arc::new(Field::new("item", values.data_type().clone(), true));
+    Ok(Arc::new(ListArray::try_new(field, offsets, values, nulls).map_err(Error::data)?))
+}
+
+fn offsets(ends: &[usize]) -> Result<Vec<i32>> {
+    let too_many = || Error::data("more than 2^31 symbols in one batch");
+    let end = |&end| i32::try_from(end).map_err(|_| too_many());
+    std::iter::once(Ok(0)).chain(ends.iter().map(end)).collect()
+}
+
+#[cfg(test)]
+mod checks {
+    //! What every reader of batches is tested for.
+
+    use super::*;
+
+    /// A batch with one column in another's place, or left out.
+    pub fn with(batch: &RecordBatch, name: &str, column: Option<ArrayRef>) -> RecordBatch {
+        let schema = batch.schema();
+        let columns = schema.fields().iter().zip(batch.columns()).filter_map(|(field, old)| {
+            let new = if field.name() == name { column.clone() } else { Some(old.clone()) };
+            Some((field.name().as_str(), new?))
+        });
+        super::batch(columns.collect()).unwrap()
+    }
+
+    /// Without any of these columns, with another type, or a null, or a number below zero, a batch
+    /// is refused.
+    pub fn check_columns(
+        batch: &RecordBatch,
+        names: &[&str],
+        read: impl Fn(&RecordBatch) -> Result<()>,
+    ) {
+        assert_eq!(read(batch), Ok(()));
+        let rows = batch.num_rows();
+        for name in names {
+            assert!(read(&with(batch, name, None)).is_err(), "{name}");
+            let texts = StringArray::from(vec!["1"; rows]);
+            assert!(read(&with(batch, name, Some(Arc::new(texts)))).is_err(), "{name}");
+            let kind = batch.column_by_name(name).unwrap().data_type().clone();
+            let nulls = arrow_array::new_null_array(&kind, rows);
+            assert!(read(&with(batch, name, Some(nulls))).is_err(), "{name}");
+            if kind == DataType::Int64 && *name != "hash" {
+                let negative: ArrayRef = Arc::new(Int64Array::from(vec![-1; rows]));
+                let error = read(&with(batch, name, Some(negative))).unwrap_err();
+                assert!(matches!(error, Error::Data(_)), "{name}");
+            }
+        }
+    }
+}

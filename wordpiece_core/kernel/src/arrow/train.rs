@@ -1,0 +1,413 @@
+//! What workers count and send in a round of training, and the log of merges.
+
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Float64Type, Int64Type, UInt16Type, UInt32Type};
+use arrow_array::{
+    Array, ArrayRef, BooleanArray, Float64Array, RecordBatch, UInt16Array, UInt32Array,
+};
+use arrow_buffer::OffsetBuffer;
+use rustc_hash::FxHashMap;
+
+use super::{batch, column, counts, list, offsets, strings, to_int64, to_uint32, values};
+use crate::error::{Error, Result};
+use crate::train::run_sizes::{RunSizes, Sampled};
+use crate::train::splits::{PairCount, PairCounts, Place, Splits, SymbolCounts, add_pair};
+use crate::train::tokens::no_token;
+use crate::train::trainer::{Candidate, Merge};
+use crate::train::watch::Limit;
+
+/// Splits: `rank, offset, count: int64, symbols: list<uint32>`.
+pub fn splits_batch(splits: Splits) -> Result<RecordBatch> {
+    batch(splits_columns(splits)?)
+}
+
+fn splits_columns(splits: Splits) -> Result<Vec<(&'static str, ArrayRef)>> {
+    let offsets = offsets(&splits.ends)?;
+    Ok(vec![
+        ("rank", to_int64(splits.firsts.iter().map(|first| first.0))),
+        ("offset", to_int64(splits.firsts.iter().map(|first| first.1 as u64))),
+        ("count", to_int64(splits.counts.into_iter())),
+        (
+            "symbols",
+            list(
+                OffsetBuffer::new(offsets.into()),
+                Arc::new(UInt32Array::from(splits.symbols)),
+                None,
+            )?,
+        ),
+    ])
+}
+
+/// The rows of `splits_batch`.
+pub fn read_splits(table: &RecordBatch) -> Result<Splits> {
+    let lists = column(table, "symbols")?.as_list_opt::<i32>();
+    let symbols = lists.and_then(|lists| lists.values().as_primitive_opt::<UInt32Type>());
+    let (Some(lists), Some(symbols)) = (lists, symbols) else {
+        return Err(Error::data("column \"symbols\" is not a list of UInt32"));
+    };
+    if lists.null_count() > 0 || symbols.null_count() > 0 {
+        return Err(Error::data("column \"symbols\" has nulls"));
+    }
+    let ends = lists.value_offsets();
+    let (first, last) = (ends[0] as usize, ends[lists.len()] as usize);
+    Ok(Splits {
+        firsts: places(table, ["rank", "offset"], |row| (ends[row + 1] - ends[row]) as usize)?,
+        counts: counts(table, "count")?,
+        symbols: symbols.values()[first..last].to_vec(),
+        ends: ends[1..].iter().map(|&end| end as usize - first).collect(),
+    })
+}
+
+/// A sample of runs: `hash: int64, length: uint32, tightest, loosest: uint16`.
+pub fn sample_batch(sizes: &RunSizes) -> Result<RecordBatch> {
+    let mut rows: Vec<_> = sizes.sample().collect();
+    rows.sort_unstable_by_key(|(hash, _)| *hash);
+    let uint16 = |level: fn(&Sampled) -> u16| -> ArrayRef {
+        Arc::new(UInt16Array::from_iter_values(rows.iter().map(|(_, sampled)| level(sampled))))
+    };
+    batch(vec![
+        ("hash", to_int64(rows.iter().map(|(hash, _)| *hash))),
+        ("length", to_uint32(rows.iter().map(|(_, sampled)| sampled.length))),
+        ("tightest", uint16(|sampled| sampled.tightest)),
+        ("loosest", uint16(|sampled| sampled.loosest)),
+    ])
+}
+
+/// Adds the rows of `sample_batch`.
+pub fn add_sample(sizes: &mut RunSizes, table: &RecordBatch) -> Result<()> {
+    let hashes = values::<Int64Type>(table, "hash")?;
+    let lengths = values::<UInt32Type>(table, "length")?;
+    let tightest = values::<UInt16Type>(table, "tightest")?;
+    let loosest = values::<UInt16Type>(table, "loosest")?;
+    for row in 0..table.num_rows() {
+        let (length, tightest, loosest) = (lengths[row], tightest[row], loosest[row]);
+        sizes.add(hashes[row] as u64, Sampled { length, tightest, loosest });
+    }
+    Ok(())
+}
+
+/// `character: string, continuing: bool, count, first_rank, first_offset: int64`.
+pub fn symbol_batch(symbols: &SymbolCounts) -> Result<RecordBatch> {
+    let mut rows: Vec<_> = symbols.iter().collect();
+    rows.sort_unstable_by_key(|(symbol, _)| **symbol);
+    let characters: Vec<String> = rows.iter().map(|((c, _), _)| c.to_string()).collect();
+    let continuing: BooleanArray = rows.iter().map(|((_, further), _)| Some(*further)).collect();
+    batch(vec![
+        ("character", Arc::new(strings(characters.iter().map(|c| Some(c.as_str()))))),
+        ("continuing", Arc::new(continuing)),
+        ("count", to_int64(rows.iter().map(|(_, symbol)| symbol.count))),
+        ("first_rank", to_int64(rows.iter().map(|(_, symbol)| symbol.first.0))),
+        ("first_offset", to_int64(rows.iter().map(|(_, symbol)| symbol.first.1 as u64))),
+    ])
+}
+
+/// `token: uint32, count: int64`.
+pub fn unigram_batch(counts: &FxHashMap<u32, u64>) -> Result<RecordBatch> {
+    let mut rows: Vec<_> = counts.iter().map(|(&token, &count)| (token, count)).collect();
+    rows.sort_unstable();
+    batch(vec![
+        ("token", to_uint32(rows.iter().map(|row| row.0))),
+        ("count", to_int64(rows.iter().map(|row| row.1))),
+    ])
+}
+
+/// The rows of `unigram_batch`.
+pub fn read_unigrams(table: &RecordBatch) -> Result<Vec<(u32, u64)>> {
+    let tokens = values::<UInt32Type>(table, "token")?;
+    Ok(tokens.iter().copied().zip(counts(table, "count")?).collect())
+}
+
+/// Counts by token, from the rows of `unigram_batch`. `tokens`: how many there are.
+pub fn unigrams_by_token(table: &RecordBatch, tokens: usize) -> Result<Vec<u64>> {
+    let mut by_token = vec![0; tokens];
+    for (token, count) in read_unigrams(table)? {
+        *by_token.get_mut(token as usize).ok_or_else(|| no_token(token, tokens))? = count;
+    }
+    Ok(by_token)
+}
+
+/// `left, right: uint32, count, merges, first_rank, first_offset: int64`, in the order given.
+pub fn pair_batch(rows: &[((u32, u32), PairCount)]) -> Result<RecordBatch> {
+    batch(pair_columns(rows))
+}
+
+/// As pairs, and `level: uint16`.
+pub fn candidate_batch(rows: &[Candidate]) -> Result<RecordBatch> {
+    let pairs: Vec<_> = rows.iter().map(|(pair, count, _)| (*pair, *count)).collect();
+    let mut columns = pair_columns(&pairs);
+    let levels = UInt16Array::from_iter_values(rows.iter().map(|(_, _, level)| *level));
+    columns.push(("level", Arc::new(levels)));
+    batch(columns)
+}
+
+fn pair_columns(rows: &[((u32, u32), PairCount)]) -> Vec<(&'static str, ArrayRef)> {
+    vec![
+        ("left", to_uint32(rows.iter().map(|(pair, _)| pair.0))),
+        ("right", to_uint32(rows.iter().map(|(pair, _)| pair.1))),
+        ("count", to_int64(rows.iter().map(|(_, pair)| pair.count))),
+        ("merges", to_int64(rows.iter().map(|(_, pair)| pair.merges))),
+        ("first_rank", to_int64(rows.iter().map(|(_, pair)| pair.first.0))),
+        ("first_offset", to_int64(rows.iter().map(|(_, pair)| pair.first.1 as u64))),
+    ]
+}
+
+/// Adds the rows of `pair_batch` to counts.
+pub fn add_pairs(sums: &mut PairCounts, pairs: &RecordBatch) -> Result<()> {
+    let (count, merges) = (counts(pairs, "count")?, counts(pairs, "merges")?);
+    let firsts = places(pairs, ["first_rank", "first_offset"], |_| 0)?;
+    for (row, pair) in read_pairs(pairs)?.into_iter().enumerate() {
+        let more = PairCount { count: count[row], merges: merges[row], first: firsts[row] };
+        add_pair(sums, pair, more)?;
+    }
+    Ok(())
+}
+
+/// The rows of `candidate_batch`, each pair once.
+pub fn read_candidates(table: &RecordBatch) -> Result<Vec<Candidate>> {
+    let levels = read_pair_levels(table)?;
+    let mut counts = PairCounts::default();
+    add_pairs(&mut counts, table)?;
+    let pairs = read_pairs(table)?;
+    if levels.len() < pairs.len() {
+        return Err(Error::data("a pair is twice among the candidates"));
+    }
+    Ok(pairs.into_iter().map(|pair| (pair, counts[&pair], levels[&pair])).collect())
+}
+
+/// `token: uint32, count, rare: int64` and, for each fall of the tokens' counts, a score: double.
+pub fn limit_batch(limits: &FxHashMap<u32, Limit>) -> Result<RecordBatch> {
+    let mut rows: Vec<_> = limits.iter().collect();
+    rows.sort_unstable_by_key(|(token, _)| **token);
+    let mut columns = vec![
+        ("token".to_string(), to_uint32(rows.iter().map(|(token, _)| **token))),
+        ("count".to_string(), to_int64(rows.iter().map(|(_, limit)| limit.count))),
+        ("rare".to_string(), to_int64(rows.iter().map(|(_, limit)| limit.rare))),
+    ];
+    for fall in 0..Limit::NONE.scores.len() {
+        let scores = rows.iter().map(|(_, limit)| limit.scores[fall]);
+        let scores: ArrayRef = Arc::new(Float64Array::from_iter_values(scores));
+        columns.push((format!("score_{fall}"), scores));
+    }
+    batch(columns.iter().map(|(name, column)| (name.as_str(), column.clone())).collect())
+}
+
+/// The rows of `limit_batch`.
+pub fn read_limits(table: &RecordBatch) -> Result<Vec<(u32, Limit)>> {
+    let tokens = values::<UInt32Type>(table, "token")?;
+    let limits = counts(table, "count")?.into_iter().zip(counts(table, "rare")?);
+    let limits = limits.map(|(count, rare)| Limit { count, rare, ..Limit::NONE });
+    let mut rows: Vec<_> = tokens.iter().copied().zip(limits).collect();
+    for fall in 0..Limit::NONE.scores.len() {
+        let scores = values::<Float64Type>(table, &format!("score_{fall}"))?;
+        for (row, &score) in rows.iter_mut().zip(scores) {
+            row.1.scores[fall] = score;
+        }
+    }
+    Ok(rows)
+}
+
+/// The levels of pairs.
+pub fn read_pair_levels(table: &RecordBatch) -> Result<FxHashMap<(u32, u32), u16>> {
+    let levels = values::<UInt16Type>(table, "level")?;
+    Ok(read_pairs(table)?.into_iter().zip(levels.iter().copied()).collect())
+}
+
+/// The columns `left` and `right`.
+pub fn read_pairs(table: &RecordBatch) -> Result<Vec<(u32, u32)>> {
+    let left = values::<UInt32Type>(table, "left")?;
+    let right = values::<UInt32Type>(table, "right")?;
+    Ok(left.iter().copied().zip(right.iter().copied()).collect())
+}
+
+/// The rows of `merge_batch`.
+pub fn read_merges(table: &RecordBatch) -> Result<Vec<Merge>> {
+    let tokens = values::<UInt32Type>(table, "token")?;
+    let scores = values::<Float64Type>(table, "score")?;
+    let count = |name| counts(table, name);
+    let (pair, left, right) = (count("pair_count")?, count("left_count")?, count("right_count")?);
+    let pairs = read_pairs(table)?.into_iter().enumerate();
+    let merge = |(row, pair_tokens): (usize, (u32, u32))| Merge {
+        left: pair_tokens.0,
+        right: pair_tokens.1,
+        token: tokens[row],
+        score: scores[row],
+        pair_count: pair[row],
+        left_count: left[row],
+        right_count: right[row],
+    };
+    Ok(pairs.map(merge).collect())
+}
+
+/// Places: the columns of these names. `reach`: how far each row's thing goes on.
+fn places(
+    table: &RecordBatch,
+    [ranks, offsets]: [&str; 2],
+    reach: impl Fn(usize) -> usize,
+) -> Result<Vec<Place>> {
+    let (ranks, found) = (counts(table, ranks)?, counts(table, offsets)?);
+    let rows = ranks.into_iter().zip(found).enumerate();
+    let place = |(row, (rank, offset)): (usize, (u64, u64))| {
+        let end = offset.checked_add(reach(row) as u64).filter(|&end| end <= u32::MAX as u64);
+        let too_far = || Error::data(format!("column {offsets:?}: {offset} in row {row}"));
+        end.map(|_| (rank, offset as u32)).ok_or_else(too_far)
+    };
+    rows.map(place).collect()
+}
+
+/// The training log, with tokens by their ids.
+pub fn merge_batch(merges: &[Merge]) -> Result<RecordBatch> {
+    let scores = Float64Array::from_iter_values(merges.iter().map(|merge| merge.score));
+    batch(vec![
+        ("left", to_uint32(merges.iter().map(|merge| merge.left))),
+        ("right", to_uint32(merges.iter().map(|merge| merge.right))),
+        ("token", to_uint32(merges.iter().map(|merge| merge.token))),
+        ("score", Arc::new(scores)),
+        ("pair_count", to_int64(merges.iter().map(|merge| merge.pair_count))),
+        ("left_count", to_int64(merges.iter().map(|merge| merge.left_count))),
+        ("right_count", to_int64(merges.iter().map(|merge| merge.right_count))),
+    ])
+}
+
+#[cfg(test)]
+mod tests {
+    use arrow_array::StringArray;
+
+    use super::super::checks::check_columns;
+    use super::super::word_lists;
+    use super::*;
+    use crate::oracle::Random;
+
+    fn splits(random: &mut Random) -> Splits {
+        let mut splits = Splits::default();
+        for rank in 0..1 + random.below(9) as u64 {
+            let symbols: Vec<_> = (0..random.below(5)).map(|_| random.below(99) as u32).collect();
+            splits.push((rank, random.below(9) as u32), random.below(99) as u64, &symbols);
+        }
+        splits
+    }
+
+    #[test]
+    fn splits_come_back_also_from_a_slice() {
+        let mut random = Random::new(30);
+        for _ in 0..if cfg!(miri) { 5 } else { 200 } {
+            let made = splits(&mut random);
+            let rows: Vec<_> = made.iter().map(|(p, n, s)| (p, n, s.to_vec())).collect();
+            let batch = splits_batch(made).unwrap();
+            let from = random.below(rows.len() + 1);
+            let found = read_splits(&batch.slice(from, rows.len() - from)).unwrap();
+            let found: Vec<_> = found.iter().map(|(p, n, s)| (p, n, s.to_vec())).collect();
+            assert_eq!(found, rows[from..]);
+            let names = ["rank", "offset", "count", "symbols"];
+            check_columns(&batch, &names, |batch| read_splits(batch).map(drop));
+        }
+        let mut far = Splits::default();
+        far.push((0, u32::MAX), 1, &[]);
+        assert!(read_splits(&splits_batch(far).unwrap()).is_ok());
+        let mut far = Splits::default();
+        far.push((0, u32::MAX), 1, &[1]);
+        assert!(read_splits(&splits_batch(far).unwrap()).is_err());
+    }
+
+    #[test]
+    fn counts_of_tokens_and_pairs_come_back() {
+        let mut random = Random::new(31);
+        for _ in 0..if cfg!(miri) { 5 } else { 100 } {
+            let mut random_pair = || {
+                (
+                    (random.below(9) as u32, random.below(9) as u32),
+                    PairCount {
+                        count: random.below(99) as u64,
+                        merges: random.below(99) as u64,
+                        first: (random.below(99) as u64, random.below(99) as u32),
+                    },
+                )
+            };
+            let pairs: PairCounts = (0..9).map(|_| random_pair()).collect();
+            let rows: Vec<_> = pairs.iter().map(|(&pair, &count)| (pair, count)).collect();
+            let batch = pair_batch(&rows).unwrap();
+            let read = |batch: &RecordBatch| {
+                let mut found = PairCounts::default();
+                add_pairs(&mut found, batch).map(|()| found)
+            };
+            assert_eq!(read(&batch), Ok(pairs.clone()));
+            let names = ["left", "right", "count", "merges", "first_rank", "first_offset"];
+            check_columns(&batch, &names, |batch| read(batch).map(drop));
+
+            let mut candidates: Vec<Candidate> =
+                rows.iter().zip(0..).map(|(&(pair, count), level)| (pair, count, level)).collect();
+            let batch = candidate_batch(&candidates).unwrap();
+            assert_eq!(read_candidates(&batch), Ok(candidates.clone()));
+            check_columns(&batch, &["level"], |batch| read_candidates(batch).map(drop));
+            candidates.push(candidates[0]);
+            assert!(read_candidates(&candidate_batch(&candidates).unwrap()).is_err());
+
+            let unigrams: FxHashMap<u32, u64> =
+                rows.iter().map(|((left, _), count)| (*left, count.count)).collect();
+            let batch = unigram_batch(&unigrams).unwrap();
+            let by_token = unigrams_by_token(&batch, 9).unwrap();
+            assert!((0..9).all(|t| by_token[t as usize] == *unigrams.get(&t).unwrap_or(&0)));
+            let most = *unigrams.keys().max().unwrap() as usize;
+            assert_eq!(unigrams_by_token(&batch, most), Err(no_token(most as u32, most)));
+            check_columns(&batch, &["token", "count"], |batch| read_unigrams(batch).map(drop));
+        }
+        let pair = ((1, 2), PairCount { count: i64::MAX as u64, merges: 1, first: (0, 0) });
+        let twice = pair_batch(&[pair, pair]).unwrap();
+        assert_eq!(add_pairs(&mut PairCounts::default(), &twice), Err(Error::Overflow));
+    }
+
+    #[test]
+    fn limits_merges_and_samples_come_back() {
+        let limit = Limit { scores: [0.5, 1.0, 1.5, 2.0, 2.5, f64::INFINITY], count: 3, rare: 4 };
+        let limits: FxHashMap<u32, Limit> = [(3, limit), (1, Limit::NONE)].into_iter().collect();
+        let batch = limit_batch(&limits).unwrap();
+        assert_eq!(read_limits(&batch), Ok(vec![(1, Limit::NONE), (3, limit)]));
+        let names = ["token", "count", "rare", "score_0", "score_5"];
+        check_columns(&batch, &names, |batch| read_limits(batch).map(drop));
+
+        let merge = |n: u32| Merge {
+            left: n,
+            right: n + 1,
+            token: n + 2,
+            score: f64::from(n),
+            pair_count: 7,
+            left_count: 8,
+            right_count: 9,
+        };
+        let merges: Vec<_> = (0..3).map(merge).collect();
+        let batch = merge_batch(&merges).unwrap();
+        assert_eq!(read_merges(&batch), Ok(merges));
+        let names = ["left", "right", "token", "score", "pair_count", "left_count", "right_count"];
+        check_columns(&batch, &names, |batch| read_merges(batch).map(drop));
+
+        let mut sizes = RunSizes::new(100, 9);
+        sizes.add(u64::MAX, Sampled { length: 3, tightest: 1, loosest: 4 });
+        sizes.add(5, Sampled { length: 2, tightest: 0, loosest: 9 });
+        let batch = sample_batch(&sizes).unwrap();
+        let mut found = RunSizes::new(100, 9);
+        add_sample(&mut found, &batch).unwrap();
+        let sorted = |sizes: &RunSizes| {
+            let mut rows: Vec<_> = sizes.sample().collect();
+            rows.sort_unstable_by_key(|row| row.0);
+            rows
+        };
+        assert_eq!(sorted(&found), sorted(&sizes));
+        let names = ["hash", "length", "tightest", "loosest"];
+        check_columns(&batch, &names, |b| add_sample(&mut RunSizes::new(100, 9), b));
+    }
+
+    #[test]
+    fn symbols_and_words_are_written_in_order() {
+        let mut symbols = SymbolCounts::default();
+        crate::train::splits::count_symbols("ba", 2, 7, &mut symbols).unwrap();
+        let batch = symbol_batch(&symbols).unwrap();
+        let names = ["character", "continuing", "count", "first_rank", "first_offset"];
+        assert_eq!(batch.schema().fields().iter().map(|f| f.name()).collect::<Vec<_>>(), names);
+        assert_eq!(batch.column(0).as_string::<i32>(), &StringArray::from(vec!["a", "b"]));
+        assert_eq!(counts(&batch, "first_offset"), Ok(vec![1, 0]));
+        let lists = word_lists(&[Some(vec!["a".into(), "b".into()]), None, Some(vec![])]).unwrap();
+        assert_eq!(lists.as_list::<i32>().value_offsets(), [0, 2, 2, 2]);
+        assert_eq!((lists.len(), lists.null_count()), (3, 1));
+    }
+}

@@ -1,0 +1,519 @@
+//! Text to tokens: greedy longest match, behind a cache of segments already encoded.
+//!
+//! Most segments of a text have been seen before: their ids are copied from the slot that the
+//! lookup has just touched. A character that stands alone has its id in a table. The rest are
+//! normalized and matched against the trie.
+
+use std::ops::Range;
+use std::sync::{Mutex, OnceLock};
+
+use aho_corasick::{AhoCorasick, MatchKind};
+
+use crate::encode::matcher::{Matcher, Token, UnkScope};
+use crate::error::{Error, Result};
+use crate::text::pre_tokenize::{Segment, Text, TextOptions};
+use crate::text::segment_map::SegmentMap;
+
+pub struct EncoderOptions {
+    pub text: TextOptions,
+    pub unk_id: u32,
+    pub continuing_prefix: String,
+    /// In characters; a longer word is unknown.
+    pub max_word_length: usize,
+    pub unk_scope: UnkScope,
+    /// Strings found in the raw text before anything else, with their ids.
+    pub special_tokens: Vec<(String, u32)>,
+}
+
+pub struct Encoder {
+    options: EncoderOptions,
+    text: Text,
+    matcher: Matcher,
+    specials: AhoCorasick,
+    alone: Box<[OnceLock<Box<[u32; PAGE]>>]>,
+    /// Of sessions that have ended.
+    caches: Mutex<Vec<Caches>>,
+}
+
+/// Ids of characters that stand alone: tables by the upper bits of the character, made on first
+/// use.
+const PAGE: usize = 256;
+const PAGES: usize = 0x11_0000 / PAGE;
+
+/// Bytes a cache may hold before it is emptied; a thread has one cache of ids and one of spans.
+const CACHE_LIMIT: usize = if cfg!(test) { 1 << 18 } else { 64 << 20 };
+
+/// Bytes of text, about, after which the caches are looked at.
+const AT_ONCE: usize = if cfg!(test) { 1 << 12 } else { 1 << 20 };
+
+/// The longest segment that is cached, in bytes.
+const CACHED: usize = 1024;
+
+/// How a text is read.
+#[derive(Clone, Copy)]
+pub struct Reading {
+    /// Special tokens in the text are plain text.
+    pub split_special_tokens: bool,
+    /// Not ids alone, but what they stand for too.
+    pub spans: bool,
+    /// Tokens after which reading may end.
+    pub most: usize,
+}
+
+/// The tokens of a text.
+#[derive(Default)]
+pub struct Pieces {
+    /// Longer than what is written of it: three ids are always copied, wanted or not.
+    ids: Vec<u32>,
+    count: usize,
+    pub spans: Vec<Span>,
+}
+
+/// What a token stands for: characters of the raw text, and the number of the word, or of the
+/// special token, among all.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Span {
+    pub start: u32,
+    pub end: u32,
+    pub word: u32,
+}
+
+impl Encoder {
+    /// Tokens and their ids; fails if two special tokens cannot be searched for.
+    pub fn new<'a>(
+        vocabulary: impl Iterator<Item = (&'a str, u32)> + Clone,
+        options: EncoderOptions,
+    ) -> Result<Self> {
+        let EncoderOptions { continuing_prefix: prefix, unk_id, unk_scope, .. } = &options;
+        let patterns: Vec<_> = options.special_tokens.iter().map(|(t, _)| t.as_str()).collect();
+        let specials = AhoCorasick::builder()
+            .match_kind(MatchKind::LeftmostLongest)
+            .build(&patterns)
+            .map_err(|error| Error::option(format!("special tokens: {error}")))?;
+        Ok(Encoder {
+            text: Text::new(options.text),
+            matcher: Matcher::new(vocabulary, prefix, *unk_id, *unk_scope),
+            specials,
+            alone: (0..PAGES).map(|_| OnceLock::new()).collect(),
+            caches: Mutex::default(),
+            options,
+        })
+    }
+
+    pub fn unk_id(&self) -> u32 {
+        self.options.unk_id
+    }
+
+    /// What one thread encodes with.
+    pub fn session(&self) -> Session<'_> {
+        let kept = self.caches.lock().map_or_else(|_| None, |mut kept| kept.pop());
+        Session { encoder: self, caches: kept.unwrap_or_default(), scratch: Scratch::default() }
+    }
+
+    /// The id of a normalized character that is a word.
+    #[inline]
+    fn alone_id(&self, c: char) -> u32 {
+        let page = c as usize / PAGE;
+        let ids = self.alone[page].get_or_init(|| self.alone_ids(page));
+        ids[c as usize % PAGE]
+    }
+
+    #[cold]
+    fn alone_ids(&self, page: usize) -> Box<[u32; PAGE]> {
+        let mut tokens = Vec::new();
+        Box::new(std::array::from_fn(|k| {
+            let c = char::from_u32((page * PAGE + k) as u32).unwrap_or_default();
+            self.matcher.tokens(c.encode_utf8(&mut [0; 4]), &mut tokens);
+            tokens[0].id
+        }))
+    }
+
+    /// Writes the tokens of a segment into `scratch.tokens`, and its word into `scratch.word`.
+    fn cut(&self, raw: &str, scratch: &mut Scratch) {
+        self.text.normalize(raw, &mut scratch.word);
+        let word = &scratch.word;
+        let most = self.options.max_word_length;
+        if word.len() <= most || word.chars().nth(most).is_none() {
+            self.matcher.tokens(word, &mut scratch.tokens);
+        } else {
+            scratch.tokens.clear();
+            scratch.tokens.push(Token { id: self.options.unk_id, length: word.len() as u32 });
+        }
+    }
+}
+
+/// The caches of a thread. They go back to the encoder when it is dropped.
+pub struct Session<'e> {
+    encoder: &'e Encoder,
+    caches: Caches,
+    scratch: Scratch,
+}
+
+#[derive(Default)]
+struct Caches {
+    ids: IdCache,
+    spans: SpanCache,
+}
+
+#[derive(Default)]
+struct Scratch {
+    word: String,
+    tokens: Vec<Token>,
+    /// Of each byte of the word: the character of the segment that it comes from.
+    origin: Vec<u32>,
+}
+
+impl Drop for Session<'_> {
+    fn drop(&mut self) {
+        if let Ok(mut kept) = self.encoder.caches.lock() {
+            kept.push(std::mem::take(&mut self.caches));
+        }
+    }
+}
+
+impl Session<'_> {
+    /// Writes the tokens of a text into `pieces` (cleared first).
+    pub fn read(&mut self, text: &str, reading: &Reading, pieces: &mut Pieces) {
+        pieces.clear();
+        self.stretches(text, reading, pieces);
+    }
+
+    /// Cuts a text at the special tokens in it and encodes what is between them.
+    fn stretches(&mut self, text: &str, reading: &Reading, pieces: &mut Pieces) {
+        let encoder = self.encoder;
+        let mut place = Place::new(text);
+        let mut start = 0;
+        if !(reading.split_special_tokens || encoder.options.special_tokens.is_empty()) {
+            for found in encoder.specials.find_iter(text) {
+                if !self.stretch(start..found.start(), reading, &mut place, pieces) {
+                    return;
+                }
+                pieces.push(encoder.options.special_tokens[found.pattern().as_usize()].1);
+                if reading.spans {
+                    let characters = [place.move_to(found.start()), place.move_to(found.end())];
+                    pieces.push_word(&[characters], 0);
+                }
+                start = found.end();
+            }
+        }
+        self.stretch(start..text.len(), reading, &mut place, pieces);
+    }
+
+    /// Encodes text without special tokens; returns whether reading is to go on.
+    fn stretch(
+        &mut self,
+        range: Range<usize>,
+        reading: &Reading,
+        place: &mut Place<'_>,
+        pieces: &mut Pieces,
+    ) -> bool {
+        let Session { encoder, caches, scratch } = self;
+        let mut start = range.start;
+        while start < range.end && pieces.count < reading.most {
+            let text = &place.text[..range.end];
+            let most = (start + AT_ONCE).min(text.len());
+            let most = (most..text.len()).find(|&at| text.is_char_boundary(at));
+            let end = encoder.text.segment_end(text, most.unwrap_or(text.len()));
+            let raw = &text[start..end];
+            if reading.spans {
+                encoder.text.segments_while(raw, |segment| {
+                    let first = place.move_to(start + segment.start);
+                    caches.spans.push(encoder, segment, first, scratch, pieces);
+                    pieces.count < reading.most
+                });
+            } else {
+                encoder.text.segments_while(raw, |segment| {
+                    caches.ids.push(encoder, segment, scratch, pieces);
+                    pieces.count < reading.most
+                });
+            }
+            caches.bound();
+            start = end;
+        }
+        pieces.count < reading.most
+    }
+}
+
+impl Caches {
+    /// Empties a cache that has outgrown its bound.
+    fn bound(&mut self) {
+        if self.ids.list.len() * 4 + self.ids.segments.memory() > CACHE_LIMIT {
+            self.ids = IdCache::default();
+        }
+        if self.spans.list.len() * 12 + self.spans.segments.memory() > CACHE_LIMIT {
+            self.spans = SpanCache::default();
+        }
+    }
+}
+
+/// The ids of segments.
+#[derive(Default)]
+struct IdCache {
+    segments: SegmentMap<Ids>,
+    list: Vec<u32>,
+}
+
+/// The ids of a segment: up to three in place, more in the cache's list.
+#[derive(Clone, Copy, Default)]
+struct Ids {
+    /// The ids; or, of more than three, where they begin in the list.
+    ids: [u32; 3],
+    count: u32,
+}
+
+impl IdCache {
+    #[inline]
+    fn push(
+        &mut self,
+        encoder: &Encoder,
+        segment: Segment<'_>,
+        scratch: &mut Scratch,
+        pieces: &mut Pieces,
+    ) {
+        if let Some(c) = segment.alone {
+            return pieces.push(encoder.alone_id(c));
+        }
+        if segment.raw.len() > CACHED {
+            encoder.cut(segment.raw, scratch);
+            return scratch.tokens.iter().for_each(|token| pieces.push(token.id));
+        }
+        let IdCache { segments, list } = self;
+        let new = || first_seen(encoder, segment.raw, list, scratch);
+        let Ids { ids, count } = *segments.entry(&segment, new);
+        let (at, count) = (pieces.count, count as usize);
+        pieces.reserve(count);
+        if count <= 3 {
+            // All three are copied, wanted or not: cheaper than a copy of variable length.
+            pieces.ids[at..at + 3].copy_from_slice(&ids);
+        } else {
+            let start = ids[0] as usize;
+            pieces.ids[at..at + count].copy_from_slice(&list[start..start + count]);
+        }
+        pieces.count += count;
+    }
+}
+
+#[cold]
+fn first_seen(encoder: &Encoder, raw: &str, list: &mut Vec<u32>, scratch: &mut Scratch) -> Ids {
+    encoder.cut(raw, scratch);
+    let tokens = &scratch.tokens;
+    let mut found = Ids { count: tokens.len() as u32, ..Ids::default() };
+    if tokens.len() <= 3 {
+        found.ids.iter_mut().zip(tokens).for_each(|(id, token)| *id = token.id);
+    } else {
+        found.ids[0] = list.len() as u32;
+        list.extend(tokens.iter().map(|token| token.id));
+    }
+    found
+}
+
+/// The ids of segments and the characters that they stand for, counted from the segment's first.
+#[derive(Default)]
+struct SpanCache {
+    segments: SegmentMap<Listed>,
+    list: Vec<(u32, [u32; 2])>,
+}
+
+/// Where the tokens of a segment are in a list.
+#[derive(Clone, Copy, Default)]
+struct Listed {
+    start: u32,
+    count: u32,
+}
+
+impl SpanCache {
+    /// `first`: the place of the segment's first character in the text.
+    fn push(
+        &mut self,
+        encoder: &Encoder,
+        segment: Segment<'_>,
+        first: u32,
+        scratch: &mut Scratch,
+        pieces: &mut Pieces,
+    ) {
+        if segment.raw.len() > CACHED {
+            let mut tokens = Vec::new();
+            cut_with_spans(encoder, segment.raw, scratch, &mut tokens);
+            return pieces.push_tokens(&tokens, first);
+        }
+        let SpanCache { segments, list } = self;
+        let Listed { start, count } = *segments.entry(&segment, || {
+            let start = list.len();
+            cut_with_spans(encoder, segment.raw, scratch, list);
+            Listed { start: start as u32, count: (list.len() - start) as u32 }
+        });
+        pieces.push_tokens(&list[start as usize..(start + count) as usize], first);
+    }
+}
+
+#[cold]
+fn cut_with_spans(
+    encoder: &Encoder,
+    raw: &str,
+    scratch: &mut Scratch,
+    tokens: &mut Vec<(u32, [u32; 2])>,
+) {
+    encoder.cut(raw, scratch);
+    let origin = &mut scratch.origin;
+    origin.clear();
+    encoder.text.each_normalized(raw, |c, index| {
+        origin.resize(origin.len() + c.len_utf8(), index as u32);
+    });
+    let mut at = 0;
+    for &Token { id, length } in &scratch.tokens {
+        let end = at + length as usize;
+        tokens.push((id, [origin[at], origin[end - 1] + 1]));
+        at = end;
+    }
+}
+
+/// A place in a text, in bytes and in characters. It moves forward only.
+struct Place<'a> {
+    text: &'a str,
+    byte: usize,
+    character: u32,
+}
+
+impl<'a> Place<'a> {
+    fn new(text: &'a str) -> Self {
+        Place { text, byte: 0, character: 0 }
+    }
+
+    /// Moves to a byte offset; returns the number of characters before it.
+    fn move_to(&mut self, byte: usize) -> u32 {
+        self.character += self.text[self.byte..byte].chars().count() as u32;
+        self.byte = byte;
+        self.character
+    }
+}
+
+impl Pieces {
+    pub fn ids(&self) -> &[u32] {
+        &self.ids[..self.count]
+    }
+
+    pub fn len(&self) -> usize {
+        self.count
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    fn clear(&mut self) {
+        self.count = 0;
+        self.spans.clear();
+    }
+
+    /// Makes room for `more` ids, and three.
+    #[inline]
+    fn reserve(&mut self, more: usize) {
+        let needed = self.count + more + 3;
+        if self.ids.len() < needed {
+            self.ids.resize(needed.max(self.ids.len() * 2), 0);
+        }
+    }
+
+    #[inline]
+    fn push(&mut self, id: u32) {
+        self.reserve(1);
+        self.ids[self.count] = id;
+        self.count += 1;
+    }
+
+    fn push_tokens(&mut self, tokens: &[(u32, [u32; 2])], first: u32) {
+        tokens.iter().for_each(|&(id, _)| self.push(id));
+        self.push_word(tokens.iter().map(|(_, characters)| characters), first);
+    }
+
+    /// The spans of a word's tokens, if it has any.
+    fn push_word<'a>(&mut self, tokens: impl IntoIterator<Item = &'a [u32; 2]>, first: u32) {
+        let word = self.spans.last().map_or(0, |last| last.word + 1);
+        let span = |[start, end]: &[u32; 2]| Span { start: first + start, end: first + end, word };
+        self.spans.extend(tokens.into_iter().map(span));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const VOCABULARY: [&str; 8] = ["[UNK]", "[SEP]", "a", "##a", "ab", "##b", "日", "!"];
+    const PLAIN: Reading = Reading { split_special_tokens: false, spans: false, most: usize::MAX };
+
+    fn encoder() -> Encoder {
+        let text = TextOptions {
+            clean_text: true,
+            handle_chinese_chars: true,
+            strip_accents: true,
+            lowercase: true,
+            split_punctuation: true,
+        };
+        let options = EncoderOptions {
+            text,
+            unk_id: 0,
+            continuing_prefix: "##".into(),
+            max_word_length: 100,
+            unk_scope: UnkScope::Word,
+            special_tokens: vec![("[SEP]".into(), 1)],
+        };
+        Encoder::new(VOCABULARY.into_iter().zip(0..), options).expect("no two tokens are alike")
+    }
+
+    fn read(session: &mut Session<'_>, text: &str, reading: &Reading) -> Pieces {
+        let mut pieces = Pieces::default();
+        session.read(text, reading, &mut pieces);
+        pieces
+    }
+
+    #[test]
+    fn spans_are_characters_and_words() {
+        let encoder = encoder();
+        let reading = Reading { spans: true, ..PLAIN };
+        let mut session = encoder.session();
+        for _ in 0..2 {
+            let pieces = read(&mut session, "\u{1F600} Ábaa日[SEP]b!", &reading);
+            assert_eq!(pieces.ids(), [0, 4, 3, 3, 6, 1, 0, 7]);
+            let spans: Vec<_> = pieces.spans.iter().map(|s| (s.start, s.end, s.word)).collect();
+            let words = [(0, 1, 0), (2, 4, 1), (4, 5, 1), (5, 6, 1)];
+            assert_eq!(spans[..4], words);
+            assert_eq!(spans[4..], [(6, 7, 2), (7, 12, 3), (12, 13, 4), (13, 14, 5)]);
+        }
+    }
+
+    #[test]
+    fn a_cached_word_is_encoded_as_a_new_one() {
+        let encoder = encoder();
+        let lengths = [1, 2, 3, 4, 7, 8, 15, 16, 31, 32, 33, 99, 100, 101, 1024, 1025];
+        let words: Vec<String> =
+            lengths.iter().map(|&length| "ab".repeat(length)[..length].into()).collect();
+        let text = words.join(" ").repeat(2) + " " + &words.join("!");
+        let mut together = Vec::new();
+        for word in text.split(' ').flat_map(|words| words.split_inclusive('!')) {
+            encoder.caches.lock().expect("no thread has failed").clear();
+            together.extend_from_slice(read(&mut encoder.session(), word, &PLAIN).ids());
+        }
+        let mut session = encoder.session();
+        assert_eq!(read(&mut session, &text, &PLAIN).ids(), together);
+        let spans = Reading { spans: true, ..PLAIN };
+        assert_eq!(read(&mut session, &text, &spans).ids(), together);
+    }
+
+    #[test]
+    fn caches_are_bounded_in_a_text_and_over_texts() {
+        let encoder = encoder();
+        let words = |n| format!("{n} a{n}ab{n}abab{n} {}{n} ", "ab".repeat(20));
+        let texts: Vec<String> = (0..2_000).map(words).collect();
+        for texts in [vec![texts.concat()], texts] {
+            let mut session = encoder.session();
+            for text in texts {
+                let ids = read(&mut session, &text, &PLAIN);
+                let spans = read(&mut session, &text, &Reading { spans: true, ..PLAIN });
+                assert_eq!(ids.ids(), spans.ids());
+                let Caches { ids, spans } = &session.caches;
+                assert!(ids.segments.memory() + ids.list.len() * 4 < 2 * CACHE_LIMIT);
+                assert!(spans.segments.memory() + spans.list.len() * 12 < 2 * CACHE_LIMIT);
+            }
+        }
+    }
+}

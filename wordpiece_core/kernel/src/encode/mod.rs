@@ -1,0 +1,9 @@
+//! Encoding: texts to ids (`encoder`, `matcher`, `trie`), ids to rows (`rows`) or to sequences of one
+//! length (`pack`), on several threads (`blocks`).
+
+pub mod blocks;
+pub mod encoder;
+pub mod matcher;
+pub mod pack;
+pub mod rows;
+pub mod trie;

@@ -1,0 +1,304 @@
+//! Documents of ids to sequences of one length: `[CLS] body [SEP]`.
+//!
+//! A body is the next `length - 2` ids of the stream of all documents with one `[SEP]` between two
+//! of them. A body does not begin with that separator: the `[SEP]` before it says as much. Ids are
+//! copied once, to where Arrow will find them; only the sequence that is not full yet is kept.
+
+use crate::encode::rows::MOST_PADDED;
+use crate::error::{Error, Result};
+
+/// An id as a column holds it.
+pub trait Id: Copy {
+    fn of(id: u32) -> Self;
+    /// The id; a negative one as a number beyond every vocabulary.
+    fn value(self) -> u32;
+}
+
+impl Id for i32 {
+    fn of(id: u32) -> Self {
+        id as i32
+    }
+
+    fn value(self) -> u32 {
+        self as u32
+    }
+}
+
+impl Id for u16 {
+    fn of(id: u32) -> Self {
+        id as u16
+    }
+
+    fn value(self) -> u32 {
+        self.into()
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+pub struct PackOptions {
+    /// Of a sequence, in ids; 3 at least.
+    pub length: usize,
+    pub cls_id: u32,
+    pub sep_id: u32,
+    /// Fills the last sequence up; without it, that sequence is dropped.
+    pub pad_id: Option<u32>,
+}
+
+/// Sequences one after the other.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Sequences<T> {
+    pub ids: Vec<T>,
+    /// Of these, the padding at the end.
+    pub padding: usize,
+    /// Where the separators between documents are in `ids`.
+    pub separators: Vec<usize>,
+    /// Where a document begins or goes on: the position in its sequence, and the document's row.
+    pub document_starts: Vec<i32>,
+    pub document_rows: Vec<i64>,
+    /// The end of each sequence in these two.
+    pub document_ends: Vec<usize>,
+}
+
+pub struct Packer<T> {
+    options: PackOptions,
+    /// The sequence that is not full: nothing, or `[CLS]` and one id at least, not a separator last.
+    open: Sequences<T>,
+    dropped: u64,
+}
+
+impl<T: Id + Default> Packer<T> {
+    /// Fails if a sequence has no room for an id between `[CLS]` and `[SEP]`.
+    pub fn new(options: PackOptions) -> Result<Self> {
+        let length = options.length;
+        if length < 3 {
+            return Err(Error::option(format!("sequences of {length} ids have no room for text")));
+        }
+        if length > MOST_PADDED {
+            let message = format!("sequences of {length} ids are longer than {MOST_PADDED}");
+            return Err(Error::option(message));
+        }
+        Ok(Packer { options, open: Sequences::default(), dropped: 0 })
+    }
+
+    /// Ids of documents that never came out, for their sequence was not full at the end.
+    pub fn dropped(&self) -> u64 {
+        self.dropped
+    }
+
+    /// The most ids that adding so many documents, of so many ids together, gives.
+    pub fn most(&self, documents: usize, ids: usize) -> usize {
+        let stream = self.open.ids.len() + documents + ids;
+        (stream / (self.options.length - 2) + 1).saturating_mul(self.options.length)
+    }
+
+    /// Adds documents with their rows; returns the sequences that are full. `most` is a hint.
+    pub fn add<'a>(
+        &mut self,
+        documents: impl Iterator<Item = (i64, &'a [T])>,
+        most: usize,
+    ) -> Sequences<T>
+    where
+        T: 'a,
+    {
+        let mut out = std::mem::take(&mut self.open);
+        out.ids.reserve(most.saturating_sub(out.ids.len()));
+        let mut start = 0; // of the open sequence
+        for (row, document) in documents {
+            if !document.is_empty() {
+                self.write(row, document, &mut out, &mut start);
+            }
+        }
+        self.open = out.split_off(start);
+        out
+    }
+
+    fn write(&self, row: i64, mut rest: &[T], out: &mut Sequences<T>, start: &mut usize) {
+        let length = self.options.length;
+        if out.ids.len() > *start {
+            out.separators.push(out.ids.len());
+            out.ids.push(T::of(self.options.sep_id));
+            self.close_if_full(out, start);
+        }
+        while !rest.is_empty() {
+            if out.ids.len() == *start {
+                out.ids.push(T::of(self.options.cls_id));
+            }
+            let at = out.ids.len() - *start;
+            out.document_starts.push(at as i32);
+            out.document_rows.push(row);
+            let (now, later) = rest.split_at(rest.len().min(length - 1 - at));
+            out.ids.extend_from_slice(now);
+            rest = later;
+            self.close_if_full(out, start);
+        }
+    }
+
+    /// Ends the open sequence if its body is full.
+    fn close_if_full(&self, out: &mut Sequences<T>, start: &mut usize) {
+        if out.ids.len() - *start == self.options.length - 1 {
+            out.ids.push(T::of(self.options.sep_id));
+            out.document_ends.push(out.document_starts.len());
+            *start = out.ids.len();
+        }
+    }
+
+    /// The last sequence, padded; none if it is empty or there is no padding. A new stream begins.
+    pub fn finish(&mut self) -> Sequences<T> {
+        let mut last = std::mem::take(&mut self.open);
+        if last.ids.is_empty() {
+            return last;
+        }
+        let Some(pad) = self.options.pad_id else {
+            self.dropped += (last.ids.len() - 1 - last.separators.len()) as u64;
+            return Sequences::default();
+        };
+        last.ids.push(T::of(self.options.sep_id));
+        last.padding = self.options.length - last.ids.len();
+        last.ids.resize(self.options.length, T::of(pad));
+        last.document_ends.push(last.document_starts.len());
+        last
+    }
+}
+
+impl<T: Id + Default> Sequences<T> {
+    pub fn len(&self) -> usize {
+        self.document_ends.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.document_ends.is_empty()
+    }
+
+    /// Takes off the open sequence, which begins at the id `start`.
+    fn split_off(&mut self, start: usize) -> Self {
+        let documents = self.document_ends.last().copied().unwrap_or(0);
+        let separators = self.separators.partition_point(|&at| at < start);
+        Sequences {
+            ids: self.ids.split_off(start),
+            separators: self.separators.drain(separators..).map(|at| at - start).collect(),
+            document_starts: self.document_starts.split_off(documents),
+            document_rows: self.document_rows.split_off(documents),
+            ..Sequences::default()
+        }
+    }
+
+    /// 1 for text and all that was added to it, 0 for padding.
+    pub fn attention_mask(&self) -> Vec<i8> {
+        let mut mask = vec![1; self.ids.len()];
+        mask[self.ids.len() - self.padding..].fill(0);
+        mask
+    }
+
+    /// 1 for `[CLS]`, `[SEP]` and padding, 0 for the ids of documents.
+    pub fn special_tokens_mask(&self) -> Vec<i8> {
+        let mut mask = vec![0; self.ids.len()];
+        let length = self.ids.len() / self.len().max(1);
+        for sequence in mask.chunks_exact_mut(length.max(1)) {
+            (sequence[0], sequence[length - 1]) = (1, 1);
+        }
+        self.separators.iter().for_each(|&at| mask[at] = 1);
+        let text_end = self.ids.len() - self.padding;
+        mask[text_end.saturating_sub(1)..].fill(1); // with the [SEP] before the padding
+        mask
+    }
+
+    /// Ids of each sequence without padding.
+    pub fn num_tokens(&self) -> Vec<i32> {
+        let length = self.ids.len() / self.len().max(1);
+        let mut counts = vec![length as i32; self.len()];
+        if let Some(last) = counts.last_mut() {
+            *last -= self.padding as i32;
+        }
+        counts
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CLS: i32 = -1; // of no vocabulary, to be told from ids of text
+    const SEP: i32 = -2;
+    const PAD: i32 = -3;
+
+    fn packer(length: usize, pads: bool) -> Packer<i32> {
+        let pad_id = pads.then_some(PAD as u32);
+        let options = PackOptions { length, cls_id: CLS as u32, sep_id: SEP as u32, pad_id };
+        Packer::new(options).unwrap()
+    }
+
+    fn add(packer: &mut Packer<i32>, first: i64, documents: &[Vec<i32>]) -> Sequences<i32> {
+        packer.add((first..).zip(documents.iter().map(Vec::as_slice)), 0)
+    }
+
+    #[test]
+    fn documents_follow_each_other_with_one_separator_between() {
+        let mut packer = packer(6, true);
+        let documents = [vec![1, 2, 3], vec![], vec![4, 5], vec![6, 7, 8], vec![9]];
+        let full = add(&mut packer, 0, &documents);
+        // The first separator ends a body; the one after 9 would begin one, and is left out.
+        let expected = [CLS, 1, 2, 3, SEP, SEP, CLS, 4, 5, SEP, 6, SEP, CLS, 7, 8, SEP, 9, SEP];
+        assert_eq!(full.ids, expected);
+        assert_eq!((full.separators.as_slice(), full.len()), (&[4, 9, 15][..], 3));
+        assert_eq!(full.document_starts, [1, 1, 4, 1, 4]);
+        assert_eq!(full.document_rows, [0, 2, 3, 3, 4]);
+        assert_eq!(full.document_ends, [1, 3, 5]);
+        let special = [1, 0, 0, 0, 1, 1, 1, 0, 0, 1, 0, 1, 1, 0, 0, 1, 0, 1];
+        assert_eq!(full.special_tokens_mask(), special);
+        let next = add(&mut packer, 5, &[vec![10, 11]]);
+        assert!(next.is_empty() && packer.finish().ids == [CLS, 10, 11, SEP, PAD, PAD]);
+    }
+
+    #[test]
+    fn the_last_sequence_is_padded_or_dropped() {
+        let documents = [vec![1, 2, 3, 4, 5], vec![6]];
+        let (mut pads, mut drops) = (packer(7, true), packer(7, false));
+        for packer in [&mut pads, &mut drops] {
+            assert_eq!(add(packer, 0, &documents).ids, [CLS, 1, 2, 3, 4, 5, SEP]);
+        }
+        let last = pads.finish();
+        assert_eq!(last.ids, [CLS, 6, SEP, PAD, PAD, PAD, PAD]);
+        assert_eq!(last.attention_mask(), [1, 1, 1, 0, 0, 0, 0]);
+        assert_eq!(last.special_tokens_mask(), [1, 0, 1, 1, 1, 1, 1]);
+        assert_eq!((last.num_tokens(), pads.dropped()), (vec![3], 0));
+        assert!(drops.finish().is_empty());
+        assert_eq!(drops.dropped(), 1);
+        assert!(drops.finish().is_empty() && pads.finish().is_empty());
+        assert_eq!(drops.dropped(), 1);
+    }
+
+    #[test]
+    fn cuts_between_batches_change_nothing() {
+        let documents: Vec<Vec<i32>> = (0..40).map(|n| (0..n * 7 % 23).collect()).collect();
+        for length in 3..30 {
+            let mut whole = packer(length, true);
+            let mut all = add(&mut whole, 0, &documents).ids;
+            all.extend(whole.finish().ids);
+            for size in [1, 3, 7] {
+                let mut packer = packer(length, true);
+                let mut ids = Vec::new();
+                for (part, first) in documents.chunks(size).zip((0..).step_by(size)) {
+                    let most = packer.most(part.len(), part.iter().map(Vec::len).sum());
+                    let full = add(&mut packer, first, part);
+                    assert!(full.ids.len() <= most && packer.open.ids.len() < length);
+                    ids.extend(full.ids);
+                }
+                ids.extend(packer.finish().ids);
+                assert_eq!(ids, all, "{length} {size}");
+            }
+        }
+    }
+
+    #[test]
+    fn too_short_sequences_are_refused() {
+        let options = PackOptions { length: 2, cls_id: 0, sep_id: 1, pad_id: None };
+        assert!(Packer::<u16>::new(options).is_err());
+    }
+
+    #[test]
+    fn nothing_gives_empty_columns() {
+        let nothing = Sequences::<u16>::default();
+        assert!(nothing.attention_mask().is_empty() && nothing.special_tokens_mask().is_empty());
+        assert!(nothing.num_tokens().is_empty());
+    }
+}

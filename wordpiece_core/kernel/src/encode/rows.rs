@@ -1,0 +1,471 @@
+//! Tokens of texts to rows: added tokens, truncation with overflowing rows, padding, and the
+//! columns beside the ids. The rules are those of Hugging Face tokenizers.
+
+use std::ops::Range;
+
+use crate::encode::encoder::{Encoder, Pieces, Reading, Span};
+use crate::error::{Error, Result};
+use crate::text::utf8;
+
+/// The most tokens of a padded row, or of one of several of a text; of what is packed, too: memory
+/// for rows of any length cannot be had.
+pub const MOST_PADDED: usize = 1 << 24;
+
+/// The most ids of a batch, whose offsets are of 32 bits.
+const MOST_IDS: usize = i32::MAX as usize;
+
+/// Which text of a pair is cut.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Truncation {
+    LongestFirst,
+    OnlyFirst,
+    OnlySecond,
+}
+
+#[derive(Clone, Debug)]
+pub struct RowOptions {
+    /// [CLS] and [SEP], if they are added.
+    pub added: Option<[u32; 2]>,
+    /// Of a row, added tokens included.
+    pub max_length: Option<usize>,
+    pub truncation: Truncation,
+    /// How many tokens rows of one text share; None: what is over the length is dropped.
+    pub stride: Option<usize>,
+    /// Rows are filled up to `max_length` with this token.
+    pub pad_id: Option<u32>,
+    pub split_special_tokens: bool,
+    pub columns: Columns,
+}
+
+/// The columns wanted beside the ids.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Columns {
+    pub attention_mask: bool,
+    pub token_type_ids: bool,
+    pub special_tokens_mask: bool,
+    pub offset_mapping: bool,
+    pub word_ids: bool,
+    pub num_tokens: bool,
+}
+
+/// A text, and the one that it forms a pair with. None: null.
+pub type Texts<'a> = (Option<&'a [u8]>, Option<Option<&'a [u8]>>);
+
+/// Rows, column by column; the columns that are not wanted are None.
+#[derive(Default)]
+pub struct Rows {
+    pub ids: Vec<u32>,
+    /// The end of each row in `ids`.
+    pub ends: Vec<usize>,
+    /// Which rows are not null.
+    pub valid: Vec<bool>,
+    pub attention_mask: Option<Vec<i8>>,
+    pub token_type_ids: Option<Vec<i8>>,
+    pub special_tokens_mask: Option<Vec<i8>>,
+    /// From and to, of each token.
+    pub offset_mapping: Option<Vec<i32>>,
+    /// -1: none.
+    pub word_ids: Option<Vec<i32>>,
+    pub num_tokens: Option<Vec<i32>>,
+    /// The number of the text that a row comes from.
+    pub sources: Option<Vec<i64>>,
+    /// Tokens in all rows, without padding.
+    pub tokens: usize,
+}
+
+/// What stands together in a row.
+enum Part<'a> {
+    Text(&'a [u32], &'a [Span]),
+    Added(u32),
+    Padding(u32, usize),
+}
+
+impl RowOptions {
+    /// How many tokens of a row are not of texts.
+    fn added_tokens(&self, texts: usize) -> usize {
+        if self.added.is_some() { 1 + texts } else { 0 }
+    }
+
+    /// How many tokens of texts a row can have.
+    fn room(&self, texts: usize) -> Option<usize> {
+        self.max_length.map(|most| most.saturating_sub(self.added_tokens(texts)))
+    }
+
+    /// The lengths that two texts are cut to, to have `room` together.
+    fn cut(&self, [first, second]: [usize; 2], room: usize) -> Result<[usize; 2]> {
+        if room == 0 {
+            return Ok([0, 0]); // in any way of truncation, as tokenizers does
+        }
+        let over = (first + second).saturating_sub(room);
+        if over == 0 {
+            return Ok([first, second]);
+        }
+        let alone = |length: usize| match length.checked_sub(over) {
+            Some(left) if left > 0 => Ok(left),
+            _ => Err(Error::data(format!(
+                "cannot cut one text of {length} tokens by {over} to fit max_length"
+            ))),
+        };
+        let cut = match self.truncation {
+            Truncation::LongestFirst => {
+                let shorter = first.min(second).min(room / 2);
+                let longer = room - shorter;
+                if first > second { [longer, shorter] } else { [shorter, longer] }
+            }
+            Truncation::OnlyFirst => [alone(first)?, second],
+            Truncation::OnlySecond => [first, alone(second)?],
+        };
+        for (left, length) in cut.into_iter().zip([first, second]) {
+            if let Some(stride) = self.stride.filter(|&stride| left < length && stride >= left) {
+                return Err(Error::data(format!(
+                    "stride {stride} is not less than the {left} tokens left of a text in a row"
+                )));
+            }
+        }
+        Ok(cut)
+    }
+
+    /// The parts that a text of `length` tokens is cut into.
+    fn windows(&self, length: usize, most: usize) -> Vec<Range<usize>> {
+        let mut windows = Vec::new();
+        let mut window = 0..length.min(most);
+        loop {
+            let end = window.end;
+            windows.push(window);
+            match self.stride {
+                Some(stride) if end < length => {
+                    let start = end - stride;
+                    window = start..(start + most).min(length);
+                }
+                _ => return windows,
+            }
+        }
+    }
+
+    /// The windows of a pair, row by row: overflowing rows in the order of `tokenizers`.
+    fn pair_windows(&self, lengths: [usize; 2]) -> Result<Vec<[Range<usize>; 2]>> {
+        let cut = self.room(2).map_or(Ok(lengths), |room| self.cut(lengths, room))?;
+        let [first, second] = [0, 1].map(|i| self.windows(lengths[i], cut[i]));
+        // On average a window is half full at least.
+        let rows = first.len().saturating_mul(second.len());
+        if rows.saturating_mul(cut[0] + cut[1]) / 2 > MOST_IDS {
+            return Err(too_many_ids());
+        }
+        let both = |a: &Range<usize>, b: &Range<usize>| [a.clone(), b.clone()];
+        let mut rows = vec![both(&first[0], &second[0])];
+        for a in &first[1..] {
+            rows.extend(second.iter().map(|b| both(a, b)));
+        }
+        rows.extend(second[1..].iter().map(|b| both(&first[0], b)));
+        Ok(rows)
+    }
+}
+
+/// Encodes texts, `first` being the number of the first one. Invalid UTF-8 is repaired.
+pub fn encode(
+    encoder: &Encoder,
+    options: &RowOptions,
+    texts: &[Texts<'_>],
+    first: usize,
+) -> Result<Rows> {
+    let columns = &options.columns;
+    let mut rows = Rows::new(options, texts.iter().map(|text| text.0.map_or(0, <[u8]>::len)).sum());
+    let mut reading = Reading {
+        split_special_tokens: options.split_special_tokens,
+        spans: columns.offset_mapping || columns.word_ids,
+        most: usize::MAX,
+    };
+    let mut session = encoder.session();
+    let (mut one, mut other) = (Pieces::default(), Pieces::default());
+    for (number, texts) in (first..).zip(texts) {
+        let &(Some(text), second @ (None | Some(Some(_)))) = texts else {
+            rows.push_null(number);
+            continue;
+        };
+        if options.stride.is_none() && second.is_none() {
+            reading.most = options.room(1).unwrap_or(usize::MAX);
+        }
+        let mut read = |text: &[u8], pieces: &mut Pieces| {
+            if reading.spans && text.len() > i32::MAX as usize {
+                let message = format!("text {number} of {} bytes has no offsets", text.len());
+                return Err(Error::data(message));
+            }
+            session.read(&utf8::repair(text).0, &reading, pieces);
+            Ok(())
+        };
+        read(text, &mut one)?;
+        match second.flatten() {
+            None => rows.push_text(options, &one, number)?,
+            Some(second) => {
+                read(second, &mut other)?;
+                let pushed = rows.push_pair(options, &one, &other, number);
+                pushed.map_err(|error| error.at(format!("pair {number}")))?;
+            }
+        }
+    }
+    Ok(rows)
+}
+
+impl Rows {
+    /// No rows yet, with room for those of `bytes` of text.
+    fn new(options: &RowOptions, bytes: usize) -> Self {
+        let Columns {
+            attention_mask,
+            token_type_ids,
+            special_tokens_mask,
+            offset_mapping,
+            word_ids,
+            num_tokens,
+        } = options.columns;
+        Rows {
+            ids: Vec::with_capacity(bytes / 4),
+            attention_mask: attention_mask.then(Vec::new),
+            token_type_ids: token_type_ids.then(Vec::new),
+            special_tokens_mask: special_tokens_mask.then(Vec::new),
+            offset_mapping: offset_mapping.then(Vec::new),
+            word_ids: word_ids.then(Vec::new),
+            num_tokens: num_tokens.then(Vec::new),
+            sources: options.stride.is_some().then(Vec::new),
+            ..Rows::default()
+        }
+    }
+
+    fn push_null(&mut self, source: usize) {
+        self.end_row(false, self.ids.len(), source);
+    }
+
+    fn push_text(&mut self, options: &RowOptions, text: &Pieces, source: usize) -> Result<()> {
+        let most = options.room(1).unwrap_or(usize::MAX);
+        if text.len() <= most {
+            return self.push_row(options, [(text, 0..text.len())], source);
+        }
+        let windows = options.windows(text.len(), most);
+        self.check_room(options, windows.iter().map(Range::len), 1)?;
+        for window in windows {
+            self.push_row(options, [(text, window)], source)?;
+        }
+        Ok(())
+    }
+
+    fn push_pair(
+        &mut self,
+        options: &RowOptions,
+        first: &Pieces,
+        second: &Pieces,
+        source: usize,
+    ) -> Result<()> {
+        let windows = options.pair_windows([first.len(), second.len()])?;
+        self.check_room(options, windows.iter().map(|[a, b]| a.len() + b.len()), 2)?;
+        for [a, b] in windows {
+            self.push_row(options, [(first, a), (second, b)], source)?;
+        }
+        Ok(())
+    }
+
+    /// Fails if the rows of a text, or of a pair, are more than a batch can have: the further rows
+    /// of a text may be many times as much as the text, so they are not made first.
+    fn check_room(
+        &self,
+        options: &RowOptions,
+        lengths: impl Iterator<Item = usize>,
+        texts: usize,
+    ) -> Result<()> {
+        let least = options.max_length.filter(|_| options.pad_id.is_some()).unwrap_or(0);
+        let added = options.added_tokens(texts);
+        let ids: usize = lengths.map(|length| (length + added).max(least)).sum();
+        if self.ids.len() + ids > MOST_IDS { Err(too_many_ids()) } else { Ok(()) }
+    }
+
+    /// [CLS] text [SEP], and for a pair another text [SEP].
+    fn push_row<const N: usize>(
+        &mut self,
+        options: &RowOptions,
+        texts: [(&Pieces, Range<usize>); N],
+        source: usize,
+    ) -> Result<()> {
+        let start = self.ids.len();
+        if let Some([cls, _]) = options.added {
+            self.push(Part::Added(cls), 0);
+        }
+        for (type_id, (pieces, window)) in (0..).zip(texts) {
+            let spans = pieces.spans.get(window.clone()).unwrap_or_default();
+            self.push(Part::Text(&pieces.ids()[window], spans), type_id);
+            if let Some([_, sep]) = options.added {
+                self.push(Part::Added(sep), type_id);
+            }
+        }
+        let end = self.ids.len();
+        if let (Some(pad_id), Some(most)) = (options.pad_id, options.max_length) {
+            let padding = most.saturating_sub(end - start);
+            if end + padding > MOST_IDS {
+                return Err(too_many_ids());
+            }
+            self.push(Part::Padding(pad_id, padding), 0);
+        }
+        self.tokens += end - start;
+        self.end_row(true, end, source);
+        Ok(())
+    }
+
+    /// `end`: of the row's tokens, padding not included.
+    fn end_row(&mut self, valid: bool, end: usize, source: usize) {
+        let start = self.ends.last().copied().unwrap_or(0);
+        if let Some(lengths) = &mut self.num_tokens {
+            lengths.push((end - start) as i32);
+        }
+        if let Some(sources) = &mut self.sources {
+            sources.push(source as i64);
+        }
+        self.ends.push(self.ids.len());
+        self.valid.push(valid);
+    }
+
+    #[inline]
+    fn push(&mut self, part: Part<'_>, type_id: i8) {
+        let before = self.ids.len();
+        let spans = match part {
+            Part::Text(ids, spans) => {
+                self.ids.extend_from_slice(ids);
+                Some(spans)
+            }
+            Part::Added(id) => {
+                self.ids.push(id);
+                None
+            }
+            Part::Padding(id, count) => {
+                self.ids.resize(before + count, id);
+                None
+            }
+        };
+        let end = self.ids.len();
+        fill(&mut self.attention_mask, end, !matches!(part, Part::Padding(..)) as i8);
+        fill(&mut self.token_type_ids, end, type_id);
+        fill(&mut self.special_tokens_mask, end, spans.is_none() as i8);
+        if let Some(offsets) = &mut self.offset_mapping {
+            offsets.extend(
+                spans.iter().copied().flatten().flat_map(|s| [s.start as i32, s.end as i32]),
+            );
+            offsets.resize(2 * end, 0);
+        }
+        if let Some(words) = &mut self.word_ids {
+            words.extend(spans.iter().copied().flatten().map(|span| span.word as i32));
+            words.resize(end, -1);
+        }
+    }
+}
+
+/// What is wrong with more than `MOST_IDS`.
+pub fn too_many_ids() -> Error {
+    Error::data("more than 2^31 ids in one batch")
+}
+
+fn fill(column: &mut Option<Vec<i8>>, end: usize, value: i8) {
+    if let Some(column) = column {
+        column.resize(end, value);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::encode::blocks::encode_blocks;
+    use crate::encode::encoder::EncoderOptions;
+    use crate::encode::matcher::UnkScope;
+    use crate::text::pre_tokenize::TextOptions;
+
+    const ALL: Columns = Columns {
+        attention_mask: true,
+        token_type_ids: true,
+        special_tokens_mask: true,
+        offset_mapping: true,
+        word_ids: true,
+        num_tokens: true,
+    };
+
+    fn encoder(bits: u32) -> Encoder {
+        let vocabulary = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "a", "##a", "b", "ab", "##e", "中"];
+        let options = EncoderOptions {
+            text: TextOptions {
+                clean_text: bits & 1 == 0,
+                handle_chinese_chars: bits & 2 == 0,
+                strip_accents: bits & 4 == 0,
+                lowercase: bits & 8 == 0,
+                split_punctuation: bits & 16 == 0,
+            },
+            unk_id: 1,
+            continuing_prefix: "##".to_owned(),
+            max_word_length: 20,
+            unk_scope: if bits & 32 == 0 { UnkScope::Word } else { UnkScope::Character },
+            special_tokens: vec![("[SEP]".to_owned(), 3), ("[UNK]".to_owned(), 1)],
+        };
+        Encoder::new(vocabulary.into_iter().zip(0..), options).unwrap()
+    }
+
+    fn random(state: &mut u64, below: usize) -> usize {
+        *state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        ((*state >> 33) as usize) % below
+    }
+
+    /// Up to `most` pieces: letters, marks, special tokens, and what is not UTF-8.
+    fn random_text(state: &mut u64, most: usize) -> Vec<u8> {
+        let pieces: [&[u8]; 16] = [
+            b"a",
+            b"ab",
+            b"E",
+            b" ",
+            b".",
+            b"[SEP]",
+            b"[SE",
+            b"\0",
+            b"\xff",
+            b"\xe4\xb8",
+            "É".as_bytes(),
+            "e\u{301}".as_bytes(),
+            "中".as_bytes(),
+            "\u{1d165}\u{323}".as_bytes(),
+            "\u{200d}".as_bytes(),
+            b"abcdefghijklmnopqrstuvw",
+        ];
+        let length = random(state, most);
+        (0..length).flat_map(|_| pieces[random(state, pieces.len())]).copied().collect()
+    }
+
+    fn options(state: &mut u64, columns: Columns) -> RowOptions {
+        let max_length = (random(state, 3) > 0).then(|| 8 + random(state, 30));
+        RowOptions {
+            added: (random(state, 3) > 0).then_some([2, 3]),
+            max_length,
+            truncation: Truncation::LongestFirst,
+            stride: max_length.filter(|_| random(state, 2) > 0).map(|_| random(state, 2)),
+            pad_id: max_length.filter(|_| random(state, 2) > 0).map(|_| 0),
+            split_special_tokens: random(state, 3) == 0,
+            columns,
+        }
+    }
+
+    #[test]
+    fn rows_of_any_bytes_are_the_same_however_they_are_read() {
+        let mut state = 1;
+        for round in 0..if cfg!(miri) { 4 } else { 64 } {
+            let encoder = encoder(round);
+            let most = [3, 40, 300][random(&mut state, 3)];
+            let given: Vec<_> = (0..30).map(|_| random_text(&mut state, most)).collect();
+            let paired = random(&mut state, 2) > 0;
+            let texts: Vec<Texts<'_>> = (0..given.len())
+                .map(|i| (Some(&given[i][..]), paired.then(|| Some(&given[29 - i][..]))))
+                .collect();
+            let full = options(&mut state, ALL);
+            let bare = RowOptions { columns: Columns::default(), ..full.clone() };
+            let rows = encode(&encoder, &full, &texts, 0).unwrap();
+            let ids = encode(&encoder, &bare, &texts, 0).unwrap();
+            assert_eq!((&rows.ids, &rows.ends), (&ids.ids, &ids.ends));
+            let blocks = encode_blocks(&encoder, &full, &texts, 3, Ok).unwrap();
+            let of_blocks: Vec<_> = blocks.iter().flat_map(|block| &block.ids).collect();
+            assert!(rows.ids.iter().eq(of_blocks));
+            let offsets = rows.offset_mapping.unwrap();
+            assert_eq!(offsets.len(), 2 * rows.ids.len());
+            assert!(offsets.chunks(2).all(|span| 0 <= span[0] && span[0] <= span[1]));
+            assert_eq!(rows.word_ids.unwrap().len(), rows.ids.len());
+        }
+    }
+}

@@ -1,0 +1,201 @@
+//! Counting words, for Python.
+
+use arrow_array::{Array, RecordBatch};
+use pyo3::prelude::*;
+
+use super::text::text_options;
+use super::{ArrowArray, import, import_batch, import_batches, run};
+use crate::arrow;
+use crate::count::{counter, word_lists};
+use crate::error::{Error, Result};
+use crate::text::utf8;
+
+#[pyclass]
+pub(super) struct WordCounter {
+    counter: counter::WordCounter,
+    #[pyo3(get)]
+    rows: u64,
+    #[pyo3(get)]
+    nulls: u64,
+    #[pyo3(get)]
+    bytes: u64,
+    #[pyo3(get)]
+    replaced: u64,
+}
+
+#[pymethods]
+impl WordCounter {
+    #[new]
+    #[pyo3(signature = (*, clean_text, handle_chinese_chars, strip_accents, lowercase,
+        pre_tokenizer, most_bytes=usize::MAX))]
+    fn new(
+        clean_text: bool,
+        handle_chinese_chars: bool,
+        strip_accents: bool,
+        lowercase: bool,
+        pre_tokenizer: &str,
+        most_bytes: usize,
+    ) -> PyResult<Self> {
+        let options = text_options(
+            clean_text,
+            handle_chinese_chars,
+            strip_accents,
+            lowercase,
+            pre_tokenizer,
+        )?;
+        let counter = counter::WordCounter::new(options, most_bytes);
+        Ok(WordCounter { counter, rows: 0, nulls: 0, bytes: 0, replaced: 0 })
+    }
+
+    #[getter]
+    fn memory(&self) -> usize {
+        self.counter.memory()
+    }
+
+    #[getter]
+    fn is_full(&self) -> bool {
+        self.counter.is_full()
+    }
+
+    #[pyo3(signature = (texts, groups=None))]
+    fn count(
+        &mut self,
+        py: Python<'_>,
+        texts: &Bound<'_, PyAny>,
+        groups: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<usize> {
+        let texts = import(texts)?;
+        let groups = groups.map(import).transpose()?;
+        run(py, move || {
+            if let Some(groups) = groups.as_ref().filter(|groups| groups.len() != texts.len()) {
+                let message = format!("{} texts, but {} groups", texts.len(), groups.len());
+                return Err(Error::data(message));
+            }
+            let mut names = Vec::new();
+            if let Some(groups) = &groups {
+                arrow::each_row(groups, |name| names.push(name.map(|name| utf8::repair(name).0)))?;
+            }
+            let mut row = 0;
+            arrow::each_row(&texts, |text| {
+                if !self.counter.is_full() {
+                    self.count_row(names.get(row).and_then(Option::as_deref), text);
+                    row += 1;
+                }
+            })?;
+            Ok(row)
+        })
+    }
+
+    fn add(&mut self, py: Python<'_>, words: &Bound<'_, PyAny>) -> PyResult<()> {
+        let words = import_batch(words)?;
+        run(py, || {
+            let words = arrow::count::WordTable::new(&words)?;
+            words.rows()?.into_iter().for_each(|(word, count)| self.counter.add(word, count));
+            Ok(())
+        })
+    }
+
+    fn take(&mut self, py: Python<'_>, partitions: usize) -> PyResult<Vec<Taken>> {
+        run(py, || {
+            let lists = self.counter.take(partitions.max(1))?.into_iter();
+            lists
+                .map(|list| {
+                    let batch = arrow::count::word_table(list.words.iter())?;
+                    let group = list.group.map(String::from);
+                    Ok((list.partition, group, list.words.total()?, batch.into()))
+                })
+                .collect()
+        })
+    }
+}
+
+/// A partition, a group, the sum of the counts, and the words with theirs.
+type Taken = (usize, Option<String>, u64, ArrowArray);
+
+impl WordCounter {
+    fn count_row(&mut self, group: Option<&str>, text: Option<&[u8]>) {
+        self.rows += 1;
+        let Some(text) = text else {
+            self.nulls += 1;
+            return;
+        };
+        let (repaired, replaced) = utf8::repair(text);
+        self.bytes += text.len() as u64;
+        self.replaced += replaced;
+        self.counter.count(group, &repaired);
+    }
+}
+
+fn word_tables(batches: &[RecordBatch]) -> Result<Vec<arrow::count::WordTable>> {
+    batches.iter().map(arrow::count::WordTable::new).collect()
+}
+
+#[pyfunction]
+pub(super) fn merge_word_counts(
+    py: Python<'_>,
+    batches: Vec<Bound<'_, PyAny>>,
+) -> PyResult<ArrowArray> {
+    let batches = import_batches(&batches)?;
+    run(py, || {
+        let mut words = word_lists::Words::default();
+        for table in word_tables(&batches)? {
+            table.rows()?.into_iter().for_each(|(word, count)| words.push(word, count));
+        }
+        words.sort_and_sum()?;
+        let mut rows: Vec<_> = words.iter().collect();
+        word_lists::by_count(&mut rows);
+        Ok(arrow::count::word_table(rows.into_iter())?.into())
+    })
+}
+
+#[pyfunction]
+pub(super) fn merge_sorted_words(
+    py: Python<'_>,
+    batches: Vec<Bound<'_, PyAny>>,
+) -> PyResult<ArrowArray> {
+    let batches = import_batches(&batches)?;
+    run(py, || {
+        let tables = word_tables(&batches)?;
+        let lists = tables.iter().map(|table| Ok(table.rows()?.into_iter()));
+        let rows = word_lists::side_by_side(lists.collect::<Result<_>>()?);
+        let sums = word_lists::sum(rows.map(|(word, count, _)| (word, count)))?;
+        Ok(arrow::count::word_table(sums.into_iter())?.into())
+    })
+}
+
+#[pyfunction]
+#[pyo3(signature = (batches, weights, *, min_count))]
+pub(super) fn weigh_sorted_words(
+    py: Python<'_>,
+    batches: Vec<Bound<'_, PyAny>>,
+    weights: Vec<u128>,
+    min_count: u64,
+) -> PyResult<ArrowArray> {
+    let batches = import_batches(&batches)?;
+    if weights.len() != batches.len() {
+        return Err(Error::option("give a weight for every batch").into());
+    }
+    run(py, || {
+        let tables = word_tables(&batches)?;
+        let lists = tables.iter().map(|table| Ok(table.rows()?.into_iter()));
+        let rows = word_lists::side_by_side(lists.collect::<Result<_>>()?);
+        let mut sums = word_lists::weighted_sum(rows, &weights)?;
+        sums.retain(|&(_, count)| count >= min_count);
+        word_lists::by_count(&mut sums);
+        Ok(arrow::count::word_table(sums.into_iter())?.into())
+    })
+}
+
+#[pyfunction]
+pub(super) fn draw_words(
+    py: Python<'_>,
+    words: &Bound<'_, PyAny>,
+    every: u64,
+) -> PyResult<ArrowArray> {
+    let words = import_batch(words)?;
+    run(py, || {
+        let table = arrow::count::WordTable::new(&words)?;
+        let drawn = table.rows()?.into_iter().filter(|(word, _)| word_lists::is_drawn(word, every));
+        Ok(arrow::count::word_table(drawn.collect::<Vec<_>>().into_iter())?.into())
+    })
+}

@@ -1,0 +1,251 @@
+//! Encoding and packing, for Python.
+
+use arrow_array::types::{Int32Type, UInt16Type};
+use arrow_array::{Array, ArrayRef};
+use pyo3::prelude::*;
+use rustc_hash::FxHashMap;
+
+use super::text::text_options;
+use super::{ArrowArray, import, run, unknown};
+use crate::arrow;
+use crate::arrow::encode::IdType;
+use crate::encode::blocks::encode_blocks;
+use crate::encode::encoder::{Encoder, EncoderOptions};
+use crate::encode::matcher::UnkScope;
+use crate::encode::pack::{PackOptions, Packer};
+use crate::encode::rows::{Columns, RowOptions, Texts, Truncation};
+use crate::error::{Error, Result};
+
+#[pyclass(name = "Encoder", frozen)]
+pub(super) struct PyEncoder {
+    encoder: Encoder,
+    /// [CLS] and [SEP], and [PAD], as far as the vocabulary has them.
+    added: Option<[u32; 2]>,
+    pad_id: Option<u32>,
+}
+
+#[pymethods]
+impl PyEncoder {
+    #[new]
+    #[pyo3(signature = (vocab, *, clean_text, handle_chinese_chars, strip_accents, lowercase,
+        pre_tokenizer, unk_token, continuing_prefix, max_word_length, unk_scope, special_tokens))]
+    #[allow(clippy::too_many_arguments)]
+    fn new(
+        py: Python<'_>,
+        vocab: Vec<String>,
+        clean_text: bool,
+        handle_chinese_chars: bool,
+        strip_accents: bool,
+        lowercase: bool,
+        pre_tokenizer: &str,
+        unk_token: &str,
+        continuing_prefix: String,
+        max_word_length: usize,
+        unk_scope: &str,
+        special_tokens: Vec<String>,
+    ) -> PyResult<Self> {
+        let text = text_options(
+            clean_text,
+            handle_chinese_chars,
+            strip_accents,
+            lowercase,
+            pre_tokenizer,
+        )?;
+        let unk_scope = match unk_scope {
+            "word" => UnkScope::Word,
+            "character" => UnkScope::Character,
+            other => return Err(unknown("unk_scope", other, "word or character")),
+        };
+        run(py, || {
+            let tokens = vocab.iter().map(String::as_str).zip(0..);
+            let ids: FxHashMap<&str, u32> = tokens.clone().collect();
+            let id = |token: &str| ids.get(token).copied();
+            let known = |token: &str| {
+                id(token).ok_or_else(|| Error::option(format!("the vocabulary has no {token}")))
+            };
+            let special_tokens = special_tokens.into_iter().map(|t| known(&t).map(|id| (t, id)));
+            let options = EncoderOptions {
+                text,
+                unk_id: known(unk_token)?,
+                continuing_prefix,
+                max_word_length,
+                unk_scope,
+                special_tokens: special_tokens.collect::<Result<_>>()?,
+            };
+            let encoder = Encoder::new(tokens, options)?;
+            let added = id("[CLS]").zip(id("[SEP]")).map(|(cls, sep)| [cls, sep]);
+            Ok(PyEncoder { encoder, added, pad_id: id("[PAD]") })
+        })
+    }
+
+    #[pyo3(signature = (texts, pairs=None, *, add_special_tokens, split_special_tokens, max_length,
+        truncation, stride, padding, columns, id_type, threads))]
+    #[allow(clippy::too_many_arguments)]
+    fn encode(
+        &self,
+        py: Python<'_>,
+        texts: &Bound<'_, PyAny>,
+        pairs: Option<&Bound<'_, PyAny>>,
+        add_special_tokens: bool,
+        split_special_tokens: bool,
+        max_length: Option<usize>,
+        truncation: &str,
+        stride: Option<usize>,
+        padding: bool,
+        columns: Vec<String>,
+        id_type: &str,
+        threads: usize,
+    ) -> PyResult<(Vec<ArrowArray>, usize, usize)> {
+        if threads == 0 {
+            return Err(Error::option("threads: 0 is not a whole number from 1").into());
+        }
+        let texts = import(texts)?;
+        let pairs = pairs.map(import).transpose()?;
+        let options = RowOptions {
+            added: self.added.filter(|_| add_special_tokens),
+            max_length,
+            truncation: match truncation {
+                "longest_first" => Truncation::LongestFirst,
+                "only_first" => Truncation::OnlyFirst,
+                "only_second" => Truncation::OnlySecond,
+                other => return Err(unknown("truncation", other, "longest_first, only_...")),
+            },
+            stride,
+            pad_id: self.pad_id.filter(|_| padding),
+            split_special_tokens,
+            columns: wanted_columns(&columns)?,
+        };
+        let id_type = match id_type {
+            "int32" => IdType::Int32,
+            "uint16" => IdType::UInt16,
+            other => return Err(unknown("id_type", other, "int32 or uint16")),
+        };
+        run(py, || {
+            let texts = text_rows(&texts, pairs.as_ref())?;
+            let blocks = encode_blocks(&self.encoder, &options, &texts, threads, |rows| {
+                let (tokens, unknown) = (rows.tokens, self.encoder.unk_id());
+                let unknown = rows.ids.iter().filter(|&&id| id == unknown).count();
+                Ok((arrow::encode::encoded(rows, id_type)?, tokens, unknown))
+            })?;
+            let tokens = blocks.iter().map(|(_, tokens, _)| tokens).sum();
+            let unknown = blocks.iter().map(|(.., unknown)| unknown).sum();
+            Ok((blocks.into_iter().map(|(batch, ..)| batch.into()).collect(), tokens, unknown))
+        })
+    }
+}
+
+fn wanted_columns(names: &[String]) -> PyResult<Columns> {
+    let mut columns = Columns::default();
+    for name in names {
+        *match name.as_str() {
+            "attention_mask" => &mut columns.attention_mask,
+            "token_type_ids" => &mut columns.token_type_ids,
+            "special_tokens_mask" => &mut columns.special_tokens_mask,
+            "offset_mapping" => &mut columns.offset_mapping,
+            "word_ids" => &mut columns.word_ids,
+            "num_tokens" => &mut columns.num_tokens,
+            other => return Err(unknown("columns", other, "columns of encoded texts")),
+        } = true;
+    }
+    Ok(columns)
+}
+
+/// Texts, each with the second one of its pair, if there are pairs.
+fn text_rows<'a>(texts: &'a ArrayRef, pairs: Option<&'a ArrayRef>) -> Result<Vec<Texts<'a>>> {
+    let mut rows = Vec::with_capacity(texts.len());
+    arrow::each_row(texts, |text| rows.push((text, None)))?;
+    if let Some(pairs) = pairs {
+        if pairs.len() != rows.len() {
+            let message = format!("{} texts, but {} second ones", rows.len(), pairs.len());
+            return Err(Error::data(message));
+        }
+        let mut left = rows.iter_mut();
+        arrow::each_row(pairs, |pair| {
+            if let Some(row) = left.next() {
+                row.1 = Some(pair);
+            }
+        })?;
+    }
+    Ok(rows)
+}
+
+/// A packer of one of the types of ids.
+enum AnyPacker {
+    Int32(Packer<i32>),
+    UInt16(Packer<u16>),
+}
+
+#[pyclass(name = "Packer")]
+pub(super) struct PyPacker {
+    packer: AnyPacker,
+    vocab_size: u32,
+    columns: Vec<String>,
+}
+
+#[pymethods]
+impl PyPacker {
+    #[new]
+    #[pyo3(signature = (*, length, cls_id, sep_id, pad_id, vocab_size, id_type, columns))]
+    fn new(
+        length: usize,
+        cls_id: u32,
+        sep_id: u32,
+        pad_id: Option<u32>,
+        vocab_size: u32,
+        id_type: &str,
+        columns: Vec<String>,
+    ) -> PyResult<Self> {
+        let options = PackOptions { length, cls_id, sep_id, pad_id };
+        let packer = match id_type {
+            "int32" => Packer::new(options).map(AnyPacker::Int32),
+            "uint16" => Packer::new(options).map(AnyPacker::UInt16),
+            other => return Err(unknown("id_type", other, "int32 or uint16")),
+        };
+        Ok(PyPacker { packer: packer?, vocab_size, columns })
+    }
+
+    #[getter]
+    fn dropped(&self) -> u64 {
+        match &self.packer {
+            AnyPacker::Int32(packer) => packer.dropped(),
+            AnyPacker::UInt16(packer) => packer.dropped(),
+        }
+    }
+
+    fn add(
+        &mut self,
+        py: Python<'_>,
+        ids: &Bound<'_, PyAny>,
+        first_row: i64,
+    ) -> PyResult<ArrowArray> {
+        let ids = import(ids)?;
+        let (columns, size) = (&self.columns, self.vocab_size);
+        run(py, || {
+            let batch = match &mut self.packer {
+                AnyPacker::Int32(packer) => {
+                    let full = arrow::encode::pack::<Int32Type>(packer, &ids, first_row, size)?;
+                    arrow::encode::packed_batch::<Int32Type>(full, columns)
+                }
+                AnyPacker::UInt16(packer) => {
+                    let full = arrow::encode::pack::<UInt16Type>(packer, &ids, first_row, size)?;
+                    arrow::encode::packed_batch::<UInt16Type>(full, columns)
+                }
+            };
+            Ok(batch?.into())
+        })
+    }
+
+    fn finish(&mut self, py: Python<'_>) -> PyResult<ArrowArray> {
+        run(py, || {
+            let batch = match &mut self.packer {
+                AnyPacker::Int32(p) => {
+                    arrow::encode::packed_batch::<Int32Type>(p.finish(), &self.columns)
+                }
+                AnyPacker::UInt16(p) => {
+                    arrow::encode::packed_batch::<UInt16Type>(p.finish(), &self.columns)
+                }
+            };
+            Ok(batch?.into())
+        })
+    }
+}

@@ -1,0 +1,166 @@
+//! The Python module `wordpiece_core._kernel`: nothing but conversions.
+//!
+//! Arrow data comes and goes through the Arrow PyCapsule interface, without a copy. The work is
+//! done with the GIL released, and a panic becomes a RuntimeError.
+
+use std::ffi::CStr;
+use std::sync::Arc;
+
+use arrow_array::ffi::{FFI_ArrowArray, FFI_ArrowSchema, to_ffi};
+use arrow_array::{Array, ArrayRef, RecordBatch, StructArray};
+use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyCapsule, PyCapsuleMethods};
+
+use crate::arrow::import;
+use crate::error::{Error, Result, caught, note_panic};
+
+mod count;
+mod encode;
+mod text;
+mod train;
+
+const SCHEMA: &CStr = c"arrow_schema";
+const ARRAY: &CStr = c"arrow_array";
+
+mod exceptions {
+    pyo3::import_exception!(wordpiece_core.errors, InputError);
+    pyo3::import_exception!(wordpiece_core.errors, OptionError);
+}
+
+impl From<Error> for PyErr {
+    fn from(error: Error) -> PyErr {
+        let message = error.to_string();
+        match error {
+            Error::Data(_) | Error::Overflow => exceptions::InputError::new_err(message),
+            Error::Option(_) => exceptions::OptionError::new_err(message),
+            Error::Type(_) => PyTypeError::new_err(message),
+            Error::Panic(_) => PyRuntimeError::new_err(message),
+        }
+    }
+}
+
+/// Runs `work` with the GIL released; errors and panics become Python exceptions.
+fn run<T: Send>(py: Python<'_>, work: impl FnOnce() -> Result<T> + Send) -> PyResult<T> {
+    Ok(py.detach(|| caught(work))?)
+}
+
+/// Takes an Arrow array over from a Python object, and checks it.
+fn import(object: &Bound<'_, PyAny>) -> PyResult<ArrayRef> {
+    check_buffers(object)?;
+    let py = object.py();
+    let Some(export) = object.getattr_opt("__arrow_c_array__")? else {
+        let kind = object.get_type().to_string();
+        return Err(Error::Type(format!("expected an Arrow array, not {kind}")).into());
+    };
+    let capsules = export.call0()?;
+    let pair = capsules.extract::<(Bound<'_, PyCapsule>, Bound<'_, PyCapsule>)>();
+    let pointers = pair.and_then(|(schema, array)| {
+        let schema_pointer = schema.pointer_checked(Some(SCHEMA))?.cast::<FFI_ArrowSchema>();
+        Ok((schema_pointer, array.pointer_checked(Some(ARRAY))?.cast::<FFI_ArrowArray>()))
+    });
+    let Ok((schema, array)) = pointers else {
+        return Err(Error::Type("__arrow_c_array__ gives no capsules of Arrow's".into()).into());
+    };
+    // SAFETY: the names of the capsules say that they point to these structures, valid while the
+    // capsules live, which is until this function returns. `from_raw` moves the array out and marks
+    // what it leaves behind as released.
+    let (schema, array) = unsafe { (schema.as_ref(), FFI_ArrowArray::from_raw(array.as_ptr())) };
+    // SAFETY: as above; who made the structures is trusted with the pointers in them.
+    let data_type = unsafe { import::data_type(schema) }?;
+    // SAFETY: the same.
+    run(py, || unsafe { import::array(array, &data_type) })
+}
+
+/// Of an array of pyarrow's: checks that its buffers are as large as they must be. Only it knows
+/// their sizes.
+fn check_buffers(object: &Bound<'_, PyAny>) -> PyResult<()> {
+    let module = object.get_type().module();
+    if !module.is_ok_and(|module| module.to_str().is_ok_and(|name| name.starts_with("pyarrow"))) {
+        return Ok(());
+    }
+    let Some(validate) = object.getattr_opt("validate")? else { return Ok(()) };
+    let checked = validate.call0();
+    let invalid = |error: PyErr| match error.is_instance_of::<PyValueError>(object.py()) {
+        true => Error::data(format!("breaks Arrow's rules: {}", error.value(object.py()))).into(),
+        false => error,
+    };
+    checked.map(|_| ()).map_err(invalid)
+}
+
+fn import_batch(object: &Bound<'_, PyAny>) -> PyResult<RecordBatch> {
+    let array = import(object)?;
+    let columns = array.as_any().downcast_ref::<StructArray>();
+    let columns = columns.filter(|columns| columns.null_count() == 0); // as `from` demands
+    let wrong = || Error::Type("expected a record batch".into()).into();
+    columns.map(RecordBatch::from).ok_or_else(wrong)
+}
+
+fn import_batches(objects: &[Bound<'_, PyAny>]) -> PyResult<Vec<RecordBatch>> {
+    objects.iter().map(import_batch).collect()
+}
+
+/// An Arrow array, or a record batch, on its way to Python: `pyarrow.array(x)` or
+/// `pyarrow.record_batch(x)` takes it without a copy.
+#[pyclass(frozen)]
+struct ArrowArray(ArrayRef);
+
+#[pymethods]
+impl ArrowArray {
+    #[pyo3(signature = (requested_schema=None))]
+    fn __arrow_c_array__<'py>(
+        &self,
+        py: Python<'py>,
+        requested_schema: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<(Bound<'py, PyCapsule>, Bound<'py, PyCapsule>)> {
+        let _ = requested_schema; // a producer may ignore it
+        let (array, schema) =
+            to_ffi(&self.0.to_data()).map_err(|e| PyRuntimeError::new_err(e.to_string()))?;
+        Ok((
+            PyCapsule::new_with_value(py, schema, SCHEMA)?,
+            PyCapsule::new_with_value(py, array, ARRAY)?,
+        ))
+    }
+
+    fn __len__(&self) -> usize {
+        self.0.len()
+    }
+}
+
+impl From<RecordBatch> for ArrowArray {
+    fn from(batch: RecordBatch) -> Self {
+        ArrowArray(Arc::new(StructArray::from(batch)))
+    }
+}
+
+fn unknown(option: &str, value: &str, choices: &str) -> PyErr {
+    Error::option(format!("{option} is {value:?}, not {choices}")).into()
+}
+
+#[pymodule]
+fn _kernel(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    std::panic::set_hook(Box::new(note_panic)); // of this library alone; `run` reports them
+    module.add_class::<count::WordCounter>()?;
+    module.add_class::<encode::PyEncoder>()?;
+    module.add_class::<encode::PyPacker>()?;
+    module.add_class::<train::PySplitter>()?;
+    module.add_class::<train::PairCounter>()?;
+    module.add_class::<train::Candidates>()?;
+    module.add_class::<train::PyRunSizes>()?;
+    module.add_class::<train::PyRuns>()?;
+    module.add_class::<train::PyTrainer>()?;
+    module.add_function(wrap_pyfunction!(count::merge_word_counts, module)?)?;
+    module.add_function(wrap_pyfunction!(count::merge_sorted_words, module)?)?;
+    module.add_function(wrap_pyfunction!(count::weigh_sorted_words, module)?)?;
+    module.add_function(wrap_pyfunction!(count::draw_words, module)?)?;
+    module.add_function(wrap_pyfunction!(text::string_array, module)?)?;
+    module.add_function(wrap_pyfunction!(text::repair_utf8, module)?)?;
+    module.add_function(wrap_pyfunction!(text::split_lines, module)?)?;
+    module.add_function(wrap_pyfunction!(text::encrypted_columns, module)?)?;
+    module.add_function(wrap_pyfunction!(text::pre_tokenize, module)?)?;
+    module.add_function(wrap_pyfunction!(train::symbol_counts, module)?)?;
+    module.add_function(wrap_pyfunction!(train::add_unigrams, module)?)?;
+    module.add_function(wrap_pyfunction!(train::add_pairs, module)?)?;
+    module.add_function(wrap_pyfunction!(train::join_limits, module)?)?;
+    Ok(())
+}

@@ -1,0 +1,121 @@
+//! Text handling, for Python.
+
+use std::sync::Arc;
+
+use arrow_array::{Array, BinaryArray, StringArray};
+use pyo3::buffer::PyBuffer;
+use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedStr;
+
+use super::{ArrowArray, import, run, unknown};
+use crate::arrow;
+use crate::arrow::parquet_footer;
+use crate::error::Error;
+use crate::text::pre_tokenize::{Text, TextOptions};
+use crate::text::utf8;
+
+pub(super) fn text_options(
+    clean_text: bool,
+    handle_chinese_chars: bool,
+    strip_accents: bool,
+    lowercase: bool,
+    pre_tokenizer: &str,
+) -> PyResult<TextOptions> {
+    let split_punctuation = match pre_tokenizer {
+        "bert" => true,
+        "whitespace" => false,
+        other => return Err(unknown("pre_tokenizer", other, "bert or whitespace")),
+    };
+    Ok(TextOptions {
+        clean_text,
+        handle_chinese_chars,
+        strip_accents,
+        lowercase,
+        split_punctuation,
+    })
+}
+
+/// Python strings, or None, as an Arrow array. (Arrow's own way would load pandas.)
+#[pyfunction]
+pub(super) fn string_array(texts: Vec<Option<PyBackedStr>>) -> PyResult<ArrowArray> {
+    let texts: Vec<_> = texts.iter().map(Option::as_deref).collect();
+    let bytes: usize = texts.iter().flatten().map(|text| text.len()).sum();
+    if bytes > i32::MAX as usize {
+        let message = format!("{bytes} bytes of text are too many for one batch");
+        return Err(Error::data(message).into());
+    }
+    Ok(ArrowArray(Arc::new(arrow::strings(texts.into_iter()))))
+}
+
+#[pyfunction]
+pub(super) fn repair_utf8(py: Python<'_>, array: &Bound<'_, PyAny>) -> PyResult<(ArrowArray, u64)> {
+    let array = import(array)?;
+    run(py, || {
+        // Without a copy, if nothing needs repair.
+        if let Some(bytes) = array.as_any().downcast_ref::<BinaryArray>()
+            && let Ok(valid) = StringArray::try_from_binary(bytes.clone())
+        {
+            return Ok((ArrowArray(Arc::new(valid)), 0));
+        }
+        let mut rows = Vec::with_capacity(array.len());
+        arrow::each_row(&array, |row| rows.push(row.map(utf8::repair)))?;
+        let replaced = rows.iter().flatten().map(|(_, replaced)| replaced).sum();
+        let strings = arrow::strings(rows.iter().map(|row| row.as_ref().map(|(text, _)| &**text)));
+        Ok((ArrowArray(Arc::new(strings)), replaced))
+    })
+}
+
+#[pyfunction]
+pub(super) fn split_lines(py: Python<'_>, block: PyBuffer<u8>) -> PyResult<(ArrowArray, u64)> {
+    let block = block.to_vec(py)?;
+    run(py, || {
+        let mut replaced = 0;
+        let rows: Vec<_> = utf8::lines(&block)
+            .map(|line| {
+                let (text, more) = utf8::repair(line);
+                replaced += more;
+                text
+            })
+            .collect();
+        let strings = arrow::strings(rows.iter().map(|row| Some(&**row)));
+        Ok((ArrowArray(Arc::new(strings)), replaced))
+    })
+}
+
+#[pyfunction]
+#[pyo3(signature = (texts, *, clean_text, handle_chinese_chars, strip_accents, lowercase, pre_tokenizer))]
+pub(super) fn pre_tokenize(
+    py: Python<'_>,
+    texts: &Bound<'_, PyAny>,
+    clean_text: bool,
+    handle_chinese_chars: bool,
+    strip_accents: bool,
+    lowercase: bool,
+    pre_tokenizer: &str,
+) -> PyResult<ArrowArray> {
+    let options =
+        text_options(clean_text, handle_chinese_chars, strip_accents, lowercase, pre_tokenizer)?;
+    let texts = import(texts)?;
+    run(py, || {
+        let rules = Text::new(options);
+        let mut rows = Vec::with_capacity(texts.len());
+        arrow::each_row(&texts, |row| {
+            rows.push(row.map(|row| {
+                let mut words = Vec::new();
+                let mut word = String::new();
+                rules.segments(&utf8::repair(row).0, |segment| {
+                    rules.normalize(segment.raw, &mut word);
+                    words.extend((!word.is_empty()).then(|| word.clone()));
+                });
+                words
+            }));
+        })?;
+        Ok(ArrowArray(arrow::word_lists(&rows)?))
+    })
+}
+
+/// The paths of the encrypted columns of a Parquet file, by the end of it.
+#[pyfunction]
+pub(super) fn encrypted_columns(py: Python<'_>, tail: &[u8]) -> PyResult<Vec<String>> {
+    run(py, || parquet_footer::encrypted_columns(tail))
+}

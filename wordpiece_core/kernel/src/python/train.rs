@@ -1,0 +1,486 @@
+//! Training, for Python.
+
+use arrow_array::RecordBatch;
+use pyo3::prelude::*;
+use rustc_hash::FxHashMap;
+
+use super::{ArrowArray, import_batch, import_batches, run, unknown};
+use crate::arrow;
+use crate::error::{Error, Result};
+use crate::train::round::Words;
+use crate::train::run_sizes::RunSizes;
+use crate::train::runs::{PairLevels, Runs};
+use crate::train::score::Criterion;
+use crate::train::splits::{
+    Aggregate, PairCount, PairCounts, Splits, Splitter, SymbolCounts, WordLimits, count_symbols,
+    pair_hash,
+};
+use crate::train::tokens::Tokens;
+use crate::train::trainer::{Status, TrainOptions, Trainer};
+use crate::train::watch::Limit;
+
+/// Counts of the characters of words, by whether they begin a word.
+#[pyfunction]
+#[pyo3(signature = (words, *, first_rank, min_word_count, max_word_length))]
+pub(super) fn symbol_counts(
+    py: Python<'_>,
+    words: &Bound<'_, PyAny>,
+    first_rank: u64,
+    min_word_count: u64,
+    max_word_length: usize,
+) -> PyResult<ArrowArray> {
+    let table = import_batch(words)?;
+    let limits = WordLimits { min_count: min_word_count, max_length: max_word_length };
+    run(py, || {
+        let mut symbols = SymbolCounts::default();
+        let table = arrow::count::WordTable::new(&table)?;
+        for (rank, (word, count)) in (first_rank..).zip(table.rows()?) {
+            if limits.admit(word, count) {
+                count_symbols(word, count, rank, &mut symbols)?;
+            }
+        }
+        Ok(arrow::train::symbol_batch(&symbols)?.into())
+    })
+}
+
+#[pyclass(name = "Splitter", frozen)]
+pub(super) struct PySplitter {
+    splitter: Splitter,
+    limits: WordLimits,
+}
+
+#[pymethods]
+impl PySplitter {
+    #[new]
+    #[pyo3(signature = (alphabet, merges, *, continuing_prefix, min_word_count, max_word_length))]
+    fn new(
+        alphabet: Vec<(String, u32)>,
+        merges: Option<&Bound<'_, PyAny>>,
+        continuing_prefix: &str,
+        min_word_count: u64,
+        max_word_length: usize,
+    ) -> PyResult<Self> {
+        let merges = match merges {
+            Some(merges) => arrow::train::read_merges(&import_batch(merges)?)?,
+            None => Vec::new(),
+        };
+        let merges: Vec<_> = merges.iter().map(|m| (m.left, m.right, m.token)).collect();
+        let symbols = alphabet.iter().map(|(symbol, id)| (symbol.as_str(), *id));
+        let splitter = Splitter::new(symbols, continuing_prefix, &merges);
+        let limits = WordLimits { min_count: min_word_count, max_length: max_word_length };
+        Ok(PySplitter { splitter, limits })
+    }
+
+    /// The splits of the words of a table whose first word has rank `first_rank`.
+    fn split(
+        &self,
+        py: Python<'_>,
+        words: &Bound<'_, PyAny>,
+        first_rank: u64,
+    ) -> PyResult<ArrowArray> {
+        let table = import_batch(words)?;
+        run(py, || {
+            let mut splits = Splits::default();
+            let mut symbols = Vec::new();
+            let table = arrow::count::WordTable::new(&table)?;
+            for (rank, (word, count)) in (first_rank..).zip(table.rows()?) {
+                if self.limits.admit(word, count) {
+                    self.splitter.split(word, &mut symbols);
+                    splits.push((rank, 0), count, &symbols);
+                }
+            }
+            Ok(arrow::train::splits_batch(splits)?.into())
+        })
+    }
+
+    /// Splits after the merges, from splits before them.
+    fn merge(&self, py: Python<'_>, splits: &Bound<'_, PyAny>) -> PyResult<ArrowArray> {
+        let splits = import_batch(splits)?;
+        run(py, || {
+            let mut merged = Splits::default();
+            let mut symbols = Vec::new();
+            for (first, count, split) in arrow::train::read_splits(&splits)?.iter() {
+                symbols.clear();
+                symbols.extend_from_slice(split);
+                self.splitter.merge(&mut symbols);
+                merged.push(first, count, &symbols);
+            }
+            Ok(arrow::train::splits_batch(merged)?.into())
+        })
+    }
+}
+
+/// Counts of tokens and pairs over splits, from splits or from other counts.
+#[pyclass]
+pub(super) struct PairCounter {
+    counts: Aggregate,
+}
+
+#[pymethods]
+impl PairCounter {
+    #[new]
+    fn new() -> Self {
+        PairCounter { counts: Aggregate::default() }
+    }
+
+    /// Tokens in the splits added, each split's once.
+    #[getter]
+    fn symbols(&self) -> u64 {
+        self.counts.symbols
+    }
+
+    /// Bytes that the table of pairs takes, and taking it out.
+    #[getter]
+    fn memory(&self) -> usize {
+        self.counts.pairs.capacity() * size_of::<((u32, u32), PairCount)>() * 3
+    }
+
+    fn add_splits(&mut self, py: Python<'_>, splits: &Bound<'_, PyAny>) -> PyResult<()> {
+        let splits = import_batch(splits)?;
+        run(py, || {
+            for (first, count, symbols) in arrow::train::read_splits(&splits)?.iter() {
+                self.counts.add_split(first, count, symbols)?;
+            }
+            Ok(())
+        })
+    }
+
+    fn unigrams(&self, py: Python<'_>) -> PyResult<ArrowArray> {
+        run(py, || Ok(arrow::train::unigram_batch(&self.counts.unigrams)?.into()))
+    }
+
+    /// Takes the counts of pairs out: (partition, batch). The partition depends on the pair alone.
+    fn take_pairs(
+        &mut self,
+        py: Python<'_>,
+        partitions: usize,
+    ) -> PyResult<Vec<(usize, ArrowArray)>> {
+        run(py, || {
+            let mut parts = vec![Vec::new(); partitions.max(1)];
+            for (pair, count) in std::mem::take(&mut self.counts.pairs) {
+                let partition = (pair_hash(pair) >> 32) as usize % parts.len();
+                parts[partition].push((pair, count));
+            }
+            let mut batches = Vec::new();
+            for (partition, mut rows) in parts.into_iter().enumerate() {
+                rows.sort_unstable_by_key(|(pair, _)| *pair);
+                if !rows.is_empty() {
+                    batches.push((partition, arrow::train::pair_batch(&rows)?.into()));
+                }
+            }
+            Ok(batches)
+        })
+    }
+}
+
+/// Sums counts of equal tokens.
+#[pyfunction]
+pub(super) fn add_unigrams(py: Python<'_>, batches: Vec<Bound<'_, PyAny>>) -> PyResult<ArrowArray> {
+    let batches = import_batches(&batches)?;
+    run(py, || {
+        let mut sums = Aggregate::default();
+        for batch in &batches {
+            for (token, count) in arrow::train::read_unigrams(batch)? {
+                sums.add_unigram(token, count)?;
+            }
+        }
+        Ok(arrow::train::unigram_batch(&sums.unigrams)?.into())
+    })
+}
+
+fn sum_of_pairs(batches: &[RecordBatch]) -> Result<PairCounts> {
+    let mut sums = PairCounts::default();
+    batches.iter().try_for_each(|batch| arrow::train::add_pairs(&mut sums, batch))?;
+    Ok(sums)
+}
+
+/// Sums counts of equal pairs.
+#[pyfunction]
+pub(super) fn add_pairs(py: Python<'_>, batches: Vec<Bound<'_, PyAny>>) -> PyResult<ArrowArray> {
+    let batches = import_batches(&batches)?;
+    run(py, || {
+        let mut rows: Vec<_> = sum_of_pairs(&batches)?.into_iter().collect();
+        rows.sort_unstable_by_key(|(pair, _)| *pair);
+        Ok(arrow::train::pair_batch(&rows)?.into())
+    })
+}
+
+/// Joins limits of parts of the pairs.
+#[pyfunction]
+pub(super) fn join_limits(py: Python<'_>, batches: Vec<Bound<'_, PyAny>>) -> PyResult<ArrowArray> {
+    let batches = import_batches(&batches)?;
+    run(py, || {
+        let mut joined = FxHashMap::default();
+        for batch in &batches {
+            for (token, limit) in arrow::train::read_limits(batch)? {
+                joined.entry(token).or_insert(Limit::NONE).join(&limit);
+            }
+        }
+        Ok(arrow::train::limit_batch(&joined)?.into())
+    })
+}
+
+/// The pairs that need not be cut.
+#[pyclass(frozen)]
+pub(super) struct Candidates {
+    levels: PairLevels,
+}
+
+#[pymethods]
+impl Candidates {
+    #[new]
+    fn new(candidates: &Bound<'_, PyAny>, whole_splits: bool) -> PyResult<Self> {
+        let levels = arrow::train::read_pair_levels(&import_batch(candidates)?)?;
+        Ok(Candidates { levels: PairLevels { levels, whole_splits } })
+    }
+}
+
+/// How many tokens the distinct runs of splits have at every level.
+#[pyclass(name = "RunSizes")]
+pub(super) struct PyRunSizes(RunSizes);
+
+#[pymethods]
+impl PyRunSizes {
+    #[new]
+    fn new(budget: u64, level: u16) -> Self {
+        PyRunSizes(RunSizes::new(budget, level))
+    }
+
+    /// The loosest level at which the runs are within the budget.
+    #[getter]
+    fn level(&self) -> u16 {
+        self.0.level()
+    }
+
+    fn add_splits(
+        &mut self,
+        py: Python<'_>,
+        splits: &Bound<'_, PyAny>,
+        candidates: &Bound<'_, Candidates>,
+    ) -> PyResult<()> {
+        let (splits, candidates) = (import_batch(splits)?, candidates.get());
+        run(py, || {
+            self.0.add_splits(&arrow::train::read_splits(&splits)?, &candidates.levels);
+            Ok(())
+        })
+    }
+
+    fn add_sample(&mut self, py: Python<'_>, sample: &Bound<'_, PyAny>) -> PyResult<()> {
+        let sample = import_batch(sample)?;
+        run(py, || arrow::train::add_sample(&mut self.0, &sample))
+    }
+
+    fn sample(&self, py: Python<'_>) -> PyResult<ArrowArray> {
+        run(py, || Ok(arrow::train::sample_batch(&self.0)?.into()))
+    }
+}
+
+/// The distinct runs of splits.
+#[pyclass(name = "Runs")]
+pub(super) struct PyRuns {
+    runs: Runs,
+}
+
+#[pymethods]
+impl PyRuns {
+    #[new]
+    fn new() -> Self {
+        PyRuns { runs: Runs::default() }
+    }
+
+    fn add_splits(
+        &mut self,
+        py: Python<'_>,
+        splits: &Bound<'_, PyAny>,
+        candidates: &Bound<'_, Candidates>,
+        level: u16,
+    ) -> PyResult<()> {
+        let (splits, candidates) = (import_batch(splits)?, candidates.get());
+        run(py, || {
+            let splits = arrow::train::read_splits(&splits)?;
+            Ok(self.runs.add_splits(&splits, &candidates.levels, level)?)
+        })
+    }
+
+    /// Adds what `take` gave of other runs.
+    fn add_runs(&mut self, py: Python<'_>, runs: &Bound<'_, PyAny>) -> PyResult<()> {
+        let runs = import_batch(runs)?;
+        run(py, || Ok(self.runs.add_runs(&arrow::train::read_splits(&runs)?)?))
+    }
+
+    /// Takes the runs out, in the order of their places, `most` in a batch.
+    fn take(&mut self, py: Python<'_>, most: usize) -> PyResult<Vec<ArrowArray>> {
+        run(py, || {
+            let parts = self.runs.take_sorted(most.max(1));
+            parts.map(|part| Ok(arrow::train::splits_batch(part)?.into())).collect()
+        })
+    }
+}
+
+#[pyclass(name = "Trainer")]
+pub(super) struct PyTrainer {
+    trainer: Trainer,
+    waiting: Words,
+}
+
+#[pymethods]
+impl PyTrainer {
+    #[new]
+    #[pyo3(signature = (tokens, *, vocab_size, criterion, min_pair_count, max_token_length,
+        continuing_prefix))]
+    fn new(
+        tokens: Vec<String>,
+        vocab_size: usize,
+        criterion: &str,
+        min_pair_count: Option<u64>,
+        max_token_length: usize,
+        continuing_prefix: String,
+    ) -> PyResult<Self> {
+        let criterion = match criterion {
+            "pmi" => Criterion::Pmi,
+            "likelihood" => Criterion::Likelihood,
+            "frequency" => Criterion::Frequency,
+            other => return Err(unknown("criterion", other, "pmi, likelihood or frequency")),
+        };
+        let tokens = Tokens::new(tokens, continuing_prefix, max_token_length);
+        let trainer = Trainer::new(tokens, TrainOptions { vocab_size, criterion, min_pair_count });
+        Ok(PyTrainer { trainer, waiting: Words::default() })
+    }
+
+    /// Whether rounds under a budget watch the best pairs, and hold whole splits.
+    #[getter]
+    fn watches(&self) -> bool {
+        self.trainer.watches()
+    }
+
+    #[getter]
+    fn support(&self) -> u64 {
+        self.trainer.support()
+    }
+
+    #[getter]
+    fn tokens(&self) -> Vec<String> {
+        self.trainer.tokens().strings().iter().map(|token| token.to_string()).collect()
+    }
+
+    #[getter]
+    fn vocab_size(&self) -> usize {
+        self.trainer.tokens().len()
+    }
+
+    /// Takes up where another trainer of the same training was.
+    fn restore(&mut self, py: Python<'_>, merges: &Bound<'_, PyAny>, support: u64) -> PyResult<()> {
+        let merges = import_batch(merges)?;
+        run(py, || self.trainer.restore(arrow::train::read_merges(&merges)?, support))
+    }
+
+    /// Adds splits or runs to the next round, in the order of their places.
+    fn add_splits(&mut self, py: Python<'_>, splits: &Bound<'_, PyAny>) -> PyResult<()> {
+        let splits = import_batch(splits)?;
+        run(py, || {
+            let splits = arrow::train::read_splits(&splits)?;
+            self.trainer.check_splits(&splits)?;
+            self.waiting.extend(&splits)
+        })
+    }
+
+    /// Begins a round over all splits, which have been added.
+    fn start_whole_round(&mut self, py: Python<'_>) -> PyResult<()> {
+        let words = std::mem::take(&mut self.waiting);
+        run(py, || self.trainer.start_whole_round(words))
+    }
+
+    /// Begins a round over the runs that have been added.
+    #[pyo3(signature = (unigrams, *, largest, level, candidates, limits=None))]
+    fn start_round(
+        &mut self,
+        py: Python<'_>,
+        unigrams: &Bound<'_, PyAny>,
+        largest: u64,
+        level: u16,
+        candidates: &Bound<'_, PyAny>,
+        limits: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<()> {
+        let (unigrams, candidates) = (import_batch(unigrams)?, import_batch(candidates)?);
+        let limits = limits.map(import_batch).transpose()?;
+        let words = std::mem::take(&mut self.waiting);
+        run(py, || {
+            let unigrams = arrow::train::unigrams_by_token(&unigrams, self.trainer.tokens().len())?;
+            let candidates = arrow::train::read_candidates(&candidates)?;
+            if limits.is_none() && self.trainer.watches() {
+                let message = "a round that watches pairs needs the limits of the others";
+                return Err(Error::option(message));
+            }
+            let limits = limits.as_ref().map_or(Ok(Vec::new()), arrow::train::read_limits)?;
+            self.trainer.start_round(words, unigrams, largest, level, &candidates, &limits)
+        })
+    }
+
+    /// Makes up to `most` merges: "running", "round over" or "done".
+    fn run(&mut self, py: Python<'_>, most: usize) -> PyResult<&'static str> {
+        run(py, || {
+            Ok(match self.trainer.run(most) {
+                Status::Running => "running",
+                Status::RoundOver => "round over",
+                Status::Done => "done",
+            })
+        })
+    }
+
+    /// The largest count of a pair that may be merged.
+    fn largest(&self, py: Python<'_>, pairs: &Bound<'_, PyAny>) -> PyResult<u64> {
+        let pairs = import_batch(pairs)?;
+        run(py, || self.trainer.largest(&sum_of_pairs(&[pairs])?))
+    }
+
+    /// The pairs that a round may leave whole, and the level up to which all are there.
+    #[pyo3(signature = (unigrams, pairs, *, largest, most, loosest=None))]
+    fn candidates(
+        &self,
+        py: Python<'_>,
+        unigrams: &Bound<'_, PyAny>,
+        pairs: Vec<Bound<'_, PyAny>>,
+        largest: u64,
+        most: usize,
+        loosest: Option<u16>,
+    ) -> PyResult<(ArrowArray, u16)> {
+        let (unigrams, pairs) = (import_batch(unigrams)?, import_batches(&pairs)?);
+        run(py, || {
+            let unigrams = arrow::train::unigrams_by_token(&unigrams, self.trainer.tokens().len())?;
+            let pairs = sum_of_pairs(&pairs)?;
+            let chosen = self.trainer.candidates(&unigrams, &pairs, largest, most, loosest)?;
+            Ok((arrow::train::candidate_batch(&chosen.pairs)?.into(), chosen.loosest))
+        })
+    }
+
+    /// The limits of the pairs that are no candidates, by token.
+    #[pyo3(signature = (unigrams, pairs, *, candidates, largest))]
+    fn limits(
+        &self,
+        py: Python<'_>,
+        unigrams: &Bound<'_, PyAny>,
+        pairs: Vec<Bound<'_, PyAny>>,
+        candidates: &Bound<'_, PyAny>,
+        largest: u64,
+    ) -> PyResult<ArrowArray> {
+        let (unigrams, pairs) = (import_batch(unigrams)?, import_batches(&pairs)?);
+        let known = import_batch(candidates)?;
+        run(py, || {
+            let unigrams = arrow::train::unigrams_by_token(&unigrams, self.trainer.tokens().len())?;
+            let (pairs, known) = (sum_of_pairs(&pairs)?, arrow::train::read_pair_levels(&known)?);
+            let limits = self.trainer.limits(&unigrams, &pairs, &known, largest)?;
+            Ok(arrow::train::limit_batch(&limits)?.into())
+        })
+    }
+
+    /// The merges from step `first` (from 0) on: `left, right, token: uint32, score: double,
+    /// pair_count, left_count, right_count: int64`.
+    #[pyo3(signature = (first=0))]
+    fn merges(&self, py: Python<'_>, first: usize) -> PyResult<ArrowArray> {
+        run(py, || {
+            let merges = self.trainer.merges();
+            let none = || Error::option(format!("first: {first}, of {} merges", merges.len()));
+            Ok(arrow::train::merge_batch(merges.get(first..).ok_or_else(none)?)?.into())
+        })
+    }
+}

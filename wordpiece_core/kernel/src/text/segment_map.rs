@@ -1,0 +1,289 @@
+//! A hash table from raw segments of text to small values, made for one lookup per word.
+//!
+//! A segment of up to 15 bytes, nearly all of them, is its own key: its bytes and its length in
+//! one 128-bit number, stored in the slot beside the value, so that a lookup touches one cache
+//! line and compares one number. Segments of up to 31 bytes have a table with keys of two such
+//! numbers; longer ones go to an ordinary map.
+
+use rustc_hash::FxHashMap;
+
+use crate::text::pre_tokenize::Segment;
+
+/// The longest segments that are stored in their slots, of one number and of two.
+pub const SHORT: usize = 15;
+const MIDDLE: usize = 31;
+
+/// A table is near its next growth when there is room for so many segments: about a text's.
+const NEAR_GROWTH: usize = 256;
+
+pub struct SegmentMap<V> {
+    short: Table<u128, V>,
+    middle: Table<Two, V>,
+    long: FxHashMap<Box<[u8]>, V>,
+    long_bytes: usize,
+}
+
+impl<V: Copy + Default> Default for SegmentMap<V> {
+    fn default() -> Self {
+        SegmentMap {
+            short: Table::new(1 << 10),
+            middle: Table::new(1 << 6),
+            long: FxHashMap::default(),
+            long_bytes: 0,
+        }
+    }
+}
+
+impl<V: Copy + Default> SegmentMap<V> {
+    pub fn len(&self) -> usize {
+        self.short.held + self.middle.held + self.long.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Bytes held, keys and free slots included.
+    pub fn memory(&self) -> usize {
+        let per_long = size_of::<(Box<[u8]>, V)>() * 2 + 16;
+        let long = self.long.len() * per_long + self.long_bytes;
+        self.short.memory() + self.middle.memory() + long
+    }
+
+    /// The same, and those of slots twice as many if the next segments will ask for them.
+    pub fn memory_to_grow(&self) -> usize {
+        self.memory() + self.short.growth() + self.middle.growth()
+    }
+
+    /// About how many bytes all segments have.
+    pub fn text_bytes(&self) -> usize {
+        self.short.held * SHORT + self.middle.held * MIDDLE + self.long_bytes
+    }
+
+    /// The value of a segment; `new` makes it if the segment is new.
+    #[inline]
+    pub fn entry(&mut self, segment: &Segment<'_>, new: impl FnOnce() -> V) -> &mut V {
+        let length = segment.raw.len();
+        if length <= SHORT {
+            self.short.entry(short_key(segment.rest, length), new)
+        } else {
+            self.longer_entry(segment.raw.as_bytes(), new)
+        }
+    }
+
+    #[inline(never)]
+    fn longer_entry(&mut self, segment: &[u8], new: impl FnOnce() -> V) -> &mut V {
+        if segment.len() <= MIDDLE {
+            return self.middle.entry(middle_key(segment), new);
+        }
+        if !self.long.contains_key(segment) {
+            let value = new();
+            self.long_bytes += segment.len();
+            self.long.insert(segment.into(), value);
+        }
+        self.long.get_mut(segment).expect("just inserted")
+    }
+
+    /// Calls `each` with every segment and its value, in no particular order.
+    pub fn for_each(&self, mut each: impl FnMut(&str, V)) {
+        self.short.for_each(|key, value| {
+            let bytes = key.to_le_bytes();
+            each(as_str(&bytes[..bytes[SHORT] as usize]), value);
+        });
+        self.middle.for_each(|Two(low, high), value| {
+            let mut bytes = [0; MIDDLE + 1];
+            bytes[..16].copy_from_slice(&low.to_le_bytes());
+            bytes[16..].copy_from_slice(&high.to_le_bytes());
+            each(as_str(&bytes[..bytes[MIDDLE] as usize]), value);
+        });
+        for (segment, value) in &self.long {
+            each(as_str(segment), *value);
+        }
+    }
+}
+
+/// Open addressing, at most half full.
+struct Table<K, V> {
+    slots: Vec<Slot<K, V>>,
+    held: usize,
+}
+
+#[derive(Clone, Copy)]
+struct Slot<K, V> {
+    /// The default, zero, marks an empty slot: a key's length, in its top byte, is never zero.
+    key: K,
+    value: V,
+}
+
+/// Compared as two numbers; an array would be compared by a call.
+#[derive(Clone, Copy, Default, PartialEq)]
+struct Two(u128, u128);
+
+trait Key: Copy + PartialEq + Default {
+    fn hash(self) -> u64;
+}
+
+impl<K: Key, V: Copy + Default> Table<K, V> {
+    /// With so many slots, a power of two.
+    fn new(slots: usize) -> Self {
+        let free = Slot { key: K::default(), value: V::default() };
+        Table { slots: vec![free; slots], held: 0 }
+    }
+
+    fn memory(&self) -> usize {
+        self.slots.len() * size_of::<Slot<K, V>>()
+    }
+
+    /// The bytes of a table twice the size, if this one will soon be half full.
+    fn growth(&self) -> usize {
+        if self.held * 2 + NEAR_GROWTH > self.slots.len() { 2 * self.memory() } else { 0 }
+    }
+
+    #[inline]
+    fn entry(&mut self, key: K, new: impl FnOnce() -> V) -> &mut V {
+        let mut at = self.find(key);
+        if self.slots[at].key != key {
+            let value = new();
+            if (self.held + 1) * 2 > self.slots.len() {
+                self.grow();
+                at = self.find(key);
+            }
+            self.held += 1;
+            self.slots[at] = Slot { key, value };
+        }
+        &mut self.slots[at].value
+    }
+
+    /// The slot that holds `key`, or the free one where it belongs.
+    #[inline]
+    fn find(&self, key: K) -> usize {
+        let mask = self.slots.len() - 1;
+        let mut at = key.hash() as usize & mask;
+        while self.slots[at].key != key && self.slots[at].key != K::default() {
+            at = (at + 1) & mask;
+        }
+        at
+    }
+
+    #[cold]
+    fn grow(&mut self) {
+        let larger = Table::new(self.slots.len() * 2);
+        let old = std::mem::replace(&mut self.slots, larger.slots);
+        for slot in old.into_iter().filter(|slot| slot.key != K::default()) {
+            let at = self.find(slot.key);
+            self.slots[at] = slot;
+        }
+    }
+
+    fn for_each(&self, mut each: impl FnMut(K, V)) {
+        let held = self.slots.iter().filter(|slot| slot.key != K::default());
+        held.for_each(|slot| each(slot.key, slot.value));
+    }
+}
+
+/// Keys are made from `&str` only.
+fn as_str(bytes: &[u8]) -> &str {
+    std::str::from_utf8(bytes).expect("a segment is a string")
+}
+
+/// The first `length` bytes of a text, up to 15, and in the top byte how many. Sixteen are read
+/// and the others masked: a copy of variable length would cost more than the rest of a lookup.
+#[inline]
+fn short_key(text: &[u8], length: usize) -> u128 {
+    let first = match text.first_chunk() {
+        Some(block) => u128::from_le_bytes(*block),
+        None => last_block(text),
+    };
+    first & MASKS[length & SHORT] | (length as u128) << (8 * SHORT)
+}
+
+const MASKS: [u128; SHORT + 1] = {
+    let mut masks = [0; SHORT + 1];
+    let mut length = 1;
+    while length <= SHORT {
+        masks[length] = masks[length - 1] << 8 | 0xFF;
+        length += 1;
+    }
+    masks
+};
+
+#[cold]
+fn last_block(text: &[u8]) -> u128 {
+    let mut block = [0; 16];
+    block[..text.len()].copy_from_slice(text);
+    u128::from_le_bytes(block)
+}
+
+/// From 16 to 31 bytes and, in the top byte, how many.
+#[inline]
+fn middle_key(bytes: &[u8]) -> Two {
+    let n = bytes.len();
+    let last = first16(&bytes[n - 16..]);
+    let high = last.checked_shr(8 * (32 - n as u32)).unwrap_or(0);
+    Two(first16(bytes), high | (n as u128) << (8 * 15))
+}
+
+#[inline]
+fn first16(bytes: &[u8]) -> u128 {
+    bytes.first_chunk().map_or(0, |chunk| u128::from_le_bytes(*chunk))
+}
+
+impl Key for u128 {
+    /// Both halves, mixed by one multiplication whose product is folded onto itself.
+    #[inline]
+    fn hash(self) -> u64 {
+        const A: u64 = 0x9E37_79B9_7F4A_7C15;
+        const B: u64 = 0xD6E8_FEB8_6659_FD93;
+        let product = ((self as u64 ^ A) as u128) * (((self >> 64) as u64 ^ B) as u128);
+        (product as u64) ^ (product >> 64) as u64
+    }
+}
+
+impl Key for Two {
+    #[inline]
+    fn hash(self) -> u64 {
+        self.0.hash().rotate_left(32) ^ self.1.hash()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashMap;
+
+    #[test]
+    fn a_key_is_the_bytes_and_their_number() {
+        let bytes: Vec<u8> = (1..=31).collect();
+        for n in 1..=31 {
+            let mut block = [0; 32];
+            block[..n].copy_from_slice(&bytes[..n]);
+            if n <= SHORT {
+                block[SHORT] = n as u8;
+                assert_eq!(short_key(&bytes[..n], n).to_le_bytes(), block[..16], "{n}");
+                assert_eq!(short_key(&bytes, n).to_le_bytes(), block[..16], "{n}");
+            } else {
+                block[MIDDLE] = n as u8;
+                let Two(low, high) = middle_key(&bytes[..n]);
+                let key = [low, high].map(u128::to_le_bytes).concat();
+                assert_eq!(key, block, "{n}");
+            }
+        }
+    }
+
+    #[test]
+    fn counts_like_a_plain_map() {
+        let mut map = SegmentMap::<u64>::default();
+        let mut plain = HashMap::new();
+        for i in 0..if cfg!(miri) { 2_000 } else { 200_000u64 } {
+            let n = i.wrapping_mul(0x9E37_79B9) % 7_919;
+            let segment = format!("{}{n}", "é".repeat((n % 17) as usize));
+            let rest = segment.as_bytes();
+            *map.entry(&Segment { raw: &segment, start: 0, alone: None, rest }, || 0) += 1;
+            *plain.entry(segment).or_insert(0) += 1;
+        }
+        let mut seen = HashMap::new();
+        map.for_each(|segment, count| assert!(seen.insert(segment.to_owned(), count).is_none()));
+        assert_eq!(map.len(), plain.len());
+        assert_eq!(seen, plain);
+    }
+}

@@ -1,0 +1,208 @@
+//! A heap of pairs by an upper bound of their scores.
+//!
+//! A merge lowers the counts of two tokens, which raises the pmi of every pair with one of them.
+//! Rather than touch all those pairs, a pair's key is computed with a lower bound of its tokens'
+//! counts, and so is an upper bound of its score until a count falls below its bound. The best
+//! pair is then found by walking the heap from the top, past every key that could still beat the
+//! best true score seen: few, since keys are tight.
+
+use std::cmp::Ordering;
+
+use crate::train::score::{Score, compare_approx};
+
+/// An upper bound of a pair's score, and the number of a run that is not after the first with it.
+#[derive(Clone, Copy)]
+pub struct Key {
+    pub bound: Score,
+    pub first: u32,
+}
+
+#[derive(Default)]
+pub struct PairHeap {
+    entries: Vec<Entry>,
+    /// Of each pair, its index in `entries`, or ABSENT.
+    slots: Vec<u32>,
+    /// Of each pair in the heap, the bound; entries have it as a double, which settles most
+    /// comparisons.
+    bounds: Vec<Score>,
+}
+
+#[derive(Clone, Copy)]
+struct Entry {
+    approx: f64,
+    first: u32,
+    pair: u32,
+}
+
+const ABSENT: u32 = u32::MAX;
+/// Children a node has: a flat heap walks less memory.
+const ARITY: usize = 4;
+
+impl PairHeap {
+    pub fn contains(&self, pair: u32) -> bool {
+        self.slots.get(pair as usize).is_some_and(|&slot| slot != ABSENT)
+    }
+
+    /// Inserts a pair, or gives it another key.
+    pub fn set(&mut self, pair: u32, key: Key) {
+        let entry = Entry { approx: key.bound.approx(), first: key.first, pair };
+        if self.slots.len() <= pair as usize {
+            self.slots.resize(pair as usize + 1, ABSENT);
+            self.bounds.resize(pair as usize + 1, key.bound);
+        }
+        let slot = self.slots[pair as usize];
+        if slot == ABSENT {
+            self.bounds[pair as usize] = key.bound;
+            self.entries.push(entry);
+            self.rise(self.entries.len() - 1);
+        } else {
+            let old = Key { bound: self.bounds[pair as usize], first: self.at(slot).first };
+            let order = key.bound.compare(&old.bound).then_with(|| old.first.cmp(&key.first));
+            self.bounds[pair as usize] = key.bound;
+            self.entries[slot as usize] = entry;
+            match order {
+                Ordering::Greater => self.rise(slot as usize),
+                Ordering::Less => self.sink(slot as usize),
+                Ordering::Equal => {}
+            }
+        }
+    }
+
+    pub fn remove(&mut self, pair: u32) {
+        if !self.contains(pair) {
+            return;
+        }
+        let slot = self.slots[pair as usize] as usize;
+        self.slots[pair as usize] = ABSENT;
+        let last = self.entries.pop().expect("the heap holds the pair");
+        if slot < self.entries.len() {
+            self.put(slot, last);
+            self.rise(slot);
+            self.sink(self.slots[last.pair as usize] as usize);
+        }
+    }
+
+    /// Visits pairs from the top of the heap. `visit` is given a key and its pair, and says
+    /// whether to go on to the pairs below it, whose keys are no better.
+    pub fn walk(&self, mut visit: impl FnMut(&Key, u32) -> bool) {
+        let mut open: Vec<usize> = (0..self.entries.len().min(1)).collect();
+        while let Some(slot) = open.pop() {
+            let Entry { first, pair, .. } = self.entries[slot];
+            if visit(&Key { bound: self.bounds[pair as usize], first }, pair) {
+                let below = slot * ARITY + 1;
+                open.extend((below..(below + ARITY).min(self.entries.len())).rev());
+            }
+        }
+    }
+
+    fn at(&self, slot: u32) -> &Entry {
+        &self.entries[slot as usize]
+    }
+
+    /// The better key is the greater: a higher bound, then an earlier run.
+    fn compare(&self, a: &Entry, b: &Entry) -> Ordering {
+        compare_approx(a.approx, b.approx).unwrap_or_else(|| {
+            let bounds = [a, b].map(|entry| &self.bounds[entry.pair as usize]);
+            bounds[0].compare(bounds[1]).then_with(|| b.first.cmp(&a.first))
+        })
+    }
+
+    fn rise(&mut self, mut slot: usize) {
+        let entry = self.entries[slot];
+        while slot > 0 {
+            let above = (slot - 1) / ARITY;
+            if self.compare(&entry, &self.entries[above]).is_le() {
+                break;
+            }
+            self.put(slot, self.entries[above]);
+            slot = above;
+        }
+        self.put(slot, entry);
+    }
+
+    fn sink(&mut self, mut slot: usize) {
+        let entry = self.entries[slot];
+        loop {
+            let below = slot * ARITY + 1;
+            let children = below..(below + ARITY).min(self.entries.len());
+            let best = children.max_by(|&a, &b| self.compare(&self.entries[a], &self.entries[b]));
+            let Some(best) = best else { break };
+            if self.compare(&self.entries[best], &entry).is_le() {
+                break;
+            }
+            self.put(slot, self.entries[best]);
+            slot = best;
+        }
+        self.put(slot, entry);
+    }
+
+    fn put(&mut self, slot: usize, entry: Entry) {
+        self.entries[slot] = entry;
+        self.slots[entry.pair as usize] = slot as u32;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+
+    use super::*;
+    use crate::oracle::Random;
+    use crate::train::score::{Counts, Criterion};
+
+    fn score(pair: u64, left: u64) -> Score {
+        let counts =
+            Counts { pair, merges: pair, left, right: left, merged: 0, total: 9, same: false };
+        Score::of(Criterion::Pmi, &counts)
+    }
+
+    /// From the best to the worst: by score, then by the earlier run.
+    fn order(a: &Key, b: &Key) -> Ordering {
+        b.bound.compare(&a.bound).then(a.first.cmp(&b.first))
+    }
+
+    #[test]
+    fn the_heap_gives_what_a_sorted_list_gives() {
+        let mut random = Random::new(4);
+        for _ in 0..if cfg!(miri) { 3 } else { 200 } {
+            let (mut heap, mut plain) = (PairHeap::default(), HashMap::<u32, Key>::new());
+            for _ in 0..random.below(300) {
+                let pair = random.below(60) as u32;
+                if random.below(4) == 0 {
+                    heap.remove(pair);
+                    plain.remove(&pair);
+                } else {
+                    // Few scores, of which some are equal and some all but equal.
+                    let n = [1, 2, 3, 1 << 40][random.below(4)] + random.below(2) as u64;
+                    let key = Key { bound: score(n, n), first: random.below(3) as u32 };
+                    heap.set(pair, key);
+                    plain.insert(pair, key);
+                }
+                assert_eq!(heap.contains(pair), plain.contains_key(&pair));
+            }
+            let mut visited = Vec::new();
+            heap.walk(|_, pair| {
+                visited.push(pair);
+                true
+            });
+            visited.sort_unstable();
+            let mut all: Vec<u32> = plain.keys().copied().collect();
+            all.sort_unstable();
+            assert_eq!(visited, all);
+            all.sort_by(|a, b| order(&plain[a], &plain[b]));
+            for expected in all {
+                let mut top = None;
+                heap.walk(|key, pair| {
+                    top = Some((*key, pair));
+                    false
+                });
+                let (key, pair) = top.unwrap();
+                assert!(
+                    order(&key, &plain[&expected]).is_eq() && order(&key, &plain[&pair]).is_eq()
+                );
+                heap.remove(pair);
+            }
+            heap.walk(|_, _| unreachable!("the heap is empty"));
+        }
+    }
+}

@@ -1,0 +1,637 @@
+//! What the driver holds in a round: runs of tokens that shrink as pairs are merged, and counts of
+//! the pairs in them that occur often enough to matter.
+//!
+//! A merge costs what the runs that hold its pair cost: their lists are kept for every tracked
+//! pair, the neighbours of the pair are added up in arrays indexed by token, and of the pairs born
+//! only those that occur often enough are entered anywhere. The counts of the others are found
+//! again, by one pass over all runs, when they matter (`Round::track`).
+
+use rustc_hash::FxHashMap;
+
+use crate::count::sums::{CountOverflow, add};
+use crate::error::{Error, Result};
+use crate::train::heap::PairHeap;
+use crate::train::score::Criterion;
+use crate::train::splits::{OUTSIDE, PairCount, Place, Splits, adjacent, pair_hash};
+use crate::train::tokens::Tokens;
+
+/// Stands behind the symbols of a run that has shrunk.
+const GONE: u32 = u32::MAX - 1;
+
+/// Runs in the order of their places.
+#[derive(Default)]
+pub struct Words {
+    starts: Vec<u32>,
+    counts: Vec<u64>,
+    symbols: Vec<u32>,
+    last: Option<Place>,
+    /// How often tokens occur.
+    tokens: u64,
+}
+
+impl Words {
+    /// Adds runs, which come after those that are here. That all their tokens together are no more
+    /// than can be counted is checked here once: so no sum of a round overflows.
+    pub fn extend(&mut self, runs: &Splits) -> Result<()> {
+        if self.symbols.len() + runs.symbols.len() >= GONE as usize {
+            let message = "more than 2^32 tokens in a round; lower its budget";
+            return Err(Error::option(message));
+        }
+        if self.symbols.capacity() - self.symbols.len() < runs.symbols.len() {
+            self.symbols.reserve_exact(runs.symbols.len().max(self.symbols.len() / 8));
+        }
+        for (first, count, symbols) in runs.iter() {
+            if self.last.is_some_and(|last| last >= first) {
+                return Err(Error::data("splits out of order"));
+            }
+            let tokens = symbols.iter().filter(|&&symbol| symbol != OUTSIDE).count() as u64;
+            self.tokens = add(self.tokens, count.checked_mul(tokens).ok_or(CountOverflow)?)?;
+            self.last = Some(first);
+            self.starts.push(self.symbols.len() as u32);
+            self.counts.push(count);
+            self.symbols.extend_from_slice(symbols);
+        }
+        Ok(())
+    }
+
+    /// All runs, by number.
+    fn numbers(&self) -> std::ops::Range<u32> {
+        0..self.starts.len() as u32
+    }
+
+    fn span(&self, word: u32) -> std::ops::Range<usize> {
+        let end = self.starts.get(word as usize + 1).map_or(self.symbols.len(), |&s| s as usize);
+        self.starts[word as usize] as usize..end
+    }
+
+    fn symbols(&self, word: u32) -> &[u32] {
+        let symbols = &self.symbols[self.span(word)];
+        let gone = symbols.iter().rev().take_while(|&&symbol| symbol == GONE).count();
+        &symbols[..symbols.len() - gone]
+    }
+
+    /// Where a run holds a pair first.
+    fn position(&self, word: u32, pair: (u32, u32)) -> Option<usize> {
+        self.symbols(word).windows(2).position(|two| (two[0], two[1]) == pair)
+    }
+}
+
+/// A pair that is tracked: its count is exact.
+pub struct Pair {
+    pub left: u32,
+    pub right: u32,
+    pub count: u64,
+    /// The first run that held it when that was last looked up: the first is that or a later one.
+    pub first: u32,
+    /// The token it makes, if that was known when the pair was; else UNKNOWN.
+    pub made: u32,
+    /// How often it occurs in splits that the round does not hold.
+    pub outside: u64,
+    /// The runs that hold it, and some that did once; ascending.
+    words: Vec<u32>,
+}
+
+pub const UNKNOWN: u32 = u32::MAX;
+
+/// The counts of a round and its runs.
+#[derive(Default)]
+pub struct Round {
+    pub words: Words,
+    pub unigrams: Vec<u64>,
+    pub total: u64,
+    /// A lower bound of each token's count, with which the keys of its pairs are computed.
+    pub floors: Vec<u64>,
+    pub pairs: Vec<Pair>,
+    pub index: FxHashMap<(u32, u32), u32>,
+    /// The pairs of each token; some may be gone.
+    pub of_token: Vec<Vec<u32>>,
+    pub heap: PairHeap,
+    /// All pairs of the runs with this count are tracked; of others, only `best`.
+    pub tracked: u64,
+    /// The best of all pairs at the beginning.
+    pub best: Option<(u32, u32)>,
+    /// How many merges a token makes with itself (`a a a`: one); for the likelihood alone.
+    self_merges: FxHashMap<u32, u64>,
+    neighbours: Neighbours,
+}
+
+impl Round {
+    pub fn new(words: Words) -> Self {
+        Round { words, ..Round::default() }
+    }
+
+    pub fn add_token(&mut self) {
+        self.unigrams.push(0);
+        self.floors.push(0);
+        self.of_token.push(Vec::new());
+        self.neighbours.before.add_token();
+        self.neighbours.after.add_token();
+    }
+
+    /// Counts tokens over the runs.
+    pub fn count_unigrams(&self) -> Vec<u64> {
+        let mut unigrams = vec![0; self.unigrams.len()];
+        for word in self.words.numbers() {
+            let count = self.words.counts[word as usize];
+            for &symbol in self.words.symbols(word).iter().filter(|&&symbol| symbol != OUTSIDE) {
+                unigrams[symbol as usize] += count;
+            }
+        }
+        unigrams
+    }
+
+    /// The largest count of a pair that does not make too long a token.
+    pub fn largest_count(&self, tokens: &Tokens) -> u64 {
+        let mut counts: FxHashMap<(u32, u32), u64> = FxHashMap::default();
+        for word in self.words.numbers() {
+            for (left, right) in adjacent(self.words.symbols(word)) {
+                *counts.entry((left, right)).or_default() += self.words.counts[word as usize];
+            }
+        }
+        let fitting = counts.into_iter().filter(|((left, right), _)| tokens.fits(*left, *right));
+        fitting.map(|(_, count)| count).max().unwrap_or(0)
+    }
+
+    /// Counts pairs anew: all that occur `least` times or more, and do not make too long a token.
+    pub fn track(&mut self, least: u64, tokens: &Tokens, criterion: Criterion) {
+        let sketch = (least > 1).then(|| Sketch::of(&self.words));
+        self.pairs = Vec::new();
+        self.index = FxHashMap::default();
+        self.heap = PairHeap::default();
+        self.self_merges = FxHashMap::default();
+        self.tracked = least;
+        for word in self.words.numbers() {
+            let count = self.words.counts[word as usize];
+            for pair in adjacent(self.words.symbols(word)) {
+                let may_do = sketch.as_ref().is_none_or(|sketch| sketch.limit(pair) >= least);
+                let is_tracked = may_do || self.best == Some(pair);
+                if is_tracked && tokens.fits(pair.0, pair.1) {
+                    let new = self.pairs.len() as u32;
+                    let index = *self.index.entry(pair).or_insert(new);
+                    if index == new {
+                        self.pairs.push(Pair::new(pair, word));
+                    }
+                    let known = &mut self.pairs[index as usize];
+                    known.count += count;
+                    known.note(word);
+                }
+            }
+            if criterion == Criterion::Likelihood {
+                self.change_self_merges(word, |sum, merges| *sum += merges * count);
+            }
+        }
+        let best = self.best;
+        self.pairs.retain(|p| p.count >= least || best == Some((p.left, p.right)));
+        self.index = FxHashMap::default();
+        self.of_token.iter_mut().for_each(Vec::clear);
+        for at in 0..self.pairs.len() as u32 {
+            let Pair { left, right, .. } = self.pairs[at as usize];
+            self.enter(at, (left, right));
+            if criterion == Criterion::Likelihood {
+                self.pairs[at as usize].made = tokens.merged(left, right).unwrap_or(UNKNOWN);
+            }
+        }
+    }
+
+    /// Counts pairs where the round holds some of the words. `known`: the pairs whose counts over
+    /// the whole corpus are known; others are not tracked until a merge makes them.
+    pub fn watch(
+        &mut self,
+        known: &[((u32, u32), PairCount)],
+        least: u64,
+        tokens: &Tokens,
+        criterion: Criterion,
+    ) -> Result<()> {
+        let likelihood = criterion == Criterion::Likelihood;
+        self.tracked = least;
+        for &((left, right), PairCount { count, .. }) in known {
+            let at = self.pairs.len() as u32;
+            let made = if likelihood { tokens.merged(left, right) } else { None };
+            let made = made.unwrap_or(UNKNOWN);
+            self.pairs.push(Pair { count, outside: count, made, ..Pair::new((left, right), 0) });
+            self.enter(at, (left, right));
+        }
+        for word in self.words.numbers() {
+            let count = self.words.counts[word as usize];
+            for pair in adjacent(self.words.symbols(word)) {
+                if let Some(&at) = self.index.get(&pair) {
+                    let known = &mut self.pairs[at as usize];
+                    known.outside = known.outside.checked_sub(count).ok_or_else(too_rare)?;
+                    known.note(word);
+                }
+            }
+            if likelihood {
+                self.change_self_merges(word, |sum, merges| *sum += merges * count);
+            }
+        }
+        // From here on both change by what changes in the words.
+        for (pair, counts) in known.iter().filter(|((left, right), _)| left == right) {
+            let seen = self.self_merges.insert(pair.0, counts.merges);
+            if seen.is_some_and(|seen| seen > counts.merges) {
+                return Err(too_rare());
+            }
+        }
+        Ok(())
+    }
+
+    fn enter(&mut self, at: u32, (left, right): (u32, u32)) {
+        self.index.insert((left, right), at);
+        self.of_token[left as usize].push(at);
+        if left != right {
+            self.of_token[right as usize].push(at);
+        }
+    }
+
+    /// How many merges a pair makes.
+    pub fn merges(&self, pair: &Pair) -> u64 {
+        let same = pair.left == pair.right;
+        if same { self.self_merges.get(&pair.left).copied().unwrap_or(0) } else { pair.count }
+    }
+
+    /// The first occurrence of a pair: the run, and the symbols before it there.
+    pub fn locate(&self, pair: &Pair) -> (u32, u32) {
+        let from = pair.words.partition_point(|&word| word < pair.first);
+        let found = pair.words[from..].iter().find_map(|&word| {
+            Some((word, self.words.position(word, (pair.left, pair.right))? as u32))
+        });
+        found.expect("a tracked pair occurs")
+    }
+
+    /// Replaces a pair by its token in all runs. Returns the pairs whose counts changed or that
+    /// are new. `known`: the token was known; then counts of pairs are left as they were, to be
+    /// counted anew.
+    pub fn apply(
+        &mut self,
+        at: u32,
+        token: u32,
+        known: bool,
+        tokens: &Tokens,
+        criterion: Criterion,
+    ) -> Vec<u32> {
+        let pair = &mut self.pairs[at as usize];
+        let (left, right) = (pair.left, pair.right);
+        let words = std::mem::take(&mut pair.words);
+        let mut merged = 0;
+        let track_self = criterion == Criterion::Likelihood && !known;
+        for word in words {
+            let count = self.words.counts[word as usize];
+            if track_self {
+                self.change_self_merges(word, |sum, merges| *sum -= merges * count);
+            }
+            merged += count * self.rewrite(word, left, right, token);
+            if track_self {
+                self.change_self_merges(word, |sum, merges| *sum += merges * count);
+            }
+        }
+        self.unigrams[left as usize] -= merged;
+        self.unigrams[right as usize] -= merged;
+        self.unigrams[token as usize] += merged;
+        self.total -= merged;
+        let mut neighbours = std::mem::take(&mut self.neighbours);
+        let changed =
+            if known { Vec::new() } else { self.change_pairs(at, token, &mut neighbours, tokens) };
+        neighbours.clear();
+        self.neighbours = neighbours;
+        changed
+    }
+
+    fn change_self_merges(&mut self, word: u32, mut change: impl FnMut(&mut u64, u64)) {
+        let self_merges = &mut self.self_merges;
+        for_self_merges(self.words.symbols(word), |token, merges| {
+            change(self_merges.entry(token).or_default(), merges);
+        });
+    }
+
+    /// Replaces the pair in a run; returns how often. Adds its neighbours up.
+    fn rewrite(&mut self, word: u32, left: u32, right: u32, token: u32) -> u64 {
+        let count = self.words.counts[word as usize];
+        let length = self.words.symbols(word).len();
+        let start = self.words.starts[word as usize] as usize;
+        let symbols = &mut self.words.symbols[start..start + length];
+        let neighbours = &mut self.neighbours;
+        let (mut read, mut write) = (0, 0);
+        let (mut before, mut after_merge) = (OUTSIDE, false);
+        while read < length {
+            let symbol = symbols[read];
+            let merges = symbol == left && symbols.get(read + 1) == Some(&right);
+            if merges && after_merge {
+                neighbours.between(word, count);
+            } else if merges && before != OUTSIDE {
+                neighbours.before.add(before, word, count);
+            } else if after_merge && symbol != OUTSIDE {
+                neighbours.after.add(symbol, word, count);
+            }
+            symbols[write] = if merges { token } else { symbol };
+            (before, after_merge) = (symbol, merges);
+            read += 1 + merges as usize;
+            write += 1;
+        }
+        symbols[write..].fill(GONE);
+        (length - write) as u64
+    }
+
+    /// Takes the pairs at the merges out of the counts and puts the new ones in.
+    fn change_pairs(
+        &mut self,
+        at: u32,
+        token: u32,
+        neighbours: &mut Neighbours,
+        tokens: &Tokens,
+    ) -> Vec<u32> {
+        let Pair { left, right, .. } = self.pairs[at as usize];
+        let mut changed = Vec::new();
+        self.pairs[at as usize].count = 0;
+        changed.push(at);
+        for &other in &neighbours.before.tokens {
+            self.lose((other, left), neighbours.before.counts[other as usize], &mut changed);
+        }
+        for &other in &neighbours.after.tokens {
+            self.lose((right, other), neighbours.after.counts[other as usize], &mut changed);
+        }
+        self.lose((right, left), neighbours.between, &mut changed);
+        self.bear(&mut neighbours.before, |other| (other, token), tokens, &mut changed);
+        self.bear(&mut neighbours.after, |other| (token, other), tokens, &mut changed);
+        if neighbours.between >= self.tracked && tokens.fits(token, token) {
+            let new = self.new_pair((token, token), neighbours.between, &mut changed) as usize;
+            neighbours.between_words.iter().for_each(|&word| self.pairs[new].note(word));
+        }
+        changed
+    }
+
+    fn lose(&mut self, pair: (u32, u32), count: u64, changed: &mut Vec<u32>) {
+        if count > 0
+            && let Some(&at) = self.index.get(&pair)
+            && self.pairs[at as usize].count > 0
+        {
+            self.pairs[at as usize].count -= count;
+            changed.push(at);
+        }
+    }
+
+    /// Enters the pairs of the new token on one side that occur often enough.
+    fn bear(
+        &mut self,
+        side: &mut Side,
+        pair: impl Fn(u32) -> (u32, u32),
+        tokens: &Tokens,
+        changed: &mut Vec<u32>,
+    ) {
+        for &other in &side.tokens {
+            let (count, pair) = (side.counts[other as usize], pair(other));
+            let enters = count >= self.tracked && tokens.fits(pair.0, pair.1);
+            side.slots[other as usize] =
+                if enters { self.new_pair(pair, count, changed) } else { UNKNOWN };
+        }
+        for &(other, word) in &side.words {
+            let slot = side.slots[other as usize];
+            if slot != UNKNOWN {
+                self.pairs[slot as usize].note(word);
+            }
+        }
+    }
+
+    fn new_pair(&mut self, pair: (u32, u32), count: u64, changed: &mut Vec<u32>) -> u32 {
+        let at = self.pairs.len() as u32;
+        self.pairs.push(Pair { count, ..Pair::new(pair, 0) });
+        self.enter(at, pair);
+        changed.push(at);
+        at
+    }
+
+    /// Frees what is held for a pair that no longer occurs often enough; returns whether it does.
+    pub fn forget_if_rare(&mut self, at: u32) -> bool {
+        let pair = &mut self.pairs[at as usize];
+        let rare = pair.count < self.tracked;
+        if rare {
+            pair.count = 0;
+            pair.words = Vec::new();
+            self.index.remove(&(pair.left, pair.right));
+            self.heap.remove(at);
+        }
+        rare
+    }
+}
+
+impl Pair {
+    fn new((left, right): (u32, u32), first: u32) -> Self {
+        Pair { left, right, count: 0, first, made: UNKNOWN, outside: 0, words: Vec::new() }
+    }
+
+    fn note(&mut self, word: u32) {
+        if self.words.last() != Some(&word) {
+            if self.words.is_empty() {
+                self.first = word;
+            }
+            self.words.push(word);
+        }
+    }
+}
+
+/// The counts that a round is told do not cover what it holds.
+pub fn too_rare() -> Error {
+    Error::data("the counts are below those of the runs: they are not of one word table")
+}
+
+/// Calls `each` for every row of a token beside itself, with the merges that it makes.
+fn for_self_merges(symbols: &[u32], mut each: impl FnMut(u32, u64)) {
+    let mut at = 0;
+    while at < symbols.len() {
+        let length = symbols[at..].iter().take_while(|&&symbol| symbol == symbols[at]).count();
+        if length > 1 && symbols[at] != OUTSIDE {
+            each(symbols[at], length as u64 / 2);
+        }
+        at += length;
+    }
+}
+
+/// What stands beside the merges of a pair.
+#[derive(Default)]
+struct Neighbours {
+    before: Side,
+    after: Side,
+    /// Of two merges side by side: their count, and the runs.
+    between: u64,
+    between_words: Vec<u32>,
+}
+
+/// The tokens on one side, and how often.
+#[derive(Default)]
+struct Side {
+    tokens: Vec<u32>,
+    /// By token.
+    counts: Vec<u64>,
+    /// By token: the pair that it makes with the new token.
+    slots: Vec<u32>,
+    /// Tokens, and runs that hold them there.
+    words: Vec<(u32, u32)>,
+}
+
+impl Neighbours {
+    fn between(&mut self, word: u32, count: u64) {
+        self.between += count;
+        self.between_words.push(word);
+    }
+
+    fn clear(&mut self) {
+        self.before.clear();
+        self.after.clear();
+        self.between = 0;
+        self.between_words.clear();
+    }
+}
+
+impl Side {
+    fn add_token(&mut self) {
+        self.counts.push(0);
+        self.slots.push(UNKNOWN);
+    }
+
+    #[inline]
+    fn add(&mut self, token: u32, word: u32, count: u64) {
+        let sum = &mut self.counts[token as usize];
+        if *sum == 0 {
+            self.tokens.push(token);
+        }
+        *sum += count;
+        self.words.push((token, word));
+    }
+
+    fn clear(&mut self) {
+        self.tokens.iter().for_each(|&token| self.counts[token as usize] = 0);
+        self.tokens.clear();
+        self.words.clear();
+    }
+}
+
+/// Upper limits of the counts of all pairs, in little memory: the pairs share the cells of a table.
+struct Sketch {
+    cells: Vec<u64>,
+}
+
+impl Sketch {
+    const MOST_CELLS: usize = 1 << 21;
+
+    fn of(words: &Words) -> Self {
+        let cells = words.symbols.len().next_power_of_two().min(Self::MOST_CELLS);
+        let mut sketch = Sketch { cells: vec![0; cells.max(2)] };
+        for word in words.numbers() {
+            let count = words.counts[word as usize];
+            for pair in adjacent(words.symbols(word)) {
+                let cell = sketch.cell(pair);
+                sketch.cells[cell] = sketch.cells[cell].saturating_add(count);
+            }
+        }
+        sketch
+    }
+
+    fn limit(&self, pair: (u32, u32)) -> u64 {
+        self.cells[self.cell(pair)]
+    }
+
+    fn cell(&self, pair: (u32, u32)) -> usize {
+        (pair_hash(pair) >> (64 - self.cells.len().ilog2())) as usize
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::oracle::{Random, counted, merged};
+
+    fn tokens(count: u32) -> Tokens {
+        // In characters, so that merged tokens are new ones.
+        let strings = (0..count).map(|n| char::from_u32('a' as u32 + n).unwrap().to_string());
+        Tokens::new(strings.collect(), "##".into(), 100)
+    }
+
+    fn words(splits: &[(Vec<u32>, u64)]) -> Words {
+        let mut all = Splits::default();
+        (0..).zip(splits).for_each(|(rank, (split, count))| all.push((rank, 0), *count, split));
+        let mut words = Words::default();
+        words.extend(&all).unwrap();
+        words
+    }
+
+    /// Every pair that occurs `least` times is tracked, with its count and its first place.
+    fn check(round: &Round, splits: &[(Vec<u32>, u64)], least: u64) {
+        let (unigrams, mut pairs) = counted(splits);
+        pairs.retain(|_, (count, _)| *count >= least);
+        let held = round.pairs.iter().filter(|pair| pair.count >= least);
+        let held: Vec<_> = held.collect();
+        assert_eq!(held.len(), pairs.len());
+        for pair in held {
+            let (count, (word, at)) = pairs[&(pair.left, pair.right)];
+            assert_eq!((pair.count, round.locate(pair)), (count, (word as u32, at as u32)));
+        }
+        let found = (0..).zip(&round.unigrams).filter(|(_, count)| **count > 0);
+        assert_eq!(
+            found
+                .map(|(token, &count)| (token, count))
+                .collect::<std::collections::HashMap<_, _>>(),
+            unigrams
+        );
+    }
+
+    #[test]
+    fn merges_keep_all_counts_true() {
+        let mut random = Random::new(9);
+        for _ in 0..if cfg!(miri) { 5 } else { 400 } {
+            let mut splits: Vec<_> = (0..1 + random.below(12))
+                .map(|_| {
+                    let split =
+                        (0..random.below(10)).map(|_| *random.choose(&[0, 0, 1, 2, OUTSIDE]));
+                    (split.collect::<Vec<_>>(), 1 + random.below(5) as u64)
+                })
+                .collect();
+            let (mut tokens, least) = (tokens(3), 1 + random.below(4) as u64);
+            let mut round = Round::new(words(&splits));
+            (0..3).for_each(|_| round.add_token());
+            round.unigrams = round.count_unigrams();
+            round.total = round.unigrams.iter().sum();
+            let criterion = *random.choose(&[Criterion::Likelihood, Criterion::Pmi]);
+            round.track(least, &tokens, criterion);
+            check(&round, &splits, least);
+            for _ in 0..6 {
+                let eligible: Vec<u32> = (0..round.pairs.len() as u32)
+                    .filter(|&at| round.pairs[at as usize].count >= least)
+                    .collect();
+                if eligible.is_empty() {
+                    break;
+                }
+                let at = *random.choose(&eligible);
+                let Pair { left, right, .. } = round.pairs[at as usize];
+                if tokens.merged(left, right).is_some() {
+                    continue; // what counts then is counted anew by the trainer
+                }
+                let token = tokens.add(tokens.merged_string(left, right));
+                round.add_token();
+                for at in round.apply(at, token, false, &tokens, criterion) {
+                    round.forget_if_rare(at);
+                }
+                splits.iter_mut().for_each(|(s, _)| *s = merged(s, left, right, token));
+                check(&round, &splits, least);
+                assert_eq!(round.total, round.unigrams.iter().sum::<u64>());
+            }
+        }
+    }
+
+    #[test]
+    fn runs_must_be_in_order_and_be_countable() {
+        let splits = |places: &[Place], count, symbols: &[u32]| {
+            let mut splits = Splits::default();
+            places.iter().for_each(|&place| splits.push(place, count, symbols));
+            splits
+        };
+        let most = i64::MAX as u64;
+        let mut words = Words::default();
+        words.extend(&splits(&[(1, 0), (1, 2)], 1, &[0])).unwrap();
+        for place in [(1, 2), (1, 1), (0, 9)] {
+            let error = words.extend(&splits(&[place], 1, &[0])).unwrap_err();
+            assert_eq!(error, Error::data("splits out of order"));
+        }
+        assert_eq!(words.extend(&splits(&[(2, 0)], most, &[0])), Err(Error::Overflow));
+        assert_eq!(words.extend(&splits(&[(3, 0)], most, &[0, 0, 0])), Err(Error::Overflow));
+        // What is no token does not count.
+        Words::default().extend(&splits(&[(2, 0), (3, 0)], most, &[OUTSIDE])).unwrap();
+    }
+}

@@ -1,0 +1,180 @@
+//! How many tokens the distinct runs of splits have at every cut, from a sample of the runs.
+//!
+//! A run is a longest piece of a split without a cut, so at a given level its inner pairs have that
+//! level or a tighter one, and the pairs at its ends a looser one. The same run stands in one split
+//! or another at every level from its own (that of its loosest pair) to the last at which some
+//! split ends it. One entry for each run is enough to know all sizes. Of many runs only those are
+//! entered whose hashes end in zeros, so that the sample, too, does not depend on the order.
+
+use std::collections::hash_map::Entry;
+use std::hash::Hasher;
+
+use rustc_hash::{FxHashMap, FxHasher};
+
+use crate::train::runs::PairLevels;
+use crate::train::splits::Splits;
+
+/// The most tokens in a sample, about.
+const SAMPLE_TOKENS: u64 = 1 << 18;
+
+pub struct RunSizes {
+    budget: u64,
+    /// One run of as many is sampled: a power of two.
+    rate: u64,
+    /// The loosest level at which the sample is within the budget so far.
+    level: u16,
+    sample: FxHashMap<u64, Sampled>,
+    /// Tokens of the sample at each level.
+    tokens: Vec<u64>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sampled {
+    pub length: u32,
+    /// The levels at which it is a run.
+    pub tightest: u16,
+    pub loosest: u16,
+}
+
+impl RunSizes {
+    /// `budget`: the most tokens to hold. `level`: the loosest to be considered.
+    pub fn new(budget: u64, level: u16) -> Self {
+        let rate = (budget / SAMPLE_TOKENS).max(1).next_power_of_two();
+        let tokens = vec![0; level as usize + 1];
+        RunSizes { budget, rate, level, sample: FxHashMap::default(), tokens }
+    }
+
+    /// The loosest level at which the runs are within the budget, at least 0.
+    pub fn level(&self) -> u16 {
+        self.level
+    }
+
+    pub fn sample(&self) -> impl Iterator<Item = (u64, Sampled)> {
+        self.sample.iter().map(|(&hash, &sampled)| (hash, sampled))
+    }
+
+    pub fn add_splits(&mut self, splits: &Splits, levels: &PairLevels) {
+        let mut word_levels = Vec::new();
+        for (_, _, symbols) in splits.iter() {
+            levels.of_split(symbols, &mut word_levels);
+            self.add_split(symbols, &word_levels);
+        }
+    }
+
+    /// `levels`: of the pair that each symbol but the last makes with the next.
+    fn add_split(&mut self, symbols: &[u32], levels: &[u16]) {
+        for (at, &level) in levels.iter().enumerate() {
+            if level > self.level {
+                continue;
+            }
+            let before = levels[..at].iter().rposition(|&other| other >= level);
+            // Each run is entered by the first of its loosest pairs.
+            if before.is_some_and(|before| levels[before] == level) {
+                continue;
+            }
+            let start = before.map_or(0, |before| before + 1);
+            let after = levels[at..].iter().position(|&other| other > level);
+            let end = after.map_or(levels.len(), |after| at + after);
+            let run = &symbols[start..=end];
+            let hash = hash(run);
+            if hash & (self.rate - 1) == 0 {
+                let ends = [before.map(|at| levels[at]), after.map(|_| levels[end])];
+                let end_level = ends.into_iter().flatten().min().unwrap_or(u16::MAX);
+                let sampled =
+                    Sampled { length: run.len() as u32, tightest: level, loosest: end_level - 1 };
+                self.add(hash, sampled);
+            }
+        }
+    }
+
+    /// Adds a run of a sample. Must have been taken at the same rate.
+    pub fn add(&mut self, hash: u64, sampled: Sampled) {
+        let loosest = sampled.loosest.min(self.level);
+        if sampled.tightest > loosest {
+            return;
+        }
+        let from = match self.sample.entry(hash) {
+            Entry::Occupied(mut known) => {
+                let known = known.get_mut();
+                let from = known.loosest as u32 + 1;
+                known.loosest = known.loosest.max(loosest);
+                from
+            }
+            Entry::Vacant(free) => {
+                free.insert(Sampled { loosest, ..sampled });
+                sampled.tightest as u32
+            }
+        };
+        for level in from..=loosest as u32 {
+            self.tokens[level as usize] += sampled.length as u64;
+        }
+        self.keep_to_budget();
+    }
+
+    fn keep_to_budget(&mut self) {
+        let before = self.level;
+        while self.level > 0
+            && self.tokens[self.level as usize].saturating_mul(self.rate) > self.budget
+        {
+            self.level -= 1;
+        }
+        if self.level < before {
+            let level = self.level;
+            self.sample.retain(|_, sampled| sampled.tightest <= level);
+        }
+    }
+}
+
+fn hash(run: &[u32]) -> u64 {
+    let mut hasher = FxHasher::default();
+    run.iter().for_each(|&symbol| hasher.write_u32(symbol));
+    let hash = hasher.finish().wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    hash ^ hash >> 32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::oracle::Random;
+    use crate::train::runs::tests::{plain_runs, random_splits};
+
+    #[test]
+    fn the_level_is_the_loosest_within_the_budget() {
+        let mut random = Random::new(8);
+        for _ in 0..if cfg!(miri) { 20 } else { 1_500 } {
+            let (splits, levels) = random_splits(&mut random);
+            let (budget, loosest) = (random.below(60) as u64, random.below(7) as u16);
+            let mut sizes = RunSizes::new(budget, loosest);
+            let tokens = |level| -> u64 {
+                plain_runs(&splits, &levels, level).keys().map(|run| run.len() as u64).sum()
+            };
+            let expected = (1..=loosest).rev().find(|&level| tokens(level) <= budget).unwrap_or(0);
+            sizes.add_splits(&splits, &levels);
+            assert_eq!(sizes.level(), expected);
+            // Of two samples that have all of it between them, too.
+            let (mut first, mut second) =
+                (RunSizes::new(budget, loosest), RunSizes::new(budget, loosest));
+            for (rank, (place, count, symbols)) in splits.iter().enumerate() {
+                let mut part = Splits::default();
+                part.push(place, count, symbols);
+                [&mut first, &mut second][rank % 2].add_splits(&part, &levels);
+            }
+            let mut all = RunSizes::new(budget, first.level().min(second.level()));
+            for sizes in [first, second] {
+                sizes.sample().for_each(|(hash, sampled)| all.add(hash, sampled));
+            }
+            assert_eq!(all.level(), expected);
+        }
+    }
+
+    #[test]
+    fn no_sample_overflows() {
+        for rate in [0, 1 << 40, u64::MAX] {
+            let mut sizes = RunSizes::new(rate, u16::MAX);
+            for (hash, tightest) in [(1, 0), (1, u16::MAX), (2, u16::MAX), (3, 5)] {
+                sizes.add(hash, Sampled { length: u32::MAX, tightest, loosest: u16::MAX });
+            }
+            assert!(rate == u64::MAX || sizes.level() < u16::MAX);
+        }
+    }
+}

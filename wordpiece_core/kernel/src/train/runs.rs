@@ -1,0 +1,293 @@
+//! Runs: the pieces of splits that a round holds (see `cut`), equal ones once; or whole splits (see
+//! `watch`).
+
+use std::hash::Hasher;
+
+use rustc_hash::{FxHashMap, FxHasher};
+
+use crate::count::sums::{CountOverflow, add};
+use crate::train::splits::{OUTSIDE, Place, Splits};
+
+/// The level of a pair that every cut cuts.
+const NEVER: u16 = u16::MAX;
+
+/// The levels of the pairs that not every cut cuts.
+#[derive(Default)]
+pub struct PairLevels {
+    pub levels: FxHashMap<(u32, u32), u16>,
+    /// Whether a split is held whole if one of its pairs is (but at level 0 the best pair alone).
+    pub whole_splits: bool,
+}
+
+impl PairLevels {
+    /// Writes into `levels` that of every pair of a split.
+    pub fn of_split(&self, symbols: &[u32], levels: &mut Vec<u16>) {
+        let level = |pair: &[u32]| self.levels.get(&(pair[0], pair[1])).copied().unwrap_or(NEVER);
+        levels.clear();
+        levels.extend(symbols.windows(2).map(level));
+        if self.whole_splits {
+            join_levels(levels, symbols);
+        }
+    }
+}
+
+/// Gives all pairs of a split the tightest level among them, or 1 if that is 0: the best pair keeps
+/// its own. What stands beside a character outside of the alphabet is another split.
+fn join_levels(levels: &mut [u16], symbols: &[u32]) {
+    let mut start = 0;
+    for part in symbols.split(|&symbol| symbol == OUTSIDE) {
+        if part.len() > 1 {
+            let pairs = &mut levels[start..start + part.len() - 1];
+            let least = pairs.iter().copied().min().unwrap_or(NEVER);
+            pairs.iter_mut().filter(|level| **level > 0).for_each(|level| *level = least.max(1));
+        }
+        start += part.len() + 1;
+    }
+}
+
+/// The distinct runs of splits at one cut.
+#[derive(Default)]
+pub struct Runs {
+    symbols: Vec<u32>,
+    ends: Vec<usize>,
+    counts: Vec<u64>,
+    /// Where each run occurs first.
+    firsts: Vec<Place>,
+    index: Index,
+}
+
+impl Runs {
+    /// Adds the runs of splits, cut at all pairs of a looser level than this.
+    pub fn add_splits(
+        &mut self,
+        splits: &Splits,
+        levels: &PairLevels,
+        level: u16,
+    ) -> Result<(), CountOverflow> {
+        let mut word_levels = Vec::new();
+        for (first, count, symbols) in splits.iter() {
+            levels.of_split(symbols, &mut word_levels);
+            word_levels.push(NEVER);
+            let mut start = 0;
+            for at in 0..symbols.len() {
+                if word_levels[at] > level {
+                    if at > start {
+                        let place = (first.0, first.1 + start as u32);
+                        self.add(&symbols[start..=at], count, place)?;
+                    }
+                    start = at + 1;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds the runs of another table.
+    pub fn add_runs(&mut self, runs: &Splits) -> Result<(), CountOverflow> {
+        runs.iter().try_for_each(|(first, count, symbols)| self.add(symbols, count, first))
+    }
+
+    fn add(&mut self, symbols: &[u32], count: u64, first: Place) -> Result<(), CountOverflow> {
+        let mut index = std::mem::take(&mut self.index);
+        let run = index.find_or_insert(symbols, self.counts.len(), |run| {
+            &self.symbols[self.span(run as usize)]
+        });
+        self.index = index;
+        if run == self.counts.len() {
+            self.symbols.extend_from_slice(symbols);
+            self.ends.push(self.symbols.len());
+            self.counts.push(0);
+            self.firsts.push(first);
+        }
+        self.counts[run] = add(self.counts[run], count)?;
+        self.firsts[run] = self.firsts[run].min(first);
+        Ok(())
+    }
+
+    fn span(&self, run: usize) -> std::ops::Range<usize> {
+        let start = run.checked_sub(1).map_or(0, |before| self.ends[before]);
+        start..self.ends[run]
+    }
+
+    /// Takes the runs out, `most` at a time, in the order of their first places.
+    pub fn take_sorted(&mut self, most: usize) -> impl Iterator<Item = Splits> {
+        let table = std::mem::take(self);
+        let mut order: Vec<u32> = (0..table.counts.len() as u32).collect();
+        order.sort_unstable_by_key(|&run| table.firsts[run as usize]);
+        let mut from = 0;
+        std::iter::from_fn(move || {
+            let part = &order[from..order.len().min(from + most)];
+            from += part.len();
+            let mut sorted = Splits::default();
+            for run in part.iter().map(|&run| run as usize) {
+                sorted.push(table.firsts[run], table.counts[run], &table.symbols[table.span(run)]);
+            }
+            (!sorted.is_empty()).then_some(sorted)
+        })
+    }
+}
+
+/// Finds runs by what they hold: a hash table of their numbers, open addressing.
+#[derive(Default)]
+struct Index {
+    slots: Vec<u32>,
+    held: usize,
+}
+
+const FREE: u32 = u32::MAX;
+
+impl Index {
+    /// The number of a run; `new` if it is not there yet. `symbols_of`: of the runs there are.
+    fn find_or_insert<'a>(
+        &mut self,
+        symbols: &[u32],
+        new: usize,
+        symbols_of: impl Fn(u32) -> &'a [u32],
+    ) -> usize {
+        if self.held * 4 >= self.slots.len() * 3 {
+            self.grow(&symbols_of);
+        }
+        let mut slot = self.slot(symbols);
+        while self.slots[slot] != FREE {
+            if symbols_of(self.slots[slot]) == symbols {
+                return self.slots[slot] as usize;
+            }
+            slot = (slot + 1) & (self.slots.len() - 1);
+        }
+        self.slots[slot] = new as u32;
+        self.held += 1;
+        new
+    }
+
+    fn grow<'a>(&mut self, symbols_of: &impl Fn(u32) -> &'a [u32]) {
+        let size = (self.slots.len() * 2).max(64);
+        let held = std::mem::replace(&mut self.slots, vec![FREE; size]);
+        for run in held.into_iter().filter(|&run| run != FREE) {
+            let mut slot = self.slot(symbols_of(run));
+            while self.slots[slot] != FREE {
+                slot = (slot + 1) & (size - 1);
+            }
+            self.slots[slot] = run;
+        }
+    }
+
+    fn slot(&self, symbols: &[u32]) -> usize {
+        let mut hasher = FxHasher::default();
+        symbols.iter().for_each(|&symbol| hasher.write_u32(symbol));
+        hasher.finish() as usize & (self.slots.len() - 1)
+    }
+}
+
+#[cfg(test)]
+pub mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use crate::oracle::Random;
+
+    /// Splits of few tokens, so that runs are equal, with levels of some of the pairs.
+    pub fn random_splits(random: &mut Random) -> (Splits, PairLevels) {
+        let mut splits = Splits::default();
+        for rank in 0..random.below(40) {
+            let split: Vec<_> =
+                (0..random.below(9)).map(|_| *random.choose(&[1, 2, 3, OUTSIDE])).collect();
+            splits.push((rank as u64, random.below(3) as u32), 1 + random.below(9) as u64, &split);
+        }
+        let pairs = (1..4).flat_map(|left| (1..4).map(move |right| (left, right)));
+        let levels = pairs.map(|pair| (pair, random.below(6) as u16)).filter(|(_, n)| *n < 5);
+        let levels: FxHashMap<_, _> = levels.collect();
+        (splits, PairLevels { levels, whole_splits: random.below(2) == 0 })
+    }
+
+    /// The runs at a level: of each its count, and where it is first.
+    pub fn plain_runs(
+        splits: &Splits,
+        levels: &PairLevels,
+        level: u16,
+    ) -> BTreeMap<Vec<u32>, (u64, Place)> {
+        let mut runs = BTreeMap::new();
+        for (first, count, symbols) in splits.iter() {
+            let of = |pair: &[u32]| levels.levels.get(&(pair[0], pair[1])).copied();
+            let mut start = 0;
+            while start < symbols.len() {
+                // What has no character outside stands together, if splits are whole.
+                let rest = &symbols[start..];
+                let inside = rest.iter().take_while(|&&symbol| symbol != OUTSIDE).count().max(1);
+                let least = rest[..inside].windows(2).filter_map(of).min();
+                let held = |pair: &[u32]| match (levels.whole_splits, of(pair)) {
+                    (true, Some(0)) => true,
+                    (true, _) => least.is_some_and(|least| least.max(1) <= level),
+                    (false, own) => own.is_some_and(|own| own <= level),
+                };
+                let pairs = rest[..inside].windows(2).take_while(|pair| held(pair)).count();
+                if pairs > 0 {
+                    let place = (first.0, first.1 + start as u32);
+                    let run = runs.entry(rest[..=pairs].to_vec()).or_insert((0, place));
+                    *run = (run.0 + count, run.1.min(place));
+                }
+                start += pairs + 1;
+            }
+        }
+        runs
+    }
+
+    #[test]
+    fn runs_are_those_of_a_plain_loop() {
+        let mut random = Random::new(6);
+        for _ in 0..if cfg!(miri) { 20 } else { 1_500 } {
+            let (splits, mut levels) = random_splits(&mut random);
+            levels.whole_splits = false;
+            let level = random.below(6) as u16;
+            let (mut runs, mut others) = (Runs::default(), Runs::default());
+            runs.add_splits(&splits, &levels, level).unwrap();
+            others.add_splits(&splits, &levels, level).unwrap();
+            let plain = plain_runs(&splits, &levels, level);
+            for factor in [1, 2] {
+                let (most, mut found, mut places) = (1 + random.below(4), BTreeMap::new(), vec![]);
+                let parts: Vec<_> = runs.take_sorted(most).collect();
+                for part in &parts {
+                    assert!((1..=most).contains(&part.len()));
+                    for (first, count, symbols) in part.iter() {
+                        assert_eq!(found.insert(symbols.to_vec(), (count, first)), None);
+                        places.push(first);
+                    }
+                }
+                assert!(places.is_sorted());
+                let expected: BTreeMap<_, _> =
+                    plain.iter().map(|(run, row)| (run.clone(), (row.0 * factor, row.1))).collect();
+                assert_eq!(found, expected);
+                // The same again, from two tables.
+                parts.iter().for_each(|part| runs.add_runs(part).unwrap());
+                others.take_sorted(3).for_each(|part| runs.add_runs(&part).unwrap());
+            }
+        }
+    }
+
+    #[test]
+    fn whole_splits_are_held_whole() {
+        let mut random = Random::new(7);
+        for _ in 0..if cfg!(miri) { 20 } else { 1_500 } {
+            let (splits, mut levels) = random_splits(&mut random);
+            levels.whole_splits = true;
+            let level = random.below(6) as u16;
+            let mut runs = Runs::default();
+            runs.add_splits(&splits, &levels, level).unwrap();
+            let found: BTreeMap<_, _> = (runs.take_sorted(100))
+                .flat_map(|part| {
+                    let rows: Vec<_> = part.iter().map(|(f, n, s)| (s.to_vec(), (n, f))).collect();
+                    rows
+                })
+                .collect();
+            assert_eq!(found, plain_runs(&splits, &levels, level));
+        }
+    }
+
+    #[test]
+    fn sums_beyond_the_most_are_errors() {
+        let mut splits = Splits::default();
+        (0..2).for_each(|rank| splits.push((rank, 0), i64::MAX as u64, &[1, 2]));
+        assert!(Runs::default().add_runs(&splits).is_err());
+        let levels = PairLevels { levels: [((1, 2), 0)].into_iter().collect(), whole_splits: true };
+        assert!(Runs::default().add_splits(&splits, &levels, 0).is_err());
+    }
+}

@@ -1,0 +1,351 @@
+//! Words as sequences of tokens ("splits"), and what is counted over them.
+//!
+//! A training round needs of a part of the word table its splits after the merges so far, and the
+//! counts of tokens and of adjacent pairs in them.
+
+use rustc_hash::FxHashMap;
+
+use crate::count::sums::{CountOverflow, add};
+
+/// Stands in a split for a character that is not in the alphabet. It is in no pair and is not
+/// counted.
+pub const OUTSIDE: u32 = u32::MAX;
+
+/// Where a pair or a character occurs: the rank of the word, and the characters before it; of a
+/// pair, the tokens.
+pub type Place = (u64, u32);
+
+/// Splits of words, or pieces of splits.
+#[derive(Default)]
+pub struct Splits {
+    /// Where each begins, or of equal pieces the first.
+    pub firsts: Vec<Place>,
+    pub counts: Vec<u64>,
+    /// The end of each one's symbols.
+    pub ends: Vec<usize>,
+    pub symbols: Vec<u32>,
+}
+
+impl Splits {
+    pub fn push(&mut self, first: Place, count: u64, symbols: &[u32]) {
+        self.firsts.push(first);
+        self.counts.push(count);
+        self.symbols.extend_from_slice(symbols);
+        self.ends.push(self.symbols.len());
+    }
+
+    pub fn len(&self) -> usize {
+        self.firsts.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.firsts.is_empty()
+    }
+
+    pub fn symbols_of(&self, index: usize) -> &[u32] {
+        let start = index.checked_sub(1).map_or(0, |before| self.ends[before]);
+        &self.symbols[start..self.ends[index]]
+    }
+
+    /// Place, count and symbols of each.
+    pub fn iter(&self) -> impl Iterator<Item = (Place, u64, &[u32])> {
+        (0..self.len()).map(|i| (self.firsts[i], self.counts[i], self.symbols_of(i)))
+    }
+}
+
+/// The adjacent pairs of a split; overlapping ones count.
+pub fn adjacent(symbols: &[u32]) -> impl Iterator<Item = (u32, u32)> {
+    symbols.windows(2).map(|pair| (pair[0], pair[1])).filter(|&(a, b)| a != OUTSIDE && b != OUTSIDE)
+}
+
+/// Which words take part in training.
+#[derive(Clone, Copy)]
+pub struct WordLimits {
+    pub min_count: u64,
+    /// In characters.
+    pub max_length: usize,
+}
+
+impl WordLimits {
+    pub fn admit(&self, word: &str, count: u64) -> bool {
+        count >= self.min_count && !word.is_empty() && word.chars().nth(self.max_length).is_none()
+    }
+}
+
+/// How often a character occurs first in a word, or further on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SymbolCount {
+    pub count: u64,
+    pub first: Place,
+}
+
+/// The counts of all symbols: a character and whether it continues a word.
+pub type SymbolCounts = FxHashMap<(char, bool), SymbolCount>;
+
+/// Adds a word's characters to the counts of symbols.
+pub fn count_symbols(
+    word: &str,
+    count: u64,
+    rank: u64,
+    symbols: &mut SymbolCounts,
+) -> Result<(), CountOverflow> {
+    for (offset, c) in word.chars().enumerate() {
+        let first = (rank, offset as u32);
+        let symbol = symbols.entry((c, offset > 0)).or_insert(SymbolCount { count: 0, first });
+        symbol.count = add(symbol.count, count)?;
+        symbol.first = symbol.first.min(first);
+    }
+    Ok(())
+}
+
+/// Cuts words into the alphabet's symbols and applies merges in their order.
+pub struct Splitter {
+    /// Of each character, its token at the start of a word and its token further on.
+    alphabet: FxHashMap<char, (u32, u32)>,
+    /// The steps at which a pair is merged, ascending (mostly one).
+    steps: FxHashMap<(u32, u32), Vec<u32>>,
+    /// The token that each step makes.
+    made: Vec<u32>,
+}
+
+impl Splitter {
+    /// `symbols`: the alphabet and its ids; `merges`: left, right and token.
+    pub fn new<'a>(
+        symbols: impl Iterator<Item = (&'a str, u32)>,
+        prefix: &str,
+        merges: &[(u32, u32, u32)],
+    ) -> Self {
+        let mut alphabet: FxHashMap<char, (u32, u32)> = FxHashMap::default();
+        for (symbol, id) in symbols {
+            if let Some(c) = only_char(symbol) {
+                alphabet.entry(c).or_insert((OUTSIDE, OUTSIDE)).0 = id;
+            }
+            if let Some(c) = symbol.strip_prefix(prefix).and_then(only_char) {
+                alphabet.entry(c).or_insert((OUTSIDE, OUTSIDE)).1 = id;
+            }
+        }
+        let mut steps: FxHashMap<(u32, u32), Vec<u32>> = FxHashMap::default();
+        for (step, &(left, right, _)) in (0..).zip(merges) {
+            steps.entry((left, right)).or_default().push(step);
+        }
+        Splitter { alphabet, steps, made: merges.iter().map(|merge| merge.2).collect() }
+    }
+
+    /// Writes the split of a word into `symbols` (cleared first).
+    pub fn split(&self, word: &str, symbols: &mut Vec<u32>) {
+        symbols.clear();
+        for (index, c) in word.chars().enumerate() {
+            let (initial, continuing) =
+                self.alphabet.get(&c).copied().unwrap_or((OUTSIDE, OUTSIDE));
+            symbols.push(if index == 0 { initial } else { continuing });
+        }
+        self.merge(symbols);
+    }
+
+    /// Applies the merges to a split.
+    pub fn merge(&self, symbols: &mut Vec<u32>) {
+        let mut from = 0;
+        while let Some((step, left, right)) = self.next_step(symbols, from) {
+            merge_in_place(symbols, left, right, self.made[step as usize]);
+            from = step + 1;
+        }
+    }
+
+    /// The first step, not before `from`, that changes the split, and its pair.
+    fn next_step(&self, symbols: &[u32], from: u32) -> Option<(u32, u32, u32)> {
+        if self.made.is_empty() {
+            return None;
+        }
+        adjacent(symbols)
+            .filter_map(|(left, right)| {
+                let steps = self.steps.get(&(left, right))?;
+                let step = steps.iter().find(|&&step| step >= from)?;
+                Some((*step, left, right))
+            })
+            .min()
+    }
+}
+
+fn only_char(text: &str) -> Option<char> {
+    let mut chars = text.chars();
+    chars.next().filter(|_| chars.next().is_none())
+}
+
+/// Replaces a pair by its token, from left to right.
+fn merge_in_place(symbols: &mut Vec<u32>, left: u32, right: u32, token: u32) {
+    let mut kept = 0;
+    let mut at = 0;
+    while at < symbols.len() {
+        let here = symbols[at] == left && symbols.get(at + 1) == Some(&right);
+        symbols[kept] = if here { token } else { symbols[at] };
+        at += 1 + here as usize;
+        kept += 1;
+    }
+    symbols.truncate(kept);
+}
+
+/// What is known of a pair over the whole corpus.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PairCount {
+    pub count: u64,
+    /// How many merges the pair makes: less than `count` where `a a a` overlaps.
+    pub merges: u64,
+    pub first: Place,
+}
+
+pub type PairCounts = FxHashMap<(u32, u32), PairCount>;
+
+/// Counts of tokens and of pairs over splits.
+#[derive(Default)]
+pub struct Aggregate {
+    pub unigrams: FxHashMap<u32, u64>,
+    pub pairs: PairCounts,
+    /// All symbols, each split's once.
+    pub symbols: u64,
+}
+
+impl Aggregate {
+    /// Adds a split.
+    pub fn add_split(
+        &mut self,
+        first: Place,
+        count: u64,
+        symbols: &[u32],
+    ) -> Result<(), CountOverflow> {
+        self.symbols += symbols.len() as u64;
+        for (at, &symbol) in symbols.iter().enumerate() {
+            if symbol != OUTSIDE {
+                self.add_unigram(symbol, count)?;
+            }
+            if let Some(&next) = symbols.get(at + 1)
+                && symbol != OUTSIDE
+                && next != OUTSIDE
+            {
+                let merges = count * merges_here(symbols, at) as u64;
+                let pair = PairCount { count, merges, first: (first.0, first.1 + at as u32) };
+                add_pair(&mut self.pairs, (symbol, next), pair)?;
+            }
+        }
+        Ok(())
+    }
+
+    pub fn add_unigram(&mut self, token: u32, count: u64) -> Result<(), CountOverflow> {
+        let sum = self.unigrams.entry(token).or_insert(0);
+        *sum = add(*sum, count)?;
+        Ok(())
+    }
+}
+
+/// Adds to the count of a pair.
+pub fn add_pair(
+    pairs: &mut PairCounts,
+    pair: (u32, u32),
+    more: PairCount,
+) -> Result<(), CountOverflow> {
+    let none = PairCount { count: 0, merges: 0, first: more.first };
+    let sum = pairs.entry(pair).or_insert(none);
+    sum.count = add(sum.count, more.count)?;
+    sum.merges = add(sum.merges, more.merges)?;
+    sum.first = sum.first.min(more.first);
+    Ok(())
+}
+
+/// A hash whose upper bits are the good ones.
+pub fn pair_hash((left, right): (u32, u32)) -> u64 {
+    ((left as u64) << 32 | right as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15)
+}
+
+/// Whether the pair at `at` is merged there when its pairs are merged from left to right.
+fn merges_here(symbols: &[u32], at: usize) -> bool {
+    if symbols[at] != symbols[at + 1] {
+        return true;
+    }
+    symbols[..at].iter().rev().take_while(|&&s| s == symbols[at]).count() % 2 == 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::oracle::{Random, counted, merged};
+
+    fn random_split(random: &mut Random, tokens: &[u32]) -> Vec<u32> {
+        (0..random.below(12)).map(|_| *random.choose(tokens)).collect()
+    }
+
+    #[test]
+    fn merges_are_applied_one_after_the_other() {
+        let mut random = Random::new(2);
+        let tokens = [1, 2, 3, 4, 5, OUTSIDE];
+        for _ in 0..if cfg!(miri) { 20 } else { 3_000 } {
+            // Of few tokens, so that tokens are rebuilt, and pairs merged at several steps.
+            let mut token = |end| 1 + random.below(end) as u32;
+            let merges: Vec<_> = (0..token(8)).map(|_| (token(5), token(5), token(6))).collect();
+            let splitter = Splitter::new(std::iter::empty(), "##", &merges);
+            let split = random_split(&mut random, &tokens);
+            let plain = merges.iter().fold(split.clone(), |split, &(left, right, token)| {
+                merged(&split, left, right, token)
+            });
+            let mut symbols = split;
+            splitter.merge(&mut symbols);
+            assert_eq!(symbols, plain, "{merges:?}");
+        }
+    }
+
+    #[test]
+    fn words_are_cut_into_the_alphabet() {
+        let symbols = [("a", 1), ("##a", 2), ("##é", 3), ("#", 4), ("ab", 5)];
+        let splitter = Splitter::new(symbols.into_iter(), "##", &[(2, 2, 6)]);
+        let mut split = vec![9];
+        for (word, expected) in [
+            ("aaa", &[1, 6][..]),
+            ("éa", &[OUTSIDE, 2]),
+            ("aéb#", &[1, 3, OUTSIDE, OUTSIDE]),
+            ("#", &[4]),
+            ("", &[]),
+        ] {
+            splitter.split(word, &mut split);
+            assert_eq!(split, expected, "{word}");
+        }
+    }
+
+    #[test]
+    fn counts_are_those_of_a_plain_loop() {
+        let mut random = Random::new(3);
+        for _ in 0..if cfg!(miri) { 10 } else { 500 } {
+            let splits: Vec<_> = (0..random.below(20))
+                .map(|_| (random_split(&mut random, &[1, 1, 2, OUTSIDE]), random.below(9) as u64))
+                .collect();
+            let mut all = Aggregate::default();
+            for (rank, (split, count)) in (0..).zip(&splits) {
+                all.add_split((rank, 5), *count, split).unwrap();
+            }
+            let (tokens, pairs) = counted(&splits);
+            assert_eq!(all.unigrams, tokens.into_iter().collect());
+            assert_eq!(all.pairs.len(), pairs.len());
+            for (pair, (count, (rank, at))) in pairs {
+                let made = |(split, count): &(Vec<u32>, u64)| {
+                    (split.len() - merged(split, pair.0, pair.1, 0).len()) as u64 * count
+                };
+                let merges = splits.iter().map(made).sum();
+                let first = (rank as u64, at as u32 + 5);
+                assert_eq!(all.pairs[&pair], PairCount { count, merges, first });
+            }
+        }
+    }
+
+    #[test]
+    fn symbols_know_where_they_are_first_and_sums_have_a_limit() {
+        let mut symbols = SymbolCounts::default();
+        count_symbols("aba", 2, 7, &mut symbols).unwrap();
+        count_symbols("ba", 3, 4, &mut symbols).unwrap();
+        assert_eq!(symbols[&('a', true)], SymbolCount { count: 5, first: (4, 1) });
+        assert_eq!(symbols[&('a', false)], SymbolCount { count: 2, first: (7, 0) });
+        assert_eq!(symbols.len(), 4);
+        assert!(count_symbols("a", i64::MAX as u64, 0, &mut symbols).is_err());
+        assert_eq!(add(i64::MAX as u64, 1), Err(CountOverflow));
+        assert_eq!(add(1, u64::MAX), Err(CountOverflow));
+        let limits = WordLimits { min_count: 2, max_length: 2 };
+        let admitted = [("é中", 2), ("a", 1), ("", 9), ("abc", 9)].map(|(w, n)| limits.admit(w, n));
+        assert_eq!(admitted, [true, false, false, false]);
+    }
+}

@@ -1,0 +1,1041 @@
+//! The driver of training: rounds of merges, exact.
+//!
+//! A round begins with the counts of all tokens, and with the runs that splits were cut into; with
+//! all splits, if nothing was cut. The best pair is merged in the runs as long as no pair that the
+//! round does not see could be better. There are two kinds of rounds under a budget: where the best
+//! pairs are common ones, splits are cut at rare pairs (see `cut`); else the round watches the best
+//! pairs (see `watch`).
+//!
+//! Of the pairs that it could see a round tracks only the commoner (see `round`), and counts anew
+//! when rarer ones may be better: the same rule, with `Cut::hides` in both places.
+
+use std::cmp::Ordering;
+
+use rustc_hash::FxHashMap;
+
+use crate::count::sums::{CountOverflow, add};
+use crate::error::{Error, Result};
+use crate::train::cut::{Cut, Ladder};
+use crate::train::heap::Key;
+use crate::train::round::{Pair, Round, UNKNOWN, Words, too_rare};
+use crate::train::score::{Counts, Criterion, Score};
+use crate::train::splits::{OUTSIDE, PairCount, PairCounts, Splits};
+use crate::train::tokens::Tokens;
+use crate::train::watch::{Limit, Limits, level_of_rank};
+
+pub struct TrainOptions {
+    pub vocab_size: usize,
+    pub criterion: Criterion,
+    /// The count that a pair needs to be merged; None: falling (see `lower_support`).
+    pub min_pair_count: Option<u64>,
+}
+
+/// One line of the training log.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Merge {
+    pub left: u32,
+    pub right: u32,
+    pub token: u32,
+    pub score: f64,
+    pub pair_count: u64,
+    pub left_count: u64,
+    pub right_count: u64,
+}
+
+/// How a call of `run` ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Status {
+    /// As many merges were made as were asked for.
+    Running,
+    /// A pair that the round does not see may be the best: the next round needs new counts.
+    RoundOver,
+    /// The vocabulary is full, or no pair is left.
+    Done,
+}
+
+/// The next support when no pair reaches this one, for `min_pair_count: auto`: fifteen
+/// sixteenths, rounded down (docs/min-pair-count.md has the choice).
+pub fn lower_support(support: u64) -> u64 {
+    (support - support.div_ceil(16)).max(1)
+}
+
+/// Pairs are tracked down to this part of the count that matters now. Less: counted anew more
+/// often; more: more is held and kept up to date.
+const TRACKED_PART: u64 = 8;
+
+/// Training so far: the vocabulary and the merges.
+pub struct Trainer {
+    options: TrainOptions,
+    tokens: Tokens,
+    merges: Vec<Merge>,
+    /// The count that makes a pair eligible now; 0 before the first round of a falling support.
+    support: u64,
+    round: Round,
+    unseen: Unseen,
+    round_merges: usize,
+    /// The support at the end of the last round that made only one merge.
+    poor_at: Option<u64>,
+}
+
+/// What is known of the pairs that a round does not see.
+enum Unseen {
+    Cut(Cut),
+    Limits(Limits),
+}
+
+/// A pair that a round may leave whole, and the level of the tightest cut that does.
+pub type Candidate = ((u32, u32), PairCount, u16);
+
+pub struct Candidates {
+    pub pairs: Vec<Candidate>,
+    /// All pairs up to this level are there.
+    pub loosest: u16,
+}
+
+impl Trainer {
+    /// `tokens`: special tokens and alphabet.
+    pub fn new(tokens: Tokens, options: TrainOptions) -> Self {
+        let support = options.min_pair_count.unwrap_or(0);
+        let (merges, round) = (Vec::new(), Round::default());
+        Trainer {
+            options,
+            tokens,
+            merges,
+            support,
+            round,
+            unseen: Unseen::Cut(Cut::NOWHERE),
+            round_merges: 0,
+            poor_at: None,
+        }
+    }
+
+    pub fn tokens(&self) -> &Tokens {
+        &self.tokens
+    }
+
+    /// The count that makes a pair eligible now; 0 if training has not begun.
+    pub fn support(&self) -> u64 {
+        self.support
+    }
+
+    pub fn merges(&self) -> &[Merge] {
+        &self.merges
+    }
+
+    /// Takes over a round of another trainer of the same training: its merges, and the support
+    /// after it.
+    pub fn restore(&mut self, merges: Vec<Merge>, support: u64) -> Result<()> {
+        let round_merges = merges.len();
+        for merge in merges {
+            self.tokens.check([merge.left, merge.right])?;
+            let (token, _) = self.token_of(merge.left, merge.right);
+            if token != merge.token {
+                return Err(Error::data("the merges are not of this training"));
+            }
+            self.merges.push(merge);
+        }
+        self.support = support;
+        self.end_round(round_merges);
+        Ok(())
+    }
+
+    /// The token that a pair makes, which is added if it is new, and whether it was known.
+    fn token_of(&mut self, left: u32, right: u32) -> (u32, bool) {
+        match self.tokens.merged(left, right) {
+            Some(known) => (known, true),
+            None => (self.tokens.add(self.tokens.merged_string(left, right)), false),
+        }
+    }
+
+    /// Fails if a symbol of splits from outside is no token, nor stands for a character without.
+    pub fn check_splits(&self, splits: &Splits) -> Result<()> {
+        self.tokens.check(splits.symbols.iter().copied().filter(|&symbol| symbol != OUTSIDE))
+    }
+
+    /// Begins a round over all splits, which have been checked.
+    pub fn start_whole_round(&mut self, words: Words) -> Result<()> {
+        self.new_round(words);
+        self.round.unigrams = self.round.count_unigrams();
+        let largest = self.round.largest_count(&self.tokens);
+        self.begin(largest)?;
+        self.see_down_to(Cut::NOWHERE, largest);
+        Ok(())
+    }
+
+    /// Begins a round over the runs that splits were cut into at `level`. `unigrams`: counts of
+    /// tokens over the whole corpus; `largest`: the largest count of a pair that fits;
+    /// `candidates`: those that the runs were cut by; `limits`: of all other pairs, by token. Fails
+    /// if they contradict each other: merging relies on it that they do not.
+    pub fn start_round(
+        &mut self,
+        words: Words,
+        unigrams: Vec<u64>,
+        largest: u64,
+        level: u16,
+        candidates: &[Candidate],
+        limits: &[(u32, Limit)],
+    ) -> Result<()> {
+        self.check_pairs(&unigrams, candidates.iter().map(|(pair, count, _)| (pair, count)))?;
+        self.tokens.check(limits.iter().map(|(token, _)| *token))?;
+        self.new_round(words);
+        let held = self.round.count_unigrams();
+        if held.iter().zip(&unigrams).any(|(held, all)| held > all) {
+            return Err(too_rare());
+        }
+        self.round.unigrams = unigrams;
+        let watches = self.watches(); // by the support that the candidates were chosen at
+        let best = candidates.iter().find(|(_, _, level)| *level == 0);
+        self.round.best = best.map(|(pair, ..)| *pair);
+        self.begin(largest)?;
+        if best.is_none() {
+            self.see_down_to(Cut::NOWHERE, largest); // nothing is left to merge
+        } else if !watches {
+            let ladder = self.ladder(largest);
+            if level > ladder.loosest() {
+                return Err(Error::option(format!("there is no cut of level {level}")));
+            }
+            self.see_down_to(ladder.cut(level), largest);
+        } else if level == 0 {
+            self.see_down_to(Cut::ALL, largest);
+        } else {
+            self.watch(candidates, limits)?;
+        }
+        match self.round.best {
+            Some(best) if !self.round.index.contains_key(&best) => {
+                Err(Error::data("the best pair is in none of the runs, or too long"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Fails if pairs from outside are not of tokens, or their counts not possible beside those of
+    /// the tokens.
+    fn check_pairs<'a>(
+        &self,
+        unigrams: &[u64],
+        mut pairs: impl Iterator<Item = (&'a (u32, u32), &'a PairCount)>,
+    ) -> Result<()> {
+        pairs.try_for_each(|(&(left, right), pair)| {
+            self.tokens.check([left, right])?;
+            let least = unigrams[left as usize].min(unigrams[right as usize]);
+            let most_merges = if left == right { least / 2 } else { least };
+            let possible = pair.count <= least && pair.merges <= pair.count.min(most_merges);
+            if possible { Ok(()) } else { Err(too_rare()) }
+        })
+    }
+
+    fn new_round(&mut self, words: Words) {
+        self.round = Round::new(words);
+        (0..self.tokens.len()).for_each(|_| self.round.add_token());
+        self.round_merges = 0;
+    }
+
+    fn begin(&mut self, largest: u64) -> Result<()> {
+        for (floor, &count) in self.round.floors.iter_mut().zip(&self.round.unigrams) {
+            *floor = lower_bound(count);
+            self.round.total = add(self.round.total, count)?;
+        }
+        self.support = self.support_for(largest);
+        Ok(())
+    }
+
+    fn see_down_to(&mut self, cut: Cut, largest: u64) {
+        self.unseen = Unseen::Cut(cut);
+        self.track(match self.options.criterion {
+            Criterion::Pmi => self.support / TRACKED_PART,
+            _ => largest / TRACKED_PART,
+        });
+    }
+
+    fn watch(&mut self, known: &[Candidate], limits: &[(u32, Limit)]) -> Result<()> {
+        let limits = Limits::new(limits.iter().copied(), self.round.unigrams.clone());
+        self.unseen = Unseen::Limits(limits);
+        let known: Vec<_> = known.iter().map(|&(pair, counts, _)| (pair, counts)).collect();
+        self.round.watch(&known, self.least(), &self.tokens, self.options.criterion)?;
+        self.fill_heap();
+        Ok(())
+    }
+
+    /// Whether the next round, if under a budget, watches the best pairs, and holds whole splits;
+    /// else it sees the common pairs, in runs. Runs are fewer, but of use only while the score
+    /// follows the count, or pairs that are cut are not eligible.
+    pub fn watches(&self) -> bool {
+        match self.options.criterion {
+            Criterion::Frequency => false,
+            _ => self.options.min_pair_count.is_some() || self.poor_at == Some(self.support),
+        }
+    }
+
+    /// The count below which no pair is ever eligible.
+    fn least(&self) -> u64 {
+        self.options.min_pair_count.unwrap_or(1)
+    }
+
+    /// The support at which a pair is eligible, if the largest count is this.
+    fn support_for(&self, largest: u64) -> u64 {
+        if self.options.min_pair_count.is_some() {
+            return self.support;
+        }
+        let mut support = if self.support == 0 { largest.max(1) } else { self.support };
+        while support > largest.max(1) {
+            support = lower_support(support);
+        }
+        support
+    }
+
+    fn ladder(&self, largest: u64) -> Ladder {
+        let support = self.support_for(largest);
+        Ladder::new(self.options.criterion, self.least(), support, largest)
+    }
+
+    // --- Merging ---------------------------------------------------------------------------------
+
+    /// Makes up to `most` merges, each that of the best pair.
+    pub fn run(&mut self, most: usize) -> Status {
+        let status = self.merge_best(most);
+        if status != Status::Running {
+            self.round = Round::default();
+            self.end_round(self.round_merges);
+        }
+        status
+    }
+
+    fn end_round(&mut self, merges: usize) {
+        if merges == 1 {
+            self.poor_at = Some(self.support);
+        }
+    }
+
+    fn merge_best(&mut self, most: usize) -> Status {
+        for _ in 0..most {
+            if self.tokens.len() >= self.options.vocab_size {
+                return Status::Done;
+            }
+            let Some((pair, score)) = self.best_pair() else {
+                return if self.sees_all(self.least()) { Status::Done } else { Status::RoundOver };
+            };
+            // The best pair of all is known when a round begins: its first merge is sure.
+            let hidden = self.hidden(pair, &score);
+            if hidden && self.round_merges > 0 {
+                return Status::RoundOver;
+            }
+            let known = self.merge(pair, score);
+            if hidden || (known && !self.sees_everything()) {
+                return Status::RoundOver;
+            }
+        }
+        Status::Running
+    }
+
+    /// Whether a pair that the round does not see may be better than this one, the best it sees,
+    /// or this one occurs where the round does not see it.
+    fn hidden(&self, pair: u32, score: &Score) -> bool {
+        match &self.unseen {
+            Unseen::Cut(cut) => self.hidden_by(cut, score),
+            Unseen::Limits(limits) => {
+                self.round.pairs[pair as usize].outside > 0 || limits.hide(score, self.support)
+            }
+        }
+    }
+
+    fn hidden_by(&self, cut: &Cut, score: &Score) -> bool {
+        cut.hides(score, self.options.criterion, self.support, self.round.total)
+    }
+
+    fn sees_everything(&self) -> bool {
+        matches!(self.unseen, Unseen::Cut(cut) if cut == Cut::NOWHERE)
+    }
+
+    /// Whether the round sees every pair that is eligible at a support.
+    fn sees_all(&self, support: u64) -> bool {
+        match &self.unseen {
+            Unseen::Cut(cut) => cut.least_count <= support && cut.most_tokens == u64::MAX,
+            Unseen::Limits(limits) => limits.none_eligible(support),
+        }
+    }
+
+    /// The eligible pair with the highest score that the round sees; of equals, the one that
+    /// occurs first. Lowers a falling support until there is one, and tracks rarer pairs when one
+    /// of them may be better.
+    fn best_pair(&mut self) -> Option<(u32, Score)> {
+        if self.round_merges == 0
+            && let Some(best) = self.round.best
+        {
+            let at = self.round.index[&best];
+            return Some((at, self.score(at)));
+        }
+        loop {
+            let tracked = Cut { least_count: self.round.tracked, ..Cut::NOWHERE };
+            match self.best_in_heap() {
+                Some(best) if self.tracks_all() || !self.hidden_by(&tracked, &best.1) => {
+                    return Some(best);
+                }
+                None if self.support >= self.round.tracked || self.tracks_all() => {
+                    if !self.fall() {
+                        return None;
+                    }
+                }
+                _ => {
+                    let falling = self.options.min_pair_count.is_none();
+                    let matters = if falling { self.support } else { u64::MAX };
+                    self.track(self.round.tracked.min(matters) / TRACKED_PART);
+                }
+            }
+        }
+    }
+
+    /// Whether every pair that the round sees and that may become eligible is tracked.
+    fn tracks_all(&self) -> bool {
+        self.round.tracked <= self.least_tracked()
+    }
+
+    fn least_tracked(&self) -> u64 {
+        match &self.unseen {
+            Unseen::Cut(cut) => cut.least_count.max(self.least()),
+            Unseen::Limits(_) => self.least(),
+        }
+    }
+
+    /// Lowers a falling support when no pair reaches it. False if it cannot fall: it is the lowest,
+    /// or pairs that were cut may reach it.
+    fn fall(&mut self) -> bool {
+        let fixed = self.options.min_pair_count.is_some();
+        if fixed || self.support <= 1 || !self.sees_all(self.support) {
+            return false;
+        }
+        self.support = lower_support(self.support);
+        self.fill_heap();
+        true
+    }
+
+    /// Counts the pairs of the runs anew, down to `count` if rarer ones are of no use.
+    fn track(&mut self, count: u64) {
+        let least = count.max(self.least_tracked());
+        self.round.track(least, &self.tokens, self.options.criterion);
+        self.fill_heap();
+    }
+
+    /// Puts every pair that is eligible into the heap.
+    fn fill_heap(&mut self) {
+        for pair in 0..self.round.pairs.len() as u32 {
+            if !self.round.heap.contains(pair) {
+                self.update_key(pair);
+            }
+        }
+    }
+
+    /// Gives a pair its place in the heap after its counts, or its tokens', have changed.
+    fn update_key(&mut self, at: u32) {
+        let pair = &self.round.pairs[at as usize];
+        if pair.count < self.support.max(1) {
+            self.round.heap.remove(at);
+            return;
+        }
+        let mut counts = self.counts(pair);
+        // A count is never below what the pair's merges take of it.
+        let least = counts.merges * if counts.same { 2 } else { 1 };
+        counts.left = self.round.floors[pair.left as usize].max(least);
+        counts.right = self.round.floors[pair.right as usize].max(least);
+        let bound = Score::bound(self.options.criterion, &counts);
+        // A tie with a pair that does not occur in runs alone ends the round: it comes first.
+        let first = if pair.outside > 0 { 0 } else { pair.first };
+        self.round.heap.set(at, Key { bound, first });
+    }
+
+    /// The counts that a pair's score depends on, as they are. Those that only the likelihood
+    /// needs are kept for it alone.
+    fn counts(&self, pair: &Pair) -> Counts {
+        let likelihood = self.options.criterion == Criterion::Likelihood;
+        let made = (pair.made != UNKNOWN).then_some(pair.made as usize);
+        Counts {
+            pair: pair.count,
+            merges: if likelihood { self.round.merges(pair) } else { 0 },
+            left: self.round.unigrams[pair.left as usize],
+            right: self.round.unigrams[pair.right as usize],
+            merged: made.map_or(0, |token| self.round.unigrams[token]),
+            total: self.round.total,
+            same: pair.left == pair.right,
+        }
+    }
+
+    fn score(&self, at: u32) -> Score {
+        Score::of(self.options.criterion, &self.counts(&self.round.pairs[at as usize]))
+    }
+
+    fn best_in_heap(&mut self) -> Option<(u32, Score)> {
+        let mut best: Option<(u32, Score)> = None;
+        let mut places: FxHashMap<u32, (u32, u32)> = FxHashMap::default();
+        let mut place = |at: u32| {
+            let pair = &self.round.pairs[at as usize];
+            (pair.outside == 0)
+                .then(|| *places.entry(at).or_insert_with(|| self.round.locate(pair)))
+        };
+        self.round.heap.walk(|key, at| {
+            let Some((champion, champion_score)) = best else {
+                best = Some((at, self.score(at)));
+                return true;
+            };
+            let order = key.bound.compare(&champion_score);
+            if order.is_lt() || (order.is_eq() && place(champion).is_none_or(|p| key.first > p.0)) {
+                return false;
+            }
+            let score = self.score(at);
+            let order = score.compare(&champion_score);
+            if order.is_gt() || (order.is_eq() && place(at) < place(champion)) {
+                best = Some((at, score));
+            }
+            true
+        });
+        for (at, (word, _)) in places {
+            self.round.pairs[at as usize].first = word;
+            self.update_key(at);
+        }
+        best
+    }
+
+    /// Merges a pair; returns whether its token was known.
+    fn merge(&mut self, at: u32, score: Score) -> bool {
+        let pair = &self.round.pairs[at as usize];
+        let (left, right) = (pair.left, pair.right);
+        let counts = self.counts(pair);
+        let (token, known) = self.token_of(left, right);
+        if !known {
+            self.round.add_token();
+        }
+        self.merges.push(Merge {
+            left,
+            right,
+            token,
+            score: score.value(self.options.criterion),
+            pair_count: counts.pair,
+            left_count: counts.left,
+            right_count: counts.right,
+        });
+        self.round_merges += 1;
+        let criterion = self.options.criterion;
+        let changed = self.round.apply(at, token, known, &self.tokens, criterion);
+        if known {
+            for token in [left, right, token].map(|token| token as usize) {
+                self.round.floors[token] = lower_bound(self.round.unigrams[token]);
+            }
+            if self.sees_everything() {
+                self.track(self.round.tracked);
+            }
+        } else {
+            self.update_keys(&changed, [left, right, token]);
+        }
+        if let Unseen::Limits(limits) = &mut self.unseen {
+            for token in [left, right] {
+                limits.fall(token, self.round.unigrams[token as usize]);
+            }
+        }
+        known
+    }
+
+    /// After a merge: new keys for the pairs whose counts changed, and for all pairs of a token
+    /// whose count has left its bounds.
+    fn update_keys(&mut self, changed: &[u32], [left, right, token]: [u32; 3]) {
+        self.round.floors[token as usize] = lower_bound(self.round.unigrams[token as usize]);
+        if self.options.criterion == Criterion::Likelihood {
+            self.name_makers(token);
+        }
+        for &at in changed {
+            if !self.round.forget_if_rare(at) {
+                self.update_key(at);
+            }
+        }
+        if self.options.criterion == Criterion::Frequency {
+            return;
+        }
+        for token in [left, right] {
+            let count = self.round.unigrams[token as usize];
+            if count < self.round.floors[token as usize] {
+                self.round.floors[token as usize] = lower_bound(count);
+                let mut pairs = std::mem::take(&mut self.round.of_token[token as usize]);
+                pairs.retain(|&pair| self.round.pairs[pair as usize].count > 0);
+                pairs.iter().for_each(|&pair| self.update_key(pair));
+                self.round.of_token[token as usize] = pairs;
+            }
+        }
+    }
+
+    /// Tells pairs that make the same token as the one just merged that there is one: their gain
+    /// depends on its count. New pairs are told what they make.
+    fn name_makers(&mut self, token: u32) {
+        let text = self.tokens.strings()[token as usize].clone();
+        for (at, _) in text.char_indices().skip(1) {
+            let left = self.tokens.id(&text[..at]);
+            let right = self.tokens.id(&format!("{}{}", self.tokens.prefix(), &text[at..]));
+            let (Some(left), Some(right)) = (left, right) else { continue };
+            if let Some(&pair) = self.round.index.get(&(left, right)) {
+                self.round.pairs[pair as usize].made = token;
+                self.update_key(pair);
+            } else if let Unseen::Limits(limits) = &mut self.unseen {
+                let unigrams = &self.round.unigrams;
+                limits.make(left, right, unigrams, unigrams[token as usize], self.round.total);
+            }
+        }
+        for pair in std::mem::take(&mut self.round.of_token[token as usize]) {
+            let (left, right) = {
+                let pair = &self.round.pairs[pair as usize];
+                (pair.left, pair.right)
+            };
+            let made = self.tokens.merged(left, right).unwrap_or(UNKNOWN);
+            self.round.pairs[pair as usize].made = made;
+            self.round.of_token[token as usize].push(pair);
+        }
+    }
+
+    // --- Choosing where to cut -------------------------------------------------------------------
+
+    /// The largest count of a pair that fits.
+    pub fn largest(&self, pairs: &PairCounts) -> Result<u64> {
+        self.tokens.check(pairs.keys().flat_map(|&(left, right)| [left, right]))?;
+        let fitting = pairs.iter().filter(|((a, b), _)| self.tokens.fits(*a, *b));
+        Ok(fitting.map(|(_, pair)| pair.count).max().unwrap_or(0))
+    }
+
+    /// Of all pairs, or of some, those that a round may leave whole: the best, at level 0, and about
+    /// `most` others. What was chosen from parts of the pairs can be chosen from again: `loosest`
+    /// is then the least of what they had. `unigrams`: of all tokens.
+    pub fn candidates(
+        &self,
+        unigrams: &[u64],
+        pairs: &PairCounts,
+        largest: u64,
+        most: usize,
+        loosest: Option<u16>,
+    ) -> Result<Candidates> {
+        self.check_pairs(unigrams, pairs.iter())?;
+        let total = sum(unigrams)?;
+        // What grows out of a pair that does not fit may fit, where words hold the prefix.
+        let seen = |(a, b): (u32, u32)| !self.watches() || self.tokens.fits(a, b);
+        let ranked = pairs.iter().filter(|(pair, _)| seen(**pair)).map(|(&pair, &count)| {
+            let counts = self.counts_of(pair, &count, unigrams, total);
+            let score = Score::of(self.options.criterion, &counts);
+            let falls = self.falls(count.count, largest);
+            Ranked { pair, count, falls, score }
+        });
+        let mut chosen = if self.watches() {
+            watched(ranked.filter(|pair| pair.count.count >= self.least()).collect(), most)
+        } else {
+            self.common(ranked.collect(), unigrams, largest, most, loosest)
+        };
+        chosen.pairs.sort_unstable_by_key(|(pair, ..)| *pair);
+        Ok(chosen)
+    }
+
+    /// The best pair, and whole levels of the ladder, from the tightest, with `most` or fewer.
+    fn common(
+        &self,
+        pairs: Vec<Ranked>,
+        unigrams: &[u64],
+        largest: u64,
+        most: usize,
+        loosest: Option<u16>,
+    ) -> Candidates {
+        let ladder = self.ladder(largest);
+        let loosest = loosest.unwrap_or(ladder.loosest());
+        let best =
+            pairs.iter().filter(|pair| pair.falls == 0 && self.fit(pair)).min_by(|a, b| a.order(b));
+        let best = best.map(|best| (best.pair, best.count, 0));
+        let level_of = |Ranked { pair: (left, right), count, .. }: &Ranked| {
+            ladder.level(count.count, unigrams[*left as usize], unigrams[*right as usize])
+        };
+        let leveled =
+            pairs.iter().filter_map(|pair| Some((pair.pair, pair.count, level_of(pair)?)));
+        let mut chosen: Vec<_> = leveled.filter(|(.., level)| *level <= loosest).collect();
+        let loosest = keep_whole_levels(&mut chosen, most, loosest);
+        chosen.retain(|(other, ..)| best.is_none_or(|(pair, ..)| pair != *other));
+        chosen.extend(best);
+        Candidates { pairs: chosen, loosest }
+    }
+
+    fn fit(&self, pair: &Ranked) -> bool {
+        self.tokens.fits(pair.pair.0, pair.pair.1)
+    }
+
+    /// How often the support must fall for a pair of this count to be eligible, if it ever is.
+    fn falls(&self, count: u64, largest: u64) -> u16 {
+        if count < self.least() {
+            return u16::MAX;
+        }
+        let mut support = self.support_for(largest);
+        let mut falls = 0;
+        while count < support {
+            support = lower_support(support);
+            falls += 1;
+        }
+        falls
+    }
+
+    /// The limits of the pairs that are not known, by token.
+    pub fn limits(
+        &self,
+        unigrams: &[u64],
+        pairs: &PairCounts,
+        known: &FxHashMap<(u32, u32), u16>,
+        largest: u64,
+    ) -> Result<FxHashMap<u32, Limit>> {
+        self.check_pairs(unigrams, pairs.iter())?;
+        let (total, support) = (sum(unigrams)?, self.support_for(largest));
+        let mut limits = FxHashMap::default();
+        for (&pair, count) in pairs.iter().filter(|(pair, _)| !known.contains_key(pair)) {
+            if !self.tokens.fits(pair.0, pair.1) || count.count < self.least() {
+                continue;
+            }
+            let counts = self.counts_of(pair, count, unigrams, total);
+            let limit = Limit::of(self.options.criterion, &counts, support);
+            for token in [pair.0, pair.1] {
+                limits.entry(token).or_insert(Limit::NONE).join(&limit);
+            }
+        }
+        Ok(limits)
+    }
+
+    fn counts_of(
+        &self,
+        (left, right): (u32, u32),
+        count: &PairCount,
+        unigrams: &[u64],
+        total: u64,
+    ) -> Counts {
+        let likelihood = self.options.criterion == Criterion::Likelihood;
+        let made = if likelihood { self.tokens.merged(left, right) } else { None };
+        Counts {
+            pair: count.count,
+            merges: count.merges,
+            left: unigrams[left as usize],
+            right: unigrams[right as usize],
+            merged: made.map_or(0, |token| unigrams[token as usize]),
+            total,
+            same: left == right,
+        }
+    }
+}
+
+/// The tokens of the corpus.
+fn sum(unigrams: &[u64]) -> Result<u64, CountOverflow> {
+    unigrams.iter().try_fold(0, |sum, &count| add(sum, count))
+}
+
+/// A pair and what orders it among others.
+struct Ranked {
+    pair: (u32, u32),
+    count: PairCount,
+    /// How often the support must fall until the pair is eligible.
+    falls: u16,
+    score: Score,
+}
+
+impl Ranked {
+    /// The better pair is less.
+    fn order(&self, other: &Ranked) -> Ordering {
+        let by_score = || other.score.compare(&self.score);
+        let by_place = || self.count.first.cmp(&other.count.first);
+        self.falls.cmp(&other.falls).then_with(by_score).then_with(by_place)
+    }
+}
+
+/// The best `most` pairs, at least one, with levels by their ranks.
+fn watched(mut pairs: Vec<Ranked>, most: usize) -> Candidates {
+    if pairs.len() > most {
+        pairs.select_nth_unstable_by(most, |a, b| a.order(b));
+        pairs.truncate(most.max(1));
+    }
+    pairs.sort_unstable_by(|a, b| a.order(b));
+    let ranked = pairs.iter().enumerate();
+    let pairs: Vec<_> = ranked.map(|(rank, p)| (p.pair, p.count, level_of_rank(rank))).collect();
+    let loosest = pairs.last().map_or(0, |(.., level)| *level);
+    Candidates { pairs, loosest }
+}
+
+/// Leaves the levels, from the tightest, that have no more than `most` pairs together. Returns the
+/// last of them.
+fn keep_whole_levels(
+    pairs: &mut Vec<((u32, u32), PairCount, u16)>,
+    most: usize,
+    loosest: u16,
+) -> u16 {
+    let mut sizes = vec![0usize; loosest as usize + 1];
+    pairs.iter().for_each(|(_, _, level)| sizes[*level as usize] += 1);
+    let mut held = 0;
+    let fitting = sizes.iter().take_while(|&&size| {
+        held += size;
+        held <= most
+    });
+    let loosest = fitting.count().saturating_sub(1) as u16;
+    pairs.retain(|(_, _, level)| *level <= loosest);
+    loosest
+}
+
+/// The bound below a token's count with which keys are computed: exact for small counts, one
+/// sixteenth less for large ones, so that a token's pairs get new keys each time its count has
+/// fallen by a sixteenth.
+fn lower_bound(count: u64) -> u64 {
+    count - count / 16
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::oracle::{Random, counted, merged};
+    use crate::train::run_sizes::RunSizes;
+    use crate::train::runs::{PairLevels, Runs};
+    use crate::train::splits::Aggregate;
+
+    type Table = Vec<(Vec<u32>, u64)>;
+
+    /// A training of `PREFIX` and a few characters, on a table of few and short words: ties, runs
+    /// of one token, and tokens that two pairs make, are common.
+    struct Case {
+        alphabet: Vec<String>,
+        prefix: &'static str,
+        table: Table,
+        vocab_size: usize,
+        max_length: usize,
+        criterion: Criterion,
+        min_pair_count: Option<u64>,
+    }
+
+    impl Case {
+        fn new(random: &mut Random) -> Self {
+            let prefix = *random.choose(&["##", "", "#"]);
+            let characters = ["a", "#", "b"];
+            let mut alphabet: Vec<String> = characters.map(String::from).into();
+            alphabet.extend(characters.map(|c| format!("{prefix}{c}")));
+            let continuing = if prefix.is_empty() { 0 } else { 3 };
+            alphabet.truncate(3 + continuing);
+            let table = (0..random.below(12))
+                .map(|_| {
+                    let symbols = [0, 0, 1, 2, OUTSIDE];
+                    let at = |at, symbol| match symbol {
+                        OUTSIDE => OUTSIDE,
+                        symbol => symbol + if at > 0 { continuing as u32 } else { 0 },
+                    };
+                    let split = (0..random.below(9)).map(|n| at(n, *random.choose(&symbols)));
+                    (split.collect(), 1 + random.below(6) as u64)
+                })
+                .collect();
+            Case {
+                vocab_size: alphabet.len() + random.below(14),
+                alphabet,
+                prefix,
+                table,
+                max_length: *random.choose(&[2, 4, 100]),
+                criterion: *random.choose(&[
+                    Criterion::Pmi,
+                    Criterion::Likelihood,
+                    Criterion::Frequency,
+                ]),
+                min_pair_count: *random.choose(&[None, Some(1), Some(2), Some(5)]),
+            }
+        }
+
+        fn tokens(&self) -> Tokens {
+            Tokens::new(self.alphabet.clone(), self.prefix.into(), self.max_length)
+        }
+
+        fn trainer(&self) -> Trainer {
+            let Case { vocab_size, criterion, min_pair_count, .. } = *self;
+            Trainer::new(self.tokens(), TrainOptions { vocab_size, criterion, min_pair_count })
+        }
+
+        /// The merges, by their definition: count, take the best, merge.
+        fn plain_merges(&self) -> Vec<Merge> {
+            let (mut tokens, mut table, mut merges) = (self.tokens(), self.table.clone(), vec![]);
+            let mut support = self.min_pair_count;
+            while tokens.len() < self.vocab_size {
+                let (unigrams, mut pairs) = counted(&table);
+                pairs.retain(|(left, right), _| tokens.fits(*left, *right));
+                let largest = pairs.values().map(|(count, _)| *count).max().unwrap_or(0);
+                let mut least = *support.get_or_insert(largest.max(1));
+                while self.min_pair_count.is_none() && least > largest.max(1) {
+                    least = lower_support(least);
+                }
+                support = Some(least);
+                let total = unigrams.values().sum();
+                let scored = pairs.iter().filter(|(_, (count, _))| *count >= least);
+                let scored = scored.map(|(&(left, right), &(count, place))| {
+                    let made = |(s, n): &(Vec<u32>, u64)| {
+                        (s.len() - merged(s, left, right, 0).len()) as u64 * n
+                    };
+                    let token = tokens.merged(left, right);
+                    let counts = Counts {
+                        pair: count,
+                        merges: table.iter().map(made).sum(),
+                        left: unigrams[&left],
+                        right: unigrams[&right],
+                        merged: token.and_then(|t| unigrams.get(&t)).copied().unwrap_or(0),
+                        total,
+                        same: left == right,
+                    };
+                    (Score::of(self.criterion, &counts), place, counts, (left, right))
+                });
+                let best = scored.max_by(|a, b| a.0.compare(&b.0).then(b.1.cmp(&a.1)));
+                let Some((score, _, counts, (left, right))) = best else { break };
+                let token = tokens.merged(left, right);
+                let token = token.unwrap_or_else(|| tokens.add(tokens.merged_string(left, right)));
+                let (pair_count, left_count, right_count) =
+                    (counts.pair, counts.left, counts.right);
+                let score = score.value(self.criterion);
+                merges.push(Merge {
+                    left,
+                    right,
+                    token,
+                    score,
+                    pair_count,
+                    left_count,
+                    right_count,
+                });
+                table.iter_mut().for_each(|(s, _)| *s = merged(s, left, right, token));
+            }
+            merges
+        }
+
+        /// The splits after the merges so far.
+        fn splits(&self, merges: &[Merge]) -> Splits {
+            let mut splits = Splits::default();
+            for (rank, (split, count)) in (0..).zip(&self.table) {
+                let merge = |s: Vec<u32>, m: &Merge| merged(&s, m.left, m.right, m.token);
+                splits.push((rank, 0), *count, &merges.iter().fold(split.clone(), merge));
+            }
+            splits
+        }
+
+        /// Begins a round that holds `share` percent of all tokens.
+        fn start(&self, trainer: &mut Trainer, share: u64, most: usize) {
+            let (splits, mut words) = (self.splits(trainer.merges()), Words::default());
+            trainer.check_splits(&splits).unwrap();
+            if share == 100 {
+                words.extend(&splits).unwrap();
+                return trainer.start_whole_round(words).unwrap();
+            }
+            let mut all = Aggregate::default();
+            splits.iter().for_each(|(place, n, s)| all.add_split(place, n, s).unwrap());
+            let mut unigrams = vec![0; trainer.tokens().len()];
+            all.unigrams.iter().for_each(|(&token, &count)| unigrams[token as usize] = count);
+            let largest = trainer.largest(&all.pairs).unwrap();
+            let chosen = trainer.candidates(&unigrams, &all.pairs, largest, most, None).unwrap();
+            let levels: FxHashMap<_, _> = chosen.pairs.iter().map(|&(p, _, n)| (p, n)).collect();
+            let limits = match trainer.watches() {
+                true => trainer.limits(&unigrams, &all.pairs, &levels, largest).unwrap(),
+                false => FxHashMap::default(),
+            };
+            let levels = PairLevels { levels, whole_splits: trainer.watches() };
+            let mut sizes = RunSizes::new(all.symbols * share / 100, chosen.loosest);
+            sizes.add_splits(&splits, &levels);
+            let mut runs = Runs::default();
+            runs.add_splits(&splits, &levels, sizes.level()).unwrap();
+            runs.take_sorted(3).for_each(|part| words.extend(&part).unwrap());
+            let limits: Vec<_> = limits.into_iter().collect();
+            let (level, pairs) = (sizes.level(), &chosen.pairs);
+            trainer.start_round(words, unigrams, largest, level, pairs, &limits).unwrap();
+        }
+
+        fn merges(&self, share: u64, most: usize, at_once: usize) -> Vec<Merge> {
+            let mut trainer = self.trainer();
+            loop {
+                let before = trainer.merges().len();
+                self.start(&mut trainer, share, most);
+                let status = loop {
+                    match trainer.run(at_once) {
+                        Status::Running => {}
+                        status => break status,
+                    }
+                };
+                if status == Status::Done {
+                    return trainer.merges().to_vec();
+                }
+                assert!(trainer.merges().len() > before, "a round without a merge");
+                // A trainer that takes up from here is in the same state.
+                let mut other = self.trainer();
+                other.restore(trainer.merges().to_vec(), trainer.support()).unwrap();
+                assert_eq!(other.tokens().strings(), trainer.tokens().strings());
+            }
+        }
+    }
+
+    #[test]
+    fn merges_are_those_of_a_plain_loop_under_any_budget() {
+        let (mut random, mut made) = (Random::new(10), 0);
+        for number in 0..if cfg!(miri) { 5 } else { 1_200 } {
+            let case = Case::new(&mut random);
+            let plain = case.plain_merges();
+            for share in [100, *random.choose(&[0, 5, 20, 50, 80])] {
+                let (most, at_once) = (1 + random.below(6), 1 + random.below(5));
+                let merges = case.merges(share, most, at_once);
+                assert_eq!(merges, plain, "case {number} of {share} percent");
+            }
+            made += plain.len();
+        }
+        assert!(cfg!(miri) || made > 3_000, "{made}");
+    }
+
+    #[test]
+    fn what_contradicts_itself_is_an_error_and_no_panic() {
+        let mut random = Random::new(11);
+        let mut refused = 0;
+        for _ in 0..if cfg!(miri) { 5 } else { 3_000 } {
+            let case = Case::new(&mut random);
+            let mut trainer = case.trainer();
+            let (splits, size) = (case.splits(&[]), case.alphabet.len() as u32);
+            let some_token = |random: &mut Random| random.below(size as usize + 1) as u32;
+            let some_count = |random: &mut Random| match random.below(4) {
+                0 => i64::MAX as u64,
+                _ => random.below(60) as u64,
+            };
+            let mut words = Words::default();
+            words.extend(&splits).unwrap();
+            let unigrams: Vec<_> = (0..size).map(|_| some_count(&mut random)).collect();
+            let candidates: Vec<_> = (0..random.below(6))
+                .map(|level| {
+                    let pair = (some_token(&mut random), some_token(&mut random));
+                    let (count, merges) = (some_count(&mut random), some_count(&mut random));
+                    (pair, PairCount { count, merges, first: (0, 0) }, level as u16)
+                })
+                .collect();
+            let mut limits = vec![];
+            for _ in 0..random.below(3) {
+                limits.push((some_token(&mut random), Limit { count: 3, rare: 9, ..Limit::NONE }));
+            }
+            let (largest, level) = (some_count(&mut random), random.below(200) as u16);
+            let pairs: PairCounts = candidates.iter().map(|&(p, n, _)| (p, n)).collect();
+            let levels = FxHashMap::default();
+            let _ = trainer.largest(&pairs);
+            let _ = trainer.limits(&unigrams, &pairs, &levels, largest);
+            let _ = trainer.candidates(&unigrams, &pairs, largest, 2, Some(level));
+            match trainer.start_round(words, unigrams, largest, level, &candidates, &limits) {
+                Ok(()) => drop(trainer.run(50)),
+                Err(_) => refused += 1,
+            }
+        }
+        assert!(refused > 0);
+    }
+
+    #[test]
+    fn what_is_of_another_training_is_refused() {
+        let mut random = Random::new(12);
+        let case = Case { vocab_size: 99, ..Case::new(&mut random) };
+        let good = Merge {
+            left: 0,
+            right: 1,
+            token: case.alphabet.len() as u32,
+            score: 1.0,
+            pair_count: 1,
+            left_count: 1,
+            right_count: 1,
+        };
+        for bad in
+            [Merge { left: 99, ..good }, Merge { right: 99, ..good }, Merge { token: 0, ..good }]
+        {
+            assert!(case.trainer().restore(vec![bad], 1).is_err());
+        }
+        case.trainer().restore(vec![good], 1).unwrap();
+        let mut splits = Splits::default();
+        splits.push((0, 0), 1, &[0, OUTSIDE, 1]);
+        case.trainer().check_splits(&splits).unwrap();
+        splits.push((1, 0), 1, &[OUTSIDE - 1]);
+        assert!(case.trainer().check_splits(&splits).is_err());
+    }
+}

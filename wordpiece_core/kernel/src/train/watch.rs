@@ -1,0 +1,175 @@
+//! Rounds that watch the best pairs, where the score does not follow the count.
+//!
+//! Bare pmi and the likelihood rank rare pairs high, so cutting by count (see `cut`) bounds too
+//! little. Such a round ranks the pairs as they are now, and holds the whole split of every word
+//! with one of the best, as many as the budget allows. Of as many pairs as it may hold tokens it
+//! is told the counts over the whole corpus; of all others, limits.
+//!
+//! Why it is exact. A pair is merged only if it occurs in no split outside of the round; else the
+//! round is over. So splits outside never change, and every change of a count is one that is made
+//! in the splits of the round:
+//!
+//! - the counts of tokens and of known pairs are told and then changed: they stay true;
+//! - a token born in the round occurs in its splits alone, and so do the pairs with it;
+//! - the counts of other pairs only fall, and so do those of their tokens. The scores that they may
+//!   come to are bounded (`Limits`), and the round is over when the best pair is not above that.
+//!
+//! Ties with a pair that is not seen whole end the round. The first merge is sure: the best pair of
+//! all is found before. A merge that builds a known token is made, and ends the round.
+
+use crate::train::score::{Counts, Criterion, Score};
+
+/// The level of a pair by its rank: 0 for the best alone, then eight for each doubling.
+pub fn level_of_rank(rank: usize) -> u16 {
+    if rank == 0 {
+        return 0;
+    }
+    let doublings = rank.ilog2();
+    let eighths = ((rank - (1 << doublings)) << 3) >> doublings;
+    1 + (doublings << 3) as u16 + eighths as u16
+}
+
+/// Limits hold while tokens' counts have fallen by no more than these factors.
+const FALLS: [f64; 6] = [1.0, 1.03, 1.15, 1.5, 3.0, f64::INFINITY];
+
+/// Limits of the pairs that hold a token and that the driver does not know.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Limit {
+    /// Of the pairs that are eligible now: the highest score, for each of `FALLS`.
+    pub scores: [f64; FALLS.len()],
+    /// The largest count of those.
+    pub count: u64,
+    /// The largest count of the pairs that a lower support makes eligible.
+    pub rare: u64,
+}
+
+impl Limit {
+    pub const NONE: Limit = Limit { scores: [f64::NEG_INFINITY; FALLS.len()], count: 0, rare: 0 };
+
+    /// Of one pair, by its counts and the support.
+    pub fn of(criterion: Criterion, counts: &Counts, support: u64) -> Self {
+        if counts.pair < support {
+            return Limit { rare: counts.pair, ..Limit::NONE };
+        }
+        let scores = FALLS.map(|fall| score_after(criterion, counts, fall));
+        Limit { scores, count: counts.pair, rare: 0 }
+    }
+
+    /// The limits of the pairs of both.
+    pub fn join(&mut self, other: &Limit) {
+        for (score, other) in self.scores.iter_mut().zip(other.scores) {
+            *score = score.max(other);
+        }
+        self.count = self.count.max(other.count);
+        self.rare = self.rare.max(other.rare);
+    }
+}
+
+/// A score that is not below that of the pair when the counts of its tokens have fallen by up to
+/// this factor, and its own by anything.
+///
+/// Pmi grows by the square of the factor. The gain is convex in the pair's count, and 0 for none:
+/// it is no larger for a smaller count, or negative; it falls as a token's count grows, which is no
+/// less than the pair's; and it grows with the total, which falls. Where a
+/// token beside itself may occur nowhere else, its gain is at most that of two tokens which do not.
+fn score_after(criterion: Criterion, counts: &Counts, fall: f64) -> f64 {
+    let score = Score::of(criterion, counts).approx();
+    match criterion {
+        Criterion::Frequency => score,
+        Criterion::Pmi => (score * (fall * fall) * (1.0 + MARGIN)).min(1.0),
+        Criterion::Likelihood => {
+            let m = counts.merges;
+            let fallen = |count: u64| m.max((count as f64 / fall * (1.0 - MARGIN)) as u64);
+            let (left, right) = (fallen(counts.left), fallen(counts.right));
+            let least = if counts.same && left < 2 * m {
+                Counts { left: m, right: m, same: false, ..*counts }
+            } else {
+                Counts { left, right, ..*counts }
+            };
+            Score::bound(criterion, &least).approx().max(0.0)
+        }
+    }
+}
+
+/// More than what rounding adds.
+const MARGIN: f64 = 1e-11;
+
+/// What a round knows of the pairs that it does not track.
+#[derive(Default)]
+pub struct Limits {
+    of_token: Vec<Limit>,
+    /// The tokens' counts at the beginning.
+    unigrams: Vec<u64>,
+    /// No pair that is eligible, and not tracked, is better than this now.
+    score: f64,
+    /// The largest count of a pair that is not tracked and that a lower support makes eligible.
+    rare: u64,
+}
+
+impl Limits {
+    /// `of_token`: of tokens with pairs that are not known.
+    pub fn new(of_token: impl Iterator<Item = (u32, Limit)>, unigrams: Vec<u64>) -> Self {
+        let mut limits = vec![Limit::NONE; unigrams.len()];
+        of_token.for_each(|(token, limit)| limits[token as usize] = limit);
+        let mut all = Limit::NONE;
+        limits.iter().for_each(|limit| all.join(limit));
+        Limits { of_token: limits, unigrams, score: all.scores[0], rare: all.rare }
+    }
+
+    /// Whether a pair that is not tracked and eligible may be as good as `score`.
+    pub fn hide(&self, score: &Score, support: u64) -> bool {
+        support <= self.rare || score.approx() <= self.score
+    }
+
+    /// Whether no pair that is not tracked is eligible at the support.
+    pub fn none_eligible(&self, support: u64) -> bool {
+        support > self.rare && self.score == f64::NEG_INFINITY
+    }
+
+    /// Takes note of a token's count after a merge.
+    pub fn fall(&mut self, token: u32, count: u64) {
+        if let (Some(limit), Some(&before)) =
+            (self.of_token.get(token as usize), self.unigrams.get(token as usize))
+            && count > 0
+        {
+            let within = |fall: f64| {
+                count == before || before as f64 * (1.0 + MARGIN) <= count as f64 * fall
+            };
+            let fall = FALLS.iter().position(|&fall| within(fall)).expect("the last is no limit");
+            self.score = self.score.max(limit.scores[fall]);
+        }
+    }
+
+    /// Takes note that a pair of two tokens, if there is one that is not tracked, makes a token
+    /// that the round made: its gain is larger for that. `unigrams`: the counts now; `merged`: of
+    /// the token; `total`: of all.
+    pub fn make(&mut self, left: u32, right: u32, unigrams: &[u64], merged: u64, total: u64) {
+        let most = |token: u32| self.of_token.get(token as usize).map_or(0, |limit| limit.count);
+        let pair = most(left).min(most(right));
+        if pair == 0 {
+            return;
+        }
+        let [left_count, right_count] = [left, right].map(|token| self.unigrams[token as usize]);
+        let (same, merges) = (left == right, pair);
+        let (left_count, right_count) = (left_count.max(pair), right_count.max(pair));
+        let counts =
+            Counts { pair, merges, left: left_count, right: right_count, merged, total, same };
+        let limit = Limit::of(Criterion::Likelihood, &counts, 0);
+        for token in [left, right] {
+            self.of_token[token as usize].join(&limit);
+            self.fall(token, unigrams[token as usize]);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn levels_rise_with_ranks() {
+        let levels: Vec<u16> = (0..10_000).map(level_of_rank).collect();
+        assert_eq!(levels[..3], [0, 1, 9]);
+        assert!(levels.windows(2).all(|two| two[0] <= two[1]));
+    }
+}

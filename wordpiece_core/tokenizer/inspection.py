@@ -1,0 +1,195 @@
+"""How one text is cut into tokens, and why a word became [UNK]."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import chain
+from typing import Any
+
+import pyarrow as pa
+
+from wordpiece_core import _kernel
+from wordpiece_core.options import EncodingOptions
+from wordpiece_core.reference import WHITE_SPACE
+from wordpiece_core.tokenizer.tokenizer import Tokenizer
+
+
+@dataclass(frozen=True)
+class Token:
+    """A token; the characters `start` to `end` of the text that it stands for; the number of its
+    word (None: added around the text)."""
+
+    token: str
+    id: int
+    start: int
+    end: int
+    source: str
+    word: int | None
+    kind: str
+    """"text", "unknown", "special" (written so in the text) or "added"."""
+
+
+@dataclass(frozen=True)
+class Misfit:
+    """A place of a normalized word where no token fits."""
+
+    at: int
+    """Characters before it."""
+    character: str
+    after: tuple[str, ...]
+    """The tokens before it, since the misfit before."""
+    known: str
+    """Where the vocabulary has the character: "start" (of words alone), "continuation" (alone),
+    "inside" (longer tokens alone), "nowhere"."""
+
+
+@dataclass(frozen=True)
+class Word:
+    """A word; `raw` is its source, the characters `start` to `end` of the text."""
+
+    number: int
+    start: int
+    end: int
+    raw: str
+    normalized: str
+    too_long: bool
+    misfits: tuple[Misfit, ...]
+
+
+@dataclass(frozen=True)
+class Dropped:
+    """A character outside words that normalization took out."""
+
+    at: int
+    character: str
+
+
+@dataclass(frozen=True)
+class Inspection:
+    text: str
+    tokens: list[Token]
+    words: list[Word]
+    dropped: list[Dropped]
+
+
+class Inspector:
+    """Takes texts apart as `Tokenizer.encode` does.
+
+    >>> inspector = Inspector(Tokenizer(["[UNK]", "a", "##b"]))
+    >>> inspector.inspect("ac").words[0].misfits[0].character
+    'c'
+    """
+
+    def __init__(
+        self,
+        tokenizer: Tokenizer,
+        *,
+        add_special_tokens: bool = True,
+        split_special_tokens: bool = False,
+    ) -> None:
+        self.tokenizer = tokenizer
+        self.options = EncodingOptions(
+            add_special_tokens=add_special_tokens and tokenizer.adds_special_tokens,
+            split_special_tokens=split_special_tokens,
+            columns=("offset_mapping", "word_ids"),
+        )
+        found = [] if split_special_tokens else tokenizer.special_tokens
+        longest_first = map(re.escape, sorted(found, key=len, reverse=True))
+        self._special = re.compile(f"({'|'.join(longest_first) or '(?!)'})")
+        self._longest = max(map(len, tokenizer.vocab))
+
+    @cached_property
+    def _characters(self) -> set[str]:
+        """The characters of all tokens that are not special."""
+        spec = self.tokenizer.spec
+        tokens = set(self.tokenizer.vocab) - set(spec.special_tokens)
+        tokens = {token.removeprefix(spec.continuing_prefix) for token in tokens}
+        return set().union(*tokens)
+
+    def inspect(self, text: str) -> Inspection:
+        """All about one text."""
+        table = self.tokenizer.encode_batch([text], options=self.options).table
+        pieces = list(self._pieces(text))
+        cuts = [(["special"], ()) if special else self._cut(piece) for piece, special in pieces]
+        kinds = chain.from_iterable(kinds for kinds, _ in cuts)
+        tokens: list[Token] = []
+        spans: dict[int, tuple[int, int]] = {}
+        for token_id, (start, end), number in zip(*_only_row(table), strict=True):
+            kind = "added" if number is None else next(kinds)
+            token = self.tokenizer.vocab[token_id]
+            tokens.append(Token(token, token_id, start, end, text[start:end], number, kind))
+            if number is not None:
+                first, last = spans.get(number, (start, end))
+                spans[number] = (min(first, start), max(last, end))
+        words = [
+            Word(i, *spans[i], text[slice(*spans[i])], piece, self._is_too_long(piece), misfits)
+            for i, ((piece, is_special), (_, misfits)) in enumerate(zip(pieces, cuts, strict=True))
+            if not is_special
+        ]
+        return Inspection(text, tokens, words, list(_dropped(text, spans.values())))
+
+    def _pieces(self, text: str) -> Iterator[tuple[str, bool]]:
+        """Normalized words, and special tokens (True) written in the text."""
+        parts = self._special.split(text)
+        options = self.tokenizer.spec.text.for_kernel()
+        words = pa.array(_kernel.pre_tokenize(pa.array(parts[::2]), **options)).to_pylist()
+        for i, own in enumerate(words):
+            yield from ((word, False) for word in own)
+            yield from ((special, True) for special in parts[2 * i + 1 : 2 * i + 2])
+
+    def _is_too_long(self, word: str) -> bool:
+        return len(word) > self.tokenizer.spec.max_word_length
+
+    def _cut(self, word: str) -> tuple[list[str], tuple[Misfit, ...]]:
+        """Greedy longest match: the kind of each token, and where none fits."""
+        if self._is_too_long(word):
+            return ["unknown"], ()
+        kinds: list[str] = []
+        found: list[str] = []  # since the last misfit
+        misfits: list[Misfit] = []
+        at = 0
+        while at < len(word):
+            token = self._longest_token(word, at)
+            if token is not None:
+                kinds.append("text")
+                found.append(token)
+                at += len(token) - (len(self.tokenizer.spec.continuing_prefix) if at else 0)
+                continue
+            misfits.append(Misfit(at, word[at], tuple(found), self._where_known(word[at])))
+            if self.tokenizer.unk_scope == "word":
+                return ["unknown"], tuple(misfits)
+            kinds.append("unknown")
+            found = []
+            at += 1
+        return kinds, tuple(misfits)
+
+    def _longest_token(self, word: str, at: int) -> str | None:
+        prefix = self.tokenizer.spec.continuing_prefix if at else ""
+        ends = range(min(len(word), at + self._longest), at, -1)
+        tokens = (prefix + word[at:end] for end in ends)
+        return next((token for token in tokens if token in self.tokenizer.ids), None)
+
+    def _where_known(self, character: str) -> str:
+        """Where else a character that does not fit is."""
+        if character in self.tokenizer.ids:
+            return "start"
+        if self.tokenizer.spec.continuing_prefix + character in self.tokenizer.ids:
+            return "continuation"
+        return "inside" if character in self._characters else "nowhere"
+
+
+def _only_row(table: pa.Table) -> list[list[Any]]:
+    return [column[0].as_py() for column in table.itercolumns()]
+
+
+def _dropped(text: str, spans: Iterable[tuple[int, int]]) -> Iterator[Dropped]:
+    """The characters outside the spans, but for white space."""
+    covered = bytearray(len(text))
+    for start, end in spans:
+        covered[start:end] = b"\1" * (end - start)
+    for at, character in enumerate(text):
+        if not covered[at] and character not in WHITE_SPACE:
+            yield Dropped(at, character)

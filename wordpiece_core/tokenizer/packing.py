@@ -1,0 +1,96 @@
+"""Sequences of one length from documents of any length, for pre-training."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+
+from wordpiece_core import _kernel
+from wordpiece_core.errors import InputError, OptionError
+from wordpiece_core.options import MOST_PADDED, EncodingOptions
+from wordpiece_core.tokenizer.tokenizer import Tokenizer
+
+# What a sequence of several documents has no use for, as it is by default.
+WITHOUT_USE = {"add_special_tokens": True, "truncation": "longest_first", "stride": None}
+WITHOUT_PLACE = ("offset_mapping", "word_ids")
+
+
+class Packer:
+    """Fills sequences of exactly `max_length` ids from consecutive documents.
+
+    A sequence is [CLS] body [SEP]. The bodies are the ids of all documents, with one [SEP] between
+    two, cut every `max_length` - 2 ids; that [SEP] is left out where it would begin a body. How
+    documents are divided into batches makes no difference.
+
+    >>> tok = Tokenizer(["[UNK]", "[CLS]", "[SEP]", "a", "b"])
+    >>> packer = Packer(tok, EncodingOptions(max_length=5))
+    >>> ids = tok.encode(["a a", "b b b"], add_special_tokens=False)
+    >>> packer.add(ids, first_row=0)["input_ids"].to_pylist()
+    [[1, 3, 3, 2, 2], [1, 4, 4, 4, 2]]
+    """
+
+    def __init__(self, tokenizer: Tokenizer, options: EncodingOptions) -> None:
+        """Of `options`: `max_length` (3 at least), `padding` (of the last sequence), `columns`,
+        `id_type`. OptionError for others, and for a vocabulary that does not fit them."""
+        _check(tokenizer, options)
+        ids = tokenizer.ids
+        self._kernel = _kernel.Packer(
+            length=options.max_length or 0,
+            cls_id=ids["[CLS]"],
+            sep_id=ids["[SEP]"],
+            pad_id=ids["[PAD]"] if options.padding else None,
+            vocab_size=len(ids),
+            id_type=options.id_type,
+            columns=options.columns,
+        )
+
+    def add(self, ids: pa.ListArray | pa.ChunkedArray, first_row: int) -> pa.Table:
+        """The sequences that are full after more documents, whose rows are numbered from
+        `first_row` on: lists of `id_type`, without [CLS] and [SEP]. Null and empty documents give
+        nothing.
+
+        Columns: `input_ids`, those of the options, `document_starts: list<int32>` (in a sequence,
+        the position of the first id of each document in it), `document_rows: list<int64>` (the row
+        of each). InputError for lists of another type, and ids outside the vocabulary.
+        """
+        batches = []
+        for chunk in _chunks(ids):
+            batches.append(pa.record_batch(self._kernel.add(chunk, first_row)))
+            first_row += len(chunk)
+        return pa.Table.from_batches(batches)
+
+    def finish(self) -> pa.Table:
+        """The last sequence, if it is not full: padded with `padding`, else dropped. What is added
+        then begins anew."""
+        return pa.Table.from_batches([pa.record_batch(self._kernel.finish())])
+
+    @property
+    def dropped(self) -> int:
+        """Tokens of documents that `finish` dropped."""
+        return self._kernel.dropped
+
+
+def _chunks(ids: Any) -> list[pa.Array]:
+    """One chunk at least."""
+    if isinstance(ids, pa.ChunkedArray):
+        return ids.chunks or [pa.array([], ids.type)]
+    if not isinstance(ids, pa.Array):
+        raise InputError(f"ids: an Arrow array of lists is wanted, not {type(ids).__name__}")
+    return [ids]
+
+
+def _check(tokenizer: Tokenizer, options: EncodingOptions) -> None:
+    if options.max_length is None or options.max_length < 3:
+        raise OptionError(f"max_length: {options.max_length!r} is not 3 or more, to be packed")
+    if options.max_length > MOST_PADDED:
+        raise OptionError(
+            f"max_length: {options.max_length} is more than {MOST_PADDED:,}, to be packed"
+        )
+    for name, usual in WITHOUT_USE.items():
+        if getattr(options, name) != usual:
+            raise OptionError(f"{name}: cannot be set where documents are packed")
+    for column in options.columns:
+        if column in WITHOUT_PLACE:
+            raise OptionError(f"columns: {column} cannot be had where documents are packed")
+    tokenizer.check_options(options)

@@ -1,0 +1,288 @@
+"""The tokenizer: text to tokens and ids, and back."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from wordpiece_core import _kernel
+from wordpiece_core.errors import InputError, OptionError
+from wordpiece_core.options import (
+    MOST_CHARACTERS,
+    EncodingOptions,
+    TextOptions,
+    check_threads,
+    check_whole,
+    is_utf8,
+    shown,
+)
+from wordpiece_core.tokenizer.files import TokenizerSpec, tokenizer_files
+from wordpiece_core.tokenizer.reading import read_tokenizer
+from wordpiece_core.tokenizer.vocabulary import UNK, check_vocabulary
+
+UNK_SCOPES = ("word", "character")
+PLAIN = EncodingOptions()
+TEXT_OPTIONS = {field.name for field in fields(TextOptions)}
+
+# What decoded English text is cleaned of, in this order: `tokenizers` does so in each token,
+# `transformers` then in the whole text, but for the last.
+CLEAN_UP = (
+    *((" .", "."), (" ?", "?"), (" !", "!"), (" ,", ","), (" ' ", "'"), (" n't", "n't")),
+    *((" 'm", "'m"), (" 's", "'s"), (" 've", "'ve"), (" 're", "'re"), (" do not", " don't")),
+)
+
+
+@dataclass(frozen=True)
+class EncodedBatch:
+    """Encoded texts. `table`: `input_ids` (list<int32> or list<uint16>) and the columns asked for;
+    `source_rows`: if there was a stride, the number of the text that each row comes from;
+    `tokens`: in all rows, without padding; `unknown`: [UNK] among them."""
+
+    table: pa.Table
+    source_rows: pa.ChunkedArray | None
+    tokens: int
+    unknown: int
+
+
+class Tokenizer:
+    """Greedy longest match over a vocabulary, with BERT's text handling.
+
+    >>> tok = Tokenizer(["[UNK]", "[CLS]", "[SEP]", "un", "##afford", "##able"])
+    >>> tok.tokenize("unaffordable")
+    ['un', '##afford', '##able']
+    """
+
+    def __init__(self, vocab: Sequence[str], *, unk_scope: str = "word", **options: Any) -> None:
+        """`vocab`: tokens in id order, with [UNK]. `unk_scope`: what becomes [UNK] where no token
+        fits: the whole "word" (BERT) or one "character". `options`: the fields of `TextOptions`,
+        `max_word_length` (characters; longer words are [UNK]), `continuing_prefix`, and
+        `more_special_tokens`, found in texts as BERT's five are.
+        Raises InputError for a bad vocabulary and OptionError for a bad option."""
+        if isinstance(vocab, str | Mapping) or not isinstance(vocab, Iterable):
+            raise OptionError("vocab: give a list of tokens, in the order of their ids")
+        vocab = list(vocab)
+        check_vocabulary(vocab, "vocab")
+        self._init(_with_options(TokenizerSpec(vocab), options), unk_scope)
+
+    def _init(self, spec: TokenizerSpec, unk_scope: str) -> None:
+        if unk_scope not in UNK_SCOPES:
+            raise OptionError(
+                f"unk_scope: {shown(unk_scope)} is not one of {', '.join(UNK_SCOPES)}"
+            )
+        self.spec = spec
+        self.unk_scope = unk_scope
+        self.vocab: list[str] = list(spec.vocab)
+        self.ids = {token: i for i, token in enumerate(self.vocab)}
+        self.special_tokens = spec.special_tokens
+
+    @classmethod
+    def load(
+        cls, path: str | os.PathLike[str], *, unk_scope: str = "word", **options: Any
+    ) -> Tokenizer:
+        """Loads a tokenizer directory, or a published `vocab.txt`. `options` given here win over
+        the directory's. Without either, text is handled as BERT's models do: as the uncased ones,
+        or as the cased ones (no lowercase, accents stay) if any token has a capital letter, those
+        in brackets like [CLS] apart; then with a TakenAsCasedWarning."""
+        spec = _with_options(read_tokenizer(os.fspath(path), options.get("lowercase")), options)
+        return cls.of(spec, unk_scope)
+
+    @classmethod
+    def of(cls, spec: TokenizerSpec, unk_scope: str = "word") -> Tokenizer:
+        """The tokenizer of a spec whose vocabulary has been checked."""
+        tokenizer = cls.__new__(cls)
+        tokenizer._init(spec, unk_scope)
+        return tokenizer
+
+    def save(self, directory: str | os.PathLike[str]) -> None:
+        """Writes the files that `load`, `transformers` and `tokenizers` read."""
+        folder = Path(directory)
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, text in tokenizer_files(self.spec).items():
+            (folder / name).write_text(text, encoding="utf-8", newline="\n")
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of all that the ids depend on, in hexadecimal."""
+        text = self.spec.text.for_kernel()  # `strip_accents` as it is, given or not
+        value = asdict(self.spec) | {"text": text, "unk_scope": self.unk_scope}
+        value["more_special_tokens"] = sorted(self.special_tokens)
+        return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
+
+    @cached_property
+    def kernel(self) -> _kernel.Encoder:
+        """The kernel's encoder of this vocabulary."""
+        return _kernel.Encoder(
+            self.vocab,
+            **self.spec.text.for_kernel(),
+            unk_token=UNK,
+            continuing_prefix=self.spec.continuing_prefix,
+            max_word_length=self.spec.max_word_length,
+            unk_scope=self.unk_scope,
+            special_tokens=self.special_tokens,
+        )
+
+    @property
+    def adds_special_tokens(self) -> bool:
+        """Whether the vocabulary has [CLS] and [SEP] to put around a text."""
+        return "[CLS]" in self.ids and "[SEP]" in self.ids
+
+    def encode(
+        self,
+        texts: pa.Array | pa.ChunkedArray | Sequence[str | None],
+        *,
+        add_special_tokens: bool = True,
+        threads: int = 1,
+    ) -> pa.ListArray:
+        """`list<int32>` of ids, a row per text; null stays null. [CLS] and [SEP] go around each
+        text if the vocabulary has them. Special tokens written in a text are found, as
+        `tokenizers` finds them."""
+        adds = add_special_tokens and self.adds_special_tokens
+        options = EncodingOptions(add_special_tokens=adds)
+        ids = self.encode_batch(texts, options=options, threads=threads).table.column("input_ids")
+        return ids.combine_chunks() if ids.num_chunks != 1 else ids.chunk(0)
+
+    def encode_batch(
+        self,
+        texts: pa.Array | pa.ChunkedArray | Sequence[str | None],
+        pairs: pa.Array | pa.ChunkedArray | Sequence[str | None] | None = None,
+        *,
+        options: EncodingOptions = PLAIN,
+        threads: int = 1,
+    ) -> EncodedBatch:
+        """Encodes texts, or pairs of `texts` and `pairs`, as `tokenizers` does with the same
+        options. A row is null if a text of it is. With several threads the table's columns come
+        in several chunks.
+
+        Raises OptionError for options that the vocabulary cannot serve, and for a number of threads
+        that cannot be had; InputError for an array that is not valid, and for a pair that cannot be
+        cut as wanted."""
+        check_threads(threads)
+        self.check_options(options, pairs is not None)
+        batches, tokens, unknown = self.kernel.encode(
+            _text_array(texts),
+            None if pairs is None else _text_array(pairs),
+            **asdict(options),
+            threads=threads,
+        )
+        table = pa.Table.from_batches([pa.record_batch(batch) for batch in batches])
+        sources = None if options.stride is None else table.column("source_rows")
+        return EncodedBatch(table.select(["input_ids", *options.columns]), sources, tokens, unknown)
+
+    def check_options(self, options: EncodingOptions, pairs: bool = False) -> None:
+        """Raises OptionError for options that this vocabulary, or what is encoded, cannot have."""
+        for name, token in self._needed_tokens(options):
+            if token not in self.ids:
+                raise OptionError(f"{name}: the vocabulary has no {token}")
+        if options.id_type == "uint16" and len(self) > 2**16:
+            raise OptionError(f"id_type: {len(self):,} tokens are more than uint16 can number")
+        if options.truncation == "only_second" and not pairs:
+            raise OptionError("truncation: only_second, but there are no pairs")
+        if options.max_length is not None:
+            _check_room(options.max_length, options, pairs)
+
+    def _needed_tokens(self, options: EncodingOptions) -> list[tuple[str, str]]:
+        added = [("add_special_tokens", token) for token in ("[CLS]", "[SEP]")]
+        return added * options.add_special_tokens + [("padding", "[PAD]")] * options.padding
+
+    def tokenize(self, text: str) -> list[str]:
+        """The tokens of one text, without [CLS] and [SEP]."""
+        return [self.vocab[i] for i in self.encode([text], add_special_tokens=False)[0].as_py()]
+
+    def decode(
+        self,
+        ids: Iterable[int],
+        *,
+        skip_special_tokens: bool = True,
+        clean_up_tokenization_spaces: bool = True,
+    ) -> str:
+        """Text of ids, as `transformers` gives it with the same options: tokens joined by spaces,
+        continuing ones without. `clean_up_tokenization_spaces` takes spaces before punctuation out,
+        in the whole text; in a token of its own, `transformers` always does."""
+        tokens = [self._token(i) for i in ids]
+        if skip_special_tokens:
+            tokens = [token for token in tokens if token not in self.special_tokens]
+        prefix = self.spec.continuing_prefix
+        parts = tokens[:1]
+        for token in tokens[1:]:
+            parts.append(token.removeprefix(prefix) if token.startswith(prefix) else f" {token}")
+        text = "".join(_clean(part, CLEAN_UP) for part in parts)
+        return _clean(text, CLEAN_UP[:-1]) if clean_up_tokenization_spaces else text
+
+    def _token(self, token_id: int) -> str:
+        if not 0 <= token_id < len(self.vocab):
+            raise InputError(f"id {token_id} is not in the vocabulary of {len(self.vocab)} tokens")
+        return self.vocab[token_id]
+
+    def __len__(self) -> int:
+        return len(self.vocab)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Tokenizer.of, (self.spec, self.unk_scope)
+
+
+def _clean(text: str, replacements: Sequence[tuple[str, str]]) -> str:
+    for old, new in replacements:
+        text = text.replace(old, new)
+    return text
+
+
+def _with_options(spec: TokenizerSpec, options: dict[str, Any]) -> TokenizerSpec:
+    """The spec with options other than None put in."""
+    given = {name: value for name, value in options.items() if value is not None}
+    text = {name: given.pop(name) for name in TEXT_OPTIONS & given.keys()}
+    for name in given.keys() - {"max_word_length", "continuing_prefix", "more_special_tokens"}:
+        raise OptionError(f"unknown tokenizer option {name}")
+    more = given.get("more_special_tokens", ())
+    listed = isinstance(more, Collection) and not isinstance(more, str)
+    if not listed or not all(isinstance(token, str) for token in more):
+        raise OptionError(f"more_special_tokens: {shown(more)} is not a list of tokens")
+    prefix = given.get("continuing_prefix", "")
+    if not isinstance(prefix, str) or not is_utf8(prefix):
+        raise OptionError(f"continuing_prefix: {shown(prefix)} is not a string")
+    check_whole("max_word_length", given.get("max_word_length", 1), MOST_CHARACTERS)
+    return replace(spec, text=replace(spec.text, **text), **given)
+
+
+def _check_room(max_length: int, options: EncodingOptions, pairs: bool) -> None:
+    """A row must have room for what is added, and for more than the stride. Of a pair the kernel
+    says so, as that depends on the lengths of both texts."""
+    added = (3 if pairs else 2) if options.add_special_tokens else 0
+    room = max_length - added
+    if room < 0:
+        raise OptionError(f"max_length: {max_length} has no room for the {added} tokens added")
+    if options.stride is None:
+        return
+    if options.stride >= room:
+        raise OptionError(
+            f"stride: {options.stride} is not less than the {room} tokens of text in a row"
+        )
+    if pairs and options.truncation == "longest_first" and room < 2:
+        raise OptionError(f"max_length: {max_length} has no room for a token of each text")
+
+
+def _text_array(texts: Any) -> pa.Array:
+    if isinstance(texts, str):
+        raise OptionError("texts: a list of texts is wanted, not one string")
+    if isinstance(texts, pa.ChunkedArray):
+        texts = texts.combine_chunks()
+    if not isinstance(texts, pa.Array):
+        try:
+            if isinstance(texts, list | tuple):
+                return pa.array(_kernel.string_array(texts))
+            return pa.array(texts, pa.string())
+        except (pa.ArrowException, InputError, TypeError, UnicodeError) as error:
+            raise InputError(f"texts: {error}") from error
+    if pa.types.is_dictionary(texts.type):
+        texts = texts.dictionary_decode()
+    if not re.fullmatch(r"null|(large_)?(string|binary)(_view)?", str(texts.type)):
+        raise InputError(f"texts: an array of {texts.type}, not of strings or bytes")
+    return texts
