@@ -57,7 +57,9 @@ class JobCommand(click.Command):
             from pipelines.commands.config import read_config
 
             option = next(option for option in self.params if option.name == "config")
-            ctx.default_map = read_config(PLACE.convert(path, option, ctx), self)
+            ctx.default_map = read_config(
+                PLACE.convert(path, option, ctx), self, wordpiece.commands
+            )
         return super().parse_args(ctx, args)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from datetime import date
 from typing import Any
 
@@ -32,10 +32,10 @@ class _Loader(yaml.SafeLoader):
             raise yaml.constructor.ConstructorError(None, None, fault, node.start_mark) from error
 
 
-def read_config(path: str, command: click.Command) -> dict[str, Any]:
+def read_config(path: str, command: click.Command, sections: Collection[str]) -> dict[str, Any]:
     """The defaults that a config file sets for a command. Keys are option names, with - or _;
     lists stand for comma-separated values, or for an option that is repeated. One file may hold
-    sections named for the commands.
+    sections, by the names of the commands.
 
     Raises OptionError for a file that cannot be read, an unknown option, or a mistyped value; also
     for anchors and aliases, and for a key that is given twice.
@@ -44,7 +44,7 @@ def read_config(path: str, command: click.Command) -> dict[str, Any]:
     if not isinstance(value, dict | None):
         raise OptionError(f"{path}: not a mapping of options")
     defaults: dict[str, Any] = {}
-    for key, option in _own(path, value or {}, command).items():
+    for key, option in _own(path, value or {}, command, sections).items():
         parameter = _parameter(path, str(key), command)
         if parameter.name in defaults:
             raise OptionError(f"{path}: option {key!r} is given twice")
@@ -119,16 +119,16 @@ def _line(part: yaml.Event | yaml.Node) -> int:
     return part.start_mark.line + 1 if part.start_mark else 0
 
 
-def _own(path: str, value: dict[str, Any], command: click.Command) -> dict[str, Any]:
+def _own(
+    path: str, value: dict[str, Any], command: click.Command, sections: Collection[str]
+) -> dict[str, Any]:
     """The options outside any section and in the command's own."""
-    from pipelines.commands.cli import wordpiece
-
-    sections = value.keys() & wordpiece.commands.keys()
-    for section in sections:
+    found = value.keys() & set(sections)
+    for section in found:
         if not isinstance(value[section], dict):
             raise OptionError(f"{path}: {section}: not a mapping of options")
-    own = value.get(command.name, {}) if command.name in sections else {}
-    return {key: v for key, v in value.items() if key not in sections} | own
+    own = value.get(command.name, {}) if command.name in found else {}
+    return {key: v for key, v in value.items() if key not in found} | own
 
 
 def _parameter(path: str, key: str, command: click.Command) -> click.Parameter:
