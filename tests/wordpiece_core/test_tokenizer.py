@@ -222,3 +222,57 @@ def test_wrong_arguments_are_errors_of_this_project(vocab: list[str]) -> None:
         wp.Tokenizer(["[UNK]"], continuing_prefix=3)
     with pytest.raises(wp.InputError, match="token 3 is not a string"):
         wp.Tokenizer(["[UNK]", 3])
+
+
+CALLS = [
+    {},
+    {"add_special_tokens": False},
+    {"padding": True},
+    {"padding": "longest", "return_token_type_ids": False},
+    {"truncation": True, "max_length": 7},
+    {"max_length": 7},
+    {"truncation": True, "max_length": 9, "padding": "max_length"},
+    {"truncation": "do_not_truncate"},
+    {"padding": "max_length"},
+    {"truncation": True, "max_length": 8, "stride": 2, "return_overflowing_tokens": True},
+    {"return_special_tokens_mask": True, "return_attention_mask": False},
+    {"return_offsets_mapping": True, "truncation": "longest_first", "max_length": 12},
+]
+
+
+@pytest.mark.parametrize("options", CALLS, ids=str)
+def test_it_is_called_as_a_tokenizer_of_transformers(
+    vocab: list[str], options: dict[str, object], tmp_path: Path
+) -> None:
+    tok = wp.Tokenizer(vocab)
+    assert tok.vocab_size == len(vocab)
+    assert all(Path(path).exists() for path in tok.save_pretrained(tmp_path))
+    other = AutoTokenizer.from_pretrained(tmp_path)
+
+    def plain(encoded: dict[str, object]) -> dict[str, object]:
+        spans = encoded.get("offset_mapping")
+        as_lists = [list(map(list, row)) for row in spans] if spans else None
+        return dict(encoded) | ({"offset_mapping": as_lists} if spans else {})
+
+    assert tok(TEXTS, **options) == plain(other(TEXTS, **options))
+    pairs = TEXTS[::-1]
+    if "stride" not in options:
+        assert tok(TEXTS, pairs, **options) == plain(other(TEXTS, pairs, **options))
+        one = other(TEXTS[0], **options)
+        assert tok(TEXTS[0], **options)["input_ids"] == one["input_ids"]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"padding": "most"},
+        {"truncation": "first"},
+        {"padding": "max_length", "max_length": 5, "truncation": False},
+    ],
+    ids=str,
+)
+def test_a_call_with_what_it_cannot_have_is_refused(
+    vocab: list[str], options: dict[str, object]
+) -> None:
+    with pytest.raises(wp.OptionError):
+        wp.Tokenizer(vocab)(TEXTS, **options)

@@ -13,11 +13,13 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from wordpiece_core import _kernel
 from wordpiece_core.errors import InputError, OptionError
 from wordpiece_core.options import (
     MOST_CHARACTERS,
+    TRUNCATIONS,
     EncodingOptions,
     TextOptions,
     check_threads,
@@ -31,6 +33,8 @@ from wordpiece_core.tokenizer.vocabulary import UNK, check_vocabulary
 
 UNK_SCOPES = ("word", "character")
 PLAIN = EncodingOptions()
+MODEL_MAX_LENGTH = 512  # of BERT
+CUTS = ("do_not_truncate", *TRUNCATIONS)
 TEXT_OPTIONS = {field.name for field in fields(TextOptions)}
 
 # What decoded English text is cleaned of, in this order: `tokenizers` does so in each token,
@@ -102,12 +106,21 @@ class Tokenizer:
         tokenizer._init(spec, unk_scope)
         return tokenizer
 
-    def save(self, directory: str | os.PathLike[str]) -> None:
-        """Writes the files that `load`, `transformers` and `tokenizers` read."""
+    def save(self, directory: str | os.PathLike[str]) -> tuple[str, ...]:
+        """Writes the files that `load`, `transformers` and `tokenizers` read; gives their paths."""
         folder = Path(directory)
         folder.mkdir(parents=True, exist_ok=True)
-        for name, text in tokenizer_files(self.spec).items():
+        files = tokenizer_files(self.spec)
+        for name, text in files.items():
             (folder / name).write_text(text, encoding="utf-8", newline="\n")
+        return tuple(str(folder / name) for name in files)
+
+    save_pretrained = save  # as `transformers` calls it
+
+    @property
+    def vocab_size(self) -> int:
+        """How many tokens there are."""
+        return len(self.vocab)
 
     @cached_property
     def digest(self) -> str:
@@ -192,6 +205,78 @@ class Tokenizer:
     def _needed_tokens(self, options: EncodingOptions) -> list[tuple[str, str]]:
         added = [("add_special_tokens", token) for token in ("[CLS]", "[SEP]")]
         return added * options.add_special_tokens + [("padding", "[PAD]")] * options.padding
+
+    def __call__(
+        self,
+        text: str | Sequence[str],
+        text_pair: str | Sequence[str] | None = None,
+        *,
+        add_special_tokens: bool = True,
+        padding: bool | str = False,
+        truncation: bool | str | None = None,
+        max_length: int | None = None,
+        stride: int = 0,
+        return_token_type_ids: bool = True,
+        return_attention_mask: bool = True,
+        return_overflowing_tokens: bool = False,
+        return_special_tokens_mask: bool = False,
+        return_offsets_mapping: bool = False,
+    ) -> dict[str, list[Any]]:
+        """Encodes one text, or a list of texts, as a tokenizer of `transformers` does that is
+        called with these arguments: lists of ids, and of what is asked for beside them.
+
+        `padding`: True for the longest row, "max_length" for that. `truncation`: which text of a
+        pair is cut, True for the longest first. Without a `max_length` both take 512. Raises
+        OptionError for what cannot be asked for. Large data is better given to `encode_batch`.
+
+        >>> tok = Tokenizer(["[UNK]", "[CLS]", "[SEP]", "un", "##afford", "##able"])
+        >>> tok("unaffordable")["input_ids"]
+        [1, 3, 4, 5, 2]
+        """
+        single = isinstance(text, str)
+        texts = [text] if isinstance(text, str) else text
+        pairs = [text_pair] if isinstance(text_pair, str) else text_pair
+        cut = max_length is not None if truncation is None else truncation not in (False, CUTS[0])
+        asked = {
+            "token_type_ids": return_token_type_ids,
+            "attention_mask": return_attention_mask,
+            "special_tokens_mask": return_special_tokens_mask,
+            "offset_mapping": return_offsets_mapping,
+        }
+        options = EncodingOptions(
+            add_special_tokens=add_special_tokens and self.adds_special_tokens,
+            max_length=(max_length or MODEL_MAX_LENGTH) if cut else None,
+            truncation=truncation if isinstance(truncation, str) and cut else "longest_first",
+            stride=stride if cut and return_overflowing_tokens else None,
+            columns=tuple(name for name, wanted in asked.items() if wanted),
+        )
+        encoded = self._padded(texts, pairs, options, padding, max_length)
+        columns = {name: encoded.table[name].to_pylist() for name in encoded.table.column_names}
+        if encoded.source_rows is not None:
+            return columns | {"overflow_to_sample_mapping": encoded.source_rows.to_pylist()}
+        return {name: rows[0] for name, rows in columns.items()} if single else columns
+
+    def _padded(
+        self,
+        texts: Sequence[str],
+        pairs: Sequence[str] | None,
+        options: EncodingOptions,
+        padding: bool | str,
+        max_length: int | None,
+    ) -> EncodedBatch:
+        """Encodes, with `padding` as `transformers` has it."""
+        if padding not in (False, "do_not_pad", True, "longest", "max_length"):
+            raise OptionError(f"padding: {shown(padding)} is not a bool, longest or max_length")
+        if padding in (False, "do_not_pad"):
+            return self.encode_batch(texts, pairs, options=options)
+        rows = self.encode_batch(texts, pairs, options=options).table["input_ids"]
+        length = longest = pc.max(pc.list_value_length(rows)).as_py() or 1
+        if padding == "max_length":
+            length = max_length or MODEL_MAX_LENGTH
+        if longest > length:
+            raise OptionError(f"padding: a row has {longest} tokens, not {length}; give truncation")
+        options = replace(options, max_length=length, padding=True)
+        return self.encode_batch(texts, pairs, options=options)
 
     def tokenize(self, text: str) -> list[str]:
         """The tokens of one text, without [CLS] and [SEP]."""
