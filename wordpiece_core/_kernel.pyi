@@ -11,6 +11,8 @@ Each is checked before it is used. Errors are of one line:
 from collections.abc import Sequence
 from typing import Any, Protocol
 
+FRACTION_BITS: int
+
 class ArrowArray(Protocol):
     def __len__(self) -> int: ...
     def __arrow_c_array__(self, requested_schema: Any = None) -> tuple[Any, Any]: ...

@@ -15,6 +15,7 @@ CRITERIA = ("pmi", "likelihood", "frequency")
 ALPHABET_ORDERS = ("sorted", "first_seen")
 TRUNCATIONS = ("longest_first", "only_first", "only_second")
 ID_TYPES = ("int32", "uint16")
+UNK_SCOPES = ("word", "character")
 ENCODING_COLUMNS = (
     *("attention_mask", "token_type_ids", "special_tokens_mask", "offset_mapping", "word_ids"),
     "num_tokens",

@@ -18,6 +18,7 @@ from typing import Any, NoReturn, TypeVar
 import click
 
 from pipelines.commands import streams
+from pipelines.commands.hints import hinted
 from pipelines.commands.option_types import PLACE, TEXT, Share, Size, Whole
 from wordpiece_core.errors import WordpieceError, one_line
 from wordpiece_core.options import (
@@ -31,6 +32,7 @@ from wordpiece_core.options import (
     MOST_TOKENS,
     PRE_TOKENIZERS,
     TRUNCATIONS,
+    UNK_SCOPES,
 )
 from wordpiece_core.reference import SPECIAL_TOKENS
 
@@ -60,7 +62,10 @@ class JobCommand(click.Command):
             ctx.default_map = read_config(
                 PLACE.convert(path, option, ctx), self, wordpiece.commands
             )
-        return super().parse_args(ctx, args)
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            raise hinted(error, self) from error
 
 
 def _config_path(args: Sequence[str]) -> str | None:
@@ -343,8 +348,8 @@ def train(beam_args: list[str], /, inputs: tuple[str, ...], **options: Any) -> N
 @click.option("--id-type", type=click.Choice(ID_TYPES), default=ID_TYPES[0], help="Of input_ids.")
 @click.option(
     "--unk-scope",
-    type=click.Choice(["word", "character"]),
-    default="word",
+    type=click.Choice(UNK_SCOPES),
+    default=UNK_SCOPES[0],
     help="What becomes [UNK].",
 )
 @click.option(
@@ -394,8 +399,8 @@ def encode(beam_args: list[str], /, inputs: tuple[str, ...], **options: Any) -> 
 )
 @click.option(
     "--unk-scope",
-    type=click.Choice(["word", "character"]),
-    default="word",
+    type=click.Choice(UNK_SCOPES),
+    default=UNK_SCOPES[0],
     help="What becomes [UNK] where no token fits.",
 )
 @click.option(

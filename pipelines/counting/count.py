@@ -36,7 +36,6 @@ from pipelines.counting.word_table import (
 )
 from pipelines.files import inputs, outputs
 from pipelines.files.batches import from_bytes, to_bytes
-from pipelines.files.filesystems import is_uri
 from pipelines.files.inputs import Range, TextBatch
 from pipelines.files.owned import one_run
 from pipelines.files.publishing import Publication
@@ -47,6 +46,7 @@ from wordpiece_core.errors import InputError, OptionError
 from wordpiece_core.options import LEAST_WORKER_MEMORY, MOST_COUNT, TextOptions, check_whole
 from wordpiece_core.sizes import MOST, show_size
 from wordpiece_core.training.smoothing import FRACTION_BITS, smoothing_weights
+from wordpiece_core.uri import is_uri
 
 WORKER_MEMORY = 512 << 20  # bytes
 SHARE_OF_PARTITION = 4  # of a worker's memory: the text of a partition has at most 1 / so much

@@ -35,7 +35,13 @@ from pipelines.files.filesystems import join
 from pipelines.files.inputs import InputFile
 from pipelines.files.owned import one_run
 from pipelines.running.progress import Progress
-from pipelines.running.runner import is_local, local_cores, pipeline_options, run_pipeline
+from pipelines.running.runner import (
+    is_local,
+    local_cores,
+    pipeline_options,
+    processes,
+    run_pipeline,
+)
 from wordpiece_core import Tokenizer
 from wordpiece_core.errors import InputError, OptionError, OutputError
 
@@ -206,8 +212,10 @@ def _is_no_fault_of_files(found: Plan, errors: Sequence[BadShard]) -> bool:
 
 
 def _threads(beam_args: Sequence[str]) -> int:
-    """Threads for encoding in each process: all cores in a local run, where there is one."""
-    return local_cores() if is_local(pipeline_options(beam_args)) else 1
+    """Threads for encoding in each process. A local run has the cores for itself, and shares them
+    among its processes; another runner has a worker for each core."""
+    options = pipeline_options(beam_args)
+    return max(1, local_cores() // processes(options)) if is_local(options) else 1
 
 
 def _check_files(

@@ -1,27 +1,13 @@
 """Where files are: local paths and URIs, how they are joined, and which names may be believed."""
 
 import os
-import re
 from urllib.parse import quote, unquote
 
 import pyarrow as pa
 from pyarrow import fs
 
 from wordpiece_core.errors import InputError, StorageError, one_line
-
-_URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
-_URI_QUERY = re.compile(r"\?\w+=[^*?\[\]]*\Z")
-
-
-def is_uri(path: str) -> bool:
-    """Whether a path is a URI of another file system than the local one."""
-    return bool(_URI.match(path)) and not path.startswith("file://")
-
-
-def split_query(path: str) -> tuple[str, str]:
-    """A URI without its query (options of the file system), and the query with its `?`."""
-    query = _URI_QUERY.search(path) if is_uri(path) else None
-    return (path[: query.start()], query.group()) if query else (path, "")
+from wordpiece_core.uri import is_uri, split_query
 
 
 def open_filesystem(path: str) -> tuple[fs.FileSystem, str]:

@@ -9,9 +9,10 @@ from itertools import accumulate
 from urllib.parse import quote
 
 from pipelines.files import storage
-from pipelines.files.filesystems import is_uri, open_filesystem, split_query
+from pipelines.files.filesystems import open_filesystem
 from pipelines.files.storage import Entry
 from wordpiece_core.errors import InputError
+from wordpiece_core.uri import is_uri, split_query
 
 ENDINGS = {
     ".parquet": ("parquet", None),

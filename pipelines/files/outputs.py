@@ -15,9 +15,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pipelines.files import storage
-from pipelines.files.filesystems import join, open_filesystem, split_query
+from pipelines.files.filesystems import join, open_filesystem
 from pipelines.files.storage import MissingError, StoredFile, writing
 from wordpiece_core.errors import InputError, WordpieceError, one_line
+from wordpiece_core.uri import split_query
 
 T = TypeVar("T")
 

@@ -22,8 +22,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pipelines.files import outputs, storage
-from pipelines.files.filesystems import is_uri, join, open_filesystem
+from pipelines.files.filesystems import join, open_filesystem
 from wordpiece_core.errors import OutputError
+from wordpiece_core.uri import is_uri
 
 MARKER = ".wordpiece.json"
 

@@ -1,7 +1,6 @@
 """Parquet files: ranges of row groups, their texts, and their rows, in bounded memory."""
 
 import os
-import re
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -29,6 +28,7 @@ from pipelines.files.storage import StoredFile
 from wordpiece_core import _kernel
 from wordpiece_core._kernel import repair_utf8
 from wordpiece_core.errors import ColumnError, InputError
+from wordpiece_core.text_types import holds_text
 
 BATCH_BYTES = 8 << 20  # of a row group's rows in a batch given to encoding
 MAX_BATCH_TEXT_BYTES = 1 << 30  # below 2 GiB, with room for repaired UTF-8
@@ -285,7 +285,7 @@ def _check_column(file: InputFile, schema: pa.Schema, name: str, option: str) ->
     if len(fields) > 1:
         raise InputError(f"{file.path}: two columns are named {name!r}; rename one")
     kind = schema.field(fields[0]).type
-    if not re.fullmatch(r"null|(large_)?(string|binary)(_view)?", str(_value_type(kind))):
+    if not holds_text(_value_type(kind)):
         raise ColumnError(
             f"{file.path}: column {name!r} is {kind}, not text (choose another with {option})"
         )

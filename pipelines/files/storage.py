@@ -20,8 +20,9 @@ from typing import TypeVar
 import pyarrow as pa
 from pyarrow import fs
 
-from pipelines.files.filesystems import is_uri, open_filesystem
+from pipelines.files.filesystems import open_filesystem
 from wordpiece_core.errors import InputError, StorageError, one_line
+from wordpiece_core.uri import is_uri
 
 T = TypeVar("T")
 

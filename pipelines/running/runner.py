@@ -81,6 +81,13 @@ def workers(options: PipelineOptions) -> int | None:
     return int(options.view_as(DirectOptions).direct_num_workers) if is_local(options) else None
 
 
+def processes(options: PipelineOptions) -> int:
+    """How many processes a local run has its workers in."""
+    direct = options.view_as(DirectOptions)
+    apart = direct.direct_running_mode == "multi_processing"
+    return int(direct.direct_num_workers) if apart else 1
+
+
 def run_pipeline(build: Callable[[beam.Pipeline], object], beam_args: Sequence[str]) -> None:
     """Builds a pipeline and runs it to its end. Raises the error that a step raised."""
     options = pipeline_options(beam_args)
@@ -129,9 +136,19 @@ def _check_known(beam_args: Sequence[str]) -> None:
     for arg in beam_args:
         if not is_utf8(arg):
             raise OptionError(f"arguments after --: {os.fsencode(arg)!r} is not UTF-8")
+    _, unknown = _parser().parse_known_args(list(beam_args))
+    if unknown:
+        raise OptionError(f"arguments after --: Beam does not know {' '.join(unknown)}")
+
+
+def _parser() -> _Parser:
+    """A parser of all of Beam's options."""
     parser = _Parser(add_help=False, allow_abbrev=False)
     for options in PipelineOptions.__subclasses__():
         options._add_argparse_args(parser)
-    _, unknown = parser.parse_known_args(list(beam_args))
-    if unknown:
-        raise OptionError(f"arguments after --: Beam does not know {' '.join(unknown)}")
+    return parser
+
+
+def beam_option_names() -> set[str]:
+    """The names of Beam's options, as `--runner`."""
+    return {name for action in _parser()._actions for name in action.option_strings}

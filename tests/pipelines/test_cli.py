@@ -332,3 +332,32 @@ def test_an_output_among_the_inputs_is_not_read_again(tmp_path: Path, command: s
     assert [line for line in twice if "finished before" not in line] == [
         line for line in once if command != "encode" or not line.startswith("shards: ")
     ]
+
+
+@pytest.mark.parametrize(
+    ("args", "hint"),
+    [
+        ("train x --output y --num-proc 4", "every core is used; for fewer: -- --direct_num_w"),
+        ("train x --output y --min-frequency 2", "--min-pair-count for pairs, --min-"),
+        (
+            "count x --output y --runner=FlinkRunner",
+            "options of Beam go behind --, as in: -- --run",
+        ),
+        (
+            "count x --output y --flink_master=local",
+            "options of Beam go behind --, as in: -- --fli",
+        ),
+        ("encode x --output y --batch-size 8", "batches are chosen by the job; leave it out"),
+        ("encode x --output y --vocab_file v", "--tokenizer"),
+    ],
+)
+def test_an_option_by_the_name_it_has_elsewhere_is_told_what_it_is_here(
+    args: str, hint: str
+) -> None:
+    outcome = wordpiece(*args.split())
+    assert outcome.status == 2
+    assert f"({hint}" in outcome.fault
+
+
+def test_an_option_that_nobody_knows_has_the_hint_of_the_nearest() -> None:
+    assert "--vocab-size" in wordpiece("train", "x", "--output", "y", "--vocabsize", "9").fault

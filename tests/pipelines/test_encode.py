@@ -14,6 +14,7 @@ from tokenizers import Tokenizer
 from transformers import AutoTokenizer
 
 import wordpiece_core as wp
+from pipelines.encoding.encode import _threads as threads_of
 from pipelines.files import inputs, parquet_input
 
 from .corpora import (
@@ -426,3 +427,10 @@ def test_a_killed_run_goes_on_to_the_same_bytes(tmp_path: Path, tokenizer: str) 
     assert files_below(tmp_path / "killed") == files_below(tmp_path / "straight")
     kept = stamps(tmp_path / "killed")
     assert {name: kept[name] for name in before} == before
+
+
+def test_threads_and_processes_share_the_cores(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pipelines.encoding.encode.local_cores", lambda: 8)
+    apart = ["--direct_running_mode=multi_processing", "--direct_num_workers=4"]
+    calls = [[], ["--direct_num_workers=4"], apart, [apart[0], "--direct_num_workers=9"]]
+    assert [threads_of(call) for call in calls] == [8, 8, 2, 1]

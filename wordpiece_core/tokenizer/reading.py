@@ -30,8 +30,8 @@ from wordpiece_core.tokenizer.vocabulary import (
     check_vocabulary,
     parse_vocabulary,
     read_text,
-    split_query,
 )
+from wordpiece_core.uri import split_query
 
 Json = dict[str, Any]
 T = TypeVar("T")

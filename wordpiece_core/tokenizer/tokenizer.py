@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from functools import cached_property
@@ -20,6 +19,7 @@ from wordpiece_core.errors import InputError, OptionError
 from wordpiece_core.options import (
     MOST_CHARACTERS,
     TRUNCATIONS,
+    UNK_SCOPES,
     EncodingOptions,
     TextOptions,
     check_threads,
@@ -27,11 +27,11 @@ from wordpiece_core.options import (
     is_utf8,
     shown,
 )
+from wordpiece_core.text_types import holds_text
 from wordpiece_core.tokenizer.files import TokenizerSpec, tokenizer_files
 from wordpiece_core.tokenizer.reading import read_tokenizer
 from wordpiece_core.tokenizer.vocabulary import UNK, check_vocabulary
 
-UNK_SCOPES = ("word", "character")
 PLAIN = EncodingOptions()
 MODEL_MAX_LENGTH = 512  # of BERT
 CUTS = ("do_not_truncate", *TRUNCATIONS)
@@ -368,6 +368,6 @@ def _text_array(texts: Any) -> pa.Array:
             raise InputError(f"texts: {error}") from error
     if pa.types.is_dictionary(texts.type):
         texts = texts.dictionary_decode()
-    if not re.fullmatch(r"null|(large_)?(string|binary)(_view)?", str(texts.type)):
+    if not holds_text(texts.type):
         raise InputError(f"texts: an array of {texts.type}, not of strings or bytes")
     return texts

@@ -36,12 +36,6 @@ def read_text(path: str) -> str | None:
         raise InputError(f"{path}: not UTF-8 at byte {error.start}") from error
 
 
-def split_query(path: str) -> tuple[str, str]:
-    """A URI without its query (options of the file system), and the query with its `?`."""
-    place, mark, query = path.partition("?") if "://" in path else (path, "", "")
-    return place, mark + query
-
-
 def parse_vocabulary(text: str, path: str) -> list[str]:
     """The tokens of a `vocab.txt`; `path` is for errors. White space at the end of a line, as of
     CRLF line ends, is none of the token.

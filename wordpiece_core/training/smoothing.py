@@ -11,7 +11,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from decimal import ROUND_HALF_UP, Context, Decimal, localcontext
 
-FRACTION_BITS = 32
+from wordpiece_core import _kernel
+
+FRACTION_BITS: int = _kernel.FRACTION_BITS
 _DIGITS = 60
 
 

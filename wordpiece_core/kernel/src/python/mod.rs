@@ -140,6 +140,7 @@ fn unknown(option: &str, value: &str, choices: &str) -> PyErr {
 #[pymodule]
 fn _kernel(module: &Bound<'_, PyModule>) -> PyResult<()> {
     std::panic::set_hook(Box::new(note_panic)); // of this library alone; `run` reports them
+    module.add("FRACTION_BITS", crate::count::word_lists::FRACTION_BITS)?;
     module.add_class::<count::WordCounter>()?;
     module.add_class::<encode::PyEncoder>()?;
     module.add_class::<encode::PyPacker>()?;
