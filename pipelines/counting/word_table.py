@@ -105,12 +105,7 @@ def _is_table(manifest: Any) -> bool:
 
 def write_part(publication: Publication, part: int, words: pa.RecordBatch) -> None:
     """Writes a part, which then waits to be published."""
-
-    def write() -> None:
-        with publication.writer(part_name(part)) as stream:
-            write_words(stream, words)
-
-    storage.again(write)
+    publication.write(part_name(part), lambda stream: write_words(stream, words))
 
 
 def write_words(stream: pa.NativeFile, words: pa.RecordBatch) -> None:

@@ -13,8 +13,7 @@ that.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -47,12 +46,16 @@ class Publication:
         """Where a file waits."""
         return self.staging.place(self.run, name)
 
-    @contextmanager
-    def writer(self, name: str) -> Iterator[pa.NativeFile]:
-        """Writes a file that waits. OutputError if another run has begun."""
-        self.staging.check_lease()
-        with outputs.atomic_writer(self.place(name)) as stream:
-            yield stream
+    def write(self, name: str, write: Callable[[pa.NativeFile], object]) -> None:
+        """Has `write` write a file that waits, anew after a fault of storage. OutputError if
+        another run has begun."""
+
+        def once() -> None:
+            self.staging.check_lease()
+            with outputs.atomic_writer(self.place(name)) as stream:
+                write(stream)
+
+        storage.again(once)
 
     def stage(self, name: str, data: bytes) -> None:
         """Writes a small file that waits. OutputError if another run has begun."""

@@ -99,8 +99,9 @@ def write_tokenizer(
         for name, text in tokenizer_files(spec).items():
             publication.stage(name, text.encode())
             digests[name] = outputs.digest(publication.place(name))
-        with publication.writer(MERGES) as stream:
-            outputs.write_tables(stream, merges, compression="zstd")
+        publication.write(
+            MERGES, lambda stream: outputs.write_tables(stream, merges, compression="zstd")
+        )
         digests[MERGES] = outputs.digest(publication.place(MERGES))
         publication.stage_json(RUN, run)
         publication.stage_json(TRAINING, record | {"files": digests})

@@ -13,6 +13,7 @@ import pytest
 
 from pipelines.files import outputs, storage
 from pipelines.files.filesystems import inside, join, open_filesystem
+from pipelines.files.publishing import Publication
 from wordpiece_core.errors import InputError, StorageError
 
 
@@ -246,3 +247,22 @@ def test_names_from_a_file_that_lead_out_of_their_directory_are_refused(
             inside("s3://bucket/out?region=x", name)
     assert inside(str(tmp_path / "out"), "a b/..c") == str(tmp_path / "out" / "a b" / "..c")
     assert inside("s3://bucket/out?region=x", "a b") == "s3://bucket/out/a%20b?region=x"
+
+
+def test_a_file_that_waits_to_be_published_is_written_anew_after_a_fault_of_storage(
+    directory: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(storage, "DELAYS", (0.0, 0.0))
+    publication, tries = Publication(directory, "last"), iter(range(9))
+    publication.begin()
+
+    def write(stream: pa.NativeFile) -> None:
+        stream.write(b"some")
+        if next(tries) < 2:
+            raise StorageError("the store is busy")
+        stream.write(b"thing")
+
+    publication.write("last", write)
+    publication.publish(["last"], ())
+    assert read(join(directory, "last")) == b"something"
+    assert everything(directory) == ["last"]
