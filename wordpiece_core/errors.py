@@ -50,9 +50,11 @@ class ChangedError(InputError):
 
 class StorageError(WordpieceError):
     """A fault of storage, in reading or writing: it says nothing about the data. It is retried,
-    then the job fails (exit status 1). `lasting`: waiting does not help, as with a full disk."""
+    then the job fails (exit status 1). `lasting`: waiting does not help, as with a full disk.
+    `path`: of what, where that is known."""
 
     lasting = False
+    path: str | None = None
 
 
 class OutputError(WordpieceError):

@@ -317,8 +317,10 @@ class EncodedDirectory:
         copy = self._bad(error.input, ".bad")
         try:
             outputs.copy(file.path, copy, scratch)
-        except StorageError:  # of a broken disk there may be nothing to copy
-            copied = False
+        except StorageError as fault:
+            if fault.path != file.path:
+                raise
+            copied = False  # of a broken disk there may be nothing to read
             storage.delete_file(copy)
         record = {
             "input": error.input,

@@ -174,7 +174,11 @@ def file_sizes(path: str, *, recursive: bool = True) -> dict[str, int]:
 
 
 def copy(source: str, target: str, scratch: str | None = None) -> None:
-    """Copies a file, piece by piece."""
-    with StoredFile(source) as file, atomic_writer(target, scratch) as stream:
-        while piece := file.read(COPY_BYTES):
-            stream.write(piece)
+    """Copies a file, piece by piece; anew after a fault of storage."""
+
+    def once() -> None:
+        with StoredFile(source) as file, atomic_writer(target, scratch) as stream:
+            while piece := file.read(COPY_BYTES):
+                stream.write(piece)
+
+    storage.again(once)

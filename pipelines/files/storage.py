@@ -76,6 +76,7 @@ def _fault(done: str, path: str, error: Exception) -> StorageError:
     missing = isinstance(error, FileNotFoundError | NotADirectoryError)
     kind = MissingError if missing else StorageError
     fault = kind(f"{path}: cannot be {done} ({one_line(error)})")
+    fault.path = path
     fault.lasting = missing or getattr(error, "errno", None) in LASTING
     return fault
 

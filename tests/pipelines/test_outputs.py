@@ -4,6 +4,7 @@ import os
 import re
 import resource
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -266,3 +267,23 @@ def test_a_file_that_waits_to_be_published_is_written_anew_after_a_fault_of_stor
     publication.publish(["last"], ())
     assert read(join(directory, "last")) == b"something"
     assert everything(directory) == ["last"]
+
+
+def test_a_copy_is_made_anew_after_a_fault_of_storage(
+    directory: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(storage, "DELAYS", (0.0, 0.0))
+    outputs.write_bytes(join(directory, "source"), b"something")
+    write, tries = outputs.atomic_writer, iter(range(9))
+
+    @contextmanager
+    def failing(path: str, scratch: str | None = None) -> Iterator[pa.NativeFile]:
+        with write(path, scratch) as stream:
+            yield stream
+            if next(tries) < 2:
+                raise StorageError("the store is busy")
+
+    monkeypatch.setattr(outputs, "atomic_writer", failing)
+    outputs.copy(join(directory, "source"), join(directory, "target"))
+    assert read(join(directory, "target")) == b"something"
+    assert everything(directory) == ["source", "target"]
