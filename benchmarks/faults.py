@@ -26,7 +26,7 @@ from pyarrow import fs
 
 import pipelines.commands.encode
 import pipelines.commands.train  # noqa: F401 (both: loaded once, not in every fork)
-from benchmarks.stops import bad_and_good_shards, show, small_texts, tree
+from benchmarks.stops import bad_and_good_shards, show, show_progress, small_texts, tree
 from pipelines.commands.cli import main as wordpiece
 from pipelines.files import storage
 
@@ -255,8 +255,7 @@ def sweep(job: str, every: int = 1) -> Sweep:
                 Faults(number, sys.maxsize, lasting),
             ):
                 _inject(root, call, faults, expected, found)
-            done = f"{job}: {number + 1} of {found.calls} calls, {len(found.wrong)} wrong"
-            click.echo(f"\r{done}", err=True, nl=False)
+            show_progress(f"{job}: {number + 1} of {found.calls} calls, {len(found.wrong)} wrong")
     found.seconds = time.monotonic() - began
     return found
 

@@ -232,7 +232,7 @@ def explore(scenario: Scenario) -> Exploration:
         while waiting:
             start = waiting.pop(0)
             so_far = f"{scenario.name}: {len(known)} states, {len(waiting) + 1} to run from"
-            click.echo(f"\r{so_far}", err=True, nl=False)
+            show_progress(so_far)
             status = _run_from(start, state, copies, call)
             expected = tree(state) if expected is None else expected
             if status != 0 or tree(state) != expected:
@@ -259,6 +259,12 @@ def _run_from(start: Path, state: Path, copies: Path, call: Call) -> int:
 def _fault(start: Path, status: int, state: Path, expected: dict[str, bytes]) -> str:
     other = sorted({name for name, _ in tree(state).items() ^ expected.items()})
     return f"from {sorted(tree(start))}: exit status {status}, not as it should be: {other}"
+
+
+def show_progress(so_far: str) -> None:
+    """How far it has come, on a terminal."""
+    if sys.stderr.isatty():
+        click.echo(f"\r{so_far}", err=True, nl=False)
 
 
 def show(summary: str, faults: Sequence[str]) -> None:
