@@ -136,6 +136,12 @@ JOB_OPTIONS = _options(
     click.option("--quiet", is_flag=True, help="No progress, no summary."),
     click.option("--debug", is_flag=True, help="Tracebacks, and the libraries' own messages."),
 )
+TOKENIZERS_LOWERCASE = click.option(
+    "--lowercase/--no-lowercase",
+    default=None,
+    show_default="as the tokenizer",
+    help="Wins over the tokenizer; a vocab.txt alone: cased if its tokens have capital letters.",
+)
 TEXT_OPTIONS = _options(
     click.option("--lowercase/--no-lowercase", default=True, show_default="yes", help="Lowercase."),
     click.option(
@@ -352,12 +358,7 @@ def train(beam_args: list[str], /, inputs: tuple[str, ...], **options: Any) -> N
     default=UNK_SCOPES[0],
     help="What becomes [UNK].",
 )
-@click.option(
-    "--lowercase/--no-lowercase",
-    default=None,
-    show_default="as the tokenizer",
-    help="Wins over the tokenizer; a vocab.txt alone: cased if its tokens have capital letters.",
-)
+@TOKENIZERS_LOWERCASE
 @click.option(
     "--compression",
     type=click.Choice(["zstd", "snappy", "gzip", "lz4", "brotli", "none"]),
@@ -403,12 +404,7 @@ def encode(beam_args: list[str], /, inputs: tuple[str, ...], **options: Any) -> 
     default=UNK_SCOPES[0],
     help="What becomes [UNK] where no token fits.",
 )
-@click.option(
-    "--lowercase/--no-lowercase",
-    default=None,
-    show_default="as the tokenizer",
-    help="Wins over the tokenizer; a vocab.txt alone: cased if its tokens have capital letters.",
-)
+@TOKENIZERS_LOWERCASE
 @click.option("--json", "as_json", is_flag=True, help="For scripts: a JSON object a line.")
 @click.option("--debug", is_flag=True, help="Tracebacks.")
 @click.pass_obj

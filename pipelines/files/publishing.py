@@ -59,8 +59,7 @@ class Publication:
 
     def stage(self, name: str, data: bytes) -> None:
         """Writes a small file that waits. OutputError if another run has begun."""
-        self.staging.check_lease()
-        outputs.write_bytes(self.place(name), data)
+        self.write(name, lambda stream: stream.write(data))
 
     def stage_json(self, name: str, value: object) -> None:
         """Writes JSON that waits. OutputError if another run has begun."""

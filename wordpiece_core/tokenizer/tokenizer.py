@@ -18,7 +18,6 @@ from wordpiece_core import _kernel
 from wordpiece_core.errors import InputError, OptionError
 from wordpiece_core.options import (
     MOST_CHARACTERS,
-    TRUNCATIONS,
     UNK_SCOPES,
     EncodingOptions,
     TextOptions,
@@ -34,7 +33,6 @@ from wordpiece_core.tokenizer.vocabulary import UNK, check_vocabulary
 
 PLAIN = EncodingOptions()
 MODEL_MAX_LENGTH = 512  # of BERT
-CUTS = ("do_not_truncate", *TRUNCATIONS)
 TEXT_OPTIONS = {field.name for field in fields(TextOptions)}
 
 # What decoded English text is cleaned of, in this order: `tokenizers` does so in each token,
@@ -236,7 +234,11 @@ class Tokenizer:
         single = isinstance(text, str)
         texts = [text] if isinstance(text, str) else text
         pairs = [text_pair] if isinstance(text_pair, str) else text_pair
-        cut = max_length is not None if truncation is None else truncation not in (False, CUTS[0])
+        cut = (
+            max_length is not None
+            if truncation is None
+            else truncation not in (False, "do_not_truncate")
+        )
         asked = {
             "token_type_ids": return_token_type_ids,
             "attention_mask": return_attention_mask,
