@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from reprlib import Repr
+
+_SHORT = Repr()
+_SHORT.maxstring = _SHORT.maxother = _SHORT.maxlong = 80
 
 
 class WordpieceError(Exception):
@@ -82,3 +86,11 @@ def short(value: object) -> str:
     """A value as text, in a message that must not become long."""
     text = str(value)
     return text if len(text) <= 80 else text[:77] + "..."
+
+
+def shown(value: object) -> str:
+    """A value in a message as Python writes it, shortened, however large and deep it is."""
+    try:
+        return _SHORT.repr(value)
+    except ValueError:  # a number of more digits than Python writes
+        return "a number of thousands of digits"

@@ -1,13 +1,23 @@
-"""Options of text handling and of training, checked where they are made."""
+"""The options of text handling, of training and of encoding: each with its type, default, bounds
+and help, once (`wordpiece_core.declaration`)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, fields
-from reprlib import Repr
+from dataclasses import asdict, dataclass
 from typing import Any
 
+from wordpiece_core.declaration import Declared, option
 from wordpiece_core.errors import OptionError
+from wordpiece_core.option_kinds import (
+    Choice,
+    Flag,
+    Names,
+    Text,
+    Whole,
+    is_utf8,
+    refusal,
+)
 from wordpiece_core.reference import SPECIAL_TOKENS, WHITE_SPACE
 
 PRE_TOKENIZERS = ("bert", "whitespace")
@@ -35,32 +45,35 @@ LEAST_WORKER_MEMORY = 16 << 20
 # Of the command's rounds: what their pipelines take beside it is several times as much.
 LEAST_DRIVER_MEMORY = 64 << 20
 
-_SHORT = Repr()
-_SHORT.maxstring = _SHORT.maxother = _SHORT.maxlong = 80
-
 # Where programs that read text line by line end a line: Python's `readlines` at the first two,
 # `str.splitlines` at all.
 LINE_ENDS = "\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"
 _TRIMMED = "".join(WHITE_SPACE) + LINE_ENDS + "\x1f\ufeff"  # by one reader of vocab.txt or another
 
 
+class SpecialTokens(Names):
+    """Comma-separated tokens, or "bert"."""
+
+    def parse(self, text: str) -> Any:
+        return text if text == "bert" else super().parse(text)
+
+    def check(self, value: Any) -> tuple[str, ...]:
+        return special_token_list(value)
+
+
 @dataclass(frozen=True)
-class TextOptions:
+class TextOptions(Declared):
     """How text becomes words: the switches of BertNormalizer, and the pre-tokenizer."""
 
-    lowercase: bool = True
-    strip_accents: bool | None = None
-    """None: as `lowercase`."""
-    clean_text: bool = True
-    handle_chinese_chars: bool = True
-    pre_tokenizer: str = "bert"
-
-    def __post_init__(self) -> None:
-        for name in ("lowercase", "clean_text", "handle_chinese_chars"):
-            _check(isinstance(getattr(self, name), bool), name, getattr(self, name), "a bool")
-        strip = self.strip_accents
-        _check(strip is None or isinstance(strip, bool), "strip_accents", strip, "a bool or None")
-        _check_choice("pre_tokenizer", self.pre_tokenizer, PRE_TOKENIZERS)
+    lowercase: bool = option(True, Flag(), "Lowercase.")
+    strip_accents: bool | None = option(
+        None, Flag(), "Take accents off.", shown_default="as lowercase"
+    )
+    clean_text: bool = option(True, Flag(), "Drop control characters.")
+    handle_chinese_chars: bool = option(True, Flag(), "Make each CJK character a word.")
+    pre_tokenizer: str = option(
+        "bert", Choice(PRE_TOKENIZERS), "Cut at punctuation too, or only at spaces."
+    )
 
     def for_kernel(self) -> dict[str, Any]:
         """The keyword arguments that the kernel takes."""
@@ -69,39 +82,41 @@ class TextOptions:
 
 
 @dataclass(frozen=True)
-class EncodingOptions:
-    """How texts, or pairs of texts, become rows of ids. Lengths are in tokens."""
+class EncodingOptions(Declared):
+    """How texts, or pairs of texts, become rows of ids. Lengths are in tokens.
 
-    add_special_tokens: bool = True
-    """[CLS] text [SEP], and [CLS] text [SEP] second text [SEP]."""
-    split_special_tokens: bool = False
-    """Take special tokens written in a text for plain text."""
-    max_length: int | None = None
-    """Of a row, added tokens included; what is over it is cut off. With `padding` or `stride`, and
-    where documents are packed, `MOST_PADDED` at most: rows are as long then, or as many, whatever
-    the texts, and memory for them cannot be had."""
-    truncation: str = "longest_first"
-    """Which text of a pair is cut."""
-    stride: int | None = None
-    """What is cut off makes further rows, each beginning with so many tokens of the one before."""
-    padding: bool = False
-    """Fill rows up to `max_length` with [PAD]."""
-    columns: tuple[str, ...] = ()
-    """Beside `input_ids`: of `ENCODING_COLUMNS`."""
-    id_type: str = "int32"
+    With `padding` or `stride`, and where documents are packed, `max_length` is `MOST_PADDED` at
+    most: rows are as long then, or as many, whatever the texts, and memory for them cannot be had.
+    """
+
+    add_special_tokens: bool = option(
+        True, Flag(), "Put [CLS] and [SEP] around texts.", off="--no-special-tokens"
+    )
+    split_special_tokens: bool = option(
+        False,
+        Flag(),
+        "Take special tokens written in texts as plain text: for untrusted data, which could"
+        " otherwise smuggle in a [SEP] or [MASK].",
+    )
+    max_length: int | None = option(
+        None, Whole(MOST_TOKENS), "Tokens in a row; longer rows are cut."
+    )
+    truncation: str = option("longest_first", Choice(TRUNCATIONS), "Which text of a pair is cut.")
+    stride: int | None = option(
+        None,
+        Whole(MOST_TOKENS, least=0),
+        "Make further rows of what is cut, so many tokens overlapping.",
+    )
+    padding: bool = option(False, Flag(), "Fill rows up to --max-length.")
+    columns: tuple[str, ...] = option(
+        (),
+        Names("columns", ENCODING_COLUMNS),
+        f"Beside input_ids: {', '.join(ENCODING_COLUMNS)}.",
+    )
+    id_type: str = option("int32", Choice(ID_TYPES), "Of input_ids.")
 
     def __post_init__(self) -> None:
-        for name in ("add_special_tokens", "split_special_tokens", "padding"):
-            _check(isinstance(getattr(self, name), bool), name, getattr(self, name), "a bool")
-        _check_choice("truncation", self.truncation, TRUNCATIONS)
-        _check_choice("id_type", self.id_type, ID_TYPES)
-        _check(isinstance(self.columns, tuple | list), "columns", self.columns, "a list of columns")
-        for column in self.columns:
-            _check_choice("columns", column, ENCODING_COLUMNS)
-            _check(self.columns.count(column) == 1, "columns", column, "given once only")
-        for name, least in (("max_length", 1), ("stride", 0)):
-            if getattr(self, name) is not None:
-                check_whole(name, getattr(self, name), MOST_TOKENS, least=least)
+        super().__post_init__()
         if self.max_length is None and (self.padding or self.stride is not None):
             raise OptionError(f"{'padding' if self.padding else 'stride'}: give a max_length too")
         if self.padding or self.stride is not None:
@@ -110,44 +125,40 @@ class EncodingOptions:
 
 
 @dataclass(frozen=True)
-class TrainingOptions:
+class TrainingOptions(Declared):
     """How a vocabulary is trained. Lengths are in characters."""
 
-    vocab_size: int = 30_522
-    criterion: str = "pmi"
-    min_pair_count: int | str = "auto"
-    min_word_count: int = 1
-    limit_alphabet: int | None = None
-    initial_alphabet: str = ""
-    special_tokens: Sequence[str] | str = SPECIAL_TOKENS
-    """A list, or "bert": the layout of the published BERT vocabularies."""
-    max_token_length: int | None = None
-    max_word_length: int = 100
-    continuing_prefix: str = "##"
-    alphabet_order: str = "sorted"
+    vocab_size: int = option(
+        30_522, Whole(MOST_TOKENS), "Tokens, special ones and alphabet included."
+    )
+    criterion: str = option("pmi", Choice(CRITERIA), "How pairs are ranked.")
+    min_pair_count: int | str = option(
+        "auto", Whole(MOST_COUNT, word="auto"), "Count a pair needs; auto falls as needed."
+    )
+    min_word_count: int = option(1, Whole(MOST_COUNT), "Leave rarer words out.")
+    limit_alphabet: int | None = option(None, Whole(MOST_CHARACTERS), "Most characters to keep.")
+    initial_alphabet: str = option("", Text("CHARS"), "Characters to have anyway.")
+    special_tokens: Sequence[str] | str = option(
+        SPECIAL_TOKENS,
+        SpecialTokens(metavar="LIST|bert"),
+        "Comma-separated, from id 0; bert: laid out as published.",
+        shown_default="BERT's five",
+    )
+    max_token_length: int | None = option(None, Whole(MOST_CHARACTERS), "In characters.")
+    max_word_length: int = option(
+        100, Whole(MOST_CHARACTERS), "In characters; longer words: [UNK]."
+    )
+    continuing_prefix: str = option("##", Text(), "Before a piece inside a word.")
+    alphabet_order: str = option("sorted", Choice(ALPHABET_ORDERS), "Order of the alphabet's ids.")
 
     def __post_init__(self) -> None:
-        check_whole("vocab_size", self.vocab_size, MOST_TOKENS)
-        check_whole("min_word_count", self.min_word_count, MOST_COUNT)
-        if self.min_pair_count != "auto":
-            check_whole("min_pair_count", self.min_pair_count, MOST_COUNT, more=' or "auto"')
-        for name in ("limit_alphabet", "max_token_length", "max_word_length"):
-            if name == "max_word_length" or getattr(self, name) is not None:
-                check_whole(name, getattr(self, name), MOST_CHARACTERS)
-        _check_choice("criterion", self.criterion, CRITERIA)
-        _check_choice("alphabet_order", self.alphabet_order, ALPHABET_ORDERS)
-        self._check_tokens()
-
-    def _check_tokens(self) -> None:
-        """What is known of the vocabulary before anything is counted."""
+        """Checks, too, what is known of the vocabulary before anything is counted."""
+        super().__post_init__()
         prefix, initial = self.continuing_prefix, self.initial_alphabet
-        for name in ("initial_alphabet", "continuing_prefix"):
-            _check(isinstance(getattr(self, name), str), name, getattr(self, name), "a string")
         check_token("continuing_prefix", prefix, more="x")
         for character in initial:
             check_token("initial_alphabet", character)
-        special = special_token_list(self.special_tokens)
-        object.__setattr__(self, "special_tokens", special)
+        special = self.special_tokens
         alphabet = {form for character in initial for form in (character, prefix + character)}
         least = len(alphabet.union(special))
         if least > self.vocab_size:
@@ -156,15 +167,6 @@ class TrainingOptions:
                 f"vocab_size: {self.vocab_size} is too small for {len(special)} special tokens"
                 f"{and_initial}; make it {least} or more"
             )
-
-    @classmethod
-    def of(cls, **options: Any) -> TrainingOptions:
-        """From keyword arguments; an unknown one is an OptionError."""
-        known = {field.name for field in fields(cls)}
-        for name in options:
-            if name not in known:
-                raise OptionError(f"unknown training option {name}; known: {', '.join(known)}")
-        return cls(**options)
 
     def plain(self) -> dict[str, Any]:
         """The options as JSON has them."""
@@ -201,23 +203,6 @@ def special_token_list(special_tokens: Sequence[str] | str) -> tuple[str, ...]:
     return tokens
 
 
-def shown(value: object) -> str:
-    """A value in a message, shortened, however large and deep it is."""
-    try:
-        return _SHORT.repr(value)
-    except ValueError:  # a number of more digits than Python writes
-        return "a number of thousands of digits"
-
-
-def is_utf8(text: str) -> bool:
-    """Whether UTF-8 can hold a text: lone surrogates, of names that are not UTF-8, it cannot."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
 def check_token(name: str, token: str, more: str = "") -> None:
     """OptionError if a line of a `vocab.txt` cannot hold a token, with `more` behind it, so that
     every program reads it as it was written: `tokenizers` and `transformers`, and those that trim
@@ -238,16 +223,14 @@ def check_token(name: str, token: str, more: str = "") -> None:
         )
 
 
-def check_whole(name: str, value: object, most: int, *, least: int = 1, more: str = "") -> None:
-    """OptionError unless a value is a whole number in its bounds."""
-    valid = isinstance(value, int) and not isinstance(value, bool) and least <= value <= most
-    _check(valid, name, value, f"a whole number from {least} to {most:,}{more}")
+def check_whole(name: str, value: object, most: int) -> None:
+    """OptionError unless a value is a whole number from 1 to `most`."""
+    try:
+        Whole(most).check(value)
+    except ValueError as error:
+        raise OptionError(f"{name}: {error}") from error
 
 
 def _check(valid: bool, name: str, value: object, wanted: str) -> None:
     if not valid:
-        raise OptionError(f"{name}: {shown(value)} is not {wanted}")
-
-
-def _check_choice(name: str, value: object, choices: Sequence[str]) -> None:
-    _check(value in choices, name, value, f"one of {', '.join(choices)}")
+        raise OptionError(f"{name}: {refusal(value, wanted)}")

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 
-from wordpiece_core.errors import OptionError
-from wordpiece_core.options import shown
+from wordpiece_core.errors import shown
 
 MOST = 1 << 50  # bytes: more is a mistake
 _SIZE = re.compile(r"(\d{1,40}(?:\.\d{1,40})?)\s*(?:([kmgtp])(i?)b?|b)?", re.IGNORECASE)
@@ -14,11 +13,11 @@ _POWERS = {letter: power for power, letter in enumerate("kmgtp", 1)}
 
 def parse_size(text: str) -> int:
     """The bytes that a size says. `K`, `M`, `G`, `T` and `P` are powers of 1000, `KiB`, `MiB`,
-    `GiB`, `TiB` and `PiB` of 1024, in any case, with or without the `B`. OptionError for anything
+    `GiB`, `TiB` and `PiB` of 1024, in any case, with or without the `B`. ValueError for anything
     else."""
     match = _SIZE.fullmatch(text.strip())
     if match is None:
-        raise OptionError(f"{shown(text)} is not a size; give one like 512MiB, 4G or 1000000")
+        raise ValueError(f"{shown(text)} is not a size; give one like 512MiB, 4G or 1000000")
     number, letter, binary = match.groups()
     unit = (1024 if binary else 1000) ** _POWERS[letter.lower()] if letter else 1
     return int(float(number) * unit) if "." in number else int(number) * unit

@@ -11,404 +11,87 @@ import re
 import sys
 import threading
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
-from typing import Any, NoReturn, TypeVar
+from typing import Any, NoReturn
 
 import click
 
 from pipelines.commands import streams
-from pipelines.commands.hints import hinted
-from pipelines.commands.option_types import PLACE, TEXT, Share, Size, Whole
+from pipelines.commands.job_command import How, debug, dry_run, job_command
+from pipelines.commands.options import Value, parameters, parted
+from pipelines.counting.options import CountCall
+from pipelines.encoding.options import EncodeCall, TokenizerChoice
+from pipelines.training.options import TrainCall
 from wordpiece_core.errors import WordpieceError, one_line
-from wordpiece_core.options import (
-    ALPHABET_ORDERS,
-    CRITERIA,
-    ID_TYPES,
-    LEAST_DRIVER_MEMORY,
-    LEAST_WORKER_MEMORY,
-    MOST_CHARACTERS,
-    MOST_COUNT,
-    MOST_TOKENS,
-    PRE_TOKENIZERS,
-    TRUNCATIONS,
-    UNK_SCOPES,
-)
-from wordpiece_core.reference import SPECIAL_TOKENS
+from wordpiece_core.option_kinds import Place
+from wordpiece_core.options import EncodingOptions
 
-Command = TypeVar("Command", bound=Callable[..., Any])
-
-CONTEXT = {"help_option_names": ["-h", "--help"], "terminal_width": 100, "show_default": True}
+# What a command line and the variables of the environment, as WORDPIECE_TRAIN_VOCAB_SIZE, set.
+CONTEXT = {
+    "help_option_names": ["-h", "--help"],
+    "terminal_width": 100,
+    "show_default": True,
+    "auto_envvar_prefix": "WORDPIECE",
+}
 # Of the allocators in Arrow's wheels: the jobs' large buffers come and go, and jemalloc keeps their
 # pages, which takes a tenth less CPU time and a fifth less memory than the usual mimalloc.
 ARROW_MEMORY = "jemalloc"
-ON_ERROR = ("fail", "quarantine")
 LACKS_MEMORY = re.compile(
     r"MemoryError|[mM]emory allocation|[cC]annot allocate|[cm]?alloc of size|bad_alloc"
     r"|can't start new thread|failed to map segment|without (setting an exception|exception set)"
 )
-PASSED_ON = "Arguments after -- go to Beam, for example: -- --runner=FlinkRunner"
-
-
-class JobCommand(click.Command):
-    """A command whose options can be set by a file as well."""
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        path = _config_path(args)
-        if path is not None:
-            from pipelines.commands.config import read_config
-
-            option = next(option for option in self.params if option.name == "config")
-            ctx.default_map = read_config(
-                PLACE.convert(path, option, ctx), self, wordpiece.commands
-            )
-        try:
-            return super().parse_args(ctx, args)
-        except click.NoSuchOption as error:
-            raise hinted(error, self) from error
-
-
-def _config_path(args: Sequence[str]) -> str | None:
-    for place, arg in enumerate(args):
-        if arg == "--config" and place + 1 < len(args):
-            return args[place + 1]
-        if arg.startswith("--config="):
-            return arg.removeprefix("--config=")
-    return None
-
-
-def _options(*options: Callable[[Command], Command]) -> Callable[[Command], Command]:
-    """Several options as one decorator, in the order of the help."""
-
-    def decorate(command: Command) -> Command:
-        for option in reversed(options):
-            command = option(command)
-        return command
-
-    return decorate
-
-
-def _count_option(
-    name: str, default: int | None, most: int, text: str
-) -> Callable[[Command], Command]:
-    return click.option(name, type=Whole(most), default=default, metavar="INT", help=text)
-
-
-INPUTS = click.argument("inputs", nargs=-1, metavar="INPUT...", type=PLACE)
-OPTIONAL_INPUTS = click.argument("inputs", nargs=-1, metavar="[INPUT...]", type=PLACE)
-OUTPUT = click.option(
-    "--output", required=True, type=PLACE, metavar="DIR", help="Directory to write."
-)
-TEXT_COLUMN = click.option(
-    "--text-column",
-    type=TEXT,
-    default="text",
-    metavar="NAME",
-    help="Column or key that holds the text.",
-)
-GROUP_OPTIONS = _options(
-    click.option(
-        "--group-column",
-        type=TEXT,
-        metavar="NAME",
-        help="Smooth counts across its values, say languages.",
-    ),
-    click.option(
-        "--smoothing-exponent",
-        type=Share(),
-        default=1.0,
-        show_default="1, none",
-        metavar="A",
-        help="A group's share p becomes p^A; 0.7 is mBERT's.",
-    ),
-)
-WORKER_MEMORY = click.option(
-    "--worker-memory",
-    type=Size(LEAST_WORKER_MEMORY),
-    default="512MiB",
-    metavar="SIZE",
-    help="For a worker's tables in counting.",
-)
-JOB_OPTIONS = _options(
-    click.option(
-        "--config", type=PLACE, metavar="FILE", help="YAML file of options; flags here win."
-    ),
-    click.option("--quiet", is_flag=True, help="No progress, no summary."),
-    click.option("--debug", is_flag=True, help="Tracebacks, and the libraries' own messages."),
-)
-TOKENIZERS_LOWERCASE = click.option(
-    "--lowercase/--no-lowercase",
-    default=None,
-    show_default="as the tokenizer",
-    help="Wins over the tokenizer; a vocab.txt alone: cased if its tokens have capital letters.",
-)
-TEXT_OPTIONS = _options(
-    click.option("--lowercase/--no-lowercase", default=True, show_default="yes", help="Lowercase."),
-    click.option(
-        "--strip-accents/--no-strip-accents",
-        default=None,
-        show_default="as lowercase",
-        help="Take accents off.",
-    ),
-    click.option(
-        "--clean-text/--no-clean-text",
-        default=True,
-        show_default="yes",
-        help="Drop control characters.",
-    ),
-    click.option(
-        "--handle-chinese-chars/--no-handle-chinese-chars",
-        default=True,
-        show_default="yes",
-        help="Make each CJK character a word.",
-    ),
-    click.option(
-        "--pre-tokenizer",
-        type=click.Choice(PRE_TOKENIZERS),
-        default="bert",
-        help="Cut at punctuation too, or only at spaces.",
-    ),
-)
 
 
 @click.group(context_settings=CONTEXT, epilog="wordpiece COMMAND --help shows a command's options.")
-@click.version_option(package_name="wordpiece-beam", prog_name="wordpiece")
+@click.version_option(
+    package_name="wordpiece-beam", prog_name="wordpiece", allow_from_autoenv=False
+)
 def wordpiece() -> None:
     """WordPiece at corpus scale: train a vocabulary, turn datasets into token ids."""
 
 
-@wordpiece.command(cls=JobCommand, epilog=PASSED_ON)
-@OPTIONAL_INPUTS
-@OUTPUT
-@click.option(
-    "--merge",
-    multiple=True,
-    type=PLACE,
-    metavar="DIR",
-    help="Add the counts of this word table; can be repeated.",
-)
-@_count_option("--min-word-count", 1, MOST_COUNT, "Leave rarer words out.")
-@GROUP_OPTIONS
-@WORKER_MEMORY
-@TEXT_COLUMN
-@TEXT_OPTIONS
-@JOB_OPTIONS
-@click.pass_obj
-def count(beam_args: list[str], /, inputs: tuple[str, ...], **options: Any) -> None:
-    """Count the words of INPUT into a word table.
-
-    INPUT: files, globs or directories of .parquet, .txt, .jsonl (text also .gz, .zst), on any file
-    system that Arrow reads. It may be left out with --merge.
-    """
+@job_command(CountCall)
+def count(call: CountCall, how: How) -> None:
+    """`wordpiece count`"""
     from pipelines.commands.count import run_count
 
-    run_count(inputs, beam_args, **options)
+    run_count(call, how)
 
 
-@wordpiece.command(cls=JobCommand, epilog=PASSED_ON)
-@OPTIONAL_INPUTS
-@OUTPUT
-@click.option(
-    "--word-counts", type=PLACE, metavar="DIR", help="Train on this word table, not on INPUT."
-)
-@_count_option("--vocab-size", 30_522, MOST_TOKENS, "Tokens, special ones and alphabet included.")
-@click.option(
-    "--criterion",
-    type=click.Choice(CRITERIA),
-    default="pmi",
-    help="How pairs are ranked.",
-)
-@click.option(
-    "--min-pair-count",
-    type=TEXT,
-    default="auto",
-    metavar="INT|auto",
-    help="Count a pair needs; auto falls as needed.",
-)
-@_count_option("--min-word-count", 1, MOST_COUNT, "Leave rarer words out.")
-@_count_option("--limit-alphabet", None, MOST_CHARACTERS, "Most characters to keep.")
-@click.option(
-    "--initial-alphabet", type=TEXT, default="", metavar="CHARS", help="Characters to have anyway."
-)
-@click.option(
-    "--special-tokens",
-    type=TEXT,
-    default=",".join(SPECIAL_TOKENS),
-    show_default="BERT's five",
-    metavar="LIST|bert",
-    help="Comma-separated, from id 0; bert: laid out as published.",
-)
-@_count_option("--max-token-length", None, MOST_CHARACTERS, "In characters.")
-@_count_option("--max-word-length", 100, MOST_CHARACTERS, "In characters; longer words: [UNK].")
-@click.option(
-    "--continuing-prefix",
-    type=TEXT,
-    default="##",
-    metavar="STR",
-    help="Before a piece inside a word.",
-)
-@click.option(
-    "--alphabet-order",
-    type=click.Choice(ALPHABET_ORDERS),
-    default="sorted",
-    help="Order of the alphabet's ids.",
-)
-@click.option(
-    "--round-budget",
-    type=Share(min_open=True),
-    default=1.0,
-    show_default="1, all",
-    metavar="SHARE",
-    help="Of all split tokens, held at once.",
-)
-@click.option(
-    "--driver-memory",
-    type=Size(LEAST_DRIVER_MEMORY),
-    default="4GiB",
-    metavar="SIZE",
-    help="What the rounds may take; less: more rounds, the same result.",
-)
-@click.option(
-    "--work-dir",
-    type=PLACE,
-    metavar="DIR",
-    show_default="DIR of --output and .work",
-    help="What a training killed goes on from.",
-)
-@click.option("--keep-work", is_flag=True, help="Keep it when done.")
-@click.option("--overwrite", is_flag=True, help="Replace a tokenizer that was trained otherwise.")
-@GROUP_OPTIONS
-@WORKER_MEMORY
-@TEXT_COLUMN
-@TEXT_OPTIONS
-@JOB_OPTIONS
-@click.pass_obj
-def train(beam_args: list[str], /, inputs: tuple[str, ...], **options: Any) -> None:
-    """Train a WordPiece vocabulary on INPUT and write a tokenizer directory.
-
-    INPUT is as for count; or give a word table by --word-counts.
-    """
+@job_command(TrainCall)
+def train(call: TrainCall, how: How) -> None:
+    """`wordpiece train`"""
     from pipelines.commands.train import run_train
 
-    run_train(inputs, beam_args, **options)
+    run_train(call, how)
 
 
-@wordpiece.command(cls=JobCommand, epilog=PASSED_ON)
-@INPUTS
-@OUTPUT
-@click.option(
-    "--tokenizer",
-    required=True,
-    type=PLACE,
-    metavar="DIR",
-    help="Tokenizer directory, or a vocab.txt.",
-)
-@TEXT_COLUMN
-@click.option(
-    "--text-pair-column", type=TEXT, metavar="NAME", help="Column of second texts: pairs."
-)
-@click.option(
-    "--keep-columns",
-    type=TEXT,
-    metavar="LIST",
-    show_default="all; with --stride not the texts",
-    help='Of the input; "" for none, as always with --pack.',
-)
-@click.option(
-    "--columns",
-    type=TEXT,
-    default="",
-    metavar="LIST",
-    help="Beside input_ids: attention_mask, token_type_ids, special_tokens_mask, offset_mapping,"
-    " word_ids, num_tokens.",
-)
-@click.option(
-    "--add-special-tokens/--no-special-tokens",
-    default=True,
-    show_default="yes",
-    help="Put [CLS] and [SEP] around texts.",
-)
-@click.option(
-    "--split-special-tokens",
-    is_flag=True,
-    help="Take special tokens written in texts as plain text: for untrusted data, which could"
-    " otherwise smuggle in a [SEP] or [MASK].",
-)
-@_count_option("--max-length", None, MOST_TOKENS, "Tokens in a row; longer rows are cut.")
-@click.option(
-    "--truncation",
-    type=click.Choice(TRUNCATIONS),
-    default=TRUNCATIONS[0],
-    help="Which text of a pair is cut.",
-)
-@click.option(
-    "--stride",
-    type=Whole(MOST_TOKENS, least=0),
-    metavar="INT",
-    help="Make further rows of what is cut, so many tokens overlapping.",
-)
-@click.option("--padding", is_flag=True, help="Fill rows up to --max-length.")
-@click.option(
-    "--pack", is_flag=True, help="Fill rows of exactly --max-length from consecutive texts."
-)
-@click.option("--id-type", type=click.Choice(ID_TYPES), default=ID_TYPES[0], help="Of input_ids.")
-@click.option(
-    "--unk-scope",
-    type=click.Choice(UNK_SCOPES),
-    default=UNK_SCOPES[0],
-    help="What becomes [UNK].",
-)
-@TOKENIZERS_LOWERCASE
-@click.option(
-    "--compression",
-    type=click.Choice(["zstd", "snappy", "gzip", "lz4", "brotli", "none"]),
-    default="zstd",
-    help="Of the shards.",
-)
-@click.option(
-    "--on-error",
-    type=click.Choice(ON_ERROR),
-    default=ON_ERROR[0],
-    help="If a shard cannot be read: exit with 1, or put it into _errors/.",
-)
-@click.option("--dry-run", is_flag=True, help="Only say what would be done.")
-@JOB_OPTIONS
-@click.pass_obj
-def encode(beam_args: list[str], /, inputs: tuple[str, ...], **options: Any) -> None:
-    """Encode INPUT into Parquet shards of token ids, one for each input file.
-
-    A rerun keeps the shards that are finished. A shard that cannot be read stops no other.
-    """
+@job_command(EncodeCall, dry_run())
+def encode(call: EncodeCall, how: How) -> None:
+    """`wordpiece encode`"""
     from pipelines.commands.encode import run_encode
 
-    run_encode(inputs, beam_args, **options)
+    run_encode(call, how)
 
 
-@wordpiece.command(epilog="After --, a TEXT may begin with a dash.")
-@click.argument("tokenizer", type=PLACE)
-@click.argument("texts", nargs=-1, metavar="[TEXT...]")
-@click.option(
-    "--add-special-tokens/--no-special-tokens",
-    default=True,
-    show_default="yes",
-    help="Put [CLS] and [SEP] around each text.",
+@click.command(
+    epilog="After --, a TEXT may begin with a dash.",
+    params=[
+        click.Argument(["tokenizer"], type=Value(Place())),
+        click.Argument(["texts"], nargs=-1, metavar="[TEXT...]"),
+        *parameters(TokenizerChoice, ["lowercase", "unk_scope"]),
+        *parameters(EncodingOptions, ["add_special_tokens", "split_special_tokens"]),
+        click.Option(
+            ["--json", "as_json"], is_flag=True, help="For scripts: a JSON object a line."
+        ),
+        debug(),
+    ],
 )
-@click.option(
-    "--split-special-tokens",
-    is_flag=True,
-    help="Take special tokens written in a text as plain text.",
-)
-@click.option(
-    "--unk-scope",
-    type=click.Choice(UNK_SCOPES),
-    default=UNK_SCOPES[0],
-    help="What becomes [UNK] where no token fits.",
-)
-@TOKENIZERS_LOWERCASE
-@click.option("--json", "as_json", is_flag=True, help="For scripts: a JSON object a line.")
-@click.option("--debug", is_flag=True, help="Tracebacks.")
 @click.pass_obj
-def inspect(more_texts: list[str], /, texts: tuple[str, ...], debug: bool, **options: Any) -> None:
+def inspect(
+    more_texts: list[str], /, texts: tuple[str, ...], debug: bool, as_json: bool, **given: Any
+) -> None:
     """Show how TEXT is cut into tokens, and why a word is [UNK].
 
     TOKENIZER: a tokenizer directory, or a vocab.txt. TEXT: - or none for the lines of standard
@@ -416,7 +99,12 @@ def inspect(more_texts: list[str], /, texts: tuple[str, ...], debug: bool, **opt
     """
     from pipelines.commands.inspect import run_inspect
 
-    run_inspect([*texts, *more_texts], **options)
+    choice, encoding = parted(TokenizerChoice, given), parted(EncodingOptions, given)
+    run_inspect([*texts, *more_texts], choice, encoding, as_json=as_json)
+
+
+for command in (count, train, encode, inspect):
+    wordpiece.add_command(command)
 
 
 def main(argv: Sequence[str] | None = None) -> None:

@@ -10,8 +10,7 @@ from typing import Any
 import click
 import yaml
 
-from wordpiece_core.errors import OptionError, one_line
-from wordpiece_core.options import shown
+from wordpiece_core.errors import OptionError, one_line, shown
 
 MOST_BYTES = 256 << 10  # of a file
 MOST_DEPTH = 16  # of its lists and mappings; options need 3
@@ -136,7 +135,7 @@ def _parameter(path: str, key: str, command: click.Command) -> click.Parameter:
     options = {
         name.removeprefix("--").replace("-", "_"): parameter
         for parameter in command.params
-        if isinstance(parameter, click.Option) and parameter.name not in ("config", "debug")
+        if parameter.name not in ("config", "debug", "help")
         for name in parameter.opts
     }
     found = options.get(key.replace("-", "_"))
@@ -161,7 +160,7 @@ def _checked(path: str, key: str, value: Any, parameter: click.Parameter) -> Any
     texts = [str(item) for item in items]
     try:
         with click.Context(click.Command("config")) as context:
-            if getattr(parameter, "multiple", False):
+            if getattr(parameter, "multiple", False) or parameter.nargs == -1:
                 for text in texts:
                     parameter.type.convert(text, parameter, context)
                 return texts

@@ -2,42 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import fields
-from typing import Any
-
-from pipelines.commands.summary import check_call, print_corpus
-from pipelines.counting.count import CountOptions, count
+from pipelines.commands.job_command import How
+from pipelines.commands.summary import finish, print_corpus
+from pipelines.counting.count import count
+from pipelines.counting.options import CountCall
 from pipelines.counting.word_table import WordTable
 from pipelines.running.progress import Progress
-from wordpiece_core import TextOptions
-
-TEXT_OPTIONS = [field.name for field in fields(TextOptions)]
 
 
-def run_count(
-    inputs: Sequence[str],
-    beam_args: Sequence[str],
-    *,
-    output: str,
-    merge: Sequence[str] = (),
-    quiet: bool = False,
-    config: str | None = None,
-    debug: bool = False,
-    **options: Any,
-) -> WordTable:
+def run_count(call: CountCall, how: How) -> None:
     """`wordpiece count`"""
-    check_call(inputs or merge, beam_args, output)
-    text = TextOptions(**{name: options.pop(name) for name in TEXT_OPTIONS})
-    table = count(
-        inputs,
-        output,
-        CountOptions(text=text, **options),
-        merge=merge,
-        beam_args=beam_args,
-        progress=Progress(quiet=quiet),
-    )
-    if not quiet:
-        print_corpus(table.totals, table.min_word_count)
-        print(f"word table: {output}")
-    return table
+    table = count(call, beam_args=how.beam_args, progress=Progress(quiet=how.quiet))
+    finish(table, how, lambda: _print_table(table))
+
+
+def _print_table(table: WordTable) -> None:
+    print_corpus(table.totals, table.min_word_count)
+    print(f"word table: {table.path}")

@@ -14,7 +14,8 @@ from itertools import islice, zip_longest
 from typing import TYPE_CHECKING
 
 from pipelines.commands.loading import load_tokenizer
-from wordpiece_core import Tokenizer
+from pipelines.encoding.options import TokenizerChoice
+from wordpiece_core import EncodingOptions, Tokenizer
 from wordpiece_core.reference import WHITE_SPACE
 from wordpiece_core.tokenizer.inspection import Inspection, Inspector, Misfit, Token, Word
 
@@ -41,20 +42,13 @@ HIDDEN = re.compile(
 
 
 def run_inspect(
-    texts: Sequence[str],
-    *,
-    tokenizer: str,
-    lowercase: bool | None,
-    add_special_tokens: bool,
-    split_special_tokens: bool,
-    unk_scope: str,
-    as_json: bool,
+    texts: Sequence[str], choice: TokenizerChoice, encoding: EncodingOptions, *, as_json: bool
 ) -> None:
     """`wordpiece inspect`"""
     inspector = Inspector(
-        load_tokenizer(tokenizer, unk_scope=unk_scope, lowercase=lowercase),
-        add_special_tokens=add_special_tokens,
-        split_special_tokens=split_special_tokens,
+        load_tokenizer(choice),
+        add_special_tokens=encoding.add_special_tokens,
+        split_special_tokens=encoding.split_special_tokens,
     )
     if isinstance(sys.stdout, io.TextIOWrapper):  # which need not be UTF-8, as JSON is
         sys.stdout.reconfigure(

@@ -1,32 +1,38 @@
-"""What all commands check, and say at the end."""
+"""What all commands say at the end: a summary for people or for scripts, and what is worth a
+look."""
 
 from __future__ import annotations
 
+import json
 import sys
-import warnings
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Protocol
 
-from pipelines.files.places import check_writable
-from pipelines.running.runner import pipeline_options
-from wordpiece_core import FewerTokensWarning
-from wordpiece_core.errors import OptionError
+from pipelines.commands.job_command import How
 
 
-def comma_separated(text: str) -> list[str]:
-    return [item.strip() for item in text.split(",") if item.strip()]
+class Result(Protocol):
+    """What a job gives."""
+
+    def summary(self) -> dict[str, Any]:
+        """As plain values."""
+
+    def warnings(self) -> list[str]:
+        """What is worth a look."""
 
 
-def check_call(inputs: Sequence[str] | str | None, beam_args: Sequence[str], output: str) -> None:
-    """What can be wrong with a call is told before anything is touched."""
-    if not inputs:
-        raise OptionError("give INPUT: files, globs or directories")
-    pipeline_options(beam_args)
-    check_writable("--output", output)
+def finish(done: Result, how: How, print_lines: Callable[[], None]) -> None:
+    """Says what a job has done."""
+    if how.as_json:
+        print(json.dumps(done.summary(), ensure_ascii=False))
+    elif not how.quiet:
+        print_lines()
+    for warning in done.warnings():
+        say(f"warning: {warning}")
 
 
 def print_corpus(totals: dict[str, Any], min_word_count: int = 1) -> None:
-    """What was read, and what was wrong with it."""
+    """What was read."""
     if "rows" in totals:
         print(f"read: {totals['rows']:,} rows, {totals['bytes'] / 1e6:,.1f} MB of text")
     if "words" in totals:
@@ -34,18 +40,8 @@ def print_corpus(totals: dict[str, Any], min_word_count: int = 1) -> None:
         print(f"words: {totals['words']:,}, distinct: {totals['distinct_words']:,}{kept}")
     if totals.get("nulls"):
         print(f"rows without text (null): {totals['nulls']:,}")
-    if totals.get("replaced"):
-        say(f"warning: {totals['replaced']:,} invalid UTF-8 sequences were replaced by U+FFFD")
-
-
-def say_warnings(check: Callable[[], None]) -> None:
-    """Says the warnings of the library in the command's way."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", FewerTokensWarning)
-        check()
-    for warning in caught:
-        say(f"warning: {warning.message}")
 
 
 def say(text: str) -> None:
+    """A line for people, beside what a command prints."""
     print(f"wordpiece: {text}", file=sys.stderr)

@@ -21,6 +21,7 @@ import apache_beam as beam
 import pyarrow as pa
 from apache_beam.transforms.window import GlobalWindows
 
+from pipelines.counting.options import CountCall, CountOptions
 from pipelines.counting.word_table import (
     READ,
     ROWS_PER_GROUP,
@@ -40,15 +41,13 @@ from pipelines.files.inputs import Range, TextBatch
 from pipelines.files.owned import one_run
 from pipelines.files.publishing import Publication
 from pipelines.running.progress import Progress, report
-from pipelines.running.runner import run_pipeline
+from pipelines.running.runner import check_call, run_pipeline
 from wordpiece_core import _kernel
 from wordpiece_core.errors import InputError, OptionError
-from wordpiece_core.options import LEAST_WORKER_MEMORY, MOST_COUNT, TextOptions, check_whole
-from wordpiece_core.sizes import MOST, show_size
+from wordpiece_core.options import MOST_COUNT
 from wordpiece_core.training.smoothing import FRACTION_BITS, smoothing_weights
 from wordpiece_core.uri import is_uri
 
-WORKER_MEMORY = 512 << 20  # bytes
 SHARE_OF_PARTITION = 4  # of a worker's memory: the text of a partition has at most 1 / so much
 MOST_PARTITION_BYTES = 1 << 30  # an Arrow array of strings holds 2 GiB
 MOST_PARTITIONS = 4096
@@ -72,30 +71,6 @@ ALL = 0  # the key of what belongs together, whatever it is
 TOTALS = "totals.json"  # while the job runs
 
 
-@dataclass(frozen=True)
-class CountOptions:
-    """What is counted, and how. `smoothing_exponent`: across the groups that `group_column` names.
-    `min_word_count`: rarer words are left out, by their smoothed counts. `worker_memory`: bytes
-    for the tables of one worker, `LEAST_WORKER_MEMORY` at least; of no effect on the result."""
-
-    text: TextOptions = field(default_factory=TextOptions)
-    text_column: str = "text"
-    group_column: str | None = None
-    smoothing_exponent: float = 1.0
-    min_word_count: int = 1
-    worker_memory: int = WORKER_MEMORY
-
-    def __post_init__(self) -> None:
-        if self.smoothing_exponent != 1 and self.group_column is None:
-            raise OptionError("--smoothing-exponent: give --group-column too")
-        check_whole("worker_memory", self.worker_memory, MOST, more=" bytes")
-        if self.worker_memory < LEAST_WORKER_MEMORY:
-            least = show_size(LEAST_WORKER_MEMORY)
-            raise OptionError(
-                f"worker_memory: {self.worker_memory} is too little; give {least} at least"
-            )
-
-
 @dataclass
 class Totals:
     """What was read: `counts` of rows, nulls, bytes, words and replaced sequences, and the words
@@ -106,32 +81,31 @@ class Totals:
 
 
 def count(
-    patterns: Sequence[str],
-    output: str,
-    options: CountOptions,
+    call: CountCall,
     *,
-    merge: Sequence[str] = (),
     own: Sequence[str] = (),
     beam_args: Sequence[str] = (),
     progress: Progress,
 ) -> WordTable:
-    """Counts the words of the inputs into a word table at `output`, and adds those of the word
-    tables `merge`. `own`: directories that are no inputs, as `output` is none.
+    """Counts the words of the inputs into a word table, and adds those of the word tables to merge.
+    `own`: directories that are no inputs, as the output is none.
 
     Raises InputError, StorageError, OutputError and OptionError. A table that was there is replaced
     when the new one is whole; a directory that holds anything else is left alone.
     """
-    tables = _tables_to_merge(merge, output, options)
-    options = replace(options, text=text_of(tables, options.text))
-    ranges: list[Range | WordRange] = [*_text_ranges(patterns, [output, *own], options)]
+    check_call(call.output, beam_args)
+    tables = _tables_to_merge(call)
+    text = text_of(tables, call.counting.text)
+    call = replace(call, counting=replace(call.counting, text=text))
+    ranges: list[Range | WordRange] = [*_text_ranges(call, own)]
     ranges += [part for table in tables for part in word_ranges(table)]
     total_bytes = sum(map(_bytes_of, ranges))
-    with one_run(output):
-        publication = prepare(output)
+    with one_run(call.output):
+        publication = prepare(call.output)
         try:
             with progress.stage("count", "bytes", total_bytes):
-                _run(ranges, publication, options, beam_args)
-            return _finish(publication, options, tables)
+                _run(ranges, publication, call, beam_args)
+            return _finish(publication, call, tables)
         except Exception:
             publication.abandon()
             raise
@@ -140,10 +114,11 @@ def count(
 def _run(
     ranges: Sequence[Range | WordRange],
     publication: Publication,
-    options: CountOptions,
+    call: CountCall,
     beam_args: Sequence[str],
 ) -> None:
     """Counts ranges into parts and totals that wait to be published."""
+    options = call.counting
     partitions = _partitions(sum(map(_bytes_of, ranges)), options.worker_memory)
     largest_first = sorted(ranges, key=_bytes_of, reverse=True)
 
@@ -151,11 +126,11 @@ def _run(
         counted = (
             pipeline
             | "ranges" >> Spread(largest_first)
-            | "count" >> CountWords(options, partitions)
+            | "count" >> CountRanges(options, partitions)
         )
         (
             counted.words
-            | "merge" >> MergeWords(options, counted.totals)
+            | "merge" >> MergeWords(options, call.min_word_count, counted.totals)
             | "write" >> WriteWordTable(publication, partitions)
         )
         counted.totals | "write totals" >> beam.Map(write_totals, publication)
@@ -163,9 +138,10 @@ def _run(
     run_pipeline(build, beam_args)
 
 
-def _text_ranges(patterns: Sequence[str], own: Sequence[str], options: CountOptions) -> list[Range]:
-    files = inputs.resolve(patterns, own)
+def _text_ranges(call: CountCall, own: Sequence[str]) -> list[Range]:
+    files = inputs.resolve(call.inputs, [call.output, *own])
     range_bytes = max(RANGE_BYTES, sum(file.size for file in files) // MOST_RANGES)
+    options = call.counting
     return inputs.plan(files, options.text_column, range_bytes, group_column=options.group_column)
 
 
@@ -185,11 +161,10 @@ def _partitions(total_bytes: int, worker_memory: int) -> int:
     return max(min(wanted, worker_memory // PARTITION_SHARE_BYTES, MOST_PARTITIONS), 1)
 
 
-def _tables_to_merge(paths: Sequence[str], output: str, options: CountOptions) -> list[WordTable]:
-    """The tables at `paths`, each once. OptionError if their counts cannot be added to these."""
-    if paths and options.group_column is not None:
-        raise OptionError("--merge: a word table does not keep groups; leave out --group-column")
-    places = {path if is_uri(path) else os.path.realpath(path): path for path in paths}
+def _tables_to_merge(call: CountCall) -> list[WordTable]:
+    """The tables to merge, each once. OptionError if their counts cannot be added to these."""
+    output = call.output
+    places = {path if is_uri(path) else os.path.realpath(path): path for path in call.merge}
     if (output if is_uri(output) else os.path.realpath(output)) in places:
         # Killed and run again, the job would add the inputs twice.
         raise OptionError(f"--merge: {output} is the output too; give another directory")
@@ -204,9 +179,7 @@ def _tables_to_merge(paths: Sequence[str], output: str, options: CountOptions) -
     return tables
 
 
-def _finish(
-    publication: Publication, options: CountOptions, tables: Sequence[WordTable]
-) -> WordTable:
+def _finish(publication: Publication, call: CountCall, tables: Sequence[WordTable]) -> WordTable:
     """Makes the table whole. Words were counted; what else was read into the tables that were
     merged is in their manifests."""
     totals = read_totals(publication)
@@ -214,7 +187,7 @@ def _finish(
     for table in tables:
         counts.update({name: n for name, n in table.totals.items() if name in READ})
     _check_sums(counts)
-    smoothing = None
+    smoothing, options = None, call.counting
     if options.group_column is not None:
         weights = group_weights(totals, options.smoothing_exponent)
         smoothing = {
@@ -229,7 +202,7 @@ def _finish(
         publication,
         dict(counts),
         options.text,
-        min_word_count=options.min_word_count,
+        min_word_count=call.min_word_count,
         smoothing=smoothing,
     )
 
@@ -262,7 +235,7 @@ class Counted:
 
 
 @dataclass
-class CountWords(beam.PTransform):
+class CountRanges(beam.PTransform):
     """Ranges of input to partial tables, partitioned by word."""
 
     options: CountOptions
@@ -348,10 +321,11 @@ class MergeWords(beam.PTransform):
     across groups by the weights that the totals give."""
 
     options: CountOptions
+    min_count: int
     totals: beam.PCollection
 
     def expand(self, words: beam.PCollection) -> beam.PCollection:
-        exponent, min_count = self.options.smoothing_exponent, self.options.min_word_count
+        exponent, min_count = self.options.smoothing_exponent, self.min_count
         grouped = words | beam.GroupByKey()
         if self.options.group_column is None:
             return grouped | beam.Map(merge_partition, min_count).with_output_types(bytes)

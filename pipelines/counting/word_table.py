@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 
 from pipelines.files import outputs, storage
 from pipelines.files.filesystems import inside, join
+from pipelines.files.input_batches import warnings_of_text
 from pipelines.files.parquet_input import open_parquet
 from pipelines.files.publishing import STAGING, Publication
 from wordpiece_core import TextOptions, Tokenizer
@@ -54,6 +55,19 @@ class WordTable:
     def is_smoothed(self) -> bool:
         """Whether the counts are not those of the text."""
         return self.smoothing is not None and self.smoothing["exponent"] != 1
+
+    def read(self) -> pa.Table:
+        """All rows: `word`, `count`."""
+        batches = map(read_words, word_ranges(self))
+        return pa.Table.from_batches([batch.cast(SCHEMA) for batch in batches], SCHEMA)
+
+    def summary(self) -> dict[str, Any]:
+        """What `wordpiece count --json` prints."""
+        return {"output": self.path, **self.totals, "min_word_count": self.min_word_count}
+
+    def warnings(self) -> list[str]:
+        """What is worth a look."""
+        return warnings_of_text(self.totals.get("replaced", 0))
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import apache_beam as beam
@@ -21,6 +21,7 @@ from pipelines.encoding.encode_shard import EncodeShard, shard_error
 from pipelines.encoding.encoded_directory import (
     CHANGED,
     COLUMN,
+    SUMS,
     BadShard,
     Contents,
     EncodedDirectory,
@@ -29,13 +30,16 @@ from pipelines.encoding.encoded_directory import (
     ShardsError,
     source_of,
 )
-from pipelines.encoding.options import EncodeOptions
+from pipelines.encoding.options import EncodeCall
+from pipelines.encoding.shard_encoder import check_fit, text_columns
 from pipelines.files import inputs
 from pipelines.files.filesystems import join
+from pipelines.files.input_batches import warnings_of_text
 from pipelines.files.inputs import InputFile
 from pipelines.files.owned import one_run
 from pipelines.running.progress import Progress
 from pipelines.running.runner import (
+    check_call,
     is_local,
     local_cores,
     pipeline_options,
@@ -45,6 +49,8 @@ from pipelines.running.runner import (
 from wordpiece_core import Tokenizer
 from wordpiece_core.errors import InputError, OptionError, OutputError
 
+MANY_UNKNOWN = 0.01  # of tokens: more is worth a warning
+MANY_DROPPED = 0.01  # of tokens, with `pack`
 PLANNING_THREADS = 16  # which wait for file systems
 
 
@@ -99,25 +105,84 @@ class Plan:
 
 @dataclass(frozen=True)
 class Encoded:
-    """What the job did: the manifest of the directory, how many of the inputs' shards were
-    finished before, how many shards are of inputs not given now, and the inputs' bad shards."""
+    """What the job did. `output`: the directory, and its `manifest`; `kept`: how many of the
+    inputs' shards were finished before; `others`: how many shards are of inputs not given now;
+    `errors`: the inputs' bad shards."""
 
+    output: str
     manifest: dict[str, Any]
     kept: int
     others: int
     errors: list[BadShard]
 
+    @property
+    def shards(self) -> list[str]:
+        """The names of the shards, relative to the directory."""
+        return [shard["name"] for shard in self.manifest["shards"]]
 
-def plan(
-    patterns: Sequence[str], output: str, tokenizer: Tokenizer, options: EncodeOptions
-) -> Plan:
+    @property
+    def rows(self) -> int:
+        """Of the shards: as many as of the inputs, or the sequences that were packed."""
+        return int(self.manifest["rows"])
+
+    @property
+    def tokens(self) -> int:
+        """In all shards."""
+        return int(self.manifest["tokens"])
+
+    @property
+    def unknown_tokens(self) -> int:
+        """How many of the tokens are [UNK]."""
+        return int(self.manifest["unknown_tokens"])
+
+    @property
+    def unknown_share(self) -> float:
+        """Of the tokens."""
+        return self.unknown_tokens / max(self.tokens, 1)
+
+    def summary(self) -> dict[str, Any]:
+        """What `wordpiece encode --json` prints."""
+        return {
+            "output": self.output,
+            "shards": len(self.shards),
+            "kept": self.kept,
+            "others": self.others,
+            **{name: self.manifest[name] for name in SUMS},
+            "errors": [asdict(bad.error) for bad in self.errors],
+        }
+
+    def warnings(self) -> list[str]:
+        """What is worth a look."""
+        manifest = self.manifest
+        said = warnings_of_text(manifest["replaced"])
+        if not manifest["bytes"]:
+            said.append("the inputs hold no text")
+        unknown = self.unknown_share
+        if unknown > MANY_UNKNOWN:
+            said.append(f"{unknown:.1%} of the tokens are [UNK]; does the tokenizer fit the text?")
+        dropped = manifest["dropped_tokens"] / max(self.tokens, 1)
+        if dropped > MANY_DROPPED:
+            said.append(
+                f"{dropped:.1%} of the tokens were left out, at the ends of the shards; give"
+                " --padding, larger input files, or a smaller --max-length"
+            )
+        if manifest["invalid"]:
+            said.append(
+                f"{manifest['invalid']:,} invalid UTF-8 sequences in kept columns are kept as they"
+                " are; some readers refuse them (--keep-columns leaves columns out)"
+            )
+        return said + [f"in quarantine: {bad.message}" for bad in self.errors]
+
+
+def plan(call: EncodeCall, tokenizer: Tokenizer) -> Plan:
     """What is to be done, by the directory, the files' sizes and the Parquet footers.
 
-    Raises InputError and OptionError; OptionError too if `output` holds shards of another
+    Raises InputError and OptionError; OptionError too if the output holds shards of another
     tokenizer or of other options.
     """
-    options.check(tokenizer)
-    files = inputs.resolve(patterns, own=[output])
+    output, options = call.output, call.shards
+    check_fit(options, tokenizer)
+    files = inputs.resolve(call.inputs, own=[output])
     names = inputs.output_names(files)
     directory = EncodedDirectory(
         output, {"tokenizer": tokenizer.digest, "options": options.plain()}
@@ -132,7 +197,7 @@ def plan(
         if known and (known.input, known.source) == (file.name, source_of(file)):
             return PlannedShard(file, name, known.input_rows, known.bytes, True)
         try:
-            rows, size = inputs.measure(file, options.columns, options.kept)
+            rows, size = inputs.measure(file, text_columns(options), options.kept)
         except InputError as error:
             return PlannedShard(file, name, error=shard_error(file, name, error))
         return PlannedShard(file, name, rows, size)
@@ -143,26 +208,24 @@ def plan(
 
 
 def encode(
-    patterns: Sequence[str],
-    output: str,
+    call: EncodeCall,
     tokenizer: Tokenizer,
-    options: EncodeOptions,
     *,
-    on_error: str = "fail",
     beam_args: Sequence[str] = (),
     progress: Progress,
 ) -> Encoded:
-    """Encodes every input shard into a shard of the same name in `output`.
+    """Encodes every input shard into a shard of the same name in the output.
 
-    Raises what `plan` raises; OutputError, also if another run is writing to `output`; and
+    Raises what `plan` raises; OutputError, also if another run is writing to the output; and
     ShardsError when the shards that can be read are finished, but some cannot: with `on_error`
     "quarantine" these go to `_errors/` instead.
     """
-    found = plan(patterns, output, tokenizer, options)
+    check_call(call.output, beam_args)
+    output, found = call.output, plan(call, tokenizer)
     directory = found.directory
 
     def check(errors: list[BadShard]) -> None:
-        if errors and (on_error != "quarantine" or _is_no_fault_of_files(found, errors)):
+        if errors and (call.on_error != "quarantine" or _is_no_fault_of_files(found, errors)):
             raise ShardsError(errors, len(found.shards))
 
     if not found.to_run:
@@ -172,19 +235,19 @@ def encode(
             raise OutputError(f"{output}: another run has just written there; run this one again")
         manifest = directory.whole()
         if manifest is not None and found.is_done:
-            return Encoded(manifest, len(found.finished), found.others, [])
+            return Encoded(call.output, manifest, len(found.finished), found.others, [])
         planned = {shard.name for shard in found.shards if not shard.finished}
         directory.begin(tokenizer, planned, {s.name: s.file.root for s in found.shards})
         with progress.stage("encode", "bytes", sum(shard.bytes for shard in found.to_run)):
             if found.to_run:
-                step = EncodeShard(directory, options, _threads(beam_args))
+                step = EncodeShard(directory, call.shards, _threads(beam_args))
                 _run(step, found.to_run, beam_args)
             errors = _all_errors(found)
             check(errors)
             for bad in errors:
                 directory.quarantine(bad.error, bad.file)
         manifest = directory.finish()
-    return Encoded(manifest, len(found.finished), found.others, errors)
+    return Encoded(call.output, manifest, len(found.finished), found.others, errors)
 
 
 def _run(step: EncodeShard, shards: Sequence[PlannedShard], beam_args: Sequence[str]) -> None:

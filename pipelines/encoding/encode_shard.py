@@ -16,8 +16,8 @@ from pipelines.encoding.encoded_directory import (
     ShardResult,
     source_of,
 )
-from pipelines.encoding.options import EncodeOptions
-from pipelines.encoding.shard_encoder import ShardEncoder
+from pipelines.encoding.options import ShardOptions
+from pipelines.encoding.shard_encoder import ShardEncoder, text_columns
 from pipelines.files import inputs, outputs, storage
 from pipelines.files.inputs import InputFile
 from pipelines.running.progress import report
@@ -30,7 +30,7 @@ class EncodeShard(beam.DoFn):
     """Encodes one shard and notes its result; one that cannot be read is noted as failed."""
 
     directory: EncodedDirectory
-    options: EncodeOptions
+    options: ShardOptions
     threads: int
 
     def setup(self) -> None:
@@ -48,7 +48,7 @@ class EncodeShard(beam.DoFn):
 
     def _encode(self, file: InputFile, name: str) -> ShardResult:
         options = self.options
-        shard = inputs.open_shard(file, options.columns, options.kept)
+        shard = inputs.open_shard(file, text_columns(options), options.kept)
         encoder = ShardEncoder(file, shard, self.tokenizer, options, self.threads)
 
         def write(stream: pa.NativeFile) -> None:

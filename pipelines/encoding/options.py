@@ -1,57 +1,96 @@
-"""What an encoded shard holds."""
+"""What an encoded shard holds, and a call of the job `encode`."""
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
-from typing import Any
+import os
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
 
-from pipelines.files.inputs import Columns
-from wordpiece_core import EncodingOptions, Packer, Tokenizer
+from pipelines.running.call import Call
+from wordpiece_core.declaration import REQUIRED, Declared, group, option
 from wordpiece_core.errors import OptionError
+from wordpiece_core.option_kinds import Choice, Column, Flag, Names, Place
+from wordpiece_core.options import UNK_SCOPES, EncodingOptions
+
+if TYPE_CHECKING:
+    from wordpiece_core import Tokenizer
+
+COMPRESSIONS = ("zstd", "snappy", "gzip", "lz4", "brotli", "none")
+ON_ERROR = ("fail", "quarantine")
 
 
 @dataclass(frozen=True)
-class EncodeOptions:
-    """What an encoded shard holds. `keep_columns`: of the input; None for all, for all but the
-    texts with a stride (each row would repeat its whole text), or for none with `pack`; `pack`:
-    sequences of exactly `encoding.max_length`; `compression`: one of Parquet's."""
+class TokenizerPlace(Place):
+    """Where a tokenizer is; from Python, a tokenizer itself too."""
 
-    text_column: str = "text"
-    text_pair_column: str | None = None
-    keep_columns: tuple[str, ...] | None = None
-    pack: bool = False
-    compression: str = "zstd"
-    encoding: EncodingOptions = field(default_factory=EncodingOptions)
+    def check(self, value: Any) -> Any:
+        if not isinstance(value, str | os.PathLike):
+            from wordpiece_core import Tokenizer  # it loads Arrow, for which help need not wait
+
+            if isinstance(value, Tokenizer):
+                return value
+        return super().check(value)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TokenizerChoice(Declared):
+    """Which tokenizer, and what is not as it says itself."""
+
+    tokenizer: str | Tokenizer = option(
+        REQUIRED, TokenizerPlace(), "Tokenizer directory, or a vocab.txt."
+    )
+    lowercase: bool | None = option(
+        None,
+        Flag(),
+        "Wins over the tokenizer; a vocab.txt alone: cased if its tokens have capital letters.",
+        shown_default="as the tokenizer",
+    )
+    unk_scope: str = option("word", Choice(UNK_SCOPES), "What becomes [UNK] where no token fits.")
+
+    def load(self) -> Tokenizer:
+        """The tokenizer; with a TakenAsCasedWarning if that was decided for it. OptionError if a
+        tokenizer itself is to be another one than it is."""
+        from wordpiece_core import Tokenizer
+
+        if isinstance(self.tokenizer, Tokenizer):
+            if self.lowercase is not None or self.unk_scope != "word":
+                raise OptionError("lowercase, unk_scope: give them where the tokenizer is made")
+            return self.tokenizer
+        return Tokenizer.load(self.tokenizer, unk_scope=self.unk_scope, lowercase=self.lowercase)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShardOptions(Declared):
+    """What an encoded shard holds. `keep_columns`: of the input; None for all, for all but the
+    texts with a stride (each row would repeat its whole text), or for none with `pack`."""
+
+    text_column: str = option("text", Column(), "Column or key that holds the text.")
+    text_pair_column: str | None = option(None, Column(), "Column of second texts: pairs.")
+    keep_columns: tuple[str, ...] | None = option(
+        None,
+        Names("columns"),
+        'Of the input; "" for none, as always with --pack.',
+        shown_default="all; with --stride not the texts",
+    )
+    pack: bool = option(False, Flag(), "Fill rows of exactly --max-length from consecutive texts.")
+    compression: str = option("zstd", Choice(COMPRESSIONS), "Of the shards.")
+    encoding: EncodingOptions = group(EncodingOptions)
 
     def __post_init__(self) -> None:
-        for option, name in {
-            "--text-column": self.text_column,
-            "--text-pair-column": self.text_pair_column,
-        }.items():
-            if name == "":
-                raise OptionError(f"{option}: give the name of a column")
+        super().__post_init__()
         if not self.pack:
             return
         encoding = self.encoding
         if encoding.max_length is None:
             raise OptionError("--pack: give --max-length, the length of a sequence")
-        for option, given in {
+        for name, given in {
             "--keep-columns": self.keep_columns,
             "--text-pair-column": self.text_pair_column,
             "--stride": encoding.stride is not None,
             "--no-special-tokens": not encoding.add_special_tokens,
         }.items():
             if given:
-                raise OptionError(f"{option}: does not go with --pack, whose rows are no texts")
-
-    def check(self, tokenizer: Tokenizer) -> None:
-        """OptionError if they do not fit a vocabulary."""
-        if self.encoding.add_special_tokens and not tokenizer.adds_special_tokens:
-            raise OptionError("the vocabulary has no [CLS] or no [SEP]; give --no-special-tokens")
-        if self.pack:
-            Packer(tokenizer, self.encoding)
-        else:
-            tokenizer.check_options(self.encoding, bool(self.text_pair_column))
+                raise OptionError(f"{name}: does not go with --pack, whose rows are no texts")
 
     def plain(self) -> dict[str, Any]:
         """The options as JSON has them, those of encoding among them."""
@@ -60,13 +99,28 @@ class EncodeOptions:
         return {k: list(v) if isinstance(v, tuple) else v for k, v in options.items()}
 
     @property
-    def columns(self) -> Columns:
-        """Those that hold text."""
-        keeps_texts = self.encoding.stride is None
-        return Columns(self.text_column, pair=self.text_pair_column, keeps_texts=keeps_texts)
-
-    @property
     def kept(self) -> list[str] | None:
         """The columns to keep; None for the usual ones."""
         kept = () if self.pack else self.keep_columns
         return None if kept is None else list(kept)
+
+
+@dataclass(frozen=True, kw_only=True)
+class EncodeCall(Call):
+    """Encode INPUT into Parquet shards of token ids, one for each input file.
+
+    INPUT is as for count. A rerun keeps the shards that are finished. A shard that cannot be read
+    stops no other.
+    """
+
+    choice: TokenizerChoice = group(TokenizerChoice)
+    shards: ShardOptions = group(ShardOptions)
+    on_error: str = option(
+        "fail",
+        Choice(ON_ERROR),
+        "If a shard cannot be read: exit with 1, or put it into _errors/.",
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.check_inputs()

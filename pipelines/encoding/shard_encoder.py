@@ -17,13 +17,13 @@ import pyarrow.parquet as pq
 
 from pipelines.encoding import pieces
 from pipelines.encoding.encoded_directory import SUMS
-from pipelines.encoding.options import EncodeOptions
+from pipelines.encoding.options import ShardOptions
 from pipelines.encoding.pieces import most_ids, pieces_of, row_groups
-from pipelines.files.inputs import InputFile, Shard
+from pipelines.files.inputs import Columns, InputFile, Shard
 from pipelines.running.progress import report
 from pipelines.running.threads import ahead, in_threads
 from wordpiece_core import EncodedBatch, EncodingOptions, Packer, Tokenizer
-from wordpiece_core.errors import ColumnError, InputError
+from wordpiece_core.errors import ColumnError, InputError, OptionError
 
 METADATA_KEY = b"wordpiece.tokenizer"
 IDS = "input_ids"
@@ -50,7 +50,7 @@ class ShardEncoder:
     file: InputFile
     shard: Shard
     tokenizer: Tokenizer
-    options: EncodeOptions
+    options: ShardOptions
     threads: int
     schema: pa.Schema = field(init=False)
     sums: dict[str, int] = field(init=False)
@@ -91,7 +91,8 @@ class ShardEncoder:
     def parquet_options(self) -> dict[str, Any]:
         """How Parquet stores the columns: ids and texts plain (docs/ids-encoding.md), others as
         dictionaries where that helps; with statistics of the kept columns only."""
-        names = [name for name in self.shard.schema.names if name not in self.options.columns.names]
+        texts = text_columns(self.options).names
+        names = [name for name in self.shard.schema.names if name not in texts]
         kept = leaf_paths(self.shard.schema, names)
         return {
             "compression": self.options.compression,
@@ -193,6 +194,22 @@ class ShardEncoder:
                 f"{self.file.path}: column {name!r} of {kind} cannot be repeated in several rows;"
                 " leave it out with --keep-columns"
             ) from error
+
+
+def text_columns(options: ShardOptions) -> Columns:
+    """The columns that hold text."""
+    keeps_texts = options.encoding.stride is None
+    return Columns(options.text_column, pair=options.text_pair_column, keeps_texts=keeps_texts)
+
+
+def check_fit(options: ShardOptions, tokenizer: Tokenizer) -> None:
+    """OptionError if options do not fit a vocabulary."""
+    if options.encoding.add_special_tokens and not tokenizer.adds_special_tokens:
+        raise OptionError("the vocabulary has no [CLS] or no [SEP]; give --no-special-tokens")
+    if options.pack:
+        Packer(tokenizer, options.encoding)
+    else:
+        tokenizer.check_options(options.encoding, bool(options.text_pair_column))
 
 
 def leaf_paths(schema: pa.Schema, names: Collection[str]) -> list[str]:

@@ -10,6 +10,11 @@ from pipelines.files.input_files import InputFile
 from wordpiece_core.errors import ColumnError, OptionError
 
 
+def warnings_of_text(replaced: int) -> list[str]:
+    """What there is to say of texts with so many invalid UTF-8 sequences."""
+    return [f"{replaced:,} invalid UTF-8 sequences were replaced by U+FFFD"] if replaced else []
+
+
 @dataclass(frozen=True)
 class Range:
     """A part of a file: row groups [start, end) of Parquet, or of one row group the rows

@@ -8,6 +8,10 @@
   (`test_no_element_of_a_large_bundle_is_lost_to_a_thread_that_sends_at_times`).
 - Workers print tracebacks whatever the log's level is: `sdk_worker.print`
   (`test_nothing_of_the_libraries_beneath_is_shown`).
+- Beam's runner warns of workers that are threads of one process, which is the default here:
+  `_no_advice` (`test_nothing_is_printed_or_logged_on_import_or_by_a_quiet_job`).
+- In a notebook Beam loads its interactive runner to label steps, which fails beside pandas 3:
+  `alter_label_if_ipython` (`test_jobs_run_in_a_notebook`).
 
 Tested with Beam 2.77.
 """
@@ -20,12 +24,15 @@ import shlex
 import sys
 import threading
 import traceback
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 
+from apache_beam import pipeline as beam_pipeline
 from apache_beam.options.pipeline_options import DirectOptions, PipelineOptions
 from apache_beam.portability import python_urns
 from apache_beam.portability.api import beam_fn_api_pb2
-from apache_beam.runners.portability.fn_api_runner import FnApiRunner, worker_handlers
+from apache_beam.runners.portability.fn_api_runner import FnApiRunner, fn_runner, worker_handlers
 from apache_beam.runners.portability.fn_api_runner.worker_handlers import (
     BeamFnControlServicer,
     ControlConnection,
@@ -40,6 +47,20 @@ from wordpiece_core.errors import JobError
 WORKER_ENDED = "a worker process ended before its work (out of memory?); run the job again"
 
 
+_own_pipeline = ContextVar("_own_pipeline", default=False)
+
+
+@contextmanager
+def own_pipeline() -> Iterator[None]:
+    """While a pipeline of this project is built. Others in the process are as Beam makes them."""
+    beam_pipeline.alter_label_if_ipython = _alter_label
+    token = _own_pipeline.set(True)
+    try:
+        yield
+    finally:
+        _own_pipeline.reset(token)
+
+
 def local_runner(options: PipelineOptions) -> FnApiRunner:
     """Beam's local runner. Unless logging is on here, what its workers write to standard error
     whatever the level is dropped: tracebacks of those in this process, even after the pipeline's
@@ -48,6 +69,7 @@ def local_runner(options: PipelineOptions) -> FnApiRunner:
     quiet = not logging.getLogger().isEnabledFor(logging.ERROR)
     sdk_worker.print = _nothing if quiet else print
     ControlConnection.close = _close_connection
+    fn_runner._LOGGER.addFilter(_no_advice)
     # Beam would also send what is written every second, from another thread; what is written while
     # that thread copies and clears the buffer would be lost, silently: elements of large bundles.
     worker_handlers.DATA_BUFFER_TIME_LIMIT_MS = 0
@@ -103,6 +125,20 @@ def _close_connection(connection: ControlConnection) -> None:
     only those that are open, wait for all workers to end, and so for a late one for ever."""
     connection.push(BeamFnControlServicer._DONE_MARKER)
     _beam_close_connection(connection)
+
+
+_beam_alter_label = beam_pipeline.alter_label_if_ipython
+
+
+def _alter_label(*args: object) -> None:
+    """Labels a step by its notebook's cell, unless the pipeline is this project's."""
+    if not _own_pipeline.get():
+        _beam_alter_label(*args)
+
+
+def _no_advice(record: logging.LogRecord) -> bool:
+    """Whether a message is other than the advice to run workers as processes."""
+    return "direct_running_mode should be" not in record.getMessage()
 
 
 def _nothing(*_: object, **__: object) -> None:

@@ -12,6 +12,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.util import find_spec
 from typing import Any, TextIO
 
 LINE_SECONDS = 10.0
@@ -43,7 +44,7 @@ class Progress:
             _done.clear()
         started = time.monotonic()
         stop = threading.Event()
-        show = self._bar if self.stream.isatty() else self._lines
+        show = self._bar if self.stream.isatty() or has_widgets() else self._lines
         watcher = threading.Thread(target=show, args=(name, unit, total, stop), daemon=True)
         if not self.quiet:
             watcher.start()
@@ -85,7 +86,8 @@ class Progress:
             TimeRemainingColumn(elapsed_when_finished=True),
         ]
         started = time.monotonic()
-        with Bars(*columns, console=Console(file=self.stream)) as bars:
+        console = Console() if has_widgets() else Console(file=self.stream)
+        with Bars(*columns, console=console) as bars:
             task = bars.add_task(name, total=total or None, amounts="")
             stopped = False
             while not stopped:
@@ -95,6 +97,15 @@ class Progress:
                 bars.update(task, completed=min(done[unit], total or 0), amounts=amounts)
             if total and not self.failed:
                 bars.update(task, completed=total)
+
+
+def has_widgets() -> bool:
+    """Whether this is a notebook that can show a bar: elsewhere rich would warn or show nothing."""
+    if "ipykernel" not in sys.modules:
+        return False
+    from rich.console import Console
+
+    return Console().is_jupyter and find_spec("ipywidgets") is not None
 
 
 def snapshot() -> Counter[str]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import NoReturn
 
 import apache_beam as beam
@@ -19,8 +20,9 @@ from apache_beam.runners import create_runner
 from apache_beam.runners.portability.fn_api_runner import FnApiRunner
 from apache_beam.transforms.resources import resource_hints_from_options
 
+from pipelines.files.places import check_writable
 from wordpiece_core.errors import JobError, OptionError, WordpieceError, one_line
-from wordpiece_core.options import is_utf8
+from wordpiece_core.option_kinds import is_utf8
 
 MOST_WORKERS = 1024  # of a local run
 LOCAL_RUNNERS = {"", "direct", "directrunner", "switchingdirectrunner", "fnapirunner"}
@@ -50,6 +52,12 @@ def pipeline_options(beam_args: Sequence[str]) -> PipelineOptions:
         if "--direct_num_workers" not in given:
             direct.direct_num_workers = local_cores()
     return options
+
+
+def check_call(output: str, beam_args: Sequence[str]) -> None:
+    """What can be wrong with a call of any job is told before anything is touched."""
+    pipeline_options(beam_args)
+    check_writable("--output", output)
 
 
 def _check_taken(beam_args: Sequence[str]) -> None:
@@ -92,12 +100,14 @@ def run_pipeline(build: Callable[[beam.Pipeline], object], beam_args: Sequence[s
     """Builds a pipeline and runs it to its end. Raises the error that a step raised."""
     options = pipeline_options(beam_args)
     runner = None
+    building: AbstractContextManager[None] = nullcontext()
     if is_local(options):
-        from pipelines.running.local_beam import local_runner  # which changes Beam's own classes
+        # which changes Beam's own classes
+        from pipelines.running.local_beam import local_runner, own_pipeline
 
-        runner = local_runner(options)
+        runner, building = local_runner(options), own_pipeline()
     try:
-        with beam.Pipeline(runner=runner, options=options) as pipeline:
+        with beam.Pipeline(runner=runner, options=options) as pipeline, building:
             build(pipeline)
     except Exception as error:
         raise _raised(error) from error

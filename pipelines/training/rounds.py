@@ -36,11 +36,8 @@ from pipelines.running.progress import report
 from pipelines.training.work_directory import TrainingWork
 from wordpiece_core import _kernel
 from wordpiece_core.options import TrainingOptions
-from wordpiece_core.training.train import (
-    RoundBudget,
-    make_splitter,
-    make_trainer,
-)
+from wordpiece_core.training.budget import RoundBudget
+from wordpiece_core.training.train import make_splitter, make_trainer
 
 PARTITIONS = 16  # of pairs by hash; how many is part of no result
 PACKED = "zstd"  # batches on their way through the shuffle

@@ -1,211 +1,249 @@
-"""The job `train`: a word table to a vocabulary, in exact rounds of merges.
-
-A round is a pipeline (`pipelines.training.rounds`) that brings the driver what it may hold, and
-then merges as long as what it holds is all that matters. What the rounds have done is in the work
-directory (`pipelines.training.work_directory`), from which a training that was killed goes on.
-"""
+"""The job `train`, from its inputs to the tokenizer directory: counts if need be, makes the rounds
+(`pipelines.training.driver`), writes what they give."""
 
 from __future__ import annotations
 
+import resource
+import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
+from importlib.metadata import version
 from typing import Any
 
-import apache_beam as beam
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from pipelines.counting.count import WORKER_MEMORY
-from pipelines.counting.word_table import WordRange, WordTable, read_words, word_ranges
-from pipelines.files import outputs, storage
-from pipelines.files.batches import from_bytes, read_batches, to_bytes, write_batches
-from pipelines.files.filesystems import join
-from pipelines.running.progress import Progress, report
-from pipelines.running.runner import run_pipeline
-from pipelines.training.rounds import (
-    CANDIDATES,
-    LIMITS,
-    ROUND,
-    RUNS,
-    UNIGRAMS,
-    AdvanceRound,
-    GatherRound,
-    RoundState,
-    read_splits,
+from pipelines.counting.count import count
+from pipelines.counting.options import CountCall
+from pipelines.counting.word_table import (
+    Coverage,
+    WordTable,
+    coverage,
+    read_word_table,
+    table_digest,
+    text_of,
 )
-from pipelines.training.work_directory import FinishedRound, TrainingWork
-from wordpiece_core.errors import InputError
-from wordpiece_core.options import TrainingOptions
-from wordpiece_core.training.alphabet import InitialVocabulary, initial_vocabulary, merge_symbols
-from wordpiece_core.training.train import (
-    RoundBudget,
-    TrainingResult,
-    make_trainer,
-    merge_log,
-    merge_round,
-    symbol_counts,
-)
+from pipelines.files.filesystems import beside
+from pipelines.files.input_files import resolve
+from pipelines.files.owned import one_run
+from pipelines.files.places import check_writable
+from pipelines.running.progress import Progress
+from pipelines.running.runner import check_call, pipeline_options, workers
+from pipelines.training.driver import Job, train_on_table
+from pipelines.training.options import TrainCall
+from pipelines.training.tokenizer_directory import check_tokenizer_directory, write_tokenizer
+from pipelines.training.work_directory import TrainingWork
+from wordpiece_core import TextOptions, Tokenizer, TrainingOptions
+from wordpiece_core.errors import InputError, OptionError, OutputError
+from wordpiece_core.tokenizer.files import TokenizerSpec, own_special_tokens
+from wordpiece_core.training.train import TrainingResult, fewer_tokens
 
-CHARACTERS = b"characters"
+MANY_UNKNOWN = 0.01  # of words: more is worth a warning
+WORK = ".work"  # after the output's name: what a training keeps while it runs
 
 
-@dataclass
-class Job:
-    """What the rounds of a training share."""
+@dataclass(frozen=True)
+class Trained:
+    """What a training made, and of what. `output`: the tokenizer directory; `result`: vocabulary
+    and merges; `table`: the words; `spec`: the tokenizer; `covered`: how it cuts the words."""
 
-    options: TrainingOptions
-    word_table: str
-    """The digest of the word table."""
-    work: TrainingWork
-    """Claimed by this run."""
-    progress: Progress
-    budget: RoundBudget = field(default_factory=RoundBudget)
-    """What the driver may hold in a round."""
-    worker_memory: int = WORKER_MEMORY
-    """Bytes for the tables of one worker."""
-    beam_args: Sequence[str] = ()
+    output: str
+    result: TrainingResult
+    table: WordTable
+    spec: TokenizerSpec
+    training: TrainingOptions
+    covered: Coverage
+    seconds: dict[str, float]
+    """Of each stage."""
+
+    @cached_property
+    def tokenizer(self) -> Tokenizer:
+        """The tokenizer itself."""
+        return Tokenizer.of(self.spec)
 
     @property
-    def identity(self) -> dict[str, Any]:
-        """What a training that goes on must have in common with the one that was killed."""
-        return {"word_table": self.word_table} | self.options.plain()
+    def vocab(self) -> list[str]:
+        """The tokens, in id order."""
+        return self.result.vocab
 
+    @property
+    def merges(self) -> pa.Table:
+        """The training log: the columns of `merges.parquet`."""
+        return self.result.merges
 
-def train(table: WordTable, job: Job) -> TrainingResult:
-    """Trains on a word table. Raises InputError, StorageError, OutputError and OptionError."""
-    ranges = word_ranges(table)
-    try:
-        vocabulary, split_tokens = _vocabulary(ranges, job)
-        return _Training(ranges, vocabulary, split_tokens, job).run()
-    except InputError as error:
-        if str(error).startswith(table.path):  # it names a file of the table
-            raise
-        raise InputError(f"{table.path}: {error}") from error
+    @property
+    def rounds(self) -> int:
+        """How often the counts were taken."""
+        return self.result.rounds
 
+    def summary(self) -> dict[str, Any]:
+        """What `wordpiece train --json` prints. Tokens and words are of the word table."""
+        return {
+            "output": self.output,
+            "vocab_size": len(self.vocab),
+            "merges": len(self.merges),
+            "rounds": self.rounds,
+            "corpus": self.table.totals,
+            **asdict(self.covered),
+            "tokens_per_word": self.covered.tokens_per_word,
+            "seconds": self.seconds,
+        }
 
-def _report_merges(merges: int, tokens: int) -> None:
-    report(merges=merges, tokens=tokens)
-
-
-class _Training:
-    """The driver's side of the rounds."""
-
-    def __init__(
-        self, ranges: list[WordRange], vocabulary: InitialVocabulary, split_tokens: int, job: Job
-    ) -> None:
-        self.ranges, self.job = ranges, job
-        self.words = sum(part.rows for part in ranges)
-        self.trainer = make_trainer(vocabulary.tokens, job.options)
-        self.finished = job.work.finished_rounds()
-        self.split_tokens = self.finished[-1].split_tokens if self.finished else split_tokens
-        for done in self.finished:
-            self.trainer.restore(done.merges, done.support)
-
-    def run(self) -> TrainingResult:
-        """Makes the rounds that are not yet done."""
-        job, trainer = self.job, self.trainer
-        while not (self.finished and self.finished[-1].status == "done"):
-            first = sum(len(done.merges) for done in self.finished)
-            self.begin_round()
-            with job.progress.stage("merge", "tokens", job.options.vocab_size):
-                report(tokens=trainer.vocab_size, merges=first)
-                status = merge_round(trainer, done=first, merged=_report_merges)
-            merges = pa.record_batch(trainer.merges(first))
-            done = FinishedRound(merges, trainer.support, status, self.split_tokens)
-            self.finished.append(done)
-            job.work.finish_round(len(self.finished), done)
-        log = merge_log(trainer)
-        return TrainingResult(trainer.tokens, log, len(self.finished))
-
-    def begin_round(self) -> None:
-        """Runs the pipeline of a round and gives the trainer what it brings."""
-        job, state = self.job, self.state()
-        directory = job.work.exchange()
-        whole = job.budget.holds(self.split_tokens, self.words)
-        step = AdvanceRound(state) if whole else GatherRound(state, directory)
-        with job.progress.stage("aggregate", "words", self.words):
-            run_pipeline(
-                lambda pipeline: pipeline | "ranges" >> beam.Create(self.ranges) | "round" >> step,
-                job.beam_args,
+    def warnings(self) -> list[str]:
+        """What is worth a look."""
+        said = self.table.warnings()
+        share = self.covered.unknown_share
+        if share > MANY_UNKNOWN:
+            said.append(
+                f"{share:.1%} of the words are [UNK]; raise limit_alphabet or max_word_length"
             )
-        if whole:
-            for part in self.ranges:
-                self.trainer.add_splits(read_splits(state.splits(part)))
-            self.trainer.start_whole_round()
+        fewer = fewer_tokens(len(self.vocab), self.training)
+        return [*said, fewer] if fewer else said
+
+
+def train(call: TrainCall, *, beam_args: Sequence[str] = (), progress: Progress) -> Trained:
+    """Trains a tokenizer and writes its directory. Holds the output and the work directory.
+
+    Raises InputError, StorageError, OutputError and OptionError.
+    """
+    check_call(call.output, beam_args)
+    place = call.work_dir or beside(call.output, WORK)
+    check_writable("--work-dir", place)
+    work = TrainingWork(place)
+    with one_run(call.output), one_run(work.path):
+        return _Run(call, work, beam_args, progress).run()
+
+
+@dataclass(frozen=True)
+class _Run:
+    call: TrainCall
+    work: TrainingWork
+    beam_args: Sequence[str]
+    progress: Progress
+
+    def run(self) -> Trained:
+        call = self.call
+        identity: dict[str, Any] = {"training": call.training.plain()}
+        if call.word_counts:  # the table may have been counted without rare words
+            del identity["training"]["min_word_count"]
         else:
-            self.begin_cut_round(directory)
+            identity["text"] = asdict(call.counting.text)
+        self._check_output(identity)
+        table = read_word_table(call.word_counts) if call.word_counts else None
+        counted_from = {} if table else self._counted_from()
+        self.work.check(counted_from, identity["training"])
+        self.work.claim(counted_from)
+        try:
+            done = self._train(table or self._count(counted_from))
+        except (InputError, OptionError):
+            with suppress(OutputError):
+                self.work.release()
+            raise
+        if not call.keep_work:
+            self.work.delete()
+        return done
 
-    def begin_cut_round(self, directory: str) -> None:
-        """Gives the trainer the runs that a pipeline gathered."""
-        facts = outputs.read_json(join(directory, ROUND))
-        runs = join(directory, RUNS)
-        for batch in read_batches(runs) if storage.info(runs) is not None else ():
-            self.trainer.add_splits(batch)
-        (unigrams,), (candidates,), (limits,) = (
-            read_batches(join(directory, name)) for name in (UNIGRAMS, CANDIDATES, LIMITS)
+    def _check_output(self, identity: dict[str, Any]) -> None:
+        check_tokenizer_directory(self.call.output, identity, overwrite=self.call.overwrite)
+
+    def _counted_from(self) -> dict[str, Any]:
+        """What a word table in the work directory must have been counted from."""
+        files = resolve(self.call.inputs, [self.call.output, self.work.path])
+        options = asdict(self.call.counting)
+        del options["worker_memory"]
+        text = options.pop("text")
+        files_as_planned = [[file.path, file.size, file.modified] for file in files]
+        return {**options, **text, "inputs": files_as_planned}
+
+    def _count(self, counted_from: dict[str, Any]) -> WordTable:
+        """The word table of the inputs, counted in the work directory unless it is there
+        already."""
+        if self.work.is_counted():
+            return read_word_table(self.work.words)
+        self.work.begin_count(counted_from)
+        inputs, counting = self.call.inputs, self.call.counting
+        call = CountCall(inputs=inputs, output=self.work.words, counting=counting)
+        own = [self.call.output, self.work.path]
+        return count(call, own=own, beam_args=self.beam_args, progress=self.progress)
+
+    def _train(self, table: WordTable) -> Trained:
+        text = text_of([table], self.call.counting.text)
+        training = _training_of(table, self.call.training)
+        digest = table_digest(table)
+        identity = {"text": asdict(text), "training": training.plain(), "word_table": digest}
+        self._check_output(identity)
+        job = Job(
+            training,
+            digest,
+            self.work,
+            self.progress,
+            self.call.budget,
+            self.call.counting.worker_memory,
+            self.beam_args,
         )
-        self.split_tokens = facts["split_tokens"]
-        self.trainer.start_round(
-            unigrams,
-            largest=facts["largest"],
-            level=facts["level"],
-            candidates=candidates,
-            limits=limits if self.trainer.watches else None,
-        )
+        result = train_on_table(table, job)
+        spec = _spec(result, text, training)
+        covered = coverage(table, Tokenizer.of(spec))
+        seconds = {name: round(value, 3) for name, value in self.progress.seconds.items()}
+        done = Trained(self.call.output, result, table, spec, training, covered, seconds)
+        self.work.owned.check_lease()
+        record = _training_record(done, identity)
+        write_tokenizer(self.call.output, spec, result.merges, record, self._run_record(done))
+        return done
 
-    def state(self) -> RoundState:
-        """What workers need for the next round."""
-        job = self.job
-        return RoundState(
-            work=job.work,
-            number=len(self.finished) + 1,
-            options=job.options,
-            budget=job.budget,
-            worker_memory=job.worker_memory,
-            run=job.work.run,
-        )
-
-
-# --- The alphabet ---------------------------------------------------------------------------------
-
-
-def _vocabulary(ranges: list[WordRange], job: Job) -> tuple[InitialVocabulary, int]:
-    """What training begins with, and the tokens in all splits then."""
-    known = job.work.begun(job.identity)
-    if known is not None:
-        return known
-    directory = job.work.exchange()
-
-    def build(pipeline: beam.Pipeline) -> None:
-        (
-            pipeline
-            | "ranges" >> beam.Create(ranges)
-            | "count characters" >> beam.Map(count_symbols, job.options)
-            | "write" >> beam.MapTuple(lambda name, data: _write(directory, name, data))
-        )
-
-    with job.progress.stage("alphabet", "words", sum(part.rows for part in ranges)):
-        run_pipeline(build, job.beam_args)
-        names = outputs.list_directory(directory)
-        batches = [batch for name in names for batch in read_batches(join(directory, name))]
-        vocabulary = initial_vocabulary(merge_symbols(batches), job.options)
-    split_tokens = sum(int(batch.schema.metadata[CHARACTERS]) for batch in batches)
-    job.work.begin(job.identity, vocabulary, split_tokens)
-    return vocabulary, split_tokens
+    def _run_record(self, done: Trained) -> dict[str, Any]:
+        """What this run took: the contents of `run.json`."""
+        return {
+            "inputs": list(self.call.inputs),
+            "word_counts": self.call.word_counts,
+            "text_column": self.call.counting.text_column,
+            "group_column": self.call.counting.group_column,
+            "driver_memory": self.call.budget.driver_memory,
+            "round_budget": self.call.budget.round_budget,
+            "rounds": done.rounds,
+            "seconds": done.seconds,
+            "peak_memory_bytes": peak_memory(),
+            "workers": workers(pipeline_options(self.beam_args)),
+            "beam_args": list(self.beam_args),
+        }
 
 
-def count_symbols(part: WordRange, options: TrainingOptions) -> tuple[str, bytes]:
-    """Counts of the characters in a range, and how many there are in its words, each taken once."""
-    words = read_words(part)
-    symbols = symbol_counts(words, part.first_rank, options)
-    lengths = pc.utf8_length(words["word"])
-    enough = pc.greater_equal(words["count"], options.min_word_count)
-    admitted = pc.and_(enough, pc.less_equal(lengths, options.max_word_length))
-    characters = pc.sum(lengths.filter(admitted)).as_py() or 0
-    report(words=part.rows)
-    metadata = {CHARACTERS: str(characters)}
-    return part.name, to_bytes(symbols.replace_schema_metadata(metadata))
+def _training_of(table: WordTable, training: TrainingOptions) -> TrainingOptions:
+    """The options for a table without rare words: one cannot train on more words than it has."""
+    given, known = training.min_word_count, table.min_word_count
+    if 1 < given < known:
+        raise OptionError(f"min_word_count: {given}, but {table.path} was counted with {known}")
+    return replace(training, min_word_count=max(given, known))
 
 
-def _write(directory: str, name: str, data: bytes) -> None:
-    write_batches(join(directory, f"{name}.arrow"), [from_bytes(data)])
+def _spec(result: TrainingResult, text: TextOptions, training: TrainingOptions) -> TokenizerSpec:
+    """The tokenizer that a training gives."""
+    return TokenizerSpec(
+        result.vocab,
+        text,
+        training.max_word_length,
+        training.continuing_prefix,
+        own_special_tokens(training.special_tokens),
+    )
+
+
+def _training_record(done: Trained, identity: dict[str, Any]) -> dict[str, Any]:
+    """What it takes to train again and get the same bytes: the contents of `training.json`.
+    `corpus` is of the text; `coverage` of the words in the table, by its counts."""
+    return {
+        "versions": {name: version(name) for name in ("wordpiece-beam", "pyarrow")},
+        **identity,
+        "corpus": done.table.totals,
+        "smoothing": done.table.smoothing,
+        "coverage": asdict(done.covered),
+        "vocab_size": len(done.result.vocab),
+        "merges": done.result.merges.num_rows,
+    }
+
+
+def peak_memory() -> int:
+    """The most memory this process, or one it started, has had, in bytes."""
+    unit = 1 if sys.platform == "darwin" else 1024
+    whose = (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
+    return unit * max(resource.getrusage(who).ru_maxrss for who in whose)

@@ -1,6 +1,7 @@
 """What tests share: a stand-in for remote stores, and tables that overflow."""
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -8,8 +9,8 @@ import pyarrow as pa
 import pytest
 from pyarrow import fs
 
-from pipelines.commands import cli
 from pipelines.counting import count
+from pipelines.counting.options import CountOptions
 
 
 class Store:
@@ -34,10 +35,12 @@ def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 
 
 @pytest.fixture
-def tiny_tables(monkeypatch: pytest.MonkeyPatch) -> None:
+def tiny_tables(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Lets jobs in this process have tables of less than the least, so that small texts overflow
     them and are cut into many partitions."""
-    (option,) = [option for option in cli.count.params if option.name == "worker_memory"]
-    monkeypatch.setattr(option.type, "least", 1)
-    monkeypatch.setattr(count, "LEAST_WORKER_MEMORY", 1)
+    (option,) = [option for option in CountOptions.options() if option.name == "worker_memory"]
+    least = option.kind.least
     monkeypatch.setattr(count, "PARTITION_SHARE_BYTES", 1)
+    object.__setattr__(option.kind, "least", 1)
+    yield
+    object.__setattr__(option.kind, "least", least)

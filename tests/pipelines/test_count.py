@@ -13,8 +13,10 @@ import pytest
 
 import wordpiece_core as wp
 from pipelines.counting import count, word_table
+from pipelines.counting.options import CountOptions
 from pipelines.files import inputs
 from pipelines.files.batches import from_bytes
+from wordpiece_core.options import LEAST_WORKER_MEMORY
 
 from .corpora import (
     ENDINGS,
@@ -192,7 +194,7 @@ def test_tables_that_overflow_many_times_give_the_same_bytes(tmp_path: Path, end
 def test_a_worker_hands_its_table_on_whenever_it_is_full(tmp_path: Path) -> None:
     texts = rare_words(1500)
     files = inputs.resolve([write_shard(tmp_path / "a.txt", texts)])
-    step = count._CountRange(count.CountOptions(worker_memory=64 << 10), partitions=2)
+    step = count._CountRange(CountOptions(worker_memory=64 << 10), partitions=2)
     step.start_bundle()
     partials = [element for part in inputs.plan(files, "text") for element in step.process(part)]
     assert {partition for partition, _ in partials} == {0, 1}
@@ -252,7 +254,7 @@ def test_training_on_a_table_without_rare_words_is_training_without_them(tmp_pat
     ("size", "fault"),
     [
         ("lots", "'lots' is not a size; give one like 512MiB"),
-        ("64KiB", "64KiB is too little; give 16MiB at least"),
+        ("64KiB", "65536 is too little; give 16MiB at least"),
         (str((16 << 20) - 1), "give 16MiB at least"),
     ],
 )
@@ -271,20 +273,20 @@ def test_a_worker_memory_that_is_no_size_or_too_little_is_refused(
     ("memory", "reason"),
     [
         (64 << 10, "65536 is too little; give 16MiB at least"),
-        (0, "0 is not a whole number from 1"),
-        (True, "True is not a whole number"),
-        ("16MiB", "'16MiB' is not a whole number"),
+        (0, "0 is too little; give 16MiB"),
+        (True, "True is not a size"),
+        ("16 Mio", "'16 Mio' is not a size"),
     ],
 )
 def test_a_worker_memory_is_checked_in_python_too(memory: object, reason: str) -> None:
     with pytest.raises(wp.OptionError, match=f"worker_memory: {reason}"):
-        count.CountOptions(worker_memory=memory)  # type: ignore[arg-type]
-    least = count.LEAST_WORKER_MEMORY
-    assert count.CountOptions(worker_memory=least).worker_memory == least
+        CountOptions(worker_memory=memory)  # type: ignore[arg-type]
+    least = LEAST_WORKER_MEMORY
+    assert CountOptions(worker_memory=least).worker_memory == least
 
 
 def test_partitions_are_as_many_as_leave_full_batches() -> None:
-    terabyte, least = 10**12, count.LEAST_WORKER_MEMORY
+    terabyte, least = 10**12, LEAST_WORKER_MEMORY
     assert count._partitions(0, least) == count._partitions(1, least) == 1
     assert count._partitions(40 << 20, least) == 10
     assert count._partitions(terabyte, least) == least // count.PARTITION_SHARE_BYTES == 128

@@ -332,7 +332,10 @@ def test_packing_nothing_gives_an_empty_shard(tmp_path: Path, tokenizer: str) ->
         ("--max-length 1", "max_length: "),
         ("--max-length 5 --stride 3", "stride: "),
         ("--text-pair-column q", "--text-pair-column: "),
-        ("--columns num_tokens,num_tokens", "columns: 'num_tokens' is not given once only"),
+        (
+            "--columns num_tokens,num_tokens",
+            "Invalid value for '--columns': 'num_tok",
+        ),
     ],
 )
 def test_options_that_do_not_go_together_are_a_wrong_call(

@@ -214,7 +214,7 @@ def test_a_smoothed_table_is_not_merged_but_one_with_the_exponent_1_is(tmp_path:
         ("a.jsonl", [("x", "y")], ["--group-column", "source"], 1, "no key 'source' in the first"),
         ("a.jsonl", [(7, "y")], ["--group-column", "lang"], 1, "line 1: 'lang' holds a number"),
         ("a.parquet", [("x", "y")], ["--smoothing-exponent", "0.7"], 2, "give --group-column too"),
-        ("a.parquet", [("x", "y")], ["--smoothing-exponent", "2"], 2, "not in the range"),
+        ("a.parquet", [("x", "y")], ["--smoothing-exponent", "2"], 2, "is not a share"),
     ],
 )
 def test_a_wrong_choice_of_groups_is_named(

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import wordpiece_core as wp
 from wordpiece_core import reference
 from wordpiece_core.errors import InputError, OptionError
-from wordpiece_core.training import train as training
+from wordpiece_core.training import budget
 
 from .strategies import rooms, training_options, word_tables
 
@@ -74,7 +74,7 @@ def test_the_kernel_trains_as_the_reference(
     training_options(),
     rooms,
     st.sampled_from([0.0, 0.01, 0.05, 0.2, 0.5, 0.7, 1.0]),
-    st.sampled_from([1, 2, 5, training.LEAST_CANDIDATES]),
+    st.sampled_from([1, 2, 5, budget.LEAST_CANDIDATES]),
 )
 @example({"####a#": 7, "#": 3, "###b#a##": 9}, PMI, 40, 0.3, 1)
 @example({"cd": 1, "ab": 1, "ef": 1}, PMI, 3, 0.3, 1)
@@ -91,7 +91,7 @@ def test_the_budget_of_a_round_does_not_change_the_result(
 ) -> None:
     size = smallest_size(table, options) + room
     specified = reference.train(table, size, **options)
-    with mock.patch.multiple(training, LEAST_CANDIDATES=candidates, TOKENS_PER_CANDIDATE=2):
+    with mock.patch.multiple(budget, LEAST_CANDIDATES=candidates, TOKENS_PER_CANDIDATE=2):
         mine = wp.train(table, vocab_size=size, round_budget=round_budget, **options)
     assert_equal(mine, specified)
 
@@ -147,7 +147,7 @@ def test_counts_near_the_limit_train_exactly_in_any_number_of_rounds(
     table: dict[str, int], options: dict[str, Any], round_budget: float
 ) -> None:
     size = smallest_size(table, options) + 10
-    with mock.patch.multiple(training, LEAST_CANDIDATES=1, TOKENS_PER_CANDIDATE=2):
+    with mock.patch.multiple(budget, LEAST_CANDIDATES=1, TOKENS_PER_CANDIDATE=2):
         mine = wp.train(table, vocab_size=size, round_budget=round_budget, **options)
     assert_equal(mine, reference.train(table, size, **options))
 

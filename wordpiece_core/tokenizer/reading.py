@@ -15,8 +15,9 @@ from dataclasses import fields
 from itertools import chain
 from typing import Any, TypeVar
 
-from wordpiece_core.errors import InputError, OptionError
-from wordpiece_core.options import TextOptions, is_utf8, shown
+from wordpiece_core.errors import InputError, OptionError, shown
+from wordpiece_core.option_kinds import is_utf8
+from wordpiece_core.options import TextOptions
 from wordpiece_core.reference import SPECIAL_TOKENS
 from wordpiece_core.tokenizer.files import (
     ADDED_TOKEN_FLAGS,

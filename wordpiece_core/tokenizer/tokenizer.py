@@ -15,7 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from wordpiece_core import _kernel
-from wordpiece_core.errors import InputError, OptionError
+from wordpiece_core.errors import InputError, OptionError, shown
+from wordpiece_core.option_kinds import is_utf8
 from wordpiece_core.options import (
     MOST_CHARACTERS,
     UNK_SCOPES,
@@ -23,8 +24,6 @@ from wordpiece_core.options import (
     TextOptions,
     check_threads,
     check_whole,
-    is_utf8,
-    shown,
 )
 from wordpiece_core.text_types import holds_text
 from wordpiece_core.tokenizer.files import TokenizerSpec, tokenizer_files

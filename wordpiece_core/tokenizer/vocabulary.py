@@ -8,8 +8,8 @@ from collections.abc import Sequence
 import pyarrow as pa
 from pyarrow import fs
 
-from wordpiece_core.errors import InputError, one_line
-from wordpiece_core.options import is_utf8, shown
+from wordpiece_core.errors import InputError, one_line, shown
+from wordpiece_core.option_kinds import is_utf8
 from wordpiece_core.reference import WHITE_SPACE
 
 UNK = "[UNK]"

@@ -11,16 +11,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from wordpiece_core import _kernel
-from wordpiece_core.errors import InputError, OptionError
-from wordpiece_core.options import MOST_COUNT, NO_LIMIT, TrainingOptions, check_whole, shown
+from wordpiece_core.errors import InputError
+from wordpiece_core.options import NO_LIMIT, TrainingOptions
 from wordpiece_core.training.alphabet import InitialVocabulary, initial_vocabulary, merge_symbols
+from wordpiece_core.training.budget import RoundBudget
 
 MERGES_PER_CALL = 200
 WORDS_AT_ONCE = 1 << 18  # cut into splits before they are handed on
-TOKENS_PER_CANDIDATE, LEAST_CANDIDATES = 8, 1 << 16
-BYTES_PER_TOKEN = 128  # of runs, on the way to the driver and there: measured, see docs/scale.md
-# A round over all splits needs less: of each token and of each word, measured, see docs/memory.md.
-BYTES_PER_SPLIT_TOKEN, BYTES_PER_SPLIT = 16, 220
 
 
 class FewerTokensWarning(UserWarning):
@@ -60,7 +57,7 @@ def train(
     '##gs'
     """
     training = TrainingOptions.of(**options)
-    budget = RoundBudget(round_budget, driver_memory)
+    budget = RoundBudget(round_budget=round_budget, driver_memory=driver_memory)
     words = word_batch(word_counts)
     symbols = merge_symbols([symbol_counts(words, 0, training)])
     vocabulary = initial_vocabulary(symbols, training)
@@ -70,38 +67,10 @@ def train(
         _begin_round(words, vocabulary, trainer, training, budget)
         rounds, status = rounds + 1, merge_round(trainer)
     result = TrainingResult(trainer.tokens, merge_log(trainer), rounds)
-    warn_of_fewer_tokens(len(result.vocab), training)
+    fewer = fewer_tokens(len(result.vocab), training)
+    if fewer:
+        warnings.warn(fewer, FewerTokensWarning, stacklevel=2)
     return result
-
-
-@dataclass(frozen=True)
-class RoundBudget:
-    """What a round may hold. `share`: of all split tokens, 0 to 1. `memory`: in bytes."""
-
-    share: float = 1.0
-    memory: int | None = None
-
-    def __post_init__(self) -> None:
-        if not (isinstance(self.share, int | float) and 0 <= self.share <= 1):
-            raise OptionError(f"round_budget: {shown(self.share)} is not a share from 0 to 1")
-        if self.memory is not None:
-            check_whole("driver_memory", self.memory, MOST_COUNT, more=" bytes")
-
-    def tokens(self, split_tokens: int) -> int:
-        """The most tokens of splits, or of pieces of splits, that a round may hold."""
-        by_memory = split_tokens if self.memory is None else self.memory // BYTES_PER_TOKEN
-        return min(int(split_tokens * self.share), by_memory)
-
-    def candidates(self, split_tokens: int) -> int:
-        """The most pairs that need be known for a round: more would not be left whole."""
-        return max(self.tokens(split_tokens) // TOKENS_PER_CANDIDATE, LEAST_CANDIDATES)
-
-    def holds(self, split_tokens: int, splits: int) -> bool:
-        """Whether a round may hold all splits, so many of so many tokens."""
-        if self.tokens(split_tokens) >= split_tokens:
-            return True
-        needed = split_tokens * BYTES_PER_SPLIT_TOKEN + splits * BYTES_PER_SPLIT
-        return self.share >= 1.0 and self.memory is not None and needed <= self.memory
 
 
 def merge_round(
@@ -137,7 +106,7 @@ def _begin_round(
         for start in starts:
             yield pa.record_batch(splitter.split(words.slice(start, WORDS_AT_ONCE), start))
 
-    if budget.share >= 1.0 and budget.memory is None:
+    if budget == RoundBudget():
         for part in splits():
             trainer.add_splits(part)
         trainer.start_whole_round()
@@ -243,11 +212,8 @@ def merge_log(trainer: _kernel.Trainer) -> pa.Table:
     return pa.table(columns)
 
 
-def warn_of_fewer_tokens(size: int, options: TrainingOptions) -> None:
-    """Warns if no pair was left to merge before the vocabulary was full."""
-    if size < options.vocab_size:
-        warnings.warn(
-            f"the vocabulary has {size} tokens, not {options.vocab_size}: no pair is left to merge",
-            FewerTokensWarning,
-            stacklevel=3,
-        )
+def fewer_tokens(size: int, options: TrainingOptions) -> str | None:
+    """What there is to say if no pair was left to merge before the vocabulary was full."""
+    if size == options.vocab_size:
+        return None
+    return f"the vocabulary has {size} tokens, not {options.vocab_size}: no pair is left to merge"

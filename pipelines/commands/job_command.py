@@ -1,0 +1,102 @@
+"""A command that runs a job: its options, from the command line, the environment, a config file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import click
+
+from pipelines.commands.hints import hinted
+from pipelines.commands.options import Value, parameters, parted
+from pipelines.running.call import Call
+from wordpiece_core.option_kinds import Place
+
+C = TypeVar("C", bound=Call)
+
+PASSED_ON = "Arguments after -- go to Beam, for example: -- --runner=FlinkRunner"
+
+
+@dataclass(frozen=True)
+class How:
+    """How a command runs a job. `beam_args`: for Beam; `quiet`: neither progress nor summary;
+    `as_json`: the summary as a JSON object; `dry_run`: only say what would be done."""
+
+    beam_args: list[str]
+    quiet: bool = False
+    as_json: bool = False
+    dry_run: bool = False
+
+
+class JobCommand(click.Command):
+    """A command whose options can be set by a file as well."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            raise hinted(error, self) from error
+
+
+def job_command(
+    call: type[C], *more: click.Option
+) -> Callable[[Callable[[C, How], None]], JobCommand]:
+    """Makes a command of a function that runs a call of a job. The command's help and options are
+    those of the call; `more`: options of how it is run."""
+
+    def decorate(run: Callable[[C, How], None]) -> JobCommand:
+        @click.pass_obj
+        def callback(beam_args: list[str], /, debug: bool, **given: Any) -> None:
+            how = {name: value for name, value in given.items() if hasattr(How, name)}
+            run(parted(call, given), How(beam_args, **how))
+
+        return JobCommand(
+            run.__name__,
+            callback=callback,
+            params=[*parameters(call), *more, *_job_options()],
+            help=call.__doc__,
+            epilog=PASSED_ON,
+        )
+
+    return decorate
+
+
+def dry_run() -> click.Option:
+    """The option of a job that can say what it would do."""
+    return click.Option(["--dry-run"], is_flag=True, help="Only say what would be done.")
+
+
+def _job_options() -> list[click.Option]:
+    return [
+        click.Option(
+            ["--config"],
+            type=Value(Place()),
+            is_eager=True,
+            expose_value=False,
+            callback=_read_config,
+            metavar="FILE",
+            help="YAML file of options; flags here win.",
+        ),
+        click.Option(
+            ["--json", "as_json"], is_flag=True, help="Print the summary as a JSON object."
+        ),
+        click.Option(["--quiet"], is_flag=True, help="No progress, no summary."),
+        debug(),
+    ]
+
+
+def debug() -> click.Option:
+    """The option that shows where an error comes from."""
+    text = "Tracebacks, and the libraries' own messages."
+    return click.Option(["--debug"], is_flag=True, help=text)
+
+
+def _read_config(ctx: click.Context, _: click.Parameter, path: str | None) -> None:
+    """Makes the options of a config file the defaults of the command."""
+    if path is not None:
+        from pipelines.commands.config import read_config
+
+        group = ctx.parent.command if ctx.parent else None
+        sections = group.commands if isinstance(group, click.Group) else ()
+        ctx.default_map = read_config(path, ctx.command, sections)

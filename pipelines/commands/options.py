@@ -1,0 +1,95 @@
+"""Options of the command line, made from their declarations (`wordpiece_core.declaration`)."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Iterator
+from typing import Any, TypeVar
+
+import click
+
+from wordpiece_core.declaration import Declared, Option
+from wordpiece_core.option_kinds import Flag, Kind, Place, Places
+
+D = TypeVar("D", bound=Declared)
+
+INPUTS = "inputs"  # given without a name
+
+
+class Value(click.ParamType):  # type: ignore[type-arg]
+    """Values of a kind, from text."""
+
+    def __init__(self, kind: Kind) -> None:
+        self.kind = kind
+        self.name = kind.metavar
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> Any:
+        try:
+            if isinstance(value, str):
+                value = self.kind.parse(value)
+            return self.kind.check(value)
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+
+
+def parameters(
+    options: type[Declared], only: Collection[str] | None = None
+) -> Iterator[click.Parameter]:
+    """The parameters of a command, from the declared options of a dataclass, or some of them."""
+    for option in options.options():
+        if only is None or option.name in only:
+            yield _inputs(option) if option.name == INPUTS else _parameter(option)
+
+
+def parted(options: type[D], given: dict[str, Any]) -> D:
+    """The options of a dataclass, from what click gives: those that nobody has set have their
+    defaults."""
+    values = {}
+    for option in options.options():
+        value = given.get(option.name)
+        if value is not None and not (isinstance(option.kind, Places) and not value):
+            values[option.name] = value
+    return options.of(**values)
+
+
+class Inputs(click.Argument):
+    """Arguments that the environment can set, as it sets options."""
+
+    def resolve_envvar_value(self, ctx: click.Context) -> str | None:
+        given = os.environ.get(f"{ctx.auto_envvar_prefix}_{INPUTS.upper()}")
+        return given or super().resolve_envvar_value(ctx)
+
+
+def _inputs(option: Option) -> click.Argument:
+    return Inputs([option.name], type=Value(Place()), nargs=-1, metavar=f"[{option.kind.metavar}]")
+
+
+def _parameter(option: Option) -> click.Option:
+    name, shown = f"--{option.name.replace('_', '-')}", option.shown_default
+    if isinstance(option.kind, Flag):
+        if option.default is False:
+            return click.Option([name], is_flag=True, default=None, help=option.help)
+        off = option.off or name.replace("--", "--no-", 1)
+        names = [f"{name}/{off}"]
+        return click.Option(names, default=None, show_default=shown or "yes", help=option.help)
+    several, text = isinstance(option.kind, Places), _text(option)
+    default: dict[str, Any] = {} if text is None else {"default": text}
+    return click.Option(
+        [name],
+        type=Value(Place() if several else option.kind),
+        multiple=several,
+        required=option.is_required,
+        show_default=shown or True,
+        metavar=option.kind.metavar,
+        help=option.help,
+        **default,
+    )
+
+
+def _text(option: Option) -> str | None:
+    """The default, as one would write it; None if there is nothing to write."""
+    if option.is_required or not option.default:
+        return None
+    return option.kind.show(option.default)

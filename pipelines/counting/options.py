@@ -1,0 +1,60 @@
+"""The options of counting, and a call of the job `count`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pipelines.running.call import Call
+from wordpiece_core.declaration import Declared, group, option
+from wordpiece_core.errors import OptionError
+from wordpiece_core.option_kinds import Column, Places, Share, Size, Whole
+from wordpiece_core.options import LEAST_WORKER_MEMORY, MOST_COUNT, TextOptions
+
+
+@dataclass(frozen=True, kw_only=True)
+class CountOptions(Declared):
+    """How words are counted, by `count` and before `train`. `worker_memory`, in bytes, is of no
+    effect on the result."""
+
+    group_column: str | None = option(
+        None, Column(), "Smooth counts across its values, say languages."
+    )
+    smoothing_exponent: float = option(
+        1.0,
+        Share(metavar="A"),
+        "A group's share p becomes p^A; 0.7 is mBERT's.",
+        shown_default="1, none",
+    )
+    worker_memory: int = option(
+        512 << 20, Size(LEAST_WORKER_MEMORY), "For a worker's tables in counting."
+    )
+    text_column: str = option("text", Column(), "Column or key that holds the text.")
+    text: TextOptions = group(TextOptions)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.smoothing_exponent != 1 and self.group_column is None:
+            raise OptionError("--smoothing-exponent: give --group-column too")
+
+
+@dataclass(frozen=True, kw_only=True)
+class CountCall(Call):
+    """Count the words of INPUT into a word table.
+
+    INPUT: files, globs or directories of .parquet, .txt, .jsonl (text also .gz, .zst), on any file
+    system that Arrow reads. It may be left out with --merge.
+    """
+
+    merge: tuple[str, ...] = option(
+        (), Places(), "Add the counts of this word table; can be repeated."
+    )
+    min_word_count: int = option(1, Whole(MOST_COUNT), "Leave rarer words out.")
+    counting: CountOptions = group(CountOptions)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.check_inputs(self.merge)
+        if self.merge and self.counting.group_column is not None:
+            raise OptionError(
+                "--merge: a word table does not keep groups; leave out --group-column"
+            )

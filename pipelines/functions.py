@@ -1,0 +1,140 @@
+"""The jobs as functions, with the names and the defaults of the command line."""
+
+from __future__ import annotations
+
+import inspect
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Protocol, TypeVar
+
+from pipelines.counting import count as counting
+from pipelines.counting.options import CountCall
+from pipelines.counting.word_table import WordTable
+from pipelines.encoding import encode as encoding
+from pipelines.encoding.encode import Encoded
+from pipelines.encoding.options import EncodeCall
+from pipelines.running.call import Call
+from pipelines.running.progress import Progress
+from pipelines.training import train as training
+from pipelines.training.options import TrainCall
+from pipelines.training.train import Trained
+from wordpiece_core.declaration import Option
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+INPUTS = "inputs"
+
+RUN = {
+    "beam_args": ("Sequence[str]", (), "Arguments for Beam, as `--runner=FlinkRunner`."),
+    "quiet": ("bool", False, "No progress is shown."),
+}
+"""What all functions take beside the options of their job: type, default, meaning."""
+
+
+class JobWarning(UserWarning):
+    """Something in the result of a job is worth a look."""
+
+
+class _Result(Protocol):
+    def warnings(self) -> list[str]: ...
+
+
+Result = TypeVar("Result", bound=_Result)
+
+
+def _documented(call: type[Call]) -> Callable[[Function], Function]:
+    """Gives a function the signature and the list of arguments that a call declares."""
+
+    def decorate(function: Function) -> Function:
+        parameters = [_parameter(option) for option in call.options()]
+        keyword = inspect.Parameter.KEYWORD_ONLY
+        parameters += [
+            inspect.Parameter(name, keyword, default=default, annotation=kind)
+            for name, (kind, default, _) in RUN.items()
+        ]
+        given = inspect.signature(function)
+        function.__signature__ = given.replace(parameters=parameters)  # type: ignore[attr-defined]
+        function.__doc__ = "\n".join([inspect.cleandoc(function.__doc__ or ""), *_lines(call)])
+        return function
+
+    return decorate
+
+
+def _parameter(option: Option) -> inspect.Parameter:
+    is_inputs = option.name == INPUTS
+    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD if is_inputs else inspect.Parameter.KEYWORD_ONLY
+    default = inspect.Parameter.empty if option.is_required else option.default
+    return inspect.Parameter(option.name, kind, default=default)
+
+
+def _lines(call: type[Call]) -> Iterator[str]:
+    """The arguments, in the form that documentation tools read."""
+    yield "\nArgs:"
+    for option in call.options():
+        needed = " Has to be given." if option.is_required else ""
+        shown = f" Default: {option.shown_default}." if option.shown_default else ""
+        yield f"    {option.name}: {option.help}{needed}{shown}"
+    for name, (_, _, text) in RUN.items():
+        yield f"    {name}: {text}"
+    yield "\nRaises:"
+    yield "    wordpiece_core.WordpieceError: Its message names the place and the mend. It is an"
+    yield "        OptionError for a wrong call, an InputError for bad data."
+
+
+def _warned(result: Result) -> Result:
+    for warning in result.warnings():
+        warnings.warn(warning, JobWarning, stacklevel=3)
+    return result
+
+
+@_documented(CountCall)
+def count(
+    inputs: str | Sequence[str] = (),
+    *,
+    beam_args: Sequence[str] = (),
+    quiet: bool = False,
+    **options: Any,
+) -> WordTable:
+    """Counts the words of texts into a word table, as `wordpiece count` does.
+
+    >>> table = count("corpus/", output="words")                                # doctest: +SKIP
+    >>> table.totals["distinct_words"], table.read()                            # doctest: +SKIP
+    """
+    call = CountCall.of(inputs=inputs, **options)
+    return _warned(counting.count(call, beam_args=beam_args, progress=Progress(quiet=quiet)))
+
+
+@_documented(TrainCall)
+def train(
+    inputs: str | Sequence[str] = (),
+    *,
+    beam_args: Sequence[str] = (),
+    quiet: bool = False,
+    **options: Any,
+) -> Trained:
+    """Trains a vocabulary on texts, or on a word table, and writes a tokenizer directory, as
+    `wordpiece train` does.
+
+    >>> trained = train(word_counts="words", output="tokenizer")                # doctest: +SKIP
+    >>> trained.tokenizer.tokenize("unaffordable"), trained.rounds              # doctest: +SKIP
+    """
+    call = TrainCall.of(inputs=inputs, **options)
+    return _warned(training.train(call, beam_args=beam_args, progress=Progress(quiet=quiet)))
+
+
+@_documented(EncodeCall)
+def encode(
+    inputs: str | Sequence[str] = (),
+    *,
+    beam_args: Sequence[str] = (),
+    quiet: bool = False,
+    **options: Any,
+) -> Encoded:
+    """Encodes texts into Parquet shards of token ids, as `wordpiece encode` does.
+
+    >>> done = encode("corpus/", tokenizer="tokenizer", output="dataset")       # doctest: +SKIP
+    >>> done.rows, done.tokens, done.shards                                     # doctest: +SKIP
+    """
+    call = EncodeCall.of(inputs=inputs, **options)
+    tokenizer = call.choice.load()
+    progress = Progress(quiet=quiet)
+    return _warned(encoding.encode(call, tokenizer, beam_args=beam_args, progress=progress))

@@ -1,0 +1,27 @@
+"""What calls of all jobs have in common."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from wordpiece_core.declaration import REQUIRED, Declared, option
+from wordpiece_core.errors import OptionError
+from wordpiece_core.option_kinds import Place, Places
+
+
+@dataclass(frozen=True, kw_only=True)
+class Call(Declared):
+    """A call of a job: what it reads, what it writes, and its options."""
+
+    inputs: tuple[str, ...] = option(
+        (),
+        Places("INPUT..."),
+        "Files, globs or directories of .parquet, .txt, .jsonl (text also .gz, .zst), on any file"
+        " system that Arrow reads.",
+    )
+    output: str = option(REQUIRED, Place(), "Directory to write.")
+
+    def check_inputs(self, *others: object) -> None:
+        """OptionError unless there are inputs, or something else to read."""
+        if not self.inputs and not any(others):
+            raise OptionError("give INPUT: files, globs or directories")

@@ -1,0 +1,233 @@
+"""One declaration of an option: the command line, config files, the environment and Python take the
+same options, with the same defaults, and refuse the same values."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+import yaml
+
+import pipelines
+import wordpiece_core as wp
+from pipelines.commands import cli
+from pipelines.commands.options import parted
+from pipelines.counting.options import CountCall
+from pipelines.encoding.options import EncodeCall
+from pipelines.running.call import Call
+from pipelines.training.options import TrainCall
+from wordpiece_core.declaration import Option
+from wordpiece_core.option_kinds import (
+    Choice,
+    Column,
+    Flag,
+    Names,
+    Place,
+    Places,
+    Share,
+    Size,
+    Text,
+    Whole,
+)
+
+CALLS: dict[str, type[Call]] = {"count": CountCall, "train": TrainCall, "encode": EncodeCall}
+NEEDED = {"count": {"inputs": "in"}, "train": {"inputs": "in"}, "encode": {"inputs": "in"}}
+NEEDED["encode"]["tokenizer"] = "vocab.txt"
+WITH = {
+    "smoothing_exponent": {"group_column": "lang"},
+    "padding": {"max_length": 128},
+    "stride": {"max_length": 128},
+    "pack": {"max_length": 128},
+    "word_counts": {"inputs": None},
+}
+"""What an option cannot be without, or with."""
+
+
+def example(option: Option) -> tuple[Any, str]:
+    """A value other than the default, and how one writes it."""
+    kind = option.kind
+    if option.name == "columns":
+        return ("word_ids", "num_tokens"), "word_ids, num_tokens"
+    if option.name == "special_tokens":
+        return ("[UNK]", "<s>"), "[UNK],<s>"
+    if isinstance(kind, Flag):
+        value = option.default is False
+        return value, str(value).lower()
+    if isinstance(kind, Choice):
+        value = next(value for value in kind.values if value != option.default)
+        return value, value
+    if isinstance(kind, Places):
+        return ("a",), "a"
+    known: dict[type, tuple[Any, str]] = {
+        Whole: (70, "70"),
+        Share: (0.5, "0.5"),
+        Size: (1 << 30, "1GiB"),
+        Names: (("a", "b"), "a,b"),
+    }
+    return known.get(type(kind), ("x", "x"))
+
+
+def bad(option: Option) -> Any:
+    """A value that the option cannot have."""
+    kind = option.kind
+    if isinstance(kind, Flag | Choice):
+        return "some"
+    if isinstance(kind, Whole):
+        return kind.most + 1
+    if isinstance(kind, Share):
+        return 1.5
+    if isinstance(kind, Size):
+        return "much"
+    if isinstance(kind, Place | Column | Places):
+        return ""
+    if isinstance(kind, Text):
+        return "a\0b"
+    assert isinstance(kind, Names)
+    return "a\0b"
+
+
+def every() -> Iterator[Any]:
+    for command, call in CALLS.items():
+        for option in call.options():
+            yield pytest.param(command, option, id=f"{command}-{option.name}")
+
+
+def of_command(command: str, *args: str) -> Call:
+    """The call that a command line makes."""
+    found = getattr(cli, command)
+    parent = click.Context(cli.wordpiece, auto_envvar_prefix="WORDPIECE")
+    with found.make_context(command, list(args), parent=parent) as context:
+        return parted(CALLS[command], context.params)
+
+
+def written(values: dict[str, Any]) -> list[str]:
+    """Values as arguments of a command line."""
+    args = []
+    for name, value in values.items():
+        flag = f"--{name.replace('_', '-')}"
+        if name == "inputs":
+            args.append(value)
+        else:
+            args += [flag, str(value)]
+    return args
+
+
+def needed(command: str, option: Option) -> dict[str, Any]:
+    """What else has to be given."""
+    together = {"output": "out"} | NEEDED[command] | WITH.get(option.name, {})
+    return {k: v for k, v in together.items() if v is not None and k != option.name}
+
+
+@pytest.mark.parametrize("command", CALLS)
+def test_defaults_are_the_same_everywhere(command: str) -> None:
+    values = {"output": "out"} | NEEDED[command]
+    by_python = CALLS[command].of(**values)
+    assert of_command(command, *written(values)) == by_python
+    signature = inspect.signature(getattr(pipelines, command))
+    for option in CALLS[command].options():
+        default = signature.parameters[option.name].default
+        assert (
+            default is inspect.Parameter.empty
+            if option.is_required
+            else default == (option.default)
+        )
+    assert signature.parameters.keys() - {o.name for o in CALLS[command].options()} == {
+        *("beam_args", "quiet")
+    }
+
+
+@pytest.mark.parametrize(("command", "option"), every())
+def test_an_option_is_the_same_by_every_way(
+    command: str, option: Option, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    value, text = example(option)
+    others = needed(command, option)
+    wanted = CALLS[command].of(**others, **{option.name: value})
+    flag = f"--{option.name.replace('_', '-')}"
+    if isinstance(option.kind, Flag):
+        off = option.off or flag.replace("--", "--no-", 1)
+        args = [flag if value else off]
+    else:
+        args = written({option.name: text})
+    assert of_command(command, *args, *written(others)) == wanted
+
+    config = tmp_path / "config.yaml"
+    plain = list(value) if isinstance(value, tuple) else value
+    config.write_text(yaml.safe_dump({option.name: plain}))
+    assert of_command(command, "--config", str(config), *written(others)) == wanted
+
+    monkeypatch.setenv(f"WORDPIECE_{command.upper()}_{option.name.upper()}", text)
+    assert of_command(command, *written(others)) == wanted
+
+    done = cli_help(command)
+    assert option.name == "inputs" or re.search(rf"(?<![\w-]){flag}(?![\w-])", done)
+    assert option.name in (getattr(pipelines, command).__doc__ or "")
+
+
+@pytest.mark.parametrize(("command", "option"), every())
+def test_a_value_that_an_option_cannot_have_is_refused_by_every_way(
+    command: str, option: Option, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    value, others = bad(option), needed(command, option)
+    with pytest.raises(wp.OptionError, match=option.name):
+        CALLS[command].of(**others, **{option.name: value})
+    named = re.compile(option.name.removesuffix("s").replace("_", "[-_]"), re.IGNORECASE)
+    if not isinstance(option.kind, Flag):
+        with pytest.raises((click.UsageError, wp.OptionError)) as raised:
+            of_command(command, *written({option.name: value}), *written(others))
+        assert named.search(said(raised.value))
+    config = tmp_path / "config.yaml"
+    config.write_text(yaml.safe_dump({option.name: value}))
+    with pytest.raises((click.UsageError, wp.OptionError)) as raised:
+        of_command(command, "--config", str(config), *written(others))
+    assert named.search(said(raised.value))
+    if isinstance(value, str) and ("\0" in value or not value):
+        return  # the environment cannot hold one, and takes the other for nothing
+    monkeypatch.setenv(f"WORDPIECE_{command.upper()}_{option.name.upper()}", str(value))
+    with pytest.raises((click.UsageError, wp.OptionError)) as raised:
+        of_command(command, *written(others))
+    assert named.search(said(raised.value))
+
+
+def said(error: BaseException) -> str:
+    return error.format_message() if isinstance(error, click.ClickException) else str(error)
+
+
+def cli_help(command: str) -> str:
+    found = getattr(cli, command)
+    with click.Context(found, info_name=command, terminal_width=100) as context:
+        return str(found.get_help(context))
+
+
+def test_the_command_line_wins_over_the_environment_and_that_over_a_config(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = tmp_path / "config.yaml"
+    config.write_text("min_word_count: 2\noutput: of-config\ninputs: [a, b]\n")
+    args = ["--config", str(config)]
+    call = of_command("count", *args)
+    assert (call.inputs, call.output) == (("a", "b"), "of-config")
+    assert call.min_word_count == 2  # type: ignore[attr-defined]
+    monkeypatch.setenv("WORDPIECE_COUNT_MIN_WORD_COUNT", "3")
+    monkeypatch.setenv("WORDPIECE_COUNT_CONFIG", str(config))
+    monkeypatch.setenv("WORDPIECE_COUNT_INPUTS", "c d")
+    call = of_command("count")
+    assert (call.inputs, call.output) == (("c", "d"), "of-config")
+    assert call.min_word_count == 3  # type: ignore[attr-defined]
+    call = of_command("count", "e", "--min-word-count", "4")
+    assert call.inputs == ("e",)
+    assert call.min_word_count == 4  # type: ignore[attr-defined]
+
+
+def test_an_option_that_is_none_is_named_with_the_nearest() -> None:
+    with pytest.raises(wp.OptionError, match="unknown option vocabsize; did you mean vocab_size"):
+        pipelines.train("in", output="out", vocabsize=9)
+    with pytest.raises(wp.OptionError, match="output: has to be given"):
+        pipelines.count("in")
+    with pytest.raises(wp.OptionError, match="give INPUT"):
+        pipelines.count(output="out")

@@ -1,0 +1,129 @@
+"""The jobs from Python: `pipelines.count`, `train`, `encode`, and what they give."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import nbformat
+import pyarrow as pa
+import pytest
+from nbclient import NotebookClient
+
+import pipelines
+import wordpiece_core as wp
+
+from .corpora import column, done, english, files_below, process, write_shard
+
+
+@pytest.fixture
+def shard(tmp_path: Path) -> str:
+    return write_shard(tmp_path / "in.txt", english(40))
+
+
+def test_the_jobs_give_what_the_commands_give(tmp_path: Path, shard: str) -> None:
+    table = pipelines.count([shard], output=tmp_path / "words", quiet=True)
+    trained = pipelines.train(
+        word_counts=tmp_path / "words", output=tmp_path / "tok", vocab_size=80, quiet=True
+    )
+    encoded = pipelines.encode(
+        shard, tokenizer=tmp_path / "tok", output=tmp_path / "out", max_length=8, quiet=True
+    )
+    done("count", shard, "--output", tmp_path / "words-2")
+    args = ["--word-counts", tmp_path / "words-2", "--output", tmp_path / "tok-2"]
+    done("train", *args, "--vocab-size", "80")
+    args = ["--tokenizer", tmp_path / "tok-2", "--output", tmp_path / "out-2"]
+    done("encode", shard, *args, "--max-length", "8")
+    for name in ("words", "tok", "out"):
+        by_function, by_command = (files_below(tmp_path / f"{name}{end}") for end in ("", "-2"))
+        assert by_function.keys() == by_command.keys()
+        differ = {file for file, data in by_function.items() if data != by_command[file]}
+        assert differ <= {"run.json", "_run.json"}
+
+    assert table.path == str(tmp_path / "words")
+    assert table.totals["rows"] == 40
+    rows = table.read()
+    assert rows.schema.names == ["word", "count"]
+    assert len(rows) == table.totals["distinct_words"]
+    assert sum(rows["count"].to_pylist()) == table.totals["words"]
+
+    assert isinstance(trained.tokenizer, wp.Tokenizer)
+    assert trained.tokenizer.vocab == trained.vocab
+    assert trained.tokenizer.digest == wp.Tokenizer.load(tmp_path / "tok").digest
+    assert (len(trained.vocab), trained.rounds) == (80, 1)
+    assert trained.merges.schema.names[:4] == ["step", "left", "right", "token"]
+
+    assert encoded.output == str(tmp_path / "out")
+    assert (encoded.rows, encoded.shards) == (40, ["in.parquet"])
+    assert encoded.tokens == sum(map(len, column(tmp_path / "out")))
+
+
+def test_a_tokenizer_itself_can_be_given(tmp_path: Path, shard: str) -> None:
+    tok = wp.Tokenizer(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "the"])
+    with pytest.warns(pipelines.JobWarning, match="of the tokens are .UNK."):
+        pipelines.encode(shard, tokenizer=tok, output=tmp_path / "out", quiet=True)
+    assert column(tmp_path / "out") == tok.encode(english(40)).to_pylist()
+    with pytest.raises(wp.OptionError, match="give them where the tokenizer is made"):
+        pipelines.encode(shard, tokenizer=tok, output=tmp_path / "x", lowercase=True, quiet=True)
+
+
+def test_what_is_wrong_is_an_error_of_the_project(tmp_path: Path) -> None:
+    with pytest.raises(wp.InputError, match=r"nothing\.txt: no such file"):
+        pipelines.count(tmp_path / "nothing.txt", output=tmp_path / "words", quiet=True)
+    with pytest.raises(wp.OptionError, match="arguments after --: Beam does not know --no_such"):
+        pipelines.count("in", output=tmp_path / "words", beam_args=["--no_such=1"])
+
+
+@pytest.mark.parametrize("command", ["count", "train", "encode"])
+def test_json_prints_the_summary_as_one_object(tmp_path: Path, shard: str, command: str) -> None:
+    tok = tmp_path / "vocab.txt"
+    tok.write_text("[PAD]\n[UNK]\n[CLS]\n[SEP]\nthe\n")
+    more = {"count": [], "train": ["--vocab-size", "80"], "encode": ["--tokenizer", tok]}[command]
+    outcome = process(command, shard, "--output", tmp_path / "out", "--json", *more)
+    summary = json.loads(outcome.out)
+    assert outcome.out.count("\n") == 1
+    assert summary["output"] == str(tmp_path / "out")
+    kept = {"count": "distinct_words", "train": "vocab_size", "encode": "unknown_tokens"}[command]
+    assert summary[kept] > 0
+
+
+def test_nothing_is_printed_or_logged_on_import_or_by_a_quiet_job(
+    tmp_path: Path, shard: str
+) -> None:
+    code = (
+        "import logging, sys\n"
+        "root = logging.getLogger()\n"
+        "before = root.handlers[:], root.level, root.manager.disable\n"
+        "import pipelines\n"
+        "assert 'apache_beam' not in sys.modules\n"
+        "for name in pipelines.__all__: getattr(pipelines, name)\n"
+        "assert (root.handlers[:], root.level, root.manager.disable) == before\n"
+        f"pipelines.count({shard!r}, output={str(tmp_path / 'words')!r}, quiet=True)\n"
+    )
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "", "")
+
+
+def test_jobs_run_in_a_notebook_and_show_a_bar(tmp_path: Path, shard: str) -> None:
+    book = nbformat.v4.new_notebook()
+    output = str(tmp_path / "words")
+    code = f"import pipelines\npipelines.count({shard!r}, output={output!r}).totals['rows']"
+    book.cells = [nbformat.v4.new_code_cell(code)]
+    NotebookClient(book, timeout=300).execute()
+    outputs = book.cells[0].outputs
+    assert [o.data["text/plain"] for o in outputs if o.output_type == "execute_result"] == ["40"]
+    assert [o.text for o in outputs if o.output_type == "stream"] == []
+    widgets = "application/vnd.jupyter.widget-view+json"
+    assert any(widgets in o.data for o in outputs if o.output_type == "display_data")
+
+
+def test_a_tokenizer_is_the_same_after_pickling(tmp_path: Path) -> None:
+    import pickle
+
+    tok = wp.Tokenizer(["[UNK]", "a", "##b"], unk_scope="character")
+    tok.kernel  # noqa: B018  # which cannot be pickled
+    again = pickle.loads(pickle.dumps(tok))
+    assert again.digest == tok.digest
+    assert again.encode(pa.array(["ab c"]), add_special_tokens=False).to_pylist() == [[1, 2, 0]]

@@ -1,0 +1,194 @@
+"""The public transforms, in pipelines as users write them: `Create`, windows, kinds of elements."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any, NamedTuple
+
+import apache_beam as beam
+import pyarrow as pa
+import pytest
+from apache_beam.testing.test_pipeline import TestPipeline
+from apache_beam.testing.test_stream import TestStream
+from apache_beam.testing.util import assert_that, equal_to
+from apache_beam.transforms.window import (
+    FixedWindows,
+    GlobalWindows,
+    SlidingWindows,
+    TimestampedValue,
+)
+
+import pipelines
+import wordpiece_core as wp
+from pipelines import transforms
+from wordpiece_core import reference
+
+from .corpora import english
+
+TOKENIZER = wp.Tokenizer(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "a", "b", "##c"])
+
+
+class Doc(NamedTuple):
+    text: str
+    n: int
+
+
+def test_words_are_counted_as_the_reference_counts_them() -> None:
+    texts = english(300)
+    with TestPipeline() as pipeline:
+        words = pipeline | beam.Create([{"text": text} for text in texts]) | pipelines.CountWords()
+        assert_that(words, equal_to(list(reference.count_words(texts).items())))
+
+
+def test_options_of_text_are_those_of_the_command() -> None:
+    with TestPipeline() as pipeline:
+        words = (
+            pipeline
+            | beam.Create([{"body": "Rose ROSE, rosé"}])
+            | pipelines.CountWords("body", lowercase=False, pre_tokenizer="whitespace")
+        )
+        assert_that(words, equal_to([("Rose", 1), ("ROSE,", 1), ("rosé", 1)]))
+    with pytest.raises(wp.OptionError, match="unknown option lowercas; did you mean lowercase"):
+        pipelines.CountWords(lowercas=False)
+
+
+def test_each_window_has_its_own_counts() -> None:
+    texts = [TimestampedValue({"text": "a b"}, 10 * i) for i in range(6)]
+    with TestPipeline() as pipeline:
+        words = (
+            pipeline
+            | beam.Create(texts)
+            | beam.WindowInto(SlidingWindows(40, 20))
+            | pipelines.CountWords()
+            | beam.Map(lambda pair, window=beam.DoFn.WindowParam: (int(window.start), *pair))
+        )
+        sums = {-20: 2, 0: 4, 20: 4, 40: 2}
+        assert_that(words, equal_to([(w, x, n) for w, n in sums.items() for x in "ab"]))
+
+
+def test_more_windows_than_are_held_at_once_are_counted_all(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(transforms, "MOST_WINDOWS", 2)
+    texts = [TimestampedValue({"text": f"a w{i % 7}"}, i % 7) for i in range(100)]
+    with TestPipeline() as pipeline:
+        words = (
+            pipeline
+            | beam.Create(texts)
+            | beam.WindowInto(FixedWindows(1))
+            | pipelines.CountWords()
+            | beam.Map(lambda pair, window=beam.DoFn.WindowParam: (int(window.start), *pair))
+        )
+        sums = Counter(i % 7 for i in range(100))
+        wanted = [(w, x, n) for w, n in sums.items() for x in ("a", f"w{w}")]
+        assert_that(words, equal_to(wanted))
+
+
+def test_words_of_a_stream_are_counted_when_a_window_is_over() -> None:
+    stream = TestStream()
+    stream = stream.add_elements([TimestampedValue("a b", 1), TimestampedValue("a", 12)])
+    stream = stream.advance_watermark_to(10).add_elements([TimestampedValue("b", 13)])
+    with TestPipeline(options=beam.options.pipeline_options.PipelineOptions(["--streaming"])) as p:
+        words = (
+            p
+            | stream.advance_watermark_to_infinity()
+            | beam.WindowInto(FixedWindows(10))
+            | pipelines.CountWords()
+            | beam.Map(lambda pair, window=beam.DoFn.WindowParam: (int(window.start), *pair))
+            | "as one" >> beam.WindowInto(GlobalWindows())
+        )
+        assert_that(words, equal_to([(0, "a", 1), (0, "b", 1), (10, "a", 1), (10, "b", 1)]))
+
+
+@pytest.mark.parametrize(
+    ("element", "wanted"),
+    [
+        ({"text": "a bc", "n": 1}, {"text": "a bc", "n": 1, "input_ids": [2, 4, 5, 6, 3]}),
+        ({"text": None}, {"text": None, "input_ids": None}),
+        ("a", {"text": "a", "input_ids": [2, 4, 3]}),
+        (beam.Row(text="a", n=1), beam.Row(text="a", n=1, input_ids=[2, 4, 3])),
+        (Doc("a", 1), beam.Row(text="a", n=1, input_ids=[2, 4, 3])),
+    ],
+    ids=["mapping", "no text", "text", "row", "named tuple"],
+)
+def test_ids_are_added_to_elements(element: Any, wanted: Any) -> None:
+    with TestPipeline() as pipeline:
+        encoded = pipeline | beam.Create([element]) | pipelines.EncodeTexts(TOKENIZER)
+        assert_that(encoded, equal_to([wanted]))
+
+
+def test_ids_are_added_to_record_batches() -> None:
+    batch = pa.record_batch({"text": ["a b a", "b"], "n": [1, 2]})
+    with TestPipeline() as pipeline:
+        plain = pipeline | beam.Create([batch])
+        encoded = plain | "whole" >> pipelines.EncodeTexts(TOKENIZER, columns=["num_tokens"])
+        added = {"input_ids": [[2, 4, 5, 4, 3], [2, 5, 3]], "num_tokens": [5, 3]}
+        rows = encoded | "rows" >> beam.Map(lambda batch: batch.to_pydict())
+        assert_that(rows, equal_to([batch.to_pydict() | added]))
+        cut = plain | "cut" >> pipelines.EncodeTexts(TOKENIZER, max_length=4, stride=1)
+        parts = cut | "parts" >> beam.Map(lambda batch: batch.to_pydict())
+        wanted = {"text": ["a b a"] * 2 + ["b"], "n": [1, 1, 2]}
+        wanted["input_ids"] = [[2, 4, 5, 3], [2, 5, 4, 3], [2, 5, 3]]
+        assert_that(parts, equal_to([wanted]), label="cut texts")
+        words = plain | pipelines.CountWords()
+        assert_that(words, equal_to([("a", 2), ("b", 2)]), label="words")
+
+
+def test_pairs_and_what_is_asked_for_beside_ids() -> None:
+    with TestPipeline() as pipeline:
+        encoded = (
+            pipeline
+            | beam.Create([{"q": "a", "p": "b b b"}])
+            | pipelines.EncodeTexts(
+                TOKENIZER,
+                text_column="q",
+                text_pair_column="p",
+                max_length=6,
+                columns=["token_type_ids"],
+            )
+        )
+        ids = {"input_ids": [2, 4, 3, 5, 5, 3], "token_type_ids": [0, 0, 0, 1, 1, 1]}
+        assert_that(encoded, equal_to([{"q": "a", "p": "b b b"} | ids]))
+
+
+def test_elements_keep_their_windows_and_timestamps() -> None:
+    texts = [TimestampedValue({"text": "a", "n": i}, i) for i in range(5000)]
+
+    def placed(
+        row: dict[str, Any], at: Any = beam.DoFn.TimestampParam, w: Any = beam.DoFn.WindowParam
+    ) -> tuple[int, int, int]:
+        return row["n"], int(at), int(w.start)
+
+    with TestPipeline() as pipeline:
+        encoded = (
+            pipeline
+            | beam.Create(texts)
+            | beam.WindowInto(FixedWindows(100))
+            | pipelines.EncodeTexts(TOKENIZER)
+            | beam.Map(placed)
+        )
+        assert_that(encoded, equal_to([(i, i, i - i % 100) for i in range(5000)]))
+
+
+@pytest.mark.parametrize(
+    ("element", "reason"),
+    [
+        ({"body": "a"}, r"an element has no column 'text', only \['body'\]"),
+        ({"text": 5}, "column 'text': not texts"),
+        ({"text": "a", "input_ids": []}, "has a column 'input_ids' already"),
+        (b"a", "an element is a bytes; give texts, mappings"),
+    ],
+    ids=["no column", "no text", "taken", "bytes"],
+)
+def test_an_element_that_cannot_be_encoded_is_named(element: Any, reason: str) -> None:
+    with pytest.raises(Exception, match=reason), TestPipeline() as pipeline:
+        pipeline | beam.Create([element]) | pipelines.EncodeTexts(TOKENIZER)
+
+
+def test_wrong_options_are_refused_where_the_transform_is_made() -> None:
+    with pytest.raises(wp.OptionError, match="stride: give a max_length too"):
+        pipelines.EncodeTexts(TOKENIZER, stride=2)
+    with pytest.raises(wp.OptionError, match=r"the vocabulary has no \[CLS\]"):
+        pipelines.EncodeTexts(wp.Tokenizer(["[UNK]"]))
+    with pytest.raises(wp.InputError, match="nothing"):
+        pipelines.EncodeTexts("nothing")

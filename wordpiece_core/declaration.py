@@ -1,0 +1,137 @@
+"""How options are declared: once, as fields of a dataclass.
+
+The command line, the keys of config files, the arguments of the functions of `pipelines`, their
+checks and the documentation are all made from these declarations.
+
+>>> from wordpiece_core.option_kinds import Text, Whole
+>>> @dataclass(frozen=True, kw_only=True)
+... class Shape(Declared):
+...     size: int = option(3, Whole(most=9), "How large.")
+>>> @dataclass(frozen=True, kw_only=True)
+... class Picture(Declared):
+...     name: str = option(REQUIRED, Text(), "Of the picture.")
+...     shape: Shape = group(Shape, size=5)
+>>> [(option.name, option.default) for option in Picture.options()][1]
+('size', 5)
+>>> Picture.of(name="a", size=7).shape.size
+7
+>>> Picture.of(name="a", size=10)
+Traceback (most recent call last):
+wordpiece_core.errors.OptionError: size: 10 is not a whole number from 1 to 9
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator
+from dataclasses import MISSING, Field, dataclass, field, fields, replace
+from typing import Any, Self
+
+from wordpiece_core.errors import OptionError
+from wordpiece_core.option_kinds import Kind
+
+REQUIRED: Any = object()  # the default of an option that has none
+_OPTION, _GROUP = "option", "group"
+
+
+@dataclass(frozen=True)
+class Option:
+    """A declared option. `default`: REQUIRED if it must be given. `help`: one or two sentences.
+    `shown_default`: how the help says the default, if not by its value. `off`: the switch of the
+    command line that turns a flag off which is usually on; `--no-NAME` unless given."""
+
+    kind: Kind
+    help: str
+    name: str = ""
+    default: Any = REQUIRED
+    shown_default: str | None = None
+    off: str | None = None
+
+    @property
+    def is_required(self) -> bool:
+        """Whether it has no default."""
+        return self.default is REQUIRED
+
+    def checked(self, value: Any) -> Any:
+        """The value as it is kept. OptionError, which names the option, if it cannot be one."""
+        if value is None and self.default is None:
+            return None
+        try:
+            return self.kind.check(value)
+        except ValueError as error:
+            raise OptionError(f"{self.name}: {error}") from error
+
+
+def option(
+    default: Any, kind: Kind, help: str, *, shown_default: str | None = None, off: str | None = None
+) -> Any:
+    """A field that is an option. If the default is None, None is a value too."""
+    declared = Option(kind, help, default=default, shown_default=shown_default, off=off)
+    return field(default=_for_field(default), metadata={_OPTION: declared})
+
+
+def group(options: type[Declared], **defaults: Any) -> Any:
+    """A field with options of another dataclass, which are options of this one too. `defaults`:
+    where they differ from the other's."""
+    needs_values = any(known.is_required for known in options.options())
+    default: Any = REQUIRED if needs_values else options(**defaults)
+    return field(default=_for_field(default), metadata={_GROUP: options})
+
+
+def _for_field(default: Any) -> Any:
+    return MISSING if default is REQUIRED else default
+
+
+def _default(known: Field[Any], defaults: Declared | None) -> Any:
+    """The default of a field, or what it is in other defaults."""
+    if defaults is not None:
+        return getattr(defaults, known.name)
+    return REQUIRED if known.default is MISSING else known.default
+
+
+class Declared:
+    """Base of dataclasses of options. They are checked when one is made."""
+
+    def __post_init__(self) -> None:
+        for known in fields(self):  # type: ignore[arg-type]
+            if _OPTION in known.metadata:
+                declared = replace(known.metadata[_OPTION], name=known.name)
+                value = declared.checked(getattr(self, known.name))
+                object.__setattr__(self, known.name, value)
+
+    @classmethod
+    def options(cls, defaults: Declared | None = None) -> Iterator[Option]:
+        """All options, those of groups in their place. `defaults`: an object with other ones."""
+        for known in fields(cls):  # type: ignore[arg-type]
+            default = _default(known, defaults)
+            if _OPTION in known.metadata:
+                yield replace(known.metadata[_OPTION], name=known.name, default=default)
+            elif _GROUP in known.metadata:
+                inner = None if default is REQUIRED else default
+                yield from known.metadata[_GROUP].options(inner)
+
+    @classmethod
+    def of(cls, **values: Any) -> Self:
+        """From the values of all options, by their names. OptionError for a name that is none, and
+        for a required option that is not given."""
+        known = {option.name: option for option in cls.options()}
+        for name in values.keys() - known.keys():
+            close = difflib.get_close_matches(name, known, 1)
+            hint = f"did you mean {close[0]}?" if close else f"known: {', '.join(known)}"
+            raise OptionError(f"unknown option {name}; {hint}")
+        for name, option in known.items():
+            if option.is_required and name not in values:
+                raise OptionError(f"{name}: has to be given")
+        return cls._of(values, None)
+
+    @classmethod
+    def _of(cls, values: dict[str, Any], defaults: Declared | None) -> Self:
+        own: dict[str, Any] = {}
+        for known in fields(cls):  # type: ignore[arg-type]
+            default = _default(known, defaults)
+            if _GROUP in known.metadata:
+                inner = None if default is REQUIRED else default
+                own[known.name] = known.metadata[_GROUP]._of(values, inner)
+            else:
+                own[known.name] = values.get(known.name, default)
+        return cls(**own)

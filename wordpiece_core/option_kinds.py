@@ -1,0 +1,247 @@
+"""The kinds of values that options take, from Python, or as text from a command line or a file."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from wordpiece_core.errors import shown
+from wordpiece_core.sizes import MOST, parse_size, show_size
+
+
+class Kind:
+    """A kind of values. Both methods raise ValueError, whose message is the reason."""
+
+    metavar = ""
+    """What stands for a value in the help."""
+
+    def parse(self, text: str) -> Any:
+        """The value that a text says."""
+        return text
+
+    def check(self, value: Any) -> Any:
+        """The value as it is kept, if it is of this kind."""
+        raise NotImplementedError
+
+    def show(self, value: Any) -> str:
+        """A value as a person would write it."""
+        return str(value)
+
+
+@dataclass(frozen=True)
+class Flag(Kind):
+    """True or False."""
+
+    def check(self, value: Any) -> bool:
+        if not isinstance(value, bool):
+            raise refusal(value, "a bool")
+        return value
+
+
+@dataclass(frozen=True)
+class Whole(Kind):
+    """A whole number from `least` to `most`, or one `word`."""
+
+    most: int
+    least: int = 1
+    word: str | None = None
+
+    @property
+    def metavar(self) -> str:  # type: ignore[override]
+        return f"INT|{self.word}" if self.word else "INT"
+
+    def parse(self, text: str) -> int | str:
+        try:
+            return text if text == self.word else int(text)
+        except ValueError:
+            raise self._refusal(text) from None
+
+    def check(self, value: Any) -> int | str:
+        if self.word is not None and value == self.word:
+            return self.word
+        is_whole = isinstance(value, int) and not isinstance(value, bool)
+        if not (is_whole and self.least <= value <= self.most):
+            raise self._refusal(value)
+        return int(value)
+
+    def _refusal(self, value: object) -> ValueError:
+        or_word = f' or "{self.word}"' if self.word else ""
+        return refusal(value, f"a whole number from {self.least} to {self.most:,}{or_word}")
+
+
+@dataclass(frozen=True)
+class Share(Kind):
+    """A number from 0 to 1."""
+
+    metavar: str = "SHARE"
+
+    def parse(self, text: str) -> float:
+        try:
+            return float(text)
+        except ValueError:
+            raise self._refusal(text) from None
+
+    def check(self, value: Any) -> float:
+        is_number = isinstance(value, int | float) and not isinstance(value, bool)
+        if not (is_number and 0 <= value <= 1):
+            raise self._refusal(value)
+        return float(value)
+
+    def _refusal(self, value: object) -> ValueError:
+        return refusal(value, "a share from 0 to 1")
+
+    def show(self, value: float) -> str:
+        return f"{value:g}"
+
+
+@dataclass(frozen=True)
+class Size(Kind):
+    """Bytes: a number, or a text like `512MiB`."""
+
+    least: int = 1
+    metavar: str = "SIZE"
+
+    def parse(self, text: str) -> int:
+        return parse_size(text)
+
+    def check(self, value: Any) -> int:
+        size = parse_size(value) if isinstance(value, str) else value
+        if not isinstance(size, int) or isinstance(size, bool):
+            raise refusal(value, "a size; give one like 512MiB, 4G or 1000000")
+        if size < self.least:
+            raise ValueError(f"{value} is too little; give {show_size(self.least)} at least")
+        if size > MOST:
+            raise ValueError(f"{shown(value)} is too much; give {show_size(MOST)} at most")
+        return size
+
+    def show(self, value: int) -> str:
+        return show_size(value)
+
+
+@dataclass(frozen=True)
+class Choice(Kind):
+    """One of some words."""
+
+    values: Sequence[str]
+
+    @property
+    def metavar(self) -> str:  # type: ignore[override]
+        return f"[{'|'.join(self.values)}]"
+
+    def check(self, value: Any) -> str:
+        if value not in self.values:
+            raise refusal(value, f"one of {', '.join(self.values)}")
+        return value  # type: ignore[no-any-return]
+
+
+@dataclass(frozen=True)
+class Text(Kind):
+    """Any text that files can hold."""
+
+    metavar: str = "STR"
+
+    def check(self, value: Any) -> str:
+        if not isinstance(value, str):
+            raise refusal(value, "a string")
+        if not is_utf8(value):
+            raise ValueError(f"{_raw(value)} is not UTF-8")
+        if "\0" in value:
+            raise ValueError(f"{shown(value)} holds the character NUL")
+        return value
+
+
+@dataclass(frozen=True)
+class Column(Text):
+    """The name of a column."""
+
+    metavar: str = "NAME"
+
+    def check(self, value: Any) -> str:
+        if value == "":
+            raise ValueError("give the name of a column; this one is empty")
+        return super().check(value)
+
+
+@dataclass(frozen=True)
+class Place(Text):
+    """A path or a URI."""
+
+    metavar: str = "DIR"
+
+    def check(self, value: Any) -> str:
+        if not isinstance(value, str | os.PathLike):
+            raise refusal(value, "a path")
+        path = os.fspath(value)
+        if path == "":
+            raise ValueError("give a path; this one is empty")
+        if isinstance(path, str) and not is_utf8(path):
+            raise ValueError(f"{_raw(path)} is not UTF-8; rename it")
+        return super().check(path)
+
+
+@dataclass(frozen=True)
+class Places(Kind):
+    """Paths or URIs; from Python, one alone is a list of one."""
+
+    metavar: str = "DIR"
+
+    def parse(self, text: str) -> list[str]:
+        return [text]
+
+    def check(self, value: Any) -> tuple[str, ...]:
+        if isinstance(value, str | os.PathLike):
+            value = [value]
+        if not isinstance(value, list | tuple):
+            raise refusal(value, "a list of paths")
+        return tuple(Place().check(item) for item in value)
+
+
+@dataclass(frozen=True)
+class Names(Kind):
+    """A list of names, comma-separated as a text. `values`: those there are, if not any."""
+
+    what: str = "names"
+    values: Sequence[str] | None = None
+    metavar: str = "LIST"
+
+    def parse(self, text: str) -> tuple[str, ...]:
+        Text().check(text)
+        return tuple(item.strip() for item in text.split(",") if item.strip())
+
+    def check(self, value: Any) -> tuple[str, ...]:
+        if not isinstance(value, tuple | list):
+            raise refusal(value, f"a list of {self.what}")
+        for item in value:
+            Text().check(item)
+            if self.values is not None and item not in self.values:
+                raise refusal(item, f"one of {', '.join(self.values)}")
+            if value.count(item) > 1:
+                raise refusal(item, "given once only")
+        return tuple(value)
+
+    def show(self, value: Sequence[str]) -> str:
+        return ",".join(value)
+
+
+def refusal(value: object, wanted: str) -> ValueError:
+    """What a kind raises for a value that is not what is wanted."""
+    return ValueError(f"{shown(value)} is not {wanted}")
+
+
+def is_utf8(text: str) -> bool:
+    """Whether UTF-8 can hold a text: lone surrogates, of names that are not UTF-8, it cannot."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _raw(text: str) -> str:
+    """The bytes of a text that is not UTF-8, as Python writes them."""
+    try:
+        return shown(os.fsencode(text))
+    except UnicodeEncodeError:  # it does not come from the command line
+        return shown(text)
