@@ -14,8 +14,8 @@ R = TypeVar("R")
 
 @cache
 def _threads(count: int) -> ThreadPoolExecutor:
-    """The threads that all shards of this process share."""
-    return ThreadPoolExecutor(count, thread_name_prefix="encode")
+    """The threads that all work of this process shares."""
+    return ThreadPoolExecutor(count, thread_name_prefix="kernel")
 
 
 def in_threads(work: Callable[[T], R], items: Iterator[T], threads: int) -> Iterator[R]:

@@ -1,51 +1,29 @@
 """The driver of a training: a word table to a vocabulary, in exact rounds of merges.
 
-A round is a pipeline (`pipelines.training.rounds`) that brings the driver what it may hold, and
-then merges as long as what it holds is all that matters. What the rounds have done is in the work
-directory (`pipelines.training.work_directory`), from which a training that was killed goes on.
+What a round is: `wordpiece_core.training.rounds`. Where the driver may hold all words it reads them
+itself; else a pipeline (`pipelines.training.rounds`) brings it what matters. What the rounds have
+done is in the work directory (`pipelines.training.work_directory`), from which a training that was
+killed goes on.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
-import apache_beam as beam
-import pyarrow as pa
-import pyarrow.compute as pc
-
-from pipelines.counting.word_table import WordRange, WordTable, read_words, word_ranges
-from pipelines.files import outputs, storage
-from pipelines.files.batches import from_bytes, read_batches, to_bytes, write_batches
-from pipelines.files.filesystems import join
+from pipelines.counting.word_table import WordRange, WordTable, word_ranges
 from pipelines.running.progress import Progress, report
-from pipelines.running.runner import run_pipeline
-from pipelines.training.rounds import (
-    CANDIDATES,
-    LIMITS,
-    ROUND,
-    RUNS,
-    UNIGRAMS,
-    AdvanceRound,
-    GatherRound,
-    RoundState,
-    read_splits,
-)
-from pipelines.training.work_directory import FinishedRound, TrainingWork
+from pipelines.training.rounds import OnBeam, RoundState
+from pipelines.training.work_directory import TrainingWork
 from wordpiece_core.errors import InputError
 from wordpiece_core.options import TrainingOptions
-from wordpiece_core.training.alphabet import InitialVocabulary, initial_vocabulary, merge_symbols
+from wordpiece_core.training.alphabet import initial_vocabulary, symbol_passes
 from wordpiece_core.training.budget import RoundBudget
-from wordpiece_core.training.train import (
-    TrainingResult,
-    make_trainer,
-    merge_log,
-    merge_round,
-    symbol_counts,
-)
-
-CHARACTERS = b"characters"
+from wordpiece_core.training.merging import Merging
+from wordpiece_core.training.rounds import begin_round, facts_of
+from wordpiece_core.training.train import TrainingResult, training_result
 
 
 @dataclass
@@ -74,137 +52,46 @@ def train_on_table(table: WordTable, job: Job) -> TrainingResult:
     """Trains on a word table. Raises InputError, StorageError, OutputError and OptionError."""
     ranges = word_ranges(table)
     try:
-        vocabulary, split_tokens = _vocabulary(ranges, job)
-        return _Training(ranges, vocabulary, split_tokens, job).run()
+        return _train(ranges, job)
     except InputError as error:
         if str(error).startswith(table.path):  # it names a file of the table
             raise
         raise InputError(f"{table.path}: {error}") from error
 
 
-def _report_merges(merges: int, tokens: int) -> None:
-    report(merges=merges, tokens=tokens)
-
-
-class _Training:
-    """The driver's side of the rounds."""
-
-    def __init__(
-        self, ranges: list[WordRange], vocabulary: InitialVocabulary, split_tokens: int, job: Job
-    ) -> None:
-        self.ranges, self.job = ranges, job
-        self.words = sum(part.rows for part in ranges)
-        self.trainer = make_trainer(vocabulary.tokens, job.options)
-        self.finished = job.work.finished_rounds()
-        self.split_tokens = self.finished[-1].split_tokens if self.finished else split_tokens
-        for done in self.finished:
-            self.trainer.restore(done.merges, done.support)
-
-    def run(self) -> TrainingResult:
-        """Makes the rounds that are not yet done."""
-        job, trainer = self.job, self.trainer
-        while not (self.finished and self.finished[-1].status == "done"):
-            first = sum(len(done.merges) for done in self.finished)
-            self.begin_round()
-            with job.progress.stage("merge", "tokens", job.options.vocab_size):
-                report(tokens=trainer.vocab_size, merges=first)
-                status = merge_round(trainer, done=first, merged=_report_merges)
-            merges = pa.record_batch(trainer.merges(first))
-            done = FinishedRound(merges, trainer.support, status, self.split_tokens)
-            self.finished.append(done)
-            job.work.finish_round(len(self.finished), done)
-        log = merge_log(trainer)
-        return TrainingResult(trainer.tokens, log, len(self.finished))
-
-    def begin_round(self) -> None:
-        """Runs the pipeline of a round and gives the trainer what it brings."""
-        job, state = self.job, self.state()
-        directory = job.work.exchange()
-        whole = job.budget.holds(self.split_tokens, self.words)
-        step = AdvanceRound(state) if whole else GatherRound(state, directory)
-        with job.progress.stage("aggregate", "words", self.words):
-            run_pipeline(
-                lambda pipeline: pipeline | "ranges" >> beam.Create(self.ranges) | "round" >> step,
-                job.beam_args,
-            )
-        if whole:
-            for part in self.ranges:
-                self.trainer.add_splits(read_splits(state.splits(part)))
-            self.trainer.start_whole_round()
-        else:
-            self.begin_cut_round(directory)
-
-    def begin_cut_round(self, directory: str) -> None:
-        """Gives the trainer the runs that a pipeline gathered."""
-        facts = outputs.read_json(join(directory, ROUND))
-        runs = join(directory, RUNS)
-        for batch in read_batches(runs) if storage.info(runs) is not None else ():
-            self.trainer.add_splits(batch)
-        (unigrams,), (candidates,), (limits,) = (
-            read_batches(join(directory, name)) for name in (UNIGRAMS, CANDIDATES, LIMITS)
+def _train(ranges: list[WordRange], job: Job) -> TrainingResult:
+    """Makes the rounds that are not yet done."""
+    words = sum(part.rows for part in ranges)
+    merging = _begun(ranges, words, job)
+    finished = job.work.finished_rounds()
+    for done in finished:
+        merging.restore(done)
+    while not (finished and finished[-1].is_last):
+        number = len(finished) + 1
+        state = RoundState(
+            *(job.work, number, job.options, job.budget, words, job.worker_memory, job.work.run)
         )
-        self.split_tokens = facts["split_tokens"]
-        self.trainer.start_round(
-            unigrams,
-            largest=facts["largest"],
-            level=facts["level"],
-            candidates=candidates,
-            limits=limits if self.trainer.watches else None,
-        )
-
-    def state(self) -> RoundState:
-        """What workers need for the next round."""
-        job = self.job
-        return RoundState(
-            work=job.work,
-            number=len(self.finished) + 1,
-            options=job.options,
-            budget=job.budget,
-            worker_memory=job.worker_memory,
-            run=job.work.run,
-        )
+        executor = OnBeam(ranges, job.work, job.beam_args, state.kept)
+        with job.progress.stage("aggregate", "words", words):
+            begin_round(merging, executor, state.passes)
+        with job.progress.stage("merge", "tokens", job.options.vocab_size):
+            report(tokens=merging.trainer.vocab_size, merges=merging.merges)
+            done = merging.decide(lambda merges, tokens: report(merges=merges, tokens=tokens))
+        finished.append(done)
+        job.work.finish_round(number, done)
+    return training_result(merging, len(finished))
 
 
-# --- The alphabet ---------------------------------------------------------------------------------
-
-
-def _vocabulary(ranges: list[WordRange], job: Job) -> tuple[InitialVocabulary, int]:
-    """What training begins with, and the tokens in all splits then."""
-    known = job.work.begun(job.identity)
+def _begun(ranges: list[WordRange], words: int, job: Job) -> Merging:
+    """The training before its first round, which begins with the alphabet."""
+    job.work.check_begun(job.identity)
+    known = job.work.algorithm(job.options, job.budget, words=words)
     if known is not None:
         return known
-    directory = job.work.exchange()
-
-    def build(pipeline: beam.Pipeline) -> None:
-        (
-            pipeline
-            | "ranges" >> beam.Create(ranges)
-            | "count characters" >> beam.Map(count_symbols, job.options)
-            | "write" >> beam.MapTuple(lambda name, data: _write(directory, name, data))
-        )
-
-    with job.progress.stage("alphabet", "words", sum(part.rows for part in ranges)):
-        run_pipeline(build, job.beam_args)
-        names = outputs.list_directory(directory)
-        batches = [batch for name in names for batch in read_batches(join(directory, name))]
-        vocabulary = initial_vocabulary(merge_symbols(batches), job.options)
-    split_tokens = sum(int(batch.schema.metadata[CHARACTERS]) for batch in batches)
+    executor = OnBeam(ranges, job.work, job.beam_args)
+    with job.progress.stage("alphabet", "words", words):
+        (symbols,) = executor.run(partial(symbol_passes, job.options))["symbols"]
+        vocabulary = initial_vocabulary(symbols, job.options)
+    split_tokens = facts_of(symbols)["characters"]
     job.work.begin(job.identity, vocabulary, split_tokens)
-    return vocabulary, split_tokens
-
-
-def count_symbols(part: WordRange, options: TrainingOptions) -> tuple[str, bytes]:
-    """Counts of the characters in a range, and how many there are in its words, each taken once."""
-    words = read_words(part)
-    symbols = symbol_counts(words, part.first_rank, options)
-    lengths = pc.utf8_length(words["word"])
-    enough = pc.greater_equal(words["count"], options.min_word_count)
-    admitted = pc.and_(enough, pc.less_equal(lengths, options.max_word_length))
-    characters = pc.sum(lengths.filter(admitted)).as_py() or 0
-    report(words=part.rows)
-    metadata = {CHARACTERS: str(characters)}
-    return part.name, to_bytes(symbols.replace_schema_metadata(metadata))
-
-
-def _write(directory: str, name: str, data: bytes) -> None:
-    write_batches(join(directory, f"{name}.arrow"), [from_bytes(data)])
+    return Merging(vocabulary, job.options, job.budget, split_tokens=split_tokens, words=words)

@@ -1,418 +1,274 @@
-"""One round of training as a Beam pipeline.
+"""The rounds of a training on Beam: passes as pipelines (`wordpiece_core.training.rounds`).
 
-    ranges of words ─ advance ─┬─ counts of tokens ─────────────────┐
-           │         (splits)  └─ counts of pairs, by partition ─ choose candidates ─┐
-           └─────────────────────── gather runs of the splits ◀──────────────────────┘─▶ driver
+    ranges of words ─ accumulate ─ group by partition ─ combine ─┬─▶ files for the driver
+                          ▲                                      └─▶ what later passes use
+                          └──────────────────────────────────────────┘
 
-Splits are Parquet parts in the work directory, one for each range of the word table. A round
-applies the merges of the round before to them (`advance`) and counts tokens and pairs. The pairs
-that need not be cut are chosen, and how many of them stay whole so that the driver can hold the
-pieces; then the splits are cut into these, equal ones added up. Why this loses nothing:
-`wordpiece_core/kernel/src/train/cut.rs`. A round that may hold all splits only advances them.
+What is kept of a part from round to round is a Parquet file in the work directory, one for each
+range of the word table: the first pass of a round over it makes it of the one of the round before.
+What passes give goes to the driver by files too, in a directory of the run.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
 import apache_beam as beam
-import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from apache_beam.pvalue import AsSingleton
+from apache_beam.pvalue import AsSingleton, TaggedOutput
 from apache_beam.transforms.window import GlobalWindows
+from apache_beam.typehints.decorators import no_annotations
 
 from pipelines.counting.word_table import WordRange, read_words
 from pipelines.files import outputs, storage
-from pipelines.files.batches import ROWS_AT_ONCE, from_bytes, one_batch, to_bytes, write_batches
+from pipelines.files.batches import from_bytes, one_batch, read_batches, to_bytes, write_batches
 from pipelines.files.filesystems import join
 from pipelines.files.reading import bad_data
 from pipelines.files.storage import StoredFile
 from pipelines.running.progress import report
+from pipelines.running.runner import local_cores, run_pipeline
+from pipelines.running.threads import in_threads
 from pipelines.training.work_directory import TrainingWork
-from wordpiece_core import _kernel
 from wordpiece_core.options import TrainingOptions
 from wordpiece_core.training.budget import RoundBudget
-from wordpiece_core.training.train import make_splitter, make_trainer
+from wordpiece_core.training.rounds import (
+    KEPT,
+    WORDS,
+    Accumulator,
+    Batch,
+    Pass,
+    Results,
+    RoundAlgorithm,
+    with_facts,
+)
 
-PARTITIONS = 16  # of pairs by hash; how many is part of no result
 PACKED = "zstd"  # batches on their way through the shuffle
-UNIGRAMS, CANDIDATES, LIMITS = "unigrams.arrow", "candidates.arrow", "limits.arrow"
-RUNS, ROUND = "runs.arrow", "round.json"
+Passes = Callable[[], Sequence[Pass]]
 
 
 @dataclass(frozen=True)
 class RoundState:
     """What workers need to know of the training so far: where it is.
 
-    `number`: of the round, from 1. `worker_memory`: bytes for the pairs of one worker. `run`:
-    another one whenever the driver begins anew.
+    `number`: of the round, from 1. `words`: in the table. `worker_memory`: bytes for the pairs of
+    one worker. `run`: another one whenever the driver begins anew.
     """
 
     work: TrainingWork
     number: int
     options: TrainingOptions
     budget: RoundBudget
+    words: int
     worker_memory: int
     run: str
 
-    @property
-    def trainer(self) -> _kernel.Trainer:
-        """A trainer where the driver's is."""
-        return _read_state(self).trainer
+    def algorithm(self) -> RoundAlgorithm:
+        """The algorithm where the driver's is, one for all steps of a round in a process."""
+        with _reading:
+            return _read_algorithm(self)
 
-    def pair_levels(self, chosen: Chosen) -> _kernel.Candidates:
-        """The pairs that need not be cut."""
-        return _kernel.Candidates(from_bytes(chosen.candidates), self.trainer.watches)
+    def passes(self) -> Sequence[Pass]:
+        """The passes of the round."""
+        return self.algorithm().passes()
 
-    @property
-    def splitter(self) -> _kernel.Splitter:
-        """Cuts words into their splits after all merges."""
-        return _read_state(self).splitter
-
-    @property
-    def advancer(self) -> _kernel.Splitter:
-        """Applies the merges of the round before to splits."""
-        return _read_state(self).advancer
-
-    def splits(self, part: WordRange, number: int | None = None) -> str:
-        """The file with the splits of a range, in this round or another."""
-        directory = self.work.splits(self.number if number is None else number)
-        return join(directory, f"{part.name}.parquet")
-
-
-@dataclass(frozen=True)
-class _ReadState:
-    trainer: _kernel.Trainer
-    splitter: _kernel.Splitter
-    advancer: _kernel.Splitter
-
-
-_reading_state = threading.Lock()
-
-
-def _read_state(state: RoundState) -> _ReadState:
-    """Reads the work directory, once for all steps of a round in a process."""
-    with _reading_state:
-        return _read_state_once(state)
-
-
-@lru_cache(maxsize=1)
-def _read_state_once(state: RoundState) -> _ReadState:
-    begun = state.work.begun()
-    assert begun is not None
-    vocabulary, options = begun[0], state.options
-    trainer = make_trainer(vocabulary.tokens, options)
-    last = trainer.merges()
-    for done in state.work.finished_rounds():
-        trainer.restore(done.merges, done.support)
-        last = done.merges
-    return _ReadState(
-        trainer,
-        make_splitter(vocabulary, pa.record_batch(trainer.merges()), options),
-        make_splitter(vocabulary, pa.record_batch(last), options),
-    )
-
-
-@dataclass
-class AdvanceRound(beam.PTransform):
-    """Ranges of words to their splits, in files; gives how many there are."""
-
-    state: RoundState
-
-    def expand(self, ranges: beam.PCollection) -> beam.PCollection:
-        return ranges | "advance" >> beam.Map(lambda part: len(advance(part, self.state)))
-
-
-@dataclass
-class GatherRound(beam.PTransform):
-    """Ranges of words to what the driver holds in a round, in files of `directory`."""
-
-    state: RoundState
-    directory: str
-
-    def expand(self, ranges: beam.PCollection) -> beam.PCollection:
-        state = self.state
-        counted = ranges | "advance and count" >> beam.ParDo(CountSplits(state)).with_outputs(
-            "tokens", main="pairs"
+    def kept(self, part: WordRange) -> Batch:
+        """What is kept of a range in this round, which is also written."""
+        path = self._file(part, self.number)
+        if storage.info(path) is not None:  # of another pass, or of a run that was killed
+            return _read_kept(path)
+        earlier = self._file(part, self.number - 1)
+        if storage.info(earlier) is not None:
+            kept = self.algorithm().next_kept(_read_kept(earlier))
+        else:
+            kept = self.algorithm().first_kept(words_of(part))
+        storage.again(
+            lambda: outputs.write_parquet(
+                path, [kept], kept.schema, compression="lz4", use_dictionary=False
+            )
         )
-        tokens = counted.tokens | "add tokens" >> beam.CombineGlobally(add_tokens)
-        pairs = (
-            counted.pairs
-            | "group pairs" >> beam.GroupByKey()
-            | "add pairs" >> beam.MapTuple(lambda _, batches: add_pairs(batches))
-        )
-        largest = (
-            pairs
-            | "largest" >> beam.Map(lambda batch: state.trainer.largest(from_bytes(batch)))
-            | "largest of all" >> beam.CombineGlobally(lambda counts: max(counts, default=0))
-        )
-        chosen = (
-            pairs
-            | "candidates" >> beam.Map(choose, state, AsSingleton(tokens), AsSingleton(largest))
-            | "to one" >> beam.combiners.ToList()
-            | "choose" >> beam.Map(choose_of_parts, state)
-        )
-        level = (
-            ranges
-            | "measure" >> beam.ParDo(MeasureRuns(state), AsSingleton(chosen))
-            | "level" >> beam.CombineGlobally(add_samples).without_defaults()
-        )
-        runs = (
-            ranges
-            | "gather" >> beam.ParDo(GatherRuns(state), AsSingleton(chosen), AsSingleton(level))
-            | "runs to one" >> beam.GroupByKey()
-            | "add runs" >> beam.MapTuple(lambda _, runs: write_runs(runs, self.directory))
-        )
-        limits = (
-            pairs
-            | "limits" >> beam.Map(limit, state, AsSingleton(chosen))
-            | "join limits" >> beam.CombineGlobally(join_limits)
-        )
-        facts = level | "write" >> beam.Map(
-            write_round, state, self.directory, AsSingleton(chosen), AsSingleton(limits)
-        )
-        return (runs, facts) | beam.Flatten()
+        report(words=part.rows)
+        return kept
+
+    def _file(self, part: WordRange, number: int) -> str:
+        return join(self.work.splits(number), f"{part.name}.parquet")
 
 
-# --- Splits ---------------------------------------------------------------------------------------
-
-
-def advance(part: WordRange, state: RoundState) -> pa.RecordBatch:
-    """The splits of a range after all merges, which are also written for the round to come."""
-    path = state.splits(part)
-    if storage.info(path) is not None:  # of this round, killed before its end
-        return read_splits(path)
-    earlier = state.splits(part, state.number - 1)
-    if storage.info(earlier) is not None:
-        splits = pa.record_batch(state.advancer.merge(read_splits(earlier)))
-    else:
-        splits = pa.record_batch(state.splitter.split(read_words(part), part.first_rank))
-    _write_splits(path, splits)
-    report(words=part.rows)
-    return splits
-
-
-def _write_splits(path: str, splits: pa.RecordBatch) -> None:
-    storage.again(
-        lambda: outputs.write_parquet(
-            path, [splits], splits.schema, compression="lz4", use_dictionary=False
-        )
-    )
-
-
-def read_splits(path: str) -> pa.RecordBatch:
-    """The splits in a part: `rank`, `offset`, `count`, `symbols: list<uint32>`."""
+def _read_kept(path: str) -> Batch:
     with StoredFile(path) as source, bad_data(path):
         return one_batch(pq.read_table(source.arrow()))
 
 
-@dataclass(frozen=True)
-class TokenCounts:
-    """Counts of tokens over splits. `split_tokens`: tokens in all splits, each word once."""
-
-    split_tokens: int
-    unigrams: bytes
+_reading = threading.Lock()
 
 
-class CountSplits(beam.DoFn):
-    """Advances the splits of ranges, and counts tokens and pairs over those of a bundle."""
-
-    def __init__(self, state: RoundState) -> None:
-        self.state = state
-
-    def start_bundle(self) -> None:
-        self.counter = _kernel.PairCounter()
-
-    def process(self, part: WordRange) -> Iterator[tuple[int, bytes]]:
-        self.counter.add_splits(advance(part, self.state))
-        if self.counter.memory > self.state.worker_memory:
-            yield from self._take()
-
-    def _take(self) -> Iterator[tuple[int, bytes]]:
-        for partition, pairs in self.counter.take_pairs(PARTITIONS):
-            yield partition, to_bytes(pairs, PACKED)
-
-    def finish_bundle(self) -> Iterator[Any]:
-        for pairs in self._take():
-            yield GlobalWindows.windowed_value(pairs)
-        none = 0, to_bytes(_kernel.add_pairs([]))
-        yield GlobalWindows.windowed_value(none)  # so that there are pairs, if only none
-        counts = TokenCounts(self.counter.symbols, to_bytes(self.counter.unigrams()))
-        del self.counter  # Beam keeps the object
-        yield beam.pvalue.TaggedOutput("tokens", GlobalWindows.windowed_value(counts))
-
-
-def add_tokens(parts: Iterable[TokenCounts]) -> TokenCounts:
-    """Their sum."""
-    parts = list(parts)
-    sums = _kernel.add_unigrams([from_bytes(part.unigrams) for part in parts])
-    return TokenCounts(sum(part.split_tokens for part in parts), to_bytes(sums))
-
-
-def add_pairs(batches: Iterable[bytes]) -> bytes:
-    """The sum of counts of pairs."""
-    return to_bytes(_kernel.add_pairs([from_bytes(batch) for batch in batches]), PACKED)
-
-
-# --- Candidates -----------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Chosen:
-    """Pairs that need not be cut, and what goes with them (see `Trainer.candidates`).
-
-    `unigrams`: counts of all tokens. `largest`: the largest count of a pair. `split_tokens`: in
-    all splits.
-    """
-
-    candidates: bytes
-    loosest: int | None
-    unigrams: bytes
-    largest: int
-    split_tokens: int
-
-
-def choose(pairs: bytes, state: RoundState, tokens: TokenCounts, largest: int) -> Chosen:
-    """The candidates of a part of the pairs."""
-    every = Chosen(pairs, None, tokens.unigrams, largest, tokens.split_tokens)
-    return choose_of_parts([every], state)
-
-
-def choose_of_parts(parts: list[Chosen], state: RoundState) -> Chosen:
-    """The candidates among those of parts of the pairs."""
-    first = parts[0]
-    levels = [part.loosest for part in parts if part.loosest is not None]
-    candidates, loosest = state.trainer.candidates(
-        from_bytes(first.unigrams),
-        [from_bytes(part.candidates) for part in parts],
-        largest=first.largest,
-        most=state.budget.candidates(first.split_tokens),
-        loosest=min(levels, default=None),
+@lru_cache(maxsize=1)
+def _read_algorithm(state: RoundState) -> RoundAlgorithm:
+    """Reads the work directory."""
+    algorithm = state.work.algorithm(
+        state.options, state.budget, words=state.words, counting_memory=state.worker_memory
     )
-    return replace(first, candidates=to_bytes(candidates, PACKED), loosest=loosest)
+    assert algorithm is not None
+    for done in state.work.finished_rounds():
+        algorithm.restore(done)
+    return algorithm
 
 
-# --- Runs -----------------------------------------------------------------------------------------
+def words_of(part: WordRange) -> Batch:
+    """The words of a range, as passes over words get them."""
+    return with_facts(read_words(part), first_rank=part.first_rank)
 
 
 @dataclass(frozen=True)
-class Sample:
-    """A sample of the runs of some splits (see `RunSizes`), and what the driver may hold."""
+class OnBeam:
+    """Runs passes over the ranges of a word table. `kept`: gives what is kept of one, if anything
+    is."""
 
-    runs: bytes
-    level: int
-    most: int
+    ranges: Sequence[WordRange]
+    work: TrainingWork
+    beam_args: Sequence[str]
+    kept: Callable[[WordRange], Batch] | None = None
 
+    def each(self, work: Callable[[Batch], Batch]) -> Iterator[Batch]:
+        """What a function gives for the words of each range: here, not on workers, as the driver
+        has to hold it all."""
 
-class MeasureRuns(beam.DoFn):
-    """Samples of the runs of a bundle's splits, from which the level of the cut is chosen."""
+        def worked_on(part: WordRange) -> Batch:
+            done = work(words_of(part))
+            report(words=part.rows)
+            return done
 
-    def __init__(self, state: RoundState) -> None:
-        self.state = state
+        return in_threads(worked_on, iter(self.ranges), local_cores())
 
-    def start_bundle(self) -> None:
-        self.sizes: _kernel.RunSizes | None = None
-
-    def process(self, part: WordRange, chosen: Chosen) -> Iterator[Sample]:
-        if self.sizes is None:
-            assert chosen.loosest is not None
-            self.most = self.state.budget.tokens(chosen.split_tokens)
-            self.sizes = _kernel.RunSizes(self.most, chosen.loosest)
-            self.candidates = self.state.pair_levels(chosen)
-        self.sizes.add_splits(read_splits(self.state.splits(part)), self.candidates)
-        yield from ()
-
-    def finish_bundle(self) -> Iterator[Any]:
-        if self.sizes is not None:
-            sample = Sample(to_bytes(self.sizes.sample()), self.sizes.level, self.most)
-            self.sizes = None  # Beam keeps the object
-            del self.candidates
-            yield GlobalWindows.windowed_value(sample)
-
-
-def add_samples(samples: Iterable[Sample]) -> Sample:
-    """Their sum."""
-    samples = list(samples)
-    most = samples[0].most
-    sizes = _kernel.RunSizes(most, min(sample.level for sample in samples))
-    for sample in samples:
-        sizes.add_sample(from_bytes(sample.runs))
-    return Sample(to_bytes(sizes.sample()), sizes.level, most)
-
-
-class GatherRuns(beam.DoFn):
-    """The runs in the splits of ranges, equal ones of a bundle added up."""
-
-    def __init__(self, state: RoundState) -> None:
-        self.state = state
-
-    def start_bundle(self) -> None:
-        self.runs: _kernel.Runs | None = None
-
-    def process(self, part: WordRange, chosen: Chosen, cut: Sample) -> Iterator[tuple[None, bytes]]:
-        if self.runs is None:
-            self.runs = _kernel.Runs()
-            self.candidates = self.state.pair_levels(chosen)
-        splits = read_splits(self.state.splits(part))
-        self.runs.add_splits(splits, self.candidates, cut.level)
-        yield from ()
-
-    def finish_bundle(self) -> Iterator[Any]:
-        if self.runs is not None:
-            batches = self.runs.take(ROWS_AT_ONCE)
-            self.runs = None  # Beam keeps the object
-            del self.candidates
-            for runs in batches:
-                yield GlobalWindows.windowed_value((None, to_bytes(runs, PACKED)))
-
-
-def write_runs(parts: Iterable[bytes], directory: str) -> None:
-    """Adds runs up and writes them for the driver."""
-    runs = _kernel.Runs()
-    for part in parts:
-        runs.add_runs(from_bytes(part))
-    write_batches(join(directory, RUNS), runs.take(ROWS_AT_ONCE))
-
-
-def limit(pairs: bytes, state: RoundState, chosen: Chosen) -> bytes:
-    """What scores the pairs that are no candidates may come to, if the round needs to know."""
-    if not state.trainer.watches:
-        return join_limits([])
-    unigrams, candidates = from_bytes(chosen.unigrams), from_bytes(chosen.candidates)
-    return to_bytes(
-        state.trainer.limits(
-            unigrams, [from_bytes(pairs)], candidates=candidates, largest=chosen.largest
+    def run(self, passes: Passes) -> dict[str, list[Batch]]:
+        """Runs passes as one pipeline, and reads what it has written."""
+        directory = self.work.exchange()
+        step = RunPasses(passes, self.kept, directory)
+        run_pipeline(
+            lambda pipeline: pipeline | "ranges" >> beam.Create(self.ranges) | "passes" >> step,
+            self.beam_args,
         )
-    )
+        wanted = [
+            name
+            for step in passes()
+            for name, output in step.outputs.items()
+            if not output.partitions
+        ]
+        paths = {name: _place(directory, name) for name in wanted}
+        return {
+            name: list(read_batches(path)) if storage.info(path) is not None else []
+            for name, path in paths.items()
+        }
 
 
-def join_limits(parts: Iterable[bytes]) -> bytes:
-    """The limits of all parts of the pairs."""
-    return to_bytes(_kernel.join_limits([from_bytes(part) for part in parts]))
+def _place(directory: str, output: str) -> str:
+    return join(directory, f"{output}.arrow")
 
 
-def write_round(
-    cut: Sample, state: RoundState, directory: str, chosen: Chosen, limits: bytes
-) -> None:
-    """Writes what else the driver reads."""
-    candidates = from_bytes(chosen.candidates)
-    if not state.trainer.watches:  # then the best will do
-        candidates = candidates.filter(pc.equal(candidates["level"], 0))
-    tables = {
-        UNIGRAMS: from_bytes(chosen.unigrams),
-        CANDIDATES: candidates,
-        LIMITS: from_bytes(limits),
-    }
-    for name, table in tables.items():
-        write_batches(join(directory, name), [table])
-    facts = {
-        "split_tokens": chosen.split_tokens,
-        "largest": chosen.largest,
-        "level": cut.level,
-    }
-    outputs.write_json(join(directory, ROUND), facts)
+# --- The pipeline ---------------------------------------------------------------------------------
+
+
+@dataclass
+class RunPasses(beam.PTransform):
+    """Ranges of words to what passes give, in files of `directory`."""
+
+    passes: Passes
+    kept: Callable[[WordRange], Batch] | None
+    directory: str
+
+    def expand(self, ranges: beam.PCollection) -> beam.PCollection:
+        results: dict[str, beam.PCollection] = {}
+        written = []
+        for step in self.passes():
+            used = [AsSingleton(results[name]) for name in step.using]
+            source = ranges if step.over in (WORDS, KEPT) else results[step.over]
+            given = source | step.name >> beam.ParDo(
+                Accumulate(self.passes, step.name, self.kept), *used
+            ).with_outputs(*step.outputs)
+            for name, output in step.outputs.items():
+                combine = Combine(self.passes, step.name, name, self.directory)
+                grouped = given[name] | f"group {name}" >> beam.GroupByKey()
+                if output.is_large:
+                    written.append(grouped | f"write {name}" >> beam.Map(combine.write, *used))
+                    continue
+                results[name] = grouped | f"add {name}" >> beam.Map(combine.to_one, *used)
+                if not output.partitions:
+                    write = beam.Map(_write, _place(self.directory, name))
+                    written.append(results[name] | f"write {name}" >> write)
+        return written | beam.Flatten()
+
+
+class Accumulate(beam.DoFn):
+    """Adds the elements of a bundle to an accumulator of a pass."""
+
+    def __init__(
+        self, passes: Passes, name: str, kept: Callable[[WordRange], Batch] | None
+    ) -> None:
+        self.passes, self.name, self.kept = passes, name, kept
+
+    def setup(self) -> None:
+        self.accumulator: Accumulator | None = None
+
+    @no_annotations  # as Beam does not understand the last of them
+    def process(self, element: Any, *used: bytes) -> Iterator[TaggedOutput]:
+        step = _pass(self.passes, self.name)
+        if self.accumulator is None:
+            self.accumulator = step.accumulator(_results(step, used))
+        for output, partition, batch in self.accumulator.add(self._batch(step, element)):
+            yield TaggedOutput(output, (partition, to_bytes(batch, PACKED)))
+
+    def _batch(self, step: Pass, element: Any) -> Batch:
+        if step.over == KEPT:
+            assert self.kept is not None
+            return self.kept(element)
+        if step.over == WORDS:
+            report(words=element.rows)
+            return words_of(element)
+        return from_bytes(element)
+
+    def finish_bundle(self) -> Iterator[TaggedOutput]:
+        accumulator, self.accumulator = self.accumulator, None  # Beam keeps the object
+        for output, partition, batch in accumulator.finish() if accumulator else ():
+            value = partition, to_bytes(batch, PACKED)
+            yield TaggedOutput(output, GlobalWindows.windowed_value(value))
+
+
+@dataclass(frozen=True)
+class Combine:
+    """Sums of what accumulators give, of one output of a pass."""
+
+    passes: Passes
+    step: str
+    output: str
+    directory: str
+
+    @no_annotations
+    def to_one(self, partition: tuple[int, Iterable[bytes]], *used: bytes) -> bytes:
+        """The sum, a batch."""
+        (batch,) = self._combined(partition[1], used)
+        return to_bytes(batch, PACKED)
+
+    @no_annotations
+    def write(self, partition: tuple[int, Iterable[bytes]], *used: bytes) -> None:
+        """Writes the sum, any number of batches."""
+        batches = self._combined(partition[1], used)
+        write_batches(_place(self.directory, self.output), batches)
+
+    def _combined(self, parts: Iterable[bytes], used: Sequence[bytes]) -> Iterator[Batch]:
+        step = _pass(self.passes, self.step)
+        return step.outputs[self.output].combine(map(from_bytes, parts), _results(step, used))
+
+
+def _pass(passes: Passes, name: str) -> Pass:
+    return next(step for step in passes() if step.name == name)
+
+
+def _results(step: Pass, used: Sequence[bytes]) -> Results:
+    return {name: from_bytes(data) for name, data in zip(step.using, used, strict=True)}
+
+
+def _write(batch: bytes, path: str) -> None:
+    write_batches(path, [from_bytes(batch)])

@@ -3,8 +3,9 @@
     .wordpiece.json        whose it is, and the run that is at work (`pipelines.files.owned`)
     count.json             what the word table was counted from; with `words/`, the table
     job.json               the word table's digest, the options, and what training begins with
-    rounds/00001.parquet   the merges of each finished round
-    splits/00002/          the splits of the words in a round, by ranges of the word table
+    rounds/00001.parquet   what each finished round has decided: merges
+    splits/00002/          the splits of the words in a round, by ranges of the word table, unless
+                           the driver may hold them all
     exchange/              what a pipeline hands to the driver, in a folder of the run
 
 Every file is written under a temporary name and renamed, so that it is whole or not there. A round
@@ -22,7 +23,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pipelines.counting.word_table import MANIFEST, PART
@@ -34,10 +34,15 @@ from pipelines.files.publishing import STAGING, Publication
 from pipelines.files.reading import bad_data
 from pipelines.files.storage import StoredFile
 from wordpiece_core.errors import InputError, OptionError, short
+from wordpiece_core.options import TrainingOptions
 from wordpiece_core.training.alphabet import InitialVocabulary
+from wordpiece_core.training.budget import RoundBudget
+from wordpiece_core.training.merging import Merging
+from wordpiece_core.training.rounds import FinishedRound
 
 COUNT, JOB, RELEASED = "count.json", "job.json", "released.json"
 WORDS, ROUNDS, SPLITS, EXCHANGE = "words", "rounds", "splits", "exchange"
+STATUS, LAST, NOT_LAST = "status", "done", "round over"  # of a round, in the file with what it did
 NAMES = "|".join(
     (
         *(COUNT, JOB, RELEASED),
@@ -47,17 +52,6 @@ NAMES = "|".join(
         rf"{EXCHANGE}/[0-9a-f]{{16}}/[^/]+",
     )
 )
-
-
-@dataclass(frozen=True)
-class FinishedRound:
-    """`merges`: of the round, as `Trainer.merges` gives them. `support`: after it. `status`: "round
-    over", or "done". `split_tokens`: in all splits when it began, each word once."""
-
-    merges: pa.RecordBatch
-    support: int
-    status: str
-    split_tokens: int
 
 
 @dataclass(frozen=True)
@@ -178,28 +172,43 @@ class TrainingWork:
         }
         self.write(JOB, value)
 
-    def begun(self, identity: dict[str, Any] | None = None) -> tuple[InitialVocabulary, int] | None:
-        """What training began with, and the tokens in all splits then; None if it has not begun.
-        OptionError if another training did."""
+    def check_begun(self, identity: dict[str, Any]) -> None:
+        """OptionError if another training has begun here."""
+        self._check_identity(identity, self._identity(JOB) or {})
+
+    def algorithm(
+        self,
+        options: TrainingOptions,
+        budget: RoundBudget,
+        *,
+        words: int,
+        counting_memory: int | None = None,
+    ) -> Merging | None:
+        """The training as it was before its first round; None if it has not begun."""
         value = outputs.read_json(join(self.path, JOB))
         if value is None:
             return None
-        self._check_identity(identity or {}, value["identity"])
         alphabet = [(symbol, number) for symbol, number in value["alphabet"]]
-        return InitialVocabulary(value["tokens"], alphabet), value["split_tokens"]
+        return Merging(
+            InitialVocabulary(value["tokens"], alphabet),
+            options,
+            budget,
+            split_tokens=value["split_tokens"],
+            words=words,
+            counting_memory=counting_memory,
+        )
 
     def finish_round(self, number: int, done: FinishedRound) -> None:
-        """Commits a round, then deletes the splits before it. OutputError if another run has
+        """Commits a round, then deletes what was kept before it. OutputError if another run has
         begun."""
-        facts = {"support": done.support, "split_tokens": done.split_tokens}
-        metadata = {"status": done.status} | {key: str(value) for key, value in facts.items()}
-        schema = done.merges.schema.with_metadata(metadata)
+        facts = {name: str(value) for name, value in done.facts.items()}
+        metadata = {STATUS: LAST if done.is_last else NOT_LAST} | facts
         path = join(self.path, ROUNDS, f"{number:05}.parquet")
-        merges = [done.merges.replace_schema_metadata(metadata)]
+        decided = done.decided.replace_schema_metadata(metadata)
 
         def write() -> None:
             self.owned.check_lease()
-            outputs.write_parquet(path, merges, schema)
+            outputs.write_parquet(path, [decided], decided.schema)
 
         storage.again(write)
         self.owned.sweep(rf"{SPLITS}/{number - 1:05}/.*")
@@ -223,5 +232,6 @@ def _read_round(path: str) -> FinishedRound:
     with StoredFile(path) as stored, bad_data(path):
         table = pq.read_table(stored.arrow())
     facts = {key.decode(): value.decode() for key, value in table.schema.metadata.items()}
-    support, split_tokens = int(facts["support"]), int(facts["split_tokens"])
-    return FinishedRound(one_batch(table), support, facts["status"], split_tokens)
+    is_last = facts.pop(STATUS) == LAST
+    numbers = {name: int(value) for name, value in facts.items()}
+    return FinishedRound(one_batch(table), numbers, is_last)

@@ -2,13 +2,58 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from wordpiece_core import _kernel
 from wordpiece_core.errors import OptionError
 from wordpiece_core.options import TrainingOptions
+from wordpiece_core.training.rounds import (
+    WORDS,
+    Batch,
+    Each,
+    Output,
+    Pass,
+    Results,
+    facts_of,
+    with_facts,
+)
+
+
+def symbol_passes(options: TrainingOptions) -> Sequence[Pass]:
+    """The pass that counts the symbols of all words. Its fact `characters`: how many there are in
+    the words that training takes, each word taken once."""
+
+    def counted(words: Batch) -> Batch:
+        symbols = _kernel.symbol_counts(
+            words,
+            first_rank=facts_of(words)["first_rank"],
+            min_word_count=options.min_word_count,
+            max_word_length=options.max_word_length,
+        )
+        return with_facts(symbols, characters=_characters(words, options))
+
+    outputs = {"symbols": Output(_add_symbols)}
+    return [Pass("symbols", WORDS, outputs, lambda _: Each("symbols", counted))]
+
+
+def _characters(words: Batch, options: TrainingOptions) -> int:
+    lengths = pc.utf8_length(words["word"])
+    enough = pc.greater_equal(words["count"], options.min_word_count)
+    taken = pc.and_(enough, pc.less_equal(lengths, options.max_word_length))
+    return pc.sum(lengths.filter(taken)).as_py() or 0
+
+
+def _add_symbols(parts: Iterator[Batch], _: Results) -> Iterator[Batch]:
+    batches = list(parts)
+    sums = merge_symbols(batches)
+    columns = [column.combine_chunks() for column in sums.columns]
+    characters = sum(facts_of(batch)["characters"] for batch in batches)
+    batch = pa.record_batch(columns, names=sums.column_names)
+    yield with_facts(batch, characters=characters)
 
 
 def merge_symbols(batches: Iterable[pa.RecordBatch]) -> pa.Table:
@@ -34,10 +79,11 @@ class InitialVocabulary:
     alphabet: list[tuple[str, int]]
 
 
-def initial_vocabulary(symbols: pa.Table, options: TrainingOptions) -> InitialVocabulary:
+def initial_vocabulary(symbols: pa.RecordBatch, options: TrainingOptions) -> InitialVocabulary:
     """The vocabulary before the first merge.
 
-    `symbols`: see `merge_symbols`. Raises OptionError if the vocabulary is too small for them.
+    `symbols`: the result of `symbol_passes`. Raises OptionError if the vocabulary is too small for
+    them.
     """
     kept = _kept_characters(symbols, options)
     prefix = options.continuing_prefix
@@ -60,7 +106,7 @@ def initial_vocabulary(symbols: pa.Table, options: TrainingOptions) -> InitialVo
     return InitialVocabulary(list(ids), [(symbol, ids[symbol]) for symbol in alphabet])
 
 
-def _kept_characters(symbols: pa.Table, options: TrainingOptions) -> set[str]:
+def _kept_characters(symbols: pa.RecordBatch, options: TrainingOptions) -> set[str]:
     """The initial characters, then the commonest up to the limit (ties: lower code point)."""
     counts: dict[str, int] = {}
     for row in symbols.select(["character", "count"]).to_pylist():

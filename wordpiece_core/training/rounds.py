@@ -1,0 +1,223 @@
+"""What a round of training is, once, for whatever runs it: a loop in memory, or Beam.
+
+A training looks at all words again and again. What it does between two looks is a round:
+
+1. **Passes** aggregate what the driver has to know. A pass goes over the parts of the word table:
+   it takes the words as they are, or what is kept of each part from round to round, or what an
+   earlier pass gave in partitions. On each worker an accumulator takes part after part as Arrow
+   batches; what accumulators give is combined, to one result or to one for each partition.
+2. **The driver decides**: with the results, or with all parts at hand if it may hold them.
+3. What it decided is **committed** as a `FinishedRound`: a batch and some numbers. From those of
+   all rounds any process makes the algorithm again as it was, a worker or a driver that goes on.
+
+`RoundAlgorithm` is such a training. WordPiece's merging (`wordpiece_core.training.merging`) keeps
+the splits of the words of each part; the driver decides merges.
+
+Unigram's EM would be another one. Nothing is kept of a part: each pass goes over the words. The
+driver knows the pieces and their scores. A round is one iteration: a pass `expected`, in which each
+accumulator sums the expected counts of the pieces over its words by the forward-backward algorithm,
+in whole units of 2^-32 so that no order of adding matters; when enough iterations are done, a pass
+`losses`, that uses the result of the first, sums what the likelihood would lose without each piece.
+The driver makes new scores of the counts (the M step) or drops the pieces that are missed least,
+and commits the pieces that are left, with their scores. No merge appears in it, and none does here.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol, TypeAlias
+
+import pyarrow as pa
+
+Batch: TypeAlias = pa.RecordBatch
+Results = Mapping[str, Batch]
+"""Of passes, by the names of their outputs."""
+Told = Callable[[int, int], None]
+"""Is told what was decided since it was told before: how many steps, how many new tokens."""
+
+WORDS = "words"
+"""What a pass can go over: the words of a part, `word: string, count: int64`, with the fact
+`first_rank`, how many words of the table come before."""
+KEPT = "kept"
+"""What a pass can go over: what is kept of a part from round to round."""
+
+
+class Accumulator(Protocol):
+    """Takes batches, on one worker; gives sums, as (output, partition, batch)."""
+
+    def add(self, batch: Batch) -> Iterable[tuple[str, int, Batch]]:
+        """Takes a batch. Gives what it can no longer hold, if anything."""
+
+    def finish(self) -> Iterable[tuple[str, int, Batch]]:
+        """Gives the rest: of each output at least one batch, if only an empty one."""
+
+
+@dataclass(frozen=True)
+class Output:
+    """A result of a pass. `combine`: batches of accumulators to their sum, with the results that
+    the pass uses; the sum of one batch is that batch. `partitions`: whether there is a sum for each
+    partition, for another pass to go over. `is_large`: the sum may be several batches, which the
+    driver alone sees."""
+
+    combine: Callable[[Iterator[Batch], Results], Iterator[Batch]]
+    partitions: bool = False
+    is_large: bool = False
+
+
+@dataclass(frozen=True)
+class Pass:
+    """A pass over all parts. `over`: WORDS, KEPT, or the name of an output in partitions. `using`:
+    results of earlier passes that accumulators need. `accumulator` makes one, given those."""
+
+    name: str
+    over: str
+    outputs: Mapping[str, Output]
+    accumulator: Callable[[Results], Accumulator]
+    using: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
+class FinishedRound:
+    """What a round decided, all that a process needs to go on from it. `decided`: what it is, is
+    the algorithm's. `facts`: numbers beside it. `is_last`: whether the training is over."""
+
+    decided: Batch
+    facts: dict[str, int] = field(default_factory=dict)
+    is_last: bool = False
+
+
+class RoundAlgorithm(ABC):
+    """A training in rounds."""
+
+    @abstractmethod
+    def restore(self, done: FinishedRound) -> None:
+        """Takes up what a round has decided."""
+
+    @abstractmethod
+    def first_kept(self, words: Batch) -> Batch:
+        """What is kept of a part of the table, after all rounds restored. `words`: see WORDS."""
+
+    @abstractmethod
+    def next_kept(self, kept: Batch) -> Batch:
+        """What is kept of a part after the last round restored, from what was kept before it."""
+
+    @abstractmethod
+    def passes(self) -> Sequence[Pass]:
+        """The passes of the next round, in an order in which each can be run."""
+
+    @abstractmethod
+    def holds_all(self) -> bool:
+        """Whether the driver may hold what is kept of all parts, and so needs no passes."""
+
+    @abstractmethod
+    def begin_with_all(self, kept: Iterable[Batch]) -> None:
+        """Begins a round with what is kept of all parts, in their order."""
+
+    @abstractmethod
+    def begin(self, results: Mapping[str, list[Batch]]) -> None:
+        """Begins a round with the results of its passes."""
+
+    @abstractmethod
+    def decide(self, told: Told) -> FinishedRound:
+        """Ends the round that has begun."""
+
+
+class Executor(Protocol):
+    """Runs over the parts of a word table."""
+
+    def each(self, work: Callable[[Batch], Batch]) -> Iterator[Batch]:
+        """What a function gives for the words of each part, in order."""
+
+    def run(self, passes: Callable[[], Sequence[Pass]]) -> dict[str, list[Batch]]:
+        """Runs passes, which a function that can be pickled gives. The results of those that are
+        not in partitions."""
+
+
+def make_round(algorithm: RoundAlgorithm, executor: Executor, told: Told) -> FinishedRound:
+    """Makes the next round."""
+    begin_round(algorithm, executor)
+    return algorithm.decide(told)
+
+
+def begin_round(
+    algorithm: RoundAlgorithm,
+    executor: Executor,
+    passes: Callable[[], Sequence[Pass]] | None = None,
+) -> None:
+    """Gets what the driver has to know. `passes`: those of the algorithm, if it cannot be pickled
+    itself."""
+    if algorithm.holds_all():
+        algorithm.begin_with_all(executor.each(algorithm.first_kept))
+    else:
+        algorithm.begin(executor.run(passes or algorithm.passes))
+
+
+@dataclass(frozen=True)
+class InMemory:
+    """Runs passes in a loop, over parts that are made anew for each of them. `words`: gives them.
+    `kept`: makes what is kept of a part."""
+
+    words: Callable[[], Iterator[Batch]]
+    kept: Callable[[Batch], Batch] | None = None
+
+    def each(self, work: Callable[[Batch], Batch]) -> Iterator[Batch]:
+        """See `Executor`."""
+        return map(work, self.words())
+
+    def run(self, passes: Callable[[], Sequence[Pass]]) -> dict[str, list[Batch]]:
+        """See `Executor`."""
+        results: dict[str, list[Batch]] = {}
+        for step in passes():
+            used = {name: results[name][0] for name in step.using}
+            accumulator = step.accumulator(used)
+            given: dict[tuple[str, int], list[Batch]] = defaultdict(list)
+            for batch in self._over(step.over, results):
+                for output, partition, part in accumulator.add(batch):
+                    given[output, partition].append(part)
+            for output, partition, part in accumulator.finish():
+                given[output, partition].append(part)
+            for name, output_of in step.outputs.items():
+                results[name] = []
+                for (output, _), parts in sorted(given.items(), key=lambda item: item[0]):
+                    if output == name:
+                        results[name] += output_of.combine(iter(parts), used)
+        return results
+
+    def _over(self, source: str, results: Mapping[str, list[Batch]]) -> Iterator[Batch]:
+        if source == WORDS:
+            return self.words()
+        if source == KEPT:
+            assert self.kept is not None
+            return map(self.kept, self.words())
+        return iter(results[source])
+
+
+@dataclass
+class Each:
+    """An accumulator of one output: what a function gives for each batch."""
+
+    output: str
+    work: Callable[[Batch], Batch]
+
+    def add(self, batch: Batch) -> Iterator[tuple[str, int, Batch]]:
+        """See `Accumulator`."""
+        yield self.output, 0, self.work(batch)
+
+    def finish(self) -> Iterator[tuple[str, int, Batch]]:
+        """See `Accumulator`."""
+        yield from ()
+
+
+def with_facts(batch: object, **facts: int) -> Batch:
+    """A batch, of pyarrow or of the kernel, with numbers that belong to it."""
+    metadata = {name: str(value) for name, value in facts.items()}
+    return pa.record_batch(batch).replace_schema_metadata(metadata)
+
+
+def facts_of(batch: Batch) -> dict[str, int]:
+    """The numbers that belong to a batch."""
+    metadata = batch.schema.metadata or {}
+    return {name.decode(): int(value) for name, value in metadata.items()}
