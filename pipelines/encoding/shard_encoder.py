@@ -19,7 +19,7 @@ from pipelines.encoding import pieces
 from pipelines.encoding.encoded_directory import SUMS
 from pipelines.encoding.options import ShardOptions
 from pipelines.encoding.pieces import most_ids, pieces_of, row_groups
-from pipelines.files.inputs import Columns, InputFile, Shard
+from pipelines.files.inputs import InputFile, Shard, TextColumns
 from pipelines.running.progress import report
 from pipelines.running.threads import ahead, in_threads
 from wordpiece_core import EncodedBatch, EncodingOptions, Packer, Tokenizer
@@ -196,10 +196,10 @@ class ShardEncoder:
             ) from error
 
 
-def text_columns(options: ShardOptions) -> Columns:
+def text_columns(options: ShardOptions) -> TextColumns:
     """The columns that hold text."""
     keeps_texts = options.encoding.stride is None
-    return Columns(options.text_column, pair=options.text_pair_column, keeps_texts=keeps_texts)
+    return TextColumns(options.text_column, pair=options.text_pair_column, keeps_texts=keeps_texts)
 
 
 def check_fit(options: ShardOptions, tokenizer: Tokenizer) -> None:

@@ -64,7 +64,7 @@ class Shard:
 
 
 @dataclass(frozen=True)
-class Columns:
+class TextColumns:
     """The columns, or keys, to read: the text, the second text of a pair, and the group that
     each text belongs to. `keeps_texts`: whether texts are kept if nothing says what is."""
 
@@ -97,7 +97,7 @@ def text_batch(valid: object, replaced: int, groups: pa.Array | None = None) -> 
     return TextBatch(texts, replaced, text_bytes(texts), groups)
 
 
-def shard_batch(table: pa.Table, texts: dict[str, TextBatch], columns: Columns) -> ShardBatch:
+def shard_batch(table: pa.Table, texts: dict[str, TextBatch], columns: TextColumns) -> ShardBatch:
     """A batch of kept columns and of the texts that were found in `columns`."""
     return ShardBatch(
         table,
@@ -114,7 +114,7 @@ def text_bytes(texts: pa.Array | pa.ChunkedArray) -> int:
 
 
 def kept_columns(
-    file: InputFile, names: list[str], columns: list[str] | None, texts: Columns
+    file: InputFile, names: list[str], columns: list[str] | None, texts: TextColumns
 ) -> list[str]:
     """The names to keep, in the file's order; `columns` is None for the usual ones."""
     for name in columns or []:

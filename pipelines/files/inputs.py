@@ -14,11 +14,11 @@ import pyarrow as pa
 
 from pipelines.files import json_input, parquet_input
 from pipelines.files.input_batches import (
-    Columns,
     Range,
     Shard,
     ShardBatch,
     TextBatch,
+    TextColumns,
     kept_columns,
     shard_batch,
     text_batch,
@@ -30,12 +30,12 @@ from wordpiece_core._kernel import split_lines
 
 __all__ = [
     "ENDINGS",
-    "Columns",
     "InputFile",
     "Range",
     "Shard",
     "ShardBatch",
     "TextBatch",
+    "TextColumns",
     "measure",
     "open_parquet",
     "open_shard",
@@ -66,7 +66,7 @@ def plan(
     A row group is cut, by rows, only if it is much larger than that and so large a part of all
     texts that other cores would wait for it.
     """
-    columns = Columns(text_column, group_column)
+    columns = TextColumns(text_column, group_column)
     with ThreadPoolExecutor(max_workers=16) as pool:
         parts = pool.map(lambda file: _ranges(file, columns, range_bytes), files)
         ranges = [part for some in parts for part in some]
@@ -75,7 +75,7 @@ def plan(
     return [piece for part in ranges for piece in parquet_input.cut_rows(part, most_bytes)]
 
 
-def _ranges(file: InputFile, columns: Columns, range_bytes: int) -> list[Range]:
+def _ranges(file: InputFile, columns: TextColumns, range_bytes: int) -> list[Range]:
     if file.format == "parquet":
         return parquet_input.plan_ranges(file, columns, range_bytes)
     if file.format == "jsonl":
@@ -94,7 +94,7 @@ def read_texts(
 ) -> Iterator[TextBatch]:
     """The texts of a range in order, in batches of at most about `TEXT_BYTES` of text; with the
     group of each, if `group_column` names the column that holds it."""
-    columns = Columns(text_column, group_column)
+    columns = TextColumns(text_column, group_column)
     if part.file.format == "parquet":
         yield from parquet_input.read_texts(part, columns, TEXT_BYTES)
         return
@@ -109,7 +109,9 @@ def read_texts(
             yield text_batch(found[columns.text], replaced, groups)
 
 
-def measure(file: InputFile, columns: Columns, kept: list[str] | None) -> tuple[int | None, int]:
+def measure(
+    file: InputFile, columns: TextColumns, kept: list[str] | None
+) -> tuple[int | None, int]:
     """The rows of a file, if that can be told at once, and about its bytes of text. Looks as
     closely as `plan` does, and raises the same; of Parquet also for a column of `kept`."""
     if file.format == "parquet":
@@ -117,7 +119,7 @@ def measure(file: InputFile, columns: Columns, kept: list[str] | None) -> tuple[
     return None, sum(part.bytes for part in _ranges(file, columns, max(file.size, 1)))
 
 
-def open_shard(file: InputFile, texts: Columns, columns: list[str] | None = None) -> Shard:
+def open_shard(file: InputFile, texts: TextColumns, columns: list[str] | None = None) -> Shard:
     """Opens a file for encoding, keeping `columns` (default all, or all but `texts`, as these say).
     Its batches are parts of the row groups of Parquet, else blocks of lines. InputError for a
     column that is not there; OptionError for more than one column of plain text.
@@ -140,7 +142,7 @@ def open_shard(file: InputFile, texts: Columns, columns: list[str] | None = None
 
 
 def _line_batches(
-    file: InputFile, schema: pa.Schema, kept: list[str], columns: Columns
+    file: InputFile, schema: pa.Schema, kept: list[str], columns: TextColumns
 ) -> Iterator[ShardBatch]:
     """The batches of a text or JSON-lines file, read with the columns of `schema`."""
     begins = True

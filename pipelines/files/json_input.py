@@ -14,7 +14,7 @@ from typing import NoReturn
 import pyarrow as pa
 import pyarrow.json as pj
 
-from pipelines.files.input_batches import Columns, it_has
+from pipelines.files.input_batches import TextColumns, it_has
 from pipelines.files.input_files import InputFile
 from pipelines.files.line_input import blocks, newlines_before
 from wordpiece_core._kernel import repair_utf8
@@ -30,7 +30,7 @@ _NO_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
 _FAULTS = (pa.ArrowException, ValueError, RecursionError)
 
 
-def check_keys(file: InputFile, columns: Columns) -> None:
+def check_keys(file: InputFile, columns: TextColumns) -> None:
     """Looks for the keys in the first rows."""
     names: dict[str, None] = {}
     _, block = next(blocks(file, 0, file.size, FIRST_BYTES), (0, b""))
@@ -53,7 +53,7 @@ def check_keys(file: InputFile, columns: Columns) -> None:
 
 
 def read_schema(
-    file: InputFile, texts: Columns, columns: list[str] | None, block_bytes: int
+    file: InputFile, texts: TextColumns, columns: list[str] | None, block_bytes: int
 ) -> pa.Schema:
     """The columns of a whole JSON-lines file, the texts always among them; those that are not in
     `columns` are there by name, without their type. Memory is bounded by a block."""
@@ -80,7 +80,7 @@ def read_schema(
 
 
 def read_table(
-    file: InputFile, offset: int, block: bytes, schema: pa.Schema, columns: Columns
+    file: InputFile, offset: int, block: bytes, schema: pa.Schema, columns: TextColumns
 ) -> tuple[pa.Table, int]:
     """The rows of a block at a byte of the file, with the columns of `schema`, of which `columns`
     must hold text; and how many invalid UTF-8 sequences were replaced."""
@@ -93,7 +93,7 @@ def read_table(
 
 
 def _infer(
-    file: InputFile, offset: int, block: bytes, texts: Columns, columns: list[str] | None
+    file: InputFile, offset: int, block: bytes, texts: TextColumns, columns: list[str] | None
 ) -> pa.Schema:
     """The columns of a block. A column that changes its type matters only if it is kept."""
     _check_depth(file, offset, block)
@@ -221,7 +221,7 @@ def _raise_fault(
     offset: int,
     block: bytes,
     parse: Callable[[bytes], pa.Table],
-    columns: Columns,
+    columns: TextColumns,
     fault: BaseException,
 ) -> NoReturn:
     """Finds the first line at which `parse` fails, by bisection, and raises an InputError."""
@@ -239,7 +239,7 @@ def _raise_fault(
     raise InputError(f"{file.path} line {number}: {reason}") from fault
 
 
-def _reason(line: bytes, fault: BaseException, columns: Columns) -> str:
+def _reason(line: bytes, fault: BaseException, columns: TextColumns) -> str:
     """What is wrong with a line, by Python's reader, or else by Arrow's."""
     try:
         row = json.loads(line.decode(errors="replace"))

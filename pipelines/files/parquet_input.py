@@ -11,11 +11,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pipelines.files.input_batches import (
-    Columns,
     Range,
     Shard,
     ShardBatch,
     TextBatch,
+    TextColumns,
     it_has,
     kept_columns,
     shard_batch,
@@ -78,7 +78,7 @@ def _encrypted_columns(path: str, stored: StoredFile) -> list[str]:
 
 
 @contextmanager
-def _open_checked(file: InputFile, columns: Columns) -> Iterator[ParquetFile]:
+def _open_checked(file: InputFile, columns: TextColumns) -> Iterator[ParquetFile]:
     """A Parquet file that has been checked to hold text in `columns`."""
     with open_parquet(file) as parquet:
         for name in columns.names:
@@ -87,7 +87,7 @@ def _open_checked(file: InputFile, columns: Columns) -> Iterator[ParquetFile]:
         yield parquet
 
 
-def plan_ranges(file: InputFile, columns: Columns, range_bytes: int) -> list[Range]:
+def plan_ranges(file: InputFile, columns: TextColumns, range_bytes: int) -> list[Range]:
     """Row groups in order, several together up to about `range_bytes` of text. One that is alone
     in its range comes with its rows, so that it can be cut."""
     ranges: list[Range] = []
@@ -114,7 +114,7 @@ def cut_rows(part: Range, most_bytes: int) -> list[Range]:
     return [replace(part, bytes=part.bytes // pieces, rows=rows) for rows in pairwise(bounds)]
 
 
-def read_texts(part: Range, columns: Columns, most_bytes: int) -> Iterator[TextBatch]:
+def read_texts(part: Range, columns: TextColumns, most_bytes: int) -> Iterator[TextBatch]:
     """The texts of a range in order, in batches of at most about `most_bytes` of text."""
     with _open_checked(part.file, columns) as parquet:
         for group in range(part.start, part.end):
@@ -127,7 +127,7 @@ def read_texts(part: Range, columns: Columns, most_bytes: int) -> Iterator[TextB
 def _row_group_rows(
     parquet: pq.ParquetFile,
     group: int,
-    columns: Columns,
+    columns: TextColumns,
     rows: tuple[int, int] | None,
     most_bytes: int,
 ) -> Iterator[pa.RecordBatch]:
@@ -160,7 +160,7 @@ def _cut(rows: pa.RecordBatch, text_column: str, most_bytes: int) -> Iterator[pa
         yield rows
 
 
-def _text_batch(rows: pa.RecordBatch, columns: Columns) -> TextBatch:
+def _text_batch(rows: pa.RecordBatch, columns: TextColumns) -> TextBatch:
     texts, replaced = repair_utf8(rows.column(columns.text))
     if columns.group is None:
         return text_batch(texts, replaced)
@@ -168,7 +168,7 @@ def _text_batch(rows: pa.RecordBatch, columns: Columns) -> TextBatch:
     return text_batch(texts, replaced, pa.array(groups))
 
 
-def measure(file: InputFile, columns: Columns, kept: list[str] | None) -> tuple[int, int]:
+def measure(file: InputFile, columns: TextColumns, kept: list[str] | None) -> tuple[int, int]:
     """Rows, and about the bytes of text, by the footer. InputError if a column is not there."""
     with _open_checked(file, columns) as parquet:
         names = kept_columns(file, parquet.schema_arrow.names, kept, columns)
@@ -178,7 +178,7 @@ def measure(file: InputFile, columns: Columns, kept: list[str] | None) -> tuple[
         return parquet.metadata.num_rows, size
 
 
-def open_shard(file: InputFile, texts: Columns, columns: list[str] | None) -> Shard:
+def open_shard(file: InputFile, texts: TextColumns, columns: list[str] | None) -> Shard:
     """Opens a file for encoding: its batches are parts of its row groups."""
     with _open_checked(file, texts) as parquet:
         schema = parquet.schema_arrow
@@ -194,7 +194,7 @@ def open_shard(file: InputFile, texts: Columns, columns: list[str] | None) -> Sh
 
 
 def _batches(
-    file: InputFile, read: list[str], schema: pa.Schema, columns: Columns
+    file: InputFile, read: list[str], schema: pa.Schema, columns: TextColumns
 ) -> Iterator[ShardBatch]:
     with _open_checked(file, columns) as parquet:
         for group in range(parquet.num_row_groups):
@@ -227,7 +227,9 @@ def _row_group_tables(
         yield pa.Table.from_batches(held)
 
 
-def _table_batches(table: pa.Table, schema: pa.Schema, columns: Columns) -> Iterator[ShardBatch]:
+def _table_batches(
+    table: pa.Table, schema: pa.Schema, columns: TextColumns
+) -> Iterator[ShardBatch]:
     """One batch, or more if the texts need more than an array can hold."""
     if not table.num_rows:
         return

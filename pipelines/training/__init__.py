@@ -1,3 +1,3 @@
-"""The job `train`: a call from inputs to a tokenizer (`call`), the driver's side of the rounds
-(`train`), a round as a pipeline (`rounds`), what a killed training goes on from
-(`work_directory`), and what comes out (`tokenizer_directory`)."""
+"""The job `train`: from inputs to a tokenizer (`train`), the driver of its rounds (`driver`), their
+passes as pipelines (`rounds`), what a killed training goes on from (`work_directory`), what comes
+out (`tokenizer_directory`). It knows counting; it does not know encoding or the command line."""

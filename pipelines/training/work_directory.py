@@ -103,7 +103,7 @@ class TrainingWork:
         released = self._released()
         self.owned.claim()
         if released is not None:
-            self.owned.sweep(rf"{JOB}|{ROUNDS}/.*|{SPLITS}/.*|{EXCHANGE}/.*")
+            self.owned.sweep(rf"{JOB}|{ROUNDS}/.*|{SPLITS}/.*")
             if not released.get(WORDS) or self._identity(COUNT) != counted_from:
                 self.owned.sweep(rf"{COUNT}|{WORDS}/.*")
             storage.delete_file(join(self.path, RELEASED))
@@ -111,11 +111,10 @@ class TrainingWork:
 
     def _tidy(self) -> None:
         """Of what a killed run was about, ends or deletes all that this one does not go on with."""
-        self.owned.sweep(rf"{EXCHANGE}/.*")
         Publication(self.words, MANIFEST, self.run).recover()
         done = len(outputs.list_directory(join(self.path, ROUNDS)))
         of_use = "|".join(f"{number:05}" for number in (done, done + 1))
-        self.owned.sweep(rf"{SPLITS}/(?!{of_use}).*")
+        self.owned.sweep(rf"{EXCHANGE}/.*|{SPLITS}/(?!{of_use}).*")
 
     def release(self) -> None:
         """Notes that the training failed, so that it holds the directory no more; deletes it if

@@ -12,7 +12,15 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import strategies as st
 
-from pipelines.files.inputs import Columns, InputFile, Range, open_shard, plan, read_texts, resolve
+from pipelines.files.inputs import (
+    InputFile,
+    Range,
+    TextColumns,
+    open_shard,
+    plan,
+    read_texts,
+    resolve,
+)
 from wordpiece_core.errors import InputError
 
 sizes = st.integers(1, 50)
@@ -61,7 +69,7 @@ def texts(file: InputFile, column: str = "text", range_bytes: int = 1 << 20) -> 
 
 
 def rows_of(file: InputFile, columns: list[str] | None = None) -> list[dict[str, object]]:
-    batches = open_shard(file, Columns(), columns).batches()
+    batches = open_shard(file, TextColumns(), columns).batches()
     return [row for batch in batches for row in batch.table.to_pylist()]
 
 

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from pipelines.files import inputs
-from pipelines.files.inputs import Columns, Range, open_shard, plan, resolve
+from pipelines.files.inputs import Range, TextColumns, open_shard, plan, resolve
 
 from .files import (
     COMPRESS,
@@ -28,7 +28,7 @@ def test_an_empty_text_file_has_no_rows(tmp_path: Path) -> None:
         file = write(tmp_path / f"a{ending}", b"")
         assert plan([file], "text") == []
         assert rows_of(file) == []
-        assert open_shard(file, Columns()).schema == pa.schema([("text", pa.string())])
+        assert open_shard(file, TextColumns()).schema == pa.schema([("text", pa.string())])
 
 
 @pytest.mark.parametrize("ending", [".txt.gz", ".txt.zst", ".jsonl.gz", ".jsonl.zst"])
@@ -65,7 +65,7 @@ def test_kept_columns_are_in_the_order_of_the_file_and_text_is_read_anyway(tmp_p
     for file in (parquet, jsonl):
         for columns in (None, [], ["meta", "id"], ["text"], ["meta"], ["text.n", "text"]):
             kept = [name for name in table.column_names if columns is None or name in columns]
-            shard = open_shard(file, Columns(), columns)
+            shard = open_shard(file, TextColumns(), columns)
             (batch,) = shard.batches()
             assert shard.schema.names == batch.table.column_names == kept
             assert batch.table.schema.equals(shard.schema)
@@ -82,7 +82,7 @@ def test_absent_columns_to_keep_are_named(tmp_path: Path) -> None:
         write(tmp_path / "a.txt", "a\n"),
     ]
     for file in files:
-        message = fault(lambda file=file: open_shard(file, Columns(), ["text", "url"]))
+        message = fault(lambda file=file: open_shard(file, TextColumns(), ["text", "url"]))
         assert message.startswith(f"{file.path}: no column 'url' to keep; it has 'text'")
 
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipelines.files import inputs, json_input
-from pipelines.files.inputs import Columns, Range, open_shard, plan, read_texts
+from pipelines.files.inputs import Range, TextColumns, open_shard, plan, read_texts
 
 from .files import (
     COMPRESS,
@@ -56,7 +56,7 @@ def test_encoding_reads_all_columns_of_json_lines(
         new_file(f".jsonl{ending}", COMPRESS[ending](json_lines(rows))) as file,
         mock.patch.object(inputs, "SHARD_BLOCK_BYTES", block),
     ):
-        shard = open_shard(file, Columns())
+        shard = open_shard(file, TextColumns())
         assert shard.schema.names == list(names)
         assert rows_of(file) == expected
         assert [text for b in shard.batches() for text in b.texts.to_pylist()] == [
@@ -79,7 +79,7 @@ def test_json_types_are_those_of_the_whole_file(tmp_path: Path) -> None:
     shards = []
     for block in (1, 120, 1 << 20):
         with mock.patch.object(inputs, "SHARD_BLOCK_BYTES", block):
-            shards.append((open_shard(file, Columns()).schema, rows_of(file)))
+            shards.append((open_shard(file, TextColumns()).schema, rows_of(file)))
     schema, read = shards[0]
     assert all(shard == shards[0] for shard in shards)
     assert schema == pa.schema(
@@ -118,7 +118,7 @@ def test_a_column_that_changes_its_type_matters_only_if_it_is_kept(
 
 def test_empty_objects_cannot_be_kept(tmp_path: Path) -> None:
     file = write(tmp_path / "a.jsonl", '{"text": "a", "meta": {"deep": [{}]}}\n')
-    assert "'meta' holds only empty objects" in fault(lambda: open_shard(file, Columns()))
+    assert "'meta' holds only empty objects" in fault(lambda: open_shard(file, TextColumns()))
     assert rows_of(file, ["text"]) == [{"text": "a"}]
 
 
@@ -140,7 +140,9 @@ def test_values_nested_too_deeply_are_refused_for_encoding(
         file = write(tmp_path / "a.jsonl", "\n".join(lines))
         place = f"{file.path} line {lines_before + 1}: nested more than 100 levels deep"
         for columns in (None, ["x"], ["y"]):
-            message = fault(lambda file=file, columns=columns: open_shard(file, Columns(), columns))
+            message = fault(
+                lambda file=file, columns=columns: open_shard(file, TextColumns(), columns)
+            )
             assert message.startswith(place)
 
 
@@ -208,7 +210,7 @@ def test_a_json_file_of_nothing_but_null_is_refused(tmp_path: Path) -> None:
 def test_a_json_file_without_the_key_is_refused_with_its_keys(tmp_path: Path, ending: str) -> None:
     data = COMPRESS[ending](b'{"body": "a", "id": 1}\n{"url": ""}\n')
     file = write(tmp_path / f"a.jsonl{ending}", data)
-    for call in (lambda: plan([file], "text"), lambda: open_shard(file, Columns())):
+    for call in (lambda: plan([file], "text"), lambda: open_shard(file, TextColumns())):
         message = fault(call)
         assert message.startswith(f"{file.path}: no key 'text' in the first rows; it has 'body'")
         assert "'id', 'url'" in message

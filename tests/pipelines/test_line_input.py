@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipelines.files import inputs, line_input
-from pipelines.files.inputs import Columns, open_shard, plan, read_texts
+from pipelines.files.inputs import TextColumns, open_shard, plan, read_texts
 
 from .files import COMPRESS, fault, new_file, rows_of, sizes, texts, texts_of, write
 
@@ -55,7 +55,7 @@ def test_replaced_utf8_and_text_bytes_are_counted(tmp_path: Path, ending: str) -
     data = "né\n".encode() + b"\xffa\xe2\x82\n"
     file = write(tmp_path / f"a.txt{ending}", COMPRESS[ending](data))
     counted = list(read_texts(plan([file], "text")[0], "text"))
-    encoded = list(open_shard(file, Columns()).batches())
+    encoded = list(open_shard(file, TextColumns()).batches())
     for batches in (counted, encoded):
         assert [text for b in batches for text in b.texts.to_pylist()] == ["né", "�a�"]
         assert [(b.replaced, b.bytes) for b in batches] == [(2, 3 + 7)]

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from pipelines.files import storage
-from pipelines.files.input_batches import Columns
+from pipelines.files.input_batches import TextColumns
 from pipelines.files.inputs import open_shard, read_texts, resolve
 from pipelines.files.inputs import plan as plan_ranges
 from wordpiece_core.errors import ChangedError, InputError, StorageError
@@ -309,7 +309,7 @@ def test_faults_of_storage_come_through_every_format_as_what_they_are(
 
     monkeypatch.setattr(storage.StoredFile, "_read_at", broken)
     with pytest.raises(StorageError, match=f"a{ending}: cannot be read"):
-        list(open_shard(file, Columns()).batches())
+        list(open_shard(file, TextColumns()).batches())
     assert len(calls) == 3  # tried again
 
 

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipelines.files import inputs, parquet_input
-from pipelines.files.inputs import Columns, open_parquet, open_shard, plan, read_texts, resolve
+from pipelines.files.inputs import TextColumns, open_parquet, open_shard, plan, read_texts, resolve
 
 from .files import characters, fault, sizes, texts, texts_of, write, write_parquet
 
@@ -44,14 +44,14 @@ def test_any_ranges_of_parquet_give_its_texts_of_any_type(
         for block in (1, 5, 1 << 20):
             with mock.patch.object(inputs, "TEXT_BYTES", block):
                 assert texts(file, range_bytes=cut) == TEXTS
-    batches = list(open_shard(file, Columns()).batches())
+    batches = list(open_shard(file, TextColumns()).batches())
     assert [len(batch.texts) for batch in batches] == [
         len(TEXTS[i : i + rows]) for i in range(0, len(TEXTS), rows)
     ]
     assert [text for batch in batches for text in batch.texts.to_pylist()] == TEXTS
     assert all(batch.texts.type == pa.string() for batch in batches)
     stored = pq.read_schema(file.path)
-    assert open_shard(file, Columns()).schema == stored
+    assert open_shard(file, TextColumns()).schema == stored
     assert all(batch.table.schema.equals(stored) for batch in batches)
     assert pa.concat_tables(batch.table for batch in batches).to_pylist() == table.to_pylist()
 
@@ -113,7 +113,7 @@ def test_rows_that_a_dictionary_made_small_are_encoded_in_several_batches(tmp_pa
     file = write_parquet(tmp_path / "a.parquet", pa.table({"text": values}))
     limits = {"BATCH_BYTES": 500_000, "MAX_SHARD_ROWS": 10}
     with mock.patch.multiple(parquet_input, **limits):
-        batches = list(open_shard(file, Columns()).batches())
+        batches = list(open_shard(file, TextColumns()).batches())
     assert all(400_000 <= batch.bytes <= 500_000 for batch in batches[:-1])
     assert [text for batch in batches for text in batch.texts.to_pylist()] == values
 
@@ -142,7 +142,7 @@ def test_a_huge_row_group_is_encoded_in_several_batches(tmp_path: Path) -> None:
     file = write_parquet(tmp_path / "a.parquet", pa.table({"text": values}), use_dictionary=False)
     for limit in ("BATCH_BYTES", "MAX_BATCH_TEXT_BYTES"):
         with mock.patch.object(parquet_input, limit, 10_000):
-            batches = list(open_shard(file, Columns()).batches())
+            batches = list(open_shard(file, TextColumns()).batches())
         assert len(batches) >= 10
         assert all(batch.bytes <= 10_000 for batch in batches)
         assert [text for batch in batches for text in batch.texts.to_pylist()] == values
@@ -151,7 +151,7 @@ def test_a_huge_row_group_is_encoded_in_several_batches(tmp_path: Path) -> None:
 
 def test_parquet_without_the_text_column_is_refused_with_its_columns(tmp_path: Path) -> None:
     file = write_parquet(tmp_path / "a.parquet", pa.table({"id": [1], "body": ["a"]}))
-    for call in (lambda: plan([file], "text"), lambda: open_shard(file, Columns())):
+    for call in (lambda: plan([file], "text"), lambda: open_shard(file, TextColumns())):
         assert fault(call).startswith(f"{file.path}: no column 'text'; it has 'id', 'body'")
 
 
@@ -162,7 +162,7 @@ def test_a_column_that_is_not_text_is_refused_with_its_type(
     table = pa.table({"text": values})
     file = write_parquet(tmp_path / "a.parquet", table)
     kind = str(pq.read_schema(file.path).field(0).type)
-    for call in (lambda: plan([file], "text"), lambda: open_shard(file, Columns())):
+    for call in (lambda: plan([file], "text"), lambda: open_shard(file, TextColumns())):
         assert fault(call).startswith(f"{file.path}: column 'text' is {kind}, not text")
 
 
@@ -174,7 +174,7 @@ def test_parquet_with_two_columns_of_a_name_is_refused(tmp_path: Path) -> None:
         tmp_path / "b.parquet", pa.table([*arrays, arrays[0]], names=["id", "id", "text"])
     )
     assert texts(file) == ["a"]
-    assert "two columns are named 'id'" in fault(lambda: open_shard(file, Columns()))
+    assert "two columns are named 'id'" in fault(lambda: open_shard(file, TextColumns()))
 
 
 def test_parquet_without_rows_is_read_as_empty(tmp_path: Path) -> None:
@@ -185,14 +185,14 @@ def test_parquet_without_rows_is_read_as_empty(tmp_path: Path) -> None:
     assert pq.read_metadata(no_groups.path).num_row_groups == 0
     for file in (empty, no_groups):
         assert texts(file) == []
-        assert list(open_shard(file, Columns()).batches()) == []
-        assert open_shard(file, Columns()).schema == schema
+        assert list(open_shard(file, TextColumns()).batches()) == []
+        assert open_shard(file, TextColumns()).schema == schema
 
 
 def test_a_column_of_nothing_but_nulls_is_text(tmp_path: Path) -> None:
     file = write_parquet(tmp_path / "a.parquet", pa.table({"text": pa.nulls(3)}))
     assert texts(file) == [None] * 3
-    (batch,) = open_shard(file, Columns()).batches()
+    (batch,) = open_shard(file, TextColumns()).batches()
     assert (batch.texts.to_pylist(), batch.bytes) == ([None] * 3, 0)
 
 
@@ -204,7 +204,7 @@ def test_replaced_utf8_in_parquet_is_counted_and_the_kept_column_is_as_it_was(
     for name, column in (("a", values), ("b", unchecked)):
         file = write_parquet(tmp_path / f"{name}.parquet", pa.table({"text": column}))
         (counted,) = read_texts(plan([file], "text")[0], "text")
-        (encoded,) = open_shard(file, Columns()).batches()
+        (encoded,) = open_shard(file, TextColumns()).batches()
         for batch in (counted, encoded):
             assert batch.texts.to_pylist() == ["a�", None, "€�"]
             assert (batch.replaced, batch.bytes) == (2, 10)
@@ -217,7 +217,7 @@ def test_truncated_parquet_is_named(tmp_path: Path) -> None:
     whole = path.read_bytes()
     for size in (0, 4, len(whole) // 2, len(whole) - 1):
         file = write(path, whole[:size])
-        for call in (lambda f=file: plan([f], "text"), lambda f=file: open_shard(f, Columns())):
+        for call in (lambda f=file: plan([f], "text"), lambda f=file: open_shard(f, TextColumns())):
             assert fault(call).startswith(f"{path}: cannot be read (")
 
 
@@ -233,6 +233,6 @@ def test_a_corrupt_row_group_is_named_by_its_number(tmp_path: Path, compression:
     file = write(path, bytes(data))
     place = f"{path} row group 1: cannot be read ("
     assert fault(lambda: texts(file)).startswith(place)
-    batches = open_shard(file, Columns()).batches()
+    batches = open_shard(file, TextColumns()).batches()
     assert next(batches).texts.to_pylist() == table["text"].to_pylist()[:1000]
     assert fault(lambda: next(batches)).startswith(place)

@@ -19,7 +19,7 @@ from wordpiece_core.errors import InputError, OptionError
 SPECIAL_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 
 Placed = list[tuple[str, int]]
-Columns = dict[str, Any]
+Row = dict[str, Any]
 
 # --- Text to words --------------------------------------------------------------------------------
 
@@ -129,7 +129,7 @@ def _is_punctuation(c: str) -> bool:
 # --- Words to tokens ------------------------------------------------------------------------------
 
 
-class Token(NamedTuple):
+class PlacedToken(NamedTuple):
     """A token, the characters of the raw text it stands for, and the number of its word."""
 
     token: str
@@ -155,7 +155,7 @@ def tokenize_placed(
     split_special_tokens: bool = False,
     pre_tokenizer: str = "bert",
     **options: Any,
-) -> list[Token]:
+) -> list[PlacedToken]:
     """Tokens of raw text; ``options`` are those of ``normalize_placed``.
 
     Special tokens are cut out of the raw text first: the leftmost, and of those the longest. With
@@ -166,17 +166,17 @@ def tokenize_placed(
     special = sorted(known.intersection(special_tokens), key=len, reverse=True)
     pattern = "|".join(map(re.escape, special)) or "(?!)"  # (?!) matches nothing
     parts = [text] if split_special_tokens else re.split(f"({pattern})", text)
-    tokens: list[Token] = []
+    tokens: list[PlacedToken] = []
     start = count = 0
     for i, part in enumerate(parts):
         if i % 2:  # re.split gives text, match, text, match, ..., text
-            tokens.append(Token(part, start, start + len(part), count))
+            tokens.append(PlacedToken(part, start, start + len(part), count))
             count += 1
         else:
             for word in cut_words(normalize_placed(part, **options), pre_tokenizer):
                 places = [start + place for _, place in word]
                 for token, first, end in cut_word(_joined(word), known, *rules):
-                    tokens.append(Token(token, places[first], places[end - 1] + 1, count))
+                    tokens.append(PlacedToken(token, places[first], places[end - 1] + 1, count))
                 count += 1
         start += len(part)
     return tokens
@@ -242,7 +242,7 @@ def encode_rows(
     stride: int | None = None,
     padding: bool = False,
     **options: Any,
-) -> list[Columns]:
+) -> list[Row]:
     """The columns of a text's row, or a pair's: ``[CLS] text [SEP] pair [SEP]``, at most
     ``max_length`` tokens, filled with [PAD] to so many if ``padding``.
 
@@ -295,7 +295,7 @@ def truncated_lengths(lengths: Sequence[int], room: int, truncation: str) -> lis
     return [left if i == cut else length for i, length in enumerate(lengths)]
 
 
-def windows(sequence: list[Token], room: int, stride: int | None) -> list[list[Token]]:
+def windows(sequence: list[PlacedToken], room: int, stride: int | None) -> list[list[PlacedToken]]:
     """The first ``room`` tokens; and with a stride the windows after, up to that with the end."""
     if stride is None or room >= len(sequence):
         return [sequence[:room]]
@@ -305,7 +305,7 @@ def windows(sequence: list[Token], room: int, stride: int | None) -> list[list[T
     return [sequence[start : start + room] for start in starts]
 
 
-def combinations(parts: Sequence[list[list[Token]]]) -> list[list[list[Token]]]:
+def combinations(parts: Sequence[list[list[PlacedToken]]]) -> list[list[list[PlacedToken]]]:
     """Every window of a text with every window of its pair: both first, then the text's others with
     each of the pair, then the text's first with the pair's others."""
     if len(parts) == 1:
@@ -315,7 +315,7 @@ def combinations(parts: Sequence[list[list[Token]]]) -> list[list[list[Token]]]:
     return [[first, pairs[0]], *others, *([first, other] for other in pairs[1:])]
 
 
-def columns(sequences: Sequence[list[Token]], ids: dict[str, int], added: bool) -> Columns:
+def columns(sequences: Sequence[list[PlacedToken]], ids: dict[str, int], added: bool) -> Row:
     """One row. Of each token: the text it is of, and whether it is an added one."""
     rows: list[tuple[int, int, int, tuple[int, int], int | None]] = []
     for type_id, sequence in enumerate(sequences):
@@ -335,7 +335,7 @@ def columns(sequences: Sequence[list[Token]], ids: dict[str, int], added: bool) 
     }
 
 
-PADDING: Columns = {
+PADDING: Row = {
     "attention_mask": 0,
     "token_type_ids": 0,
     "special_tokens_mask": 1,
@@ -344,7 +344,7 @@ PADDING: Columns = {
 }
 
 
-def pad(row: Columns, length: int, pad_id: int) -> Columns:
+def pad(row: Row, length: int, pad_id: int) -> Row:
     """The row with [PAD] after it, up to ``length`` tokens. ``num_tokens`` stays."""
     more = length - row["num_tokens"]
     values = PADDING | {"input_ids": pad_id}

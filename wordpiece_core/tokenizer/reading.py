@@ -149,12 +149,12 @@ def _parse(text: str, path: str) -> Json:
 
 def _check_depth(value: Json, path: str) -> None:
     """So that nothing done with the value can go too deep."""
-    level: list[Any] = [value]
+    values: list[Any] = [value]
     for _ in range(MOST_DEPTH):
-        objects = chain.from_iterable(v.values() for v in level if isinstance(v, dict))
-        lists = chain.from_iterable(v for v in level if isinstance(v, list))
-        level = [*objects, *lists]
-        if not level:
+        objects = chain.from_iterable(v.values() for v in values if isinstance(v, dict))
+        lists = chain.from_iterable(v for v in values if isinstance(v, list))
+        values = [*objects, *lists]
+        if not values:
             return
     raise InputError(f"{path}: {TOO_DEEP}")
 

@@ -1,2 +1,3 @@
-"""Training: rounds of merges over words in memory, and what the job's rounds share with them
-(`train`); the alphabet (`alphabet`); weights for groups of text (`smoothing`)."""
+"""Training: what a round is, and its executor in memory (`rounds`); WordPiece's merging as one
+(`merging`), with the alphabet it begins with (`alphabet`) and what a round may hold (`budget`);
+training on words in memory (`train`); weights for groups of text (`smoothing`)."""
