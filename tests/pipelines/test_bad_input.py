@@ -393,7 +393,7 @@ def test_a_damaged_tokenizer_directory_is_named(
     assert outcome.status == 1
 
 
-# --- TextColumns and output directories ---------------------------------------------------------------
+# --- Columns and output directories ---------------------------------------------------------------
 
 
 def test_a_column_that_is_there_already_or_not_at_all_is_named(tmp_path: Path, vocab: Path) -> None:
