@@ -7,7 +7,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 KERNEL := $(shell find wordpiece_core/kernel -name '*.rs' -o -name 'Cargo.*' | grep -v /target/)
 
-.PHONY: demo test lint bench memcheck clean
+.PHONY: demo test lint docs bench memcheck clean
 
 demo: $(VENV)/.installed
 	$(BIN)/python -m pipelines.commands.demo out/demo
@@ -23,6 +23,10 @@ lint: $(VENV)/.installed-lint
 	cd wordpiece_core/kernel && cargo clippy --locked --all-targets -- -D warnings
 	cd wordpiece_core/kernel && cargo test --locked  # sums that overflow are faults here
 	cd wordpiece_core/kernel && cargo test --locked --release
+
+# The documentation, to out/site. The variable silences what the theme says of a MkDocs to come.
+docs: $(VENV)/.installed-docs
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --config-file docs/site/mkdocs.yml
 
 bench: $(VENV)/.installed-bench
 	$(BIN)/python -m benchmarks $(CORPUS)

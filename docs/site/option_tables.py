@@ -1,0 +1,148 @@
+"""Tables of options for the documentation, made from their declarations when the site is built.
+
+A line `<!-- options of wordpiece train -->` in a page stands for the table of a command, and
+`<!-- options of wordpiece_core.TextOptions -->` for that of a class of options.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Iterable
+from pydoc import locate
+from typing import Any
+
+import click
+
+from pipelines.commands.cli import wordpiece
+from pipelines.counting.options import CountCall
+from pipelines.encoding.options import EncodeCall, TokenizerChoice
+from pipelines.functions import RUN
+from pipelines.training.options import TrainCall
+from wordpiece_core.declaration import Declared, Option
+from wordpiece_core.option_kinds import Choice, Flag, Places, Share, Size, Whole
+from wordpiece_core.options import EncodingOptions
+from wordpiece_core.sizes import show_size
+
+MARK = re.compile(r"^<!-- options of ([\w. ]+) -->$", re.MULTILINE)
+
+JOBS: dict[str, list[type[Declared]]] = {
+    "count": [CountCall],
+    "train": [TrainCall],
+    "encode": [EncodeCall],
+}
+"""The commands that are functions too, and take a config file."""
+
+DECLARED = JOBS | {"inspect": [TokenizerChoice, EncodingOptions]}
+"""Where the options of each command are declared."""
+
+NO_KEY = ("config", "debug")  # of a command line alone
+JOB_NAMES = "YAML key and Python name"
+
+
+def on_page_markdown(markdown: str, **_: Any) -> str:
+    """MkDocs calls this with the text of each page."""
+    return MARK.sub(lambda mark: _of(mark[1]), markdown)
+
+
+def _of(name: str) -> str:
+    if name.startswith("wordpiece "):
+        return command_table(name.removeprefix("wordpiece "))
+    options = locate(name)
+    assert isinstance(options, type), f"{name} is no class"
+    assert issubclass(options, Declared), f"{name} declares no options"
+    return options_table(options)
+
+
+def command_table(name: str) -> str:
+    """What a command does, and its options with their names elsewhere."""
+    command = wordpiece.commands[name]
+    declared = {option.name: option for kind in DECLARED[name] for option in kind.options()}
+    heads = ["Option", "Values", "Default", "Meaning"] + [JOB_NAMES] * (name in JOBS)
+    rows = []
+    for parameter in command.params:
+        row = [_switches(parameter), *_described(parameter, declared)]
+        rows.append(row + [_job_name(parameter, declared)] * (name in JOBS))
+    return f"{_plain(inspect.cleandoc(command.help or ''))}\n\n{_table(heads, rows)}"
+
+
+def options_table(options: type[Declared]) -> str:
+    """The options that a class declares."""
+    heads = ["Name", "Values", "Default", "Meaning"]
+    return _table(heads, ([f"`{o.name}`", *_cells(o)] for o in options.options()))
+
+
+def _switches(parameter: click.Parameter) -> str:
+    if isinstance(parameter, click.Argument):
+        return f"`{parameter.make_metavar(click.Context(wordpiece))}`"
+    return " ".join(f"`{name}`" for name in (*parameter.opts, *parameter.secondary_opts))
+
+
+def _described(parameter: click.Parameter, declared: dict[str, Option]) -> tuple[str, str, str]:
+    """Values, default and meaning of an option, declared or of the command line alone."""
+    if parameter.name in declared:
+        return _cells(declared[parameter.name])
+    if isinstance(parameter, click.Option):
+        flag, text = parameter.is_flag, parameter.help or ""
+        return ("yes or no", "no", text) if flag else (_code(parameter.metavar or ""), "none", text)
+    return "texts", "none", "See above."
+
+
+def _cells(option: Option) -> tuple[str, str, str]:
+    return _values(option), _default(option), _plain(option.help)
+
+
+def _values(option: Option) -> str:
+    """The values that an option takes."""
+    kind = option.kind
+    if isinstance(kind, Flag):
+        return "yes or no"
+    if isinstance(kind, Choice):
+        return ", ".join(map(_code, kind.values))
+    if isinstance(kind, Whole):
+        or_word = f", or `{kind.word}`" if kind.word else ""
+        return f"whole number, {kind.least} or more{or_word}"
+    if isinstance(kind, Size):
+        least = f", {show_size(kind.least)} or more" if kind.least > 1 else ""
+        return f"size{least}"
+    if isinstance(kind, Share):
+        return "number from 0 to 1"
+    if isinstance(kind, Places):
+        return "paths"
+    return _code(kind.metavar)
+
+
+def _default(option: Option) -> str:
+    default = option.default
+    if option.is_required:
+        return "has to be given"
+    if option.shown_default:
+        return _plain(option.shown_default)
+    if isinstance(option.kind, Flag):
+        return "yes" if default else "no"
+    if default is None or default == () or default == "":
+        return "none"
+    return _code(option.kind.show(default))
+
+
+def _job_name(parameter: click.Parameter, declared: dict[str, Option]) -> str:
+    """The key in a config file (as `pipelines.commands.config` finds it), which is the name of the
+    argument of the function too, if that has it."""
+    key = parameter.opts[0].removeprefix("--").replace("-", "_")
+    if key in NO_KEY:
+        return ""
+    return _code(key) if key in declared.keys() | RUN.keys() else f"{_code(key)}, in YAML only"
+
+
+def _table(heads: list[str], rows: Iterable[list[str]]) -> str:
+    lines = [heads, ["---"] * len(heads), *rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def _code(text: str) -> str:
+    return f"`{text}`" if text else ""
+
+
+def _plain(text: str) -> str:
+    """A text of the help, whose options and names in brackets Markdown must leave alone."""
+    return re.sub(r"(--[a-z-]+|\[[A-Z]+\]|\b_\w+/|\b\w+_\w+\b|\"[^\"]*\")", r"`\1`", text)
