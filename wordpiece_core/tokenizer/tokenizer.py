@@ -44,8 +44,8 @@ CLEAN_UP = (
 
 @dataclass(frozen=True)
 class EncodedBatch:
-    """Encoded texts. `table`: `input_ids` (`list<int32>` or `list<uint16>`) and the columns asked for;
-    `source_rows`: if there was a stride, the number of the text that each row comes from;
+    """Encoded texts. `table`: `input_ids` (`list<int32>` or `list<uint16>`) and the columns asked
+    for; `source_rows`: if there was a stride, the number of the text that each row comes from;
     `tokens`: in all rows, without padding; `unknown`: [UNK] among them."""
 
     table: pa.Table
