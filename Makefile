@@ -24,7 +24,8 @@ lint: $(VENV)/.installed-lint
 	cd wordpiece_core/kernel && cargo test --locked  # sums that overflow are faults here
 	cd wordpiece_core/kernel && cargo test --locked --release
 
-# The documentation, to out/site. The variable silences what the theme says of a MkDocs to come.
+# The documentation, to out/site/index.html; its search needs a server, as `python -m http.server`
+# is one. The variable silences what the theme says of a MkDocs to come.
 docs: $(VENV)/.installed-docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --config-file docs/site/mkdocs.yml
 

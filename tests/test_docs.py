@@ -17,13 +17,6 @@ from pipelines.functions import RUN
 DOCS = Path(__file__).parent.parent / "docs"
 
 
-class _Loader(yaml.SafeLoader):
-    """Of MkDocs's config, whose tags for Python names mean nothing here."""
-
-
-_Loader.add_multi_constructor("tag:yaml.org,2002:python/", lambda *_: None)
-
-
 def named(nav: Any) -> Iterator[str]:
     """The pages that a navigation names."""
     if isinstance(nav, str):
@@ -33,7 +26,7 @@ def named(nav: Any) -> Iterator[str]:
 
 
 def pages() -> list[str]:
-    config = yaml.load((DOCS / "site" / "mkdocs.yml").read_text(encoding="utf-8"), _Loader)
+    config = yaml.safe_load((DOCS / "site" / "mkdocs.yml").read_text(encoding="utf-8"))
     return list(named(config["nav"]))
 
 
