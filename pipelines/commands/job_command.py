@@ -21,11 +21,11 @@ PASSED_ON = "Arguments after -- go to Beam, for example: -- --runner=FlinkRunner
 @dataclass(frozen=True)
 class How:
     """How a command runs a job. `beam_args`: for Beam; `quiet`: neither progress nor summary;
-    `as_json`: the summary as a JSON object; `dry_run`: only say what would be done."""
+    `json`: the summary as a JSON object; `dry_run`: only say what would be done."""
 
     beam_args: list[str]
     quiet: bool = False
-    as_json: bool = False
+    json: bool = False
     dry_run: bool = False
 
 
@@ -78,9 +78,7 @@ def _job_options() -> list[click.Option]:
             metavar="FILE",
             help="YAML file of options; flags here win.",
         ),
-        click.Option(
-            ["--json", "as_json"], is_flag=True, help="Print the summary as a JSON object."
-        ),
+        click.Option(["--json", "json"], is_flag=True, help="Print the summary as a JSON object."),
         click.Option(["--quiet"], is_flag=True, help="No progress, no summary."),
         debug(),
     ]

@@ -23,7 +23,7 @@ class Result(Protocol):
 
 def finish(done: Result, how: How, print_lines: Callable[[], None]) -> None:
     """Says what a job has done."""
-    if how.as_json:
+    if how.json:
         print(json.dumps(done.summary(), ensure_ascii=False))
     elif not how.quiet:
         print_lines()

@@ -93,20 +93,20 @@ def counts(words: Batch, dropped: list[str]) -> Batch:
     for word, count in zip(words["word"].to_pylist(), words["count"].to_pylist(), strict=True):
         for letter in word:
             sums[letter] += count
-    kept = sorted(sums.keys() - set(dropped))
-    batch = pa.record_batch(
-        {"letter": pa.array(kept, pa.string()), "count": [sums[x] for x in kept]}
-    )
-    return with_facts(batch, words=len(words))
+    kept = sums.keys() - set(dropped)
+    return with_facts(table_of({letter: sums[letter] for letter in kept}), words=len(words))
 
 
 def with_rarest(words: Batch, letters: Batch) -> Batch:
     """How many words have the rarest letter."""
     has = pc.match_substring(words["word"], rarest(letters))
-    empty = pa.record_batch(
-        {"letter": pa.array([], pa.string()), "count": pa.array([], pa.int64())}
-    )
-    return with_facts(empty, words=pc.sum(has).as_py() or 0)
+    return with_facts(table_of({}), words=pc.sum(has).as_py() or 0)
+
+
+def table_of(sums: Mapping[str, int]) -> Batch:
+    letters = sorted(sums)
+    counts = pa.array([sums[letter] for letter in letters], pa.int64())
+    return pa.record_batch({"letter": pa.array(letters, pa.string()), "count": counts})
 
 
 def rarest(letters: Batch) -> str:
@@ -120,9 +120,7 @@ def added(parts: Iterator[Batch], _: Results) -> Iterator[Batch]:
     for batch in batches:
         for row in batch.to_pylist():
             sums[row["letter"]] += row["count"]
-    columns = {"letter": pa.array(sorted(sums), pa.string())}
-    columns["count"] = pa.array([sums[letter] for letter in sorted(sums)], pa.int64())
-    yield with_facts(pa.record_batch(columns), words=sum(facts_of(b)["words"] for b in batches))
+    yield with_facts(table_of(sums), words=sum(facts_of(batch)["words"] for batch in batches))
 
 
 def run(executor: Executor, finished: Sequence[FinishedRound] = ()) -> list[FinishedRound]:
