@@ -27,7 +27,7 @@ ELSEWHERE = {
 
 def hinted(error: click.NoSuchOption, command: click.Command) -> click.UsageError:
     """The error for an option that is not known, with what it is called here."""
-    name = error.option_name.partition("=")[0].replace("_", "-")
+    name = error.option_name.replace("_", "-")
     hint = ELSEWHERE.get(name)
     own = {option for parameter in command.params for option in parameter.opts}
     if hint is not None and hint.startswith("--") and hint.split()[0] not in own:
@@ -42,4 +42,4 @@ def hinted(error: click.NoSuchOption, command: click.Command) -> click.UsageErro
 def _is_beams(name: str) -> bool:
     from pipelines.running.runner import beam_option_names
 
-    return name.partition("=")[0] in beam_option_names()
+    return name in beam_option_names()

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 
 import pyarrow as pa
 
-from pipelines.files import outputs, storage
+from pipelines.files import outputs
 from pipelines.files.reading import bad_data
 from pipelines.files.storage import StoredFile
 
@@ -40,14 +40,13 @@ def write_batches(path: str, batches: Iterable[object]) -> None:
     """Writes batches of one schema to a file, which has none if there are none."""
     all_batches = list(map(pa.record_batch, batches))
 
-    def write() -> None:
-        with outputs.atomic_writer(path) as stream:
-            if all_batches:
-                with pa.ipc.new_stream(stream, all_batches[0].schema) as writer:
-                    for batch in all_batches:
-                        writer.write_batch(batch)
+    def write(stream: pa.NativeFile) -> None:
+        if all_batches:
+            with pa.ipc.new_stream(stream, all_batches[0].schema) as writer:
+                for batch in all_batches:
+                    writer.write_batch(batch)
 
-    storage.again(write)
+    outputs.write_file(path, write)
 
 
 def read_batches(path: str) -> Iterator[pa.RecordBatch]:

@@ -124,14 +124,21 @@ def write_parquet(
         return write_tables(stream, data, schema, **options)
 
 
-def write_bytes(path: str, data: bytes, scratch: str | None = None) -> None:
-    """Writes a small file; after a fault of storage, once more."""
+def write_file(
+    path: str, write: Callable[[pa.NativeFile], object], scratch: str | None = None
+) -> None:
+    """Writes a file as `atomic_writer` does; all of it anew after a fault of storage."""
 
-    def write() -> None:
+    def once() -> None:
         with atomic_writer(path, scratch) as stream:
-            stream.write(data)
+            write(stream)
 
-    storage.again(write)
+    storage.again(once)
+
+
+def write_bytes(path: str, data: bytes, scratch: str | None = None) -> None:
+    """Writes a small file."""
+    write_file(path, lambda stream: stream.write(data), scratch)
 
 
 def json_bytes(value: object) -> bytes:
@@ -174,11 +181,11 @@ def file_sizes(path: str, *, recursive: bool = True) -> dict[str, int]:
 
 
 def copy(source: str, target: str, scratch: str | None = None) -> None:
-    """Copies a file, piece by piece; anew after a fault of storage."""
+    """Copies a file, piece by piece."""
 
-    def once() -> None:
-        with StoredFile(source) as file, atomic_writer(target, scratch) as stream:
+    def write(stream: pa.NativeFile) -> None:
+        with StoredFile(source) as file:
             while piece := file.read(COPY_BYTES):
                 stream.write(piece)
 
-    storage.again(once)
+    write_file(target, write, scratch)
