@@ -92,7 +92,7 @@ impl Encoder {
             .map_err(|error| Error::option(format!("special tokens: {error}")))?;
         Ok(Encoder {
             text: Text::new(options.text),
-            matcher: Matcher::new(vocabulary, prefix, *unk_id, *unk_scope),
+            matcher: Matcher::new(vocabulary, prefix, *unk_id, *unk_scope)?,
             specials,
             alone: (0..PAGES).map(|_| OnceLock::new()).collect(),
             caches: Mutex::default(),
@@ -137,7 +137,7 @@ impl Encoder {
             self.matcher.tokens(word, &mut scratch.tokens);
         } else {
             scratch.tokens.clear();
-            scratch.tokens.push(Token { id: self.options.unk_id, length: word.len() as u32 });
+            scratch.tokens.push(Token::new(self.options.unk_id, word.len()));
         }
     }
 }

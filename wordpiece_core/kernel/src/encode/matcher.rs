@@ -1,13 +1,17 @@
 //! Greedy longest match in time linear in the word, whatever the vocabulary.
 //!
-//! The trie is walked one step a byte. Where it goes no further, the node's *link* says which
-//! tokens longest match cuts from the bytes walked so far (its *pops*) and which node the rest of
-//! them leads to, so that no byte is read twice. This is LinMaxMatch of Song et al., "Fast
-//! WordPiece Tokenization" (2021), with two roots in place of one with a path for the prefix.
-//! Pops are lists that share their parts: a node adds to its parent's pops those of the links
-//! followed for it. So they take memory linear in the vocabulary too.
+//! A double-array trie is walked, one transition for each byte. Where a state has no transition by
+//! the next byte, its *failure link* says how to go on: it has an *output*, the tokens that longest
+//! match cuts from the bytes walked so far, and a target, the state that the rest of these bytes
+//! leads to. So no byte is read twice. This is the algorithm LinMaxMatch of Song et al., "Fast
+//! WordPiece Tokenization" (2021), with two roots in place of one root and a path for the prefix.
+//!
+//! Outputs are linked lists that share their parts: the output of a state is that of its parent,
+//! followed by those of the failure links that were followed to find its target. So they take
+//! memory linear in the vocabulary, too.
 
-use crate::encode::trie::{CONTINUING, INITIAL, Made, NONE, Trie};
+use crate::encode::trie::{CONTINUING_ROOT, INITIAL_ROOT, NONE, StateInfo, Trie};
+use crate::error::{Error, Result};
 
 /// What becomes of a word that the vocabulary cannot cover.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,162 +22,215 @@ pub enum UnkScope {
     Character,
 }
 
-/// A token of a word and how many of its bytes it covers.
+/// A token of a word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Token {
+    /// The id of the token.
     pub id: u32,
+    /// How many bytes of the word it covers; `u32::MAX` if there are more.
     pub length: u32,
 }
 
+/// An automaton that cuts words into the tokens of a vocabulary.
+///
+/// # Examples
+///
+/// ```
+/// use _kernel::encode::matcher::{Matcher, Token, UnkScope};
+///
+/// let vocabulary = [("[UNK]", 0), ("un", 1), ("##aff", 2), ("##able", 3)];
+/// let matcher = Matcher::new(vocabulary.into_iter(), "##", 0, UnkScope::Word).unwrap();
+/// let mut tokens = Vec::new();
+/// matcher.tokens("unaffable", &mut tokens);
+/// assert_eq!(tokens.iter().map(|token| token.id).collect::<Vec<_>>(), [1, 2, 3]);
+/// matcher.tokens("affable", &mut tokens); // no token begins a word with an a
+/// assert_eq!(tokens, [Token { id: 0, length: 7 }]);
+/// ```
 pub struct Matcher {
     trie: Trie,
-    links: Vec<Link>,
-    pops: Vec<Pop>,
+    /// By the index of the state.
+    failure_links: Vec<FailureLink>,
+    /// The lists of all outputs.
+    outputs: Vec<OutputNode>,
     unk_id: u32,
     unk_scope: UnkScope,
 }
 
-/// Of a node: what is cut off where the walk goes no further, and where it goes on then: NONE if
-/// no token fits what is left.
+/// How matching goes on at a state that has no transition by the next byte.
 #[derive(Clone, Copy)]
-struct Link {
-    pops: u32,
-    to: u32,
+struct FailureLink {
+    /// The tokens cut off: the index of the last node of a list, or `NONE` for no tokens.
+    output: u32,
+    /// The state to go on from; `NONE` if no token fits what is left.
+    target: u32,
 }
 
-const NO_LINK: Link = Link { pops: NONE, to: NONE };
+const NO_LINK: FailureLink = FailureLink { output: NONE, target: NONE };
 
-/// The last part of a list of pops and the index of what comes before it, or NONE. A part is a
-/// token; or, with a length of zero, another list, whose index `id` is.
+/// The last node of an output list, and the index of the node before it, or `NONE`.
 #[derive(Clone, Copy)]
-struct Pop {
-    before: u32,
-    part: Token,
+struct OutputNode {
+    previous: u32,
+    /// A token; or, with a length of zero, another whole list, whose index is the `id`.
+    item: Token,
 }
 
 impl Matcher {
-    /// A matcher of tokens and their ids. Those that begin with `continuing_prefix` go on in a
-    /// word; all may begin one, as they are.
+    /// Builds the matcher of a vocabulary, in time linear in the bytes of all tokens, apart from
+    /// sorting them.
+    ///
+    /// # Arguments
+    ///
+    /// * `vocabulary` - The tokens and their ids. Those that begin with the prefix may continue a
+    ///   word. All of them may begin one, as they are written.
+    /// * `continuing_prefix` - The prefix of the tokens that continue a word, mostly `##`.
+    /// * `unk_id` - The id of the unknown token.
+    /// * `unk_scope` - What becomes of a word that the vocabulary cannot cover.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`Error::Data`] if the automaton would have 2^32 - 2 states or more, or as many nodes
+    /// of output lists.
     pub fn new<'a>(
         vocabulary: impl Iterator<Item = (&'a str, u32)> + Clone,
         continuing_prefix: &str,
         unk_id: u32,
         unk_scope: UnkScope,
-    ) -> Self {
+    ) -> Result<Self> {
         let continuing = vocabulary
             .clone()
             .filter_map(|(token, id)| Some((token.strip_prefix(continuing_prefix)?, id)));
-        let (trie, made) = Trie::new([vocabulary.clone().collect(), continuing.collect()]);
-        let links = vec![NO_LINK; trie.size()];
-        let mut matcher = Matcher { trie, links, pops: Vec::new(), unk_id, unk_scope };
-        // Links lead to shallower nodes, so these come first.
-        for node in made {
-            matcher.links[node.node as usize] = matcher.link(node);
+        let (trie, states) = Trie::new([vocabulary.clone().collect(), continuing.collect()])?;
+        let failure_links = vec![NO_LINK; trie.array_len()];
+        let mut matcher = Matcher { trie, failure_links, outputs: Vec::new(), unk_id, unk_scope };
+        // Failure links lead to shallower states, and the shallowest come first.
+        for info in states {
+            matcher.failure_links[info.state as usize] = matcher.failure_link(info)?;
         }
-        matcher
+        Ok(matcher)
     }
 
-    fn link(&mut self, made: Made) -> Link {
-        let Made { node, parent, byte, depth, .. } = made;
+    /// The failure link of a state; those of all shallower states are there.
+    fn failure_link(&mut self, info: StateInfo) -> Result<FailureLink> {
+        let StateInfo { state, parent, last_byte, depth, .. } = info;
         // A character that is no token is an unknown one, if matching goes on after such.
-        let single = self.unk_scope == UnkScope::Character && is_one_character(&made);
-        if let Some(id) = self.trie.id(node).or(single.then_some(self.unk_id)) {
-            let part = Token { id, length: depth };
-            return Link { pops: self.pop(NONE, part), to: CONTINUING };
+        let single = self.unk_scope == UnkScope::Character && is_one_character(&info);
+        if let Some(id) = self.trie.token_id(state).or(single.then_some(self.unk_id)) {
+            let token = Token { id, length: depth };
+            return Ok(FailureLink {
+                output: self.push_output(NONE, token)?,
+                target: CONTINUING_ROOT,
+            });
         }
-        let Link { mut pops, to: mut from } = self.links[parent as usize];
+        let FailureLink { mut output, target: mut from } = self.failure_links[parent as usize];
         while from != NONE {
-            if let Some(to) = self.trie.child(from, byte) {
-                return Link { pops, to };
+            if let Some(target) = self.trie.transition(from, last_byte) {
+                return Ok(FailureLink { output, target });
             }
-            let next = self.links[from as usize];
-            if next.pops != NONE {
-                pops = self.pop(pops, Token { id: next.pops, length: 0 });
+            let next = self.failure_links[from as usize];
+            if next.output != NONE {
+                output = self.push_output(output, Token { id: next.output, length: 0 })?;
             }
-            from = next.to;
+            from = next.target;
         }
-        Link { pops, to: NONE }
+        Ok(FailureLink { output, target: NONE })
     }
 
-    fn pop(&mut self, before: u32, part: Token) -> u32 {
-        self.pops.push(Pop { before, part });
-        self.pops.len() as u32 - 1
+    /// Makes the list of `previous` and one item more; returns its index.
+    fn push_output(&mut self, previous: u32, item: Token) -> Result<u32> {
+        let index = u32::try_from(self.outputs.len()).ok().filter(|&index| index != NONE);
+        let too_many = || Error::data("the vocabulary is too large for 2^32 outputs");
+        self.outputs.push(OutputNode { previous, item });
+        index.ok_or_else(too_many)
     }
 
-    /// Writes the tokens of a word into `tokens` (cleared first).
+    /// Cuts a word into its tokens.
+    ///
+    /// # Arguments
+    ///
+    /// * `word` - The word, normalized.
+    /// * `tokens` - Where the tokens are written. It is cleared first. They cover the word without
+    ///   gaps; an empty word has none.
     pub fn tokens(&self, word: &str, tokens: &mut Vec<Token>) {
         tokens.clear();
         let bytes = word.as_bytes();
-        let (mut node, mut at) = (INITIAL, 0);
-        while at < bytes.len() || node != CONTINUING {
-            if let Some(child) = bytes.get(at).and_then(|&byte| self.trie.child(node, byte)) {
-                (node, at) = (child, at + 1);
+        let (mut state, mut at) = (INITIAL_ROOT, 0);
+        while at < bytes.len() || state != CONTINUING_ROOT {
+            if let Some(next) = bytes.get(at).and_then(|&byte| self.trie.transition(state, byte)) {
+                (state, at) = (next, at + 1);
                 continue;
             }
-            let link = self.links[node as usize];
-            self.push_pops(link.pops, tokens);
-            node = link.to;
-            if node == NONE {
+            let link = self.failure_links[state as usize];
+            self.push_tokens(link.output, tokens);
+            state = link.target;
+            if state == NONE {
                 let Some(next) = self.skip(word, tokens) else { return };
-                (node, at) = (CONTINUING, next);
+                (state, at) = (CONTINUING_ROOT, next);
             }
         }
     }
 
     /// Where no token fits: makes the word unknown, or the character there, of which the trie
-    /// knows no more than the first bytes; then returns where matching goes on.
+    /// knows no more than the first bytes. Returns where in the word matching goes on, if it does.
     #[cold]
     fn skip(&self, word: &str, tokens: &mut Vec<Token>) -> Option<usize> {
-        let unknown = |length| Token { id: self.unk_id, length: length as u32 };
         if self.unk_scope == UnkScope::Word {
             tokens.clear();
-            tokens.extend((!word.is_empty()).then(|| unknown(word.len())));
+            tokens.extend((!word.is_empty()).then(|| Token::new(self.unk_id, word.len())));
             return None;
         }
+        // In this scope every token is shorter than 2^32 bytes, so their lengths are exact.
         let covered: usize = tokens.iter().map(|token| token.length as usize).sum();
         let c = word[covered..].chars().next()?;
-        tokens.push(unknown(c.len_utf8()));
+        tokens.push(Token::new(self.unk_id, c.len_utf8()));
         Some(covered + c.len_utf8())
     }
 
-    /// Appends the tokens of a list of pops. It is read from its end, and then turned round.
+    /// Appends the tokens of an output list. It is read from its end, and then turned round.
     #[inline]
-    fn push_pops(&self, mut at: u32, tokens: &mut Vec<Token>) {
-        if let Some(&Pop { before: NONE, part }) = self.pops.get(at as usize)
-            && part.length != 0
+    fn push_tokens(&self, mut at: u32, tokens: &mut Vec<Token>) {
+        if let Some(&OutputNode { previous: NONE, item }) = self.outputs.get(at as usize)
+            && item.length != 0
         {
-            return tokens.push(part); // most lists are one token
+            return tokens.push(item); // most lists are one token
         }
         let start = tokens.len();
         let mut left = Vec::new(); // lists to go on with
         loop {
             while at == NONE {
                 match left.pop() {
-                    Some(before) => at = before,
+                    Some(previous) => at = previous,
                     None => return tokens[start..].reverse(),
                 }
             }
-            let Pop { before, part } = self.pops[at as usize];
-            if part.length == 0 {
-                left.push(before);
-                at = part.id;
+            let OutputNode { previous, item } = self.outputs[at as usize];
+            if item.length == 0 {
+                left.push(previous);
+                at = item.id;
             } else {
-                tokens.push(part);
-                at = before;
+                tokens.push(item);
+                at = previous;
             }
         }
     }
 }
 
-/// Whether the bytes that lead to a node are one character of UTF-8.
-fn is_one_character(made: &Made) -> bool {
-    let length = match made.first {
+impl Token {
+    /// A token that covers `length` bytes.
+    pub(crate) fn new(id: u32, length: usize) -> Self {
+        Token { id, length: u32::try_from(length).unwrap_or(u32::MAX) }
+    }
+}
+
+/// Whether the bytes that lead to a state are one character of UTF-8.
+fn is_one_character(info: &StateInfo) -> bool {
+    let length = match info.first_byte {
         0..0x80 => 1,
         0x80..0xE0 => 2,
         0xE0..0xF0 => 3,
         0xF0.. => 4,
     };
-    made.depth == length
+    info.depth == length
 }
 
 #[cfg(test)]
@@ -182,7 +239,7 @@ mod tests {
 
     const UNKNOWN: u32 = 1000;
 
-    /// The same, token by token.
+    /// The same by its definition: the longest token that fits, again and again.
     fn plainly(vocabulary: &[&str], word: &str, scope: UnkScope) -> Vec<Token> {
         let (mut tokens, mut at) = (Vec::new(), 0);
         while at < word.len() {
@@ -226,7 +283,7 @@ mod tests {
             let listed: Vec<&str> = vocabulary.iter().map(String::as_str).collect();
             for scope in [UnkScope::Word, UnkScope::Character] {
                 let tokens = listed.iter().copied().zip(0..);
-                let matcher = Matcher::new(tokens, "##", UNKNOWN, scope);
+                let matcher = Matcher::new(tokens, "##", UNKNOWN, scope).unwrap();
                 for _ in 0..10 {
                     let word = random_word(&mut state, 12);
                     let mut found = Vec::new();
@@ -242,8 +299,8 @@ mod tests {
         let long = "a".repeat(if cfg!(miri) { 500 } else { 100_000 }) + "b";
         let vocabulary = ["a", "##a", "##aa", "##b", &format!("##{long}"), &long];
         let tokens = vocabulary.iter().copied().zip(0..);
-        let matcher = Matcher::new(tokens, "##", UNKNOWN, UnkScope::Word);
-        assert!(matcher.pops.len() < 4 * long.len());
+        let matcher = Matcher::new(tokens, "##", UNKNOWN, UnkScope::Word).unwrap();
+        assert!(matcher.outputs.len() < 4 * long.len());
         let mut found = Vec::new();
         matcher.tokens(&long.repeat(3)[1..], &mut found);
         assert_eq!(found.len(), long.len() / 2 + 3);
