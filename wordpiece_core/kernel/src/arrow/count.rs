@@ -17,17 +17,17 @@ pub fn word_table<'a>(rows: impl Iterator<Item = (&'a str, u64)> + Clone) -> Res
 }
 
 /// The rows of a word table.
-pub struct WordTable {
+pub struct WordTableBatch {
     words: ArrayRef,
     counts: Int64Array,
 }
 
-impl WordTable {
+impl WordTableBatch {
     pub fn new(table: &RecordBatch) -> Result<Self> {
         let words = as_bytes(column(table, "word")?.clone());
         let counts = column(table, "count")?.as_primitive_opt::<Int64Type>();
         let wrong = || Error::data("column \"count\" is not Int64");
-        Ok(WordTable { words, counts: counts.ok_or_else(wrong)?.clone() })
+        Ok(WordTableBatch { words, counts: counts.ok_or_else(wrong)?.clone() })
     }
 
     /// Words and counts. Nulls, negative counts and invalid UTF-8 are errors.
@@ -75,10 +75,10 @@ mod tests {
             Arc::new(BinaryViewArray::from_iter_values(words)),
         ];
         for array in arrays {
-            let table = WordTable::new(&with(&table, "word", Some(array))).unwrap();
+            let table = WordTableBatch::new(&with(&table, "word", Some(array))).unwrap();
             assert_eq!(table.rows().unwrap(), [("a", 3), ("é", 1 << 62), ("", 0)]);
         }
-        let read = |table: &RecordBatch| WordTable::new(table)?.rows().map(drop);
+        let read = |table: &RecordBatch| WordTableBatch::new(table)?.rows().map(drop);
         check_columns(&table, &["count"], read);
         let bad: ArrayRef = Arc::new(BinaryArray::from_vec(vec![b"a", b"\xff", b"b"]));
         let error = read(&with(&table, "word", Some(bad))).unwrap_err().to_string();

@@ -53,7 +53,7 @@ pub fn strings<'a>(rows: impl Iterator<Item = Option<&'a str>>) -> StringArray {
 }
 
 /// `list<string>` of words, a list per row.
-pub fn word_lists(rows: &[Option<Vec<String>>]) -> Result<ArrayRef> {
+pub fn string_lists(rows: &[Option<Vec<String>>]) -> Result<ArrayRef> {
     let words = strings(rows.iter().flatten().flatten().map(|word| Some(word.as_str())));
     let mut offsets = vec![0i32];
     for row in rows {

@@ -12,7 +12,7 @@ use rustc_hash::FxHashMap;
 
 use super::{batch, column, counts, list, offsets, strings, to_int64, to_uint32, values};
 use crate::error::{Error, Result};
-use crate::train::run_sizes::{RunSizes, Sampled};
+use crate::train::run_sizes::{RunSizes, SampledRun};
 use crate::train::splits::{PairCount, PairCounts, Place, Splits, SymbolCounts, add_pair};
 use crate::train::tokens::no_token;
 use crate::train::trainer::{Candidate, Merge};
@@ -64,14 +64,14 @@ pub fn read_splits(table: &RecordBatch) -> Result<Splits> {
 pub fn sample_batch(sizes: &RunSizes) -> Result<RecordBatch> {
     let mut rows: Vec<_> = sizes.sample().collect();
     rows.sort_unstable_by_key(|(hash, _)| *hash);
-    let uint16 = |level: fn(&Sampled) -> u16| -> ArrayRef {
+    let uint16 = |level: fn(&SampledRun) -> u16| -> ArrayRef {
         Arc::new(UInt16Array::from_iter_values(rows.iter().map(|(_, sampled)| level(sampled))))
     };
     batch(vec![
         ("hash", to_int64(rows.iter().map(|(hash, _)| *hash))),
         ("length", to_uint32(rows.iter().map(|(_, sampled)| sampled.length))),
-        ("tightest", uint16(|sampled| sampled.tightest)),
-        ("loosest", uint16(|sampled| sampled.loosest)),
+        ("tightest", uint16(|sampled| sampled.first_max_level)),
+        ("loosest", uint16(|sampled| sampled.last_max_level)),
     ])
 }
 
@@ -82,8 +82,12 @@ pub fn add_sample(sizes: &mut RunSizes, table: &RecordBatch) -> Result<()> {
     let tightest = values::<UInt16Type>(table, "tightest")?;
     let loosest = values::<UInt16Type>(table, "loosest")?;
     for row in 0..table.num_rows() {
-        let (length, tightest, loosest) = (lengths[row], tightest[row], loosest[row]);
-        sizes.add(hashes[row] as u64, Sampled { length, tightest, loosest });
+        let run = SampledRun {
+            length: lengths[row],
+            first_max_level: tightest[row],
+            last_max_level: loosest[row],
+        };
+        sizes.add(hashes[row] as u64, run);
     }
     Ok(())
 }
@@ -275,7 +279,7 @@ mod tests {
     use arrow_array::StringArray;
 
     use super::super::checks::check_columns;
-    use super::super::word_lists;
+    use super::super::string_lists;
     use super::*;
     use crate::oracle::Random;
 
@@ -382,8 +386,8 @@ mod tests {
         check_columns(&batch, &names, |batch| read_merges(batch).map(drop));
 
         let mut sizes = RunSizes::new(100, 9);
-        sizes.add(u64::MAX, Sampled { length: 3, tightest: 1, loosest: 4 });
-        sizes.add(5, Sampled { length: 2, tightest: 0, loosest: 9 });
+        sizes.add(u64::MAX, SampledRun { length: 3, first_max_level: 1, last_max_level: 4 });
+        sizes.add(5, SampledRun { length: 2, first_max_level: 0, last_max_level: 9 });
         let batch = sample_batch(&sizes).unwrap();
         let mut found = RunSizes::new(100, 9);
         add_sample(&mut found, &batch).unwrap();
@@ -406,7 +410,8 @@ mod tests {
         assert_eq!(batch.schema().fields().iter().map(|f| f.name()).collect::<Vec<_>>(), names);
         assert_eq!(batch.column(0).as_string::<i32>(), &StringArray::from(vec!["a", "b"]));
         assert_eq!(counts(&batch, "first_offset"), Ok(vec![1, 0]));
-        let lists = word_lists(&[Some(vec!["a".into(), "b".into()]), None, Some(vec![])]).unwrap();
+        let lists =
+            string_lists(&[Some(vec!["a".into(), "b".into()]), None, Some(vec![])]).unwrap();
         assert_eq!(lists.as_list::<i32>().value_offsets(), [0, 2, 2, 2]);
         assert_eq!((lists.len(), lists.null_count()), (3, 1));
     }

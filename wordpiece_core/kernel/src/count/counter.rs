@@ -2,13 +2,13 @@
 
 use rustc_hash::FxHashMap;
 
-use crate::count::word_lists::{Result, Words, partition};
-use crate::text::pre_tokenize::{Text, TextOptions};
+use crate::count::word_lists::{CountResult, WordList, partition};
+use crate::text::pre_tokenize::{PreTokenizer, TextOptions};
 use crate::text::segment_map::SegmentMap;
 
 /// Counts the words of texts, and of tables that are there already, apart for every group.
 pub struct WordCounter {
-    text: Text,
+    text: PreTokenizer,
     most_bytes: usize,
     groups: Vec<Group>,
     numbers: FxHashMap<Option<Box<str>>, usize>,
@@ -21,20 +21,20 @@ struct Group {
     name: Option<Box<str>>,
     segments: SegmentMap<u64>,
     /// Of tables.
-    words: Words,
+    words: WordList,
 }
 
 /// Part of what was counted: the words of a group that belong to a partition, ordered.
-pub struct Taken {
+pub struct WordPartition {
     pub partition: usize,
     pub group: Option<Box<str>>,
-    pub words: Words,
+    pub words: WordList,
 }
 
 impl WordCounter {
     /// `most_bytes`: when the table is full.
     pub fn new(options: TextOptions, most_bytes: usize) -> Self {
-        let text = Text::new(options);
+        let text = PreTokenizer::new(options);
         let numbers = FxHashMap::default();
         WordCounter { text, most_bytes, groups: Vec::new(), numbers, current: 0, memory: 0 }
     }
@@ -82,13 +82,13 @@ impl WordCounter {
     }
 
     /// Empties the table into lists by partition and group, those without words left out.
-    pub fn take(&mut self, partitions: usize) -> Result<Vec<Taken>> {
+    pub fn take(&mut self, partitions: usize) -> CountResult<Vec<WordPartition>> {
         self.numbers.clear();
         self.memory = 0;
         let mut taken = Vec::new();
         for group in self.groups.drain(..) {
-            let mut lists: Vec<Words> = Vec::new();
-            lists.resize_with(partitions, Words::default);
+            let mut lists: Vec<WordList> = Vec::new();
+            lists.resize_with(partitions, WordList::default);
             let mut put = |word: &str, count| lists[partition(word, partitions)].push(word, count);
             let mut word = String::new();
             group.segments.for_each(|segment, count| {
@@ -101,7 +101,7 @@ impl WordCounter {
             for (partition, mut words) in lists.into_iter().enumerate() {
                 if !words.is_empty() {
                     words.sort_and_sum()?;
-                    taken.push(Taken { partition, group: group.name.clone(), words });
+                    taken.push(WordPartition { partition, group: group.name.clone(), words });
                 }
             }
         }
@@ -111,11 +111,11 @@ impl WordCounter {
 
 impl Group {
     fn new(name: Option<Box<str>>) -> Self {
-        Group { name, segments: SegmentMap::default(), words: Words::default() }
+        Group { name, segments: SegmentMap::default(), words: WordList::default() }
     }
 
     fn memory(&self) -> usize {
-        let listed = self.segments.len() * Words::BYTES_PER_ROW + self.segments.text_bytes();
+        let listed = self.segments.len() * WordList::BYTES_PER_ROW + self.segments.text_bytes();
         self.segments.memory_to_grow() + listed + 2 * self.words.memory()
     }
 }
@@ -135,10 +135,10 @@ mod tests {
         split_punctuation: false,
     };
 
-    type Counts = BTreeMap<(Option<String>, String), u64>;
+    type GroupCounts = BTreeMap<(Option<String>, String), u64>;
 
-    fn taken(counter: &mut WordCounter, partitions: usize) -> Counts {
-        let mut counts = Counts::new();
+    fn taken(counter: &mut WordCounter, partitions: usize) -> GroupCounts {
+        let mut counts = GroupCounts::new();
         for list in counter.take(partitions).unwrap() {
             let rows: Vec<_> = list.words.iter().collect();
             assert!(rows.is_sorted_by(|a, b| a.0 < b.0));
@@ -158,7 +158,7 @@ mod tests {
         let long: Vec<char> = ('a'..='h').chain(['é', '中', 'Ä']).collect();
         for round in 0..if cfg!(miri) { 2 } else { 30 } {
             let mut counter = WordCounter::new(PLAIN, usize::MAX);
-            let mut counts = Counts::new();
+            let mut counts = GroupCounts::new();
             for _ in 0..random.below(60) {
                 let group = *random.choose(&[None, Some("x"), Some("y"), Some("")]);
                 let most = *random.choose(&[2, 20, 50]);

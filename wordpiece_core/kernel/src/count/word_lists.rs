@@ -8,17 +8,17 @@ use std::collections::BinaryHeap;
 
 use crate::count::sums::{CountOverflow, add};
 
-pub type Result<T> = std::result::Result<T, CountOverflow>;
+pub type CountResult<T> = std::result::Result<T, CountOverflow>;
 
-/// Words with counts, their text in one piece.
+/// WordList with counts, their text in one piece.
 #[derive(Default)]
-pub struct Words {
+pub struct WordList {
     text: String,
-    rows: Vec<Row>,
+    rows: Vec<WordRow>,
 }
 
 #[derive(Clone, Copy)]
-struct Row {
+struct WordRow {
     /// The first eight bytes, as a number that is ordered as they are: most comparisons end here.
     head: u64,
     start: usize,
@@ -26,12 +26,12 @@ struct Row {
     count: u64,
 }
 
-impl Words {
+impl WordList {
     /// Bytes held for each word beside its text, about: vectors that grow are half full at least.
-    pub const BYTES_PER_ROW: usize = size_of::<Row>() * 3 / 2;
+    pub const BYTES_PER_ROW: usize = size_of::<WordRow>() * 3 / 2;
 
     pub fn push(&mut self, word: &str, count: u64) {
-        let row = Row { head: head(word), start: self.text.len(), len: word.len(), count };
+        let row = WordRow { head: head(word), start: self.text.len(), len: word.len(), count };
         self.text.push_str(word);
         self.rows.push(row);
     }
@@ -41,13 +41,13 @@ impl Words {
     }
 
     /// The sum of all counts.
-    pub fn total(&self) -> Result<u64> {
+    pub fn total(&self) -> CountResult<u64> {
         self.rows.iter().try_fold(0, |sum, row| add(sum, row.count))
     }
 
     /// Bytes held.
     pub fn memory(&self) -> usize {
-        self.text.capacity() + self.rows.capacity() * size_of::<Row>()
+        self.text.capacity() + self.rows.capacity() * size_of::<WordRow>()
     }
 
     pub fn iter(&self) -> impl Iterator<Item = (&str, u64)> + Clone {
@@ -56,7 +56,7 @@ impl Words {
 
     /// Orders by word (code points; for UTF-8 that is the order of the bytes), and makes one row
     /// of equal words.
-    pub fn sort_and_sum(&mut self) -> Result<()> {
+    pub fn sort_and_sum(&mut self) -> CountResult<()> {
         let text = &self.text;
         self.rows.sort_unstable_by(|a, b| compare(text, a, b));
         let mut overflow = Ok(());
@@ -74,11 +74,11 @@ impl Words {
     }
 }
 
-fn word<'a>(text: &'a str, row: &Row) -> &'a str {
+fn word<'a>(text: &'a str, row: &WordRow) -> &'a str {
     &text[row.start..row.start + row.len]
 }
 
-fn compare(text: &str, a: &Row, b: &Row) -> Ordering {
+fn compare(text: &str, a: &WordRow, b: &WordRow) -> Ordering {
     a.head.cmp(&b.head).then_with(|| word(text, a).cmp(word(text, b)))
 }
 
@@ -163,7 +163,7 @@ where
 }
 
 /// Sums the counts of equal words; `rows` and the result are ordered by word.
-pub fn sum<'a>(rows: impl Iterator<Item = (&'a str, u64)>) -> Result<Vec<(&'a str, u64)>> {
+pub fn sum<'a>(rows: impl Iterator<Item = (&'a str, u64)>) -> CountResult<Vec<(&'a str, u64)>> {
     let mut sums: Vec<(&str, u64)> = Vec::new();
     for (word, count) in rows {
         match sums.last_mut() {
@@ -183,7 +183,7 @@ pub const FRACTION_BITS: u32 = 32;
 pub fn weighted_sum<'a>(
     rows: impl Iterator<Item = (&'a str, u64, usize)>,
     weights: &[u128],
-) -> Result<Vec<(&'a str, u64)>> {
+) -> CountResult<Vec<(&'a str, u64)>> {
     let mut sums: Vec<(&str, u64)> = Vec::new();
     let mut sum = 0u128;
     for (word, count, list) in rows {
@@ -198,7 +198,7 @@ pub fn weighted_sum<'a>(
     Ok(sums)
 }
 
-fn rounded(sum: u128) -> Result<u64> {
+fn rounded(sum: u128) -> CountResult<u64> {
     let half = 1 << (FRACTION_BITS - 1);
     let nearest = sum.checked_add(half).ok_or(CountOverflow)? >> FRACTION_BITS;
     let count = nearest.max(u128::from(sum > 0));
@@ -216,7 +216,7 @@ mod tests {
 
     #[test]
     fn words_are_ordered_by_their_bytes_and_summed() {
-        let mut words = Words::default();
+        let mut words = WordList::default();
         for (word, count) in [("b", 1), ("abcdefghi", 2), ("", 3), ("abcdefgh", 4), ("b", 5)] {
             words.push(word, count);
         }

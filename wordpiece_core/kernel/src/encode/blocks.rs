@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::encode::encoder::Encoder;
-use crate::encode::rows::{self, RowOptions, Rows, Texts};
+use crate::encode::rows::{self, RowOptions, Rows, TextPair};
 use crate::error::{Result, caught};
 
 /// Encodes texts in blocks, which threads take in turn, and calls `finish` with the rows of each;
@@ -12,7 +12,7 @@ use crate::error::{Result, caught};
 pub fn encode_blocks<T: Send>(
     encoder: &Encoder,
     options: &RowOptions,
-    texts: &[Texts<'_>],
+    texts: &[TextPair<'_>],
     threads: usize,
     finish: impl Fn(Rows) -> Result<T> + Sync,
 ) -> Result<Vec<T>> {
@@ -46,9 +46,9 @@ pub fn encode_blocks<T: Send>(
 }
 
 /// Ranges of texts of about the same number of bytes, one at least, several for each thread.
-fn blocks(texts: &[Texts<'_>], threads: usize) -> Vec<Range<usize>> {
+fn blocks(texts: &[TextPair<'_>], threads: usize) -> Vec<Range<usize>> {
     const LEAST: usize = 1 << 16;
-    let size = |(text, pair): &Texts<'_>| {
+    let size = |(text, pair): &TextPair<'_>| {
         text.map_or(0, <[u8]>::len) + pair.flatten().map_or(0, <[u8]>::len)
     };
     let all: usize = texts.iter().map(size).sum();

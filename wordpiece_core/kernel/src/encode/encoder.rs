@@ -11,7 +11,7 @@ use aho_corasick::{AhoCorasick, MatchKind};
 
 use crate::encode::matcher::{Matcher, Token, UnkScope};
 use crate::error::{Error, Result};
-use crate::text::pre_tokenize::{Segment, Text, TextOptions};
+use crate::text::pre_tokenize::{PreTokenizer, Segment, TextOptions};
 use crate::text::segment_map::SegmentMap;
 
 pub struct EncoderOptions {
@@ -27,7 +27,7 @@ pub struct EncoderOptions {
 
 pub struct Encoder {
     options: EncoderOptions,
-    text: Text,
+    text: PreTokenizer,
     matcher: Matcher,
     specials: AhoCorasick,
     alone: Box<[OnceLock<Box<[u32; PAGE]>>]>,
@@ -35,7 +35,7 @@ pub struct Encoder {
     caches: Mutex<Vec<Caches>>,
 }
 
-/// Ids of characters that stand alone: tables by the upper bits of the character, made on first
+/// CachedIds of characters that stand alone: tables by the upper bits of the character, made on first
 /// use.
 const PAGE: usize = 256;
 const PAGES: usize = 0x11_0000 / PAGE;
@@ -51,18 +51,18 @@ const CACHED: usize = 1024;
 
 /// How a text is read.
 #[derive(Clone, Copy)]
-pub struct Reading {
+pub struct SessionOptions {
     /// Special tokens in the text are plain text.
     pub split_special_tokens: bool,
     /// Not ids alone, but what they stand for too.
     pub spans: bool,
-    /// Tokens after which reading may end.
-    pub most: usize,
+    /// Tokens after which options may end.
+    pub max_tokens: usize,
 }
 
 /// The tokens of a text.
 #[derive(Default)]
-pub struct Pieces {
+pub struct Encoding {
     /// Longer than what is written of it: three ids are always copied, wanted or not.
     ids: Vec<u32>,
     count: usize,
@@ -91,7 +91,7 @@ impl Encoder {
             .build(&patterns)
             .map_err(|error| Error::option(format!("special tokens: {error}")))?;
         Ok(Encoder {
-            text: Text::new(options.text),
+            text: PreTokenizer::new(options.text),
             matcher: Matcher::new(vocabulary, prefix, *unk_id, *unk_scope)?,
             specials,
             alone: (0..PAGES).map(|_| OnceLock::new()).collect(),
@@ -172,65 +172,71 @@ impl Drop for Session<'_> {
 }
 
 impl Session<'_> {
-    /// Writes the tokens of a text into `pieces` (cleared first).
-    pub fn read(&mut self, text: &str, reading: &Reading, pieces: &mut Pieces) {
-        pieces.clear();
-        self.stretches(text, reading, pieces);
+    /// Writes the tokens of a text into `encoding` (cleared first).
+    pub fn encode(&mut self, text: &str, options: &SessionOptions, encoding: &mut Encoding) {
+        encoding.clear();
+        self.encode_around_special_tokens(text, options, encoding);
     }
 
     /// Cuts a text at the special tokens in it and encodes what is between them.
-    fn stretches(&mut self, text: &str, reading: &Reading, pieces: &mut Pieces) {
+    fn encode_around_special_tokens(
+        &mut self,
+        text: &str,
+        options: &SessionOptions,
+        encoding: &mut Encoding,
+    ) {
         let encoder = self.encoder;
-        let mut place = Place::new(text);
+        let mut position = CharPosition::new(text);
         let mut start = 0;
-        if !(reading.split_special_tokens || encoder.options.special_tokens.is_empty()) {
+        if !(options.split_special_tokens || encoder.options.special_tokens.is_empty()) {
             for found in encoder.specials.find_iter(text) {
-                if !self.stretch(start..found.start(), reading, &mut place, pieces) {
+                if !self.encode_plain(start..found.start(), options, &mut position, encoding) {
                     return;
                 }
-                pieces.push(encoder.options.special_tokens[found.pattern().as_usize()].1);
-                if reading.spans {
-                    let characters = [place.move_to(found.start()), place.move_to(found.end())];
-                    pieces.push_word(&[characters], 0);
+                encoding.push(encoder.options.special_tokens[found.pattern().as_usize()].1);
+                if options.spans {
+                    let characters =
+                        [position.move_to(found.start()), position.move_to(found.end())];
+                    encoding.push_word(&[characters], 0);
                 }
                 start = found.end();
             }
         }
-        self.stretch(start..text.len(), reading, &mut place, pieces);
+        self.encode_plain(start..text.len(), options, &mut position, encoding);
     }
 
-    /// Encodes text without special tokens; returns whether reading is to go on.
-    fn stretch(
+    /// Encodes text without special tokens; returns whether options is to go on.
+    fn encode_plain(
         &mut self,
         range: Range<usize>,
-        reading: &Reading,
-        place: &mut Place<'_>,
-        pieces: &mut Pieces,
+        options: &SessionOptions,
+        position: &mut CharPosition<'_>,
+        encoding: &mut Encoding,
     ) -> bool {
         let Session { encoder, caches, scratch } = self;
         let mut start = range.start;
-        while start < range.end && pieces.count < reading.most {
-            let text = &place.text[..range.end];
+        while start < range.end && encoding.count < options.max_tokens {
+            let text = &position.text[..range.end];
             let most = (start + AT_ONCE).min(text.len());
             let most = (most..text.len()).find(|&at| text.is_char_boundary(at));
             let end = encoder.text.segment_end(text, most.unwrap_or(text.len()));
             let raw = &text[start..end];
-            if reading.spans {
+            if options.spans {
                 encoder.text.segments_while(raw, |segment| {
-                    let first = place.move_to(start + segment.start);
-                    caches.spans.push(encoder, segment, first, scratch, pieces);
-                    pieces.count < reading.most
+                    let first = position.move_to(start + segment.start);
+                    caches.spans.push(encoder, segment, first, scratch, encoding);
+                    encoding.count < options.max_tokens
                 });
             } else {
                 encoder.text.segments_while(raw, |segment| {
-                    caches.ids.push(encoder, segment, scratch, pieces);
-                    pieces.count < reading.most
+                    caches.ids.push(encoder, segment, scratch, encoding);
+                    encoding.count < options.max_tokens
                 });
             }
             caches.bound();
             start = end;
         }
-        pieces.count < reading.most
+        encoding.count < options.max_tokens
     }
 }
 
@@ -249,13 +255,13 @@ impl Caches {
 /// The ids of segments.
 #[derive(Default)]
 struct IdCache {
-    segments: SegmentMap<Ids>,
+    segments: SegmentMap<CachedIds>,
     list: Vec<u32>,
 }
 
-/// The ids of a segment: up to three in place, more in the cache's list.
+/// The ids of a segment: up to three in position, more in the cache's list.
 #[derive(Clone, Copy, Default)]
-struct Ids {
+struct CachedIds {
     /// The ids; or, of more than three, where they begin in the list.
     ids: [u32; 3],
     count: u32,
@@ -268,36 +274,41 @@ impl IdCache {
         encoder: &Encoder,
         segment: Segment<'_>,
         scratch: &mut Scratch,
-        pieces: &mut Pieces,
+        encoding: &mut Encoding,
     ) {
         if let Some(c) = segment.alone {
-            return pieces.push(encoder.alone_id(c));
+            return encoding.push(encoder.alone_id(c));
         }
         if segment.raw.len() > CACHED {
             encoder.cut(segment.raw, scratch);
-            return scratch.tokens.iter().for_each(|token| pieces.push(token.id));
+            return scratch.tokens.iter().for_each(|token| encoding.push(token.id));
         }
         let IdCache { segments, list } = self;
         let new = || first_seen(encoder, segment.raw, list, scratch);
-        let Ids { ids, count } = *segments.entry(&segment, new);
-        let (at, count) = (pieces.count, count as usize);
-        pieces.reserve(count);
+        let CachedIds { ids, count } = *segments.entry(&segment, new);
+        let (at, count) = (encoding.count, count as usize);
+        encoding.reserve(count);
         if count <= 3 {
             // All three are copied, wanted or not: cheaper than a copy of variable length.
-            pieces.ids[at..at + 3].copy_from_slice(&ids);
+            encoding.ids[at..at + 3].copy_from_slice(&ids);
         } else {
             let start = ids[0] as usize;
-            pieces.ids[at..at + count].copy_from_slice(&list[start..start + count]);
+            encoding.ids[at..at + count].copy_from_slice(&list[start..start + count]);
         }
-        pieces.count += count;
+        encoding.count += count;
     }
 }
 
 #[cold]
-fn first_seen(encoder: &Encoder, raw: &str, list: &mut Vec<u32>, scratch: &mut Scratch) -> Ids {
+fn first_seen(
+    encoder: &Encoder,
+    raw: &str,
+    list: &mut Vec<u32>,
+    scratch: &mut Scratch,
+) -> CachedIds {
     encoder.cut(raw, scratch);
     let tokens = &scratch.tokens;
-    let mut found = Ids { count: tokens.len() as u32, ..Ids::default() };
+    let mut found = CachedIds { count: tokens.len() as u32, ..CachedIds::default() };
     if tokens.len() <= 3 {
         found.ids.iter_mut().zip(tokens).for_each(|(id, token)| *id = token.id);
     } else {
@@ -310,39 +321,39 @@ fn first_seen(encoder: &Encoder, raw: &str, list: &mut Vec<u32>, scratch: &mut S
 /// The ids of segments and the characters that they stand for, counted from the segment's first.
 #[derive(Default)]
 struct SpanCache {
-    segments: SegmentMap<Listed>,
+    segments: SegmentMap<CachedRange>,
     list: Vec<(u32, [u32; 2])>,
 }
 
 /// Where the tokens of a segment are in a list.
 #[derive(Clone, Copy, Default)]
-struct Listed {
+struct CachedRange {
     start: u32,
     count: u32,
 }
 
 impl SpanCache {
-    /// `first`: the place of the segment's first character in the text.
+    /// `first`: the position of the segment's first character in the text.
     fn push(
         &mut self,
         encoder: &Encoder,
         segment: Segment<'_>,
         first: u32,
         scratch: &mut Scratch,
-        pieces: &mut Pieces,
+        encoding: &mut Encoding,
     ) {
         if segment.raw.len() > CACHED {
             let mut tokens = Vec::new();
             cut_with_spans(encoder, segment.raw, scratch, &mut tokens);
-            return pieces.push_tokens(&tokens, first);
+            return encoding.push_tokens(&tokens, first);
         }
         let SpanCache { segments, list } = self;
-        let Listed { start, count } = *segments.entry(&segment, || {
+        let CachedRange { start, count } = *segments.entry(&segment, || {
             let start = list.len();
             cut_with_spans(encoder, segment.raw, scratch, list);
-            Listed { start: start as u32, count: (list.len() - start) as u32 }
+            CachedRange { start: start as u32, count: (list.len() - start) as u32 }
         });
-        pieces.push_tokens(&list[start as usize..(start + count) as usize], first);
+        encoding.push_tokens(&list[start as usize..(start + count) as usize], first);
     }
 }
 
@@ -367,16 +378,16 @@ fn cut_with_spans(
     }
 }
 
-/// A place in a text, in bytes and in characters. It moves forward only.
-struct Place<'a> {
+/// A position in a text, in bytes and in characters. It moves forward only.
+struct CharPosition<'a> {
     text: &'a str,
     byte: usize,
     character: u32,
 }
 
-impl<'a> Place<'a> {
+impl<'a> CharPosition<'a> {
     fn new(text: &'a str) -> Self {
-        Place { text, byte: 0, character: 0 }
+        CharPosition { text, byte: 0, character: 0 }
     }
 
     /// Moves to a byte offset; returns the number of characters before it.
@@ -387,7 +398,7 @@ impl<'a> Place<'a> {
     }
 }
 
-impl Pieces {
+impl Encoding {
     pub fn ids(&self) -> &[u32] {
         &self.ids[..self.count]
     }
@@ -439,7 +450,8 @@ mod tests {
     use super::*;
 
     const VOCABULARY: [&str; 8] = ["[UNK]", "[SEP]", "a", "##a", "ab", "##b", "日", "!"];
-    const PLAIN: Reading = Reading { split_special_tokens: false, spans: false, most: usize::MAX };
+    const PLAIN: SessionOptions =
+        SessionOptions { split_special_tokens: false, spans: false, max_tokens: usize::MAX };
 
     fn encoder() -> Encoder {
         let text = TextOptions {
@@ -460,21 +472,21 @@ mod tests {
         Encoder::new(VOCABULARY.into_iter().zip(0..), options).expect("no two tokens are alike")
     }
 
-    fn read(session: &mut Session<'_>, text: &str, reading: &Reading) -> Pieces {
-        let mut pieces = Pieces::default();
-        session.read(text, reading, &mut pieces);
-        pieces
+    fn read(session: &mut Session<'_>, text: &str, options: &SessionOptions) -> Encoding {
+        let mut encoding = Encoding::default();
+        session.encode(text, options, &mut encoding);
+        encoding
     }
 
     #[test]
     fn spans_are_characters_and_words() {
         let encoder = encoder();
-        let reading = Reading { spans: true, ..PLAIN };
+        let options = SessionOptions { spans: true, ..PLAIN };
         let mut session = encoder.session();
         for _ in 0..2 {
-            let pieces = read(&mut session, "\u{1F600} Ábaa日[SEP]b!", &reading);
-            assert_eq!(pieces.ids(), [0, 4, 3, 3, 6, 1, 0, 7]);
-            let spans: Vec<_> = pieces.spans.iter().map(|s| (s.start, s.end, s.word)).collect();
+            let encoding = read(&mut session, "\u{1F600} Ábaa日[SEP]b!", &options);
+            assert_eq!(encoding.ids(), [0, 4, 3, 3, 6, 1, 0, 7]);
+            let spans: Vec<_> = encoding.spans.iter().map(|s| (s.start, s.end, s.word)).collect();
             let words = [(0, 1, 0), (2, 4, 1), (4, 5, 1), (5, 6, 1)];
             assert_eq!(spans[..4], words);
             assert_eq!(spans[4..], [(6, 7, 2), (7, 12, 3), (12, 13, 4), (13, 14, 5)]);
@@ -495,7 +507,7 @@ mod tests {
         }
         let mut session = encoder.session();
         assert_eq!(read(&mut session, &text, &PLAIN).ids(), together);
-        let spans = Reading { spans: true, ..PLAIN };
+        let spans = SessionOptions { spans: true, ..PLAIN };
         assert_eq!(read(&mut session, &text, &spans).ids(), together);
     }
 
@@ -508,7 +520,7 @@ mod tests {
             let mut session = encoder.session();
             for text in texts {
                 let ids = read(&mut session, &text, &PLAIN);
-                let spans = read(&mut session, &text, &Reading { spans: true, ..PLAIN });
+                let spans = read(&mut session, &text, &SessionOptions { spans: true, ..PLAIN });
                 assert_eq!(ids.ids(), spans.ids());
                 let Caches { ids, spans } = &session.caches;
                 assert!(ids.segments.memory() + ids.list.len() * 4 < 2 * CACHE_LIMIT);

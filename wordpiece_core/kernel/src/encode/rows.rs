@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use crate::encode::encoder::{Encoder, Pieces, Reading, Span};
+use crate::encode::encoder::{Encoder, Encoding, SessionOptions, Span};
 use crate::error::{Error, Result};
 use crate::text::utf8;
 
@@ -34,12 +34,12 @@ pub struct RowOptions {
     /// Rows are filled up to `max_length` with this token.
     pub pad_id: Option<u32>,
     pub split_special_tokens: bool,
-    pub columns: Columns,
+    pub columns: RowColumns,
 }
 
 /// The columns wanted beside the ids.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Columns {
+pub struct RowColumns {
     pub attention_mask: bool,
     pub token_type_ids: bool,
     pub special_tokens_mask: bool,
@@ -49,7 +49,7 @@ pub struct Columns {
 }
 
 /// A text, and the one that it forms a pair with. None: null.
-pub type Texts<'a> = (Option<&'a [u8]>, Option<Option<&'a [u8]>>);
+pub type TextPair<'a> = (Option<&'a [u8]>, Option<Option<&'a [u8]>>);
 
 /// Rows, column by column; the columns that are not wanted are None.
 #[derive(Default)]
@@ -165,32 +165,32 @@ impl RowOptions {
 pub fn encode(
     encoder: &Encoder,
     options: &RowOptions,
-    texts: &[Texts<'_>],
+    texts: &[TextPair<'_>],
     first: usize,
 ) -> Result<Rows> {
     let columns = &options.columns;
     let mut rows = Rows::new(options, texts.iter().map(|text| text.0.map_or(0, <[u8]>::len)).sum());
-    let mut reading = Reading {
+    let mut session_options = SessionOptions {
         split_special_tokens: options.split_special_tokens,
         spans: columns.offset_mapping || columns.word_ids,
-        most: usize::MAX,
+        max_tokens: usize::MAX,
     };
     let mut session = encoder.session();
-    let (mut one, mut other) = (Pieces::default(), Pieces::default());
+    let (mut one, mut other) = (Encoding::default(), Encoding::default());
     for (number, texts) in (first..).zip(texts) {
         let &(Some(text), second @ (None | Some(Some(_)))) = texts else {
             rows.push_null(number);
             continue;
         };
         if options.stride.is_none() && second.is_none() {
-            reading.most = options.room(1).unwrap_or(usize::MAX);
+            session_options.max_tokens = options.room(1).unwrap_or(usize::MAX);
         }
-        let mut read = |text: &[u8], pieces: &mut Pieces| {
-            if reading.spans && text.len() > i32::MAX as usize {
+        let mut read = |text: &[u8], encoding: &mut Encoding| {
+            if session_options.spans && text.len() > i32::MAX as usize {
                 let message = format!("text {number} of {} bytes has no offsets", text.len());
                 return Err(Error::data(message));
             }
-            session.read(&utf8::repair(text).0, &reading, pieces);
+            session.encode(&utf8::repair(text).0, &session_options, encoding);
             Ok(())
         };
         read(text, &mut one)?;
@@ -209,7 +209,7 @@ pub fn encode(
 impl Rows {
     /// No rows yet, with room for those of `bytes` of text.
     fn new(options: &RowOptions, bytes: usize) -> Self {
-        let Columns {
+        let RowColumns {
             attention_mask,
             token_type_ids,
             special_tokens_mask,
@@ -234,7 +234,7 @@ impl Rows {
         self.end_row(false, self.ids.len(), source);
     }
 
-    fn push_text(&mut self, options: &RowOptions, text: &Pieces, source: usize) -> Result<()> {
+    fn push_text(&mut self, options: &RowOptions, text: &Encoding, source: usize) -> Result<()> {
         let most = options.room(1).unwrap_or(usize::MAX);
         if text.len() <= most {
             return self.push_row(options, [(text, 0..text.len())], source);
@@ -250,8 +250,8 @@ impl Rows {
     fn push_pair(
         &mut self,
         options: &RowOptions,
-        first: &Pieces,
-        second: &Pieces,
+        first: &Encoding,
+        second: &Encoding,
         source: usize,
     ) -> Result<()> {
         let windows = options.pair_windows([first.len(), second.len()])?;
@@ -280,16 +280,16 @@ impl Rows {
     fn push_row<const N: usize>(
         &mut self,
         options: &RowOptions,
-        texts: [(&Pieces, Range<usize>); N],
+        texts: [(&Encoding, Range<usize>); N],
         source: usize,
     ) -> Result<()> {
         let start = self.ids.len();
         if let Some([cls, _]) = options.added {
             self.push(Part::Added(cls), 0);
         }
-        for (type_id, (pieces, window)) in (0..).zip(texts) {
-            let spans = pieces.spans.get(window.clone()).unwrap_or_default();
-            self.push(Part::Text(&pieces.ids()[window], spans), type_id);
+        for (type_id, (encoding, window)) in (0..).zip(texts) {
+            let spans = encoding.spans.get(window.clone()).unwrap_or_default();
+            self.push(Part::Text(&encoding.ids()[window], spans), type_id);
             if let Some([_, sep]) = options.added {
                 self.push(Part::Added(sep), type_id);
             }
@@ -373,7 +373,7 @@ mod tests {
     use crate::encode::matcher::UnkScope;
     use crate::text::pre_tokenize::TextOptions;
 
-    const ALL: Columns = Columns {
+    const ALL: RowColumns = RowColumns {
         attention_mask: true,
         token_type_ids: true,
         special_tokens_mask: true,
@@ -406,9 +406,9 @@ mod tests {
         ((*state >> 33) as usize) % below
     }
 
-    /// Up to `most` pieces: letters, marks, special tokens, and what is not UTF-8.
+    /// Up to `most` encoding: letters, marks, special tokens, and what is not UTF-8.
     fn random_text(state: &mut u64, most: usize) -> Vec<u8> {
-        let pieces: [&[u8]; 16] = [
+        let encoding: [&[u8]; 16] = [
             b"a",
             b"ab",
             b"E",
@@ -427,10 +427,10 @@ mod tests {
             b"abcdefghijklmnopqrstuvw",
         ];
         let length = random(state, most);
-        (0..length).flat_map(|_| pieces[random(state, pieces.len())]).copied().collect()
+        (0..length).flat_map(|_| encoding[random(state, encoding.len())]).copied().collect()
     }
 
-    fn options(state: &mut u64, columns: Columns) -> RowOptions {
+    fn options(state: &mut u64, columns: RowColumns) -> RowOptions {
         let max_length = (random(state, 3) > 0).then(|| 8 + random(state, 30));
         RowOptions {
             added: (random(state, 3) > 0).then_some([2, 3]),
@@ -451,11 +451,11 @@ mod tests {
             let most = [3, 40, 300][random(&mut state, 3)];
             let given: Vec<_> = (0..30).map(|_| random_text(&mut state, most)).collect();
             let paired = random(&mut state, 2) > 0;
-            let texts: Vec<Texts<'_>> = (0..given.len())
+            let texts: Vec<TextPair<'_>> = (0..given.len())
                 .map(|i| (Some(&given[i][..]), paired.then(|| Some(&given[29 - i][..]))))
                 .collect();
             let full = options(&mut state, ALL);
-            let bare = RowOptions { columns: Columns::default(), ..full.clone() };
+            let bare = RowOptions { columns: RowColumns::default(), ..full.clone() };
             let rows = encode(&encoder, &full, &texts, 0).unwrap();
             let ids = encode(&encoder, &bare, &texts, 0).unwrap();
             assert_eq!((&rows.ids, &rows.ends), (&ids.ids, &ids.ends));

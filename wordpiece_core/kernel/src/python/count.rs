@@ -4,15 +4,16 @@ use arrow_array::{Array, RecordBatch};
 use pyo3::prelude::*;
 
 use super::text::text_options;
-use super::{ArrowArray, import, import_batch, import_batches, run};
+use super::{PyArrowArray, import, import_batch, import_batches, run};
 use crate::arrow;
-use crate::count::{counter, word_lists};
+use crate::count::counter::WordCounter;
+use crate::count::word_lists;
 use crate::error::{Error, Result};
 use crate::text::utf8;
 
-#[pyclass]
-pub(super) struct WordCounter {
-    counter: counter::WordCounter,
+#[pyclass(name = "WordCounter")]
+pub(super) struct PyWordCounter {
+    counter: WordCounter,
     #[pyo3(get)]
     rows: u64,
     #[pyo3(get)]
@@ -24,7 +25,7 @@ pub(super) struct WordCounter {
 }
 
 #[pymethods]
-impl WordCounter {
+impl PyWordCounter {
     #[new]
     #[pyo3(signature = (*, clean_text, handle_chinese_chars, strip_accents, lowercase,
         pre_tokenizer, most_bytes=usize::MAX))]
@@ -43,8 +44,8 @@ impl WordCounter {
             lowercase,
             pre_tokenizer,
         )?;
-        let counter = counter::WordCounter::new(options, most_bytes);
-        Ok(WordCounter { counter, rows: 0, nulls: 0, bytes: 0, replaced: 0 })
+        let counter = WordCounter::new(options, most_bytes);
+        Ok(PyWordCounter { counter, rows: 0, nulls: 0, bytes: 0, replaced: 0 })
     }
 
     #[getter]
@@ -89,13 +90,13 @@ impl WordCounter {
     fn add(&mut self, py: Python<'_>, words: &Bound<'_, PyAny>) -> PyResult<()> {
         let words = import_batch(words)?;
         run(py, || {
-            let words = arrow::count::WordTable::new(&words)?;
+            let words = arrow::count::WordTableBatch::new(&words)?;
             words.rows()?.into_iter().for_each(|(word, count)| self.counter.add(word, count));
             Ok(())
         })
     }
 
-    fn take(&mut self, py: Python<'_>, partitions: usize) -> PyResult<Vec<Taken>> {
+    fn take(&mut self, py: Python<'_>, partitions: usize) -> PyResult<Vec<PartitionTuple>> {
         run(py, || {
             let lists = self.counter.take(partitions.max(1))?.into_iter();
             lists
@@ -110,9 +111,9 @@ impl WordCounter {
 }
 
 /// A partition, a group, the sum of the counts, and the words with theirs.
-type Taken = (usize, Option<String>, u64, ArrowArray);
+type PartitionTuple = (usize, Option<String>, u64, PyArrowArray);
 
-impl WordCounter {
+impl PyWordCounter {
     fn count_row(&mut self, group: Option<&str>, text: Option<&[u8]>) {
         self.rows += 1;
         let Some(text) = text else {
@@ -126,18 +127,18 @@ impl WordCounter {
     }
 }
 
-fn word_tables(batches: &[RecordBatch]) -> Result<Vec<arrow::count::WordTable>> {
-    batches.iter().map(arrow::count::WordTable::new).collect()
+fn word_tables(batches: &[RecordBatch]) -> Result<Vec<arrow::count::WordTableBatch>> {
+    batches.iter().map(arrow::count::WordTableBatch::new).collect()
 }
 
 #[pyfunction]
 pub(super) fn merge_word_counts(
     py: Python<'_>,
     batches: Vec<Bound<'_, PyAny>>,
-) -> PyResult<ArrowArray> {
+) -> PyResult<PyArrowArray> {
     let batches = import_batches(&batches)?;
     run(py, || {
-        let mut words = word_lists::Words::default();
+        let mut words = word_lists::WordList::default();
         for table in word_tables(&batches)? {
             table.rows()?.into_iter().for_each(|(word, count)| words.push(word, count));
         }
@@ -152,7 +153,7 @@ pub(super) fn merge_word_counts(
 pub(super) fn merge_sorted_words(
     py: Python<'_>,
     batches: Vec<Bound<'_, PyAny>>,
-) -> PyResult<ArrowArray> {
+) -> PyResult<PyArrowArray> {
     let batches = import_batches(&batches)?;
     run(py, || {
         let tables = word_tables(&batches)?;
@@ -170,7 +171,7 @@ pub(super) fn weigh_sorted_words(
     batches: Vec<Bound<'_, PyAny>>,
     weights: Vec<u128>,
     min_count: u64,
-) -> PyResult<ArrowArray> {
+) -> PyResult<PyArrowArray> {
     let batches = import_batches(&batches)?;
     if weights.len() != batches.len() {
         return Err(Error::option("give a weight for every batch").into());
@@ -191,10 +192,10 @@ pub(super) fn draw_words(
     py: Python<'_>,
     words: &Bound<'_, PyAny>,
     every: u64,
-) -> PyResult<ArrowArray> {
+) -> PyResult<PyArrowArray> {
     let words = import_batch(words)?;
     run(py, || {
-        let table = arrow::count::WordTable::new(&words)?;
+        let table = arrow::count::WordTableBatch::new(&words)?;
         let drawn = table.rows()?.into_iter().filter(|(word, _)| word_lists::is_drawn(word, every));
         Ok(arrow::count::word_table(drawn.collect::<Vec<_>>().into_iter())?.into())
     })

@@ -6,14 +6,14 @@ use pyo3::prelude::*;
 use rustc_hash::FxHashMap;
 
 use super::text::text_options;
-use super::{ArrowArray, import, run, unknown};
+use super::{PyArrowArray, import, run, unknown};
 use crate::arrow;
 use crate::arrow::encode::IdType;
 use crate::encode::blocks::encode_blocks;
 use crate::encode::encoder::{Encoder, EncoderOptions};
 use crate::encode::matcher::UnkScope;
 use crate::encode::pack::{PackOptions, Packer};
-use crate::encode::rows::{Columns, RowOptions, Texts, Truncation};
+use crate::encode::rows::{RowColumns, RowOptions, TextPair, Truncation};
 use crate::error::{Error, Result};
 
 #[pyclass(name = "Encoder", frozen)]
@@ -95,7 +95,7 @@ impl PyEncoder {
         columns: Vec<String>,
         id_type: &str,
         threads: usize,
-    ) -> PyResult<(Vec<ArrowArray>, usize, usize)> {
+    ) -> PyResult<(Vec<PyArrowArray>, usize, usize)> {
         if threads == 0 {
             return Err(Error::option("threads: 0 is not a whole number from 1").into());
         }
@@ -134,8 +134,8 @@ impl PyEncoder {
     }
 }
 
-fn wanted_columns(names: &[String]) -> PyResult<Columns> {
-    let mut columns = Columns::default();
+fn wanted_columns(names: &[String]) -> PyResult<RowColumns> {
+    let mut columns = RowColumns::default();
     for name in names {
         *match name.as_str() {
             "attention_mask" => &mut columns.attention_mask,
@@ -151,7 +151,7 @@ fn wanted_columns(names: &[String]) -> PyResult<Columns> {
 }
 
 /// Texts, each with the second one of its pair, if there are pairs.
-fn text_rows<'a>(texts: &'a ArrayRef, pairs: Option<&'a ArrayRef>) -> Result<Vec<Texts<'a>>> {
+fn text_rows<'a>(texts: &'a ArrayRef, pairs: Option<&'a ArrayRef>) -> Result<Vec<TextPair<'a>>> {
     let mut rows = Vec::with_capacity(texts.len());
     arrow::each_row(texts, |text| rows.push((text, None)))?;
     if let Some(pairs) = pairs {
@@ -217,7 +217,7 @@ impl PyPacker {
         py: Python<'_>,
         ids: &Bound<'_, PyAny>,
         first_row: i64,
-    ) -> PyResult<ArrowArray> {
+    ) -> PyResult<PyArrowArray> {
         let ids = import(ids)?;
         let (columns, size) = (&self.columns, self.vocab_size);
         run(py, || {
@@ -235,7 +235,7 @@ impl PyPacker {
         })
     }
 
-    fn finish(&mut self, py: Python<'_>) -> PyResult<ArrowArray> {
+    fn finish(&mut self, py: Python<'_>) -> PyResult<PyArrowArray> {
         run(py, || {
             let batch = match &mut self.packer {
                 AnyPacker::Int32(p) => {

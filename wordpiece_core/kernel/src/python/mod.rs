@@ -102,11 +102,11 @@ fn import_batches(objects: &[Bound<'_, PyAny>]) -> PyResult<Vec<RecordBatch>> {
 
 /// An Arrow array, or a record batch, on its way to Python: `pyarrow.array(x)` or
 /// `pyarrow.record_batch(x)` takes it without a copy.
-#[pyclass(frozen)]
-struct ArrowArray(ArrayRef);
+#[pyclass(name = "ArrowArray", frozen)]
+struct PyArrowArray(ArrayRef);
 
 #[pymethods]
-impl ArrowArray {
+impl PyArrowArray {
     #[pyo3(signature = (requested_schema=None))]
     fn __arrow_c_array__<'py>(
         &self,
@@ -127,9 +127,9 @@ impl ArrowArray {
     }
 }
 
-impl From<RecordBatch> for ArrowArray {
+impl From<RecordBatch> for PyArrowArray {
     fn from(batch: RecordBatch) -> Self {
-        ArrowArray(Arc::new(StructArray::from(batch)))
+        PyArrowArray(Arc::new(StructArray::from(batch)))
     }
 }
 
@@ -141,12 +141,12 @@ fn unknown(option: &str, value: &str, choices: &str) -> PyErr {
 fn _kernel(module: &Bound<'_, PyModule>) -> PyResult<()> {
     std::panic::set_hook(Box::new(note_panic)); // of this library alone; `run` reports them
     module.add("FRACTION_BITS", crate::count::word_lists::FRACTION_BITS)?;
-    module.add_class::<count::WordCounter>()?;
+    module.add_class::<count::PyWordCounter>()?;
     module.add_class::<encode::PyEncoder>()?;
     module.add_class::<encode::PyPacker>()?;
     module.add_class::<train::PySplitter>()?;
-    module.add_class::<train::PairCounter>()?;
-    module.add_class::<train::Candidates>()?;
+    module.add_class::<train::PyPairCounter>()?;
+    module.add_class::<train::PyCandidates>()?;
     module.add_class::<train::PyRunSizes>()?;
     module.add_class::<train::PyRuns>()?;
     module.add_class::<train::PyTrainer>()?;

@@ -7,11 +7,11 @@ use pyo3::buffer::PyBuffer;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedStr;
 
-use super::{ArrowArray, import, run, unknown};
+use super::{PyArrowArray, import, run, unknown};
 use crate::arrow;
 use crate::arrow::parquet_footer;
 use crate::error::Error;
-use crate::text::pre_tokenize::{Text, TextOptions};
+use crate::text::pre_tokenize::{PreTokenizer, TextOptions};
 use crate::text::utf8;
 
 pub(super) fn text_options(
@@ -37,36 +37,39 @@ pub(super) fn text_options(
 
 /// Python strings, or None, as an Arrow array. (Arrow's own way would load pandas.)
 #[pyfunction]
-pub(super) fn string_array(texts: Vec<Option<PyBackedStr>>) -> PyResult<ArrowArray> {
+pub(super) fn string_array(texts: Vec<Option<PyBackedStr>>) -> PyResult<PyArrowArray> {
     let texts: Vec<_> = texts.iter().map(Option::as_deref).collect();
     let bytes: usize = texts.iter().flatten().map(|text| text.len()).sum();
     if bytes > i32::MAX as usize {
         let message = format!("{bytes} bytes of text are too many for one batch");
         return Err(Error::data(message).into());
     }
-    Ok(ArrowArray(Arc::new(arrow::strings(texts.into_iter()))))
+    Ok(PyArrowArray(Arc::new(arrow::strings(texts.into_iter()))))
 }
 
 #[pyfunction]
-pub(super) fn repair_utf8(py: Python<'_>, array: &Bound<'_, PyAny>) -> PyResult<(ArrowArray, u64)> {
+pub(super) fn repair_utf8(
+    py: Python<'_>,
+    array: &Bound<'_, PyAny>,
+) -> PyResult<(PyArrowArray, u64)> {
     let array = import(array)?;
     run(py, || {
         // Without a copy, if nothing needs repair.
         if let Some(bytes) = array.as_any().downcast_ref::<BinaryArray>()
             && let Ok(valid) = StringArray::try_from_binary(bytes.clone())
         {
-            return Ok((ArrowArray(Arc::new(valid)), 0));
+            return Ok((PyArrowArray(Arc::new(valid)), 0));
         }
         let mut rows = Vec::with_capacity(array.len());
         arrow::each_row(&array, |row| rows.push(row.map(utf8::repair)))?;
         let replaced = rows.iter().flatten().map(|(_, replaced)| replaced).sum();
         let strings = arrow::strings(rows.iter().map(|row| row.as_ref().map(|(text, _)| &**text)));
-        Ok((ArrowArray(Arc::new(strings)), replaced))
+        Ok((PyArrowArray(Arc::new(strings)), replaced))
     })
 }
 
 #[pyfunction]
-pub(super) fn split_lines(py: Python<'_>, block: PyBuffer<u8>) -> PyResult<(ArrowArray, u64)> {
+pub(super) fn split_lines(py: Python<'_>, block: PyBuffer<u8>) -> PyResult<(PyArrowArray, u64)> {
     let block = block.to_vec(py)?;
     run(py, || {
         let mut replaced = 0;
@@ -78,7 +81,7 @@ pub(super) fn split_lines(py: Python<'_>, block: PyBuffer<u8>) -> PyResult<(Arro
             })
             .collect();
         let strings = arrow::strings(rows.iter().map(|row| Some(&**row)));
-        Ok((ArrowArray(Arc::new(strings)), replaced))
+        Ok((PyArrowArray(Arc::new(strings)), replaced))
     })
 }
 
@@ -92,12 +95,12 @@ pub(super) fn pre_tokenize(
     strip_accents: bool,
     lowercase: bool,
     pre_tokenizer: &str,
-) -> PyResult<ArrowArray> {
+) -> PyResult<PyArrowArray> {
     let options =
         text_options(clean_text, handle_chinese_chars, strip_accents, lowercase, pre_tokenizer)?;
     let texts = import(texts)?;
     run(py, || {
-        let rules = Text::new(options);
+        let rules = PreTokenizer::new(options);
         let mut rows = Vec::with_capacity(texts.len());
         arrow::each_row(&texts, |row| {
             rows.push(row.map(|row| {
@@ -110,7 +113,7 @@ pub(super) fn pre_tokenize(
                 words
             }));
         })?;
-        Ok(ArrowArray(arrow::word_lists(&rows)?))
+        Ok(PyArrowArray(arrow::string_lists(&rows)?))
     })
 }
 

@@ -4,15 +4,15 @@ use arrow_array::RecordBatch;
 use pyo3::prelude::*;
 use rustc_hash::FxHashMap;
 
-use super::{ArrowArray, import_batch, import_batches, run, unknown};
+use super::{PyArrowArray, import_batch, import_batches, run, unknown};
 use crate::arrow;
 use crate::error::{Error, Result};
-use crate::train::round::Words;
+use crate::train::round::RoundRuns;
 use crate::train::run_sizes::RunSizes;
 use crate::train::runs::{PairLevels, Runs};
 use crate::train::score::Criterion;
 use crate::train::splits::{
-    Aggregate, PairCount, PairCounts, Splits, Splitter, SymbolCounts, WordLimits, count_symbols,
+    PairCount, PairCounter, PairCounts, Splits, Splitter, SymbolCounts, WordLimits, count_symbols,
     pair_hash,
 };
 use crate::train::tokens::Tokens;
@@ -28,12 +28,12 @@ pub(super) fn symbol_counts(
     first_rank: u64,
     min_word_count: u64,
     max_word_length: usize,
-) -> PyResult<ArrowArray> {
+) -> PyResult<PyArrowArray> {
     let table = import_batch(words)?;
     let limits = WordLimits { min_count: min_word_count, max_length: max_word_length };
     run(py, || {
         let mut symbols = SymbolCounts::default();
-        let table = arrow::count::WordTable::new(&table)?;
+        let table = arrow::count::WordTableBatch::new(&table)?;
         for (rank, (word, count)) in (first_rank..).zip(table.rows()?) {
             if limits.admit(word, count) {
                 count_symbols(word, count, rank, &mut symbols)?;
@@ -77,12 +77,12 @@ impl PySplitter {
         py: Python<'_>,
         words: &Bound<'_, PyAny>,
         first_rank: u64,
-    ) -> PyResult<ArrowArray> {
+    ) -> PyResult<PyArrowArray> {
         let table = import_batch(words)?;
         run(py, || {
             let mut splits = Splits::default();
             let mut symbols = Vec::new();
-            let table = arrow::count::WordTable::new(&table)?;
+            let table = arrow::count::WordTableBatch::new(&table)?;
             for (rank, (word, count)) in (first_rank..).zip(table.rows()?) {
                 if self.limits.admit(word, count) {
                     self.splitter.split(word, &mut symbols);
@@ -94,7 +94,7 @@ impl PySplitter {
     }
 
     /// Splits after the merges, from splits before them.
-    fn merge(&self, py: Python<'_>, splits: &Bound<'_, PyAny>) -> PyResult<ArrowArray> {
+    fn merge(&self, py: Python<'_>, splits: &Bound<'_, PyAny>) -> PyResult<PyArrowArray> {
         let splits = import_batch(splits)?;
         run(py, || {
             let mut merged = Splits::default();
@@ -111,42 +111,42 @@ impl PySplitter {
 }
 
 /// Counts of tokens and pairs over splits, from splits or from other counts.
-#[pyclass]
-pub(super) struct PairCounter {
-    counts: Aggregate,
+#[pyclass(name = "PairCounter")]
+pub(super) struct PyPairCounter {
+    counter: PairCounter,
 }
 
 #[pymethods]
-impl PairCounter {
+impl PyPairCounter {
     #[new]
     fn new() -> Self {
-        PairCounter { counts: Aggregate::default() }
+        PyPairCounter { counter: PairCounter::default() }
     }
 
     /// Tokens in the splits added, each split's once.
     #[getter]
     fn symbols(&self) -> u64 {
-        self.counts.symbols
+        self.counter.symbols
     }
 
     /// Bytes that the table of pairs takes, and taking it out.
     #[getter]
     fn memory(&self) -> usize {
-        self.counts.pairs.capacity() * size_of::<((u32, u32), PairCount)>() * 3
+        self.counter.pairs.capacity() * size_of::<((u32, u32), PairCount)>() * 3
     }
 
     fn add_splits(&mut self, py: Python<'_>, splits: &Bound<'_, PyAny>) -> PyResult<()> {
         let splits = import_batch(splits)?;
         run(py, || {
             for (first, count, symbols) in arrow::train::read_splits(&splits)?.iter() {
-                self.counts.add_split(first, count, symbols)?;
+                self.counter.add_split(first, count, symbols)?;
             }
             Ok(())
         })
     }
 
-    fn unigrams(&self, py: Python<'_>) -> PyResult<ArrowArray> {
-        run(py, || Ok(arrow::train::unigram_batch(&self.counts.unigrams)?.into()))
+    fn unigrams(&self, py: Python<'_>) -> PyResult<PyArrowArray> {
+        run(py, || Ok(arrow::train::unigram_batch(&self.counter.unigrams)?.into()))
     }
 
     /// Takes the counts of pairs out: (partition, batch). The partition depends on the pair alone.
@@ -154,10 +154,10 @@ impl PairCounter {
         &mut self,
         py: Python<'_>,
         partitions: usize,
-    ) -> PyResult<Vec<(usize, ArrowArray)>> {
+    ) -> PyResult<Vec<(usize, PyArrowArray)>> {
         run(py, || {
             let mut parts = vec![Vec::new(); partitions.max(1)];
-            for (pair, count) in std::mem::take(&mut self.counts.pairs) {
+            for (pair, count) in std::mem::take(&mut self.counter.pairs) {
                 let partition = (pair_hash(pair) >> 32) as usize % parts.len();
                 parts[partition].push((pair, count));
             }
@@ -175,10 +175,13 @@ impl PairCounter {
 
 /// Sums counts of equal tokens.
 #[pyfunction]
-pub(super) fn add_unigrams(py: Python<'_>, batches: Vec<Bound<'_, PyAny>>) -> PyResult<ArrowArray> {
+pub(super) fn add_unigrams(
+    py: Python<'_>,
+    batches: Vec<Bound<'_, PyAny>>,
+) -> PyResult<PyArrowArray> {
     let batches = import_batches(&batches)?;
     run(py, || {
-        let mut sums = Aggregate::default();
+        let mut sums = PairCounter::default();
         for batch in &batches {
             for (token, count) in arrow::train::read_unigrams(batch)? {
                 sums.add_unigram(token, count)?;
@@ -196,7 +199,7 @@ fn sum_of_pairs(batches: &[RecordBatch]) -> Result<PairCounts> {
 
 /// Sums counts of equal pairs.
 #[pyfunction]
-pub(super) fn add_pairs(py: Python<'_>, batches: Vec<Bound<'_, PyAny>>) -> PyResult<ArrowArray> {
+pub(super) fn add_pairs(py: Python<'_>, batches: Vec<Bound<'_, PyAny>>) -> PyResult<PyArrowArray> {
     let batches = import_batches(&batches)?;
     run(py, || {
         let mut rows: Vec<_> = sum_of_pairs(&batches)?.into_iter().collect();
@@ -207,7 +210,10 @@ pub(super) fn add_pairs(py: Python<'_>, batches: Vec<Bound<'_, PyAny>>) -> PyRes
 
 /// Joins limits of parts of the pairs.
 #[pyfunction]
-pub(super) fn join_limits(py: Python<'_>, batches: Vec<Bound<'_, PyAny>>) -> PyResult<ArrowArray> {
+pub(super) fn join_limits(
+    py: Python<'_>,
+    batches: Vec<Bound<'_, PyAny>>,
+) -> PyResult<PyArrowArray> {
     let batches = import_batches(&batches)?;
     run(py, || {
         let mut joined = FxHashMap::default();
@@ -221,17 +227,17 @@ pub(super) fn join_limits(py: Python<'_>, batches: Vec<Bound<'_, PyAny>>) -> PyR
 }
 
 /// The pairs that need not be cut.
-#[pyclass(frozen)]
-pub(super) struct Candidates {
+#[pyclass(name = "Candidates", frozen)]
+pub(super) struct PyCandidates {
     levels: PairLevels,
 }
 
 #[pymethods]
-impl Candidates {
+impl PyCandidates {
     #[new]
     fn new(candidates: &Bound<'_, PyAny>, whole_splits: bool) -> PyResult<Self> {
         let levels = arrow::train::read_pair_levels(&import_batch(candidates)?)?;
-        Ok(Candidates { levels: PairLevels { levels, whole_splits } })
+        Ok(PyCandidates { levels: PairLevels { levels, whole_splits } })
     }
 }
 
@@ -249,14 +255,14 @@ impl PyRunSizes {
     /// The loosest level at which the runs are within the budget.
     #[getter]
     fn level(&self) -> u16 {
-        self.0.level()
+        self.0.max_level()
     }
 
     fn add_splits(
         &mut self,
         py: Python<'_>,
         splits: &Bound<'_, PyAny>,
-        candidates: &Bound<'_, Candidates>,
+        candidates: &Bound<'_, PyCandidates>,
     ) -> PyResult<()> {
         let (splits, candidates) = (import_batch(splits)?, candidates.get());
         run(py, || {
@@ -270,7 +276,7 @@ impl PyRunSizes {
         run(py, || arrow::train::add_sample(&mut self.0, &sample))
     }
 
-    fn sample(&self, py: Python<'_>) -> PyResult<ArrowArray> {
+    fn sample(&self, py: Python<'_>) -> PyResult<PyArrowArray> {
         run(py, || Ok(arrow::train::sample_batch(&self.0)?.into()))
     }
 }
@@ -292,7 +298,7 @@ impl PyRuns {
         &mut self,
         py: Python<'_>,
         splits: &Bound<'_, PyAny>,
-        candidates: &Bound<'_, Candidates>,
+        candidates: &Bound<'_, PyCandidates>,
         level: u16,
     ) -> PyResult<()> {
         let (splits, candidates) = (import_batch(splits)?, candidates.get());
@@ -309,7 +315,7 @@ impl PyRuns {
     }
 
     /// Takes the runs out, in the order of their places, `most` in a batch.
-    fn take(&mut self, py: Python<'_>, most: usize) -> PyResult<Vec<ArrowArray>> {
+    fn take(&mut self, py: Python<'_>, most: usize) -> PyResult<Vec<PyArrowArray>> {
         run(py, || {
             let parts = self.runs.take_sorted(most.max(1));
             parts.map(|part| Ok(arrow::train::splits_batch(part)?.into())).collect()
@@ -320,7 +326,7 @@ impl PyRuns {
 #[pyclass(name = "Trainer")]
 pub(super) struct PyTrainer {
     trainer: Trainer,
-    waiting: Words,
+    waiting: RoundRuns,
 }
 
 #[pymethods]
@@ -344,7 +350,7 @@ impl PyTrainer {
         };
         let tokens = Tokens::new(tokens, continuing_prefix, max_token_length);
         let trainer = Trainer::new(tokens, TrainOptions { vocab_size, criterion, min_pair_count });
-        Ok(PyTrainer { trainer, waiting: Words::default() })
+        Ok(PyTrainer { trainer, waiting: RoundRuns::default() })
     }
 
     /// Whether rounds under a budget watch the best pairs, and hold whole splits.
@@ -386,8 +392,8 @@ impl PyTrainer {
 
     /// Begins a round over all splits, which have been added.
     fn start_whole_round(&mut self, py: Python<'_>) -> PyResult<()> {
-        let words = std::mem::take(&mut self.waiting);
-        run(py, || self.trainer.start_whole_round(words))
+        let runs = std::mem::take(&mut self.waiting);
+        run(py, || self.trainer.start_whole_round(runs))
     }
 
     /// Begins a round over the runs that have been added.
@@ -403,7 +409,7 @@ impl PyTrainer {
     ) -> PyResult<()> {
         let (unigrams, candidates) = (import_batch(unigrams)?, import_batch(candidates)?);
         let limits = limits.map(import_batch).transpose()?;
-        let words = std::mem::take(&mut self.waiting);
+        let runs = std::mem::take(&mut self.waiting);
         run(py, || {
             let unigrams = arrow::train::unigrams_by_token(&unigrams, self.trainer.tokens().len())?;
             let candidates = arrow::train::read_candidates(&candidates)?;
@@ -412,7 +418,7 @@ impl PyTrainer {
                 return Err(Error::option(message));
             }
             let limits = limits.as_ref().map_or(Ok(Vec::new()), arrow::train::read_limits)?;
-            self.trainer.start_round(words, unigrams, largest, level, &candidates, &limits)
+            self.trainer.start_round(runs, unigrams, largest, level, &candidates, &limits)
         })
     }
 
@@ -443,13 +449,13 @@ impl PyTrainer {
         largest: u64,
         most: usize,
         loosest: Option<u16>,
-    ) -> PyResult<(ArrowArray, u16)> {
+    ) -> PyResult<(PyArrowArray, u16)> {
         let (unigrams, pairs) = (import_batch(unigrams)?, import_batches(&pairs)?);
         run(py, || {
             let unigrams = arrow::train::unigrams_by_token(&unigrams, self.trainer.tokens().len())?;
             let pairs = sum_of_pairs(&pairs)?;
             let chosen = self.trainer.candidates(&unigrams, &pairs, largest, most, loosest)?;
-            Ok((arrow::train::candidate_batch(&chosen.pairs)?.into(), chosen.loosest))
+            Ok((arrow::train::candidate_batch(&chosen.pairs)?.into(), chosen.max_level))
         })
     }
 
@@ -462,7 +468,7 @@ impl PyTrainer {
         pairs: Vec<Bound<'_, PyAny>>,
         candidates: &Bound<'_, PyAny>,
         largest: u64,
-    ) -> PyResult<ArrowArray> {
+    ) -> PyResult<PyArrowArray> {
         let (unigrams, pairs) = (import_batch(unigrams)?, import_batches(&pairs)?);
         let known = import_batch(candidates)?;
         run(py, || {
@@ -476,7 +482,7 @@ impl PyTrainer {
     /// The merges from step `first` (from 0) on: `left, right, token: uint32, score: double,
     /// pair_count, left_count, right_count: int64`.
     #[pyo3(signature = (first=0))]
-    fn merges(&self, py: Python<'_>, first: usize) -> PyResult<ArrowArray> {
+    fn merges(&self, py: Python<'_>, first: usize) -> PyResult<PyArrowArray> {
         run(py, || {
             let merges = self.trainer.merges();
             let none = || Error::option(format!("first: {first}, of {} merges", merges.len()));

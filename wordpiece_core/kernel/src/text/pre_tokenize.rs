@@ -5,10 +5,10 @@
 //! (part of a word, a word alone, a space, dropped, ...), looked up in a two-level table whose pages
 //! are filled on first use. Text is cut in two steps:
 //!
-//! 1. [`Text::segments`] cuts raw text at spaces and around characters that stand alone. It
+//! 1. [`PreTokenizer::segments`] cuts raw text at spaces and around characters that stand alone. It
 //!    changes nothing, so a segment can be the key of a table of words already seen. ASCII is cut
 //!    64 bytes at once: the ends of all segments are computed together, as bits of a number.
-//! 2. [`Text::normalize`] turns a segment into its word. It runs once per distinct segment.
+//! 2. [`PreTokenizer::normalize`] turns a segment into its word. It runs once per distinct segment.
 //!
 //! The Unicode tables are those of Hugging Face tokenizers (`unicode_categories`,
 //! `unicode-normalization-alignments`, Rust's `char`), whose words are matched exactly.
@@ -45,7 +45,7 @@ enum Fate {
 
 /// What becomes of one character of the text, packed as kind (top bits) and value.
 #[derive(Clone, Copy)]
-struct Entry(u32);
+struct CharEntry(u32);
 
 const KIND_SHIFT: u32 = 24;
 const VALUE_MASK: u32 = (1 << KIND_SHIFT) - 1;
@@ -59,18 +59,18 @@ const EXPANDED: u32 = 3;
 const SPACE: u32 = 4;
 const ALONE: u32 = 5;
 
-impl Entry {
+impl CharEntry {
     fn new(kind: u32, value: u32) -> Self {
-        Entry(kind << KIND_SHIFT | value)
+        CharEntry(kind << KIND_SHIFT | value)
     }
 
     fn of(fate: Fate) -> Self {
         match fate {
-            Fate::Word(c) => Entry::new(WORD, c as u32),
-            Fate::Mark => Entry::new(MARK, 0),
-            Fate::Alone(c) => Entry::new(ALONE, c as u32),
-            Fate::Space => Entry::new(SPACE, 0),
-            Fate::Dropped => Entry::new(DROPPED, 0),
+            Fate::Word(c) => CharEntry::new(WORD, c as u32),
+            Fate::Mark => CharEntry::new(MARK, 0),
+            Fate::Alone(c) => CharEntry::new(ALONE, c as u32),
+            Fate::Space => CharEntry::new(SPACE, 0),
+            Fate::Dropped => CharEntry::new(DROPPED, 0),
         }
     }
 
@@ -95,14 +95,14 @@ const PAGE: usize = 256;
 const PAGES: usize = 0x11_0000 / PAGE;
 
 struct Page {
-    entries: [Entry; PAGE],
+    entries: [CharEntry; PAGE],
     expansions: Vec<Vec<char>>,
 }
 
 /// The rules of one set of options, with their tables.
-pub struct Text {
+pub struct PreTokenizer {
     pub options: TextOptions,
-    ascii: [Entry; 128],
+    ascii: [CharEntry; 128],
     pages: Box<[OnceLock<Box<Page>>]>,
 }
 
@@ -118,15 +118,15 @@ pub struct Segment<'a> {
     pub rest: &'a [u8],
 }
 
-impl Text {
+impl PreTokenizer {
     pub fn new(options: TextOptions) -> Self {
         let ascii = std::array::from_fn(|c| match fates(c as u8 as char, &options)[..] {
-            [fate] => Entry::of(fate),
+            [fate] => CharEntry::of(fate),
             // No ASCII character decomposes or is cut in two.
             _ => unreachable!("an ASCII character has one fate"),
         });
         let pages = (0..PAGES).map(|_| OnceLock::new()).collect();
-        Text { options, ascii, pages }
+        PreTokenizer { options, ascii, pages }
     }
 
     #[inline]
@@ -139,15 +139,16 @@ impl Text {
         let mut expansions = Vec::new();
         let entries = std::array::from_fn(|k| {
             let Some(c) = char::from_u32((index * PAGE + k) as u32) else {
-                return Entry::of(Fate::Dropped); // a surrogate: never in a string
+                return CharEntry::of(Fate::Dropped); // a surrogate: never in a string
             };
             let fates = fates(c, &self.options);
             match fates[..] {
-                [fate] => Entry::of(fate),
-                _ if fates.contains(&Fate::Mark) => Entry::of(Fate::Mark),
+                [fate] => CharEntry::of(fate),
+                _ if fates.contains(&Fate::Mark) => CharEntry::of(Fate::Mark),
                 _ => {
-                    expansions.push(fates.into_iter().map(|fate| Entry::of(fate).char()).collect());
-                    Entry::new(EXPANDED, expansions.len() as u32 - 1)
+                    expansions
+                        .push(fates.into_iter().map(|fate| CharEntry::of(fate).char()).collect());
+                    CharEntry::new(EXPANDED, expansions.len() as u32 - 1)
                 }
             }
         });
@@ -155,7 +156,7 @@ impl Text {
     }
 
     #[inline]
-    fn entry(&self, c: char) -> Entry {
+    fn entry(&self, c: char) -> CharEntry {
         if c.is_ascii() { self.ascii[c as usize] } else { self.page(c).entries[c as usize % PAGE] }
     }
 
@@ -175,7 +176,7 @@ impl Text {
         let mut at = 0;
         while at < bytes.len() {
             if bytes[at].is_ascii() {
-                let Block { mut starts, mut ends, stop } = self.block(bytes, at);
+                let BlockSegments { mut starts, mut ends, stop } = self.block(bytes, at);
                 while ends != 0 {
                     let start = at + starts.trailing_zeros() as usize;
                     let end = at + ends.trailing_zeros() as usize;
@@ -214,7 +215,7 @@ impl Text {
 
     /// The segments in the block at `at`, a place that no segment reaches across.
     #[inline]
-    fn block(&self, bytes: &[u8], at: usize) -> Block {
+    fn block(&self, bytes: &[u8], at: usize) -> BlockSegments {
         let Classes { alphanumeric, other, space } = Classes::at(bytes, at);
         let (word, alone) = if self.options.split_punctuation {
             (alphanumeric, other)
@@ -224,7 +225,7 @@ impl Text {
         let stop = (word | alone | space).trailing_ones();
         let known = (1u64.checked_shl(stop).unwrap_or(0)).wrapping_sub(1);
         let (word, alone) = (word & known, alone & known);
-        Block {
+        BlockSegments {
             starts: alone | (word & !(word << 1)),
             // A word that ends where all that is known does may go on there.
             ends: ((word << 1) & !word & known) | (alone << 1),
@@ -382,7 +383,7 @@ fn first_char(text: &str) -> char {
 
 /// The segments of a block, a bit for a byte: where they begin, and behind them where they end.
 /// Those whose ends are missing, behind the others, go on behind the block or at `stop`.
-struct Block {
+struct BlockSegments {
     starts: u64,
     ends: u64,
     /// The first byte of another class, of text that is not ASCII or a control character; or
@@ -510,7 +511,7 @@ mod tests {
         }
     }
 
-    fn words(text: &Text, raw: &str) -> Vec<String> {
+    fn words(text: &PreTokenizer, raw: &str) -> Vec<String> {
         let mut words = Vec::new();
         text.segments(raw, |segment| {
             let mut word = String::new();
@@ -522,7 +523,7 @@ mod tests {
 
     #[test]
     fn bert_words() {
-        let text = Text::new(options(0));
+        let text = PreTokenizer::new(options(0));
         let raw =
             "Héllo, wörld!  don't\u{200b}stop 日本語x\u{0301}y the_longest_word_of_all1234567890";
         let expected =
@@ -566,7 +567,7 @@ mod tests {
     }
 
     /// The same, character by character.
-    fn plain_segments(text: &Text, raw: &str) -> Vec<(usize, usize)> {
+    fn plain_segments(text: &PreTokenizer, raw: &str) -> Vec<(usize, usize)> {
         let (mut segments, mut start) = (Vec::new(), None);
         for (at, c) in raw.char_indices() {
             let entry = text.entry(c);
@@ -595,7 +596,7 @@ mod tests {
             (state >> 33) as usize % below
         };
         for round in 0..if cfg!(debug_assertions) { 1_000 } else { 20_000 } {
-            let text = Text::new(options(random(32) as u32));
+            let text = PreTokenizer::new(options(random(32) as u32));
             for _ in 0..if round < 40 { 40 } else { 1 } {
                 let kinds = 1 + random(pieces.len());
                 let mut raw: String = (0..random(120)).map(|_| pieces[random(kinds)]).collect();

@@ -17,8 +17,8 @@ const MIDDLE: usize = 31;
 const NEAR_GROWTH: usize = 256;
 
 pub struct SegmentMap<V> {
-    short: Table<u128, V>,
-    middle: Table<Two, V>,
+    short: KeyTable<u128, V>,
+    middle: KeyTable<MiddleKey, V>,
     long: FxHashMap<Box<[u8]>, V>,
     long_bytes: usize,
 }
@@ -26,8 +26,8 @@ pub struct SegmentMap<V> {
 impl<V: Copy + Default> Default for SegmentMap<V> {
     fn default() -> Self {
         SegmentMap {
-            short: Table::new(1 << 10),
-            middle: Table::new(1 << 6),
+            short: KeyTable::new(1 << 10),
+            middle: KeyTable::new(1 << 6),
             long: FxHashMap::default(),
             long_bytes: 0,
         }
@@ -90,7 +90,7 @@ impl<V: Copy + Default> SegmentMap<V> {
             let bytes = key.to_le_bytes();
             each(as_str(&bytes[..bytes[SHORT] as usize]), value);
         });
-        self.middle.for_each(|Two(low, high), value| {
+        self.middle.for_each(|MiddleKey(low, high), value| {
             let mut bytes = [0; MIDDLE + 1];
             bytes[..16].copy_from_slice(&low.to_le_bytes());
             bytes[16..].copy_from_slice(&high.to_le_bytes());
@@ -103,13 +103,13 @@ impl<V: Copy + Default> SegmentMap<V> {
 }
 
 /// Open addressing, at most half full.
-struct Table<K, V> {
-    slots: Vec<Slot<K, V>>,
+struct KeyTable<K, V> {
+    slots: Vec<KeySlot<K, V>>,
     held: usize,
 }
 
 #[derive(Clone, Copy)]
-struct Slot<K, V> {
+struct KeySlot<K, V> {
     /// The default, zero, marks an empty slot: a key's length, in its top byte, is never zero.
     key: K,
     value: V,
@@ -117,21 +117,21 @@ struct Slot<K, V> {
 
 /// Compared as two numbers; an array would be compared by a call.
 #[derive(Clone, Copy, Default, PartialEq)]
-struct Two(u128, u128);
+struct MiddleKey(u128, u128);
 
-trait Key: Copy + PartialEq + Default {
+trait SegmentKey: Copy + PartialEq + Default {
     fn hash(self) -> u64;
 }
 
-impl<K: Key, V: Copy + Default> Table<K, V> {
+impl<K: SegmentKey, V: Copy + Default> KeyTable<K, V> {
     /// With so many slots, a power of two.
     fn new(slots: usize) -> Self {
-        let free = Slot { key: K::default(), value: V::default() };
-        Table { slots: vec![free; slots], held: 0 }
+        let free = KeySlot { key: K::default(), value: V::default() };
+        KeyTable { slots: vec![free; slots], held: 0 }
     }
 
     fn memory(&self) -> usize {
-        self.slots.len() * size_of::<Slot<K, V>>()
+        self.slots.len() * size_of::<KeySlot<K, V>>()
     }
 
     /// The bytes of a table twice the size, if this one will soon be half full.
@@ -149,7 +149,7 @@ impl<K: Key, V: Copy + Default> Table<K, V> {
                 at = self.find(key);
             }
             self.held += 1;
-            self.slots[at] = Slot { key, value };
+            self.slots[at] = KeySlot { key, value };
         }
         &mut self.slots[at].value
     }
@@ -167,7 +167,7 @@ impl<K: Key, V: Copy + Default> Table<K, V> {
 
     #[cold]
     fn grow(&mut self) {
-        let larger = Table::new(self.slots.len() * 2);
+        let larger = KeyTable::new(self.slots.len() * 2);
         let old = std::mem::replace(&mut self.slots, larger.slots);
         for slot in old.into_iter().filter(|slot| slot.key != K::default()) {
             let at = self.find(slot.key);
@@ -216,11 +216,11 @@ fn last_block(text: &[u8]) -> u128 {
 
 /// From 16 to 31 bytes and, in the top byte, how many.
 #[inline]
-fn middle_key(bytes: &[u8]) -> Two {
+fn middle_key(bytes: &[u8]) -> MiddleKey {
     let n = bytes.len();
     let last = first16(&bytes[n - 16..]);
     let high = last.checked_shr(8 * (32 - n as u32)).unwrap_or(0);
-    Two(first16(bytes), high | (n as u128) << (8 * 15))
+    MiddleKey(first16(bytes), high | (n as u128) << (8 * 15))
 }
 
 #[inline]
@@ -228,7 +228,7 @@ fn first16(bytes: &[u8]) -> u128 {
     bytes.first_chunk().map_or(0, |chunk| u128::from_le_bytes(*chunk))
 }
 
-impl Key for u128 {
+impl SegmentKey for u128 {
     /// Both halves, mixed by one multiplication whose product is folded onto itself.
     #[inline]
     fn hash(self) -> u64 {
@@ -239,7 +239,7 @@ impl Key for u128 {
     }
 }
 
-impl Key for Two {
+impl SegmentKey for MiddleKey {
     #[inline]
     fn hash(self) -> u64 {
         self.0.hash().rotate_left(32) ^ self.1.hash()
@@ -263,7 +263,7 @@ mod tests {
                 assert_eq!(short_key(&bytes, n).to_le_bytes(), block[..16], "{n}");
             } else {
                 block[MIDDLE] = n as u8;
-                let Two(low, high) = middle_key(&bytes[..n]);
+                let MiddleKey(low, high) = middle_key(&bytes[..n]);
                 let key = [low, high].map(u128::to_le_bytes).concat();
                 assert_eq!(key, block, "{n}");
             }

@@ -72,17 +72,17 @@ impl Ladder {
         }
     }
 
-    pub fn cut(&self, level: u16) -> Cut {
-        self.0[level as usize]
+    pub fn cut(&self, max_level: u16) -> Cut {
+        self.0[max_level as usize]
     }
 
     /// The level of the loosest cut.
-    pub fn loosest(&self) -> u16 {
+    pub fn max_level(&self) -> u16 {
         (self.0.len() - 1) as u16
     }
 
     /// The level of the tightest cut that leaves a pair whole.
-    pub fn level(&self, count: u64, left: u64, right: u64) -> Option<u16> {
+    pub fn level_of_pair(&self, count: u64, left: u64, right: u64) -> Option<u16> {
         let level = self.0.partition_point(|cut| !cut.admits(count, left, right));
         (level < self.0.len()).then_some(level as u16)
     }
@@ -102,7 +102,7 @@ mod tests {
                     assert!(cuts[1].most_tokens >= cuts[0].most_tokens);
                 }
                 let loosest = Cut { least_count: least, ..Cut::NOWHERE };
-                assert_eq!(ladder.cut(ladder.loosest()), loosest);
+                assert_eq!(ladder.cut(ladder.max_level()), loosest);
             }
         }
     }

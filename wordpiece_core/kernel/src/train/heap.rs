@@ -12,14 +12,14 @@ use crate::train::score::{Score, compare_approx};
 
 /// An upper bound of a pair's score, and the number of a run that is not after the first with it.
 #[derive(Clone, Copy)]
-pub struct Key {
+pub struct HeapKey {
     pub bound: Score,
     pub first: u32,
 }
 
 #[derive(Default)]
 pub struct PairHeap {
-    entries: Vec<Entry>,
+    entries: Vec<HeapEntry>,
     /// Of each pair, its index in `entries`, or ABSENT.
     slots: Vec<u32>,
     /// Of each pair in the heap, the bound; entries have it as a double, which settles most
@@ -28,7 +28,7 @@ pub struct PairHeap {
 }
 
 #[derive(Clone, Copy)]
-struct Entry {
+struct HeapEntry {
     approx: f64,
     first: u32,
     pair: u32,
@@ -44,8 +44,8 @@ impl PairHeap {
     }
 
     /// Inserts a pair, or gives it another key.
-    pub fn set(&mut self, pair: u32, key: Key) {
-        let entry = Entry { approx: key.bound.approx(), first: key.first, pair };
+    pub fn set(&mut self, pair: u32, key: HeapKey) {
+        let entry = HeapEntry { approx: key.bound.approx(), first: key.first, pair };
         if self.slots.len() <= pair as usize {
             self.slots.resize(pair as usize + 1, ABSENT);
             self.bounds.resize(pair as usize + 1, key.bound);
@@ -54,15 +54,15 @@ impl PairHeap {
         if slot == ABSENT {
             self.bounds[pair as usize] = key.bound;
             self.entries.push(entry);
-            self.rise(self.entries.len() - 1);
+            self.sift_up(self.entries.len() - 1);
         } else {
-            let old = Key { bound: self.bounds[pair as usize], first: self.at(slot).first };
+            let old = HeapKey { bound: self.bounds[pair as usize], first: self.at(slot).first };
             let order = key.bound.compare(&old.bound).then_with(|| old.first.cmp(&key.first));
             self.bounds[pair as usize] = key.bound;
             self.entries[slot as usize] = entry;
             match order {
-                Ordering::Greater => self.rise(slot as usize),
-                Ordering::Less => self.sink(slot as usize),
+                Ordering::Greater => self.sift_up(slot as usize),
+                Ordering::Less => self.sift_down(slot as usize),
                 Ordering::Equal => {}
             }
         }
@@ -77,37 +77,37 @@ impl PairHeap {
         let last = self.entries.pop().expect("the heap holds the pair");
         if slot < self.entries.len() {
             self.put(slot, last);
-            self.rise(slot);
-            self.sink(self.slots[last.pair as usize] as usize);
+            self.sift_up(slot);
+            self.sift_down(self.slots[last.pair as usize] as usize);
         }
     }
 
     /// Visits pairs from the top of the heap. `visit` is given a key and its pair, and says
     /// whether to go on to the pairs below it, whose keys are no better.
-    pub fn walk(&self, mut visit: impl FnMut(&Key, u32) -> bool) {
+    pub fn walk(&self, mut visit: impl FnMut(&HeapKey, u32) -> bool) {
         let mut open: Vec<usize> = (0..self.entries.len().min(1)).collect();
         while let Some(slot) = open.pop() {
-            let Entry { first, pair, .. } = self.entries[slot];
-            if visit(&Key { bound: self.bounds[pair as usize], first }, pair) {
+            let HeapEntry { first, pair, .. } = self.entries[slot];
+            if visit(&HeapKey { bound: self.bounds[pair as usize], first }, pair) {
                 let below = slot * ARITY + 1;
                 open.extend((below..(below + ARITY).min(self.entries.len())).rev());
             }
         }
     }
 
-    fn at(&self, slot: u32) -> &Entry {
+    fn at(&self, slot: u32) -> &HeapEntry {
         &self.entries[slot as usize]
     }
 
     /// The better key is the greater: a higher bound, then an earlier run.
-    fn compare(&self, a: &Entry, b: &Entry) -> Ordering {
+    fn compare(&self, a: &HeapEntry, b: &HeapEntry) -> Ordering {
         compare_approx(a.approx, b.approx).unwrap_or_else(|| {
             let bounds = [a, b].map(|entry| &self.bounds[entry.pair as usize]);
             bounds[0].compare(bounds[1]).then_with(|| b.first.cmp(&a.first))
         })
     }
 
-    fn rise(&mut self, mut slot: usize) {
+    fn sift_up(&mut self, mut slot: usize) {
         let entry = self.entries[slot];
         while slot > 0 {
             let above = (slot - 1) / ARITY;
@@ -120,7 +120,7 @@ impl PairHeap {
         self.put(slot, entry);
     }
 
-    fn sink(&mut self, mut slot: usize) {
+    fn sift_down(&mut self, mut slot: usize) {
         let entry = self.entries[slot];
         loop {
             let below = slot * ARITY + 1;
@@ -136,7 +136,7 @@ impl PairHeap {
         self.put(slot, entry);
     }
 
-    fn put(&mut self, slot: usize, entry: Entry) {
+    fn put(&mut self, slot: usize, entry: HeapEntry) {
         self.entries[slot] = entry;
         self.slots[entry.pair as usize] = slot as u32;
     }
@@ -157,7 +157,7 @@ mod tests {
     }
 
     /// From the best to the worst: by score, then by the earlier run.
-    fn order(a: &Key, b: &Key) -> Ordering {
+    fn order(a: &HeapKey, b: &HeapKey) -> Ordering {
         b.bound.compare(&a.bound).then(a.first.cmp(&b.first))
     }
 
@@ -165,7 +165,7 @@ mod tests {
     fn the_heap_gives_what_a_sorted_list_gives() {
         let mut random = Random::new(4);
         for _ in 0..if cfg!(miri) { 3 } else { 200 } {
-            let (mut heap, mut plain) = (PairHeap::default(), HashMap::<u32, Key>::new());
+            let (mut heap, mut plain) = (PairHeap::default(), HashMap::<u32, HeapKey>::new());
             for _ in 0..random.below(300) {
                 let pair = random.below(60) as u32;
                 if random.below(4) == 0 {
@@ -174,7 +174,7 @@ mod tests {
                 } else {
                     // Few scores, of which some are equal and some all but equal.
                     let n = [1, 2, 3, 1 << 40][random.below(4)] + random.below(2) as u64;
-                    let key = Key { bound: score(n, n), first: random.below(3) as u32 };
+                    let key = HeapKey { bound: score(n, n), first: random.below(3) as u32 };
                     heap.set(pair, key);
                     plain.insert(pair, key);
                 }

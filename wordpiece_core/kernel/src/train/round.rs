@@ -16,11 +16,11 @@ use crate::train::splits::{OUTSIDE, PairCount, Place, Splits, adjacent, pair_has
 use crate::train::tokens::Tokens;
 
 /// Stands behind the symbols of a run that has shrunk.
-const GONE: u32 = u32::MAX - 1;
+const REMOVED: u32 = u32::MAX - 1;
 
 /// Runs in the order of their places.
 #[derive(Default)]
-pub struct Words {
+pub struct RoundRuns {
     starts: Vec<u32>,
     counts: Vec<u64>,
     symbols: Vec<u32>,
@@ -29,11 +29,11 @@ pub struct Words {
     tokens: u64,
 }
 
-impl Words {
+impl RoundRuns {
     /// Adds runs, which come after those that are here. That all their tokens together are no more
     /// than can be counted is checked here once: so no sum of a round overflows.
     pub fn extend(&mut self, runs: &Splits) -> Result<()> {
-        if self.symbols.len() + runs.symbols.len() >= GONE as usize {
+        if self.symbols.len() + runs.symbols.len() >= REMOVED as usize {
             let message = "more than 2^32 tokens in a round; lower its budget";
             return Err(Error::option(message));
         }
@@ -59,20 +59,20 @@ impl Words {
         0..self.starts.len() as u32
     }
 
-    fn span(&self, word: u32) -> std::ops::Range<usize> {
-        let end = self.starts.get(word as usize + 1).map_or(self.symbols.len(), |&s| s as usize);
-        self.starts[word as usize] as usize..end
+    fn span(&self, run: u32) -> std::ops::Range<usize> {
+        let end = self.starts.get(run as usize + 1).map_or(self.symbols.len(), |&s| s as usize);
+        self.starts[run as usize] as usize..end
     }
 
-    fn symbols(&self, word: u32) -> &[u32] {
-        let symbols = &self.symbols[self.span(word)];
-        let gone = symbols.iter().rev().take_while(|&&symbol| symbol == GONE).count();
+    fn symbols(&self, run: u32) -> &[u32] {
+        let symbols = &self.symbols[self.span(run)];
+        let gone = symbols.iter().rev().take_while(|&&symbol| symbol == REMOVED).count();
         &symbols[..symbols.len() - gone]
     }
 
     /// Where a run holds a pair first.
-    fn position(&self, word: u32, pair: (u32, u32)) -> Option<usize> {
-        self.symbols(word).windows(2).position(|two| (two[0], two[1]) == pair)
+    fn position(&self, run: u32, pair: (u32, u32)) -> Option<usize> {
+        self.symbols(run).windows(2).position(|two| (two[0], two[1]) == pair)
     }
 }
 
@@ -84,11 +84,11 @@ pub struct Pair {
     /// The first run that held it when that was last looked up: the first is that or a later one.
     pub first: u32,
     /// The token it makes, if that was known when the pair was; else UNKNOWN.
-    pub made: u32,
+    pub merged_token: u32,
     /// How often it occurs in splits that the round does not hold.
     pub outside: u64,
     /// The runs that hold it, and some that did once; ascending.
-    words: Vec<u32>,
+    runs: Vec<u32>,
 }
 
 pub const UNKNOWN: u32 = u32::MAX;
@@ -96,7 +96,7 @@ pub const UNKNOWN: u32 = u32::MAX;
 /// The counts of a round and its runs.
 #[derive(Default)]
 pub struct Round {
-    pub words: Words,
+    pub runs: RoundRuns,
     pub unigrams: Vec<u64>,
     pub total: u64,
     /// A lower bound of each token's count, with which the keys of its pairs are computed.
@@ -116,8 +116,8 @@ pub struct Round {
 }
 
 impl Round {
-    pub fn new(words: Words) -> Self {
-        Round { words, ..Round::default() }
+    pub fn new(runs: RoundRuns) -> Self {
+        Round { runs, ..Round::default() }
     }
 
     pub fn add_token(&mut self) {
@@ -131,9 +131,9 @@ impl Round {
     /// Counts tokens over the runs.
     pub fn count_unigrams(&self) -> Vec<u64> {
         let mut unigrams = vec![0; self.unigrams.len()];
-        for word in self.words.numbers() {
-            let count = self.words.counts[word as usize];
-            for &symbol in self.words.symbols(word).iter().filter(|&&symbol| symbol != OUTSIDE) {
+        for run in self.runs.numbers() {
+            let count = self.runs.counts[run as usize];
+            for &symbol in self.runs.symbols(run).iter().filter(|&&symbol| symbol != OUTSIDE) {
                 unigrams[symbol as usize] += count;
             }
         }
@@ -143,9 +143,9 @@ impl Round {
     /// The largest count of a pair that does not make too long a token.
     pub fn largest_count(&self, tokens: &Tokens) -> u64 {
         let mut counts: FxHashMap<(u32, u32), u64> = FxHashMap::default();
-        for word in self.words.numbers() {
-            for (left, right) in adjacent(self.words.symbols(word)) {
-                *counts.entry((left, right)).or_default() += self.words.counts[word as usize];
+        for run in self.runs.numbers() {
+            for (left, right) in adjacent(self.runs.symbols(run)) {
+                *counts.entry((left, right)).or_default() += self.runs.counts[run as usize];
             }
         }
         let fitting = counts.into_iter().filter(|((left, right), _)| tokens.fits(*left, *right));
@@ -154,30 +154,30 @@ impl Round {
 
     /// Counts pairs anew: all that occur `least` times or more, and do not make too long a token.
     pub fn track(&mut self, least: u64, tokens: &Tokens, criterion: Criterion) {
-        let sketch = (least > 1).then(|| Sketch::of(&self.words));
+        let sketch = (least > 1).then(|| Sketch::of(&self.runs));
         self.pairs = Vec::new();
         self.index = FxHashMap::default();
         self.heap = PairHeap::default();
         self.self_merges = FxHashMap::default();
         self.tracked = least;
-        for word in self.words.numbers() {
-            let count = self.words.counts[word as usize];
-            for pair in adjacent(self.words.symbols(word)) {
+        for run in self.runs.numbers() {
+            let count = self.runs.counts[run as usize];
+            for pair in adjacent(self.runs.symbols(run)) {
                 let may_do = sketch.as_ref().is_none_or(|sketch| sketch.limit(pair) >= least);
                 let is_tracked = may_do || self.best == Some(pair);
                 if is_tracked && tokens.fits(pair.0, pair.1) {
                     let new = self.pairs.len() as u32;
                     let index = *self.index.entry(pair).or_insert(new);
                     if index == new {
-                        self.pairs.push(Pair::new(pair, word));
+                        self.pairs.push(Pair::new(pair, run));
                     }
                     let known = &mut self.pairs[index as usize];
                     known.count += count;
-                    known.note(word);
+                    known.note(run);
                 }
             }
             if criterion == Criterion::Likelihood {
-                self.change_self_merges(word, |sum, merges| *sum += merges * count);
+                self.change_self_merges(run, |sum, merges| *sum += merges * count);
             }
         }
         let best = self.best;
@@ -188,12 +188,13 @@ impl Round {
             let Pair { left, right, .. } = self.pairs[at as usize];
             self.enter(at, (left, right));
             if criterion == Criterion::Likelihood {
-                self.pairs[at as usize].made = tokens.merged(left, right).unwrap_or(UNKNOWN);
+                self.pairs[at as usize].merged_token =
+                    tokens.merged(left, right).unwrap_or(UNKNOWN);
             }
         }
     }
 
-    /// Counts pairs where the round holds some of the words. `known`: the pairs whose counts over
+    /// Counts pairs where the round holds some of the runs. `known`: the pairs whose counts over
     /// the whole corpus are known; others are not tracked until a merge makes them.
     pub fn watch(
         &mut self,
@@ -206,29 +207,35 @@ impl Round {
         self.tracked = least;
         for &((left, right), PairCount { count, .. }) in known {
             let at = self.pairs.len() as u32;
-            let made = if likelihood { tokens.merged(left, right) } else { None };
-            let made = made.unwrap_or(UNKNOWN);
-            self.pairs.push(Pair { count, outside: count, made, ..Pair::new((left, right), 0) });
+            let merged_token = if likelihood { tokens.merged(left, right) } else { None };
+            let merged_token = merged_token.unwrap_or(UNKNOWN);
+            self.pairs.push(Pair {
+                count,
+                outside: count,
+                merged_token,
+                ..Pair::new((left, right), 0)
+            });
             self.enter(at, (left, right));
         }
-        for word in self.words.numbers() {
-            let count = self.words.counts[word as usize];
-            for pair in adjacent(self.words.symbols(word)) {
+        for run in self.runs.numbers() {
+            let count = self.runs.counts[run as usize];
+            for pair in adjacent(self.runs.symbols(run)) {
                 if let Some(&at) = self.index.get(&pair) {
                     let known = &mut self.pairs[at as usize];
-                    known.outside = known.outside.checked_sub(count).ok_or_else(too_rare)?;
-                    known.note(word);
+                    known.outside =
+                        known.outside.checked_sub(count).ok_or_else(contradicting_counts)?;
+                    known.note(run);
                 }
             }
             if likelihood {
-                self.change_self_merges(word, |sum, merges| *sum += merges * count);
+                self.change_self_merges(run, |sum, merges| *sum += merges * count);
             }
         }
-        // From here on both change by what changes in the words.
+        // From here on both change by what changes in the runs.
         for (pair, counts) in known.iter().filter(|((left, right), _)| left == right) {
             let seen = self.self_merges.insert(pair.0, counts.merges);
             if seen.is_some_and(|seen| seen > counts.merges) {
-                return Err(too_rare());
+                return Err(contradicting_counts());
             }
         }
         Ok(())
@@ -250,10 +257,10 @@ impl Round {
 
     /// The first occurrence of a pair: the run, and the symbols before it there.
     pub fn locate(&self, pair: &Pair) -> (u32, u32) {
-        let from = pair.words.partition_point(|&word| word < pair.first);
-        let found = pair.words[from..].iter().find_map(|&word| {
-            Some((word, self.words.position(word, (pair.left, pair.right))? as u32))
-        });
+        let from = pair.runs.partition_point(|&run| run < pair.first);
+        let found = pair.runs[from..]
+            .iter()
+            .find_map(|&run| Some((run, self.runs.position(run, (pair.left, pair.right))? as u32)));
         found.expect("a tracked pair occurs")
     }
 
@@ -270,17 +277,17 @@ impl Round {
     ) -> Vec<u32> {
         let pair = &mut self.pairs[at as usize];
         let (left, right) = (pair.left, pair.right);
-        let words = std::mem::take(&mut pair.words);
+        let runs = std::mem::take(&mut pair.runs);
         let mut merged = 0;
         let track_self = criterion == Criterion::Likelihood && !known;
-        for word in words {
-            let count = self.words.counts[word as usize];
+        for run in runs {
+            let count = self.runs.counts[run as usize];
             if track_self {
-                self.change_self_merges(word, |sum, merges| *sum -= merges * count);
+                self.change_self_merges(run, |sum, merges| *sum -= merges * count);
             }
-            merged += count * self.rewrite(word, left, right, token);
+            merged += count * self.rewrite(run, left, right, token);
             if track_self {
-                self.change_self_merges(word, |sum, merges| *sum += merges * count);
+                self.change_self_merges(run, |sum, merges| *sum += merges * count);
             }
         }
         self.unigrams[left as usize] -= merged;
@@ -295,19 +302,19 @@ impl Round {
         changed
     }
 
-    fn change_self_merges(&mut self, word: u32, mut change: impl FnMut(&mut u64, u64)) {
+    fn change_self_merges(&mut self, run: u32, mut change: impl FnMut(&mut u64, u64)) {
         let self_merges = &mut self.self_merges;
-        for_self_merges(self.words.symbols(word), |token, merges| {
+        each_self_merge(self.runs.symbols(run), |token, merges| {
             change(self_merges.entry(token).or_default(), merges);
         });
     }
 
     /// Replaces the pair in a run; returns how often. Adds its neighbours up.
-    fn rewrite(&mut self, word: u32, left: u32, right: u32, token: u32) -> u64 {
-        let count = self.words.counts[word as usize];
-        let length = self.words.symbols(word).len();
-        let start = self.words.starts[word as usize] as usize;
-        let symbols = &mut self.words.symbols[start..start + length];
+    fn rewrite(&mut self, run: u32, left: u32, right: u32, token: u32) -> u64 {
+        let count = self.runs.counts[run as usize];
+        let length = self.runs.symbols(run).len();
+        let start = self.runs.starts[run as usize] as usize;
+        let symbols = &mut self.runs.symbols[start..start + length];
         let neighbours = &mut self.neighbours;
         let (mut read, mut write) = (0, 0);
         let (mut before, mut after_merge) = (OUTSIDE, false);
@@ -315,18 +322,18 @@ impl Round {
             let symbol = symbols[read];
             let merges = symbol == left && symbols.get(read + 1) == Some(&right);
             if merges && after_merge {
-                neighbours.between(word, count);
+                neighbours.between(run, count);
             } else if merges && before != OUTSIDE {
-                neighbours.before.add(before, word, count);
+                neighbours.before.add(before, run, count);
             } else if after_merge && symbol != OUTSIDE {
-                neighbours.after.add(symbol, word, count);
+                neighbours.after.add(symbol, run, count);
             }
             symbols[write] = if merges { token } else { symbol };
             (before, after_merge) = (symbol, merges);
             read += 1 + merges as usize;
             write += 1;
         }
-        symbols[write..].fill(GONE);
+        symbols[write..].fill(REMOVED);
         (length - write) as u64
     }
 
@@ -343,22 +350,22 @@ impl Round {
         self.pairs[at as usize].count = 0;
         changed.push(at);
         for &other in &neighbours.before.tokens {
-            self.lose((other, left), neighbours.before.counts[other as usize], &mut changed);
+            self.subtract((other, left), neighbours.before.counts[other as usize], &mut changed);
         }
         for &other in &neighbours.after.tokens {
-            self.lose((right, other), neighbours.after.counts[other as usize], &mut changed);
+            self.subtract((right, other), neighbours.after.counts[other as usize], &mut changed);
         }
-        self.lose((right, left), neighbours.between, &mut changed);
-        self.bear(&mut neighbours.before, |other| (other, token), tokens, &mut changed);
-        self.bear(&mut neighbours.after, |other| (token, other), tokens, &mut changed);
+        self.subtract((right, left), neighbours.between, &mut changed);
+        self.enter_new_pairs(&mut neighbours.before, |other| (other, token), tokens, &mut changed);
+        self.enter_new_pairs(&mut neighbours.after, |other| (token, other), tokens, &mut changed);
         if neighbours.between >= self.tracked && tokens.fits(token, token) {
             let new = self.new_pair((token, token), neighbours.between, &mut changed) as usize;
-            neighbours.between_words.iter().for_each(|&word| self.pairs[new].note(word));
+            neighbours.between_runs.iter().for_each(|&run| self.pairs[new].note(run));
         }
         changed
     }
 
-    fn lose(&mut self, pair: (u32, u32), count: u64, changed: &mut Vec<u32>) {
+    fn subtract(&mut self, pair: (u32, u32), count: u64, changed: &mut Vec<u32>) {
         if count > 0
             && let Some(&at) = self.index.get(&pair)
             && self.pairs[at as usize].count > 0
@@ -369,7 +376,7 @@ impl Round {
     }
 
     /// Enters the pairs of the new token on one side that occur often enough.
-    fn bear(
+    fn enter_new_pairs(
         &mut self,
         side: &mut Side,
         pair: impl Fn(u32) -> (u32, u32),
@@ -382,10 +389,10 @@ impl Round {
             side.slots[other as usize] =
                 if enters { self.new_pair(pair, count, changed) } else { UNKNOWN };
         }
-        for &(other, word) in &side.words {
+        for &(other, run) in &side.runs {
             let slot = side.slots[other as usize];
             if slot != UNKNOWN {
-                self.pairs[slot as usize].note(word);
+                self.pairs[slot as usize].note(run);
             }
         }
     }
@@ -404,7 +411,7 @@ impl Round {
         let rare = pair.count < self.tracked;
         if rare {
             pair.count = 0;
-            pair.words = Vec::new();
+            pair.runs = Vec::new();
             self.index.remove(&(pair.left, pair.right));
             self.heap.remove(at);
         }
@@ -414,26 +421,26 @@ impl Round {
 
 impl Pair {
     fn new((left, right): (u32, u32), first: u32) -> Self {
-        Pair { left, right, count: 0, first, made: UNKNOWN, outside: 0, words: Vec::new() }
+        Pair { left, right, count: 0, first, merged_token: UNKNOWN, outside: 0, runs: Vec::new() }
     }
 
-    fn note(&mut self, word: u32) {
-        if self.words.last() != Some(&word) {
-            if self.words.is_empty() {
-                self.first = word;
+    fn note(&mut self, run: u32) {
+        if self.runs.last() != Some(&run) {
+            if self.runs.is_empty() {
+                self.first = run;
             }
-            self.words.push(word);
+            self.runs.push(run);
         }
     }
 }
 
 /// The counts that a round is told do not cover what it holds.
-pub fn too_rare() -> Error {
-    Error::data("the counts are below those of the runs: they are not of one word table")
+pub fn contradicting_counts() -> Error {
+    Error::data("the counts are below those of the runs: they are not of one run table")
 }
 
 /// Calls `each` for every row of a token beside itself, with the merges that it makes.
-fn for_self_merges(symbols: &[u32], mut each: impl FnMut(u32, u64)) {
+fn each_self_merge(symbols: &[u32], mut each: impl FnMut(u32, u64)) {
     let mut at = 0;
     while at < symbols.len() {
         let length = symbols[at..].iter().take_while(|&&symbol| symbol == symbols[at]).count();
@@ -451,7 +458,7 @@ struct Neighbours {
     after: Side,
     /// Of two merges side by side: their count, and the runs.
     between: u64,
-    between_words: Vec<u32>,
+    between_runs: Vec<u32>,
 }
 
 /// The tokens on one side, and how often.
@@ -463,20 +470,20 @@ struct Side {
     /// By token: the pair that it makes with the new token.
     slots: Vec<u32>,
     /// Tokens, and runs that hold them there.
-    words: Vec<(u32, u32)>,
+    runs: Vec<(u32, u32)>,
 }
 
 impl Neighbours {
-    fn between(&mut self, word: u32, count: u64) {
+    fn between(&mut self, run: u32, count: u64) {
         self.between += count;
-        self.between_words.push(word);
+        self.between_runs.push(run);
     }
 
     fn clear(&mut self) {
         self.before.clear();
         self.after.clear();
         self.between = 0;
-        self.between_words.clear();
+        self.between_runs.clear();
     }
 }
 
@@ -487,19 +494,19 @@ impl Side {
     }
 
     #[inline]
-    fn add(&mut self, token: u32, word: u32, count: u64) {
+    fn add(&mut self, token: u32, run: u32, count: u64) {
         let sum = &mut self.counts[token as usize];
         if *sum == 0 {
             self.tokens.push(token);
         }
         *sum += count;
-        self.words.push((token, word));
+        self.runs.push((token, run));
     }
 
     fn clear(&mut self) {
         self.tokens.iter().for_each(|&token| self.counts[token as usize] = 0);
         self.tokens.clear();
-        self.words.clear();
+        self.runs.clear();
     }
 }
 
@@ -511,12 +518,12 @@ struct Sketch {
 impl Sketch {
     const MOST_CELLS: usize = 1 << 21;
 
-    fn of(words: &Words) -> Self {
-        let cells = words.symbols.len().next_power_of_two().min(Self::MOST_CELLS);
+    fn of(runs: &RoundRuns) -> Self {
+        let cells = runs.symbols.len().next_power_of_two().min(Self::MOST_CELLS);
         let mut sketch = Sketch { cells: vec![0; cells.max(2)] };
-        for word in words.numbers() {
-            let count = words.counts[word as usize];
-            for pair in adjacent(words.symbols(word)) {
+        for run in runs.numbers() {
+            let count = runs.counts[run as usize];
+            for pair in adjacent(runs.symbols(run)) {
                 let cell = sketch.cell(pair);
                 sketch.cells[cell] = sketch.cells[cell].saturating_add(count);
             }
@@ -544,12 +551,12 @@ mod tests {
         Tokens::new(strings.collect(), "##".into(), 100)
     }
 
-    fn words(splits: &[(Vec<u32>, u64)]) -> Words {
+    fn round_runs(splits: &[(Vec<u32>, u64)]) -> RoundRuns {
         let mut all = Splits::default();
         (0..).zip(splits).for_each(|(rank, (split, count))| all.push((rank, 0), *count, split));
-        let mut words = Words::default();
-        words.extend(&all).unwrap();
-        words
+        let mut runs = RoundRuns::default();
+        runs.extend(&all).unwrap();
+        runs
     }
 
     /// Every pair that occurs `least` times is tracked, with its count and its first place.
@@ -560,8 +567,8 @@ mod tests {
         let held: Vec<_> = held.collect();
         assert_eq!(held.len(), pairs.len());
         for pair in held {
-            let (count, (word, at)) = pairs[&(pair.left, pair.right)];
-            assert_eq!((pair.count, round.locate(pair)), (count, (word as u32, at as u32)));
+            let (count, (run, at)) = pairs[&(pair.left, pair.right)];
+            assert_eq!((pair.count, round.locate(pair)), (count, (run as u32, at as u32)));
         }
         let found = (0..).zip(&round.unigrams).filter(|(_, count)| **count > 0);
         assert_eq!(
@@ -584,7 +591,7 @@ mod tests {
                 })
                 .collect();
             let (mut tokens, least) = (tokens(3), 1 + random.below(4) as u64);
-            let mut round = Round::new(words(&splits));
+            let mut round = Round::new(round_runs(&splits));
             (0..3).for_each(|_| round.add_token());
             round.unigrams = round.count_unigrams();
             round.total = round.unigrams.iter().sum();
@@ -623,15 +630,15 @@ mod tests {
             splits
         };
         let most = i64::MAX as u64;
-        let mut words = Words::default();
-        words.extend(&splits(&[(1, 0), (1, 2)], 1, &[0])).unwrap();
+        let mut runs = RoundRuns::default();
+        runs.extend(&splits(&[(1, 0), (1, 2)], 1, &[0])).unwrap();
         for place in [(1, 2), (1, 1), (0, 9)] {
-            let error = words.extend(&splits(&[place], 1, &[0])).unwrap_err();
+            let error = runs.extend(&splits(&[place], 1, &[0])).unwrap_err();
             assert_eq!(error, Error::data("splits out of order"));
         }
-        assert_eq!(words.extend(&splits(&[(2, 0)], most, &[0])), Err(Error::Overflow));
-        assert_eq!(words.extend(&splits(&[(3, 0)], most, &[0, 0, 0])), Err(Error::Overflow));
+        assert_eq!(runs.extend(&splits(&[(2, 0)], most, &[0])), Err(Error::Overflow));
+        assert_eq!(runs.extend(&splits(&[(3, 0)], most, &[0, 0, 0])), Err(Error::Overflow));
         // What is no token does not count.
-        Words::default().extend(&splits(&[(2, 0), (3, 0)], most, &[OUTSIDE])).unwrap();
+        RoundRuns::default().extend(&splits(&[(2, 0), (3, 0)], most, &[OUTSIDE])).unwrap();
     }
 }

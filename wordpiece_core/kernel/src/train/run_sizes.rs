@@ -2,7 +2,7 @@
 //!
 //! A run is a longest piece of a split without a cut, so at a given level its inner pairs have that
 //! level or a tighter one, and the pairs at its ends a looser one. The same run stands in one split
-//! or another at every level from its own (that of its loosest pair) to the last at which some
+//! or another at every level from its own (that of its last_max_level pair) to the last at which some
 //! split ends it. One entry for each run is enough to know all sizes. Of many runs only those are
 //! entered whose hashes end in zeros, so that the sample, too, does not depend on the order.
 
@@ -21,35 +21,35 @@ pub struct RunSizes {
     budget: u64,
     /// One run of as many is sampled: a power of two.
     rate: u64,
-    /// The loosest level at which the sample is within the budget so far.
-    level: u16,
-    sample: FxHashMap<u64, Sampled>,
+    /// The last_max_level level at which the sample is within the budget so far.
+    max_level: u16,
+    sample: FxHashMap<u64, SampledRun>,
     /// Tokens of the sample at each level.
     tokens: Vec<u64>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Sampled {
+pub struct SampledRun {
     pub length: u32,
     /// The levels at which it is a run.
-    pub tightest: u16,
-    pub loosest: u16,
+    pub first_max_level: u16,
+    pub last_max_level: u16,
 }
 
 impl RunSizes {
-    /// `budget`: the most tokens to hold. `level`: the loosest to be considered.
-    pub fn new(budget: u64, level: u16) -> Self {
+    /// `budget`: the most tokens to hold. `level`: the last_max_level to be considered.
+    pub fn new(budget: u64, max_level: u16) -> Self {
         let rate = (budget / SAMPLE_TOKENS).max(1).next_power_of_two();
-        let tokens = vec![0; level as usize + 1];
-        RunSizes { budget, rate, level, sample: FxHashMap::default(), tokens }
+        let tokens = vec![0; max_level as usize + 1];
+        RunSizes { budget, rate, max_level, sample: FxHashMap::default(), tokens }
     }
 
-    /// The loosest level at which the runs are within the budget, at least 0.
-    pub fn level(&self) -> u16 {
-        self.level
+    /// The last_max_level level at which the runs are within the budget, at least 0.
+    pub fn max_level(&self) -> u16 {
+        self.max_level
     }
 
-    pub fn sample(&self) -> impl Iterator<Item = (u64, Sampled)> {
+    pub fn sample(&self) -> impl Iterator<Item = (u64, SampledRun)> {
         self.sample.iter().map(|(&hash, &sampled)| (hash, sampled))
     }
 
@@ -64,11 +64,11 @@ impl RunSizes {
     /// `levels`: of the pair that each symbol but the last makes with the next.
     fn add_split(&mut self, symbols: &[u32], levels: &[u16]) {
         for (at, &level) in levels.iter().enumerate() {
-            if level > self.level {
+            if level > self.max_level {
                 continue;
             }
             let before = levels[..at].iter().rposition(|&other| other >= level);
-            // Each run is entered by the first of its loosest pairs.
+            // Each run is entered by the first of its last_max_level pairs.
             if before.is_some_and(|before| levels[before] == level) {
                 continue;
             }
@@ -80,47 +80,50 @@ impl RunSizes {
             if hash & (self.rate - 1) == 0 {
                 let ends = [before.map(|at| levels[at]), after.map(|_| levels[end])];
                 let end_level = ends.into_iter().flatten().min().unwrap_or(u16::MAX);
-                let sampled =
-                    Sampled { length: run.len() as u32, tightest: level, loosest: end_level - 1 };
+                let sampled = SampledRun {
+                    length: run.len() as u32,
+                    first_max_level: level,
+                    last_max_level: end_level - 1,
+                };
                 self.add(hash, sampled);
             }
         }
     }
 
     /// Adds a run of a sample. Must have been taken at the same rate.
-    pub fn add(&mut self, hash: u64, sampled: Sampled) {
-        let loosest = sampled.loosest.min(self.level);
-        if sampled.tightest > loosest {
+    pub fn add(&mut self, hash: u64, sampled: SampledRun) {
+        let last_max_level = sampled.last_max_level.min(self.max_level);
+        if sampled.first_max_level > last_max_level {
             return;
         }
         let from = match self.sample.entry(hash) {
             Entry::Occupied(mut known) => {
                 let known = known.get_mut();
-                let from = known.loosest as u32 + 1;
-                known.loosest = known.loosest.max(loosest);
+                let from = known.last_max_level as u32 + 1;
+                known.last_max_level = known.last_max_level.max(last_max_level);
                 from
             }
             Entry::Vacant(free) => {
-                free.insert(Sampled { loosest, ..sampled });
-                sampled.tightest as u32
+                free.insert(SampledRun { last_max_level, ..sampled });
+                sampled.first_max_level as u32
             }
         };
-        for level in from..=loosest as u32 {
+        for level in from..=last_max_level as u32 {
             self.tokens[level as usize] += sampled.length as u64;
         }
         self.keep_to_budget();
     }
 
     fn keep_to_budget(&mut self) {
-        let before = self.level;
-        while self.level > 0
-            && self.tokens[self.level as usize].saturating_mul(self.rate) > self.budget
+        let before = self.max_level;
+        while self.max_level > 0
+            && self.tokens[self.max_level as usize].saturating_mul(self.rate) > self.budget
         {
-            self.level -= 1;
+            self.max_level -= 1;
         }
-        if self.level < before {
-            let level = self.level;
-            self.sample.retain(|_, sampled| sampled.tightest <= level);
+        if self.max_level < before {
+            let max_level = self.max_level;
+            self.sample.retain(|_, sampled| sampled.first_max_level <= max_level);
         }
     }
 }
@@ -143,27 +146,28 @@ mod tests {
         let mut random = Random::new(8);
         for _ in 0..if cfg!(miri) { 20 } else { 1_500 } {
             let (splits, levels) = random_splits(&mut random);
-            let (budget, loosest) = (random.below(60) as u64, random.below(7) as u16);
-            let mut sizes = RunSizes::new(budget, loosest);
+            let (budget, last_max_level) = (random.below(60) as u64, random.below(7) as u16);
+            let mut sizes = RunSizes::new(budget, last_max_level);
             let tokens = |level| -> u64 {
                 plain_runs(&splits, &levels, level).keys().map(|run| run.len() as u64).sum()
             };
-            let expected = (1..=loosest).rev().find(|&level| tokens(level) <= budget).unwrap_or(0);
+            let expected =
+                (1..=last_max_level).rev().find(|&level| tokens(level) <= budget).unwrap_or(0);
             sizes.add_splits(&splits, &levels);
-            assert_eq!(sizes.level(), expected);
+            assert_eq!(sizes.max_level(), expected);
             // Of two samples that have all of it between them, too.
             let (mut first, mut second) =
-                (RunSizes::new(budget, loosest), RunSizes::new(budget, loosest));
+                (RunSizes::new(budget, last_max_level), RunSizes::new(budget, last_max_level));
             for (rank, (place, count, symbols)) in splits.iter().enumerate() {
                 let mut part = Splits::default();
                 part.push(place, count, symbols);
                 [&mut first, &mut second][rank % 2].add_splits(&part, &levels);
             }
-            let mut all = RunSizes::new(budget, first.level().min(second.level()));
+            let mut all = RunSizes::new(budget, first.max_level().min(second.max_level()));
             for sizes in [first, second] {
                 sizes.sample().for_each(|(hash, sampled)| all.add(hash, sampled));
             }
-            assert_eq!(all.level(), expected);
+            assert_eq!(all.max_level(), expected);
         }
     }
 
@@ -171,10 +175,13 @@ mod tests {
     fn no_sample_overflows() {
         for rate in [0, 1 << 40, u64::MAX] {
             let mut sizes = RunSizes::new(rate, u16::MAX);
-            for (hash, tightest) in [(1, 0), (1, u16::MAX), (2, u16::MAX), (3, 5)] {
-                sizes.add(hash, Sampled { length: u32::MAX, tightest, loosest: u16::MAX });
+            for (hash, first_max_level) in [(1, 0), (1, u16::MAX), (2, u16::MAX), (3, 5)] {
+                sizes.add(
+                    hash,
+                    SampledRun { length: u32::MAX, first_max_level, last_max_level: u16::MAX },
+                );
             }
-            assert!(rate == u64::MAX || sizes.level() < u16::MAX);
+            assert!(rate == u64::MAX || sizes.max_level() < u16::MAX);
         }
     }
 }

@@ -53,7 +53,7 @@ pub struct Runs {
     counts: Vec<u64>,
     /// Where each run occurs first.
     firsts: Vec<Place>,
-    index: Index,
+    index: RunIndex,
 }
 
 impl Runs {
@@ -62,7 +62,7 @@ impl Runs {
         &mut self,
         splits: &Splits,
         levels: &PairLevels,
-        level: u16,
+        max_level: u16,
     ) -> Result<(), CountOverflow> {
         let mut word_levels = Vec::new();
         for (first, count, symbols) in splits.iter() {
@@ -70,7 +70,7 @@ impl Runs {
             word_levels.push(NEVER);
             let mut start = 0;
             for at in 0..symbols.len() {
-                if word_levels[at] > level {
+                if word_levels[at] > max_level {
                     if at > start {
                         let place = (first.0, first.1 + start as u32);
                         self.add(&symbols[start..=at], count, place)?;
@@ -129,14 +129,14 @@ impl Runs {
 
 /// Finds runs by what they hold: a hash table of their numbers, open addressing.
 #[derive(Default)]
-struct Index {
+struct RunIndex {
     slots: Vec<u32>,
     held: usize,
 }
 
 const FREE: u32 = u32::MAX;
 
-impl Index {
+impl RunIndex {
     /// The number of a run; `new` if it is not there yet. `symbols_of`: of the runs there are.
     fn find_or_insert<'a>(
         &mut self,

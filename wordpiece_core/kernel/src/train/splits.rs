@@ -105,7 +105,7 @@ pub struct Splitter {
     /// The steps at which a pair is merged, ascending (mostly one).
     steps: FxHashMap<(u32, u32), Vec<u32>>,
     /// The token that each step makes.
-    made: Vec<u32>,
+    merged_tokens: Vec<u32>,
 }
 
 impl Splitter {
@@ -128,7 +128,7 @@ impl Splitter {
         for (step, &(left, right, _)) in (0..).zip(merges) {
             steps.entry((left, right)).or_default().push(step);
         }
-        Splitter { alphabet, steps, made: merges.iter().map(|merge| merge.2).collect() }
+        Splitter { alphabet, steps, merged_tokens: merges.iter().map(|merge| merge.2).collect() }
     }
 
     /// Writes the split of a word into `symbols` (cleared first).
@@ -146,14 +146,14 @@ impl Splitter {
     pub fn merge(&self, symbols: &mut Vec<u32>) {
         let mut from = 0;
         while let Some((step, left, right)) = self.next_step(symbols, from) {
-            merge_in_place(symbols, left, right, self.made[step as usize]);
+            merge_in_place(symbols, left, right, self.merged_tokens[step as usize]);
             from = step + 1;
         }
     }
 
     /// The first step, not before `from`, that changes the split, and its pair.
     fn next_step(&self, symbols: &[u32], from: u32) -> Option<(u32, u32, u32)> {
-        if self.made.is_empty() {
+        if self.merged_tokens.is_empty() {
             return None;
         }
         adjacent(symbols)
@@ -197,14 +197,14 @@ pub type PairCounts = FxHashMap<(u32, u32), PairCount>;
 
 /// Counts of tokens and of pairs over splits.
 #[derive(Default)]
-pub struct Aggregate {
+pub struct PairCounter {
     pub unigrams: FxHashMap<u32, u64>,
     pub pairs: PairCounts,
     /// All symbols, each split's once.
     pub symbols: u64,
 }
 
-impl Aggregate {
+impl PairCounter {
     /// Adds a split.
     pub fn add_split(
         &mut self,
@@ -315,7 +315,7 @@ mod tests {
             let splits: Vec<_> = (0..random.below(20))
                 .map(|_| (random_split(&mut random, &[1, 1, 2, OUTSIDE]), random.below(9) as u64))
                 .collect();
-            let mut all = Aggregate::default();
+            let mut all = PairCounter::default();
             for (rank, (split, count)) in (0..).zip(&splits) {
                 all.add_split((rank, 5), *count, split).unwrap();
             }

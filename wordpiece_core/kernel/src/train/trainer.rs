@@ -16,8 +16,8 @@ use rustc_hash::FxHashMap;
 use crate::count::sums::{CountOverflow, add};
 use crate::error::{Error, Result};
 use crate::train::cut::{Cut, Ladder};
-use crate::train::heap::Key;
-use crate::train::round::{Pair, Round, UNKNOWN, Words, too_rare};
+use crate::train::heap::HeapKey;
+use crate::train::round::{Pair, Round, RoundRuns, UNKNOWN, contradicting_counts};
 use crate::train::score::{Counts, Criterion, Score};
 use crate::train::splits::{OUTSIDE, PairCount, PairCounts, Splits};
 use crate::train::tokens::Tokens;
@@ -74,7 +74,7 @@ pub struct Trainer {
     unseen: Unseen,
     round_merges: usize,
     /// The support at the end of the last round that made only one merge.
-    poor_at: Option<u64>,
+    one_merge_support: Option<u64>,
 }
 
 /// What is known of the pairs that a round does not see.
@@ -89,7 +89,7 @@ pub type Candidate = ((u32, u32), PairCount, u16);
 pub struct Candidates {
     pub pairs: Vec<Candidate>,
     /// All pairs up to this level are there.
-    pub loosest: u16,
+    pub max_level: u16,
 }
 
 impl Trainer {
@@ -105,7 +105,7 @@ impl Trainer {
             round,
             unseen: Unseen::Cut(Cut::NOWHERE),
             round_merges: 0,
-            poor_at: None,
+            one_merge_support: None,
         }
     }
 
@@ -153,34 +153,34 @@ impl Trainer {
     }
 
     /// Begins a round over all splits, which have been checked.
-    pub fn start_whole_round(&mut self, words: Words) -> Result<()> {
-        self.new_round(words);
+    pub fn start_whole_round(&mut self, runs: RoundRuns) -> Result<()> {
+        self.new_round(runs);
         self.round.unigrams = self.round.count_unigrams();
         let largest = self.round.largest_count(&self.tokens);
         self.begin(largest)?;
-        self.see_down_to(Cut::NOWHERE, largest);
+        self.set_cut(Cut::NOWHERE, largest);
         Ok(())
     }
 
-    /// Begins a round over the runs that splits were cut into at `level`. `unigrams`: counts of
+    /// Begins a round over the runs that splits were cut into at `max_level`. `unigrams`: counts of
     /// tokens over the whole corpus; `largest`: the largest count of a pair that fits;
     /// `candidates`: those that the runs were cut by; `limits`: of all other pairs, by token. Fails
     /// if they contradict each other: merging relies on it that they do not.
     pub fn start_round(
         &mut self,
-        words: Words,
+        runs: RoundRuns,
         unigrams: Vec<u64>,
         largest: u64,
-        level: u16,
+        max_level: u16,
         candidates: &[Candidate],
         limits: &[(u32, Limit)],
     ) -> Result<()> {
         self.check_pairs(&unigrams, candidates.iter().map(|(pair, count, _)| (pair, count)))?;
         self.tokens.check(limits.iter().map(|(token, _)| *token))?;
-        self.new_round(words);
+        self.new_round(runs);
         let held = self.round.count_unigrams();
         if held.iter().zip(&unigrams).any(|(held, all)| held > all) {
-            return Err(too_rare());
+            return Err(contradicting_counts());
         }
         self.round.unigrams = unigrams;
         let watches = self.watches(); // by the support that the candidates were chosen at
@@ -188,15 +188,15 @@ impl Trainer {
         self.round.best = best.map(|(pair, ..)| *pair);
         self.begin(largest)?;
         if best.is_none() {
-            self.see_down_to(Cut::NOWHERE, largest); // nothing is left to merge
+            self.set_cut(Cut::NOWHERE, largest); // nothing is left to merge
         } else if !watches {
             let ladder = self.ladder(largest);
-            if level > ladder.loosest() {
-                return Err(Error::option(format!("there is no cut of level {level}")));
+            if max_level > ladder.max_level() {
+                return Err(Error::option(format!("there is no cut of level {max_level}")));
             }
-            self.see_down_to(ladder.cut(level), largest);
-        } else if level == 0 {
-            self.see_down_to(Cut::ALL, largest);
+            self.set_cut(ladder.cut(max_level), largest);
+        } else if max_level == 0 {
+            self.set_cut(Cut::ALL, largest);
         } else {
             self.watch(candidates, limits)?;
         }
@@ -220,12 +220,12 @@ impl Trainer {
             let least = unigrams[left as usize].min(unigrams[right as usize]);
             let most_merges = if left == right { least / 2 } else { least };
             let possible = pair.count <= least && pair.merges <= pair.count.min(most_merges);
-            if possible { Ok(()) } else { Err(too_rare()) }
+            if possible { Ok(()) } else { Err(contradicting_counts()) }
         })
     }
 
-    fn new_round(&mut self, words: Words) {
-        self.round = Round::new(words);
+    fn new_round(&mut self, runs: RoundRuns) {
+        self.round = Round::new(runs);
         (0..self.tokens.len()).for_each(|_| self.round.add_token());
         self.round_merges = 0;
     }
@@ -239,7 +239,7 @@ impl Trainer {
         Ok(())
     }
 
-    fn see_down_to(&mut self, cut: Cut, largest: u64) {
+    fn set_cut(&mut self, cut: Cut, largest: u64) {
         self.unseen = Unseen::Cut(cut);
         self.track(match self.options.criterion {
             Criterion::Pmi => self.support / TRACKED_PART,
@@ -262,7 +262,10 @@ impl Trainer {
     pub fn watches(&self) -> bool {
         match self.options.criterion {
             Criterion::Frequency => false,
-            _ => self.options.min_pair_count.is_some() || self.poor_at == Some(self.support),
+            _ => {
+                self.options.min_pair_count.is_some()
+                    || self.one_merge_support == Some(self.support)
+            }
         }
     }
 
@@ -302,7 +305,7 @@ impl Trainer {
 
     fn end_round(&mut self, merges: usize) {
         if merges == 1 {
-            self.poor_at = Some(self.support);
+            self.one_merge_support = Some(self.support);
         }
     }
 
@@ -371,7 +374,7 @@ impl Trainer {
                     return Some(best);
                 }
                 None if self.support >= self.round.tracked || self.tracks_all() => {
-                    if !self.fall() {
+                    if !self.try_lower_support() {
                         return None;
                     }
                 }
@@ -398,7 +401,7 @@ impl Trainer {
 
     /// Lowers a falling support when no pair reaches it. False if it cannot fall: it is the lowest,
     /// or pairs that were cut may reach it.
-    fn fall(&mut self) -> bool {
+    fn try_lower_support(&mut self) -> bool {
         let fixed = self.options.min_pair_count.is_some();
         if fixed || self.support <= 1 || !self.sees_all(self.support) {
             return false;
@@ -439,20 +442,20 @@ impl Trainer {
         let bound = Score::bound(self.options.criterion, &counts);
         // A tie with a pair that does not occur in runs alone ends the round: it comes first.
         let first = if pair.outside > 0 { 0 } else { pair.first };
-        self.round.heap.set(at, Key { bound, first });
+        self.round.heap.set(at, HeapKey { bound, first });
     }
 
     /// The counts that a pair's score depends on, as they are. Those that only the likelihood
     /// needs are kept for it alone.
     fn counts(&self, pair: &Pair) -> Counts {
         let likelihood = self.options.criterion == Criterion::Likelihood;
-        let made = (pair.made != UNKNOWN).then_some(pair.made as usize);
+        let merged = (pair.merged_token != UNKNOWN).then_some(pair.merged_token as usize);
         Counts {
             pair: pair.count,
             merges: if likelihood { self.round.merges(pair) } else { 0 },
             left: self.round.unigrams[pair.left as usize],
             right: self.round.unigrams[pair.right as usize],
-            merged: made.map_or(0, |token| self.round.unigrams[token]),
+            merged: merged.map_or(0, |token| self.round.unigrams[token]),
             total: self.round.total,
             same: pair.left == pair.right,
         }
@@ -486,8 +489,8 @@ impl Trainer {
             }
             true
         });
-        for (at, (word, _)) in places {
-            self.round.pairs[at as usize].first = word;
+        for (at, (run, _)) in places {
+            self.round.pairs[at as usize].first = run;
             self.update_key(at);
         }
         best
@@ -526,7 +529,7 @@ impl Trainer {
         }
         if let Unseen::Limits(limits) = &mut self.unseen {
             for token in [left, right] {
-                limits.fall(token, self.round.unigrams[token as usize]);
+                limits.note_count(token, self.round.unigrams[token as usize]);
             }
         }
         known
@@ -537,7 +540,7 @@ impl Trainer {
     fn update_keys(&mut self, changed: &[u32], [left, right, token]: [u32; 3]) {
         self.round.floors[token as usize] = lower_bound(self.round.unigrams[token as usize]);
         if self.options.criterion == Criterion::Likelihood {
-            self.name_makers(token);
+            self.note_merged_token(token);
         }
         for &at in changed {
             if !self.round.forget_if_rare(at) {
@@ -561,18 +564,24 @@ impl Trainer {
 
     /// Tells pairs that make the same token as the one just merged that there is one: their gain
     /// depends on its count. New pairs are told what they make.
-    fn name_makers(&mut self, token: u32) {
+    fn note_merged_token(&mut self, token: u32) {
         let text = self.tokens.strings()[token as usize].clone();
         for (at, _) in text.char_indices().skip(1) {
             let left = self.tokens.id(&text[..at]);
             let right = self.tokens.id(&format!("{}{}", self.tokens.prefix(), &text[at..]));
             let (Some(left), Some(right)) = (left, right) else { continue };
             if let Some(&pair) = self.round.index.get(&(left, right)) {
-                self.round.pairs[pair as usize].made = token;
+                self.round.pairs[pair as usize].merged_token = token;
                 self.update_key(pair);
             } else if let Unseen::Limits(limits) = &mut self.unseen {
                 let unigrams = &self.round.unigrams;
-                limits.make(left, right, unigrams, unigrams[token as usize], self.round.total);
+                limits.note_merged_token(
+                    left,
+                    right,
+                    unigrams,
+                    unigrams[token as usize],
+                    self.round.total,
+                );
             }
         }
         for pair in std::mem::take(&mut self.round.of_token[token as usize]) {
@@ -580,8 +589,8 @@ impl Trainer {
                 let pair = &self.round.pairs[pair as usize];
                 (pair.left, pair.right)
             };
-            let made = self.tokens.merged(left, right).unwrap_or(UNKNOWN);
-            self.round.pairs[pair as usize].made = made;
+            let merged = self.tokens.merged(left, right).unwrap_or(UNKNOWN);
+            self.round.pairs[pair as usize].merged_token = merged;
             self.round.of_token[token as usize].push(pair);
         }
     }
@@ -596,7 +605,7 @@ impl Trainer {
     }
 
     /// Of all pairs, or of some, those that a round may leave whole: the best, at level 0, and about
-    /// `most` others. What was chosen from parts of the pairs can be chosen from again: `loosest`
+    /// `most` others. What was chosen from parts of the pairs can be chosen from again: `max_level`
     /// is then the least of what they had. `unigrams`: of all tokens.
     pub fn candidates(
         &self,
@@ -604,7 +613,7 @@ impl Trainer {
         pairs: &PairCounts,
         largest: u64,
         most: usize,
-        loosest: Option<u16>,
+        max_level: Option<u16>,
     ) -> Result<Candidates> {
         self.check_pairs(unigrams, pairs.iter())?;
         let total = sum(unigrams)?;
@@ -613,13 +622,13 @@ impl Trainer {
         let ranked = pairs.iter().filter(|(pair, _)| seen(**pair)).map(|(&pair, &count)| {
             let counts = self.counts_of(pair, &count, unigrams, total);
             let score = Score::of(self.options.criterion, &counts);
-            let falls = self.falls(count.count, largest);
-            Ranked { pair, count, falls, score }
+            let support_steps = self.support_steps(count.count, largest);
+            Ranked { pair, count, support_steps, score }
         });
         let mut chosen = if self.watches() {
             watched(ranked.filter(|pair| pair.count.count >= self.least()).collect(), most)
         } else {
-            self.common(ranked.collect(), unigrams, largest, most, loosest)
+            self.common(ranked.collect(), unigrams, largest, most, max_level)
         };
         chosen.pairs.sort_unstable_by_key(|(pair, ..)| *pair);
         Ok(chosen)
@@ -632,23 +641,25 @@ impl Trainer {
         unigrams: &[u64],
         largest: u64,
         most: usize,
-        loosest: Option<u16>,
+        max_level: Option<u16>,
     ) -> Candidates {
         let ladder = self.ladder(largest);
-        let loosest = loosest.unwrap_or(ladder.loosest());
-        let best =
-            pairs.iter().filter(|pair| pair.falls == 0 && self.fit(pair)).min_by(|a, b| a.order(b));
+        let max_level = max_level.unwrap_or(ladder.max_level());
+        let best = pairs
+            .iter()
+            .filter(|pair| pair.support_steps == 0 && self.fit(pair))
+            .min_by(|a, b| a.order(b));
         let best = best.map(|best| (best.pair, best.count, 0));
         let level_of = |Ranked { pair: (left, right), count, .. }: &Ranked| {
-            ladder.level(count.count, unigrams[*left as usize], unigrams[*right as usize])
+            ladder.level_of_pair(count.count, unigrams[*left as usize], unigrams[*right as usize])
         };
-        let leveled =
+        let with_levels =
             pairs.iter().filter_map(|pair| Some((pair.pair, pair.count, level_of(pair)?)));
-        let mut chosen: Vec<_> = leveled.filter(|(.., level)| *level <= loosest).collect();
-        let loosest = keep_whole_levels(&mut chosen, most, loosest);
+        let mut chosen: Vec<_> = with_levels.filter(|(.., level)| *level <= max_level).collect();
+        let max_level = keep_whole_levels(&mut chosen, most, max_level);
         chosen.retain(|(other, ..)| best.is_none_or(|(pair, ..)| pair != *other));
         chosen.extend(best);
-        Candidates { pairs: chosen, loosest }
+        Candidates { pairs: chosen, max_level }
     }
 
     fn fit(&self, pair: &Ranked) -> bool {
@@ -656,17 +667,17 @@ impl Trainer {
     }
 
     /// How often the support must fall for a pair of this count to be eligible, if it ever is.
-    fn falls(&self, count: u64, largest: u64) -> u16 {
+    fn support_steps(&self, count: u64, largest: u64) -> u16 {
         if count < self.least() {
             return u16::MAX;
         }
         let mut support = self.support_for(largest);
-        let mut falls = 0;
+        let mut support_steps = 0;
         while count < support {
             support = lower_support(support);
-            falls += 1;
+            support_steps += 1;
         }
-        falls
+        support_steps
     }
 
     /// The limits of the pairs that are not known, by token.
@@ -701,13 +712,13 @@ impl Trainer {
         total: u64,
     ) -> Counts {
         let likelihood = self.options.criterion == Criterion::Likelihood;
-        let made = if likelihood { self.tokens.merged(left, right) } else { None };
+        let merged = if likelihood { self.tokens.merged(left, right) } else { None };
         Counts {
             pair: count.count,
             merges: count.merges,
             left: unigrams[left as usize],
             right: unigrams[right as usize],
-            merged: made.map_or(0, |token| unigrams[token as usize]),
+            merged: merged.map_or(0, |token| unigrams[token as usize]),
             total,
             same: left == right,
         }
@@ -724,7 +735,7 @@ struct Ranked {
     pair: (u32, u32),
     count: PairCount,
     /// How often the support must fall until the pair is eligible.
-    falls: u16,
+    support_steps: u16,
     score: Score,
 }
 
@@ -733,7 +744,7 @@ impl Ranked {
     fn order(&self, other: &Ranked) -> Ordering {
         let by_score = || other.score.compare(&self.score);
         let by_place = || self.count.first.cmp(&other.count.first);
-        self.falls.cmp(&other.falls).then_with(by_score).then_with(by_place)
+        self.support_steps.cmp(&other.support_steps).then_with(by_score).then_with(by_place)
     }
 }
 
@@ -746,8 +757,8 @@ fn watched(mut pairs: Vec<Ranked>, most: usize) -> Candidates {
     pairs.sort_unstable_by(|a, b| a.order(b));
     let ranked = pairs.iter().enumerate();
     let pairs: Vec<_> = ranked.map(|(rank, p)| (p.pair, p.count, level_of_rank(rank))).collect();
-    let loosest = pairs.last().map_or(0, |(.., level)| *level);
-    Candidates { pairs, loosest }
+    let max_level = pairs.last().map_or(0, |(.., level)| *level);
+    Candidates { pairs, max_level }
 }
 
 /// Leaves the levels, from the tightest, that have no more than `most` pairs together. Returns the
@@ -755,18 +766,18 @@ fn watched(mut pairs: Vec<Ranked>, most: usize) -> Candidates {
 fn keep_whole_levels(
     pairs: &mut Vec<((u32, u32), PairCount, u16)>,
     most: usize,
-    loosest: u16,
+    max_level: u16,
 ) -> u16 {
-    let mut sizes = vec![0usize; loosest as usize + 1];
+    let mut sizes = vec![0usize; max_level as usize + 1];
     pairs.iter().for_each(|(_, _, level)| sizes[*level as usize] += 1);
     let mut held = 0;
     let fitting = sizes.iter().take_while(|&&size| {
         held += size;
         held <= most
     });
-    let loosest = fitting.count().saturating_sub(1) as u16;
-    pairs.retain(|(_, _, level)| *level <= loosest);
-    loosest
+    let max_level = fitting.count().saturating_sub(1) as u16;
+    pairs.retain(|(_, _, level)| *level <= max_level);
+    max_level
 }
 
 /// The bound below a token's count with which keys are computed: exact for small counts, one
@@ -782,16 +793,16 @@ mod tests {
     use crate::oracle::{Random, counted, merged};
     use crate::train::run_sizes::RunSizes;
     use crate::train::runs::{PairLevels, Runs};
-    use crate::train::splits::Aggregate;
+    use crate::train::splits::PairCounter;
 
-    type Table = Vec<(Vec<u32>, u64)>;
+    type CaseTable = Vec<(Vec<u32>, u64)>;
 
     /// A training of `PREFIX` and a few characters, on a table of few and short words: ties, runs
     /// of one token, and tokens that two pairs make, are common.
     struct Case {
         alphabet: Vec<String>,
         prefix: &'static str,
-        table: Table,
+        table: CaseTable,
         vocab_size: usize,
         max_length: usize,
         criterion: Criterion,
@@ -905,13 +916,13 @@ mod tests {
 
         /// Begins a round that holds `share` percent of all tokens.
         fn start(&self, trainer: &mut Trainer, share: u64, most: usize) {
-            let (splits, mut words) = (self.splits(trainer.merges()), Words::default());
+            let (splits, mut held) = (self.splits(trainer.merges()), RoundRuns::default());
             trainer.check_splits(&splits).unwrap();
             if share == 100 {
-                words.extend(&splits).unwrap();
-                return trainer.start_whole_round(words).unwrap();
+                held.extend(&splits).unwrap();
+                return trainer.start_whole_round(held).unwrap();
             }
-            let mut all = Aggregate::default();
+            let mut all = PairCounter::default();
             splits.iter().for_each(|(place, n, s)| all.add_split(place, n, s).unwrap());
             let mut unigrams = vec![0; trainer.tokens().len()];
             all.unigrams.iter().for_each(|(&token, &count)| unigrams[token as usize] = count);
@@ -923,14 +934,14 @@ mod tests {
                 false => FxHashMap::default(),
             };
             let levels = PairLevels { levels, whole_splits: trainer.watches() };
-            let mut sizes = RunSizes::new(all.symbols * share / 100, chosen.loosest);
+            let mut sizes = RunSizes::new(all.symbols * share / 100, chosen.max_level);
             sizes.add_splits(&splits, &levels);
             let mut runs = Runs::default();
-            runs.add_splits(&splits, &levels, sizes.level()).unwrap();
-            runs.take_sorted(3).for_each(|part| words.extend(&part).unwrap());
+            runs.add_splits(&splits, &levels, sizes.max_level()).unwrap();
+            runs.take_sorted(3).for_each(|part| held.extend(&part).unwrap());
             let limits: Vec<_> = limits.into_iter().collect();
-            let (level, pairs) = (sizes.level(), &chosen.pairs);
-            trainer.start_round(words, unigrams, largest, level, pairs, &limits).unwrap();
+            let (max_level, pairs) = (sizes.max_level(), &chosen.pairs);
+            trainer.start_round(held, unigrams, largest, max_level, pairs, &limits).unwrap();
         }
 
         fn merges(&self, share: u64, most: usize, at_once: usize) -> Vec<Merge> {
@@ -985,8 +996,8 @@ mod tests {
                 0 => i64::MAX as u64,
                 _ => random.below(60) as u64,
             };
-            let mut words = Words::default();
-            words.extend(&splits).unwrap();
+            let mut runs = RoundRuns::default();
+            runs.extend(&splits).unwrap();
             let unigrams: Vec<_> = (0..size).map(|_| some_count(&mut random)).collect();
             let candidates: Vec<_> = (0..random.below(6))
                 .map(|level| {
@@ -999,13 +1010,13 @@ mod tests {
             for _ in 0..random.below(3) {
                 limits.push((some_token(&mut random), Limit { count: 3, rare: 9, ..Limit::NONE }));
             }
-            let (largest, level) = (some_count(&mut random), random.below(200) as u16);
+            let (largest, max_level) = (some_count(&mut random), random.below(200) as u16);
             let pairs: PairCounts = candidates.iter().map(|&(p, n, _)| (p, n)).collect();
             let levels = FxHashMap::default();
             let _ = trainer.largest(&pairs);
             let _ = trainer.limits(&unigrams, &pairs, &levels, largest);
-            let _ = trainer.candidates(&unigrams, &pairs, largest, 2, Some(level));
-            match trainer.start_round(words, unigrams, largest, level, &candidates, &limits) {
+            let _ = trainer.candidates(&unigrams, &pairs, largest, 2, Some(max_level));
+            match trainer.start_round(runs, unigrams, largest, max_level, &candidates, &limits) {
                 Ok(()) => drop(trainer.run(50)),
                 Err(_) => refused += 1,
             }

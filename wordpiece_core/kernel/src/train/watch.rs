@@ -30,13 +30,13 @@ pub fn level_of_rank(rank: usize) -> u16 {
 }
 
 /// Limits hold while tokens' counts have fallen by no more than these factors.
-const FALLS: [f64; 6] = [1.0, 1.03, 1.15, 1.5, 3.0, f64::INFINITY];
+const DROP_FACTORS: [f64; 6] = [1.0, 1.03, 1.15, 1.5, 3.0, f64::INFINITY];
 
 /// Limits of the pairs that hold a token and that the driver does not know.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Limit {
-    /// Of the pairs that are eligible now: the highest score, for each of `FALLS`.
-    pub scores: [f64; FALLS.len()],
+    /// Of the pairs that are eligible now: the highest score, for each of `DROP_FACTORS`.
+    pub scores: [f64; DROP_FACTORS.len()],
     /// The largest count of those.
     pub count: u64,
     /// The largest count of the pairs that a lower support makes eligible.
@@ -44,14 +44,15 @@ pub struct Limit {
 }
 
 impl Limit {
-    pub const NONE: Limit = Limit { scores: [f64::NEG_INFINITY; FALLS.len()], count: 0, rare: 0 };
+    pub const NONE: Limit =
+        Limit { scores: [f64::NEG_INFINITY; DROP_FACTORS.len()], count: 0, rare: 0 };
 
     /// Of one pair, by its counts and the support.
     pub fn of(criterion: Criterion, counts: &Counts, support: u64) -> Self {
         if counts.pair < support {
             return Limit { rare: counts.pair, ..Limit::NONE };
         }
-        let scores = FALLS.map(|fall| score_after(criterion, counts, fall));
+        let scores = DROP_FACTORS.map(|fall| score_after(criterion, counts, fall));
         Limit { scores, count: counts.pair, rare: 0 }
     }
 
@@ -127,7 +128,7 @@ impl Limits {
     }
 
     /// Takes note of a token's count after a merge.
-    pub fn fall(&mut self, token: u32, count: u64) {
+    pub fn note_count(&mut self, token: u32, count: u64) {
         if let (Some(limit), Some(&before)) =
             (self.of_token.get(token as usize), self.unigrams.get(token as usize))
             && count > 0
@@ -135,7 +136,8 @@ impl Limits {
             let within = |fall: f64| {
                 count == before || before as f64 * (1.0 + MARGIN) <= count as f64 * fall
             };
-            let fall = FALLS.iter().position(|&fall| within(fall)).expect("the last is no limit");
+            let fall =
+                DROP_FACTORS.iter().position(|&fall| within(fall)).expect("the last is no limit");
             self.score = self.score.max(limit.scores[fall]);
         }
     }
@@ -143,7 +145,14 @@ impl Limits {
     /// Takes note that a pair of two tokens, if there is one that is not tracked, makes a token
     /// that the round made: its gain is larger for that. `unigrams`: the counts now; `merged`: of
     /// the token; `total`: of all.
-    pub fn make(&mut self, left: u32, right: u32, unigrams: &[u64], merged: u64, total: u64) {
+    pub fn note_merged_token(
+        &mut self,
+        left: u32,
+        right: u32,
+        unigrams: &[u64],
+        merged: u64,
+        total: u64,
+    ) {
         let most = |token: u32| self.of_token.get(token as usize).map_or(0, |limit| limit.count);
         let pair = most(left).min(most(right));
         if pair == 0 {
@@ -157,7 +166,7 @@ impl Limits {
         let limit = Limit::of(Criterion::Likelihood, &counts, 0);
         for token in [left, right] {
             self.of_token[token as usize].join(&limit);
-            self.fall(token, unigrams[token as usize]);
+            self.note_count(token, unigrams[token as usize]);
         }
     }
 }
