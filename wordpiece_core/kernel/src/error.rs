@@ -1,4 +1,4 @@
-//! What can go wrong in the kernel, by who is to mend it.
+//! The errors of the kernel, by who has to do something about them.
 
 use std::any::Any;
 use std::cell::Cell;
@@ -7,33 +7,38 @@ use std::panic::{AssertUnwindSafe, PanicHookInfo, catch_unwind};
 
 use crate::count::sums::CountOverflow;
 
+/// The result of what can fail in the kernel.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
+/// An error of the kernel. Every message is of one line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Error {
-    /// Data that is not as it should be: an array that breaks Arrow's rules, a table without a
+    /// The data is not as it should be: an array that breaks Arrow's rules, a table without a
     /// column, a count below zero.
     Data(String),
-    /// An argument that nothing can be done with.
+    /// An argument has a value that nothing can be done with.
     Option(String),
     /// What was given is no Arrow data at all, or not of the kind that is wanted.
     Type(String),
     /// The sum of counts exceeds 2^63 - 1, which Arrow's int64 cannot hold.
     Overflow,
-    /// A panic: a fault of the kernel's own, with its place.
+    /// A panic, which is a fault of the kernel itself. The message has its place in the source.
     Panic(String),
 }
 
 impl Error {
+    /// An error of the data, with this message.
     pub fn data(message: impl fmt::Display) -> Self {
         Error::Data(message.to_string())
     }
 
+    /// An error of an argument, with this message.
     pub fn option(message: impl fmt::Display) -> Self {
         Error::Option(message.to_string())
     }
 
-    /// The same error with words before it that say where.
+    /// The same error, with a place before its message. Errors of other kinds than
+    /// [`Error::Data`] and [`Error::Option`] are returned as they are.
     pub fn at(self, place: impl fmt::Display) -> Self {
         match self {
             Error::Data(message) => Error::Data(format!("{place}: {message}")),
@@ -68,14 +73,19 @@ thread_local! {
     static PANIC: Cell<Option<String>> = const { Cell::new(None) };
 }
 
-/// The panic hook: keeps the place for `caught`, which reports it. Rust's own report on standard
-/// error would come on top of that.
+/// A panic hook that keeps message and place of a panic for [`caught`], which turns them into an
+/// error. It takes the place of Rust's own hook, which would also write to standard error.
 pub fn note_panic(info: &PanicHookInfo<'_>) {
     let place = info.location().map_or("a place unknown".into(), ToString::to_string);
     PANIC.set(Some(format!("{place}: {}", message(info.payload()))));
 }
 
-/// Does `work`; a panic becomes an error. It has a place if `note_panic` is the panic hook.
+/// Runs `work` and returns its result.
+///
+/// # Errors
+///
+/// Returns the error of `work`, or [`Error::Panic`] if it panics. That error has a place in the
+/// source if [`note_panic`] is the panic hook.
 pub fn caught<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
         let noted = PANIC.take();

@@ -1,8 +1,15 @@
-//! The kernel of wordpiece-beam: counting, training and encoding WordPiece.
+//! The kernel of wordpiece-beam: counting words, training WordPiece vocabularies, and encoding.
 //!
-//! A folder is a room. `text`, `count`, `train` and `encode` are plain Rust over strings and
-//! integers; `arrow` checks Arrow arrays from outside, and turns them into the types of the others
-//! and back; `python` is the whole binding.
+//! The modules [`text`], [`count`], [`train`] and [`mod@encode`] are plain Rust over strings and
+//! integers; they know neither Arrow nor Python. The module [`arrow`] checks Arrow arrays that come
+//! from outside, and converts between them and the types of the other modules. The module `python`
+//! is the whole binding; it is compiled with the feature `python` alone.
+//!
+//! Where to begin reading: [`text::pre_tokenize::PreTokenizer`] (text to words),
+//! [`count::counter::WordCounter`] (counting), [`encode::encoder::Encoder`] (words to ids),
+//! [`train::splits::Splitter`] and [`train::trainer::Trainer`] (training).
+
+#![warn(missing_docs)]
 
 pub mod arrow;
 pub mod count;

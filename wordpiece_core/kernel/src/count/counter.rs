@@ -1,4 +1,9 @@
-//! Counting words: raw segments are counted as they stand, and normalized once each at the end.
+//! Counting the words of texts.
+//!
+//! While texts are read, their raw segments are counted as they stand, in a table whose lookups
+//! touch one cache line each (see [`segment_map`](crate::text::segment_map)). Only when the table is
+//! emptied are its segments normalized, each distinct one once, and equal words added up. So the
+//! cost of a text is little more than that of cutting it at its spaces.
 
 use rustc_hash::FxHashMap;
 
@@ -6,13 +11,36 @@ use crate::count::word_lists::{CountResult, WordList, partition};
 use crate::text::pre_tokenize::{PreTokenizer, TextOptions};
 use crate::text::segment_map::SegmentMap;
 
-/// Counts the words of texts, and of tables that are there already, apart for every group.
+/// Counts the words of texts, separately for each group of texts. Counts from other tables can be
+/// added.
+///
+/// # Examples
+///
+/// ```
+/// use _kernel::count::counter::WordCounter;
+/// use _kernel::text::pre_tokenize::TextOptions;
+///
+/// let options = TextOptions {
+///     clean_text: true,
+///     handle_chinese_chars: true,
+///     strip_accents: true,
+///     lowercase: true,
+///     split_punctuation: true,
+/// };
+/// let mut counter = WordCounter::new(options, usize::MAX);
+/// counter.count(None, "Hug the pug.");
+/// counter.count(None, "a hug");
+/// let taken = counter.take(1).unwrap();
+/// let words: Vec<_> = taken[0].words.iter().collect();
+/// assert_eq!(words, [(".", 1), ("a", 1), ("hug", 2), ("pug", 1), ("the", 1)]);
+/// ```
 pub struct WordCounter {
     text: PreTokenizer,
     most_bytes: usize,
     groups: Vec<Group>,
+    /// The index of each group in `groups`, by name.
     numbers: FxHashMap<Option<Box<str>>, usize>,
-    /// The group of the last row: mostly that of the next.
+    /// The index of the group of the last text, which is mostly that of the next.
     current: usize,
     memory: usize,
 }
@@ -20,36 +48,46 @@ pub struct WordCounter {
 struct Group {
     name: Option<Box<str>>,
     segments: SegmentMap<u64>,
-    /// Of tables.
+    /// The words that were added from tables.
     words: WordList,
 }
 
-/// Part of what was counted: the words of a group that belong to a partition, ordered.
+/// A part of what was counted: the words of one group that belong to one partition.
 pub struct WordPartition {
+    /// The number of the partition, from 0 (see [`partition`]).
     pub partition: usize,
+    /// The name of the group.
     pub group: Option<Box<str>>,
+    /// The words with their counts, each word once, ordered by word.
     pub words: WordList,
 }
 
 impl WordCounter {
-    /// `most_bytes`: when the table is full.
+    /// Makes a counter that has counted nothing.
+    ///
+    /// # Arguments
+    ///
+    /// * `options` - How texts are cut into words.
+    /// * `most_bytes` - The memory, in bytes, above which the counter is full (see
+    ///   [`WordCounter::memory`]). A full counter still counts.
     pub fn new(options: TextOptions, most_bytes: usize) -> Self {
         let text = PreTokenizer::new(options);
         let numbers = FxHashMap::default();
         WordCounter { text, most_bytes, groups: Vec::new(), numbers, current: 0, memory: 0 }
     }
 
-    /// Bytes that counting on and `take` may need: what is held, a table twice the size where one
-    /// is about to grow, and the list of all words.
+    /// The memory that counting on and `take` may need, in bytes: that of the tables, that of a table
+    /// of twice the size where one is about to grow, and that of the list of all words.
     pub fn memory(&self) -> usize {
         self.memory
     }
 
+    /// Whether the memory exceeds the limit, so that the counter should be emptied.
     pub fn is_full(&self) -> bool {
         self.memory > self.most_bytes
     }
 
-    /// Counts the words of a text.
+    /// Counts the words of a text. `group`: the name of its group.
     pub fn count(&mut self, group: Option<&str>, text: &str) {
         let number = self.number(group);
         let group = &mut self.groups[number];
@@ -58,7 +96,7 @@ impl WordCounter {
         self.memory += group.memory(); // less than before, if a table has grown that was about to
     }
 
-    /// Adds a word of a table, as it is.
+    /// Adds a word with its count to the group without a name. The word is not normalized.
     pub fn add(&mut self, word: &str, count: u64) {
         let number = self.number(None);
         let group = &mut self.groups[number];
@@ -67,7 +105,7 @@ impl WordCounter {
         self.memory += group.memory();
     }
 
-    /// The number of a group, which is made if it is new.
+    /// The index of a group, which is made if it is new.
     fn number(&mut self, name: Option<&str>) -> usize {
         if self.groups.get(self.current).is_none_or(|group| group.name.as_deref() != name) {
             let name: Option<Box<str>> = name.map(Box::from);
@@ -81,7 +119,16 @@ impl WordCounter {
         self.current
     }
 
-    /// Empties the table into lists by partition and group, those without words left out.
+    /// Empties the counter into lists of words, one for each group and partition with words in it.
+    ///
+    /// # Arguments
+    ///
+    /// * `partitions` - How many partitions there are, 1 at least.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`CountOverflow`](crate::count::sums::CountOverflow) if the count of a word exceeds
+    /// 2^63 - 1.
     pub fn take(&mut self, partitions: usize) -> CountResult<Vec<WordPartition>> {
         self.numbers.clear();
         self.memory = 0;

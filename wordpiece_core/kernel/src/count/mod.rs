@@ -1,5 +1,5 @@
-//! Counting words: a table that grows with the text, lists of words that are put together, and sums
-//! of counts.
+//! Counting words: a table that grows with the text, lists of words with counts that are merged,
+//! and sums of counts that must not overflow.
 
 pub mod counter;
 pub mod sums;

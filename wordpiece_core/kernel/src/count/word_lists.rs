@@ -1,16 +1,19 @@
-//! Lists of words with counts: put in order, merged as streams, weighted, and cut into partitions.
+//! Lists of words with counts: ordered, merged as streams, weighted, and cut into partitions.
 //!
-//! Partial tables are lists ordered by word. Equal words then meet when the lists are read side by
-//! side, so that adding them up needs no table of all words.
+//! Partial word tables are lists that are ordered by word. When such lists are read side by side,
+//! equal words come one after the other, so that they can be added up in one pass, without a table
+//! of all words. Comparing words is what this costs most: every row holds the first eight bytes of
+//! its word as a number, which settles nearly all comparisons.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 
 use crate::count::sums::{CountOverflow, add};
 
+/// The result of adding up counts.
 pub type CountResult<T> = std::result::Result<T, CountOverflow>;
 
-/// WordList with counts, their text in one piece.
+/// A list of words with counts. The text of all words is one string.
 #[derive(Default)]
 pub struct WordList {
     text: String,
@@ -19,7 +22,7 @@ pub struct WordList {
 
 #[derive(Clone, Copy)]
 struct WordRow {
-    /// The first eight bytes, as a number that is ordered as they are: most comparisons end here.
+    /// The first eight bytes of the word, as a number with the same order.
     head: u64,
     start: usize,
     len: usize,
@@ -27,35 +30,47 @@ struct WordRow {
 }
 
 impl WordList {
-    /// Bytes held for each word beside its text, about: vectors that grow are half full at least.
+    /// About how many bytes of memory a word takes beside its text. A vector that has grown is half
+    /// full at least.
     pub const BYTES_PER_ROW: usize = size_of::<WordRow>() * 3 / 2;
 
+    /// Appends a word with its count.
     pub fn push(&mut self, word: &str, count: u64) {
         let row = WordRow { head: head(word), start: self.text.len(), len: word.len(), count };
         self.text.push_str(word);
         self.rows.push(row);
     }
 
+    /// Whether there are no words.
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty()
     }
 
     /// The sum of all counts.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`CountOverflow`] if the sum exceeds 2^63 - 1.
     pub fn total(&self) -> CountResult<u64> {
         self.rows.iter().try_fold(0, |sum, row| add(sum, row.count))
     }
 
-    /// Bytes held.
+    /// The memory that the list takes, in bytes.
     pub fn memory(&self) -> usize {
         self.text.capacity() + self.rows.capacity() * size_of::<WordRow>()
     }
 
+    /// The words with their counts, in the order of the list.
     pub fn iter(&self) -> impl Iterator<Item = (&str, u64)> + Clone {
         self.rows.iter().map(|row| (word(&self.text, row), row.count))
     }
 
-    /// Orders by word (code points; for UTF-8 that is the order of the bytes), and makes one row
-    /// of equal words.
+    /// Orders the list by word (by code points, which for UTF-8 is the order of the bytes), and makes
+    /// one row of equal words, with the sum of their counts.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`CountOverflow`] if a sum exceeds 2^63 - 1.
     pub fn sort_and_sum(&mut self) -> CountResult<()> {
         let text = &self.text;
         self.rows.sort_unstable_by(|a, b| compare(text, a, b));
@@ -94,12 +109,16 @@ fn head(word: &str) -> u64 {
     )
 }
 
-/// Which of `partitions` a word belongs to; that depends on the word alone.
+/// The partition that a word belongs to, from 0 to `partitions - 1`. It depends on the word alone.
+///
+/// # Panics
+///
+/// Panics if there are no partitions.
 pub fn partition(word: &str, partitions: usize) -> usize {
     (fingerprint(word) % partitions as u64) as usize
 }
 
-/// Whether a word is one of about every `every` that are drawn; that depends on the word alone.
+/// Whether a word is in a sample of about one of `every` words. That depends on the word alone.
 pub fn is_drawn(word: &str, every: u64) -> bool {
     // The upper bits: those of one partition have their lower ones in common.
     (fingerprint(word) >> 32).is_multiple_of(every.max(1))
@@ -112,7 +131,7 @@ fn fingerprint(word: &str) -> u64 {
     })
 }
 
-/// A list of words that is being read. The heap gives the one with the least word.
+/// The next row of a list that is being read. In a heap, the greatest is the one with the least word.
 struct Cursor<'a> {
     head: u64,
     word: &'a str,
@@ -140,8 +159,8 @@ impl Ord for Cursor<'_> {
     }
 }
 
-/// Reads lists that are ordered by word side by side. For every row, in order, gives the word, its
-/// count and the number of its list.
+/// Reads lists side by side, each of them ordered by word. For every row of all lists, ordered by
+/// word, gives the word, its count and the index of its list.
 pub fn side_by_side<'a, L>(mut lists: Vec<L>) -> impl Iterator<Item = (&'a str, u64, usize)>
 where
     L: Iterator<Item = (&'a str, u64)>,
@@ -162,7 +181,11 @@ where
     })
 }
 
-/// Sums the counts of equal words; `rows` and the result are ordered by word.
+/// Sums the counts of equal words. The rows must be ordered by word, and so is the result.
+///
+/// # Errors
+///
+/// Returns [`CountOverflow`] if a sum exceeds 2^63 - 1.
 pub fn sum<'a>(rows: impl Iterator<Item = (&'a str, u64)>) -> CountResult<Vec<(&'a str, u64)>> {
     let mut sums: Vec<(&str, u64)> = Vec::new();
     for (word, count) in rows {
@@ -174,12 +197,24 @@ pub fn sum<'a>(rows: impl Iterator<Item = (&'a str, u64)>) -> CountResult<Vec<(&
     Ok(sums)
 }
 
-/// How many binary digits of a weight are behind the point.
+/// How many binary digits of a weight are behind the point: a weight of 1 is 2^32.
 pub const FRACTION_BITS: u32 = 32;
 
-/// Sums the counts of equal words, each count times the weight of its list (in units of
-/// 2^-`FRACTION_BITS`). `rows` are (word, count, list), ordered by word. A sum is rounded once, to
-/// the nearest whole number, halves up; but a word that occurs stays, with 1 at least.
+/// Sums the counts of equal words, each count times the weight of its list. A sum is rounded once, to
+/// the nearest whole number, halves up; but a word whose sum is above 0 has a count of 1 at least.
+///
+/// # Arguments
+///
+/// * `rows` - Word, count and index of the list, ordered by word.
+/// * `weights` - The weight of each list, in units of 2^-[`FRACTION_BITS`].
+///
+/// # Errors
+///
+/// Returns [`CountOverflow`] if a sum exceeds 2^63 - 1.
+///
+/// # Panics
+///
+/// Panics if a list has no weight.
 pub fn weighted_sum<'a>(
     rows: impl Iterator<Item = (&'a str, u64, usize)>,
     weights: &[u128],

@@ -1,4 +1,4 @@
-//! Text to words, once for counting and encoding. Knows strings and bytes only.
+//! Text to words: the rules that counting and encoding share. Knows strings and bytes only.
 
 pub mod pre_tokenize;
 pub mod segment_map;

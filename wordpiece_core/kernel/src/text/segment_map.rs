@@ -1,21 +1,48 @@
-//! A hash table from raw segments of text to small values, made for one lookup per word.
+//! A hash table from raw segments of text to small values.
 //!
-//! A segment of up to 15 bytes, nearly all of them, is its own key: its bytes and its length in
-//! one 128-bit number, stored in the slot beside the value, so that a lookup touches one cache
-//! line and compares one number. Segments of up to 31 bytes have a table with keys of two such
-//! numbers; longer ones go to an ordinary map.
+//! Counting and encoding look up every segment of every text here, so one lookup must be cheap. A
+//! segment of up to 15 bytes, as nearly all are, is its own key: its bytes and its length make one
+//! 128-bit number. The key is stored in the slot beside the value, so that a lookup touches one
+//! cache line and compares one number; no pointer is followed. Segments of 16 to 31 bytes have a
+//! table whose keys are two such numbers. Longer ones go to an ordinary map.
+//!
+//! The tables use open addressing with linear probing, and are at most half full.
 
 use rustc_hash::FxHashMap;
 
 use crate::text::pre_tokenize::Segment;
 
-/// The longest segments that are stored in their slots, of one number and of two.
+/// The length of the longest segments whose key is one number, in bytes.
 pub const SHORT: usize = 15;
+/// The length of the longest segments whose key is two numbers, in bytes.
 const MIDDLE: usize = 31;
 
-/// A table is near its next growth when there is room for so many segments: about a text's.
+/// A table counts as close to its next growth if it has room for fewer segments than this, about
+/// as many as a text has.
 const NEAR_GROWTH: usize = 256;
 
+/// A map from segments to values, which are copied when the table grows: they should be small.
+///
+/// # Examples
+///
+/// ```
+/// use _kernel::text::pre_tokenize::{PreTokenizer, TextOptions};
+/// use _kernel::text::segment_map::SegmentMap;
+///
+/// let options = TextOptions {
+///     clean_text: true,
+///     handle_chinese_chars: true,
+///     strip_accents: true,
+///     lowercase: true,
+///     split_punctuation: true,
+/// };
+/// let mut counts = SegmentMap::<u64>::default();
+/// PreTokenizer::new(options).segments("a b a", |segment| *counts.entry(&segment, || 0) += 1);
+/// let mut found = Vec::new();
+/// counts.for_each(|segment, count| found.push((segment.to_string(), count)));
+/// found.sort();
+/// assert_eq!(found, [("a".into(), 2), ("b".into(), 1)]);
+/// ```
 pub struct SegmentMap<V> {
     short: KeyTable<u128, V>,
     middle: KeyTable<MiddleKey, V>,
@@ -35,32 +62,36 @@ impl<V: Copy + Default> Default for SegmentMap<V> {
 }
 
 impl<V: Copy + Default> SegmentMap<V> {
+    /// How many segments are in the map.
     pub fn len(&self) -> usize {
         self.short.held + self.middle.held + self.long.len()
     }
 
+    /// Whether no segment is in the map.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Bytes held, keys and free slots included.
+    /// The memory that the map takes, in bytes, keys and free slots included.
     pub fn memory(&self) -> usize {
         let per_long = size_of::<(Box<[u8]>, V)>() * 2 + 16;
         let long = self.long.len() * per_long + self.long_bytes;
         self.short.memory() + self.middle.memory() + long
     }
 
-    /// The same, and those of slots twice as many if the next segments will ask for them.
+    /// The memory that the map may take soon, in bytes: that of [`SegmentMap::memory`] and, if a
+    /// table is close to its next growth, that of the larger table beside the old one.
     pub fn memory_to_grow(&self) -> usize {
         self.memory() + self.short.growth() + self.middle.growth()
     }
 
-    /// About how many bytes all segments have.
+    /// An upper limit of the bytes of all segments together.
     pub fn text_bytes(&self) -> usize {
         self.short.held * SHORT + self.middle.held * MIDDLE + self.long_bytes
     }
 
-    /// The value of a segment; `new` makes it if the segment is new.
+    /// The value of a segment. If the segment is not in the map, it is put in with the value that
+    /// `new` makes.
     #[inline]
     pub fn entry(&mut self, segment: &Segment<'_>, new: impl FnOnce() -> V) -> &mut V {
         let length = segment.raw.len();
@@ -102,7 +133,7 @@ impl<V: Copy + Default> SegmentMap<V> {
     }
 }
 
-/// Open addressing, at most half full.
+/// A table of one kind of keys, with open addressing, at most half full.
 struct KeyTable<K, V> {
     slots: Vec<KeySlot<K, V>>,
     held: usize,
@@ -115,7 +146,8 @@ struct KeySlot<K, V> {
     value: V,
 }
 
-/// Compared as two numbers; an array would be compared by a call.
+/// The key of a segment of 16 to 31 bytes. It is compared as two numbers; an array would be compared
+/// by a call.
 #[derive(Clone, Copy, Default, PartialEq)]
 struct MiddleKey(u128, u128);
 
@@ -124,7 +156,7 @@ trait SegmentKey: Copy + PartialEq + Default {
 }
 
 impl<K: SegmentKey, V: Copy + Default> KeyTable<K, V> {
-    /// With so many slots, a power of two.
+    /// An empty table. `slots`: how many slots, a power of two.
     fn new(slots: usize) -> Self {
         let free = KeySlot { key: K::default(), value: V::default() };
         KeyTable { slots: vec![free; slots], held: 0 }
@@ -181,7 +213,7 @@ impl<K: SegmentKey, V: Copy + Default> KeyTable<K, V> {
     }
 }
 
-/// Keys are made from `&str` only.
+/// The string of a key. Keys are made from strings only.
 fn as_str(bytes: &[u8]) -> &str {
     std::str::from_utf8(bytes).expect("a segment is a string")
 }

@@ -1,9 +1,19 @@
-//! Bytes to strings: invalid UTF-8 becomes U+FFFD, and is counted.
+//! Bytes to strings: invalid UTF-8 is replaced by U+FFFD, and counted. Valid bytes, nearly all, are
+//! checked with SIMD instructions and not copied.
 
 use std::borrow::Cow;
 
 /// The bytes as a string, and how many invalid sequences were replaced. As in Python's
 /// `bytes.decode(errors="replace")`, each longest invalid sequence becomes one U+FFFD.
+///
+/// # Examples
+///
+/// ```
+/// use _kernel::text::utf8::repair;
+///
+/// assert_eq!(repair("é".as_bytes()), ("é".into(), 0));
+/// assert_eq!(repair(b"a\xffb"), ("a\u{FFFD}b".into(), 1));
+/// ```
 #[inline]
 pub fn repair(bytes: &[u8]) -> (Cow<'_, str>, u64) {
     match simdutf8::basic::from_utf8(bytes) {
@@ -15,8 +25,8 @@ pub fn repair(bytes: &[u8]) -> (Cow<'_, str>, u64) {
     }
 }
 
-/// The lines of a block of text: cut at `\n`, a `\r` before it dropped. Bytes after the last
-/// `\n` are a line.
+/// The lines of a block of text. It is cut at every `\n`, and a `\r` before one is dropped. Bytes
+/// after the last `\n` are a line, too.
 pub fn lines(block: &[u8]) -> impl Iterator<Item = &[u8]> {
     let mut start = 0;
     let ends = memchr::memchr_iter(b'\n', block).chain(
