@@ -240,7 +240,8 @@ fn rounded(sum: u128) -> CountResult<u64> {
     u64::try_from(count).ok().filter(|&count| count <= i64::MAX as u64).ok_or(CountOverflow)
 }
 
-/// From the order by word to that of a word table: by count (descending), then word.
+/// Brings words that are ordered by word into the order of a word table: by count, the largest first,
+/// then by word.
 pub fn by_count(words: &mut [(&str, u64)]) {
     words.sort_by_key(|&(_, count)| Reverse(count)); // stable
 }

@@ -1,4 +1,5 @@
-//! Encoding on several threads, inside one call.
+//! Encoding on several threads, inside one call. Texts are cut into blocks of about the same number
+//! of bytes, several for each thread, so that all threads end at about the same time.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -7,8 +8,22 @@ use crate::encode::encoder::Encoder;
 use crate::encode::rows::{self, RowOptions, Rows, TextPair};
 use crate::error::{Result, caught};
 
-/// Encodes texts in blocks, which threads take in turn, and calls `finish` with the rows of each;
-/// one thread takes all as one block.
+/// Encodes texts in blocks, which threads take one after the other. The results are in the order of
+/// the texts.
+///
+/// # Arguments
+///
+/// * `encoder` - Cuts texts into tokens.
+/// * `options` - How tokens become rows.
+/// * `texts` - The texts, or the pairs of texts.
+/// * `threads` - How many threads encode, this one included. With one thread, all texts are one
+///   block.
+/// * `finish` - Is called with the rows of each block, on the thread that has made them.
+///
+/// # Errors
+///
+/// Returns the error of the first block that has one: that of [`rows::encode`], that of `finish`, or
+/// [`Error::Panic`](crate::error::Error::Panic).
 pub fn encode_blocks<T: Send>(
     encoder: &Encoder,
     options: &RowOptions,
@@ -32,7 +47,7 @@ pub fn encode_blocks<T: Send>(
         taken.map(|(number, block)| (number, encode(block))).collect::<Vec<_>>()
     };
     let mut done = std::thread::scope(|scope| {
-        // A thread that cannot be had is one fewer; this one is there.
+        // If the system gives no more threads, the work is done by those that there are.
         let spawn = |_| std::thread::Builder::new().spawn_scoped(scope, work).ok();
         let others: Vec<_> = (1..threads.min(blocks.len())).map_while(spawn).collect();
         let mut done = work();
@@ -45,7 +60,8 @@ pub fn encode_blocks<T: Send>(
     done.into_iter().map(|(_, result)| result).collect()
 }
 
-/// Ranges of texts of about the same number of bytes, one at least, several for each thread.
+/// Cuts texts into ranges of about the same number of bytes: one at least, and several for each
+/// thread if there is enough text.
 fn blocks(texts: &[TextPair<'_>], threads: usize) -> Vec<Range<usize>> {
     const LEAST: usize = 1 << 16;
     let size = |(text, pair): &TextPair<'_>| {

@@ -1,8 +1,10 @@
-//! Text to tokens: greedy longest match, behind a cache of segments already encoded.
+//! Text to tokens: greedy longest match, behind a cache of segments that were encoded before.
 //!
-//! Most segments of a text have been seen before: their ids are copied from the slot that the
-//! lookup has just touched. A character that stands alone has its id in a table. The rest are
-//! normalized and matched against the trie.
+//! Nearly every segment of a text has been seen before. Its ids are copied from the slot of the
+//! cache that the lookup has just touched, so that most words cost one cache line and no
+//! normalization. A character that stands alone (punctuation, CJK) has its id in a table. Only the
+//! rest is normalized and matched against the trie. The caches are bounded: one that has grown too
+//! large is emptied, which costs less than deciding what to keep.
 
 use std::ops::Range;
 use std::sync::{Mutex, OnceLock};
@@ -14,103 +16,158 @@ use crate::error::{Error, Result};
 use crate::text::pre_tokenize::{PreTokenizer, Segment, TextOptions};
 use crate::text::segment_map::SegmentMap;
 
+/// What an encoder does with texts.
 pub struct EncoderOptions {
+    /// How texts are cut into words.
     pub text: TextOptions,
+    /// The id of the unknown token.
     pub unk_id: u32,
+    /// The prefix of the tokens that continue a word, mostly `##`.
     pub continuing_prefix: String,
-    /// In characters; a longer word is unknown.
+    /// The length, in characters, above which a word is unknown.
     pub max_word_length: usize,
+    /// What becomes of a word that the vocabulary cannot cover.
     pub unk_scope: UnkScope,
-    /// Strings found in the raw text before anything else, with their ids.
+    /// Strings that are looked for in the raw text before anything else, with their ids.
     pub special_tokens: Vec<(String, u32)>,
 }
 
+/// Cuts texts into the tokens of a vocabulary. It can be shared by threads; each of them encodes with
+/// a [`Session`] of its own.
+///
+/// # Examples
+///
+/// ```
+/// use _kernel::encode::encoder::{Encoder, EncoderOptions, Encoding, SessionOptions};
+/// use _kernel::encode::matcher::UnkScope;
+/// use _kernel::text::pre_tokenize::TextOptions;
+///
+/// let options = EncoderOptions {
+///     text: TextOptions {
+///         clean_text: true,
+///         handle_chinese_chars: true,
+///         strip_accents: true,
+///         lowercase: true,
+///         split_punctuation: true,
+///     },
+///     unk_id: 0,
+///     continuing_prefix: "##".into(),
+///     max_word_length: 100,
+///     unk_scope: UnkScope::Word,
+///     special_tokens: vec![("[SEP]".into(), 1)],
+/// };
+/// let vocabulary = ["[UNK]", "[SEP]", "hug", "##s", "!"];
+/// let encoder = Encoder::new(vocabulary.into_iter().zip(0..), options).unwrap();
+/// let mut encoding = Encoding::default();
+/// let options =
+///     SessionOptions { split_special_tokens: false, spans: true, max_tokens: usize::MAX };
+/// encoder.session().encode("Hugs![SEP]pug", &options, &mut encoding);
+/// assert_eq!(encoding.ids(), [2, 3, 4, 1, 0]);
+/// assert_eq!((encoding.spans[1].start, encoding.spans[1].end), (3, 4)); // the s
+/// ```
 pub struct Encoder {
     options: EncoderOptions,
     text: PreTokenizer,
     matcher: Matcher,
-    specials: AhoCorasick,
+    special_matcher: AhoCorasick,
+    /// The ids of characters that stand alone: pages by the upper bits of the character, filled on
+    /// first use.
     alone: Box<[OnceLock<Box<[u32; PAGE]>>]>,
-    /// Of sessions that have ended.
+    /// The caches of sessions that have ended, for those to come.
     caches: Mutex<Vec<Caches>>,
 }
 
-/// CachedIds of characters that stand alone: tables by the upper bits of the character, made on first
-/// use.
+/// Characters in a page of ids.
 const PAGE: usize = 256;
 const PAGES: usize = 0x11_0000 / PAGE;
 
-/// Bytes a cache may hold before it is emptied; a thread has one cache of ids and one of spans.
+/// The memory above which a cache is emptied, in bytes. A session has one cache of ids and one of
+/// spans.
 const CACHE_LIMIT: usize = if cfg!(test) { 1 << 18 } else { 64 << 20 };
 
-/// Bytes of text, about, after which the caches are looked at.
+/// About how many bytes of text are encoded before the caches are looked at. So the list of a cache
+/// has far fewer than 2^32 entries, and their indices fit into 32 bits.
 const AT_ONCE: usize = if cfg!(test) { 1 << 12 } else { 1 << 20 };
 
 /// The longest segment that is cached, in bytes.
 const CACHED: usize = 1024;
 
-/// How a text is read.
+/// What a text is encoded to.
 #[derive(Clone, Copy)]
 pub struct SessionOptions {
-    /// Special tokens in the text are plain text.
+    /// Whether special tokens in the text are encoded as plain text.
     pub split_special_tokens: bool,
-    /// Not ids alone, but what they stand for too.
+    /// Whether spans are wanted, not ids alone. Then the text may have 2^31 - 1 bytes at most.
     pub spans: bool,
-    /// Tokens after which options may end.
+    /// The number of tokens after which encoding may end. There may be more.
     pub max_tokens: usize,
 }
 
-/// The tokens of a text.
+/// The tokens of a text, which [`Session::encode`] writes.
 #[derive(Default)]
 pub struct Encoding {
     /// Longer than what is written of it: three ids are always copied, wanted or not.
     ids: Vec<u32>,
     count: usize,
+    /// What each token stands for; empty if spans are not wanted.
     pub spans: Vec<Span>,
 }
 
-/// What a token stands for: characters of the raw text, and the number of the word, or of the
-/// special token, among all.
+/// What a token stands for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Span {
+    /// How many characters of the raw text are before those that it stands for.
     pub start: u32,
+    /// The same, with those that it stands for.
     pub end: u32,
+    /// The index of its word among all words and special tokens of the text.
     pub word: u32,
 }
 
 impl Encoder {
-    /// Tokens and their ids; fails if two special tokens cannot be searched for.
+    /// Makes the encoder of a vocabulary.
+    ///
+    /// # Arguments
+    ///
+    /// * `vocabulary` - The tokens and their ids.
+    /// * `options` - What it does with texts.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`Error::Option`] if no search for the special tokens can be built, and
+    /// [`Error::Data`] if the vocabulary is too large (see [`Matcher::new`]).
     pub fn new<'a>(
         vocabulary: impl Iterator<Item = (&'a str, u32)> + Clone,
         options: EncoderOptions,
     ) -> Result<Self> {
         let EncoderOptions { continuing_prefix: prefix, unk_id, unk_scope, .. } = &options;
         let patterns: Vec<_> = options.special_tokens.iter().map(|(t, _)| t.as_str()).collect();
-        let specials = AhoCorasick::builder()
+        let special_matcher = AhoCorasick::builder()
             .match_kind(MatchKind::LeftmostLongest)
             .build(&patterns)
             .map_err(|error| Error::option(format!("special tokens: {error}")))?;
         Ok(Encoder {
             text: PreTokenizer::new(options.text),
             matcher: Matcher::new(vocabulary, prefix, *unk_id, *unk_scope)?,
-            specials,
+            special_matcher,
             alone: (0..PAGES).map(|_| OnceLock::new()).collect(),
             caches: Mutex::default(),
             options,
         })
     }
 
+    /// The id of the unknown token.
     pub fn unk_id(&self) -> u32 {
         self.options.unk_id
     }
 
-    /// What one thread encodes with.
+    /// A session of this encoder, for one thread. It takes over the caches of one that has ended.
     pub fn session(&self) -> Session<'_> {
         let kept = self.caches.lock().map_or_else(|_| None, |mut kept| kept.pop());
         Session { encoder: self, caches: kept.unwrap_or_default(), scratch: Scratch::default() }
     }
 
-    /// The id of a normalized character that is a word.
+    /// The id of a normalized character that is a word by itself.
     #[inline]
     fn alone_id(&self, c: char) -> u32 {
         let page = c as usize / PAGE;
@@ -142,7 +199,8 @@ impl Encoder {
     }
 }
 
-/// The caches of a thread. They go back to the encoder when it is dropped.
+/// What one thread encodes with: an encoder, and caches. They go back to the encoder when the session
+/// is dropped.
 pub struct Session<'e> {
     encoder: &'e Encoder,
     caches: Caches,
@@ -159,7 +217,7 @@ struct Caches {
 struct Scratch {
     word: String,
     tokens: Vec<Token>,
-    /// Of each byte of the word: the character of the segment that it comes from.
+    /// For each byte of the word, the index of the character of the segment that it comes from.
     origin: Vec<u32>,
 }
 
@@ -172,7 +230,13 @@ impl Drop for Session<'_> {
 }
 
 impl Session<'_> {
-    /// Writes the tokens of a text into `encoding` (cleared first).
+    /// Encodes a text.
+    ///
+    /// # Arguments
+    ///
+    /// * `text` - The text. If spans are wanted, it may have 2^31 - 1 bytes at most.
+    /// * `options` - What it is encoded to.
+    /// * `encoding` - Where the tokens are written. It is cleared first.
     pub fn encode(&mut self, text: &str, options: &SessionOptions, encoding: &mut Encoding) {
         encoding.clear();
         self.encode_around_special_tokens(text, options, encoding);
@@ -189,7 +253,7 @@ impl Session<'_> {
         let mut position = CharPosition::new(text);
         let mut start = 0;
         if !(options.split_special_tokens || encoder.options.special_tokens.is_empty()) {
-            for found in encoder.specials.find_iter(text) {
+            for found in encoder.special_matcher.find_iter(text) {
                 if !self.encode_plain(start..found.start(), options, &mut position, encoding) {
                     return;
                 }
@@ -205,7 +269,7 @@ impl Session<'_> {
         self.encode_plain(start..text.len(), options, &mut position, encoding);
     }
 
-    /// Encodes text without special tokens; returns whether options is to go on.
+    /// Encodes a range of the text that has no special tokens. Returns whether encoding is to go on.
     fn encode_plain(
         &mut self,
         range: Range<usize>,
@@ -241,7 +305,7 @@ impl Session<'_> {
 }
 
 impl Caches {
-    /// Empties a cache that has outgrown its bound.
+    /// Empties a cache that takes more memory than its limit.
     fn bound(&mut self) {
         if self.ids.list.len() * 4 + self.ids.segments.memory() > CACHE_LIMIT {
             self.ids = IdCache::default();
@@ -252,17 +316,17 @@ impl Caches {
     }
 }
 
-/// The ids of segments.
+/// A cache of the ids of segments.
 #[derive(Default)]
 struct IdCache {
     segments: SegmentMap<CachedIds>,
     list: Vec<u32>,
 }
 
-/// The ids of a segment: up to three in position, more in the cache's list.
+/// The ids of a segment: up to three are held here, more in the list of the cache.
 #[derive(Clone, Copy, Default)]
 struct CachedIds {
-    /// The ids; or, of more than three, where they begin in the list.
+    /// The ids; or, if they are more than three, first the index in the list where they begin.
     ids: [u32; 3],
     count: u32,
 }
@@ -318,14 +382,15 @@ fn first_seen(
     found
 }
 
-/// The ids of segments and the characters that they stand for, counted from the segment's first.
+/// A cache of the ids of segments and of the characters that each id stands for, as their indices in
+/// the segment.
 #[derive(Default)]
 struct SpanCache {
     segments: SegmentMap<CachedRange>,
     list: Vec<(u32, [u32; 2])>,
 }
 
-/// Where the tokens of a segment are in a list.
+/// Where the tokens of a segment are in the list of a cache.
 #[derive(Clone, Copy, Default)]
 struct CachedRange {
     start: u32,
@@ -333,7 +398,7 @@ struct CachedRange {
 }
 
 impl SpanCache {
-    /// `first`: the position of the segment's first character in the text.
+    /// `first`: how many characters of the text are before the segment.
     fn push(
         &mut self,
         encoder: &Encoder,
@@ -372,13 +437,15 @@ fn cut_with_spans(
     });
     let mut at = 0;
     for &Token { id, length } in &scratch.tokens {
-        let end = at + length as usize;
+        // A length may be cut to 32 bits, but tokens cover the word, so the last one ends with it.
+        let end = if length == u32::MAX { origin.len() } else { at + length as usize };
         tokens.push((id, [origin[at], origin[end - 1] + 1]));
         at = end;
     }
 }
 
-/// A position in a text, in bytes and in characters. It moves forward only.
+/// A position in a text, in bytes and in characters. It moves forward only. The text has fewer than
+/// 2^31 bytes (see `SessionOptions::spans`).
 struct CharPosition<'a> {
     text: &'a str,
     byte: usize,
@@ -399,14 +466,17 @@ impl<'a> CharPosition<'a> {
 }
 
 impl Encoding {
+    /// The ids of the tokens.
     pub fn ids(&self) -> &[u32] {
         &self.ids[..self.count]
     }
 
+    /// How many tokens there are.
     pub fn len(&self) -> usize {
         self.count
     }
 
+    /// Whether there are no tokens.
     pub fn is_empty(&self) -> bool {
         self.count == 0
     }
@@ -416,7 +486,7 @@ impl Encoding {
         self.spans.clear();
     }
 
-    /// Makes room for `more` ids, and three.
+    /// Makes room for `more` ids, and three beyond.
     #[inline]
     fn reserve(&mut self, more: usize) {
         let needed = self.count + more + 3;
@@ -437,7 +507,8 @@ impl Encoding {
         self.push_word(tokens.iter().map(|(_, characters)| characters), first);
     }
 
-    /// The spans of a word's tokens, if it has any.
+    /// Appends the spans of the tokens of a word. `first`: how many characters of the text are before
+    /// those that the spans are counted from.
     fn push_word<'a>(&mut self, tokens: impl IntoIterator<Item = &'a [u32; 2]>, first: u32) {
         let word = self.spans.last().map_or(0, |last| last.word + 1);
         let span = |[start, end]: &[u32; 2]| Span { start: first + start, end: first + end, word };

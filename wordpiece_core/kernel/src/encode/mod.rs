@@ -1,5 +1,5 @@
-//! Encoding: texts to ids (`encoder`, `matcher`, `trie`), ids to rows (`rows`) or to sequences of one
-//! length (`pack`), on several threads (`blocks`).
+//! Encoding: the words of a text to ids (`encoder`, `matcher`, `trie`), ids to rows (`rows`) or to
+//! sequences of one length (`pack`), on several threads (`blocks`).
 
 pub mod blocks;
 pub mod encoder;

@@ -1,16 +1,18 @@
 //! Documents of ids to sequences of one length: `[CLS] body [SEP]`.
 //!
-//! A body is the next `length - 2` ids of the stream of all documents with one `[SEP]` between two
-//! of them. A body does not begin with that separator: the `[SEP]` before it says as much. Ids are
-//! copied once, to where Arrow will find them; only the sequence that is not full yet is kept.
+//! All documents form one stream of ids, with one `[SEP]` between two of them, and a body is the
+//! next `length - 2` ids of the stream. A body does not begin with such a separator, since the
+//! `[SEP]` before it says as much. Ids are copied once, to where Arrow finds them. Between two
+//! batches only the last sequence is kept, which is not full yet.
 
 use crate::encode::rows::MOST_PADDED;
 use crate::error::{Error, Result};
 
-/// An id as a column holds it.
+/// An id as a column holds it: an `i32` or a `u16`.
 pub trait Id: Copy {
+    /// The id as a column holds it. The lower bits, if it does not fit.
     fn of(id: u32) -> Self;
-    /// The id; a negative one as a number beyond every vocabulary.
+    /// The id as a number. A negative one gives a number beyond every vocabulary.
     fn value(self) -> u32;
 }
 
@@ -34,40 +36,66 @@ impl Id for u16 {
     }
 }
 
+/// How documents are packed.
 #[derive(Clone, Copy, Debug)]
 pub struct PackOptions {
-    /// Of a sequence, in ids; 3 at least.
+    /// The length of a sequence, in ids, `[CLS]` and `[SEP]` included: 3 at least.
     pub length: usize,
+    /// The id of `[CLS]`.
     pub cls_id: u32,
+    /// The id of `[SEP]`.
     pub sep_id: u32,
-    /// Fills the last sequence up; without it, that sequence is dropped.
+    /// The id that the last sequence is filled up with. None: that sequence is dropped.
     pub pad_id: Option<u32>,
 }
 
-/// Sequences one after the other.
+/// Sequences of one length, one after the other.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sequences<T> {
+    /// The ids of all sequences.
     pub ids: Vec<T>,
-    /// Of these, the padding at the end.
+    /// How many of them, at the end, are padding.
     pub padding: usize,
-    /// Where the separators between documents are in `ids`.
+    /// The indices in `ids` of the separators between documents.
     pub separators: Vec<usize>,
-    /// Where a document begins or goes on: the position in its sequence, and the document's row.
+    /// For each document in each sequence, the index in the sequence of its first id there.
     pub document_starts: Vec<i32>,
+    /// For each document in each sequence, its row.
     pub document_rows: Vec<i64>,
-    /// The end of each sequence in these two.
+    /// Where each sequence ends in `document_starts` and `document_rows`.
     pub document_ends: Vec<usize>,
 }
 
+/// Packs documents into sequences of one length.
+///
+/// # Examples
+///
+/// ```
+/// use _kernel::encode::pack::{PackOptions, Packer};
+///
+/// let options = PackOptions { length: 5, cls_id: 1, sep_id: 2, pad_id: Some(0) };
+/// let mut packer = Packer::<i32>::new(options).unwrap();
+/// let documents = [&[10, 11][..], &[12, 13]];
+/// let full = packer.add((0..).zip(documents), 0);
+/// assert_eq!(full.ids, [1, 10, 11, 2, 2]);
+/// assert_eq!(packer.finish().ids, [1, 12, 13, 2, 0]);
+/// ```
 pub struct Packer<T> {
     options: PackOptions,
-    /// The sequence that is not full: nothing, or `[CLS]` and one id at least, not a separator last.
+    /// The sequence that is not full: nothing, or `[CLS]` and one id at least. The last id is no
+    /// separator.
     open: Sequences<T>,
     dropped: u64,
 }
 
 impl<T: Id + Default> Packer<T> {
-    /// Fails if a sequence has no room for an id between `[CLS]` and `[SEP]`.
+    /// Makes a packer that has no documents.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`Error::Option`] if a sequence has no room for an id between `[CLS]` and `[SEP]`, if
+    /// sequences are longer than [`MOST_PADDED`], or if an id of the options does not fit into the
+    /// type of the ids.
     pub fn new(options: PackOptions) -> Result<Self> {
         let length = options.length;
         if length < 3 {
@@ -77,21 +105,33 @@ impl<T: Id + Default> Packer<T> {
             let message = format!("sequences of {length} ids are longer than {MOST_PADDED}");
             return Err(Error::option(message));
         }
+        let added = [Some(options.cls_id), Some(options.sep_id), options.pad_id];
+        if let Some(id) = added.into_iter().flatten().find(|&id| T::of(id).value() != id) {
+            return Err(Error::option(format!(
+                "the id {id} does not fit into the type of the ids"
+            )));
+        }
         Ok(Packer { options, open: Sequences::default(), dropped: 0 })
     }
 
-    /// Ids of documents that never came out, for their sequence was not full at the end.
+    /// How many ids of documents were dropped, since their sequence was not full at the end.
     pub fn dropped(&self) -> u64 {
         self.dropped
     }
 
-    /// The most ids that adding so many documents, of so many ids together, gives.
+    /// An upper limit of the ids of the sequences that [`Packer::add`] returns for so many documents
+    /// with so many ids together.
     pub fn most(&self, documents: usize, ids: usize) -> usize {
         let stream = self.open.ids.len() + documents + ids;
         (stream / (self.options.length - 2) + 1).saturating_mul(self.options.length)
     }
 
-    /// Adds documents with their rows; returns the sequences that are full. `most` is a hint.
+    /// Adds documents; returns the sequences that are full.
+    ///
+    /// # Arguments
+    ///
+    /// * `documents` - The rows of the documents and their ids. An empty one is left out.
+    /// * `most` - For how many ids memory is asked at once (see [`Packer::most`]).
     pub fn add<'a>(
         &mut self,
         documents: impl Iterator<Item = (i64, &'a [T])>,
@@ -102,7 +142,7 @@ impl<T: Id + Default> Packer<T> {
     {
         let mut out = std::mem::take(&mut self.open);
         out.ids.reserve(most.saturating_sub(out.ids.len()));
-        let mut start = 0; // of the open sequence
+        let mut start = 0; // where the sequence begins that is not full
         for (row, document) in documents {
             if !document.is_empty() {
                 self.write(row, document, &mut out, &mut start);
@@ -112,6 +152,7 @@ impl<T: Id + Default> Packer<T> {
         out
     }
 
+    /// Appends a document. `start`: where the sequence begins that is not full.
     fn write(&self, row: i64, mut rest: &[T], out: &mut Sequences<T>, start: &mut usize) {
         let length = self.options.length;
         if out.ids.len() > *start {
@@ -133,7 +174,7 @@ impl<T: Id + Default> Packer<T> {
         }
     }
 
-    /// Ends the open sequence if its body is full.
+    /// Ends the last sequence if its body is full.
     fn close_if_full(&self, out: &mut Sequences<T>, start: &mut usize) {
         if out.ids.len() - *start == self.options.length - 1 {
             out.ids.push(T::of(self.options.sep_id));
@@ -142,7 +183,8 @@ impl<T: Id + Default> Packer<T> {
         }
     }
 
-    /// The last sequence, padded; none if it is empty or there is no padding. A new stream begins.
+    /// The last sequence, padded. There is none if it is empty, or if sequences are not padded: then
+    /// its ids count as dropped. Documents that are added later form a new stream.
     pub fn finish(&mut self) -> Sequences<T> {
         let mut last = std::mem::take(&mut self.open);
         if last.ids.is_empty() {
@@ -161,15 +203,17 @@ impl<T: Id + Default> Packer<T> {
 }
 
 impl<T: Id + Default> Sequences<T> {
+    /// How many sequences there are.
     pub fn len(&self) -> usize {
         self.document_ends.len()
     }
 
+    /// Whether there are no sequences.
     pub fn is_empty(&self) -> bool {
         self.document_ends.is_empty()
     }
 
-    /// Takes off the open sequence, which begins at the id `start`.
+    /// Takes off the last sequence, which is not full and begins at index `start` of `ids`.
     fn split_off(&mut self, start: usize) -> Self {
         let documents = self.document_ends.last().copied().unwrap_or(0);
         let separators = self.separators.partition_point(|&at| at < start);
@@ -182,14 +226,14 @@ impl<T: Id + Default> Sequences<T> {
         }
     }
 
-    /// 1 for text and all that was added to it, 0 for padding.
+    /// For each id 1, or 0 for padding.
     pub fn attention_mask(&self) -> Vec<i8> {
         let mut mask = vec![1; self.ids.len()];
         mask[self.ids.len() - self.padding..].fill(0);
         mask
     }
 
-    /// 1 for `[CLS]`, `[SEP]` and padding, 0 for the ids of documents.
+    /// For each id, 1 if it is `[CLS]`, `[SEP]` or padding, and 0 if it is of a document.
     pub fn special_tokens_mask(&self) -> Vec<i8> {
         let mut mask = vec![0; self.ids.len()];
         let length = self.ids.len() / self.len().max(1);
@@ -202,7 +246,7 @@ impl<T: Id + Default> Sequences<T> {
         mask
     }
 
-    /// Ids of each sequence without padding.
+    /// For each sequence, the number of its ids without padding.
     pub fn num_tokens(&self) -> Vec<i32> {
         let length = self.ids.len() / self.len().max(1);
         let mut counts = vec![length as i32; self.len()];

@@ -1,5 +1,8 @@
-//! Tokens of texts to rows: added tokens, truncation with overflowing rows, padding, and the
+//! The tokens of texts to rows: added tokens, truncation with overflowing rows, padding, and the
 //! columns beside the ids. The rules are those of Hugging Face tokenizers.
+//!
+//! Rows are written column by column into vectors that become Arrow arrays without a copy. A column
+//! that is not wanted is not computed.
 
 use std::ops::Range;
 
@@ -7,73 +10,94 @@ use crate::encode::encoder::{Encoder, Encoding, SessionOptions, Span};
 use crate::error::{Error, Result};
 use crate::text::utf8;
 
-/// The most tokens of a padded row, or of one of several of a text; of what is packed, too: memory
-/// for rows of any length cannot be had.
+/// The most tokens that a padded row, one of several rows of a text, or a packed sequence may have:
+/// there is no memory for rows of any length.
 pub const MOST_PADDED: usize = 1 << 24;
 
-/// The most ids of a batch, whose offsets are of 32 bits.
+/// The most ids of a batch. Its offsets are of 32 bits.
 const MOST_IDS: usize = i32::MAX as usize;
 
-/// Which text of a pair is cut.
+/// Which text of a pair is cut if the pair is too long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Truncation {
+    /// The longer one, down to the length of the other; then both.
     LongestFirst,
+    /// The first one.
     OnlyFirst,
+    /// The second one.
     OnlySecond,
 }
 
+/// How tokens become rows.
 #[derive(Clone, Debug)]
 pub struct RowOptions {
-    /// [CLS] and [SEP], if they are added.
+    /// The ids of `[CLS]` and `[SEP]`, if they are added.
     pub added: Option<[u32; 2]>,
-    /// Of a row, added tokens included.
+    /// The most tokens of a row, added ones included. None: any number.
     pub max_length: Option<usize>,
+    /// Which text of a pair is cut.
     pub truncation: Truncation,
-    /// How many tokens rows of one text share; None: what is over the length is dropped.
+    /// How many tokens two successive rows of one text share. None: a text has one row, and what is
+    /// over the length is dropped.
     pub stride: Option<usize>,
-    /// Rows are filled up to `max_length` with this token.
+    /// The id of the token that rows are filled up with, to `max_length`. None: they are not.
     pub pad_id: Option<u32>,
+    /// Whether special tokens in the text are encoded as plain text.
     pub split_special_tokens: bool,
+    /// The columns beside the ids.
     pub columns: RowColumns,
 }
 
-/// The columns wanted beside the ids.
+/// Which columns are wanted beside the ids. They are those of [`Rows`].
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RowColumns {
+    /// Whether [`Rows::attention_mask`] is wanted.
     pub attention_mask: bool,
+    /// Whether [`Rows::token_type_ids`] is wanted.
     pub token_type_ids: bool,
+    /// Whether [`Rows::special_tokens_mask`] is wanted.
     pub special_tokens_mask: bool,
+    /// Whether [`Rows::offset_mapping`] is wanted.
     pub offset_mapping: bool,
+    /// Whether [`Rows::word_ids`] is wanted.
     pub word_ids: bool,
+    /// Whether [`Rows::num_tokens`] is wanted.
     pub num_tokens: bool,
 }
 
-/// A text, and the one that it forms a pair with. None: null.
+/// A text, and the second one if there are pairs. The inner None stands for a null.
 pub type TextPair<'a> = (Option<&'a [u8]>, Option<Option<&'a [u8]>>);
 
-/// Rows, column by column; the columns that are not wanted are None.
+/// Encoded rows, column by column. A column that is not wanted is None.
 #[derive(Default)]
 pub struct Rows {
+    /// The ids of all rows.
     pub ids: Vec<u32>,
-    /// The end of each row in `ids`.
+    /// Where each row ends in `ids`.
     pub ends: Vec<usize>,
-    /// Which rows are not null.
+    /// For each row, whether it is not null.
     pub valid: Vec<bool>,
+    /// For each token, 1, or 0 for padding.
     pub attention_mask: Option<Vec<i8>>,
+    /// For each token, 1 if it belongs to the second text of a pair, else 0.
     pub token_type_ids: Option<Vec<i8>>,
+    /// For each token, 1 if it was added or is padding, else 0.
     pub special_tokens_mask: Option<Vec<i8>>,
-    /// From and to, of each token.
+    /// For each token two numbers: between which characters of the raw text it is. Both are 0 for an
+    /// added token, and for padding.
     pub offset_mapping: Option<Vec<i32>>,
-    /// -1: none.
+    /// For each token, the index of its word in the text; -1 for an added token, and for padding.
     pub word_ids: Option<Vec<i32>>,
+    /// For each row, the number of tokens without padding.
     pub num_tokens: Option<Vec<i32>>,
-    /// The number of the text that a row comes from.
+    /// For each row, the index of the text that it comes from. It is there if a text may have several
+    /// rows.
     pub sources: Option<Vec<i64>>,
-    /// Tokens in all rows, without padding.
+    /// The number of tokens in all rows, without padding.
     pub tokens: usize,
 }
 
-/// What stands together in a row.
+/// A part of a row, all of whose tokens are of one kind.
 enum Part<'a> {
     Text(&'a [u32], &'a [Span]),
     Added(u32),
@@ -81,17 +105,17 @@ enum Part<'a> {
 }
 
 impl RowOptions {
-    /// How many tokens of a row are not of texts.
+    /// How many tokens are added to a row of so many texts.
     fn added_tokens(&self, texts: usize) -> usize {
         if self.added.is_some() { 1 + texts } else { 0 }
     }
 
-    /// How many tokens of texts a row can have.
+    /// How many tokens of texts fit into a row of so many texts.
     fn room(&self, texts: usize) -> Option<usize> {
         self.max_length.map(|most| most.saturating_sub(self.added_tokens(texts)))
     }
 
-    /// The lengths that two texts are cut to, to have `room` together.
+    /// The lengths that the texts of a pair are cut to, so that both fit into `room` tokens.
     fn cut(&self, [first, second]: [usize; 2], room: usize) -> Result<[usize; 2]> {
         if room == 0 {
             return Ok([0, 0]); // in any way of truncation, as tokenizers does
@@ -125,7 +149,7 @@ impl RowOptions {
         Ok(cut)
     }
 
-    /// The parts that a text of `length` tokens is cut into.
+    /// The windows that a text of `length` tokens is cut into, each of `most` tokens at most.
     fn windows(&self, length: usize, most: usize) -> Vec<Range<usize>> {
         let mut windows = Vec::new();
         let mut window = 0..length.min(most);
@@ -142,7 +166,7 @@ impl RowOptions {
         }
     }
 
-    /// The windows of a pair, row by row: overflowing rows in the order of `tokenizers`.
+    /// The windows of a pair, row by row, in the order that Hugging Face tokenizers have them.
     fn pair_windows(&self, lengths: [usize; 2]) -> Result<Vec<[Range<usize>; 2]>> {
         let cut = self.room(2).map_or(Ok(lengths), |room| self.cut(lengths, room))?;
         let [first, second] = [0, 1].map(|i| self.windows(lengths[i], cut[i]));
@@ -161,7 +185,19 @@ impl RowOptions {
     }
 }
 
-/// Encodes texts, `first` being the number of the first one. Invalid UTF-8 is repaired.
+/// Encodes texts to rows. Invalid UTF-8 is replaced by U+FFFD.
+///
+/// # Arguments
+///
+/// * `encoder` - Cuts texts into tokens.
+/// * `options` - How tokens become rows.
+/// * `texts` - The texts, or the pairs of texts. A null gives a row that is null.
+/// * `first` - The index of the first of them among all texts; [`Rows::sources`] counts from it.
+///
+/// # Errors
+///
+/// Returns [`Error::Data`] if a text cannot be cut as the options demand, if offsets are wanted of a
+/// text of 2^31 bytes or more, or if a batch would have more ids than it can.
 pub fn encode(
     encoder: &Encoder,
     options: &RowOptions,
@@ -262,8 +298,8 @@ impl Rows {
         Ok(())
     }
 
-    /// Fails if the rows of a text, or of a pair, are more than a batch can have: the further rows
-    /// of a text may be many times as much as the text, so they are not made first.
+    /// Fails if the batch would have more ids than it can with the rows of a text, or of a pair. These
+    /// may be many times as large as the text, so this is checked before they are made.
     fn check_room(
         &self,
         options: &RowOptions,
@@ -276,7 +312,7 @@ impl Rows {
         if self.ids.len() + ids > MOST_IDS { Err(too_many_ids()) } else { Ok(()) }
     }
 
-    /// [CLS] text [SEP], and for a pair another text [SEP].
+    /// Appends a row: `[CLS]`, a text, `[SEP]`, and for a pair another text and `[SEP]`.
     fn push_row<const N: usize>(
         &mut self,
         options: &RowOptions,
@@ -307,7 +343,8 @@ impl Rows {
         Ok(())
     }
 
-    /// `end`: of the row's tokens, padding not included.
+    /// Ends a row. `end`: where its tokens end in `ids`, without padding. Numbers that do not fit into
+    /// 32 bits are only in a batch with too many ids, which is refused later.
     fn end_row(&mut self, valid: bool, end: usize, source: usize) {
         let start = self.ends.last().copied().unwrap_or(0);
         if let Some(lengths) = &mut self.num_tokens {
@@ -354,7 +391,7 @@ impl Rows {
     }
 }
 
-/// What is wrong with more than `MOST_IDS`.
+/// The error of a batch with more ids than its offsets can count.
 pub fn too_many_ids() -> Error {
     Error::data("more than 2^31 ids in one batch")
 }
