@@ -1,4 +1,4 @@
-//! Word tables.
+//! Word tables as record batches.
 
 use std::sync::Arc;
 
@@ -9,20 +9,26 @@ use arrow_array::{Array, ArrayRef, Int64Array, RecordBatch};
 use super::{as_bytes, batch, column, each_row, strings};
 use crate::error::{Error, Result};
 
-/// A word table: `word: string, count: int64`.
+/// The record batch of a part of a word table: `word: string, count: int64`. Counts must be below
+/// 2^63.
 pub fn word_table<'a>(rows: impl Iterator<Item = (&'a str, u64)> + Clone) -> Result<RecordBatch> {
     let words = strings(rows.clone().map(|(word, _)| Some(word)));
     let counts: Int64Array = rows.map(|(_, count)| Some(count as i64)).collect();
     batch(vec![("word", Arc::new(words)), ("count", Arc::new(counts))])
 }
 
-/// The rows of a word table.
+/// A record batch with the columns of a word table.
 pub struct WordTableBatch {
     words: ArrayRef,
     counts: Int64Array,
 }
 
 impl WordTableBatch {
+    /// Takes the columns of a record batch.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`Error::Data`] if one of them is missing, or the counts are not of int64.
     pub fn new(table: &RecordBatch) -> Result<Self> {
         let words = as_bytes(column(table, "word")?.clone());
         let counts = column(table, "count")?.as_primitive_opt::<Int64Type>();
@@ -30,7 +36,11 @@ impl WordTableBatch {
         Ok(WordTableBatch { words, counts: counts.ok_or_else(wrong)?.clone() })
     }
 
-    /// Words and counts. Nulls, negative counts and invalid UTF-8 are errors.
+    /// The words and their counts.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`Error::Data`] if a word is null or no UTF-8, or a count null or negative.
     pub fn rows(&self) -> Result<Vec<(&str, u64)>> {
         let mut rows = Vec::with_capacity(self.words.len());
         let mut wrong = None;

@@ -1,4 +1,4 @@
-//! Rows of ids, and packed sequences, as record batches.
+//! Encoded rows, and packed sequences, as record batches.
 
 use std::sync::Arc;
 
@@ -15,14 +15,21 @@ use crate::encode::pack::{Id, Packer, Sequences};
 use crate::encode::rows::{Rows, too_many_ids};
 use crate::error::{Error, Result};
 
-/// How ids are stored.
+/// The type of a column of ids.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IdType {
+    /// 32 bits, signed.
     Int32,
+    /// 16 bits, unsigned, for vocabularies of 65,536 tokens at most.
     UInt16,
 }
 
-/// Encoded rows as columns: `input_ids`, and those that were asked for.
+/// The record batch of encoded rows: `input_ids`, and the columns that are wanted. The ids must fit
+/// into their type.
+///
+/// # Errors
+///
+/// Returns [`Error::Data`] if there are 2^31 ids or more.
 pub fn encoded(rows: Rows, id_type: IdType) -> Result<RecordBatch> {
     let mut offsets = vec![0i32];
     for &end in &rows.ends {
@@ -74,7 +81,19 @@ fn int32_array(ids: Vec<u32>) -> Int32Array {
     Int32Array::new(ScalarBuffer::new(Buffer::from_vec(ids), 0, length), None)
 }
 
-/// Adds documents of ids, the first of them in row `first_row`, and returns what is full.
+/// Packs documents; returns the sequences that are full.
+///
+/// # Arguments
+///
+/// * `packer` - The packer.
+/// * `documents` - Lists of ids, one for each document. Nulls are left out.
+/// * `first_row` - The row of the first document.
+/// * `vocab_size` - The number of tokens.
+///
+/// # Errors
+///
+/// Returns [`Error::Data`] if the ids are of another type, null, or not below `vocab_size`, or if
+/// there would be 2^31 ids or more.
 pub fn pack<P: ArrowPrimitiveType<Native: Id>>(
     packer: &mut Packer<P::Native>,
     documents: &ArrayRef,
@@ -106,7 +125,12 @@ pub fn pack<P: ArrowPrimitiveType<Native: Id>>(
     Ok(packer.add(rows, most))
 }
 
-/// `input_ids`, the columns named, `document_starts: list<int32>`, `document_rows: list<int64>`.
+/// The record batch of packed sequences: `input_ids`, the columns of these names,
+/// `document_starts: list<int32>`, and `document_rows: list<int64>`.
+///
+/// # Errors
+///
+/// Returns [`Error::Option`] if there is no column of a name.
 pub fn packed_batch<P: ArrowPrimitiveType<Native: Id>>(
     sequences: Sequences<P::Native>,
     names: &[String],

@@ -1,12 +1,13 @@
 //! Arrow arrays from outside, through Arrow's C data interface.
 //!
-//! Whoever made an array may have made it wrongly, and the kernel reads arrays without looking at
-//! bounds. So all that can be known is checked here, before anything is read: lengths, numbers of
-//! buffers and children, that offsets ascend and end in the child, that views lie in their
-//! buffers. How large the other buffers are the interface does not say; those who made the array
-//! know (see `python::import`).
+//! The producer of an array may have made it wrongly, and arrow-rs reads arrays without looking at
+//! their bounds. So everything that can be known is checked here, before anything is read: lengths,
+//! the numbers of buffers and children, that offsets ascend and end in the child, and that views lie
+//! in their buffers. The interface does not say how large the other buffers are; only the producer
+//! knows (see `python::import`). Buffers are taken over without a copy, so this costs one pass over
+//! the offsets.
 //!
-//! Strings are taken for bytes: their UTF-8 is not checked, but repaired where it is read.
+//! Strings are taken for bytes: their UTF-8 is not checked here, but repaired where they are read.
 
 use std::ffi::c_void;
 use std::ptr::NonNull;
@@ -28,7 +29,7 @@ use arrow_schema::{DataType, Field, Fields};
 
 use crate::error::{Error, Result, caught};
 
-/// `struct ArrowArray`, whose fields arrow-rs keeps to itself.
+/// The `struct ArrowArray` of the interface, whose fields arrow-rs does not make public.
 #[repr(C)]
 struct CArray {
     length: i64,
@@ -45,7 +46,7 @@ struct CArray {
 
 const _: () = assert!(size_of::<CArray>() == size_of::<FFI_ArrowArray>());
 
-/// The first fields of `struct ArrowSchema`, and where its end is.
+/// The `struct ArrowSchema` of the interface, with names for the fields that are read.
 #[repr(C)]
 struct CSchema {
     format: *const u8,
@@ -56,31 +57,43 @@ struct CSchema {
 
 const _: () = assert!(size_of::<CSchema>() == size_of::<FFI_ArrowSchema>());
 
-/// The most rows, and the most bytes, that a buffer is believed to have.
+/// The most rows, and the most bytes, that are accepted: more than any memory has.
 const MOST: i64 = 1 << 48;
 
-/// The type of an array, with strings as bytes.
+/// The type of an array.
+///
+/// # Errors
+///
+/// Returns [`Error::Data`] if the structure was released, or is of no type that arrow-rs knows.
 ///
 /// # Safety
-/// `schema` is a `struct ArrowSchema`, as a producer made it.
+///
+/// `schema` must be a `struct ArrowSchema` as a producer has made it.
 pub unsafe fn data_type(schema: &FFI_ArrowSchema) -> Result<DataType> {
     // SAFETY: both are `struct ArrowSchema`, as C lays it out.
     let fields = unsafe { &*std::ptr::from_ref(schema).cast::<CSchema>() };
     if fields.release.is_null() || fields.format.is_null() {
         return Err(Error::data("an Arrow array whose type is gone: it was taken before"));
     }
-    // Of a broken schema arrow-rs gives an error or panics.
+    // For a broken schema arrow-rs returns an error, or panics.
     caught(|| DataType::try_from(schema).map_err(Error::data)).map_err(|error| match error {
         Error::Panic(_) => Error::data("an Arrow array whose type cannot be read"),
         error => error.at("an Arrow array"),
     })
 }
 
-/// An array of a type. A struct is left with the columns that the kernel reads.
+/// Takes an array over, and checks it. Strings become bytes, and a struct keeps only the columns whose
+/// types the kernel reads.
+///
+/// # Errors
+///
+/// Returns [`Error::Data`] if the array breaks the rules of Arrow, or is of a type that the kernel does
+/// not read.
 ///
 /// # Safety
-/// `array` is a `struct ArrowArray`, as a producer made it: its pointers are null or point to what
-/// the fields say, and its offsets and views are initialized memory. What they hold may be wrong.
+///
+/// `array` must be a `struct ArrowArray` as a producer has made it: its pointers are null or point to
+/// what the fields say, and its offsets and views are initialized memory. Their values may be wrong.
 pub unsafe fn array(array: FFI_ArrowArray, data_type: &DataType) -> Result<ArrayRef> {
     let owner = Arc::new(array);
     // SAFETY: both are `struct ArrowArray`, as C lays it out, and `owner` outlives the reference.
@@ -128,7 +141,7 @@ impl Source<'_> {
         }
     }
 
-    /// Checks that rows can be counted.
+    /// Checks the numbers of rows.
     fn check_lengths(self) -> Result<()> {
         let CArray { length, offset, release, dictionary, .. } = *self.array;
         if release.is_null() {
@@ -208,7 +221,7 @@ impl Source<'_> {
     unsafe fn nulls(self) -> Result<Option<NullBuffer>> {
         let null_count = self.array.null_count;
         if null_count == 0 || self.len() == 0 {
-            return Ok(None); // as Arrow has it, whatever the bitmap says
+            return Ok(None); // then the bitmap means nothing, by the rules of Arrow
         }
         if !(-1..=self.array.length).contains(&null_count) {
             return broken(format!("{null_count} nulls in {} rows", self.len()));
@@ -342,7 +355,7 @@ impl Source<'_> {
     }
 }
 
-/// Whether the kernel reads columns of this type; those that it does not are none of its business.
+/// Whether the kernel reads columns of this type. Others are left out.
 fn is_read(field: &Field) -> bool {
     let is_flat = |kind: &DataType| {
         use DataType::{
@@ -360,7 +373,7 @@ fn is_read(field: &Field) -> bool {
 
 /// Checks that the views of rows that are not null lie in their buffers.
 fn check_views(views: &[u128], data: &[Buffer], nulls: Option<&NullBuffer>) -> Result<()> {
-    /// Up to so many bytes are in the view itself.
+    /// The most bytes that a view holds itself.
     const INLINE: i32 = 12;
     for (row, &view) in views.iter().enumerate() {
         let [length, _, buffer, offset] =

@@ -1,6 +1,7 @@
-//! Arrow arrays from outside, checked, to the types of the other rooms and back.
+//! Arrow arrays from outside, checked, and converted to the types of the other modules and back.
 //!
-//! `import` takes arrays over; what each room gives and takes has a file here.
+//! `import` takes arrays over. The other files have the tables of counting, training and encoding.
+//! Columns are read where they are, without a copy, except where they must be changed.
 
 pub mod count;
 pub mod encode;
@@ -22,8 +23,8 @@ use arrow_schema::{DataType, Field, Schema};
 
 use crate::error::{Error, Result};
 
-/// An array of strings as one of bytes, without a copy: whoever made it may not have checked that
-/// the strings are UTF-8.
+/// An array of strings as an array of bytes, without a copy. Its producer may not have checked that
+/// the strings are UTF-8. Arrays of other types are returned as they are.
 pub fn as_bytes(array: ArrayRef) -> ArrayRef {
     match array.data_type() {
         DataType::Utf8 => Arc::new(BinaryArray::from(array.as_string::<i32>().clone())),
@@ -33,7 +34,11 @@ pub fn as_bytes(array: ArrayRef) -> ArrayRef {
     }
 }
 
-/// Calls `each` with every row of an array of bytes; None is a null.
+/// Calls `each` with every row of an array of bytes. None stands for a null.
+///
+/// # Errors
+///
+/// Returns [`Error::Data`] if the array is of another type.
 pub fn each_row<'a>(array: &'a dyn Array, mut each: impl FnMut(Option<&'a [u8]>)) -> Result<()> {
     match array.data_type() {
         DataType::Binary => array.as_binary::<i32>().iter().for_each(each),
@@ -45,24 +50,35 @@ pub fn each_row<'a>(array: &'a dyn Array, mut each: impl FnMut(Option<&'a [u8]>)
     Ok(())
 }
 
-/// A string array of rows; None is a null.
+/// An array of strings. None stands for a null.
 pub fn strings<'a>(rows: impl Iterator<Item = Option<&'a str>>) -> StringArray {
     let mut builder = StringBuilder::new();
     rows.for_each(|row| builder.append_option(row));
     builder.finish()
 }
 
-/// `list<string>` of words, a list per row.
+/// An array of type `list<string>`. None stands for a null.
+///
+/// # Errors
+///
+/// Returns [`Error::Data`] if there are 2^31 strings or more.
 pub fn string_lists(rows: &[Option<Vec<String>>]) -> Result<ArrayRef> {
     let words = strings(rows.iter().flatten().flatten().map(|word| Some(word.as_str())));
     let mut offsets = vec![0i32];
     for row in rows {
-        offsets.push(offsets[offsets.len() - 1] + row.as_ref().map_or(0, Vec::len) as i32);
+        let length = i32::try_from(row.as_ref().map_or(0, Vec::len)).ok();
+        let end = length.and_then(|length| offsets[offsets.len() - 1].checked_add(length));
+        offsets.push(end.ok_or_else(|| Error::data("more than 2^31 words in one batch"))?);
     }
     let nulls = NullBuffer::from_iter(rows.iter().map(Option::is_some));
     list(OffsetBuffer::new(offsets.into()), Arc::new(words), Some(nulls))
 }
 
+/// A record batch of columns with these names.
+///
+/// # Errors
+///
+/// Returns [`Error::Data`] if the columns are not of the same length.
 pub fn batch(columns: Vec<(&str, ArrayRef)>) -> Result<RecordBatch> {
     let fields: Vec<_> = columns
         .iter()
@@ -72,10 +88,12 @@ pub fn batch(columns: Vec<(&str, ArrayRef)>) -> Result<RecordBatch> {
     RecordBatch::try_new(Arc::new(Schema::new(fields)), columns).map_err(Error::data)
 }
 
+/// An array of int64. The values must be below 2^63, or hashes, whose bits are kept.
 pub fn to_int64(values: impl Iterator<Item = u64>) -> ArrayRef {
     Arc::new(Int64Array::from_iter_values(values.map(|value| value as i64)))
 }
 
+/// An array of uint32.
 pub fn to_uint32(values: impl Iterator<Item = u32>) -> ArrayRef {
     Arc::new(UInt32Array::from_iter_values(values))
 }
@@ -85,7 +103,7 @@ fn column<'a>(table: &'a RecordBatch, name: &str) -> Result<&'a ArrayRef> {
     table.column_by_name(name).ok_or_else(wanting)
 }
 
-/// A column of numbers, all of them there: where a null is, the array holds anything.
+/// A column of numbers without nulls: where a null is, the array may hold anything.
 fn numbers<'a, P: ArrowPrimitiveType>(
     table: &'a RecordBatch,
     name: &str,
@@ -110,7 +128,7 @@ fn values<'a, P: ArrowPrimitiveType>(
     Ok(numbers::<P>(table, name)?.values())
 }
 
-/// A column of counts or of places, none of them below zero.
+/// A column of counts or of places. None of them may be negative.
 fn counts(table: &RecordBatch, name: &str) -> Result<Vec<u64>> {
     let values = values::<Int64Type>(table, name)?;
     match values.iter().position(|&value| value < 0) {

@@ -1,24 +1,31 @@
-//! Which columns of a Parquet file are encrypted, by its footer: pyarrow does not say, and aborts
+//! Which columns of a Parquet file are encrypted, from its footer. pyarrow does not say, and aborts
 //! the process when the chunk of such a column is looked at.
 //!
-//! A footer is a structure in Thrift's compact protocol; of it only what leads to the columns is
-//! read, and the rest skipped. Every step takes a byte at least, so that no footer, however made,
-//! takes longer than it is long, and depth is limited.
+//! A footer is a structure in Thrift's compact protocol. Only what leads to the columns is read, and
+//! the rest is skipped. Every step takes one byte at least, so that reading any bytes takes no longer
+//! than they are long, and the depth is limited.
 
 use std::collections::HashSet;
 
 use crate::error::{Error, Result};
 
-/// The types of the compact protocol that are not skipped by their size.
+// The types of the compact protocol that have a size or parts of their own.
 const BINARY: u8 = 8;
 const LIST: u8 = 9;
 const STRUCT: u8 = 12;
 
-/// How deep structures may be in each other; those of Parquet are seven deep.
+/// How deep structures may be nested. Those of Parquet are seven deep.
 const MOST_DEPTH: usize = 32;
 
-/// The paths of the columns that are encrypted, as `a.b`, each once. `tail`: the end of a file, from
-/// where the footer begins, or from before. Fails if the footer is encrypted itself, or is none.
+/// The paths of the columns that are encrypted, as `a.b`, in the order of the file, each once.
+///
+/// # Arguments
+///
+/// * `tail` - The end of a file, from the beginning of its footer or from before it.
+///
+/// # Errors
+///
+/// Returns [`Error::Data`] if the footer is encrypted itself, or if there is none.
 pub fn encrypted_columns(tail: &[u8]) -> Result<Vec<String>> {
     let mut reader = Reader { left: metadata(tail)?, depth: 0 };
     let mut encrypted = Vec::new();
@@ -41,7 +48,7 @@ pub fn encrypted_columns(tail: &[u8]) -> Result<Vec<String>> {
     Ok(encrypted)
 }
 
-/// The bytes of the footer's structure, without the length and the mark behind it.
+/// The bytes of the structure in the footer, without its length and the magic number behind it.
 fn metadata(tail: &[u8]) -> Result<&[u8]> {
     let Some((rest, [l0, l1, l2, l3, magic @ ..])) = tail.split_last_chunk::<8>() else {
         return Err(broken());
@@ -66,7 +73,8 @@ struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    /// A ColumnChunk: its path if it is encrypted. `position`: among the columns, if it has none.
+    /// Reads a ColumnChunk: its path, if it is encrypted. `position`: its number among the columns, which
+    /// is named if there is no path.
     fn encrypted_path(&mut self, position: usize) -> Result<Option<String>> {
         let (mut path, mut encrypted) = (None, false);
         self.structure(|reader, field, kind| match (field, kind) {
@@ -87,7 +95,7 @@ impl<'a> Reader<'a> {
         Ok(encrypted.then(|| path.unwrap_or_else(|| format!("column {position}"))))
     }
 
-    /// A structure with a path, a list of names, in one of its fields.
+    /// Reads a structure that has a path, which is a list of names, in one of its fields.
     fn path_in(&mut self, wanted: i16, path: &mut Option<String>) -> Result<()> {
         self.structure(|reader, field, kind| {
             if (field, kind) != (wanted, LIST) {

@@ -1,4 +1,4 @@
-//! What workers count and send in a round of training, and the log of merges.
+//! Record batches of what workers count and send in a round of training, and of the log of merges.
 
 use std::sync::Arc;
 
@@ -18,7 +18,11 @@ use crate::train::tokens::no_token;
 use crate::train::trainer::{Candidate, Merge};
 use crate::train::watch::Limit;
 
-/// Splits: `rank, offset, count: int64, symbols: list<uint32>`.
+/// The record batch of splits: `rank, offset, count: int64, symbols: list<uint32>`.
+///
+/// # Errors
+///
+/// Returns [`Error::Data`] if there are 2^31 symbols or more.
 pub fn splits_batch(splits: Splits) -> Result<RecordBatch> {
     batch(splits_columns(splits)?)
 }
@@ -40,7 +44,11 @@ fn splits_columns(splits: Splits) -> Result<Vec<(&'static str, ArrayRef)>> {
     ])
 }
 
-/// The rows of `splits_batch`.
+/// Reads the record batch of [`splits_batch`].
+///
+/// # Errors
+///
+/// Returns [`Error::Data`] if a column is missing, of another type, has nulls, or negative counts.
 pub fn read_splits(table: &RecordBatch) -> Result<Splits> {
     let lists = column(table, "symbols")?.as_list_opt::<i32>();
     let symbols = lists.and_then(|lists| lists.values().as_primitive_opt::<UInt32Type>());
@@ -60,12 +68,13 @@ pub fn read_splits(table: &RecordBatch) -> Result<Splits> {
     })
 }
 
-/// A sample of runs: `hash: int64, length: uint32, tightest, loosest: uint16`.
+/// The record batch of a sample of runs, ordered by hash: `hash: int64, length: uint32`, and of type
+/// uint16 `tightest` and `loosest`: the lowest and the highest `max_level` for which it is a run.
 pub fn sample_batch(sizes: &RunSizes) -> Result<RecordBatch> {
     let mut rows: Vec<_> = sizes.sample().collect();
     rows.sort_unstable_by_key(|(hash, _)| *hash);
-    let uint16 = |level: fn(&SampledRun) -> u16| -> ArrayRef {
-        Arc::new(UInt16Array::from_iter_values(rows.iter().map(|(_, sampled)| level(sampled))))
+    let uint16 = |value: fn(&SampledRun) -> u16| -> ArrayRef {
+        Arc::new(UInt16Array::from_iter_values(rows.iter().map(|(_, sampled)| value(sampled))))
     };
     batch(vec![
         ("hash", to_int64(rows.iter().map(|(hash, _)| *hash))),
@@ -75,7 +84,11 @@ pub fn sample_batch(sizes: &RunSizes) -> Result<RecordBatch> {
     ])
 }
 
-/// Adds the rows of `sample_batch`.
+/// Adds the runs in a record batch of [`sample_batch`].
+///
+/// # Errors
+///
+/// Returns [`Error::Data`] if a column is missing, of another type, has nulls, or negative counts.
 pub fn add_sample(sizes: &mut RunSizes, table: &RecordBatch) -> Result<()> {
     let hashes = values::<Int64Type>(table, "hash")?;
     let lengths = values::<UInt32Type>(table, "length")?;
@@ -92,7 +105,8 @@ pub fn add_sample(sizes: &mut RunSizes, table: &RecordBatch) -> Result<()> {
     Ok(())
 }
 
-/// `character: string, continuing: bool, count, first_rank, first_offset: int64`.
+/// The record batch of the counts of symbols, ordered by symbol: `character: string,
+/// continuing: bool, count, first_rank, first_offset: int64`.
 pub fn symbol_batch(symbols: &SymbolCounts) -> Result<RecordBatch> {
     let mut rows: Vec<_> = symbols.iter().collect();
     rows.sort_unstable_by_key(|(symbol, _)| **symbol);
@@ -107,7 +121,7 @@ pub fn symbol_batch(symbols: &SymbolCounts) -> Result<RecordBatch> {
     ])
 }
 
-/// `token: uint32, count: int64`.
+/// The record batch of the counts of tokens, ordered by token: `token: uint32, count: int64`.
 pub fn unigram_batch(counts: &FxHashMap<u32, u64>) -> Result<RecordBatch> {
     let mut rows: Vec<_> = counts.iter().map(|(&token, &count)| (token, count)).collect();
     rows.sort_unstable();
@@ -117,13 +131,22 @@ pub fn unigram_batch(counts: &FxHashMap<u32, u64>) -> Result<RecordBatch> {
     ])
 }
 
-/// The rows of `unigram_batch`.
+/// Reads the record batch of [`unigram_batch`]: tokens and their counts.
+///
+/// # Errors
+///
+/// Returns [`Error::Data`] if a column is missing, of another type, has nulls, or negative counts.
 pub fn read_unigrams(table: &RecordBatch) -> Result<Vec<(u32, u64)>> {
     let tokens = values::<UInt32Type>(table, "token")?;
     Ok(tokens.iter().copied().zip(counts(table, "count")?).collect())
 }
 
-/// Counts by token, from the rows of `unigram_batch`. `tokens`: how many there are.
+/// Reads the record batch of [`unigram_batch`] into a vector of the count of each token. `tokens`: how
+/// many tokens there are.
+///
+/// # Errors
+///
+/// The same as for [`read_unigrams`]; also for a token that is none of them.
 pub fn unigrams_by_token(table: &RecordBatch, tokens: usize) -> Result<Vec<u64>> {
     let mut by_token = vec![0; tokens];
     for (token, count) in read_unigrams(table)? {
@@ -132,12 +155,13 @@ pub fn unigrams_by_token(table: &RecordBatch, tokens: usize) -> Result<Vec<u64>>
     Ok(by_token)
 }
 
-/// `left, right: uint32, count, merges, first_rank, first_offset: int64`, in the order given.
+/// The record batch of the counts of pairs, in the order given: `left, right: uint32, count, merges,
+/// first_rank, first_offset: int64`.
 pub fn pair_batch(rows: &[((u32, u32), PairCount)]) -> Result<RecordBatch> {
     batch(pair_columns(rows))
 }
 
-/// As pairs, and `level: uint16`.
+/// The record batch of candidates: the columns of [`pair_batch`], and `level: uint16`.
 pub fn candidate_batch(rows: &[Candidate]) -> Result<RecordBatch> {
     let pairs: Vec<_> = rows.iter().map(|(pair, count, _)| (*pair, *count)).collect();
     let mut columns = pair_columns(&pairs);
@@ -157,7 +181,12 @@ fn pair_columns(rows: &[((u32, u32), PairCount)]) -> Vec<(&'static str, ArrayRef
     ]
 }
 
-/// Adds the rows of `pair_batch` to counts.
+/// Adds the record batch of [`pair_batch`] to counts of pairs.
+///
+/// # Errors
+///
+/// Returns [`Error::Data`] if a column is missing, of another type, has nulls, or negative counts, and
+/// [`Error::Overflow`] if a count exceeds 2^63 - 1.
 pub fn add_pairs(sums: &mut PairCounts, pairs: &RecordBatch) -> Result<()> {
     let (count, merges) = (counts(pairs, "count")?, counts(pairs, "merges")?);
     let firsts = places(pairs, ["first_rank", "first_offset"], |_| 0)?;
@@ -168,7 +197,11 @@ pub fn add_pairs(sums: &mut PairCounts, pairs: &RecordBatch) -> Result<()> {
     Ok(())
 }
 
-/// The rows of `candidate_batch`, each pair once.
+/// Reads the record batch of [`candidate_batch`].
+///
+/// # Errors
+///
+/// The same as for [`add_pairs`]; also if a pair is there twice.
 pub fn read_candidates(table: &RecordBatch) -> Result<Vec<Candidate>> {
     let levels = read_pair_levels(table)?;
     let mut counts = PairCounts::default();
@@ -180,7 +213,8 @@ pub fn read_candidates(table: &RecordBatch) -> Result<Vec<Candidate>> {
     Ok(pairs.into_iter().map(|pair| (pair, counts[&pair], levels[&pair])).collect())
 }
 
-/// `token: uint32, count, rare: int64` and, for each fall of the tokens' counts, a score: double.
+/// The record batch of limits, ordered by token: `token: uint32, count, rare: int64`, and the columns
+/// `score_0`, `score_1`, ... of doubles, one for each entry of [`Limit::scores`].
 pub fn limit_batch(limits: &FxHashMap<u32, Limit>) -> Result<RecordBatch> {
     let mut rows: Vec<_> = limits.iter().collect();
     rows.sort_unstable_by_key(|(token, _)| **token);
@@ -189,43 +223,59 @@ pub fn limit_batch(limits: &FxHashMap<u32, Limit>) -> Result<RecordBatch> {
         ("count".to_string(), to_int64(rows.iter().map(|(_, limit)| limit.count))),
         ("rare".to_string(), to_int64(rows.iter().map(|(_, limit)| limit.rare))),
     ];
-    for fall in 0..Limit::NONE.scores.len() {
-        let scores = rows.iter().map(|(_, limit)| limit.scores[fall]);
+    for index in 0..Limit::NONE.scores.len() {
+        let scores = rows.iter().map(|(_, limit)| limit.scores[index]);
         let scores: ArrayRef = Arc::new(Float64Array::from_iter_values(scores));
-        columns.push((format!("score_{fall}"), scores));
+        columns.push((format!("score_{index}"), scores));
     }
     batch(columns.iter().map(|(name, column)| (name.as_str(), column.clone())).collect())
 }
 
-/// The rows of `limit_batch`.
+/// Reads the record batch of [`limit_batch`]: tokens, and the limits of their pairs.
+///
+/// # Errors
+///
+/// Returns [`Error::Data`] if a column is missing, of another type, has nulls, or negative counts.
 pub fn read_limits(table: &RecordBatch) -> Result<Vec<(u32, Limit)>> {
     let tokens = values::<UInt32Type>(table, "token")?;
     let limits = counts(table, "count")?.into_iter().zip(counts(table, "rare")?);
     let limits = limits.map(|(count, rare)| Limit { count, rare, ..Limit::NONE });
     let mut rows: Vec<_> = tokens.iter().copied().zip(limits).collect();
-    for fall in 0..Limit::NONE.scores.len() {
-        let scores = values::<Float64Type>(table, &format!("score_{fall}"))?;
+    for index in 0..Limit::NONE.scores.len() {
+        let scores = values::<Float64Type>(table, &format!("score_{index}"))?;
         for (row, &score) in rows.iter_mut().zip(scores) {
-            row.1.scores[fall] = score;
+            row.1.scores[index] = score;
         }
     }
     Ok(rows)
 }
 
-/// The levels of pairs.
+/// The levels of pairs, from the record batch of [`candidate_batch`].
+///
+/// # Errors
+///
+/// Returns [`Error::Data`] if a column is missing, of another type, has nulls, or negative counts.
 pub fn read_pair_levels(table: &RecordBatch) -> Result<FxHashMap<(u32, u32), u16>> {
     let levels = values::<UInt16Type>(table, "level")?;
     Ok(read_pairs(table)?.into_iter().zip(levels.iter().copied()).collect())
 }
 
-/// The columns `left` and `right`.
+/// The pairs in the columns `left` and `right`.
+///
+/// # Errors
+///
+/// Returns [`Error::Data`] if a column is missing, of another type, or has nulls.
 pub fn read_pairs(table: &RecordBatch) -> Result<Vec<(u32, u32)>> {
     let left = values::<UInt32Type>(table, "left")?;
     let right = values::<UInt32Type>(table, "right")?;
     Ok(left.iter().copied().zip(right.iter().copied()).collect())
 }
 
-/// The rows of `merge_batch`.
+/// Reads the record batch of [`merge_batch`].
+///
+/// # Errors
+///
+/// Returns [`Error::Data`] if a column is missing, of another type, has nulls, or negative counts.
 pub fn read_merges(table: &RecordBatch) -> Result<Vec<Merge>> {
     let tokens = values::<UInt32Type>(table, "token")?;
     let scores = values::<Float64Type>(table, "score")?;
@@ -244,7 +294,8 @@ pub fn read_merges(table: &RecordBatch) -> Result<Vec<Merge>> {
     Ok(pairs.map(merge).collect())
 }
 
-/// Places: the columns of these names. `reach`: how far each row's thing goes on.
+/// Reads places from the columns of these names. `reach`: for each row, how many symbols must come
+/// behind the place without the offset exceeding 32 bits.
 fn places(
     table: &RecordBatch,
     [ranks, offsets]: [&str; 2],
@@ -260,7 +311,7 @@ fn places(
     rows.map(place).collect()
 }
 
-/// The training log, with tokens by their ids.
+/// The record batch of a log of merges: the columns are the fields of [`Merge`].
 pub fn merge_batch(merges: &[Merge]) -> Result<RecordBatch> {
     let scores = Float64Array::from_iter_values(merges.iter().map(|merge| merge.score));
     batch(vec![

@@ -11,15 +11,21 @@ use crate::count::word_lists;
 use crate::error::{Error, Result};
 use crate::text::utf8;
 
+/// Counts the words of texts, separately for each group. It is full when its memory exceeds
+/// `most_bytes`.
 #[pyclass(name = "WordCounter")]
 pub(super) struct PyWordCounter {
     counter: WordCounter,
+    /// The number of texts counted, nulls included.
     #[pyo3(get)]
     rows: u64,
+    /// The number of texts that were null.
     #[pyo3(get)]
     nulls: u64,
+    /// The number of bytes of all texts.
     #[pyo3(get)]
     bytes: u64,
+    /// The number of invalid UTF-8 sequences.
     #[pyo3(get)]
     replaced: u64,
 }
@@ -48,16 +54,20 @@ impl PyWordCounter {
         Ok(PyWordCounter { counter, rows: 0, nulls: 0, bytes: 0, replaced: 0 })
     }
 
+    /// The memory that counting on and `take` may need, in bytes.
     #[getter]
     fn memory(&self) -> usize {
         self.counter.memory()
     }
 
+    /// Whether the memory exceeds the limit.
     #[getter]
     fn is_full(&self) -> bool {
         self.counter.is_full()
     }
 
+    /// Counts texts from the first on until the counter is full; returns how many, one at least if there
+    /// is one. `groups`: for each text, the name of its group.
     #[pyo3(signature = (texts, groups=None))]
     fn count(
         &mut self,
@@ -87,6 +97,7 @@ impl PyWordCounter {
         })
     }
 
+    /// Adds the words of a table with their counts, as they are.
     fn add(&mut self, py: Python<'_>, words: &Bound<'_, PyAny>) -> PyResult<()> {
         let words = import_batch(words)?;
         run(py, || {
@@ -96,6 +107,8 @@ impl PyWordCounter {
         })
     }
 
+    /// Empties the counter. For each partition and group with words: the number of the partition, the
+    /// name of the group, the sum of the counts, and the words with their counts, ordered by word.
     fn take(&mut self, py: Python<'_>, partitions: usize) -> PyResult<Vec<PartitionTuple>> {
         run(py, || {
             let lists = self.counter.take(partitions.max(1))?.into_iter();
@@ -110,7 +123,7 @@ impl PyWordCounter {
     }
 }
 
-/// A partition, a group, the sum of the counts, and the words with theirs.
+/// A partition, a group, the sum of the counts, and the words with their counts.
 type PartitionTuple = (usize, Option<String>, u64, PyArrowArray);
 
 impl PyWordCounter {
@@ -131,6 +144,7 @@ fn word_tables(batches: &[RecordBatch]) -> Result<Vec<arrow::count::WordTableBat
     batches.iter().map(arrow::count::WordTableBatch::new).collect()
 }
 
+/// Adds up the counts of equal words. The result is ordered by count, the largest first, then by word.
 #[pyfunction]
 pub(super) fn merge_word_counts(
     py: Python<'_>,
@@ -149,6 +163,7 @@ pub(super) fn merge_word_counts(
     })
 }
 
+/// Adds up the counts of equal words. Every batch must be ordered by word, and so is the result.
 #[pyfunction]
 pub(super) fn merge_sorted_words(
     py: Python<'_>,
@@ -164,6 +179,10 @@ pub(super) fn merge_sorted_words(
     })
 }
 
+/// Adds up the counts of equal words, each count times the weight of its batch, which is in units of
+/// 2^-32. A sum is rounded once, to the nearest whole number, halves up; for a word that occurs it is
+/// 1 at least. Every batch must be ordered by word. The result is ordered by count, the largest first,
+/// then by word, without words whose sum is below `min_count`.
 #[pyfunction]
 #[pyo3(signature = (batches, weights, *, min_count))]
 pub(super) fn weigh_sorted_words(
@@ -187,6 +206,7 @@ pub(super) fn weigh_sorted_words(
     })
 }
 
+/// The rows whose words are in a sample of about one of `every` words. That depends on the word alone.
 #[pyfunction]
 pub(super) fn draw_words(
     py: Python<'_>,

@@ -16,11 +16,13 @@ use crate::encode::pack::{PackOptions, Packer};
 use crate::encode::rows::{RowColumns, RowOptions, TextPair, Truncation};
 use crate::error::{Error, Result};
 
+/// Encodes texts by a vocabulary.
 #[pyclass(name = "Encoder", frozen)]
 pub(super) struct PyEncoder {
     encoder: Encoder,
-    /// [CLS] and [SEP], and [PAD], as far as the vocabulary has them.
+    /// The ids of `[CLS]` and `[SEP]`, if the vocabulary has both.
     added: Option<[u32; 2]>,
+    /// The id of `[PAD]`, if the vocabulary has it.
     pad_id: Option<u32>,
 }
 
@@ -78,6 +80,9 @@ impl PyEncoder {
         })
     }
 
+    /// Encodes texts, or pairs of texts, on several threads. Returns record batches of `input_ids`, of the
+    /// columns and, with a stride, of `source_rows: int64`; then the number of tokens in them, and how
+    /// many of these are unknown. With `id_type` "uint16" the vocabulary must have 65,536 tokens at most.
     #[pyo3(signature = (texts, pairs=None, *, add_special_tokens, split_special_tokens, max_length,
         truncation, stride, padding, columns, id_type, threads))]
     #[allow(clippy::too_many_arguments)]
@@ -134,6 +139,7 @@ impl PyEncoder {
     }
 }
 
+/// The columns of these names.
 fn wanted_columns(names: &[String]) -> PyResult<RowColumns> {
     let mut columns = RowColumns::default();
     for name in names {
@@ -150,7 +156,7 @@ fn wanted_columns(names: &[String]) -> PyResult<RowColumns> {
     Ok(columns)
 }
 
-/// Texts, each with the second one of its pair, if there are pairs.
+/// The texts, each with the second text of its pair if there are pairs.
 fn text_rows<'a>(texts: &'a ArrayRef, pairs: Option<&'a ArrayRef>) -> Result<Vec<TextPair<'a>>> {
     let mut rows = Vec::with_capacity(texts.len());
     arrow::each_row(texts, |text| rows.push((text, None)))?;
@@ -175,6 +181,7 @@ enum AnyPacker {
     UInt16(Packer<u16>),
 }
 
+/// Packs documents of ids into sequences of one length.
 #[pyclass(name = "Packer")]
 pub(super) struct PyPacker {
     packer: AnyPacker,
@@ -204,6 +211,7 @@ impl PyPacker {
         Ok(PyPacker { packer: packer?, vocab_size, columns })
     }
 
+    /// The number of ids of documents that were dropped, since their sequence was not full at the end.
     #[getter]
     fn dropped(&self) -> u64 {
         match &self.packer {
@@ -212,6 +220,7 @@ impl PyPacker {
         }
     }
 
+    /// Adds documents, the first of which is in row `first_row`; returns the sequences that are full.
     fn add(
         &mut self,
         py: Python<'_>,
@@ -235,6 +244,7 @@ impl PyPacker {
         })
     }
 
+    /// Returns the last sequence, padded; none without a `pad_id`.
     fn finish(&mut self, py: Python<'_>) -> PyResult<PyArrowArray> {
         run(py, || {
             let batch = match &mut self.packer {

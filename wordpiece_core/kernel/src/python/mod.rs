@@ -1,7 +1,9 @@
-//! The Python module `wordpiece_core._kernel`: nothing but conversions.
+//! The Python module `wordpiece_core._kernel`: conversions, and nothing else.
 //!
-//! Arrow data comes and goes through the Arrow PyCapsule interface, without a copy. The work is
-//! done with the GIL released, and a panic becomes a RuntimeError.
+//! Arrow data is exchanged through the Arrow PyCapsule interface, without a copy. The work is done
+//! with the GIL released. Errors become exceptions, and so does a panic: RuntimeError. The Python
+//! class `X` is the Rust type `PyX`, which wraps the type `X` of the kernel. What Python sees is
+//! described in `wordpiece_core/_kernel.pyi`, too.
 
 use std::ffi::CStr;
 use std::sync::Arc;
@@ -66,14 +68,14 @@ fn import(object: &Bound<'_, PyAny>) -> PyResult<ArrayRef> {
     // capsules live, which is until this function returns. `from_raw` moves the array out and marks
     // what it leaves behind as released.
     let (schema, array) = unsafe { (schema.as_ref(), FFI_ArrowArray::from_raw(array.as_ptr())) };
-    // SAFETY: as above; who made the structures is trusted with the pointers in them.
+    // SAFETY: as above; the producer of the structures is trusted with the pointers in them.
     let data_type = unsafe { import::data_type(schema) }?;
     // SAFETY: the same.
     run(py, || unsafe { import::array(array, &data_type) })
 }
 
-/// Of an array of pyarrow's: checks that its buffers are as large as they must be. Only it knows
-/// their sizes.
+/// Checks that the buffers of an array are as large as they must be, if it is an array of pyarrow:
+/// only pyarrow knows their sizes.
 fn check_buffers(object: &Bound<'_, PyAny>) -> PyResult<()> {
     let module = object.get_type().module();
     if !module.is_ok_and(|module| module.to_str().is_ok_and(|name| name.starts_with("pyarrow"))) {
@@ -88,6 +90,7 @@ fn check_buffers(object: &Bound<'_, PyAny>) -> PyResult<()> {
     checked.map(|_| ()).map_err(invalid)
 }
 
+/// Takes a record batch over from a Python object, and checks it.
 fn import_batch(object: &Bound<'_, PyAny>) -> PyResult<RecordBatch> {
     let array = import(object)?;
     let columns = array.as_any().downcast_ref::<StructArray>();
@@ -96,17 +99,19 @@ fn import_batch(object: &Bound<'_, PyAny>) -> PyResult<RecordBatch> {
     columns.map(RecordBatch::from).ok_or_else(wrong)
 }
 
+/// Takes record batches over from Python objects, and checks them.
 fn import_batches(objects: &[Bound<'_, PyAny>]) -> PyResult<Vec<RecordBatch>> {
     objects.iter().map(import_batch).collect()
 }
 
-/// An Arrow array, or a record batch, on its way to Python: `pyarrow.array(x)` or
-/// `pyarrow.record_batch(x)` takes it without a copy.
+/// An Arrow array, or a record batch, as a result for Python. `pyarrow.array(x)` or
+/// `pyarrow.record_batch(x)` takes it over without a copy.
 #[pyclass(name = "ArrowArray", frozen)]
 struct PyArrowArray(ArrayRef);
 
 #[pymethods]
 impl PyArrowArray {
+    /// Exports the array by the Arrow PyCapsule interface. A requested schema is ignored.
     #[pyo3(signature = (requested_schema=None))]
     fn __arrow_c_array__<'py>(
         &self,
@@ -122,6 +127,7 @@ impl PyArrowArray {
         ))
     }
 
+    /// The number of rows.
     fn __len__(&self) -> usize {
         self.0.len()
     }
@@ -133,10 +139,12 @@ impl From<RecordBatch> for PyArrowArray {
     }
 }
 
+/// The error of an option whose value is none of its choices.
 fn unknown(option: &str, value: &str, choices: &str) -> PyErr {
     Error::option(format!("{option} is {value:?}, not {choices}")).into()
 }
 
+/// The Rust kernel of wordpiece-beam. `_kernel.pyi` describes what is in it.
 #[pymodule]
 fn _kernel(module: &Bound<'_, PyModule>) -> PyResult<()> {
     std::panic::set_hook(Box::new(note_panic)); // of this library alone; `run` reports them

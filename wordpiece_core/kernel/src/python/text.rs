@@ -14,6 +14,7 @@ use crate::error::Error;
 use crate::text::pre_tokenize::{PreTokenizer, TextOptions};
 use crate::text::utf8;
 
+/// The options of the normalizer and the pre-tokenizer, from their names in Python.
 pub(super) fn text_options(
     clean_text: bool,
     handle_chinese_chars: bool,
@@ -35,7 +36,8 @@ pub(super) fn text_options(
     })
 }
 
-/// Python strings, or None, as an Arrow array. (Arrow's own way would load pandas.)
+/// Makes an Arrow array of Python strings, each of which may be None. (The function of pyarrow would
+/// load pandas.)
 #[pyfunction]
 pub(super) fn string_array(texts: Vec<Option<PyBackedStr>>) -> PyResult<PyArrowArray> {
     let texts: Vec<_> = texts.iter().map(Option::as_deref).collect();
@@ -47,6 +49,8 @@ pub(super) fn string_array(texts: Vec<Option<PyBackedStr>>) -> PyResult<PyArrowA
     Ok(PyArrowArray(Arc::new(arrow::strings(texts.into_iter()))))
 }
 
+/// The strings of an array of strings or bytes, with invalid UTF-8 replaced by U+FFFD, and how many
+/// invalid sequences were replaced.
 #[pyfunction]
 pub(super) fn repair_utf8(
     py: Python<'_>,
@@ -68,6 +72,7 @@ pub(super) fn repair_utf8(
     })
 }
 
+/// The lines of a block of bytes as strings, and how many invalid UTF-8 sequences were replaced.
 #[pyfunction]
 pub(super) fn split_lines(py: Python<'_>, block: PyBuffer<u8>) -> PyResult<(PyArrowArray, u64)> {
     let block = block.to_vec(py)?;
@@ -85,6 +90,7 @@ pub(super) fn split_lines(py: Python<'_>, block: PyBuffer<u8>) -> PyResult<(PyAr
     })
 }
 
+/// The words of texts, as an array of type `list<string>`.
 #[pyfunction]
 #[pyo3(signature = (texts, *, clean_text, handle_chinese_chars, strip_accents, lowercase, pre_tokenizer))]
 pub(super) fn pre_tokenize(
@@ -117,7 +123,8 @@ pub(super) fn pre_tokenize(
     })
 }
 
-/// The paths of the encrypted columns of a Parquet file, by the end of it.
+/// The paths of the encrypted columns of a Parquet file. `tail`: the end of the file, from the
+/// beginning of its footer or from before it.
 #[pyfunction]
 pub(super) fn encrypted_columns(py: Python<'_>, tail: &[u8]) -> PyResult<Vec<String>> {
     run(py, || parquet_footer::encrypted_columns(tail))

@@ -19,7 +19,8 @@ use crate::train::tokens::Tokens;
 use crate::train::trainer::{Status, TrainOptions, Trainer};
 use crate::train::watch::Limit;
 
-/// Counts of the characters of words, by whether they begin a word.
+/// The counts of the symbols in a part of a word table: of every character at the beginning of words,
+/// and of every character further on. `first_rank`: the rank of the first word.
 #[pyfunction]
 #[pyo3(signature = (words, *, first_rank, min_word_count, max_word_length))]
 pub(super) fn symbol_counts(
@@ -43,6 +44,7 @@ pub(super) fn symbol_counts(
     })
 }
 
+/// Splits words into tokens by merges.
 #[pyclass(name = "Splitter", frozen)]
 pub(super) struct PySplitter {
     splitter: Splitter,
@@ -71,7 +73,7 @@ impl PySplitter {
         Ok(PySplitter { splitter, limits })
     }
 
-    /// The splits of the words of a table whose first word has rank `first_rank`.
+    /// The splits of the words in a part of a word table. `first_rank`: the rank of the first word.
     fn split(
         &self,
         py: Python<'_>,
@@ -93,7 +95,7 @@ impl PySplitter {
         })
     }
 
-    /// Splits after the merges, from splits before them.
+    /// Applies the merges to splits.
     fn merge(&self, py: Python<'_>, splits: &Bound<'_, PyAny>) -> PyResult<PyArrowArray> {
         let splits = import_batch(splits)?;
         run(py, || {
@@ -110,7 +112,7 @@ impl PySplitter {
     }
 }
 
-/// Counts of tokens and pairs over splits, from splits or from other counts.
+/// Counts tokens and pairs over splits.
 #[pyclass(name = "PairCounter")]
 pub(super) struct PyPairCounter {
     counter: PairCounter,
@@ -123,18 +125,19 @@ impl PyPairCounter {
         PyPairCounter { counter: PairCounter::default() }
     }
 
-    /// Tokens in the splits added, each split's once.
+    /// The number of symbols in all splits, whatever the counts of the splits.
     #[getter]
     fn symbols(&self) -> u64 {
         self.counter.symbols
     }
 
-    /// Bytes that the table of pairs takes, and taking it out.
+    /// The memory that the table of pairs takes, and that `take_pairs` takes beside it, in bytes.
     #[getter]
     fn memory(&self) -> usize {
         self.counter.pairs.capacity() * size_of::<((u32, u32), PairCount)>() * 3
     }
 
+    /// Counts the tokens and the pairs of splits.
     fn add_splits(&mut self, py: Python<'_>, splits: &Bound<'_, PyAny>) -> PyResult<()> {
         let splits = import_batch(splits)?;
         run(py, || {
@@ -145,11 +148,13 @@ impl PyPairCounter {
         })
     }
 
+    /// The counts of tokens.
     fn unigrams(&self, py: Python<'_>) -> PyResult<PyArrowArray> {
         run(py, || Ok(arrow::train::unigram_batch(&self.counter.unigrams)?.into()))
     }
 
-    /// Takes the counts of pairs out: (partition, batch). The partition depends on the pair alone.
+    /// Empties the table of pairs. For each partition with pairs: its number, and a batch ordered by
+    /// pair. The partition depends on the pair alone.
     fn take_pairs(
         &mut self,
         py: Python<'_>,
@@ -173,7 +178,7 @@ impl PyPairCounter {
     }
 }
 
-/// Sums counts of equal tokens.
+/// Adds up the counts of equal tokens.
 #[pyfunction]
 pub(super) fn add_unigrams(
     py: Python<'_>,
@@ -191,13 +196,14 @@ pub(super) fn add_unigrams(
     })
 }
 
+/// Adds up the counts of equal pairs.
 fn sum_of_pairs(batches: &[RecordBatch]) -> Result<PairCounts> {
     let mut sums = PairCounts::default();
     batches.iter().try_for_each(|batch| arrow::train::add_pairs(&mut sums, batch))?;
     Ok(sums)
 }
 
-/// Sums counts of equal pairs.
+/// Adds up the counts of equal pairs. The result is ordered by pair.
 #[pyfunction]
 pub(super) fn add_pairs(py: Python<'_>, batches: Vec<Bound<'_, PyAny>>) -> PyResult<PyArrowArray> {
     let batches = import_batches(&batches)?;
@@ -208,7 +214,7 @@ pub(super) fn add_pairs(py: Python<'_>, batches: Vec<Bound<'_, PyAny>>) -> PyRes
     })
 }
 
-/// Joins limits of parts of the pairs.
+/// Joins the limits of parts of the pairs.
 #[pyfunction]
 pub(super) fn join_limits(
     py: Python<'_>,
@@ -226,7 +232,8 @@ pub(super) fn join_limits(
     })
 }
 
-/// The pairs that need not be cut.
+/// The levels of the pairs that a round may leave whole, from the batch of `Trainer.candidates`.
+/// `whole_splits`: whether a split is held whole if one of its pairs is.
 #[pyclass(name = "Candidates", frozen)]
 pub(super) struct PyCandidates {
     levels: PairLevels,
@@ -241,23 +248,26 @@ impl PyCandidates {
     }
 }
 
-/// How many tokens the distinct runs of splits have at every level.
+/// Finds the highest level up to which pairs can be left whole, so that the runs are within a budget of
+/// tokens. It works on a sample, which does not depend on the order of the splits.
 #[pyclass(name = "RunSizes")]
 pub(super) struct PyRunSizes(RunSizes);
 
 #[pymethods]
 impl PyRunSizes {
+    /// `level`: the highest level that is considered.
     #[new]
     fn new(budget: u64, level: u16) -> Self {
         PyRunSizes(RunSizes::new(budget, level))
     }
 
-    /// The loosest level at which the runs are within the budget.
+    /// The highest level for which the runs are within the budget; 0 if there is none.
     #[getter]
     fn level(&self) -> u16 {
         self.0.max_level()
     }
 
+    /// Adds the runs of splits. `candidates`: the levels of pairs.
     fn add_splits(
         &mut self,
         py: Python<'_>,
@@ -271,17 +281,19 @@ impl PyRunSizes {
         })
     }
 
+    /// Adds what `sample` has given.
     fn add_sample(&mut self, py: Python<'_>, sample: &Bound<'_, PyAny>) -> PyResult<()> {
         let sample = import_batch(sample)?;
         run(py, || arrow::train::add_sample(&mut self.0, &sample))
     }
 
+    /// The sample: `hash`, `length`, `tightest`, `loosest`.
     fn sample(&self, py: Python<'_>) -> PyResult<PyArrowArray> {
         run(py, || Ok(arrow::train::sample_batch(&self.0)?.into()))
     }
 }
 
-/// The distinct runs of splits.
+/// The distinct runs of splits, with the sums of their counts.
 #[pyclass(name = "Runs")]
 pub(super) struct PyRuns {
     runs: Runs,
@@ -294,6 +306,7 @@ impl PyRuns {
         PyRuns { runs: Runs::default() }
     }
 
+    /// Adds the runs of splits, cut at all pairs of a higher level than `level`.
     fn add_splits(
         &mut self,
         py: Python<'_>,
@@ -308,13 +321,13 @@ impl PyRuns {
         })
     }
 
-    /// Adds what `take` gave of other runs.
+    /// Adds what `take` has given for other runs.
     fn add_runs(&mut self, py: Python<'_>, runs: &Bound<'_, PyAny>) -> PyResult<()> {
         let runs = import_batch(runs)?;
         run(py, || Ok(self.runs.add_runs(&arrow::train::read_splits(&runs)?)?))
     }
 
-    /// Takes the runs out, in the order of their places, `most` in a batch.
+    /// Empties the table. The runs are in the order of their places, `most` in a batch.
     fn take(&mut self, py: Python<'_>, most: usize) -> PyResult<Vec<PyArrowArray>> {
         run(py, || {
             let parts = self.runs.take_sorted(most.max(1));
@@ -323,9 +336,11 @@ impl PyRuns {
     }
 }
 
+/// Merges pairs in rounds: `add_splits`, then `start_round`, then `run` until the round is over.
 #[pyclass(name = "Trainer")]
 pub(super) struct PyTrainer {
     trainer: Trainer,
+    /// The runs of the next round.
     waiting: RoundRuns,
 }
 
@@ -353,28 +368,32 @@ impl PyTrainer {
         Ok(PyTrainer { trainer, waiting: RoundRuns::default() })
     }
 
-    /// Whether rounds under a budget watch the best pairs, and hold whole splits.
+    /// Whether rounds under a budget watch the best pairs: then they hold whole splits and need limits.
     #[getter]
     fn watches(&self) -> bool {
         self.trainer.watches()
     }
 
+    /// The count that makes a pair eligible now; 0 if it falls and training has not begun.
     #[getter]
     fn support(&self) -> u64 {
         self.trainer.support()
     }
 
+    /// The tokens so far.
     #[getter]
     fn tokens(&self) -> Vec<String> {
         self.trainer.tokens().strings().iter().map(|token| token.to_string()).collect()
     }
 
+    /// How many tokens there are so far.
     #[getter]
     fn vocab_size(&self) -> usize {
         self.trainer.tokens().len()
     }
 
-    /// Takes up where another trainer of the same training was.
+    /// Takes over a round that another trainer of the same training has made: its merges, and the
+    /// support after it.
     fn restore(&mut self, py: Python<'_>, merges: &Bound<'_, PyAny>, support: u64) -> PyResult<()> {
         let merges = import_batch(merges)?;
         run(py, || self.trainer.restore(arrow::train::read_merges(&merges)?, support))
@@ -390,13 +409,14 @@ impl PyTrainer {
         })
     }
 
-    /// Begins a round over all splits, which have been added.
+    /// Begins a round over all splits. They must have been added.
     fn start_whole_round(&mut self, py: Python<'_>) -> PyResult<()> {
         let runs = std::mem::take(&mut self.waiting);
         run(py, || self.trainer.start_whole_round(runs))
     }
 
-    /// Begins a round over the runs that have been added.
+    /// Begins a round over the runs that have been added. `level`: the highest level of the pairs that
+    /// splits were not cut at.
     #[pyo3(signature = (unigrams, *, largest, level, candidates, limits=None))]
     fn start_round(
         &mut self,
@@ -422,7 +442,7 @@ impl PyTrainer {
         })
     }
 
-    /// Makes up to `most` merges: "running", "round over" or "done".
+    /// Makes up to `most` merges. Returns "running", "round over" or "done".
     fn run(&mut self, py: Python<'_>, most: usize) -> PyResult<&'static str> {
         run(py, || {
             Ok(match self.trainer.run(most) {
@@ -439,7 +459,8 @@ impl PyTrainer {
         run(py, || self.trainer.largest(&sum_of_pairs(&[pairs])?))
     }
 
-    /// The pairs that a round may leave whole, and the level up to which all are there.
+    /// The pairs that a round may leave whole, about `most`, and the level up to which all pairs are
+    /// among them. `loosest`: for pairs chosen from parts, the lowest of the levels returned with them.
     #[pyo3(signature = (unigrams, pairs, *, largest, most, loosest=None))]
     fn candidates(
         &self,
@@ -459,7 +480,7 @@ impl PyTrainer {
         })
     }
 
-    /// The limits of the pairs that are no candidates, by token.
+    /// The limits of the scores of all pairs that are no candidates, by token.
     #[pyo3(signature = (unigrams, pairs, *, candidates, largest))]
     fn limits(
         &self,
@@ -479,7 +500,7 @@ impl PyTrainer {
         })
     }
 
-    /// The merges from step `first` (from 0) on: `left, right, token: uint32, score: double,
+    /// The merges from step `first` on, counted from 0: `left, right, token: uint32, score: double,
     /// pair_count, left_count, right_count: int64`.
     #[pyo3(signature = (first=0))]
     fn merges(&self, py: Python<'_>, first: usize) -> PyResult<PyArrowArray> {

@@ -1,11 +1,11 @@
-//! Where a round may cut splits, so that the driver holds less and the result is the same.
+//! Where a round may cut splits, so that it holds less and the result is the same.
 //!
 //! A round that cannot hold all splits cuts them between the tokens of every pair that it can do
-//! without, and holds the pieces ("runs"), equal ones once, their counts summed. What grows out of
-//! a pair that was cut, by merges on either side, occurs no more often than the pair did, and its
-//! tokens are those of the pair as long as these are in no merge. So of all pairs that the driver
-//! does not see, the best score is bounded, and the round is over when the best pair that it sees
-//! may no longer be better:
+//! without, and holds the pieces ("runs"), equal ones once, with the sum of their counts. Merges on
+//! either side of a cut may make a larger pair out of the two tokens that were cut apart. But that
+//! pair occurs no more often than the one that was cut, and as long as these two tokens are in no
+//! merge, its tokens are the same. So the score of all pairs that the round does not see is bounded.
+//! The round is over when the best pair that it sees may no longer be better than that bound:
 //!
 //! - every criterion: a pair whose count is below the support is not eligible;
 //! - frequency: the score is the count;
@@ -13,31 +13,48 @@
 //! - pmi: count(ab) <= count(b), so the score is at most 1 / count(a): a token that is common enough
 //!   is in no merge of the round.
 //!
-//! One thing breaks this: a merge that builds a token known already. Such a merge is made, and
-//! ends the round.
+//! One thing breaks this rule: a merge that builds a token which is known already. Such a merge is
+//! made, and ends the round.
+//!
+//! # The level of a pair
+//!
+//! How much a round holds is chosen by the *level* of pairs, a number from 0 on. The best pair alone
+//! has level 0. A round has a `max_level`: it leaves every pair of this level or a lower one whole,
+//! and cuts between the tokens of all others. In rounds that cut, the level of a pair is the index
+//! of the first cut of a [`Ladder`] that leaves it whole; in rounds that watch pairs, it follows from
+//! the rank of the pair (see [`level_of_rank`](crate::train::watch::level_of_rank)).
 
 use crate::train::score::{Criterion, Score, gain_limit};
 
-/// Pairs that are not cut: those that occur often enough, of tokens that are rare enough.
+/// A rule of which pairs are left whole: those that occur often enough, of tokens that are rare
+/// enough. All others are cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cut {
+    /// The least count of a pair that is left whole.
     pub least_count: u64,
+    /// The largest count of a token in a pair that is left whole.
     pub most_tokens: u64,
 }
 
 impl Cut {
-    /// Nothing is cut.
+    /// No pair is cut.
     pub const NOWHERE: Cut = Cut { least_count: 1, most_tokens: u64::MAX };
-    /// All pairs are cut but the best, which is merged, and the round is over.
+    /// All pairs are cut. (The best pair is held all the same; it is merged, and the round is over.)
     pub const ALL: Cut = Cut { least_count: u64::MAX, most_tokens: 0 };
 
-    /// Whether a pair of this count and these tokens' counts is left whole.
+    /// Whether a pair is left whole. `left`, `right`: the counts of its tokens.
     pub fn admits(&self, count: u64, left: u64, right: u64) -> bool {
         count >= self.least_count && left.max(right) <= self.most_tokens
     }
 
-    /// Whether an eligible pair that was cut, or grew out of one, could be as good as `score`.
-    /// `total`: tokens of the corpus.
+    /// Whether an eligible pair that was cut, or that has grown out of one, may be as good as a score.
+    ///
+    /// # Arguments
+    ///
+    /// * `score` - The score of the best pair that is seen.
+    /// * `criterion` - The criterion that scores are of.
+    /// * `support` - The count that makes a pair eligible.
+    /// * `total` - The number of tokens in the corpus.
     pub fn hides(&self, score: &Score, criterion: Criterion, support: u64, total: u64) -> bool {
         let by_count = support < self.least_count
             && match criterion {
@@ -49,12 +66,19 @@ impl Cut {
     }
 }
 
-/// Cuts from the tightest to the loosest: each leaves whole what the one before does.
+/// Cuts in an order in which each leaves whole what the one before it does. The index of a cut is the
+/// highest level of the pairs that it leaves whole.
 pub struct Ladder(Vec<Cut>);
 
 impl Ladder {
-    /// `least`: the count below which no pair is ever eligible. `support`: the count that makes a
-    /// pair eligible now. `largest`: the largest count of a pair.
+    /// Makes the cuts of a round.
+    ///
+    /// # Arguments
+    ///
+    /// * `criterion` - The criterion that ranks pairs.
+    /// * `least` - The count below which no pair is ever eligible.
+    /// * `support` - The count that makes a pair eligible now.
+    /// * `largest` - The largest count of a pair.
     pub fn new(criterion: Criterion, least: u64, support: u64, largest: u64) -> Self {
         let mut cuts = vec![Cut::ALL];
         let mut count = largest.max(least);
@@ -72,16 +96,21 @@ impl Ladder {
         }
     }
 
+    /// The cut of a round that leaves whole the pairs up to this level.
+    ///
+    /// # Panics
+    ///
+    /// Panics if the level is higher than [`Ladder::max_level`].
     pub fn cut(&self, max_level: u16) -> Cut {
         self.0[max_level as usize]
     }
 
-    /// The level of the loosest cut.
+    /// The highest level: that of every pair that is ever eligible is no higher. It is below 500.
     pub fn max_level(&self) -> u16 {
         (self.0.len() - 1) as u16
     }
 
-    /// The level of the tightest cut that leaves a pair whole.
+    /// The level of a pair. None: it is never eligible. `left`, `right`: the counts of its tokens.
     pub fn level_of_pair(&self, count: u64, left: u64, right: u64) -> Option<u16> {
         let level = self.0.partition_point(|cut| !cut.admits(count, left, right));
         (level < self.0.len()).then_some(level as u16)

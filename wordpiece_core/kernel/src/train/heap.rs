@@ -1,29 +1,33 @@
-//! A heap of pairs by an upper bound of their scores.
+//! A heap of pairs, ordered by an upper bound of their scores.
 //!
 //! A merge lowers the counts of two tokens, which raises the pmi of every pair with one of them.
-//! Rather than touch all those pairs, a pair's key is computed with a lower bound of its tokens'
-//! counts, and so is an upper bound of its score until a count falls below its bound. The best
-//! pair is then found by walking the heap from the top, past every key that could still beat the
-//! best true score seen: few, since keys are tight.
+//! To touch all those pairs would cost far more than the merge. Instead, the key of a pair is
+//! computed with a lower bound of the counts of its tokens, and so it is an upper bound of the score
+//! until a count falls below its bound. The best pair is found by walking the heap from the top,
+//! past every key that may still beat the best true score seen so far. These are few, since the
+//! bounds are close.
 
 use std::cmp::Ordering;
 
 use crate::train::score::{Score, compare_approx};
 
-/// An upper bound of a pair's score, and the number of a run that is not after the first with it.
+/// What orders a pair in the heap.
 #[derive(Clone, Copy)]
 pub struct HeapKey {
+    /// An upper bound of its score.
     pub bound: Score,
+    /// The index of a run that is the first with the pair, or before it. Of two pairs with equal bounds
+    /// the one with the lower index comes first.
     pub first: u32,
 }
 
+/// A heap of pairs, which are named by their indices.
 #[derive(Default)]
 pub struct PairHeap {
     entries: Vec<HeapEntry>,
-    /// Of each pair, its index in `entries`, or ABSENT.
+    /// By pair, its index in `entries`, or `ABSENT`.
     slots: Vec<u32>,
-    /// Of each pair in the heap, the bound; entries have it as a double, which settles most
-    /// comparisons.
+    /// By pair, the bound of its score. Entries have it as a double, which settles most comparisons.
     bounds: Vec<Score>,
 }
 
@@ -35,15 +39,16 @@ struct HeapEntry {
 }
 
 const ABSENT: u32 = u32::MAX;
-/// Children a node has: a flat heap walks less memory.
+/// How many children a node has. A flat heap walks less memory than a binary one.
 const ARITY: usize = 4;
 
 impl PairHeap {
+    /// Whether the heap has a pair.
     pub fn contains(&self, pair: u32) -> bool {
         self.slots.get(pair as usize).is_some_and(|&slot| slot != ABSENT)
     }
 
-    /// Inserts a pair, or gives it another key.
+    /// Puts a pair into the heap, or gives it another key.
     pub fn set(&mut self, pair: u32, key: HeapKey) {
         let entry = HeapEntry { approx: key.bound.approx(), first: key.first, pair };
         if self.slots.len() <= pair as usize {
@@ -68,6 +73,7 @@ impl PairHeap {
         }
     }
 
+    /// Takes a pair out of the heap, if it is there.
     pub fn remove(&mut self, pair: u32) {
         if !self.contains(pair) {
             return;
@@ -82,8 +88,8 @@ impl PairHeap {
         }
     }
 
-    /// Visits pairs from the top of the heap. `visit` is given a key and its pair, and says
-    /// whether to go on to the pairs below it, whose keys are no better.
+    /// Visits pairs from the top of the heap. `visit` is called with a key and its pair; it returns
+    /// whether to go on to the pairs below this one, whose keys are no better.
     pub fn walk(&self, mut visit: impl FnMut(&HeapKey, u32) -> bool) {
         let mut open: Vec<usize> = (0..self.entries.len().min(1)).collect();
         while let Some(slot) = open.pop() {
@@ -138,7 +144,7 @@ impl PairHeap {
 
     fn put(&mut self, slot: usize, entry: HeapEntry) {
         self.entries[slot] = entry;
-        self.slots[entry.pair as usize] = slot as u32;
+        self.slots[entry.pair as usize] = slot as u32; // pairs are numbered by 32 bits
     }
 }
 

@@ -1,9 +1,12 @@
 //! Training: splits of words and what is counted over them, what of them a round holds, and the
 //! merges of a round.
 //!
-//! `splits` is what a worker makes of a part of the word table. `cut`, `watch`, `runs` and
-//! `run_sizes` choose what of it a round must hold; `round`, `heap` and `score` find the best pair
-//! and merge it; `trainer` goes from round to round.
+//! Training goes in rounds. At the beginning of a round the tokens and pairs are counted over the
+//! whole corpus; then the round merges pairs in what it holds in memory, as long as it is certain
+//! which pair is the best of the whole corpus. `splits` and `tokens` have what a worker makes of a
+//! part of the word table. `cut`, `watch`, `runs` and `run_sizes` choose what of it a round must
+//! hold. `round`, `heap` and `score` find the best pair and merge it. `trainer` goes from round to
+//! round.
 
 pub mod cut;
 pub mod heap;

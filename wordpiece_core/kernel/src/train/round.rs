@@ -1,10 +1,11 @@
-//! What the driver holds in a round: runs of tokens that shrink as pairs are merged, and counts of
-//! the pairs in them that occur often enough to matter.
+//! What a round holds: runs of tokens that shrink as pairs are merged, and the counts of the pairs
+//! in them that occur often enough to matter.
 //!
-//! A merge costs what the runs that hold its pair cost: their lists are kept for every tracked
-//! pair, the neighbours of the pair are added up in arrays indexed by token, and of the pairs born
-//! only those that occur often enough are entered anywhere. The counts of the others are found
-//! again, by one pass over all runs, when they matter (`Round::track`).
+//! A merge costs no more than the runs that hold its pair cost. For every tracked pair there is a
+//! list of the runs that hold it. The neighbours of the merged pair are added up in arrays indexed by
+//! token, without a hash table. Of the new pairs, only those that occur often enough are entered
+//! anywhere. The counts of the others are found again, by one pass over all runs, when they matter
+//! (`Round::track`).
 
 use rustc_hash::FxHashMap;
 
@@ -15,23 +16,29 @@ use crate::train::score::Criterion;
 use crate::train::splits::{OUTSIDE, PairCount, Place, Splits, adjacent, pair_hash};
 use crate::train::tokens::Tokens;
 
-/// Stands behind the symbols of a run that has shrunk.
+/// Stands in the place of removed symbols, behind those of a run that has shrunk.
 const REMOVED: u32 = u32::MAX - 1;
 
-/// Runs in the order of their places.
+/// The runs of a round, in the order of their places. They are numbered from 0.
 #[derive(Default)]
 pub struct RoundRuns {
     starts: Vec<u32>,
     counts: Vec<u64>,
     symbols: Vec<u32>,
+    /// The place of the last run.
     last: Option<Place>,
-    /// How often tokens occur.
+    /// The sum of the counts of all tokens.
     tokens: u64,
 }
 
 impl RoundRuns {
-    /// Adds runs, which come after those that are here. That all their tokens together are no more
-    /// than can be counted is checked here once: so no sum of a round overflows.
+    /// Adds runs, whose places must be behind those of the runs before. All tokens together are
+    /// counted here, so that no other sum of a round can overflow.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`Error::Option`] if there would be about 2^32 symbols or more, [`Error::Data`] if the
+    /// runs are not in order, and [`Error::Overflow`] if there are more than 2^63 - 1 tokens.
     pub fn extend(&mut self, runs: &Splits) -> Result<()> {
         if self.symbols.len() + runs.symbols.len() >= REMOVED as usize {
             let message = "more than 2^32 tokens in a round; lower its budget";
@@ -47,14 +54,14 @@ impl RoundRuns {
             let tokens = symbols.iter().filter(|&&symbol| symbol != OUTSIDE).count() as u64;
             self.tokens = add(self.tokens, count.checked_mul(tokens).ok_or(CountOverflow)?)?;
             self.last = Some(first);
-            self.starts.push(self.symbols.len() as u32);
+            self.starts.push(self.symbols.len() as u32); // it fits, as checked above
             self.counts.push(count);
             self.symbols.extend_from_slice(symbols);
         }
         Ok(())
     }
 
-    /// All runs, by number.
+    /// The numbers of all runs.
     fn numbers(&self) -> std::ops::Range<u32> {
         0..self.starts.len() as u32
     }
@@ -70,7 +77,7 @@ impl RoundRuns {
         &symbols[..symbols.len() - gone]
     }
 
-    /// Where a run holds a pair first.
+    /// The index in a run of the first occurrence of a pair.
     fn position(&self, run: u32, pair: (u32, u32)) -> Option<usize> {
         self.symbols(run).windows(2).position(|two| (two[0], two[1]) == pair)
     }
@@ -78,48 +85,61 @@ impl RoundRuns {
 
 /// A pair that is tracked: its count is exact.
 pub struct Pair {
+    /// The left token.
     pub left: u32,
+    /// The right token.
     pub right: u32,
+    /// How often it occurs; 0 if it is no longer tracked.
     pub count: u64,
-    /// The first run that held it when that was last looked up: the first is that or a later one.
+    /// The first run with the pair when that was last looked up. Now that is the first or before it.
     pub first: u32,
-    /// The token it makes, if that was known when the pair was; else UNKNOWN.
+    /// The token that it makes, if that is known already; else `UNKNOWN`. It is kept for the likelihood
+    /// alone.
     pub merged_token: u32,
     /// How often it occurs in splits that the round does not hold.
     pub outside: u64,
-    /// The runs that hold it, and some that did once; ascending.
+    /// The runs that hold it, and some that held it once, ascending.
     runs: Vec<u32>,
 }
 
+/// Stands for a token or a pair that is not known.
 pub const UNKNOWN: u32 = u32::MAX;
 
-/// The counts of a round and its runs.
+/// The runs of a round, and the counts of tokens and of pairs.
 #[derive(Default)]
 pub struct Round {
+    /// The runs.
     pub runs: RoundRuns,
+    /// By token, its count over the whole corpus.
     pub unigrams: Vec<u64>,
+    /// The number of tokens in the corpus.
     pub total: u64,
-    /// A lower bound of each token's count, with which the keys of its pairs are computed.
+    /// By token, a lower bound of its count, with which the keys of its pairs are computed.
     pub floors: Vec<u64>,
+    /// The pairs that are or were tracked. Their indices are their numbers.
     pub pairs: Vec<Pair>,
+    /// The number of each tracked pair.
     pub index: FxHashMap<(u32, u32), u32>,
-    /// The pairs of each token; some may be gone.
+    /// By token, the numbers of its pairs. Some may no longer be tracked.
     pub of_token: Vec<Vec<u32>>,
+    /// The tracked pairs that are eligible.
     pub heap: PairHeap,
-    /// All pairs of the runs with this count are tracked; of others, only `best`.
+    /// All pairs of the runs with this count or a larger one are tracked; of others, only `best`.
     pub tracked: u64,
-    /// The best of all pairs at the beginning.
+    /// The best of all pairs at the beginning of the round.
     pub best: Option<(u32, u32)>,
-    /// How many merges a token makes with itself (`a a a`: one); for the likelihood alone.
+    /// How many merges each token makes with itself (`a a a`: one). Kept for the likelihood alone.
     self_merges: FxHashMap<u32, u64>,
     neighbours: Neighbours,
 }
 
 impl Round {
+    /// A round that holds these runs. It has no tokens yet.
     pub fn new(runs: RoundRuns) -> Self {
         Round { runs, ..Round::default() }
     }
 
+    /// Adds the token with the next id. Its count is 0.
     pub fn add_token(&mut self) {
         self.unigrams.push(0);
         self.floors.push(0);
@@ -128,7 +148,7 @@ impl Round {
         self.neighbours.after.add_token();
     }
 
-    /// Counts tokens over the runs.
+    /// The counts of tokens in the runs.
     pub fn count_unigrams(&self) -> Vec<u64> {
         let mut unigrams = vec![0; self.unigrams.len()];
         for run in self.runs.numbers() {
@@ -140,7 +160,7 @@ impl Round {
         unigrams
     }
 
-    /// The largest count of a pair that does not make too long a token.
+    /// The largest count of a pair in the runs that makes a token which is short enough.
     pub fn largest_count(&self, tokens: &Tokens) -> u64 {
         let mut counts: FxHashMap<(u32, u32), u64> = FxHashMap::default();
         for run in self.runs.numbers() {
@@ -152,7 +172,13 @@ impl Round {
         fitting.map(|(_, count)| count).max().unwrap_or(0)
     }
 
-    /// Counts pairs anew: all that occur `least` times or more, and do not make too long a token.
+    /// Counts the pairs of the runs anew.
+    ///
+    /// # Arguments
+    ///
+    /// * `least` - Pairs are tracked if they occur so often, and make a token that is short enough.
+    /// * `tokens` - All tokens.
+    /// * `criterion` - What ranks pairs: the likelihood needs more counts than the others.
     pub fn track(&mut self, least: u64, tokens: &Tokens, criterion: Criterion) {
         let sketch = (least > 1).then(|| Sketch::of(&self.runs));
         self.pairs = Vec::new();
@@ -163,10 +189,11 @@ impl Round {
         for run in self.runs.numbers() {
             let count = self.runs.counts[run as usize];
             for pair in adjacent(self.runs.symbols(run)) {
-                let may_do = sketch.as_ref().is_none_or(|sketch| sketch.limit(pair) >= least);
-                let is_tracked = may_do || self.best == Some(pair);
+                let may_be_frequent =
+                    sketch.as_ref().is_none_or(|sketch| sketch.limit(pair) >= least);
+                let is_tracked = may_be_frequent || self.best == Some(pair);
                 if is_tracked && tokens.fits(pair.0, pair.1) {
-                    let new = self.pairs.len() as u32;
+                    let new = self.pairs.len() as u32; // fewer than the symbols of the runs
                     let index = *self.index.entry(pair).or_insert(new);
                     if index == new {
                         self.pairs.push(Pair::new(pair, run));
@@ -194,8 +221,19 @@ impl Round {
         }
     }
 
-    /// Counts pairs where the round holds some of the runs. `known`: the pairs whose counts over
-    /// the whole corpus are known; others are not tracked until a merge makes them.
+    /// Tracks pairs where the round holds the splits of some words only.
+    ///
+    /// # Arguments
+    ///
+    /// * `known` - The pairs whose counts over the whole corpus are known. Others are not tracked until
+    ///   a merge makes them.
+    /// * `least` - New pairs are tracked if they occur so often.
+    /// * `tokens` - All tokens.
+    /// * `criterion` - What ranks pairs.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`Error::Data`] if a pair occurs more often in the runs than in the corpus.
     pub fn watch(
         &mut self,
         known: &[((u32, u32), PairCount)],
@@ -231,7 +269,7 @@ impl Round {
                 self.change_self_merges(run, |sum, merges| *sum += merges * count);
             }
         }
-        // From here on both change by what changes in the runs.
+        // These counts are of the whole corpus; from here on they change by what changes in the runs.
         for (pair, counts) in known.iter().filter(|((left, right), _)| left == right) {
             let seen = self.self_merges.insert(pair.0, counts.merges);
             if seen.is_some_and(|seen| seen > counts.merges) {
@@ -241,6 +279,7 @@ impl Round {
         Ok(())
     }
 
+    /// Enters a pair into the index and the lists of its tokens.
     fn enter(&mut self, at: u32, (left, right): (u32, u32)) {
         self.index.insert((left, right), at);
         self.of_token[left as usize].push(at);
@@ -249,13 +288,17 @@ impl Round {
         }
     }
 
-    /// How many merges a pair makes.
+    /// How many merges a pair makes. Exact for the likelihood alone.
     pub fn merges(&self, pair: &Pair) -> u64 {
         let same = pair.left == pair.right;
         if same { self.self_merges.get(&pair.left).copied().unwrap_or(0) } else { pair.count }
     }
 
-    /// The first occurrence of a pair: the run, and the symbols before it there.
+    /// The first occurrence of a pair: the run, and how many symbols are before it there.
+    ///
+    /// # Panics
+    ///
+    /// Panics if no run holds the pair.
     pub fn locate(&self, pair: &Pair) -> (u32, u32) {
         let from = pair.runs.partition_point(|&run| run < pair.first);
         let found = pair.runs[from..]
@@ -264,9 +307,17 @@ impl Round {
         found.expect("a tracked pair occurs")
     }
 
-    /// Replaces a pair by its token in all runs. Returns the pairs whose counts changed or that
-    /// are new. `known`: the token was known; then counts of pairs are left as they were, to be
-    /// counted anew.
+    /// Replaces a pair by the token that it makes, in all runs. Returns the numbers of the pairs whose
+    /// counts have changed, and of new pairs.
+    ///
+    /// # Arguments
+    ///
+    /// * `at` - The number of the pair.
+    /// * `token` - The token that it makes.
+    /// * `known` - Whether the token was known before. Then the counts of pairs are left as they were,
+    ///   and must be counted anew, and no pairs are returned.
+    /// * `tokens` - All tokens.
+    /// * `criterion` - What ranks pairs.
     pub fn apply(
         &mut self,
         at: u32,
@@ -309,7 +360,7 @@ impl Round {
         });
     }
 
-    /// Replaces the pair in a run; returns how often. Adds its neighbours up.
+    /// Replaces the pair in a run; returns how often. Adds up what stands beside it.
     fn rewrite(&mut self, run: u32, left: u32, right: u32, token: u32) -> u64 {
         let count = self.runs.counts[run as usize];
         let length = self.runs.symbols(run).len();
@@ -337,7 +388,8 @@ impl Round {
         (length - write) as u64
     }
 
-    /// Takes the pairs at the merges out of the counts and puts the new ones in.
+    /// Subtracts the pairs that the merges have broken from their counts, and enters the new ones.
+    /// Returns the numbers of all these pairs.
     fn change_pairs(
         &mut self,
         at: u32,
@@ -398,14 +450,15 @@ impl Round {
     }
 
     fn new_pair(&mut self, pair: (u32, u32), count: u64, changed: &mut Vec<u32>) -> u32 {
-        let at = self.pairs.len() as u32;
+        let at = u32::try_from(self.pairs.len()).ok().filter(|&at| at != UNKNOWN);
+        let at = at.expect("memory ends before the numbers of pairs do");
         self.pairs.push(Pair { count, ..Pair::new(pair, 0) });
         self.enter(at, pair);
         changed.push(at);
         at
     }
 
-    /// Frees what is held for a pair that no longer occurs often enough; returns whether it does.
+    /// Stops tracking a pair if it no longer occurs often enough; returns whether that is so.
     pub fn forget_if_rare(&mut self, at: u32) -> bool {
         let pair = &mut self.pairs[at as usize];
         let rare = pair.count < self.tracked;
@@ -424,6 +477,7 @@ impl Pair {
         Pair { left, right, count: 0, first, merged_token: UNKNOWN, outside: 0, runs: Vec::new() }
     }
 
+    /// Adds a run to those that hold the pair. Runs must come in ascending order.
     fn note(&mut self, run: u32) {
         if self.runs.last() != Some(&run) {
             if self.runs.is_empty() {
@@ -434,12 +488,13 @@ impl Pair {
     }
 }
 
-/// The counts that a round is told do not cover what it holds.
+/// The error of a round that is told smaller counts than those of the runs that it holds.
 pub fn contradicting_counts() -> Error {
     Error::data("the counts are below those of the runs: they are not of one run table")
 }
 
-/// Calls `each` for every row of a token beside itself, with the merges that it makes.
+/// Calls `each` for every stretch of equal tokens, with the token and the merges that it makes with
+/// itself there.
 fn each_self_merge(symbols: &[u32], mut each: impl FnMut(u32, u64)) {
     let mut at = 0;
     while at < symbols.len() {
@@ -456,20 +511,22 @@ fn each_self_merge(symbols: &[u32], mut each: impl FnMut(u32, u64)) {
 struct Neighbours {
     before: Side,
     after: Side,
-    /// Of two merges side by side: their count, and the runs.
+    /// How often two merges stand side by side.
     between: u64,
+    /// The runs where they do.
     between_runs: Vec<u32>,
 }
 
-/// The tokens on one side, and how often.
+/// The tokens on one side of the merges, and how often they stand there.
 #[derive(Default)]
 struct Side {
+    /// The tokens whose count is not 0.
     tokens: Vec<u32>,
-    /// By token.
+    /// By token, how often it stands there.
     counts: Vec<u64>,
-    /// By token: the pair that it makes with the new token.
+    /// By token, the number of the pair that it makes with the new token, or `UNKNOWN`.
     slots: Vec<u32>,
-    /// Tokens, and runs that hold them there.
+    /// Tokens, and the runs where they stand there.
     runs: Vec<(u32, u32)>,
 }
 
@@ -510,7 +567,8 @@ impl Side {
     }
 }
 
-/// Upper limits of the counts of all pairs, in little memory: the pairs share the cells of a table.
+/// Upper limits of the counts of all pairs in little memory: a count-min sketch with one row, whose
+/// cells pairs share.
 struct Sketch {
     cells: Vec<u64>,
 }

@@ -1,10 +1,12 @@
-//! How many tokens the distinct runs of splits have at every cut, from a sample of the runs.
+//! How many tokens the distinct runs of splits have for every `max_level` of a round, from a sample
+//! of the runs.
 //!
-//! A run is a longest piece of a split without a cut, so at a given level its inner pairs have that
-//! level or a tighter one, and the pairs at its ends a looser one. The same run stands in one split
-//! or another at every level from its own (that of its last_max_level pair) to the last at which some
-//! split ends it. One entry for each run is enough to know all sizes. Of many runs only those are
-//! entered whose hashes end in zeros, so that the sample, too, does not depend on the order.
+//! A run is a longest piece of a split without a cut. For a given `max_level`, the pairs in it have
+//! at most this level, and the pairs at its ends have a higher one. So the same run is in the split
+//! for every `max_level` from the highest level of its own pairs to just below the lower level of
+//! the pairs at its ends. One entry for each run, with this range, is enough to know the sizes for
+//! all levels in one pass over the splits. If there are many runs, only those are entered whose
+//! hashes end in some zeros, so that the sample does not depend on the order of the splits.
 
 use std::collections::hash_map::Entry;
 use std::hash::Hasher;
@@ -14,45 +16,57 @@ use rustc_hash::{FxHashMap, FxHasher};
 use crate::train::runs::PairLevels;
 use crate::train::splits::Splits;
 
-/// The most tokens in a sample, about.
+/// About how many tokens a sample has at most.
 const SAMPLE_TOKENS: u64 = 1 << 18;
 
+/// Finds the highest `max_level` for which the runs are within a budget.
 pub struct RunSizes {
+    /// The most tokens to hold.
     budget: u64,
-    /// One run of as many is sampled: a power of two.
+    /// One of so many runs is in the sample; a power of two.
     rate: u64,
-    /// The last_max_level level at which the sample is within the budget so far.
+    /// The highest one for which the sample is within the budget so far.
     max_level: u16,
     sample: FxHashMap<u64, SampledRun>,
-    /// Tokens of the sample at each level.
+    /// The tokens in the runs of the sample, for each `max_level`.
     tokens: Vec<u64>,
 }
 
+/// A run of a sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SampledRun {
+    /// How many tokens it has.
     pub length: u32,
-    /// The levels at which it is a run.
+    /// The lowest `max_level` for which it is a run.
     pub first_max_level: u16,
+    /// The highest `max_level` for which it is a run.
     pub last_max_level: u16,
 }
 
 impl RunSizes {
-    /// `budget`: the most tokens to hold. `level`: the last_max_level to be considered.
+    /// Sizes of no runs yet.
+    ///
+    /// # Arguments
+    ///
+    /// * `budget` - The most tokens to hold.
+    /// * `max_level` - The highest `max_level` that is considered.
     pub fn new(budget: u64, max_level: u16) -> Self {
         let rate = (budget / SAMPLE_TOKENS).max(1).next_power_of_two();
         let tokens = vec![0; max_level as usize + 1];
         RunSizes { budget, rate, max_level, sample: FxHashMap::default(), tokens }
     }
 
-    /// The last_max_level level at which the runs are within the budget, at least 0.
+    /// The highest `max_level` for which the runs are within the budget; 0 if there is none.
     pub fn max_level(&self) -> u16 {
         self.max_level
     }
 
+    /// The runs of the sample and their hashes.
     pub fn sample(&self) -> impl Iterator<Item = (u64, SampledRun)> {
         self.sample.iter().map(|(&hash, &sampled)| (hash, sampled))
     }
 
+    /// Adds the runs of splits. `levels`: the levels of pairs.
     pub fn add_splits(&mut self, splits: &Splits, levels: &PairLevels) {
         let mut word_levels = Vec::new();
         for (_, _, symbols) in splits.iter() {
@@ -61,14 +75,15 @@ impl RunSizes {
         }
     }
 
-    /// `levels`: of the pair that each symbol but the last makes with the next.
+    /// Adds the runs of a split. `levels`: for each symbol but the last, the level of the pair that it
+    /// makes with the next one.
     fn add_split(&mut self, symbols: &[u32], levels: &[u16]) {
         for (at, &level) in levels.iter().enumerate() {
             if level > self.max_level {
                 continue;
             }
             let before = levels[..at].iter().rposition(|&other| other >= level);
-            // Each run is entered by the first of its last_max_level pairs.
+            // Each run is entered once, by the first of its pairs with the highest level.
             if before.is_some_and(|before| levels[before] == level) {
                 continue;
             }
@@ -90,7 +105,7 @@ impl RunSizes {
         }
     }
 
-    /// Adds a run of a sample. Must have been taken at the same rate.
+    /// Adds a run of a sample, which must be one of the same budget.
     pub fn add(&mut self, hash: u64, sampled: SampledRun) {
         let last_max_level = sampled.last_max_level.min(self.max_level);
         if sampled.first_max_level > last_max_level {

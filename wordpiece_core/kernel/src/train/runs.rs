@@ -1,26 +1,32 @@
-//! Runs: the pieces of splits that a round holds (see `cut`), equal ones once; or whole splits (see
-//! `watch`).
+//! Runs: the pieces of splits that a round holds (see `cut`), equal ones once, with the sum of their
+//! counts; or whole splits (see `watch`).
+//!
+//! The symbols of all runs are in one vector, and equal runs are found by a hash table of their
+//! indices, so that a run takes little more memory than its symbols.
 
 use std::hash::Hasher;
 
 use rustc_hash::{FxHashMap, FxHasher};
 
-use crate::count::sums::{CountOverflow, add};
+use crate::count::sums::add;
+use crate::error::{Error, Result};
 use crate::train::splits::{OUTSIDE, Place, Splits};
 
-/// The level of a pair that every cut cuts.
+/// Stands for the level of a pair that has none: it is always cut.
 const NEVER: u16 = u16::MAX;
 
-/// The levels of the pairs that not every cut cuts.
+/// The levels of pairs (see [`cut`](crate::train::cut)). A pair without a level is always cut.
 #[derive(Default)]
 pub struct PairLevels {
+    /// The level of each pair.
     pub levels: FxHashMap<(u32, u32), u16>,
-    /// Whether a split is held whole if one of its pairs is (but at level 0 the best pair alone).
+    /// Whether a split is held whole if one of its pairs is; only with a `max_level` of 0, the best
+    /// pair is held alone.
     pub whole_splits: bool,
 }
 
 impl PairLevels {
-    /// Writes into `levels` that of every pair of a split.
+    /// Writes the levels of the pairs of a split into `levels`, which is cleared first.
     pub fn of_split(&self, symbols: &[u32], levels: &mut Vec<u16>) {
         let level = |pair: &[u32]| self.levels.get(&(pair[0], pair[1])).copied().unwrap_or(NEVER);
         levels.clear();
@@ -31,8 +37,8 @@ impl PairLevels {
     }
 }
 
-/// Gives all pairs of a split the tightest level among them, or 1 if that is 0: the best pair keeps
-/// its own. What stands beside a character outside of the alphabet is another split.
+/// Gives all pairs of a split the lowest level among them, or 1 if that is 0; the best pair keeps its
+/// level of 0. A character outside of the alphabet separates two splits.
 fn join_levels(levels: &mut [u16], symbols: &[u32]) {
     let mut start = 0;
     for part in symbols.split(|&symbol| symbol == OUTSIDE) {
@@ -45,7 +51,7 @@ fn join_levels(levels: &mut [u16], symbols: &[u32]) {
     }
 }
 
-/// The distinct runs of splits at one cut.
+/// The distinct runs of splits, with the sums of their counts.
 #[derive(Default)]
 pub struct Runs {
     symbols: Vec<u32>,
@@ -57,13 +63,24 @@ pub struct Runs {
 }
 
 impl Runs {
-    /// Adds the runs of splits, cut at all pairs of a looser level than this.
+    /// Adds the runs of splits.
+    ///
+    /// # Arguments
+    ///
+    /// * `splits` - The splits.
+    /// * `levels` - The levels of pairs.
+    /// * `max_level` - The splits are cut at all pairs of a higher level.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`Error::Overflow`] if the count of a run exceeds 2^63 - 1, and [`Error::Option`] if there
+    /// are 2^32 - 1 runs or more.
     pub fn add_splits(
         &mut self,
         splits: &Splits,
         levels: &PairLevels,
         max_level: u16,
-    ) -> Result<(), CountOverflow> {
+    ) -> Result<()> {
         let mut word_levels = Vec::new();
         for (first, count, symbols) in splits.iter() {
             levels.of_split(symbols, &mut word_levels);
@@ -82,12 +99,19 @@ impl Runs {
         Ok(())
     }
 
-    /// Adds the runs of another table.
-    pub fn add_runs(&mut self, runs: &Splits) -> Result<(), CountOverflow> {
+    /// Adds runs as [`Runs::take_sorted`] gives them.
+    ///
+    /// # Errors
+    ///
+    /// The same as for [`Runs::add_splits`].
+    pub fn add_runs(&mut self, runs: &Splits) -> Result<()> {
         runs.iter().try_for_each(|(first, count, symbols)| self.add(symbols, count, first))
     }
 
-    fn add(&mut self, symbols: &[u32], count: u64, first: Place) -> Result<(), CountOverflow> {
+    fn add(&mut self, symbols: &[u32], count: u64, first: Place) -> Result<()> {
+        if self.counts.len() == FREE as usize {
+            return Err(Error::option("more than 2^32 runs in one table; lower the round budget"));
+        }
         let mut index = std::mem::take(&mut self.index);
         let run = index.find_or_insert(symbols, self.counts.len(), |run| {
             &self.symbols[self.span(run as usize)]
@@ -109,7 +133,7 @@ impl Runs {
         start..self.ends[run]
     }
 
-    /// Takes the runs out, `most` at a time, in the order of their first places.
+    /// Empties the table. Gives its runs in the order of their first places, `most` at a time.
     pub fn take_sorted(&mut self, most: usize) -> impl Iterator<Item = Splits> {
         let table = std::mem::take(self);
         let mut order: Vec<u32> = (0..table.counts.len() as u32).collect();
@@ -127,7 +151,7 @@ impl Runs {
     }
 }
 
-/// Finds runs by what they hold: a hash table of their numbers, open addressing.
+/// Finds runs by their symbols: a hash table of their indices, with open addressing.
 #[derive(Default)]
 struct RunIndex {
     slots: Vec<u32>,
@@ -137,7 +161,8 @@ struct RunIndex {
 const FREE: u32 = u32::MAX;
 
 impl RunIndex {
-    /// The number of a run; `new` if it is not there yet. `symbols_of`: of the runs there are.
+    /// The index of a run. If it is not in the table, it is put in with the index `new`, which is less
+    /// than `FREE`. `symbols_of`: gives the symbols of the run with an index.
     fn find_or_insert<'a>(
         &mut self,
         symbols: &[u32],

@@ -1,36 +1,54 @@
 //! The criteria that rank pairs, compared exactly.
+//!
+//! Scores are compared as fractions of integers, so that ties are ties on every machine. Nearly all
+//! comparisons are settled by doubles, whose error is known; only if two are too close are the
+//! fractions compared, in 192 bits.
 
 use std::cmp::Ordering;
 
 /// What makes one pair better than another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Criterion {
-    /// freq(ab) / (freq(a) · freq(b)): WordPiece's score.
+    /// freq(ab) / (freq(a) · freq(b)), the score of WordPiece.
     Pmi,
     /// The change of the corpus's unigram log-likelihood when the pair becomes one token.
     Likelihood,
-    /// freq(ab): the rule of BPE.
+    /// freq(ab), the score of BPE.
     Frequency,
 }
 
-/// The counts that a pair's score depends on.
+/// The counts that the score of a pair depends on.
 #[derive(Clone, Copy, Debug)]
 pub struct Counts {
+    /// How often the pair occurs.
     pub pair: u64,
-    /// Merges that the pair makes: `pair`, but for overlaps as in `a a a`.
+    /// How many merges the pair makes: fewer than it occurs if it overlaps itself, as in `a a a`.
     pub merges: u64,
+    /// How often the left token occurs.
     pub left: u64,
+    /// How often the right token occurs.
     pub right: u64,
-    /// How often the token that the pair makes occurs already (mostly 0).
+    /// How often the token that the pair makes occurs already, mostly 0.
     pub merged: u64,
-    /// All tokens of the corpus.
+    /// The number of tokens in the corpus.
     pub total: u64,
-    /// Whether left and right are the same token.
+    /// Whether the left and the right token are the same.
     pub same: bool,
 }
 
-/// A score as a fraction of integers; of a gain, a double, the numerator orders as the gain does.
-/// `approx` settles most comparisons.
+/// A score, as a fraction of integers. A gain of the likelihood is a double; its numerator is an
+/// integer with the same order.
+///
+/// # Examples
+///
+/// ```
+/// use _kernel::train::score::{Counts, Criterion, Score};
+///
+/// let counts =
+///     Counts { pair: 15, merges: 15, left: 20, right: 15, merged: 0, total: 100, same: false };
+/// assert_eq!(Score::of(Criterion::Pmi, &counts).value(Criterion::Pmi), 0.05);
+/// assert_eq!(Score::of(Criterion::Frequency, &counts).count(), 15);
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Score {
     numerator: u64,
@@ -47,6 +65,7 @@ impl Score {
         Score { numerator: ordered_bits(gain), denominator: 1, approx: gain }
     }
 
+    /// The score of a pair.
     pub fn of(criterion: Criterion, counts: &Counts) -> Self {
         match criterion {
             Criterion::Pmi => Score::ratio(counts.pair, counts.left as u128 * counts.right as u128),
@@ -64,7 +83,7 @@ impl Score {
         Score::gain(gain(counts) + slack(counts.total))
     }
 
-    /// The score as a number, correctly rounded.
+    /// The score as a double, correctly rounded. `criterion`: that which the score is of.
     pub fn value(&self, criterion: Criterion) -> f64 {
         match criterion {
             Criterion::Likelihood => self.approx,
@@ -72,20 +91,22 @@ impl Score {
         }
     }
 
+    /// The score as a double, with a relative error of 2^-51 at most.
     pub fn approx(&self) -> f64 {
         self.approx
     }
 
-    /// Of a frequency, which is a whole number.
+    /// The count of a pair whose score is its frequency.
     pub fn count(&self) -> u64 {
         self.numerator
     }
 
-    /// Whether a ratio is below 1 / n.
+    /// Whether the score of a pair by pmi is below 1 / n.
     pub fn is_below_inverse(&self, n: u64) -> bool {
         n != u64::MAX && (self.numerator as u128 * n as u128) < self.denominator
     }
 
+    /// Compares two scores of the same criterion, exactly.
     #[inline]
     pub fn compare(&self, other: &Score) -> Ordering {
         compare_approx(self.approx, other.approx).unwrap_or_else(|| {
@@ -95,7 +116,8 @@ impl Score {
     }
 }
 
-/// The order of two scores by their doubles, each within 2^-51 of the truth; None if too near.
+/// The order of two scores by their doubles, each with a relative error of 2^-51 at most. None: they
+/// are too close to tell.
 #[inline]
 pub fn compare_approx(a: f64, b: f64) -> Option<Ordering> {
     let margin = 1e-12 * a.abs();
@@ -141,15 +163,15 @@ fn divide(n: u64, d: u128) -> f64 {
     rounded as f64 * 2f64.powi(exponent - 52)
 }
 
-/// A number's bits as an integer that orders as the number does.
+/// An integer that has the same order among others as the double that it is made of.
 fn ordered_bits(x: f64) -> u64 {
     let bits = x.to_bits();
     if bits >> 63 == 1 { !bits } else { bits | 1 << 63 }
 }
 
-/// The change of Σ h(U) - h(total) over all tokens when the pair becomes one token: the gain in
-/// unigram log-likelihood. Evaluated in one fixed order, of operations that IEEE 754 defines to
-/// the bit, so that every machine gets the same number.
+/// The gain in unigram log-likelihood when the pair becomes one token: the change of
+/// Σ h(count) - h(total), the sum being over all tokens. It is evaluated in one fixed order, of
+/// operations that IEEE 754 defines to the bit, so that every machine gets the same number.
 fn gain(counts: &Counts) -> f64 {
     let m = counts.merges;
     let made = h(counts.merged + m) - h(counts.merged);
@@ -162,16 +184,17 @@ fn gain(counts: &Counts) -> f64 {
     made - lost + total
 }
 
-/// What rounding adds to `gain` at most: a few units in the last place of its largest term.
+/// The most that rounding may add to `gain`: a few units in the last place of its largest term.
 fn slack(total: u64) -> f64 {
     1e-14 * (1.0 + h(total))
 }
 
-/// No gain of a pair that makes `most` merges or fewer is larger, whatever the other counts.
+/// An upper limit of the gain of every pair that makes `most` merges or fewer. `total`: the number of
+/// tokens in the corpus.
 ///
-/// With f(x) = h(x) - h(x - m): each of the tokens loses at least f(m) = h(m), their occurrences
-/// being m or more; what is made and what falls away from the total are worth f(total) each at
-/// most. 2 f(total) - 2 h(m) grows with m up to half the total.
+/// With f(x) = h(x) - h(x - m): the term of each of the two tokens falls by at least f(m) = h(m),
+/// since they occur m times or more. The term of the new token grows by f(total) at most, and so
+/// does that of the total. The limit, 2 f(total) - 2 h(m), grows with m up to half the total.
 pub fn gain_limit(most: u64, total: u64) -> f64 {
     let m = most.min(total / 2);
     2.0 * (h(total) - h(total - m) - h(m)) + slack(total)

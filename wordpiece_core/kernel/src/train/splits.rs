@@ -1,32 +1,38 @@
 //! Words as sequences of tokens ("splits"), and what is counted over them.
 //!
-//! A training round needs of a part of the word table its splits after the merges so far, and the
-//! counts of tokens and of adjacent pairs in them.
+//! For each part of the word table a training round needs its splits after the merges so far, and
+//! the counts of tokens and of adjacent pairs in them. A word is split by looking up which of the
+//! merges comes first among its pairs, again and again; so the time depends on the merges that
+//! change the word, not on how many there are.
 
 use rustc_hash::FxHashMap;
 
 use crate::count::sums::{CountOverflow, add};
 
-/// Stands in a split for a character that is not in the alphabet. It is in no pair and is not
+/// Stands in a split for a character that is not in the alphabet. It belongs to no pair and is not
 /// counted.
 pub const OUTSIDE: u32 = u32::MAX;
 
-/// Where a pair or a character occurs: the rank of the word, and the characters before it; of a
-/// pair, the tokens.
+/// Where a character, a pair or a run occurs first: the rank of the word in the word table, and how
+/// many symbols of its split are before it (for a character, how many characters). Words have fewer
+/// than 2^32 characters.
 pub type Place = (u64, u32);
 
-/// Splits of words, or pieces of splits.
+/// Splits of words, or runs, which are pieces of splits.
 #[derive(Default)]
 pub struct Splits {
-    /// Where each begins, or of equal pieces the first.
+    /// For each split, where it begins; for equal runs, where the first begins.
     pub firsts: Vec<Place>,
+    /// For each split, how often it occurs.
     pub counts: Vec<u64>,
-    /// The end of each one's symbols.
+    /// For each split, where it ends in `symbols`.
     pub ends: Vec<usize>,
+    /// The symbols of all splits: tokens, or [`OUTSIDE`].
     pub symbols: Vec<u32>,
 }
 
 impl Splits {
+    /// Appends a split.
     pub fn push(&mut self, first: Place, count: u64, symbols: &[u32]) {
         self.firsts.push(first);
         self.counts.push(count);
@@ -34,26 +40,33 @@ impl Splits {
         self.ends.push(self.symbols.len());
     }
 
+    /// How many splits there are.
     pub fn len(&self) -> usize {
         self.firsts.len()
     }
 
+    /// Whether there are no splits.
     pub fn is_empty(&self) -> bool {
         self.firsts.is_empty()
     }
 
+    /// The symbols of the split with this index.
+    ///
+    /// # Panics
+    ///
+    /// Panics if there is none.
     pub fn symbols_of(&self, index: usize) -> &[u32] {
         let start = index.checked_sub(1).map_or(0, |before| self.ends[before]);
         &self.symbols[start..self.ends[index]]
     }
 
-    /// Place, count and symbols of each.
+    /// For each split its place, its count and its symbols.
     pub fn iter(&self) -> impl Iterator<Item = (Place, u64, &[u32])> {
         (0..self.len()).map(|i| (self.firsts[i], self.counts[i], self.symbols_of(i)))
     }
 }
 
-/// The adjacent pairs of a split; overlapping ones count.
+/// The adjacent pairs of tokens in a split, overlapping ones included.
 pub fn adjacent(symbols: &[u32]) -> impl Iterator<Item = (u32, u32)> {
     symbols.windows(2).map(|pair| (pair[0], pair[1])).filter(|&(a, b)| a != OUTSIDE && b != OUTSIDE)
 }
@@ -61,28 +74,41 @@ pub fn adjacent(symbols: &[u32]) -> impl Iterator<Item = (u32, u32)> {
 /// Which words take part in training.
 #[derive(Clone, Copy)]
 pub struct WordLimits {
+    /// The least count of a word.
     pub min_count: u64,
-    /// In characters.
+    /// The most characters of a word.
     pub max_length: usize,
 }
 
 impl WordLimits {
+    /// Whether a word with this count takes part.
     pub fn admit(&self, word: &str, count: u64) -> bool {
         count >= self.min_count && !word.is_empty() && word.chars().nth(self.max_length).is_none()
     }
 }
 
-/// How often a character occurs first in a word, or further on.
+/// How often a symbol of the alphabet occurs, and where first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SymbolCount {
+    /// How often it occurs.
     pub count: u64,
+    /// Where it occurs first.
     pub first: Place,
 }
 
-/// The counts of all symbols: a character and whether it continues a word.
+/// The counts of all symbols. A symbol is a character, and whether it continues a word.
 pub type SymbolCounts = FxHashMap<(char, bool), SymbolCount>;
 
-/// Adds a word's characters to the counts of symbols.
+/// Adds the characters of a word to the counts of symbols.
+///
+/// # Arguments
+///
+/// * `word`, `count`, `rank` - The word, its count, and its rank in the word table.
+/// * `symbols` - The counts.
+///
+/// # Errors
+///
+/// Returns [`CountOverflow`] if a count exceeds 2^63 - 1.
 pub fn count_symbols(
     word: &str,
     count: u64,
@@ -98,18 +124,36 @@ pub fn count_symbols(
     Ok(())
 }
 
-/// Cuts words into the alphabet's symbols and applies merges in their order.
+/// Cuts words into the symbols of an alphabet, and applies merges in their order.
+///
+/// # Examples
+///
+/// ```
+/// use _kernel::train::splits::Splitter;
+///
+/// let alphabet = [("h", 0), ("##u", 1), ("##g", 2)];
+/// let splitter = Splitter::new(alphabet.into_iter(), "##", &[(1, 2, 3)]); // ##u ##g: ##ug
+/// let mut symbols = Vec::new();
+/// splitter.split("hug", &mut symbols);
+/// assert_eq!(symbols, [0, 3]);
+/// ```
 pub struct Splitter {
-    /// Of each character, its token at the start of a word and its token further on.
+    /// For each character, its token at the beginning of a word, and the one further on.
     alphabet: FxHashMap<char, (u32, u32)>,
-    /// The steps at which a pair is merged, ascending (mostly one).
+    /// For each pair, the steps at which it is merged, ascending; mostly one.
     steps: FxHashMap<(u32, u32), Vec<u32>>,
-    /// The token that each step makes.
+    /// For each step, the token that it makes.
     merged_tokens: Vec<u32>,
 }
 
 impl Splitter {
-    /// `symbols`: the alphabet and its ids; `merges`: left, right and token.
+    /// Makes a splitter.
+    ///
+    /// # Arguments
+    ///
+    /// * `symbols` - The symbols of the alphabet and their ids.
+    /// * `prefix` - The prefix of the symbols that continue a word.
+    /// * `merges` - Fewer than 2^32 merges: the left and the right token, and the one they make.
     pub fn new<'a>(
         symbols: impl Iterator<Item = (&'a str, u32)>,
         prefix: &str,
@@ -131,7 +175,7 @@ impl Splitter {
         Splitter { alphabet, steps, merged_tokens: merges.iter().map(|merge| merge.2).collect() }
     }
 
-    /// Writes the split of a word into `symbols` (cleared first).
+    /// Writes the split of a word into `symbols`, which is cleared first.
     pub fn split(&self, word: &str, symbols: &mut Vec<u32>) {
         symbols.clear();
         for (index, c) in word.chars().enumerate() {
@@ -142,7 +186,7 @@ impl Splitter {
         self.merge(symbols);
     }
 
-    /// Applies the merges to a split.
+    /// Applies the merges to a split, in place.
     pub fn merge(&self, symbols: &mut Vec<u32>) {
         let mut from = 0;
         while let Some((step, left, right)) = self.next_step(symbols, from) {
@@ -151,7 +195,7 @@ impl Splitter {
         }
     }
 
-    /// The first step, not before `from`, that changes the split, and its pair.
+    /// The first step from `from` on that changes the split, and its pair.
     fn next_step(&self, symbols: &[u32], from: u32) -> Option<(u32, u32, u32)> {
         if self.merged_tokens.is_empty() {
             return None;
@@ -187,25 +231,34 @@ fn merge_in_place(symbols: &mut Vec<u32>, left: u32, right: u32, token: u32) {
 /// What is known of a pair over the whole corpus.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PairCount {
+    /// How often it occurs.
     pub count: u64,
-    /// How many merges the pair makes: less than `count` where `a a a` overlaps.
+    /// How many merges it makes: fewer than it occurs if it overlaps itself, as in `a a a`.
     pub merges: u64,
+    /// Where it occurs first.
     pub first: Place,
 }
 
+/// The counts of pairs.
 pub type PairCounts = FxHashMap<(u32, u32), PairCount>;
 
-/// Counts of tokens and of pairs over splits.
+/// Counts tokens and adjacent pairs over splits.
 #[derive(Default)]
 pub struct PairCounter {
+    /// The counts of tokens.
     pub unigrams: FxHashMap<u32, u64>,
+    /// The counts of pairs.
     pub pairs: PairCounts,
-    /// All symbols, each split's once.
+    /// The number of symbols in all splits, whatever the counts of the splits.
     pub symbols: u64,
 }
 
 impl PairCounter {
-    /// Adds a split.
+    /// Adds a split. `first`: where it begins; `count`: how often it occurs.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`CountOverflow`] if a count exceeds 2^63 - 1.
     pub fn add_split(
         &mut self,
         first: Place,
@@ -229,6 +282,11 @@ impl PairCounter {
         Ok(())
     }
 
+    /// Adds to the count of a token.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`CountOverflow`] if the count exceeds 2^63 - 1.
     pub fn add_unigram(&mut self, token: u32, count: u64) -> Result<(), CountOverflow> {
         let sum = self.unigrams.entry(token).or_insert(0);
         *sum = add(*sum, count)?;
@@ -237,6 +295,10 @@ impl PairCounter {
 }
 
 /// Adds to the count of a pair.
+///
+/// # Errors
+///
+/// Returns [`CountOverflow`] if the count exceeds 2^63 - 1.
 pub fn add_pair(
     pairs: &mut PairCounts,
     pair: (u32, u32),
@@ -250,12 +312,12 @@ pub fn add_pair(
     Ok(())
 }
 
-/// A hash whose upper bits are the good ones.
+/// A hash of a pair. Its upper bits are better mixed than the lower ones.
 pub fn pair_hash((left, right): (u32, u32)) -> u64 {
     ((left as u64) << 32 | right as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15)
 }
 
-/// Whether the pair at `at` is merged there when its pairs are merged from left to right.
+/// Whether the pair at `at` is merged there when equal pairs are merged from left to right.
 fn merges_here(symbols: &[u32], at: usize) -> bool {
     if symbols[at] != symbols[at + 1] {
         return true;

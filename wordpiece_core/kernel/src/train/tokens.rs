@@ -5,17 +5,35 @@ use rustc_hash::FxHashMap;
 use crate::error::{Error, Result};
 use crate::train::splits::OUTSIDE;
 
+/// The tokens of a training, numbered from 0. Their indices are their ids in the vocabulary.
+///
+/// # Examples
+///
+/// ```
+/// use _kernel::train::tokens::Tokens;
+///
+/// let mut tokens = Tokens::new(vec!["h".into(), "##u".into()], "##".into(), 16);
+/// assert_eq!(tokens.merged(0, 1), None);
+/// let hu = tokens.add(tokens.merged_string(0, 1));
+/// assert_eq!((tokens.id("hu"), tokens.merged(0, 1)), (Some(hu), Some(hu)));
+/// ```
 pub struct Tokens {
     strings: Vec<Box<str>>,
     ids: FxHashMap<Box<str>, u32>,
+    /// By token, how many characters it has, without the continuing prefix.
     lengths: Vec<u32>,
     prefix: String,
     max_length: usize,
 }
 
 impl Tokens {
-    /// `strings`: in id order, without duplicates. `max_length`: of a token that a pair makes, in
-    /// characters, the continuing prefix not counted.
+    /// The tokens that training begins with.
+    ///
+    /// # Arguments
+    ///
+    /// * `strings` - The tokens, in the order of their ids, without duplicates.
+    /// * `prefix` - The prefix of the tokens that continue a word, mostly `##`.
+    /// * `max_length` - The most characters of a token that a pair makes, without the prefix.
     pub fn new(strings: Vec<String>, prefix: String, max_length: usize) -> Self {
         let (ids, lengths) = (FxHashMap::default(), Vec::new());
         let mut tokens = Tokens { strings: Vec::new(), ids, lengths, prefix, max_length };
@@ -25,28 +43,39 @@ impl Tokens {
         tokens
     }
 
+    /// The tokens, in the order of their ids.
     pub fn strings(&self) -> &[Box<str>] {
         &self.strings
     }
 
+    /// How many tokens there are.
     pub fn len(&self) -> usize {
         self.strings.len()
     }
 
+    /// Whether there are no tokens.
     pub fn is_empty(&self) -> bool {
         self.strings.is_empty()
     }
 
+    /// The prefix of the tokens that continue a word.
     pub fn prefix(&self) -> &str {
         &self.prefix
     }
 
+    /// The id of a token, if it is known.
     pub fn id(&self, string: &str) -> Option<u32> {
         self.ids.get(string).copied()
     }
 
+    /// Adds a token, which must not be known yet; returns its id.
+    ///
+    /// # Panics
+    ///
+    /// Panics if the ids of 32 bits, but for the two highest, are used up.
     pub fn add(&mut self, string: String) -> u32 {
-        let id = self.len() as u32;
+        let id = u32::try_from(self.len()).ok().filter(|&id| id < OUTSIDE - 1);
+        let id = id.expect("there are fewer than 2^32 - 2 tokens");
         let string: Box<str> = string.into();
         self.lengths.push(self.bare(&string).chars().count() as u32);
         self.ids.insert(string.clone(), id);
@@ -54,18 +83,22 @@ impl Tokens {
         id
     }
 
-    /// Fails if one of these is not a token. Tokens from outside are checked before their use.
+    /// Checks ids of tokens that come from outside, before they are used.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`Error::Data`] if one of them is no token.
     pub fn check(&self, tokens: impl IntoIterator<Item = u32>) -> Result<()> {
         let unknown = tokens.into_iter().find(|&token| token as usize >= self.len());
         unknown.map_or(Ok(()), |token| Err(no_token(token, self.len())))
     }
 
-    /// What a symbol of a split spells, in characters.
+    /// How many characters of a word a symbol of its split stands for.
     pub fn length(&self, symbol: u32) -> u32 {
         if symbol == OUTSIDE { 1 } else { self.lengths[symbol as usize] }
     }
 
-    /// Whether the token that a pair makes is not too long.
+    /// Whether the token that a pair makes is short enough.
     pub fn fits(&self, left: u32, right: u32) -> bool {
         self.length(left) as usize + self.length(right) as usize <= self.max_length
     }
@@ -75,17 +108,19 @@ impl Tokens {
         self.id(&self.merged_string(left, right))
     }
 
+    /// The string of the token that a pair makes.
     pub fn merged_string(&self, left: u32, right: u32) -> String {
         let right = self.bare(&self.strings[right as usize]);
         format!("{}{right}", self.strings[left as usize])
     }
 
+    /// A token without the continuing prefix.
     fn bare<'a>(&self, string: &'a str) -> &'a str {
         string.strip_prefix(&*self.prefix).unwrap_or(string)
     }
 }
 
-/// What is wrong with a token that is not there.
+/// The error of an id that is no token. `tokens`: how many there are.
 pub fn no_token(token: u32, tokens: usize) -> Error {
     Error::data(format!("token {token} is not one of the {tokens} of this training"))
 }

@@ -1,4 +1,4 @@
-//! The driver of training: rounds of merges, exact.
+//! The driver of training: rounds of merges, with an exact result.
 //!
 //! A round begins with the counts of all tokens, and with the runs that splits were cut into; with
 //! all splits, if nothing was cut. The best pair is merged in the runs as long as no pair that the
@@ -6,8 +6,9 @@
 //! pairs are common ones, splits are cut at rare pairs (see `cut`); else the round watches the best
 //! pairs (see `watch`).
 //!
-//! Of the pairs that it could see a round tracks only the commoner (see `round`), and counts anew
-//! when rarer ones may be better: the same rule, with `Cut::hides` in both places.
+//! Of the pairs that it sees, a round tracks only those that occur often (see `round`), and counts
+//! anew when rarer ones may be better. That is the same rule as for pairs that were cut, with
+//! `Cut::hides` in both places. So most pairs, which are rare, cost nothing in most merges.
 
 use std::cmp::Ordering;
 
@@ -23,47 +24,86 @@ use crate::train::splits::{OUTSIDE, PairCount, PairCounts, Splits};
 use crate::train::tokens::Tokens;
 use crate::train::watch::{Limit, Limits, level_of_rank};
 
+/// What a training is to do.
 pub struct TrainOptions {
+    /// The number of tokens to train, those at the beginning included.
     pub vocab_size: usize,
+    /// What ranks pairs.
     pub criterion: Criterion,
-    /// The count that a pair needs to be merged; None: falling (see `lower_support`).
+    /// The count that a pair needs to be merged. None: it falls (see [`lower_support`]).
     pub min_pair_count: Option<u64>,
 }
 
-/// One line of the training log.
+/// A merge, as the training log has it. The counts are those before the merge.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Merge {
+    /// The id of the left token.
     pub left: u32,
+    /// The id of the right token.
     pub right: u32,
+    /// The id of the token that they make.
     pub token: u32,
+    /// The score of the pair.
     pub score: f64,
+    /// How often the pair occurred.
     pub pair_count: u64,
+    /// How often the left token occurred.
     pub left_count: u64,
+    /// How often the right token occurred.
     pub right_count: u64,
 }
 
-/// How a call of `run` ended.
+/// How a call of [`Trainer::run`] has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Status {
-    /// As many merges were made as were asked for.
+    /// All merges were made that were asked for.
     Running,
-    /// A pair that the round does not see may be the best: the next round needs new counts.
+    /// A pair that the round does not see may be the best. The next round needs new counts.
     RoundOver,
     /// The vocabulary is full, or no pair is left.
     Done,
 }
 
-/// The next support when no pair reaches this one, for `min_pair_count: auto`: fifteen
-/// sixteenths, rounded down (docs/min-pair-count.md has the choice).
+/// The next support when no pair reaches this one, where `min_pair_count` is `auto`: fifteen
+/// sixteenths of it, rounded down, but 1 at least. (docs/min-pair-count.md says why.)
 pub fn lower_support(support: u64) -> u64 {
     (support - support.div_ceil(16)).max(1)
 }
 
-/// Pairs are tracked down to this part of the count that matters now. Less: counted anew more
-/// often; more: more is held and kept up to date.
+/// Pairs are tracked down to this part of the count that matters now. With a lower number pairs are
+/// counted anew more often; with a higher one more pairs are held and kept up to date.
 const TRACKED_PART: u64 = 8;
 
-/// Training so far: the vocabulary and the merges.
+/// A training: the vocabulary and the merges so far, and the round that is under way.
+///
+/// # Examples
+///
+/// ```
+/// use _kernel::train::round::RoundRuns;
+/// use _kernel::train::score::Criterion;
+/// use _kernel::train::splits::Splits;
+/// use _kernel::train::tokens::Tokens;
+/// use _kernel::train::trainer::{Status, TrainOptions, Trainer};
+///
+/// let alphabet = ["h", "##u", "##g"].map(String::from).to_vec();
+/// let tokens = Tokens::new(alphabet, "##".into(), 16);
+/// let options = TrainOptions {
+///     vocab_size: 5,
+///     criterion: Criterion::Frequency,
+///     min_pair_count: Some(1),
+/// };
+/// let mut trainer = Trainer::new(tokens, options);
+/// let mut splits = Splits::default();
+/// splits.push((0, 0), 10, &[0, 1, 2]); // "hug" ten times
+/// splits.push((1, 0), 5, &[0, 1]); // "hu" five times
+/// trainer.check_splits(&splits).unwrap();
+/// let mut runs = RoundRuns::default();
+/// runs.extend(&splits).unwrap();
+/// trainer.start_whole_round(runs).unwrap();
+/// assert_eq!(trainer.run(100), Status::Done);
+/// let tokens: Vec<&str> = trainer.tokens().strings().iter().map(|token| &**token).collect();
+/// assert_eq!(tokens, ["h", "##u", "##g", "hu", "hug"]);
+/// ```
 pub struct Trainer {
     options: TrainOptions,
     tokens: Tokens,
@@ -71,29 +111,32 @@ pub struct Trainer {
     /// The count that makes a pair eligible now; 0 before the first round of a falling support.
     support: u64,
     round: Round,
-    unseen: Unseen,
+    unseen: UnseenPairs,
+    /// How many merges the round has made.
     round_merges: usize,
     /// The support at the end of the last round that made only one merge.
     one_merge_support: Option<u64>,
 }
 
 /// What is known of the pairs that a round does not see.
-enum Unseen {
+enum UnseenPairs {
     Cut(Cut),
     Limits(Limits),
 }
 
-/// A pair that a round may leave whole, and the level of the tightest cut that does.
+/// A pair that a round may leave whole, its counts, and its level (see [`cut`](crate::train::cut)).
 pub type Candidate = ((u32, u32), PairCount, u16);
 
+/// The pairs that a round may leave whole.
 pub struct Candidates {
+    /// The pairs, ordered by the ids of their tokens.
     pub pairs: Vec<Candidate>,
-    /// All pairs up to this level are there.
+    /// All pairs up to this level are among them. A round may have no higher `max_level`.
     pub max_level: u16,
 }
 
 impl Trainer {
-    /// `tokens`: special tokens and alphabet.
+    /// A training at its beginning. `tokens`: the special tokens and the alphabet.
     pub fn new(tokens: Tokens, options: TrainOptions) -> Self {
         let support = options.min_pair_count.unwrap_or(0);
         let (merges, round) = (Vec::new(), Round::default());
@@ -103,27 +146,33 @@ impl Trainer {
             merges,
             support,
             round,
-            unseen: Unseen::Cut(Cut::NOWHERE),
+            unseen: UnseenPairs::Cut(Cut::NOWHERE),
             round_merges: 0,
             one_merge_support: None,
         }
     }
 
+    /// The tokens so far.
     pub fn tokens(&self) -> &Tokens {
         &self.tokens
     }
 
-    /// The count that makes a pair eligible now; 0 if training has not begun.
+    /// The count that makes a pair eligible now; 0 if it falls and training has not begun.
     pub fn support(&self) -> u64 {
         self.support
     }
 
+    /// The merges so far.
     pub fn merges(&self) -> &[Merge] {
         &self.merges
     }
 
-    /// Takes over a round of another trainer of the same training: its merges, and the support
-    /// after it.
+    /// Takes over a round that another trainer of the same training has made: its merges, and the
+    /// support after it.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`Error::Data`] if the merges do not continue this training.
     pub fn restore(&mut self, merges: Vec<Merge>, support: u64) -> Result<()> {
         let round_merges = merges.len();
         for merge in merges {
@@ -139,7 +188,7 @@ impl Trainer {
         Ok(())
     }
 
-    /// The token that a pair makes, which is added if it is new, and whether it was known.
+    /// The token that a pair makes, and whether it was known. A new one is added.
     fn token_of(&mut self, left: u32, right: u32) -> (u32, bool) {
         match self.tokens.merged(left, right) {
             Some(known) => (known, true),
@@ -147,12 +196,20 @@ impl Trainer {
         }
     }
 
-    /// Fails if a symbol of splits from outside is no token, nor stands for a character without.
+    /// Checks splits that come from outside, before they are used.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`Error::Data`] if one of their symbols is neither a token nor `OUTSIDE`.
     pub fn check_splits(&self, splits: &Splits) -> Result<()> {
         self.tokens.check(splits.symbols.iter().copied().filter(|&symbol| symbol != OUTSIDE))
     }
 
-    /// Begins a round over all splits, which have been checked.
+    /// Begins a round over all splits. They must have been checked by [`Trainer::check_splits`].
+    ///
+    /// # Errors
+    ///
+    /// Returns [`Error::Overflow`] if there are more than 2^63 - 1 tokens.
     pub fn start_whole_round(&mut self, runs: RoundRuns) -> Result<()> {
         self.new_round(runs);
         self.round.unigrams = self.round.count_unigrams();
@@ -162,10 +219,21 @@ impl Trainer {
         Ok(())
     }
 
-    /// Begins a round over the runs that splits were cut into at `max_level`. `unigrams`: counts of
-    /// tokens over the whole corpus; `largest`: the largest count of a pair that fits;
-    /// `candidates`: those that the runs were cut by; `limits`: of all other pairs, by token. Fails
-    /// if they contradict each other: merging relies on it that they do not.
+    /// Begins a round over the runs that splits were cut into.
+    ///
+    /// # Arguments
+    ///
+    /// * `runs` - The runs. They must have been checked by [`Trainer::check_splits`].
+    /// * `unigrams` - By token, its count over the whole corpus.
+    /// * `largest` - The largest count of a pair that makes a token which is short enough.
+    /// * `max_level` - The highest level of the pairs that the splits were not cut at.
+    /// * `candidates` - The pairs with levels, or, of a round that cuts, the best of them alone.
+    /// * `limits` - For rounds that watch pairs: the limits of all other pairs, by token.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`Error::Data`] or [`Error::Overflow`] if the arguments contradict each other (merging
+    /// relies on it that they do not), and [`Error::Option`] if there is no such level.
     pub fn start_round(
         &mut self,
         runs: RoundRuns,
@@ -224,12 +292,14 @@ impl Trainer {
         })
     }
 
+    /// Puts a new round in the place of the old one. All its counts are 0.
     fn new_round(&mut self, runs: RoundRuns) {
         self.round = Round::new(runs);
         (0..self.tokens.len()).for_each(|_| self.round.add_token());
         self.round_merges = 0;
     }
 
+    /// Begins a round whose tokens are counted. `largest`: the largest count of a pair.
     fn begin(&mut self, largest: u64) -> Result<()> {
         for (floor, &count) in self.round.floors.iter_mut().zip(&self.round.unigrams) {
             *floor = lower_bound(count);
@@ -239,26 +309,29 @@ impl Trainer {
         Ok(())
     }
 
+    /// Sets the cut of the round, and tracks the pairs that it sees. `largest`: the largest count of a
+    /// pair.
     fn set_cut(&mut self, cut: Cut, largest: u64) {
-        self.unseen = Unseen::Cut(cut);
+        self.unseen = UnseenPairs::Cut(cut);
         self.track(match self.options.criterion {
             Criterion::Pmi => self.support / TRACKED_PART,
             _ => largest / TRACKED_PART,
         });
     }
 
+    /// Makes the round one that watches these pairs.
     fn watch(&mut self, known: &[Candidate], limits: &[(u32, Limit)]) -> Result<()> {
         let limits = Limits::new(limits.iter().copied(), self.round.unigrams.clone());
-        self.unseen = Unseen::Limits(limits);
+        self.unseen = UnseenPairs::Limits(limits);
         let known: Vec<_> = known.iter().map(|&(pair, counts, _)| (pair, counts)).collect();
         self.round.watch(&known, self.least(), &self.tokens, self.options.criterion)?;
         self.fill_heap();
         Ok(())
     }
 
-    /// Whether the next round, if under a budget, watches the best pairs, and holds whole splits;
-    /// else it sees the common pairs, in runs. Runs are fewer, but of use only while the score
-    /// follows the count, or pairs that are cut are not eligible.
+    /// Whether the next round, if it is under a budget, watches the best pairs and holds whole splits.
+    /// Otherwise it cuts at rare pairs, and holds runs. Runs take less memory, but they are of use only
+    /// while the score follows the count, or while pairs that are cut are not eligible.
     pub fn watches(&self) -> bool {
         match self.options.criterion {
             Criterion::Frequency => false,
@@ -286,6 +359,7 @@ impl Trainer {
         support
     }
 
+    /// The cuts of the next round.
     fn ladder(&self, largest: u64) -> Ladder {
         let support = self.support_for(largest);
         Ladder::new(self.options.criterion, self.least(), support, largest)
@@ -293,7 +367,7 @@ impl Trainer {
 
     // --- Merging ---------------------------------------------------------------------------------
 
-    /// Makes up to `most` merges, each that of the best pair.
+    /// Makes up to `most` merges, each of the best pair. Returns why it has stopped.
     pub fn run(&mut self, most: usize) -> Status {
         let status = self.merge_best(most);
         if status != Status::Running {
@@ -303,6 +377,7 @@ impl Trainer {
         status
     }
 
+    /// Notes that a round has ended after so many merges.
     fn end_round(&mut self, merges: usize) {
         if merges == 1 {
             self.one_merge_support = Some(self.support);
@@ -330,12 +405,12 @@ impl Trainer {
         Status::Running
     }
 
-    /// Whether a pair that the round does not see may be better than this one, the best it sees,
-    /// or this one occurs where the round does not see it.
+    /// Whether the best pair that the round sees may not be the best of all, or occurs where the round
+    /// does not see it.
     fn hidden(&self, pair: u32, score: &Score) -> bool {
         match &self.unseen {
-            Unseen::Cut(cut) => self.hidden_by(cut, score),
-            Unseen::Limits(limits) => {
+            UnseenPairs::Cut(cut) => self.hidden_by(cut, score),
+            UnseenPairs::Limits(limits) => {
                 self.round.pairs[pair as usize].outside > 0 || limits.hide(score, self.support)
             }
         }
@@ -346,14 +421,14 @@ impl Trainer {
     }
 
     fn sees_everything(&self) -> bool {
-        matches!(self.unseen, Unseen::Cut(cut) if cut == Cut::NOWHERE)
+        matches!(self.unseen, UnseenPairs::Cut(cut) if cut == Cut::NOWHERE)
     }
 
     /// Whether the round sees every pair that is eligible at a support.
     fn sees_all(&self, support: u64) -> bool {
         match &self.unseen {
-            Unseen::Cut(cut) => cut.least_count <= support && cut.most_tokens == u64::MAX,
-            Unseen::Limits(limits) => limits.none_eligible(support),
+            UnseenPairs::Cut(cut) => cut.least_count <= support && cut.most_tokens == u64::MAX,
+            UnseenPairs::Limits(limits) => limits.none_eligible(support),
         }
     }
 
@@ -387,20 +462,21 @@ impl Trainer {
         }
     }
 
-    /// Whether every pair that the round sees and that may become eligible is tracked.
+    /// Whether all pairs are tracked that the round sees and that may become eligible.
     fn tracks_all(&self) -> bool {
         self.round.tracked <= self.least_tracked()
     }
 
+    /// The count below which no pair need ever be tracked.
     fn least_tracked(&self) -> u64 {
         match &self.unseen {
-            Unseen::Cut(cut) => cut.least_count.max(self.least()),
-            Unseen::Limits(_) => self.least(),
+            UnseenPairs::Cut(cut) => cut.least_count.max(self.least()),
+            UnseenPairs::Limits(_) => self.least(),
         }
     }
 
-    /// Lowers a falling support when no pair reaches it. False if it cannot fall: it is the lowest,
-    /// or pairs that were cut may reach it.
+    /// Lowers a falling support when no pair reaches it. Returns false if it cannot fall: because it is
+    /// the lowest, or because pairs that were cut may reach it.
     fn try_lower_support(&mut self) -> bool {
         let fixed = self.options.min_pair_count.is_some();
         if fixed || self.support <= 1 || !self.sees_all(self.support) {
@@ -411,7 +487,8 @@ impl Trainer {
         true
     }
 
-    /// Counts the pairs of the runs anew, down to `count` if rarer ones are of no use.
+    /// Counts the pairs of the runs anew, down to `count`, or to the count below which pairs are of no
+    /// use.
     fn track(&mut self, count: u64) {
         let least = count.max(self.least_tracked());
         self.round.track(least, &self.tokens, self.options.criterion);
@@ -440,7 +517,7 @@ impl Trainer {
         counts.left = self.round.floors[pair.left as usize].max(least);
         counts.right = self.round.floors[pair.right as usize].max(least);
         let bound = Score::bound(self.options.criterion, &counts);
-        // A tie with a pair that does not occur in runs alone ends the round: it comes first.
+        // A tie with a pair that occurs outside of the runs, too, ends the round: it comes first.
         let first = if pair.outside > 0 { 0 } else { pair.first };
         self.round.heap.set(at, HeapKey { bound, first });
     }
@@ -461,10 +538,12 @@ impl Trainer {
         }
     }
 
+    /// The score of a pair as it is.
     fn score(&self, at: u32) -> Score {
         Score::of(self.options.criterion, &self.counts(&self.round.pairs[at as usize]))
     }
 
+    /// The best eligible pair that is tracked; of equals, the one that occurs first.
     fn best_in_heap(&mut self) -> Option<(u32, Score)> {
         let mut best: Option<(u32, Score)> = None;
         let mut places: FxHashMap<u32, (u32, u32)> = FxHashMap::default();
@@ -527,7 +606,7 @@ impl Trainer {
         } else {
             self.update_keys(&changed, [left, right, token]);
         }
-        if let Unseen::Limits(limits) = &mut self.unseen {
+        if let UnseenPairs::Limits(limits) = &mut self.unseen {
             for token in [left, right] {
                 limits.note_count(token, self.round.unigrams[token as usize]);
             }
@@ -562,8 +641,8 @@ impl Trainer {
         }
     }
 
-    /// Tells pairs that make the same token as the one just merged that there is one: their gain
-    /// depends on its count. New pairs are told what they make.
+    /// After a merge has made a new token: notes it with the other pairs that make the same token, whose
+    /// gain depends on its count, and notes with the new pairs which known token they make.
     fn note_merged_token(&mut self, token: u32) {
         let text = self.tokens.strings()[token as usize].clone();
         for (at, _) in text.char_indices().skip(1) {
@@ -573,7 +652,7 @@ impl Trainer {
             if let Some(&pair) = self.round.index.get(&(left, right)) {
                 self.round.pairs[pair as usize].merged_token = token;
                 self.update_key(pair);
-            } else if let Unseen::Limits(limits) = &mut self.unseen {
+            } else if let UnseenPairs::Limits(limits) = &mut self.unseen {
                 let unigrams = &self.round.unigrams;
                 limits.note_merged_token(
                     left,
@@ -597,16 +676,32 @@ impl Trainer {
 
     // --- Choosing where to cut -------------------------------------------------------------------
 
-    /// The largest count of a pair that fits.
+    /// The largest count of a pair that makes a token which is short enough.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`Error::Data`] if a pair is not of tokens of this training.
     pub fn largest(&self, pairs: &PairCounts) -> Result<u64> {
         self.tokens.check(pairs.keys().flat_map(|&(left, right)| [left, right]))?;
         let fitting = pairs.iter().filter(|((a, b), _)| self.tokens.fits(*a, *b));
         Ok(fitting.map(|(_, pair)| pair.count).max().unwrap_or(0))
     }
 
-    /// Of all pairs, or of some, those that a round may leave whole: the best, at level 0, and about
-    /// `most` others. What was chosen from parts of the pairs can be chosen from again: `max_level`
-    /// is then the least of what they had. `unigrams`: of all tokens.
+    /// The pairs that a round may leave whole: the best one, with level 0, and about `most` others.
+    ///
+    /// # Arguments
+    ///
+    /// * `unigrams` - By token, its count.
+    /// * `pairs` - All pairs, or some of them. What was chosen from parts of the pairs can be put
+    ///   together, and chosen from again.
+    /// * `largest` - The largest count of a pair.
+    /// * `most` - About how many pairs are wanted.
+    /// * `max_level` - The highest level of which all pairs are given. None: all are given. For pairs
+    ///   chosen from parts, it is the lowest of the levels that were returned with them.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`Error::Data`] if the counts contradict each other.
     pub fn candidates(
         &self,
         unigrams: &[u64],
@@ -634,7 +729,8 @@ impl Trainer {
         Ok(chosen)
     }
 
-    /// The best pair, and whole levels of the ladder, from the tightest, with `most` or fewer.
+    /// The candidates of a round that cuts: the best pair, and all pairs of the lowest levels, as many
+    /// levels as have no more than `most` pairs.
     fn common(
         &self,
         pairs: Vec<Ranked>,
@@ -680,7 +776,18 @@ impl Trainer {
         support_steps
     }
 
-    /// The limits of the pairs that are not known, by token.
+    /// The limits of the pairs whose counts a round will not know, by token.
+    ///
+    /// # Arguments
+    ///
+    /// * `unigrams` - By token, its count.
+    /// * `pairs` - All pairs, or some of them: the limits of parts of the pairs can be joined.
+    /// * `known` - The pairs whose counts the round will know.
+    /// * `largest` - The largest count of a pair.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`Error::Data`] if the counts contradict each other.
     pub fn limits(
         &self,
         unigrams: &[u64],
@@ -725,7 +832,7 @@ impl Trainer {
     }
 }
 
-/// The tokens of the corpus.
+/// The number of tokens in the corpus.
 fn sum(unigrams: &[u64]) -> Result<u64, CountOverflow> {
     unigrams.iter().try_fold(0, |sum, &count| add(sum, count))
 }
@@ -748,7 +855,8 @@ impl Ranked {
     }
 }
 
-/// The best `most` pairs, at least one, with levels by their ranks.
+/// The candidates of a round that watches pairs: the `most` best ones, at least one, with levels by
+/// their ranks.
 fn watched(mut pairs: Vec<Ranked>, most: usize) -> Candidates {
     if pairs.len() > most {
         pairs.select_nth_unstable_by(most, |a, b| a.order(b));
@@ -761,8 +869,8 @@ fn watched(mut pairs: Vec<Ranked>, most: usize) -> Candidates {
     Candidates { pairs, max_level }
 }
 
-/// Leaves the levels, from the tightest, that have no more than `most` pairs together. Returns the
-/// last of them.
+/// Keeps the pairs of the lowest levels, as many levels as have no more than `most` pairs together.
+/// Returns the highest of them. `max_level`: the highest level of a pair.
 fn keep_whole_levels(
     pairs: &mut Vec<((u32, u32), PairCount, u16)>,
     most: usize,
@@ -780,9 +888,9 @@ fn keep_whole_levels(
     max_level
 }
 
-/// The bound below a token's count with which keys are computed: exact for small counts, one
-/// sixteenth less for large ones, so that a token's pairs get new keys each time its count has
-/// fallen by a sixteenth.
+/// The lower bound of the count of a token with which keys are computed. It is exact for small counts,
+/// and one sixteenth less for large ones, so that the pairs of a token get new keys each time its
+/// count has fallen by a sixteenth.
 fn lower_bound(count: u64) -> u64 {
     count - count / 16
 }

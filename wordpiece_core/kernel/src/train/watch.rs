@@ -1,25 +1,28 @@
 //! Rounds that watch the best pairs, where the score does not follow the count.
 //!
 //! Bare pmi and the likelihood rank rare pairs high, so cutting by count (see `cut`) bounds too
-//! little. Such a round ranks the pairs as they are now, and holds the whole split of every word
-//! with one of the best, as many as the budget allows. Of as many pairs as it may hold tokens it
-//! is told the counts over the whole corpus; of all others, limits.
+//! little. Such a round ranks the pairs as they are at its beginning, and holds the whole split of
+//! every word with one of the best pairs in it, of as many pairs as the budget allows. For about as
+//! many pairs as it may hold tokens it is told the counts over the whole corpus. For all other
+//! pairs it is told limits of their scores.
 //!
-//! Why it is exact. A pair is merged only if it occurs in no split outside of the round; else the
-//! round is over. So splits outside never change, and every change of a count is one that is made
-//! in the splits of the round:
+//! Why the result is exact. A pair is merged only if it occurs in no split outside of the round;
+//! otherwise the round is over. So splits outside never change, and every change of a count is one
+//! that is made in the splits of the round:
 //!
-//! - the counts of tokens and of known pairs are told and then changed: they stay true;
-//! - a token born in the round occurs in its splits alone, and so do the pairs with it;
+//! - the counts of tokens, and of pairs with known counts, are told and then changed: they stay
+//!   true;
+//! - a token that the round makes occurs in its splits alone, and so do the pairs with it;
 //! - the counts of other pairs only fall, and so do those of their tokens. The scores that they may
 //!   come to are bounded (`Limits`), and the round is over when the best pair is not above that.
 //!
-//! Ties with a pair that is not seen whole end the round. The first merge is sure: the best pair of
-//! all is found before. A merge that builds a known token is made, and ends the round.
+//! A tie with a pair that the round does not see ends it. The first merge is certain, since the best
+//! pair of all is found before. A merge that builds a known token is made, and ends the round.
 
 use crate::train::score::{Counts, Criterion, Score};
 
-/// The level of a pair by its rank: 0 for the best alone, then eight for each doubling.
+/// The level of the pair with this rank among the watched pairs, counted from 0. The best pair alone
+/// has level 0; then there are eight levels for each doubling of the rank.
 pub fn level_of_rank(rank: usize) -> u16 {
     if rank == 0 {
         return 0;
@@ -29,25 +32,27 @@ pub fn level_of_rank(rank: usize) -> u16 {
     1 + (doublings << 3) as u16 + eighths as u16
 }
 
-/// Limits hold while tokens' counts have fallen by no more than these factors.
+/// Limits are computed for counts of tokens that have fallen by these factors at most.
 const DROP_FACTORS: [f64; 6] = [1.0, 1.03, 1.15, 1.5, 3.0, f64::INFINITY];
 
-/// Limits of the pairs that hold a token and that the driver does not know.
+/// The limits of a set of pairs whose counts a round does not know, mostly those with one token.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Limit {
-    /// Of the pairs that are eligible now: the highest score, for each of `DROP_FACTORS`.
+    /// The highest score that a pair may come to which is eligible now, for each of the factors by
+    /// which counts of tokens may have fallen.
     pub scores: [f64; DROP_FACTORS.len()],
-    /// The largest count of those.
+    /// The largest count of these pairs.
     pub count: u64,
-    /// The largest count of the pairs that a lower support makes eligible.
+    /// The largest count of the pairs that only a lower support makes eligible.
     pub rare: u64,
 }
 
 impl Limit {
+    /// The limits of no pairs.
     pub const NONE: Limit =
         Limit { scores: [f64::NEG_INFINITY; DROP_FACTORS.len()], count: 0, rare: 0 };
 
-    /// Of one pair, by its counts and the support.
+    /// The limits of one pair. `support`: the count that makes a pair eligible.
     pub fn of(criterion: Criterion, counts: &Counts, support: u64) -> Self {
         if counts.pair < support {
             return Limit { rare: counts.pair, ..Limit::NONE };
@@ -56,7 +61,7 @@ impl Limit {
         Limit { scores, count: counts.pair, rare: 0 }
     }
 
-    /// The limits of the pairs of both.
+    /// Makes these the limits of the pairs of both.
     pub fn join(&mut self, other: &Limit) {
         for (score, other) in self.scores.iter_mut().zip(other.scores) {
             *score = score.max(other);
@@ -67,12 +72,13 @@ impl Limit {
 }
 
 /// A score that is not below that of the pair when the counts of its tokens have fallen by up to
-/// this factor, and its own by anything.
+/// this factor, and its own count by anything.
 ///
-/// Pmi grows by the square of the factor. The gain is convex in the pair's count, and 0 for none:
-/// it is no larger for a smaller count, or negative; it falls as a token's count grows, which is no
-/// less than the pair's; and it grows with the total, which falls. Where a
-/// token beside itself may occur nowhere else, its gain is at most that of two tokens which do not.
+/// Pmi grows by the square of the factor at most. For the likelihood, the gain is convex in the
+/// count of the pair, and 0 for a count of 0: so for a smaller count it is not larger, or it is
+/// negative. The gain falls as the count of a token grows, which is no less than that of the pair.
+/// And it grows with the total, which falls. The gain of a token beside itself, which may occur
+/// nowhere else, is at most that of two different tokens.
 fn score_after(criterion: Criterion, counts: &Counts, fall: f64) -> f64 {
     let score = Score::of(criterion, counts).approx();
     match criterion {
@@ -92,23 +98,34 @@ fn score_after(criterion: Criterion, counts: &Counts, fall: f64) -> f64 {
     }
 }
 
-/// More than what rounding adds.
+/// More than what rounding may add to a score, relative to it.
 const MARGIN: f64 = 1e-11;
 
 /// What a round knows of the pairs that it does not track.
 #[derive(Default)]
 pub struct Limits {
+    /// By token, the limits of its pairs.
     of_token: Vec<Limit>,
-    /// The tokens' counts at the beginning.
+    /// The counts of tokens at the beginning of the round.
     unigrams: Vec<u64>,
-    /// No pair that is eligible, and not tracked, is better than this now.
+    /// No pair that is eligible and not tracked has a higher score now.
     score: f64,
     /// The largest count of a pair that is not tracked and that a lower support makes eligible.
     rare: u64,
 }
 
 impl Limits {
-    /// `of_token`: of tokens with pairs that are not known.
+    /// The limits at the beginning of a round.
+    ///
+    /// # Arguments
+    ///
+    /// * `of_token` - Tokens, and the limits of their pairs. Tokens without such pairs may be left
+    ///   out.
+    /// * `unigrams` - The counts of all tokens.
+    ///
+    /// # Panics
+    ///
+    /// Panics if a token has no count.
     pub fn new(of_token: impl Iterator<Item = (u32, Limit)>, unigrams: Vec<u64>) -> Self {
         let mut limits = vec![Limit::NONE; unigrams.len()];
         of_token.for_each(|(token, limit)| limits[token as usize] = limit);
@@ -117,17 +134,18 @@ impl Limits {
         Limits { of_token: limits, unigrams, score: all.scores[0], rare: all.rare }
     }
 
-    /// Whether a pair that is not tracked and eligible may be as good as `score`.
+    /// Whether a pair that is eligible and not tracked may be as good as a score. `support`: the count
+    /// that makes a pair eligible.
     pub fn hide(&self, score: &Score, support: u64) -> bool {
         support <= self.rare || score.approx() <= self.score
     }
 
-    /// Whether no pair that is not tracked is eligible at the support.
+    /// Whether all pairs that are eligible with this support are tracked.
     pub fn none_eligible(&self, support: u64) -> bool {
         support > self.rare && self.score == f64::NEG_INFINITY
     }
 
-    /// Takes note of a token's count after a merge.
+    /// Must be called after a merge for each of the two tokens, with its count.
     pub fn note_count(&mut self, token: u32, count: u64) {
         if let (Some(limit), Some(&before)) =
             (self.of_token.get(token as usize), self.unigrams.get(token as usize))
@@ -136,15 +154,23 @@ impl Limits {
             let within = |fall: f64| {
                 count == before || before as f64 * (1.0 + MARGIN) <= count as f64 * fall
             };
-            let fall =
-                DROP_FACTORS.iter().position(|&fall| within(fall)).expect("the last is no limit");
+            let fall = DROP_FACTORS
+                .iter()
+                .position(|&fall| within(fall))
+                .expect("the last factor is infinite");
             self.score = self.score.max(limit.scores[fall]);
         }
     }
 
-    /// Takes note that a pair of two tokens, if there is one that is not tracked, makes a token
-    /// that the round made: its gain is larger for that. `unigrams`: the counts now; `merged`: of
-    /// the token; `total`: of all.
+    /// Must be called when the round has made a token that a second pair makes, too: if that pair is
+    /// not tracked, its gain may be larger for it.
+    ///
+    /// # Arguments
+    ///
+    /// * `left`, `right` - The tokens of the second pair.
+    /// * `unigrams` - The counts of all tokens now.
+    /// * `merged` - The count of the new token.
+    /// * `total` - The number of tokens in the corpus.
     pub fn note_merged_token(
         &mut self,
         left: u32,
