@@ -1,18 +1,20 @@
-//! What the tests compare the kernel with: numbers that look random, and training by its definition.
+//! What the tests compare the kernel with: pseudorandom numbers, and counting and merging by their
+//! definitions.
 
 use std::collections::HashMap;
 
 use crate::train::splits::OUTSIDE;
 
-/// Numbers that look random, the same in every run (xorshift64*).
+/// Pseudorandom numbers, the same in every run (xorshift64*).
 pub struct Random(u64);
 
 impl Random {
+    /// The numbers that follow from a seed.
     pub fn new(seed: u64) -> Self {
         Random(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1)
     }
 
-    /// A number below `end`.
+    /// A number from 0 to `end - 1`.
     pub fn below(&mut self, end: usize) -> usize {
         self.0 ^= self.0 >> 12;
         self.0 ^= self.0 << 25;
@@ -20,18 +22,18 @@ impl Random {
         (self.0.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 33) as usize % end
     }
 
-    /// One of these.
+    /// One of these values.
     pub fn choose<'a, T>(&mut self, from: &'a [T]) -> &'a T {
         &from[self.below(from.len())]
     }
 
-    /// A word of up to `most` of these characters.
+    /// A word of 1 to `most` characters, each one of these.
     pub fn word(&mut self, characters: &[char], most: usize) -> String {
         (0..1 + self.below(most)).map(|_| *self.choose(characters)).collect()
     }
 }
 
-/// The split with a pair replaced by its token, from left to right.
+/// A split in which a pair is replaced by its token, from left to right.
 pub fn merged(split: &[u32], left: u32, right: u32, token: u32) -> Vec<u32> {
     let mut out = Vec::new();
     let mut rest = split;
@@ -47,9 +49,11 @@ pub fn merged(split: &[u32], left: u32, right: u32, token: u32) -> Vec<u32> {
     out
 }
 
-/// The counts of tokens, and of adjacent pairs with where each occurs first.
+/// The counts of tokens, and those of adjacent pairs with the split and the index where each occurs
+/// first.
 pub type PlainCounts = (HashMap<u32, u64>, HashMap<(u32, u32), (u64, (usize, usize))>);
 
+/// Counts the tokens and the pairs of splits, each of which has a count.
 pub fn counted(splits: &[(Vec<u32>, u64)]) -> PlainCounts {
     let (mut tokens, mut pairs) = PlainCounts::default();
     for (word, (split, count)) in splits.iter().enumerate() {

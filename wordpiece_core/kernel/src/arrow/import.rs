@@ -197,7 +197,8 @@ impl Source<'_> {
                 // SAFETY: as the caller says; the owner keeps the memory.
                 let buffer = unsafe { Buffer::from_custom_allocation(data, size, owner) };
                 let aligned = data.as_ptr().addr().is_multiple_of(align_of::<T>());
-                // An array need not be aligned; a slice of numbers must be, so it is copied.
+                // Arrow does not demand alignment, but a slice of numbers must be aligned: so the
+                // values are copied if they are not.
                 Ok(if aligned { buffer } else { Buffer::from_slice_ref(buffer.as_slice()) })
             }
         }
@@ -250,7 +251,7 @@ impl Source<'_> {
         if offsets[0] < O::zero() {
             return broken(format!("an offset of {:?}", offsets[0]));
         }
-        // Without a way out of the loop, which would keep it from being vectorized.
+        // The loop does not stop early, so that the compiler can vectorize it.
         let wrong = offsets.windows(2).filter(|two| two[0] > two[1]).count();
         if wrong > 0 {
             return broken(format!("offsets decrease {wrong} times"));
@@ -524,7 +525,7 @@ mod tests {
             (&[0, -1, 2], false, false),
             (&[-1, 0, 2], false, false),
             (&[0, 4, -4], false, false),
-            (&[0, 2, 5], true, false), // how many bytes there are, the interface does not say
+            (&[0, 2, 5], true, false), // the interface does not say how many bytes there are
         ] {
             // SAFETY: none; as above.
             let bytes = unsafe { StringArray::new_unchecked(offsets(ends), data.clone(), None) };
@@ -541,7 +542,7 @@ mod tests {
                 let read = Source { array: fields, owner: &Arc::new(FFI_ArrowArray::empty()) }
                     .read(&lists)
                     .map(|lists| lists.len());
-                // What was lent is taken back before the producer's release.
+                // The fields are set back before the producer releases the array.
                 (fields.n_buffers, fields.n_children) = (3, 0);
                 fields.children = std::ptr::null();
                 read
@@ -560,7 +561,7 @@ mod tests {
         for (bad, fits) in [
             (view(20, 0, 0), true),
             (view(13, 0, 7), true),
-            (view(3, 9, -9), true), // short: what is behind are bytes
+            (view(3, 9, -9), true), // a short view: what follows its length are the bytes themselves
             (view(-1, 0, 0), false),
             (view(i32::MIN, 0, 0), false),
             (view(21, 0, 0), false),
@@ -581,7 +582,7 @@ mod tests {
                         Some(nulls),
                     )
                 };
-                // A view of a null is never looked at.
+                // The view of a null is not checked.
                 let found = through(&array, |_| {});
                 assert_eq!(found.is_ok(), fits || !valid, "{bad:x}");
                 let _ = found.map(|found| rows(&found));

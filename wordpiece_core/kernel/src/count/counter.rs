@@ -93,7 +93,9 @@ impl WordCounter {
         let group = &mut self.groups[number];
         self.memory -= group.memory();
         self.text.segments(text, |segment| *group.segments.entry(&segment, || 0) += 1);
-        self.memory += group.memory(); // less than before, if a table has grown that was about to
+        // This may be less than before: the old table and the new one were counted when it was about to
+        // grow.
+        self.memory += group.memory();
     }
 
     /// Adds a word with its count to the group without a name. The word is not normalized.

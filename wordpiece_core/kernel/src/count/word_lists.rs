@@ -120,7 +120,7 @@ pub fn partition(word: &str, partitions: usize) -> usize {
 
 /// Whether a word is in a sample of about one of `every` words. That depends on the word alone.
 pub fn is_drawn(word: &str, every: u64) -> bool {
-    // The upper bits: those of one partition have their lower ones in common.
+    // The upper bits are used, since the lower ones choose the partition of a word.
     (fingerprint(word) >> 32).is_multiple_of(every.max(1))
 }
 
@@ -243,7 +243,7 @@ fn rounded(sum: u128) -> CountResult<u64> {
 /// Brings words that are ordered by word into the order of a word table: by count, the largest first,
 /// then by word.
 pub fn by_count(words: &mut [(&str, u64)]) {
-    words.sort_by_key(|&(_, count)| Reverse(count)); // stable
+    words.sort_by_key(|&(_, count)| Reverse(count)); // the sort is stable
 }
 
 #[cfg(test)]

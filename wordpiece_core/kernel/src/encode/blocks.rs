@@ -32,7 +32,7 @@ pub fn encode_blocks<T: Send>(
     finish: impl Fn(Rows) -> Result<T> + Sync,
 ) -> Result<Vec<T>> {
     let blocks = blocks(texts, threads);
-    // A panic is caught where it is, so that its place is known.
+    // A panic is caught on the thread where it occurs, which knows its place.
     let encode = |block: &Range<usize>| {
         let encode = || rows::encode(encoder, options, &texts[block.clone()], block.start);
         caught(|| encode().and_then(&finish))

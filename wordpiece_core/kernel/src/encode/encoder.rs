@@ -106,7 +106,7 @@ pub struct SessionOptions {
 /// The tokens of a text, which [`Session::encode`] writes.
 #[derive(Default)]
 pub struct Encoding {
-    /// Longer than what is written of it: three ids are always copied, wanted or not.
+    /// The first `count` are the ids. The vector is longer, since three ids are always copied at once.
     ids: Vec<u32>,
     count: usize,
     /// What each token stands for; empty if spans are not wanted.
@@ -353,7 +353,7 @@ impl IdCache {
         let (at, count) = (encoding.count, count as usize);
         encoding.reserve(count);
         if count <= 3 {
-            // All three are copied, wanted or not: cheaper than a copy of variable length.
+            // All three are copied, even if fewer are wanted: a copy of variable length would cost more.
             encoding.ids[at..at + 3].copy_from_slice(&ids);
         } else {
             let start = ids[0] as usize;

@@ -103,7 +103,7 @@ impl Matcher {
         let (trie, states) = Trie::new([vocabulary.clone().collect(), continuing.collect()])?;
         let failure_links = vec![NO_LINK; trie.array_len()];
         let mut matcher = Matcher { trie, failure_links, outputs: Vec::new(), unk_id, unk_scope };
-        // Failure links lead to shallower states, and the shallowest come first.
+        // A failure link leads to a shallower state, and the shallowest states come first.
         for info in states {
             matcher.failure_links[info.state as usize] = matcher.failure_link(info)?;
         }
@@ -113,7 +113,7 @@ impl Matcher {
     /// The failure link of a state; those of all shallower states are there.
     fn failure_link(&mut self, info: StateInfo) -> Result<FailureLink> {
         let StateInfo { state, parent, last_byte, depth, .. } = info;
-        // A character that is no token is an unknown one, if matching goes on after such.
+        // If matching goes on after unknown characters, a character that is no token ends here, too.
         let single = self.unk_scope == UnkScope::Character && is_one_character(&info);
         if let Some(id) = self.trie.token_id(state).or(single.then_some(self.unk_id)) {
             let token = Token { id, length: depth };
@@ -192,10 +192,10 @@ impl Matcher {
         if let Some(&OutputNode { previous: NONE, item }) = self.outputs.get(at as usize)
             && item.length != 0
         {
-            return tokens.push(item); // most lists are one token
+            return tokens.push(item); // most lists have one token
         }
         let start = tokens.len();
-        let mut left = Vec::new(); // lists to go on with
+        let mut left = Vec::new(); // lists that are not read to their beginnings
         loop {
             while at == NONE {
                 match left.pop() {

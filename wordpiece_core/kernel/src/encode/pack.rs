@@ -242,7 +242,7 @@ impl<T: Id + Default> Sequences<T> {
         }
         self.separators.iter().for_each(|&at| mask[at] = 1);
         let text_end = self.ids.len() - self.padding;
-        mask[text_end.saturating_sub(1)..].fill(1); // with the [SEP] before the padding
+        mask[text_end.saturating_sub(1)..].fill(1); // the [SEP] before the padding, and the padding
         mask
     }
 
@@ -261,7 +261,7 @@ impl<T: Id + Default> Sequences<T> {
 mod tests {
     use super::*;
 
-    const CLS: i32 = -1; // of no vocabulary, to be told from ids of text
+    const CLS: i32 = -1; // no id of a vocabulary, so that it differs from all ids of documents
     const SEP: i32 = -2;
     const PAD: i32 = -3;
 

@@ -118,7 +118,7 @@ impl RowOptions {
     /// The lengths that the texts of a pair are cut to, so that both fit into `room` tokens.
     fn cut(&self, [first, second]: [usize; 2], room: usize) -> Result<[usize; 2]> {
         if room == 0 {
-            return Ok([0, 0]); // in any way of truncation, as tokenizers does
+            return Ok([0, 0]); // whatever the truncation, as Hugging Face tokenizers do
         }
         let over = (first + second).saturating_sub(room);
         if over == 0 {
@@ -170,7 +170,7 @@ impl RowOptions {
     fn pair_windows(&self, lengths: [usize; 2]) -> Result<Vec<[Range<usize>; 2]>> {
         let cut = self.room(2).map_or(Ok(lengths), |room| self.cut(lengths, room))?;
         let [first, second] = [0, 1].map(|i| self.windows(lengths[i], cut[i]));
-        // On average a window is half full at least.
+        // On average a window is at least half full.
         let rows = first.len().saturating_mul(second.len());
         if rows.saturating_mul(cut[0] + cut[1]) / 2 > MOST_IDS {
             return Err(too_many_ids());

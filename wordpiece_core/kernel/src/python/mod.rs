@@ -94,7 +94,7 @@ fn check_buffers(object: &Bound<'_, PyAny>) -> PyResult<()> {
 fn import_batch(object: &Bound<'_, PyAny>) -> PyResult<RecordBatch> {
     let array = import(object)?;
     let columns = array.as_any().downcast_ref::<StructArray>();
-    let columns = columns.filter(|columns| columns.null_count() == 0); // as `from` demands
+    let columns = columns.filter(|columns| columns.null_count() == 0); // otherwise `from` would panic
     let wrong = || Error::Type("expected a record batch".into()).into();
     columns.map(RecordBatch::from).ok_or_else(wrong)
 }
@@ -147,7 +147,8 @@ fn unknown(option: &str, value: &str, choices: &str) -> PyErr {
 /// The Rust kernel of wordpiece-beam. `_kernel.pyi` describes what is in it.
 #[pymodule]
 fn _kernel(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    std::panic::set_hook(Box::new(note_panic)); // of this library alone; `run` reports them
+    // The hook is that of this library alone. `run` reports what it has noted.
+    std::panic::set_hook(Box::new(note_panic));
     module.add("FRACTION_BITS", crate::count::word_lists::FRACTION_BITS)?;
     module.add_class::<count::PyWordCounter>()?;
     module.add_class::<encode::PyEncoder>()?;

@@ -58,7 +58,7 @@ pub(super) fn repair_utf8(
 ) -> PyResult<(PyArrowArray, u64)> {
     let array = import(array)?;
     run(py, || {
-        // Without a copy, if nothing needs repair.
+        // If nothing needs repair, the bytes are not copied.
         if let Some(bytes) = array.as_any().downcast_ref::<BinaryArray>()
             && let Ok(valid) = StringArray::try_from_binary(bytes.clone())
         {

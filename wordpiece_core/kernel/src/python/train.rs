@@ -317,14 +317,14 @@ impl PyRuns {
         let (splits, candidates) = (import_batch(splits)?, candidates.get());
         run(py, || {
             let splits = arrow::train::read_splits(&splits)?;
-            Ok(self.runs.add_splits(&splits, &candidates.levels, level)?)
+            self.runs.add_splits(&splits, &candidates.levels, level)
         })
     }
 
     /// Adds what `take` has given for other runs.
     fn add_runs(&mut self, py: Python<'_>, runs: &Bound<'_, PyAny>) -> PyResult<()> {
         let runs = import_batch(runs)?;
-        run(py, || Ok(self.runs.add_runs(&arrow::train::read_splits(&runs)?)?))
+        run(py, || self.runs.add_runs(&arrow::train::read_splits(&runs)?))
     }
 
     /// Empties the table. The runs are in the order of their places, `most` in a batch.

@@ -162,7 +162,7 @@ impl PreTokenizer {
     pub fn new(options: TextOptions) -> Self {
         let ascii = std::array::from_fn(|c| match fates(c as u8 as char, &options)[..] {
             [fate] => CharEntry::of(fate),
-            // No ASCII character decomposes or is cut in two.
+            // No ASCII character becomes several characters.
             _ => unreachable!("an ASCII character has one fate"),
         });
         let pages = (0..PAGES).map(|_| OnceLock::new()).collect();
@@ -235,7 +235,7 @@ impl PreTokenizer {
                     continue;
                 }
             }
-            // One character, or what is not only ASCII.
+            // A single character, or a segment that is not ASCII alone.
             let start = at;
             let c = first_char(&text[start..]);
             let entry = self.entry(c);
@@ -336,7 +336,7 @@ impl PreTokenizer {
 fn each_with_marks(raw: &str, options: &TextOptions, mut each: impl FnMut(char, usize)) {
     let removed = |c| options.clean_text && is_removed(c);
     let mut indices = raw.chars().enumerate().filter(|&(_, c)| !removed(c)).map(|(i, _)| i);
-    // Each part of a decomposed character, its class, and whether it is the first part.
+    // For each part of a decomposed character: its class, the part, and whether it is the first.
     let mut parts = Vec::new();
     for c in raw.chars().filter(|&c| !removed(c)) {
         let start = parts.len();
@@ -535,7 +535,8 @@ mod wide {
     #[inline]
     #[target_feature(enable = "sse2")]
     fn in_range(v: __m128i, low: u8, count: u8) -> __m128i {
-        // Shifted so that the range begins at the least signed byte; then one signed comparison.
+        // The range is shifted to begin at the least signed byte, so that one signed comparison is
+        // enough.
         let shifted = _mm_sub_epi8(v, _mm_set1_epi8((low ^ 0x80) as i8));
         _mm_cmplt_epi8(shifted, _mm_set1_epi8((count ^ 0x80) as i8))
     }

@@ -30,7 +30,7 @@ pub fn repair(bytes: &[u8]) -> (Cow<'_, str>, u64) {
 pub fn lines(block: &[u8]) -> impl Iterator<Item = &[u8]> {
     let mut start = 0;
     let ends = memchr::memchr_iter(b'\n', block).chain(
-        // A virtual line end, if the block does not end with one.
+        // If the block does not end with a line end, its end counts as one.
         block.last().filter(|&&last| last != b'\n').map(|_| block.len()),
     );
     ends.map(move |end| {

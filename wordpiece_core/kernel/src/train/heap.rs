@@ -178,7 +178,7 @@ mod tests {
                     heap.remove(pair);
                     plain.remove(&pair);
                 } else {
-                    // Few scores, of which some are equal and some all but equal.
+                    // There are few scores, some of them equal and some nearly equal.
                     let n = [1, 2, 3, 1 << 40][random.below(4)] + random.below(2) as u64;
                     let key = HeapKey { bound: score(n, n), first: random.below(3) as u32 };
                     heap.set(pair, key);

@@ -604,7 +604,7 @@ mod tests {
     use crate::oracle::{Random, counted, merged};
 
     fn tokens(count: u32) -> Tokens {
-        // In characters, so that merged tokens are new ones.
+        // Every token is one character, so that merged tokens are new ones.
         let strings = (0..count).map(|n| char::from_u32('a' as u32 + n).unwrap().to_string());
         Tokens::new(strings.collect(), "##".into(), 100)
     }
@@ -666,7 +666,7 @@ mod tests {
                 let at = *random.choose(&eligible);
                 let Pair { left, right, .. } = round.pairs[at as usize];
                 if tokens.merged(left, right).is_some() {
-                    continue; // what counts then is counted anew by the trainer
+                    continue; // then the trainer counts pairs anew
                 }
                 let token = tokens.add(tokens.merged_string(left, right));
                 round.add_token();
@@ -696,7 +696,7 @@ mod tests {
         }
         assert_eq!(runs.extend(&splits(&[(2, 0)], most, &[0])), Err(Error::Overflow));
         assert_eq!(runs.extend(&splits(&[(3, 0)], most, &[0, 0, 0])), Err(Error::Overflow));
-        // What is no token does not count.
+        // Characters outside of the alphabet are not counted.
         RoundRuns::default().extend(&splits(&[(2, 0), (3, 0)], most, &[OUTSIDE])).unwrap();
     }
 }

@@ -170,7 +170,7 @@ mod tests {
                 (1..=last_max_level).rev().find(|&level| tokens(level) <= budget).unwrap_or(0);
             sizes.add_splits(&splits, &levels);
             assert_eq!(sizes.max_level(), expected);
-            // Of two samples that have all of it between them, too.
+            // The same from two samples, each of a part of the splits.
             let (mut first, mut second) =
                 (RunSizes::new(budget, last_max_level), RunSizes::new(budget, last_max_level));
             for (rank, (place, count, symbols)) in splits.iter().enumerate() {

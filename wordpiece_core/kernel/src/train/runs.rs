@@ -204,7 +204,7 @@ impl RunIndex {
 }
 
 #[cfg(test)]
-pub mod tests {
+pub(crate) mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
@@ -235,7 +235,7 @@ pub mod tests {
             let of = |pair: &[u32]| levels.levels.get(&(pair[0], pair[1])).copied();
             let mut start = 0;
             while start < symbols.len() {
-                // What has no character outside stands together, if splits are whole.
+                // If splits are held whole, a character outside of the alphabet separates them.
                 let rest = &symbols[start..];
                 let inside = rest.iter().take_while(|&&symbol| symbol != OUTSIDE).count().max(1);
                 let least = rest[..inside].windows(2).filter_map(of).min();
@@ -281,7 +281,7 @@ pub mod tests {
                 let expected: BTreeMap<_, _> =
                     plain.iter().map(|(run, row)| (run.clone(), (row.0 * factor, row.1))).collect();
                 assert_eq!(found, expected);
-                // The same again, from two tables.
+                // The same again, added up from two tables.
                 parts.iter().for_each(|part| runs.add_runs(part).unwrap());
                 others.take_sorted(3).for_each(|part| runs.add_runs(&part).unwrap());
             }

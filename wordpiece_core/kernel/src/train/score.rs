@@ -151,7 +151,8 @@ fn divide(n: u64, d: u128) -> f64 {
         d <<= 1;
         exponent += 1;
     }
-    // Now d <= rest < 2d: 53 bits of the quotient, one to round by, and whether more follow.
+    // Now d <= rest < 2d. The quotient gets 53 bits, and one more to round by; what is left of `rest`
+    // says whether more bits would follow.
     let mut quotient = 0u64;
     for _ in 0..54 {
         let bit = rest >= d;

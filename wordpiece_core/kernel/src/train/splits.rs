@@ -339,7 +339,7 @@ mod tests {
         let mut random = Random::new(2);
         let tokens = [1, 2, 3, 4, 5, OUTSIDE];
         for _ in 0..if cfg!(miri) { 20 } else { 3_000 } {
-            // Of few tokens, so that tokens are rebuilt, and pairs merged at several steps.
+            // There are few tokens, so that some are built twice, and some pairs merged twice.
             let mut token = |end| 1 + random.below(end) as u32;
             let merges: Vec<_> = (0..token(8)).map(|_| (token(5), token(5), token(6))).collect();
             let splitter = Splitter::new(std::iter::empty(), "##", &merges);

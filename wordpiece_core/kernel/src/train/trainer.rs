@@ -251,7 +251,8 @@ impl Trainer {
             return Err(contradicting_counts());
         }
         self.round.unigrams = unigrams;
-        let watches = self.watches(); // by the support that the candidates were chosen at
+        // Asked before `begin` changes the support: the candidates were chosen with this one.
+        let watches = self.watches();
         let best = candidates.iter().find(|(_, _, level)| *level == 0);
         self.round.best = best.map(|(pair, ..)| *pair);
         self.begin(largest)?;
@@ -392,7 +393,7 @@ impl Trainer {
             let Some((pair, score)) = self.best_pair() else {
                 return if self.sees_all(self.least()) { Status::Done } else { Status::RoundOver };
             };
-            // The best pair of all is known when a round begins: its first merge is sure.
+            // The best pair of all is known when a round begins, so its first merge is certain.
             let hidden = self.hidden(pair, &score);
             if hidden && self.round_merges > 0 {
                 return Status::RoundOver;
@@ -512,7 +513,7 @@ impl Trainer {
             return;
         }
         let mut counts = self.counts(pair);
-        // A count is never below what the pair's merges take of it.
+        // The merges of the pair take so many of its tokens, so their counts are no less.
         let least = counts.merges * if counts.same { 2 } else { 1 };
         counts.left = self.round.floors[pair.left as usize].max(least);
         counts.right = self.round.floors[pair.right as usize].max(least);
@@ -712,7 +713,8 @@ impl Trainer {
     ) -> Result<Candidates> {
         self.check_pairs(unigrams, pairs.iter())?;
         let total = sum(unigrams)?;
-        // What grows out of a pair that does not fit may fit, where words hold the prefix.
+        // A round that cuts also needs pairs that make too long a token: if words contain the
+        // continuing prefix, a pair that grows out of such a pair may make a shorter one.
         let seen = |(a, b): (u32, u32)| !self.watches() || self.tokens.fits(a, b);
         let ranked = pairs.iter().filter(|(pair, _)| seen(**pair)).map(|(&pair, &count)| {
             let counts = self.counts_of(pair, &count, unigrams, total);
@@ -1067,7 +1069,7 @@ mod tests {
                     return trainer.merges().to_vec();
                 }
                 assert!(trainer.merges().len() > before, "a round without a merge");
-                // A trainer that takes up from here is in the same state.
+                // A trainer that takes over these merges is in the same state.
                 let mut other = self.trainer();
                 other.restore(trainer.merges().to_vec(), trainer.support()).unwrap();
                 assert_eq!(other.tokens().strings(), trainer.tokens().strings());
