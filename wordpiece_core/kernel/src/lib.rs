@@ -1,6 +1,6 @@
 //! The kernel of wordpiece-beam: counting words, training WordPiece vocabularies, and encoding.
 //!
-//! The modules [`text`], [`count`], [`train`] and [`mod@encode`] are plain Rust over strings and
+//! The modules [`text`], [`count`], [`train`] and [`encode`] are plain Rust over strings and
 //! integers; they know neither Arrow nor Python. The module [`arrow`] checks Arrow arrays that come
 //! from outside, and converts between them and the types of the other modules. The module `python`
 //! is the whole binding; it is compiled with the feature `python` alone.

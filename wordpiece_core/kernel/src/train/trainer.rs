@@ -234,6 +234,10 @@ impl Trainer {
     ///
     /// Returns [`Error::Data`] or [`Error::Overflow`] if the arguments contradict each other (merging
     /// relies on it that they do not), and [`Error::Option`] if there is no such level.
+    ///
+    /// # Panics
+    ///
+    /// Panics if a token has no count.
     pub fn start_round(
         &mut self,
         runs: RoundRuns,
@@ -703,6 +707,10 @@ impl Trainer {
     /// # Errors
     ///
     /// Returns [`Error::Data`] if the counts contradict each other.
+    ///
+    /// # Panics
+    ///
+    /// Panics if a token has no count.
     pub fn candidates(
         &self,
         unigrams: &[u64],
@@ -790,6 +798,10 @@ impl Trainer {
     /// # Errors
     ///
     /// Returns [`Error::Data`] if the counts contradict each other.
+    ///
+    /// # Panics
+    ///
+    /// Panics if a token has no count.
     pub fn limits(
         &self,
         unigrams: &[u64],
