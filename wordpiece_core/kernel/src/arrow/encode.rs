@@ -135,6 +135,7 @@ pub fn packed_batch<P: ArrowPrimitiveType<Native: Id>>(
     sequences: Sequences<P::Native>,
     names: &[String],
 ) -> Result<RecordBatch> {
+    // `pack` has checked that all ids can be counted by 32 bits.
     let length = (sequences.ids.len() / sequences.len().max(1)) as i32;
     let ends: Vec<i32> = (0..=sequences.len() as i32).map(|row| row * length).collect();
     let ends = OffsetBuffer::new(ends.into());

@@ -55,7 +55,7 @@ impl Cut {
     /// * `criterion` - The criterion that scores are of.
     /// * `support` - The count that makes a pair eligible.
     /// * `total` - The number of tokens in the corpus.
-    pub fn hides(&self, score: &Score, criterion: Criterion, support: u64, total: u64) -> bool {
+    pub fn may_hide(&self, score: &Score, criterion: Criterion, support: u64, total: u64) -> bool {
         let by_count = support < self.least_count
             && match criterion {
                 Criterion::Frequency => score.count() < self.least_count,
@@ -130,8 +130,8 @@ mod tests {
                     assert!(cuts[1].least_count <= cuts[0].least_count);
                     assert!(cuts[1].most_tokens >= cuts[0].most_tokens);
                 }
-                let loosest = Cut { least_count: least, ..Cut::NOWHERE };
-                assert_eq!(ladder.cut(ladder.max_level()), loosest);
+                let last_cut = Cut { least_count: least, ..Cut::NOWHERE };
+                assert_eq!(ladder.cut(ladder.max_level()), last_cut);
             }
         }
     }

@@ -144,7 +144,7 @@ impl PairHeap {
 
     fn put(&mut self, slot: usize, entry: HeapEntry) {
         self.entries[slot] = entry;
-        self.slots[entry.pair as usize] = slot as u32; // pairs are numbered by 32 bits
+        self.slots[entry.pair as usize] = slot as u32; // it fits, since a pair is a u32
     }
 }
 

@@ -233,7 +233,8 @@ impl Round {
     ///
     /// # Errors
     ///
-    /// Returns [`Error::Data`] if a pair occurs more often in the runs than in the corpus.
+    /// Returns [`Error::Data`] if a pair occurs more often in the runs than in the corpus, and
+    /// [`Error::Option`] if there are 2^32 - 1 known pairs or more.
     pub fn watch(
         &mut self,
         known: &[((u32, u32), PairCount)],
@@ -241,6 +242,9 @@ impl Round {
         tokens: &Tokens,
         criterion: Criterion,
     ) -> Result<()> {
+        if known.len() >= UNKNOWN as usize {
+            return Err(Error::option("more than 2^32 pairs in a round; lower its budget"));
+        }
         let likelihood = criterion == Criterion::Likelihood;
         self.tracked = least;
         for &((left, right), PairCount { count, .. }) in known {

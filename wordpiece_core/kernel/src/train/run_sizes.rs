@@ -123,8 +123,8 @@ impl RunSizes {
                 sampled.first_max_level as u32
             }
         };
-        for level in from..=last_max_level as u32 {
-            self.tokens[level as usize] += sampled.length as u64;
+        for max_level in from..=last_max_level as u32 {
+            self.tokens[max_level as usize] += sampled.length as u64;
         }
         self.keep_to_budget();
     }
@@ -157,22 +157,22 @@ mod tests {
     use crate::train::runs::tests::{plain_runs, random_splits};
 
     #[test]
-    fn the_level_is_the_loosest_within_the_budget() {
+    fn max_level_is_the_highest_within_the_budget() {
         let mut random = Random::new(8);
         for _ in 0..if cfg!(miri) { 20 } else { 1_500 } {
             let (splits, levels) = random_splits(&mut random);
-            let (budget, last_max_level) = (random.below(60) as u64, random.below(7) as u16);
-            let mut sizes = RunSizes::new(budget, last_max_level);
-            let tokens = |level| -> u64 {
-                plain_runs(&splits, &levels, level).keys().map(|run| run.len() as u64).sum()
+            let (budget, highest) = (random.below(60) as u64, random.below(7) as u16);
+            let mut sizes = RunSizes::new(budget, highest);
+            let tokens = |max_level| -> u64 {
+                plain_runs(&splits, &levels, max_level).keys().map(|run| run.len() as u64).sum()
             };
             let expected =
-                (1..=last_max_level).rev().find(|&level| tokens(level) <= budget).unwrap_or(0);
+                (1..=highest).rev().find(|&max_level| tokens(max_level) <= budget).unwrap_or(0);
             sizes.add_splits(&splits, &levels);
             assert_eq!(sizes.max_level(), expected);
             // The same from two samples, each of a part of the splits.
             let (mut first, mut second) =
-                (RunSizes::new(budget, last_max_level), RunSizes::new(budget, last_max_level));
+                (RunSizes::new(budget, highest), RunSizes::new(budget, highest));
             for (rank, (place, count, symbols)) in splits.iter().enumerate() {
                 let mut part = Splits::default();
                 part.push(place, count, symbols);

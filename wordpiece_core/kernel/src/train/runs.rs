@@ -224,11 +224,11 @@ pub(crate) mod tests {
         (splits, PairLevels { levels, whole_splits: random.below(2) == 0 })
     }
 
-    /// The runs at a level: of each its count, and where it is first.
+    /// The runs of splits by their definition: the count of each, and where it is first.
     pub fn plain_runs(
         splits: &Splits,
         levels: &PairLevels,
-        level: u16,
+        max_level: u16,
     ) -> BTreeMap<Vec<u32>, (u64, Place)> {
         let mut runs = BTreeMap::new();
         for (first, count, symbols) in splits.iter() {
@@ -241,8 +241,8 @@ pub(crate) mod tests {
                 let least = rest[..inside].windows(2).filter_map(of).min();
                 let held = |pair: &[u32]| match (levels.whole_splits, of(pair)) {
                     (true, Some(0)) => true,
-                    (true, _) => least.is_some_and(|least| least.max(1) <= level),
-                    (false, own) => own.is_some_and(|own| own <= level),
+                    (true, _) => least.is_some_and(|least| least.max(1) <= max_level),
+                    (false, own) => own.is_some_and(|own| own <= max_level),
                 };
                 let pairs = rest[..inside].windows(2).take_while(|pair| held(pair)).count();
                 if pairs > 0 {
@@ -262,11 +262,11 @@ pub(crate) mod tests {
         for _ in 0..if cfg!(miri) { 20 } else { 1_500 } {
             let (splits, mut levels) = random_splits(&mut random);
             levels.whole_splits = false;
-            let level = random.below(6) as u16;
+            let max_level = random.below(6) as u16;
             let (mut runs, mut others) = (Runs::default(), Runs::default());
-            runs.add_splits(&splits, &levels, level).unwrap();
-            others.add_splits(&splits, &levels, level).unwrap();
-            let plain = plain_runs(&splits, &levels, level);
+            runs.add_splits(&splits, &levels, max_level).unwrap();
+            others.add_splits(&splits, &levels, max_level).unwrap();
+            let plain = plain_runs(&splits, &levels, max_level);
             for factor in [1, 2] {
                 let (most, mut found, mut places) = (1 + random.below(4), BTreeMap::new(), vec![]);
                 let parts: Vec<_> = runs.take_sorted(most).collect();
@@ -294,16 +294,16 @@ pub(crate) mod tests {
         for _ in 0..if cfg!(miri) { 20 } else { 1_500 } {
             let (splits, mut levels) = random_splits(&mut random);
             levels.whole_splits = true;
-            let level = random.below(6) as u16;
+            let max_level = random.below(6) as u16;
             let mut runs = Runs::default();
-            runs.add_splits(&splits, &levels, level).unwrap();
+            runs.add_splits(&splits, &levels, max_level).unwrap();
             let found: BTreeMap<_, _> = (runs.take_sorted(100))
                 .flat_map(|part| {
                     let rows: Vec<_> = part.iter().map(|(f, n, s)| (s.to_vec(), (n, f))).collect();
                     rows
                 })
                 .collect();
-            assert_eq!(found, plain_runs(&splits, &levels, level));
+            assert_eq!(found, plain_runs(&splits, &levels, max_level));
         }
     }
 

@@ -8,7 +8,7 @@
 //!
 //! Of the pairs that it sees, a round tracks only those that occur often (see `round`), and counts
 //! anew when rarer ones may be better. That is the same rule as for pairs that were cut, with
-//! `Cut::hides` in both places. So most pairs, which are rare, cost nothing in most merges.
+//! `Cut::may_hide` in both places. So most pairs, which are rare, cost nothing in most merges.
 
 use std::cmp::Ordering;
 
@@ -398,12 +398,12 @@ impl Trainer {
                 return if self.sees_all(self.least()) { Status::Done } else { Status::RoundOver };
             };
             // The best pair of all is known when a round begins, so its first merge is certain.
-            let hidden = self.hidden(pair, &score);
-            if hidden && self.round_merges > 0 {
+            let uncertain = self.is_uncertain(pair, &score);
+            if uncertain && self.round_merges > 0 {
                 return Status::RoundOver;
             }
             let known = self.merge(pair, score);
-            if hidden || (known && !self.sees_everything()) {
+            if uncertain || (known && !self.sees_everything()) {
                 return Status::RoundOver;
             }
         }
@@ -412,17 +412,17 @@ impl Trainer {
 
     /// Whether the best pair that the round sees may not be the best of all, or occurs where the round
     /// does not see it.
-    fn hidden(&self, pair: u32, score: &Score) -> bool {
+    fn is_uncertain(&self, pair: u32, score: &Score) -> bool {
         match &self.unseen {
-            UnseenPairs::Cut(cut) => self.hidden_by(cut, score),
+            UnseenPairs::Cut(cut) => self.may_be_beaten_by_cut(cut, score),
             UnseenPairs::Limits(limits) => {
-                self.round.pairs[pair as usize].outside > 0 || limits.hide(score, self.support)
+                self.round.pairs[pair as usize].outside > 0 || limits.may_hide(score, self.support)
             }
         }
     }
 
-    fn hidden_by(&self, cut: &Cut, score: &Score) -> bool {
-        cut.hides(score, self.options.criterion, self.support, self.round.total)
+    fn may_be_beaten_by_cut(&self, cut: &Cut, score: &Score) -> bool {
+        cut.may_hide(score, self.options.criterion, self.support, self.round.total)
     }
 
     fn sees_everything(&self) -> bool {
@@ -450,7 +450,9 @@ impl Trainer {
         loop {
             let tracked = Cut { least_count: self.round.tracked, ..Cut::NOWHERE };
             match self.best_in_heap() {
-                Some(best) if self.tracks_all() || !self.hidden_by(&tracked, &best.1) => {
+                Some(best)
+                    if self.tracks_all() || !self.may_be_beaten_by_cut(&tracked, &best.1) =>
+                {
                     return Some(best);
                 }
                 None if self.support >= self.round.tracked || self.tracks_all() => {

@@ -136,7 +136,7 @@ impl Limits {
 
     /// Whether a pair that is eligible and not tracked may be as good as a score. `support`: the count
     /// that makes a pair eligible.
-    pub fn hide(&self, score: &Score, support: u64) -> bool {
+    pub fn may_hide(&self, score: &Score, support: u64) -> bool {
         support <= self.rare || score.approx() <= self.score
     }
 
