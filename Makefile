@@ -21,6 +21,7 @@ lint: $(VENV)/.installed-lint
 	$(BIN)/mypy
 	cd wordpiece_core/kernel && cargo fmt --check
 	cd wordpiece_core/kernel && cargo clippy --locked --all-targets -- -D warnings
+	cd wordpiece_core/kernel && cargo clippy --locked --all-targets --features python -- -D warnings
 	cd wordpiece_core/kernel && cargo test --locked  # sums that overflow are faults here
 	cd wordpiece_core/kernel && cargo test --locked --release
 

@@ -192,31 +192,32 @@ def add_unigrams(batches: Sequence[ArrowArray]) -> ArrowArray: ...
 def add_pairs(batches: Sequence[ArrowArray]) -> ArrowArray: ...
 def join_limits(batches: Sequence[ArrowArray]) -> ArrowArray: ...
 
-class Candidates:
-    """The pairs that need not be cut, with their levels: of `Trainer.candidates`. `whole_splits`:
-    splits are not cut; those without such a pair are left out."""
+class PairLevels:
+    """The levels of the pairs that a round may leave whole: of the batch of `Trainer.candidates`.
+    `whole_splits`: splits are not cut; those without such a pair are left out."""
 
     def __init__(self, candidates: ArrowArray, whole_splits: bool) -> None: ...
 
 class RunSizes:
-    """How many tokens the distinct runs of splits have at every level up to `level`, from a sample
-    that does not depend on the order of the splits."""
+    """How many tokens the distinct runs of splits have where pairs up to a level stay whole, for
+    every level up to `max_level`; from a sample that does not depend on the order of the splits."""
 
-    def __init__(self, budget: int, level: int) -> None: ...
+    def __init__(self, budget: int, max_level: int) -> None: ...
     @property
-    def level(self) -> int:
-        """The loosest level at which the runs are within the budget, at least 0."""
+    def max_level(self) -> int:
+        """The highest level for which the runs are within the budget; 0 if there is none."""
 
-    def add_splits(self, splits: ArrowArray, candidates: Candidates) -> None: ...
+    def add_splits(self, splits: ArrowArray, levels: PairLevels) -> None: ...
     def add_sample(self, sample: ArrowArray) -> None: ...
     def sample(self) -> ArrowArray:
-        """`hash`, `length`, `tightest`, `loosest`: what `add_sample` adds."""
+        """`hash`, `length`, `first_max_level`, `last_max_level`: what `add_sample` adds."""
 
 class Runs:
-    """The distinct pieces of splits, cut at a level, with the sums of their counts."""
+    """The distinct pieces of splits, cut at all pairs of a higher level than `max_level`, with the
+    sums of their counts."""
 
     def __init__(self) -> None: ...
-    def add_splits(self, splits: ArrowArray, candidates: Candidates, level: int) -> None: ...
+    def add_splits(self, splits: ArrowArray, levels: PairLevels, max_level: int) -> None: ...
     def add_runs(self, runs: ArrowArray) -> None: ...
     def take(self, most: int) -> list[ArrowArray]:
         """Empties the table: splits, in the order of their places, `most` in a batch."""
@@ -258,7 +259,7 @@ class Trainer:
         unigrams: ArrowArray,
         *,
         largest: int,
-        level: int,
+        max_level: int,
         candidates: ArrowArray,
         limits: ArrowArray | None = None,
     ) -> None: ...
@@ -275,10 +276,11 @@ class Trainer:
         *,
         largest: int,
         most: int,
-        loosest: int | None = None,
+        max_level: int | None = None,
     ) -> tuple[ArrowArray, int]:
         """Pairs, and `level: uint16`, that a round may leave whole, about `most`; and the level up
-        to which all are there."""
+        to which all pairs are among them. `max_level`: for pairs chosen from parts, the lowest of
+        the levels given with them."""
 
     def limits(
         self,

@@ -589,7 +589,7 @@ class Good:
         self.pairs = pa.record_batch(pairs)
         whole = trainer()
         self.largest = whole.largest(self.pairs)
-        chosen, self.loosest = whole.candidates(
+        chosen, self.max_level = whole.candidates(
             self.unigrams, [self.pairs], largest=self.largest, most=2
         )
         self.candidates = pa.record_batch(chosen)
@@ -598,11 +598,11 @@ class Good:
                 self.unigrams, [self.pairs], candidates=self.candidates, largest=self.largest
             )
         )
-        sizes = _kernel.RunSizes(1000, self.loosest)
+        sizes = _kernel.RunSizes(1000, self.max_level)
         sizes.add_splits(self.splits, self.levels)
         self.sample = pa.record_batch(sizes.sample())
         runs = _kernel.Runs()
-        runs.add_splits(self.splits, self.levels, self.loosest)
+        runs.add_splits(self.splits, self.levels, self.max_level)
         (self.runs,) = map(pa.record_batch, runs.take(100))
         whole.add_splits(self.splits)
         whole.start_whole_round()
@@ -610,8 +610,8 @@ class Good:
         self.merges, self.support = pa.record_batch(whole.merges()), whole.support
 
     @property
-    def levels(self) -> _kernel.Candidates:
-        return _kernel.Candidates(self.candidates, True)
+    def levels(self) -> _kernel.PairLevels:
+        return _kernel.PairLevels(self.candidates, True)
 
     def round(self, **given: Any) -> list[Any]:
         """A whole round under a budget, some of what it is given being replaced."""
@@ -625,7 +625,7 @@ class Good:
                 "runs": self.runs,
             } | given
             one.add_splits(parts.pop("runs"))
-            one.start_round(**parts, largest=self.largest, level=self.loosest)
+            one.start_round(**parts, largest=self.largest, max_level=self.max_level)
             results.append(one.run(100))
         return results
 
@@ -679,7 +679,7 @@ BATCH_ENTRIES: dict[str, dict[str, Callable[[Good, Any], Any]]] = {
         ),
     },
     "candidates": {
-        "Candidates": lambda good, v: _kernel.Candidates(v, True),
+        "PairLevels": lambda good, v: _kernel.PairLevels(v, True),
         "a round": lambda good, v: good.round(candidates=v),
         "Trainer.limits": lambda good, v: trainer().limits(
             good.unigrams, [good.pairs], candidates=v, largest=good.largest

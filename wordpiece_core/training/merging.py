@@ -9,8 +9,8 @@ bring it what matters (why this loses nothing: `wordpiece_core/kernel/src/train/
        ├───────────────────────────── sample ◀────────────────────┤
        └───────────────────────────── runs ◀── sample             └─ limits
 
-The pairs that need not be cut are chosen (`candidates`), and, by a sample of the pieces, how many
-of them stay whole (the level of the cut) so that the driver can hold the pieces: its runs.
+The pairs that need not be cut are chosen (`candidates`), and, by a sample of the pieces, up to
+which level they stay whole so that the driver can hold the pieces: its runs.
 """
 
 from __future__ import annotations
@@ -163,16 +163,16 @@ class Merging(RoundAlgorithm):
     def _choose(self, parts: Iterable[Batch], used: Results) -> Batch:
         """The candidates among pairs, or among the candidates of partitions."""
         parts = list(parts)
-        loosest = [facts_of(part)["loosest"] for part in parts if "loosest" in facts_of(part)]
+        levels = [facts_of(part)["max_level"] for part in parts if "max_level" in facts_of(part)]
         tokens = used["tokens"]
-        candidates, level = self.trainer.candidates(
+        candidates, max_level = self.trainer.candidates(
             tokens,
             parts,
             largest=facts_of(used["largest"])["largest"],
             most=self.budget.candidates(facts_of(tokens)["split_tokens"]),
-            loosest=min(loosest, default=None),
+            max_level=min(levels, default=None),
         )
-        return with_facts(candidates, loosest=level)
+        return with_facts(candidates, max_level=max_level)
 
     def _limits(self, pairs: Batch, used: Results) -> Batch:
         """What scores the pairs that are no candidates may come to."""
@@ -198,7 +198,7 @@ class Merging(RoundAlgorithm):
         self.trainer.start_round(
             tokens,
             largest=facts_of(largest)["largest"],
-            level=facts_of(sample)["level"],
+            max_level=facts_of(sample)["max_level"],
             candidates=candidates,
             limits=limits,
         )
@@ -293,28 +293,28 @@ def _join_limits(parts: Iterable[Batch]) -> Batch:
 
 
 class _Sample:
-    """A sample of the runs of splits, from which the level of the cut is chosen."""
+    """A sample of the runs of splits, from which is chosen up to which level pairs stay whole."""
 
     def __init__(self, trainer: _kernel.Trainer, budget: RoundBudget, used: Results) -> None:
         candidates = used["candidates"]
-        self.sizes = _kernel.RunSizes(_most(budget, used), facts_of(candidates)["loosest"])
-        self.candidates = _kernel.Candidates(candidates, trainer.watches)
+        self.sizes = _kernel.RunSizes(_most(budget, used), facts_of(candidates)["max_level"])
+        self.levels = _kernel.PairLevels(candidates, trainer.watches)
 
     def add(self, splits: Batch) -> Given:
-        self.sizes.add_splits(splits, self.candidates)
+        self.sizes.add_splits(splits, self.levels)
         yield from ()
 
     def finish(self) -> Given:
-        yield "sample", 0, with_facts(self.sizes.sample(), level=self.sizes.level)
+        yield "sample", 0, with_facts(self.sizes.sample(), max_level=self.sizes.max_level)
 
 
 def _add_samples(parts: Iterator[Batch], budget: RoundBudget, used: Results) -> Iterator[Batch]:
     batches = list(parts)
-    loosest = min(facts_of(batch)["level"] for batch in batches)
-    sizes = _kernel.RunSizes(_most(budget, used), loosest)
+    max_level = min(facts_of(batch)["max_level"] for batch in batches)
+    sizes = _kernel.RunSizes(_most(budget, used), max_level)
     for batch in batches:
         sizes.add_sample(batch)
-    yield with_facts(sizes.sample(), level=sizes.level)
+    yield with_facts(sizes.sample(), max_level=sizes.max_level)
 
 
 def _most(budget: RoundBudget, used: Results) -> int:
@@ -327,11 +327,11 @@ class _Runs:
 
     def __init__(self, trainer: _kernel.Trainer, used: Results) -> None:
         self.runs = _kernel.Runs()
-        self.candidates = _kernel.Candidates(used["candidates"], trainer.watches)
-        self.level = facts_of(used["sample"])["level"]
+        self.levels = _kernel.PairLevels(used["candidates"], trainer.watches)
+        self.max_level = facts_of(used["sample"])["max_level"]
 
     def add(self, splits: Batch) -> Given:
-        self.runs.add_splits(splits, self.candidates, self.level)
+        self.runs.add_splits(splits, self.levels, self.max_level)
         yield from ()
 
     def finish(self) -> Given:

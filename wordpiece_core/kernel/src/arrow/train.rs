@@ -69,7 +69,7 @@ pub fn read_splits(table: &RecordBatch) -> Result<Splits> {
 }
 
 /// The record batch of a sample of runs, ordered by hash: `hash: int64, length: uint32`, and of type
-/// uint16 `tightest` and `loosest`: the lowest and the highest `max_level` for which it is a run.
+/// uint16 `first_max_level` and `last_max_level`: the lowest and the highest `max_level` for which it is a run.
 pub fn sample_batch(sizes: &RunSizes) -> Result<RecordBatch> {
     let mut rows: Vec<_> = sizes.sample().collect();
     rows.sort_unstable_by_key(|(hash, _)| *hash);
@@ -79,8 +79,8 @@ pub fn sample_batch(sizes: &RunSizes) -> Result<RecordBatch> {
     batch(vec![
         ("hash", to_int64(rows.iter().map(|(hash, _)| *hash))),
         ("length", to_uint32(rows.iter().map(|(_, sampled)| sampled.length))),
-        ("tightest", uint16(|sampled| sampled.first_max_level)),
-        ("loosest", uint16(|sampled| sampled.last_max_level)),
+        ("first_max_level", uint16(|sampled| sampled.first_max_level)),
+        ("last_max_level", uint16(|sampled| sampled.last_max_level)),
     ])
 }
 
@@ -92,13 +92,13 @@ pub fn sample_batch(sizes: &RunSizes) -> Result<RecordBatch> {
 pub fn add_sample(sizes: &mut RunSizes, table: &RecordBatch) -> Result<()> {
     let hashes = values::<Int64Type>(table, "hash")?;
     let lengths = values::<UInt32Type>(table, "length")?;
-    let tightest = values::<UInt16Type>(table, "tightest")?;
-    let loosest = values::<UInt16Type>(table, "loosest")?;
+    let first = values::<UInt16Type>(table, "first_max_level")?;
+    let last = values::<UInt16Type>(table, "last_max_level")?;
     for row in 0..table.num_rows() {
         let run = SampledRun {
             length: lengths[row],
-            first_max_level: tightest[row],
-            last_max_level: loosest[row],
+            first_max_level: first[row],
+            last_max_level: last[row],
         };
         sizes.add(hashes[row] as u64, run);
     }
@@ -448,7 +448,7 @@ mod tests {
             rows
         };
         assert_eq!(sorted(&found), sorted(&sizes));
-        let names = ["hash", "length", "tightest", "loosest"];
+        let names = ["hash", "length", "first_max_level", "last_max_level"];
         check_columns(&batch, &names, |b| add_sample(&mut RunSizes::new(100, 9), b));
     }
 

@@ -155,7 +155,7 @@ fn _kernel(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<encode::PyPacker>()?;
     module.add_class::<train::PySplitter>()?;
     module.add_class::<train::PyPairCounter>()?;
-    module.add_class::<train::PyCandidates>()?;
+    module.add_class::<train::PyPairLevels>()?;
     module.add_class::<train::PyRunSizes>()?;
     module.add_class::<train::PyRuns>()?;
     module.add_class::<train::PyTrainer>()?;

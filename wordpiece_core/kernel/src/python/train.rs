@@ -234,17 +234,17 @@ pub(super) fn join_limits(
 
 /// The levels of the pairs that a round may leave whole, from the batch of `Trainer.candidates`.
 /// `whole_splits`: whether a split is held whole if one of its pairs is.
-#[pyclass(name = "Candidates", frozen)]
-pub(super) struct PyCandidates {
+#[pyclass(name = "PairLevels", frozen)]
+pub(super) struct PyPairLevels {
     levels: PairLevels,
 }
 
 #[pymethods]
-impl PyCandidates {
+impl PyPairLevels {
     #[new]
     fn new(candidates: &Bound<'_, PyAny>, whole_splits: bool) -> PyResult<Self> {
         let levels = arrow::train::read_pair_levels(&import_batch(candidates)?)?;
-        Ok(PyCandidates { levels: PairLevels { levels, whole_splits } })
+        Ok(PyPairLevels { levels: PairLevels { levels, whole_splits } })
     }
 }
 
@@ -255,28 +255,28 @@ pub(super) struct PyRunSizes(RunSizes);
 
 #[pymethods]
 impl PyRunSizes {
-    /// `level`: the highest level that is considered.
+    /// `max_level`: the highest level that is considered.
     #[new]
-    fn new(budget: u64, level: u16) -> Self {
-        PyRunSizes(RunSizes::new(budget, level))
+    fn new(budget: u64, max_level: u16) -> Self {
+        PyRunSizes(RunSizes::new(budget, max_level))
     }
 
     /// The highest level for which the runs are within the budget; 0 if there is none.
     #[getter]
-    fn level(&self) -> u16 {
+    fn max_level(&self) -> u16 {
         self.0.max_level()
     }
 
-    /// Adds the runs of splits. `candidates`: the levels of pairs.
+    /// Adds the runs of splits. `levels`: of pairs.
     fn add_splits(
         &mut self,
         py: Python<'_>,
         splits: &Bound<'_, PyAny>,
-        candidates: &Bound<'_, PyCandidates>,
+        levels: &Bound<'_, PyPairLevels>,
     ) -> PyResult<()> {
-        let (splits, candidates) = (import_batch(splits)?, candidates.get());
+        let (splits, levels) = (import_batch(splits)?, levels.get());
         run(py, || {
-            self.0.add_splits(&arrow::train::read_splits(&splits)?, &candidates.levels);
+            self.0.add_splits(&arrow::train::read_splits(&splits)?, &levels.levels);
             Ok(())
         })
     }
@@ -287,7 +287,7 @@ impl PyRunSizes {
         run(py, || arrow::train::add_sample(&mut self.0, &sample))
     }
 
-    /// The sample: `hash`, `length`, `tightest`, `loosest`.
+    /// The sample: `hash`, `length`, `first_max_level`, `last_max_level`.
     fn sample(&self, py: Python<'_>) -> PyResult<PyArrowArray> {
         run(py, || Ok(arrow::train::sample_batch(&self.0)?.into()))
     }
@@ -306,18 +306,18 @@ impl PyRuns {
         PyRuns { runs: Runs::default() }
     }
 
-    /// Adds the runs of splits, cut at all pairs of a higher level than `level`.
+    /// Adds the runs of splits, cut at all pairs of a higher level than `max_level`.
     fn add_splits(
         &mut self,
         py: Python<'_>,
         splits: &Bound<'_, PyAny>,
-        candidates: &Bound<'_, PyCandidates>,
-        level: u16,
+        levels: &Bound<'_, PyPairLevels>,
+        max_level: u16,
     ) -> PyResult<()> {
-        let (splits, candidates) = (import_batch(splits)?, candidates.get());
+        let (splits, levels) = (import_batch(splits)?, levels.get());
         run(py, || {
             let splits = arrow::train::read_splits(&splits)?;
-            self.runs.add_splits(&splits, &candidates.levels, level)
+            self.runs.add_splits(&splits, &levels.levels, max_level)
         })
     }
 
@@ -415,15 +415,15 @@ impl PyTrainer {
         run(py, || self.trainer.start_whole_round(runs))
     }
 
-    /// Begins a round over the runs that have been added. `level`: the highest level of the pairs that
+    /// Begins a round over the runs that have been added. `max_level`: the highest level of the pairs that
     /// splits were not cut at.
-    #[pyo3(signature = (unigrams, *, largest, level, candidates, limits=None))]
+    #[pyo3(signature = (unigrams, *, largest, max_level, candidates, limits=None))]
     fn start_round(
         &mut self,
         py: Python<'_>,
         unigrams: &Bound<'_, PyAny>,
         largest: u64,
-        level: u16,
+        max_level: u16,
         candidates: &Bound<'_, PyAny>,
         limits: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<()> {
@@ -438,7 +438,7 @@ impl PyTrainer {
                 return Err(Error::option(message));
             }
             let limits = limits.as_ref().map_or(Ok(Vec::new()), arrow::train::read_limits)?;
-            self.trainer.start_round(runs, unigrams, largest, level, &candidates, &limits)
+            self.trainer.start_round(runs, unigrams, largest, max_level, &candidates, &limits)
         })
     }
 
@@ -460,8 +460,8 @@ impl PyTrainer {
     }
 
     /// The pairs that a round may leave whole, about `most`, and the level up to which all pairs are
-    /// among them. `loosest`: for pairs chosen from parts, the lowest of the levels returned with them.
-    #[pyo3(signature = (unigrams, pairs, *, largest, most, loosest=None))]
+    /// among them. `max_level`: for pairs chosen from parts, the lowest of the levels returned with them.
+    #[pyo3(signature = (unigrams, pairs, *, largest, most, max_level=None))]
     fn candidates(
         &self,
         py: Python<'_>,
@@ -469,13 +469,13 @@ impl PyTrainer {
         pairs: Vec<Bound<'_, PyAny>>,
         largest: u64,
         most: usize,
-        loosest: Option<u16>,
+        max_level: Option<u16>,
     ) -> PyResult<(PyArrowArray, u16)> {
         let (unigrams, pairs) = (import_batch(unigrams)?, import_batches(&pairs)?);
         run(py, || {
             let unigrams = arrow::train::unigrams_by_token(&unigrams, self.trainer.tokens().len())?;
             let pairs = sum_of_pairs(&pairs)?;
-            let chosen = self.trainer.candidates(&unigrams, &pairs, largest, most, loosest)?;
+            let chosen = self.trainer.candidates(&unigrams, &pairs, largest, most, max_level)?;
             Ok((arrow::train::candidate_batch(&chosen.pairs)?.into(), chosen.max_level))
         })
     }
