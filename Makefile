@@ -1,5 +1,5 @@
 # Each target does its own set-up: a virtual environment in .venv, the kernel built, all installed.
-# PYTHON names the interpreter (3.11 or later).
+# PYTHON names the interpreter (3.11 or later). Building needs Rust and a C linker too: `check-tools`.
 
 PYTHON ?= python3
 CORPUS ?=
@@ -7,7 +7,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 KERNEL := $(shell find wordpiece_core/kernel -name '*.rs' -o -name 'Cargo.*' | grep -v /target/)
 
-.PHONY: demo test lint docs bench memcheck clean
+.PHONY: demo test lint docs bench memcheck check-tools clean
 
 demo: $(VENV)/.installed
 	$(BIN)/python -m pipelines.commands.demo out/demo
@@ -36,16 +36,25 @@ bench: $(VENV)/.installed-bench
 # The kernel's tests, and arrays passed from Python and back, under valgrind.
 VALGRIND := valgrind -q --error-exitcode=1 --show-leak-kinds=none
 memcheck: $(VENV)/.installed
-	cd wordpiece_core/kernel && cargo test --locked \
+	cd wordpiece_core/kernel && cargo test --locked --lib \
 		--config "target.'cfg(all())'.runner = '$(VALGRIND)'" -- --skip no_character_is_both
 	PYTHONMALLOC=malloc $(VALGRIND) --undef-value-errors=no \
 		--suppressions=tests/memory/loader.supp $(BIN)/python -m tests.memory.arrays
 
+# What building needs, and where to get it: one line for each tool that is missing or too old.
+check-tools:
+	@.ci/check-tools $(PYTHON)
+
 $(BIN)/python:
+	@.ci/check-tools $(PYTHON)
 	$(PYTHON) -m venv $(VENV)
 
+# Pip is quiet; maturin shows how the kernel is built, which takes a minute or two the first time.
 $(VENV)/.installed: pyproject.toml $(KERNEL) | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --editable .
+	@.ci/check-tools $(BIN)/python
+	@echo "installing the libraries and building the Rust kernel"
+	$(BIN)/python -m pip install --quiet 'maturin>=1.9,<2'
+	PIP_QUIET=1 $(BIN)/maturin develop --release
 	@touch $@
 
 $(VENV)/.installed-%: $(VENV)/.installed

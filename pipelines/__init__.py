@@ -1,21 +1,26 @@
-"""The jobs of wordpiece-beam as functions, and transforms for Beam pipelines of one's own.
+"""The jobs of wordpiece-beam as functions, and transforms for your own Beam pipelines.
 
 >>> import pipelines
->>> table = pipelines.count(["corpus/"], output="words")                          # doctest: +SKIP
->>> trained = pipelines.train(word_counts="words", output="tokenizer")            # doctest: +SKIP
->>> done = pipelines.encode(["corpus/"], tokenizer="tokenizer", output="dataset") # doctest: +SKIP
+>>> table = pipelines.count("corpus/", output="words")
+>>> trained = pipelines.train(word_counts="words", output="tokenizer", vocab_size=17)
+>>> trained.tokenizer.tokenize("hug hugs")
+['hug', 'hugs']
+>>> encoded = pipelines.encode("corpus/", tokenizer="tokenizer", output="dataset")
+>>> encoded.shards
+['a.parquet']
 
-A folder is a room, and a room imports from those behind it only:
+A folder imports only from the folders below it in this list:
 
-    functions.py, transforms.py     what this module gives
-    commands    the command line: what is asked, what is said
+    functions.py, transforms.py     what this module exports
+    commands    the command line: arguments, and what is printed
     encoding    texts to ids, shard by shard
     training    a word table to a tokenizer, in exact rounds
     counting    text to a word table
     running     Beam's runner, progress, threads
     files       where data is, how it is read, and how it is written whole or not at all
 
-The algorithms are in `wordpiece_core`, which knows neither Beam nor files but a tokenizer's.
+The algorithms are in `wordpiece_core`. It does not import Beam, and the only files it reads or
+writes are those of a tokenizer.
 """
 
 from __future__ import annotations
@@ -30,6 +35,8 @@ if TYPE_CHECKING:
     from pipelines.training.train import Trained
     from pipelines.transforms import CountWords, EncodeTexts
 
+    __version__: str
+
 __all__ = [
     "CountWords",
     "EncodeTexts",
@@ -37,6 +44,7 @@ __all__ = [
     "JobWarning",
     "Trained",
     "WordTable",
+    "__version__",
     "count",
     "encode",
     "train",
@@ -53,6 +61,10 @@ _MODULES = {
 
 
 def __getattr__(name: str) -> object:
+    if name == "__version__":
+        import wordpiece_core
+
+        return wordpiece_core.__version__
     for module, names in _MODULES.items():
         if name in names:
             from pipelines.running.load_beam import load_beam

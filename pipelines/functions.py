@@ -1,4 +1,4 @@
-"""The jobs as functions, with the names and the defaults of the command line."""
+"""The jobs as functions, with the option names and the defaults of the command line."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 INPUTS = "inputs"
 
 RUN = {
-    "beam_args": ("Sequence[str]", (), "Arguments for Beam, as `--runner=FlinkRunner`."),
-    "quiet": ("bool", False, "No progress is shown."),
+    "beam_args": ("Sequence[str]", (), "Arguments for Beam, such as `--runner=FlinkRunner`."),
+    "quiet": ("bool", False, "Show no progress."),
 }
-"""What all functions take beside the options of their job: type, default, meaning."""
+"""The arguments that all functions have beside the options of their job: type, default, help."""
 
 
 class JobWarning(UserWarning):
-    """Something in the result of a job is worth a look."""
+    """Something in the result of a job should be looked at, for example many [UNK]."""
 
 
 class _Result(Protocol):
@@ -42,7 +42,7 @@ Result = TypeVar("Result", bound=_Result)
 
 
 def _documented(call: type[Call]) -> Callable[[Function], Function]:
-    """Gives a function the signature and the list of arguments that a call declares."""
+    """Gives a function the signature and the documented arguments that a call declares."""
 
     def decorate(function: Function) -> Function:
         parameters = [_parameter(option) for option in call.options()]
@@ -67,17 +67,21 @@ def _parameter(option: Option) -> inspect.Parameter:
 
 
 def _lines(call: type[Call]) -> Iterator[str]:
-    """The arguments, in the form that documentation tools read."""
+    """The arguments and errors, in the form that documentation tools read."""
     yield "\nArgs:"
     for option in call.options():
-        needed = " Has to be given." if option.is_required else ""
+        needed = " Required." if option.is_required else ""
         shown = f" Default: {option.shown_default}." if option.shown_default else ""
         yield f"    {option.name}: {option.help}{needed}{shown}"
     for name, (_, _, text) in RUN.items():
         yield f"    {name}: {text}"
     yield "\nRaises:"
-    yield "    wordpiece_core.WordpieceError: Its message names the place and the mend. It is an"
-    yield "        OptionError for a wrong call, an InputError for bad data."
+    yield "    wordpiece_core.OptionError: For a wrong argument."
+    yield "    wordpiece_core.InputError: For bad data, or a bad file."
+    yield "    wordpiece_core.OutputError: If the output holds something else, or another run"
+    yield "        writes to it."
+    yield "    wordpiece_core.WordpieceError: The base class of these and of all other errors. The"
+    yield "        message says what to do."
 
 
 def _warned(result: Result) -> Result:
@@ -96,8 +100,11 @@ def count(
 ) -> WordTable:
     """Counts the words of texts into a word table, as `wordpiece count` does.
 
-    >>> table = count("corpus/", output="words")                                # doctest: +SKIP
-    >>> table.totals["distinct_words"], table.read()                            # doctest: +SKIP
+    >>> table = count("corpus/", output="words")
+    >>> table.totals["words"]
+    9
+    >>> table.read().to_pylist()[0]
+    {'word': 'hug', 'count': 4}
     """
     call = CountCall.of(inputs=inputs, **options)
     return _warned(counting.count(call, beam_args=beam_args, progress=Progress(quiet=quiet)))
@@ -114,8 +121,9 @@ def train(
     """Trains a vocabulary on texts, or on a word table, and writes a tokenizer directory, as
     `wordpiece train` does.
 
-    >>> trained = train(word_counts="words", output="tokenizer")                # doctest: +SKIP
-    >>> trained.tokenizer.tokenize("unaffordable"), trained.rounds              # doctest: +SKIP
+    >>> trained = train("corpus/", output="tokenizer", vocab_size=14)
+    >>> len(trained.vocab), trained.tokenizer.tokenize("hugs pun")
+    (14, ['hugs', 'p', '##u', '##n'])
     """
     call = TrainCall.of(inputs=inputs, **options)
     return _warned(training.train(call, beam_args=beam_args, progress=Progress(quiet=quiet)))
@@ -131,8 +139,10 @@ def encode(
 ) -> Encoded:
     """Encodes texts into Parquet shards of token ids, as `wordpiece encode` does.
 
-    >>> done = encode("corpus/", tokenizer="tokenizer", output="dataset")       # doctest: +SKIP
-    >>> done.rows, done.tokens, done.shards                                     # doctest: +SKIP
+    >>> trained = train("corpus/", output="tokenizer", vocab_size=14)
+    >>> encoded = encode("corpus/", tokenizer="tokenizer", output="dataset", max_length=128)
+    >>> encoded.rows, encoded.shards
+    (3, ['a.parquet'])
     """
     call = EncodeCall.of(inputs=inputs, **options)
     tokenizer = call.choice.load()

@@ -1,7 +1,7 @@
-"""Transforms for Beam pipelines of one's own: texts to counts of words, texts to ids.
+"""Transforms for your own Beam pipelines: texts to counts of words, and texts to ids.
 
 Elements are texts, mappings, rows (`beam.Row`, named tuples) or Arrow record batches. They are
-worked on in batches; windows and timestamps stay as they are.
+processed in batches. Windows and timestamps are kept.
 """
 
 from __future__ import annotations
@@ -23,23 +23,29 @@ from pipelines.files.batches import from_bytes, to_bytes
 from wordpiece_core import TextOptions, Tokenizer, _kernel
 from wordpiece_core.errors import InputError, one_line, shown
 
-PARTITIONS = 64  # of words, by hash: how many is part of no result
-BATCH_ROWS, BATCH_BYTES = 4096, 1 << 20  # of elements that wait to be worked on together
-MOST_WINDOWS = 16  # whose counts a bundle holds at once
+PARTITIONS = 64  # of words, by hash; no result depends on this number
+BATCH_ROWS, BATCH_BYTES = 4096, 1 << 20  # of elements that are processed together
+MOST_WINDOWS = 16  # that a bundle holds counts of at the same time
 NAMESPACE = "wordpiece"
 
 
 class CountWords(beam.PTransform):
-    """Texts to (word, count) pairs, one for each distinct word of a window.
+    """Counts words: from texts to (word, count) pairs, one for each distinct word of a window.
 
     Args:
-        text_column: Of mappings, rows and batches: what holds the text.
+        text_column: The column or key that holds the text, in mappings, rows and batches.
         worker_memory: Bytes for the tables of one worker.
         **text: The options of `wordpiece_core.TextOptions`: how text becomes words.
 
-    >>> with beam.Pipeline() as pipeline:                                       # doctest: +SKIP
+    Raises:
+        OptionError: For a wrong option.
+        InputError: While the pipeline runs, for an element without the column or without text.
+
+    >>> with beam.Pipeline() as pipeline:
     ...     texts = pipeline | beam.Create([{"text": "a rose is a rose"}])
-    ...     texts | CountWords(text_column="text") | beam.Map(print)
+    ...     rows = texts | CountWords() | beam.combiners.ToList() | beam.Map(sorted)
+    ...     done = rows | beam.Map(print)
+    [('a', 2), ('is', 1), ('rose', 2)]
     """
 
     def __init__(
@@ -51,7 +57,7 @@ class CountWords(beam.PTransform):
         self.options = replace(options, text=cut)
 
     def expand(self, texts: beam.PCollection) -> beam.PCollection:
-        """(word, count): str, int."""
+        """Pairs of a word (str) and its count (int)."""
         return (
             texts
             | "count" >> beam.ParDo(_CountTexts(self.options))
@@ -62,7 +68,7 @@ class CountWords(beam.PTransform):
 
 @beam.typehints.with_output_types(tuple[int, bytes])
 class _CountTexts(beam.DoFn):
-    """Elements to counts of words, by partition: for each window a table of its own."""
+    """Counts the words of elements, by partition, in one table for each window."""
 
     def __init__(self, options: CountOptions) -> None:
         self.options = options
@@ -112,7 +118,7 @@ class _CountTexts(beam.DoFn):
 
 
 def _merged(partition: tuple[int, Iterable[bytes]]) -> Iterator[tuple[str, int]]:
-    """The sums of a partition's counts."""
+    """The words of a partition with the sums of their counts."""
     _, tables = partition
     words = pa.record_batch(_kernel.merge_sorted_words(list(map(from_bytes, tables))))
     Metrics.counter(NAMESPACE, "distinct_words").inc(len(words))
@@ -120,24 +126,31 @@ def _merged(partition: tuple[int, Iterable[bytes]]) -> Iterator[tuple[str, int]]
 
 
 class EncodeTexts(beam.PTransform):
-    """Adds the ids of their texts to elements: a mapping with a text becomes one with `input_ids`
-    too, a row or a record batch likewise; a text alone becomes a mapping of both. With a stride one
-    element becomes several.
+    """Adds to each element the ids of its text. A mapping gets the key `input_ids`, a row or a
+    record batch gets a column of that name, and a plain text becomes a mapping of text and ids.
+    With a stride, one element can become several.
 
-    The tokenizer travels with the pipeline, so that workers need not be able to read its files: for
+    The tokenizer is sent to the workers with the pipeline, so they need no access to its files. For
     a vocabulary of 30,522 tokens that is about half a megabyte.
 
     Args:
         tokenizer: A tokenizer directory, a vocab.txt, or a `wordpiece_core.Tokenizer`.
-        text_column: What holds the text.
-        text_pair_column: What holds the second text, of pairs.
-        lowercase: Wins over what a tokenizer directory says.
-        unk_scope: "word" or "character": what becomes [UNK] where no token fits.
+        text_column: The column or key that holds the text.
+        text_pair_column: The column or key that holds the second text, for pairs.
+        lowercase: Overrides what a tokenizer directory says.
+        unk_scope: What becomes [UNK] where no token fits: the whole "word", or one "character".
         **encoding: The options of `wordpiece_core.EncodingOptions`.
 
-    >>> with beam.Pipeline() as pipeline:                                       # doctest: +SKIP
+    Raises:
+        OptionError: For a wrong option, and for options that do not fit the tokenizer.
+        InputError: For a tokenizer that cannot be read; while the pipeline runs, for an element
+            without the column or without text, or that has a column `input_ids` already.
+
+    >>> tokenizer = Tokenizer(["[UNK]", "[CLS]", "[SEP]", "un", "##afford", "##able"])
+    >>> with beam.Pipeline() as pipeline:
     ...     texts = pipeline | beam.Create([{"text": "unaffordable"}])
-    ...     texts | EncodeTexts(tokenizer="tokenizer", max_length=128) | beam.Map(print)
+    ...     done = texts | EncodeTexts(tokenizer, max_length=128) | beam.Map(print)
+    {'text': 'unaffordable', 'input_ids': [1, 3, 4, 5, 2]}
     """
 
     def __init__(
@@ -159,12 +172,12 @@ class EncodeTexts(beam.PTransform):
         check_fit(self.options, self.tokenizer)
 
     def expand(self, texts: beam.PCollection) -> beam.PCollection:
-        """The elements with `input_ids` and the columns asked for."""
+        """The elements with `input_ids` and the other columns that were asked for."""
         return texts | "encode" >> beam.ParDo(_EncodeTexts(self.tokenizer, self.options))
 
 
 class _EncodeTexts(beam.DoFn):
-    """Encodes elements, many at once, and gives each back with its own window and timestamp."""
+    """Encodes many elements at once. Each keeps its own window and timestamp."""
 
     def __init__(self, tokenizer: Tokenizer, options: ShardOptions) -> None:
         self.tokenizer, self.encoding = tokenizer, options.encoding
@@ -213,7 +226,7 @@ class _EncodeTexts(beam.DoFn):
         return pa.record_batch([*kept.columns, *columns], names=names)
 
     def _encode(self, texts: list[pa.Array]) -> tuple[pa.Table, Iterable[int]]:
-        """What is added, a row for each row to be, and of which element each is."""
+        """The columns to add, and for each of their rows the number of the element it is of."""
         done = self.tokenizer.encode_batch(*texts, options=self.encoding)
         Metrics.counter(NAMESPACE, "encoded_rows").inc(len(done.table))
         Metrics.counter(NAMESPACE, "tokens").inc(done.tokens)
@@ -224,8 +237,8 @@ class _EncodeTexts(beam.DoFn):
 
 
 def _texts(element: Any, column: str) -> Any:
-    """The texts of an element: an Arrow array of a batch's, else a list of one. InputError if it
-    has no such column."""
+    """The texts of an element: an Arrow array for a batch, else a list of one text. InputError if
+    it has no such column."""
     if isinstance(element, str):
         return [element]
     if isinstance(element, pa.RecordBatch):
@@ -254,7 +267,7 @@ def _fields(row: Any) -> dict[str, Any]:
 
 
 def _with(element: Any, added: dict[str, Any], column: str) -> Any:
-    """An element with what is added to it."""
+    """An element with the added columns."""
     if isinstance(element, str):
         return {column: element, **added}
     fields = element if isinstance(element, Mapping) else _fields(element)
@@ -269,7 +282,7 @@ def _check_free(names: Iterable[str], added: Iterable[str]) -> None:
 
 
 def _size(text: Any) -> int:
-    """About the bytes of a text."""
+    """The approximate size of a text in bytes."""
     return len(text) if isinstance(text, str) else 0
 
 

@@ -1,8 +1,10 @@
 """WordPiece at corpus scale: training and encoding on Arrow arrays.
 
 >>> import wordpiece_core as wp
->>> result = wp.train({"hug": 10, "pug": 5, "pun": 12}, vocab_size=20, min_pair_count=1)
+>>> result = wp.train({"hug": 10, "pug": 5, "pun": 12}, vocab_size=14, min_pair_count=1)
 >>> tok = wp.Tokenizer(result.vocab)
+>>> tok.tokenize("hug pun")
+['hug', 'pu', '##n']
 
 `wordpiece_core.reference` is the same in plain Python: the specification.
 """
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
     from wordpiece_core.tokenizer.tokenizer import EncodedBatch, Tokenizer
     from wordpiece_core.training.train import FewerTokensWarning, TrainingResult, train
 
+    __version__: str
+
 __all__ = [
     "EncodedBatch",
     "EncodingOptions",
@@ -35,6 +39,7 @@ __all__ = [
     "TrainingOptions",
     "TrainingResult",
     "WordpieceError",
+    "__version__",
     "reference",
     "train",
 ]
@@ -53,7 +58,15 @@ _MODULES = {
 def __getattr__(name: str) -> object:
     if name == "reference":
         return import_module("wordpiece_core.reference")
+    if name == "__version__":  # that of the installed distribution: pyproject.toml alone says it
+        from importlib.metadata import version
+
+        return version("wordpiece-beam")
     for module, names in _MODULES.items():
         if name in names:
             return getattr(import_module(f"wordpiece_core.{module}"), name)
     raise AttributeError(f"module 'wordpiece_core' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

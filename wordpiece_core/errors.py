@@ -1,4 +1,4 @@
-"""The errors users see: one line each, naming the place and the mend."""
+"""The errors that users see. Each is one line that names the place and says what to do."""
 
 from __future__ import annotations
 
@@ -10,10 +10,18 @@ _SHORT.maxstring = _SHORT.maxother = _SHORT.maxlong = 80
 
 
 class WordpieceError(Exception):
-    """Base of every error this project raises on purpose.
+    """The base class of all errors that this project raises on purpose.
 
-    An error of a Beam worker reaches the driver as the text of its traceback. A message has no line
-    breaks, so that in such a text a line that begins with the name of a class is that error.
+    >>> from wordpiece_core import Tokenizer
+    >>> try:
+    ...     Tokenizer(["a"])
+    ... except WordpieceError as error:
+    ...     print(error)
+    vocab: no [UNK] token; add a line [UNK]
+
+    `exit_status` is what the command exits with. A message has no line breaks: an error in a Beam
+    worker reaches the driver as the text of a traceback, and is recognized there by a line that
+    begins with the name of its class.
     """
 
     exit_status = 1
@@ -23,7 +31,7 @@ class WordpieceError(Exception):
 
     @staticmethod
     def from_traceback(text: str) -> WordpieceError | None:
-        """The last error of this project in the text of a traceback, if there is one."""
+        """The last error of this project in the text of a traceback, or None."""
         kinds = {f"{kind.__module__}.{kind.__qualname__}": kind for kind in _kinds(WordpieceError)}
         for line in reversed(text.split("\n")):
             name, _, message = line.strip().partition(": ")
@@ -39,39 +47,45 @@ def _kinds(kind: type[WordpieceError]) -> Iterator[type[WordpieceError]]:
 
 
 class InputError(WordpieceError):
-    """Bad data or a bad file: the job fails (exit status 1). `row_group`: of Parquet, if known."""
+    """Bad data or a bad file. The job fails (exit status 1).
+
+    `row_group`: the number of the bad row group of a Parquet file, if it is known.
+    """
 
     row_group: int | None = None
 
 
 class ColumnError(InputError):
-    """A column that is not there, or is not what the option that names it takes."""
+    """A column is missing, or it has a type that the option which names it does not accept."""
 
 
 class ChangedError(InputError):
-    """A file that is another one than it was when the job began."""
+    """A file has changed since the job began."""
 
 
 class StorageError(WordpieceError):
-    """A fault of storage, in reading or writing: it says nothing about the data. It is retried,
-    then the job fails (exit status 1). `lasting`: waiting does not help, as with a full disk.
-    `path`: of what, where that is known."""
+    """Storage failed while reading or writing, which says nothing about the data. The step is
+    tried again; if that does not help, the job fails (exit status 1).
+
+    `lasting`: whether waiting is useless, as with a full disk. `path`: the file or directory, if it
+    is known.
+    """
 
     lasting = False
     path: str | None = None
 
 
 class OutputError(WordpieceError):
-    """A place that a job must not write to: it holds something else, or another run is at work
+    """A job must not write to this place: it holds something else, or another run is writing
     there (exit status 1)."""
 
 
 class JobError(WordpieceError):
-    """A job that came to an end too early (exit status 1)."""
+    """A job ended before its work was done (exit status 1)."""
 
 
 class OptionError(WordpieceError):
-    """A bad call or configuration (exit status 2)."""
+    """A wrong argument or a wrong configuration (exit status 2)."""
 
     exit_status = 2
 
@@ -83,13 +97,13 @@ def one_line(error: BaseException) -> str:
 
 
 def short(value: object) -> str:
-    """A value as text, in a message that must not become long."""
+    """A value as text of at most 80 characters, for messages."""
     text = str(value)
     return text if len(text) <= 80 else text[:77] + "..."
 
 
 def shown(value: object) -> str:
-    """A value in a message as Python writes it, shortened, however large and deep it is."""
+    """A value as Python writes it, shortened, however large or deeply nested it is."""
     try:
         return _SHORT.repr(value)
     except ValueError:  # a number of more digits than Python writes

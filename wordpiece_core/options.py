@@ -1,5 +1,5 @@
-"""The options of text handling, of training and of encoding: each with its type, default, bounds
-and help, once (`wordpiece_core.declaration`)."""
+"""The options of text handling, training and encoding. Each is declared once, with its type,
+default, bounds and help (`wordpiece_core.declaration`)."""
 
 from __future__ import annotations
 
@@ -34,21 +34,21 @@ NO_LIMIT = 2**32 - 1
 MOST_PADDED = 2**24  # tokens, as the kernel has it
 MOST_THREADS = 1024
 
-# The most that a number may be; the least is 1.
+# The largest values of numbers; the smallest is 1.
 MOST_COUNT = 2**63 - 1
 MOST_TOKENS = 2**31 - 1  # ids are int32, and so are the lengths of rows
 MOST_CHARACTERS = NO_LIMIT
 
-# The least of memory, in bytes; less of it saves nothing (measured: docs/memory.md). With smaller
-# tables the frequent words are handed on so often that they take more than the tables save.
+# The smallest memory, in bytes. Less saves nothing (measured: docs/memory.md): with smaller tables,
+# frequent words are passed on so often that they need more memory than the tables save.
 LEAST_WORKER_MEMORY = 16 << 20
-# Of the command's rounds: what their pipelines take beside it is several times as much.
+# For the rounds of the command. Their pipelines need several times as much beside it.
 LEAST_DRIVER_MEMORY = 64 << 20
 
-# Where programs that read text line by line end a line: Python's `readlines` at the first two,
-# `str.splitlines` at all.
+# The characters at which programs end a line: Python's `readlines` at the first two,
+# `str.splitlines` at all of them.
 LINE_ENDS = "\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"
-_TRIMMED = "".join(WHITE_SPACE) + LINE_ENDS + "\x1f\ufeff"  # by one reader of vocab.txt or another
+_TRIMMED = "".join(WHITE_SPACE) + LINE_ENDS + "\x1f\ufeff"  # some readers of vocab.txt trim these
 
 
 class SpecialTokens(Names):
@@ -63,16 +63,23 @@ class SpecialTokens(Names):
 
 @dataclass(frozen=True)
 class TextOptions(Declared):
-    """How text becomes words: the switches of BertNormalizer, and the pre-tokenizer."""
+    """How text becomes words: the switches of `tokenizers`' BertNormalizer, and the pre-tokenizer.
 
-    lowercase: bool = option(True, Flag(), "Lowercase.")
+    Raises OptionError for a value that an option does not take, and for an unknown name:
+
+    >>> TextOptions.of(lowercas=False)
+    Traceback (most recent call last):
+    wordpiece_core.errors.OptionError: unknown option lowercas; did you mean lowercase?
+    """
+
+    lowercase: bool = option(True, Flag(), "Lowercase the text.")
     strip_accents: bool | None = option(
-        None, Flag(), "Take accents off.", shown_default="as lowercase"
+        None, Flag(), "Remove accents.", shown_default="as lowercase"
     )
-    clean_text: bool = option(True, Flag(), "Drop control characters.")
+    clean_text: bool = option(True, Flag(), "Remove control characters.")
     handle_chinese_chars: bool = option(True, Flag(), "Make each CJK character a word.")
     pre_tokenizer: str = option(
-        "bert", Choice(PRE_TOKENIZERS), "Cut at punctuation too, or only at spaces."
+        "bert", Choice(PRE_TOKENIZERS), "Cut words at spaces and punctuation, or only at spaces."
     )
 
     def for_kernel(self) -> dict[str, Any]:
@@ -85,8 +92,15 @@ class TextOptions(Declared):
 class EncodingOptions(Declared):
     """How texts, or pairs of texts, become rows of ids. Lengths are in tokens.
 
-    With `padding` or `stride`, and where documents are packed, `max_length` is `MOST_PADDED` at
-    most: rows are as long then, or as many, whatever the texts, and memory for them cannot be had.
+    >>> from wordpiece_core import Tokenizer
+    >>> tok = Tokenizer(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "hug"])
+    >>> options = EncodingOptions(max_length=5, padding=True, columns=["attention_mask"])
+    >>> tok.encode_batch(["hug"], options=options).table.to_pylist()
+    [{'input_ids': [2, 4, 3, 0, 0], 'attention_mask': [1, 1, 1, 0, 0]}]
+
+    With `padding` or `stride`, and where documents are packed, `max_length` must not be more than
+    `MOST_PADDED`: the size of the rows then depends on it, and not on the texts. Raises OptionError
+    for a value that an option does not take, and for options that contradict each other.
     """
 
     add_special_tokens: bool = option(
@@ -95,25 +109,25 @@ class EncodingOptions(Declared):
     split_special_tokens: bool = option(
         False,
         Flag(),
-        "Take special tokens written in texts as plain text: for untrusted data, which could"
+        "Treat special tokens that are written in texts as plain text. Untrusted data could"
         " otherwise smuggle in a [SEP] or [MASK].",
     )
     max_length: int | None = option(
-        None, Whole(MOST_TOKENS), "Tokens in a row; longer rows are cut."
+        None, Whole(MOST_TOKENS), "Most tokens in a row; longer rows are cut."
     )
     truncation: str = option("longest_first", Choice(TRUNCATIONS), "Which text of a pair is cut.")
     stride: int | None = option(
         None,
         Whole(MOST_TOKENS, least=0),
-        "Make further rows of what is cut, so many tokens overlapping.",
+        "Put what is cut into further rows, which overlap by this many tokens.",
     )
     padding: bool = option(False, Flag(), "Fill rows up to --max-length.")
     columns: tuple[str, ...] = option(
         (),
         Names("columns", ENCODING_COLUMNS),
-        f"Beside input_ids: {', '.join(ENCODING_COLUMNS)}.",
+        f"Columns to write beside input_ids: {', '.join(ENCODING_COLUMNS)}.",
     )
-    id_type: str = option("int32", Choice(ID_TYPES), "Of input_ids.")
+    id_type: str = option("int32", Choice(ID_TYPES), "Type of input_ids.")
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -126,33 +140,47 @@ class EncodingOptions(Declared):
 
 @dataclass(frozen=True)
 class TrainingOptions(Declared):
-    """How a vocabulary is trained. Lengths are in characters."""
+    """How a vocabulary is trained. Lengths are in characters.
+
+    Raises OptionError for a value that an option does not take, and for what can be known to be
+    wrong before any word is counted:
+
+    >>> TrainingOptions(criterion="best")
+    Traceback (most recent call last):
+    wordpiece_core.errors.OptionError: criterion: 'best' is not one of pmi, likelihood, frequency
+    """
 
     vocab_size: int = option(
-        30_522, Whole(MOST_TOKENS), "Tokens, special ones and alphabet included."
+        30_522, Whole(MOST_TOKENS), "Number of tokens, with the special ones and the alphabet."
     )
     criterion: str = option("pmi", Choice(CRITERIA), "How pairs are ranked.")
     min_pair_count: int | str = option(
-        "auto", Whole(MOST_COUNT, word="auto"), "Count a pair needs; auto falls as needed."
+        "auto",
+        Whole(MOST_COUNT, word="auto"),
+        "Least count of a pair; auto: begins high and falls as needed.",
     )
-    min_word_count: int = option(1, Whole(MOST_COUNT), "Leave rarer words out.")
-    limit_alphabet: int | None = option(None, Whole(MOST_CHARACTERS), "Most characters to keep.")
-    initial_alphabet: str = option("", Text("CHARS"), "Characters to have anyway.")
+    min_word_count: int = option(1, Whole(MOST_COUNT), "Leave out words with a smaller count.")
+    limit_alphabet: int | None = option(
+        None, Whole(MOST_CHARACTERS), "Keep at most this many characters."
+    )
+    initial_alphabet: str = option("", Text("CHARS"), "Characters that are always in the alphabet.")
     special_tokens: Sequence[str] | str = option(
         SPECIAL_TOKENS,
         SpecialTokens(metavar="LIST|bert"),
-        "Comma-separated, from id 0; bert: laid out as published.",
+        "Comma-separated, from id 0; bert: with the ids of the published models.",
         shown_default="BERT's five",
     )
-    max_token_length: int | None = option(None, Whole(MOST_CHARACTERS), "In characters.")
-    max_word_length: int = option(
-        100, Whole(MOST_CHARACTERS), "In characters; longer words: [UNK]."
+    max_token_length: int | None = option(
+        None, Whole(MOST_CHARACTERS), "Longest token, in characters."
     )
-    continuing_prefix: str = option("##", Text(), "Before a piece inside a word.")
+    max_word_length: int = option(
+        100, Whole(MOST_CHARACTERS), "In characters; longer words become [UNK]."
+    )
+    continuing_prefix: str = option("##", Text(), "Prefix of tokens that continue a word.")
     alphabet_order: str = option("sorted", Choice(ALPHABET_ORDERS), "Order of the alphabet's ids.")
 
     def __post_init__(self) -> None:
-        """Checks, too, what is known of the vocabulary before anything is counted."""
+        """Also checks what is known about the vocabulary before anything is counted."""
         super().__post_init__()
         prefix, initial = self.continuing_prefix, self.initial_alphabet
         check_token("continuing_prefix", prefix, more="x")
@@ -169,12 +197,12 @@ class TrainingOptions(Declared):
             )
 
     def plain(self) -> dict[str, Any]:
-        """The options as JSON has them."""
+        """The options as values that JSON can hold."""
         return asdict(self) | {"special_tokens": list(self.special_tokens)}
 
 
 def check_threads(threads: int) -> None:
-    """Raises OptionError for a number of threads that cannot be had."""
+    """Raises OptionError for a wrong number of threads."""
     check_whole("threads", threads, MOST_THREADS)
 
 
@@ -204,9 +232,9 @@ def special_token_list(special_tokens: Sequence[str] | str) -> tuple[str, ...]:
 
 
 def check_token(name: str, token: str, more: str = "") -> None:
-    """OptionError if a line of a `vocab.txt` cannot hold a token, with `more` behind it, so that
-    every program reads it as it was written: `tokenizers` and `transformers`, and those that trim
-    lines, or end them at other characters than a line feed."""
+    """OptionError if a line of a `vocab.txt` cannot hold a token followed by `more`. Every program
+    must read the line as it was written: `tokenizers`, `transformers`, and programs that trim lines
+    or end them at other characters than a line feed."""
     line = token + more
     reason = None
     if any(end in line for end in LINE_ENDS):

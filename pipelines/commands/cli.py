@@ -1,6 +1,6 @@
 """The command `wordpiece`: count, train, encode, inspect.
 
-Beam and Arrow are loaded by the jobs alone, so that `--help` is there at once.
+Only the jobs load Beam and Arrow, so that `--help` is fast.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ from wordpiece_core.errors import WordpieceError, one_line
 from wordpiece_core.option_kinds import Place
 from wordpiece_core.options import EncodingOptions
 
-# What a command line and the variables of the environment, as WORDPIECE_TRAIN_VOCAB_SIZE, set.
+# Options can also be set by environment variables, such as WORDPIECE_TRAIN_VOCAB_SIZE.
 CONTEXT = {
     "help_option_names": ["-h", "--help"],
     "terminal_width": 100,
     "show_default": True,
     "auto_envvar_prefix": "WORDPIECE",
 }
-# Of the allocators in Arrow's wheels: the jobs' large buffers come and go, and jemalloc keeps their
-# pages, which takes a tenth less CPU time and a fifth less memory than the usual mimalloc.
+# The allocator of Arrow. The large buffers of the jobs come and go, and jemalloc keeps their pages:
+# this takes a tenth less CPU time and a fifth less memory than Arrow's default, mimalloc.
 ARROW_MEMORY = "jemalloc"
 LACKS_MEMORY = re.compile(
     r"MemoryError|[mM]emory allocation|[cC]annot allocate|[cm]?alloc of size|bad_alloc"
@@ -83,7 +83,7 @@ def encode(call: EncodeCall, how: How) -> None:
         *parameters(TokenizerChoice, ["lowercase", "unk_scope"]),
         *parameters(EncodingOptions, ["add_special_tokens", "split_special_tokens"]),
         click.Option(
-            ["--json", "as_json"], is_flag=True, help="For scripts: a JSON object a line."
+            ["--json", "as_json"], is_flag=True, help="Print one JSON object a line, for scripts."
         ),
         debug(),
     ],
@@ -113,8 +113,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     if argv is None:  # this process is the command's own
         streams.use_utf8()
         streams.prepare()
-        # NumPy comes with Beam, and here nothing of it is computed: its threads take memory, and
-        # where they cannot be had it writes six lines and interrupts the process.
+        # Beam loads NumPy, but nothing is computed with it here. Its threads need memory, and if it
+        # cannot start them it prints six lines and interrupts the process.
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
         if sys.platform == "linux":  # elsewhere Arrow's wheels may not have it
             os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", ARROW_MEMORY)
@@ -147,17 +147,17 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 def _leave(status: int) -> NoReturn:
-    """Ends the process at once. Python's own way out takes all libraries apart, for 0.2 s; and if
-    threads of a job that failed are still at work in the kernel or in Arrow, it can abort."""
-    with suppress(Exception):  # what cannot be written has been said
+    """Ends the process at once. Python's normal exit unloads all libraries, which takes 0.2 s, and
+    it can abort if threads of a failed job still run in the kernel or in Arrow."""
+    with suppress(Exception):  # a stream that cannot be written has been reported
         sys.stdout.flush()
         sys.stderr.flush()
     os._exit(status)
 
 
 def _silence_libraries() -> None:
-    """Nothing of the libraries beneath reaches the terminal, nor that one of their threads ended
-    with an exception: threads of this project hand theirs on."""
+    """Keeps the messages of libraries off the terminal, and the tracebacks of their threads. The
+    threads of this project pass their exceptions on."""
     warnings.simplefilter("ignore")
     threading.excepthook = lambda _: None
     root = logging.getLogger()
@@ -181,8 +181,9 @@ def _explain(error: Exception) -> int:
 
 
 def _lack_of_memory(error: BaseException) -> str | None:
-    """What to say of an error that came of too little memory, if this one did: Beam makes other
-    errors of those of its threads, and libraries that cannot be loaded say so in their own way."""
+    """The message for an error that was caused by too little memory, or None. Beam turns errors of
+    its threads into other errors, and libraries that cannot be loaded have messages of their
+    own."""
     seen: BaseException | None = error
     while seen is not None:
         message = one_line(seen)

@@ -1,4 +1,4 @@
-"""Config files: YAML mappings whose keys are the options of a command."""
+"""Config files: YAML mappings from options of a command to values."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from wordpiece_core.errors import OptionError, one_line, shown
 MOST_BYTES = 256 << 10  # of a file
 MOST_DEPTH = 16  # of its lists and mappings; options need 3
 
-# What PyYAML raises for values that are not what their tags say: `2000-13-45`, `!!int x`.
+# What PyYAML raises for values that do not fit their tags: `2000-13-45`, `!!int x`.
 BAD_VALUES = (ValueError, TypeError, AttributeError, LookupError, ArithmeticError)
 
 
 class _Loader(yaml.SafeLoader):
-    """Says which value is not what its tag says, or what it looks like."""
+    """A loader whose errors name the value that does not fit its tag, or what it looks like."""
 
     def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
         try:
@@ -32,12 +32,12 @@ class _Loader(yaml.SafeLoader):
 
 
 def read_config(path: str, command: click.Command, sections: Collection[str]) -> dict[str, Any]:
-    """The defaults that a config file sets for a command. Keys are option names, with - or _;
-    lists stand for comma-separated values, or for an option that is repeated. One file may hold
-    sections, by the names of the commands.
+    """Reads the defaults that a config file sets for a command. Keys are option names, with - or _.
+    A list stands for comma-separated values, or for an option that is repeated. A file may have
+    sections, which are named like the commands.
 
-    Raises OptionError for a file that cannot be read, an unknown option, or a mistyped value; also
-    for anchors and aliases, and for a key that is given twice.
+    Raises OptionError for a file that cannot be read, an unknown option and a wrong value; also for
+    anchors and aliases, and for a key that is given twice.
     """
     value = _parse(path, _read(path))
     if not isinstance(value, dict | None):
@@ -66,8 +66,8 @@ def _read(path: str) -> str:
 
 
 def _parse(path: str, text: str) -> Any:
-    """The value that a YAML text holds. What would make it large or deep is refused before any
-    of it is built; a mapping with a key twice too, which YAML forbids and PyYAML takes."""
+    """The value of a YAML text. A text that would become large or deeply nested is refused before
+    any value is built. So is a key that is given twice, which YAML forbids but PyYAML accepts."""
     try:
         _check_events(path, yaml.parse(text, yaml.SafeLoader))
         root = yaml.compose(text, yaml.SafeLoader)
@@ -80,7 +80,8 @@ def _parse(path: str, text: str) -> Any:
 
 
 def _check_events(path: str, events: Iterable[yaml.Event]) -> None:
-    """Events come one by one, whatever they are of: here nothing grows with what they mean."""
+    """OptionError for a value that is nested too deeply, a second document, or an anchor. Events
+    are checked one by one, so memory does not grow with the value that they describe."""
     depth = documents = 0
     for event in events:
         documents += isinstance(event, yaml.DocumentStartEvent)
@@ -98,7 +99,7 @@ def _check_events(path: str, events: Iterable[yaml.Event]) -> None:
 
 
 def _check_keys(path: str, node: yaml.Node) -> None:
-    """OptionError for a key that a mapping has twice."""
+    """OptionError for a key that is twice in a mapping."""
     if isinstance(node, yaml.ScalarNode):
         return
     seen: set[object] = set()
@@ -121,7 +122,7 @@ def _line(part: yaml.Event | yaml.Node) -> int:
 def _own(
     path: str, value: dict[str, Any], command: click.Command, sections: Collection[str]
 ) -> dict[str, Any]:
-    """The options outside any section and in the command's own."""
+    """The options outside all sections, and those in the section of the command."""
     found = value.keys() & set(sections)
     for section in found:
         if not isinstance(value[section], dict):
@@ -147,7 +148,8 @@ def _parameter(path: str, key: str, command: click.Command) -> click.Parameter:
 
 
 def _checked(path: str, key: str, value: Any, parameter: click.Parameter) -> Any:
-    """A value as the option takes it: a switch, or what one would write on the command line."""
+    """A value in the form that the option takes: a bool for a switch, else the text that one would
+    write on the command line."""
     is_flag = getattr(parameter, "is_flag", False)
     if value is None and parameter.default is None:
         return None

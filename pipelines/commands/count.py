@@ -1,4 +1,4 @@
-"""`wordpiece count`: from the command line to the job, and what is said at the end."""
+"""`wordpiece count`: runs the job and prints the summary."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pipelines.running.progress import Progress
 
 
 def run_count(call: CountCall, how: How) -> None:
-    """`wordpiece count`"""
+    """Runs `wordpiece count`."""
     table = count(call, beam_args=how.beam_args, progress=Progress(quiet=how.quiet))
     finish(table, how, lambda: _print_table(table))
 

@@ -1,10 +1,11 @@
-"""`make demo`: the main job on real text that every Python installation carries."""
+"""`make demo`: trains and encodes on real text that is part of every Python installation."""
 
 from __future__ import annotations
 
 import ast
 import importlib.metadata
 import os
+import shlex
 import sys
 import sysconfig
 from collections.abc import Iterator
@@ -24,36 +25,38 @@ WORDS = ("interpreter", "deserialization", "unaffordable", "tokenizers", "naïve
 
 
 def main(output: str) -> None:
-    """Trains on Python's own documentation, encodes it to `output`, and shows what came out."""
+    """Trains on Python's own documentation, encodes it below `output`, and shows the result."""
     folder = Path(output)
     text, tokenizer, dataset = (str(folder / name) for name in ("text", "tokenizer", "dataset"))
     if not (folder / "text" / "readmes.parquet").exists():
-        print("collecting text: Python's help topics, docstrings, packages' README texts")
+        print("collecting text: Python's help topics, docstrings, the READMEs of packages")
         collect_text(text)
     config = Path(__file__).parents[2] / "configs" / "quickstart.yaml"
-    options = ["--config", str(config)] if config.exists() else []
-    print("\n$ wordpiece train", os.path.relpath(text), "--output", os.path.relpath(tokenizer))
-    _run(
-        "train",
-        text,
-        "--output",
-        tokenizer,
-        "--vocab-size",
-        str(VOCAB_SIZE),
-        "--overwrite",
-        *options,
-    )
-    print("\n$ wordpiece encode", os.path.relpath(text), "--tokenizer", os.path.relpath(tokenizer))
-    _run("encode", text, "--tokenizer", tokenizer, "--output", dataset)
+    options = ["--config", _short(config)] if config.exists() else []
+    size = ["--vocab-size", str(VOCAB_SIZE)]
+    _run("train", text, "--output", tokenizer, *options, *size, "--overwrite")
+    # A [SEP] that is written in these texts is plain text, in training and in encoding.
+    plain = "--split-special-tokens"
+    _run("encode", text, "--tokenizer", tokenizer, "--output", dataset, plain)
     _show(tokenizer, dataset)
 
 
 def _run(*args: str) -> None:
+    """Prints a command as it can be typed here, and runs it with the same arguments."""
+    script = Path(sysconfig.get_path("scripts")) / "wordpiece"
+    print(
+        "\n$", shlex.join([_short(script) if script.exists() else "wordpiece", *args]), flush=True
+    )
     try:
         wordpiece(args)
     except SystemExit as done:
         if done.code:
             raise
+
+
+def _short(path: Path) -> str:
+    """A path as it is shortest from here."""
+    return min(str(path), os.path.relpath(path), key=len)
 
 
 def collect_text(directory: str) -> None:
@@ -95,7 +98,7 @@ def _docstrings() -> Iterator[tuple[str, str]]:
 
 
 def _readmes() -> Iterator[tuple[str, str]]:
-    """What the installed packages say of themselves."""
+    """The READMEs of the installed packages."""
     found = importlib.metadata.distributions()
     for package in sorted(found, key=lambda package: package.metadata["Name"]):
         body = package.metadata.json.get("description")
@@ -106,7 +109,7 @@ def _show(tokenizer: str, dataset: str) -> None:
     """A short tour of the tokenizer and the dataset."""
     tok = Tokenizer.load(tokenizer)
     merges = pq.read_table(f"{tokenizer}/merges.parquet")
-    print(f"\nThe first merges, of {merges.num_rows:,} (score = pair / (left x right)):")
+    print(f"\nThe first of {merges.num_rows:,} merges (score = pair / (left x right)):")
     for row in merges.slice(0, FIRST_MERGES).to_pylist():
         counts = f"{row['pair_count']:,} / ({row['left_count']:,} x {row['right_count']:,})"
         pair = f"{row['left']:>6} + {row['right']:<6}"
@@ -116,8 +119,13 @@ def _show(tokenizer: str, dataset: str) -> None:
         print(f"  {word:<16} {' '.join(tok.tokenize(word))}")
     manifest = outputs.read_json(f"{dataset}/_manifest.json")
     words = outputs.read_json(f"{tokenizer}/training.json")["corpus"]["words"]
-    tokens = manifest["tokens"] - 2 * (manifest["rows"] - manifest["nulls"])
+    texts = manifest["rows"] - manifest["nulls"]
+    tokens = manifest["tokens"] - 2 * texts
     print(f"\nThe text has {words:,} words and {tokens:,} tokens: {tokens / words:.3f} per word.")
+    print(
+        f"The dataset has {manifest['tokens']:,} tokens: these, and a [CLS] and a [SEP] for each of"
+        f" the {texts:,} texts."
+    )
     row = pq.read_table(f"{dataset}/help_topics.parquet").slice(1, 1).to_pylist()[0]
     print(f"A row of the dataset: {row['text'][:60]!r}... {row['input_ids'][:12]}...")
     print(f"\nTokenizer: {tokenizer}   (AutoTokenizer.from_pretrained loads it)")

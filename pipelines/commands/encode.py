@@ -1,4 +1,4 @@
-"""`wordpiece encode`: from the command line to the job, and what is said at the end."""
+"""`wordpiece encode`: runs the job and prints the summary."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pipelines.running.progress import Progress
 
 
 def run_encode(call: EncodeCall, how: How) -> None:
-    """`wordpiece encode`"""
+    """Runs `wordpiece encode`."""
     tokenizer = load_tokenizer(call.choice)
     if how.dry_run:
         _print_plan(plan(call, tokenizer))
@@ -41,7 +41,7 @@ def _print_encoded(done: Encoded) -> None:
 
 
 def _print_plan(found: Plan) -> None:
-    """What `wordpiece encode --dry-run` shows."""
+    """Prints what `wordpiece encode --dry-run` shows."""
     for shard in found.shards:
         print(f"{shard.file.path} -> {shard.name}: {_planned(shard)}")
     job = found.directory.job

@@ -1,4 +1,4 @@
-"""What is said to people who give an option by the name that it has elsewhere."""
+"""Hints for people who use the option names of other programs."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ ELSEWHERE = {
     "--do-lower-case": "--lowercase",
     "--min-frequency": "--min-pair-count for pairs, --min-word-count for words",
 }
-"""By the names of `datasets`, `transformers` and `tokenizers`: what it is here."""
+"""From option names of `datasets`, `transformers` and `tokenizers` to what to use here."""
 
 
 def hinted(error: click.NoSuchOption, command: click.Command) -> click.UsageError:
-    """The error for an option that is not known, with what it is called here."""
+    """The error for an unknown option, with a hint if there is one."""
     name = error.option_name.replace("_", "-")
     hint = ELSEWHERE.get(name)
     own = {option for parameter in command.params for option in parameter.opts}
     if hint is not None and hint.startswith("--") and hint.split()[0] not in own:
         hint = None
     if hint is None and _is_beams(error.option_name):
-        hint = f"options of Beam go behind --, as in: -- {error.option_name}=..."
+        hint = f"options for Beam go after --, as in: -- {error.option_name}=..."
     if hint is None:
         return error
     return click.UsageError(f"No such option: {error.option_name} ({hint})", ctx=error.ctx)

@@ -1,4 +1,4 @@
-"""`wordpiece inspect`: texts and their tokens, for people and for scripts."""
+"""`wordpiece inspect`: shows texts and their tokens, to people and to scripts."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ KNOWN = {
     "nowhere": "not in the vocabulary",
 }
 
-# Letters and marks that show nothing (Default_Ignorable_Code_Point). Other characters that show
-# nothing, or turn the line about, are told by their category.
+# Letters and marks that are invisible (Default_Ignorable_Code_Point). Other characters that are
+# invisible, or change the direction of a line, are recognized by their category.
 HIDDEN = re.compile(
     "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0"
     "\U000e0100-\U000e01ef]"
@@ -44,7 +44,7 @@ HIDDEN = re.compile(
 def run_inspect(
     texts: Sequence[str], choice: TokenizerChoice, encoding: EncodingOptions, *, as_json: bool
 ) -> None:
-    """`wordpiece inspect`"""
+    """Runs `wordpiece inspect`."""
     inspector = Inspector(
         load_tokenizer(choice),
         add_special_tokens=encoding.add_special_tokens,
@@ -64,7 +64,7 @@ def run_inspect(
 
 
 def _texts(arguments: Sequence[str]) -> Iterator[str]:
-    """The arguments; `-`, or none at all, stands for the lines of standard input."""
+    """The arguments. `-`, or no argument, stands for the lines of standard input."""
     for argument in arguments or ["-"]:
         if argument == "-":
             for line in sys.stdin.buffer:
@@ -110,7 +110,7 @@ def _wrapped(text: str, console: Console) -> Iterator[str]:
 
 
 def _codes(style: str, console: Console) -> tuple[str, str]:
-    """What begins and ends a style on this terminal, if it is one."""
+    """The codes that begin and end a style on this terminal. They are empty if it is a file."""
     from rich.text import Text
 
     with console.capture() as capture:
@@ -120,7 +120,7 @@ def _codes(style: str, console: Console) -> tuple[str, str]:
 
 
 def _changes(inspection: Inspection) -> Iterator[str]:
-    """What normalization changed in words, and what it dropped between them."""
+    """Lines on what normalization changed in words, and what it removed between them."""
     changed = [word for word in inspection.words if word.raw != word.normalized]
     if changed:
         pairs = [f"{_shown(word.raw)} -> {_shown(word.normalized)}" for word in changed]
@@ -133,8 +133,8 @@ def _changes(inspection: Inspection) -> Iterator[str]:
 
 
 def _table(tokens: Sequence[Token], columns: int) -> Iterator[tuple[str, str]]:
-    """Lines and their kinds; what is too wide for its column goes on in the line below. (rich's own
-    tables take a minute for a text of 300 KB.)"""
+    """The lines of the table and their kinds. A cell that is too wide continues in the next line.
+    (rich's own tables take a minute for a text of 300 KB.)"""
     from rich.cells import cell_len, chop_cells, set_cell_size
 
     head = ["word", "chars", "id", "token", "source", ""]
@@ -161,14 +161,14 @@ def _cells(token: Token) -> list[str]:
 
 
 def _make_fit(widths: list[int], room: int) -> None:
-    """Makes the columns of tokens and sources narrower, the wider one first, down to 4."""
+    """Makes the columns of tokens and sources narrower, always the wider one, down to 4."""
     token, source = len(widths) - 3, len(widths) - 2
     while sum(widths) > room and max(widths[token], widths[source]) > 4:
         widths[token if widths[token] > widths[source] else source] -= 1
 
 
 def _reasons(words: Iterable[Word], tokenizer: Tokenizer) -> Iterator[str]:
-    """Why words are unknown; one line for words that are the same."""
+    """Lines on why words are unknown, one for each distinct word."""
     numbers: dict[str, list[Word]] = {}
     for word in words:
         if word.too_long or word.misfits:
@@ -197,8 +197,8 @@ def _list(items: Collection[str]) -> str:
 
 
 def _shown(text: str, longest: int = LONGEST) -> str:
-    """Text on one line in which every character can be seen: escaped, if it shows nothing by
-    itself; a combining mark without a letter before it is put on a dotted circle."""
+    """The text on one line, with every character visible. Invisible characters are escaped, and a
+    combining mark without a letter before it is put on a dotted circle."""
     if len(text) > longest:
         text = f"{text[: longest - 20]}…{text[-19:]}"
     shown = ""
@@ -214,7 +214,7 @@ def _shown(text: str, longest: int = LONGEST) -> str:
 
 
 def _is_hidden(c: str) -> bool:
-    """Whether a character shows nothing, or changes what is around it."""
+    """Whether a character is invisible, or changes the characters around it."""
     if c in WHITE_SPACE:
         return c not in " \u3000"
     return unicodedata.category(c)[0] == "C" or HIDDEN.match(c) is not None

@@ -1,4 +1,5 @@
-"""A command that runs a job: its options, from the command line, the environment, a config file."""
+"""A command that runs a job, with its options from the command line, the environment and a config
+file."""
 
 from __future__ import annotations
 
@@ -20,8 +21,8 @@ PASSED_ON = "Arguments after -- go to Beam, for example: -- --runner=FlinkRunner
 
 @dataclass(frozen=True)
 class How:
-    """How a command runs a job. `beam_args`: for Beam; `quiet`: neither progress nor summary;
-    `json`: the summary as a JSON object; `dry_run`: only say what would be done."""
+    """How a command runs a job. `beam_args`: arguments for Beam. `quiet`: show no progress and no
+    summary. `json`: print the summary as a JSON object. `dry_run`: only say what would be done."""
 
     beam_args: list[str]
     quiet: bool = False
@@ -30,7 +31,7 @@ class How:
 
 
 class JobCommand(click.Command):
-    """A command whose options can be set by a file as well."""
+    """A command that says what an unknown option is called here."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         try:
@@ -42,8 +43,8 @@ class JobCommand(click.Command):
 def job_command(
     call: type[C], *more: click.Option
 ) -> Callable[[Callable[[C, How], None]], JobCommand]:
-    """Makes a command of a function that runs a call of a job. The command's help and options are
-    those of the call; `more`: options of how it is run."""
+    """Makes a command of a function that runs a job. The help and the options of the command are
+    those of the call. `more`: further options of how the job is run."""
 
     def decorate(run: Callable[[C, How], None]) -> JobCommand:
         @click.pass_obj
@@ -63,7 +64,7 @@ def job_command(
 
 
 def dry_run() -> click.Option:
-    """The option of a job that can say what it would do."""
+    """The option --dry-run, for a job that can say what it would do."""
     return click.Option(["--dry-run"], is_flag=True, help="Only say what would be done.")
 
 
@@ -76,17 +77,17 @@ def _job_options() -> list[click.Option]:
             expose_value=False,
             callback=_read_config,
             metavar="FILE",
-            help="YAML file of options; flags here win.",
+            help="YAML file of options; the command line overrides it.",
         ),
         click.Option(["--json", "json"], is_flag=True, help="Print the summary as a JSON object."),
-        click.Option(["--quiet"], is_flag=True, help="No progress, no summary."),
+        click.Option(["--quiet"], is_flag=True, help="Show no progress and no summary."),
         debug(),
     ]
 
 
 def debug() -> click.Option:
-    """The option that shows where an error comes from."""
-    text = "Tracebacks, and the libraries' own messages."
+    """The option --debug, which shows where an error comes from."""
+    text = "Show tracebacks, and the messages of libraries."
     return click.Option(["--debug"], is_flag=True, help=text)
 
 

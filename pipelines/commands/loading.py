@@ -10,7 +10,7 @@ from wordpiece_core import TakenAsCasedWarning, Tokenizer
 
 
 def load_tokenizer(choice: TokenizerChoice) -> Tokenizer:
-    """Loads a tokenizer. What was decided for it is said, as it changes the ids."""
+    """Loads a tokenizer. If it is taken as cased, a line says so, because that changes the ids."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", TakenAsCasedWarning)
         tokenizer = choice.load()

@@ -17,7 +17,7 @@ INPUTS = "inputs"  # given without a name
 
 
 class Value(click.ParamType):  # type: ignore[type-arg]
-    """Values of a kind, from text."""
+    """A parameter type of click for a kind of values."""
 
     def __init__(self, kind: Kind) -> None:
         self.kind = kind
@@ -37,14 +37,15 @@ class Value(click.ParamType):  # type: ignore[type-arg]
 def parameters(
     options: type[Declared], only: Collection[str] | None = None
 ) -> Iterator[click.Parameter]:
-    """The parameters of a command, from the declared options of a dataclass, or some of them."""
+    """The parameters of a command, made from the options that a dataclass declares. `only`: the
+    names of some of them."""
     for option in options.options():
         if only is None or option.name in only:
             yield _inputs(option) if option.name == INPUTS else _parameter(option)
 
 
 def parted(options: type[D], given: dict[str, Any]) -> D:
-    """The options of a dataclass, from what click gives: those that nobody has set have their
+    """The dataclass with the values that click gives. Options that are not set keep their
     defaults."""
     values = {}
     for option in options.options():
@@ -55,7 +56,7 @@ def parted(options: type[D], given: dict[str, Any]) -> D:
 
 
 class Inputs(click.Argument):
-    """Arguments that the environment can set, as it sets options."""
+    """Arguments that, like options, can be set by the environment."""
 
     def resolve_envvar_value(self, ctx: click.Context) -> str | None:
         given = os.environ.get(f"{ctx.auto_envvar_prefix}_{INPUTS.upper()}")
@@ -89,7 +90,7 @@ def _parameter(option: Option) -> click.Option:
 
 
 def _text(option: Option) -> str | None:
-    """The default, as one would write it; None if there is nothing to write."""
+    """The default as one would write it, or None if there is none to show."""
     if option.is_required or not option.default:
         return None
     return option.kind.show(option.default)

@@ -1,4 +1,4 @@
-"""The standard streams of the command's own process, whatever state they are in."""
+"""Standard input, output and error of the command's process, also if they are closed or broken."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from wordpiece_core.errors import OutputError
 
 
 class ReaderGoneError(BrokenPipeError):
-    """Whoever reads standard output has seen enough."""
+    """The reader of standard output has closed it, as `head` does."""
 
 
 class StandardOutput(io.TextIOWrapper):
-    """Says that it cannot be written as the errors of the project say things. What its encoding
-    does not have is written as an escape."""
+    """Raises an error of this project if it cannot be written. Characters that its encoding lacks
+    are written as escapes."""
 
     fault: Exception | None = None
 
@@ -28,8 +28,8 @@ class StandardOutput(io.TextIOWrapper):
             raise self._noted(error) from error
 
     def flush(self) -> None:
-        """Also says a fault once more that a library has taken for something else: click writes
-        nothing at all to see what a stream is."""
+        """Also raises an earlier fault again. A library may have caught it: click writes an empty
+        text to find out what kind of stream it has."""
         if self.fault is not None:
             raise self.fault
         try:
@@ -38,21 +38,21 @@ class StandardOutput(io.TextIOWrapper):
             raise self._noted(error) from error
 
     def _noted(self, error: OSError) -> Exception:
-        self.drop()  # or what is in the buffer would fail again and again
+        self.drop()  # else the contents of the buffer would fail again and again
         self.fault = OutputError(f"standard output: cannot be written ({error.strerror})")
         if isinstance(error, BrokenPipeError):
             self.fault = ReaderGoneError()
         return self.fault
 
     def drop(self) -> None:
-        """From now on what is written goes nowhere."""
+        """Discards what is written from now on."""
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, self.fileno())
         os.close(nowhere)
 
 
 class StandardError(io.TextIOWrapper):
-    """Nobody can be told that it cannot be written."""
+    """Ignores that it cannot be written: there is nowhere to report it."""
 
     def write(self, text: str, /) -> int:
         try:
@@ -68,8 +68,8 @@ class StandardError(io.TextIOWrapper):
 
 
 def open_closed() -> None:
-    """Opens those of the descriptors 0 to 2 that are closed, so that no file that is opened later
-    gets one of them, and with it what a library writes there."""
+    """Opens those of the descriptors 0 to 2 that are closed. Otherwise a file that is opened later
+    could get one of them, and libraries would write their messages into that file."""
     while True:
         descriptor = os.open(os.devnull, os.O_RDWR)
         if descriptor > 2:
@@ -79,7 +79,7 @@ def open_closed() -> None:
 
 
 def prepare() -> None:
-    """Puts the standard streams in order. The first thing that a process does."""
+    """Repairs the standard streams. This is the first thing that the process does."""
     open_closed()
     if sys.stdin is None:
         sys.stdin = os.fdopen(0, encoding="utf-8", closefd=False)
@@ -101,9 +101,9 @@ def _reopened(stream: TextIO | None, descriptor: int, kind: type[io.TextIOWrappe
 
 
 def use_utf8() -> None:
-    """Begins this process anew in Python's UTF-8 mode unless it is so already: file names are
-    UTF-8 in Arrow and here, also where the locale, as C, has another encoding. Standard streams
-    keep theirs, which is what a terminal shows."""
+    """Restarts this process in Python's UTF-8 mode, unless it is in it already. File names are
+    UTF-8 in Arrow and here, even if the locale, such as C, has another encoding. The standard
+    streams keep the encoding of the terminal."""
     if sys.getfilesystemencoding() == "utf-8" or not sys.executable:
         return
     encoding = getattr(sys.stdout or sys.stderr, "encoding", "ascii")

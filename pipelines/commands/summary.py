@@ -1,5 +1,4 @@
-"""What all commands say at the end: a summary for people or for scripts, and what is worth a
-look."""
+"""What all commands print at the end: a summary for people or for scripts, and warnings."""
 
 from __future__ import annotations
 
@@ -12,17 +11,17 @@ from pipelines.commands.job_command import How
 
 
 class Result(Protocol):
-    """What a job gives."""
+    """The result of a job."""
 
     def summary(self) -> dict[str, Any]:
-        """As plain values."""
+        """The summary as values that JSON can hold."""
 
     def warnings(self) -> list[str]:
-        """What is worth a look."""
+        """What should be looked at, one sentence each."""
 
 
 def finish(done: Result, how: How, print_lines: Callable[[], None]) -> None:
-    """Says what a job has done."""
+    """Prints what a job has done."""
     if how.json:
         print(json.dumps(done.summary(), ensure_ascii=False))
     elif not how.quiet:
@@ -32,7 +31,7 @@ def finish(done: Result, how: How, print_lines: Callable[[], None]) -> None:
 
 
 def print_corpus(totals: dict[str, Any], min_word_count: int = 1) -> None:
-    """What was read."""
+    """Prints what was read."""
     if "rows" in totals:
         print(f"read: {totals['rows']:,} rows, {totals['bytes'] / 1e6:,.1f} MB of text")
     if "words" in totals:
@@ -43,5 +42,5 @@ def print_corpus(totals: dict[str, Any], min_word_count: int = 1) -> None:
 
 
 def say(text: str) -> None:
-    """A line for people, beside what a command prints."""
+    """Prints a line for people to standard error."""
     print(f"wordpiece: {text}", file=sys.stderr)

@@ -1,4 +1,4 @@
-"""`wordpiece train`: from the command line to the job, and what is said at the end."""
+"""`wordpiece train`: runs the job and prints the summary."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pipelines.training.train import Trained, train
 
 
 def run_train(call: TrainCall, how: How) -> None:
-    """`wordpiece train`"""
+    """Runs `wordpiece train`."""
     done = train(call, beam_args=how.beam_args, progress=Progress(quiet=how.quiet))
     finish(done, how, lambda: _print_training(done))
 

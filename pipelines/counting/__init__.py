@@ -1,2 +1,2 @@
-"""The job `count` (`count`), and the word table that it writes and training reads
-(`word_table`)."""
+"""The job `count` (`count`), its options (`options`), and the word table that it writes and that
+training reads (`word_table`)."""

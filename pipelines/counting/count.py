@@ -1,11 +1,12 @@
-"""The job `count`: text shards, and word tables, to a word table.
+"""The job `count`: makes a word table from text shards and from other word tables.
 
     ranges of input ─ count ─┬─▶ (partition, partial table) ─ merge ─▶ sorted partitions ─┐
                              └─▶ totals ─ weights of groups ─▶ (to merge)                 │
                                             parts, in order ◀─ cut by rank ◀──────────────┘
 
-A worker counts into a table of its own and hands it on, ordered by word, when its memory is used
-up: partitions are then merged as streams. What a word table is: `pipelines.counting.word_table`.
+Each worker counts into its own table. When the memory of the table is used up, it is passed on,
+ordered by word, so that partitions can be merged as streams. `pipelines.counting.word_table` says
+what a word table is.
 """
 
 from __future__ import annotations
@@ -48,33 +49,33 @@ from wordpiece_core.options import MOST_COUNT
 from wordpiece_core.training.smoothing import FRACTION_BITS, smoothing_weights
 from wordpiece_core.uri import is_uri
 
-SHARE_OF_PARTITION = 4  # of a worker's memory: the text of a partition has at most 1 / so much
+SHARE_OF_PARTITION = 4  # the text of a partition has at most 1/4 of a worker's memory
 MOST_PARTITION_BYTES = 1 << 30  # an Arrow array of strings holds 2 GiB
 MOST_PARTITIONS = 4096
-PARTITION_SHARE_BYTES = 128 << 10  # of a worker's memory for each partition, at least
-RANGE_BYTES = 4 << 20  # of input in one element, at least
-MOST_RANGES = 8192  # about
-MOST_GROUPS = 10_000  # more are a mistake in the choice of the column
-ROWS_PER_PART = 1_000_000  # about; where parts are cut depends on the words alone
-LEAST_MERGED_BYTES = 8 << 20  # of partial tables that wait
-DRAW_EVERY = 4096  # words, of which one is drawn; the cuts are chosen from those
-SHUFFLED = "zstd"  # ordered words take a third of the room, which Beam needs several times over
-TABLE_ROW_BYTES = 24  # of a word table, about
+PARTITION_SHARE_BYTES = 128 << 10  # the least memory of a worker for each partition
+RANGE_BYTES = 4 << 20  # the least input in one element
+MOST_RANGES = 8192  # approximately
+MOST_GROUPS = 10_000  # with more groups, the wrong column was chosen
+ROWS_PER_PART = 1_000_000  # approximately; where parts are cut depends only on the words
+LEAST_MERGED_BYTES = 8 << 20  # of partial tables, which wait to be merged
+DRAW_EVERY = 4096  # one of so many words is drawn; the cuts are chosen from the drawn words
+SHUFFLED = "zstd"  # ordered words shrink to a third, and Beam holds several copies of them
+TABLE_ROW_BYTES = 24  # of a word table, approximately
 
 Group = str | None
 Partial = tuple[Group, bytes]
-"""Counts of words of a group, ordered by word."""
+"""A group, and the counts of its words, ordered by word."""
 Key = tuple[int, str]
-"""Minus the count, and the word: ascending in table order."""
+"""Minus the count, and the word. Ascending keys are in the order of the table."""
 ONE = 1 << FRACTION_BITS  # the weight that changes nothing
-ALL = 0  # the key of what belongs together, whatever it is
+ALL = 0  # the only key, where all elements are gathered
 TOTALS = "totals.json"  # while the job runs
 
 
 @dataclass
 class Totals:
-    """What was read: `counts` of rows, nulls, bytes, words and replaced sequences, and the words
-    of every group."""
+    """What was read: the `counts` of rows, nulls, bytes, words and replaced sequences, and the
+    number of words in each group."""
 
     counts: Counter[str] = field(default_factory=Counter)
     groups: Counter[Group] = field(default_factory=Counter)
@@ -87,11 +88,11 @@ def count(
     beam_args: Sequence[str] = (),
     progress: Progress,
 ) -> WordTable:
-    """Counts the words of the inputs into a word table, and adds those of the word tables to merge.
-    `own`: directories that are no inputs, as the output is none.
+    """Counts the words of the inputs into a word table, and adds the counts of the word tables to
+    merge. `own`: directories that are not inputs, like the output.
 
-    Raises InputError, StorageError, OutputError and OptionError. A table that was there is replaced
-    when the new one is whole; a directory that holds anything else is left alone.
+    Raises InputError, StorageError, OutputError and OptionError. An old table is replaced when the
+    new one is complete. A directory that holds anything else is not changed.
     """
     check_call(call.output, beam_args)
     tables = _tables_to_merge(call)
@@ -117,7 +118,7 @@ def _run(
     call: CountCall,
     beam_args: Sequence[str],
 ) -> None:
-    """Counts ranges into parts and totals that wait to be published."""
+    """Counts ranges into parts and totals, which wait to be published."""
     options = call.counting
     partitions = _partitions(sum(map(_bytes_of, ranges)), options.worker_memory)
     largest_first = sorted(ranges, key=_bytes_of, reverse=True)
@@ -146,27 +147,27 @@ def _text_ranges(call: CountCall, own: Sequence[str]) -> list[Range]:
 
 
 def _bytes_of(part: Range | WordRange) -> int:
-    """About how many bytes of text, or of words and counts, a range has."""
+    """The approximate bytes of text, or of words and counts, in a range."""
     return part.bytes if isinstance(part, Range) else part.rows * TABLE_ROW_BYTES
 
 
 def _partitions(total_bytes: int, worker_memory: int) -> int:
-    """Into how many partitions words are cut, by hash: so many that the words of one fit in a
-    worker's memory even if no two are equal, but no more than leave a full table some thousand
-    words for each. A batch of fewer is mostly overhead, and the shuffle holds them all: with
-    thousands of partitions tables of 1 MiB would take gigabytes. The number is part of no
-    result."""
+    """The number of partitions of the words, by hash. There are enough that the words of one fit
+    into the memory of a worker, even if all words differ. But there are not more than leave each
+    partition some thousand words of a full table: smaller batches are mostly overhead, and the
+    shuffle holds all of them. With thousands of partitions, tables of 1 MiB would need gigabytes.
+    No result depends on the number."""
     most_bytes = min(worker_memory // SHARE_OF_PARTITION, MOST_PARTITION_BYTES)
     wanted = -(-total_bytes // most_bytes)
     return max(min(wanted, worker_memory // PARTITION_SHARE_BYTES, MOST_PARTITIONS), 1)
 
 
 def _tables_to_merge(call: CountCall) -> list[WordTable]:
-    """The tables to merge, each once. OptionError if their counts cannot be added to these."""
+    """The tables to merge, each once. OptionError if their counts cannot be added."""
     output = call.output
     places = {path if is_uri(path) else os.path.realpath(path): path for path in call.merge}
     if (output if is_uri(output) else os.path.realpath(output)) in places:
-        # Killed and run again, the job would add the inputs twice.
+        # If the job were killed and run again, it would add the inputs twice.
         raise OptionError(f"--merge: {output} is the output too; give another directory")
     tables = [read_word_table(path) for path in places.values()]
     for table in tables:
@@ -180,8 +181,8 @@ def _tables_to_merge(call: CountCall) -> list[WordTable]:
 
 
 def _finish(publication: Publication, call: CountCall, tables: Sequence[WordTable]) -> WordTable:
-    """Makes the table whole. Words were counted; what else was read into the tables that were
-    merged is in their manifests."""
+    """Completes the table. The words of merged tables have been counted again; the rows and bytes
+    that those tables were made from are in their manifests."""
     totals = read_totals(publication)
     counts = totals.counts.copy()
     for table in tables:
@@ -212,8 +213,8 @@ def _finish(publication: Publication, call: CountCall, tables: Sequence[WordTabl
 
 @dataclass
 class Spread(beam.PTransform):
-    """A collection whose elements are spread over the workers. (What `Create` does for that by
-    itself is a dozen steps, which take Beam longer to set up than words of 10 MB to count.)"""
+    """A collection whose elements are spread over the workers. (`Create` with its reshuffle is a
+    dozen steps, and setting them up takes Beam longer than counting 10 MB of text.)"""
 
     elements: Sequence[Any]
 
@@ -228,7 +229,7 @@ class Spread(beam.PTransform):
 
 @dataclass(frozen=True)
 class Counted:
-    """`words`: (partition, partial table); `totals`: one element."""
+    """Counted ranges. `words`: pairs of a partition and a partial table. `totals`: one element."""
 
     words: beam.PCollection
     totals: beam.PCollection
@@ -236,7 +237,7 @@ class Counted:
 
 @dataclass
 class CountRanges(beam.PTransform):
-    """Ranges of input to partial tables, partitioned by word."""
+    """From ranges of input to partial tables, which are partitioned by word."""
 
     options: CountOptions
     partitions: int
@@ -255,7 +256,7 @@ class CountRanges(beam.PTransform):
 
 @beam.typehints.with_output_types(tuple[int, Any])
 class _CountRange(beam.DoFn):
-    """Counts into one table per bundle, emptied when it is full."""
+    """Counts into one table for each bundle. The table is passed on and emptied when it is full."""
 
     def __init__(self, options: CountOptions, partitions: int) -> None:
         self.options, self.partitions = options, partitions
@@ -283,7 +284,7 @@ class _CountRange(beam.DoFn):
                 yield from self._take()
 
     def _add(self, part: WordRange) -> Iterator[tuple[int, Partial]]:
-        """Words of a table as they are: they were normalized when they were counted."""
+        """Adds the words of a table as they are. They were normalized when they were counted."""
         words = read_words(part)
         for start in range(0, len(words), ROWS_PER_GROUP):
             try:
@@ -317,8 +318,8 @@ class _CountRange(beam.DoFn):
 
 @dataclass
 class MergeWords(beam.PTransform):
-    """(partition, partial tables) to one table per partition, in table order, its counts smoothed
-    across groups by the weights that the totals give."""
+    """From (partition, partial tables) to one table for each partition, in the order of word
+    tables. Counts are smoothed across groups by weights that are made from the totals."""
 
     options: CountOptions
     min_count: int
@@ -340,7 +341,8 @@ def merge_partition(
     min_count: int,
     weights: Mapping[Group, int] | None = None,
 ) -> bytes:
-    """Sums equal words, each count times the weight of its group; in table order."""
+    """Adds up equal words, each count times the weight of its group. The result is in the order of
+    word tables."""
     _, partials = partition
     groups: dict[Group, SortedWords] = {}
     for group, words in partials:
@@ -352,15 +354,16 @@ def merge_partition(
 
 
 class SortedWords:
-    """Partial tables of a group, added one by one. Those that wait are merged when they are as
-    large as what has been merged: so little is held, and the time is in proportion to them all."""
+    """Partial tables of a group, added one by one. Waiting tables are merged when they are as large
+    as what has been merged before. So little is held, and the time stays in proportion to the size
+    of all tables."""
 
     def __init__(self) -> None:
         self.tables: list[pa.RecordBatch] = []
         self.merged_bytes = self.waiting_bytes = 0
 
     def add(self, words: bytes) -> None:
-        """Adds a partial table, which is ordered by word."""
+        """Adds a partial table, which must be ordered by word."""
         self.tables.append(from_bytes(words))
         self.waiting_bytes += self.tables[-1].nbytes
         if self.waiting_bytes > max(self.merged_bytes, LEAST_MERGED_BYTES):
@@ -370,8 +373,7 @@ class SortedWords:
 
 @dataclass
 class WriteWordTable(beam.PTransform):
-    """Sorted partitions to Parquet parts that are in order among themselves, and wait to be
-    published."""
+    """From sorted partitions to Parquet parts, which are in order and wait to be published."""
 
     publication: Publication
     partitions: int
@@ -405,14 +407,14 @@ class WriteWordTable(beam.PTransform):
 
 
 def draw(partition: bytes) -> tuple[int, list[Key]]:
-    """How many rows a partition has, and the keys of some words, drawn by hash."""
+    """The number of rows of a partition, and the keys of some words, which are drawn by hash."""
     batch = from_bytes(partition)
     drawn = pa.record_batch(_kernel.draw_words(batch, DRAW_EVERY))
     return len(batch), [_key(drawn, row) for row in range(len(drawn))]
 
 
 def choose_cuts(drawn: Iterable[tuple[int, list[Key]]]) -> list[Key]:
-    """The keys at which parts after the first begin. The same for any partitioning."""
+    """The keys at which the parts after the first begin. They do not depend on the partitions."""
     drawn = list(drawn)
     rows = sum(count for count, _ in drawn)
     keys = sorted(key for _, keys in drawn for key in keys)
@@ -421,7 +423,7 @@ def choose_cuts(drawn: Iterable[tuple[int, list[Key]]]) -> list[Key]:
 
 
 def cut(partition: bytes, cuts: list[Key]) -> Iterator[tuple[int, bytes]]:
-    """The slices of a sorted partition, by the part they belong to."""
+    """The slices of a sorted partition, each with the number of its part."""
     batch = from_bytes(partition)
     rows = range(len(batch))
     ends = [bisect_left(rows, key, key=lambda row: _key(batch, row)) for key in cuts]
@@ -440,7 +442,7 @@ def _key(batch: pa.RecordBatch, row: int) -> Key:
 
 
 def add_totals(parts: Iterable[Totals]) -> Totals:
-    """Their sum. InputError if there are more words than can be counted."""
+    """The sum of totals. InputError if there are more words than can be counted."""
     totals = Totals()
     for part in parts:
         totals.counts.update(part.counts)
@@ -450,7 +452,7 @@ def add_totals(parts: Iterable[Totals]) -> Totals:
 
 
 def _check_sums(counts: Mapping[str, int]) -> None:
-    """InputError for one that Arrow's int64 cannot hold, as the kernel has it."""
+    """InputError for a sum that int64 cannot hold. The kernel has the same limit."""
     for name, count in counts.items():
         if count > MOST_COUNT:
             raise InputError(
@@ -459,19 +461,20 @@ def _check_sums(counts: Mapping[str, int]) -> None:
 
 
 def group_weights(totals: Totals, exponent: float) -> dict[Group, int]:
-    """The weights of groups, in units of 2^-32; the null group first, then by name."""
+    """The weights of groups, in units of 2^-32. The null group is first, the others are in the
+    order of their names."""
     names = sorted(totals.groups, key=lambda name: (name is not None, name or ""))
     weights = smoothing_weights([totals.groups[name] for name in names], exponent)
     return dict(zip(names, weights, strict=True))
 
 
 def write_totals(totals: Totals, publication: Publication) -> None:
-    """Writes totals as JSON, where a key cannot be null."""
+    """Writes totals as JSON. Groups are a list, because a key of JSON cannot be null."""
     groups = list(totals.groups.items())
     publication.stage_json(TOTALS, {"counts": totals.counts, "groups": groups})
 
 
 def read_totals(publication: Publication) -> Totals:
-    """What `write_totals` wrote; nothing, if there was nothing to read."""
+    """Reads what `write_totals` wrote. The totals are empty if nothing was written."""
     value = outputs.read_json(publication.place(TOTALS)) or {"counts": {}, "groups": []}
     return Totals(Counter(value["counts"]), Counter(dict(value["groups"])))

@@ -13,20 +13,20 @@ from wordpiece_core.options import LEAST_WORKER_MEMORY, MOST_COUNT, TextOptions
 
 @dataclass(frozen=True, kw_only=True)
 class CountOptions(Declared):
-    """How words are counted, by `count` and before `train`. `worker_memory`, in bytes, is of no
-    effect on the result."""
+    """How words are counted, by `count` and before `train`. `worker_memory`, in bytes, does not
+    change the result."""
 
     group_column: str | None = option(
-        None, Column(), "Smooth counts across its values, say languages."
+        None, Column(), "Column of groups, such as languages, whose counts are smoothed."
     )
     smoothing_exponent: float = option(
         1.0,
         Share(metavar="A"),
-        "A group's share p becomes p^A; 0.7 is mBERT's.",
+        "A group's share p becomes p^A; multilingual BERT has 0.7.",
         shown_default="1, none",
     )
     worker_memory: int = option(
-        512 << 20, Size(LEAST_WORKER_MEMORY), "For a worker's tables in counting."
+        512 << 20, Size(LEAST_WORKER_MEMORY), "Memory for the tables of one worker in counting."
     )
     text_column: str = option("text", Column(), "Column or key that holds the text.")
     text: TextOptions = group(TextOptions)
@@ -48,7 +48,7 @@ class CountCall(Call):
     merge: tuple[str, ...] = option(
         (), Places(), "Add the counts of this word table; can be repeated."
     )
-    min_word_count: int = option(1, Whole(MOST_COUNT), "Leave rarer words out.")
+    min_word_count: int = option(1, Whole(MOST_COUNT), "Leave out words with a smaller count.")
     counting: CountOptions = group(CountOptions)
 
     def __post_init__(self) -> None:

@@ -1,8 +1,8 @@
 """Word tables: directories of Parquet parts with the columns `word: string, count: int64`.
 
-Rows are ordered by count (descending), then word (by code point), over all parts in name order. A
-table is whole when it has its `_manifest.json`, which names its parts. What comes before that is
-the matter of `pipelines.files.publishing`.
+Rows are ordered by count (descending), then by word (by code point), over all parts in the order of
+their names. A table is complete when it has its `_manifest.json`, which names its parts. How a
+table becomes complete is described in `pipelines.files.publishing`.
 """
 
 from __future__ import annotations
@@ -36,7 +36,13 @@ SCHEMA = pa.schema([("word", pa.string()), ("count", pa.int64())])
 
 @dataclass(frozen=True)
 class WordTable:
-    """A finished word table."""
+    """A finished word table: what `pipelines.count` returns.
+
+    >>> import pipelines
+    >>> table = pipelines.count("corpus/", output="words")
+    >>> table.totals["distinct_words"], table.read().column_names
+    (4, ['word', 'count'])
+    """
 
     path: str
     parts: list[str]
@@ -46,18 +52,18 @@ class WordTable:
     text: TextOptions | None = None
     """How the words were cut; None if `count` did not make the table."""
     min_word_count: int = 1
-    """Rarer words are not in the table."""
+    """Words with a smaller count are not in the table."""
     smoothing: dict[str, Any] | None = None
     """If the text had groups: their `column`, the `exponent`, and the `groups` with their `name`
     (or null), the `words` counted, and the `weight` of each."""
 
     @property
     def is_smoothed(self) -> bool:
-        """Whether the counts are not those of the text."""
+        """Whether weights have changed the counts."""
         return self.smoothing is not None and self.smoothing["exponent"] != 1
 
     def read(self) -> pa.Table:
-        """All rows: `word`, `count`."""
+        """All rows, as a table with the columns `word` and `count`."""
         batches = map(read_words, word_ranges(self))
         return pa.Table.from_batches([batch.cast(SCHEMA) for batch in batches], SCHEMA)
 
@@ -66,14 +72,15 @@ class WordTable:
         return {"output": self.path, **self.totals, "min_word_count": self.min_word_count}
 
     def warnings(self) -> list[str]:
-        """What is worth a look."""
+        """What should be looked at, one sentence each."""
         return warnings_of_text(self.totals.get("replaced", 0))
 
 
 @dataclass(frozen=True)
 class WordRange:
-    """A row group of a word table. `size`, `modified`: of the part, as when the job was planned;
-    `number`: the row groups of the table before it; `first_rank`: their rows."""
+    """A row group of a word table. `size`, `modified`: those of the part's file when the job was
+    planned. `number`: how many row groups of the table come before it; `first_rank`: how many
+    rows."""
 
     path: str
     size: int
@@ -85,13 +92,13 @@ class WordRange:
 
     @property
     def name(self) -> str:
-        """A name that no other range of the table has, in their order."""
+        """A name that is unique in the table. Names sort in the order of the ranges."""
         return f"{self.number:09}"
 
 
 def prepare(output: str) -> Publication:
-    """Makes ready for a new table at `output`, which may hold an old one, that stays until
-    `finish`, and nothing else. OutputError otherwise."""
+    """Prepares a new table at `output`. An old table there stays until `finish`. OutputError if
+    anything else is there."""
     publication = Publication(output, MANIFEST)
     if storage.info(join(output, STAGING)) is not None:
         publication.recover()
@@ -108,17 +115,17 @@ def prepare(output: str) -> Publication:
 
 
 def part_name(part: int) -> str:
-    """Names in the order of the parts."""
+    """The name of a part. Names sort in the order of the parts."""
     return f"part-{part:05}.parquet"
 
 
 def _is_table(manifest: Any) -> bool:
-    """Whether a manifest is one of this module: encoded shards have another."""
+    """Whether a manifest is that of a word table. Encoded shards have another kind."""
     return isinstance(manifest, dict) and "parts" in manifest
 
 
 def write_part(publication: Publication, part: int, words: pa.RecordBatch) -> None:
-    """Writes a part, which then waits to be published."""
+    """Writes a part into staging, from where `finish` publishes it."""
     publication.write(part_name(part), lambda stream: write_words(stream, words))
 
 
@@ -137,8 +144,8 @@ def finish(
     min_word_count: int = 1,
     smoothing: dict[str, Any] | None = None,
 ) -> WordTable:
-    """Puts the parts from staging, and a manifest, in the place of an old table's. What the
-    arguments are: `WordTable`. InputError if there is no word."""
+    """Replaces an old table by the parts in staging and a new manifest. The arguments are the
+    fields of `WordTable`. InputError if there is no word."""
     output = publication.output
     staged = publication.staging.place(publication.run)
     parts = [name for name in outputs.list_directory(staged) if re.fullmatch(PART, name)]
@@ -156,7 +163,8 @@ def finish(
 
 
 def read_word_table(path: str) -> WordTable:
-    """A table that `count` has finished, or any directory of Parquet files with its columns."""
+    """Opens a table that `count` has finished, or any directory of Parquet files with the same
+    columns."""
     names = outputs.list_directory(path)
     manifest = outputs.read_json(join(path, MANIFEST))
     if manifest is not None:
@@ -202,9 +210,9 @@ def _read_manifest(directory: str, manifest: dict[str, Any]) -> WordTable:
 
 
 def text_of(tables: Sequence[WordTable], text: TextOptions) -> TextOptions:
-    """How the words of tables were cut, which is how text must be cut that goes with them. Tables
-    that differ, and options other than the default that say otherwise, are an OptionError; of a
-    table of unknown origin `text` is believed."""
+    """The text options with which the words of the tables were cut. More text that is counted with
+    them must be cut alike. OptionError if the tables differ, or if an option in `text` is not at
+    its default and differs from the tables. For tables of unknown origin, `text` is returned."""
     known = [(table.path, table.text) for table in tables if table.text is not None]
     for path, cut in known:
         for name, value in asdict(cut).items():
@@ -219,7 +227,7 @@ def text_of(tables: Sequence[WordTable], text: TextOptions) -> TextOptions:
 
 @dataclass(frozen=True)
 class _Part:
-    """A part as it is when a job is planned."""
+    """A part as it was when the job was planned."""
 
     path: str
     size: int
@@ -227,8 +235,8 @@ class _Part:
 
 
 def word_ranges(table: WordTable) -> list[WordRange]:
-    """The row groups of a table, in order. Checks the columns of each part, and that the rows are
-    as many as the manifest says."""
+    """The row groups of a table, in order. Checks the columns of each part, and that the number of
+    rows is that in the manifest."""
     ranges: list[WordRange] = []
     rank = 0
     for name in table.parts:
@@ -270,7 +278,7 @@ def _check_columns(path: str, schema: pa.Schema) -> None:
 
 @dataclass(frozen=True)
 class Coverage:
-    """What a tokenizer makes of the words of a table, each as often as it was counted."""
+    """How a tokenizer cuts the words of a table. Each word counts as often as it was counted."""
 
     words: int = 0
     tokens: int = 0
@@ -278,12 +286,12 @@ class Coverage:
 
     @property
     def tokens_per_word(self) -> float:
-        """0 if there are no words."""
+        """The mean number of tokens per word; 0 if there are no words."""
         return self.tokens / max(self.words, 1)
 
     @property
     def unknown_share(self) -> float:
-        """Of the words."""
+        """The share of the words that have an [UNK]."""
         return self.unknown_words / max(self.words, 1)
 
 
@@ -305,8 +313,8 @@ def _sum(numbers: pa.Array) -> int:
 
 
 def table_digest(table: WordTable) -> str:
-    """SHA-256 of a table's rows, however they are cut into parts: each word and each count, with a
-    line end after both."""
+    """The SHA-256 of the rows of a table, however they are divided into parts. Each row is hashed
+    as the word, the count and a line end."""
     digest = hashlib.sha256()
     for words in map(read_words, word_ranges(table)):
         counts = pc.cast(words["count"], pa.string())

@@ -1,2 +1,3 @@
-"""The job `encode`: what is to be done (`encode`), the step for a shard (`encode_shard`,
-`shard_encoder`, `pieces`), and the directory with its states (`encoded_directory`)."""
+"""The job `encode`: its plan and its run (`encode`), its options (`options`), the step for one
+shard (`encode_shard`, `shard_encoder`, `pieces`), and the output directory (`encoded_directory`).
+"""

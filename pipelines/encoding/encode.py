@@ -1,11 +1,12 @@
-"""The job `encode`: input shards to Parquet shards of token ids, one for one.
+"""The job `encode`: each input shard becomes one Parquet shard of token ids.
 
     shards ─ encode each: read a row group, encode it, write it ─▶ notes ─▶ manifest
 
-What is finished is noted, so that a rerun does not do it again; one that cannot be read is noted
-too, and the others are finished (`pipelines.encoding.encoded_directory`). A fault of storage is no
-bad shard: it is tried again, then the work item fails, which the runner may try again, then the
-job.
+A note is written for each finished shard, so that a rerun does not encode it again. A note is also
+written for a shard that cannot be read, and the other shards are finished
+(`pipelines.encoding.encoded_directory`). A fault of storage does not make a shard bad: the step is
+tried again; if that does not help the work item fails; and if the runner's retries fail too, the
+job fails.
 """
 
 from __future__ import annotations
@@ -49,15 +50,16 @@ from pipelines.running.runner import (
 from wordpiece_core import Tokenizer
 from wordpiece_core.errors import InputError, OptionError, OutputError
 
-MANY_UNKNOWN = 0.01  # of tokens: more is worth a warning
-MANY_DROPPED = 0.01  # of tokens, with `pack`
-PLANNING_THREADS = 16  # which wait for file systems
+MANY_UNKNOWN = 0.01  # the share of [UNK] in the tokens above which there is a warning
+MANY_DROPPED = 0.01  # the same for dropped tokens, with `pack`
+PLANNING_THREADS = 16  # they mostly wait for file systems
 
 
 @dataclass(frozen=True)
 class PlannedShard:
-    """A shard as it was found before the job. `rows`: if known at once; `bytes`: of text, about;
-    `finished`: by an earlier run; `error`: why it cannot be made."""
+    """A shard as it was found before the job. `rows`: their number, if it is known without reading
+    the file. `bytes`: the approximate size of the text. `finished`: whether an earlier run finished
+    it. `error`: why it cannot be encoded."""
 
     file: InputFile
     name: str
@@ -69,7 +71,7 @@ class PlannedShard:
 
 @dataclass(frozen=True)
 class Plan:
-    """What a call would do. `found`: what the directory holds."""
+    """What a call would do. `found`: what the output directory holds."""
 
     directory: EncodedDirectory
     shards: list[PlannedShard]
@@ -77,37 +79,47 @@ class Plan:
 
     @property
     def to_run(self) -> list[PlannedShard]:
-        """The largest first."""
+        """The shards to encode, the largest first."""
         waiting = [shard for shard in self.shards if not shard.finished and not shard.error]
         return sorted(waiting, key=lambda shard: -shard.file.size)
 
     @property
     def errors(self) -> list[BadShard]:
-        """The shards that cannot be made, as far as that can be seen beforehand."""
+        """The shards that are known beforehand to be bad."""
         return [BadShard(shard.file, shard.error) for shard in self.shards if shard.error]
 
     @property
     def finished(self) -> list[ShardResult]:
-        """Of the inputs given, by an earlier run."""
+        """The shards of these inputs that an earlier run finished."""
         return [self.found.results[shard.name] for shard in self.shards if shard.finished]
 
     @property
     def is_done(self) -> bool:
-        """Whether nothing has changed since the directory was written."""
+        """Whether there is nothing to do: nothing has changed since the directory was written."""
         unchanged = self.found.results.keys() == self.found.finished.keys()
         return unchanged and not self.to_run and not self.errors
 
     @property
     def others(self) -> int:
-        """How many finished shards are of inputs that are not given now."""
+        """How many finished shards belong to inputs that are not given now."""
         return len(self.found.finished.keys() - {shard.name for shard in self.shards})
 
 
 @dataclass(frozen=True)
 class Encoded:
-    """What the job did. `output`: the directory, and its `manifest`; `kept`: how many of the
-    inputs' shards were finished before; `others`: how many shards are of inputs not given now;
-    `errors`: the inputs' bad shards."""
+    """What the job has done: the result of `pipelines.encode`.
+
+    `output`: the directory. `manifest`: its manifest. `kept`: how many of the shards were finished
+    by an earlier run. `others`: how many shards belong to inputs that were not given now. `errors`:
+    the shards that are in quarantine.
+
+    >>> import pipelines
+    >>> from wordpiece_core import Tokenizer
+    >>> tokenizer = Tokenizer(["[UNK]", "[CLS]", "[SEP]", "hug", "pug", "pun", "##s"])
+    >>> encoded = pipelines.encode("corpus/", tokenizer=tokenizer, output="dataset")
+    >>> encoded.rows, encoded.tokens, encoded.unknown_tokens
+    (3, 18, 0)
+    """
 
     output: str
     manifest: dict[str, Any]
@@ -122,12 +134,12 @@ class Encoded:
 
     @property
     def rows(self) -> int:
-        """Of the shards: as many as of the inputs, or the sequences that were packed."""
+        """How many rows the shards have: those of the inputs, or the packed sequences."""
         return int(self.manifest["rows"])
 
     @property
     def tokens(self) -> int:
-        """In all shards."""
+        """How many tokens all shards have."""
         return int(self.manifest["tokens"])
 
     @property
@@ -137,7 +149,7 @@ class Encoded:
 
     @property
     def unknown_share(self) -> float:
-        """Of the tokens."""
+        """The share of the tokens that are [UNK]."""
         return self.unknown_tokens / max(self.tokens, 1)
 
     def summary(self) -> dict[str, Any]:
@@ -152,7 +164,7 @@ class Encoded:
         }
 
     def warnings(self) -> list[str]:
-        """What is worth a look."""
+        """What should be looked at, one sentence each."""
         manifest = self.manifest
         said = warnings_of_text(manifest["replaced"])
         if not manifest["bytes"]:
@@ -175,9 +187,10 @@ class Encoded:
 
 
 def plan(call: EncodeCall, tokenizer: Tokenizer) -> Plan:
-    """What is to be done, by the directory, the files' sizes and the Parquet footers.
+    """Plans the job. It looks at the output directory, the sizes of the files and the Parquet
+    footers.
 
-    Raises InputError and OptionError; OptionError too if the output holds shards of another
+    Raises InputError and OptionError; OptionError also if the output holds shards of another
     tokenizer or of other options.
     """
     output, options = call.output, call.shards
@@ -216,9 +229,9 @@ def encode(
 ) -> Encoded:
     """Encodes every input shard into a shard of the same name in the output.
 
-    Raises what `plan` raises; OutputError, also if another run is writing to the output; and
-    ShardsError when the shards that can be read are finished, but some cannot: with `on_error`
-    "quarantine" these go to `_errors/` instead.
+    Raises what `plan` raises; OutputError, for example if another run is writing to the output; and
+    ShardsError if some shards cannot be read, after all others are finished. With `on_error`
+    "quarantine" the bad shards go to `_errors/` instead.
     """
     check_call(call.output, beam_args)
     output, found = call.output, plan(call, tokenizer)
@@ -259,7 +272,7 @@ def _run(step: EncodeShard, shards: Sequence[PlannedShard], beam_args: Sequence[
 
 
 def _all_errors(found: Plan) -> list[BadShard]:
-    """Of the inputs given: those found beforehand and those that the job has noted."""
+    """The bad shards of these inputs: those found beforehand and those that the job has noted."""
     files = {shard.name: shard.file for shard in found.shards}
     noted = found.directory.read().errors.values()
     known = {bad.error.name for bad in found.errors}
@@ -269,14 +282,15 @@ def _all_errors(found: Plan) -> list[BadShard]:
 
 
 def _is_no_fault_of_files(found: Plan, errors: Sequence[BadShard]) -> bool:
-    """Whether the options fit none of the files, or files have changed: nothing for quarantine."""
+    """Whether the options fit none of the files, or files have changed. Then no file is to blame,
+    and none goes into quarantine."""
     causes = [bad.error.cause for bad in errors]
     return CHANGED in causes or causes == [COLUMN] * len(found.shards)
 
 
 def _threads(beam_args: Sequence[str]) -> int:
-    """Threads for encoding in each process. A local run has the cores for itself, and shares them
-    among its processes; another runner has a worker for each core."""
+    """The number of encoding threads in each process. A local run divides the cores among its
+    processes; other runners have a worker for each core."""
     options = pipeline_options(beam_args)
     return max(1, local_cores() // processes(options)) if is_local(options) else 1
 
@@ -284,9 +298,9 @@ def _threads(beam_args: Sequence[str]) -> int:
 def _check_files(
     output: str, files: list[InputFile], names: dict[str, str], found: Contents
 ) -> None:
-    """Raises OptionError if a shard would take the place of one made from another file, or of
-    another's file, or a file would have two shards; InputError if a shard of a file that is not
-    given now has been changed."""
+    """Raises OptionError if a shard would replace a shard of another file, or a file that is not a
+    shard, or if an input would get a second shard. Raises InputError if a shard was changed whose
+    input is not given now."""
     noted: dict[str, ShardResult | ShardError] = {**found.results, **found.errors}
     shards = {found.source(name): name for name in noted}
     for file in files:
@@ -305,9 +319,9 @@ def _check_files(
 def _in_the_way(
     file: InputFile, name: str, note: ShardResult | ShardError | None, found: Contents
 ) -> str | None:
-    """What is there in the place of a file's shard and is not of this file, if anything. A file
-    that was changed is known by the directory it was in; one that was moved, by its size and
-    time."""
+    """What is in the place of the shard of `file` and was not made from this file, if anything. An
+    input that was changed is recognized by the directory it is in; one that was moved, by its size
+    and time."""
     if note is None:
         return f"{name}, which is no shard of this job" if name in found.sizes else None
     is_moved, is_changed = note.source == source_of(file), found.roots.get(name) == file.root

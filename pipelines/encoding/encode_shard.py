@@ -1,4 +1,5 @@
-"""The step that encodes one shard, into a file and its note, or a note of why there is no file."""
+"""The step that encodes one shard. It writes the file and a note; for a bad shard, only a note of
+what is wrong."""
 
 from __future__ import annotations
 
@@ -27,7 +28,7 @@ from wordpiece_core.errors import ChangedError, ColumnError, InputError, one_lin
 
 @dataclass
 class EncodeShard(beam.DoFn):
-    """Encodes one shard and notes its result; one that cannot be read is noted as failed."""
+    """Encodes one shard and writes a note of the result, also if the shard cannot be read."""
 
     directory: EncodedDirectory
     options: ShardOptions
@@ -66,7 +67,7 @@ class EncodeShard(beam.DoFn):
 
 
 def shard_error(file: InputFile, name: str, error: InputError) -> ShardError:
-    """What there is to note of a shard that could not be made."""
+    """The note of a shard that could not be encoded."""
     cause = FILE
     if isinstance(error, ColumnError | ChangedError):
         cause = COLUMN if isinstance(error, ColumnError) else CHANGED

@@ -1,19 +1,19 @@
-"""The directory that `encode` writes: which shards are finished, which could not be read.
+"""The directory that `encode` writes, and which of its shards are finished or could not be read.
 
     NAME.parquet        the shards
-    _manifest.json      the job, sums, shards, errors. Where it is, the directory is whole
-    _run.json           what the last run read, with absolute paths: of no effect on a dataset
-    _shards/            while it is not whole, and owned by the job (`pipelines.files.owned`): what
-                        the shards have in common and which of those there are made anew, the
-                        manifest of before, the tokenizer, and a note for each finished shard
-                        or has failed since
-    _errors/            of inputs that could not be read, with --on-error quarantine, also owned:
-                        __shards__/NAME.bad, the bytes, and __shards__/NAME.json, what is wrong.
-                        (`datasets` passes over names with two underscores, others over `.bad`)
+    _manifest.json      the job, sums, shards, errors. If it is there, the directory is complete
+    _run.json           what the last run read, with absolute paths. Readers do not need it
+    _shards/            owned by the job (`pipelines.files.owned`), and there while the directory is
+                        not complete: what the shards share and which old ones are encoded again,
+                        the previous manifest, the tokenizer, and a note for each shard that is
+                        finished or bad
+    _errors/            owned too: the inputs that could not be read, with --on-error quarantine:
+                        __shards__/NAME.bad has the bytes, __shards__/NAME.json what is wrong.
+                        (`datasets` skips names with two underscores, others skip `.bad`)
 
-A shard is written in `_shards`, noted with its size, and then given its name. So every shard with a
-name is in a note or in the manifest, and what is in neither is somebody else's file. A shard is
-finished if it is noted, of the input that is given now, and there in the size noted.
+A shard is written in `_shards`, then a note with its size is written, and then the shard gets its
+name. So every shard is in a note or in the manifest, and any other file is not of this job. A shard
+is finished if there is a note of it for the current input, and its size is that in the note.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ MANIFEST = "_manifest.json"
 RUN = "_run.json"
 NOTES = "_shards"
 JOB = "job.json"  # what the shards have in common
-BEFORE = "manifest.json"  # the manifest of before, in the notes
+BEFORE = "manifest.json"  # the previous manifest, in the notes
 SPEC = "spec.json"  # the tokenizer, for workers: Beam would pack and unpack it many times
 ERRORS = "_errors"
 BAD_SHARDS = "__shards__"
@@ -55,9 +55,10 @@ SUMS = (
 
 @dataclass(frozen=True)
 class ShardResult:
-    """A finished shard. `input`: the relative name of the file it was made from; `source`: the
-    size of that and when it was modified. `rows`: its own; `bytes`: of text; `replaced`: invalid
-    UTF-8 sequences of the texts; `invalid`: those in the kept columns, which are kept."""
+    """A finished shard. `input`: the relative name of the file it was made from. `source`: the size
+    of that file and the time of its last change. `rows`: the rows of the shard. `bytes`: the size
+    of the texts. `replaced`: the invalid UTF-8 sequences in the texts. `invalid`: those in the kept
+    columns, where they stay."""
 
     name: str
     input: str
@@ -79,10 +80,9 @@ FILE, COLUMN, CHANGED = "file", "column", "changed"
 
 @dataclass(frozen=True)
 class ShardError:
-    """A shard that could not be made. `input`: the relative name of its file; `source`: as of
-    `ShardResult`. `message`: without the directory that the name is relative to. `cause`: `FILE`,
-    or `COLUMN`: the options do not fit the file; or `CHANGED`: it is another file than it was when
-    the job began."""
+    """A shard that could not be encoded. `input`: the relative name of its file. `source`: see
+    `ShardResult`. `message`: what is wrong, with the relative name. `cause`: `FILE` if the file is
+    bad, `COLUMN` if the options do not fit it, `CHANGED` if it has changed since the job began."""
 
     name: str
     input: str
@@ -93,17 +93,18 @@ class ShardError:
 
 
 def source_of(file: InputFile) -> dict[str, Any]:
-    """What tells that a file of the same name is the same file as before."""
+    """The values that tell whether a file is unchanged."""
     return {"bytes": file.size, "modified": file.modified}
 
 
 @dataclass(frozen=True)
 class Contents:
-    """What a directory holds. `results`, `errors`: what is noted, by name, whether the shards are
-    there or not; `bad`: relative names of the inputs that may be in quarantine; `roots`: of what is
-    noted, by the name of the shard, the directory that its input was in, as far as it is known;
-    `sizes`: of the files there, but for the job's own, in bytes; `is_whole`: there is a
-    manifest."""
+    """What a directory holds.
+
+    `results`, `errors`: the notes, by the name of the shard, no matter if the shard is there.
+    `bad`: the relative names of the inputs that may be in quarantine. `roots`: by the name of the
+    shard, the directory of its input, if it is known. `sizes`: the sizes in bytes of all files
+    except those of the job itself. `is_whole`: whether there is a manifest."""
 
     results: dict[str, ShardResult]
     errors: dict[str, ShardError]
@@ -113,13 +114,13 @@ class Contents:
     is_whole: bool
 
     def source(self, name: str) -> str:
-        """The path of the input of a shard that is noted, as far as it is known."""
+        """The path of the input of a shard that has a note, as far as it is known."""
         note = self.results.get(name) or self.errors[name]
         return join(self.roots[name], note.input) if name in self.roots else note.input
 
     @property
     def finished(self) -> dict[str, ShardResult]:
-        """The shards that are noted and there as they were written."""
+        """The shards that have a note, and that are there as they were written."""
         return {
             name: result
             for name, result in self.results.items()
@@ -129,8 +130,8 @@ class Contents:
 
 @dataclass(frozen=True)
 class EncodedDirectory:
-    """`job`: what all its shards have in common, `tokenizer` and `options`. `run`: the id of one
-    run of it."""
+    """The output directory of a job. `job`: what all its shards share, `tokenizer` and `options`.
+    `run`: the id of the run."""
 
     path: str
     job: dict[str, Any]
@@ -146,13 +147,14 @@ class EncodedDirectory:
     def errors(self) -> OwnedDirectory:
         """The directory of quarantine."""
         names = rf"{BAD_SHARDS}/.+\.(?:bad|json)"
-        # It stays, and so is the same whichever run made it.
+        # This directory stays, so it must not depend on the run that made it.
         return OwnedDirectory(self._place(ERRORS), "errors", names, self.job["tokenizer"][:16])
 
     # --- What is there ---------------------------------------------------------------------------
 
     def read(self) -> Contents:
-        """OptionError unless the directory is empty or holds shards of this job only."""
+        """Reads what is there. OptionError unless the directory is empty or holds only shards of
+        this job."""
         self.notes.check()
         self.errors.check()
         own = (f"{NOTES}/", f"{ERRORS}/")
@@ -179,8 +181,8 @@ class EncodedDirectory:
     def _noted(
         self, started: dict[str, Any], there: Collection[str]
     ) -> tuple[dict[str, ShardResult], dict[str, ShardError], frozenset[str]]:
-        """What the manifest of before says, and the notes since. Of shards that were to be made
-        anew those that are not there were taken away for that."""
+        """The results and errors in the previous manifest, changed by the notes written since then.
+        A shard that was planned again and is not there has been deleted for that."""
         path = self.notes.place(BEFORE)
         results, errors = self._of_manifest(_dictionary(path) or {}, path)
         for name in started.get("planned", []):
@@ -223,12 +225,12 @@ class EncodedDirectory:
         return {result.name: result for result in results}, {error.name: error for error in errors}
 
     def _check_names(self, note: ShardResult | ShardError) -> None:
-        """Raises InputError if a name that was read leads elsewhere."""
+        """Raises InputError if a name in a note leads out of the directory."""
         inside(self.path, note.name)
         inside(self.errors.place(BAD_SHARDS), note.input)
 
     def _roots(self) -> dict[str, str]:
-        """The directories that inputs were in, by the names of the shards."""
+        """The directories of the inputs, by the names of the shards."""
         roots: dict[str, str] = {}
         for path in (self._place(RUN), self.notes.place(RUN)):
             found = (_dictionary(path) or {}).get("inputs")
@@ -241,18 +243,18 @@ class EncodedDirectory:
     # --- Beginning, noting, ending ---------------------------------------------------------------
 
     def begin(self, tokenizer: Tokenizer, planned: Collection[str], roots: dict[str, str]) -> None:
-        """From here to `finish` the directory is not whole. `planned`: the names of the shards to
-        be made, or that cannot be; what is there of them goes. `roots`: as in `Contents`, of all
-        inputs."""
+        """Begins a run. Until `finish` the directory is not complete. `planned`: the names of the
+        shards that will be encoded or are bad; old files of these names are deleted. `roots`: as in
+        `Contents`, for all inputs."""
         found = self.read()
         if found.is_whole:
-            self.notes.delete()  # of a run that was killed after its end, or before its beginning
+            self.notes.delete()  # a run was killed just after its end, or before its beginning
         self.notes.claim()
         outputs.write_json(self.notes.place(RUN), _inputs(found.roots | roots))
         spec = asdict(tokenizer.spec) | {"unk_scope": tokenizer.unk_scope}
         outputs.write_json(self.notes.place(SPEC), spec)
         started = _dictionary(self.notes.place(JOB)) or {}
-        lost = found.results.keys() - found.sizes.keys()  # and missed by nobody now
+        lost = found.results.keys() - found.sizes.keys()  # forgotten, as their files are gone
         again = {*started.get("planned", []), *({*planned} & found.results.keys()), *lost}
         job = {"format": FORMAT, **self.job, "planned": sorted(again)}
         outputs.write_json(self.notes.place(JOB), job)
@@ -266,7 +268,7 @@ class EncodedDirectory:
             storage.delete_file(self.notes.place(_note_name(name, RESULT_ENDING)))
 
     def tokenizer(self) -> Tokenizer:
-        """The job's tokenizer, one in each process, after `begin`."""
+        """The tokenizer of the job, which each process loads once. `begin` has written it."""
         digest = self.job["tokenizer"]
         with _tokenizers_lock:
             if digest not in _tokenizers:
@@ -281,8 +283,9 @@ class EncodedDirectory:
     def write_shard(
         self, name: str, write: Callable[[Any], object], result: Callable[[int], ShardResult]
     ) -> ShardResult:
-        """Makes a shard. `write` is given a file to write to; `result`, the size of that, says what
-        to note. OutputError if another run has begun, or if somebody else's file has the name."""
+        """Writes a shard and its note. `write` writes to the file that it gets; `result` makes the
+        note from the size of the file. OutputError if another run has begun, or if there is a file
+        of this name that is not of this job."""
         path = self._place(name)
         with outputs.temporary_writer(path, self.notes.path) as (stream, temporary):
             write(stream)
@@ -296,19 +299,19 @@ class EncodedDirectory:
         return note
 
     def _check_free(self, name: str) -> None:
-        """OutputError if there is a file of the name that no attempt of this run has noted."""
+        """OutputError if there is a file of this name without a note."""
         path, note = self._place(name), self.notes.place(_note_name(name, RESULT_ENDING))
         if storage.info(path) is not None and storage.info(note) is None:
             raise OutputError(f"{path}: was not there when the job began; take it away")
 
     def note(self, note: ShardResult | ShardError) -> None:
-        """Notes a shard as finished or as failed. OutputError if another run has begun."""
+        """Writes the note of a finished or bad shard. OutputError if another run has begun."""
         self.notes.check_lease()
         ending = RESULT_ENDING if isinstance(note, ShardResult) else ERROR_ENDING
         outputs.write_json(self.notes.place(_note_name(note.name, ending)), asdict(note))
 
     def quarantine(self, error: ShardError, file: InputFile) -> None:
-        """Notes a bad shard, and keeps its bytes and what is wrong with it."""
+        """Writes the note of a bad shard, and copies its input and what is wrong to quarantine."""
         self.note(error)
         scratch = self.notes.path
         if not self.errors.check():
@@ -320,7 +323,7 @@ class EncodedDirectory:
         except StorageError as fault:
             if fault.path != file.path:
                 raise
-            copied = False  # of a broken disk there may be nothing to read
+            copied = False  # the disk of the input may be broken
             storage.delete_file(copy)
         record = {
             "input": error.input,
@@ -334,8 +337,8 @@ class EncodedDirectory:
         return inside(self.errors.place(BAD_SHARDS), name + ending)
 
     def finish(self) -> dict[str, Any]:
-        """Puts what is in quarantine and none of the errors away, then publishes the manifest, and
-        returns it. OutputError for a shard that is not as it was written, or if another run has
+        """Deletes from quarantine what is no longer an error, then writes the manifest and returns
+        it. OutputError for a shard that has changed since it was written, and if another run has
         begun."""
         found = self.read()
         changed = found.results.keys() - found.finished.keys()
@@ -368,7 +371,7 @@ class EncodedDirectory:
         return {"format": FORMAT, **self.job, **totals, "shards": shards, "errors": errors}
 
     def whole(self) -> dict[str, Any] | None:
-        """The manifest, if there is one. Takes away what a run that was killed left beside it."""
+        """The manifest, if there is one. Notes that a killed run has left beside it are deleted."""
         manifest = _dictionary(self._place(MANIFEST))
         if manifest is not None:
             self.notes.delete()
@@ -402,12 +405,12 @@ Note = TypeVar("Note", ShardResult, ShardError)
 
 
 def _note_name(shard: str, ending: str) -> str:
-    """The name of a note. A shard's own name may be too long for it."""
+    """The name of a note: a hash, because the name of the shard may be too long."""
     return hashlib.sha256(shard.encode()).hexdigest()[:32] + ending
 
 
 def _inputs(roots: dict[str, str]) -> dict[str, Any]:
-    """The contents of `_run.json`: the shards by the directories that their inputs were in."""
+    """The contents of `_run.json`: the names of the shards, by the directories of their inputs."""
     names: dict[str, list[str]] = {}
     for name in sorted(roots):
         names.setdefault(roots[name], []).append(name)
@@ -415,7 +418,7 @@ def _inputs(roots: dict[str, str]) -> dict[str, Any]:
 
 
 def _note(kind: type[Note], value: Any, path: str) -> Note:
-    """A note from JSON."""
+    """A note, from the value of its JSON."""
     wanted = {field.name: field.type for field in fields(kind)}
     types: dict[str, Any] = {
         "str": str,
@@ -455,7 +458,7 @@ class BadShard:
 
 
 class ShardsError(InputError):
-    """Some shards could not be made. `errors`: of each."""
+    """Some shards could not be encoded. `errors`: the bad shards."""
 
     def __init__(self, errors: Sequence[BadShard], shards: int) -> None:
         self.errors = list(errors)

@@ -1,4 +1,4 @@
-"""What an encoded shard holds, and a call of the job `encode`."""
+"""The options of encoded shards, and a call of the job `encode`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ON_ERROR = ("fail", "quarantine")
 
 @dataclass(frozen=True)
 class TokenizerPlace(Place):
-    """Where a tokenizer is; from Python, a tokenizer itself too."""
+    """The place of a tokenizer. From Python, it can be a `Tokenizer` itself."""
 
     def check(self, value: Any) -> Any:
         if not isinstance(value, str | os.PathLike):
@@ -34,7 +34,7 @@ class TokenizerPlace(Place):
 
 @dataclass(frozen=True, kw_only=True)
 class TokenizerChoice(Declared):
-    """Which tokenizer, and what is not as it says itself."""
+    """Which tokenizer to use, and which of its options to override."""
 
     tokenizer: str | Tokenizer = option(
         REQUIRED, TokenizerPlace(), "Tokenizer directory, or a vocab.txt."
@@ -42,14 +42,14 @@ class TokenizerChoice(Declared):
     lowercase: bool | None = option(
         None,
         Flag(),
-        "Wins over the tokenizer; a vocab.txt alone: cased if its tokens have capital letters.",
+        "Override the tokenizer. A vocab.txt alone is cased if its tokens have capital letters.",
         shown_default="as the tokenizer",
     )
     unk_scope: str = option("word", Choice(UNK_SCOPES), "What becomes [UNK] where no token fits.")
 
     def load(self) -> Tokenizer:
-        """The tokenizer; with a TakenAsCasedWarning if that was decided for it. OptionError if a
-        tokenizer itself is to be another one than it is."""
+        """Loads the tokenizer, with a TakenAsCasedWarning if it is taken as cased. OptionError if
+        options are given that would change a `Tokenizer`."""
         from wordpiece_core import Tokenizer
 
         if isinstance(self.tokenizer, Tokenizer):
@@ -61,19 +61,21 @@ class TokenizerChoice(Declared):
 
 @dataclass(frozen=True, kw_only=True)
 class ShardOptions(Declared):
-    """What an encoded shard holds. `keep_columns`: of the input; None for all, for all but the
-    texts with a stride (each row would repeat its whole text), or for none with `pack`."""
+    """What an encoded shard holds. `keep_columns`: the columns of the input to keep. None keeps all
+    of them; with a stride all but the texts, which each row would repeat; with `pack` none."""
 
     text_column: str = option("text", Column(), "Column or key that holds the text.")
-    text_pair_column: str | None = option(None, Column(), "Column of second texts: pairs.")
+    text_pair_column: str | None = option(
+        None, Column(), "Column or key that holds the second text, for pairs."
+    )
     keep_columns: tuple[str, ...] | None = option(
         None,
         Names("columns"),
-        'Of the input; "" for none, as always with --pack.',
+        'Columns of the input to keep; "" for none, as with --pack.',
         shown_default="all; with --stride not the texts",
     )
     pack: bool = option(False, Flag(), "Fill rows of exactly --max-length from consecutive texts.")
-    compression: str = option("zstd", Choice(COMPRESSIONS), "Of the shards.")
+    compression: str = option("zstd", Choice(COMPRESSIONS), "Compression of the shards.")
     encoding: EncodingOptions = group(EncodingOptions)
 
     def __post_init__(self) -> None:
@@ -90,17 +92,17 @@ class ShardOptions(Declared):
             "--no-special-tokens": not encoding.add_special_tokens,
         }.items():
             if given:
-                raise OptionError(f"{name}: does not go with --pack, whose rows are no texts")
+                raise OptionError(f"{name}: cannot be used with --pack, whose rows are not texts")
 
     def plain(self) -> dict[str, Any]:
-        """The options as JSON has them, those of encoding among them."""
+        """The options, with those of encoding, as values that JSON can hold."""
         own = asdict(self)
         options = own | own.pop("encoding")
         return {k: list(v) if isinstance(v, tuple) else v for k, v in options.items()}
 
     @property
     def kept(self) -> list[str] | None:
-        """The columns to keep; None for the usual ones."""
+        """The columns to keep; None for the default ones."""
         kept = () if self.pack else self.keep_columns
         return None if kept is None else list(kept)
 
@@ -110,7 +112,7 @@ class EncodeCall(Call):
     """Encode INPUT into Parquet shards of token ids, one for each input file.
 
     INPUT is as for count. A rerun keeps the shards that are finished. A shard that cannot be read
-    stops no other.
+    does not stop the others.
     """
 
     choice: TokenizerChoice = group(TokenizerChoice)

@@ -1,7 +1,7 @@
-"""How much is encoded at once: batches cut into pieces, tables put together to row groups.
+"""How much is encoded at once: batches are cut into pieces, tables are joined to row groups.
 
-Where they begin depends on the rows and the options alone, never on the number of threads: so the
-bytes written do not either.
+Where they begin depends only on the rows and the options, never on the number of threads. So the
+written bytes do not depend on it either.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ import pyarrow.compute as pc
 from pipelines.files.inputs import ShardBatch
 from wordpiece_core import EncodingOptions
 
-PIECE_SIZE = 2 << 20  # bytes of text, or ids where they may be more, for one thread at once
+PIECE_SIZE = 2 << 20  # bytes of text, or ids if they may be more, for one thread at a time
 ROW_GROUP_BYTES = 64 << 20  # of a row group in memory
-BYTES_PER_ROW = 16  # what a row without text counts for
+BYTES_PER_ROW = 16  # the size that a row without text is counted as
 
 
 def most_ids(batch: ShardBatch, encoding: EncodingOptions) -> pa.Array:
-    """For each row of a batch the bytes of its texts, or the ids it may become if these are more:
-    a token has a byte at least, a stride puts it into several rows, and rows are padded."""
+    """For each row of a batch, the bytes of its texts, or the most ids it can become if these are
+    more. A token has at least one byte, a stride puts it into several rows, and rows are padded."""
     texts = [batch.texts] if batch.pairs is None else [batch.texts, batch.pairs]
     lengths = [pc.fill_null(pc.binary_length(text), 0).cast(pa.float64()) for text in texts]
     size = lengths[0] if len(lengths) == 1 else pc.add(*lengths)
@@ -34,10 +34,10 @@ def most_ids(batch: ShardBatch, encoding: EncodingOptions) -> pa.Array:
 
 
 def most_windows(lengths: list[pa.Array], room: float, encoding: EncodingOptions) -> pa.Array:
-    """For each text, or pair, a bound on the rows it becomes with a stride, by lengths in bytes."""
+    """For each text or pair, an upper bound of its rows with a stride, from its bytes."""
 
     def windows(length: pa.Array, left: pa.Array | float) -> pa.Array:
-        """`left`: tokens that a row has of the text at least."""
+        """The bound for one text. `left`: the least tokens of the text in a row."""
         step = pc.max_element_wise(pc.subtract(left, float(encoding.stride or 0)), 1.0)
         return pc.if_else(pc.less_equal(length, left), 1.0, pc.add(pc.divide(length, step), 1.0))
 
@@ -50,7 +50,8 @@ def most_windows(lengths: list[pa.Array], room: float, encoding: EncodingOptions
 
 
 def pieces_of(sizes: pa.Array) -> list[int]:
-    """Where pieces of about `PIECE_SIZE` end, one row at least in each, by the sizes of rows."""
+    """The ends of pieces of about `PIECE_SIZE`, from the sizes of rows. A piece has at least one
+    row."""
     starts = pc.subtract(pc.cumulative_sum(sizes), sizes)
     numbers = pc.floor(pc.divide(starts, float(PIECE_SIZE)))
     ends: list[int] = pc.run_end_encode(numbers).run_ends.to_pylist()
@@ -58,8 +59,8 @@ def pieces_of(sizes: pa.Array) -> list[int]:
 
 
 def row_groups(tables: Iterator[tuple[bool, pa.Table]]) -> Iterator[pa.Table]:
-    """Tables put together to row groups. Each comes with whether it begins one; so does one that
-    would make its row group larger than `ROW_GROUP_BYTES`."""
+    """Joins tables to row groups. Each table comes with whether it begins a row group. A table that
+    would make its row group larger than `ROW_GROUP_BYTES` begins one too."""
     held: list[pa.Table] = []
     size = 0
     for begins, table in tables:

@@ -1,7 +1,7 @@
-"""Encoding the rows of one shard: reading, encoding and writing go on at the same time.
+"""Encoding the rows of one shard. Reading, encoding and writing run at the same time.
 
-Batches of rows are encoded in pieces, on threads that all shards of a process share; a row group is
-written while the next is encoded.
+Batches of rows are encoded in pieces, on threads that all shards of a process share. A row group is
+written while the next one is encoded.
 """
 
 from __future__ import annotations
@@ -32,20 +32,20 @@ SOURCE_ROWS = "overflow_to_sample_mapping"
 
 @dataclass
 class Piece:
-    """Rows of a batch that one thread encodes: the kept columns, the texts, the number of the
-    first row in the shard, and whether that begins a row group."""
+    """Rows of a batch that one thread encodes: the kept columns, the texts, the number of the first
+    row in the shard, and whether the first row begins a row group."""
 
     table: pa.Table
     texts: pa.Array
     pairs: pa.Array | None
     first_row: int
-    bytes: int  # those of the whole batch with its first piece
+    bytes: int  # the first piece has the bytes of the whole batch
     begins: bool
 
 
 @dataclass
 class ShardEncoder:
-    """Tables with ids, from a shard; and sums of what was there to count."""
+    """Makes tables with ids from a shard, and adds up rows, tokens and the like in `sums`."""
 
     file: InputFile
     shard: Shard
@@ -69,7 +69,7 @@ class ShardEncoder:
         self.sums = {name: 0 for name in SUMS if name != "output_bytes"}
 
     def _schema(self) -> pa.Schema:
-        """The kept columns, the ids, and what goes with them."""
+        """The schema of the output: the kept columns, the ids, and the other columns added."""
         if self.packer is not None:
             added = self.packer.finish().schema
         else:
@@ -89,8 +89,8 @@ class ShardEncoder:
         return pa.schema([*kept, *added], metadata=metadata)
 
     def parquet_options(self) -> dict[str, Any]:
-        """How Parquet stores the columns: ids and texts plain (docs/ids-encoding.md), others as
-        dictionaries where that helps; with statistics of the kept columns only."""
+        """How Parquet stores the columns: ids and texts plain (docs/ids-encoding.md), other columns
+        with dictionaries where that helps. Only kept columns have statistics."""
         texts = text_columns(self.options).names
         names = [name for name in self.shard.schema.names if name not in texts]
         kept = leaf_paths(self.shard.schema, names)
@@ -101,7 +101,7 @@ class ShardEncoder:
         }
 
     def tables(self) -> Iterator[pa.Table]:
-        """The shard's rows, encoded: a table for each row group to be."""
+        """The encoded rows of the shard, one table for each row group."""
         encoded = in_threads(self._encode, ahead(self._pieces), self.threads)
         tables = self._packed(encoded) if self.packer else self._encoded(encoded)
         return row_groups(tables)
@@ -119,7 +119,7 @@ class ShardEncoder:
     def _packed(
         self, encoded: Iterator[tuple[Piece, EncodedBatch]]
     ) -> Iterator[tuple[bool, pa.Table]]:
-        """What the last sequence holds goes with the last full ones."""
+        """Packed sequences. The last one goes into the row group of those before it."""
         assert self.packer is not None
         rows = 0
         for piece, batch in encoded:
@@ -133,7 +133,7 @@ class ShardEncoder:
         yield False, last
 
     def _pieces(self) -> Iterator[Piece]:
-        """Batches, cut into pieces of about `PIECE_SIZE`."""
+        """The batches of the shard, cut into pieces of about `PIECE_SIZE`."""
         row = 0
         for batch in self.shard.batches():
             self.sums["input_rows"] += len(batch.texts)
@@ -169,8 +169,9 @@ class ShardEncoder:
         report(**amounts)
 
     def _tables(self, piece: Piece, batch: EncodedBatch) -> Iterator[pa.Table]:
-        """The kept columns and the added ones. Where rows repeat what is kept, in parts that are
-        not too large even if all repeat as much as the whole piece holds."""
+        """Tables of the kept and the added columns. With a stride, rows repeat what is kept. Then
+        there are several tables, so that none is too large even if each row repeated the whole
+        piece."""
         kept, added, sources = piece.table, batch.table, batch.source_rows
         if sources is None:
             yield pa.table([*kept.columns, *added.columns], schema=self.schema)
@@ -184,7 +185,7 @@ class ShardEncoder:
             yield pa.table([*repeated, *columns, pc.add(some, first)], schema=self.schema)
 
     def _take(self, kept: pa.Table, name: str, rows: pa.ChunkedArray) -> pa.ChunkedArray:
-        """Rows of a column. Arrow cannot take those of views."""
+        """Rows of a column. Arrow cannot do this for views, so these are converted."""
         kind = kept.schema.field(name).type
         plain = {pa.string_view(): pa.large_string(), pa.binary_view(): pa.large_binary()}
         try:
@@ -203,7 +204,7 @@ def text_columns(options: ShardOptions) -> TextColumns:
 
 
 def check_fit(options: ShardOptions, tokenizer: Tokenizer) -> None:
-    """OptionError if options do not fit a vocabulary."""
+    """OptionError if the options do not fit the vocabulary."""
     if options.encoding.add_special_tokens and not tokenizer.adds_special_tokens:
         raise OptionError("the vocabulary has no [CLS] or no [SEP]; give --no-special-tokens")
     if options.pack:
@@ -213,7 +214,7 @@ def check_fit(options: ShardOptions, tokenizer: Tokenizer) -> None:
 
 
 def leaf_paths(schema: pa.Schema, names: Collection[str]) -> list[str]:
-    """Parquet's names for what is stored of columns: of nested ones, several."""
+    """Parquet's names for the stored columns. A nested column has several."""
     sink = pa.BufferOutputStream()
     pq.ParquetWriter(sink, schema).close()
     stored = pq.read_metadata(pa.BufferReader(sink.getvalue())).schema

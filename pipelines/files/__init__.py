@@ -1,7 +1,8 @@
-"""Where data is. Nothing here knows a job, or Beam.
+"""Reading and writing files. Nothing here knows a job, or Beam.
 
 Reading: `input_files` finds the inputs, `inputs` opens them by their format (`parquet_input`,
-`json_input`, `line_input`), `reading` sees that they are whole. Writing: `outputs` whole files,
-`publishing` several as one, `owned` directories that a job may delete from. All of it goes through
-`storage`, the only place that touches a file system.
+`json_input`, `line_input`), and `reading` checks that they have not changed. Writing: `outputs`
+writes whole files, `publishing` writes several files as one, and `owned` is for directories in
+which a job may delete files. All of it goes through `storage`, the only module that touches a file
+system.
 """

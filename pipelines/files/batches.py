@@ -1,5 +1,5 @@
-"""Arrow batches as the elements of PCollections, and in files between a pipeline and the driver:
-Arrow's IPC stream format."""
+"""Arrow batches as elements of PCollections, and in files between a pipeline and the driver. Both
+have Arrow's IPC stream format."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ROWS_AT_ONCE = 1 << 18  # of a batch in a file
 
 
 def to_bytes(data: object, compression: str | None = None) -> bytes:
-    """A record batch, of pyarrow or of the kernel, as bytes. `compression`: "lz4" or "zstd"."""
+    """A record batch of pyarrow or of the kernel as bytes. `compression`: "lz4" or "zstd"."""
     batch = pa.record_batch(data)
     sink = pa.BufferOutputStream()
     options = pa.ipc.IpcWriteOptions(compression=compression)
@@ -26,18 +26,18 @@ def to_bytes(data: object, compression: str | None = None) -> bytes:
 
 
 def from_bytes(data: bytes) -> pa.RecordBatch:
-    """The record batch of `to_bytes`; without a copy, if it was not compressed."""
+    """The record batch from `to_bytes`. It is not copied if it was not compressed."""
     with pa.ipc.open_stream(pa.py_buffer(data)) as reader:
         return reader.read_next_batch()
 
 
 def one_batch(table: pa.Table) -> pa.RecordBatch:
-    """The rows of a table in one piece."""
+    """The rows of a table as one batch."""
     return pa.record_batch([c.combine_chunks() for c in table.columns], names=table.column_names)
 
 
 def write_batches(path: str, batches: Iterable[object]) -> None:
-    """Writes batches of one schema to a file, which has none if there are none."""
+    """Writes batches of one schema to a file. Without batches the file is empty."""
     all_batches = list(map(pa.record_batch, batches))
 
     def write(stream: pa.NativeFile) -> None:
@@ -50,7 +50,7 @@ def write_batches(path: str, batches: Iterable[object]) -> None:
 
 
 def read_batches(path: str) -> Iterator[pa.RecordBatch]:
-    """The batches in a file of `write_batches`, one at a time."""
+    """The batches in a file that `write_batches` wrote, one at a time."""
     with StoredFile(path) as source, bad_data(path):
         if source.size():
             with pa.ipc.open_stream(source.arrow()) as reader:

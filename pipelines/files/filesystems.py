@@ -1,4 +1,4 @@
-"""Where files are: local paths and URIs, how they are joined, and which names may be believed."""
+"""Local paths and URIs: how they are opened and joined, and which names in files can be trusted."""
 
 import os
 from urllib.parse import quote, unquote
@@ -26,7 +26,7 @@ def open_filesystem(path: str) -> tuple[fs.FileSystem, str]:
 
 
 def join(path: str, *parts: str) -> str:
-    """A path below a local path or URI. `parts` are plain names, also with slashes."""
+    """A path below a local path or URI. `parts` are plain names, which may have slashes."""
     if not is_uri(path):
         return os.path.join(path, *parts)
     base, query = split_query(path)
@@ -34,14 +34,14 @@ def join(path: str, *parts: str) -> str:
 
 
 def beside(path: str, ending: str) -> str:
-    """A path next to another: its name and `ending`."""
+    """A path next to another: the same name followed by `ending`."""
     base, query = split_query(path)
     return base.rstrip("/") + ending + query
 
 
 def inside(directory: str, name: object) -> str:
-    """The path of a name that was read from a file, which may say anything. Raises InputError
-    unless it is a relative name that stays in the directory, also through links."""
+    """The path of a name that was read from a file, where it could be anything. Raises InputError
+    unless it is a relative name that stays inside the directory, also through links."""
     if not isinstance(name, str) or not _is_relative(name):
         raise InputError(f"{directory}: a file in it names {name!r}, which is no name in there")
     path = join(directory, name)

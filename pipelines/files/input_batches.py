@@ -1,4 +1,4 @@
-"""What reading works on and gives: parts of files, and batches of their rows and texts."""
+"""Parts of files to read, and batches of their rows and texts."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -11,15 +11,15 @@ from wordpiece_core.errors import ColumnError, OptionError
 
 
 def warnings_of_text(replaced: int) -> list[str]:
-    """What there is to say of texts with so many invalid UTF-8 sequences."""
+    """The warning for a number of invalid UTF-8 sequences, in a list; none for 0."""
     return [f"{replaced:,} invalid UTF-8 sequences were replaced by U+FFFD"] if replaced else []
 
 
 @dataclass(frozen=True)
 class Range:
-    """A part of a file: row groups [start, end) of Parquet, or of one row group the rows
-    [first, last); else the lines starting in bytes [start, end). `bytes` estimates its text,
-    uncompressed."""
+    """A part of a file. For Parquet, the row groups [start, end), or the rows [first, last) of one
+    row group; for other formats, the lines that start in the bytes [start, end). `bytes`: the
+    estimated size of its text, uncompressed."""
 
     file: InputFile
     start: int
@@ -30,8 +30,8 @@ class Range:
 
 @dataclass(frozen=True)
 class TextBatch:
-    """Texts (string, nulls kept), the invalid UTF-8 sequences replaced, the bytes of UTF-8; and the
-    group of each text, if groups were asked for."""
+    """Texts as strings, with nulls kept; the number of invalid UTF-8 sequences that were replaced;
+    the bytes of the texts; and the group of each text, if groups were asked for."""
 
     texts: pa.Array
     replaced: int
@@ -41,9 +41,10 @@ class TextBatch:
 
 @dataclass(frozen=True)
 class ShardBatch:
-    """Consecutive rows of a file: the kept columns, and the texts as in `TextBatch`; with the
-    second text of each row, if pairs were asked for. `begins`: a row group, or the file. `invalid`:
-    the invalid UTF-8 sequences in the kept columns, which stay there."""
+    """Consecutive rows of a file: the kept columns, the texts as in `TextBatch`, and the second
+    text of each row, if pairs were asked for. `begins`: whether the batch begins a row group, or
+    the file. `invalid`: the number of invalid UTF-8 sequences in the kept columns, where they
+    stay."""
 
     table: pa.Table
     texts: pa.Array
@@ -56,8 +57,8 @@ class ShardBatch:
 
 @dataclass(frozen=True)
 class Shard:
-    """A file opened for encoding: the schema of the kept columns, in the file's order, and
-    `batches()`, which reads the file from its beginning."""
+    """A file opened for encoding: the schema of the kept columns, in the order of the file, and
+    `batches()`, which reads the file from the beginning."""
 
     schema: pa.Schema
     batches: Callable[[], Iterator[ShardBatch]]
@@ -92,13 +93,13 @@ class TextColumns:
 
 
 def text_batch(valid: object, replaced: int, groups: pa.Array | None = None) -> TextBatch:
-    """A batch of `valid`, a string array of Arrow or of the kernel."""
+    """A batch of texts. `valid`: a string array of pyarrow or of the kernel."""
     texts = pa.array(valid)
     return TextBatch(texts, replaced, text_bytes(texts), groups)
 
 
 def shard_batch(table: pa.Table, texts: dict[str, TextBatch], columns: TextColumns) -> ShardBatch:
-    """A batch of kept columns and of the texts that were found in `columns`."""
+    """A batch of the kept columns and of the texts that were found in `columns`."""
     return ShardBatch(
         table,
         texts[columns.text].texts,
@@ -116,7 +117,8 @@ def text_bytes(texts: pa.Array | pa.ChunkedArray) -> int:
 def kept_columns(
     file: InputFile, names: list[str], columns: list[str] | None, texts: TextColumns
 ) -> list[str]:
-    """The names to keep, in the file's order; `columns` is None for the usual ones."""
+    """The names of the columns to keep, in the order of the file. `columns`: those that were asked
+    for; None for the default ones."""
     for name in columns or []:
         if name not in names:
             raise ColumnError(f"{file.path}: no column {name!r} to keep; {it_has(names)}")
@@ -126,6 +128,6 @@ def kept_columns(
 
 
 def it_has(names: Sequence[str]) -> str:
-    """For messages: the columns there are."""
+    """The columns of a file, for messages."""
     listed = ", ".join(repr(name) for name in names[:20]) or "no columns"
     return f"it has {listed}" + (", ..." if len(names) > 20 else "")

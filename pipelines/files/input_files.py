@@ -1,4 +1,4 @@
-"""Which files: what paths, globs and directories name, and how the encoded shards are called."""
+"""Which files are read: what paths, globs and directories name, and the names of their shards."""
 
 import os
 import re
@@ -47,11 +47,12 @@ class InputFile:
 
 
 def resolve(patterns: Sequence[str], own: Sequence[str] = ()) -> list[InputFile]:
-    """The files that paths, globs (`*`, `?`, `[]`, `**`) and directories name, sorted by path.
-    Local paths and URIs. Each real file is there once, however many links lead to it. In
-    directories and globs, names starting with `_` or `.` and unknown endings are passed over; so is
-    what is below `own`, directories that a job writes, unless the pattern leads there. InputError
-    for a pattern that names nothing to read, and for a link to nothing."""
+    """The files that paths, globs (`*`, `?`, `[]`, `**`) and directories name, sorted by path. They
+    may be local paths or URIs. Each real file is there once, no matter how many links lead to it.
+
+    Directories and globs skip names that start with `_` or `.` and unknown endings. They also skip
+    what is below `own`, the directories that the job writes, unless the pattern itself leads there.
+    InputError for a pattern that names nothing to read, and for a broken link."""
     found: dict[str, InputFile] = {}
     for pattern in patterns:
         apart = [path for path in own if not _is_below(pattern, path)]
@@ -67,7 +68,8 @@ def resolve(patterns: Sequence[str], own: Sequence[str] = ()) -> list[InputFile]
 
 
 def _real_files(files: Iterable[InputFile]) -> list[InputFile]:
-    """The files, those that are one and the same on the disk once: by the name that is no link."""
+    """The files without duplicates. Of several paths of the same file, one without links is
+    kept, if there is one."""
     real: dict[object, list[InputFile]] = {}
     for file in files:
         real.setdefault(_identity(file.path), []).append(file)
@@ -84,7 +86,7 @@ def _is_linked(path: str) -> bool:
 
 
 def _identity(path: str) -> object:
-    """The same for all paths of a local file."""
+    """A value that is the same for all paths of a local file."""
     if is_uri(path):
         return path
     found = storage.attempt("reached", path, lambda: os.stat(path))
@@ -92,8 +94,8 @@ def _identity(path: str) -> object:
 
 
 def output_names(files: Sequence[InputFile]) -> dict[str, str]:
-    """From a file's path to the relative name of its encoded shard: its name, with `.parquet`
-    for an ending. InputError when two files would have the same."""
+    """From the path of each file to the relative name of its shard: the name of the file with the
+    ending `.parquet`. InputError if two files would have the same name."""
     owners: dict[str, str] = {}
     for file in files:
         name = file.name[: -len(_ending(file.name) or "")] + ".parquet"
@@ -115,7 +117,7 @@ def output_names(files: Sequence[InputFile]) -> dict[str, str]:
 
 
 def _matches(pattern: str) -> list[InputFile]:
-    """The files of one pattern. InputError when there are none."""
+    """The files of one pattern. InputError if there are none."""
     base, query = split_query(pattern)
     base = base.rstrip("/") if is_uri(pattern) else open_filesystem(pattern)[1]
     if _WILDCARD.search(base) and (is_uri(pattern) or not os.path.lexists(base)):
@@ -162,7 +164,7 @@ def _glob(pattern: str, base: str, query: str) -> list[InputFile]:
 
 
 def _listing(root: str, query: str, *, recursive: bool) -> list[tuple[str, Entry]]:
-    """Path and entry of every file below `root`, with its relative name."""
+    """The path of every file below `root`, and its entry with its relative name."""
     if not is_uri(root):
         return storage.attempt("listed", root, lambda: list(_walk(root, recursive)))
     found = storage.entries(root + query, recursive=recursive)
@@ -174,8 +176,8 @@ def _listing(root: str, query: str, *, recursive: bool) -> list[tuple[str, Entry
 
 
 def _walk(root: str, recursive: bool) -> Iterator[tuple[str, Entry]]:
-    """The files below a local directory, also behind links; each real directory once, by the name
-    that is no link if it has one."""
+    """The files below a local directory. Links are followed. Each real directory is listed once, by
+    a name without links if it has one."""
     seen: set[tuple[int, int]] = set()
     waiting = [""]
     links: list[str] = []
@@ -189,7 +191,7 @@ def _walk(root: str, recursive: bool) -> Iterator[tuple[str, Entry]]:
         with os.scandir(directory) as items:
             for item in sorted(items, key=lambda item: item.name):
                 below = f"{name}/{item.name}" if name else item.name
-                below.encode()  # or a name that is not UTF-8 is said to be that
+                below.encode()  # raises for a name that is not UTF-8
                 if not item.is_dir():
                     yield from _file(item, below)
                 elif recursive:
@@ -217,7 +219,7 @@ def _glob_match(parts: list[str], wanted: list[str]) -> bool:
 
 
 def _is_below(path: str, directory: str) -> bool:
-    """Whether a path is that of a directory or of something in it."""
+    """Whether a path is a directory or something inside it."""
     inner, outer = (_plain(place).rstrip("/") + "/" for place in (path, directory))
     return inner.startswith(outer)
 
@@ -231,7 +233,7 @@ def _hidden(name: str) -> bool:
 
 
 def _ending(name: str) -> str | None:
-    """The known ending of a file name, as it is written there."""
+    """The ending of a file name, as it is written there; None if it is not known."""
     known = next((ending for ending in ENDINGS if name.lower().endswith(ending)), None)
     return known and name[-len(known) :]
 

@@ -1,8 +1,8 @@
-"""Reading inputs: which files, cut how, and their texts as Arrow arrays in bounded memory.
+"""Reading inputs: cutting files into ranges, and their texts as Arrow arrays in bounded memory.
 
-Each format has its module; here is what they have in common. Parquet is cut by row groups; text
-and JSON lines by byte ranges, a range owning the lines that start in it; compressed text is read
-whole. Every fault of a file is a one-line `InputError`.
+Each format has a module of its own; this one has what they share. Parquet is cut at row groups.
+Text and JSON lines are cut into byte ranges, and a range has the lines that start in it. Compressed
+text is not cut. What is wrong with a file is an `InputError` of one line.
 """
 
 from collections.abc import Iterator, Sequence
@@ -48,8 +48,8 @@ __all__ = [
 RANGE_BYTES = 16 << 20  # of input in a range
 TEXT_BYTES = 8 << 20  # of text in an array given to counting
 SHARD_BLOCK_BYTES = 4 << 20  # of a text or JSON-lines file in a batch given to encoding
-TEXT_COMPRESSION = 4  # typical: only for estimates
-MOST_PIECES = 4  # of a row group: each costs the decoding of the rows before it
+TEXT_COMPRESSION = 4  # typical; it is used for estimates only
+MOST_PIECES = 4  # of a row group; for each of them the rows before it are decoded too
 
 
 def plan(
@@ -59,12 +59,12 @@ def plan(
     *,
     group_column: str | None = None,
 ) -> list[Range]:
-    """Cuts files into ranges of about `range_bytes`, in order. Looks into Parquet footers and
-    the first rows of JSON lines: InputError for a file that lacks one of the columns; OptionError
-    for one of plain text, if there is to be a `group_column`.
+    """Cuts files into ranges of about `range_bytes`, in order. It reads Parquet footers and the
+    first rows of JSON lines. InputError for a file that lacks one of the columns; OptionError for a
+    file of plain text if there is a `group_column`.
 
-    A row group is cut, by rows, only if it is much larger than that and so large a part of all
-    texts that other cores would wait for it.
+    A row group is cut into rows only if it is much larger than `range_bytes`, and such a large part
+    of all texts that other cores would have to wait for it.
     """
     columns = TextColumns(text_column, group_column)
     with ThreadPoolExecutor(max_workers=16) as pool:
@@ -92,8 +92,8 @@ def _ranges(file: InputFile, columns: TextColumns, range_bytes: int) -> list[Ran
 def read_texts(
     part: Range, text_column: str, group_column: str | None = None
 ) -> Iterator[TextBatch]:
-    """The texts of a range in order, in batches of at most about `TEXT_BYTES` of text; with the
-    group of each, if `group_column` names the column that holds it."""
+    """The texts of a range in order, in batches of at most about `TEXT_BYTES` of text. With a
+    `group_column`, each text has its group."""
     columns = TextColumns(text_column, group_column)
     if part.file.format == "parquet":
         yield from parquet_input.read_texts(part, columns, TEXT_BYTES)
@@ -112,20 +112,21 @@ def read_texts(
 def measure(
     file: InputFile, columns: TextColumns, kept: list[str] | None
 ) -> tuple[int | None, int]:
-    """The rows of a file, if that can be told at once, and about its bytes of text. Looks as
-    closely as `plan` does, and raises the same; of Parquet also for a column of `kept`."""
+    """The number of rows of a file, or None if the whole file would have to be read for it; and the
+    approximate size of its text in bytes. It reads and raises the same as `plan`; for Parquet it
+    also checks the columns of `kept`."""
     if file.format == "parquet":
         return parquet_input.measure(file, columns, kept)
     return None, sum(part.bytes for part in _ranges(file, columns, max(file.size, 1)))
 
 
 def open_shard(file: InputFile, texts: TextColumns, columns: list[str] | None = None) -> Shard:
-    """Opens a file for encoding, keeping `columns` (default all, or all but `texts`, as these say).
-    Its batches are parts of the row groups of Parquet, else blocks of lines. InputError for a
-    column that is not there; OptionError for more than one column of plain text.
+    """Opens a file for encoding and keeps `columns`; by default all, or all but the texts if
+    `texts` says so. The batches are parts of row groups for Parquet, and blocks of lines for other
+    formats. InputError for a missing column; OptionError for more than one column of plain text.
 
-    JSON lines are read twice: the types of the columns are those of the whole file. Strings stay
-    strings; numbers are int64, or float64 where one has a fraction or needs more than 64 bits.
+    JSON lines are read twice, because the types of the columns must fit the whole file. Strings
+    stay strings. Numbers are int64, or float64 if one has a fraction or needs more than 64 bits.
     """
     if file.format == "parquet":
         return parquet_input.open_shard(file, texts, columns)

@@ -1,7 +1,7 @@
-"""JSON lines: rows from blocks of whole lines, the columns of a file, and which line is at fault.
+"""JSON lines: rows from blocks of whole lines, the columns of a file, and finding a bad line.
 
-Arrow parses. Python's slower reader only says what is wrong, and drops keys of which Arrow cannot
-infer one type.
+Arrow parses the lines. Python's slower parser is used only to say what is wrong, and to drop keys
+for which Arrow cannot infer one type.
 """
 
 import json
@@ -31,7 +31,7 @@ _FAULTS = (pa.ArrowException, ValueError, RecursionError)
 
 
 def check_keys(file: InputFile, columns: TextColumns) -> None:
-    """Looks for the keys in the first rows."""
+    """Raises ColumnError if the keys are not in the first rows."""
     names: dict[str, None] = {}
     _, block = next(blocks(file, 0, file.size, FIRST_BYTES), (0, b""))
     for number, line in enumerate(block.split(b"\n"), 1):
@@ -55,8 +55,8 @@ def check_keys(file: InputFile, columns: TextColumns) -> None:
 def read_schema(
     file: InputFile, texts: TextColumns, columns: list[str] | None, block_bytes: int
 ) -> pa.Schema:
-    """The columns of a whole JSON-lines file, the texts always among them; those that are not in
-    `columns` are there by name, without their type. Memory is bounded by a block."""
+    """The columns of a whole JSON-lines file. The texts are always among them. Columns that are not
+    in `columns` have only their name, not their type. One block is held at a time."""
     plain = pa.schema([(name, pa.string()) for name in texts.names])
     schema = pa.schema([])
     if columns is not None and set(columns) <= set(texts.names):
@@ -82,8 +82,8 @@ def read_schema(
 def read_table(
     file: InputFile, offset: int, block: bytes, schema: pa.Schema, columns: TextColumns
 ) -> tuple[pa.Table, int]:
-    """The rows of a block at a byte of the file, with the columns of `schema`, of which `columns`
-    must hold text; and how many invalid UTF-8 sequences were replaced."""
+    """The rows of a block, with the columns of `schema`, and the number of invalid UTF-8 sequences
+    that were replaced. `offset`: where the block begins in the file. `columns` must hold text."""
     block, replaced = _valid_utf8(block)
     parse = partial(_parse, schema=schema)
     try:
@@ -95,7 +95,7 @@ def read_table(
 def _infer(
     file: InputFile, offset: int, block: bytes, texts: TextColumns, columns: list[str] | None
 ) -> pa.Schema:
-    """The columns of a block. A column that changes its type matters only if it is kept."""
+    """The columns of a block. A column that changes its type is an error only if it is kept."""
     _check_depth(file, offset, block)
     parse = partial(_parse, schema=None)
     try:
@@ -113,8 +113,8 @@ def _infer(
 
 
 def _check_depth(file: InputFile, offset: int, block: bytes) -> None:
-    """InputError for a line nested too deeply. Looks closely only where brackets are many: that
-    takes about 1 ms per MB."""
+    """InputError for a line that is nested too deeply. Only lines with many brackets are looked at
+    closely, so this takes about 1 ms per MB."""
     start = 0
     while start < len(block):
         beyond = start + _WINDOW_BYTES
@@ -137,7 +137,7 @@ def _depth(line: bytes) -> int:
 
 
 def _select_keys(block: bytes, names: Collection[str]) -> bytes:
-    """The same lines with some of their keys."""
+    """The lines with only the keys `names`."""
     return b"\n".join(
         json.dumps({key: value for key, value in _row(line).items() if key in names}).encode()
         if line.strip()
@@ -154,7 +154,8 @@ def _row(line: bytes) -> dict[str, object]:
 
 
 def _stored(field: pa.Field, columns: list[str] | None) -> pa.Field:
-    """A field as inferred, with strings that look like times left strings; no type if unwanted."""
+    """A field with the type to store: strings that look like times stay strings, and a field that
+    is not wanted has no type."""
     wanted = columns is None or field.name in columns
     return field.with_type(_stored_type(field.type) if wanted else pa.null())
 
@@ -187,7 +188,8 @@ def _valid_utf8(block: bytes) -> tuple[bytes, int]:
 
 
 def _parse(block: bytes, schema: pa.Schema | None) -> pa.Table:
-    """The rows of a block with the columns of `schema`, or with all of them, types inferred."""
+    """The rows of a block with the columns of `schema`; without a schema, all columns with inferred
+    types."""
     if not block:
         return (schema or pa.schema([])).empty_table()
     lines = _object_lines(block)
@@ -204,8 +206,8 @@ def _parse(block: bytes, schema: pa.Schema | None) -> pa.Table:
 
 
 def _object_lines(block: bytes) -> int:
-    """How many lines are not blank; ValueError unless these begin with { and end with }. Then no
-    object goes over several lines, and no row is a bare `null`, on which Arrow can crash."""
+    """The number of lines that are not blank. ValueError unless they begin with { and end with }.
+    Then no object spans several lines, and no row is a bare `null`, which can crash Arrow."""
     ends = block.count(b"\n") - block.endswith(b"\n")
     whole = block.startswith(b"{") and block.endswith((b"}", b"}\n"))
     if whole and block.count(b"}\n{") == ends:
@@ -240,7 +242,7 @@ def _raise_fault(
 
 
 def _reason(line: bytes, fault: BaseException, columns: TextColumns) -> str:
-    """What is wrong with a line, by Python's reader, or else by Arrow's."""
+    """What is wrong with a line, as Python's parser says it, or else Arrow's."""
     try:
         row = json.loads(line.decode(errors="replace"))
     except json.JSONDecodeError as error:

@@ -1,6 +1,6 @@
 """Text files and JSON lines as blocks of whole lines.
 
-A byte range owns the lines that start in it; a compressed file is read whole.
+A byte range has the lines that start in it. A compressed file is read as a whole.
 """
 
 from collections.abc import Iterator
@@ -12,14 +12,15 @@ from pipelines.files.reading import bad_data, open_planned
 from pipelines.files.storage import StoredFile
 from wordpiece_core.errors import InputError
 
-MAX_BLOCK_BYTES = (1 << 31) - 1  # Arrow's strings and JSON reader have 32-bit sizes
-_COUNTED_BYTES = 8 << 20  # at a time, in looking for a line's number
+MAX_BLOCK_BYTES = (1 << 31) - 1  # Arrow's strings and its JSON reader have 32-bit sizes
+_COUNTED_BYTES = 8 << 20  # read at a time to find the number of a line
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
 def blocks(file: InputFile, start: int, end: int, size: int) -> Iterator[tuple[int, bytes]]:
-    """Blocks of whole lines of about `size` bytes with their offsets: of the lines that start in
-    bytes [start, end), or of all lines of a compressed file. A byte order mark is left out."""
+    """Blocks of whole lines of about `size` bytes, with their offsets. They have the lines that
+    start in the bytes [start, end), or all lines of a compressed file. A byte order mark is left
+    out."""
     with open_planned(file) as stored, bad_data(file.path):
         stream = _lines_of(file, stored)
         if file.compression:
@@ -36,7 +37,7 @@ def blocks(file: InputFile, start: int, end: int, size: int) -> Iterator[tuple[i
 
 
 def newlines_before(file: InputFile, offset: int) -> int:
-    """How many lines end before a byte of the (uncompressed) file."""
+    """The number of lines that end before a byte of the (uncompressed) file."""
     count = 0
     with open_planned(file) as stored, bad_data(file.path):
         stream = _lines_of(file, stored)
@@ -56,7 +57,7 @@ def _lines_of(file: InputFile, stored: StoredFile) -> StoredFile | pa.NativeFile
 
 
 def _line_start(stream: StoredFile, start: int, end: int) -> int:
-    """Where the first line that starts in [start, end) does; `end` if there is none."""
+    """The position of the first line that starts in [start, end); `end` if there is none."""
     if start == 0:
         return 0
     position = start - 1
@@ -79,12 +80,12 @@ def _whole_lines(
     end: int | None,
     size: int,
 ) -> Iterator[tuple[int, bytes]]:
-    """Blocks of whole lines from `offset`, where the stream is and a line starts, as long as
-    lines start before `end`. The last may be empty."""
-    pieces: list[bytes] = []  # of a line that has not ended yet
+    """Blocks of whole lines that start before `end`. The stream is at `offset`, where a line
+    starts. The last block may be empty."""
+    pieces: list[bytes] = []  # of a line whose end has not been read yet
     position = offset
     while end is None or offset < end:
-        # Past the end only the last line's rest is wanted: a little first, then ever more.
+        # Past `end` only the rest of the last line is needed: first a little is read, then more.
         want = size if end is None else min(size, max(abs(end - position), 1 << 16))
         chunk = stream.read(want)
         last = len(chunk) if end is None else max(end - 1 - position, 0)

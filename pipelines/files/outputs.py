@@ -1,7 +1,7 @@
-"""Writing files, whole or not at all: under a temporary name first, then renamed.
+"""Writing files whole or not at all: first under a temporary name, which is then changed.
 
-Temporary files stand in a directory that the job owns (`pipelines.files.owned`), so that what a
-killed writer left is known to be the job's.
+Temporary files are in a directory that the job owns (`pipelines.files.owned`), so that a file left
+by a killed writer is known to belong to the job.
 """
 
 import hashlib
@@ -24,14 +24,14 @@ T = TypeVar("T")
 
 COPY_BYTES = 4 << 20  # at a time
 TEMPORARY = r"\.wordpiece-tmp-[0-9a-f]{16}"
-"""The names of temporary files, as a regular expression."""
+"""A regular expression for the names of temporary files."""
 
 
 @contextmanager
 def temporary_writer(path: str, scratch: str) -> Iterator[tuple[pa.NativeFile, str]]:
-    """A binary file to write to, in the directory `scratch`, and its temporary path. `path`: what
-    it will be, for messages. The contents are on the disk when the block ends; if that is with an
-    exception, the file is gone."""
+    """A binary file to write to, in the directory `scratch`, and its temporary path. `path`: its
+    path in messages. When the block ends, the contents are on the disk. If it ends with an
+    exception, the file is deleted."""
     temporary = join(scratch, f".wordpiece-tmp-{secrets.token_hex(8)}")
     filesystem, inner = open_filesystem(temporary)
 
@@ -47,8 +47,7 @@ def temporary_writer(path: str, scratch: str) -> Iterator[tuple[pa.NativeFile, s
 
 @contextmanager
 def gone_on_failure(temporary: str) -> Iterator[None]:
-    """Deletes a temporary file, as far as that can be done, when the block ends with an
-    exception."""
+    """Deletes a temporary file, if possible, when the block ends with an exception."""
     try:
         yield
     except BaseException:
@@ -58,14 +57,14 @@ def gone_on_failure(temporary: str) -> Iterator[None]:
 
 
 def put(temporary: str, path: str) -> None:
-    """Gives a file that has been written its name, in place of a file that has it."""
+    """Gives a written file its final name. A file that has this name is replaced."""
     directory = parent(path)
     _in_directory(directory, lambda: storage.move(temporary, path))
     storage.sync(directory)
 
 
 def _in_directory(directory: str, call: Callable[[], T]) -> T:
-    """What `call` returns, which needs the directory; that is made if it is missing."""
+    """What `call` returns. It needs the directory, which is made if it is missing."""
     try:
         return call()
     except MissingError:
@@ -75,11 +74,11 @@ def _in_directory(directory: str, call: Callable[[], T]) -> T:
 
 @contextmanager
 def atomic_writer(path: str, scratch: str | None = None) -> Iterator[pa.NativeFile]:
-    """A binary file to write to; `path` is there when the block has ended without an exception,
-    and untouched otherwise. Makes the directories above it. `scratch`: where the temporary file
-    stands, beside the file if not given.
+    """A binary file to write to. If the block ends without an exception, the file is at `path`;
+    otherwise nothing is changed there. Directories above it are made. `scratch`: the directory of
+    the temporary file; by default it is beside the file.
 
-    On local disks the contents are safe before the name is; object stores know no such step.
+    On local disks the contents are on the disk before the name is. Object stores have no such step.
     """
     with temporary_writer(path, scratch or parent(path)) as (stream, temporary):
         yield stream
@@ -99,8 +98,8 @@ def write_tables(
     schema: pa.Schema | None = None,
     **options: Any,
 ) -> int:
-    """Writes a table as Parquet, or several as one row group each, and returns the rows written.
-    `schema` may be left out with one table; `options` are those of
+    """Writes a table as Parquet, or several tables as one row group each. Returns the number of
+    rows. `schema` can be left out for a single table. `options` are those of
     `pyarrow.parquet.ParquetWriter`."""
     tables = [data] if isinstance(data, pa.Table) else data
     schema = data.schema if schema is None and isinstance(data, pa.Table) else schema
@@ -127,7 +126,7 @@ def write_parquet(
 def write_file(
     path: str, write: Callable[[pa.NativeFile], object], scratch: str | None = None
 ) -> None:
-    """Writes a file as `atomic_writer` does; all of it anew after a fault of storage."""
+    """Writes a file as `atomic_writer` does. After a fault of storage it begins again."""
 
     def once() -> None:
         with atomic_writer(path, scratch) as stream:
@@ -142,17 +141,17 @@ def write_bytes(path: str, data: bytes, scratch: str | None = None) -> None:
 
 
 def json_bytes(value: object) -> bytes:
-    """JSON for people: indented, keys as they come, a newline at the end."""
+    """JSON for people: indented, with the keys in their order, and a newline at the end."""
     return (json.dumps(value, indent=2, ensure_ascii=False) + "\n").encode()
 
 
 def write_json(path: str, value: object, scratch: str | None = None) -> None:
-    """Writes JSON for people."""
+    """Writes JSON as `json_bytes` makes it."""
     write_bytes(path, json_bytes(value), scratch)
 
 
 def read_json(path: str) -> Any:
-    """What a JSON file holds; None if there is no such file. InputError if it is not JSON."""
+    """The value of a JSON file; None if there is no such file. InputError if it is not JSON."""
     try:
         data = storage.read_bytes(path)
     except MissingError:
@@ -164,18 +163,18 @@ def read_json(path: str) -> Any:
 
 
 def digest(path: str) -> str:
-    """SHA-256 of a file's bytes, in hexadecimal digits."""
+    """The SHA-256 of the bytes of a file, in hexadecimal digits."""
     return hashlib.sha256(storage.read_bytes(path)).hexdigest()
 
 
 def list_directory(path: str, *, recursive: bool = False) -> list[str]:
-    """The names of the files in a directory, sorted; with `recursive`, relative names of those
-    below it too. Empty if there is no such directory."""
+    """The names of the files in a directory, sorted. With `recursive`, also the relative names of
+    those in directories below it. Empty if there is no such directory."""
     return list(file_sizes(path, recursive=recursive))
 
 
 def file_sizes(path: str, *, recursive: bool = True) -> dict[str, int]:
-    """As `list_directory`, and the size of each file in bytes. Local links are not followed."""
+    """Like `list_directory`, with the size of each file in bytes. Local links are not followed."""
     found = storage.entries(path, recursive=recursive)
     return {entry.name: entry.size for entry in found if entry.kind == "file"}
 

@@ -1,13 +1,13 @@
-"""Directories that a job owns: for its work, for what waits to be published, for its notes.
+"""Directories that a job owns: for its work, for files that wait to be published, for its notes.
 
-Such a directory holds a marker, `.wordpiece.json`, with its kind, its id and the id of the run that
-is at work in it; and besides nothing but files whose names its kind knows. A directory with
-anything else in it is refused, and only files that a kind knows are ever deleted.
+Such a directory has a marker, `.wordpiece.json`, with its kind, its id, and the id of the run that
+works in it. All other files in it must have names that its kind knows. A directory with any other
+file is refused, and only files with known names are ever deleted.
 
-One run at a time works in a directory. On a local disk a lock keeps others out at once. Everywhere
-the marker is a lease: a run that begins writes its id there, and a run that finds another's id
-stops before it commits anything. (Between that look and the commit another run can begin on a store
-without locks: what either of them then commits is whole, but may be of either.)
+Only one run at a time works in a directory. On a local disk, a lock keeps other runs out at once.
+Everywhere, the marker is a lease: a run that begins writes its id there, and a run that finds
+another id stops before it commits anything. (On a store without locks, another run can begin
+between this check and the commit. What they commit is complete, but may come from either run.)
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ def new_id() -> str:
 
 @dataclass(frozen=True)
 class OwnedDirectory:
-    """`kind`: what it is for. `names`: regular expression of the relative names of the files that
-    may be in it. `run`: the id of the run that works in it; that of the first run is the
-    directory's id."""
+    """A directory that a job owns. `kind`: what it is for. `names`: a regular expression for the
+    relative names of the files that may be in it. `run`: the id of the run that works in it. The id
+    of the first run is also the id of the directory."""
 
     path: str
     kind: str
@@ -50,12 +50,12 @@ class OwnedDirectory:
         return join(self.path, *names)
 
     def check(self) -> bool:
-        """Whether the directory is there, with its marker. Raises OutputError if it holds anything
-        that is not the job's."""
+        """Whether the directory exists and has its marker. OutputError if it holds anything that
+        does not belong to the job."""
         entries = storage.entries(self.path)
         others = [entry for entry in entries if entry.kind != "directory"]
         marked = any(entry.name == MARKER for entry in others)
-        # A marker, too, is written under a temporary name first.
+        # The marker itself is first written under a temporary name.
         known = self._knows if marked else re.compile(outputs.TEMPORARY).fullmatch
         foreign = [entry.name for entry in others if entry.kind != "file" or not known(entry.name)]
         if marked and self._marker().get("kind") != self.kind:
@@ -76,8 +76,8 @@ class OwnedDirectory:
         return value if isinstance(value, dict) else {}
 
     def claim(self, scratch: str | None = None) -> None:
-        """Takes the directory for this run; it is made if need be. OutputError as for `check`.
-        `scratch`: where the marker's temporary file stands, if not in the directory."""
+        """Takes the directory for this run, and makes it if necessary. OutputError as for `check`.
+        `scratch`: the directory of the marker's temporary file, if it is another one."""
         marked = self.check()
         storage.make_directory(self.path)
         known = self._marker().get("id") if marked else None
@@ -86,15 +86,15 @@ class OwnedDirectory:
         self.sweep(rf"(?:.*/)?{outputs.TEMPORARY}")
 
     def check_lease(self) -> None:
-        """Raises OutputError if another run has taken the directory, or it is gone."""
+        """Raises OutputError if another run has taken the directory, or if it is gone."""
         if self._marker().get("run") != self.run:
             raise OutputError(
                 f"{self.path}: another run has begun there; wait for it to end, then run this again"
             )
 
     def delete(self, last: str | None = None) -> None:
-        """Deletes what is in it and known, the file `last` and the marker last, and the directory
-        if it is empty then. Does nothing without a marker, but for empty directories."""
+        """Deletes the files with known names, then the file `last`, then the marker, and the
+        directory if it is empty. Without a marker, only empty directories are deleted."""
         entries = storage.entries(self.path)
         files = [entry.name for entry in entries if entry.kind == "file"]
         if MARKER in files and self._marker().get("kind") == self.kind:
@@ -106,8 +106,8 @@ class OwnedDirectory:
         storage.delete_empty_directory(self.path)
 
     def sweep(self, names: str) -> None:
-        """Deletes those files in it, after `claim`, whose relative names match a regular
-        expression."""
+        """Deletes the files whose relative names match a regular expression. The directory must
+        have been claimed."""
         for name in outputs.list_directory(self.path, recursive=True):
             if re.fullmatch(names, name) and self._knows(name):
                 storage.delete_file(self.place(name))
@@ -115,9 +115,9 @@ class OwnedDirectory:
 
 @contextmanager
 def one_run(path: str) -> Iterator[None]:
-    """Holds a directory while the block runs, however that ends: it is made if need be, and taken
-    away again if nothing is in it then. OutputError if another process holds it. For local disks
-    alone: stores have no locks, and network file systems need not have them."""
+    """Locks a directory while the block runs. The directory is made if necessary, and deleted in
+    the end if it is empty. OutputError if another process holds the lock. This works on local disks
+    only: stores have no locks, and network file systems may have none."""
     if is_uri(path):
         yield
         return
@@ -131,7 +131,7 @@ def one_run(path: str) -> Iterator[None]:
 
 @contextmanager
 def _made(path: str) -> Iterator[None]:
-    """Makes a directory and those above it. Those that were made and are empty in the end go."""
+    """Makes a directory and those above it. In the end, the new ones are deleted if empty."""
     inner = open_filesystem(path)[1]
     made = []
     place = inner
@@ -148,7 +148,7 @@ def _made(path: str) -> Iterator[None]:
 
 
 def _locked(path: str) -> int:
-    """A descriptor of the directory with a lock on it."""
+    """An open descriptor of the directory, with a lock on it."""
     inner = open_filesystem(path)[1]
     while True:
         storage.make_directory(path)
@@ -161,11 +161,11 @@ def _locked(path: str) -> int:
         except BaseException:
             os.close(descriptor)
             raise
-        os.close(descriptor)  # of a directory that its last holder took away
+        os.close(descriptor)  # the last run that held this directory has deleted it
 
 
 def _lock(descriptor: int, path: str) -> None:
-    with suppress(OSError):  # no locks here: the lease is left
+    with suppress(OSError):  # without locks, the lease must do
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

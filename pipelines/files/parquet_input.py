@@ -30,16 +30,16 @@ from wordpiece_core._kernel import repair_utf8
 from wordpiece_core.errors import ColumnError, InputError
 from wordpiece_core.text_types import holds_text
 
-BATCH_BYTES = 8 << 20  # of a row group's rows in a batch given to encoding
-MAX_BATCH_TEXT_BYTES = 1 << 30  # below 2 GiB, with room for repaired UTF-8
-MAX_BATCH_ROWS = 16_384  # decoded at once for counting: pages with a dictionary hide their size
+BATCH_BYTES = 8 << 20  # of the rows in a batch for encoding
+MAX_BATCH_TEXT_BYTES = 1 << 30  # less than 2 GiB leaves room for repaired UTF-8
+MAX_BATCH_ROWS = 16_384  # decoded at once for counting; with a dictionary, pages hide their size
 MAX_SHARD_ROWS = 1_024  # the same for encoding
-BUFFER_BYTES = 4 << 20  # per column: a column chunk is streamed, not held
+BUFFER_BYTES = 4 << 20  # for each column: a column chunk is streamed, it is not held
 
 
 class ParquetFile(pq.ParquetFile):
-    """An open file, and the paths of its encrypted columns. To look at a chunk of such a column, as
-    `row_group(i).column(j)` does, ends the process."""
+    """An open file, with the paths of its encrypted columns. Reading the metadata of such a column,
+    as `row_group(i).column(j)` does, would crash the process."""
 
     encrypted: list[str]
 
@@ -55,7 +55,7 @@ class ParquetFile(pq.ParquetFile):
 
 @contextmanager
 def open_parquet(file: Planned) -> Iterator[ParquetFile]:
-    """Opens a Parquet file. Faults while it is open are InputErrors that name the path."""
+    """Opens a Parquet file. Bad data while it is open is an InputError that names the path."""
     with open_planned(file) as stored, bad_data(file.path):
         parquet = ParquetFile(
             stored.arrow(),
@@ -79,7 +79,7 @@ def _encrypted_columns(path: str, stored: StoredFile) -> list[str]:
 
 @contextmanager
 def _open_checked(file: InputFile, columns: TextColumns) -> Iterator[ParquetFile]:
-    """A Parquet file that has been checked to hold text in `columns`."""
+    """Opens a Parquet file and checks that `columns` are there and hold text."""
     with open_parquet(file) as parquet:
         for name in columns.names:
             _check_column(file, parquet.schema_arrow, name, columns.option(name))
@@ -88,8 +88,8 @@ def _open_checked(file: InputFile, columns: TextColumns) -> Iterator[ParquetFile
 
 
 def plan_ranges(file: InputFile, columns: TextColumns, range_bytes: int) -> list[Range]:
-    """Row groups in order, several together up to about `range_bytes` of text. One that is alone
-    in its range comes with its rows, so that it can be cut."""
+    """Ranges of row groups in order, with about `range_bytes` of text in each. A row group that is
+    alone in its range comes with its rows, so that it can be cut."""
     ranges: list[Range] = []
     start = held = 0
     with _open_checked(file, columns) as parquet:
@@ -105,7 +105,7 @@ def plan_ranges(file: InputFile, columns: TextColumns, range_bytes: int) -> list
 
 
 def cut_rows(part: Range, most_bytes: int) -> list[Range]:
-    """Pieces of a range of at most about `most_bytes`, if it is one row group."""
+    """Cuts a range into pieces of at most about `most_bytes`, if it is one row group."""
     if part.rows is None:
         return [part]
     first, last = part.rows
@@ -131,8 +131,8 @@ def _row_group_rows(
     rows: tuple[int, int] | None,
     most_bytes: int,
 ) -> Iterator[pa.RecordBatch]:
-    """Batches of `rows` (default all) of a row group, of plain text. Rows before are decoded
-    too."""
+    """Batches of the rows `rows` of a row group, or of all rows, as plain text. The rows before
+    them are decoded too."""
     metadata = parquet.metadata.row_group(group)
     first, last = rows or (0, metadata.num_rows)
     size = _column_bytes(parquet, group, [columns.text])
@@ -151,7 +151,7 @@ def _row_group_rows(
 
 
 def _cut(rows: pa.RecordBatch, text_column: str, most_bytes: int) -> Iterator[pa.RecordBatch]:
-    """Slices of at most `most_bytes` of text, or of one row."""
+    """Slices of at most `most_bytes` of text each, but at least of one row."""
     if len(rows) > 1 and text_bytes(rows.column(text_column)) > most_bytes:
         half = len(rows) // 2
         yield from _cut(rows.slice(0, half), text_column, most_bytes)
@@ -169,7 +169,8 @@ def _text_batch(rows: pa.RecordBatch, columns: TextColumns) -> TextBatch:
 
 
 def measure(file: InputFile, columns: TextColumns, kept: list[str] | None) -> tuple[int, int]:
-    """Rows, and about the bytes of text, by the footer. InputError if a column is not there."""
+    """The number of rows and the approximate bytes of text, from the footer. InputError if a column
+    is missing."""
     with _open_checked(file, columns) as parquet:
         names = kept_columns(file, parquet.schema_arrow.names, kept, columns)
         parquet.check_readable(file.path, names)
@@ -179,7 +180,7 @@ def measure(file: InputFile, columns: TextColumns, kept: list[str] | None) -> tu
 
 
 def open_shard(file: InputFile, texts: TextColumns, columns: list[str] | None) -> Shard:
-    """Opens a file for encoding: its batches are parts of its row groups."""
+    """Opens a file for encoding. Its batches are parts of its row groups."""
     with _open_checked(file, texts) as parquet:
         schema = parquet.schema_arrow
         for name in schema.names:
@@ -188,7 +189,7 @@ def open_shard(file: InputFile, texts: TextColumns, columns: list[str] | None) -
         kept = kept_columns(file, schema.names, columns, texts)
         parquet.check_readable(file.path, kept)
     read = [name for name in schema.names if name in {*kept, *texts.names}]
-    if kept != schema.names:  # what metadata says of the whole would be wrong of a part
+    if kept != schema.names:  # the metadata of the whole may be wrong for a part
         schema = pa.schema([schema.field(name) for name in kept])
     return Shard(schema, partial(_batches, file, read, schema, texts))
 
@@ -209,7 +210,7 @@ def _batches(
 def _row_group_tables(
     parquet: pq.ParquetFile, group: int, columns: list[str]
 ) -> Iterator[pa.Table]:
-    """A row group in parts of at most about `BATCH_BYTES` in memory."""
+    """A row group in parts of at most about `BATCH_BYTES` of memory."""
     metadata = parquet.metadata.row_group(group)
     size = _column_bytes(parquet, group, columns)
     rows = metadata.num_rows * BATCH_BYTES // max(4 * size, 1)
@@ -230,7 +231,7 @@ def _row_group_tables(
 def _table_batches(
     table: pa.Table, schema: pa.Schema, columns: TextColumns
 ) -> Iterator[ShardBatch]:
-    """One batch, or more if the texts need more than an array can hold."""
+    """One batch, or several if one array cannot hold the texts."""
     if not table.num_rows:
         return
     texts = {
@@ -251,7 +252,7 @@ def _table_batches(
 
 
 def invalid_utf8(array: pa.Array) -> int:
-    """How many invalid UTF-8 sequences the strings in an array have, nested ones included."""
+    """The number of invalid UTF-8 sequences in the strings of an array, also in nested ones."""
     kind = array.type
     if pa.types.is_dictionary(kind):
         return invalid_utf8(array.dictionary)
@@ -272,7 +273,7 @@ def invalid_utf8(array: pa.Array) -> int:
 
 
 def _plain(texts: pa.Array) -> pa.Array:
-    """Text of any accepted type as `string`, or `binary` if its UTF-8 is not promised."""
+    """Text of any accepted type as `string`, or as `binary` if it may be no UTF-8."""
     kind = _value_type(texts.type)
     promised = pa.types.is_null(kind) or "string" in str(kind)
     return texts.cast(kind).cast(pa.string() if promised else pa.binary())
@@ -298,7 +299,7 @@ def _value_type(kind: pa.DataType) -> pa.DataType:
 
 
 def _column_bytes(parquet: pq.ParquetFile, group: int, columns: Collection[str]) -> int:
-    """Uncompressed bytes of top-level columns, nested ones included, in a row group."""
+    """The uncompressed bytes of top-level columns, with all nested columns, in a row group."""
     schema, row_group = parquet.schema, parquet.metadata.row_group(group)
     paths = (schema.column(i).path for i in range(len(schema)))
     wanted = [i for i, path in enumerate(paths) if {path, path.split(".")[0]} & {*columns}]

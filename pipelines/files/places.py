@@ -1,4 +1,4 @@
-"""Whether a job can write where it is told to, asked before there is anything to write."""
+"""Checks that a job can write to its output, before it has anything to write."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from wordpiece_core.errors import InputError, OptionError
 
 
 def check_writable(option: str, path: str) -> None:
-    """OptionError, naming the option, unless a directory is at the path or can be made there. Of
-    other file systems than the local one only the URI is checked: more takes writing to them."""
+    """OptionError, which names the option, unless the path is a directory or can become one. For
+    file systems other than the local one, only the URI is checked."""
     try:
         filesystem, inner = open_filesystem(path)
     except InputError as error:
@@ -26,12 +26,12 @@ def check_writable(option: str, path: str) -> None:
     try:
         os.lstat(inner)
     except OSError as error:
-        if error.errno not in (ENOENT, ENOTDIR):  # the name is too long, say
+        if error.errno not in (ENOENT, ENOTDIR):  # for example, the name is too long
             raise OptionError(f"{option}: {path} cannot be written ({error.strerror})") from error
     place = inner
     while not os.path.lexists(place):
         place = os.path.dirname(place)
     if not os.path.isdir(place):
-        raise OptionError(f"{option}: {place} is no directory; give another place")
+        raise OptionError(f"{option}: {place} is not a directory; give another place")
     if not os.access(place, os.W_OK | os.X_OK):
         raise OptionError(f"{option}: {place} cannot be written to; give another place")

@@ -1,10 +1,10 @@
-"""Putting several files into an output directory as one: all new ones, or all old ones.
+"""Putting several files into an output directory at once: either all are new, or all are old.
 
-Files are made in `_staging`, a directory in the output that the job owns, in a folder of the run.
-When all are there, `publish.json` is written beside them: from then on the new files count. They
-are moved to their places one by one, the last of them being the one by which the output is known
-to be whole; it is taken away first if an old one is there. Whoever finds `publish.json` finishes
-that.
+Files are written to `_staging`, a directory in the output that the job owns, in a folder of the
+run. When all of them are there, `publish.json` is written beside them. From then on the new files
+are the valid ones. They are moved to their places one by one. The last one is the file that marks
+the output as complete; an old file of that name is deleted first. A run that finds `publish.json`
+finishes the moves.
 
     nothing, or an old output ─ stage ─▶ the same, and files in _staging
                                              │ publish.json is written
@@ -29,8 +29,8 @@ PUBLISH = "publish.json"
 
 @dataclass(frozen=True)
 class Publication:
-    """What is to come to `output`. `last`: the name of the file by which it is known to be
-    whole."""
+    """Files that will be published in `output`. `last`: the name of the file that marks the output
+    as complete."""
 
     output: str
     last: str
@@ -38,17 +38,17 @@ class Publication:
 
     @property
     def staging(self) -> OwnedDirectory:
-        """The directory for files that wait."""
+        """The directory of the files that wait to be published."""
         names = rf"{PUBLISH}|[0-9a-f]{{16}}/[^/]+"
         return OwnedDirectory(join(self.output, STAGING), "staging", names, self.run)
 
     def place(self, name: str) -> str:
-        """Where a file waits."""
+        """The path of a file that waits to be published."""
         return self.staging.place(self.run, name)
 
     def write(self, name: str, write: Callable[[pa.NativeFile], object]) -> None:
-        """Has `write` write a file that waits, anew after a fault of storage. OutputError if
-        another run has begun."""
+        """Calls `write` to write a file into staging, and again after a fault of storage.
+        OutputError if another run has begun."""
 
         def once() -> None:
             self.staging.check_lease()
@@ -58,16 +58,16 @@ class Publication:
         storage.again(once)
 
     def stage(self, name: str, data: bytes) -> None:
-        """Writes a small file that waits. OutputError if another run has begun."""
+        """Writes a small file into staging. OutputError if another run has begun."""
         self.write(name, lambda stream: stream.write(data))
 
     def stage_json(self, name: str, value: object) -> None:
-        """Writes JSON that waits. OutputError if another run has begun."""
+        """Writes JSON into staging. OutputError if another run has begun."""
         self.stage(name, outputs.json_bytes(value))
 
     def recover(self) -> None:
-        """Brings the output into the state before or after what a killed run published. OutputError
-        if the staging directory holds anything that is not the job's."""
+        """Brings the output into its state before or after the publication of a killed run.
+        OutputError if the staging directory holds anything that does not belong to the job."""
         self.staging.check()
         journal = outputs.read_json(self.staging.place(PUBLISH))
         if journal is not None:
@@ -75,7 +75,7 @@ class Publication:
         self.staging.delete()
 
     def begin(self) -> None:
-        """Makes ready for files to be staged, after `recover`."""
+        """Prepares for files to be staged. `recover` must have been called."""
         self.staging.claim()
 
     def abandon(self) -> None:
@@ -87,8 +87,8 @@ class Publication:
                 staging.delete()
 
     def publish(self, names: Sequence[str], replaced: Collection[str]) -> None:
-        """Puts the staged files `names` into the output, `self.last` among them, and takes the
-        files `replaced` away. OutputError if another run has begun."""
+        """Moves the staged files `names`, with `self.last` among them, into the output, and deletes
+        the files `replaced`. OutputError if another run has begun."""
         self.staging.check_lease()
         files = [name for name in names if name != self.last]
         gone = sorted(set(replaced) - {*names})
@@ -98,12 +98,12 @@ class Publication:
         self.staging.delete()
 
     def _go_on(self, journal: object) -> None:
-        """Does what is left to do of a publication."""
+        """Does the rest of a publication."""
         run, files, gone = _read(self.staging.place(PUBLISH), journal)
         staged = {name: inside(self.staging.path, f"{run}/{name}") for name in (*files, self.last)}
         places = {name: inside(self.output, name) for name in (*files, *gone, self.last)}
         if storage.info(staged[self.last]) is None:
-            return  # it is in its place, and so are all others
+            return  # it is in its place, so all others are too
         storage.delete_file(places[self.last])
         for name in gone:
             storage.delete_file(places[name])

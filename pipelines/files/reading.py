@@ -1,5 +1,5 @@
-"""Reading inputs: a file is what it was when the job was planned, from its beginning to its end;
-and what is wrong with its bytes is an `InputError` that names the place."""
+"""Checks while inputs are read: a file has not changed since the job was planned, and bad data is
+an `InputError` that names the place."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from wordpiece_core.errors import ChangedError, InputError, one_line
 
 
 class Planned(Protocol):
-    """A file as it was when the job was planned: its path, its size in bytes, and when it was
-    modified, in nanoseconds since 1970."""
+    """A file as it was when the job was planned: its path, its size in bytes, and the time of its
+    last change in nanoseconds since 1970."""
 
     @property
     def path(self) -> str: ...
@@ -28,8 +28,8 @@ class Planned(Protocol):
 
 @contextmanager
 def open_planned(file: Planned) -> Iterator[StoredFile]:
-    """A file open for reading. ChangedError if it is not the one that was planned, when the block
-    begins and when it ends: then whatever went wrong in the block is no fault of the data."""
+    """Opens a file for reading. ChangedError if it is not as it was planned, when the block begins
+    and when it ends. In that case an error in the block does not mean that the data is bad."""
     _check_planned(file)
     with StoredFile(file.path) as stored:
         version = stored.etag()
@@ -60,8 +60,8 @@ def _changed(file: Planned, what: str = "has changed") -> ChangedError:
 
 @contextmanager
 def bad_data(path: str, row_group: int | None = None) -> Iterator[None]:
-    """Turns what a format library says of bytes that were read into an InputError that names the
-    place. Faults of storage are StorageErrors by then."""
+    """Turns an error of a format library about the bytes of a file into an InputError that names
+    the place. Faults of storage are StorageErrors already."""
     try:
         yield
     except MemoryError:

@@ -1,8 +1,8 @@
-"""Every touch of a file system: local paths and URIs alike.
+"""All access to file systems, for local paths and URIs alike.
 
-A fault of storage says nothing about the data. One that may pass is tried again after a while, and
-what remains is a `StorageError` that names the path: never an `InputError`, which is what a format
-library says of bytes that were read.
+A fault of storage says nothing about the data. If it may pass, the call is tried again after a
+while; if it stays, it is a `StorageError` that names the path. It is never an `InputError`, which
+means that the bytes of a file are bad.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ LASTING = (
     *(errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.EEXIST, errno.EACCES, errno.EPERM),
     *(errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.ENAMETOOLONG, errno.EXDEV),
 )
-"""Faults that do not pass by waiting."""
+"""Faults that do not go away by waiting."""
 FAULTS = (OSError, pa.ArrowException)
 
 
@@ -40,8 +40,9 @@ class MissingError(StorageError):
 
 
 def attempt(done: str, path: str, call: Callable[[], T]) -> T:
-    """What `call` returns, tried again after faults that may pass. `done`: what it does to `path`,
-    as in "cannot be read". Raises StorageError; MissingError if there is nothing at the path."""
+    """What `call` returns. It is tried again after faults that may pass. `done`: what it does to
+    `path`, as the "read" in "cannot be read". Raises StorageError, and MissingError if there is
+    nothing at the path."""
     for delay in (*DELAYS, None):
         try:
             return call()
@@ -61,7 +62,7 @@ def attempt(done: str, path: str, call: Callable[[], T]) -> T:
 
 
 def again(call: Callable[[], T]) -> T:
-    """What `call` returns: a work item that is done anew after a fault of storage."""
+    """What `call` returns. It is a step that is done again as a whole after a fault of storage."""
     for delay in DELAYS:
         try:
             return call()
@@ -83,7 +84,7 @@ def _fault(done: str, path: str, error: Exception) -> StorageError:
 
 @contextmanager
 def writing(path: str) -> Iterator[None]:
-    """Turns faults of storage in the block, which is not tried again, into a StorageError."""
+    """Turns faults of storage in the block into a StorageError. The block is not tried again."""
     try:
         yield
     except MemoryError:
@@ -97,9 +98,9 @@ def writing(path: str) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Entry:
-    """Something in a directory. `name`: relative, with slashes; `kind`: "file", "directory", or
-    "other": local links, which are not followed, pipes and the like; `size`: bytes; `modified`:
-    nanoseconds since 1970."""
+    """Something in a directory. `name`: its relative name, with slashes. `kind`: "file",
+    "directory" or "other", which are local links (they are not followed), pipes and the like.
+    `size`: in bytes. `modified`: in nanoseconds since 1970."""
 
     name: str
     kind: str
@@ -111,7 +112,7 @@ _KINDS = {fs.FileType.File: "file", fs.FileType.Directory: "directory"}
 
 
 def info(path: str) -> Entry | None:
-    """The file or directory at a path, links followed; None if there is none."""
+    """The file or directory at a path; None if there is none. Links are followed."""
     filesystem, inner = open_filesystem(path)
     found = attempt("reached", path, lambda: filesystem.get_file_info(inner))
     if found.type == fs.FileType.NotFound:
@@ -120,8 +121,8 @@ def info(path: str) -> Entry | None:
 
 
 def entries(path: str, *, recursive: bool = True) -> list[Entry]:
-    """What is in a directory, sorted by name; with `recursive`, in those below it too. Local links
-    are named, not followed. Nothing, if there is no such directory."""
+    """What is in a directory, sorted by name. With `recursive`, also what is in directories below
+    it. Local links are listed, but not followed. Empty if there is no such directory."""
     if not is_uri(path):
         root = open_filesystem(path)[1]
         return attempt("listed", path, lambda: sorted(_local(root, "", recursive), key=_by_name))
@@ -138,7 +139,7 @@ def _by_name(entry: Entry) -> str:
 
 def _entry(path: str, found: fs.FileInfo, name: str) -> Entry:
     modified = found.mtime_ns
-    if modified is not None and is_uri(path):  # of stores some say more than seconds, at times
+    if modified is not None and is_uri(path):  # some stores give more than seconds, but not always
         modified -= modified % 1_000_000_000
     return Entry(name, _KINDS.get(found.type, "other"), found.size or 0, modified)
 
@@ -151,7 +152,7 @@ def _local(directory: str, prefix: str, recursive: bool) -> Iterator[Entry]:
     with scanned:
         for item in scanned:
             name = prefix + item.name
-            name.encode()  # or a name that is not UTF-8 is said to be that
+            name.encode()  # raises for a name that is not UTF-8
             if item.is_dir(follow_symlinks=False):
                 yield Entry(name, "directory")
                 if recursive:
@@ -167,13 +168,13 @@ def _local(directory: str, prefix: str, recursive: bool) -> Iterator[Entry]:
 
 
 def make_directory(path: str) -> None:
-    """Makes a directory and those above it; no matter if it is there."""
+    """Makes a directory and those above it. It may be there already."""
     filesystem, inner = open_filesystem(path)
     attempt("made", path, lambda: filesystem.create_dir(inner, recursive=True))
 
 
 def move(source: str, target: str) -> None:
-    """Gives a file another name on the same file system, in place of a file that has it."""
+    """Gives a file another name on the same file system. A file that has this name is replaced."""
     filesystem, inner = open_filesystem(source)
     to = open_filesystem(target)[1]
     tried = False
@@ -181,7 +182,7 @@ def move(source: str, target: str) -> None:
     def rename() -> None:
         nonlocal tried
         if tried and info(source) is None and info(target) is not None:
-            return  # it was done, and only the answer was lost
+            return  # the first try did it, only its answer was lost
         tried = True
         filesystem.move(inner, to)
 
@@ -189,20 +190,20 @@ def move(source: str, target: str) -> None:
 
 
 def delete_file(path: str) -> None:
-    """Deletes a file; no matter if there is none."""
+    """Deletes a file, if it is there."""
     filesystem, inner = open_filesystem(path)
     try:
         attempt("deleted", path, lambda: filesystem.delete_file(inner))
     except MissingError:
         return
     except StorageError:
-        if info(path) is not None:  # stores differ in what they say of a missing file
+        if info(path) is not None:  # stores have different errors for a missing file
             raise
 
 
 def delete_empty_directory(path: str) -> None:
-    """Deletes a directory and those in it, if there is nothing else in it; else leaves all as it
-    is. No matter if there is none."""
+    """Deletes a directory and the directories in it, if there are no files in them. Otherwise
+    nothing is changed. The directory may be missing."""
     if info(path) is None or any(entry.kind != "directory" for entry in entries(path)):
         return
     filesystem, inner = open_filesystem(path)
@@ -222,8 +223,8 @@ def delete_empty_directory(path: str) -> None:
 
 
 def sync(path: str) -> None:
-    """Waits until a local file or directory is on its disk; elsewhere does nothing, as stores have
-    a file for good once it is written."""
+    """Waits until a local file or directory is on its disk. Elsewhere it does nothing, because a
+    store keeps a file once it is written."""
     if is_uri(path):
         return
     inner = open_filesystem(path)[1]
@@ -242,8 +243,9 @@ def sync(path: str) -> None:
 
 
 class StoredFile:
-    """A file open for reading at any place; Arrow takes it by `arrow()`. A read that fails is tried
-    again with the file opened anew. Faults are StorageErrors, through Arrow too."""
+    """A file open for reading, at a local path or a URI. `arrow()` gives it to Arrow. If a read
+    fails, the file is opened again and the read is repeated. Faults are StorageErrors, also inside
+    Arrow."""
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -262,7 +264,7 @@ class StoredFile:
         return self._file
 
     def etag(self) -> bytes | None:
-        """What the store calls this version of the file; None where there is no such thing."""
+        """The store's name for this version of the file; None if the store has no such names."""
         if not is_uri(self.path):
             return None
         try:
@@ -273,7 +275,7 @@ class StoredFile:
         return found.get(b"etag")
 
     def read(self, size: int | None = -1) -> bytes:
-        """As many bytes as asked for, or as there are up to the end."""
+        """Reads `size` bytes, or fewer at the end of the file."""
         left = max(self.length - self.position, 0)
         size = left if size is None or size < 0 else min(size, left)
         if not size:
@@ -287,45 +289,45 @@ class StoredFile:
             data: bytes = self._open().read_at(size, self.position)
             return data
         except BaseException:
-            self._file = None  # what is left of it is of no use
+            self._file = None  # it is opened again
             raise
 
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
-        """Goes to a place; returns it, from the beginning."""
+        """Moves to a position and returns it, counted from the beginning."""
         base = {os.SEEK_SET: 0, os.SEEK_CUR: self.position, os.SEEK_END: self.length}[whence]
         self.position = base + offset
         return self.position
 
     def tell(self) -> int:
-        """The place where the next read begins."""
+        """The position of the next read."""
         return self.position
 
     def size(self) -> int:
-        """Bytes in the file when it was opened."""
+        """The size of the file in bytes when it was opened."""
         return self.length
 
     @property
     def closed(self) -> bool:
-        """Whether nothing is held open."""
+        """False: it can be read again after `close`."""
         return False
 
     def readable(self) -> bool:
-        """Yes."""
+        """True."""
         return True
 
     def writable(self) -> bool:
-        """No."""
+        """False."""
         return False
 
     def seekable(self) -> bool:
-        """Yes."""
+        """True."""
         return True
 
     def flush(self) -> None:
-        """Nothing is to be written."""
+        """Does nothing: there is nothing to write."""
 
     def close(self) -> None:
-        """Lets go of the file."""
+        """Closes the file. The next read opens it again."""
         file, self._file = self._file, None
         if file is not None:
             file.close()
@@ -343,6 +345,6 @@ class StoredFile:
 
 
 def read_bytes(path: str) -> bytes:
-    """What a file holds."""
+    """The bytes of a file."""
     with StoredFile(path) as file:
         return file.read()

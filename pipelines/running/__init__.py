@@ -1,2 +1,3 @@
-"""Running pipelines: the runner and what is mended in Beam for local runs (`runner`), progress and
-metrics (`progress`), threads (`threads`). Nothing here knows a job."""
+"""Running pipelines: the runner (`runner`), changes of Beam for local runs (`local_beam`), the
+common options of jobs (`call`), progress (`progress`), threads (`threads`). Nothing here knows a
+job."""

@@ -1,4 +1,4 @@
-"""What calls of all jobs have in common."""
+"""The options that all jobs share."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from wordpiece_core.option_kinds import Place, Places
 
 @dataclass(frozen=True, kw_only=True)
 class Call(Declared):
-    """A call of a job: what it reads, what it writes, and its options."""
+    """A call of a job: its inputs, its output and its options."""
 
     inputs: tuple[str, ...] = option(
         (),

@@ -1,4 +1,4 @@
-"""Loading Beam without what it says to everyone who does not use Google's cloud."""
+"""Importing Beam without its warnings for users who do not use Google Cloud."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import logging
 
 
 def load_beam() -> None:
-    """Imports Beam. Nothing is logged on the way, and the logging of the program stays as it was:
-    Beam's warning that "apitools" is missing would set it up as a side effect."""
+    """Imports Beam. Nothing is logged meanwhile, and the logging of the program is not changed.
+    Beam's warning that "apitools" is missing would configure it as a side effect."""
     root, handler = logging.getLogger(), logging.NullHandler()
     disabled = root.manager.disable
     root.addHandler(handler)

@@ -1,16 +1,18 @@
-"""What is mended in Beam, for local runs alone: the only place that knows its private names.
+"""Changes of Beam's behaviour, for local runs only. No other module uses its private names.
+
+Each item says what Beam does, and what changes it:
 
 - A worker process that dies leaves the job waiting for ever: `LocalProcess` (tested by
   `test_a_killed_worker_process_costs_time_only`).
-- A worker that starts late, after a failure, is waited for for ever: `_close_connection`
+- After a failure, Beam waits for ever for a worker that starts late: `_close_connection`
   (`test_a_failed_job_does_not_wait_for_a_worker_that_starts_late`).
-- Elements of large bundles are lost without a word: `DATA_BUFFER_TIME_LIMIT_MS`
+- Elements of large bundles are lost silently: `DATA_BUFFER_TIME_LIMIT_MS`
   (`test_no_element_of_a_large_bundle_is_lost_to_a_thread_that_sends_at_times`).
-- Workers print tracebacks whatever the log's level is: `sdk_worker.print`
+- Workers print tracebacks at any log level: `sdk_worker.print`
   (`test_nothing_of_the_libraries_beneath_is_shown`).
-- Beam's runner warns of workers that are threads of one process, which is the default here:
+- Beam's runner advises against workers that are threads of one process, the default here:
   `_no_advice` (`test_nothing_is_printed_or_logged_on_import_or_by_a_quiet_job`).
-- In a notebook Beam loads its interactive runner to label steps, which fails beside pandas 3:
+- In a notebook, Beam loads its interactive runner to label steps, which fails with pandas 3:
   `alter_label_if_ipython` (`test_jobs_run_in_a_notebook`).
 
 Tested with Beam 2.77.
@@ -52,7 +54,8 @@ _own_pipeline = ContextVar("_own_pipeline", default=False)
 
 @contextmanager
 def own_pipeline() -> Iterator[None]:
-    """While a pipeline of this project is built. Others in the process are as Beam makes them."""
+    """Marks that a pipeline of this project is being built. Other pipelines in the process are not
+    changed."""
     beam_pipeline.alter_label_if_ipython = _alter_label
     token = _own_pipeline.set(True)
     try:
@@ -62,20 +65,20 @@ def own_pipeline() -> Iterator[None]:
 
 
 def local_runner(options: PipelineOptions) -> FnApiRunner:
-    """Beam's local runner. Unless logging is on here, what its workers write to standard error
-    whatever the level is dropped: tracebacks of those in this process, even after the pipeline's
-    end, and the log of those in processes of their own."""
+    """Beam's local runner. Unless logging is enabled, what its workers write to standard error is
+    dropped: the tracebacks of workers in this process, even after the end of the pipeline, and the
+    log of workers in other processes."""
     direct = options.view_as(DirectOptions)
     quiet = not logging.getLogger().isEnabledFor(logging.ERROR)
     sdk_worker.print = _nothing if quiet else print
     ControlConnection.close = _close_connection
     fn_runner._LOGGER.addFilter(_no_advice)
-    # Beam would also send what is written every second, from another thread; what is written while
-    # that thread copies and clears the buffer would be lost, silently: elements of large bundles.
+    # Beam would send the buffer every second from another thread. Elements that are written while
+    # that thread copies and clears the buffer would be lost silently.
     worker_handlers.DATA_BUFFER_TIME_LIMIT_MS = 0
     if direct.direct_running_mode != "multi_processing" or not quiet:
         return FnApiRunner()
-    direct.direct_running_mode = "in_memory"  # else the runner would set its own environment
+    direct.direct_running_mode = "in_memory"  # otherwise the runner sets an environment of its own
     command = f"{shlex.quote(sys.executable)} -m apache_beam.runners.worker.sdk_worker_main"
     environment = SubprocessSDKEnvironment.from_command_string(f"exec {command} 2>{os.devnull}")
     return FnApiRunner(default_environment=environment)
@@ -83,7 +86,7 @@ def local_runner(options: PipelineOptions) -> FnApiRunner:
 
 @worker_handlers.WorkerHandler.register_environment(python_urns.SUBPROCESS_SDK, bytes)
 class LocalProcess(worker_handlers.SubprocessSdkWorkerHandler):
-    """A worker process whose death ends the job. Beam would wait for its answers for ever."""
+    """A worker process that ends the job when it dies. Beam would wait for its answers for ever."""
 
     def start_worker(self) -> None:
         self.worker = SubprocessSdkWorker(
@@ -93,8 +96,8 @@ class LocalProcess(worker_handlers.SubprocessSdkWorkerHandler):
         self.worker_thread.start()
 
     def _run(self) -> None:
-        """Runs the process to its end. What it has not answered then has failed, and so has what
-        it is asked later."""
+        """Runs the process until it ends. Requests that it has not answered by then fail, and so do
+        later requests."""
         with suppress(Exception):  # it could not be started, or ended badly
             self.worker.run()
         connection = self.control_conn
@@ -121,8 +124,8 @@ _beam_close_connection = ControlConnection.close
 
 
 def _close_connection(connection: ControlConnection) -> None:
-    """Closes a connection to a worker, also one that the worker has yet to open: Beam would tell
-    only those that are open, wait for all workers to end, and so for a late one for ever."""
+    """Closes the connection to a worker, even if the worker has not opened it yet. Beam tells only
+    open connections, and then waits for all workers to end: for a late one, for ever."""
     connection.push(BeamFnControlServicer._DONE_MARKER)
     _beam_close_connection(connection)
 
@@ -131,13 +134,13 @@ _beam_alter_label = beam_pipeline.alter_label_if_ipython
 
 
 def _alter_label(*args: object) -> None:
-    """Labels a step by its notebook's cell, unless the pipeline is this project's."""
+    """Labels a step by its cell of a notebook, except in pipelines of this project."""
     if not _own_pipeline.get():
         _beam_alter_label(*args)
 
 
 def _no_advice(record: logging.LogRecord) -> bool:
-    """Whether a message is other than the advice to run workers as processes."""
+    """False for the advice to run workers as processes, which is then not logged."""
     return "direct_running_mode should be" not in record.getMessage()
 
 

@@ -1,7 +1,7 @@
-"""What a running job shows: bars on a terminal, log lines elsewhere.
+"""The progress of a running job: bars on a terminal and in notebooks, lines elsewhere.
 
-Workers in this process report what they have done with `report`; the stage that is open adds it
-up. Workers elsewhere are not seen here: their runner shows them.
+Workers in this process call `report` with what they have done, and the open stage adds it up.
+Workers elsewhere are not seen here; their runner shows them.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ _done: Counter[str] = Counter()
 
 
 def report(**amounts: int) -> None:
-    """Adds to what the open stage has done: `bytes`, `words`, `merges`, `shards`, ..."""
+    """Adds amounts to what the open stage has done: `bytes`, `words`, `merges`, `shards`, ..."""
     with _lock:
         _done.update(amounts)
 
 
 class Progress:
-    """Shows stages one after the other and remembers how long each took."""
+    """Shows the stages of a job, and remembers how long each took."""
 
     def __init__(self, stream: TextIO | None = None, *, quiet: bool = False) -> None:
         self.stream = sys.stderr if stream is None else stream
@@ -39,7 +39,7 @@ class Progress:
 
     @contextmanager
     def stage(self, name: str, unit: str = "bytes", total: int = 0) -> Iterator[None]:
-        """A stage whose end is `total` of `unit` (0: unknown)."""
+        """Runs the block as a stage. It is done after `total` of `unit`; 0 means unknown."""
         with _lock:
             _done.clear()
         started = time.monotonic()
@@ -100,7 +100,7 @@ class Progress:
 
 
 def has_widgets() -> bool:
-    """Whether this is a notebook that can show a bar: elsewhere rich would warn or show nothing."""
+    """Whether this is a notebook that can show a bar. In others rich would warn or show nothing."""
     if "ipykernel" not in sys.modules:
         return False
     from rich.console import Console

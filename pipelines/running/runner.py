@@ -1,9 +1,9 @@
-"""Running Beam pipelines: local defaults, and errors that a person can read.
+"""Running Beam pipelines: defaults for local runs, and errors that a person can read.
 
-A local run stays in this process: Beam's FnApiRunner, in memory, with one thread per core, whose
-work the kernel and Arrow do with the GIL released. (`multi_threading` would send all data through
-sockets, and keep memory from one pipeline to the next. `DirectRunner` would first try Prism, a
-program that Beam fetches from the network.) Any other runner is Beam's affair.
+A local run stays in this process. It uses Beam's FnApiRunner, in memory, with one thread per core;
+the kernel and Arrow work without the GIL. (`multi_threading` would send all data through sockets
+and keep memory from one pipeline to the next. `DirectRunner` would first try Prism, a program that
+Beam downloads.) Other runners are used as Beam provides them.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ from wordpiece_core.option_kinds import is_utf8
 MOST_WORKERS = 1024  # of a local run
 LOCAL_RUNNERS = {"", "direct", "directrunner", "switchingdirectrunner", "fnapirunner"}
 
-_STEP = " [while running '"  # what Beam puts behind a message, with the name of the step
-_WORKER_GONE = "Channel closed prematurely"  # what Beam says of a worker process
+_STEP = " [while running '"  # Beam adds this to a message, with the name of the step
+_WORKER_GONE = "Channel closed prematurely"  # Beam's message when a worker process has died
 
 
 def local_cores() -> int:
-    """The processors that this process may use."""
+    """The number of processors that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def pipeline_options(beam_args: Sequence[str]) -> PipelineOptions:
-    """Beam's options. Without a runner: local, one thread per core.
+    """Beam's options. Without a runner, the run is local, with one thread per core.
 
-    Raises OptionError for arguments that Beam does not know, or does not take.
+    Raises OptionError for arguments that Beam does not know or does not accept.
     """
     _check_known(beam_args)
     _check_taken(beam_args)
@@ -55,13 +55,13 @@ def pipeline_options(beam_args: Sequence[str]) -> PipelineOptions:
 
 
 def check_call(output: str, beam_args: Sequence[str]) -> None:
-    """What can be wrong with a call of any job is told before anything is touched."""
+    """Raises OptionError for a wrong output or wrong arguments for Beam, before any work."""
     pipeline_options(beam_args)
     check_writable("--output", output)
 
 
 def _check_taken(beam_args: Sequence[str]) -> None:
-    """What Beam would refuse only with a pipeline at hand, when much has been done already."""
+    """Raises OptionError for what Beam would refuse only later, when it builds a pipeline."""
     options = PipelineOptions(list(beam_args), save_main_session=False)
     number = options.view_as(DirectOptions).direct_num_workers
     if not 1 <= number <= MOST_WORKERS:
@@ -85,24 +85,24 @@ def is_local(options: PipelineOptions) -> bool:
 
 
 def workers(options: PipelineOptions) -> int | None:
-    """How many workers a local run has; None for runners that decide for themselves."""
+    """The number of workers of a local run; None for other runners, which decide it themselves."""
     return int(options.view_as(DirectOptions).direct_num_workers) if is_local(options) else None
 
 
 def processes(options: PipelineOptions) -> int:
-    """How many processes a local run has its workers in."""
+    """The number of processes of a local run."""
     direct = options.view_as(DirectOptions)
     apart = direct.direct_running_mode == "multi_processing"
     return int(direct.direct_num_workers) if apart else 1
 
 
 def run_pipeline(build: Callable[[beam.Pipeline], object], beam_args: Sequence[str]) -> None:
-    """Builds a pipeline and runs it to its end. Raises the error that a step raised."""
+    """Builds a pipeline and runs it. Raises the error that a step raised."""
     options = pipeline_options(beam_args)
     runner = None
     building: AbstractContextManager[None] = nullcontext()
     if is_local(options):
-        # which changes Beam's own classes
+        # imported only here, because it changes classes of Beam
         from pipelines.running.local_beam import local_runner, own_pipeline
 
         runner, building = local_runner(options), own_pipeline()
@@ -114,8 +114,8 @@ def run_pipeline(build: Callable[[beam.Pipeline], object], beam_args: Sequence[s
 
 
 def _raised(error: Exception) -> BaseException:
-    """The error that a step raised, from the one that Beam gives: itself, with the step behind its
-    message, or one with the text of the worker's traceback."""
+    """The error that a step raised, made from the one that Beam raises. That is either the error
+    itself with the name of the step at its end, or an error with the text of a traceback."""
     if isinstance(error, WordpieceError):
         return type(error)(_without_step(str(error)))
     raised = WordpieceError.from_traceback(str(error))
@@ -136,7 +136,7 @@ def _without_step(message: str) -> str:
 
 
 class _Parser(argparse.ArgumentParser):
-    """A parser that raises what `argparse` would print."""
+    """A parser that raises an OptionError where `argparse` would exit."""
 
     def error(self, message: str) -> NoReturn:
         raise OptionError(f"arguments after --: {message}")
@@ -160,5 +160,5 @@ def _parser() -> _Parser:
 
 
 def beam_option_names() -> set[str]:
-    """The names of Beam's options, as `--runner`."""
+    """The names of Beam's options, such as `--runner`."""
     return {name for action in _parser()._actions for name in action.option_strings}

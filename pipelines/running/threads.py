@@ -1,4 +1,4 @@
-"""Work on threads, with its results in order."""
+"""Work on threads, with the results in order."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ def _threads(count: int) -> ThreadPoolExecutor:
 
 
 def in_threads(work: Callable[[T], R], items: Iterator[T], threads: int) -> Iterator[R]:
-    """`map`, on shared threads, in order, one item ahead of each thread."""
+    """Like `map`, but on shared threads. Results are in order, and one more item than there are
+    threads is taken ahead."""
     pool = _threads(threads)
     waiting: deque[Future[R]] = deque()
     try:
@@ -35,7 +36,7 @@ def in_threads(work: Callable[[T], R], items: Iterator[T], threads: int) -> Iter
 
 
 def ahead(source: Callable[[], Iterator[T]]) -> Iterator[T]:
-    """The items of an iterator that runs in a thread of its own, one item ahead."""
+    """The items of an iterator that runs in another thread, one item ahead."""
     items = source()
     with ThreadPoolExecutor(1, thread_name_prefix="ahead") as thread:
         waiting = thread.submit(_next, items)
@@ -45,7 +46,7 @@ def ahead(source: Callable[[], Iterator[T]]) -> Iterator[T]:
 
 
 def _next(items: Iterator[T]) -> list[T]:
-    """The next item, or nothing at the end."""
+    """The next item in a list, which is empty at the end."""
     for item in items:
         return [item]
     return []

@@ -344,11 +344,11 @@ def test_an_output_among_the_inputs_is_not_read_again(tmp_path: Path, command: s
         ("train x --output y --min-frequency 2", "--min-pair-count for pairs, --min-"),
         (
             "count x --output y --runner=FlinkRunner",
-            "options of Beam go behind --, as in: -- --run",
+            "options for Beam go after --, as in: -- --run",
         ),
         (
             "count x --output y --flink_master=local",
-            "options of Beam go behind --, as in: -- --fli",
+            "options for Beam go after --, as in: -- --fli",
         ),
         ("encode x --output y --batch-size 8", "batches are chosen by the job; leave it out"),
         ("encode x --output y --vocab_file v", "--tokenizer"),

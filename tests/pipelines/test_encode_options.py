@@ -321,10 +321,16 @@ def test_packing_nothing_gives_an_empty_shard(tmp_path: Path, tokenizer: str) ->
     ("args", "reason"),
     [
         ("--pack", "--pack: give --max-length"),
-        ("--pack --max-length 8 --keep-columns text", "--keep-columns: does not go with --pack"),
-        ("--pack --max-length 8 --text-pair-column q", "--text-pair-column: does not go with --pa"),
-        ("--pack --max-length 8 --stride 2", "--stride: does not go with --pack"),
-        ("--pack --max-length 8 --no-special-tokens", "--no-special-tokens: does not go with --pa"),
+        ("--pack --max-length 8 --keep-columns text", "--keep-columns: cannot be used with --pack"),
+        (
+            "--pack --max-length 8 --text-pair-column q",
+            "--text-pair-column: cannot be used with --pa",
+        ),
+        ("--pack --max-length 8 --stride 2", "--stride: cannot be used with --pack"),
+        (
+            "--pack --max-length 8 --no-special-tokens",
+            "--no-special-tokens: cannot be used with --pa",
+        ),
         ("--pack --max-length 2", "max_length: 2 is not 3 or more"),
         ("--pack --max-length 8 --columns word_ids", "columns: word_ids cannot be had"),
         ("--stride 2", "stride: give a max_length too"),

@@ -171,9 +171,9 @@ def test_an_output_that_cannot_be_written_is_refused_first(tmp_path: Path, comma
     (tmp_path / "file").write_text("x")
     (tmp_path / "link").symlink_to(tmp_path / "nothing")
     for output, reason in {
-        "file": "file is no directory; give another place",
-        "file/below/it": "file is no directory; give another place",
-        "link": "link is no directory; give another place",
+        "file": "file is not a directory; give another place",
+        "file/below/it": "file is not a directory; give another place",
+        "link": "link is not a directory; give another place",
         "x" * 256: "cannot be written (File name too long)",
     }.items():
         args = call(command, tmp_path, "--output", tmp_path / output)

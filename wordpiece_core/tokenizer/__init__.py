@@ -1,3 +1,3 @@
-"""Tokenizers: what encodes (`tokenizer`, `packing`), how one is written and read (`files`,
-`vocabulary`; `reading` for those that others wrote), and why a word is cut as it is
-(`inspection`)."""
+"""Tokenizers: encoding texts (`tokenizer`, `packing`), writing and reading tokenizers (`files`,
+`vocabulary`, and `reading` for those that other programs wrote), and showing why a word is cut as
+it is (`inspection`)."""

@@ -1,4 +1,4 @@
-"""The files by which `transformers` and `tokenizers` load a tokenizer."""
+"""The files from which `transformers` and `tokenizers` load a tokenizer."""
 
 from __future__ import annotations
 
@@ -19,26 +19,26 @@ PRE_TOKENIZER_TYPES = {"bert": "BertPreTokenizer", "whitespace": "WhitespaceSpli
 
 @dataclass(frozen=True)
 class TokenizerSpec:
-    """All that the ids of a tokenizer depend on."""
+    """Everything that the ids of a tokenizer depend on."""
 
     vocab: Sequence[str]
     text: TextOptions = field(default_factory=TextOptions)
     max_word_length: int = 100
     continuing_prefix: str = "##"
     more_special_tokens: Sequence[str] = ()
-    """Beside BERT's five: found as they are written in a text too."""
+    """Special tokens beside BERT's five. They are found where they are written in a text."""
 
     @property
     def special_tokens(self) -> list[str]:
-        """BERT's five, as far as the vocabulary has them, and those of this tokenizer's own."""
+        """Those of BERT's five that the vocabulary has, and `more_special_tokens`."""
         known = set(self.vocab)
         wanted = dict.fromkeys((*SPECIAL_TOKENS, *self.more_special_tokens))
         return [token for token in wanted if token in known and token != ""]
 
 
 def own_special_tokens(tokens: Sequence[str]) -> list[str]:
-    """The special tokens of a training that are neither BERT's five nor its [unusedN], which
-    BERT's tokenizers do not look for in a text."""
+    """Those special tokens of a training that are neither BERT's five nor its [unusedN]. BERT's
+    tokenizers do not look for [unusedN] in a text."""
     return [t for t in tokens if t not in SPECIAL_TOKENS and not re.fullmatch(r"\[unused\d+\]", t)]
 
 

@@ -19,8 +19,8 @@ from wordpiece_core.tokenizer.tokenizer import Tokenizer
 
 @dataclass(frozen=True)
 class Token:
-    """A token; the characters `start` to `end` of the text that it stands for; the number of its
-    word (None: added around the text)."""
+    """A token. It stands for the characters `start` to `end` of the text, which are `source`.
+    `word`: the number of its word, or None for a token that is added around the text."""
 
     token: str
     id: int
@@ -29,7 +29,7 @@ class Token:
     source: str
     word: int | None
     kind: str
-    """"text", "unknown", "special" (written so in the text) or "added"."""
+    """"text", "unknown", "special" (written like this in the text) or "added"."""
 
 
 @dataclass(frozen=True)
@@ -37,18 +37,18 @@ class Misfit:
     """A place of a normalized word where no token fits."""
 
     at: int
-    """Characters before it."""
+    """How many characters of the word come before it."""
     character: str
     after: tuple[str, ...]
-    """The tokens before it, since the misfit before."""
+    """The tokens between the misfit before this one, or the start of the word, and this one."""
     known: str
-    """Where the vocabulary has the character: "start" (of words alone), "continuation" (alone),
-    "inside" (longer tokens alone), "nowhere"."""
+    """Where the vocabulary has the character: only at the "start" of words, only as a
+    "continuation", only "inside" longer tokens, or "nowhere"."""
 
 
 @dataclass(frozen=True)
 class Word:
-    """A word; `raw` is its source, the characters `start` to `end` of the text."""
+    """A word. `raw` is the text from `start` to `end` that it comes from."""
 
     number: int
     start: int
@@ -61,7 +61,7 @@ class Word:
 
 @dataclass(frozen=True)
 class Dropped:
-    """A character outside words that normalization took out."""
+    """A character between words that normalization removed."""
 
     at: int
     character: str
@@ -76,7 +76,7 @@ class Inspection:
 
 
 class Inspector:
-    """Takes texts apart as `Tokenizer.encode` does.
+    """Shows how `Tokenizer.encode` cuts texts.
 
     >>> inspector = Inspector(Tokenizer(["[UNK]", "a", "##b"]))
     >>> inspector.inspect("ac").words[0].misfits[0].character
@@ -110,7 +110,7 @@ class Inspector:
         return set().union(*tokens)
 
     def inspect(self, text: str) -> Inspection:
-        """All about one text."""
+        """The tokens, words and dropped characters of one text."""
         table = self.tokenizer.encode_batch([text], options=self.options).table
         pieces = list(self._pieces(text))
         cuts = [(["special"], ()) if special else self._cut(piece) for piece, special in pieces]
@@ -173,7 +173,7 @@ class Inspector:
         return next((token for token in tokens if token in self.tokenizer.ids), None)
 
     def _where_known(self, character: str) -> str:
-        """Where else a character that does not fit is."""
+        """Where the vocabulary has a character that does not fit here."""
         if character in self.tokenizer.ids:
             return "start"
         if self.tokenizer.spec.continuing_prefix + character in self.tokenizer.ids:
@@ -186,7 +186,7 @@ def _only_row(table: pa.Table) -> list[list[Any]]:
 
 
 def _dropped(text: str, spans: Iterable[tuple[int, int]]) -> Iterator[Dropped]:
-    """The characters outside the spans, but for white space."""
+    """The characters outside the spans, except white space."""
     covered = bytearray(len(text))
     for start, end in spans:
         covered[start:end] = b"\1" * (end - start)

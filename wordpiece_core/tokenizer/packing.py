@@ -1,4 +1,4 @@
-"""Sequences of one length from documents of any length, for pre-training."""
+"""Packing documents of any length into sequences of one length, for pre-training."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from wordpiece_core.errors import InputError, OptionError
 from wordpiece_core.options import MOST_PADDED, EncodingOptions
 from wordpiece_core.tokenizer.tokenizer import Tokenizer
 
-# What a sequence of several documents has no use for, as it is by default.
+# Options that mean nothing for a sequence of several documents, with their defaults.
 WITHOUT_USE = {"add_special_tokens": True, "truncation": "longest_first", "stride": None}
 WITHOUT_PLACE = ("offset_mapping", "word_ids")
 
@@ -31,8 +31,9 @@ class Packer:
     """
 
     def __init__(self, tokenizer: Tokenizer, options: EncodingOptions) -> None:
-        """Of `options`: `max_length` (3 at least), `padding` (of the last sequence), `columns`,
-        `id_type`. OptionError for others, and for a vocabulary that does not fit them."""
+        """`options` may set `max_length` (at least 3), `padding` (of the last sequence), `columns`
+        and `id_type`. Raises OptionError for other options, and for a vocabulary that does not fit
+        them."""
         _check(tokenizer, options)
         ids = tokenizer.ids
         self._kernel = _kernel.Packer(
@@ -46,13 +47,20 @@ class Packer:
         )
 
     def add(self, ids: pa.ListArray | pa.ChunkedArray, first_row: int) -> pa.Table:
-        """The sequences that are full after more documents, whose rows are numbered from
-        `first_row` on: lists of `id_type`, without [CLS] and [SEP]. Null and empty documents give
-        nothing.
+        """Adds documents and returns the sequences that have become full.
 
-        Columns: `input_ids`, those of the options, `document_starts: list<int32>` (in a sequence,
-        the position of the first id of each document in it), `document_rows: list<int64>` (the row
-        of each). InputError for lists of another type, and ids outside the vocabulary.
+        Args:
+            ids: The ids of each document, lists of `id_type` without [CLS] and [SEP]. Null and
+                empty documents add nothing.
+            first_row: The row number of the first document.
+
+        Returns:
+            A table with `input_ids`, the columns of the options, `document_starts: list<int32>`
+            (for each document in a sequence, the position of its first id there) and
+            `document_rows: list<int64>` (its row number).
+
+        Raises:
+            InputError: For lists of another type, and for ids that are not in the vocabulary.
         """
         batches = []
         for chunk in _chunks(ids):
@@ -61,18 +69,18 @@ class Packer:
         return pa.Table.from_batches(batches)
 
     def finish(self) -> pa.Table:
-        """The last sequence, if it is not full: padded with `padding`, else dropped. What is added
-        then begins anew."""
+        """Returns the last sequence, if it is not full: it is padded if `padding` is set, else
+        dropped. Documents that are added after this begin a new sequence."""
         return pa.Table.from_batches([pa.record_batch(self._kernel.finish())])
 
     @property
     def dropped(self) -> int:
-        """Tokens of documents that `finish` dropped."""
+        """How many tokens of documents `finish` dropped."""
         return self._kernel.dropped
 
 
 def _chunks(ids: Any) -> list[pa.Array]:
-    """One chunk at least."""
+    """The chunks of an array, at least one."""
     if isinstance(ids, pa.ChunkedArray):
         return ids.chunks or [pa.array([], ids.type)]
     if not isinstance(ids, pa.Array):

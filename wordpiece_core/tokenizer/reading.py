@@ -1,8 +1,9 @@
-"""Reading tokenizers that others have written: a `vocab.txt`, a `tokenizer.json`, or a directory.
+"""Reading tokenizers that other programs have written: a `vocab.txt`, a `tokenizer.json`, or a
+directory.
 
-What would give other ids than `tokenizers` or `transformers` give is refused, not passed over:
-other models and normalizers, special tokens in other roles or searched for in other ways, and files
-that contradict each other.
+A tokenizer is refused if its ids here would differ from those that `tokenizers` or `transformers`
+give: one with another model or normalizer, with special tokens in other roles or searched for in
+other ways, or with files that contradict each other.
 """
 
 from __future__ import annotations
@@ -50,12 +51,12 @@ MORE_TOKENS = ("additional_special_tokens", "extra_special_tokens")
 
 
 class TakenAsCasedWarning(UserWarning):
-    """A vocabulary that does not say how text is handled has capital letters in its tokens. Made
-    of its path."""
+    """A vocabulary that does not say how text is handled has capital letters in its tokens, so it
+    is taken as cased. The argument is its path."""
 
     @property
     def fact(self) -> str:
-        """Without what to do if that is wrong."""
+        """The message without what to do if that is wrong."""
         return f"{self.args[0]} has capital letters: taken as cased"
 
     def __str__(self) -> str:
@@ -65,11 +66,12 @@ class TakenAsCasedWarning(UserWarning):
 def read_tokenizer(path: str, lowercase: bool | None = None) -> TokenizerSpec:
     """Reads a tokenizer directory, a `tokenizer.json` or a `vocab.txt`.
 
-    A directory's options are those of its `tokenizer.json`, else of its `tokenizer_config.json`.
-    Without either they are BERT's, and text is lowercased unless tokens have capital letters, which
-    it could then never be: TakenAsCasedWarning says so, unless `lowercase` has been given.
-    `truncation` and `padding` of a `tokenizer.json` are not taken over; its decoder is taken as
-    BERT's, and rows are padded and cut on the right. Raises InputError.
+    The options of a directory are those in its `tokenizer.json`, else in its
+    `tokenizer_config.json`. Without either they are BERT's, and text is lowercased, unless tokens
+    have capital letters, which lowercased text could never match. Then a TakenAsCasedWarning is
+    given, unless `lowercase` is given. `truncation` and `padding` of a `tokenizer.json` are
+    ignored, its decoder is taken to be BERT's, and rows are padded and cut on the right. Raises
+    InputError.
     """
     text = read_text(path)
     if text is not None and split_query(path)[0].endswith(".json"):
@@ -88,7 +90,7 @@ def _bare(vocab: list[str], path: str, lowercase: bool | None) -> TokenizerSpec:
 
 
 def _has_capitals(token: str) -> bool:
-    """Whether no lowercased text can give a token. One in brackets is none of a text."""
+    """Whether lowercased text can never match a token. Tokens in brackets do not count."""
     return token.lower() != token and not re.fullmatch(r"\[.*\]|<.*>", token)
 
 
@@ -148,7 +150,7 @@ def _parse(text: str, path: str) -> Json:
 
 
 def _check_depth(value: Json, path: str) -> None:
-    """So that nothing done with the value can go too deep."""
+    """Refuses a value that is nested too deeply, which could overflow the stack later."""
     values: list[Any] = [value]
     for _ in range(MOST_DEPTH):
         objects = chain.from_iterable(v.values() for v in values if isinstance(v, dict))
@@ -160,8 +162,8 @@ def _check_depth(value: Json, path: str) -> None:
 
 
 def _get(value: Json, name: str, kind: type[T], path: str, default: T | None = None) -> T:
-    """An entry of a JSON object. InputError if it is of another kind; without a default, also if
-    there is none."""
+    """An entry of a JSON object. InputError if it has another type, or if it is missing and there
+    is no default."""
     found = value.get(name, default)
     if not isinstance(found, kind) or (isinstance(found, bool) and kind is not bool):
         wanted = {dict: "an object", list: "a list", str: "a string", int: "a whole number"}
@@ -186,7 +188,7 @@ def _from_tokenizer_json(value: Json, path: str) -> TokenizerSpec:
     if found[:2] != ("WordPiece", "BertNormalizer") or kind is None:
         parts = ", ".join(part if isinstance(part, str) else shown(part) for part in found)
         raise InputError(
-            f"{path}: {parts} is not a WordPiece tokenizer with BERT's normalizer; give such a one"
+            f"{path}: {parts} is not a WordPiece tokenizer with BERT's normalizer; give one that is"
         )
     if model.get("unk_token") != UNK:
         raise InputError(f"{path}: unk_token is {shown(model.get('unk_token'))}, not {UNK}")
@@ -218,8 +220,8 @@ def _vocabulary(model: Json, path: str) -> list[str]:
 
 
 def _added_tokens(added: list[Any], ids: dict[str, int], path: str) -> tuple[str, ...]:
-    """The added tokens beside BERT's five. InputError for one that would be searched for in
-    another way than as it is written, and if one of the five would not be searched for."""
+    """The added tokens beside BERT's five. InputError for a token that is not searched for exactly
+    as it is written, and if one of the five is not searched for at all."""
     for token in added:
         _check_added_token(token, path)
         if type(token.get("id")) is not int or ids.get(token["content"]) != token["id"]:
@@ -244,7 +246,7 @@ def _check_added_token(token: Any, path: str) -> None:
 
 
 def _check_post_processor(value: Json, path: str, ids: dict[str, int]) -> None:
-    """Whether [CLS] and [SEP] are put around texts must go by the vocabulary alone."""
+    """InputError unless [CLS] and [SEP] are put around texts exactly if the vocabulary has them."""
     wanted = post_processor(ids)
     bert = None
     if wanted is not None:
@@ -262,8 +264,8 @@ def _check_post_processor(value: Json, path: str, ids: dict[str, int]) -> None:
 
 
 def _with_config(spec: TokenizerSpec, config: Json, path: str, *, fixed: bool) -> TokenizerSpec:
-    """The spec with what a file beside its vocabulary says. If it is `fixed`, by a tokenizer.json,
-    InputError if the file says otherwise."""
+    """The spec, changed by what a config file beside the vocabulary says. If the spec is `fixed` by
+    a tokenizer.json, it is not changed: InputError if the file contradicts it."""
     if config.get("split_special_tokens"):
         raise InputError(
             f"{path}: split_special_tokens is set; leave it out, and give it when encoding"
@@ -284,7 +286,7 @@ def _with_config(spec: TokenizerSpec, config: Json, path: str, *, fixed: bool) -
     )
     if not fixed:
         return named
-    # Of that class `transformers` hears what special tokens there are, not how text is handled.
+    # For that class `transformers` reads the special tokens here, but not how text is handled.
     heard = config.get("tokenizer_class") != "PreTrainedTokenizerFast"
     if heard and named.text.for_kernel() != spec.text.for_kernel():
         raise InputError(f"{path}: handles text otherwise than tokenizer.json; mend one of them")
@@ -304,7 +306,7 @@ def _text_of_config(text: TextOptions, config: Json, path: str) -> TextOptions:
 
 
 def _more_tokens(config: Json, path: str, fixed: bool) -> Iterator[str]:
-    """The special tokens that a file names beside BERT's five."""
+    """The special tokens beside BERT's five that a config file names."""
     for name in MORE_TOKENS:
         listed = config.get(name) or []
         tokens = listed.values() if isinstance(listed, dict) else listed
@@ -324,8 +326,8 @@ def _more_tokens(config: Json, path: str, fixed: bool) -> Iterator[str]:
 
 
 def _content(token: Any, path: str, fixed: bool) -> str:
-    """The string of a special token, which may be written as an object. How it is searched for is
-    `fixed` by a tokenizer.json, or said here."""
+    """The string of a special token, which may be written as an object. Unless a tokenizer.json has
+    `fixed` how it is searched for, the object is checked."""
     if isinstance(token, str):
         return token
     if not (fixed and isinstance(token, dict) and isinstance(token.get("content"), str)):

@@ -34,8 +34,8 @@ PLAIN = EncodingOptions()
 MODEL_MAX_LENGTH = 512  # of BERT
 TEXT_OPTIONS = {field.name for field in fields(TextOptions)}
 
-# What decoded English text is cleaned of, in this order: `tokenizers` does so in each token,
-# `transformers` then in the whole text, but for the last.
+# Replacements in decoded English text, in this order. `tokenizers` makes all of them in each token,
+# `transformers` then makes all but the last in the whole text.
 CLEAN_UP = (
     *((" .", "."), (" ?", "?"), (" !", "!"), (" ,", ","), (" ' ", "'"), (" n't", "n't")),
     *((" 'm", "'m"), (" 's", "'s"), (" 've", "'ve"), (" 're", "'re"), (" do not", " don't")),
@@ -44,9 +44,17 @@ CLEAN_UP = (
 
 @dataclass(frozen=True)
 class EncodedBatch:
-    """Encoded texts. `table`: `input_ids` (`list<int32>` or `list<uint16>`) and the columns asked
-    for; `source_rows`: if there was a stride, the number of the text that each row comes from;
-    `tokens`: in all rows, without padding; `unknown`: [UNK] among them."""
+    """Encoded texts: what `Tokenizer.encode_batch` returns.
+
+    `table`: the column `input_ids` (`list<int32>` or `list<uint16>`) and the columns that were
+    asked for. `source_rows`: with a stride, the number of the text that each row comes from, else
+    None. `tokens`: the number of tokens in all rows, without padding. `unknown`: how many of them
+    are [UNK].
+
+    >>> batch = Tokenizer(["[UNK]", "[CLS]", "[SEP]", "hug"]).encode_batch(["hug a hug"])
+    >>> batch.table["input_ids"].to_pylist(), batch.tokens, batch.unknown
+    ([[1, 3, 0, 3, 2]], 5, 1)
+    """
 
     table: pa.Table
     source_rows: pa.ChunkedArray | None
@@ -63,11 +71,20 @@ class Tokenizer:
     """
 
     def __init__(self, vocab: Sequence[str], *, unk_scope: str = "word", **options: Any) -> None:
-        """`vocab`: tokens in id order, with [UNK]. `unk_scope`: what becomes [UNK] where no token
-        fits: the whole "word" (BERT) or one "character". `options`: the fields of `TextOptions`,
-        `max_word_length` (characters; longer words are [UNK]), `continuing_prefix`, and
-        `more_special_tokens`, found in texts as BERT's five are.
-        Raises InputError for a bad vocabulary and OptionError for a bad option."""
+        """Makes a tokenizer of a vocabulary.
+
+        Args:
+            vocab: The tokens in id order. [UNK] must be one of them.
+            unk_scope: What becomes [UNK] where no token fits: the whole "word", as in BERT, or one
+                "character".
+            **options: The fields of `TextOptions`; `max_word_length`, in characters (longer words
+                become [UNK]); `continuing_prefix`; and `more_special_tokens`, which are found in
+                texts as BERT's five are.
+
+        Raises:
+            InputError: For a bad vocabulary.
+            OptionError: For a bad option.
+        """
         if isinstance(vocab, str | Mapping) or not isinstance(vocab, Iterable):
             raise OptionError("vocab: give a list of tokens, in the order of their ids")
         vocab = list(vocab)
@@ -89,22 +106,34 @@ class Tokenizer:
     def load(
         cls, path: str | os.PathLike[str], *, unk_scope: str = "word", **options: Any
     ) -> Tokenizer:
-        """Loads a tokenizer directory, or a published `vocab.txt`. `options` given here win over
-        the directory's. Without either, text is handled as BERT's models do: as the uncased ones,
-        or as the cased ones (no lowercase, accents stay) if any token has a capital letter, those
-        in brackets like [CLS] apart; then with a TakenAsCasedWarning."""
+        """Loads a tokenizer directory, a `tokenizer.json` or a `vocab.txt`, from a path or a URI.
+
+        `unk_scope` and `options` are those of `Tokenizer`, and override what the directory says. If
+        neither says how text is handled, text is lowercased as for BERT's uncased models, unless a
+        token has a capital letter (tokens in brackets, like [CLS], do not count). Then it is
+        handled as for the cased models, with a TakenAsCasedWarning.
+
+        Raises InputError if there is no tokenizer, or one whose ids would not be those that
+        `tokenizers` and `transformers` give; OptionError for a bad option.
+
+        >>> Tokenizer(["[UNK]", "hug", "##s"]).save("my-tokenizer")[-1]
+        'my-tokenizer/vocab.txt'
+        >>> Tokenizer.load("my-tokenizer").tokenize("HUGS")
+        ['hug', '##s']
+        """
         spec = _with_options(read_tokenizer(os.fspath(path), options.get("lowercase")), options)
         return cls.of(spec, unk_scope)
 
     @classmethod
     def of(cls, spec: TokenizerSpec, unk_scope: str = "word") -> Tokenizer:
-        """The tokenizer of a spec whose vocabulary has been checked."""
+        """Makes a tokenizer of a spec. The vocabulary must have been checked already."""
         tokenizer = cls.__new__(cls)
         tokenizer._init(spec, unk_scope)
         return tokenizer
 
     def save(self, directory: str | os.PathLike[str]) -> tuple[str, ...]:
-        """Writes the files that `load`, `transformers` and `tokenizers` read; gives their paths."""
+        """Writes the files that `load`, `transformers` and `tokenizers` read into a local
+        directory. Returns their paths."""
         folder = Path(directory)
         folder.mkdir(parents=True, exist_ok=True)
         files = tokenizer_files(self.spec)
@@ -121,7 +150,7 @@ class Tokenizer:
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 of all that the ids depend on, in hexadecimal."""
+        """The SHA-256 of everything that the ids depend on, in hexadecimal."""
         text = self.spec.text.for_kernel()  # `strip_accents` as it is, given or not
         value = asdict(self.spec) | {"text": text, "unk_scope": self.unk_scope}
         value["more_special_tokens"] = sorted(self.special_tokens)
@@ -152,9 +181,15 @@ class Tokenizer:
         add_special_tokens: bool = True,
         threads: int = 1,
     ) -> pa.ListArray:
-        """`list<int32>` of ids, a row per text; null stays null. [CLS] and [SEP] go around each
-        text if the vocabulary has them. Special tokens written in a text are found, as
-        `tokenizers` finds them."""
+        """Encodes texts to an array of ids, `list<int32>`, one row for each text. Null stays null.
+
+        [CLS] and [SEP] are put around each text if the vocabulary has them. Special tokens that are
+        written in a text are found, as `tokenizers` finds them. `threads`: how many threads work on
+        it. Raises what `encode_batch` raises.
+
+        >>> Tokenizer(["[UNK]", "hug", "##s"]).encode(["hugs hug", None]).to_pylist()
+        [[1, 2, 1], None]
+        """
         adds = add_special_tokens and self.adds_special_tokens
         options = EncodingOptions(add_special_tokens=adds)
         ids = self.encode_batch(texts, options=options, threads=threads).table.column("input_ids")
@@ -169,12 +204,19 @@ class Tokenizer:
         threads: int = 1,
     ) -> EncodedBatch:
         """Encodes texts, or pairs of `texts` and `pairs`, as `tokenizers` does with the same
-        options. A row is null if a text of it is. With several threads the table's columns come
-        in several chunks.
+        options. A row is null if a text of it is null. With several threads the table's columns
+        have several chunks.
 
-        Raises OptionError for options that the vocabulary cannot serve, and for a number of threads
-        that cannot be had; InputError for an array that is not valid, and for a pair that cannot be
-        cut as wanted."""
+        Raises:
+            OptionError: For options that do not fit the vocabulary, and for too many threads.
+            InputError: For an array that is not valid, and for a pair that cannot be cut as the
+                options want it.
+
+        >>> tok = Tokenizer(["[UNK]", "[CLS]", "[SEP]", "hug", "pun"])
+        >>> options = EncodingOptions(columns=["token_type_ids"])
+        >>> tok.encode_batch(["hug"], ["pun"], options=options).table.to_pylist()
+        [{'input_ids': [1, 3, 2, 4, 2], 'token_type_ids': [0, 0, 0, 1, 1]}]
+        """
         check_threads(threads)
         self.check_options(options, pairs is not None)
         batches, tokens, unknown = self.kernel.encode(
@@ -188,7 +230,8 @@ class Tokenizer:
         return EncodedBatch(table.select(["input_ids", *options.columns]), sources, tokens, unknown)
 
     def check_options(self, options: EncodingOptions, pairs: bool = False) -> None:
-        """Raises OptionError for options that this vocabulary, or what is encoded, cannot have."""
+        """Raises OptionError for options that do not fit this vocabulary. `pairs`: whether pairs of
+        texts are encoded."""
         for name, token in self._needed_tokens(options):
             if token not in self.ids:
                 raise OptionError(f"{name}: the vocabulary has no {token}")
@@ -219,12 +262,12 @@ class Tokenizer:
         return_special_tokens_mask: bool = False,
         return_offsets_mapping: bool = False,
     ) -> dict[str, list[Any]]:
-        """Encodes one text, or a list of texts, as a tokenizer of `transformers` does that is
-        called with these arguments: lists of ids, and of what is asked for beside them.
+        """Encodes one text, or a list of texts. The arguments and the result are those of a
+        tokenizer of `transformers`: lists of ids, and of the other columns that are asked for.
 
-        `padding`: True for the longest row, "max_length" for that. `truncation`: which text of a
-        pair is cut, True for the longest first. Without a `max_length` both take 512. Raises
-        OptionError for what cannot be asked for. Large data is better given to `encode_batch`.
+        `padding`: True pads to the longest row, "max_length" to that length. `truncation`: which
+        text of a pair is cut; True cuts the longest first. Without a `max_length` both use 512.
+        Raises OptionError for other values. For large data, `encode_batch` is faster.
 
         >>> tok = Tokenizer(["[UNK]", "[CLS]", "[SEP]", "un", "##afford", "##able"])
         >>> tok("unaffordable")["input_ids"]
@@ -265,7 +308,7 @@ class Tokenizer:
         padding: bool | str,
         max_length: int | None,
     ) -> EncodedBatch:
-        """Encodes, with `padding` as `transformers` has it."""
+        """Encodes with the meaning that `padding` has in `transformers`."""
         if padding not in (False, "do_not_pad", True, "longest", "max_length"):
             raise OptionError(f"padding: {shown(padding)} is not a bool, longest or max_length")
         if padding in (False, "do_not_pad"):
@@ -290,9 +333,14 @@ class Tokenizer:
         skip_special_tokens: bool = True,
         clean_up_tokenization_spaces: bool = True,
     ) -> str:
-        """Text of ids, as `transformers` gives it with the same options: tokens joined by spaces,
-        continuing ones without. `clean_up_tokenization_spaces` takes spaces before punctuation out,
-        in the whole text; in a token of its own, `transformers` always does."""
+        """Makes text of ids, as `transformers` does with the same options: tokens are joined by
+        spaces, continuing tokens without a space. `clean_up_tokenization_spaces` removes spaces
+        before punctuation in the whole text; inside one token `transformers` always does that.
+        Raises InputError for an id that is not in the vocabulary.
+
+        >>> Tokenizer(["[UNK]", "hug", "##s", "!"]).decode([1, 2, 3])
+        'hugs!'
+        """
         tokens = [self._token(i) for i in ids]
         if skip_special_tokens:
             tokens = [token for token in tokens if token not in self.special_tokens]
@@ -339,8 +387,8 @@ def _with_options(spec: TokenizerSpec, options: dict[str, Any]) -> TokenizerSpec
 
 
 def _check_room(max_length: int, options: EncodingOptions, pairs: bool) -> None:
-    """A row must have room for what is added, and for more than the stride. Of a pair the kernel
-    says so, as that depends on the lengths of both texts."""
+    """A row must have room for the tokens that are added, and for more text than the stride. For
+    pairs the kernel checks it, because it depends on the lengths of both texts."""
     added = (3 if pairs else 2) if options.add_special_tokens else 0
     room = max_length - added
     if room < 0:

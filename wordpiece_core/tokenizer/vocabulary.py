@@ -1,4 +1,5 @@
-"""Vocabulary files: BERT's `vocab.txt`, a token a line, the line's number (from 0) its id."""
+"""Vocabulary files: BERT's `vocab.txt`, with one token on each line. The id of a token is the
+number of its line, from 0."""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ TRIMMED = "".join(WHITE_SPACE)
 
 
 def read_text(path: str) -> str | None:
-    """The text of a file on any file system that Arrow reads; None if there is none."""
+    """The text of a file on any file system that Arrow reads; None if there is no such file."""
     try:
         if "://" in path:
             filesystem, place = fs.FileSystem.from_uri(path)
@@ -37,16 +38,17 @@ def read_text(path: str) -> str | None:
 
 
 def parse_vocabulary(text: str, path: str) -> list[str]:
-    """The tokens of a `vocab.txt`; `path` is for errors. White space at the end of a line, as of
-    CRLF line ends, is none of the token.
+    """The tokens of a `vocab.txt`. `path` is used in errors only. White space at the end of a line,
+    such as the CR of CRLF line ends, does not belong to the token.
 
-    Raises InputError for an empty vocabulary, a token twice, and one without [UNK].
+    Raises InputError for an empty vocabulary, for a token that is there twice, and if [UNK] is
+    missing.
     """
     lines = text.split("\n")
     if lines[-1] == "":
         lines.pop()
-    # As `tokenizers` reads it; but it makes one token, the empty one, of all lines that are nothing
-    # but white space. No text has those.
+    # `tokenizers` reads it like this too, but makes one empty token of all lines that hold only
+    # white space. No text contains those tokens.
     tokens = [line.rstrip(TRIMMED) or line.removesuffix("\r") for line in lines]
     check_vocabulary(tokens, path)
     return tokens
@@ -58,7 +60,7 @@ def check_vocabulary(tokens: Sequence[str], path: str) -> None:
         raise InputError(f"{path}: the vocabulary is empty")
     whole = {*map(type, tokens)} == {str} and len({*tokens}) == len(tokens) and UNK in tokens
     if whole and is_utf8("".join(tokens)):
-        return  # at once; what is wrong is looked for line by line
+        return  # the quick check; only a bad vocabulary is searched line by line
     lines: dict[str, int] = {}
     for line, token in enumerate(tokens, 1):
         if not isinstance(token, str):
@@ -78,8 +80,8 @@ def check_vocabulary(tokens: Sequence[str], path: str) -> None:
 
 
 def vocabulary_text(tokens: Sequence[str], path: str) -> str:
-    """The text of a `vocab.txt`. InputError for a token that would be read as another: Python ends
-    lines at carriage returns too."""
+    """The text of a `vocab.txt`. InputError for a token that would be read back differently: Python
+    ends lines at carriage returns too."""
     for token in tokens:
         if re.search("[\n\r]", token) or (token.rstrip(TRIMMED) or token) != token:
             raise InputError(f"{path}: token {token!r} has a line end, or white space at its end")

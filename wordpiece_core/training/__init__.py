@@ -1,3 +1,3 @@
-"""Training: what a round is, and its executor in memory (`rounds`); WordPiece's merging as one
-(`merging`), with the alphabet it begins with (`alphabet`) and what a round may hold (`budget`);
-training on words in memory (`train`); weights for groups of text (`smoothing`)."""
+"""Training in rounds: what a round is, and its loop in memory (`rounds`); WordPiece's merging as
+such rounds (`merging`), with the first vocabulary (`alphabet`) and the memory of a round
+(`budget`); training on words in memory (`train`); weights for groups of text (`smoothing`)."""

@@ -72,8 +72,8 @@ def merge_symbols(batches: Iterable[pa.RecordBatch]) -> pa.Table:
 
 @dataclass(frozen=True)
 class InitialVocabulary:
-    """What training begins with. `tokens`: special tokens, then the alphabet, in id order.
-    `alphabet`: its symbols and their ids."""
+    """The vocabulary before the first merge. `tokens`: the special tokens, then the alphabet, in id
+    order. `alphabet`: the symbols of the alphabet and their ids."""
 
     tokens: list[str]
     alphabet: list[tuple[str, int]]

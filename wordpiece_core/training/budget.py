@@ -1,4 +1,4 @@
-"""What a round of training may hold."""
+"""How much a round of training may hold in memory."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ BYTES_PER_SPLIT_TOKEN, BYTES_PER_SPLIT = 16, 220
 
 @dataclass(frozen=True)
 class RoundBudget(Declared):
-    """What a round of training may hold; the result is the same."""
+    """How much a round of training may hold in memory. It does not change the result."""
 
     round_budget: float = option(
-        1.0, Share(), "Of all split tokens, held at once.", shown_default="1, all"
+        1.0, Share(), "Share of all split tokens that a round may hold.", shown_default="1, all"
     )
     driver_memory: int | None = option(
-        None, Size(), "What the rounds may take; less: more rounds, the same result."
+        None, Size(), "Memory of the rounds. Less means more rounds and the same result."
     )
 
     def tokens(self, split_tokens: int) -> int:
@@ -32,11 +32,11 @@ class RoundBudget(Declared):
         return min(int(split_tokens * self.round_budget), by_memory)
 
     def candidates(self, split_tokens: int) -> int:
-        """The most pairs that need be known for a round: more would not be left whole."""
+        """The most pairs that a round has use for: with more, their words would not fit."""
         return max(self.tokens(split_tokens) // TOKENS_PER_CANDIDATE, LEAST_CANDIDATES)
 
     def holds(self, split_tokens: int, splits: int) -> bool:
-        """Whether a round may hold all splits, so many of so many tokens."""
+        """Whether a round may hold all splits: their number, and the tokens in them."""
         if self.tokens(split_tokens) >= split_tokens:
             return True
         needed = split_tokens * BYTES_PER_SPLIT_TOKEN + splits * BYTES_PER_SPLIT

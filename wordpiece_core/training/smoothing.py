@@ -18,10 +18,11 @@ _DIGITS = 60
 
 
 def smoothing_weights(words: Sequence[int], exponent: float) -> list[int]:
-    """The weights of groups of so many words, in units of 2^-32, rounded half up, 1 at least.
+    """The weights of groups with these numbers of words, in units of 2^-32, rounded half up. A
+    weight is at least 1 unit.
 
-    Computed in decimals of 60 digits, which every machine does alike. A group without words has
-    the weight 1.0, which weighs nothing. With the exponent 1 every weight is exactly 1.0.
+    They are computed in decimals of 60 digits, which give the same result on every machine. A group
+    without words has the weight 1.0. With the exponent 1 every weight is exactly 1.0.
 
     >>> [weight / 2**32 for weight in smoothing_weights([100, 300], 0.0)]
     [2.0, 0.6666666667442769]

@@ -26,17 +26,21 @@ WORDS_AT_ONCE = 1 << 18  # cut into splits before they are handed on
 
 
 class FewerTokensWarning(UserWarning):
-    """No pair was left to merge before the vocabulary was full."""
+    """The vocabulary has fewer tokens than wanted, because no pair was left to merge."""
 
 
 @dataclass(frozen=True)
 class TrainingResult:
     """A trained vocabulary.
 
-    `vocab`: the tokens, in id order. `merges`: the training log, a row per merge: `step` (from 1),
-    `left`, `right`, `token`, `score`, and the counts before the merge: `pair_count`, `left_count`,
-    `right_count`. A merge that builds a token known already adds no token. `rounds`: how often
-    the counts were taken.
+    `vocab`: the tokens, in id order. `merges`: the training log, one row for each merge: `step`
+    (from 1), `left`, `right`, `token`, `score`, and the counts before the merge: `pair_count`,
+    `left_count`, `right_count`. A merge whose token is in the vocabulary already adds no token.
+    `rounds`: how many times all tokens and pairs were counted.
+
+    >>> result = train({"hug": 10, "pug": 5}, vocab_size=10, min_pair_count=1)
+    >>> result.merges.select(["left", "right", "token", "pair_count"]).to_pylist()
+    [{'left': 'h', 'right': '##u', 'token': 'hu', 'pair_count': 10}]
     """
 
     vocab: list[str]
@@ -45,8 +49,8 @@ class TrainingResult:
     options: TrainingOptions = field(default_factory=TrainingOptions)
 
     def tokenizer(self, **text: Any) -> Tokenizer:
-        """The tokenizer of the vocabulary. `text`: how text becomes words, as `TextOptions` has it;
-        the words trained on must have been made so too."""
+        """The tokenizer of the vocabulary. `text`: the options of `TextOptions`, the same ones that
+        the words of the training were cut with."""
         options = self.options
         return Tokenizer(
             self.vocab,
@@ -57,15 +61,15 @@ class TrainingResult:
         )
 
     def save(self, directory: str | os.PathLike[str], **text: Any) -> tuple[str, ...]:
-        """Writes the tokenizer and the training log, `merges.parquet`; gives the paths. `text`: see
-        `tokenizer`.
+        """Writes the tokenizer and the training log, `merges.parquet`, and returns the paths.
+        `text`: see `tokenizer`.
 
         >>> import tempfile
         >>> result = train({"hug": 10, "pug": 5, "hugs": 5}, vocab_size=12, min_pair_count=1)
         >>> with tempfile.TemporaryDirectory() as directory:
         ...     paths = result.save(directory, lowercase=False)
         ...     Tokenizer.load(directory).tokenize("hugs")
-        ['hu', '##gs']
+        ['hu', '##g', '##s']
         """
         paths = self.tokenizer(**text).save(directory)
         log = os.path.join(directory, "merges.parquet")
@@ -80,15 +84,23 @@ def train(
     driver_memory: int | None = None,
     **options: Any,
 ) -> TrainingResult:
-    """Trains on words with their counts, in table order (ties go by it).
+    """Trains a vocabulary on words with their counts. Where scores are equal, the order of the
+    words decides.
 
-    word_counts: a mapping or pairs, or a table with the columns `word` and `count`.
-    round_budget: the share of all split tokens that a round may hold; the result is the same.
-    driver_memory: bytes that a round may take, beside the table itself; the result is the same.
-    options: those of `TrainingOptions`. Raises OptionError, and InputError for a bad table.
+    Args:
+        word_counts: A mapping, pairs, or a table with the columns `word` and `count`.
+        round_budget: The share of all split tokens that a round may hold. It does not change the
+            result.
+        driver_memory: The bytes that a round may use, beside the table. It does not change the
+            result.
+        **options: The options of `TrainingOptions`.
 
-    >>> train({"hug": 10, "pug": 5, "hugs": 5}, vocab_size=12, min_pair_count=1).vocab[-1]
-    '##gs'
+    Raises:
+        OptionError: For a wrong option.
+        InputError: For a table without words and counts.
+
+    >>> train({"hug": 10, "pug": 5, "hugs": 5}, vocab_size=12, min_pair_count=1).vocab[5:]
+    ['##g', '##s', '##u', 'h', 'p', 'hu', 'pu']
     """
     training = TrainingOptions.of(**options)
     budget = RoundBudget(round_budget=round_budget, driver_memory=driver_memory)
@@ -119,7 +131,7 @@ def train(
 
 
 def training_result(merging: Merging, rounds: int) -> TrainingResult:
-    """What a training gives that is over."""
+    """The result of a training that is over."""
     trainer = merging.trainer
     merges = pa.record_batch(trainer.merges())
     tokens = pa.array(trainer.tokens, pa.string())
@@ -153,7 +165,7 @@ def word_batch(words: Mapping[str, int] | Iterable[tuple[str, int]] | pa.Table) 
 
 
 def fewer_tokens(size: int, options: TrainingOptions) -> str | None:
-    """What there is to say if no pair was left to merge before the vocabulary was full."""
+    """The warning if no pair was left to merge before the vocabulary was full, else None."""
     if size == options.vocab_size:
         return None
     return f"the vocabulary has {size} tokens, not {options.vocab_size}: no pair is left to merge"
