@@ -475,7 +475,7 @@ def test_an_output_that_is_a_file_is_named(tmp_path: Path, vocab: Path, command:
     shard = write_shard(tmp_path / "in.txt", TEXTS)
     (tmp_path / "out").write_text("precious")
     outcome = run(command, shard, tmp_path)
-    assert outcome.fault.startswith(f"--output: {tmp_path / 'out'} is no directory; ")
+    assert outcome.fault.startswith(f"--output: {tmp_path / 'out'} is not a directory; ")
     assert "directory" in outcome.fault
     assert (tmp_path / "out").read_text() == "precious"
 
