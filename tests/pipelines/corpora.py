@@ -24,7 +24,7 @@ from tokenizers.processors import TemplateProcessing
 
 from pipelines.commands.cli import main
 
-from .files import COMPRESS
+from .shard_files import COMPRESS
 
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 ONE_WORKER = ("--", "--direct_running_mode=in_memory", "--direct_num_workers=1")  # the quickest

@@ -34,7 +34,7 @@ from .corpora import (
     write_shard,
     write_shards,
 )
-from .files import zstd
+from .shard_files import zstd
 
 TEXTS = english(200)
 

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 import apache_beam as beam
 import pyarrow as pa
 import pytest
-from apache_beam.testing.test_pipeline import TestPipeline
-from apache_beam.testing.test_stream import TestStream
+from apache_beam.testing.test_pipeline import TestPipeline as LocalPipeline
+from apache_beam.testing.test_stream import TestStream as StreamOfTests
 from apache_beam.testing.util import assert_that, equal_to
 from apache_beam.transforms.window import (
     FixedWindows,
@@ -35,13 +35,13 @@ class Doc(NamedTuple):
 
 def test_words_are_counted_as_the_reference_counts_them() -> None:
     texts = english(300)
-    with TestPipeline() as pipeline:
+    with LocalPipeline() as pipeline:
         words = pipeline | beam.Create([{"text": text} for text in texts]) | pipelines.CountWords()
         assert_that(words, equal_to(list(reference.count_words(texts).items())))
 
 
 def test_options_of_text_are_those_of_the_command() -> None:
-    with TestPipeline() as pipeline:
+    with LocalPipeline() as pipeline:
         words = (
             pipeline
             | beam.Create([{"body": "Rose ROSE, rosé"}])
@@ -54,7 +54,7 @@ def test_options_of_text_are_those_of_the_command() -> None:
 
 def test_each_window_has_its_own_counts() -> None:
     texts = [TimestampedValue({"text": "a b"}, 10 * i) for i in range(6)]
-    with TestPipeline() as pipeline:
+    with LocalPipeline() as pipeline:
         words = (
             pipeline
             | beam.Create(texts)
@@ -71,7 +71,7 @@ def test_more_windows_than_are_held_at_once_are_counted_all(
 ) -> None:
     monkeypatch.setattr(transforms, "MOST_WINDOWS", 2)
     texts = [TimestampedValue({"text": f"a w{i % 7}"}, i % 7) for i in range(100)]
-    with TestPipeline() as pipeline:
+    with LocalPipeline() as pipeline:
         words = (
             pipeline
             | beam.Create(texts)
@@ -85,10 +85,10 @@ def test_more_windows_than_are_held_at_once_are_counted_all(
 
 
 def test_words_of_a_stream_are_counted_when_a_window_is_over() -> None:
-    stream = TestStream()
+    stream = StreamOfTests()
     stream = stream.add_elements([TimestampedValue("a b", 1), TimestampedValue("a", 12)])
     stream = stream.advance_watermark_to(10).add_elements([TimestampedValue("b", 13)])
-    with TestPipeline(options=beam.options.pipeline_options.PipelineOptions(["--streaming"])) as p:
+    with LocalPipeline(options=beam.options.pipeline_options.PipelineOptions(["--streaming"])) as p:
         words = (
             p
             | stream.advance_watermark_to_infinity()
@@ -112,14 +112,14 @@ def test_words_of_a_stream_are_counted_when_a_window_is_over() -> None:
     ids=["mapping", "no text", "text", "row", "named tuple"],
 )
 def test_ids_are_added_to_elements(element: Any, wanted: Any) -> None:
-    with TestPipeline() as pipeline:
+    with LocalPipeline() as pipeline:
         encoded = pipeline | beam.Create([element]) | pipelines.EncodeTexts(TOKENIZER)
         assert_that(encoded, equal_to([wanted]))
 
 
 def test_ids_are_added_to_record_batches() -> None:
     batch = pa.record_batch({"text": ["a b a", "b"], "n": [1, 2]})
-    with TestPipeline() as pipeline:
+    with LocalPipeline() as pipeline:
         plain = pipeline | beam.Create([batch])
         encoded = plain | "whole" >> pipelines.EncodeTexts(TOKENIZER, columns=["num_tokens"])
         added = {"input_ids": [[2, 4, 5, 4, 3], [2, 5, 3]], "num_tokens": [5, 3]}
@@ -135,7 +135,7 @@ def test_ids_are_added_to_record_batches() -> None:
 
 
 def test_pairs_and_what_is_asked_for_beside_ids() -> None:
-    with TestPipeline() as pipeline:
+    with LocalPipeline() as pipeline:
         encoded = (
             pipeline
             | beam.Create([{"q": "a", "p": "b b b"}])
@@ -159,7 +159,7 @@ def test_elements_keep_their_windows_and_timestamps() -> None:
     ) -> tuple[int, int, int]:
         return row["n"], int(at), int(w.start)
 
-    with TestPipeline() as pipeline:
+    with LocalPipeline() as pipeline:
         encoded = (
             pipeline
             | beam.Create(texts)
@@ -181,7 +181,7 @@ def test_elements_keep_their_windows_and_timestamps() -> None:
     ids=["no column", "no text", "taken", "bytes"],
 )
 def test_an_element_that_cannot_be_encoded_is_named(element: Any, reason: str) -> None:
-    with pytest.raises(Exception, match=reason), TestPipeline() as pipeline:
+    with pytest.raises(Exception, match=reason), LocalPipeline() as pipeline:
         pipeline | beam.Create([element]) | pipelines.EncodeTexts(TOKENIZER)
 
 

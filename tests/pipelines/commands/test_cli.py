@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from .corpora import (
+from ..corpora import (
     Outcome,
     column,
     done,
@@ -26,9 +26,9 @@ from .corpora import (
     wordpiece,
     write_shard,
 )
-from .stopping import interrupted_before
+from ..stopping import interrupted_before
 
-PROJECT = Path(__file__).parents[2]
+PROJECT = Path(__file__).parents[3]
 
 # Of interface.md: the options of each command.
 EVERYWHERE = "--output --config --debug --quiet --text-column"

@@ -16,7 +16,7 @@ from rich.cells import cell_len
 
 from wordpiece_core import Tokenizer
 
-from .corpora import done, english, process, script, train_tokenizer, wordpiece
+from ..corpora import done, english, process, script, train_tokenizer, wordpiece
 
 VOCAB = (
     *("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "hello", "un", "##afford", "##able", "日", "x"),

@@ -18,7 +18,7 @@ from pipelines.encoding.shard_encoder import Piece, ShardEncoder
 from pipelines.files import inputs, parquet_input
 from pipelines.files.inputs import ShardBatch
 
-from .corpora import (
+from ..corpora import (
     Outcome,
     column,
     done,

@@ -7,7 +7,7 @@ import pytest
 from pipelines.files import inputs
 from pipelines.files.inputs import output_names, resolve
 
-from .files import fault, texts, write, write_raw
+from ..shard_files import fault, texts, write, write_raw
 
 
 @pytest.fixture

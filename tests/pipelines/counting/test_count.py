@@ -18,7 +18,7 @@ from pipelines.files import inputs
 from pipelines.files.batches import from_bytes
 from wordpiece_core.options import LEAST_WORKER_MEMORY
 
-from .corpora import (
+from ..corpora import (
     ENDINGS,
     counted,
     done,
@@ -32,7 +32,7 @@ from .corpora import (
     write_shard,
     write_shards,
 )
-from .stopping import killed_before
+from ..stopping import killed_before
 
 SCHEMA = pa.schema([("word", pa.string()), ("count", pa.int64())])
 

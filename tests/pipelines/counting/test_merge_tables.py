@@ -12,7 +12,7 @@ import pytest
 from pipelines.counting import count, word_table
 from wordpiece_core.errors import InputError
 
-from .corpora import (
+from ..corpora import (
     counted,
     done,
     english,

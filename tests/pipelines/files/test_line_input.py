@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from pipelines.files import inputs, line_input
 from pipelines.files.inputs import TextColumns, open_shard, plan, read_texts
 
-from .files import COMPRESS, fault, new_file, rows_of, sizes, texts, texts_of, write
+from ..shard_files import COMPRESS, fault, new_file, rows_of, sizes, texts, texts_of, write
 
 ATOMS = [b"a", b"bc ", b"\n", b"\n", b"\r\n", b"\r", b"\xff", b"\xe2\x82", "é".encode(), b"\x00"]
 text_bytes = st.builds(

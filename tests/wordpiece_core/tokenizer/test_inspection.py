@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from wordpiece_core import Tokenizer, reference
 from wordpiece_core.tokenizer.inspection import Inspection, Inspector
 
-from .strategies import odd_text
+from ..strategies import odd_text
 
 VOCAB = (
     *("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "##a", "ab", "##é", "é", "e", "##e", "i"),

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from .corpora import done, english, files_below, process, wordpiece, write_shard
-from .stopping import HANGS, killed_before, killing_a_worker
+from ..corpora import done, english, files_below, process, wordpiece, write_shard
+from ..stopping import HANGS, killed_before, killing_a_worker
 
 SIZE = ["--vocab-size", "150", "--round-budget", "0.1"]  # five rounds
 

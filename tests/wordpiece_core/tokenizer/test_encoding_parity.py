@@ -29,9 +29,9 @@ from benchmarks.parity import (
 from wordpiece_core.options import TRUNCATIONS, EncodingOptions, TextOptions
 from wordpiece_core.reference import SPECIAL_TOKENS
 
-from ..fuzz_encoding import faults
-from .encoding_cases import Case, Rows, by_kernel, by_reference, random_case
-from .strategies import odd_text
+from ...fuzz_encoding import faults
+from ..encoding_cases import Case, Rows, by_kernel, by_reference, random_case
+from ..strategies import odd_text
 
 UNCASED = TextOptions()
 CASED = TextOptions(lowercase=False)

@@ -13,7 +13,7 @@ import pytest
 from pipelines.counting import word_table
 from wordpiece_core import reference
 
-from .corpora import (
+from ..corpora import (
     ENDINGS,
     ONE_WORKER,
     SPECIAL,

@@ -19,7 +19,7 @@ from pipelines.encoding.encoded_directory import EncodedDirectory, ShardResult
 from pipelines.files import inputs
 from pipelines.files.owned import one_run
 
-from .corpora import (
+from ..corpora import (
     Outcome,
     done,
     english,
@@ -31,8 +31,8 @@ from .corpora import (
     write_shard,
     write_shards,
 )
-from .stopping import HANGS, killed_before, killing_a_worker
-from .test_bad_input import corrupt_page, truncated
+from ..stopping import HANGS, killed_before, killing_a_worker
+from ..test_bad_input import corrupt_page, truncated
 
 TEXTS = english(200)
 

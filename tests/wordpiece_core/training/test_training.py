@@ -15,7 +15,7 @@ from wordpiece_core import reference
 from wordpiece_core.errors import InputError, OptionError
 from wordpiece_core.training import budget
 
-from .strategies import rooms, training_options, word_tables
+from ..strategies import rooms, training_options, word_tables
 
 # That pairs run out before the vocabulary is full is the rule with such small tables.
 pytestmark = pytest.mark.filterwarnings("ignore")

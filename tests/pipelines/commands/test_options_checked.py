@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from .corpora import Outcome, column, done, files_below, wordpiece, write_shard
+from ..corpora import Outcome, column, done, files_below, wordpiece, write_shard
 
 TEXTS = ["hello world", "hello there"]
 

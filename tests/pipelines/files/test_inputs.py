@@ -10,7 +10,7 @@ import pytest
 from pipelines.files import inputs
 from pipelines.files.inputs import Range, TextColumns, open_shard, plan, resolve
 
-from .files import (
+from ..shard_files import (
     COMPRESS,
     fault,
     json_lines,

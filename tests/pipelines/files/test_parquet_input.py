@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from pipelines.files import inputs, parquet_input
 from pipelines.files.inputs import TextColumns, open_parquet, open_shard, plan, read_texts, resolve
 
-from .files import characters, fault, sizes, texts, texts_of, write, write_parquet
+from ..shard_files import characters, fault, sizes, texts, texts_of, write, write_parquet
 
 TEXTS = ["one", None, "", "é", "two words", "one", None, "end"]
 TYPES = [

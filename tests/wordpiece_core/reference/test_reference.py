@@ -16,7 +16,7 @@ from wordpiece_core import reference
 from wordpiece_core.errors import OptionError
 from wordpiece_core.reference import Merge, Split
 
-from .strategies import odd_text, rooms, training_options, word_tables
+from ..strategies import odd_text, rooms, training_options, word_tables
 
 SPECIAL = list(reference.SPECIAL_TOKENS)
 

@@ -14,7 +14,7 @@ import pytest
 
 from pipelines.files.owned import OwnedDirectory
 
-from .corpora import (
+from ..corpora import (
     ONE_WORKER,
     Outcome,
     done,
@@ -25,7 +25,7 @@ from .corpora import (
     wordpiece,
     write_shard,
 )
-from .stopping import stopped_before
+from ..stopping import stopped_before
 
 TEXTS = english(60)
 SIZE = ["--vocab-size", "100"]

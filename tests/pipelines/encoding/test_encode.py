@@ -17,7 +17,7 @@ import wordpiece_core as wp
 from pipelines.encoding.encode import _threads as threads_of
 from pipelines.files import inputs, parquet_input
 
-from .corpora import (
+from ..corpora import (
     ENDINGS,
     ONE_WORKER,
     SPECIAL,
@@ -37,7 +37,7 @@ from .corpora import (
     write_shard,
     write_shards,
 )
-from .stopping import killed_before
+from ..stopping import killed_before
 
 TEXTS = multilingual(150)
 OPTIONAL = ("attention_mask", "token_type_ids", "special_tokens_mask", "offset_mapping")

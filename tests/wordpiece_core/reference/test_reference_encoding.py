@@ -17,7 +17,7 @@ from benchmarks.parity import is_plain
 from wordpiece_core import reference
 from wordpiece_core.options import TRUNCATIONS, EncodingOptions
 
-from .encoding_cases import (
+from ..encoding_cases import (
     Case,
     Encoded,
     by_reference,

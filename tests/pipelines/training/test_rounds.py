@@ -33,7 +33,7 @@ from wordpiece_core.training.rounds import (
     with_facts,
 )
 
-from .corpora import english, write_shards
+from ..corpora import english, write_shards
 
 LEFT = 12  # letters, at the end
 

@@ -21,7 +21,7 @@ from wordpiece_core import _kernel
 from wordpiece_core.errors import InputError
 from wordpiece_core.training.smoothing import FRACTION_BITS, smoothing_weights
 
-from .corpora import counted, done, files_below, manifest, table_rows, wordpiece, write_shard
+from ..corpora import counted, done, files_below, manifest, table_rows, wordpiece, write_shard
 
 Rows = list[tuple[str | None, str | None]]
 LANGUAGES = {"de": 1000, "en": 5000, "pl": 60, None: 30}

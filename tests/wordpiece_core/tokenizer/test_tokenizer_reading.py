@@ -299,7 +299,7 @@ def test_one_letter_is_enough(tmp_path: Path, token: str) -> None:
 @pytest.mark.parametrize("cased", [False, True])
 def test_published_vocabularies_are_decided_right(cased: bool) -> None:
     name = f"bert-base-{'cased' if cased else 'uncased'}"
-    path = Path(__file__).parents[2] / f"../shared/vocab/{name}/vocab.txt"
+    path = Path(__file__).parents[3] / f"../shared/vocab/{name}/vocab.txt"
     if not path.exists():
         pytest.skip("needs the published vocabularies")
     with warnings.catch_warnings(record=True) as caught:

@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from .corpora import ONE_WORKER, Outcome, process, script, table_rows, wordpiece, write_shard
+from ..corpora import ONE_WORKER, Outcome, process, script, table_rows, wordpiece, write_shard
 
 ROWS = [("hello", 2), ("world", 1)]
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from pipelines.files import inputs, json_input
 from pipelines.files.inputs import Range, TextColumns, open_shard, plan, read_texts
 
-from .files import (
+from ..shard_files import (
     COMPRESS,
     characters,
     fault,
