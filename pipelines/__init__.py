@@ -70,7 +70,9 @@ def __getattr__(name: str) -> object:
             from pipelines.running.load_beam import load_beam
 
             load_beam()
-            return getattr(import_module(f"pipelines.{module}"), name)
+            value = getattr(import_module(f"pipelines.{module}"), name)
+            globals()[name] = value  # so that it is found at once from now on
+            return value
     raise AttributeError(f"module 'pipelines' has no attribute {name!r}")
 
 

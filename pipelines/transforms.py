@@ -13,6 +13,7 @@ from typing import Any
 import apache_beam as beam
 import pyarrow as pa
 from apache_beam.metrics import Metrics
+from apache_beam.transforms.window import NonMergingWindowFn
 from apache_beam.utils.timestamp import Timestamp
 from apache_beam.utils.windowed_value import WindowedValue
 
@@ -20,8 +21,8 @@ from pipelines.counting.options import CountOptions
 from pipelines.encoding.options import ShardOptions, TokenizerChoice
 from pipelines.encoding.shard_encoder import check_fit
 from pipelines.files.batches import from_bytes, to_bytes
-from wordpiece_core import TextOptions, Tokenizer, _kernel
-from wordpiece_core.errors import InputError, one_line, shown
+from wordpiece_core import EncodingOptions, TextOptions, Tokenizer, _kernel
+from wordpiece_core.errors import InputError, OptionError, one_line, shown
 
 PARTITIONS = 64  # of words, by hash; no result depends on this number
 BATCH_ROWS, BATCH_BYTES = 4096, 1 << 20  # of elements that are processed together
@@ -57,7 +58,13 @@ class CountWords(beam.PTransform):
         self.options = replace(options, text=cut)
 
     def expand(self, texts: beam.PCollection) -> beam.PCollection:
-        """Pairs of a word (str) and its count (int)."""
+        """Pairs of a word (str) and its count (int). OptionError for windows that merge, such as
+        sessions: those of a word would depend on which words are counted together."""
+        if not isinstance(texts.windowing.windowfn, NonMergingWindowFn):
+            raise OptionError(
+                "CountWords: windows that merge, such as sessions, have no counts of their own;"
+                " give fixed or sliding windows"
+            )
         return (
             texts
             | "count" >> beam.ParDo(_CountTexts(self.options))
@@ -165,8 +172,10 @@ class EncodeTexts(beam.PTransform):
     ) -> None:
         super().__init__()
         choice = TokenizerChoice(tokenizer=tokenizer, lowercase=lowercase, unk_scope=unk_scope)
-        self.options = ShardOptions.of(
-            text_column=text_column, text_pair_column=text_pair_column, **encoding
+        self.options = ShardOptions(
+            text_column=text_column,
+            text_pair_column=text_pair_column,
+            encoding=EncodingOptions.of(**encoding),
         )
         self.tokenizer = choice.load()
         check_fit(self.options, self.tokenizer)
@@ -194,6 +203,8 @@ class _EncodeTexts(beam.DoFn):
         timestamp: Timestamp = beam.DoFn.TimestampParam,
         window: Any = beam.DoFn.WindowParam,
     ) -> Iterator[Any]:
+        if isinstance(element, str) and len(self.columns) > 1:
+            raise InputError("an element is a text alone; a pair needs two columns")
         found = [_texts(element, column) for column in self.columns]
         if isinstance(found[0], pa.Array):
             yield self._batch_with_ids(element, found)
@@ -244,7 +255,8 @@ def _texts(element: Any, column: str) -> Any:
     if isinstance(element, pa.RecordBatch):
         names = element.schema.names
         if column in names:
-            return element.column(column)
+            texts = element.column(column)
+            return texts.dictionary_decode() if pa.types.is_dictionary(texts.type) else texts
     elif isinstance(element, Mapping):
         names = list(element)
         if column in element:
@@ -269,6 +281,7 @@ def _fields(row: Any) -> dict[str, Any]:
 def _with(element: Any, added: dict[str, Any], column: str) -> Any:
     """An element with the added columns."""
     if isinstance(element, str):
+        _check_free([column], added)
         return {column: element, **added}
     fields = element if isinstance(element, Mapping) else _fields(element)
     _check_free(fields, added)
@@ -290,4 +303,6 @@ def _array(texts: list[Any], column: str) -> pa.Array:
     try:
         return pa.array(texts, pa.string())
     except (pa.ArrowException, TypeError, UnicodeError) as error:
-        raise InputError(f"column {column!r}: not texts ({one_line(error)})") from error
+        bad = [text for text in texts if not isinstance(text, str | bytes | None)]
+        reason = f"{shown(bad[0])} is not a text" if bad else f"not texts ({one_line(error)})"
+        raise InputError(f"column {column!r}: {reason}") from error

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import numbers
+import operator
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -59,12 +61,15 @@ class Whole(Kind):
             raise self._refusal(text) from None
 
     def check(self, value: Any) -> int | str:
-        if self.word is not None and value == self.word:
+        if isinstance(value, str) and value == self.word:
             return self.word
-        is_whole = isinstance(value, int) and not isinstance(value, bool)
-        if not (is_whole and self.least <= value <= self.most):
+        try:
+            number = -1 if isinstance(value, bool) else operator.index(value)
+        except TypeError:
+            raise self._refusal(value) from None
+        if isinstance(value, bool) or not self.least <= number <= self.most:
             raise self._refusal(value)
-        return int(value)
+        return number
 
     def _refusal(self, value: object) -> ValueError:
         or_word = f' or "{self.word}"' if self.word else ""
@@ -84,7 +89,7 @@ class Share(Kind):
             raise self._refusal(text) from None
 
     def check(self, value: Any) -> float:
-        is_number = isinstance(value, int | float) and not isinstance(value, bool)
+        is_number = isinstance(value, numbers.Real) and not isinstance(value, bool)
         if not (is_number and 0 <= value <= 1):
             raise self._refusal(value)
         return float(value)
@@ -131,9 +136,9 @@ class Choice(Kind):
         return f"[{'|'.join(self.values)}]"
 
     def check(self, value: Any) -> str:
-        if value not in self.values:
+        if not isinstance(value, str) or value not in self.values:
             raise refusal(value, f"one of {', '.join(self.values)}")
-        return value  # type: ignore[no-any-return]
+        return value
 
 
 @dataclass(frozen=True)
@@ -193,7 +198,7 @@ class Places(Kind):
     def check(self, value: Any) -> tuple[str, ...]:
         if isinstance(value, str | os.PathLike):
             value = [value]
-        if not isinstance(value, list | tuple):
+        if not isinstance(value, list | tuple | Iterator):
             raise refusal(value, "a list of paths")
         return tuple(Place().check(item) for item in value)
 

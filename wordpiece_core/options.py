@@ -3,7 +3,7 @@ default, bounds and help (`wordpiece_core.declaration`)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -214,12 +214,8 @@ def special_token_list(special_tokens: Sequence[str] | str) -> tuple[str, ...]:
     if special_tokens == "bert":
         unused = [f"[unused{n}]" for n in range(994)]
         return ("[PAD]", *unused[:99], "[UNK]", "[CLS]", "[SEP]", "[MASK]", *unused[99:])
-    _check(
-        not isinstance(special_tokens, str), "special_tokens", special_tokens, 'a list or "bert"'
-    )
-    _check(
-        isinstance(special_tokens, Iterable), "special_tokens", special_tokens, 'a list or "bert"'
-    )
+    is_list = isinstance(special_tokens, list | tuple)  # a set has no order
+    _check(is_list, "special_tokens", special_tokens, 'a list or "bert"')
     tokens = tuple(special_tokens)
     for token in tokens:
         _check(isinstance(token, str) and token.strip() != "", "special_tokens", token, "a token")

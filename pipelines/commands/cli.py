@@ -123,7 +123,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     if "--" in args:
         place = args.index("--")
         args, beam_args = args[:place], args[place + 1 :]
-    debug = "--debug" in args
+    debug = "--debug" in args or _debug_by_environment(args)
     if not debug:
         _silence_libraries()
     try:
@@ -144,6 +144,11 @@ def main(argv: Sequence[str] | None = None) -> None:
     if argv is None:
         _leave(status)
     sys.exit(status)
+
+
+def _debug_by_environment(args: Sequence[str]) -> bool:
+    variable = f"WORDPIECE_{args[0].upper()}_DEBUG" if args else ""
+    return os.environ.get(variable, "").lower() in ("1", "true", "yes", "on", "t", "y")
 
 
 def _leave(status: int) -> NoReturn:

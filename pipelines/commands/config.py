@@ -10,7 +10,10 @@ from typing import Any
 import click
 import yaml
 
+from pipelines.commands.options import DECLARED
+from wordpiece_core.declaration import Option
 from wordpiece_core.errors import OptionError, one_line, shown
+from wordpiece_core.option_kinds import Flag, Kind, Names, Places
 
 MOST_BYTES = 256 << 10  # of a file
 MOST_DEPTH = 16  # of its lists and mappings; options need 3
@@ -148,26 +151,29 @@ def _parameter(path: str, key: str, command: click.Command) -> click.Parameter:
 
 
 def _checked(path: str, key: str, value: Any, parameter: click.Parameter) -> Any:
-    """A value in the form that the option takes: a bool for a switch, else the text that one would
-    write on the command line."""
-    is_flag = getattr(parameter, "is_flag", False)
-    if value is None and parameter.default is None:
+    """A value as the option takes it: by its kind, if it is declared; else a switch of the command
+    itself."""
+    declared: Option | None = getattr(parameter, DECLARED, None)
+    if value is None and declared is not None and declared.default is None:
         return None
-    items = value if isinstance(value, list) else [value]
-    if is_flag and isinstance(value, bool):
-        return value
-    plain = all(isinstance(item, str | int | float | date) for item in items)
-    if is_flag or not plain or any(isinstance(item, bool) for item in items):
-        raise OptionError(f"{path}: option {key!r}: {shown(value)} is not valid")
-    texts = [str(item) for item in items]
     try:
-        with click.Context(click.Command("config")) as context:
-            if getattr(parameter, "multiple", False) or parameter.nargs == -1:
-                for text in texts:
-                    parameter.type.convert(text, parameter, context)
-                return texts
-            text = ",".join(texts)
-            parameter.type.convert(text, parameter, context)
-            return text
-    except click.UsageError as error:
-        raise OptionError(f"{path}: option {key!r}: {error.message}") from error
+        if declared is None or isinstance(declared.kind, Flag):
+            return Flag().check(value)
+        return _of_kind(declared.kind, value)
+    except ValueError as error:
+        raise OptionError(f"{path}: option {key!r}: {error}") from error
+
+
+def _of_kind(kind: Kind, value: Any) -> Any:
+    """A value of a kind, a list or what one would write on the command line. ValueError for any
+    other."""
+    items = value if isinstance(value, list) else [value]
+    plain = all(isinstance(item, str | int | float | date) for item in items)
+    takes_lists = isinstance(kind, Names | Places)
+    if not plain or any(isinstance(item, bool) for item in items):
+        raise ValueError(f"{shown(value)} is not valid")
+    if isinstance(value, list):
+        if not takes_lists:
+            raise ValueError(f"{shown(value)} is a list; give one value")
+        return kind.check([str(item) for item in items])
+    return kind.check(kind.parse(str(value)))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 from pipelines.commands.job_command import How
 from pipelines.commands.loading import load_tokenizer
 from pipelines.commands.summary import finish, print_corpus, say
@@ -15,7 +17,11 @@ def run_encode(call: EncodeCall, how: How) -> None:
     """Runs `wordpiece encode`."""
     tokenizer = load_tokenizer(call.choice)
     if how.dry_run:
-        _print_plan(plan(call, tokenizer))
+        planned = plan(call, tokenizer)
+        if how.json:
+            print(json.dumps(planned.summary(), ensure_ascii=False))
+        elif not how.quiet:
+            _print_plan(planned)
         return
     try:
         progress = Progress(quiet=how.quiet)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Collection, Iterator
 from typing import Any, TypeVar
 
@@ -14,6 +15,7 @@ from wordpiece_core.option_kinds import Flag, Kind, Place, Places
 D = TypeVar("D", bound=Declared)
 
 INPUTS = "inputs"  # given without a name
+DECLARED = "declared"  # of a parameter: the option that it is made from
 
 
 class Value(click.ParamType):  # type: ignore[type-arg]
@@ -22,6 +24,10 @@ class Value(click.ParamType):  # type: ignore[type-arg]
     def __init__(self, kind: Kind) -> None:
         self.kind = kind
         self.name = kind.metavar
+
+    def split_envvar_value(self, rv: str) -> list[str]:
+        """The values in a variable of the environment, quoted as in a shell."""
+        return shlex.split(rv)
 
     def convert(
         self, value: object, param: click.Parameter | None, ctx: click.Context | None
@@ -41,7 +47,9 @@ def parameters(
     names of some of them."""
     for option in options.options():
         if only is None or option.name in only:
-            yield _inputs(option) if option.name == INPUTS else _parameter(option)
+            parameter = _inputs(option) if option.name == INPUTS else _parameter(option)
+            setattr(parameter, DECLARED, option)
+            yield parameter
 
 
 def parted(options: type[D], given: dict[str, Any]) -> D:

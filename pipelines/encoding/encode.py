@@ -99,6 +99,21 @@ class Plan:
         unchanged = self.found.results.keys() == self.found.finished.keys()
         return unchanged and not self.to_run and not self.errors
 
+    def summary(self) -> dict[str, Any]:
+        """What `wordpiece encode --dry-run --json` prints."""
+        shards = [
+            {
+                "input": shard.file.path,
+                "shard": shard.name,
+                "rows": shard.rows,
+                "bytes": shard.bytes,
+                "finished": shard.finished,
+                "error": shard.error.message if shard.error else None,
+            }
+            for shard in self.shards
+        ]
+        return {"output": self.directory.path, **self.directory.job, "shards": shards}
+
     @property
     def others(self) -> int:
         """How many finished shards belong to inputs that are not given now."""

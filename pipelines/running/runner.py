@@ -56,6 +56,8 @@ def pipeline_options(beam_args: Sequence[str]) -> PipelineOptions:
 
 def check_call(output: str, beam_args: Sequence[str]) -> None:
     """Raises OptionError for a wrong output or wrong arguments for Beam, before any work."""
+    if isinstance(beam_args, str) or not all(isinstance(arg, str) for arg in beam_args or ()):
+        raise OptionError("beam_args: give a list of texts, as ['--runner=FlinkRunner']")
     pipeline_options(beam_args)
     check_writable("--output", output)
 

@@ -28,10 +28,10 @@ class TrainCall(Call):
     work_dir: str | None = option(
         None,
         Place(),
-        "What a training killed goes on from.",
+        "Where a training that was killed goes on from.",
         shown_default="DIR of --output and .work",
     )
-    keep_work: bool = option(False, Flag(), "Keep it when done.")
+    keep_work: bool = option(False, Flag(), "Keep the work directory when done.")
     overwrite: bool = option(False, Flag(), "Replace a tokenizer that was trained otherwise.")
     counting: CountOptions = group(CountOptions)
 

@@ -209,7 +209,7 @@ class Accumulate(beam.DoFn):
     ) -> None:
         self.passes, self.name, self.kept = passes, name, kept
 
-    def setup(self) -> None:
+    def start_bundle(self) -> None:
         self.accumulator: Accumulator | None = None
 
     @no_annotations  # as Beam does not understand the last of them

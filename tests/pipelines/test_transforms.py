@@ -14,6 +14,7 @@ from apache_beam.testing.util import assert_that, equal_to
 from apache_beam.transforms.window import (
     FixedWindows,
     GlobalWindows,
+    Sessions,
     SlidingWindows,
     TimestampedValue,
 )
@@ -174,7 +175,7 @@ def test_elements_keep_their_windows_and_timestamps() -> None:
     ("element", "reason"),
     [
         ({"body": "a"}, r"an element has no column 'text', only \['body'\]"),
-        ({"text": 5}, "column 'text': not texts"),
+        ({"text": 5}, "column .text.: 5 is not a text"),
         ({"text": "a", "input_ids": []}, "has a column 'input_ids' already"),
         (b"a", "an element is a bytes; give texts, mappings"),
     ],
@@ -185,6 +186,16 @@ def test_an_element_that_cannot_be_encoded_is_named(element: Any, reason: str) -
         pipeline | beam.Create([element]) | pipelines.EncodeTexts(TOKENIZER)
 
 
+def test_a_text_alone_is_no_pair_and_does_not_lose_its_place() -> None:
+    for options, reason in (
+        ({"text_pair_column": "other"}, "an element is a text alone; a pair needs two columns"),
+        ({"text_column": "input_ids"}, "has a column 'input_ids' already"),
+    ):
+        encode = pipelines.EncodeTexts(TOKENIZER, **options)
+        with pytest.raises(Exception, match=reason), LocalPipeline() as pipeline:
+            pipeline | beam.Create(["a"]) | encode
+
+
 def test_wrong_options_are_refused_where_the_transform_is_made() -> None:
     with pytest.raises(wp.OptionError, match="stride: give a max_length too"):
         pipelines.EncodeTexts(TOKENIZER, stride=2)
@@ -192,3 +203,26 @@ def test_wrong_options_are_refused_where_the_transform_is_made() -> None:
         pipelines.EncodeTexts(wp.Tokenizer(["[UNK]"]))
     with pytest.raises(wp.InputError, match="nothing"):
         pipelines.EncodeTexts("nothing")
+
+
+def test_options_that_are_not_of_encoding_are_refused() -> None:
+    for name, value in {"pack": True, "keep_columns": ["a"], "compression": "gzip"}.items():
+        with pytest.raises(wp.OptionError, match=f"unknown option {name}"):
+            pipelines.EncodeTexts(TOKENIZER, max_length=8, **{name: value})
+
+
+def test_windows_that_merge_are_refused() -> None:
+    with LocalPipeline() as pipeline:
+        texts = pipeline | beam.Create(["a"]) | beam.WindowInto(Sessions(10))
+        with pytest.raises(wp.OptionError, match="windows that merge"):
+            texts | pipelines.CountWords()
+
+
+def test_columns_of_dictionaries_are_texts_too() -> None:
+    column = pa.array(["a", "b", "a"]).dictionary_encode()
+    batch = pa.record_batch({"text": column})
+    with LocalPipeline() as pipeline:
+        batches = pipeline | beam.Create([batch])
+        assert_that(batches | pipelines.CountWords(), equal_to([("a", 2), ("b", 1)]))
+        ids = batches | pipelines.EncodeTexts(TOKENIZER) | beam.Map(lambda b: b["input_ids"][0])
+        assert_that(ids | beam.Map(lambda x: x.as_py()), equal_to([[2, 4, 3]]), label="ids")

@@ -15,9 +15,9 @@ which level they stay whole so that the driver can hold the pieces: its runs.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -43,6 +43,7 @@ from wordpiece_core.training.rounds import (
 PARTITIONS = 16  # of pairs by hash; how many is part of no result
 MERGES_PER_CALL = 200
 ROWS_AT_ONCE = 1 << 18  # of runs
+ALL, LAST = "all", "last"  # merges
 
 Given = Iterator[tuple[str, int, Batch]]
 
@@ -70,6 +71,8 @@ class Merging(RoundAlgorithm):
         self.counting_memory = counting_memory
         self.trainer = _trainer(vocabulary.tokens, options)
         self.last: Batch = pa.record_batch(self.trainer.merges())  # of the last round
+        self._splitters: dict[str, _kernel.Splitter] = {}
+        self._lock = threading.Lock()
 
     def restore(self, done: FinishedRound) -> None:
         """Takes up the merges of a round."""
@@ -78,40 +81,35 @@ class Merging(RoundAlgorithm):
 
     def _ended(self, done: FinishedRound) -> None:
         self.split_tokens, self.last = done.facts["split_tokens"], done.decided
-        for cut in ("_splitter", "_advancer"):
-            self.__dict__.pop(cut, None)
+        self._splitters.clear()
 
     @property
     def merges(self) -> int:
         """How many merges there are."""
         return len(pa.record_batch(self.trainer.merges()))
 
-    @cached_property
-    def _splitter(self) -> _kernel.Splitter:
-        """Cuts words into their splits after all merges."""
-        return self._split_after(self.trainer.merges())
-
-    @cached_property
-    def _advancer(self) -> _kernel.Splitter:
-        """Applies the merges of the last round to splits."""
-        return self._split_after(self.last)
-
-    def _split_after(self, merges: object) -> _kernel.Splitter:
-        return _kernel.Splitter(
-            self.vocabulary.alphabet,
-            pa.record_batch(merges),
-            continuing_prefix=self.options.continuing_prefix,
-            min_word_count=self.options.min_word_count,
-            max_word_length=self.options.max_word_length,
-        )
+    def _splitter(self, which: str) -> _kernel.Splitter:
+        """Splits words after ALL merges, or splits after the merges of the LAST round. It is made
+        once, whichever threads ask for it."""
+        with self._lock:
+            if which not in self._splitters:
+                merges = self.last if which == LAST else pa.record_batch(self.trainer.merges())
+                self._splitters[which] = _kernel.Splitter(
+                    self.vocabulary.alphabet,
+                    merges,
+                    continuing_prefix=self.options.continuing_prefix,
+                    min_word_count=self.options.min_word_count,
+                    max_word_length=self.options.max_word_length,
+                )
+            return self._splitters[which]
 
     def first_kept(self, words: Batch) -> Batch:
         """The splits of words: `rank`, `offset`, `count`, `symbols: list<uint32>`."""
-        return pa.record_batch(self._splitter.split(words, facts_of(words)["first_rank"]))
+        return pa.record_batch(self._splitter(ALL).split(words, facts_of(words)["first_rank"]))
 
     def next_kept(self, kept: Batch) -> Batch:
         """Splits after the last round, from splits before it."""
-        return pa.record_batch(self._advancer.merge(kept))
+        return pa.record_batch(self._splitter(LAST).merge(kept))
 
     def holds_all(self) -> bool:
         """Whether the budget allows a round over all splits."""

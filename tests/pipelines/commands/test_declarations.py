@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+import numpy as np
 import pytest
 import yaml
 
@@ -231,3 +232,46 @@ def test_an_option_that_is_none_is_named_with_the_nearest() -> None:
         pipelines.count("in")
     with pytest.raises(wp.OptionError, match="give INPUT"):
         pipelines.count(output="out")
+
+
+def test_a_config_takes_nothing_where_nothing_is_a_value_and_lists_where_lists_are(
+    tmp_path: Path,
+) -> None:
+    config = tmp_path / "config.yaml"
+    args = ["in", "--output", "out", "--config", str(config)]
+    config.write_text("limit_alphabet: null\nmax_token_length: null\nstrip_accents: null\n")
+    assert of_command("train", *args) == TrainCall.of(inputs="in", output="out")
+    for text in ("output: [a, b]", "initial_alphabet: [x, y]", "vocab_size: [17]", "inputs: null"):
+        config.write_text(text)
+        with pytest.raises(wp.OptionError, match=text.partition(":")[0]):
+            of_command("train", *args)
+
+
+def test_values_of_the_environment_are_quoted_as_in_a_shell(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("WORDPIECE_COUNT_INPUTS", "'a b' c")
+    assert of_command("count", "--output", "out").inputs == ("a b", "c")
+
+
+def test_numbers_of_numpy_and_paths_as_they_come_are_values(tmp_path: Path) -> None:
+    call = TrainCall.of(
+        inputs=(path for path in [tmp_path / "a", tmp_path / "b"]),
+        output=tmp_path,
+        vocab_size=np.int64(70),
+        round_budget=np.float32(0.5),
+    )
+    assert call.inputs == (str(tmp_path / "a"), str(tmp_path / "b"))
+    assert (type(call.training.vocab_size), call.training.vocab_size) == (int, 70)
+    assert call.budget.round_budget == 0.5
+    for bad in ({"a", "b"}, {"a": 1}):
+        with pytest.raises(wp.OptionError, match=r"special_tokens: .* is not a list"):
+            TrainCall.of(inputs="in", output="out", special_tokens=bad)
+
+
+@pytest.mark.parametrize("given", [None, "--runner=x", ["--direct_num_workers", 2]])
+def test_arguments_for_beam_are_texts(given: Any, tmp_path: Path) -> None:
+    if given is None:
+        given = [None]
+    with pytest.raises(wp.OptionError, match="beam_args: give a list of texts"):
+        pipelines.count("in", output=tmp_path / "out", beam_args=given)
