@@ -193,7 +193,7 @@ class _EncodeTexts(beam.DoFn):
         self.columns = [c for c in (options.text_column, options.text_pair_column) if c is not None]
 
     def start_bundle(self) -> None:
-        self.waiting: list[tuple[Any, Timestamp, Any]] = []
+        self.waiting: list[tuple[Any, Timestamp, Any, Any]] = []
         self.texts: list[list[str | None]] = [[] for _ in self.columns]
         self.size = 0
 
@@ -202,6 +202,7 @@ class _EncodeTexts(beam.DoFn):
         element: Any,
         timestamp: Timestamp = beam.DoFn.TimestampParam,
         window: Any = beam.DoFn.WindowParam,
+        pane: Any = beam.DoFn.PaneInfoParam,
     ) -> Iterator[Any]:
         if isinstance(element, str) and len(self.columns) > 1:
             raise InputError("an element is a text alone; a pair needs two columns")
@@ -209,7 +210,7 @@ class _EncodeTexts(beam.DoFn):
         if isinstance(found[0], pa.Array):
             yield self._batch_with_ids(element, found)
             return
-        self.waiting.append((element, timestamp, window))
+        self.waiting.append((element, timestamp, window, pane))
         for texts, more in zip(self.texts, found, strict=True):
             texts.extend(more)
             self.size += _size(more[0])
@@ -225,8 +226,8 @@ class _EncodeTexts(beam.DoFn):
         waiting = self.waiting
         self.start_bundle()
         for row, source in zip(table.to_pylist(), sources, strict=True):
-            element, timestamp, window = waiting[source]
-            yield WindowedValue(_with(element, row, self.columns[0]), timestamp, [window])
+            element, timestamp, window, pane = waiting[source]
+            yield WindowedValue(_with(element, row, self.columns[0]), timestamp, [window], pane)
 
     def _batch_with_ids(self, batch: pa.RecordBatch, texts: list[Any]) -> pa.RecordBatch:
         table, sources = self._encode(texts)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import click
+from click.core import ParameterSource
 
 from pipelines.commands.hints import hinted
 from pipelines.commands.options import Value, parameters, parted
@@ -16,6 +17,7 @@ from wordpiece_core.option_kinds import Place
 
 C = TypeVar("C", bound=Call)
 
+NEAREST = [ParameterSource.COMMANDLINE, ParameterSource.ENVIRONMENT, ParameterSource.DEFAULT_MAP]
 PASSED_ON = "Arguments after -- go to Beam, for example: -- --runner=FlinkRunner"
 
 
@@ -50,7 +52,7 @@ def job_command(
         @click.pass_obj
         def callback(beam_args: list[str], /, debug: bool, **given: Any) -> None:
             how = {name: value for name, value in given.items() if hasattr(How, name)}
-            run(parted(call, given), How(beam_args, **how))
+            run(parted(call, _nearest(call, given)), How(beam_args, **how))
 
         return JobCommand(
             run.__name__,
@@ -61,6 +63,18 @@ def job_command(
         )
 
     return decorate
+
+
+def _nearest(call: type[Call], given: dict[str, Any]) -> dict[str, Any]:
+    """The options without those that lose to an alternative which is set nearer to the call: on the
+    command line, then in the environment, then in a config file."""
+    context = click.get_current_context()
+    for names in call.ALTERNATIVES:
+        places = {name: context.get_parameter_source(name) for name in names if given[name]}
+        ranks = {name: NEAREST.index(p) for name, p in places.items() if p in NEAREST}
+        best = min(ranks.values(), default=0)
+        given = given | {name: None for name, rank in ranks.items() if rank > best}
+    return given
 
 
 def dry_run() -> click.Option:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 from wordpiece_core.declaration import REQUIRED, Declared, option
 from wordpiece_core.errors import OptionError
@@ -12,6 +14,9 @@ from wordpiece_core.option_kinds import Place, Places
 @dataclass(frozen=True, kw_only=True)
 class Call(Declared):
     """A call of a job: its inputs, its output and its options."""
+
+    ALTERNATIVES: ClassVar[Sequence[Sequence[str]]] = ()
+    """Options of which a call takes one: if one is set nearer than the others, that one."""
 
     inputs: tuple[str, ...] = option(
         (),

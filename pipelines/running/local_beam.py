@@ -15,6 +15,7 @@ Each item says what Beam does, and what changes it:
 - In a notebook, Beam loads its interactive runner to label steps, which fails with pandas 3:
   `alter_label_if_ipython` (`test_jobs_run_in_a_notebook`).
 
+They stay for the life of the process: threads of a pipeline that failed may run on after its end.
 Tested with Beam 2.77.
 """
 

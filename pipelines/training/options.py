@@ -22,6 +22,8 @@ class TrainCall(Call):
     INPUT is as for count; or give a word table by --word-counts.
     """
 
+    ALTERNATIVES = (("inputs", "word_counts"),)
+
     word_counts: str | None = option(None, Place(), "Train on this word table, not on INPUT.")
     training: TrainingOptions = group(TrainingOptions)
     budget: RoundBudget = group(RoundBudget, driver_memory=DRIVER_MEMORY)

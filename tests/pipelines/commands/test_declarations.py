@@ -36,6 +36,8 @@ from wordpiece_core.option_kinds import (
     Whole,
 )
 
+from ..corpora import done, english, wordpiece, write_shard
+
 CALLS: dict[str, type[Call]] = {"count": CountCall, "train": TrainCall, "encode": EncodeCall}
 NEEDED = {"count": {"inputs": "in"}, "train": {"inputs": "in"}, "encode": {"inputs": "in"}}
 NEEDED["encode"]["tokenizer"] = "vocab.txt"
@@ -245,6 +247,17 @@ def test_a_config_takes_nothing_where_nothing_is_a_value_and_lists_where_lists_a
         config.write_text(text)
         with pytest.raises(wp.OptionError, match=text.partition(":")[0]):
             of_command("train", *args)
+
+
+def test_inputs_of_a_config_give_way_to_a_word_table_of_the_command_line(tmp_path: Path) -> None:
+    shard = write_shard(tmp_path / "a.txt", english(30))
+    words, tokenizer = tmp_path / "words", tmp_path / "tok"
+    done("count", shard, "--output", words)
+    config = tmp_path / "config.yaml"
+    config.write_text(f"inputs: {tmp_path}/nothing.txt\nvocab_size: 60\n")
+    args = ["--config", config, "--output", tokenizer, "--word-counts", words]
+    assert "vocabulary: 60 tokens" in done("train", *args).out
+    assert "give either INPUT" in wordpiece("train", shard, *args).fault
 
 
 def test_values_of_the_environment_are_quoted_as_in_a_shell(
