@@ -26,7 +26,7 @@ lint: $(VENV)/.installed-lint
 	cd wordpiece_core/kernel && cargo test --locked --release
 
 # The documentation, to out/site/index.html; its search needs a server, as `python -m http.server`
-# is one. The variable silences what the theme says of a MkDocs to come.
+# is one. The variable turns off a notice of the theme.
 docs: $(VENV)/.installed-docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --config-file docs/site/mkdocs.yml
 

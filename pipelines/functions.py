@@ -63,7 +63,7 @@ def _parameter(option: Option) -> inspect.Parameter:
     is_inputs = option.name == INPUTS
     kind = inspect.Parameter.POSITIONAL_OR_KEYWORD if is_inputs else inspect.Parameter.KEYWORD_ONLY
     default = inspect.Parameter.empty if option.is_required else option.default
-    return inspect.Parameter(option.name, kind, default=default)
+    return inspect.Parameter(option.name, kind, default=default, annotation=option.type)
 
 
 def _lines(call: type[Call]) -> Iterator[str]:

@@ -29,6 +29,16 @@ def test_a_room_of_the_jobs_imports_from_those_behind_it_only(room: str) -> None
         assert [name for name in imports(path) if name.startswith(before)] == [], path
 
 
+def test_what_is_public_stands_above_the_rooms_and_knows_no_command_line() -> None:
+    public = ("pipelines.functions", "pipelines.transforms")
+    for path in (ROOT / "pipelines").rglob("*.py"):
+        if path.parent.name in ROOMS:
+            assert [name for name in imports(path) if name.startswith(public)] == [], path
+    for name in ("functions", "transforms"):
+        found = imports(ROOT / "pipelines" / f"{name}.py")
+        assert [other for other in found if other.startswith("pipelines.commands")] == [], name
+
+
 def test_the_jobs_are_in_rooms_each_of_which_says_what_lives_there() -> None:
     folders = {path.parent.name for path in (ROOT / "pipelines").rglob("*.py")}
     assert folders == {"pipelines", *ROOMS}

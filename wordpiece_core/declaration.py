@@ -38,7 +38,8 @@ _OPTION, _GROUP = "option", "group"
 class Option:
     """A declared option. `default`: REQUIRED if it must be given. `help`: one or two sentences.
     `shown_default`: how the help says the default, if not by its value. `off`: the switch of the
-    command line that turns a flag off which is usually on; `--no-NAME` unless given."""
+    command line that turns a flag off which is usually on; `--no-NAME` unless given. `type`: the
+    annotation of the field."""
 
     kind: Kind
     help: str
@@ -46,6 +47,7 @@ class Option:
     default: Any = REQUIRED
     shown_default: str | None = None
     off: str | None = None
+    type: str = ""
 
     @property
     def is_required(self) -> bool:
@@ -105,7 +107,8 @@ class Declared:
         for known in fields(cls):  # type: ignore[arg-type]
             default = _default(known, defaults)
             if _OPTION in known.metadata:
-                yield replace(known.metadata[_OPTION], name=known.name, default=default)
+                declared = replace(known.metadata[_OPTION], name=known.name, default=default)
+                yield replace(declared, type=str(known.type))
             elif _GROUP in known.metadata:
                 inner = None if default is REQUIRED else default
                 yield from known.metadata[_GROUP].options(inner)

@@ -91,7 +91,7 @@ class Trained:
         }
 
     def warnings(self) -> list[str]:
-        """What is worth a look."""
+        """What may be wrong in the result, a line each."""
         said = self.table.warnings()
         share = self.covered.unknown_share
         if share > MANY_UNKNOWN:
