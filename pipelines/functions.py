@@ -13,7 +13,7 @@ from pipelines.counting.word_table import WordTable
 from pipelines.encoding import encode as encoding
 from pipelines.encoding.encode import Encoded
 from pipelines.encoding.options import EncodeCall
-from pipelines.running.call import Call
+from pipelines.running.call import INPUTS, Call
 from pipelines.running.progress import Progress
 from pipelines.training import train as training
 from pipelines.training.options import TrainCall
@@ -21,7 +21,6 @@ from pipelines.training.train import Trained
 from wordpiece_core.declaration import Option
 
 Function = TypeVar("Function", bound=Callable[..., Any])
-INPUTS = "inputs"
 
 RUN = {
     "beam_args": ("Sequence[str]", (), "Arguments for Beam, such as `--runner=FlinkRunner`."),

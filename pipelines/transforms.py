@@ -7,7 +7,6 @@ processed in batches. Windows and timestamps are kept.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
 from typing import Any
 
 import apache_beam as beam
@@ -53,9 +52,11 @@ class CountWords(beam.PTransform):
         self, text_column: str = "text", *, worker_memory: int | str = "512MiB", **text: Any
     ) -> None:
         super().__init__()
-        cut = TextOptions.of(**text)
-        options = CountOptions.of(text_column=text_column, worker_memory=worker_memory)
-        self.options = replace(options, text=cut)
+        self.options = CountOptions(
+            text_column=text_column,
+            worker_memory=worker_memory,  # type: ignore[arg-type]
+            text=TextOptions.of(**text),
+        )
 
     def expand(self, texts: beam.PCollection) -> beam.PCollection:
         """Pairs of a word (str) and its count (int). OptionError for windows that merge, such as
@@ -98,8 +99,8 @@ class _CountTexts(beam.DoFn):
 
     def finish_bundle(self) -> Iterator[WindowedValue]:
         yield from self._count_waiting()
-        for window in list(self.counters):
-            yield from self._take(window)
+        for window, counter in self.counters.items():
+            yield from _taken(window, counter)
 
     def _count_waiting(self) -> Iterator[WindowedValue]:
         waiting, self.waiting, self.size, self.rows = self.waiting, {}, 0, 0
@@ -108,20 +109,24 @@ class _CountTexts(beam.DoFn):
 
     def _count(self, window: Any, texts: pa.Array) -> Iterator[WindowedValue]:
         Metrics.counter(NAMESPACE, "counted_texts").inc(len(texts))
-        while len(self.counters) >= MOST_WINDOWS and window not in self.counters:
-            yield from self._take(next(iter(self.counters)))
-        memory = self.options.worker_memory // MOST_WINDOWS
-        new = _kernel.WordCounter(**self.options.text.for_kernel(), most_bytes=memory)
-        counter = self.counters.setdefault(window, new)
+        if window not in self.counters:
+            if len(self.counters) >= MOST_WINDOWS:
+                oldest = next(iter(self.counters))
+                yield from _taken(oldest, self.counters.pop(oldest))
+            memory = self.options.worker_memory // MOST_WINDOWS
+            text = self.options.text.for_kernel()
+            self.counters[window] = _kernel.WordCounter(**text, most_bytes=memory)
+        counter = self.counters[window]
         while len(texts):
             texts = texts[counter.count(texts, None) :]
             if counter.is_full:
-                yield from self._take(window)
-                counter = self.counters[window] = new
+                yield from _taken(window, counter)
 
-    def _take(self, window: Any) -> Iterator[WindowedValue]:
-        for partition, _, _, words in self.counters.pop(window).take(PARTITIONS):
-            yield WindowedValue((partition, to_bytes(words)), window.max_timestamp(), [window])
+
+def _taken(window: Any, counter: _kernel.WordCounter) -> Iterator[WindowedValue]:
+    """The counts of a window by partition, which empties the counter."""
+    for partition, _, _, words in counter.take(PARTITIONS):
+        yield WindowedValue((partition, to_bytes(words)), window.max_timestamp(), [window])
 
 
 def _merged(partition: tuple[int, Iterable[bytes]]) -> Iterator[tuple[str, int]]:

@@ -54,14 +54,13 @@ class Option:
         """Whether it has no default."""
         return self.default is REQUIRED
 
-    def checked(self, value: Any) -> Any:
-        """The value as it is kept. OptionError, which names the option, if it cannot be one."""
-        if value is None and self.default is None:
-            return None
-        try:
-            return self.kind.check(value)
-        except ValueError as error:
-            raise OptionError(f"{self.name}: {error}") from error
+
+def checked(kind: Kind, name: str, value: Any) -> Any:
+    """A value of a kind, as it is kept. OptionError, which names the option, for any other."""
+    try:
+        return kind.check(value)
+    except ValueError as error:
+        raise OptionError(f"{name}: {error}") from error
 
 
 def option(
@@ -85,8 +84,8 @@ def _for_field(default: Any) -> Any:
 
 
 def _default(known: Field[Any], defaults: Declared | None) -> Any:
-    """The default of a field, or what it is in other defaults."""
-    if defaults is not None:
+    """The default of a field, or what it is in other defaults, if there are any."""
+    if isinstance(defaults, Declared):
         return getattr(defaults, known.name)
     return REQUIRED if known.default is MISSING else known.default
 
@@ -97,9 +96,10 @@ class Declared:
     def __post_init__(self) -> None:
         for known in fields(self):  # type: ignore[arg-type]
             if _OPTION in known.metadata:
-                declared = replace(known.metadata[_OPTION], name=known.name)
-                value = declared.checked(getattr(self, known.name))
-                object.__setattr__(self, known.name, value)
+                declared, value = known.metadata[_OPTION], getattr(self, known.name)
+                if value is not None or declared.default is not None:
+                    value = checked(declared.kind, known.name, value)
+                    object.__setattr__(self, known.name, value)
 
     @classmethod
     def options(cls, defaults: Declared | None = None) -> Iterator[Option]:
@@ -107,11 +107,10 @@ class Declared:
         for known in fields(cls):  # type: ignore[arg-type]
             default = _default(known, defaults)
             if _OPTION in known.metadata:
-                declared = replace(known.metadata[_OPTION], name=known.name, default=default)
-                yield replace(declared, type=str(known.type))
+                place = {"name": known.name, "default": default, "type": str(known.type)}
+                yield replace(known.metadata[_OPTION], **place)
             elif _GROUP in known.metadata:
-                inner = None if default is REQUIRED else default
-                yield from known.metadata[_GROUP].options(inner)
+                yield from known.metadata[_GROUP].options(default)
 
     @classmethod
     def of(cls, **values: Any) -> Self:
@@ -133,8 +132,7 @@ class Declared:
         for known in fields(cls):  # type: ignore[arg-type]
             default = _default(known, defaults)
             if _GROUP in known.metadata:
-                inner = None if default is REQUIRED else default
-                own[known.name] = known.metadata[_GROUP]._of(values, inner)
+                own[known.name] = known.metadata[_GROUP]._of(values, default)
             else:
                 own[known.name] = values.get(known.name, default)
         return cls(**own)

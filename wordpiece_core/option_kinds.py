@@ -64,7 +64,7 @@ class Whole(Kind):
         if isinstance(value, str) and value == self.word:
             return self.word
         try:
-            number = -1 if isinstance(value, bool) else operator.index(value)
+            number = operator.index(value)
         except TypeError:
             raise self._refusal(value) from None
         if isinstance(value, bool) or not self.least <= number <= self.most:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from wordpiece_core.declaration import Declared, option
+from wordpiece_core.declaration import Declared, checked, option
 from wordpiece_core.errors import OptionError
 from wordpiece_core.option_kinds import (
     Choice,
@@ -249,10 +249,7 @@ def check_token(name: str, token: str, more: str = "") -> None:
 
 def check_whole(name: str, value: object, most: int) -> None:
     """OptionError unless a value is a whole number from 1 to `most`."""
-    try:
-        Whole(most).check(value)
-    except ValueError as error:
-        raise OptionError(f"{name}: {error}") from error
+    checked(Whole(most), name, value)
 
 
 def _check(valid: bool, name: str, value: object, wanted: str) -> None:

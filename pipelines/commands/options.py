@@ -9,12 +9,12 @@ from typing import Any, TypeVar
 
 import click
 
+from pipelines.running.call import INPUTS
 from wordpiece_core.declaration import Declared, Option
 from wordpiece_core.option_kinds import Flag, Kind, Place, Places
 
 D = TypeVar("D", bound=Declared)
 
-INPUTS = "inputs"  # given without a name
 DECLARED = "declared"  # of a parameter: the option that it is made from
 
 

@@ -10,6 +10,8 @@ from wordpiece_core.declaration import REQUIRED, Declared, option
 from wordpiece_core.errors import OptionError
 from wordpiece_core.option_kinds import Place, Places
 
+INPUTS = "inputs"  # the option that a command line gives without a name
+
 
 @dataclass(frozen=True, kw_only=True)
 class Call(Declared):

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from pipelines.counting.options import CountOptions
 from pipelines.running.call import Call
-from wordpiece_core.declaration import group, option
+from wordpiece_core.declaration import checked, group, option
 from wordpiece_core.errors import OptionError
 from wordpiece_core.option_kinds import Flag, Place, Size
 from wordpiece_core.options import LEAST_DRIVER_MEMORY, TrainingOptions
@@ -46,7 +46,4 @@ class TrainCall(Call):
         self.check_inputs(self.word_counts)
         memory = self.budget.driver_memory
         if memory is not None:
-            try:
-                Size(LEAST_DRIVER_MEMORY).check(memory)
-            except ValueError as error:
-                raise OptionError(f"driver_memory: {error}") from error
+            checked(Size(LEAST_DRIVER_MEMORY), "driver_memory", memory)

@@ -85,10 +85,9 @@ class RoundState:
             kept = self.algorithm().next_kept(_read_kept(earlier))
         else:
             kept = self.algorithm().first_kept(words_of(part))
-        storage.again(
-            lambda: outputs.write_parquet(
-                path, [kept], kept.schema, compression="lz4", use_dictionary=False
-            )
+        options: dict[str, Any] = {"compression": "lz4", "use_dictionary": False}
+        outputs.write_file(
+            path, lambda stream: outputs.write_tables(stream, [kept], kept.schema, **options)
         )
         report(words=part.rows)
         return kept
@@ -214,17 +213,17 @@ class Accumulate(beam.DoFn):
 
     @no_annotations  # as Beam does not understand the last of them
     def process(self, element: Any, *used: bytes) -> Iterator[TaggedOutput]:
-        step = _pass(self.passes, self.name)
         if self.accumulator is None:
-            self.accumulator = step.accumulator(_results(step, used))
-        for output, partition, batch in self.accumulator.add(self._batch(step, element)):
+            step = _pass(self.passes, self.name)
+            self.over, self.accumulator = step.over, step.accumulator(_results(step, used))
+        for output, partition, batch in self.accumulator.add(self._batch(element)):
             yield TaggedOutput(output, (partition, to_bytes(batch, PACKED)))
 
-    def _batch(self, step: Pass, element: Any) -> Batch:
-        if step.over == KEPT:
+    def _batch(self, element: Any) -> Batch:
+        if self.over == KEPT:
             assert self.kept is not None
             return self.kept(element)
-        if step.over == WORDS:
+        if self.over == WORDS:
             report(words=element.rows)
             return words_of(element)
         return from_bytes(element)
