@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -13,7 +14,7 @@ from pipelines.counting.word_table import WordTable
 from pipelines.encoding import encode as encoding
 from pipelines.encoding.encode import Encoded
 from pipelines.encoding.options import EncodeCall
-from pipelines.running.call import INPUTS, Call
+from pipelines.running.call import INPUTS, Call, in_python, names_of_python
 from pipelines.running.progress import Progress
 from pipelines.training import train as training
 from pipelines.training.options import TrainCall
@@ -41,9 +42,15 @@ Result = TypeVar("Result", bound=_Result)
 
 
 def _documented(call: type[Call]) -> Callable[[Function], Function]:
-    """Gives a function the signature and the documented arguments that a call declares."""
+    """Gives a function the signature and the documented arguments that a call declares. Its errors
+    name options as Python does."""
 
     def decorate(function: Function) -> Function:
+        @functools.wraps(function)
+        def with_names_of_python(*args: Any, **options: Any) -> Any:
+            with names_of_python(call):
+                return function(*args, **options)
+
         parameters = [_parameter(option) for option in call.options()]
         keyword = inspect.Parameter.KEYWORD_ONLY
         parameters += [
@@ -51,9 +58,10 @@ def _documented(call: type[Call]) -> Callable[[Function], Function]:
             for name, (kind, default, _) in RUN.items()
         ]
         given = inspect.signature(function)
-        function.__signature__ = given.replace(parameters=parameters)  # type: ignore[attr-defined]
-        function.__doc__ = "\n".join([inspect.cleandoc(function.__doc__ or ""), *_lines(call)])
-        return function
+        documented: Any = with_names_of_python
+        documented.__signature__ = given.replace(parameters=parameters)
+        documented.__doc__ = "\n".join([inspect.cleandoc(function.__doc__ or ""), *_lines(call)])
+        return documented  # type: ignore[no-any-return]
 
     return decorate
 
@@ -71,7 +79,7 @@ def _lines(call: type[Call]) -> Iterator[str]:
     for option in call.options():
         needed = " Required." if option.is_required else ""
         shown = f" Default: {option.shown_default}." if option.shown_default else ""
-        yield f"    {option.name}: {option.help}{needed}{shown}"
+        yield f"    {option.name}: {in_python(option.help + needed + shown, call)}"
     for name, (_, _, text) in RUN.items():
         yield f"    {name}: {text}"
     yield "\nRaises:"
@@ -85,7 +93,7 @@ def _lines(call: type[Call]) -> Iterator[str]:
 
 def _warned(result: Result) -> Result:
     for warning in result.warnings():
-        warnings.warn(warning, JobWarning, stacklevel=3)
+        warnings.warn(warning, JobWarning, stacklevel=4)
     return result
 
 

@@ -17,9 +17,10 @@ from apache_beam.utils.timestamp import Timestamp
 from apache_beam.utils.windowed_value import WindowedValue
 
 from pipelines.counting.options import CountOptions
-from pipelines.encoding.options import ShardOptions, TokenizerChoice
+from pipelines.encoding.options import EncodeCall, ShardOptions, TokenizerChoice
 from pipelines.encoding.shard_encoder import check_fit
 from pipelines.files.batches import from_bytes, to_bytes
+from pipelines.running.call import names_of_python
 from wordpiece_core import EncodingOptions, TextOptions, Tokenizer, _kernel
 from wordpiece_core.errors import InputError, OptionError, one_line, shown
 
@@ -176,14 +177,15 @@ class EncodeTexts(beam.PTransform):
         **encoding: Any,
     ) -> None:
         super().__init__()
-        choice = TokenizerChoice(tokenizer=tokenizer, lowercase=lowercase, unk_scope=unk_scope)
-        self.options = ShardOptions(
-            text_column=text_column,
-            text_pair_column=text_pair_column,
-            encoding=EncodingOptions.of(**encoding),
-        )
-        self.tokenizer = choice.load()
-        check_fit(self.options, self.tokenizer)
+        with names_of_python(EncodeCall):
+            choice = TokenizerChoice(tokenizer=tokenizer, lowercase=lowercase, unk_scope=unk_scope)
+            self.options = ShardOptions(
+                text_column=text_column,
+                text_pair_column=text_pair_column,
+                encoding=EncodingOptions.of(**encoding),
+            )
+            self.tokenizer = choice.load()
+            check_fit(self.options, self.tokenizer)
 
     def expand(self, texts: beam.PCollection) -> beam.PCollection:
         """The elements with `input_ids` and the other columns that were asked for."""

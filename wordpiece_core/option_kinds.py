@@ -112,8 +112,11 @@ class Size(Kind):
         return parse_size(text)
 
     def check(self, value: Any) -> int:
-        size = parse_size(value) if isinstance(value, str) else value
-        if not isinstance(size, int) or isinstance(size, bool):
+        try:
+            size = parse_size(value) if isinstance(value, str) else operator.index(value)
+        except TypeError:
+            size = None
+        if size is None or isinstance(value, bool):
             raise refusal(value, "a size; give one like 512MiB, 4G or 1000000")
         if size < self.least:
             raise ValueError(f"{value} is too little; give {show_size(self.least)} at least")

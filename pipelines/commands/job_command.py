@@ -3,6 +3,8 @@ file."""
 
 from __future__ import annotations
 
+import difflib
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -33,13 +35,15 @@ class How:
 
 
 class JobCommand(click.Command):
-    """A command that says what an unknown option is called here."""
+    """A command that says what an unknown option is called here, or an unknown variable."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         try:
-            return super().parse_args(ctx, args)
+            rest = super().parse_args(ctx, args)
         except click.NoSuchOption as error:
             raise hinted(error, self) from error
+        _check_environment(self, ctx)
+        return rest
 
 
 def job_command(
@@ -63,6 +67,17 @@ def job_command(
         )
 
     return decorate
+
+
+def _check_environment(command: click.Command, ctx: click.Context) -> None:
+    """UsageError for a variable of the environment that names no option of the command."""
+    prefix = f"{ctx.auto_envvar_prefix}_"
+    known = {f"{prefix}{parameter.name}".upper() for parameter in command.params}
+    for variable in sorted(os.environ):
+        if variable.startswith(prefix) and variable not in known:
+            close = difflib.get_close_matches(variable, known, 1)
+            hint = f"; did you mean {close[0]}?" if close else ""
+            raise click.UsageError(f"the environment variable {variable} is no option{hint}", ctx)
 
 
 def _nearest(call: type[Call], given: dict[str, Any]) -> dict[str, Any]:

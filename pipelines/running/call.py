@@ -1,14 +1,16 @@
-"""The options that all jobs share."""
+"""The options that all jobs share, and how messages name options in Python."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import ClassVar
 
 from wordpiece_core.declaration import REQUIRED, Declared, option
-from wordpiece_core.errors import OptionError
-from wordpiece_core.option_kinds import Place, Places
+from wordpiece_core.errors import OptionError, WordpieceError
+from wordpiece_core.option_kinds import Flag, Place, Places
 
 INPUTS = "inputs"  # the option that a command line gives without a name
 
@@ -32,3 +34,36 @@ class Call(Declared):
         """OptionError unless there are inputs, or something else to read."""
         if not self.inputs and not any(others):
             raise OptionError("give INPUT: files, globs or directories")
+
+
+@contextmanager
+def names_of_python(options: type[Declared]) -> Iterator[None]:
+    """Makes errors name options as in Python. They are written as the command line names them."""
+    try:
+        yield
+    except WordpieceError as error:
+        error.args = tuple(in_python(str(text), options) for text in error.args)
+        raise
+
+
+def in_python(text: str, options: type[Declared]) -> str:
+    """A message or a help that names options as in Python, not as on the command line.
+
+    >>> from wordpiece_core.option_kinds import Whole
+    >>> @dataclass(frozen=True, kw_only=True)
+    ... class Example(Call):
+    ...     max_length: int | None = option(None, Whole(99), "How many ids.")
+    ...     lowercase: bool = option(True, Flag(), "Lowercase texts.")
+    >>> in_python("--lowercase: give --max-length, or --no-lowercase", Example)
+    'lowercase: give max_length, or lowercase=False'
+    """
+    names = {}
+    for declared in options.options():
+        name = f"--{declared.name.replace('_', '-')}"
+        names[name] = declared.name
+        if isinstance(declared.kind, Flag) and declared.default is True:
+            off = declared.off or name.replace("--", "--no-", 1)
+            names[off] = f"{declared.name}=False"
+    text = re.sub(r"--[a-z]+(-[a-z]+)*", lambda found: names.get(found[0], found[0]), text)
+    text = text.replace("arguments after --:", "beam_args:")
+    return re.sub(r"\bINPUT\b", INPUTS, text)

@@ -72,7 +72,11 @@ def test_a_tokenizer_itself_can_be_given(tmp_path: Path, shard: str) -> None:
 def test_what_is_wrong_is_an_error_of_the_project(tmp_path: Path) -> None:
     with pytest.raises(wp.InputError, match=r"nothing\.txt: no such file"):
         pipelines.count(tmp_path / "nothing.txt", output=tmp_path / "words", quiet=True)
-    with pytest.raises(wp.OptionError, match="arguments after --: Beam does not know --no_such"):
+    with pytest.raises(wp.OptionError, match=r"^give inputs: files, globs or directories"):
+        pipelines.count(output=tmp_path / "words")
+    with pytest.raises(wp.OptionError, match=r"^pack: give max_length, the length of a sequence"):
+        pipelines.encode("in", output="out", tokenizer="vocab.txt", pack=True)
+    with pytest.raises(wp.OptionError, match=r"^beam_args: Beam does not know --no_such"):
         pipelines.count("in", output=tmp_path / "words", beam_args=["--no_such=1"])
 
 

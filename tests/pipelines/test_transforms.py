@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import apache_beam as beam
@@ -18,6 +19,8 @@ from apache_beam.transforms.window import (
     SlidingWindows,
     TimestampedValue,
 )
+from apache_beam.utils.timestamp import Timestamp
+from apache_beam.utils.windowed_value import PaneInfo, PaneInfoTiming, WindowedValue
 
 import pipelines
 import wordpiece_core as wp
@@ -171,6 +174,25 @@ def test_elements_keep_their_windows_and_timestamps() -> None:
         assert_that(encoded, equal_to([(i, i, i - i % 100) for i in range(5000)]))
 
 
+class _InPanes(beam.DoFn):
+    """Gives each element a pane of its own, as triggers do."""
+
+    def process(self, n: int, window: Any = beam.DoFn.WindowParam) -> Iterator[WindowedValue]:
+        pane = PaneInfo(n == 0, False, PaneInfoTiming.EARLY, n, 0)
+        yield WindowedValue({"text": "a"}, Timestamp(n), [window], pane)
+
+
+def test_elements_keep_their_panes() -> None:
+    def index(_: Any, pane: Any = beam.DoFn.PaneInfoParam) -> tuple[int, int]:
+        return pane.index, pane.timing
+
+    with LocalPipeline() as pipeline:
+        texts = pipeline | beam.Create([3, 0, 7]) | beam.ParDo(_InPanes())
+        panes = texts | pipelines.EncodeTexts(TOKENIZER) | beam.Map(index)
+        early = PaneInfoTiming.EARLY
+        assert_that(panes, equal_to([(3, early), (0, early), (7, early)]))
+
+
 @pytest.mark.parametrize(
     ("element", "reason"),
     [
@@ -199,7 +221,8 @@ def test_a_text_alone_is_no_pair_and_does_not_lose_its_place() -> None:
 def test_wrong_options_are_refused_where_the_transform_is_made() -> None:
     with pytest.raises(wp.OptionError, match="stride: give a max_length too"):
         pipelines.EncodeTexts(TOKENIZER, stride=2)
-    with pytest.raises(wp.OptionError, match=r"the vocabulary has no \[CLS\]"):
+    cls = r"the vocabulary has no \[CLS\] or no \[SEP\]; give add_special_tokens=False"
+    with pytest.raises(wp.OptionError, match=cls):
         pipelines.EncodeTexts(wp.Tokenizer(["[UNK]"]))
     with pytest.raises(wp.InputError, match="nothing"):
         pipelines.EncodeTexts("nothing")

@@ -232,7 +232,7 @@ def test_an_option_that_is_none_is_named_with_the_nearest() -> None:
         pipelines.train("in", output="out", vocabsize=9)
     with pytest.raises(wp.OptionError, match="output: has to be given"):
         pipelines.count("in")
-    with pytest.raises(wp.OptionError, match="give INPUT"):
+    with pytest.raises(wp.OptionError, match="give inputs"):
         pipelines.count(output="out")
 
 
@@ -260,6 +260,14 @@ def test_inputs_of_a_config_give_way_to_a_word_table_of_the_command_line(tmp_pat
     assert "give either INPUT" in wordpiece("train", shard, *args).fault
 
 
+def test_a_variable_that_is_no_option_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WORDPIECE_TRAIN_VOCABSIZE", "100")
+    outcome = wordpiece("train", "in", "--output", "out")
+    assert outcome.status == 2
+    nearest = "WORDPIECE_TRAIN_VOCABSIZE is no option; did you mean WORDPIECE_TRAIN_VOCAB_SIZE?"
+    assert nearest in outcome.fault
+
+
 def test_values_of_the_environment_are_quoted_as_in_a_shell(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -272,6 +280,7 @@ def test_numbers_of_numpy_and_paths_as_they_come_are_values(tmp_path: Path) -> N
         inputs=(path for path in [tmp_path / "a", tmp_path / "b"]),
         output=tmp_path,
         vocab_size=np.int64(70),
+        worker_memory=np.int64(1 << 29),
         round_budget=np.float32(0.5),
     )
     assert call.inputs == (str(tmp_path / "a"), str(tmp_path / "b"))
