@@ -55,7 +55,7 @@ def test_the_examples_in_the_docstrings_of(name: str) -> None:
     assert runner.failures == 0, "".join(said)
 
 
-@pytest.mark.parametrize("name", sorted(PUBLIC.keys() - {"Trained"}))  # shown by `train`
+@pytest.mark.parametrize("name", sorted(PUBLIC))
 def test_public_functions_and_classes_have_examples(name: str) -> None:
     found = doctest.DocTestFinder().find(PUBLIC[name], name)
     assert any(example.examples for example in found)

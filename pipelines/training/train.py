@@ -34,9 +34,9 @@ from pipelines.training.driver import Job, train_on_table
 from pipelines.training.options import TrainCall
 from pipelines.training.tokenizer_directory import check_tokenizer_directory, write_tokenizer
 from pipelines.training.work_directory import TrainingWork
-from wordpiece_core import TextOptions, Tokenizer, TrainingOptions
+from wordpiece_core import Tokenizer, TrainingOptions
 from wordpiece_core.errors import InputError, OptionError, OutputError
-from wordpiece_core.tokenizer.files import TokenizerSpec, own_special_tokens
+from wordpiece_core.tokenizer.files import TokenizerSpec
 from wordpiece_core.training.train import TrainingResult, fewer_tokens
 
 MANY_UNKNOWN = 0.01  # of words: more is worth a warning
@@ -45,8 +45,15 @@ WORK = ".work"  # after the output's name: what a training keeps while it runs
 
 @dataclass(frozen=True)
 class Trained:
-    """What a training made, and of what. `output`: the tokenizer directory; `result`: vocabulary
-    and merges; `table`: the words; `spec`: the tokenizer; `covered`: how it cuts the words."""
+    """What a training made, and of what: the result of `pipelines.train`. `output`: the tokenizer
+    directory; `result`: vocabulary and merges; `table`: the words; `spec`: the tokenizer;
+    `covered`: how it cuts the words.
+
+    >>> import pipelines
+    >>> trained = pipelines.train("corpus/", output="tokenizer", vocab_size=14, quiet=True)
+    >>> trained.rounds, trained.vocab[-1], round(trained.covered.tokens_per_word, 2)
+    (1, 'hugs', 1.33)
+    """
 
     output: str
     result: TrainingResult
@@ -183,7 +190,7 @@ class _Run:
             self.beam_args,
         )
         result = train_on_table(table, job)
-        spec = _spec(result, text, training)
+        spec = result.spec(text)
         covered = coverage(table, Tokenizer.of(spec))
         seconds = {name: round(value, 3) for name, value in self.progress.seconds.items()}
         done = Trained(self.call.output, result, table, spec, training, covered, seconds)
@@ -215,17 +222,6 @@ def _training_of(table: WordTable, training: TrainingOptions) -> TrainingOptions
     if 1 < given < known:
         raise OptionError(f"min_word_count: {given}, but {table.path} was counted with {known}")
     return replace(training, min_word_count=max(given, known))
-
-
-def _spec(result: TrainingResult, text: TextOptions, training: TrainingOptions) -> TokenizerSpec:
-    """The tokenizer that a training gives."""
-    return TokenizerSpec(
-        result.vocab,
-        text,
-        training.max_word_length,
-        training.continuing_prefix,
-        own_special_tokens(training.special_tokens),
-    )
 
 
 def _training_record(done: Trained, identity: dict[str, Any]) -> dict[str, Any]:

@@ -14,8 +14,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from wordpiece_core.errors import InputError
-from wordpiece_core.options import TrainingOptions
-from wordpiece_core.tokenizer.files import own_special_tokens
+from wordpiece_core.options import TextOptions, TrainingOptions
+from wordpiece_core.tokenizer.files import TokenizerSpec, own_special_tokens
 from wordpiece_core.tokenizer.tokenizer import Tokenizer
 from wordpiece_core.training.alphabet import initial_vocabulary, symbol_passes
 from wordpiece_core.training.budget import RoundBudget
@@ -51,13 +51,17 @@ class TrainingResult:
     def tokenizer(self, **text: Any) -> Tokenizer:
         """The tokenizer of the vocabulary. `text`: the options of `TextOptions`, the same ones that
         the words of the training were cut with."""
+        return Tokenizer.of(self.spec(TextOptions.of(**text)))
+
+    def spec(self, text: TextOptions) -> TokenizerSpec:
+        """What makes the tokenizer, for words that were cut by `text`."""
         options = self.options
-        return Tokenizer(
+        return TokenizerSpec(
             self.vocab,
-            max_word_length=options.max_word_length,
-            continuing_prefix=options.continuing_prefix,
-            more_special_tokens=own_special_tokens(options.special_tokens),
-            **text,
+            text,
+            options.max_word_length,
+            options.continuing_prefix,
+            own_special_tokens(options.special_tokens),
         )
 
     def save(self, directory: str | os.PathLike[str], **text: Any) -> tuple[str, ...]:
