@@ -1,7 +1,9 @@
 """Local paths and URIs: how they are opened and joined, and which names in files can be trusted."""
 
 import os
-from urllib.parse import quote, unquote
+import re
+import threading
+from urllib.parse import quote, unquote, urlsplit
 
 import pyarrow as pa
 from pyarrow import fs
@@ -10,12 +12,38 @@ from wordpiece_core.errors import InputError, StorageError, one_line
 from wordpiece_core.uri import is_uri, split_query
 
 
+_clients: dict[tuple[object, ...], tuple[fs.FileSystem, str]] = {}
+_clients_lock = threading.Lock()
+_PLAIN_PATH = re.compile(r"(?:/(?!\.{1,2}(?:/|$))(?:[\w.~!$&'()+,;=:@-]|%[0-9A-Fa-f]{2})+)+", re.A)
+_local = fs.LocalFileSystem()
+
+
 def open_filesystem(path: str) -> tuple[fs.FileSystem, str]:
-    """The file system of a local path or URI, and the path inside it."""
+    """The file system of a local path or URI, and the path inside it. Each process has one client
+    for each scheme, authority and query: to make one can take several calls to a store."""
     if path.startswith("file://"):
         path = unquote(path.removeprefix("file://"))
     if not is_uri(path):
-        return fs.LocalFileSystem(), os.path.abspath(path)
+        return _local, os.path.abspath(path)
+    base, query = split_query(path)
+    parts = urlsplit(base)
+    below = base.partition("://")[2].removeprefix(parts.netloc).rstrip("/")
+    if not _PLAIN_PATH.fullmatch(below):  # the file system decides what it is, or refuses it
+        return _from_uri(path)
+    # A client is of no use in a fork of its process, which has none of its threads.
+    key = (os.getpid(), fs.FileSystem, parts.scheme, parts.netloc, query)
+    inner = unquote(below)
+    with _clients_lock:
+        if key not in _clients:
+            filesystem, place = _from_uri(path)
+            if not place.rstrip("/").endswith(inner):
+                return filesystem, place
+            _clients[key] = filesystem, place.rstrip("/").removesuffix(inner)
+        filesystem, root = _clients[key]
+    return filesystem, root + inner
+
+
+def _from_uri(path: str) -> tuple[fs.FileSystem, str]:
     try:
         filesystem, inner = fs.FileSystem.from_uri(path)
     except pa.ArrowInvalid as error:
