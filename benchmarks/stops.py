@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import hashlib
 import itertools
+import json
 import os
 import re
 import shutil
@@ -157,6 +158,7 @@ def _copy_before_changes(state: Path, copies: Path) -> None:
         return attempt(done, path, call)
 
     storage.attempt = copying  # type: ignore[assignment]
+    storage.THREADS = 1  # so that nothing changes while a copy is made
 
 
 # --- States ---------------------------------------------------------------------------------------
@@ -166,12 +168,20 @@ def tree(folder: Path) -> dict[str, bytes]:
     """The files and empty directories below a directory, without random ids, and without what a run
     took."""
     found: dict[str, bytes] = {}
+    job = folder / "out" / "_shards" / "job.json"  # only notes of the run that it names count
+    run = json.loads(job.read_text()).get("run", "none") if job.exists() else "none"
+
+    def without_ids(data: bytes) -> bytes:
+        return _ID.sub(b"ID", data.replace(run.encode(), b"RUN"))
+
     for path in sorted(folder.rglob("*")):
-        name = _ID.sub(b"ID", str(path.relative_to(folder)).encode()).decode()
+        name = without_ids(str(path.relative_to(folder)).encode()).decode()
         if path.name == "run.json":
             found[name] = b"what a run took"
         elif path.is_file():
-            found[name] = _ID.sub(b"ID", path.read_bytes())
+            data = without_ids(path.read_bytes())
+            several = path.suffix == ".jsonl"  # their names differ only in their ids
+            found[f"{name} {hashlib.sha256(data).hexdigest()[:8]}" if several else name] = data
         elif not any(path.iterdir()):
             found[name + "/"] = b""
     return found

@@ -1,9 +1,10 @@
 """The job `encode`: each input shard becomes one Parquet shard of token ids.
 
-    shards ─ encode each: read a row group, encode it, write it ─▶ notes ─▶ manifest
+    plan ─▶ shards ─ encode each: read a row group, encode it, write it ─▶ notes ─▶ manifest
 
-A note is written for each finished shard, so that a rerun does not encode it again. A note is also
-written for a shard that cannot be read, and the other shards are finished
+The plan is in files, because runners limit what can be in the graph of a pipeline. A note is
+written for each finished shard, so that a rerun does not encode it again. A note is also written
+for a shard that cannot be read, and the other shards are finished
 (`pipelines.encoding.encoded_directory`). A fault of storage does not make a shard bad: the step is
 tried again; if that does not help the work item fails; and if the runner's retries fail too, the
 job fails.
@@ -12,23 +13,19 @@ job fails.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import apache_beam as beam
 
 from pipelines.encoding.encode_shard import EncodeShard, shard_error
-from pipelines.encoding.encoded_directory import (
+from pipelines.encoding.encoded_directory import BadShard, Contents, EncodedDirectory, ShardsError
+from pipelines.encoding.notes import (
     CHANGED,
     COLUMN,
     SUMS,
-    BadShard,
-    Contents,
-    EncodedDirectory,
     ShardError,
     ShardResult,
-    ShardsError,
     source_of,
 )
 from pipelines.encoding.options import EncodeCall
@@ -38,6 +35,7 @@ from pipelines.files.filesystems import join
 from pipelines.files.input_batches import warnings_of_text
 from pipelines.files.inputs import InputFile
 from pipelines.files.owned import one_run
+from pipelines.files.storage import in_parallel
 from pipelines.running.progress import Progress
 from pipelines.running.runner import (
     check_call,
@@ -52,13 +50,13 @@ from wordpiece_core.errors import InputError, OptionError, OutputError
 
 MANY_UNKNOWN = 0.01  # the share of [UNK] in the tokens above which there is a warning
 MANY_DROPPED = 0.01  # the same for dropped tokens, with `pack`
-PLANNING_THREADS = 16  # they mostly wait for file systems
+SAMPLE = 64  # files that are looked into before a run, to estimate how much there is to do
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class PlannedShard:
-    """A shard as it was found before the job. `rows`: their number, if it is known without reading
-    the file. `bytes`: the approximate size of the text. `finished`: whether an earlier run finished
+    """A shard as it was found before the job. `rows`: their number, if it is known. `bytes`: the
+    approximate size of the text. `finished`: whether an earlier run finished
     it. `error`: why it cannot be encoded."""
 
     file: InputFile
@@ -97,7 +95,7 @@ class Plan:
     def is_done(self) -> bool:
         """Whether there is nothing to do: nothing has changed since the directory was written."""
         unchanged = self.found.results.keys() == self.found.finished.keys()
-        return unchanged and not self.to_run and not self.errors
+        return self.found.is_whole and unchanged and not self.to_run and not self.errors
 
     def summary(self) -> dict[str, Any]:
         """What `wordpiece encode --dry-run --json` prints."""
@@ -201,9 +199,10 @@ class Encoded:
         return said + [f"in quarantine: {bad.message}" for bad in self.errors]
 
 
-def plan(call: EncodeCall, tokenizer: Tokenizer) -> Plan:
-    """Plans the job. It looks at the output directory, the sizes of the files and the Parquet
-    footers.
+def plan(call: EncodeCall, tokenizer: Tokenizer, sample: int | None = None) -> Plan:
+    """Plans the job. It looks at the output directory, the sizes of the files, and the Parquet
+    footers or first rows of the files that are to be encoded. With a `sample`, it looks into so
+    many files only and estimates the sizes of the others; workers find what is wrong with them.
 
     Raises InputError and OptionError; OptionError also if the output holds shards of another
     tokenizer or of other options.
@@ -219,19 +218,33 @@ def plan(call: EncodeCall, tokenizer: Tokenizer) -> Plan:
     _check_files(output, files, names, found)
     noted = found.finished
 
-    def planned(file: InputFile) -> PlannedShard:
+    def kept(file: InputFile) -> PlannedShard | None:
         name = names[file.path]
         known = noted.get(name)
         if known and (known.input, known.source) == (file.name, source_of(file)):
             return PlannedShard(file, name, known.input_rows, known.bytes, True)
+        return None
+
+    def measured(file: InputFile) -> PlannedShard:
+        name = names[file.path]
         try:
             rows, size = inputs.measure(file, text_columns(options), options.kept)
         except InputError as error:
             return PlannedShard(file, name, error=shard_error(file, name, error))
         return PlannedShard(file, name, rows, size)
 
-    with ThreadPoolExecutor(PLANNING_THREADS) as pool:
-        shards = list(pool.map(planned, files))
+    known = {file.path: shard for file in files if (shard := kept(file))}
+    waiting = [file for file in files if file.path not in known]
+    step = 1 if sample is None else -(-len(waiting) // sample)
+    looked_into = in_parallel(measured, waiting[:: max(step, 1)])
+    known |= {shard.file.path: shard for shard in looked_into}
+    of_files = sum(shard.file.size for shard in looked_into if not shard.error)
+    growth = sum(shard.bytes for shard in looked_into) / max(of_files, 1)
+    shards = [
+        known.get(file.path)
+        or PlannedShard(file, names[file.path], bytes=round(file.size * growth))
+        for file in files
+    ]
     return Plan(directory, shards, found)
 
 
@@ -249,7 +262,7 @@ def encode(
     "quarantine" the bad shards go to `_errors/` instead.
     """
     check_call(call.output, beam_args)
-    output, found = call.output, plan(call, tokenizer)
+    output, found = call.output, plan(call, tokenizer, SAMPLE)
     directory = found.directory
 
     def check(errors: list[BadShard]) -> None:
@@ -259,10 +272,12 @@ def encode(
     if not found.to_run:
         check(found.errors)
     with one_run(directory.path):
-        if directory.read() != found.found:
+        if directory.version() != found.found.version:
             raise OutputError(f"{output}: another run has just written there; run this one again")
-        manifest = directory.whole()
-        if manifest is not None and found.is_done:
+        if found.is_done:
+            if found.found.has_notes:
+                directory.notes.delete()
+            manifest = directory.manifest(found.found)
             return Encoded(call.output, manifest, len(found.finished), found.others, [])
         planned = {shard.name for shard in found.shards if not shard.finished}
         directory.begin(tokenizer, planned, {s.name: s.file.root for s in found.shards})
@@ -270,26 +285,36 @@ def encode(
             if found.to_run:
                 step = EncodeShard(directory, call.shards, _threads(beam_args))
                 _run(step, found.to_run, beam_args)
-            errors = _all_errors(found)
+            made = directory.read()
+            errors = _all_errors(found, made)
             check(errors)
-            for bad in errors:
-                directory.quarantine(bad.error, bad.file)
-        manifest = directory.finish()
+            if errors:
+                directory.quarantine(errors)
+                made = directory.read()
+        manifest = directory.finish(made)
     return Encoded(call.output, manifest, len(found.finished), found.others, errors)
 
 
 def _run(step: EncodeShard, shards: Sequence[PlannedShard], beam_args: Sequence[str]) -> None:
+    directory = step.directory
+    names = directory.write_plan([(shard.file, shard.name) for shard in shards])
+
     def build(pipeline: beam.Pipeline) -> None:
-        elements = [(shard.file, shard.name) for shard in shards]
-        pipeline | "shards" >> beam.Create(elements) | "encode" >> beam.ParDo(step)
+        (
+            pipeline
+            | "plan" >> beam.Create(names, reshuffle=False)
+            | "shards" >> beam.FlatMap(directory.read_plan)
+            | "spread" >> beam.Reshuffle()
+            | "encode" >> beam.ParDo(step)
+        )
 
     run_pipeline(build, beam_args)
 
 
-def _all_errors(found: Plan) -> list[BadShard]:
+def _all_errors(found: Plan, made: Contents) -> list[BadShard]:
     """The bad shards of these inputs: those found beforehand and those that the job has noted."""
     files = {shard.name: shard.file for shard in found.shards}
-    noted = found.directory.read().errors.values()
+    noted = made.errors.values()
     known = {bad.error.name for bad in found.errors}
     met = [e for e in noted if e.name in files and e.name not in known]
     errors = [*found.errors, *(BadShard(files[error.name], error) for error in met)]

@@ -1,34 +1,34 @@
-"""The step that encodes one shard. It writes the file and a note; for a bad shard, only a note of
-what is wrong."""
+"""The step that encodes shards. It writes the files and notes of them; for a bad shard, only a note
+of what is wrong."""
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 
 import apache_beam as beam
 import pyarrow as pa
 
-from pipelines.encoding.encoded_directory import (
-    CHANGED,
-    COLUMN,
-    FILE,
-    EncodedDirectory,
-    ShardError,
-    ShardResult,
-    source_of,
-)
+from pipelines.encoding.encoded_directory import EncodedDirectory, Log, NewShard
+from pipelines.encoding.notes import CHANGED, COLUMN, FILE, ShardError, ShardResult, source_of
 from pipelines.encoding.options import ShardOptions
 from pipelines.encoding.shard_encoder import ShardEncoder, text_columns
 from pipelines.files import inputs, outputs, storage
 from pipelines.files.inputs import InputFile
+from pipelines.files.outputs import NewFile
 from pipelines.running.progress import report
 from pipelines.running.threads import ahead
 from wordpiece_core.errors import ChangedError, ColumnError, InputError, one_line
 
+WAITING_BYTES = 32 << 20  # of finished shards in memory
+WAITING_SHARDS = 1000
+WAITING_SECONDS = 10.0  # after which the next shard takes those that wait along
+
 
 @dataclass
 class EncodeShard(beam.DoFn):
-    """Encodes one shard and writes a note of the result, also if the shard cannot be read."""
+    """Encodes shards and writes notes of the results, also for shards that cannot be read. Small
+    shards wait in memory, so that several have their notes in one file."""
 
     directory: EncodedDirectory
     options: ShardOptions
@@ -36,23 +36,42 @@ class EncodeShard(beam.DoFn):
 
     def setup(self) -> None:
         self.tokenizer = self.directory.tokenizer()
+        self.log = Log()
+
+    def start_bundle(self) -> None:
+        self.waiting: list[NewShard] = []
+        self.errors: list[ShardError] = []
+        self.since = time.monotonic()
 
     def process(self, element: tuple[InputFile, str]) -> None:
         file, name = element
         try:
-            storage.again(lambda: self._encode(file, name))
+            shard = storage.again(lambda: self._encode(file, name))
         except InputError as error:
-            self.directory.note(shard_error(file, name, error))
+            self.errors.append(shard_error(file, name, error))
             report(failed=1)
         else:
+            if shard is not None:
+                self.waiting.append(shard)
             report(shards=1)
+        size = sum(shard.file.size for shard in self.waiting)
+        waiting = len(self.waiting) + len(self.errors)
+        is_late = time.monotonic() - self.since > WAITING_SECONDS
+        if size > WAITING_BYTES or waiting >= WAITING_SHARDS or is_late:
+            self.finish_bundle()
 
-    def _encode(self, file: InputFile, name: str) -> ShardResult:
+    def finish_bundle(self) -> None:
+        if self.waiting or self.errors:
+            storage.again(lambda: self.directory.commit(self.waiting, self.errors, self.log))
+        self.start_bundle()
+
+    def _encode(self, file: InputFile, name: str) -> NewShard | None:
+        """The encoded shard; None for a large one, which has its note and its name already."""
         options = self.options
         shard = inputs.open_shard(file, text_columns(options), options.kept)
         encoder = ShardEncoder(file, shard, self.tokenizer, options, self.threads)
 
-        def write(stream: pa.NativeFile) -> None:
+        def write(stream: NewFile) -> None:
             tables = ahead(encoder.tables)
             outputs.write_tables(stream, tables, encoder.schema, **encoder.parquet_options())
 
@@ -61,9 +80,14 @@ class EncodeShard(beam.DoFn):
             return ShardResult(name, file.name, source_of(file), **sums)
 
         try:
-            return self.directory.write_shard(name, write, result)
+            written = self.directory.write_shard(name, write, result)
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
             raise InputError(f"{file.path}: cannot be encoded ({one_line(error)})") from error
+        if written.file.is_held:
+            return written
+        with written.file:
+            self.directory.commit([written], (), self.log)
+        return None
 
 
 def shard_error(file: InputFile, name: str, error: InputError) -> ShardError:

@@ -4,31 +4,55 @@
     _manifest.json      the job, sums, shards, errors. If it is there, the directory is complete
     _run.json           what the last run read, with absolute paths. Readers do not need it
     _shards/            owned by the job (`pipelines.files.owned`), and there while the directory is
-                        not complete: what the shards share and which old ones are encoded again,
-                        the previous manifest, the tokenizer, and a note for each shard that is
-                        finished or bad
+                        not complete:
+                        job.json has what the shards share, the id of the run, and all notes of
+                        earlier runs; RUN-ID.jsonl are the notes of finished and bad shards since
+                        then; plan-RUN-NUMBER.jsonl are the shards to encode; spec.json is the
+                        tokenizer
     _errors/            owned too: the inputs that could not be read, with --on-error quarantine:
                         __shards__/NAME.bad has the bytes, __shards__/NAME.json what is wrong.
                         (`datasets` skips names with two underscores, others skip `.bad`)
 
-A shard is written in `_shards`, then a note with its size is written, and then the shard gets its
-name. So every shard is in a note or in the manifest, and any other file is not of this job. A shard
-is finished if there is a note of it for the current input, and its size is that in the note.
+Shards are written, then the notes of several shards are written as one file, and then the shards
+get their names. So every shard is in a note or in the manifest, and any other file is not of this
+job. A shard is finished if there is a note of it for the current input, and its size is that in the
+note.
+
+A run begins by writing job.json, which takes up all notes that are there. From then on only the
+notes of this run count. A worker of an earlier run that still lives finds another id in the marker
+of `_shards`. If it looked just before that, its temporary files are gone when it renames them. On
+stores without renaming, a shard of it may still appear; there is a note of it then, and it counts
+only where this run knows nothing of the shard.
 """
 
 from __future__ import annotations
 
-import hashlib
+import json
+import re
 import threading
-from collections.abc import Callable, Collection, Sequence
-from dataclasses import asdict, dataclass, field, fields
-from types import NoneType
-from typing import Any, TypeVar
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from itertools import chain
+from typing import Any
 
+from pipelines.encoding.notes import (
+    SUMS,
+    Note,
+    ShardError,
+    ShardResult,
+    all_notes,
+    damaged,
+    from_lines,
+    of_object,
+    plain,
+    to_lines,
+)
 from pipelines.files import outputs, storage
-from pipelines.files.filesystems import inside, join
+from pipelines.files.filesystems import inside, is_plain_name, join
 from pipelines.files.input_files import InputFile
+from pipelines.files.outputs import NewFile
 from pipelines.files.owned import MARKER, OwnedDirectory, new_id
+from pipelines.files.storage import Entry, in_parallel
 from wordpiece_core import TextOptions, Tokenizer
 from wordpiece_core.errors import InputError, OptionError, OutputError, StorageError
 from wordpiece_core.tokenizer.files import TokenizerSpec
@@ -36,65 +60,18 @@ from wordpiece_core.tokenizer.files import TokenizerSpec
 MANIFEST = "_manifest.json"
 RUN = "_run.json"
 NOTES = "_shards"
-JOB = "job.json"  # what the shards have in common
-BEFORE = "manifest.json"  # the previous manifest, in the notes
+JOB = "job.json"  # what the shards have in common, and the notes of earlier runs
 SPEC = "spec.json"  # the tokenizer, for workers: Beam would pack and unpack it many times
+NOTES_AT_ONCE = 1000  # in a file
+LOG = r"[0-9a-f]{16}-[0-9a-f]{16}\.jsonl"  # names of files of notes: the run, and a random part
+PLAN = r"plan-[0-9a-f]{16}-[0-9]{6}\.jsonl"
+PLANNED_AT_ONCE = 1000  # shards in a file of the plan
 ERRORS = "_errors"
 BAD_SHARDS = "__shards__"
-RESULT_ENDING, ERROR_ENDING = ".shard.json", ".error.json"
 FORMAT = 2  # of manifests and notes
 
 _tokenizers: dict[str, Tokenizer] = {}  # by digest
 _tokenizers_lock = threading.Lock()
-
-SUMS = (
-    *("rows", "input_rows", "nulls", "bytes", "tokens", "unknown_tokens", "replaced"),
-    *("dropped_tokens", "invalid", "output_bytes"),
-)
-
-
-@dataclass(frozen=True)
-class ShardResult:
-    """A finished shard. `input`: the relative name of the file it was made from. `source`: the size
-    of that file and the time of its last change. `rows`: the rows of the shard. `bytes`: the size
-    of the texts. `replaced`: the invalid UTF-8 sequences in the texts. `invalid`: those in the kept
-    columns, where they stay."""
-
-    name: str
-    input: str
-    source: dict[str, Any]
-    rows: int = 0
-    input_rows: int = 0
-    nulls: int = 0
-    bytes: int = 0
-    tokens: int = 0
-    unknown_tokens: int = 0
-    replaced: int = 0
-    dropped_tokens: int = 0
-    invalid: int = 0
-    output_bytes: int = 0
-
-
-FILE, COLUMN, CHANGED = "file", "column", "changed"
-
-
-@dataclass(frozen=True)
-class ShardError:
-    """A shard that could not be encoded. `input`: the relative name of its file. `source`: see
-    `ShardResult`. `message`: what is wrong, with the relative name. `cause`: `FILE` if the file is
-    bad, `COLUMN` if the options do not fit it, `CHANGED` if it has changed since the job began."""
-
-    name: str
-    input: str
-    source: dict[str, Any]
-    row_group: int | None
-    message: str
-    cause: str
-
-
-def source_of(file: InputFile) -> dict[str, Any]:
-    """The values that tell whether a file is unchanged."""
-    return {"bytes": file.size, "modified": file.modified}
 
 
 @dataclass(frozen=True)
@@ -104,14 +81,19 @@ class Contents:
     `results`, `errors`: the notes, by the name of the shard, no matter if the shard is there.
     `bad`: the relative names of the inputs that may be in quarantine. `roots`: by the name of the
     shard, the directory of its input, if it is known. `sizes`: the sizes in bytes of all files
-    except those of the job itself. `is_whole`: whether there is a manifest."""
+    except those of the job itself. `logs`: the names of the files of notes and plans. `is_whole`:
+    whether there is a manifest. `has_notes`: whether there is a directory of notes. `version`: it
+    is another one if another run has begun since."""
 
     results: dict[str, ShardResult]
     errors: dict[str, ShardError]
     bad: frozenset[str]
     roots: dict[str, str]
     sizes: dict[str, int]
+    logs: list[str]
     is_whole: bool
+    has_notes: bool
+    version: object
 
     def source(self, name: str) -> str:
         """The path of the input of a shard that has a note, as far as it is known."""
@@ -128,6 +110,22 @@ class Contents:
         }
 
 
+@dataclass
+class NewShard:
+    """A shard that is written and has no name yet, and its note."""
+
+    note: ShardResult
+    file: NewFile
+
+
+@dataclass
+class Log:
+    """A file of notes that a worker writes anew whenever it has more, until it has many."""
+
+    name: str = ""
+    notes: list[Note] = field(default_factory=list)
+
+
 @dataclass(frozen=True)
 class EncodedDirectory:
     """The output directory of a job. `job`: what all its shards share, `tokenizer` and `options`.
@@ -140,8 +138,7 @@ class EncodedDirectory:
     @property
     def notes(self) -> OwnedDirectory:
         """The directory of notes."""
-        names = rf"{JOB}|{BEFORE}|{SPEC}|{RUN}|[0-9a-f]{{32}}\.(?:shard|error)\.json"
-        return OwnedDirectory(self._place(NOTES), "notes", names, self.run)
+        return OwnedDirectory(self._place(NOTES), "notes", rf"{JOB}|{SPEC}|{LOG}|{PLAN}", self.run)
 
     @property
     def errors(self) -> OwnedDirectory:
@@ -153,92 +150,89 @@ class EncodedDirectory:
     # --- What is there ---------------------------------------------------------------------------
 
     def read(self) -> Contents:
-        """Reads what is there. OptionError unless the directory is empty or holds only shards of
-        this job."""
-        self.notes.check()
-        self.errors.check()
+        """Reads what is there, with one listing. OptionError unless the directory is empty or holds
+        only shards of this job."""
+        entries = storage.entries(self.path)
+        noted, bad = _below(entries, NOTES), _below(entries, ERRORS)
+        has_notes = any(entry.name == NOTES for entry in entries) or bool(noted)
+        self.notes.check(noted)
+        self.errors.check(bad)
         own = (f"{NOTES}/", f"{ERRORS}/")
-        found = outputs.file_sizes(self.path)
-        sizes = {name: size for name, size in found.items() if not name.startswith(own)}
-        manifest = _dictionary(self._place(MANIFEST))
-        started = None if manifest else _dictionary(self.notes.place(JOB))
-        if sizes and manifest is None and started is None:
+        files = [entry for entry in entries if entry.kind == "file"]
+        sizes = {file.name: file.size for file in files if not file.name.startswith(own)}
+        whole = next((file for file in files if file.name == MANIFEST), None)
+        version = (whole and (whole.size, whole.modified), self.notes.holder() if noted else None)
+        path = self._place(MANIFEST) if whole else self.notes.place(JOB)
+        common = _dictionary(path) if whole or noted else None
+        if sizes and common is None:
             raise OptionError(
                 f"{self.path}: holds {next(iter(sizes))}, no shards of this job; give an empty one"
             )
-        for common in (manifest, started):
-            if common is not None:
-                self._check_same(common)
-        if manifest is not None:
-            results, errors = self._of_manifest(manifest, self._place(MANIFEST))
-            bad = frozenset(error.input for error in errors.values())
-        else:
-            results, errors, bad = self._noted(started or {}, sizes.keys())
-        roots = self._roots()
-        shards = {name: size for name, size in sizes.items() if name not in (MANIFEST, RUN)}
-        return Contents(results, errors, bad, roots, shards, manifest is not None)
+        logs = [entry.name for entry in noted if re.fullmatch(f"{LOG}|{PLAN}", entry.name)]
+        contents = Contents(
+            {}, {}, frozenset(), {}, sizes, logs, whole is not None, has_notes, version
+        )
+        if common is not None:
+            self._check_same(common)
+            contents = self._noted(contents, common, path)
+            self._check_names(contents, entries)
+        for name in (MANIFEST, RUN):
+            sizes.pop(name, None)
+        return contents
 
-    def _noted(
-        self, started: dict[str, Any], there: Collection[str]
-    ) -> tuple[dict[str, ShardResult], dict[str, ShardError], frozenset[str]]:
-        """The results and errors in the previous manifest, changed by the notes written since then.
-        A shard that was planned again and is not there has been deleted for that."""
-        path = self.notes.place(BEFORE)
-        results, errors = self._of_manifest(_dictionary(path) or {}, path)
-        for name in started.get("planned", []):
-            if name not in there:
-                results.pop(name, None)
-        names = outputs.list_directory(self.notes.path)
-        bad = {error.input for error in errors.values()}
-        for name in names:
-            if name.endswith(ERROR_ENDING):
-                error = self._note(ShardError, name)
-                errors[error.name] = error
-                results.pop(error.name, None)
-                bad.add(error.input)
-        for name in names:  # after the errors: a result is newer than an error of the same shard
-            if name.endswith(RESULT_ENDING):
-                result = self._note(ShardResult, name)
-                results[result.name] = result
-                errors.pop(result.name, None)
-        return results, errors, frozenset(bad)
+    def _noted(self, found: Contents, common: dict[str, Any], path: str) -> Contents:
+        """What is noted: in a manifest, or in job.json, changed by the notes written since then. A
+        shard that was planned again and is not there has been deleted for that."""
+        lists = [all_notes(common.pop(name, []), path) for name in ("shards", "errors")]
+        if any(isinstance(note, ShardError) for note in lists[0]):
+            raise damaged(path)
+        results = {note.name: note for note in lists[0] if isinstance(note, ShardResult)}
+        errors = {note.name: note for note in lists[1] if isinstance(note, ShardError)}
+        bad = {error.input for error in errors.values()} | {*common.get("bad", [])}
+        roots = _roots(_dictionary(self._place(RUN)) if RUN in found.sizes else None)
+        if not found.is_whole:
+            roots |= _roots(common)
+            again = common.get("planned", [])
+            known = (results.keys() | errors.keys()) - {*again}
+            for name in again:
+                if name not in found.sizes:
+                    results.pop(name, None)
+            logs = [name for name in found.logs if not name.startswith("plan-")]
+            current = [name for name in logs if name.partition("-")[0] == common.get("run")]
+            notes = self._read_logs(current)
+            for note in notes:
+                if isinstance(note, ShardError):
+                    errors[note.name] = note
+                    results.pop(note.name, None)
+                    bad.add(note.input)
+            for note in notes:  # after the errors: a result is newer than an error of its shard
+                if isinstance(note, ShardResult):
+                    results[note.name] = note
+                    errors.pop(note.name, None)
+            known |= {note.name for note in notes}
+            for note in self._read_logs([name for name in logs if name not in current]):
+                if isinstance(note, ShardError) or note.name in known:
+                    continue
+                if found.sizes.get(note.name) == note.output_bytes:
+                    results[note.name] = note  # of a worker of an earlier run, see above
+        return replace(found, results=results, errors=errors, bad=frozenset(bad), roots=roots)
 
-    def _note(self, kind: type[Note], name: str) -> Note:
-        path = self.notes.place(name)
-        note = _note(kind, _dictionary(path), path)
-        self._check_names(note)
-        return note
+    def _read_logs(self, names: Sequence[str]) -> list[Note]:
+        def read(name: str) -> list[Note]:
+            path = self.notes.place(name)
+            return from_lines(storage.read_bytes(path), path)
 
-    def _of_manifest(
-        self, manifest: dict[str, Any], path: str
-    ) -> tuple[dict[str, ShardResult], dict[str, ShardError]]:
-        """The shards and errors of a manifest."""
-        lists = [manifest.get(name, []) for name in ("shards", "errors")]
-        if not all(isinstance(some, list) for some in lists):
-            raise _damaged(path)
-        results = [_note(ShardResult, value, path) for value in lists[0]]
-        errors = [_note(ShardError, value, path) for value in lists[1]]
-        for result in results:
-            self._check_names(result)
-        for error in errors:
-            self._check_names(error)
-        return {result.name: result for result in results}, {error.name: error for error in errors}
+        return [note for notes in in_parallel(read, names) for note in notes]
 
-    def _check_names(self, note: ShardResult | ShardError) -> None:
-        """Raises InputError if a name in a note leads out of the directory."""
-        inside(self.path, note.name)
-        inside(self.errors.place(BAD_SHARDS), note.input)
-
-    def _roots(self) -> dict[str, str]:
-        """The directories of the inputs, by the names of the shards."""
-        roots: dict[str, str] = {}
-        for path in (self._place(RUN), self.notes.place(RUN)):
-            found = (_dictionary(path) or {}).get("inputs")
-            if isinstance(found, dict):
-                for root, names in found.items():
-                    if isinstance(names, list):
-                        roots.update({name: root for name in names if isinstance(name, str)})
-        return roots
+    def _check_names(self, found: Contents, entries: Sequence[Entry]) -> None:
+        """Raises InputError if a name in a note leads out of the directory, also through a link."""
+        links = {entry.name for entry in entries if entry.kind == "other"}
+        notes: Iterable[Note] = chain(found.results.values(), found.errors.values())
+        for note in notes:
+            for base, below in (("", note.name), (f"{ERRORS}/{BAD_SHARDS}", note.input)):
+                name = f"{base}/{below}".lstrip("/")
+                if not is_plain_name(below) or (links and _is_linked(name, links)):
+                    inside(self._place(base) if base else self.path, below)
 
     # --- Beginning, noting, ending ---------------------------------------------------------------
 
@@ -246,26 +240,57 @@ class EncodedDirectory:
         """Begins a run. Until `finish` the directory is not complete. `planned`: the names of the
         shards that will be encoded or are bad; old files of these names are deleted. `roots`: as in
         `Contents`, for all inputs."""
-        found = self.read()
-        if found.is_whole:
-            self.notes.delete()  # a run was killed just after its end, or before its beginning
         self.notes.claim()
-        outputs.write_json(self.notes.place(RUN), _inputs(found.roots | roots))
+        found = self.read()  # now, when no worker of an earlier run can rename a shard any more
         spec = asdict(tokenizer.spec) | {"unk_scope": tokenizer.unk_scope}
         outputs.write_json(self.notes.place(SPEC), spec)
-        started = _dictionary(self.notes.place(JOB)) or {}
-        lost = found.results.keys() - found.sizes.keys()  # forgotten, as their files are gone
-        again = {*started.get("planned", []), *({*planned} & found.results.keys()), *lost}
-        job = {"format": FORMAT, **self.job, "planned": sorted(again)}
+        again = {*planned} & found.results.keys() & found.sizes.keys()
+        there = [name for name in sorted(found.results) if name in found.sizes]
+        job = {
+            "format": FORMAT,
+            **self.job,
+            "run": self.run,
+            "planned": sorted(again),
+            "bad": sorted(found.bad),
+            "shards": [plain(found.results[name]) for name in there],
+            "errors": [plain(found.errors[name]) for name in sorted(found.errors)],
+            **_inputs(found.roots | roots),
+        }
         outputs.write_json(self.notes.place(JOB), job)
         if found.is_whole:
-            storage.move(self._place(MANIFEST), self.notes.place(BEFORE))
+            storage.delete_file(self._place(MANIFEST))
             storage.sync(self.path)
         with _tokenizers_lock:
             _tokenizers[tokenizer.digest] = tokenizer
-        for name in {*planned} & found.results.keys():
-            storage.delete_file(self._place(name))
-            storage.delete_file(self.notes.place(_note_name(name, RESULT_ENDING)))
+        in_parallel(lambda name: storage.delete_file(self.notes.place(name)), found.logs)
+        in_parallel(lambda name: storage.delete_file(self._place(name)), sorted(again))
+
+    def write_plan(self, shards: Sequence[tuple[InputFile, str]]) -> list[str]:
+        """Writes what is to be encoded: the inputs and the names of their shards. Returns the names
+        of the files, for `read_plan`. OutputError if another run has begun."""
+        self.notes.check_lease()
+        starts = range(0, len(shards), PLANNED_AT_ONCE)
+
+        def write(start: int) -> str:
+            name = f"plan-{self.run}-{start // PLANNED_AT_ONCE:06}.jsonl"
+            some = shards[start : start + PLANNED_AT_ONCE]
+            lines = (json.dumps([vars(file), shard], ensure_ascii=False) for file, shard in some)
+            outputs.write_bytes(self.notes.place(name), "".join(f"{x}\n" for x in lines).encode())
+            return name
+
+        return in_parallel(write, starts)
+
+    def read_plan(self, name: str) -> Iterator[tuple[InputFile, str]]:
+        """The inputs and the names of their shards in a file of the plan. OutputError if another
+        run has begun."""
+        try:
+            data = storage.read_bytes(self.notes.place(name))
+        except storage.MissingError:
+            self.notes.check_lease()
+            raise
+        for line in data.splitlines():
+            file, shard = json.loads(line)
+            yield InputFile(**file), shard
 
     def tokenizer(self) -> Tokenizer:
         """The tokenizer of the job, which each process loads once. `begin` has written it."""
@@ -281,41 +306,63 @@ class EncodedDirectory:
             return _tokenizers[digest]
 
     def write_shard(
-        self, name: str, write: Callable[[Any], object], result: Callable[[int], ShardResult]
-    ) -> ShardResult:
-        """Writes a shard and its note. `write` writes to the file that it gets; `result` makes the
-        note from the size of the file. OutputError if another run has begun, or if there is a file
-        of this name that is not of this job."""
+        self, name: str, write: Callable[[NewFile], object], result: Callable[[int], ShardResult]
+    ) -> NewShard:
+        """Writes a shard that has no name yet. `write` writes to the file that it gets; `result`
+        makes the note from the size of the file."""
         path = self._place(name)
-        with outputs.temporary_writer(path, self.notes.path) as (stream, temporary):
-            write(stream)
-        with outputs.gone_on_failure(temporary):
-            written = storage.info(temporary)
-            note = result(0 if written is None else written.size)
-            self.notes.check_lease()
-            self._check_free(name)
-            self.note(note)
-            outputs.put(temporary, path)
-        return note
+        with NewFile(path, self.notes.path) as file:
+            with storage.writing(path):
+                write(file)
+            return NewShard(result(file.size), file)
 
-    def _check_free(self, name: str) -> None:
-        """OutputError if there is a file of this name without a note."""
-        path, note = self._place(name), self.notes.place(_note_name(name, RESULT_ENDING))
-        if storage.info(path) is not None and storage.info(note) is None:
-            raise OutputError(f"{path}: was not there when the job began; take it away")
+    def commit(self, shards: Sequence[NewShard], errors: Sequence[ShardError], log: Log) -> None:
+        """Writes the notes of finished and bad shards to a log, and then gives the finished ones
+        their names. It can be called again if it fails, as long as the shards are held in memory.
+        OutputError if another run has begun, or if there is a file of a shard's name that is not of
+        this job."""
+        in_parallel(lambda shard: shard.file.stage(), shards)
+        self.notes.check_lease()  # after the files are staged: see above
+        self._check_free([shard.note.name for shard in shards])
+        self._write(log, [*errors, *(shard.note for shard in shards)])
+        in_parallel(lambda shard: shard.file.put(), shards)
+        in_parallel(storage.sync, {outputs.parent(shard.file.path) for shard in shards})
 
-    def note(self, note: ShardResult | ShardError) -> None:
-        """Writes the note of a finished or bad shard. OutputError if another run has begun."""
+    def _check_free(self, names: Sequence[str]) -> None:
+        """OutputError if there is a file of one of the names without a note."""
+        found = in_parallel(lambda name: storage.info(self._place(name)), names)
+        taken = [name for name, entry in zip(names, found, strict=True) if entry is not None]
+        if not taken:
+            return
+        logs = [name for name in outputs.list_directory(self.notes.path) if re.fullmatch(LOG, name)]
+        noted = {note.name for note in self._read_logs(logs)}
+        for name in taken:
+            if name not in noted:
+                path = self._place(name)
+                raise OutputError(f"{path}: was not there when the job began; take it away")
+
+    def note(self, *notes: Note) -> None:
+        """Writes the notes of finished or bad shards. OutputError if another run has begun."""
         self.notes.check_lease()
-        ending = RESULT_ENDING if isinstance(note, ShardResult) else ERROR_ENDING
-        outputs.write_json(self.notes.place(_note_name(note.name, ending)), asdict(note))
+        self._write(Log(), notes)
 
-    def quarantine(self, error: ShardError, file: InputFile) -> None:
-        """Writes the note of a bad shard, and copies its input and what is wrong to quarantine."""
-        self.note(error)
-        scratch = self.notes.path
-        if not self.errors.check():
-            self.errors.claim(scratch)
+    def _write(self, log: Log, notes: Sequence[Note]) -> None:
+        if not log.name or len(log.notes) >= NOTES_AT_ONCE:
+            log.name, log.notes = f"{self.run}-{new_id()}.jsonl", []
+        together = [*log.notes, *notes]
+        outputs.write_bytes(self.notes.place(log.name), to_lines(together))
+        log.notes = together
+
+    def quarantine(self, errors: Sequence[BadShard]) -> None:
+        """Writes the notes of bad shards, and copies their inputs and what is wrong to
+        quarantine."""
+        self.note(*(bad.error for bad in errors))
+        if errors and not self.errors.check():
+            self.errors.claim(self.notes.path)
+        in_parallel(self._copy_bad, errors)
+
+    def _copy_bad(self, bad: BadShard) -> None:
+        error, file, scratch = bad.error, bad.file, self.notes.path
         copied = True
         copy = self._bad(error.input, ".bad")
         try:
@@ -336,24 +383,17 @@ class EncodedDirectory:
     def _bad(self, name: str, ending: str) -> str:
         return inside(self.errors.place(BAD_SHARDS), name + ending)
 
-    def finish(self) -> dict[str, Any]:
+    def finish(self, found: Contents) -> dict[str, Any]:
         """Deletes from quarantine what is no longer an error, then writes the manifest and returns
-        it. OutputError for a shard that has changed since it was written, and if another run has
-        begun."""
-        found = self.read()
+        it. `found`: what the directory holds. OutputError for a shard that has changed since it was
+        written, and if another run has begun."""
         changed = found.results.keys() - found.finished.keys()
         if changed:
             path = self._place(min(changed))
             raise OutputError(f"{path}: is not as it was written; run the job again")
-        manifest = self._manifest(found)
+        manifest = self.manifest(found)
         noted = found.results.keys() | found.errors.keys()
-        errors = {error.input for error in found.errors.values()}
-        if self.errors.check():
-            for name in found.bad - errors:
-                for ending in (".bad", ".json"):
-                    storage.delete_file(self._bad(name, ending))
-            if outputs.list_directory(self.errors.path, recursive=True) == [MARKER]:
-                self.errors.delete()
+        self._release(found.bad - {error.input for error in found.errors.values()})
         self.notes.check_lease()
         outputs.write_json(
             self._place(RUN),
@@ -364,18 +404,26 @@ class EncodedDirectory:
         self.notes.delete()
         return manifest
 
-    def _manifest(self, found: Contents) -> dict[str, Any]:
-        shards = [asdict(found.results[name]) for name in sorted(found.results)]
-        errors = [asdict(found.errors[name]) for name in sorted(found.errors)]
+    def _release(self, inputs: Collection[str]) -> None:
+        """Deletes inputs from quarantine, and quarantine if it is empty."""
+        if not self.errors.check():
+            return
+        paths = [self._bad(name, ending) for name in sorted(inputs) for ending in (".bad", ".json")]
+        in_parallel(storage.delete_file, paths)
+        if outputs.list_directory(self.errors.path, recursive=True) == [MARKER]:
+            self.errors.delete()
+
+    def manifest(self, found: Contents) -> dict[str, Any]:
+        """The manifest of what the directory holds."""
+        shards = [plain(found.results[name]) for name in sorted(found.results)]
+        errors = [plain(found.errors[name]) for name in sorted(found.errors)]
         totals = {name: sum(shard[name] for shard in shards) for name in SUMS}
         return {"format": FORMAT, **self.job, **totals, "shards": shards, "errors": errors}
 
-    def whole(self) -> dict[str, Any] | None:
-        """The manifest, if there is one. Notes that a killed run has left beside it are deleted."""
-        manifest = _dictionary(self._place(MANIFEST))
-        if manifest is not None:
-            self.notes.delete()
-        return manifest
+    def version(self) -> object:
+        """The version of what the directory holds, as in `Contents`."""
+        whole = storage.info(self._place(MANIFEST))
+        return whole and (whole.size, whole.modified), self.notes.holder()
 
     def _place(self, *names: str) -> str:
         return join(self.path, *names)
@@ -401,12 +449,28 @@ class EncodedDirectory:
                 )
 
 
-Note = TypeVar("Note", ShardResult, ShardError)
+def _below(entries: Sequence[Entry], directory: str) -> list[Entry]:
+    """The entries in a directory, with their names relative to it."""
+    prefix = f"{directory}/"
+    return [
+        replace(entry, name=entry.name.removeprefix(prefix))
+        for entry in entries
+        if entry.name.startswith(prefix)
+    ]
 
 
-def _note_name(shard: str, ending: str) -> str:
-    """The name of a note: a hash, because the name of the shard may be too long."""
-    return hashlib.sha256(shard.encode()).hexdigest()[:32] + ending
+def _is_linked(name: str, links: Collection[str]) -> bool:
+    parts = name.split("/")
+    return any("/".join(parts[:end]) in links for end in range(1, len(parts) + 1))
+
+
+def _roots(record: dict[str, Any] | None) -> dict[str, str]:
+    """The directories of the inputs, by the names of the shards, from what `_inputs` made."""
+    found, roots = (record or {}).get("inputs"), {}
+    for root, names in found.items() if isinstance(found, dict) else ():
+        if isinstance(names, list):
+            roots.update({name: root for name in names if isinstance(name, str)})
+    return roots
 
 
 def _inputs(roots: dict[str, str]) -> dict[str, Any]:
@@ -417,31 +481,11 @@ def _inputs(roots: dict[str, str]) -> dict[str, Any]:
     return {"inputs": names}
 
 
-def _note(kind: type[Note], value: Any, path: str) -> Note:
-    """A note, from the value of its JSON."""
-    wanted = {field.name: field.type for field in fields(kind)}
-    types: dict[str, Any] = {
-        "str": str,
-        "int": int,
-        "dict[str, Any]": dict,
-        "int | None": (int, NoneType),
-    }
-    if not isinstance(value, dict) or value.keys() != wanted.keys():
-        raise _damaged(path)
-    if not all(isinstance(value[name], types[str(of)]) for name, of in wanted.items()):
-        raise _damaged(path)
-    return kind(**value)
-
-
 def _dictionary(path: str) -> dict[str, Any] | None:
-    value = outputs.read_json(path)
+    value = outputs.read_json(path, of_object)
     if value is not None and not isinstance(value, dict):
-        raise _damaged(path)
+        raise damaged(path)
     return value
-
-
-def _damaged(path: str) -> InputError:
-    return InputError(f"{path}: not as this program writes it; restore it, or delete the directory")
 
 
 @dataclass(frozen=True)

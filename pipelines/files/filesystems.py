@@ -11,6 +11,8 @@ from pyarrow import fs
 from wordpiece_core.errors import InputError, StorageError, one_line
 from wordpiece_core.uri import is_uri, split_query
 
+WHOLE_WHEN_CLOSED = {"s3", "gcs"}
+"""Arrow's names of the file systems where a file appears when it is closed, and not before."""
 
 _clients: dict[tuple[object, ...], tuple[fs.FileSystem, str]] = {}
 _clients_lock = threading.Lock()
@@ -53,6 +55,11 @@ def _from_uri(path: str) -> tuple[fs.FileSystem, str]:
     return filesystem, inner
 
 
+def appears_when_closed(path: str) -> bool:
+    """Whether a file there is whole as soon as it can be seen: it appears when it is closed."""
+    return is_uri(path) and open_filesystem(path)[0].type_name in WHOLE_WHEN_CLOSED
+
+
 def join(path: str, *parts: str) -> str:
     """A path below a local path or URI. `parts` are plain names, which may have slashes."""
     if not is_uri(path):
@@ -70,7 +77,7 @@ def beside(path: str, ending: str) -> str:
 def inside(directory: str, name: object) -> str:
     """The path of a name that was read from a file, where it could be anything. Raises InputError
     unless it is a relative name that stays inside the directory, also through links."""
-    if not isinstance(name, str) or not _is_relative(name):
+    if not isinstance(name, str) or not is_plain_name(name):
         raise InputError(f"{directory}: a file in it names {name!r}, which is no name in there")
     path = join(directory, name)
     if not is_uri(path):
@@ -80,6 +87,7 @@ def inside(directory: str, name: object) -> str:
     return path
 
 
-def _is_relative(name: str) -> bool:
+def is_plain_name(name: str) -> bool:
+    """Whether a name is relative and has no part that leads upwards."""
     parts = name.split("/")
     return "\0" not in name and all(part not in ("", ".", "..") for part in parts)

@@ -1,21 +1,25 @@
-"""Writing files whole or not at all: first under a temporary name, which is then changed.
+"""Writing files whole or not at all: first under a temporary name, which is then changed, or, on
+stores where a file appears when it is closed, under its own name.
 
 Temporary files are in a directory that the job owns (`pipelines.files.owned`), so that a file left
 by a killed writer is known to belong to the job.
 """
+
+from __future__ import annotations
 
 import hashlib
 import json
 import secrets
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
+from itertools import islice
 from typing import Any, TypeVar
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pipelines.files import storage
-from pipelines.files.filesystems import join, open_filesystem
+from pipelines.files.filesystems import appears_when_closed, join, open_filesystem
 from pipelines.files.storage import MissingError, StoredFile, writing
 from wordpiece_core.errors import InputError, WordpieceError, one_line
 from wordpiece_core.uri import split_query
@@ -23,44 +27,142 @@ from wordpiece_core.uri import split_query
 T = TypeVar("T")
 
 COPY_BYTES = 4 << 20  # at a time
+MEMORY_BYTES = 4 << 20  # of a file that is held in memory until it is put in its place
+JSON_PIECES = 10_000  # of JSON, a few characters each, that are written at once
 TEMPORARY = r"\.wordpiece-tmp-[0-9a-f]{16}"
 """A regular expression for the names of temporary files."""
 
 
-@contextmanager
-def temporary_writer(path: str, scratch: str) -> Iterator[tuple[pa.NativeFile, str]]:
-    """A binary file to write to, in the directory `scratch`, and its temporary path. `path`: its
-    path in messages. When the block ends, the contents are on the disk. If it ends with an
-    exception, the file is deleted."""
-    temporary = join(scratch, f".wordpiece-tmp-{secrets.token_hex(8)}")
-    filesystem, inner = open_filesystem(temporary)
+class NewFile:
+    """A file that is being written. It has its name when `put` is called, and then it is whole.
 
-    def open_stream() -> pa.NativeFile:
-        return filesystem.open_output_stream(inner, compression=None)
+    Up to `MEMORY_BYTES` are held in memory. What is larger goes into a temporary file in the
+    directory `scratch`; or, on a store where a file appears when it is closed, to its own name: to
+    rename a file there is to copy it. `path`: where the file will be.
 
-    with gone_on_failure(temporary):
-        stream = _in_directory(scratch, lambda: storage.attempt("written", path, open_stream))
-        with writing(path), stream:
-            yield stream, temporary
-        storage.sync(temporary)
+    A stream of S3 can only be closed, which the garbage collector does too, and then half a file
+    would appear. So one that is given up is kept until the process ends. What was sent stays in the
+    bucket as an incomplete multipart upload, as after a kill.
+    """
+
+    def __init__(self, path: str, scratch: str) -> None:
+        self.path, self.scratch, self.size = path, scratch, 0
+        self.is_atomic = appears_when_closed(path)
+        self._held: list[bytes] = []
+        self._stream: pa.NativeFile | None = None
+        self._temporary: str | None = None
+        self._is_staged = self._is_there = False
+
+    @property
+    def is_held(self) -> bool:
+        """Whether the file is in memory, so that `stage` and `put` can be tried again."""
+        return self._stream is None
+
+    def write(self, data: Any) -> int:
+        """Writes bytes at the end. StorageError if that fails."""
+        data = bytes(data)
+        self.size += len(data)
+        if self._stream is None and self.size <= MEMORY_BYTES:
+            self._held.append(data)
+            return len(data)
+        with writing(self.path):
+            if self._stream is None:
+                self._stream = self._open()
+            self._stream.write(data)
+        return len(data)
+
+    def _open(self) -> pa.NativeFile:
+        """A stream to the place of the file, or to a temporary file. It has what was held."""
+        place, directory = self.path, parent(self.path)
+        if not self.is_atomic:
+            directory = self.scratch
+            place = self._temporary = join(directory, f".wordpiece-tmp-{secrets.token_hex(8)}")
+        filesystem, inner = open_filesystem(place)
+
+        def open_stream() -> pa.NativeFile:
+            return filesystem.open_output_stream(inner, compression=None)
+
+        stream = _in_directory(
+            directory, lambda: storage.attempt("written", self.path, open_stream)
+        )
+        try:
+            for data in self._held:
+                stream.write(data)
+        except BaseException:
+            _give_up(stream, self.is_atomic)
+            raise
+        return stream
+
+    def stage(self) -> None:
+        """Brings a temporary file to its disk, so that `put` has only to rename it. Where files
+        appear when they are closed, it does nothing."""
+        if self.is_atomic or self._is_staged:
+            return
+        try:
+            with writing(self.path), self._stream or self._open():
+                pass
+        except BaseException:
+            self._delete_temporary()
+            raise
+        assert self._temporary is not None
+        storage.sync(self._temporary)
+        self._is_staged = True
+
+    def put(self) -> None:
+        """Gives the file its name. A file that has this name is replaced. On local disks the name
+        may not be on the disk before the directory is flushed."""
+        if self._is_there:
+            return
+        self.stage()
+        if self._temporary is None:
+            with writing(self.path):
+                (self._stream or self._open()).close()
+        else:
+            temporary = self._temporary
+            _in_directory(parent(self.path), lambda: storage.move(temporary, self.path))
+        self._is_there = True
+        self._held, self._stream = [], None
+
+    def discard(self) -> None:
+        """Gives the file up, unless it has its name."""
+        stream, self._stream, self._held = self._stream, None, []
+        if stream is not None and not self._is_staged:
+            _give_up(stream, self.is_atomic)
+        if not self._is_there:
+            self._delete_temporary()
+
+    def _delete_temporary(self) -> None:
+        temporary, self._temporary = self._temporary, None
+        if temporary is not None:
+            with suppress(WordpieceError, OSError):
+                storage.delete_file(temporary)
+
+    closed = False
+
+    def flush(self) -> None:
+        """Does nothing: `stage` and `put` do."""
+
+    def close(self) -> None:
+        """Does nothing: Arrow closes what it has written to."""
+
+    def __enter__(self) -> NewFile:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        """Gives the file up if the block ends with an exception."""
+        if kind is not None:
+            self.discard()
 
 
-@contextmanager
-def gone_on_failure(temporary: str) -> Iterator[None]:
-    """Deletes a temporary file, if possible, when the block ends with an exception."""
-    try:
-        yield
-    except BaseException:
-        with suppress(WordpieceError, OSError):
-            storage.delete_file(temporary)
-        raise
+def _give_up(stream: pa.NativeFile, is_atomic: bool) -> None:
+    if is_atomic:
+        _abandoned.append(stream)
+    else:
+        with suppress(OSError):
+            stream.close()
 
 
-def put(temporary: str, path: str) -> None:
-    """Gives a written file its final name. A file that has this name is replaced."""
-    directory = parent(path)
-    _in_directory(directory, lambda: storage.move(temporary, path))
-    storage.sync(directory)
+_abandoned: list[pa.NativeFile] = []
 
 
 def _in_directory(directory: str, call: Callable[[], T]) -> T:
@@ -73,17 +175,17 @@ def _in_directory(directory: str, call: Callable[[], T]) -> T:
 
 
 @contextmanager
-def atomic_writer(path: str, scratch: str | None = None) -> Iterator[pa.NativeFile]:
+def atomic_writer(path: str, scratch: str | None = None) -> Iterator[NewFile]:
     """A binary file to write to. If the block ends without an exception, the file is at `path`;
     otherwise nothing is changed there. Directories above it are made. `scratch`: the directory of
     the temporary file; by default it is beside the file.
 
     On local disks the contents are on the disk before the name is. Object stores have no such step.
     """
-    with temporary_writer(path, scratch or parent(path)) as (stream, temporary):
-        yield stream
-    with gone_on_failure(temporary):
-        put(temporary, path)
+    with NewFile(path, scratch or parent(path)) as file:
+        yield file
+        file.put()
+    storage.sync(parent(path))
 
 
 def parent(path: str) -> str:
@@ -93,7 +195,7 @@ def parent(path: str) -> str:
 
 
 def write_tables(
-    stream: pa.NativeFile,
+    stream: Any,
     data: pa.Table | Iterable[pa.Table | pa.RecordBatch],
     schema: pa.Schema | None = None,
     **options: Any,
@@ -123,9 +225,7 @@ def write_parquet(
         return write_tables(stream, data, schema, **options)
 
 
-def write_file(
-    path: str, write: Callable[[pa.NativeFile], object], scratch: str | None = None
-) -> None:
+def write_file(path: str, write: Callable[[NewFile], object], scratch: str | None = None) -> None:
     """Writes a file as `atomic_writer` does. After a fault of storage it begins again."""
 
     def once() -> None:
@@ -146,18 +246,26 @@ def json_bytes(value: object) -> bytes:
 
 
 def write_json(path: str, value: object, scratch: str | None = None) -> None:
-    """Writes JSON as `json_bytes` makes it."""
-    write_bytes(path, json_bytes(value), scratch)
+    """Writes JSON as `json_bytes` makes it, without holding all of it."""
+
+    def write(stream: NewFile) -> None:
+        pieces = json.JSONEncoder(indent=2, ensure_ascii=False).iterencode(value)
+        while some := list(islice(pieces, JSON_PIECES)):
+            stream.write("".join(some).encode())
+        stream.write(b"\n")
+
+    write_file(path, write, scratch)
 
 
-def read_json(path: str) -> Any:
-    """The value of a JSON file; None if there is no such file. InputError if it is not JSON."""
+def read_json(path: str, of_object: Callable[[dict[str, Any]], Any] | None = None) -> Any:
+    """The value of a JSON file; None if there is no such file. InputError if it is not JSON.
+    `of_object` makes the value of each JSON object."""
     try:
         data = storage.read_bytes(path)
     except MissingError:
         return None
     try:
-        return json.loads(data)
+        return json.loads(data, object_hook=of_object)
     except (ValueError, RecursionError) as error:
         raise InputError(f"{path}: not JSON ({one_line(error)}); mend or delete it") from error
 

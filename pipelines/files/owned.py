@@ -16,13 +16,14 @@ import fcntl
 import os
 import re
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
 from pipelines.files import outputs, storage
 from pipelines.files.filesystems import join, open_filesystem
+from pipelines.files.storage import Entry
 from wordpiece_core.errors import OutputError
 from wordpiece_core.uri import is_uri
 
@@ -49,10 +50,10 @@ class OwnedDirectory:
         """The path of something in it."""
         return join(self.path, *names)
 
-    def check(self) -> bool:
+    def check(self, entries: Sequence[Entry] | None = None) -> bool:
         """Whether the directory exists and has its marker. OutputError if it holds anything that
-        does not belong to the job."""
-        entries = storage.entries(self.path)
+        does not belong to the job. `entries`: what is in it, if that is known."""
+        entries = storage.entries(self.path) if entries is None else entries
         others = [entry for entry in entries if entry.kind != "directory"]
         marked = any(entry.name == MARKER for entry in others)
         # The marker itself is first written under a temporary name.
@@ -75,6 +76,11 @@ class OwnedDirectory:
         value = outputs.read_json(self.place(MARKER))
         return value if isinstance(value, dict) else {}
 
+    def holder(self) -> str | None:
+        """The id of the run that works in the directory; None if it has no marker."""
+        run = self._marker().get("run")
+        return run if isinstance(run, str) else None
+
     def claim(self, scratch: str | None = None) -> None:
         """Takes the directory for this run, and makes it if necessary. OutputError as for `check`.
         `scratch`: the directory of the marker's temporary file, if it is another one."""
@@ -87,7 +93,7 @@ class OwnedDirectory:
 
     def check_lease(self) -> None:
         """Raises OutputError if another run has taken the directory, or if it is gone."""
-        if self._marker().get("run") != self.run:
+        if self.holder() != self.run:
             raise OutputError(
                 f"{self.path}: another run has begun there; wait for it to end, then run this again"
             )
@@ -99,8 +105,9 @@ class OwnedDirectory:
         files = [entry.name for entry in entries if entry.kind == "file"]
         if MARKER in files and self._marker().get("kind") == self.kind:
             known = [name for name in files if self._knows(name) and name != MARKER]
-            for name in sorted(known, key=lambda name: name == last):
-                storage.delete_file(self.place(name))
+            self._delete_files(name for name in known if name != last)
+            if last in known:
+                storage.delete_file(self.place(last))
             if len(known) == len(files) - 1:
                 storage.delete_file(self.place(MARKER))
         storage.delete_empty_directory(self.path)
@@ -108,9 +115,11 @@ class OwnedDirectory:
     def sweep(self, names: str) -> None:
         """Deletes the files whose relative names match a regular expression. The directory must
         have been claimed."""
-        for name in outputs.list_directory(self.path, recursive=True):
-            if re.fullmatch(names, name) and self._knows(name):
-                storage.delete_file(self.place(name))
+        found = outputs.list_directory(self.path, recursive=True)
+        self._delete_files(n for n in found if re.fullmatch(names, n) and self._knows(n))
+
+    def _delete_files(self, names: Iterable[str]) -> None:
+        storage.in_parallel(lambda name: storage.delete_file(self.place(name)), names)
 
 
 @contextmanager

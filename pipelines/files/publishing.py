@@ -16,8 +16,6 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 
-import pyarrow as pa
-
 from pipelines.files import outputs, storage
 from pipelines.files.filesystems import inside, join
 from pipelines.files.owned import MARKER, OwnedDirectory, new_id
@@ -46,7 +44,7 @@ class Publication:
         """The path of a file that waits to be published."""
         return self.staging.place(self.run, name)
 
-    def write(self, name: str, write: Callable[[pa.NativeFile], object]) -> None:
+    def write(self, name: str, write: Callable[[outputs.NewFile], object]) -> None:
         """Calls `write` to write a file into staging, and again after a fault of storage.
         OutputError if another run has begun."""
 

@@ -10,7 +10,8 @@ from __future__ import annotations
 import errno
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -24,7 +25,10 @@ from pipelines.files.filesystems import open_filesystem
 from wordpiece_core.errors import InputError, StorageError, one_line
 from wordpiece_core.uri import is_uri
 
+A = TypeVar("A")
 T = TypeVar("T")
+
+THREADS = 64  # that wait for a file system at the same time
 
 DELAYS: tuple[float, ...] = (0.1, 0.4, 1.6, 3.2)  # seconds before each further try
 LASTING = (
@@ -80,6 +84,17 @@ def _fault(done: str, path: str, error: Exception) -> StorageError:
     fault.path = path
     fault.lasting = missing or getattr(error, "errno", None) in LASTING
     return fault
+
+
+def in_parallel(call: Callable[[A], T], items: Iterable[A]) -> list[T]:
+    """What `call` returns for each item, in order. It is called on `THREADS` threads, because a
+    call to a file system is mostly waiting."""
+    waiting = list(items)
+    threads = min(THREADS, len(waiting))
+    if threads < 2:
+        return [call(item) for item in waiting]
+    with ThreadPoolExecutor(threads, thread_name_prefix="storage") as pool:
+        return list(pool.map(call, waiting))
 
 
 @contextmanager

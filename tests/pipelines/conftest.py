@@ -1,5 +1,7 @@
 """What tests share: a stand-in for remote stores, and tables that overflow."""
 
+import io
+import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,8 +11,10 @@ import pyarrow as pa
 import pytest
 from pyarrow import fs
 
+from benchmarks.faults import Faults, FaultyHandler
 from pipelines.counting import count
 from pipelines.counting.options import CountOptions
+from pipelines.files import filesystems
 
 
 class Store:
@@ -32,6 +36,48 @@ def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     monkeypatch.setattr(Store, "root", str(tmp_path.parent), raising=False)
     monkeypatch.setattr(fs, "FileSystem", Store)
     return f"store://{tmp_path.name}"
+
+
+class ClosingHandler(FaultyHandler):
+    """A file system below a directory where a file appears when it is closed, as on object stores.
+    `faults` are not used."""
+
+    def get_type_name(self) -> str:
+        return "closing"
+
+    def open_output_stream(self, path: str, metadata: object) -> pa.PythonFile:
+        return pa.PythonFile(_Closing(self.inner, path), "w")
+
+
+class _Closing(io.BytesIO):
+    """A file that is written when it is closed, also by the garbage collector."""
+
+    def __init__(self, filesystem: fs.FileSystem, path: str) -> None:
+        super().__init__()
+        self.filesystem, self.path = filesystem, path
+
+    def close(self) -> None:
+        if not self.closed:
+            data = self.getvalue()
+            super().close()
+            self.filesystem.create_dir(os.path.dirname(self.path), recursive=True)
+            with self.filesystem.open_output_stream(self.path, compression=None) as stream:
+                stream.write(data)
+
+
+@pytest.fixture
+def store_that_closes(store: str, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Like `store`, with a file system that never renames."""
+
+    class Closing(Store):
+        @classmethod
+        def from_uri(cls, uri: str) -> tuple[fs.FileSystem, str]:
+            filesystem = fs.PyFileSystem(ClosingHandler(cls.root, Faults()))
+            return filesystem, super().from_uri(uri)[1]
+
+    monkeypatch.setattr(filesystems, "WHOLE_WHEN_CLOSED", {"py::closing"})
+    monkeypatch.setattr(fs, "FileSystem", Closing)
+    return store
 
 
 @pytest.fixture

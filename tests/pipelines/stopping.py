@@ -141,7 +141,8 @@ def killing_a_worker(directory: Path, pattern: str) -> dict[str, str]:
         "    del sys.path[0]\n"
         f"    kill_one({pattern!r}, {str(directory / 'killed')!r})\n"
     )
-    return os.environ | {"PYTHONPATH": str(directory)}
+    paths = [str(directory), *filter(None, [os.environ.get("PYTHONPATH")])]
+    return os.environ | {"PYTHONPATH": os.pathsep.join(paths)}
 
 
 def kill_one(pattern: str, note: str) -> None:

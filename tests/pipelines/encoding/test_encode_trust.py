@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 import shutil
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,11 +16,15 @@ import pyarrow.parquet as pq
 import pytest
 
 import wordpiece_core as wp
-from pipelines.encoding.encoded_directory import EncodedDirectory, ShardResult
+from pipelines.encoding import encode as encode_job
+from pipelines.encoding.encoded_directory import EncodedDirectory, Log, NewShard
+from pipelines.encoding.notes import ShardResult
 from pipelines.files import inputs
-from pipelines.files.owned import one_run
+from pipelines.files.owned import OwnedDirectory, one_run
+from wordpiece_core.errors import StorageError
 
 from ..corpora import (
+    ONE_WORKER,
     Outcome,
     done,
     english,
@@ -394,14 +399,14 @@ def test_a_changed_shard_whose_input_is_gone_is_named_and_stays(
 def test_a_shard_that_is_lost_before_the_end_is_missed(
     tmp_path: Path, encode: Callable[..., Outcome], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    finish = EncodedDirectory.finish
+    run = encode_job._run
 
-    def lose(directory: EncodedDirectory) -> Any:
+    def lose(*args: Any) -> None:
+        run(*args)
         (tmp_path / "out" / "002.parquet").unlink()
-        return finish(directory)
 
     with monkeypatch.context() as patch:
-        patch.setattr(EncodedDirectory, "finish", lose)
+        patch.setattr(encode_job, "_run", lose)
         outcome = encode()
     assert outcome.status == 1
     lost = tmp_path / "out" / "002.parquet"
@@ -484,12 +489,104 @@ def test_of_two_runs_that_no_lock_keeps_apart_the_first_notes_nothing_more(
     second.note(result)
 
 
+def begun(output: str, tok: wp.Tokenizer) -> EncodedDirectory:
+    """A run that is to encode `a.parquet`."""
+    run = EncodedDirectory(output, {"tokenizer": tok.digest, "options": {}})
+    run.begin(tok, ["a.parquet"], {})
+    return run
+
+
+def written(run: EncodedDirectory, data: bytes = b"a shard") -> NewShard:
+    """`a.parquet`, which has no name yet."""
+
+    def result(size: int) -> ShardResult:
+        return ShardResult("a.parquet", "a.txt", {"bytes": 1, "modified": 1}, output_bytes=size)
+
+    return run.write_shard("a.parquet", lambda stream: stream.write(data), result)
+
+
+def test_a_worker_of_an_earlier_run_that_looked_before_this_one_began_renames_nothing(
+    tmp_path: Path, tokenizer: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tok, output = wp.Tokenizer.load(tokenizer), str(tmp_path / "out")
+    first = begun(output, tok)
+    look = OwnedDirectory.check_lease
+
+    def then_another_begins(notes: OwnedDirectory) -> None:
+        look(notes)
+        monkeypatch.setattr(OwnedDirectory, "check_lease", look)
+        second.append(begun(output, tok))
+
+    second: list[EncodedDirectory] = []
+    monkeypatch.setattr(OwnedDirectory, "check_lease", then_another_begins)
+    with pytest.raises(StorageError, match="cannot be written"):
+        first.commit([written(first, b"of the earlier run")], (), Log())
+    assert not (tmp_path / "out" / "a.parquet").exists()
+    second[0].commit([written(second[0])], (), Log())
+    assert (tmp_path / "out" / "a.parquet").read_bytes() == b"a shard"
+    assert list(second[0].read().finished) == ["a.parquet"]
+
+
+def test_a_shard_of_an_earlier_run_that_appears_late_is_of_the_job(
+    tmp_path: Path, tokenizer: str, store_that_closes: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tok, output = wp.Tokenizer.load(tokenizer), f"{store_that_closes}/out"
+    first = begun(output, tok)
+    second = begun(output, tok)
+    with monkeypatch.context() as patch:
+        patch.setattr(OwnedDirectory, "check_lease", lambda _: None)  # it looked before
+        first.commit([written(first, b"late")], (), Log())
+    second.commit([written(second)], (), Log())
+    assert list(second.read().finished) == ["a.parquet"]
+
+    third = begun(output, tok)
+    with monkeypatch.context() as patch:
+        patch.setattr(OwnedDirectory, "check_lease", lambda _: None)
+        second.commit([written(second, b"late")], (), Log())
+    assert list(third.read().finished) == ["a.parquet"]
+    assert list(begun(output, tok).read().results) == []
+
+
+def test_a_file_of_others_that_appears_while_the_job_runs_is_not_replaced(
+    tmp_path: Path, tokenizer: str
+) -> None:
+    run = begun(str(tmp_path / "out"), wp.Tokenizer.load(tokenizer))
+    shard = tmp_path / "out" / "a.parquet"
+    shard.write_text("precious")
+    with pytest.raises(wp.OutputError, match="was not there when the job began; take it away"):
+        run.commit([written(run)], (), Log())
+    assert shard.read_text() == "precious"
+
+
+def test_plans_and_notes_of_many_shards_are_a_few_files(
+    tmp_path: Path, tokenizer: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_shards(tmp_path / "in", english(60), 40, ".txt")
+    args = ["encode", tmp_path / "in", "--tokenizer", tokenizer, "--output"]
+    done(*args, tmp_path / "usual")
+    monkeypatch.setattr("pipelines.encoding.encoded_directory.PLANNED_AT_ONCE", 7)
+    monkeypatch.setattr("pipelines.encoding.encoded_directory.NOTES_AT_ONCE", 10)
+    monkeypatch.setattr("pipelines.encoding.encode_shard.WAITING_SHARDS", 3)
+    monkeypatch.setattr("pipelines.encoding.encode.SAMPLE", 4)
+    monkeypatch.setattr(EncodedDirectory, "finish", lambda *_: sys.exit(9))
+    assert wordpiece(*args, tmp_path / "out", *ONE_WORKER).status == 9
+    names = [path.name for path in (tmp_path / "out" / "_shards").iterdir()]
+    assert sum(name.startswith("plan-") for name in names) == 6
+    assert len(names) == 3 + 6 + 4  # the marker, job, tokenizer; the plan; 12 notes at most each
+    monkeypatch.undo()
+    assert "shards: 40 (40 finished before)" in done(*args, tmp_path / "out").out
+    assert files_below(tmp_path / "out") == files_below(tmp_path / "usual")
+
+
 # --- Kills ----------------------------------------------------------------------------------------
 
 
 def noted_as_finished(output: Path) -> set[str]:
-    notes = (output / "_shards").glob("*.shard.json")
-    return {json.loads(note.read_text())["name"] for note in notes}
+    job = output / "_shards" / "job.json"
+    notes = json.loads(job.read_text())["shards"] if job.exists() else []
+    for log in (output / "_shards").glob("[0-9a-f]*-*.jsonl"):
+        notes += map(json.loads, log.read_text().splitlines())
+    return {note["name"] for note in notes if "rows" in note}
 
 
 def test_killed_at_any_state_it_goes_on_to_the_same_bytes(tmp_path: Path, tokenizer: str) -> None:
@@ -503,15 +600,16 @@ def test_killed_at_any_state_it_goes_on_to_the_same_bytes(tmp_path: Path, tokeni
     output = tmp_path / "killed"
     for number, state in (
         (1, r"written .*/_shards/job\.json"),  # nothing is noted
-        (4, r"\.shard\.json"),  # some shards are there, and some are being written
-        (6, r"written .*/killed/\d+\.parquet"),  # some are noted that have no names yet
+        (1, r"/_shards/[0-9a-f]+-[0-9a-f]+\.jsonl"),  # shards are written, and not noted
+        (5, r"written .*/killed/\d+\.parquet"),  # some are being written
+        (14, r"written .*/killed/\d+\.parquet"),  # all are noted, some have no names yet
         (1, r"\.bad"),  # all that can be are there
         (1, r"written .*/killed/_manifest\.json"),  # the bad one is in quarantine
         (1, r"deleted .*/_shards/job\.json"),  # the directory is whole
     ):
         before = identities(output) if output.exists() else {}
         finished = noted_as_finished(output)
-        killed_before(number, state, *args, "--output", output)
+        killed_before(number, state, *args, "--output", output, *ONE_WORKER)
         after = identities(output)
         kept = finished & before.keys()
         assert {name: after.get(name) for name in kept} == {name: before[name] for name in kept}
@@ -527,7 +625,9 @@ def test_a_worker_process_that_is_killed_ends_the_job(tmp_path: Path, tokenizer:
     args = ["encode", tmp_path / "in", "--tokenizer", tokenizer, "--output"]
     beam = ["--", "--direct_running_mode=multi_processing", "--direct_num_workers=2"]
     output = tmp_path / "killed"
-    environment = killing_a_worker(tmp_path / "site", r"written .*\.shard\.json")
+    environment = killing_a_worker(
+        tmp_path / "site", r"written .*/_shards/[0-9a-f]+-[0-9a-f]+\.jsonl"
+    )
     outcome = process(*args, output, *beam, env=environment, timeout=HANGS)
     assert outcome.fault.startswith("a worker process ended before its work")
     assert outcome.status == 1

@@ -133,8 +133,9 @@ def running_another_before(
         ("count", 4),  # before all that waits is published
         ("train", 2),  # in the count
         ("train", 9),  # before a round is noted
-        ("encode", 2),  # between two shards
-        ("encode", 4),  # before the manifest
+        ("encode", 1),  # before the plan is written
+        ("encode", 2),  # before the shards have names
+        ("encode", 3),  # before the manifest
     ],
 )
 def test_a_run_that_another_has_taken_over_from_fails_and_the_other_is_whole(

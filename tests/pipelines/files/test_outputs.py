@@ -1,5 +1,6 @@
 """A file is there whole or not at all, wherever it is written."""
 
+import gc
 import os
 import re
 import resource
@@ -18,11 +19,11 @@ from pipelines.files.publishing import Publication
 from wordpiece_core.errors import InputError, StorageError
 
 
-@pytest.fixture(params=["local", "store", "store?region=x"])
-def directory(request: pytest.FixtureRequest, tmp_path: Path, store: str) -> str:
+@pytest.fixture(params=["local", "store", "store?region=x", "store_that_closes"])
+def directory(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """A directory to write to: a local path, or a URI."""
     kind, *query = request.param.partition("?")
-    return str(tmp_path) if kind == "local" else store + "".join(query)
+    return str(tmp_path) if kind == "local" else request.getfixturevalue(kind) + "".join(query)
 
 
 def read(path: str) -> bytes:
@@ -52,20 +53,22 @@ def test_a_file_is_replaced_as_a_whole(directory: str) -> None:
     assert read(path) == b"new"
 
 
-def write_half(path: str, error: type[BaseException]) -> None:
+def write_half(path: str, error: type[BaseException], size: int) -> None:
     with outputs.atomic_writer(path) as stream:
-        stream.write(b"half")
+        stream.write(b"x" * size)
         raise error
 
 
+@pytest.mark.parametrize("size", [4, outputs.MEMORY_BYTES + 1])
 @pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt, InputError])
 def test_a_writer_that_fails_leaves_what_was_there(
-    directory: str, error: type[BaseException]
+    directory: str, error: type[BaseException], size: int
 ) -> None:
     path = join(directory, "a.txt")
     outputs.write_json(path, 1)
     with pytest.raises(error):
-        write_half(path, error)
+        write_half(path, error, size)
+    gc.collect()
     assert read(path) == b"1\n"
     assert everything(directory) == ["a.txt"]
 
@@ -218,7 +221,7 @@ def test_a_writer_killed_midway_leaves_a_temporary_file_only(tmp_path: Path) -> 
     child = os.fork()
     if child == 0:
         with outputs.atomic_writer(str(tmp_path / "a.txt")) as stream:
-            stream.write(b"half")
+            stream.write(b"half" * outputs.MEMORY_BYTES)
             os._exit(9)
     os.waitpid(child, 0)
     (name,) = os.listdir(tmp_path)

@@ -1,0 +1,118 @@
+"""Notes of the shards of an output directory: which are finished, and which could not be read."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass, fields
+from types import NoneType
+from typing import Any
+
+from pipelines.files.input_files import InputFile
+from wordpiece_core.errors import InputError
+
+SUMS = (
+    *("rows", "input_rows", "nulls", "bytes", "tokens", "unknown_tokens", "replaced"),
+    *("dropped_tokens", "invalid", "output_bytes"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ShardResult:
+    """A finished shard. `input`: the relative name of the file it was made from. `source`: the size
+    of that file and the time of its last change. `rows`: the rows of the shard. `bytes`: the size
+    of the texts. `replaced`: the invalid UTF-8 sequences in the texts. `invalid`: those in the kept
+    columns, where they stay."""
+
+    name: str
+    input: str
+    source: dict[str, Any]
+    rows: int = 0
+    input_rows: int = 0
+    nulls: int = 0
+    bytes: int = 0
+    tokens: int = 0
+    unknown_tokens: int = 0
+    replaced: int = 0
+    dropped_tokens: int = 0
+    invalid: int = 0
+    output_bytes: int = 0
+
+
+FILE, COLUMN, CHANGED = "file", "column", "changed"
+
+
+@dataclass(frozen=True, slots=True)
+class ShardError:
+    """A shard that could not be encoded. `input`: the relative name of its file. `source`: see
+    `ShardResult`. `message`: what is wrong, with the relative name. `cause`: `FILE` if the file is
+    bad, `COLUMN` if the options do not fit it, `CHANGED` if it has changed since the job began."""
+
+    name: str
+    input: str
+    source: dict[str, Any]
+    row_group: int | None
+    message: str
+    cause: str
+
+
+Note = ShardResult | ShardError
+
+
+def source_of(file: InputFile) -> dict[str, Any]:
+    """The values that tell whether a file is unchanged."""
+    return {"bytes": file.size, "modified": file.modified}
+
+
+def plain(note: Note) -> dict[str, Any]:
+    """A note as JSON can hold it."""
+    return {field.name: getattr(note, field.name) for field in fields(note)}
+
+
+_KINDS = {
+    frozenset(field.name for field in fields(kind)): kind for kind in (ShardResult, ShardError)
+}
+_TYPES: dict[str, Any] = {
+    "str": str,
+    "int": int,
+    "dict[str, Any]": dict,
+    "int | None": (int, NoneType),
+}
+_VALUES = {
+    kind: [(field.name, _TYPES[str(field.type)]) for field in fields(kind)]
+    for kind in (ShardResult, ShardError)
+}
+
+
+def of_object(value: dict[str, Any]) -> Any:
+    """A note, if a JSON object is one; otherwise the object. A note needs far less memory."""
+    kind = _KINDS.get(frozenset(value))
+    if kind is None or not all(isinstance(value[name], of) for name, of in _VALUES[kind]):
+        return value
+    return kind(**value)
+
+
+def to_lines(notes: Iterable[Note]) -> bytes:
+    """Notes as JSON lines."""
+    return "".join(json.dumps(plain(note), ensure_ascii=False) + "\n" for note in notes).encode()
+
+
+def from_lines(data: bytes, path: str) -> list[Note]:
+    """The notes that `to_lines` wrote. `path`: their file, for messages."""
+    try:
+        notes = [json.loads(line, object_hook=of_object) for line in data.splitlines()]
+    except (ValueError, RecursionError) as error:
+        raise damaged(path) from error
+    return all_notes(notes, path)
+
+
+def all_notes(values: Any, path: str) -> list[Note]:
+    """The values, which must be notes. InputError otherwise."""
+    if not isinstance(values, list) or not all(isinstance(value, Note) for value in values):
+        raise damaged(path)
+    return values
+
+
+def damaged(path: str) -> InputError:
+    """The error for a file that this program has not written so."""
+    return InputError(f"{path}: not as this program writes it; restore it, or delete the directory")
