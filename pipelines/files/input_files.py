@@ -2,9 +2,10 @@
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from functools import cache
 from itertools import accumulate
 from urllib.parse import quote
 
@@ -54,10 +55,11 @@ def resolve(patterns: Sequence[str], own: Sequence[str] = ()) -> list[InputFile]
     what is below `own`, the directories that the job writes, unless the pattern itself leads there.
     InputError for a pattern that names nothing to read, and for a broken link."""
     found: dict[str, InputFile] = {}
+    realpath: Callable[[str], str] = cache(os.path.realpath)
     for pattern in patterns:
-        apart = [path for path in own if not _is_below(pattern, path)]
+        apart = tuple(_plain(path) for path in own if not _is_below(_plain(pattern), _plain(path)))
         files = _matches(pattern)
-        others = [file for file in files if not any(_is_below(file.path, path) for path in apart)]
+        others = [file for file in files if not _is_own(file.path, apart, realpath)]
         if not others:
             raise InputError(f"{pattern}: holds only what this job writes itself; give its inputs")
         for file in others:
@@ -218,14 +220,26 @@ def _glob_match(parts: list[str], wanted: list[str]) -> bool:
     return fnmatchcase(parts[0], wanted[0]) and _glob_match(parts[1:], wanted[1:])
 
 
+def _is_own(path: str, directories: Sequence[str], realpath: Callable[[str], str]) -> bool:
+    """Whether the file at a path is in one of the directories, which `_plain` has made. `realpath`:
+    `os.path.realpath`, with a cache."""
+    if not is_uri(path) and not os.path.islink(path):
+        directory, name = os.path.split(path)
+        plain = os.path.join(realpath(directory), name)
+    else:
+        plain = _plain(path)
+    return any(_is_below(plain, directory) for directory in directories)
+
+
 def _is_below(path: str, directory: str) -> bool:
-    """Whether a path is a directory or something inside it."""
-    inner, outer = (_plain(place).rstrip("/") + "/" for place in (path, directory))
-    return inner.startswith(outer)
+    """Whether a path is a directory or something inside it. `_plain` has made both."""
+    return f"{path}/".startswith(f"{directory}/")
 
 
 def _plain(path: str) -> str:
-    return split_query(path)[0] if is_uri(path) else os.path.realpath(open_filesystem(path)[1])
+    """A path without its query and links."""
+    plain = split_query(path)[0] if is_uri(path) else os.path.realpath(open_filesystem(path)[1])
+    return plain.rstrip("/")
 
 
 def _hidden(name: str) -> bool:

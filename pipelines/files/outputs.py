@@ -28,7 +28,7 @@ T = TypeVar("T")
 
 COPY_BYTES = 4 << 20  # at a time
 MEMORY_BYTES = 4 << 20  # of a file that is held in memory until it is put in its place
-JSON_PIECES = 10_000  # of JSON, a few characters each, that are written at once
+JSON_PIECES = 100_000  # of JSON, a few characters each, that are written at once
 TEMPORARY = r"\.wordpiece-tmp-[0-9a-f]{16}"
 """A regular expression for the names of temporary files."""
 
