@@ -23,6 +23,7 @@ from benchmarks.groups import groups
 from benchmarks.heaps import heaps
 from benchmarks.held_out import held_out
 from benchmarks.long_words import long_words
+from benchmarks.many_shards import many_shards
 from benchmarks.measure import Row
 from benchmarks.memory import memory
 from benchmarks.merge_loop import merge_loop
@@ -37,12 +38,12 @@ BENCHMARKS: dict[str, Callable[[Setting], Iterator[Row]]] = {
     benchmark.__name__: benchmark
     for benchmark in (
         *(parity, encode_kernel, cold_start, long_words, packing),
-        *(encode_job, encode_large, id_encodings),
+        *(encode_job, encode_large, many_shards, id_encodings),
         *(train_job, merge_loop, rounds, ten_million),
         *(count_job, count_growth, heaps, held_out, groups, memory),
     )
 }
-ONLY_WHEN_NAMED = ("ten_million",)
+ONLY_WHEN_NAMED = ("ten_million", "many_shards")
 PACKAGES = (
     *("apache-beam", "pyarrow", "tokenizers", "transformers", "datasets"),
     *("flash-tokenizer", "blingfire", "rustbpe", "wordfreq"),
@@ -57,7 +58,7 @@ WIDTH = 120
     "--only",
     multiple=True,
     type=click.Choice(list(BENCHMARKS)),
-    help="Run this one; ten_million takes minutes, and runs only so.",
+    help="Run this one; ten_million and many_shards take minutes, and run only so.",
 )
 @click.option(
     "--vocab",

@@ -75,7 +75,7 @@ def run(root: Path) -> dict[str, float]:
         found["worker seconds"] = time.monotonic() - began
         found["worker calls"] = next(faults.calls) - before
 
-    encode.run_pipeline = timed  # type: ignore[assignment]
+    encode.run_pipeline = timed  # type: ignore[assignment, attr-defined]
     began = time.monotonic()
     places = ["faulty://store/in", "--tokenizer", str(root / "vocab.txt")]
     beam = ["--", f"--direct_num_workers={WORKERS}"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 import shutil
 import sys
 from collections.abc import Callable
@@ -576,6 +577,34 @@ def test_plans_and_notes_of_many_shards_are_a_few_files(
     monkeypatch.undo()
     assert "shards: 40 (40 finished before)" in done(*args, tmp_path / "out").out
     assert files_below(tmp_path / "out") == files_below(tmp_path / "usual")
+
+
+@pytest.mark.parametrize("place", ["store", "store?region=x", "store_that_closes?region=x"])
+def test_stores_have_the_bytes_of_a_local_run(
+    request: pytest.FixtureRequest,
+    tmp_path: Path,
+    source: Path,
+    tokenizer: str,
+    encode: Callable[..., Outcome],
+    monkeypatch: pytest.MonkeyPatch,
+    place: str,
+) -> None:
+    corrupt_page(source / "001.parquet")
+    assert encode("--on-error", "quarantine").status == 0
+    kind, *query = place.partition("?")
+    store = request.getfixturevalue(kind)
+    places = [f"{store}/{name}{''.join(query)}" for name in ("in", "far")]
+    args = ["encode", places[0], "--tokenizer", tokenizer, "--output", places[1]]
+    args += ["--on-error", "quarantine"]
+    monkeypatch.setattr("pipelines.files.outputs.MEMORY_BYTES", 1000)  # most files are larger
+    assert "shards: 3\n" in done(*args).out
+    assert "shards: 3 (3 finished before)" in done(*args).out
+    local = files_below(tmp_path / "out")
+    far = files_below(tmp_path / "far")
+    assert far.pop("_run.json") != local.pop("_run.json")
+    for files in (far, local):  # stores give times in seconds
+        files["_manifest.json"] = re.sub(rb'"modified": \d+', b"", files["_manifest.json"])
+    assert far == local
 
 
 # --- Kills ----------------------------------------------------------------------------------------

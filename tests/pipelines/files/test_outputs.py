@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyarrow import fs
 
 from pipelines.files import outputs, storage
 from pipelines.files.filesystems import inside, join, open_filesystem
@@ -232,6 +233,35 @@ def test_paths_and_uris_are_joined_alike() -> None:
     assert join("out/dir/", "de", "a b.txt") == "out/dir/de/a b.txt"
     assert join("s3://bucket/dir/", "de/a b.txt") == "s3://bucket/dir/de/a%20b.txt"
     assert join("s3://bucket?region=x", "a", "b") == "s3://bucket/a/b?region=x"
+
+
+def test_a_process_has_one_client_for_each_file_system(
+    store: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = []
+    from_uri = fs.FileSystem.from_uri
+
+    class Counting(fs.FileSystem):
+        @classmethod
+        def from_uri(cls, uri: str) -> tuple[fs.FileSystem, str]:
+            made.append(uri)
+            filesystem: tuple[fs.FileSystem, str] = from_uri(uri)
+            return filesystem
+
+    monkeypatch.setattr(fs, "FileSystem", Counting)
+    bucket = store.partition("://")[2]
+    for query in ("", "?region=x"):
+        for name in ("a", "deep/a%20b.txt", "a~(1),b@c", "deep/"):
+            inner = f"{bucket}/{name.replace('%20', ' ').rstrip('/')}"
+            assert open_filesystem(f"{store}/{name}{query}")[1] == inner
+    assert len(made) == 2
+    with pytest.raises(InputError, match="not a place that can be opened"):
+        open_filesystem(f"{store}/a [b]")
+    child = os.fork()
+    if child == 0:
+        open_filesystem(f"{store}/a")
+        os._exit(len(made))
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 4  # it has a client of its own
 
 
 @pytest.mark.parametrize(
