@@ -4,6 +4,7 @@ of what is wrong."""
 from __future__ import annotations
 
 import time
+from contextlib import ExitStack
 from dataclasses import dataclass
 
 import apache_beam as beam
@@ -41,6 +42,7 @@ class EncodeShard(beam.DoFn):
     def start_bundle(self) -> None:
         self.waiting: list[NewShard] = []
         self.errors: list[ShardError] = []
+        self.size = 0
         self.since = time.monotonic()
 
     def process(self, element: tuple[InputFile, str]) -> None:
@@ -53,16 +55,19 @@ class EncodeShard(beam.DoFn):
         else:
             if shard is not None:
                 self.waiting.append(shard)
+                self.size += shard.file.size
             report(shards=1)
-        size = sum(shard.file.size for shard in self.waiting)
         waiting = len(self.waiting) + len(self.errors)
         is_late = time.monotonic() - self.since > WAITING_SECONDS
-        if size > WAITING_BYTES or waiting >= WAITING_SHARDS or is_late:
+        if self.size > WAITING_BYTES or waiting >= WAITING_SHARDS or is_late:
             self.finish_bundle()
 
     def finish_bundle(self) -> None:
-        if self.waiting or self.errors:
-            storage.again(lambda: self.directory.commit(self.waiting, self.errors, self.log))
+        with ExitStack() as files:
+            for shard in self.waiting:
+                files.enter_context(shard.file)  # if this fails, nothing is left of it
+            if self.waiting or self.errors:
+                storage.again(lambda: self.directory.commit(self.waiting, self.errors, self.log))
         self.start_bundle()
 
     def _encode(self, file: InputFile, name: str) -> NewShard | None:
