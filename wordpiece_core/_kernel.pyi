@@ -67,6 +67,9 @@ def weigh_sorted_words(
 def draw_words(words: ArrowArray, every: int) -> ArrowArray:
     """The rows whose word is one of about every `every` that are drawn, by the word alone."""
 
+def partition_words(words: ArrowArray, partitions: int) -> list[tuple[int, ArrowArray]]:
+    """The words by partition, as `WordCounter.take` divides them, in their order."""
+
 def string_array(texts: Sequence[str | None]) -> ArrowArray: ...
 def repair_utf8(array: ArrowArray) -> tuple[ArrowArray, int]: ...
 def split_lines(block: bytes | memoryview) -> tuple[ArrowArray, int]: ...
@@ -219,6 +222,13 @@ class Runs:
     def __init__(self) -> None: ...
     def add_splits(self, splits: ArrowArray, levels: PairLevels, max_level: int) -> None: ...
     def add_runs(self, runs: ArrowArray) -> None: ...
+    @property
+    def memory(self) -> int:
+        """Bytes that the table takes, and taking it out."""
+
+    def take_partitions(self, partitions: int, most: int) -> list[tuple[int, ArrowArray]]:
+        """Empties the table: partitions and their splits, `most` in a batch, in no order."""
+
     def take(self, most: int) -> list[ArrowArray]:
         """Empties the table: splits, in the order of their places, `most` in a batch."""
 

@@ -22,7 +22,7 @@ from wordpiece_core.options import TrainingOptions
 from wordpiece_core.training.alphabet import initial_vocabulary, symbol_passes
 from wordpiece_core.training.budget import RoundBudget
 from wordpiece_core.training.merging import Merging
-from wordpiece_core.training.rounds import begin_round, facts_of
+from wordpiece_core.training.rounds import begin_round
 from wordpiece_core.training.train import TrainingResult, training_result
 
 
@@ -91,7 +91,7 @@ def _begun(ranges: list[WordRange], words: int, job: Job) -> Merging:
     executor = OnBeam(ranges, job.work, job.beam_args)
     with job.progress.stage("alphabet", "words", words):
         (symbols,) = executor.run(partial(symbol_passes, job.options))["symbols"]
-        vocabulary = initial_vocabulary(symbols, job.options)
-    split_tokens = facts_of(symbols)["characters"]
+        vocabulary = initial_vocabulary(symbols.batch, job.options)
+    split_tokens = symbols.facts["characters"]
     job.work.begin(job.identity, vocabulary, split_tokens)
     return Merging(vocabulary, job.options, job.budget, split_tokens=split_tokens, words=words)

@@ -1,27 +1,33 @@
 """The rounds of a training on Beam: passes as pipelines (`wordpiece_core.training.rounds`).
 
-    ranges of words ─ accumulate ─ group by partition ─ combine ─┬─▶ files for the driver
-                          ▲                                      └─▶ what later passes use
-                          └──────────────────────────────────────────┘
+    ranges of words ─ accumulate ─ group by output and partition ─ combine ─▶ files ─▶ the driver
+                          ▲                                                     │
+                          └──────── passes that use them, when all are there ◀──┘
 
 What is kept of a part from round to round is a Parquet file in the work directory, one for each
 range of the word table: the first pass of a round over it makes it of the one of the round before.
-What passes give goes to the driver by files too, in a directory of the run.
+What passes give is in files too, in a directory of the run, each written by the worker that adds it
+up. Later passes and the driver read it there. All that goes through the pipeline is what is to be
+added up, and notes of a few bytes that say which files there are.
+
+So a pipeline has a shuffle that spreads the ranges, and one for all passes that do not need each
+other: five in a cut round. Passes that need others wait for their notes, which are a side input.
 """
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from functools import lru_cache
+from dataclasses import asdict, dataclass
+from functools import lru_cache, partial
 from typing import Any
 
 import apache_beam as beam
 import pyarrow.parquet as pq
-from apache_beam.pvalue import AsSingleton, TaggedOutput
+from apache_beam.pvalue import AsList
 from apache_beam.transforms.window import GlobalWindows
 from apache_beam.typehints.decorators import no_annotations
+from apache_beam.utils.windowed_value import WindowedValue
 
 from pipelines.counting.word_table import WordRange, read_words
 from pipelines.files import outputs, storage
@@ -29,6 +35,7 @@ from pipelines.files.batches import from_bytes, one_batch, read_batches, to_byte
 from pipelines.files.filesystems import join
 from pipelines.files.reading import bad_data
 from pipelines.files.storage import StoredFile
+from pipelines.running.plan import FromPlan, Plan, write_plan
 from pipelines.running.progress import report
 from pipelines.running.runner import local_cores, run_pipeline
 from pipelines.running.threads import in_threads
@@ -43,11 +50,17 @@ from wordpiece_core.training.rounds import (
     Pass,
     Results,
     RoundAlgorithm,
+    Sum,
+    facts_of,
+    in_partitions,
     with_facts,
 )
 
 PACKED = "zstd"  # batches on their way through the shuffle
+PLAN = "plan.jsonl"  # of the ranges
 Passes = Callable[[], Sequence[Pass]]
+Note = tuple[str, int, dict[str, int]]
+"""Of a sum that is in a file: its output, its partition, its facts."""
 
 
 @dataclass(frozen=True)
@@ -142,29 +155,70 @@ class OnBeam:
 
         return in_threads(worked_on, iter(self.ranges), local_cores())
 
-    def run(self, passes: Passes) -> dict[str, list[Batch]]:
-        """Runs passes as one pipeline, and reads what it has written."""
-        directory = self.work.exchange()
-        step = RunPasses(passes, self.kept, directory)
-        run_pipeline(
-            lambda pipeline: pipeline | "ranges" >> beam.Create(self.ranges) | "passes" >> step,
-            self.beam_args,
-        )
-        wanted = [
-            name
-            for step in passes()
-            for name, output in step.outputs.items()
-            if not output.partitions
-        ]
-        paths = {name: _place(directory, name) for name in wanted}
-        return {
-            name: list(read_batches(path)) if storage.info(path) is not None else []
-            for name, path in paths.items()
-        }
+    def run(self, passes: Passes) -> Results:
+        """Runs passes as one pipeline. Its results are read from files."""
+        exchange = Exchange(self.work.exchange())
+        plan = write_plan(join(exchange.directory, PLAN), map(asdict, self.ranges))
+        step = RunPasses(passes, self.kept, exchange)
+        run_pipeline(lambda pipeline: pipeline | "ranges" >> ranges_of(plan) | step, self.beam_args)
+        return exchange.results(passes())
 
 
-def _place(directory: str, output: str) -> str:
-    return join(directory, f"{output}.arrow")
+def ranges_of(plan: Plan) -> FromPlan:
+    """The ranges of a plan, spread over the workers."""
+    return FromPlan(plan, lambda fields: WordRange(**fields))
+
+
+@dataclass(frozen=True)
+class Exchange:
+    """A directory of files with what the passes of a pipeline give: one for each sum."""
+
+    directory: str
+
+    def place(self, output: str, partition: int) -> str:
+        """Where a sum is. What is not in partitions is in partition 0."""
+        return join(self.directory, f"{output}-{partition:05}.arrow")
+
+    def write(self, output: str, partition: int, batches: Iterator[Batch]) -> Note:
+        """Writes a sum."""
+        written = list(batches)
+        write_batches(self.place(output, partition), written)
+        return output, partition, facts_of(written[0]) if written else {}
+
+    def sum(self, note: Note) -> Sum:
+        """A sum in partitions, which is not read yet."""
+        output, partition, facts = note
+        return Sum(partial(read_batches, self.place(output, partition)), facts)
+
+    def whole(self, output: str) -> Sum:
+        """The sum of an output that is not in partitions. It is read."""
+        (batch,) = read_batches(self.place(output, 0))
+        return Sum(lambda: iter([batch]), facts_of(batch))
+
+    def used(self, step: Pass, passes: Sequence[Pass], notes: Iterable[Note] = ()) -> Results:
+        """The results that a pass uses: those in partitions by notes, if there are any."""
+        apart = in_partitions(passes)
+        noted = {name: [note for note in notes if note[0] == name] for name in apart}
+        found: dict[str, list[Sum]] = {}
+        for name in step.using:
+            if name not in apart:
+                found[name] = [self.whole(name)]
+            elif noted[name]:
+                found[name] = [self.sum(note) for note in sorted(noted[name], key=lambda n: n[1])]
+        return found
+
+    def results(self, passes: Sequence[Pass]) -> Results:
+        """All results, for the driver. What is in partitions is not read yet."""
+        names = outputs.list_directory(self.directory)
+        found: dict[str, list[Sum]] = {}
+        for name in (name for step in passes for name in step.outputs):
+            files = [file for file in names if file.rpartition("-")[0] == name]
+            if name in in_partitions(passes):
+                paths = (join(self.directory, file) for file in files)
+                found[name] = [Sum(partial(read_batches, path)) for path in paths]
+            else:
+                found[name] = [self.whole(name)] if files else []
+        return found
 
 
 # --- The pipeline ---------------------------------------------------------------------------------
@@ -172,102 +226,119 @@ def _place(directory: str, output: str) -> str:
 
 @dataclass
 class RunPasses(beam.PTransform):
-    """Ranges of words to what passes give, in files of `directory`."""
+    """Ranges of words to what passes give, in files, and the notes of these."""
 
     passes: Passes
     kept: Callable[[WordRange], Batch] | None
-    directory: str
+    exchange: Exchange
 
-    def expand(self, ranges: beam.PCollection) -> beam.PCollection:
-        results: dict[str, beam.PCollection] = {}
-        written = []
-        for step in self.passes():
-            used = [AsSingleton(results[name]) for name in step.using]
-            source = ranges if step.over in (WORDS, KEPT) else results[step.over]
-            given = source | step.name >> beam.ParDo(
-                Accumulate(self.passes, step.name, self.kept), *used
-            ).with_outputs(*step.outputs)
-            for name, output in step.outputs.items():
-                combine = Combine(self.passes, step.name, name, self.directory)
-                grouped = given[name] | f"group {name}" >> beam.GroupByKey()
-                if output.is_large:
-                    written.append(grouped | f"write {name}" >> beam.Map(combine.write, *used))
-                    continue
-                results[name] = grouped | f"add {name}" >> beam.Map(combine.to_one, *used)
-                if not output.partitions:
-                    write = beam.Map(_write, _place(self.directory, name))
-                    written.append(results[name] | f"write {name}" >> write)
-        return written | beam.Flatten()
+    def expand(self, ranges: beam.PCollection) -> tuple[beam.PCollection, ...]:
+        written: list[beam.PCollection] = []
+        turn: dict[str, int] = {}  # of an output, in which of these its notes are
+        for steps in in_turn(self.passes()):
+            given = [self._accumulated(step, ranges, written, turn) for step in steps]
+            label = " and ".join(step.name for step in steps)
+            if len(given) > 1:
+                given = [given | f"join {label}" >> beam.Flatten()]
+            grouped = given[0] | f"group {label}" >> beam.GroupByKey()
+            combine = beam.Map(Combine(self.passes, self.exchange))
+            turn |= {output: len(written) for step in steps for output in step.outputs}
+            written.append(grouped | f"add {label}" >> combine)
+        return tuple(written)
+
+    def _accumulated(
+        self,
+        step: Pass,
+        ranges: beam.PCollection,
+        written: Sequence[beam.PCollection],
+        turn: dict[str, int],
+    ) -> beam.PCollection:
+        """What the accumulators of a pass give. They begin when all is written that the pass uses;
+        when the last of it is, the rest is too."""
+        source = ranges if step.over in (WORDS, KEPT) else written[turn[step.over]]
+        last = {max(turn[name] for name in step.using)} if step.using else set()
+        noted = {turn[name] for name in step.using if name in in_partitions(self.passes())}
+        used = [AsList(written[number]) for number in sorted(last | noted)]
+        accumulate = Accumulate(self.passes, step.name, self.kept, self.exchange)
+        return source | step.name >> beam.ParDo(accumulate, *used)
 
 
+def in_turn(passes: Sequence[Pass]) -> list[list[Pass]]:
+    """Passes in groups. Those of a group need only those of groups before it."""
+    groups: list[list[Pass]] = []
+    group_of: dict[str, int] = {}  # by output
+    for step in passes:
+        needed = [group_of[name] for name in (*step.using, step.over) if name in group_of]
+        number = max(needed, default=-1) + 1
+        if number == len(groups):
+            groups.append([])
+        groups[number].append(step)
+        group_of |= dict.fromkeys(step.outputs, number)
+    return groups
+
+
+@beam.typehints.with_output_types(tuple[tuple[str, int], bytes])
 class Accumulate(beam.DoFn):
-    """Adds the elements of a bundle to an accumulator of a pass."""
+    """Adds the elements of a bundle to an accumulator of a pass. Elements are ranges, or the notes
+    of sums; and so are side inputs, of all that the pass uses."""
 
     def __init__(
-        self, passes: Passes, name: str, kept: Callable[[WordRange], Batch] | None
+        self,
+        passes: Passes,
+        name: str,
+        kept: Callable[[WordRange], Batch] | None,
+        exchange: Exchange,
     ) -> None:
-        self.passes, self.name, self.kept = passes, name, kept
+        self.passes, self.name, self.kept, self.exchange = passes, name, kept, exchange
 
     def start_bundle(self) -> None:
         self.accumulator: Accumulator | None = None
 
     @no_annotations  # as Beam does not understand the last of them
-    def process(self, element: Any, *used: bytes) -> Iterator[TaggedOutput]:
+    def process(self, element: Any, *used: list[Note]) -> Iterator[tuple[tuple[str, int], bytes]]:
         if self.accumulator is None:
-            step = _pass(self.passes, self.name)
-            self.over, self.accumulator = step.over, step.accumulator(_results(step, used))
-        for output, partition, batch in self.accumulator.add(self._batch(element)):
-            yield TaggedOutput(output, (partition, to_bytes(batch, PACKED)))
+            passes = self.passes()
+            step = next(step for step in passes if step.name == self.name)
+            notes = [note for some in used for note in some]
+            self.over = step.over
+            self.accumulator = step.accumulator(self.exchange.used(step, passes, notes))
+        for batch in self._batches(element):
+            yield from map(_packed, self.accumulator.add(batch))
 
-    def _batch(self, element: Any) -> Batch:
+    def _batches(self, element: Any) -> Iterator[Batch]:
         if self.over == KEPT:
             assert self.kept is not None
-            return self.kept(element)
-        if self.over == WORDS:
+            yield self.kept(element)
+        elif self.over == WORDS:
             report(words=element.rows)
-            return words_of(element)
-        return from_bytes(element)
+            yield words_of(element)
+        elif element[0] == self.over:  # there may be notes of other outputs
+            yield from self.exchange.sum(element).read()
 
-    def finish_bundle(self) -> Iterator[TaggedOutput]:
+    def finish_bundle(self) -> Iterator[WindowedValue]:
         accumulator, self.accumulator = self.accumulator, None  # Beam keeps the object
-        for output, partition, batch in accumulator.finish() if accumulator else ():
-            value = partition, to_bytes(batch, PACKED)
-            yield TaggedOutput(output, GlobalWindows.windowed_value(value))
+        for given in accumulator.finish() if accumulator else ():
+            yield GlobalWindows.windowed_value(_packed(given))
+
+
+def _packed(given: tuple[str, int, Batch]) -> tuple[tuple[str, int], bytes]:
+    output, partition, batch = given
+    return (output, partition), to_bytes(batch, PACKED)
 
 
 @dataclass(frozen=True)
 class Combine:
-    """Sums of what accumulators give, of one output of a pass."""
+    """Adds up what accumulators give for a partition of an output, and writes the sum. (It is the
+    same however often it is done, and whatever the order.)"""
 
     passes: Passes
-    step: str
-    output: str
-    directory: str
+    exchange: Exchange
 
     @no_annotations
-    def to_one(self, partition: tuple[int, Iterable[bytes]], *used: bytes) -> bytes:
-        """The sum, a batch."""
-        (batch,) = self._combined(partition[1], used)
-        return to_bytes(batch, PACKED)
-
-    @no_annotations
-    def write(self, partition: tuple[int, Iterable[bytes]], *used: bytes) -> None:
-        """Writes the sum, any number of batches."""
-        batches = self._combined(partition[1], used)
-        write_batches(_place(self.directory, self.output), batches)
-
-    def _combined(self, parts: Iterable[bytes], used: Sequence[bytes]) -> Iterator[Batch]:
-        step = _pass(self.passes, self.step)
-        return step.outputs[self.output].combine(map(from_bytes, parts), _results(step, used))
-
-
-def _pass(passes: Passes, name: str) -> Pass:
-    return next(step for step in passes() if step.name == name)
-
-
-def _results(step: Pass, used: Sequence[bytes]) -> Results:
-    return {name: from_bytes(data) for name, data in zip(step.using, used, strict=True)}
-
-
-def _write(batch: bytes, path: str) -> None:
-    write_batches(path, [from_bytes(batch)])
+    def __call__(self, given: tuple[tuple[str, int], Iterable[bytes]]) -> Note:
+        (output, partition), parts = given
+        passes = self.passes()
+        step = next(step for step in passes if output in step.outputs)
+        combine = step.outputs[output].combine
+        batches = combine(map(from_bytes, parts), self.exchange.used(step, passes))
+        return self.exchange.write(output, partition, batches)

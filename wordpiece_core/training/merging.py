@@ -4,20 +4,24 @@ Of each part the splits of its words are kept: what the merges so far have made 
 driver may hold all splits it merges with them at hand. Where it may not, the passes of a round
 bring it what matters (why this loses nothing: `wordpiece_core/kernel/src/train/cut.rs`):
 
-    splits ─ count ─┬─ tokens ───────────────────────────────────┐
-       │            └─ pairs, by partition ─ largest ─ candidates ─┐
-       ├───────────────────────────── sample ◀────────────────────┤
-       └───────────────────────────── runs ◀── sample             └─ limits
+    splits ─ count ─┬─ tokens ─────────────────────┐
+       │            └─ pairs, by partition ─ candidates ─┐
+       ├──────────────────────── sample ◀────────────────┤
+       └──────────────────────── runs, by partition      └─ limits
 
 The pairs that need not be cut are chosen (`candidates`), and, by a sample of the pieces, up to
 which level they stay whole so that the driver can hold the pieces: its runs.
+
+Nothing here depends on the number of partitions but what one worker holds of pairs and runs.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from math import isqrt
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -40,9 +44,13 @@ from wordpiece_core.training.rounds import (
     with_facts,
 )
 
-PARTITIONS = 16  # of pairs by hash; how many is part of no result
+LEAST_PARTITIONS = 16  # of pairs
+SHARE_OF_PARTITION = 4  # the pairs, or runs, of a partition have at most 1/4 of a worker's memory
+PARTITION_SHARE_BYTES = 128 << 10  # the least memory of a worker for each partition
+PAIR_BYTES, RUN_TOKEN_BYTES = 48, 32  # of a pair in a table, and of a token of runs, about
 MERGES_PER_CALL = 200
 ROWS_AT_ONCE = 1 << 18  # of runs
+LEAST_ADDED_BYTES = 8 << 20  # of batches, which wait to be added up
 ALL, LAST = "all", "last"  # merges
 
 Given = Iterator[tuple[str, int, Batch]]
@@ -52,8 +60,8 @@ class Merging(RoundAlgorithm):
     """The training of a vocabulary by merging pairs of tokens.
 
     `vocabulary`: what it begins with; `split_tokens`: the tokens of all splits then, each word's
-    once; `words`: how many there are; `counting_memory`: bytes for the pairs that one worker counts
-    before it hands them on.
+    once; `words`: how many there are; `counting_memory`: bytes for the pairs and the runs that one
+    worker holds before it hands them on.
     """
 
     def __init__(
@@ -123,17 +131,22 @@ class Merging(RoundAlgorithm):
 
     def passes(self) -> Sequence[Pass]:
         """Those in the head of this module."""
-        trainer, budget = self.trainer, self.budget
-        counted = {"tokens": Output(_add_tokens), "pairs": Output(_add_pairs, partitions=True)}
-        chosen = ("tokens", "largest")
+        trainer, budget, memory = self.trainer, self.budget, self.counting_memory
+        pairs, runs = self._pair_partitions(), self._run_partitions()
         passes = [
-            Pass("count", KEPT, counted, lambda _: _Count(self.counting_memory)),
-            Pass("largest", "pairs", {"largest": Output(_maximum)}, lambda _: _Largest(trainer)),
+            Pass(
+                *("count", KEPT),
+                {
+                    "tokens": Output(_add_tokens),
+                    "pairs": Output(lambda parts, _: _add_pairs(parts, trainer), partitions=True),
+                },
+                lambda _: _Count(memory, pairs),
+            ),
             Pass(
                 *("candidates", "pairs"),
                 {"candidates": Output(lambda parts, used: iter([self._choose(parts, used)]))},
-                lambda used: Each("candidates", lambda pairs: self._choose([pairs], used)),
-                chosen,
+                lambda used: Each("candidates", lambda batch: self._choose_from(batch, used)),
+                ("tokens", "pairs"),
             ),
             Pass(
                 *("sample", KEPT),
@@ -143,60 +156,98 @@ class Merging(RoundAlgorithm):
             ),
             Pass(
                 *("runs", KEPT),
-                {"runs": Output(_add_runs, is_large=True)},
-                lambda used: _Runs(trainer, used),
+                {"runs": Output(lambda parts, _: _add_runs(parts, runs), partitions=True)},
+                lambda used: _Runs(trainer, used, memory, runs),
                 ("candidates", "sample"),
             ),
         ]
         if trainer.watches:
             limits = Pass(
                 *("limits", "pairs"),
-                {"limits": Output(lambda parts, _: iter([_join_limits(parts)]))},
-                lambda used: Each("limits", lambda pairs: self._limits(pairs, used)),
-                (*chosen, "candidates"),
+                {"limits": Output(_join_limits)},
+                lambda used: Each("limits", lambda batch: self._limits(batch, used)),
+                ("tokens", "candidates"),
             )
-            passes.append(limits)
+            passes.insert(3, limits)
         return passes
 
+    def _pair_partitions(self) -> int:
+        """Of pairs, by hash. There are no more pairs than split tokens, and than any two tokens
+        make."""
+        most = min(self.split_tokens, self.trainer.vocab_size**2)
+        return max(self._partitions(most * PAIR_BYTES), LEAST_PARTITIONS)
+
+    def _run_partitions(self) -> int:
+        """Of runs, by hash, of which the driver holds all."""
+        return self._partitions(self.budget.tokens(self.split_tokens) * RUN_TOKEN_BYTES)
+
+    def _partitions(self, total_bytes: int) -> int:
+        """As many as leave each what a worker can hold, but not more than leave each a share of a
+        full table: smaller batches are mostly overhead, and the shuffle holds all of them."""
+        memory = self.counting_memory
+        if memory is None:
+            return 1
+        wanted = -(-total_bytes * SHARE_OF_PARTITION // memory)
+        return max(min(wanted, memory // PARTITION_SHARE_BYTES), 1)
+
+    def _choose_from(self, pairs: Batch, used: Results) -> Batch:
+        """The candidates among the pairs of a partition: its share of them, and what it may have
+        more than others by chance (six standard deviations). Should that not do, the level up to
+        which all pairs are among the candidates is lower."""
+        largest = max(each.facts["largest"] for each in used["pairs"])
+        tokens = used["tokens"][0]
+        most = self.budget.candidates(tokens.facts["split_tokens"])
+        share = -(-most // len(used["pairs"]))
+        share = min(most, share + 6 * isqrt(share) + 64)
+        return self._candidates([pairs], tokens.batch, largest, share, None)
+
     def _choose(self, parts: Iterable[Batch], used: Results) -> Batch:
-        """The candidates among pairs, or among the candidates of partitions."""
+        """The candidates among those of partitions."""
         parts = list(parts)
-        levels = [facts_of(part)["max_level"] for part in parts if "max_level" in facts_of(part)]
-        tokens = used["tokens"]
-        candidates, max_level = self.trainer.candidates(
-            tokens,
-            parts,
-            largest=facts_of(used["largest"])["largest"],
-            most=self.budget.candidates(facts_of(tokens)["split_tokens"]),
-            max_level=min(levels, default=None),
+        facts = [facts_of(part) for part in parts]
+        level = min(fact["max_level"] for fact in facts)
+        tokens = used["tokens"][0]
+        most = self.budget.candidates(tokens.facts["split_tokens"])
+        return self._candidates(parts, tokens.batch, facts[0]["largest"], most, level)
+
+    def _candidates(
+        self, pairs: list[Batch], tokens: Batch, largest: int, most: int, max_level: int | None
+    ) -> Batch:
+        """About so many candidates; the level up to which all pairs are among them; the largest
+        count of a pair."""
+        candidates, level = self.trainer.candidates(
+            tokens, pairs, largest=largest, most=most, max_level=max_level
         )
-        return with_facts(candidates, max_level=max_level)
+        return with_facts(candidates, max_level=level, largest=largest)
 
     def _limits(self, pairs: Batch, used: Results) -> Batch:
         """What scores the pairs that are no candidates may come to."""
-        largest, candidates = facts_of(used["largest"])["largest"], used["candidates"]
+        candidates = used["candidates"][0]
         limits = self.trainer.limits(
-            used["tokens"], [pairs], candidates=candidates, largest=largest
+            used["tokens"][0].batch,
+            [pairs],
+            candidates=candidates.batch,
+            largest=candidates.facts["largest"],
         )
         return pa.record_batch(limits)
 
-    def begin(self, results: Mapping[str, list[Batch]]) -> None:
+    def begin(self, results: Results) -> None:
         """Begins a round over runs."""
-        (tokens,), (largest,), (candidates,), (sample,) = (
-            results[name] for name in ("tokens", "largest", "candidates", "sample")
+        (tokens,), (chosen,), (sample,) = (
+            results[name] for name in ("tokens", "candidates", "sample")
         )
-        for runs in results["runs"]:
+        for runs in _in_order([each.read() for each in results["runs"]]):
             self.trainer.add_splits(runs)
-        limits = None
+        limits, candidates = None, chosen.batch
         if self.trainer.watches:
-            (limits,) = results["limits"]
+            limits = results["limits"][0].batch
         else:  # then the best candidates will do
             candidates = candidates.filter(pc.equal(candidates["level"], 0))
-        self.split_tokens = facts_of(tokens)["split_tokens"]
+        self.split_tokens = tokens.facts["split_tokens"]
         self.trainer.start_round(
-            tokens,
-            largest=facts_of(largest)["largest"],
-            max_level=facts_of(sample)["max_level"],
+            tokens.batch,
+            largest=chosen.facts["largest"],
+            max_level=sample.facts["max_level"],
             candidates=candidates,
             limits=limits,
         )
@@ -239,6 +290,7 @@ class _Count:
     """Counts of tokens, and of pairs by partition. `most_bytes`: of pairs held at once."""
 
     most_bytes: int | None
+    partitions: int
     counter: _kernel.PairCounter = field(default_factory=_kernel.PairCounter)
 
     def add(self, splits: Batch) -> Given:
@@ -253,50 +305,53 @@ class _Count:
         yield "tokens", 0, tokens
 
     def _pairs(self) -> Given:
-        for partition, pairs in self.counter.take_pairs(PARTITIONS):
+        for partition, pairs in self.counter.take_pairs(self.partitions):
             yield "pairs", partition, pa.record_batch(pairs)
 
 
+def _folded(parts: Iterable[Batch], add: Callable[[list[Batch]], Batch]) -> Iterator[Batch]:
+    """The sum of batches, of which few are held: those that wait are added up when they are as
+    large as the sum so far."""
+    held: list[Batch] = []
+    waiting = added = 0
+    for part in parts:
+        held.append(part)
+        waiting += part.nbytes
+        if waiting > max(added, LEAST_ADDED_BYTES):
+            held = [add(held)]
+            waiting, added = 0, held[0].nbytes
+    yield add(held)
+
+
 def _add_tokens(parts: Iterator[Batch], _: Results) -> Iterator[Batch]:
-    batches = list(parts)
-    split_tokens = sum(facts_of(batch)["split_tokens"] for batch in batches)
-    yield with_facts(_kernel.add_unigrams(batches), split_tokens=split_tokens)
+    def add(batches: list[Batch]) -> Batch:
+        split_tokens = sum(facts_of(batch)["split_tokens"] for batch in batches)
+        return with_facts(_kernel.add_unigrams(batches), split_tokens=split_tokens)
+
+    return _folded(parts, add)
 
 
-def _add_pairs(parts: Iterator[Batch], _: Results) -> Iterator[Batch]:
-    yield pa.record_batch(_kernel.add_pairs(list(parts)))
+def _add_pairs(parts: Iterator[Batch], trainer: _kernel.Trainer) -> Iterator[Batch]:
+    """The pairs of a partition, and the largest count of one that may be merged."""
+
+    def add(batches: list[Batch]) -> Batch:
+        return pa.record_batch(_kernel.add_pairs(batches))
+
+    for pairs in _folded(parts, add):
+        yield with_facts(pairs, largest=trainer.largest(pairs))
 
 
-@dataclass
-class _Largest:
-    """The largest count of a pair that may be merged."""
-
-    trainer: _kernel.Trainer
-    largest: int = 0
-
-    def add(self, pairs: Batch) -> Given:
-        self.largest = max(self.largest, self.trainer.largest(pairs))
-        yield from ()
-
-    def finish(self) -> Given:
-        yield "largest", 0, with_facts(pa.record_batch([], names=[]), largest=self.largest)
-
-
-def _maximum(parts: Iterator[Batch], _: Results) -> Iterator[Batch]:
-    yield max(parts, key=lambda batch: facts_of(batch)["largest"])
-
-
-def _join_limits(parts: Iterable[Batch]) -> Batch:
-    return pa.record_batch(_kernel.join_limits(list(parts)))
+def _join_limits(parts: Iterator[Batch], _: Results) -> Iterator[Batch]:
+    return _folded(parts, lambda batches: pa.record_batch(_kernel.join_limits(batches)))
 
 
 class _Sample:
     """A sample of the runs of splits, from which is chosen up to which level pairs stay whole."""
 
     def __init__(self, trainer: _kernel.Trainer, budget: RoundBudget, used: Results) -> None:
-        candidates = used["candidates"]
-        self.sizes = _kernel.RunSizes(_most(budget, used), facts_of(candidates)["max_level"])
-        self.levels = _kernel.PairLevels(candidates, trainer.watches)
+        candidates = used["candidates"][0]
+        self.sizes = _kernel.RunSizes(_most(budget, used), candidates.facts["max_level"])
+        self.levels = _kernel.PairLevels(candidates.batch, trainer.watches)
 
     def add(self, splits: Batch) -> Given:
         self.sizes.add_splits(splits, self.levels)
@@ -307,38 +362,76 @@ class _Sample:
 
 
 def _add_samples(parts: Iterator[Batch], budget: RoundBudget, used: Results) -> Iterator[Batch]:
-    batches = list(parts)
-    max_level = min(facts_of(batch)["max_level"] for batch in batches)
-    sizes = _kernel.RunSizes(_most(budget, used), max_level)
-    for batch in batches:
-        sizes.add_sample(batch)
-    yield with_facts(sizes.sample(), max_level=sizes.max_level)
+    def add(batches: list[Batch]) -> Batch:
+        max_level = min(facts_of(batch)["max_level"] for batch in batches)
+        sizes = _kernel.RunSizes(_most(budget, used), max_level)
+        for batch in batches:
+            sizes.add_sample(batch)
+        return with_facts(sizes.sample(), max_level=sizes.max_level)
+
+    return _folded(parts, add)
 
 
 def _most(budget: RoundBudget, used: Results) -> int:
     """The most tokens of runs that the driver may hold."""
-    return budget.tokens(facts_of(used["tokens"])["split_tokens"])
+    return budget.tokens(used["tokens"][0].facts["split_tokens"])
 
 
 class _Runs:
-    """The runs in splits, equal ones added up."""
+    """The runs in splits by partition, equal ones added up. `most_bytes`: of runs held at once."""
 
-    def __init__(self, trainer: _kernel.Trainer, used: Results) -> None:
+    def __init__(
+        self, trainer: _kernel.Trainer, used: Results, most_bytes: int | None, partitions: int
+    ) -> None:
         self.runs = _kernel.Runs()
-        self.levels = _kernel.PairLevels(used["candidates"], trainer.watches)
-        self.max_level = facts_of(used["sample"])["max_level"]
+        self.levels = _kernel.PairLevels(used["candidates"][0].batch, trainer.watches)
+        self.max_level = used["sample"][0].facts["max_level"]
+        self.most_bytes, self.partitions = most_bytes, partitions
 
     def add(self, splits: Batch) -> Given:
         self.runs.add_splits(splits, self.levels, self.max_level)
-        yield from ()
+        if self.most_bytes is not None and self.runs.memory > self.most_bytes:
+            yield from self.finish()
 
     def finish(self) -> Given:
-        for runs in self.runs.take(ROWS_AT_ONCE):
-            yield "runs", 0, pa.record_batch(runs)
+        for partition, runs in self.runs.take_partitions(self.partitions, ROWS_AT_ONCE):
+            yield "runs", partition, pa.record_batch(runs)
 
 
-def _add_runs(parts: Iterator[Batch], _: Results) -> Iterator[Batch]:
+def _add_runs(parts: Iterator[Batch], partitions: int) -> Iterator[Batch]:
+    """The runs of a partition, in the order of their places."""
     runs = _kernel.Runs()
     for part in parts:
         runs.add_runs(part)
-    return map(pa.record_batch, runs.take(ROWS_AT_ONCE))
+    return map(pa.record_batch, runs.take(max(ROWS_AT_ONCE // partitions, 1)))
+
+
+def _in_order(streams: Sequence[Iterator[Batch]]) -> Iterator[Batch]:
+    """The runs of all partitions in the order of their places, from streams that are each in this
+    order. One batch of each is held."""
+    if len(streams) == 1:
+        yield from streams[0]
+        return
+    heads = {number: batch for number, batch in enumerate(map(_next, streams)) if len(batch)}
+    while heads:
+        end = min(_place(batch, len(batch) - 1) for batch in heads.values())
+        runs = _kernel.Runs()
+        for number, batch in list(heads.items()):
+            rows = bisect_right(range(len(batch)), end, key=lambda row: _place(batch, row))
+            runs.add_runs(batch.slice(0, rows))
+            heads[number] = batch.slice(rows) if rows < len(batch) else _next(streams[number])
+            if not len(heads[number]):
+                del heads[number]
+        yield from map(pa.record_batch, runs.take(ROWS_AT_ONCE))
+
+
+def _next(stream: Iterator[Batch]) -> Batch:
+    """The next batch with rows; one without at the end."""
+    return next((batch for batch in stream if len(batch)), _NO_RUNS)
+
+
+_NO_RUNS: Batch = pa.record_batch([], names=[])
+
+
+def _place(runs: Batch, row: int) -> tuple[int, int]:
+    return runs["rank"][row].as_py(), runs["offset"][row].as_py()

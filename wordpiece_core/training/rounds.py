@@ -5,7 +5,8 @@ A training looks at all words again and again. What it does between two looks is
 1. **Passes** aggregate what the driver has to know. A pass goes over the parts of the word table:
    it takes the words as they are, or what is kept of each part from round to round, or what an
    earlier pass gave in partitions. On each worker an accumulator takes part after part as Arrow
-   batches; what accumulators give is combined, to one result or to one for each partition.
+   batches; what accumulators give is combined, to one sum or to one for each partition. What may
+   be as large as the driver's memory is in partitions, so that no worker holds all of it.
 2. **The driver decides**: with the results, or with all parts at hand if it may hold them.
 3. What it decided is **committed** as a `FinishedRound`: a batch and some numbers. From those of
    all rounds any process makes the algorithm again as it was, a worker or a driver that goes on.
@@ -28,13 +29,12 @@ from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Protocol, TypeAlias
 
 import pyarrow as pa
 
 Batch: TypeAlias = pa.RecordBatch
-Results = Mapping[str, Batch]
-"""Of passes, by the names of their outputs."""
 Told = Callable[[int, int], None]
 """Is told what was decided since it was told before: how many steps, how many new tokens."""
 
@@ -56,21 +56,44 @@ class Accumulator(Protocol):
 
 
 @dataclass(frozen=True)
+class Sum:
+    """What accumulators gave for an output, or for one partition of it, combined. `read`: gives its
+    batches, as often as it is called. `noted`: its facts, if they are known without reading it."""
+
+    read: Callable[[], Iterator[Batch]]
+    noted: Mapping[str, int] | None = None
+
+    @cached_property
+    def facts(self) -> Mapping[str, int]:
+        """The numbers that belong to its first batch."""
+        return self.noted if self.noted is not None else facts_of(next(self.read()))
+
+    @cached_property
+    def batch(self) -> Batch:
+        """Its only batch."""
+        (batch,) = self.read()
+        return batch
+
+
+Results = Mapping[str, Sequence[Sum]]
+"""Of passes, by the names of their outputs. Those in partitions have several sums."""
+
+
+@dataclass(frozen=True)
 class Output:
-    """A result of a pass. `combine`: batches of accumulators to their sum, with the results that
-    the pass uses; the sum of one batch is that batch. `partitions`: whether there is a sum for each
-    partition, for another pass to go over. `is_large`: the sum may be several batches, which the
-    driver alone sees."""
+    """A result of a pass. `combine`: batches of accumulators to the batches of their sum, with the
+    results that the pass uses, as far as they are not in partitions. `partitions`: whether there is
+    a sum for each partition. If not, the sum is one batch."""
 
     combine: Callable[[Iterator[Batch], Results], Iterator[Batch]]
     partitions: bool = False
-    is_large: bool = False
 
 
 @dataclass(frozen=True)
 class Pass:
     """A pass over all parts. `over`: WORDS, KEPT, or the name of an output in partitions. `using`:
-    results of earlier passes that accumulators need. `accumulator` makes one, given those."""
+    results of earlier passes that accumulators need. `accumulator` makes one, given those. Of
+    results in partitions, accumulators look at the facts alone."""
 
     name: str
     over: str
@@ -117,7 +140,7 @@ class RoundAlgorithm(ABC):
         """Begins a round with what is kept of all parts, in their order."""
 
     @abstractmethod
-    def begin(self, results: Mapping[str, list[Batch]]) -> None:
+    def begin(self, results: Results) -> None:
         """Begins a round with the results of its passes."""
 
     @abstractmethod
@@ -131,9 +154,8 @@ class Executor(Protocol):
     def each(self, work: Callable[[Batch], Batch]) -> Iterator[Batch]:
         """What a function gives for the words of each part, in order."""
 
-    def run(self, passes: Callable[[], Sequence[Pass]]) -> dict[str, list[Batch]]:
-        """Runs passes, which a function that can be pickled gives. The results of those that are
-        not in partitions."""
+    def run(self, passes: Callable[[], Sequence[Pass]]) -> Results:
+        """Runs passes, which a function that can be pickled gives."""
 
 
 def make_round(algorithm: RoundAlgorithm, executor: Executor, told: Told) -> FinishedRound:
@@ -167,11 +189,12 @@ class InMemory:
         """See `Executor`."""
         return map(work, self.words())
 
-    def run(self, passes: Callable[[], Sequence[Pass]]) -> dict[str, list[Batch]]:
+    def run(self, passes: Callable[[], Sequence[Pass]]) -> Results:
         """See `Executor`."""
-        results: dict[str, list[Batch]] = {}
+        results: dict[str, list[Sum]] = {}
+        apart = in_partitions(passes())
         for step in passes():
-            used = {name: results[name][0] for name in step.using}
+            used = {name: results[name] for name in step.using}
             accumulator = step.accumulator(used)
             given: dict[tuple[str, int], list[Batch]] = defaultdict(list)
             for batch in self._over(step.over, results):
@@ -179,20 +202,33 @@ class InMemory:
                     given[output, partition].append(part)
             for output, partition, part in accumulator.finish():
                 given[output, partition].append(part)
+            whole = {name: sums for name, sums in used.items() if name not in apart}
             for name, output_of in step.outputs.items():
                 results[name] = []
                 for (output, _), parts in sorted(given.items(), key=lambda item: item[0]):
                     if output == name:
-                        results[name] += output_of.combine(iter(parts), used)
+                        batches = list(output_of.combine(iter(parts), whole))
+                        results[name].append(sum_of(batches))
         return results
 
-    def _over(self, source: str, results: Mapping[str, list[Batch]]) -> Iterator[Batch]:
+    def _over(self, source: str, results: Results) -> Iterator[Batch]:
         if source == WORDS:
             return self.words()
         if source == KEPT:
             assert self.kept is not None
             return map(self.kept, self.words())
-        return iter(results[source])
+        return (batch for each in results[source] for batch in each.read())
+
+
+def in_partitions(passes: Sequence[Pass]) -> set[str]:
+    """The names of the outputs of passes that are in partitions."""
+    outputs = (item for step in passes for item in step.outputs.items())
+    return {name for name, output in outputs if output.partitions}
+
+
+def sum_of(batches: Sequence[Batch]) -> Sum:
+    """A sum of batches that are at hand."""
+    return Sum(lambda: iter(batches))
 
 
 @dataclass

@@ -20,7 +20,7 @@ from wordpiece_core.tokenizer.tokenizer import Tokenizer
 from wordpiece_core.training.alphabet import initial_vocabulary, symbol_passes
 from wordpiece_core.training.budget import RoundBudget
 from wordpiece_core.training.merging import Merging
-from wordpiece_core.training.rounds import Batch, InMemory, facts_of, make_round, with_facts
+from wordpiece_core.training.rounds import Batch, InMemory, make_round, with_facts
 
 WORDS_AT_ONCE = 1 << 18  # cut into splits before they are handed on
 
@@ -116,10 +116,10 @@ def train(
 
     (symbols,) = InMemory(parts).run(partial(symbol_passes, training))["symbols"]
     merging = Merging(
-        initial_vocabulary(symbols, training),
+        initial_vocabulary(symbols.batch, training),
         training,
         budget,
-        split_tokens=facts_of(symbols)["characters"],
+        split_tokens=symbols.facts["characters"],
         words=len(words),
     )
     executor = InMemory(parts, merging.first_kept)

@@ -1,5 +1,7 @@
 //! Counting words, for Python.
 
+use std::collections::BTreeMap;
+
 use arrow_array::{Array, RecordBatch};
 use pyo3::prelude::*;
 
@@ -218,5 +220,28 @@ pub(super) fn draw_words(
         let table = arrow::count::WordTableBatch::new(&words)?;
         let drawn = table.rows()?.into_iter().filter(|(word, _)| word_lists::is_drawn(word, every));
         Ok(arrow::count::word_table(drawn.collect::<Vec<_>>().into_iter())?.into())
+    })
+}
+
+/// Divides words by partition, as `WordCounter::take` does, and keeps their order. Gives partitions
+/// with their words.
+#[pyfunction]
+pub(super) fn partition_words(
+    py: Python<'_>,
+    words: &Bound<'_, PyAny>,
+    partitions: usize,
+) -> PyResult<Vec<(usize, PyArrowArray)>> {
+    let words = import_batch(words)?;
+    run(py, || {
+        let table = arrow::count::WordTableBatch::new(&words)?;
+        let mut parts: BTreeMap<usize, Vec<(&str, u64)>> = BTreeMap::new();
+        for (word, count) in table.rows()? {
+            let partition = word_lists::partition(word, partitions.max(1));
+            parts.entry(partition).or_default().push((word, count));
+        }
+        let batches = parts.into_iter();
+        batches
+            .map(|(n, rows)| Ok((n, arrow::count::word_table(rows.into_iter())?.into())))
+            .collect()
     })
 }

@@ -327,6 +327,26 @@ impl PyRuns {
         run(py, || self.runs.add_runs(&arrow::train::read_splits(&runs)?))
     }
 
+    /// The memory that the table takes, and that taking it out takes beside it, in bytes.
+    #[getter]
+    fn memory(&self) -> usize {
+        self.runs.memory() * 2
+    }
+
+    /// Empties the table. Partitions and their runs, `most` in a batch, in no order. The partition
+    /// depends on the run alone.
+    fn take_partitions(
+        &mut self,
+        py: Python<'_>,
+        partitions: usize,
+        most: usize,
+    ) -> PyResult<Vec<(usize, PyArrowArray)>> {
+        run(py, || {
+            let parts = self.runs.take_partitions(partitions.max(1), most.max(1));
+            parts.map(|(n, part)| Ok((n, arrow::train::splits_batch(part)?.into()))).collect()
+        })
+    }
+
     /// Empties the table. The runs are in the order of their places, `most` in a batch.
     fn take(&mut self, py: Python<'_>, most: usize) -> PyResult<Vec<PyArrowArray>> {
         run(py, || {

@@ -133,6 +133,47 @@ impl Runs {
         start..self.ends[run]
     }
 
+    /// The memory of the table, in bytes.
+    pub fn memory(&self) -> usize {
+        let symbols = self.symbols.capacity() * size_of::<u32>();
+        let rows = self.ends.capacity() * size_of::<usize>()
+            + self.counts.capacity() * size_of::<u64>()
+            + self.firsts.capacity() * size_of::<Place>();
+        symbols + rows + self.index.slots.capacity() * size_of::<u32>()
+    }
+
+    /// Empties the table. Gives for each partition its runs, `most` at a time, in no order. The
+    /// partition of a run depends on its symbols alone.
+    ///
+    /// # Panics
+    ///
+    /// Panics if there are no partitions.
+    pub fn take_partitions(
+        &mut self,
+        partitions: usize,
+        most: usize,
+    ) -> impl Iterator<Item = (usize, Splits)> {
+        let table = std::mem::take(self);
+        let mut of_partition = vec![Vec::new(); partitions];
+        for run in 0..table.counts.len() {
+            // The lower bits choose the slot in a table of runs.
+            let partition = (run_hash(&table.symbols[table.span(run)]) >> 32) % partitions as u64;
+            of_partition[partition as usize].push(run);
+        }
+        of_partition.into_iter().enumerate().flat_map(move |(partition, runs)| {
+            let parts: Vec<_> = runs.chunks(most).map(|part| table.splits_of(part)).collect();
+            parts.into_iter().map(move |part| (partition, part))
+        })
+    }
+
+    fn splits_of(&self, runs: &[usize]) -> Splits {
+        let mut splits = Splits::default();
+        for &run in runs {
+            splits.push(self.firsts[run], self.counts[run], &self.symbols[self.span(run)]);
+        }
+        splits
+    }
+
     /// Empties the table. Gives its runs in the order of their first places, `most` at a time.
     pub fn take_sorted(&mut self, most: usize) -> impl Iterator<Item = Splits> {
         let table = std::mem::take(self);
@@ -197,10 +238,14 @@ impl RunIndex {
     }
 
     fn slot(&self, symbols: &[u32]) -> usize {
-        let mut hasher = FxHasher::default();
-        symbols.iter().for_each(|&symbol| hasher.write_u32(symbol));
-        hasher.finish() as usize & (self.slots.len() - 1)
+        run_hash(symbols) as usize & (self.slots.len() - 1)
     }
+}
+
+fn run_hash(symbols: &[u32]) -> u64 {
+    let mut hasher = FxHasher::default();
+    symbols.iter().for_each(|&symbol| hasher.write_u32(symbol));
+    hasher.finish()
 }
 
 #[cfg(test)]
@@ -284,6 +329,33 @@ pub(crate) mod tests {
                 // The same again, added up from two tables.
                 parts.iter().for_each(|part| runs.add_runs(part).unwrap());
                 others.take_sorted(3).for_each(|part| runs.add_runs(&part).unwrap());
+            }
+        }
+    }
+
+    #[test]
+    fn partitions_hold_all_runs_once_and_each_in_the_same_one() {
+        let mut random = Random::new(9);
+        for _ in 0..if cfg!(miri) { 20 } else { 500 } {
+            let (splits, mut levels) = random_splits(&mut random);
+            levels.whole_splits = false;
+            let (partitions, most) = (1 + random.below(5), 1 + random.below(4));
+            let plain = plain_runs(&splits, &levels, 3);
+            let mut seen = BTreeMap::new();
+            let mut runs = Runs::default();
+            for _ in 0..2 {
+                assert_eq!(runs.memory(), 0);
+                runs.add_splits(&splits, &levels, 3).unwrap();
+                assert_eq!(runs.memory() > 0, !plain.is_empty());
+                let mut found = BTreeMap::new();
+                for (partition, part) in runs.take_partitions(partitions, most) {
+                    assert!((1..=most).contains(&part.len()) && partition < partitions);
+                    for (first, count, symbols) in part.iter() {
+                        assert_eq!(found.insert(symbols.to_vec(), (count, first)), None);
+                        assert_eq!(*seen.entry(symbols.to_vec()).or_insert(partition), partition);
+                    }
+                }
+                assert_eq!(found, plain);
             }
         }
     }

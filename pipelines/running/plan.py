@@ -1,0 +1,76 @@
+"""Plans: the elements of a pipeline in a file, so that its graph holds only their places there.
+
+Runners limit the graph, some to 10 MB. A plan has a line of JSON for each element. Where there are
+very many, what the graph holds stands for several lines each.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import apache_beam as beam
+
+from pipelines.files import outputs
+from pipelines.files.storage import StoredFile
+
+MOST_PLACES = 8192  # approximately
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A plan. `places`: the first byte and the end of lines in the file; all together are all of
+    them."""
+
+    path: str
+    places: list[tuple[int, int]]
+
+
+def write_plan(path: str, elements: Iterable[Any], sizes: Sequence[int] | None = None) -> Plan:
+    """Writes a plan. `elements`: values of JSON. `sizes`: how much work each is; lines of little
+    work share a place where there are many."""
+    lines = [json.dumps(element, ensure_ascii=False).encode() + b"\n" for element in elements]
+    outputs.write_bytes(path, b"".join(lines))
+    weights = [1] * len(lines) if sizes is None else sizes
+    return Plan(path, list(_places(list(map(len, lines)), weights)))
+
+
+def _places(lengths: Sequence[int], sizes: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """The places of lines of these lengths, about `MOST_PLACES` or fewer."""
+    least = sum(sizes) / MOST_PLACES if len(sizes) > MOST_PLACES else 0
+    most_lines = -(-2 * len(lengths) // MOST_PLACES)
+    start = end = held = lines = 0
+    for length, size in zip(lengths, sizes, strict=True):
+        end, held, lines = end + length, held + size, lines + 1
+        if held >= least or lines >= most_lines:
+            yield start, end
+            start, held, lines = end, 0, 0
+    if end > start:
+        yield start, end
+
+
+@dataclass
+class FromPlan(beam.PTransform):
+    """The elements of a plan, spread over the workers. `element`: makes one of a value of JSON.
+    (`Create` with its reshuffle is a dozen steps, and setting them up takes Beam longer than
+    counting 10 MB of text.)"""
+
+    plan: Plan
+    element: Callable[[Any], Any]
+
+    def expand(self, pipeline: beam.Pipeline) -> beam.PCollection:
+        return (
+            pipeline
+            | "places" >> beam.Create(enumerate(self.plan.places), reshuffle=False)
+            | "spread" >> beam.GroupByKey()
+            | "read" >> beam.FlatMapTuple(lambda _, places: self._read(places))
+        )
+
+    def _read(self, places: Iterable[tuple[int, int]]) -> Iterator[Any]:
+        with StoredFile(self.plan.path) as file:
+            for start, end in places:
+                file.seek(start)
+                for line in file.read(end - start).splitlines():
+                    yield self.element(json.loads(line))
