@@ -1,12 +1,13 @@
 """The job `count`: makes a word table from text shards and from other word tables.
 
-    ranges of input ─ count ─┬─▶ (partition, partial table) ─ merge ─▶ sorted partitions ─┐
-                             └─▶ totals ─ weights of groups ─▶ (to merge)                 │
-                                            parts, in order ◀─ cut by rank ◀──────────────┘
+    ranges of input ─ count ─┬─▶ (partition, partial table) ─ merge ─▶ sorted tables ─┐
+                             └─▶ totals ─ weights of groups ─▶ (to merge)             │
+                                            parts, in order ◀─ cut by rank ◀──────────┘
 
 Each worker counts into its own table. When the memory of the table is used up, it is passed on,
-ordered by word, so that partitions can be merged as streams. `pipelines.counting.word_table` says
-what a word table is.
+ordered by word, so that partitions can be merged as streams. Where there is so much text that a
+partition may be too large for a worker, one that is goes through a second shuffle, in pieces.
+`pipelines.counting.word_table` says what a word table is.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import os
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import apache_beam as beam
@@ -38,9 +39,10 @@ from pipelines.counting.word_table import (
 )
 from pipelines.files import inputs, outputs
 from pipelines.files.batches import from_bytes, to_bytes
-from pipelines.files.inputs import Range, TextBatch
+from pipelines.files.inputs import InputFile, Range, TextBatch
 from pipelines.files.owned import one_run
 from pipelines.files.publishing import Publication
+from pipelines.running.plan import FromPlan, Plan, write_plan
 from pipelines.running.progress import Progress, report
 from pipelines.running.runner import check_call, run_pipeline
 from wordpiece_core import _kernel
@@ -51,8 +53,8 @@ from wordpiece_core.uri import is_uri
 
 SHARE_OF_PARTITION = 4  # the text of a partition has at most 1/4 of a worker's memory
 MOST_PARTITION_BYTES = 1 << 30  # an Arrow array of strings holds 2 GiB
-MOST_PARTITIONS = 4096
 PARTITION_SHARE_BYTES = 128 << 10  # the least memory of a worker for each partition
+LEAST_PIECE_BYTES = 32 << 10  # of a partition that is too large
 RANGE_BYTES = 4 << 20  # the least input in one element
 MOST_RANGES = 8192  # approximately
 MOST_GROUPS = 10_000  # with more groups, the wrong column was chosen
@@ -69,7 +71,7 @@ Key = tuple[int, str]
 """Minus the count, and the word. Ascending keys are in the order of the table."""
 ONE = 1 << FRACTION_BITS  # the weight that changes nothing
 ALL = 0  # the only key, where all elements are gathered
-TOTALS = "totals.json"  # while the job runs
+TOTALS, PLAN = "totals.json", "plan.jsonl"  # while the job runs
 
 
 @dataclass
@@ -120,23 +122,37 @@ def _run(
 ) -> None:
     """Counts ranges into parts and totals, which wait to be published."""
     options = call.counting
-    partitions = _partitions(sum(map(_bytes_of, ranges)), options.worker_memory)
+    partitions = Partitions.of(sum(map(_bytes_of, ranges)), options.worker_memory)
     largest_first = sorted(ranges, key=_bytes_of, reverse=True)
+    sizes = list(map(_bytes_of, largest_first))
+    plan = write_plan(publication.place(PLAN), map(asdict, largest_first), sizes)
 
     def build(pipeline: beam.Pipeline) -> None:
         counted = (
             pipeline
-            | "ranges" >> Spread(largest_first)
-            | "count" >> CountRanges(options, partitions)
+            | "ranges" >> ranges_of(plan)
+            | "count" >> CountRanges(options, partitions.number)
         )
         (
             counted.words
-            | "merge" >> MergeWords(options, call.min_word_count, counted.totals)
-            | "write" >> WriteWordTable(publication, partitions)
+            | "merge" >> MergeWords(options, call.min_word_count, counted.totals, partitions)
+            | "write" >> WriteWordTable(publication, partitions.are_one)
         )
         counted.totals | "write totals" >> beam.Map(write_totals, publication)
 
     run_pipeline(build, beam_args)
+
+
+def ranges_of(plan: Plan) -> FromPlan:
+    """The ranges of a plan, spread over the workers."""
+    return FromPlan(plan, _range_of)
+
+
+def _range_of(fields: dict[str, Any]) -> Range | WordRange:
+    if "file" not in fields:
+        return WordRange(**fields)
+    file, rows = InputFile(**fields.pop("file")), fields.pop("rows")
+    return Range(file, rows=None if rows is None else tuple(rows), **fields)
 
 
 def _text_ranges(call: CountCall, own: Sequence[str]) -> list[Range]:
@@ -151,15 +167,33 @@ def _bytes_of(part: Range | WordRange) -> int:
     return part.bytes if isinstance(part, Range) else part.rows * TABLE_ROW_BYTES
 
 
-def _partitions(total_bytes: int, worker_memory: int) -> int:
-    """The number of partitions of the words, by hash. There are enough that the words of one fit
-    into the memory of a worker, even if all words differ. But there are not more than leave each
-    partition some thousand words of a full table: smaller batches are mostly overhead, and the
-    shuffle holds all of them. With thousands of partitions, tables of 1 MiB would need gigabytes.
-    No result depends on the number."""
-    most_bytes = min(worker_memory // SHARE_OF_PARTITION, MOST_PARTITION_BYTES)
-    wanted = -(-total_bytes // most_bytes)
-    return max(min(wanted, worker_memory // PARTITION_SHARE_BYTES, MOST_PARTITIONS), 1)
+@dataclass(frozen=True)
+class Partitions:
+    """How words are divided among workers, by hash. `number`: of partitions. `most_bytes`: of the
+    words of one that a worker holds. `pieces`: if one has more, it is divided into so many. No
+    result depends on these."""
+
+    number: int
+    most_bytes: int
+    pieces: int = 1
+
+    @classmethod
+    def of(cls, total_bytes: int, worker_memory: int) -> Partitions:
+        """As many partitions as are needed for a worker to hold one, even if all words differ. But
+        there are not more than leave each some thousand words of a full table: smaller batches are
+        mostly overhead, and the shuffle holds all of them. (With thousands of partitions, tables of
+        1 MiB would need gigabytes.) Where that is too few, there are pieces. They are made of words
+        already merged, so their batches are not as small."""
+        most_bytes = min(worker_memory // SHARE_OF_PARTITION, MOST_PARTITION_BYTES)
+        wanted = -(-total_bytes // most_bytes)
+        number = max(min(wanted, worker_memory // PARTITION_SHARE_BYTES), 1)
+        pieces = min(-(-wanted // number), most_bytes // LEAST_PIECE_BYTES)
+        return cls(number, most_bytes, max(pieces, 1))
+
+    @property
+    def are_one(self) -> bool:
+        """Whether all words are together."""
+        return self.number * self.pieces == 1
 
 
 def _tables_to_merge(call: CountCall) -> list[WordTable]:
@@ -209,22 +243,6 @@ def _finish(publication: Publication, call: CountCall, tables: Sequence[WordTabl
 
 
 # --- The pipeline's steps -------------------------------------------------------------------------
-
-
-@dataclass
-class Spread(beam.PTransform):
-    """A collection whose elements are spread over the workers. (`Create` with its reshuffle is a
-    dozen steps, and setting them up takes Beam longer than counting 10 MB of text.)"""
-
-    elements: Sequence[Any]
-
-    def expand(self, pipeline: beam.Pipeline) -> beam.PCollection:
-        return (
-            pipeline
-            | beam.Create(enumerate(self.elements), reshuffle=False)
-            | beam.GroupByKey()
-            | beam.FlatMapTuple(lambda _, elements: elements)
-        )
 
 
 @dataclass(frozen=True)
@@ -318,22 +336,30 @@ class _CountRange(beam.DoFn):
 
 @dataclass
 class MergeWords(beam.PTransform):
-    """From (partition, partial tables) to one table for each partition, in the order of word
-    tables. Counts are smoothed across groups by weights that are made from the totals."""
+    """From (partition, partial tables) to tables without common words, in the order of word tables:
+    one for each partition, or piece of a partition. Counts are smoothed across groups by weights
+    that are made from the totals."""
 
     options: CountOptions
     min_count: int
     totals: beam.PCollection
+    partitions: Partitions
 
     def expand(self, words: beam.PCollection) -> beam.PCollection:
-        exponent, min_count = self.options.smoothing_exponent, self.min_count
         grouped = words | beam.GroupByKey()
-        if self.options.group_column is None:
-            return grouped | beam.Map(merge_partition, min_count).with_output_types(bytes)
-        weights = self.totals | "weights" >> beam.Map(group_weights, exponent)
-        return grouped | beam.Map(
-            merge_partition, min_count, beam.pvalue.AsSingleton(weights)
-        ).with_output_types(bytes)
+        if self.partitions.pieces > 1:
+            divide = beam.ParDo(_Divide(self.partitions))
+            held = grouped | "divide" >> divide.with_outputs("pieces", main="whole")
+            pieces = held.pieces | "group pieces" >> beam.GroupByKey()
+            grouped = (held.whole, pieces) | "all" >> beam.Flatten()
+        weights = []
+        if self.options.group_column is not None:
+            exponent = self.options.smoothing_exponent
+            of_groups = self.totals | "weights" >> beam.Map(group_weights, exponent)
+            weights.append(beam.pvalue.AsSingleton(of_groups))
+        return grouped | beam.Map(merge_partition, self.min_count, *weights).with_output_types(
+            bytes
+        )
 
 
 def merge_partition(
@@ -353,6 +379,40 @@ def merge_partition(
     return to_bytes(merged)
 
 
+@beam.typehints.with_output_types(tuple[int, Any])
+class _Divide(beam.DoFn):
+    """Merges the partial tables of a partition. If it has more words than a worker holds, it is
+    divided: its pieces are given as they come."""
+
+    def __init__(self, partitions: Partitions) -> None:
+        self.partitions = partitions
+
+    def process(self, partition: tuple[int, Iterable[Partial]]) -> Iterator[Any]:
+        number, partials = partition
+        groups: dict[Group, SortedWords] = {}
+        held, divided = 0, False
+        for group, words in partials:
+            of_group = groups.setdefault(group, SortedWords())
+            held -= of_group.held_bytes
+            of_group.add(words)
+            held += of_group.held_bytes
+            if held > self.partitions.most_bytes:
+                held = sum(words.merge().nbytes for words in groups.values())
+                if held > self.partitions.most_bytes // 2:
+                    yield from self._pieces(groups)
+                    groups, held, divided = {}, 0, True
+        if divided:
+            yield from self._pieces(groups)
+        else:
+            yield number, [(group, to_bytes(words.merge())) for group, words in groups.items()]
+
+    def _pieces(self, groups: Mapping[Group, SortedWords]) -> Iterator[beam.pvalue.TaggedOutput]:
+        number = self.partitions.number * self.partitions.pieces
+        for group, words in groups.items():
+            for piece, part in _kernel.partition_words(words.merge(), number):
+                yield beam.pvalue.TaggedOutput("pieces", (piece, (group, to_bytes(part, SHUFFLED))))
+
+
 class SortedWords:
     """Partial tables of a group, added one by one. Waiting tables are merged when they are as large
     as what has been merged before. So little is held, and the time stays in proportion to the size
@@ -362,24 +422,35 @@ class SortedWords:
         self.tables: list[pa.RecordBatch] = []
         self.merged_bytes = self.waiting_bytes = 0
 
+    @property
+    def held_bytes(self) -> int:
+        """What the tables take."""
+        return self.merged_bytes + self.waiting_bytes
+
     def add(self, words: bytes) -> None:
         """Adds a partial table, which must be ordered by word."""
         self.tables.append(from_bytes(words))
         self.waiting_bytes += self.tables[-1].nbytes
         if self.waiting_bytes > max(self.merged_bytes, LEAST_MERGED_BYTES):
-            merged = pa.record_batch(_kernel.merge_sorted_words(self.tables))
-            self.tables, self.merged_bytes, self.waiting_bytes = [merged], merged.nbytes, 0
+            self.merge()
+
+    def merge(self) -> pa.RecordBatch:
+        """All tables as one."""
+        merged = pa.record_batch(_kernel.merge_sorted_words(self.tables))
+        self.tables, self.merged_bytes, self.waiting_bytes = [merged], merged.nbytes, 0
+        return merged
 
 
 @dataclass
 class WriteWordTable(beam.PTransform):
-    """From sorted partitions to Parquet parts, which are in order and wait to be published."""
+    """From sorted tables without common words to Parquet parts, which are in order and wait to be
+    published. `is_one`: whether there is one such table."""
 
     publication: Publication
-    partitions: int
+    is_one: bool
 
     def expand(self, partitions: beam.PCollection) -> beam.PCollection:
-        if self.partitions == 1:
+        if self.is_one:
             return partitions | "write parts" >> beam.Map(self.write_alone)
         cuts = (
             partitions

@@ -239,25 +239,30 @@ def word_ranges(table: WordTable) -> list[WordRange]:
     rows is that in the manifest."""
     ranges: list[WordRange] = []
     rank = 0
-    for name in table.parts:
-        path = join(table.path, name)
-        entry = storage.info(path)
-        if entry is None or entry.kind != "file":
-            raise InputError(f"{table.path}: part {name} is missing; run wordpiece count again")
-        file = _Part(path, entry.size, entry.modified)
-        with open_parquet(file) as parquet:
-            _check_columns(path, parquet.schema_arrow)
-            for group in range(parquet.metadata.num_row_groups):
-                rows = parquet.metadata.row_group(group).num_rows
-                place = (path, entry.size, entry.modified, group)
-                ranges.append(WordRange(*place, len(ranges), rank, rows))
-                rank += rows
+    for file, groups in storage.in_parallel(lambda name: _row_groups(table, name), table.parts):
+        for group, rows in enumerate(groups):
+            place = (file.path, file.size, file.modified, group)
+            ranges.append(WordRange(*place, len(ranges), rank, rows))
+            rank += rows
     if rank != table.totals.get("distinct_words", rank):
         raise InputError(
             f"{table.path}: has {rank:,} words, not {table.totals['distinct_words']:,} as its"
             " manifest says; run wordpiece count again"
         )
     return ranges
+
+
+def _row_groups(table: WordTable, name: str) -> tuple[_Part, list[int]]:
+    """A part, and the number of rows in each of its row groups."""
+    path = join(table.path, name)
+    entry = storage.info(path)
+    if entry is None or entry.kind != "file":
+        raise InputError(f"{table.path}: part {name} is missing; run wordpiece count again")
+    file = _Part(path, entry.size, entry.modified)
+    with open_parquet(file) as parquet:
+        _check_columns(path, parquet.schema_arrow)
+        groups = range(parquet.metadata.num_row_groups)
+        return file, [parquet.metadata.row_group(group).num_rows for group in groups]
 
 
 def read_words(part: WordRange) -> pa.RecordBatch:

@@ -262,8 +262,8 @@ class EncodedDirectory:
             storage.sync(self.path)
         with _tokenizers_lock:
             _tokenizers[tokenizer.digest] = tokenizer
-        in_parallel(lambda name: storage.delete_file(self.notes.place(name)), found.logs)
-        in_parallel(lambda name: storage.delete_file(self._place(name)), sorted(again))
+        storage.delete_files(map(self.notes.place, found.logs))
+        storage.delete_files(map(self._place, sorted(again)))
 
     def write_plan(self, shards: Sequence[tuple[InputFile, str]]) -> list[str]:
         """Writes what is to be encoded: the inputs and the names of their shards. Returns the names
@@ -409,7 +409,7 @@ class EncodedDirectory:
         if not self.errors.check():
             return
         paths = [self._bad(name, ending) for name in sorted(inputs) for ending in (".bad", ".json")]
-        in_parallel(storage.delete_file, paths)
+        storage.delete_files(paths)
         if outputs.list_directory(self.errors.path, recursive=True) == [MARKER]:
             self.errors.delete()
 

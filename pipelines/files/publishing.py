@@ -102,12 +102,15 @@ class Publication:
         places = {name: inside(self.output, name) for name in (*files, *gone, self.last)}
         if storage.info(staged[self.last]) is None:
             return  # it is in its place, so all others are too
-        storage.delete_file(places[self.last])
-        for name in gone:
-            storage.delete_file(places[name])
-        for name in (*files, self.last):
+
+        def move(name: str) -> None:
             if storage.info(staged[name]) is not None:
                 storage.move(staged[name], places[name])
+
+        storage.delete_file(places[self.last])
+        storage.delete_files(places[name] for name in gone)
+        storage.in_parallel(move, files)
+        move(self.last)
         storage.sync(self.output)
 
 

@@ -88,13 +88,17 @@ def _fault(done: str, path: str, error: Exception) -> StorageError:
 
 def in_parallel(call: Callable[[A], T], items: Iterable[A]) -> list[T]:
     """What `call` returns for each item, in order. It is called on `THREADS` threads, because a
-    call to a file system is mostly waiting."""
+    call to a file system is mostly waiting. If one raises, what has not begun is left out."""
     waiting = list(items)
     threads = min(THREADS, len(waiting))
     if threads < 2:
         return [call(item) for item in waiting]
     with ThreadPoolExecutor(threads, thread_name_prefix="storage") as pool:
-        return list(pool.map(call, waiting))
+        try:
+            return list(pool.map(call, waiting))
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
 
 
 @contextmanager
@@ -214,6 +218,11 @@ def delete_file(path: str) -> None:
     except StorageError:
         if info(path) is not None:  # stores have different errors for a missing file
             raise
+
+
+def delete_files(paths: Iterable[str]) -> None:
+    """Deletes files, several at once, as far as they are there."""
+    in_parallel(delete_file, paths)
 
 
 def delete_empty_directory(path: str) -> None:

@@ -10,14 +10,14 @@ What passes give is in files too, in a directory of the run, each written by the
 up. Later passes and the driver read it there. All that goes through the pipeline is what is to be
 added up, and notes of a few bytes that say which files there are.
 
-So a pipeline has a shuffle that spreads the ranges, and one for all passes that do not need each
-other: five in a cut round. Passes that need others wait for their notes, which are a side input.
+So a pipeline has a shuffle that spreads the ranges, and one for each pass: five in a cut round, six
+where it watches pairs. A pass that uses others waits for their notes, which are a side input.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import lru_cache, partial
 from typing import Any
@@ -233,48 +233,40 @@ class RunPasses(beam.PTransform):
     exchange: Exchange
 
     def expand(self, ranges: beam.PCollection) -> tuple[beam.PCollection, ...]:
-        written: list[beam.PCollection] = []
-        turn: dict[str, int] = {}  # of an output, in which of these its notes are
-        for steps in in_turn(self.passes()):
-            given = [self._accumulated(step, ranges, written, turn) for step in steps]
-            label = " and ".join(step.name for step in steps)
-            if len(given) > 1:
-                given = [given | f"join {label}" >> beam.Flatten()]
-            grouped = given[0] | f"group {label}" >> beam.GroupByKey()
-            combine = beam.Map(Combine(self.passes, self.exchange))
-            turn |= {output: len(written) for step in steps for output in step.outputs}
-            written.append(grouped | f"add {label}" >> combine)
-        return tuple(written)
-
-    def _accumulated(
-        self,
-        step: Pass,
-        ranges: beam.PCollection,
-        written: Sequence[beam.PCollection],
-        turn: dict[str, int],
-    ) -> beam.PCollection:
-        """What the accumulators of a pass give. They begin when all is written that the pass uses;
-        when the last of it is, the rest is too."""
-        source = ranges if step.over in (WORDS, KEPT) else written[turn[step.over]]
-        last = {max(turn[name] for name in step.using)} if step.using else set()
-        noted = {turn[name] for name in step.using if name in in_partitions(self.passes())}
-        used = [AsList(written[number]) for number in sorted(last | noted)]
-        accumulate = Accumulate(self.passes, step.name, self.kept, self.exchange)
-        return source | step.name >> beam.ParDo(accumulate, *used)
+        passes = self.passes()
+        written: dict[str, beam.PCollection] = {}  # by output
+        for step in passes:
+            source = ranges if step.over in (WORDS, KEPT) else written[step.over]
+            used = [AsList(written[name]) for name in to_wait_for(step, passes)]
+            accumulate = Accumulate(self.passes, step.name, self.kept, self.exchange)
+            notes = (
+                source
+                | step.name >> beam.ParDo(accumulate, *used)
+                | f"group {step.name}" >> beam.GroupByKey()
+                | f"add {step.name}" >> beam.Map(Combine(self.passes, self.exchange))
+            )
+            written |= dict.fromkeys(step.outputs, notes)
+        return tuple(written.values())
 
 
-def in_turn(passes: Sequence[Pass]) -> list[list[Pass]]:
-    """Passes in groups. Those of a group need only those of groups before it."""
-    groups: list[list[Pass]] = []
-    group_of: dict[str, int] = {}  # by output
-    for step in passes:
-        needed = [group_of[name] for name in (*step.using, step.over) if name in group_of]
-        number = max(needed, default=-1) + 1
-        if number == len(groups):
-            groups.append([])
-        groups[number].append(step)
-        group_of |= dict.fromkeys(step.outputs, number)
-    return groups
+def to_wait_for(step: Pass, passes: Sequence[Pass]) -> list[str]:
+    """Outputs that stand for all that a pass uses: one of each pass that gives any of it, unless
+    another of these passes has waited for that one. What is in partitions is always among them, as
+    the pass needs its notes."""
+    apart = in_partitions(passes)
+    by = {name: step for step in passes for name in step.outputs}
+    waited = {other for name in step.using for other in _all_used(by[name], by)}
+    found: dict[str, str] = {}  # by pass
+    for name in sorted(step.using, key=lambda name: name not in apart):
+        if name in apart or by[name].name not in waited:
+            found.setdefault(by[name].name, name)
+    return list(found.values())
+
+
+def _all_used(step: Pass, by: Mapping[str, Pass]) -> set[str]:
+    """The names of the passes that one waits for."""
+    direct = {by[name].name: by[name] for name in step.using}
+    return set(direct).union(*(_all_used(other, by) for other in direct.values()))
 
 
 @beam.typehints.with_output_types(tuple[tuple[str, int], bytes])

@@ -218,7 +218,7 @@ class TrainingWork:
         names = [name for name in outputs.list_directory(directory) if not name.startswith(".")]
         if names != [f"{number:05}.parquet" for number in range(1, len(names) + 1)]:
             raise InputError(f"{directory}: a round is missing; delete {self.path} and train again")
-        return [_read_round(join(directory, name)) for name in names]
+        return storage.in_parallel(_read_round, (join(directory, name) for name in names))
 
     def delete(self) -> None:
         """Deletes the directory, but for what is not the job's. It is released first, so that what

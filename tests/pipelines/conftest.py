@@ -15,6 +15,7 @@ from benchmarks.faults import Faults, FaultyHandler
 from pipelines.counting import count
 from pipelines.counting.options import CountOptions
 from pipelines.files import filesystems
+from wordpiece_core.training import merging
 
 
 class Store:
@@ -87,6 +88,7 @@ def tiny_tables(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     (option,) = [option for option in CountOptions.options() if option.name == "worker_memory"]
     least = option.kind.least
     monkeypatch.setattr(count, "PARTITION_SHARE_BYTES", 1)
+    monkeypatch.setattr(merging, "PARTITION_SHARE_BYTES", 1)
     object.__setattr__(option.kind, "least", 1)
     yield
     object.__setattr__(option.kind, "least", least)

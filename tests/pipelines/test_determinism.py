@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
 from pipelines.counting import word_table
+from pipelines.training.rounds import Exchange
 from wordpiece_core.options import LEAST_WORKER_MEMORY
+from wordpiece_core.training import merging
 
 from .corpora import (
     column,
@@ -135,6 +138,29 @@ def test_workers_and_small_budgets_together_give_the_same_bytes(
     done("train", "--word-counts", words, *args, *beam)
     assert without_run(tmp_path / "tok") == without_run(trained)
     assert rounds(tmp_path / "tok") > rounds(trained) == 1
+
+
+@pytest.mark.usefixtures("tiny_tables")
+@pytest.mark.parametrize("criterion", ["pmi", "likelihood"])  # the second watches pairs
+def test_tables_that_overflow_and_many_partitions_give_the_same_bytes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: Path, criterion: str
+) -> None:
+    args = ["--word-counts", words, *SIZE, "--criterion", criterion]
+    done("train", *args, "--output", tmp_path / "whole")
+    files: set[str] = set()
+    write = Exchange.write
+    monkeypatch.setattr(
+        Exchange, "write", lambda *it: files.add(Path(it[0].place(*it[1:3])).name) or write(*it)
+    )
+    monkeypatch.setattr(merging, "ROWS_AT_ONCE", 50)
+    monkeypatch.setattr(merging, "LEAST_ADDED_BYTES", 1)
+    small = ["--worker-memory", "16KiB", "--round-budget", "0.4"]
+    done("train", *args, "--output", tmp_path / "cut", *small)
+    assert without_run(tmp_path / "cut") == without_run(tmp_path / "whole")
+    partitions = Counter(name.partition("-")[0] for name in files)
+    assert partitions["pairs"] > merging.LEAST_PARTITIONS
+    assert partitions["runs"] > 3
+    assert partitions["tokens"] == partitions["candidates"] == partitions["sample"] == 1
 
 
 def test_two_runs_differ_in_run_json_only(tmp_path: Path) -> None:

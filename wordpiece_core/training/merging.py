@@ -168,7 +168,7 @@ class Merging(RoundAlgorithm):
                 lambda used: Each("limits", lambda batch: self._limits(batch, used)),
                 ("tokens", "candidates"),
             )
-            passes.insert(3, limits)
+            passes.append(limits)
         return passes
 
     def _pair_partitions(self) -> int:

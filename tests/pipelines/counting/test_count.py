@@ -13,6 +13,7 @@ import pytest
 
 import wordpiece_core as wp
 from pipelines.counting import count, word_table
+from pipelines.counting.count import LEAST_PIECE_BYTES, PARTITION_SHARE_BYTES, Partitions
 from pipelines.counting.options import CountOptions
 from pipelines.files import inputs
 from pipelines.files.batches import from_bytes
@@ -287,11 +288,20 @@ def test_a_worker_memory_is_checked_in_python_too(memory: object, reason: str) -
 
 def test_partitions_are_as_many_as_leave_full_batches() -> None:
     terabyte, least = 10**12, LEAST_WORKER_MEMORY
-    assert count._partitions(0, least) == count._partitions(1, least) == 1
-    assert count._partitions(40 << 20, least) == 10
-    assert count._partitions(terabyte, least) == least // count.PARTITION_SHARE_BYTES == 128
-    assert count._partitions(terabyte, 512 << 20) == count.MOST_PARTITIONS
-    assert count._partitions(100 * terabyte, 1 << 50) == count.MOST_PARTITIONS
+
+    def partitions(total_bytes: int, worker_memory: int) -> tuple[int, int]:
+        made = Partitions.of(total_bytes, worker_memory)
+        assert made.are_one == (made.number * made.pieces == 1)
+        return made.number, made.pieces
+
+    assert partitions(0, least) == partitions(1, least) == (1, 1)
+    assert partitions(40 << 20, least) == (10, 1)
+    assert partitions(128 * (4 << 20), least) == (128, 1) == (least // PARTITION_SHARE_BYTES, 1)
+    assert partitions(128 * (4 << 20) + 1, least) == (128, 2)
+    assert partitions(terabyte, least) == (128, (4 << 20) // LEAST_PIECE_BYTES)
+    assert partitions(terabyte // 2, 512 << 20) == (3726, 1)
+    assert partitions(100 * terabyte, 512 << 20) == (4096, 182)
+    assert partitions(100 * terabyte, 1 << 50) == (93133, 1)
 
 
 def test_a_count_killed_at_any_state_and_run_again_gives_the_same_bytes(tmp_path: Path) -> None:

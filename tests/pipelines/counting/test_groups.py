@@ -121,8 +121,9 @@ def test_with_the_exponent_1_the_table_is_that_without_groups(tmp_path: Path) ->
 
 
 @pytest.mark.usefixtures("tiny_tables")
+@pytest.mark.parametrize("share", [1, 32 << 10])  # with the second there are two partitions
 def test_how_the_work_is_cut_leaves_no_trace(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, share: int
 ) -> None:
     rows = spoken()
     options = ["--group-column", "lang", "--smoothing-exponent", "0.7"]
@@ -132,7 +133,11 @@ def test_how_the_work_is_cut_leaves_no_trace(
         write(tmp_path / "in" / f"{i}.parquet", rows[i::9])
     monkeypatch.setattr(count, "RANGE_BYTES", 1000)
     monkeypatch.setattr(count, "MOST_PARTITION_BYTES", 2000)
+    monkeypatch.setattr(count, "PARTITION_SHARE_BYTES", share)
+    monkeypatch.setattr(count, "LEAST_PIECE_BYTES", 1)
     monkeypatch.setattr(inputs, "TEXT_BYTES", 300)
+    size = sum(path.stat().st_size for path in (tmp_path / "in").iterdir())
+    assert (count.Partitions.of(size, 64 << 10).pieces > 1) == (share > 1)
     small = [*options, "--worker-memory", "64KiB"]
     done("count", tmp_path / "in", "--output", tmp_path / "found", *small)
     assert files_below(tmp_path / "found") == files_below(tmp_path / "expected")

@@ -27,6 +27,7 @@ from wordpiece_core.training.rounds import (
     Pass,
     Results,
     RoundAlgorithm,
+    Sum,
     Told,
     facts_of,
     make_round,
@@ -44,7 +45,7 @@ class DroppingLetters(RoundAlgorithm):
 
     def __init__(self) -> None:
         self.dropped: list[str] = []
-        self.results: dict[str, list[Batch]] = {}
+        self.results: Results = {}
 
     def restore(self, done: FinishedRound) -> None:
         self.dropped += done.decided["letter"].to_pylist()
@@ -70,20 +71,20 @@ class DroppingLetters(RoundAlgorithm):
             Pass(
                 *("words", WORDS),
                 {"words": Output(added)},
-                lambda used: Each("words", lambda words: with_rarest(words, used["letters"])),
+                lambda used: Each("words", lambda words: with_rarest(words, used["letters"][0])),
                 using=("letters",),
             ),
         ]
 
-    def begin(self, results: Mapping[str, list[Batch]]) -> None:
-        self.results = dict(results)
+    def begin(self, results: Results) -> None:
+        self.results = results
 
     def decide(self, told: Told) -> FinishedRound:
         (letters,), (words,) = self.results["letters"], self.results["words"]
-        decided = pa.record_batch({"letter": [rarest(letters)]})
+        decided = pa.record_batch({"letter": [rarest(letters.batch)]})
         told(1, -1)
-        facts = {"words": facts_of(words)["words"]}
-        done = FinishedRound(decided, facts, is_last=len(letters) == LEFT + 1)
+        facts = {"words": words.facts["words"]}
+        done = FinishedRound(decided, facts, is_last=len(letters.batch) == LEFT + 1)
         self.restore(done)
         return done
 
@@ -97,9 +98,9 @@ def counts(words: Batch, dropped: list[str]) -> Batch:
     return with_facts(table_of({letter: sums[letter] for letter in kept}), words=len(words))
 
 
-def with_rarest(words: Batch, letters: Batch) -> Batch:
+def with_rarest(words: Batch, letters: Sum) -> Batch:
     """How many words have the rarest letter."""
-    has = pc.match_substring(words["word"], rarest(letters))
+    has = pc.match_substring(words["word"], rarest(letters.batch))
     return with_facts(table_of({}), words=pc.sum(has).as_py() or 0)
 
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import wordpiece_core as wp
 from wordpiece_core import reference
 from wordpiece_core.errors import InputError, OptionError
-from wordpiece_core.training import budget
+from wordpiece_core.training import budget, merging
 
 from ..strategies import rooms, training_options, word_tables
 
@@ -75,23 +75,29 @@ def test_the_kernel_trains_as_the_reference(
     rooms,
     st.sampled_from([0.0, 0.01, 0.05, 0.2, 0.5, 0.7, 1.0]),
     st.sampled_from([1, 2, 5, budget.LEAST_CANDIDATES]),
+    st.sampled_from([1, 2, 16, 99]),
 )
-@example({"####a#": 7, "#": 3, "###b#a##": 9}, PMI, 40, 0.3, 1)
-@example({"cd": 1, "ab": 1, "ef": 1}, PMI, 3, 0.3, 1)
-@example({"aaaaa": 1}, {**FREQUENCY, "max_token_length": 2}, 10, 0.2, 1)
-@example({"abb#b": 1}, {**FREQUENCY, "min_pair_count": 5}, 10, 0.2, 1)
-@example({"###": 1}, {**PMI, "continuing_prefix": "#", "limit_alphabet": 1}, 10, 0.2, 1)
-@example({"#########": 2, "##": 1, "####": 1}, {**FREQUENCY, "max_token_length": 3}, 20, 0.2, 1)
+@example({"####a#": 7, "#": 3, "###b#a##": 9}, PMI, 40, 0.3, 1, 16)
+@example({"cd": 1, "ab": 1, "ef": 1}, PMI, 3, 0.3, 1, 16)
+@example({"aaaaa": 1}, {**FREQUENCY, "max_token_length": 2}, 10, 0.2, 1, 16)
+@example({"abb#b": 1}, {**FREQUENCY, "min_pair_count": 5}, 10, 0.2, 1, 16)
+@example({"###": 1}, {**PMI, "continuing_prefix": "#", "limit_alphabet": 1}, 10, 0.2, 1, 16)
+@example({"#########": 2, "##": 1, "####": 1}, {**FREQUENCY, "max_token_length": 3}, 20, 0.2, 1, 16)
 def test_the_budget_of_a_round_does_not_change_the_result(
     table: dict[str, int],
     options: dict[str, Any],
     room: int,
     round_budget: float,
     candidates: int,
+    partitions: int,
 ) -> None:
     size = smallest_size(table, options) + room
     specified = reference.train(table, size, **options)
-    with mock.patch.multiple(budget, LEAST_CANDIDATES=candidates, TOKENS_PER_CANDIDATE=2):
+    with (
+        mock.patch.multiple(budget, LEAST_CANDIDATES=candidates, TOKENS_PER_CANDIDATE=2),
+        mock.patch.object(merging, "LEAST_PARTITIONS", partitions),
+        mock.patch.object(merging.Merging, "_run_partitions", return_value=partitions),
+    ):
         mine = wp.train(table, vocab_size=size, round_budget=round_budget, **options)
     assert_equal(mine, specified)
 
@@ -150,6 +156,17 @@ def test_counts_near_the_limit_train_exactly_in_any_number_of_rounds(
     with mock.patch.multiple(budget, LEAST_CANDIDATES=1, TOKENS_PER_CANDIDATE=2):
         mine = wp.train(table, vocab_size=size, round_budget=round_budget, **options)
     assert_equal(mine, reference.train(table, size, **options))
+
+
+def test_runs_of_all_partitions_come_in_the_order_of_their_places() -> None:
+    table = syllables(300)
+    for partitions in (1, 2, 7, 400):
+        with (
+            mock.patch.object(merging.Merging, "_run_partitions", return_value=partitions),
+            mock.patch.object(merging, "ROWS_AT_ONCE", 40),
+        ):
+            mine = wp.train(table, vocab_size=150, round_budget=0.3)
+        assert_equal(mine, reference.train(table, 150))
 
 
 def test_sums_beyond_63_bits_are_refused_under_a_budget_too() -> None:
