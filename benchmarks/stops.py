@@ -151,7 +151,7 @@ def run(call: Call, state: Path | None = None, copies: Path | None = None) -> in
 
 def _copy_before_changes(state: Path, copies: Path) -> None:
     attempt, numbers = storage.attempt, itertools.count()
-    storage.CALLS_AT_ONCE = 1  # each change is made, and copied, by itself
+    storage.THREADS = 1  # each change is made, and copied, by itself
 
     def copying(done: str, path: str, call: Callable[[], object]) -> object:
         if done in CHANGES:

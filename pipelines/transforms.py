@@ -16,17 +16,19 @@ from apache_beam.transforms.window import NonMergingWindowFn
 from apache_beam.utils.timestamp import Timestamp
 from apache_beam.utils.windowed_value import WindowedValue
 
+from pipelines.counting.count import PARTITION_SHARE_BYTES, SortedWords
 from pipelines.counting.options import CountOptions
 from pipelines.encoding.options import EncodeCall, ShardOptions, TokenizerChoice
 from pipelines.encoding.shard_encoder import check_fit
-from pipelines.files.batches import from_bytes, to_bytes
+from pipelines.files.batches import to_bytes
 from pipelines.running.call import names_of_python
 from wordpiece_core import EncodingOptions, TextOptions, Tokenizer, _kernel
 from wordpiece_core.errors import InputError, OptionError, one_line, shown
 
-PARTITIONS = 64  # of words, by hash; no result depends on this number
+LEAST_PARTITIONS = 64  # of words, by hash; no result depends on their number
 BATCH_ROWS, BATCH_BYTES = 4096, 1 << 20  # of elements that are processed together
 MOST_WINDOWS = 16  # that a bundle holds counts of at the same time
+ROWS_AT_ONCE = 65_536  # of counted words that become elements
 NAMESPACE = "wordpiece"
 
 
@@ -81,6 +83,8 @@ class _CountTexts(beam.DoFn):
 
     def __init__(self, options: CountOptions) -> None:
         self.options = options
+        self.memory = options.worker_memory // MOST_WINDOWS  # of the table of a window
+        self.partitions = max(self.memory // PARTITION_SHARE_BYTES, LEAST_PARTITIONS)
 
     def start_bundle(self) -> None:
         self.counters: dict[Any, _kernel.WordCounter] = {}
@@ -101,7 +105,7 @@ class _CountTexts(beam.DoFn):
     def finish_bundle(self) -> Iterator[WindowedValue]:
         yield from self._count_waiting()
         for window, counter in self.counters.items():
-            yield from _taken(window, counter)
+            yield from self._taken(window, counter)
 
     def _count_waiting(self) -> Iterator[WindowedValue]:
         waiting, self.waiting, self.size, self.rows = self.waiting, {}, 0, 0
@@ -113,29 +117,31 @@ class _CountTexts(beam.DoFn):
         if window not in self.counters:
             if len(self.counters) >= MOST_WINDOWS:
                 oldest = next(iter(self.counters))
-                yield from _taken(oldest, self.counters.pop(oldest))
-            memory = self.options.worker_memory // MOST_WINDOWS
+                yield from self._taken(oldest, self.counters.pop(oldest))
             text = self.options.text.for_kernel()
-            self.counters[window] = _kernel.WordCounter(**text, most_bytes=memory)
+            self.counters[window] = _kernel.WordCounter(**text, most_bytes=self.memory)
         counter = self.counters[window]
         while len(texts):
             texts = texts[counter.count(texts, None) :]
             if counter.is_full:
-                yield from _taken(window, counter)
+                yield from self._taken(window, counter)
 
-
-def _taken(window: Any, counter: _kernel.WordCounter) -> Iterator[WindowedValue]:
-    """The counts of a window by partition, which empties the counter."""
-    for partition, _, _, words in counter.take(PARTITIONS):
-        yield WindowedValue((partition, to_bytes(words)), window.max_timestamp(), [window])
+    def _taken(self, window: Any, counter: _kernel.WordCounter) -> Iterator[WindowedValue]:
+        """The counts of a window by partition, which empties the counter."""
+        for partition, _, _, words in counter.take(self.partitions):
+            yield WindowedValue((partition, to_bytes(words)), window.max_timestamp(), [window])
 
 
 def _merged(partition: tuple[int, Iterable[bytes]]) -> Iterator[tuple[str, int]]:
     """The words of a partition with the sums of their counts."""
-    _, tables = partition
-    words = pa.record_batch(_kernel.merge_sorted_words(list(map(from_bytes, tables))))
+    sums = SortedWords()
+    for table in partition[1]:
+        sums.add(table)
+    words = sums.merge()
     Metrics.counter(NAMESPACE, "distinct_words").inc(len(words))
-    yield from zip(words["word"].to_pylist(), words["count"].to_pylist(), strict=True)
+    for start in range(0, len(words), ROWS_AT_ONCE):
+        rows = words.slice(start, ROWS_AT_ONCE)
+        yield from zip(rows["word"].to_pylist(), rows["count"].to_pylist(), strict=True)
 
 
 class EncodeTexts(beam.PTransform):

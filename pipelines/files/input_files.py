@@ -56,9 +56,8 @@ def resolve(patterns: Sequence[str], own: Sequence[str] = ()) -> list[InputFile]
     InputError for a pattern that names nothing to read, and for a broken link."""
     found: dict[str, InputFile] = {}
     realpath: Callable[[str], str] = cache(os.path.realpath)
-    for pattern in patterns:
+    for pattern, files in zip(patterns, storage.in_parallel(_matches, patterns), strict=True):
         apart = tuple(_plain(path) for path in own if not _is_below(_plain(pattern), _plain(path)))
-        files = _matches(pattern)
         others = [file for file in files if not _is_own(file.path, apart, realpath)]
         if not others:
             raise InputError(f"{pattern}: holds only what this job writes itself; give its inputs")
