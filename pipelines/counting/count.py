@@ -16,7 +16,7 @@ import os
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import apache_beam as beam
@@ -124,8 +124,7 @@ def _run(
     options = call.counting
     partitions = Partitions.of(sum(map(_bytes_of, ranges)), options.worker_memory)
     largest_first = sorted(ranges, key=_bytes_of, reverse=True)
-    sizes = list(map(_bytes_of, largest_first))
-    plan = write_plan(publication.place(PLAN), map(asdict, largest_first), sizes)
+    plan = write_plan(publication.place(PLAN), largest_first, _bytes_of)
 
     def build(pipeline: beam.Pipeline) -> None:
         counted = (

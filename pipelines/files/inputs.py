@@ -6,13 +6,12 @@ text is not cut. What is wrong with a file is an `InputError` of one line.
 """
 
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
 
 import pyarrow as pa
 
-from pipelines.files import json_input, parquet_input
+from pipelines.files import json_input, parquet_input, storage
 from pipelines.files.input_batches import (
     Range,
     Shard,
@@ -67,9 +66,8 @@ def plan(
     of all texts that other cores would have to wait for it.
     """
     columns = TextColumns(text_column, group_column)
-    with ThreadPoolExecutor(max_workers=16) as pool:
-        parts = pool.map(lambda file: _ranges(file, columns, range_bytes), files)
-        ranges = [part for some in parts for part in some]
+    parts = storage.in_parallel(lambda file: _ranges(file, columns, range_bytes), files)
+    ranges = [part for some in parts for part in some]
     total = sum(part.bytes for part in ranges)
     most_bytes = max(4 * range_bytes, -(-total // MOST_PIECES))
     return [piece for part in ranges for piece in parquet_input.cut_rows(part, most_bytes)]

@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import apache_beam as beam
+import pyarrow as pa
 
 from pipelines.files import outputs
 from pipelines.files.storage import StoredFile
 
 MOST_PLACES = 8192  # approximately
+LINES_AT_ONCE = 1000  # of a plan that is written
 
 
 @dataclass(frozen=True)
@@ -28,13 +30,21 @@ class Plan:
     places: list[tuple[int, int]]
 
 
-def write_plan(path: str, elements: Iterable[Any], sizes: Sequence[int] | None = None) -> Plan:
-    """Writes a plan. `elements`: values of JSON. `sizes`: how much work each is; lines of little
-    work share a place where there are many."""
-    lines = [json.dumps(element, ensure_ascii=False).encode() + b"\n" for element in elements]
-    outputs.write_bytes(path, b"".join(lines))
-    weights = [1] * len(lines) if sizes is None else sizes
-    return Plan(path, list(_places(list(map(len, lines)), weights)))
+def write_plan(path: str, elements: Sequence[Any], size: Callable[[Any], int]) -> Plan:
+    """Writes a plan of dataclasses. `size`: how much work an element is. Where there are many,
+    elements of little work share a place."""
+    lengths: list[int] = []
+
+    def write(stream: pa.NativeFile) -> None:
+        lengths.clear()
+        for start in range(0, len(elements), LINES_AT_ONCE):
+            some = elements[start : start + LINES_AT_ONCE]
+            lines = [json.dumps(asdict(element)).encode() + b"\n" for element in some]
+            lengths.extend(map(len, lines))
+            stream.write(b"".join(lines))
+
+    outputs.write_file(path, write)
+    return Plan(path, list(_places(lengths, list(map(size, elements)))))
 
 
 def _places(lengths: Sequence[int], sizes: Sequence[int]) -> Iterator[tuple[int, int]]:
@@ -53,12 +63,12 @@ def _places(lengths: Sequence[int], sizes: Sequence[int]) -> Iterator[tuple[int,
 
 @dataclass
 class FromPlan(beam.PTransform):
-    """The elements of a plan, spread over the workers. `element`: makes one of a value of JSON.
+    """The elements of a plan, spread over the workers. `element`: makes one of its fields.
     (`Create` with its reshuffle is a dozen steps, and setting them up takes Beam longer than
     counting 10 MB of text.)"""
 
     plan: Plan
-    element: Callable[[Any], Any]
+    element: Callable[[dict[str, Any]], Any]
 
     def expand(self, pipeline: beam.Pipeline) -> beam.PCollection:
         return (

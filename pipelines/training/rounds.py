@@ -6,9 +6,9 @@
 
 What is kept of a part from round to round is a Parquet file in the work directory, one for each
 range of the word table: the first pass of a round over it makes it of the one of the round before.
-What passes give is in files too, in a directory of the run, each written by the worker that adds it
-up. Later passes and the driver read it there. All that goes through the pipeline is what is to be
-added up, and notes of a few bytes that say which files there are.
+What passes give is in files too, in a directory of the pipeline, each written by the worker that
+adds it up. Later passes and the driver read it there. All that goes through the pipeline is what is
+to be added up, and notes of a few bytes that say which files there are.
 
 So a pipeline has a shuffle that spreads the ranges, and one for each pass: five in a cut round, six
 where it watches pairs. A pass that uses others waits for their notes, which are a side input.
@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import Any
 
@@ -158,7 +158,7 @@ class OnBeam:
     def run(self, passes: Passes) -> Results:
         """Runs passes as one pipeline. Its results are read from files."""
         exchange = Exchange(self.work.exchange())
-        plan = write_plan(join(exchange.directory, PLAN), map(asdict, self.ranges))
+        plan = write_plan(join(exchange.directory, PLAN), self.ranges, lambda part: part.rows)
         step = RunPasses(passes, self.kept, exchange)
         run_pipeline(lambda pipeline: pipeline | "ranges" >> ranges_of(plan) | step, self.beam_args)
         return exchange.results(passes())

@@ -6,7 +6,8 @@
     rounds/00001.parquet   what each finished round has decided: merges
     splits/00002/          the splits of the words in a round, by ranges of the word table, unless
                            the driver may hold them all
-    exchange/              what a pipeline hands to the driver, in a folder of the run
+    exchange/              what a pipeline hands to its workers and to the driver, in a folder of
+                           the pipeline
 
 Every file is written under a temporary name and renamed, so that it is whole or not there. A round
 is finished when the file with its merges is there; what comes before that can be made again.
@@ -76,10 +77,11 @@ class TrainingWork:
         return join(self.path, SPLITS, f"{number:05}")
 
     def exchange(self) -> str:
-        """An empty directory for one pipeline."""
+        """A new directory for one pipeline. What is left of an earlier pipeline, and still writes,
+        does not know it."""
         self.owned.check_lease()
         self.owned.sweep(rf"{EXCHANGE}/.*")
-        directory = join(self.path, EXCHANGE, self.run)
+        directory = join(self.path, EXCHANGE, new_id())
         storage.make_directory(directory)
         return directory
 
