@@ -105,7 +105,7 @@ class OwnedDirectory:
         files = [entry.name for entry in entries if entry.kind == "file"]
         if MARKER in files and self._marker().get("kind") == self.kind:
             known = [name for name in files if self._knows(name) and name != MARKER]
-            self._delete_files(name for name in known if name != last)
+            storage.delete_files(self.place(name) for name in known if name != last)
             if last in known:
                 storage.delete_file(self.place(last))
             if len(known) == len(files) - 1:
@@ -116,10 +116,8 @@ class OwnedDirectory:
         """Deletes the files whose relative names match a regular expression. The directory must
         have been claimed."""
         found = outputs.list_directory(self.path, recursive=True)
-        self._delete_files(n for n in found if re.fullmatch(names, n) and self._knows(n))
-
-    def _delete_files(self, names: Iterable[str]) -> None:
-        storage.in_parallel(lambda name: storage.delete_file(self.place(name)), names)
+        named = (name for name in found if re.fullmatch(names, name) and self._knows(name))
+        storage.delete_files(map(self.place, named))
 
 
 @contextmanager
