@@ -11,7 +11,6 @@ from typing import Any
 
 import apache_beam as beam
 import pyarrow as pa
-from apache_beam.metrics import Metrics
 from apache_beam.transforms.window import NonMergingWindowFn
 from apache_beam.utils.timestamp import Timestamp
 from apache_beam.utils.windowed_value import WindowedValue
@@ -22,6 +21,7 @@ from pipelines.encoding.options import EncodeCall, ShardOptions, TokenizerChoice
 from pipelines.encoding.shard_encoder import check_fit
 from pipelines.files.batches import to_bytes
 from pipelines.running.call import names_of_python
+from pipelines.running.figures import report
 from wordpiece_core import EncodingOptions, TextOptions, Tokenizer, _kernel
 from wordpiece_core.errors import InputError, OptionError, one_line, shown
 
@@ -29,7 +29,6 @@ LEAST_PARTITIONS = 64  # of words, by hash; no result depends on their number
 BATCH_ROWS, BATCH_BYTES = 4096, 1 << 20  # of elements that are processed together
 MOST_WINDOWS = 16  # that a bundle holds counts of at the same time
 ROWS_AT_ONCE = 65_536  # of counted words that become elements
-NAMESPACE = "wordpiece"
 
 
 class CountWords(beam.PTransform):
@@ -113,7 +112,7 @@ class _CountTexts(beam.DoFn):
             yield from self._count(window, _array(texts, self.options.text_column))
 
     def _count(self, window: Any, texts: pa.Array) -> Iterator[WindowedValue]:
-        Metrics.counter(NAMESPACE, "counted_texts").inc(len(texts))
+        report(rows=len(texts))
         if window not in self.counters:
             if len(self.counters) >= MOST_WINDOWS:
                 oldest = next(iter(self.counters))
@@ -128,7 +127,8 @@ class _CountTexts(beam.DoFn):
 
     def _taken(self, window: Any, counter: _kernel.WordCounter) -> Iterator[WindowedValue]:
         """The counts of a window by partition, which empties the counter."""
-        for partition, _, _, words in counter.take(self.partitions):
+        for partition, _, total, words in counter.take(self.partitions):
+            report(words=total)
             yield WindowedValue((partition, to_bytes(words)), window.max_timestamp(), [window])
 
 
@@ -138,7 +138,6 @@ def _merged(partition: tuple[int, Iterable[bytes]]) -> Iterator[tuple[str, int]]
     for table in partition[1]:
         sums.add(table)
     words = sums.merge()
-    Metrics.counter(NAMESPACE, "distinct_words").inc(len(words))
     for start in range(0, len(words), ROWS_AT_ONCE):
         rows = words.slice(start, ROWS_AT_ONCE)
         yield from zip(rows["word"].to_pylist(), rows["count"].to_pylist(), strict=True)
@@ -253,9 +252,7 @@ class _EncodeTexts(beam.DoFn):
     def _encode(self, texts: list[pa.Array]) -> tuple[pa.Table, Iterable[int]]:
         """The columns to add, and for each of their rows the number of the element it is of."""
         done = self.tokenizer.encode_batch(*texts, options=self.encoding)
-        Metrics.counter(NAMESPACE, "encoded_rows").inc(len(done.table))
-        Metrics.counter(NAMESPACE, "tokens").inc(done.tokens)
-        Metrics.counter(NAMESPACE, "unknown_tokens").inc(done.unknown)
+        report(rows=len(done.table), tokens=done.tokens, unknown=done.unknown)
         if done.source_rows is None:
             return done.table, range(len(done.table))
         return done.table, done.source_rows.to_pylist()

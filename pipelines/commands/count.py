@@ -12,8 +12,9 @@ from pipelines.running.progress import Progress
 
 def run_count(call: CountCall, how: How) -> None:
     """Runs `wordpiece count`."""
-    table = count(call, beam_args=how.beam_args, progress=Progress(quiet=how.quiet))
-    finish(table, how, lambda: _print_table(table))
+    progress = Progress(quiet=how.quiet)
+    table = count(call, beam_args=how.beam_args, progress=progress)
+    finish(table, how, progress, lambda: _print_table(table))
 
 
 def _print_table(table: WordTable) -> None:

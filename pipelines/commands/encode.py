@@ -23,14 +23,14 @@ def run_encode(call: EncodeCall, how: How) -> None:
         elif not how.quiet:
             _print_plan(planned)
         return
+    progress = Progress(quiet=how.quiet)
     try:
-        progress = Progress(quiet=how.quiet)
         done = encode(call, tokenizer, beam_args=how.beam_args, progress=progress)
     except ShardsError as failed:
         for error in failed.errors if len(failed.errors) > 1 else []:
             say(f"error: {error.message}")
         raise
-    finish(done, how, lambda: _print_encoded(done))
+    finish(done, how, progress, lambda: _print_encoded(done))
 
 
 def _print_encoded(done: Encoded) -> None:

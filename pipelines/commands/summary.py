@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from pipelines.commands.job_command import How
+from pipelines.running.progress import Progress
 
 
 class Result(Protocol):
@@ -20,12 +21,15 @@ class Result(Protocol):
         """What should be looked at, one sentence each."""
 
 
-def finish(done: Result, how: How, print_lines: Callable[[], None]) -> None:
+def finish(done: Result, how: How, progress: Progress, print_lines: Callable[[], None]) -> None:
     """Prints what a job has done."""
+    retries = progress.figures["retries"]
     if how.json:
-        print(json.dumps(done.summary(), ensure_ascii=False))
+        print(json.dumps(done.summary() | {"retries": retries}, ensure_ascii=False))
     elif not how.quiet:
         print_lines()
+        if retries:
+            print(f"calls to storage that were tried again after a fault: {retries:,}")
     for warning in done.warnings():
         say(f"warning: {warning}")
 

@@ -11,8 +11,9 @@ from pipelines.training.train import Trained, train
 
 def run_train(call: TrainCall, how: How) -> None:
     """Runs `wordpiece train`."""
-    done = train(call, beam_args=how.beam_args, progress=Progress(quiet=how.quiet))
-    finish(done, how, lambda: _print_training(done))
+    progress = Progress(quiet=how.quiet)
+    done = train(call, beam_args=how.beam_args, progress=progress)
+    finish(done, how, progress, lambda: _print_training(done))
 
 
 def _print_training(done: Trained) -> None:

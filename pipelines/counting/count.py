@@ -42,8 +42,9 @@ from pipelines.files.batches import from_bytes, to_bytes
 from pipelines.files.inputs import InputFile, Range, TextBatch
 from pipelines.files.owned import one_run
 from pipelines.files.publishing import Publication
+from pipelines.running.figures import report
 from pipelines.running.plan import FromPlan, Plan, write_plan
-from pipelines.running.progress import Progress, report
+from pipelines.running.progress import Progress
 from pipelines.running.runner import check_call, run_pipeline
 from wordpiece_core import _kernel
 from wordpiece_core.errors import InputError, OptionError
@@ -325,6 +326,7 @@ class _CountRange(beam.DoFn):
     def _take(self) -> Iterator[tuple[int, Partial]]:
         for partition, group, total, words in self.counter.take(self.partitions):
             self.totals.groups[group] += total
+            report(words=total)
             yield partition, (group, to_bytes(words, SHUFFLED))
         if len(self.totals.groups) > MOST_GROUPS:
             raise OptionError(

@@ -17,7 +17,7 @@ from pipelines.encoding.shard_encoder import ShardEncoder, text_columns
 from pipelines.files import inputs, outputs, storage
 from pipelines.files.inputs import InputFile
 from pipelines.files.outputs import NewFile
-from pipelines.running.progress import report
+from pipelines.running.figures import report
 from pipelines.running.threads import ahead
 from wordpiece_core.errors import ChangedError, ColumnError, InputError, one_line
 
@@ -51,7 +51,7 @@ class EncodeShard(beam.DoFn):
             shard = storage.again(lambda: self._encode(file, name))
         except InputError as error:
             self.errors.append(shard_error(file, name, error))
-            report(failed=1)
+            report(failures=1)
         else:
             if shard is not None:
                 self.waiting.append(shard)

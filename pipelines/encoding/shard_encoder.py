@@ -20,7 +20,7 @@ from pipelines.encoding.notes import SUMS
 from pipelines.encoding.options import ShardOptions
 from pipelines.encoding.pieces import most_ids, pieces_of, row_groups
 from pipelines.files.inputs import InputFile, Shard, TextColumns
-from pipelines.running.progress import report
+from pipelines.running.figures import report
 from pipelines.running.threads import ahead, in_threads
 from wordpiece_core import EncodedBatch, EncodingOptions, Packer, Tokenizer
 from wordpiece_core.errors import ColumnError, InputError, OptionError
@@ -166,7 +166,7 @@ class ShardEncoder:
             self.sums[name] += amount
         self.sums["nulls"] += ids.null_count
         self.sums["unknown_tokens"] += batch.unknown
-        report(**amounts)
+        report(**amounts, unknown=batch.unknown)
 
     def _tables(self, piece: Piece, batch: EncodedBatch) -> Iterator[pa.Table]:
         """Tables of the kept and the added columns. With a stride, rows repeat what is kept. Then

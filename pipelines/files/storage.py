@@ -39,6 +39,10 @@ LASTING = (
 FAULTS = (OSError, pa.ArrowException)
 
 
+def on_retry() -> None:
+    """Is called before each further try. Those who count them replace it."""
+
+
 class MissingError(StorageError):
     """There is no such file or directory."""
 
@@ -61,6 +65,7 @@ def attempt(done: str, path: str, call: Callable[[], T]) -> T:
             fault = _fault(done, path, error)
             if delay is None or fault.lasting:
                 raise fault from error
+        on_retry()
         time.sleep(delay)
     raise AssertionError("the last try returns or raises")
 
@@ -73,6 +78,7 @@ def again(call: Callable[[], T]) -> T:
         except StorageError as error:
             if error.lasting:
                 raise
+        on_retry()
         time.sleep(delay)
     return call()
 

@@ -1,7 +1,5 @@
-"""The progress of a running job: bars on a terminal and in notebooks, lines elsewhere.
-
-Workers in this process call `report` with what they have done, and the open stage adds it up.
-Workers elsewhere are not seen here; their runner shows them.
+"""The progress of a running job: bars on a terminal and in notebooks, lines elsewhere. What is done
+is known from `pipelines.running.figures`.
 """
 
 from __future__ import annotations
@@ -15,17 +13,10 @@ from contextlib import contextmanager
 from importlib.util import find_spec
 from typing import Any, TextIO
 
+from pipelines.running.figures import snapshot
+
 LINE_SECONDS = 10.0
 REFRESH_SECONDS = 0.2
-
-_lock = threading.Lock()
-_done: Counter[str] = Counter()
-
-
-def report(**amounts: int) -> None:
-    """Adds amounts to what the open stage has done: `bytes`, `words`, `merges`, `shards`, ..."""
-    with _lock:
-        _done.update(amounts)
 
 
 class Progress:
@@ -36,12 +27,17 @@ class Progress:
         self.quiet = quiet
         self.seconds: dict[str, float] = {}
         self.failed = False
+        self._job = self._stage = snapshot()
+
+    @property
+    def figures(self) -> Counter[str]:
+        """What the job has done so far."""
+        return snapshot() - self._job
 
     @contextmanager
     def stage(self, name: str, unit: str = "bytes", total: int = 0) -> Iterator[None]:
         """Runs the block as a stage. It is done after `total` of `unit`; 0 means unknown."""
-        with _lock:
-            _done.clear()
+        self._stage = snapshot()
         started = time.monotonic()
         stop = threading.Event()
         show = self._bar if self.stream.isatty() or has_widgets() else self._lines
@@ -67,8 +63,8 @@ class Progress:
         self._line(name, unit, total, time.monotonic() - started, end=True)
 
     def _line(self, name: str, unit: str, total: int, seconds: float, *, end: bool = False) -> None:
-        done = snapshot()
-        share = f" {min(done[unit] / total, 1):.0%}" if total and not end else ""
+        done = snapshot() - self._stage
+        share = f" {min(done[unit] / total, 1):.0%}" if total and done[unit] else ""
         state = ("failed" if self.failed else "done") if end else f"running{share}"
         parts = [f"{name}: {state}", *_amounts(done, seconds), f"{seconds:.1f} s"]
         print(", ".join(parts), file=self.stream, flush=True)
@@ -88,15 +84,18 @@ class Progress:
         started = time.monotonic()
         console = Console() if has_widgets() else Console(file=self.stream)
         with Bars(*columns, console=console) as bars:
-            task = bars.add_task(name, total=total or None, amounts="")
+            task = bars.add_task(name, total=None, amounts="")
             stopped = False
             while not stopped:
                 stopped = stop.wait(REFRESH_SECONDS)
-                done = snapshot()
+                done = snapshot() - self._stage
                 amounts = ", ".join(_amounts(done, time.monotonic() - started))
-                bars.update(task, completed=min(done[unit], total or 0), amounts=amounts)
+                known = (
+                    total if total and done[unit] else None
+                )  # some runners say nothing until the end
+                bars.update(task, total=known, completed=min(done[unit], total), amounts=amounts)
             if total and not self.failed:
-                bars.update(task, completed=total)
+                bars.update(task, total=total, completed=total)
 
 
 def has_widgets() -> bool:
@@ -106,12 +105,6 @@ def has_widgets() -> bool:
     from rich.console import Console
 
     return Console().is_jupyter and find_spec("ipywidgets") is not None
-
-
-def snapshot() -> Counter[str]:
-    """What the open stage has done so far."""
-    with _lock:
-        return Counter(_done)
 
 
 def _amounts(done: Counter[str], seconds: float) -> list[str]:

@@ -19,8 +19,10 @@ from apache_beam.options.pipeline_options import DirectOptions, PipelineOptions,
 from apache_beam.runners import create_runner
 from apache_beam.runners.portability.fn_api_runner import FnApiRunner
 from apache_beam.transforms.resources import resource_hints_from_options
+from apache_beam.utils.subprocess_server import SubprocessServer
 
 from pipelines.files.places import check_writable
+from pipelines.running.figures import PipelineFigures
 from wordpiece_core.errors import JobError, OptionError, WordpieceError, one_line
 from wordpiece_core.option_kinds import is_utf8
 
@@ -101,16 +103,22 @@ def processes(options: PipelineOptions) -> int:
 def run_pipeline(build: Callable[[beam.Pipeline], object], beam_args: Sequence[str]) -> None:
     """Builds a pipeline and runs it. Raises the error that a step raised."""
     options = pipeline_options(beam_args)
+    figures = PipelineFigures()
     runner = None
     building: AbstractContextManager[None] = nullcontext()
     if is_local(options):
         # imported only here, because it changes classes of Beam
         from pipelines.running.local_beam import local_runner, own_pipeline
 
-        runner, building = local_runner(options), own_pipeline()
+        runner, building = local_runner(options, figures), own_pipeline()
     try:
-        with beam.Pipeline(runner=runner, options=options) as pipeline, building:
+        pipeline = beam.Pipeline(runner=runner, options=options)
+        with building:
             build(pipeline)
+        with SubprocessServer.cache_subprocesses():  # such as a job server that Beam starts
+            result = pipeline.run()
+            with figures.watching(result):
+                result.wait_until_finish()
     except Exception as error:
         raise _raised(error) from error
 

@@ -1,4 +1,5 @@
-"""Work on threads, with the results in order."""
+"""Work on threads, with the results in order. In a pipeline, what it reports counts for the bundle
+that the caller is processing."""
 
 from __future__ import annotations
 
@@ -7,6 +8,8 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cache
 from typing import TypeVar
+
+from apache_beam.runners.worker.statesampler import get_current_tracker, set_current_tracker
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -21,7 +24,7 @@ def _threads(count: int) -> ThreadPoolExecutor:
 def in_threads(work: Callable[[T], R], items: Iterator[T], threads: int) -> Iterator[R]:
     """Like `map`, but on shared threads. Results are in order, and one more item than there are
     threads is taken ahead."""
-    pool = _threads(threads)
+    pool, work = _threads(threads), _for_this_bundle(work)
     waiting: deque[Future[R]] = deque()
     try:
         for item in items:
@@ -37,11 +40,11 @@ def in_threads(work: Callable[[T], R], items: Iterator[T], threads: int) -> Iter
 
 def ahead(source: Callable[[], Iterator[T]]) -> Iterator[T]:
     """The items of an iterator that runs in another thread, one item ahead."""
-    items = source()
+    items, next_item = source(), _for_this_bundle(_next)
     with ThreadPoolExecutor(1, thread_name_prefix="ahead") as thread:
-        waiting = thread.submit(_next, items)
+        waiting = thread.submit(next_item, items)
         while item := waiting.result():
-            waiting = thread.submit(_next, items)
+            waiting = thread.submit(next_item, items)
             yield from item
 
 
@@ -50,3 +53,15 @@ def _next(items: Iterator[T]) -> list[T]:
     for item in items:
         return [item]
     return []
+
+
+def _for_this_bundle(work: Callable[[T], R]) -> Callable[[T], R]:
+    """The work on another thread, whose metrics Beam adds to the bundle of this one. (Beam knows
+    the bundle by its thread, and none in others.)"""
+    tracker = get_current_tracker()
+
+    def run(item: T) -> R:
+        set_current_tracker(tracker)
+        return work(item)
+
+    return run

@@ -14,7 +14,8 @@ from functools import partial
 from typing import Any
 
 from pipelines.counting.word_table import WordRange, WordTable, word_ranges
-from pipelines.running.progress import Progress, report
+from pipelines.running.figures import report
+from pipelines.running.progress import Progress
 from pipelines.training.rounds import OnBeam, RoundState
 from pipelines.training.work_directory import TrainingWork
 from wordpiece_core.errors import InputError

@@ -35,8 +35,8 @@ from pipelines.files.batches import from_bytes, one_batch, read_batches, to_byte
 from pipelines.files.filesystems import join
 from pipelines.files.reading import bad_data
 from pipelines.files.storage import StoredFile
+from pipelines.running.figures import report
 from pipelines.running.plan import FromPlan, Plan, write_plan
-from pipelines.running.progress import report
 from pipelines.running.runner import local_cores, run_pipeline
 from pipelines.running.threads import in_threads
 from pipelines.training.work_directory import TrainingWork

@@ -91,6 +91,7 @@ def test_json_prints_the_summary_as_one_object(tmp_path: Path, shard: str, comma
     assert summary["output"] == str(tmp_path / "out")
     kept = {"count": "distinct_words", "train": "vocab_size", "encode": "unknown_tokens"}[command]
     assert summary[kept] > 0
+    assert summary["retries"] == 0
 
 
 def test_nothing_is_printed_or_logged_on_import_or_by_a_quiet_job(

@@ -1,0 +1,133 @@
+"""Figures are the same wherever workers are: here, in other processes, behind a job service."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import apache_beam as beam
+import pytest
+from apache_beam.portability.python_urns import SUBPROCESS_SDK
+from apache_beam.runners.portability.local_job_service import LocalJobServicer
+
+from pipelines.encoding.encode import encode
+from pipelines.encoding.options import EncodeCall
+from pipelines.files import storage
+from pipelines.running.figures import report, snapshot
+from pipelines.running.progress import Progress
+from pipelines.running.runner import run_pipeline
+from pipelines.running.threads import ahead, in_threads
+from wordpiece_core import Tokenizer
+
+from ..corpora import write_shard
+
+ITEMS = 4
+HERE = ["--direct_running_mode=in_memory", "--direct_num_workers=2"]
+THREADS = ["--direct_running_mode=multi_threading", "--direct_num_workers=2"]
+PROCESSES = ["--direct_running_mode=multi_processing", "--direct_num_workers=2"]
+
+
+class Work(beam.DoFn):
+    """Reports on the thread of the bundle, on kernel threads, and on one that is ahead."""
+
+    def process(self, number: int) -> None:
+        report(rows=1)
+        list(in_threads(lambda n: report(bytes=n), iter([number, 100]), 2))
+        list(ahead(self._tokens))
+        self.busy = True
+        storage.attempt("read", f"file {number}", self._read)
+
+    def _read(self) -> None:
+        if self.busy:
+            self.busy = False
+            raise OSError("busy")
+
+    def _tokens(self) -> Iterator[None]:
+        report(tokens=10)
+        yield
+
+    def finish_bundle(self) -> None:
+        report(shards=1)
+
+
+def build(pipeline: beam.Pipeline) -> None:
+    pipeline | beam.Create(range(ITEMS)) | beam.ParDo(Work())
+
+
+DONE = {
+    "rows": ITEMS,
+    "bytes": sum(range(ITEMS)) + 100 * ITEMS,
+    "tokens": 10 * ITEMS,
+    "retries": ITEMS,
+}
+
+
+@pytest.fixture
+def job_service() -> Iterator[str]:
+    """The address of a job service, which runs pipelines on Beam's own runner."""
+    service = LocalJobServicer()
+    port = service.start_grpc_server()
+    yield f"localhost:{port}"
+    service.stop()
+
+
+def run(beam_args: list[str]) -> Counter[str]:
+    """The figures of a run, without the number of its bundles."""
+    progress = Progress(quiet=True)
+    run_pipeline(build, beam_args)
+    assert progress.figures["shards"] >= 1
+    return progress.figures - Counter(shards=progress.figures["shards"])
+
+
+@pytest.mark.parametrize("beam_args", [HERE, THREADS, PROCESSES], ids=["here", "threads", "apart"])
+def test_a_local_run_has_all_figures_at_its_end(beam_args: list[str]) -> None:
+    assert run(beam_args) == DONE
+
+
+def test_the_figures_of_worker_processes_are_known_while_they_work(tmp_path: Path) -> None:
+    began, seen = snapshot(), tmp_path / "seen"
+
+    def wait(_: int) -> None:
+        report(rows=1)
+        while not seen.exists():
+            time.sleep(0.01)
+
+    def steps(pipeline: beam.Pipeline) -> None:
+        pipeline | beam.Create([1]) | beam.Map(wait)
+
+    job = threading.Thread(target=run_pipeline, args=(steps, PROCESSES))
+    job.start()
+    while job.is_alive() and not (snapshot() - began)["rows"]:
+        time.sleep(0.01)
+    assert job.is_alive()
+    seen.touch()
+    job.join()
+    assert (snapshot() - began)["rows"] == 1
+
+
+def test_a_job_service_has_all_figures_of_workers_elsewhere(job_service: str) -> None:
+    runner = ["--runner=PortableRunner", f"--job_endpoint={job_service}"]
+    command = f"{sys.executable} -m apache_beam.runners.worker.sdk_worker_main"
+    worker = [f"--environment_type={SUBPROCESS_SDK}", f"--environment_config={command}"]
+    assert run([*runner, *worker]) == DONE
+
+
+def test_workers_here_count_once_though_a_job_service_counts_them_too(job_service: str) -> None:
+    runner = ["--runner=PortableRunner", f"--job_endpoint={job_service}"]
+    assert run([*runner, "--environment_type=LOOPBACK"]) == DONE
+
+
+def test_an_encoding_reports_from_other_processes_what_its_manifest_says(tmp_path: Path) -> None:
+    for name in "ab":
+        write_shard(tmp_path / "in" / f"{name}.parquet", ["the cat", "the dog"] * 100)
+    tokenizer = Tokenizer(["[UNK]", "[CLS]", "[SEP]", "the", "cat"])
+    call = EncodeCall.of(inputs=tmp_path / "in", output=tmp_path / "out", tokenizer=tokenizer)
+    progress = Progress(quiet=True)
+    manifest = encode(call, tokenizer, beam_args=PROCESSES, progress=progress).manifest
+    told = {name: manifest[name] for name in ("bytes", "rows", "tokens")}
+    assert progress.figures == told | {"unknown": manifest["unknown_tokens"], "shards": 2}
+    assert manifest["unknown_tokens"] == 200
