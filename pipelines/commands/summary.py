@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from pipelines.commands.job_command import How
-from pipelines.running.progress import Progress
+
+if TYPE_CHECKING:  # not all who print have Beam loaded
+    from pipelines.running.progress import Progress
 
 
 class Result(Protocol):
