@@ -205,11 +205,9 @@ def _key(name: str, data: bytes, files: dict[str, bytes]) -> tuple[str, bytes]:
     folder = name.partition("/")[0]
     if f"{folder}/released.json" in files and not name.startswith(f"{folder}/words/"):
         return f"{folder}/released", files[f"{folder}/released.json"]
-    if "/exchange/" in name:
-        return name.partition("/exchange/")[0] + "/exchange", b""
-    work, found, splits = name.partition("/splits/")
-    if found and int(splits[:5]) < sum(other.startswith(f"{work}/rounds/0") for other in files):
-        return f"{work}/splits", b""
+    for left in ("/exchange/", "/splits/"):  # of no other run
+        if left in name:
+            return name.partition(left)[0] + left, b""
     staging, found, _ = name.partition("_staging/")
     if found and f"{staging}_staging/publish.json" not in files and file != ".wordpiece.json":
         return f"{staging}_staging/files", b""

@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 import os
 import re
+import signal
 import sys
 import threading
 import warnings
@@ -111,6 +112,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     """Runs the command. Exit status: 0 done, 1 the job failed, 2 the call or config is wrong, 130
     interrupted."""
     if argv is None:  # this process is the command's own
+        signal.signal(signal.SIGTERM, _interrupt)
         streams.use_utf8()
         streams.prepare()
         # Beam loads NumPy, but nothing is computed with it here. Its threads need memory, and if it
@@ -144,6 +146,11 @@ def main(argv: Sequence[str] | None = None) -> None:
     if argv is None:
         _leave(status)
     sys.exit(status)
+
+
+def _interrupt(*_: object) -> NoReturn:
+    """Ends the job as Ctrl-C does: on a cluster, what runs there is cancelled."""
+    raise KeyboardInterrupt
 
 
 def _debug_by_environment(args: Sequence[str]) -> bool:

@@ -45,7 +45,7 @@ from pipelines.files.publishing import Publication
 from pipelines.running.figures import report
 from pipelines.running.plan import FromPlan, Plan, write_plan
 from pipelines.running.progress import Progress
-from pipelines.running.runner import check_call, run_pipeline
+from pipelines.running.runner import checked_call, run_pipeline
 from wordpiece_core import _kernel
 from wordpiece_core.errors import InputError, OptionError
 from wordpiece_core.options import MOST_COUNT
@@ -97,7 +97,7 @@ def count(
     Raises InputError, StorageError, OutputError and OptionError. An old table is replaced when the
     new one is complete. A directory that holds anything else is not changed.
     """
-    check_call(call.output, beam_args)
+    call = checked_call(call, beam_args)
     tables = _tables_to_merge(call)
     text = text_of(tables, call.counting.text)
     call = replace(call, counting=replace(call.counting, text=text))

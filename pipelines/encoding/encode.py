@@ -38,7 +38,7 @@ from pipelines.files.owned import one_run
 from pipelines.files.storage import in_parallel
 from pipelines.running.progress import Progress
 from pipelines.running.runner import (
-    check_call,
+    checked_call,
     is_local,
     local_cores,
     pipeline_options,
@@ -261,7 +261,7 @@ def encode(
     ShardsError if some shards cannot be read, after all others are finished. With `on_error`
     "quarantine" the bad shards go to `_errors/` instead.
     """
-    check_call(call.output, beam_args)
+    call = checked_call(call, beam_args)
     output, found = call.output, plan(call, tokenizer, SAMPLE)
     directory = found.directory
 

@@ -60,6 +60,11 @@ def appears_when_closed(path: str) -> bool:
     return is_uri(path) and open_filesystem(path)[0].type_name in WHOLE_WHEN_CLOSED
 
 
+def absolute(path: str) -> str:
+    """A local path as seen from the root, which means the same in every process; a URI as it is."""
+    return path if is_uri(path) else open_filesystem(path)[1]
+
+
 def join(path: str, *parts: str) -> str:
     """A path below a local path or URI. `parts` are plain names, which may have slashes."""
     if not is_uri(path):

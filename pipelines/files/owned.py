@@ -6,8 +6,9 @@ file is refused, and only files with known names are ever deleted.
 
 Only one run at a time works in a directory. On a local disk, a lock keeps other runs out at once.
 Everywhere, the marker is a lease: a run that begins writes its id there, and a run that finds
-another id stops before it commits anything. (On a store without locks, another run can begin
-between this check and the commit. What they commit is complete, but may come from either run.)
+another id stops before it commits anything. Workers write under names with the id of their run, and
+look at the lease before and after. (On a store without locks, another run can begin between this
+check and a commit of a driver. What they commit is complete, but may come from either run.)
 """
 
 from __future__ import annotations
@@ -97,6 +98,20 @@ class OwnedDirectory:
             raise OutputError(
                 f"{self.path}: another run has begun there; wait for it to end, then run this again"
             )
+
+    @contextmanager
+    def fenced(self, path: str) -> Iterator[None]:
+        """Lets the block write a file at `path`, which is a name of this run only. OutputError if
+        another run has taken the directory, before the block or while it ran. Then the file is
+        deleted: a worker that runs on after its driver was killed leaves nothing."""
+        self.check_lease()
+        yield
+        try:
+            self.check_lease()
+        except OutputError:
+            storage.delete_file(path)
+            storage.delete_empty_directory(self.path)
+            raise
 
     def delete(self, last: str | None = None) -> None:
         """Deletes the files with known names, then the file `last`, then the marker, and the

@@ -49,8 +49,8 @@ class Publication:
         OutputError if another run has begun."""
 
         def once() -> None:
-            self.staging.check_lease()
-            with outputs.atomic_writer(self.place(name)) as stream:
+            place = self.place(name)
+            with self.staging.fenced(place), outputs.atomic_writer(place) as stream:
                 write(stream)
 
         storage.again(once)

@@ -301,8 +301,8 @@ class StoredFile:
             metadata = attempt("read", self.path, lambda: self._open().metadata())
         except (StorageError, NotImplementedError):
             return None
-        found = {bytes(key).lower(): value for key, value in (metadata or {}).items()}
-        return found.get(b"etag")
+        found = {key.lower(): value for key, value in (metadata or {}).items()}
+        return found.get("etag")
 
     def read(self, size: int | None = -1) -> bytes:
         """Reads `size` bytes, or fewer at the end of the file."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import ClassVar
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self
 
 from wordpiece_core.declaration import REQUIRED, Declared, option
 from wordpiece_core.errors import OptionError, WordpieceError
@@ -34,6 +34,19 @@ class Call(Declared):
         """OptionError unless there are inputs, or something else to read."""
         if not self.inputs and not any(others):
             raise OptionError("give INPUT: files, globs or directories")
+
+    def absolute(self) -> Self:
+        """The same call, with places that mean the same in processes elsewhere."""
+        from pipelines.files.filesystems import absolute  # Arrow, for which help need not wait
+
+        places: dict[str, Any] = {}
+        for known in self.options():
+            value = getattr(self, known.name, None)  # None for options of groups, too
+            if value and isinstance(known.kind, Places):
+                places[known.name] = tuple(map(absolute, value))
+            elif value and isinstance(known.kind, Place):
+                places[known.name] = absolute(value)
+        return replace(self, **places)
 
 
 @contextmanager

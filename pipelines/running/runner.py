@@ -11,23 +11,27 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
-from typing import NoReturn
+from contextlib import AbstractContextManager, nullcontext, suppress
+from typing import NoReturn, TypeVar
 
 import apache_beam as beam
 from apache_beam.options.pipeline_options import DirectOptions, PipelineOptions, StandardOptions
 from apache_beam.runners import create_runner
 from apache_beam.runners.portability.fn_api_runner import FnApiRunner
+from apache_beam.runners.runner import PipelineResult
 from apache_beam.transforms.resources import resource_hints_from_options
 from apache_beam.utils.subprocess_server import SubprocessServer
 
 from pipelines.files.places import check_writable
+from pipelines.running.call import Call
 from pipelines.running.figures import PipelineFigures
+from pipelines.running.job_server import reach_job_server
 from wordpiece_core.errors import JobError, OptionError, WordpieceError, one_line
 from wordpiece_core.option_kinds import is_utf8
 
 MOST_WORKERS = 1024  # of a local run
 LOCAL_RUNNERS = {"", "direct", "directrunner", "switchingdirectrunner", "fnapirunner"}
+AnyCall = TypeVar("AnyCall", bound=Call)
 
 _STEP = " [while running '"  # Beam adds this to a message, with the name of the step
 _WORKER_GONE = "Channel closed prematurely"  # Beam's message when a worker process has died
@@ -43,9 +47,12 @@ def pipeline_options(beam_args: Sequence[str]) -> PipelineOptions:
 
     Raises OptionError for arguments that Beam does not know or does not accept.
     """
-    _check_known(beam_args)
-    _check_taken(beam_args)
+    _check_text(beam_args)
+    unknown = _unknown(beam_args)
     options = PipelineOptions(list(beam_args), save_main_session=False)
+    if unknown and is_local(options):
+        raise OptionError(f"arguments after --: Beam does not know {' '.join(unknown)}")
+    _check_taken(options)
     direct = options.view_as(DirectOptions)
     if is_local(options):
         given = " ".join(beam_args)
@@ -56,17 +63,24 @@ def pipeline_options(beam_args: Sequence[str]) -> PipelineOptions:
     return options
 
 
-def check_call(output: str, beam_args: Sequence[str]) -> None:
-    """Raises OptionError for a wrong output or wrong arguments for Beam, before any work."""
+def checked_call(call: AnyCall, beam_args: Sequence[str]) -> AnyCall:
+    """The call as workers are to see it: where they may be elsewhere, with absolute paths.
+
+    Raises OptionError for a wrong output or wrong arguments for Beam, and JobError if a job server
+    cannot be reached, before any work.
+    """
     if isinstance(beam_args, str) or not all(isinstance(arg, str) for arg in beam_args or ()):
         raise OptionError("beam_args: give a list of texts, as ['--runner=FlinkRunner']")
-    pipeline_options(beam_args)
-    check_writable("--output", output)
+    options = pipeline_options(beam_args)
+    check_writable("--output", call.output)
+    if is_local(options):
+        return call
+    reach_job_server(options, _unknown(beam_args))
+    return call.absolute()
 
 
-def _check_taken(beam_args: Sequence[str]) -> None:
+def _check_taken(options: PipelineOptions) -> None:
     """Raises OptionError for what Beam would refuse only later, when it builds a pipeline."""
-    options = PipelineOptions(list(beam_args), save_main_session=False)
     number = options.view_as(DirectOptions).direct_num_workers
     if not 1 <= number <= MOST_WORKERS:
         raise OptionError(
@@ -111,6 +125,8 @@ def run_pipeline(build: Callable[[beam.Pipeline], object], beam_args: Sequence[s
         from pipelines.running.local_beam import local_runner, own_pipeline
 
         runner, building = local_runner(options, figures), own_pipeline()
+    else:
+        reach_job_server(options)
     try:
         pipeline = beam.Pipeline(runner=runner, options=options)
         with building:
@@ -118,9 +134,20 @@ def run_pipeline(build: Callable[[beam.Pipeline], object], beam_args: Sequence[s
         with SubprocessServer.cache_subprocesses():  # such as a job server that Beam starts
             result = pipeline.run()
             with figures.watching(result):
-                result.wait_until_finish()
+                _finish(result)
     except Exception as error:
         raise _raised(error) from error
+
+
+def _finish(result: PipelineResult) -> None:
+    """Waits until a pipeline that runs has ended. If that is interrupted, or fails, the pipeline is
+    cancelled, so that it does not run on elsewhere."""
+    try:
+        result.wait_until_finish()
+    except BaseException:
+        with suppress(Exception):  # what has ended cannot be cancelled
+            result.cancel()
+        raise
 
 
 def _raised(error: Exception) -> BaseException:
@@ -152,13 +179,15 @@ class _Parser(argparse.ArgumentParser):
         raise OptionError(f"arguments after --: {message}")
 
 
-def _check_known(beam_args: Sequence[str]) -> None:
+def _check_text(beam_args: Sequence[str]) -> None:
     for arg in beam_args:
         if not is_utf8(arg):
             raise OptionError(f"arguments after --: {os.fsencode(arg)!r} is not UTF-8")
-    _, unknown = _parser().parse_known_args(list(beam_args))
-    if unknown:
-        raise OptionError(f"arguments after --: Beam does not know {' '.join(unknown)}")
+
+
+def _unknown(beam_args: Sequence[str]) -> list[str]:
+    """The arguments that Beam's Python does not know. They may be options of the runner."""
+    return _parser().parse_known_args(list(beam_args))[1]
 
 
 def _parser() -> _Parser:

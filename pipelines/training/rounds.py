@@ -99,9 +99,10 @@ class RoundState:
         else:
             kept = self.algorithm().first_kept(words_of(part))
         options: dict[str, Any] = {"compression": "lz4", "use_dictionary": False}
-        outputs.write_file(
-            path, lambda stream: outputs.write_tables(stream, [kept], kept.schema, **options)
-        )
+        with self.work.owned.fenced(path):
+            outputs.write_file(
+                path, lambda stream: outputs.write_tables(stream, [kept], kept.schema, **options)
+            )
         report(words=part.rows)
         return kept
 

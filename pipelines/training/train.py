@@ -29,7 +29,7 @@ from pipelines.files.input_files import resolve
 from pipelines.files.owned import one_run
 from pipelines.files.places import check_writable
 from pipelines.running.progress import Progress
-from pipelines.running.runner import check_call, pipeline_options, workers
+from pipelines.running.runner import checked_call, pipeline_options, workers
 from pipelines.training.driver import Job, train_on_table
 from pipelines.training.options import TrainCall
 from pipelines.training.tokenizer_directory import check_tokenizer_directory, write_tokenizer
@@ -114,7 +114,7 @@ def train(call: TrainCall, *, beam_args: Sequence[str] = (), progress: Progress)
 
     Raises InputError, StorageError, OutputError and OptionError.
     """
-    check_call(call.output, beam_args)
+    call = checked_call(call, beam_args)
     place = call.work_dir or beside(call.output, WORK)
     check_writable("--work-dir", place)
     work = TrainingWork(place)

@@ -4,13 +4,14 @@
     count.json             what the word table was counted from; with `words/`, the table
     job.json               the word table's digest, the options, and what training begins with
     rounds/00001.parquet   what each finished round has decided: merges
-    splits/00002/          the splits of the words in a round, by ranges of the word table, unless
+    splits/00002/RUN/      the splits of the words in a round, by ranges of the word table, unless
                            the driver may hold them all
-    exchange/              what a pipeline hands to its workers and to the driver, in a folder of
-                           the pipeline
+    exchange/ID/           what a pipeline hands to its workers and to the driver
 
 Every file is written under a temporary name and renamed, so that it is whole or not there. A round
-is finished when the file with its merges is there; what comes before that can be made again.
+is finished when the file with its merges is there; what comes before that can be made again. What
+workers write is in folders of the run or of the pipeline, which nobody else reads: it does not
+matter if one of them runs on after the run was killed.
 
     released.json          the training is over: all else is to be deleted, but for a word table
                            that was counted for a call that failed
@@ -49,7 +50,7 @@ NAMES = "|".join(
         *(COUNT, JOB, RELEASED),
         rf"{WORDS}/(?:{PART}|{MANIFEST}|{STAGING}/(?:[^/]+/)?[^/]+)",
         rf"{ROUNDS}/\d{{5}}\.parquet",
-        rf"{SPLITS}/\d{{5}}/\d{{9}}\.parquet",
+        rf"{SPLITS}/\d{{5}}/[0-9a-f]{{16}}/\d{{9}}\.parquet",
         rf"{EXCHANGE}/[0-9a-f]{{16}}/[^/]+",
     )
 )
@@ -73,8 +74,8 @@ class TrainingWork:
         return join(self.path, WORDS)
 
     def splits(self, number: int) -> str:
-        """Where the splits of a round are."""
-        return join(self.path, SPLITS, f"{number:05}")
+        """Where the splits of a round are, as this run makes them."""
+        return join(self.path, SPLITS, f"{number:05}", self.run)
 
     def exchange(self) -> str:
         """A new directory for one pipeline. What is left of an earlier pipeline, and still writes,
@@ -105,7 +106,7 @@ class TrainingWork:
         released = self._released()
         self.owned.claim()
         if released is not None:
-            self.owned.sweep(rf"{JOB}|{ROUNDS}/.*|{SPLITS}/.*")
+            self.owned.sweep(rf"{JOB}|{ROUNDS}/.*")
             if not released.get(WORDS) or self._identity(COUNT) != counted_from:
                 self.owned.sweep(rf"{COUNT}|{WORDS}/.*")
             storage.delete_file(join(self.path, RELEASED))
@@ -114,9 +115,7 @@ class TrainingWork:
     def _tidy(self) -> None:
         """Of what a killed run was about, ends or deletes all that this one does not go on with."""
         Publication(self.words, MANIFEST, self.run).recover()
-        done = len(outputs.list_directory(join(self.path, ROUNDS)))
-        of_use = "|".join(f"{number:05}" for number in (done, done + 1))
-        self.owned.sweep(rf"{EXCHANGE}/.*|{SPLITS}/(?!{of_use}).*")
+        self.owned.sweep(rf"{EXCHANGE}/.*|{SPLITS}/.*")
 
     def release(self) -> None:
         """Notes that the training failed, so that it holds the directory no more; deletes it if

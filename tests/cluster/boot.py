@@ -1,0 +1,50 @@
+"""The command of a PROCESS environment: what Beam's boot program does in a container of Beam's.
+
+It asks the runner for the options of the pipeline and for the addresses of its services, and
+becomes the worker. (Beam's own boot program is built for its container images only.)
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+
+import grpc
+from apache_beam.portability.api import (
+    beam_provision_api_pb2,
+    beam_provision_api_pb2_grpc,
+    endpoints_pb2,
+)
+from apache_beam.runners.worker.worker_id_interceptor import WorkerIdInterceptor
+from google.protobuf import json_format, text_format
+
+
+def main() -> None:
+    """Becomes the worker."""
+    parser = argparse.ArgumentParser()
+    for name in ("id", "provision_endpoint", "control_endpoint", "logging_endpoint"):
+        parser.add_argument(f"--{name}")
+    given, _ = parser.parse_known_args()
+    channel = grpc.intercept_channel(
+        grpc.insecure_channel(given.provision_endpoint), WorkerIdInterceptor(given.id)
+    )
+    stub = beam_provision_api_pb2_grpc.ProvisionServiceStub(channel)
+    info = stub.GetProvisionInfo(beam_provision_api_pb2.GetProvisionInfoRequest()).info
+    os.environ |= {
+        "WORKER_ID": given.id,
+        "PIPELINE_OPTIONS": json_format.MessageToJson(info.pipeline_options),
+        "CONTROL_API_SERVICE_DESCRIPTOR": _at(info.control_endpoint.url or given.control_endpoint),
+        "LOGGING_API_SERVICE_DESCRIPTOR": _at(info.logging_endpoint.url or given.logging_endpoint),
+        "RUNNER_CAPABILITIES": " ".join(info.runner_capabilities),
+    }
+    worker = "apache_beam.runners.worker.sdk_worker_main"
+    os.execv(sys.executable, [sys.executable, "-m", worker])
+
+
+def _at(url: str) -> str:
+    return text_format.MessageToString(endpoints_pb2.ApiServiceDescriptor(url=url))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,243 @@
+"""The servers of the suite: Flink, Beam's job servers, worker pools, and S3.
+
+All of them listen on the loopback interface of the suite's own network namespace, at fixed ports.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from .fetch import classpath
+
+HERE = Path(__file__).parent
+PATIENCE = 120.0  # seconds in which a server must be up
+
+EMBEDDED, SESSION, SPARK = 8199, 8099, 8299  # ports of the job servers
+REST = 8081  # of the JobManager
+S3 = 9000
+POOL = 50000
+
+OPENED = (
+    *("java.io", "java.lang", "java.lang.invoke", "java.net", "java.nio", "java.time"),
+    *("java.util", "java.util.concurrent", "java.util.concurrent.atomic", "sun.nio.ch"),
+)
+"""The packages of Java 17 that Flink and Spark reach into."""
+TASK_MANAGERS = 2
+TASK_MANAGER_MEMORY = {
+    "cpu.cores": "1.0",
+    "memory.framework.heap.size": "128mb",
+    "memory.framework.off-heap.size": "128mb",
+    "memory.task.heap.size": "512mb",
+    "memory.task.off-heap.size": "0b",
+    "memory.managed.size": "128mb",
+    "memory.network.min": "512mb",
+    "memory.network.max": "512mb",
+    "memory.jvm-metaspace.size": "256mb",
+    "memory.jvm-overhead.min": "192mb",
+    "memory.jvm-overhead.max": "192mb",
+}
+"""What Flink's scripts work out from the size of the process."""
+
+
+class ServerError(Exception):
+    """A server did not come up."""
+
+
+@dataclass
+class Server:
+    """A process of the suite, in a session of its own, with a log."""
+
+    name: str
+    command: Sequence[str]
+    log: Path
+    env: Mapping[str, str] | None = None
+    process: subprocess.Popen[bytes] = field(init=False)
+
+    def __post_init__(self) -> None:
+        with self.log.open("ab") as log:
+            self.process = subprocess.Popen(
+                self.command,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                env=self.env,
+                start_new_session=True,
+            )
+
+    def wait_for(self, is_up: Callable[[], bool]) -> None:
+        """Waits until it is up. ServerError if it ends before that, or takes too long."""
+        end = time.monotonic() + PATIENCE
+        while not is_up():
+            if self.process.poll() is not None or time.monotonic() > end:
+                last = self.log.read_text(errors="replace")[-2000:]
+                raise ServerError(f"{self.name} did not come up; {self.log} ends with:\n{last}")
+            time.sleep(0.1)
+
+    def kill(self) -> None:
+        """Kills the process, as a machine that fails does, but not what it has started."""
+        self.process.kill()
+        self.process.wait()
+
+    def stop(self) -> None:
+        """Stops the process and all that it has started."""
+        for sent in (signal.SIGTERM, signal.SIGKILL):
+            with suppress(ProcessLookupError):
+                os.killpg(self.process.pid, sent)
+            with suppress(subprocess.TimeoutExpired):
+                self.process.wait(5)
+                if sent == signal.SIGTERM:
+                    continue
+
+
+def is_open(port: int) -> bool:
+    """Whether something listens at a port of this machine."""
+    with suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
+        return True
+    return False
+
+
+def java(name: str, main: str, *args: object, heap: str = "800m") -> list[str]:
+    """The command of a Java program of a class path."""
+    opened = [f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in OPENED]
+    logging = "-Dorg.slf4j.simpleLogger.defaultLogLevel=info"
+    path = classpath(name)
+    return ["java", f"-Xmx{heap}", *opened, logging, "-cp", path, main, *map(str, args)]
+
+
+class Servers:
+    """All servers that have been started, which are stopped together."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.running: dict[str, Server] = {}
+
+    def start(
+        self, name: str, command: Sequence[str], env: Mapping[str, str] | None = None
+    ) -> Server:
+        """Starts a server under a name."""
+        server = Server(name, command, self.directory / f"{name}.log", env)
+        self.running[name] = server
+        return server
+
+    def stop(self, *names: str) -> None:
+        """Stops servers, the last one first; all of them if none is named."""
+        for name in reversed(names or list(self.running)):
+            if name in self.running:
+                self.running.pop(name).stop()
+
+    # --- Beam and Flink --------------------------------------------------------------------------
+
+    def job_server(self, name: str, library: str, driver: str, port: int, *args: str) -> None:
+        """Starts a job server of Beam."""
+        ports = [f"--job-port={port}", f"--artifact-port={port - 1}", "--expansion-port=-1"]
+        staged = f"--artifacts-dir={self.directory / name}"
+        main = f"org.apache.beam.runners.{driver}"
+        where = ["--job-host=127.0.0.1", *ports, staged, *args]
+        server = self.start(name, java(library, main, *where, heap="1500m"))
+        server.wait_for(lambda: is_open(port))
+
+    def start_embedded(self) -> None:
+        """Starts a job server that runs Flink in its own process."""
+        driver = "flink.FlinkJobServerDriver"
+        conf = f"--flink-conf-dir={HERE}"
+        self.job_server(
+            "embedded-flink", "beam-flink", driver, EMBEDDED, "--flink-master=[local]", conf
+        )
+
+    def start_spark(self) -> None:
+        """Starts a job server that runs Spark in its own process."""
+        driver = "spark.SparkJobServerDriver"
+        self.job_server("spark", "beam-spark", driver, SPARK, "--spark-master-url=local[2]")
+
+    def start_session(self) -> None:
+        """Starts a JobManager, its TaskManagers, and a job server for them."""
+        main = "org.apache.flink.runtime.entrypoint.StandaloneSessionClusterEntrypoint"
+        manager = self.start("jobmanager", java("flink", main, "--configDir", HERE))
+        for number in range(1, TASK_MANAGERS + 1):
+            self.start_task_manager(number)
+        manager.wait_for(lambda: task_managers() == TASK_MANAGERS)
+        driver = "flink.FlinkJobServerDriver"
+        at = f"--flink-master=127.0.0.1:{REST}"
+        self.job_server("job-server", "beam-flink", driver, SESSION, at)
+
+    def start_task_manager(self, number: int) -> None:
+        """Starts a TaskManager."""
+        main = "org.apache.flink.runtime.taskexecutor.TaskManagerRunner"
+        memory = [
+            part
+            for name, value in TASK_MANAGER_MEMORY.items()
+            for part in ("-D", f"taskmanager.{name}={value}")
+        ]
+        command = java("flink", main, "--configDir", HERE, *memory, heap="640m")
+        self.start(f"taskmanager-{number}", command, worker_environment())
+
+    def start_pool(self) -> None:
+        """Starts a pool of EXTERNAL workers."""
+        main = "apache_beam.runners.worker.worker_pool_main"
+        command = [sys.executable, "-m", main, f"--service_port={POOL}"]
+        pool = self.start("worker-pool", command, worker_environment())
+        pool.wait_for(lambda: is_open(POOL))
+
+    # --- S3 --------------------------------------------------------------------------------------
+
+    def start_s3(self) -> None:
+        """Starts an S3 server, with one bucket."""
+        data = self.directory / "s3"
+        (data / BUCKET).mkdir(parents=True)
+        settings = {
+            "s3proxy.endpoint": f"http://127.0.0.1:{S3}",
+            "s3proxy.authorization": "aws-v2-or-v4",
+            "s3proxy.identity": KEY_ID,
+            "s3proxy.credential": SECRET,
+            "s3proxy.log-level": "warn",
+            "jclouds.provider": "filesystem-nio2",
+            "jclouds.filesystem.basedir": data,
+            "jclouds.identity": KEY_ID,
+            "jclouds.credential": SECRET,
+        }
+        properties = self.directory / "s3proxy.conf"
+        properties.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
+        command = java("s3proxy", "org.gaul.s3proxy.Main", "--properties", properties, heap="400m")
+        self.start("s3", command).wait_for(lambda: is_open(S3))
+
+
+BUCKET, KEY_ID, SECRET = "corpora", "suite", "of-this-suite"
+S3_KEYS = {
+    "AWS_ACCESS_KEY_ID": KEY_ID,
+    "AWS_SECRET_ACCESS_KEY": SECRET,
+    "AWS_EC2_METADATA_DISABLED": "true",
+    "AWS_DEFAULT_REGION": "us-east-1",
+}
+
+
+def worker_environment(**more: str) -> dict[str, str]:
+    """The environment of processes that run workers. They are not where the driver is, and have no
+    more than a worker's machine would: the interpreter and this project."""
+    path = os.pathsep.join([str(HERE.parent.parent), os.environ.get("PYTHONPATH", "")])
+    return {**os.environ, **S3_KEYS, "PYTHONPATH": path.strip(os.pathsep), **more}
+
+
+def rest(path: str) -> Any:
+    """What the JobManager answers."""
+    with urllib.request.urlopen(f"http://127.0.0.1:{REST}/{path}", timeout=5) as answer:
+        return json.load(answer)
+
+
+def task_managers() -> int:
+    """How many TaskManagers have registered, with their slots."""
+    with suppress(OSError, ValueError):
+        found = rest("taskmanagers")["taskmanagers"]
+        return sum(manager["slotsNumber"] > 0 for manager in found)
+    return 0
