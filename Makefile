@@ -7,13 +7,19 @@ VENV := .venv
 BIN := $(VENV)/bin
 KERNEL := $(shell find wordpiece_core/kernel -name '*.rs' -o -name 'Cargo.*' | grep -v /target/)
 
-.PHONY: demo test lint docs bench memcheck check-tools clean
+.PHONY: demo test test-cluster lint docs bench memcheck check-tools clean
 
 demo: $(VENV)/.installed
 	$(BIN)/python -m pipelines.commands.demo out/demo
 
 test: $(VENV)/.installed-test
 	$(BIN)/python -m pytest -n auto --maxprocesses 4
+
+# On Flink and Spark, with S3 and with faults. Needs Java 17 and Maven. CASES: words in the names of
+# the cases to run (`--list` names them).
+CASES ?=
+test-cluster: $(VENV)/.installed-test
+	$(BIN)/python -m tests.cluster $(CASES)
 
 lint: $(VENV)/.installed-lint
 	$(BIN)/ruff check .

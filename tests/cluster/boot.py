@@ -1,7 +1,8 @@
-"""The command of a PROCESS environment: what Beam's boot program does in a container of Beam's.
+"""The command of PROCESS workers: what Beam's boot program does in the container images of Beam.
 
 It asks the runner for the options of the pipeline and for the addresses of its services, and
-becomes the worker. (Beam's own boot program is built for its container images only.)
+becomes the worker. (Beam's own boot program is built for its container images only.) If
+`PAUSE` is set, one worker waits at a change of the disk: see `pause_before`.
 """
 
 from __future__ import annotations
@@ -9,6 +10,9 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+import time
+from contextlib import suppress
+from pathlib import Path
 
 import grpc
 from apache_beam.portability.api import (
@@ -16,8 +20,14 @@ from apache_beam.portability.api import (
     beam_provision_api_pb2_grpc,
     endpoints_pb2,
 )
+from apache_beam.runners.worker import sdk_worker_main
 from apache_beam.runners.worker.worker_id_interceptor import WorkerIdInterceptor
 from google.protobuf import json_format, text_format
+
+from tests.pipelines.stopping import stop_before
+
+PAUSE = "WORDPIECE_SUITE_PAUSE"  # a directory, and what `pause_before` gets, as lines
+PAUSED, GO_ON = "paused", "go-on"  # files in this directory
 
 
 def main() -> None:
@@ -38,12 +48,28 @@ def main() -> None:
         "LOGGING_API_SERVICE_DESCRIPTOR": _at(info.logging_endpoint.url or given.logging_endpoint),
         "RUNNER_CAPABILITIES": " ".join(info.runner_capabilities),
     }
-    worker = "apache_beam.runners.worker.sdk_worker_main"
-    os.execv(sys.executable, [sys.executable, "-m", worker])
+    if PAUSE in os.environ:
+        directory, number, pattern = os.environ[PAUSE].split("\n")
+        pause_before(Path(directory), int(number), pattern)
+    sdk_worker_main.main(sys.argv[:1])
 
 
 def _at(url: str) -> str:
     return text_format.MessageToString(endpoints_pb2.ApiServiceDescriptor(url=url))
+
+
+def pause_before(directory: Path, number: int, pattern: str) -> None:
+    """Has the first worker that comes there wait before the change of that number which the
+    pattern is found in, until there is a file `GO_ON`. While it waits its id is in `PAUSED`."""
+
+    def pause() -> None:
+        with suppress(FileExistsError), (directory / PAUSED).open("x") as note:
+            note.write(f"{os.getpid()} {os.getppid()}\n")
+            note.flush()
+            while not (directory / GO_ON).exists():
+                time.sleep(0.1)
+
+    stop_before(number, pattern, pause)
 
 
 if __name__ == "__main__":

@@ -35,10 +35,16 @@ def check_tools() -> None:
         )
 
 
+def fetch_all() -> None:
+    """Fetches what is not there."""
+    for pom in sorted(LIBRARIES.glob("*/pom.xml")):
+        classpath(pom.parent.name)
+
+
 def classpath(name: str) -> str:
-    """The class path of the servers that `libraries/NAME.xml` lists. They are fetched if that has
-    not been done for this list."""
-    pom = LIBRARIES / f"{name}.xml"
+    """The class path of what `libraries/NAME/pom.xml` lists. It is fetched if that has not been
+    done for this list."""
+    pom = LIBRARIES / name / "pom.xml"
     directory = _cache() / f"{name}-{hashlib.sha256(pom.read_bytes()).hexdigest()[:12]}"
     if not directory.exists():
         print(f"fetching {name} to {directory}", flush=True)

@@ -13,18 +13,19 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from .fetch import classpath
+from .fetch import LIBRARIES, classpath
 
 HERE = Path(__file__).parent
 PATIENCE = 120.0  # seconds in which a server must be up
 
-EMBEDDED, SESSION, SPARK = 8199, 8099, 8299  # ports of the job servers
+EMBEDDED_FLINK, FLINK, SPARK = "embedded Flink", "Flink", "Spark"
+JOB_SERVER = 8099
 REST = 8081  # of the JobManager
 S3 = 9000
 POOL = 50000
@@ -62,7 +63,6 @@ class Server:
     name: str
     command: Sequence[str]
     log: Path
-    env: Mapping[str, str] | None = None
     process: subprocess.Popen[bytes] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -72,7 +72,8 @@ class Server:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
-                env=self.env,
+                env=worker_environment(),
+                cwd="/",  # where no driver is
                 start_new_session=True,
             )
 
@@ -109,11 +110,18 @@ def is_open(port: int) -> bool:
 
 
 def java(name: str, main: str, *args: object, heap: str = "800m") -> list[str]:
-    """The command of a Java program of a class path."""
+    """The command of a Java program, with the libraries of that name."""
     opened = [f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in OPENED]
     logging = "-Dorg.slf4j.simpleLogger.defaultLogLevel=info"
-    path = classpath(name)
+    # Flink finds Beam's parts where its users put them, in its own libraries.
+    path = ":".join(map(classpath, ("flink", "beam-flink") if name == "flink" else (name,)))
     return ["java", f"-Xmx{heap}", *opened, logging, "-cp", path, main, *map(str, args)]
+
+
+def any_jar() -> str:
+    """A small jar, to be staged with a job in place of all those that the cluster has already."""
+    directory = Path(classpath("beam-flink")).parent
+    return str(min(directory.glob("*.jar"), key=lambda jar: jar.stat().st_size))
 
 
 class Servers:
@@ -122,12 +130,11 @@ class Servers:
     def __init__(self, directory: Path) -> None:
         self.directory = directory
         self.running: dict[str, Server] = {}
+        self.cluster = ""
 
-    def start(
-        self, name: str, command: Sequence[str], env: Mapping[str, str] | None = None
-    ) -> Server:
+    def start(self, name: str, command: Sequence[str]) -> Server:
         """Starts a server under a name."""
-        server = Server(name, command, self.directory / f"{name}.log", env)
+        server = Server(name, command, self.directory / f"{name}.log")
         self.running[name] = server
         return server
 
@@ -137,40 +144,50 @@ class Servers:
             if name in self.running:
                 self.running.pop(name).stop()
 
+    def have_up(self, cluster: str, *, pool: bool) -> None:
+        """Starts a cluster, and a pool of workers, unless they are up. The cluster before it is
+        stopped: the two would need more memory than small machines have."""
+        if cluster != self.cluster:
+            self.stop(*(name for name in self.running if name != "s3"))
+            self.cluster = cluster
+            {
+                EMBEDDED_FLINK: self.start_embedded,
+                FLINK: self.start_flink,
+                SPARK: self.start_spark,
+            }[cluster]()
+        if pool and "worker-pool" not in self.running:
+            self.start_pool()
+
     # --- Beam and Flink --------------------------------------------------------------------------
 
-    def job_server(self, name: str, library: str, driver: str, port: int, *args: str) -> None:
+    def start_job_server(self, library: str, driver: str, *args: str) -> None:
         """Starts a job server of Beam."""
-        ports = [f"--job-port={port}", f"--artifact-port={port - 1}", "--expansion-port=-1"]
-        staged = f"--artifacts-dir={self.directory / name}"
+        ports = [f"--job-port={JOB_SERVER}", f"--artifact-port={JOB_SERVER - 1}"]
+        where = ["--job-host=127.0.0.1", *ports, "--expansion-port=-1"]
+        staged = f"--artifacts-dir={self.directory / 'staged'}"
         main = f"org.apache.beam.runners.{driver}"
-        where = ["--job-host=127.0.0.1", *ports, staged, *args]
-        server = self.start(name, java(library, main, *where, heap="1500m"))
-        server.wait_for(lambda: is_open(port))
+        command = java(library, main, *where, staged, *args, heap="1500m")
+        self.start("job-server", command).wait_for(lambda: is_open(JOB_SERVER))
 
     def start_embedded(self) -> None:
         """Starts a job server that runs Flink in its own process."""
-        driver = "flink.FlinkJobServerDriver"
-        conf = f"--flink-conf-dir={HERE}"
-        self.job_server(
-            "embedded-flink", "beam-flink", driver, EMBEDDED, "--flink-master=[local]", conf
-        )
+        flink = ["--flink-master=[local]", f"--flink-conf-dir={HERE}"]
+        self.start_job_server("beam-flink", "flink.FlinkJobServerDriver", *flink)
 
     def start_spark(self) -> None:
         """Starts a job server that runs Spark in its own process."""
-        driver = "spark.SparkJobServerDriver"
-        self.job_server("spark", "beam-spark", driver, SPARK, "--spark-master-url=local[2]")
+        spark = "--spark-master-url=local[2]"
+        self.start_job_server("beam-spark", "spark.SparkJobServerDriver", spark)
 
-    def start_session(self) -> None:
+    def start_flink(self) -> None:
         """Starts a JobManager, its TaskManagers, and a job server for them."""
         main = "org.apache.flink.runtime.entrypoint.StandaloneSessionClusterEntrypoint"
         manager = self.start("jobmanager", java("flink", main, "--configDir", HERE))
         for number in range(1, TASK_MANAGERS + 1):
             self.start_task_manager(number)
         manager.wait_for(lambda: task_managers() == TASK_MANAGERS)
-        driver = "flink.FlinkJobServerDriver"
         at = f"--flink-master=127.0.0.1:{REST}"
-        self.job_server("job-server", "beam-flink", driver, SESSION, at)
+        self.start_job_server("beam-flink", "flink.FlinkJobServerDriver", at)
 
     def start_task_manager(self, number: int) -> None:
         """Starts a TaskManager."""
@@ -181,13 +198,22 @@ class Servers:
             for part in ("-D", f"taskmanager.{name}={value}")
         ]
         command = java("flink", main, "--configDir", HERE, *memory, heap="640m")
-        self.start(f"taskmanager-{number}", command, worker_environment())
+        self.start(f"taskmanager-{number}", command)
+
+    def replace_task_managers(self, process: int | None = None) -> None:
+        """Kills the TaskManager with that process id, or all of them, and starts others."""
+        names = [f"taskmanager-{number}" for number in range(1, TASK_MANAGERS + 1)]
+        killed = [name for name in names if process in (None, self.running[name].process.pid)]
+        for name in killed:
+            self.running[name].kill()
+        for name in killed:
+            self.start_task_manager(int(name.rpartition("-")[2]))
 
     def start_pool(self) -> None:
         """Starts a pool of EXTERNAL workers."""
         main = "apache_beam.runners.worker.worker_pool_main"
         command = [sys.executable, "-m", main, f"--service_port={POOL}"]
-        pool = self.start("worker-pool", command, worker_environment())
+        pool = self.start("worker-pool", command)
         pool.wait_for(lambda: is_open(POOL))
 
     # --- S3 --------------------------------------------------------------------------------------
@@ -201,7 +227,6 @@ class Servers:
             "s3proxy.authorization": "aws-v2-or-v4",
             "s3proxy.identity": KEY_ID,
             "s3proxy.credential": SECRET,
-            "s3proxy.log-level": "warn",
             "jclouds.provider": "filesystem-nio2",
             "jclouds.filesystem.basedir": data,
             "jclouds.identity": KEY_ID,
@@ -209,7 +234,9 @@ class Servers:
         }
         properties = self.directory / "s3proxy.conf"
         properties.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
+        logging = f"-Dlogback.configurationFile={LIBRARIES / 's3proxy' / 'logback.xml'}"
         command = java("s3proxy", "org.gaul.s3proxy.Main", "--properties", properties, heap="400m")
+        command.insert(1, logging)
         self.start("s3", command).wait_for(lambda: is_open(S3))
 
 
@@ -222,11 +249,11 @@ S3_KEYS = {
 }
 
 
-def worker_environment(**more: str) -> dict[str, str]:
-    """The environment of processes that run workers. They are not where the driver is, and have no
-    more than a worker's machine would: the interpreter and this project."""
-    path = os.pathsep.join([str(HERE.parent.parent), os.environ.get("PYTHONPATH", "")])
-    return {**os.environ, **S3_KEYS, "PYTHONPATH": path.strip(os.pathsep), **more}
+def worker_environment() -> dict[str, str]:
+    """The environment of workers, and of the servers that start them. A pool takes the `python`
+    that it finds."""
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    return {**os.environ, **S3_KEYS, "PATH": path, "PYTHONPATH": str(HERE.parent.parent)}
 
 
 def rest(path: str) -> Any:

@@ -1,0 +1,125 @@
+"""The suite of `make test-cluster`: the jobs on Flink and on Spark, with S3, and with faults.
+
+    python -m tests.cluster [--list] [--open] [WORD...]
+
+runs the cases whose names hold all the words, and prints a table of them. It exits with 1 if one of
+them failed or wrote other bytes than a local run.
+
+Everything runs in namespaces of its own, with no network but a loopback interface: Beam's job
+server listens on all interfaces, whatever it is told. When the suite ends, or is killed, the kernel
+ends all processes that it has started. `--open` does without, for machines where namespaces cannot
+be made and that nobody else can reach.
+"""
+
+from __future__ import annotations
+
+import argparse
+import fcntl
+import os
+import shutil
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NoReturn
+
+from . import cases, fetch
+from .cases import Bench, Case
+from .servers import Servers
+
+NAMESPACES = ("unshare", "--map-root-user", "--net", "--pid", "--fork", "--kill-child")
+PROC = ("--mount-proc",)
+INSIDE = "WORDPIECE_SUITE_INSIDE"
+ERROR = "test-cluster: "
+
+
+def main() -> int:
+    """Runs the suite. Returns the exit status."""
+    parser = argparse.ArgumentParser(prog="python -m tests.cluster")
+    parser.add_argument("--list", action="store_true", help="only say which cases there are")
+    parser.add_argument("--open", action="store_true", help="run without namespaces")
+    parser.add_argument("words", nargs="*", help="words in the names of the cases to run")
+    given = parser.parse_args()
+    chosen = [case for case in cases.all_cases() if all(word in case.name for word in given.words)]
+    if given.list or not chosen:
+        print("\n".join(case.name for case in chosen) or "no case has such a name")
+        return 0 if chosen else 2
+    if INSIDE in os.environ:
+        _bring_loopback_up()
+    else:
+        try:
+            fetch.check_tools()
+            fetch.fetch_all()
+        except (fetch.MissingToolError, subprocess.CalledProcessError) as error:
+            print(f"{ERROR}{error}", file=sys.stderr)
+            return 1
+        if not given.open:
+            _go_inside()
+    return _run(chosen)
+
+
+def _go_inside() -> NoReturn:
+    """Begins again in namespaces of its own. Exits with 1 where they cannot be made."""
+    namespaces = [*NAMESPACES, *PROC]
+    try:
+        tried = subprocess.run([*namespaces, "true"], capture_output=True, text=True, check=False)
+        why = tried.stderr.strip() if tried.returncode else None
+    except FileNotFoundError:
+        why = "there is no unshare"
+    if why is not None:
+        sys.exit(
+            f"{ERROR}cannot make a network of its own here ({why}), and Beam's job server would"
+            " listen on all interfaces; give --open (make test-cluster CASES=--open) if nobody else"
+            " can reach this machine"
+        )
+    command = [*namespaces, sys.executable, "-m", "tests.cluster", *sys.argv[1:]]
+    os.execvpe(command[0], command, os.environ | {INSIDE: "1"})
+
+
+def _bring_loopback_up() -> None:
+    """Brings up the loopback interface of a new network namespace, as `ip link set lo up` does."""
+    set_flags, is_up = 0x8914, 1  # SIOCSIFFLAGS, IFF_UP
+    with socket.socket() as any_socket:
+        fcntl.ioctl(any_socket, set_flags, struct.pack("16sh14x", b"lo", is_up))
+
+
+def _run(chosen: Sequence[Case]) -> int:
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    directory = Path(tempfile.mkdtemp(prefix="wordpiece-cluster-"))
+    began = time.monotonic()
+    servers = Servers(directory)
+    failed = 0
+    try:
+        servers.start_s3()
+        bench = Bench(directory, servers)
+        bench.prepare()
+        print(f"prepared in {time.monotonic() - began:.0f} s; logs in {directory}", flush=True)
+        _print_row("command", "cluster and workers", "files", "fault", "seconds", "bytes equal")
+        for case in chosen:
+            servers.have_up(case.cluster, pool=case.workers == cases.EXTERNAL)
+            seconds, fault = cases.run(case, bench)
+            _print_row(*case.columns, f"{seconds:.1f}", "no" if fault else "yes")
+            if fault:
+                failed += 1
+                print(f"    {fault}", flush=True)
+    finally:
+        servers.stop()
+    if not failed:
+        shutil.rmtree(directory, ignore_errors=True)
+    taken = time.monotonic() - began
+    print(f"{len(chosen)} cases, {failed} failed, {taken:.0f} s", flush=True)
+    return 1 if failed else 0
+
+
+def _print_row(*columns: str) -> None:
+    widths = (16, 38, 16, 24, 8, 11)
+    print("  ".join(f"{c:{w}}" for c, w in zip(columns, widths, strict=True)).rstrip(), flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,340 @@
+"""What the suite runs: the command on a cluster, with files here or in a store, and with faults.
+
+What a local run writes is what every run on a cluster must write, to the byte.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from pyarrow import fs
+
+from tests.pipelines.corpora import english, files_below, write_shards
+
+from . import boot, servers
+from .servers import EMBEDDED_FLINK, FLINK, SPARK, ServerError, Servers, worker_environment
+
+HANGS = 120.0  # seconds after which a command counts as one that does not end
+INTERRUPTED = 130  # the exit status
+OF_THE_RUN = {"run.json", "_run.json"}  # the files that differ between runs
+
+JOBS: dict[str, tuple[str, ...]] = {
+    "count": ("count", "text", "--merge", "words"),
+    "train": ("train", "text", "--vocab-size=300"),
+    "train in rounds": ("train", "text", "--vocab-size=200", "--round-budget=0.5"),
+    "train on words": ("train", "--word-counts", "words", "--vocab-size=300"),
+    "encode": ("encode", "text", "--tokenizer", "tokenizer"),
+}
+"""The calls, without their output. `text`, `words` and `tokenizer` are places."""
+PLACES = ("text", "words", "tokenizer")
+
+LOOPBACK, PROCESS, EXTERNAL = "LOOPBACK", "PROCESS", "EXTERNAL"
+LOCAL, RELATIVE, S3, S3_QUERY = "local", "relative", "s3, environment", "s3, query"
+
+NO_FAULT = "none"
+TASK_MANAGER, ALL_TASK_MANAGERS = "TaskManager killed", "all TaskManagers killed"
+WORKER, DRIVER, INTERRUPT = "worker killed", "driver killed", "driver interrupted"
+
+PAUSE_BEFORE = {
+    "count": (2, r"written .*/part-"),
+    "train in rounds": (2, r"written .*/splits/00002/"),
+    "encode": (2, r"written .*/001\.parquet"),
+}
+"""The change of the disk that a worker waits at for the fault: the second of a file is that it gets
+its name, after the last look at the lease."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """A command, where it runs, and what happens to it."""
+
+    job: str
+    cluster: str
+    workers: str
+    files: str = LOCAL
+    fault: str = NO_FAULT
+    stages: bool = False  # whether Beam's Java parts go to the cluster with the job
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """What the table shows of it."""
+        staged = ", parts staged" if self.stages else ""
+        return self.job, f"{self.cluster}, {self.workers}{staged}", self.files, self.fault
+
+    @property
+    def name(self) -> str:
+        """Its columns, as one line."""
+        return " | ".join(self.columns)
+
+
+def all_cases() -> list[Case]:
+    """The cases, those of a cluster together. On embedded Flink each job meets each kind of worker
+    and each kind of file."""
+    cases = []
+    kinds = (LOCAL, RELATIVE, S3, S3_QUERY)
+    for shift, job in enumerate(JOBS):
+        for number, files in enumerate(kinds):
+            workers = (PROCESS, EXTERNAL, LOOPBACK, LOOPBACK)[(number + shift) % 4]
+            cases.append(Case(job, EMBEDDED_FLINK, workers, files))
+    for job in PAUSE_BEFORE:
+        cases += [Case(job, EMBEDDED_FLINK, PROCESS, fault=fault) for fault in (WORKER, DRIVER)]
+    cases.append(Case("count", FLINK, PROCESS, stages=True))
+    for job in PAUSE_BEFORE:
+        faults = (TASK_MANAGER, ALL_TASK_MANAGERS, INTERRUPT)
+        cases += [Case(job, FLINK, PROCESS, fault=fault) for fault in faults]
+    cases.append(Case("train", SPARK, LOOPBACK))
+    return cases
+
+
+# --- Places ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Bench:
+    """Where the suite works: its inputs, what local runs write, and the servers."""
+
+    directory: Path
+    servers: Servers
+
+    @property
+    def local(self) -> Path:
+        """The directory of local inputs and outputs."""
+        return self.directory / "local"
+
+    @property
+    def bucket(self) -> Path:
+        """Where the S3 server has the objects of its bucket."""
+        return self.directory / "s3" / servers.BUCKET
+
+    def place(self, name: str, files: str) -> str:
+        """What the command is given for a place."""
+        if files == RELATIVE:
+            return name
+        if files == LOCAL:
+            return str(self.local / name)
+        query = f"?endpoint_override=127.0.0.1:{servers.S3}&scheme=http"
+        return f"s3://{servers.BUCKET}/{name}" + (query if files == S3_QUERY else "")
+
+    def command(self, job: str, files: str, output: str) -> list[str]:
+        """The command of a job, without what goes to Beam."""
+        args = [self.place(arg, files) if arg in PLACES else arg for arg in JOBS[job]]
+        if job == "train in rounds":
+            args += ["--work-dir", self.place(f"{output}-work", files)]
+        return [*args, "--output", self.place(output, files)]
+
+    def start(self, args: Sequence[str], files: str) -> subprocess.Popen[str]:
+        """Starts the command, as a user does, in the directory of local files."""
+        env = worker_environment()
+        if files == S3:
+            env["AWS_ENDPOINT_URL"] = f"http://127.0.0.1:{servers.S3}"
+        return subprocess.Popen(
+            [sys.executable, "-m", "pipelines", *args],
+            cwd=self.local,
+            env=env,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+
+    def prepare(self) -> None:
+        """Makes the inputs, here and in the store, and what the jobs write in local runs."""
+        self.local.mkdir()
+        write_shards(self.local / "text", english(3000), 4, ".parquet")
+        for args, output in (
+            (["count", "text"], "words"),
+            (["train", "text", "--vocab-size=250"], "tokenizer"),
+            *((JOBS[job], f"expected {job}") for job in JOBS),
+        ):
+            _must_end(self.start([*args, "--output", output], LOCAL), 0)
+        store = fs.S3FileSystem(
+            access_key=servers.KEY_ID,
+            secret_key=servers.SECRET,
+            endpoint_override=f"127.0.0.1:{servers.S3}",
+            scheme="http",
+        )
+        for name in PLACES:
+            fs.copy_files(
+                str(self.local / name),
+                f"{servers.BUCKET}/{name}",
+                destination_filesystem=store,
+            )
+
+    def is_as_expected(self, job: str, files: str, output: str) -> bool:
+        """Whether an output has the bytes of the local run, and nothing else is left beside it."""
+        root = self.bucket if files in (S3, S3_QUERY) else self.local
+        if (root / f"{output}-work").is_dir() and files_below(root / f"{output}-work"):
+            return False
+        found, wanted = files_below(root / output), files_below(self.local / f"expected {job}")
+        for name in OF_THE_RUN:
+            found.pop(name, None)
+            wanted.pop(name, None)
+        return bool(wanted) and found == wanted
+
+
+class CaseError(Exception):
+    """A case went otherwise than it must."""
+
+
+def _must_end(running: subprocess.Popen[str], status: int) -> None:
+    """Waits for a command. CaseError unless it ends with an exit status."""
+    try:
+        said, _ = running.communicate(timeout=HANGS)
+    except subprocess.TimeoutExpired:
+        running.kill()
+        said, _ = running.communicate()
+        raise CaseError(f"did not end within {HANGS:.0f} s: {said[-1500:]}") from None
+    if running.returncode != status:
+        raise CaseError(f"ended with {running.returncode}, not {status}: {said[-1500:]}")
+
+
+# --- Runs -----------------------------------------------------------------------------------------
+
+_numbers = itertools.count(1)
+
+
+@dataclass
+class Run:
+    """A case that runs."""
+
+    case: Case
+    bench: Bench
+
+    def __post_init__(self) -> None:
+        self.output = f"output-{next(_numbers):02}"
+        self.pauses = self.bench.directory / f"{self.output}-pauses"
+
+    def run(self) -> None:
+        """Runs it. CaseError if the command ends otherwise than it must, or writes other bytes."""
+        if self.case.fault == NO_FAULT:
+            _must_end(self._start(), 0)
+        else:
+            self._run_with_fault()
+        self._check()
+
+    def _start(self, *, pausing: bool = False) -> subprocess.Popen[str]:
+        case = self.case
+        command = self.bench.command(case.job, case.files, self.output)
+        return self.bench.start([*command, "--", *self._beam_args(pausing)], case.files)
+
+    def _beam_args(self, pausing: bool) -> list[str]:
+        case = self.case
+        args = ["--runner=PortableRunner", f"--job_endpoint=127.0.0.1:{servers.JOB_SERVER}"]
+        if case.cluster != SPARK:
+            args += ["--parallelism=2", "--checkpointing_interval=60000"]  # no option of Python's
+        if case.cluster == FLINK and not case.stages:
+            args.append(f"--files_to_stage={servers.any_jar()}")
+        args.append(f"--environment_type={case.workers}")
+        if case.workers == PROCESS:
+            config: dict[str, object] = {"command": str(self._boot())}
+            env = {}
+            if case.files == S3:
+                env["AWS_ENDPOINT_URL"] = f"http://127.0.0.1:{servers.S3}"
+            if pausing:
+                number, pattern = PAUSE_BEFORE[case.job]
+                env[boot.PAUSE] = f"{self.pauses}\n{number}\n{pattern}"
+            args.append(f"--environment_config={json.dumps(config | {'env': env})}")
+        if case.workers == EXTERNAL:
+            args.append(f"--environment_config=127.0.0.1:{servers.POOL}")
+        return args
+
+    def _boot(self) -> Path:
+        script = self.bench.directory / "boot"
+        if not script.exists():
+            script.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m {boot.__name__} "$@"\n')
+            script.chmod(0o755)
+        return script
+
+    def _check(self) -> None:
+        if not self.bench.is_as_expected(self.case.job, self.case.files, self.output):
+            raise CaseError("other bytes than those of the local run")
+
+    # --- Faults ----------------------------------------------------------------------------------
+
+    def _run_with_fault(self) -> None:
+        """The fault happens while a worker waits. That worker goes on when all is over, and may
+        change nothing then; nor may what else is left of the job."""
+        self.pauses.mkdir()
+        running = self._start(pausing=True)
+        try:
+            worker, parent = self._paused(running)
+            self._fault(running, worker, parent)
+            self._check()
+        finally:
+            (self.pauses / boot.GO_ON).touch()
+        self._wait(lambda: not _is_there(worker), "the worker that waited does not end")
+        self._wait(self._is_idle, "a job runs on")
+
+    def _paused(self, running: subprocess.Popen[str]) -> tuple[int, int]:
+        """The ids of the worker that waits and of its parent."""
+        note = self.pauses / boot.PAUSED
+        self._wait(lambda: _has_text(note) or running.poll() is not None, "no worker came there")
+        if running.poll() is not None:
+            _must_end(running, -1)
+        worker, parent = map(int, note.read_text().split())
+        return worker, parent
+
+    def _fault(self, running: subprocess.Popen[str], worker: int, parent: int) -> None:
+        fault, cluster = self.case.fault, self.bench.servers
+        if fault == WORKER:
+            os.kill(worker, signal.SIGKILL)
+        elif fault in (TASK_MANAGER, ALL_TASK_MANAGERS):
+            cluster.replace_task_managers(None if fault == ALL_TASK_MANAGERS else parent)
+        elif fault == DRIVER:
+            running.kill()
+            running.communicate()
+            running = self._start()
+        elif fault == INTERRUPT:
+            running.send_signal(signal.SIGINT)
+            _must_end(running, INTERRUPTED)
+            (self.pauses / boot.GO_ON).touch()
+            self._wait(self._is_idle, "the job was not cancelled")
+            running = self._start()
+        _must_end(running, 0)
+
+    def _is_idle(self) -> bool:
+        """Whether the cluster has no job."""
+        if self.case.cluster != FLINK:
+            return True
+        jobs = servers.rest("jobs")["jobs"]
+        return all(job["status"] in ("FINISHED", "CANCELED", "FAILED") for job in jobs)
+
+    def _wait(self, is_so: Callable[[], bool], else_: str) -> None:
+        end = time.monotonic() + HANGS
+        while not is_so():
+            if time.monotonic() > end:
+                raise CaseError(else_)
+            time.sleep(0.1)
+
+
+def _is_there(process: int) -> bool:
+    """Whether a process runs. One that has ended, and that nobody has waited for, does not."""
+    with suppress(OSError):
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    return False
+
+
+def _has_text(path: Path) -> bool:
+    with suppress(FileNotFoundError):
+        return path.read_text().endswith("\n")
+    return False
+
+
+def run(case: Case, bench: Bench) -> tuple[float, str | None]:
+    """Runs a case. The seconds it took, and what went wrong, if anything."""
+    began = time.monotonic()
+    fault = None
+    try:
+        Run(case, bench).run()
+    except (CaseError, ServerError, OSError) as error:
+        fault = str(error)
+    return time.monotonic() - began, fault

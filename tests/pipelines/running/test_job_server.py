@@ -1,0 +1,106 @@
+"""Jobs on a job server of Beam: Python's own, which runs them in processes that it starts."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from pipelines.running.runner import checked_call
+from pipelines.training.options import TrainCall
+from tests.pipelines.corpora import done, english, files_below, wordpiece, write_shard
+from wordpiece_core.errors import JobError, OptionError
+
+PORTABLE = "--runner=PortableRunner"
+
+
+def free_port() -> int:
+    with socket.socket() as any_socket:
+        any_socket.bind(("127.0.0.1", 0))
+        return int(any_socket.getsockname()[1])
+
+
+@pytest.fixture(scope="module")
+def endpoint(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A job server whose working directory, and so that of its workers, is not the driver's."""
+    port = free_port()
+    command = [sys.executable, "-m", "apache_beam.runners.portability.local_job_service_main"]
+    elsewhere = tmp_path_factory.mktemp("elsewhere")
+    with subprocess.Popen(
+        [*command, f"--port={port}"],
+        cwd=elsewhere,
+        env={"PYTHONPATH": str(Path(__file__).parents[3])},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    ) as server:
+        try:
+            while server.poll() is None:
+                with suppress(OSError), socket.create_connection(("127.0.0.1", port)):
+                    break
+            yield f"127.0.0.1:{port}"
+            assert not any(elsewhere.iterdir())
+        finally:
+            server.kill()
+
+
+def on(endpoint: str) -> list[str]:
+    worker = f"{sys.executable} -m apache_beam.runners.worker.sdk_worker_main"
+    environment = "--environment_type=beam:env:harness_subprocess_python:v1"
+    return [PORTABLE, f"--job_endpoint={endpoint}", environment, f"--environment_config={worker}"]
+
+
+def test_relative_paths_are_the_drivers_on_workers_elsewhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, endpoint: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_shard(tmp_path / "text" / "a.parquet", english(200))
+    for name, beam in (("here", []), ("there", ["--", *on(endpoint)])):
+        done("count", "text", "--output", f"{name}/words", *beam)
+        merged = ["--merge", f"{name}/words"]
+        done("count", "text", *merged, "--output", f"{name}/merged", *beam)
+        words = ["--word-counts", f"{name}/merged", "--work-dir", f"{name}/work"]
+        done("train", *words, "--output", f"{name}/tokenizer", "--vocab-size", "120", *beam)
+        tokenizer = ["--tokenizer", f"{name}/tokenizer"]
+        done("encode", "text", *tokenizer, "--output", f"{name}/shards", *beam)
+    here, there = files_below("here"), files_below("there")
+    for files in (here, there):
+        del files["tokenizer/run.json"]
+    assert there == here
+
+
+def test_a_job_server_that_cannot_be_reached_is_named_at_once(tmp_path: Path) -> None:
+    text = write_shard(tmp_path / "a.txt", ["hug"])
+    for port in (free_port(), 1):
+        beam = [PORTABLE, f"--job_endpoint=127.0.0.1:{port}"]
+        outcome = wordpiece("count", text, "--output", tmp_path / "words", "--", *beam)
+        assert outcome.status == 1
+        assert outcome.fault.startswith(
+            f"--job_endpoint: no job server answers at 127.0.0.1:{port} (Connection refused);"
+        )
+    assert not (tmp_path / "words").exists()
+
+
+def test_options_that_nobody_knows_are_refused(endpoint: str) -> None:
+    call = TrainCall(inputs=("a.txt",), output="tokenizer")
+    with pytest.raises(OptionError, match="Beam does not know --checkpointing_interval=9"):
+        checked_call(call, ["--checkpointing_interval=9"])
+    with pytest.raises(
+        OptionError, match=f"the job server at {endpoint} knows --checkpointing_interval"
+    ):
+        checked_call(call, [*on(endpoint), "--checkpointing_interval=9"])
+    with pytest.raises(JobError):
+        checked_call(call, [PORTABLE, "--job_endpoint=127.0.0.1:1", "--checkpointing_interval=9"])
+
+
+def test_places_are_absolute_only_where_workers_may_be_elsewhere(endpoint: str) -> None:
+    call = TrainCall(word_counts="words/", output="a/../tokenizer", work_dir="s3://bucket/work")
+    assert checked_call(call, []) == call
+    there = checked_call(call, on(endpoint))
+    assert there.word_counts == str(Path("words").absolute())
+    assert there.output == str(Path("tokenizer").absolute())
+    assert there.work_dir == "s3://bucket/work"
