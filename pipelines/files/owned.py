@@ -105,13 +105,15 @@ class OwnedDirectory:
         another run has taken the directory, before the block or while it ran. Then the file is
         deleted: a worker that runs on after its driver was killed leaves nothing."""
         self.check_lease()
-        yield
         try:
-            self.check_lease()
-        except OutputError:
-            storage.delete_file(path)
-            storage.delete_empty_directory(self.path)
-            raise
+            yield
+        finally:
+            try:
+                self.check_lease()
+            except OutputError:
+                storage.delete_file(path)
+                storage.delete_empty_directory(self.path)
+                raise
 
     def delete(self, last: str | None = None) -> None:
         """Deletes the files with known names, then the file `last`, then the marker, and the

@@ -117,7 +117,7 @@ def _run(chosen: Sequence[Case]) -> int:
 
 
 def _print_row(*columns: str) -> None:
-    widths = (16, 38, 16, 24, 8, 11)
+    widths = (15, 24, 15, 23, 7, 11)
     print("  ".join(f"{c:{w}}" for c, w in zip(columns, widths, strict=True)).rstrip(), flush=True)
 
 

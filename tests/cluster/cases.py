@@ -63,13 +63,11 @@ class Case:
     workers: str
     files: str = LOCAL
     fault: str = NO_FAULT
-    stages: bool = False  # whether Beam's Java parts go to the cluster with the job
 
     @property
     def columns(self) -> tuple[str, ...]:
         """What the table shows of it."""
-        staged = ", parts staged" if self.stages else ""
-        return self.job, f"{self.cluster}, {self.workers}{staged}", self.files, self.fault
+        return self.job, f"{self.cluster}, {self.workers}", self.files, self.fault
 
     @property
     def name(self) -> str:
@@ -88,7 +86,6 @@ def all_cases() -> list[Case]:
             cases.append(Case(job, EMBEDDED_FLINK, workers, files))
     for job in PAUSE_BEFORE:
         cases += [Case(job, EMBEDDED_FLINK, PROCESS, fault=fault) for fault in (WORKER, DRIVER)]
-    cases.append(Case("count", FLINK, PROCESS, stages=True))
     for job in PAUSE_BEFORE:
         faults = (TASK_MANAGER, ALL_TASK_MANAGERS, INTERRUPT)
         cases += [Case(job, FLINK, PROCESS, fault=fault) for fault in faults]
@@ -231,8 +228,6 @@ class Run:
         args = ["--runner=PortableRunner", f"--job_endpoint=127.0.0.1:{servers.JOB_SERVER}"]
         if case.cluster != SPARK:
             args += ["--parallelism=2", "--checkpointing_interval=60000"]  # no option of Python's
-        if case.cluster == FLINK and not case.stages:
-            args.append(f"--files_to_stage={servers.any_jar()}")
         args.append(f"--environment_type={case.workers}")
         if case.workers == PROCESS:
             config: dict[str, object] = {"command": str(self._boot())}

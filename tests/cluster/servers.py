@@ -113,15 +113,9 @@ def java(name: str, main: str, *args: object, heap: str = "800m") -> list[str]:
     """The command of a Java program, with the libraries of that name."""
     opened = [f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in OPENED]
     logging = "-Dorg.slf4j.simpleLogger.defaultLogLevel=info"
-    # Flink finds Beam's parts where its users put them, in its own libraries.
+    # With Beam's parts in its own libraries, Flink need not load them anew for each job.
     path = ":".join(map(classpath, ("flink", "beam-flink") if name == "flink" else (name,)))
     return ["java", f"-Xmx{heap}", *opened, logging, "-cp", path, main, *map(str, args)]
-
-
-def any_jar() -> str:
-    """A small jar, to be staged with a job in place of all those that the cluster has already."""
-    directory = Path(classpath("beam-flink")).parent
-    return str(min(directory.glob("*.jar"), key=lambda jar: jar.stat().st_size))
 
 
 class Servers:

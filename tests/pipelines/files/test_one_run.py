@@ -12,7 +12,10 @@ from pathlib import Path
 
 import pytest
 
+from pipelines.files import storage
 from pipelines.files.owned import OwnedDirectory
+from pipelines.files.publishing import Publication
+from wordpiece_core.errors import OutputError
 
 from ..corpora import (
     ONE_WORKER,
@@ -25,7 +28,7 @@ from ..corpora import (
     wordpiece,
     write_shard,
 )
-from ..stopping import stopped_before
+from ..stopping import stop_before, stopped_before
 
 TEXTS = english(60)
 SIZE = ["--vocab-size", "100"]
@@ -130,7 +133,8 @@ def running_another_before(
     ("command", "look"),
     [
         ("count", 1),  # before the first part waits
-        ("count", 4),  # before all that waits is published
+        ("count", 2),  # when it waits
+        ("count", 7),  # before all that waits is published
         ("train", 2),  # in the count
         ("train", 9),  # before a round is noted
         ("encode", 1),  # before the plan is written
@@ -155,3 +159,31 @@ def test_a_run_that_another_has_taken_over_from_fails_and_the_other_is_whole(
     assert "another run has begun there; wait for it to end, then run this again" in first.fault
     assert result(tmp_path / "out") == result(tmp_path / "alone")
     assert not (tmp_path / "out.work").exists()
+
+
+@pytest.mark.parametrize("moment", ["begun", "begun and ended"])
+@pytest.mark.parametrize(
+    "change", [1, 2], ids=["before its file is made", "before it has its name"]
+)
+def test_a_worker_that_outlives_its_driver_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: str, change: int
+) -> None:
+    output = tmp_path / "out"
+    old, new = (Publication(str(output), "last.json") for _ in range(2))
+
+    def another_run() -> None:
+        monkeypatch.undo()
+        new.recover()
+        new.begin()
+        if moment == "begun and ended":
+            new.stage("part", b"new")
+            new.stage("last.json", b"{}")
+            new.publish(["part", "last.json"], ())
+
+    old.begin()
+    monkeypatch.setattr(storage, "attempt", storage.attempt)
+    stop_before(change, r"written .*/part", another_run)
+    with pytest.raises(OutputError, match="another run has begun there"):
+        old.stage("part", b"late")
+    new.recover()
+    assert everything(output) == ({} if moment == "begun" else {"part": b"new", "last.json": b"{}"})
