@@ -414,10 +414,10 @@ def test_a_killed_run_goes_on_to_the_same_bytes(tmp_path: Path, tokenizer: str) 
     for i in range(8):
         write_shard(tmp_path / "in" / f"{i}.txt", texts)
     args = ["encode", tmp_path / "in", "--tokenizer", tokenizer, "--output"]
-    sixth_gets_its_name = (2, rf"written {tmp_path}/killed/5\.parquet")
-    killed_before(*sixth_gets_its_name, *args, tmp_path / "killed", *ONE_WORKER)
+    one_gets_its_name = (2, rf"written {tmp_path}/killed/5\.parquet")  # as others do meanwhile
+    killed_before(*one_gets_its_name, *args, tmp_path / "killed", *ONE_WORKER)
     before = stamps(tmp_path / "killed")
-    assert before.keys() == {f"{i}.parquet" for i in range(5)}
+    assert before.keys() <= {f"{i}.parquet" for i in range(8) if i != 5}
     assert not (tmp_path / "killed" / "_manifest.json").exists()
     for name in before:
         assert pq.read_table(tmp_path / "killed" / name).num_rows == 40

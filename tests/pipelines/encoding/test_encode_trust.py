@@ -15,12 +15,14 @@ import datasets
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyarrow import fs
 
 import wordpiece_core as wp
+from benchmarks.faults import Faults, install
 from pipelines.encoding import encode as encode_job
 from pipelines.encoding.encoded_directory import EncodedDirectory, Log, NewShard
 from pipelines.encoding.notes import ShardResult
-from pipelines.files import inputs
+from pipelines.files import inputs, storage
 from pipelines.files.owned import OwnedDirectory, one_run
 from wordpiece_core.errors import StorageError
 
@@ -605,6 +607,24 @@ def test_stores_have_the_bytes_of_a_local_run(
     for files in (far, local):  # stores give times in seconds
         files["_manifest.json"] = re.sub(rb'"modified": \d+', b"", files["_manifest.json"])
     assert far == local
+
+
+def test_a_rerun_with_nothing_to_do_makes_no_more_calls_for_more_shards(
+    tmp_path: Path, tokenizer: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fs, "FileSystem", fs.FileSystem)  # `install` replaces both
+    monkeypatch.setattr(storage, "DELAYS", storage.DELAYS)
+    calls = []
+    for shards in (3, 30):
+        root, faults = tmp_path / str(shards), Faults()
+        write_shards(root / "store" / "in", english(60), shards, ".txt")
+        install(root, faults)
+        args = ["--tokenizer", tokenizer, "--output", "faulty://store/out"]
+        done("encode", "faulty://store/in", *args)
+        before = next(faults.calls)
+        assert f"({shards} finished before)" in done("encode", "faulty://store/in", *args).out
+        calls.append(next(faults.calls) - before)
+    assert calls[0] == calls[1] < 15
 
 
 # --- Kills ----------------------------------------------------------------------------------------
