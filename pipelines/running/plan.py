@@ -75,12 +75,20 @@ class FromPlan(beam.PTransform):
             pipeline
             | "places" >> beam.Create(enumerate(self.plan.places), reshuffle=False)
             | "spread" >> beam.GroupByKey()
-            | "read" >> beam.FlatMapTuple(lambda _, places: self._read(places))
+            | "read" >> beam.FlatMap(_Read(self.plan.path, self.element))
         )
 
-    def _read(self, places: Iterable[tuple[int, int]]) -> Iterator[Any]:
-        with StoredFile(self.plan.path) as file:
-            for start, end in places:
+
+@dataclass(frozen=True)
+class _Read:
+    """From the key and the places that a shuffle gives to the elements there."""
+
+    path: str
+    element: Callable[[dict[str, Any]], Any]
+
+    def __call__(self, grouped: tuple[int, Iterable[tuple[int, int]]]) -> Iterator[Any]:
+        with StoredFile(self.path) as file:
+            for start, end in grouped[1]:
                 file.seek(start)
                 for line in file.read(end - start).splitlines():
                     yield self.element(json.loads(line))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -13,11 +13,10 @@ from wordpiece_core.errors import OptionError
 from wordpiece_core.options import TrainingOptions
 from wordpiece_core.training.rounds import (
     WORDS,
+    Adding,
     Batch,
-    Each,
     Output,
     Pass,
-    Results,
     facts_of,
     with_facts,
 )
@@ -36,8 +35,8 @@ def symbol_passes(options: TrainingOptions) -> Sequence[Pass]:
         )
         return with_facts(symbols, characters=_characters(words, options))
 
-    outputs = {"symbols": Output(_add_symbols)}
-    return [Pass("symbols", WORDS, outputs, lambda _: Each("symbols", counted))]
+    outputs = {"symbols": Output(lambda parts, _: iter([_add_symbols(list(parts))]))}
+    return [Pass("symbols", WORDS, outputs, lambda _: Adding("symbols", counted, _add_symbols))]
 
 
 def _characters(words: Batch, options: TrainingOptions) -> int:
@@ -47,13 +46,12 @@ def _characters(words: Batch, options: TrainingOptions) -> int:
     return pc.sum(lengths.filter(taken)).as_py() or 0
 
 
-def _add_symbols(parts: Iterator[Batch], _: Results) -> Iterator[Batch]:
-    batches = list(parts)
+def _add_symbols(batches: list[Batch]) -> Batch:
     sums = merge_symbols(batches)
     columns = [column.combine_chunks() for column in sums.columns]
     characters = sum(facts_of(batch)["characters"] for batch in batches)
     batch = pa.record_batch(columns, names=sums.column_names)
-    yield with_facts(batch, characters=characters)
+    return with_facts(batch, characters=characters)
 
 
 def merge_symbols(batches: Iterable[pa.RecordBatch]) -> pa.Table:

@@ -32,8 +32,8 @@ from wordpiece_core.training.alphabet import InitialVocabulary
 from wordpiece_core.training.budget import RoundBudget
 from wordpiece_core.training.rounds import (
     KEPT,
+    Adding,
     Batch,
-    Each,
     FinishedRound,
     Output,
     Pass,
@@ -144,8 +144,12 @@ class Merging(RoundAlgorithm):
             ),
             Pass(
                 *("candidates", "pairs"),
-                {"candidates": Output(lambda parts, used: iter([self._choose(parts, used)]))},
-                lambda used: Each("candidates", lambda batch: self._choose_from(batch, used)),
+                {"candidates": Output(lambda parts, used: iter([self._choose(list(parts), used)]))},
+                lambda used: Adding(
+                    "candidates",
+                    lambda pairs: self._choose_from(pairs, used),
+                    lambda parts: self._choose(parts, used),
+                ),
                 ("tokens", "pairs"),
             ),
             Pass(
@@ -165,7 +169,9 @@ class Merging(RoundAlgorithm):
             limits = Pass(
                 *("limits", "pairs"),
                 {"limits": Output(_join_limits)},
-                lambda used: Each("limits", lambda batch: self._limits(batch, used)),
+                lambda used: Adding(
+                    "limits", lambda pairs: self._limits(pairs, used), _joined_limits
+                ),
                 ("tokens", "candidates"),
             )
             passes.append(limits)
@@ -201,9 +207,8 @@ class Merging(RoundAlgorithm):
         share = min(most, share + 6 * isqrt(share) + 64)
         return self._candidates([pairs], tokens.batch, largest, share, None)
 
-    def _choose(self, parts: Iterable[Batch], used: Results) -> Batch:
+    def _choose(self, parts: list[Batch], used: Results) -> Batch:
         """The candidates among those of partitions."""
-        parts = list(parts)
         facts = [facts_of(part) for part in parts]
         level = min(fact["max_level"] for fact in facts)
         tokens = used["tokens"][0]
@@ -342,7 +347,11 @@ def _add_pairs(parts: Iterator[Batch], trainer: _kernel.Trainer) -> Iterator[Bat
 
 
 def _join_limits(parts: Iterator[Batch], _: Results) -> Iterator[Batch]:
-    return _folded(parts, lambda batches: pa.record_batch(_kernel.join_limits(batches)))
+    return _folded(parts, _joined_limits)
+
+
+def _joined_limits(batches: list[Batch]) -> Batch:
+    return pa.record_batch(_kernel.join_limits(batches))
 
 
 class _Sample:

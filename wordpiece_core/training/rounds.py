@@ -38,6 +38,7 @@ Batch: TypeAlias = pa.RecordBatch
 Told = Callable[[int, int], None]
 """Is told what was decided since it was told before: how many steps, how many new tokens."""
 
+ADDED_AT_ONCE = 16  # batches
 WORDS = "words"
 """What a pass can go over: the words of a part, `word: string, count: int64`, with the fact
 `first_rank`, how many words of the table come before."""
@@ -232,19 +233,26 @@ def sum_of(batches: Sequence[Batch]) -> Sum:
 
 
 @dataclass
-class Each:
-    """An accumulator of one output: what a function gives for each batch."""
+class Adding:
+    """An accumulator of one output: what a function gives for each batch, added up on the way.
+    `work`: the function. `add_up`: makes one batch of several."""
 
     output: str
     work: Callable[[Batch], Batch]
+    add_up: Callable[[list[Batch]], Batch]
+    held: list[Batch] = field(default_factory=list)
 
     def add(self, batch: Batch) -> Iterator[tuple[str, int, Batch]]:
         """See `Accumulator`."""
-        yield self.output, 0, self.work(batch)
+        self.held.append(self.work(batch))
+        if len(self.held) >= ADDED_AT_ONCE:
+            self.held = [self.add_up(self.held)]
+        yield from ()
 
     def finish(self) -> Iterator[tuple[str, int, Batch]]:
         """See `Accumulator`."""
-        yield from ()
+        if self.held:
+            yield self.output, 0, self.add_up(self.held)
 
 
 def with_facts(batch: object, **facts: int) -> Batch:

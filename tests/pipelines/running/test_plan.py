@@ -54,4 +54,4 @@ def test_the_graph_of_many_elements_is_small(tmp_path: Path) -> None:
     assert [end - start for start, end in made.places[:large]] == first
     pipeline = beam.Pipeline()
     _ = pipeline | FromPlan(made, made_of)
-    assert pipeline.to_runner_api().ByteSize() < 1 << 20
+    assert pipeline.to_runner_api().ByteSize() < 500_000

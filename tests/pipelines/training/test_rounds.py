@@ -18,8 +18,8 @@ from pipelines.training.rounds import OnBeam
 from pipelines.training.work_directory import TrainingWork
 from wordpiece_core.training.rounds import (
     WORDS,
+    Adding,
     Batch,
-    Each,
     Executor,
     FinishedRound,
     InMemory,
@@ -66,12 +66,14 @@ class DroppingLetters(RoundAlgorithm):
             Pass(
                 *("letters", WORDS),
                 {"letters": Output(added)},
-                lambda _: Each("letters", lambda words: counts(words, self.dropped)),
+                lambda _: Adding("letters", lambda words: counts(words, self.dropped), add_up),
             ),
             Pass(
                 *("words", WORDS),
                 {"words": Output(added)},
-                lambda used: Each("words", lambda words: with_rarest(words, used["letters"][0])),
+                lambda used: Adding(
+                    "words", lambda words: with_rarest(words, used["letters"][0]), add_up
+                ),
                 using=("letters",),
             ),
         ]
@@ -116,12 +118,15 @@ def rarest(letters: Batch) -> str:
 
 
 def added(parts: Iterator[Batch], _: Results) -> Iterator[Batch]:
-    batches = list(parts)
+    yield add_up(list(parts))
+
+
+def add_up(batches: list[Batch]) -> Batch:
     sums: Counter[str] = Counter()
     for batch in batches:
         for row in batch.to_pylist():
             sums[row["letter"]] += row["count"]
-    yield with_facts(table_of(sums), words=sum(facts_of(batch)["words"] for batch in batches))
+    return with_facts(table_of(sums), words=sum(facts_of(batch)["words"] for batch in batches))
 
 
 def run(executor: Executor, finished: Sequence[FinishedRound] = ()) -> list[FinishedRound]:
