@@ -44,7 +44,7 @@ def take_kernel_out(ids: str) -> None:
             made = pa.ipc.open_file(file).get_batch(0).column(0)
         rows = pa.concat_arrays([made.slice(piece.first_row, len(piece.texts))])  # copies
         table = pa.table([rows], schema=pa.schema([(IDS, rows.type)]))
-        return piece, EncodedBatch(table, None, len(rows.values), 0)
+        return piece, EncodedBatch(table, None, len(rows.values), 0, 0, 0)
 
     setattr(ShardEncoder, "_encode", copied)  # noqa: B010
 

@@ -61,7 +61,7 @@ class Job:
 # --- The jobs -------------------------------------------------------------------------------------
 
 
-def _texts(rows: int, seed: int) -> list[str]:
+def texts(rows: int, seed: int) -> list[str]:
     """Rows of made-up words that repeat as words of a language do."""
     rng = random.Random(seed)
     parts = [rng.choice("bcdfghklmnprst") + rng.choice("aeiou") for _ in range(40)]
@@ -72,11 +72,11 @@ def _texts(rows: int, seed: int) -> list[str]:
 
 def _write(path: Path, rows: int, seed: int) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    texts = _texts(rows, seed)
+    rows_of_text = texts(rows, seed)
     if path.suffix == ".parquet":
-        pq.write_table(pa.table({"text": texts}), path, row_group_size=200)
+        pq.write_table(pa.table({"text": rows_of_text}), path, row_group_size=200)
     else:
-        path.write_text("".join(f"{text}\n" for text in texts), encoding="utf-8")
+        path.write_text("".join(f"{text}\n" for text in rows_of_text), encoding="utf-8")
 
 
 def _shards(inputs: Path, shards: int, rows: int) -> None:

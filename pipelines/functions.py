@@ -4,22 +4,28 @@ from __future__ import annotations
 
 import functools
 import inspect
+import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Protocol, TypeVar
 
 from pipelines.counting import count as counting
+from pipelines.counting.follow import follow_count
 from pipelines.counting.options import CountCall
 from pipelines.counting.word_table import WordTable
 from pipelines.encoding import encode as encoding
 from pipelines.encoding.encode import Encoded
+from pipelines.encoding.follow import follow_encode
 from pipelines.encoding.options import EncodeCall
+from pipelines.following.epochs import line
+from pipelines.following.loop import Row
 from pipelines.running.call import INPUTS, Call, in_python, names_of_python
 from pipelines.running.progress import Progress
 from pipelines.training import train as training
 from pipelines.training.options import TrainCall
 from pipelines.training.train import Trained
 from wordpiece_core.declaration import Option
+from wordpiece_core.errors import InputError
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -32,6 +38,20 @@ RUN = {
 
 class JobWarning(UserWarning):
     """Something in the result of a job should be looked at, for example many [UNK]."""
+
+
+class _Log:
+    """The log of a job that follows its inputs: a line for each epoch, and warnings."""
+
+    def __init__(self, quiet: bool) -> None:
+        self.quiet = quiet
+
+    def epoch(self, row: Row) -> None:
+        if not self.quiet:
+            print(line(row), file=sys.stderr, flush=True)
+
+    def warn(self, message: str) -> None:
+        warnings.warn(message, JobWarning, stacklevel=2)
 
 
 class _Result(Protocol):
@@ -114,6 +134,11 @@ def count(
     {'word': 'hug', 'count': 4}
     """
     call = CountCall.of(inputs=inputs, **options)
+    if call.following.follow:
+        table = follow_count(call, beam_args=beam_args, log=_Log(quiet))
+        if table is None:
+            raise InputError("no file has come")
+        return _warned(table)
     return _warned(counting.count(call, beam_args=beam_args, progress=Progress(quiet=quiet)))
 
 
@@ -153,5 +178,8 @@ def encode(
     """
     call = EncodeCall.of(inputs=inputs, **options)
     tokenizer = call.choice.load()
+    if call.following.follow:
+        log = _Log(quiet)
+        return _warned(follow_encode(call, tokenizer, beam_args=beam_args, log=log))
     progress = Progress(quiet=quiet)
     return _warned(encoding.encode(call, tokenizer, beam_args=beam_args, progress=progress))

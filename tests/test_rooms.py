@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-ROOMS = ["commands", "encoding", "training", "counting", "running", "files"]
+ROOMS = ["commands", "encoding", "training", "counting", "following", "running", "files"]
 """Of `pipelines`: a room imports from those behind it only."""
 
 

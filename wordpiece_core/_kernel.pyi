@@ -119,9 +119,10 @@ class Encoder:
         columns: Sequence[str],
         id_type: str,
         threads: int,
-    ) -> tuple[list[ArrowArray], int, int]:
+    ) -> tuple[list[ArrowArray], list[int]]:
         """Record batches of `input_ids`, the columns and, with a stride, `source_rows: int64`; the
-        tokens in them, and how many are unknown."""
+        tokens in them, how many of these are unknown, the words that were read, and their tokens
+        before rows were cut."""
 
 class Packer:
     """Sequences of `length` ids from documents: [CLS] body [SEP], one [SEP] between documents.

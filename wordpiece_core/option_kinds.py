@@ -5,12 +5,17 @@ from __future__ import annotations
 import numbers
 import operator
 import os
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from wordpiece_core.errors import shown
 from wordpiece_core.sizes import MOST, parse_size, show_size
+
+MOST_SECONDS = 365 * 24 * 3600.0  # more is a mistake
+_DURATION = re.compile(r"(\d{1,20}(?:\.\d{1,20})?)\s*([smh])?")
+_SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0}
 
 
 class Kind:
@@ -126,6 +131,38 @@ class Size(Kind):
 
     def show(self, value: int) -> str:
         return show_size(value)
+
+
+@dataclass(frozen=True)
+class Duration(Kind):
+    """Seconds: a number, or a text like `5s`, `2m` or `1.5h`. `least`: the fewest seconds."""
+
+    least: float = 0.0
+    metavar: str = "TIME"
+
+    def parse(self, text: str) -> float:
+        match = _DURATION.fullmatch(text.strip())
+        if match is None:
+            raise self._refusal(text)
+        return float(match[1]) * _SECONDS[match[2] or "s"]
+
+    def check(self, value: Any) -> float:
+        if isinstance(value, str):
+            value = self.parse(value)
+        is_number = isinstance(value, numbers.Real) and not isinstance(value, bool)
+        if not (is_number and self.least <= value <= MOST_SECONDS):
+            raise self._refusal(value)
+        return float(value)
+
+    def _refusal(self, value: object) -> ValueError:
+        least, most = self.show(self.least), self.show(MOST_SECONDS)
+        return refusal(value, f"a time from {least} to {most}; give one like 5s, 2m or 1h")
+
+    def show(self, value: float) -> str:
+        for unit, seconds in (("h", 3600), ("m", 60)):
+            if value and value % seconds == 0:
+                return f"{value // seconds:g}{unit}"
+        return f"{value:g}s"
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from pipelines.encoding.options import EncodeCall, TokenizerChoice
 from pipelines.functions import RUN
 from pipelines.training.options import TrainCall
 from wordpiece_core.declaration import Declared, Option
-from wordpiece_core.option_kinds import Choice, Flag, Places, Share, Size, Whole
+from wordpiece_core.option_kinds import Choice, Duration, Flag, Places, Share, Size, Whole
 from wordpiece_core.options import EncodingOptions
 from wordpiece_core.sizes import show_size
 
@@ -105,6 +105,8 @@ def _values(option: Option) -> str:
     if isinstance(kind, Size):
         least = f", {show_size(kind.least)} or more" if kind.least > 1 else ""
         return f"size{least}"
+    if isinstance(kind, Duration):
+        return "seconds, or a time as `5s`, `2m` or `1h`"
     if isinstance(kind, Share):
         return "number from 0 to 1"
     if isinstance(kind, Places):

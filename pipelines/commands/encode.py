@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 
+from pipelines.commands.follow import CommandLog
 from pipelines.commands.job_command import How
 from pipelines.commands.loading import load_tokenizer
 from pipelines.commands.summary import finish, print_corpus, say
 from pipelines.encoding.encode import Encoded, Plan, PlannedShard, encode, plan
 from pipelines.encoding.encoded_directory import ShardsError
+from pipelines.encoding.follow import follow_encode
 from pipelines.encoding.options import EncodeCall
 from pipelines.running.progress import Progress
 
@@ -25,7 +27,10 @@ def run_encode(call: EncodeCall, how: How) -> None:
         return
     progress = Progress(quiet=how.quiet)
     try:
-        done = encode(call, tokenizer, beam_args=how.beam_args, progress=progress)
+        if call.following.follow:
+            done = follow_encode(call, tokenizer, beam_args=how.beam_args, log=CommandLog(how))
+        else:
+            done = encode(call, tokenizer, beam_args=how.beam_args, progress=progress)
     except ShardsError as failed:
         for error in failed.errors if len(failed.errors) > 1 else []:
             say(f"error: {error.message}")
@@ -35,7 +40,8 @@ def run_encode(call: EncodeCall, how: How) -> None:
 
 def _print_encoded(done: Encoded) -> None:
     manifest = done.manifest
-    print_corpus(manifest | {"rows": manifest["input_rows"]})
+    read = {name: manifest[name] for name in ("bytes", "nulls")}
+    print_corpus(read | {"rows": manifest["input_rows"]})
     kept = f" ({done.kept} finished before)" if done.kept else ""
     others = f", {done.others} of them of inputs not given now" if done.others else ""
     print(f"shards: {len(done.shards):,}{kept}{others}")

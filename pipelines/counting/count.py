@@ -15,7 +15,7 @@ from __future__ import annotations
 import os
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -101,21 +101,22 @@ def count(
     tables = _tables_to_merge(call)
     text = text_of(tables, call.counting.text)
     call = replace(call, counting=replace(call.counting, text=text))
-    ranges: list[Range | WordRange] = [*_text_ranges(call, own)]
+    files = inputs.resolve(call.inputs, [call.output, *own])
+    ranges: list[Range | WordRange] = [*text_ranges(files, call.counting)]
     ranges += [part for table in tables for part in word_ranges(table)]
     total_bytes = sum(map(_bytes_of, ranges))
     with one_run(call.output):
         publication = prepare(call.output)
         try:
             with progress.stage("count", "bytes", total_bytes):
-                _run(ranges, publication, call, beam_args)
-            return _finish(publication, call, tables)
+                run(ranges, publication, call, beam_args)
+            return finish_table(publication, call, tables)
         except Exception:
             publication.abandon()
             raise
 
 
-def _run(
+def run(
     ranges: Sequence[Range | WordRange],
     publication: Publication,
     call: CountCall,
@@ -155,10 +156,9 @@ def _range_of(fields: dict[str, Any]) -> Range | WordRange:
     return Range(file, rows=None if rows is None else tuple(rows), **fields)
 
 
-def _text_ranges(call: CountCall, own: Sequence[str]) -> list[Range]:
-    files = inputs.resolve(call.inputs, [call.output, *own])
+def text_ranges(files: Sequence[InputFile], options: CountOptions) -> list[Range]:
+    """Files cut into ranges, each of which is an element."""
     range_bytes = max(RANGE_BYTES, sum(file.size for file in files) // MOST_RANGES)
-    options = call.counting
     return inputs.plan(files, options.text_column, range_bytes, group_column=options.group_column)
 
 
@@ -214,9 +214,14 @@ def _tables_to_merge(call: CountCall) -> list[WordTable]:
     return tables
 
 
-def _finish(publication: Publication, call: CountCall, tables: Sequence[WordTable]) -> WordTable:
+def finish_table(
+    publication: Publication,
+    call: CountCall,
+    tables: Sequence[WordTable],
+    followed: Callable[[WordTable], None] | None = None,
+) -> WordTable:
     """Completes the table. The words of merged tables have been counted again; the rows and bytes
-    that those tables were made from are in their manifests."""
+    that those tables were made from are in their manifests. `followed`: see `word_table.finish`."""
     totals = read_totals(publication)
     counts = totals.counts.copy()
     for table in tables:
@@ -239,6 +244,7 @@ def _finish(publication: Publication, call: CountCall, tables: Sequence[WordTabl
         options.text,
         min_word_count=call.min_word_count,
         smoothing=smoothing,
+        followed=followed,
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from pipelines.following.options import FollowOptions
 from pipelines.running.call import Call
 from wordpiece_core.declaration import Declared, group, option
 from wordpiece_core.errors import OptionError
@@ -50,6 +51,7 @@ class CountCall(Call):
     )
     min_word_count: int = option(1, Whole(MOST_COUNT), "Leave out words with a smaller count.")
     counting: CountOptions = group(CountOptions)
+    following: FollowOptions = group(FollowOptions)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -58,3 +60,18 @@ class CountCall(Call):
             raise OptionError(
                 "--merge: a word table does not keep groups; leave out --group-column"
             )
+        if self.following.follow:
+            self._check_following()
+
+    def _check_following(self) -> None:
+        """OptionError for what cannot be done again and again: the table is all that is kept."""
+        for name, given in {
+            "--merge": self.merge,
+            "--group-column": self.counting.group_column is not None,
+            "--min-word-count": self.min_word_count > 1,
+        }.items():
+            if given:
+                raise OptionError(
+                    f"{name}: cannot be used with --follow; give it to count or train afterwards,"
+                    " with the table"
+                )

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -21,11 +21,14 @@ from pipelines.files.filesystems import inside, join
 from pipelines.files.input_batches import warnings_of_text
 from pipelines.files.parquet_input import open_parquet
 from pipelines.files.publishing import STAGING, Publication
+from pipelines.following.epochs import EPOCHS
 from wordpiece_core import TextOptions, Tokenizer
 from wordpiece_core.errors import InputError, OptionError, OutputError
 from wordpiece_core.tokenizer.vocabulary import UNK
 
 MANIFEST = "_manifest.json"
+FILES = "_files.parquet"  # with --follow, the files that are in the table
+FOLLOWED = (FILES, EPOCHS)
 PART = r"part-\d{5,}\.parquet"
 READ = ("rows", "nulls", "bytes", "replaced")
 TOTALS = ("rows", "nulls", "bytes", "words", "replaced")
@@ -103,7 +106,9 @@ def prepare(output: str) -> Publication:
     if storage.info(join(output, STAGING)) is not None:
         publication.recover()
     manifest = outputs.read_json(join(output, MANIFEST))
-    own = {MANIFEST, *_read_manifest(output, manifest).parts} if _is_table(manifest) else set()
+    own = set()
+    if _is_table(manifest):
+        own = {MANIFEST, *FOLLOWED, *_read_manifest(output, manifest).parts}
     names = [entry.name for entry in storage.entries(output, recursive=False)]
     foreign = [name for name in names if name not in own and name != STAGING]
     if foreign:
@@ -143,14 +148,16 @@ def finish(
     *,
     min_word_count: int = 1,
     smoothing: dict[str, Any] | None = None,
+    followed: Callable[[WordTable], None] | None = None,
 ) -> WordTable:
     """Replaces an old table by the parts in staging and a new manifest. The arguments are the
-    fields of `WordTable`. InputError if there is no word."""
+    fields of `WordTable`. `followed`: stages the files `FOLLOWED` for the new table, which without
+    it has none. InputError if there is no word, unless words may come yet."""
     output = publication.output
     staged = publication.staging.place(publication.run)
     parts = [name for name in outputs.list_directory(staged) if re.fullmatch(PART, name)]
     rows = sum(part.rows for part in word_ranges(WordTable(staged, parts)))
-    if not rows:
+    if not rows and followed is None:
         raise InputError(f"no word in the input ({totals.get('rows', 0):,} rows); {NO_WORDS}")
     totals = {key: totals.get(key, 0) for key in TOTALS} | {"distinct_words": rows}
     made = {"min_word_count": min_word_count, "smoothing": smoothing}
@@ -158,8 +165,12 @@ def finish(
     publication.stage_json(MANIFEST, manifest)
     old = outputs.read_json(join(output, MANIFEST))
     replaced = _read_manifest(output, old).parts if _is_table(old) else []
-    publication.publish([*parts, MANIFEST], replaced)
-    return WordTable(output, parts, totals, text, min_word_count, smoothing)
+    replaced += [name for name in FOLLOWED if replaced and storage.info(join(output, name))]
+    table = WordTable(output, parts, totals, text, min_word_count, smoothing)
+    if followed is not None:
+        followed(table)
+    publication.publish([*parts, *(FOLLOWED if followed else ()), MANIFEST], replaced)
+    return table
 
 
 def read_word_table(path: str) -> WordTable:

@@ -18,9 +18,11 @@ from typing import Any
 
 import apache_beam as beam
 
+from pipelines.encoding.drift import MANY_UNKNOWN
 from pipelines.encoding.encode_shard import EncodeShard, shard_error
 from pipelines.encoding.encoded_directory import BadShard, Contents, EncodedDirectory, ShardsError
 from pipelines.encoding.notes import (
+    AGAIN,
     CHANGED,
     COLUMN,
     SUMS,
@@ -48,7 +50,6 @@ from pipelines.running.runner import (
 from wordpiece_core import Tokenizer
 from wordpiece_core.errors import InputError, OptionError, OutputError
 
-MANY_UNKNOWN = 0.01  # the share of [UNK] in the tokens above which there is a warning
 MANY_DROPPED = 0.01  # the same for dropped tokens, with `pack`
 SAMPLE = 64  # files that are looked into before a run, to estimate how much there is to do
 
@@ -94,8 +95,9 @@ class Plan:
     @property
     def is_done(self) -> bool:
         """Whether there is nothing to do: nothing has changed since the directory was written."""
-        unchanged = self.found.results.keys() == self.found.finished.keys()
-        return self.found.is_whole and unchanged and not self.to_run and not self.errors
+        found = self.found
+        unchanged = found.results.keys() == found.finished.keys() and not found.uncommitted
+        return found.is_whole and unchanged and not self.to_run and not self.errors
 
     def summary(self) -> dict[str, Any]:
         """What `wordpiece encode --dry-run --json` prints."""
@@ -283,8 +285,8 @@ def encode(
         directory.begin(tokenizer, planned, {s.name: s.file.root for s in found.shards})
         with progress.stage("encode", "bytes", sum(shard.bytes for shard in found.to_run)):
             if found.to_run:
-                step = EncodeShard(directory, call.shards, _threads(beam_args))
-                _run(step, found.to_run, beam_args)
+                step = EncodeShard(directory, call.shards, threads(beam_args))
+                run(step, [(shard.file, shard.name) for shard in found.to_run], beam_args)
             made = directory.read()
             errors = _all_errors(found, made)
             check(errors)
@@ -295,9 +297,12 @@ def encode(
     return Encoded(call.output, manifest, len(found.finished), found.others, errors)
 
 
-def _run(step: EncodeShard, shards: Sequence[PlannedShard], beam_args: Sequence[str]) -> None:
+def run(
+    step: EncodeShard, shards: Sequence[tuple[InputFile, str]], beam_args: Sequence[str]
+) -> None:
+    """Encodes files, each to the shard of a name."""
     directory = step.directory
-    names = directory.write_plan([(shard.file, shard.name) for shard in shards])
+    names = directory.write_plan(shards)
 
     def build(pipeline: beam.Pipeline) -> None:
         (
@@ -316,7 +321,7 @@ def _all_errors(found: Plan, made: Contents) -> list[BadShard]:
     files = {shard.name: shard.file for shard in found.shards}
     noted = made.errors.values()
     known = {bad.error.name for bad in found.errors}
-    met = [e for e in noted if e.name in files and e.name not in known]
+    met = [e for e in noted if e.name in files and e.name not in known and e.cause != AGAIN]
     errors = [*found.errors, *(BadShard(files[error.name], error) for error in met)]
     return sorted(errors, key=lambda bad: bad.error.name)
 
@@ -324,11 +329,16 @@ def _all_errors(found: Plan, made: Contents) -> list[BadShard]:
 def _is_no_fault_of_files(found: Plan, errors: Sequence[BadShard]) -> bool:
     """Whether the options fit none of the files, or files have changed. Then no file is to blame,
     and none goes into quarantine."""
-    causes = [bad.error.cause for bad in errors]
-    return CHANGED in causes or causes == [COLUMN] * len(found.shards)
+    changed = any(bad.error.cause == CHANGED for bad in errors)
+    return changed or fits_no_file(errors, len(found.shards))
 
 
-def _threads(beam_args: Sequence[str]) -> int:
+def fits_no_file(errors: Sequence[BadShard], files: int) -> bool:
+    """Whether the options fit none of so many files."""
+    return [bad.error.cause for bad in errors] == [COLUMN] * files
+
+
+def threads(beam_args: Sequence[str]) -> int:
     """The number of encoding threads in each process. A local run divides the cores among its
     processes; other runners have a worker for each core."""
     options = pipeline_options(beam_args)
@@ -341,7 +351,7 @@ def _check_files(
     """Raises OptionError if a shard would replace a shard of another file, or a file that is not a
     shard, or if an input would get a second shard. Raises InputError if a shard was changed whose
     input is not given now."""
-    noted: dict[str, ShardResult | ShardError] = {**found.results, **found.errors}
+    noted: dict[str, ShardResult | ShardError] = {**found.errors, **found.results}
     shards = {found.source(name): name for name in noted}
     for file in files:
         name = names[file.path]

@@ -3,6 +3,7 @@
     NAME.parquet        the shards
     _manifest.json      the job, sums, shards, errors. If it is there, the directory is complete
     _run.json           what the last run read, with absolute paths. Readers do not need it
+    _epochs.parquet     with --follow: a row for each commit (`pipelines.following.epochs`)
     _shards/            owned by the job (`pipelines.files.owned`), and there while the directory is
                         not complete:
                         job.json has what the shards share, the id of the run, and all notes of
@@ -23,6 +24,11 @@ notes of this run count. A worker of an earlier run that still lives finds anoth
 of `_shards`. If it looked just before that, its temporary files are gone when it renames them. On
 stores without renaming, a shard of it may still appear; there is a note of it then, and it counts
 only where this run knows nothing of the shard.
+
+With --follow the directory is always complete: the manifest is replaced at each commit, and never
+taken away. Then `_shards` has the notes of shards that will be in the next manifest, and while
+shards are deleted, gone.json with their names. Readers must not read what the manifest does not
+list.
 """
 
 from __future__ import annotations
@@ -36,6 +42,7 @@ from itertools import chain
 from typing import Any
 
 from pipelines.encoding.notes import (
+    AGAIN,
     SUMS,
     Note,
     ShardError,
@@ -53,6 +60,7 @@ from pipelines.files.input_files import InputFile
 from pipelines.files.outputs import NewFile
 from pipelines.files.owned import MARKER, OwnedDirectory, new_id
 from pipelines.files.storage import Entry, in_parallel
+from pipelines.following.epochs import EPOCHS
 from wordpiece_core import TextOptions, Tokenizer
 from wordpiece_core.errors import InputError, OptionError, OutputError, StorageError
 from wordpiece_core.tokenizer.files import TokenizerSpec
@@ -61,6 +69,7 @@ MANIFEST = "_manifest.json"
 RUN = "_run.json"
 NOTES = "_shards"
 JOB = "job.json"  # what the shards have in common, and the notes of earlier runs
+GONE = "gone.json"  # shards that are deleted once they are not in the manifest
 SPEC = "spec.json"  # the tokenizer, for workers: Beam would pack and unpack it many times
 NOTES_AT_ONCE = 1000  # in a file
 LOG = r"[0-9a-f]{16}-[0-9a-f]{16}\.jsonl"  # names of files of notes: the run, and a random part
@@ -83,7 +92,9 @@ class Contents:
     shard, the directory of its input, if it is known. `sizes`: the sizes in bytes of all files
     except those of the job itself. `logs`: the names of the files of notes and plans. `is_whole`:
     whether there is a manifest. `has_notes`: whether there is a directory of notes. `version`: it
-    is another one if another run has begun since."""
+    is another one if another run has begun since. `uncommitted`: the shards that are finished, but
+    not in the manifest that is there. `gone`: the shards that were to be deleted. `epoch`: the last
+    one of a run that followed its inputs."""
 
     results: dict[str, ShardResult]
     errors: dict[str, ShardError]
@@ -94,6 +105,9 @@ class Contents:
     is_whole: bool
     has_notes: bool
     version: object
+    uncommitted: frozenset[str] = frozenset()
+    gone: frozenset[str] = frozenset()
+    epoch: dict[str, Any] | None = None
 
     def source(self, name: str) -> str:
         """The path of the input of a shard that has a note, as far as it is known."""
@@ -138,7 +152,8 @@ class EncodedDirectory:
     @property
     def notes(self) -> OwnedDirectory:
         """The directory of notes."""
-        return OwnedDirectory(self._place(NOTES), "notes", rf"{JOB}|{SPEC}|{LOG}|{PLAN}", self.run)
+        names = rf"{JOB}|{GONE}|{SPEC}|{LOG}|{PLAN}"
+        return OwnedDirectory(self._place(NOTES), "notes", names, self.run)
 
     @property
     def errors(self) -> OwnedDirectory:
@@ -176,7 +191,10 @@ class EncodedDirectory:
             self._check_same(common)
             contents = self._noted(contents, common, path)
             self._check_names(contents, entries)
-        for name in (MANIFEST, RUN):
+        if any(entry.name == GONE for entry in noted):
+            names = (_dictionary(self.notes.place(GONE)) or {}).get("shards", [])
+            contents = replace(contents, gone=frozenset(names) - contents.results.keys())
+        for name in (MANIFEST, RUN, EPOCHS, *contents.gone):
             sizes.pop(name, None)
         return contents
 
@@ -190,14 +208,17 @@ class EncodedDirectory:
         errors = {note.name: note for note in lists[1] if isinstance(note, ShardError)}
         bad = {error.input for error in errors.values()} | {*common.get("bad", [])}
         roots = _roots(_dictionary(self._place(RUN)) if RUN in found.sizes else None)
-        if not found.is_whole:
+        logs = [name for name in found.logs if not name.startswith("plan-")]
+        uncommitted: set[str] = set()
+        if found.is_whole:
+            uncommitted = self._add_uncommitted(found, logs, results, errors, bad)
+        else:
             roots |= _roots(common)
             again = common.get("planned", [])
             known = (results.keys() | errors.keys()) - {*again}
             for name in again:
                 if name not in found.sizes:
                     results.pop(name, None)
-            logs = [name for name in found.logs if not name.startswith("plan-")]
             current = [name for name in logs if name.partition("-")[0] == common.get("run")]
             notes = self._read_logs(current)
             for note in notes:
@@ -215,7 +236,35 @@ class EncodedDirectory:
                     continue
                 if found.sizes.get(note.name) == note.output_bytes:
                     results[note.name] = note  # of a worker of an earlier run, see above
-        return replace(found, results=results, errors=errors, bad=frozenset(bad), roots=roots)
+        return replace(
+            found,
+            results=results,
+            errors=errors,
+            bad=frozenset(bad),
+            roots=roots,
+            uncommitted=frozenset(uncommitted),
+            epoch=common.get("epoch"),
+        )
+
+    def _add_uncommitted(
+        self,
+        found: Contents,
+        logs: Sequence[str],
+        results: dict[str, ShardResult],
+        errors: dict[str, ShardError],
+        bad: set[str],
+    ) -> set[str]:
+        """Adds the shards that a run which follows its inputs has finished since its last commit,
+        and returns their names. Other notes beside a manifest are in it already."""
+        added: set[str] = set()
+        for note in self._read_logs(logs):
+            if isinstance(note, ShardError):
+                bad.add(note.input)
+            elif note.name not in results and found.sizes.get(note.name) == note.output_bytes:
+                results[note.name] = note
+                errors.pop(note.name, None)
+                added.add(note.name)
+        return added
 
     def _read_logs(self, names: Sequence[str]) -> list[Note]:
         def read(name: str) -> list[Note]:
@@ -242,8 +291,7 @@ class EncodedDirectory:
         `Contents`, for all inputs."""
         self.notes.claim()
         found = self.read()  # now, when no worker of an earlier run can rename a shard any more
-        spec = asdict(tokenizer.spec) | {"unk_scope": tokenizer.unk_scope}
-        outputs.write_json(self.notes.place(SPEC), spec)
+        self._write_tokenizer(tokenizer)
         again = {*planned} & found.results.keys() & found.sizes.keys()
         there = [name for name in sorted(found.results) if name in found.sizes]
         job = {
@@ -252,6 +300,7 @@ class EncodedDirectory:
             "run": self.run,
             "planned": sorted(again),
             "bad": sorted(found.bad),
+            "epoch": found.epoch,
             "shards": [plain(found.results[name]) for name in there],
             "errors": [plain(found.errors[name]) for name in sorted(found.errors)],
             **_inputs(found.roots | roots),
@@ -260,10 +309,21 @@ class EncodedDirectory:
         if found.is_whole:
             storage.delete_file(self._place(MANIFEST))
             storage.sync(self.path)
-        with _tokenizers_lock:
-            _tokenizers[tokenizer.digest] = tokenizer
         storage.delete_files(map(self.notes.place, found.logs))
         storage.delete_files(map(self._place, sorted(again)))
+        self._delete_gone(found.gone)
+
+    def _delete_gone(self, names: Collection[str]) -> None:
+        """Deletes shards, and then the file that says so."""
+        if names:
+            storage.delete_files(map(self._place, sorted(names)))
+            storage.delete_file(self.notes.place(GONE))
+
+    def _write_tokenizer(self, tokenizer: Tokenizer) -> None:
+        spec = asdict(tokenizer.spec) | {"unk_scope": tokenizer.unk_scope}
+        outputs.write_json(self.notes.place(SPEC), spec)
+        with _tokenizers_lock:
+            _tokenizers[tokenizer.digest] = tokenizer
 
     def write_plan(self, shards: Sequence[tuple[InputFile, str]]) -> list[str]:
         """Writes what is to be encoded: the inputs and the names of their shards. Returns the names
@@ -391,18 +451,23 @@ class EncodedDirectory:
         if changed:
             path = self._place(min(changed))
             raise OutputError(f"{path}: is not as it was written; run the job again")
-        manifest = self.manifest(found)
-        noted = found.results.keys() | found.errors.keys()
-        self._release(found.bad - {error.input for error in found.errors.values()})
-        self.notes.check_lease()
-        outputs.write_json(
-            self._place(RUN),
-            _inputs({name: root for name, root in found.roots.items() if name in noted}),
-            self.notes.path,
-        )
-        outputs.write_json(self._place(MANIFEST), manifest, self.notes.path)
+        manifest = self._write_manifest(found)
         self.notes.delete()
         return manifest
+
+    def _write_manifest(self, found: Contents, gone: Collection[str] = ()) -> dict[str, Any]:
+        """`gone`: shards that the manifest which is there has, and the new one has not."""
+        manifest = self.manifest(found)
+        self._release(found.bad - {error.input for error in found.errors.values()})
+        self.notes.check_lease()
+        self._write_run(found, gone)
+        outputs.write_json(self._place(MANIFEST), manifest, self.notes.path)
+        return manifest
+
+    def _write_run(self, found: Contents, gone: Collection[str] = ()) -> None:
+        noted = {*found.results, *found.errors, *gone}
+        roots = {name: root for name, root in found.roots.items() if name in noted}
+        outputs.write_json(self._place(RUN), _inputs(roots), self.notes.path)
 
     def _release(self, inputs: Collection[str]) -> None:
         """Deletes inputs from quarantine, and quarantine if it is empty."""
@@ -418,7 +483,49 @@ class EncodedDirectory:
         shards = [plain(found.results[name]) for name in sorted(found.results)]
         errors = [plain(found.errors[name]) for name in sorted(found.errors)]
         totals = {name: sum(shard[name] for shard in shards) for name in SUMS}
-        return {"format": FORMAT, **self.job, **totals, "shards": shards, "errors": errors}
+        epoch = {} if found.epoch is None else {"epoch": found.epoch}
+        return {"format": FORMAT, **self.job, **totals, **epoch, "shards": shards, "errors": errors}
+
+    # --- Following -------------------------------------------------------------------------------
+
+    def begin_following(self, tokenizer: Tokenizer) -> Contents:
+        """Begins a run that follows its inputs: the directory is complete, with the shards that are
+        finished, and stays so. Inputs that could not be encoded, but are not in quarantine, are met
+        again. Returns what the directory holds; what is uncommitted waits for a commit."""
+        self.notes.claim()
+        found = self.read()
+        self._write_tokenizer(tokenizer)
+        there = {*outputs.list_directory(self.errors.path, recursive=True)}
+        errors = {
+            name: error
+            for name, error in found.errors.items()
+            if error.cause == AGAIN or f"{BAD_SHARDS}/{error.input}.json" in there
+        }
+        found = replace(found, results=found.finished, errors=errors)
+        committed = {k: v for k, v in found.results.items() if k not in found.uncommitted}
+        self._write_manifest(replace(found, results=committed))
+        self._delete_gone(found.gone)
+        self.notes.sweep(rf"{JOB}|{GONE}" if found.uncommitted else rf"{JOB}|{GONE}|{LOG}|{PLAN}")
+        return found
+
+    def made(self, names: Collection[str]) -> tuple[list[ShardResult], list[ShardError]]:
+        """The notes of shards that a pipeline of this run has just encoded, or could not."""
+        logs = [name for name in outputs.list_directory(self.notes.path) if re.fullmatch(LOG, name)]
+        notes = self._read_logs([name for name in logs if name.startswith(self.run)])
+        results = {n.name: n for n in notes if isinstance(n, ShardResult) and n.name in names}
+        errors = {n.name: n for n in notes if isinstance(n, ShardError) and n.name in names}
+        return list(results.values()), [errors[name] for name in errors.keys() - results.keys()]
+
+    def commit_epoch(self, found: Contents, gone: Collection[str]) -> None:
+        """Replaces the manifest. `gone`: shards to delete, which `found` has not. OutputError if
+        another run has begun."""
+        if gone:
+            outputs.write_json(self.notes.place(GONE), {"shards": sorted(gone)})
+        self._write_manifest(found, gone)
+        if gone:
+            self._write_run(found)
+            self._delete_gone(gone)
+        self.notes.sweep(rf"{LOG}|{PLAN}")
 
     def version(self) -> object:
         """The version of what the directory holds, as in `Contents`."""

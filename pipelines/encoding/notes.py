@@ -12,8 +12,8 @@ from pipelines.files.input_files import InputFile
 from wordpiece_core.errors import InputError
 
 SUMS = (
-    *("rows", "input_rows", "nulls", "bytes", "tokens", "unknown_tokens", "replaced"),
-    *("dropped_tokens", "invalid", "output_bytes"),
+    *("rows", "input_rows", "nulls", "bytes", "tokens", "unknown_tokens", "words", "word_tokens"),
+    *("replaced", "dropped_tokens", "invalid", "output_bytes"),
 )
 
 
@@ -21,8 +21,8 @@ SUMS = (
 class ShardResult:
     """A finished shard. `input`: the relative name of the file it was made from. `source`: the size
     of that file and the time of its last change. `rows`: the rows of the shard. `bytes`: the size
-    of the texts. `replaced`: the invalid UTF-8 sequences in the texts. `invalid`: those in the kept
-    columns, where they stay."""
+    of the texts. `words`, `word_tokens`: as in `wordpiece_core.EncodedBatch`. `replaced`: the
+    invalid UTF-8 sequences in the texts. `invalid`: those in the kept columns, where they stay."""
 
     name: str
     input: str
@@ -33,20 +33,23 @@ class ShardResult:
     bytes: int = 0
     tokens: int = 0
     unknown_tokens: int = 0
+    words: int = 0
+    word_tokens: int = 0
     replaced: int = 0
     dropped_tokens: int = 0
     invalid: int = 0
     output_bytes: int = 0
 
 
-FILE, COLUMN, CHANGED = "file", "column", "changed"
+FILE, COLUMN, CHANGED, AGAIN = "file", "column", "changed", "again"
 
 
 @dataclass(frozen=True, slots=True)
 class ShardError:
     """A shard that could not be encoded. `input`: the relative name of its file. `source`: see
     `ShardResult`. `message`: what is wrong, with the relative name. `cause`: `FILE` if the file is
-    bad, `COLUMN` if the options do not fit it, `CHANGED` if it has changed since the job began."""
+    bad, `COLUMN` if the options do not fit it, `CHANGED` if it has changed since the job began,
+    `AGAIN` if there is a shard of this name, made from other bytes, which stays."""
 
     name: str
     input: str

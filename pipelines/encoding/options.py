@@ -6,6 +6,7 @@ import os
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
+from pipelines.following.options import FollowOptions
 from pipelines.running.call import Call
 from wordpiece_core.declaration import REQUIRED, Declared, group, option
 from wordpiece_core.errors import OptionError
@@ -122,7 +123,13 @@ class EncodeCall(Call):
         Choice(ON_ERROR),
         "If a shard cannot be read: exit with 1, or put it into _errors/.",
     )
+    following: FollowOptions = group(FollowOptions)
+    prune: bool = option(
+        False, Flag(), "With --follow: delete the shards of inputs that were deleted."
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
         self.check_inputs()
+        if self.prune and not self.following.follow:
+            raise OptionError("--prune: give --follow too")

@@ -166,6 +166,8 @@ class ShardEncoder:
             self.sums[name] += amount
         self.sums["nulls"] += ids.null_count
         self.sums["unknown_tokens"] += batch.unknown
+        self.sums["words"] += batch.words
+        self.sums["word_tokens"] += batch.word_tokens
         report(**amounts, unknown=batch.unknown)
 
     def _tables(self, piece: Piece, batch: EncodedBatch) -> Iterator[pa.Table]:

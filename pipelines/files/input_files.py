@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cache
 from itertools import accumulate
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 from pipelines.files import storage
 from pipelines.files.filesystems import open_filesystem
@@ -47,19 +47,23 @@ class InputFile:
         return base.removesuffix(name).rstrip("/") + query
 
 
-def resolve(patterns: Sequence[str], own: Sequence[str] = ()) -> list[InputFile]:
+def resolve(
+    patterns: Sequence[str], own: Sequence[str] = (), *, may_be_empty: bool = False
+) -> list[InputFile]:
     """The files that paths, globs (`*`, `?`, `[]`, `**`) and directories name, sorted by path. They
     may be local paths or URIs. Each real file is there once, no matter how many links lead to it.
 
     Directories and globs skip names that start with `_` or `.` and unknown endings. They also skip
     what is below `own`, the directories that the job writes, unless the pattern itself leads there.
-    InputError for a pattern that names nothing to read, and for a broken link."""
+    InputError for a broken link, and for a pattern that names nothing to read. With `may_be_empty`
+    a directory or a glob may have nothing to read as yet."""
     found: dict[str, InputFile] = {}
     realpath: Callable[[str], str] = cache(os.path.realpath)
-    for pattern, files in zip(patterns, storage.in_parallel(_matches, patterns), strict=True):
+    found_by = storage.in_parallel(lambda pattern: _matches(pattern, may_be_empty), patterns)
+    for pattern, files in zip(patterns, found_by, strict=True):
         apart = tuple(_plain(path) for path in own if not _is_below(_plain(pattern), _plain(path)))
         others = [file for file in files if not _is_own(file.path, apart, realpath)]
-        if not others:
+        if not others and not may_be_empty:
             raise InputError(f"{pattern}: holds only what this job writes itself; give its inputs")
         for file in others:
             known = found.get(file.path)
@@ -94,12 +98,17 @@ def _identity(path: str) -> object:
     return found.st_dev, found.st_ino
 
 
+def output_name(file: InputFile) -> str:
+    """The relative name of the shard of a file: its own with the ending `.parquet`."""
+    return file.name[: -len(_ending(file.name) or "")] + ".parquet"
+
+
 def output_names(files: Sequence[InputFile]) -> dict[str, str]:
     """From the path of each file to the relative name of its shard: the name of the file with the
     ending `.parquet`. InputError if two files would have the same name."""
     owners: dict[str, str] = {}
     for file in files:
-        name = file.name[: -len(_ending(file.name) or "")] + ".parquet"
+        name = output_name(file)
         if name in owners:
             raise InputError(
                 f"{file.path}: its shard would be named {name}, as that of {owners[name]}; "
@@ -117,17 +126,35 @@ def output_names(files: Sequence[InputFile]) -> dict[str, str]:
     return {path: name for name, path in owners.items()}
 
 
-def _matches(pattern: str) -> list[InputFile]:
-    """The files of one pattern. InputError if there are none."""
+def covers(pattern: str, path: str) -> bool:
+    """Whether a file of this path would be among those that a pattern names, if it were there."""
+    base, place = split_query(pattern)[0], split_query(path)[0]
+    base = base.rstrip("/") if is_uri(pattern) else open_filesystem(pattern)[1]
+    if is_uri(pattern) != is_uri(path):
+        return False
+    if place == base:
+        return True
+    root, wanted = base, ["**"]
+    if _WILDCARD.search(base) and (is_uri(pattern) or not os.path.lexists(base)):
+        root, wanted = _cut_glob(base)
+    below = place.removeprefix(root.rstrip("/") + "/")
+    parts = (unquote(below) if is_uri(path) else below).split("/")
+    return below != place and _glob_match(parts, wanted)
+
+
+def _matches(pattern: str, may_be_empty: bool) -> list[InputFile]:
+    """The files of one pattern. InputError if there are none, unless that may be."""
     base, query = split_query(pattern)
     base = base.rstrip("/") if is_uri(pattern) else open_filesystem(pattern)[1]
     if _WILDCARD.search(base) and (is_uri(pattern) or not os.path.lexists(base)):
-        return _glob(pattern, base, query)
+        return _glob(pattern, base, query, may_be_empty)
     entry = storage.info(base + query)
+    if entry is None and may_be_empty and is_uri(pattern):  # stores have no empty directories
+        return []
     if entry is None:
         raise InputError(f"{pattern}: no such file or directory")
     if entry.kind == "directory":
-        return _directory(pattern, base, query)
+        return _directory(pattern, base, query, may_be_empty)
     if entry.kind != "file":
         raise InputError(f"{pattern}: neither a file nor a directory")
     if not _ending(entry.name):
@@ -135,31 +162,36 @@ def _matches(pattern: str) -> list[InputFile]:
     return [_input_file(base + query, os.path.basename(entry.name), entry)]
 
 
-def _directory(pattern: str, base: str, query: str) -> list[InputFile]:
+def _directory(pattern: str, base: str, query: str, may_be_empty: bool) -> list[InputFile]:
     files = [
         _input_file(path, entry.name, entry)
         for path, entry in _listing(base, query, recursive=True)
         if _ending(entry.name) and not any(_hidden(part) for part in entry.name.split("/"))
     ]
-    if not files:
+    if not files and not may_be_empty:
         raise InputError(f"{pattern}: the directory holds no {_one_of_the_endings()} file")
     return files
 
 
-def _glob(pattern: str, base: str, query: str) -> list[InputFile]:
+def _cut_glob(base: str) -> tuple[str, list[str]]:
+    """The directory that a glob begins in, and the components of the glob below it."""
     parts = base.split("/")
     first = next(i for i, part in enumerate(parts) if _WILDCARD.search(part))
-    root, wanted = "/".join(parts[:first]) or "/", parts[first:]
+    return "/".join(parts[:first]) or "/", parts[first:]
+
+
+def _glob(pattern: str, base: str, query: str, may_be_empty: bool) -> list[InputFile]:
+    root, wanted = _cut_glob(base)
     recursive = len(wanted) > 1 or wanted == ["**"]
     matching = [
         (path, entry)
         for path, entry in _listing(root, query, recursive=recursive)
         if _glob_match(entry.name.split("/"), wanted)
     ]
-    if not matching:
+    if not matching and not may_be_empty:
         raise InputError(f"{pattern}: matches no file")
     files = [_input_file(path, e.name, e) for path, e in matching if _ending(e.name)]
-    if not files:
+    if not files and not may_be_empty:
         raise InputError(f"{pattern}: matches no {_one_of_the_endings()} file")
     return files
 

@@ -225,6 +225,22 @@ def write_parquet(
         return write_tables(stream, data, schema, **options)
 
 
+def read_parquet(path: str, wanted: pa.Schema) -> pa.Table:
+    """The table of a small Parquet file that `write_parquet` wrote; without rows if there is no
+    such file. InputError if it is no such file, or has other columns."""
+    try:
+        data = storage.read_bytes(path)
+    except MissingError:
+        return wanted.empty_table()
+    try:
+        table = pq.read_table(pa.BufferReader(data))
+    except (OSError, pa.ArrowException) as error:
+        raise InputError(f"{path}: cannot be read ({one_line(error)}); restore it") from error
+    if not table.schema.equals(wanted):
+        raise InputError(f"{path}: not as this program writes it; restore it")
+    return table
+
+
 def write_file(path: str, write: Callable[[NewFile], object], scratch: str | None = None) -> None:
     """Writes a file as `atomic_writer` does. After a fault of storage it begins again."""
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import shutil
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from typing import NoReturn, TypeVar
@@ -90,7 +91,8 @@ def _check_taken(options: PipelineOptions) -> None:
     local = is_local(options)
     try:
         runner = FnApiRunner() if local else create_runner(options.view_as(StandardOptions).runner)
-        beam.Pipeline(runner=runner, options=options)
+        pipeline = beam.Pipeline(runner=runner, options=options)
+        shutil.rmtree(pipeline.local_tempdir, ignore_errors=True)  # a run would delete it
         resource_hints_from_options(options)
     except (ValueError, TypeError, ImportError, AttributeError) as error:
         raise OptionError(f"arguments after --: {one_line(error)}") from error

@@ -49,17 +49,22 @@ class EncodedBatch:
     `table`: the column `input_ids` (`list<int32>` or `list<uint16>`) and the columns that were
     asked for. `source_rows`: with a stride, the number of the text that each row comes from, else
     None. `tokens`: the number of tokens in all rows, without padding. `unknown`: how many of them
-    are [UNK].
+    are [UNK]. `words`: the number of words that were read; with a `max_length`, what is cut off may
+    not have been. `word_tokens`: the number of their tokens, without added and special ones.
 
     >>> batch = Tokenizer(["[UNK]", "[CLS]", "[SEP]", "hug"]).encode_batch(["hug a hug"])
     >>> batch.table["input_ids"].to_pylist(), batch.tokens, batch.unknown
     ([[1, 3, 0, 3, 2]], 5, 1)
+    >>> batch.words, batch.word_tokens
+    (3, 3)
     """
 
     table: pa.Table
     source_rows: pa.ChunkedArray | None
     tokens: int
     unknown: int
+    words: int
+    word_tokens: int
 
 
 class Tokenizer:
@@ -219,7 +224,7 @@ class Tokenizer:
         """
         check_threads(threads)
         self.check_options(options, pairs is not None)
-        batches, tokens, unknown = self.kernel.encode(
+        batches, counts = self.kernel.encode(
             _text_array(texts),
             None if pairs is None else _text_array(pairs),
             **asdict(options),
@@ -227,7 +232,7 @@ class Tokenizer:
         )
         table = pa.Table.from_batches([pa.record_batch(batch) for batch in batches])
         sources = None if options.stride is None else table.column("source_rows")
-        return EncodedBatch(table.select(["input_ids", *options.columns]), sources, tokens, unknown)
+        return EncodedBatch(table.select(["input_ids", *options.columns]), sources, *counts)
 
     def check_options(self, options: EncodingOptions, pairs: bool = False) -> None:
         """Raises OptionError for options that do not fit this vocabulary. `pairs`: whether pairs of

@@ -26,6 +26,7 @@ from wordpiece_core.declaration import Option
 from wordpiece_core.option_kinds import (
     Choice,
     Column,
+    Duration,
     Flag,
     Names,
     Place,
@@ -46,6 +47,9 @@ WITH = {
     "padding": {"max_length": 128},
     "stride": {"max_length": 128},
     "pack": {"max_length": 128},
+    "until_idle": {"follow": True},
+    "marker": {"follow": True},
+    "prune": {"follow": True},
     "word_counts": {"inputs": None},
 }
 """What an option cannot be without, or with."""
@@ -70,6 +74,7 @@ def example(option: Option) -> tuple[Any, str]:
         Whole: (70, "70"),
         Share: (0.5, "0.5"),
         Size: (1 << 30, "1GiB"),
+        Duration: (90.0, "1.5m"),
         Names: (("a", "b"), "a,b"),
     }
     return known.get(type(kind), ("x", "x"))
@@ -86,6 +91,8 @@ def bad(option: Option) -> Any:
         return 1.5
     if isinstance(kind, Size):
         return "much"
+    if isinstance(kind, Duration):
+        return "long"
     if isinstance(kind, Place | Column | Places):
         return ""
     if isinstance(kind, Text):
@@ -116,7 +123,7 @@ def written(values: dict[str, Any]) -> list[str]:
         if name == "inputs":
             args.append(value)
         else:
-            args += [flag, str(value)]
+            args += [flag] if value is True else [flag, str(value)]
     return args
 
 

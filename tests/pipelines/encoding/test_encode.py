@@ -14,7 +14,7 @@ from tokenizers import Tokenizer
 from transformers import AutoTokenizer
 
 import wordpiece_core as wp
-from pipelines.encoding.encode import _threads as threads_of
+from pipelines.encoding.encode import threads as threads_of
 from pipelines.files import inputs, parquet_input
 
 from ..corpora import (

@@ -288,7 +288,7 @@ def test_no_shard_stays_of_an_input_that_changed_and_then_went_away(
         raise KeyboardInterrupt
 
     output = tmp_path / "out"
-    for step in ("_run", "_all_errors"):  # before any shard is made, and after
+    for step in ("run", "_all_errors"):  # before any shard is made, and after
         assert encode().status == 0
         write_shard(source / "001.parquet", ["changed"] * len(step))
         with monkeypatch.context() as patch:
@@ -296,7 +296,7 @@ def test_no_shard_stays_of_an_input_that_changed_and_then_went_away(
             assert encode().status == 130
         (source / "001.parquet").unlink()
         assert encode().status == 0
-        if step == "_run":
+        if step == "run":
             assert "001.parquet" not in identities(output)
         listed = {shard["name"] for shard in manifest(output)["shards"]}
         assert listed == identities(output).keys()
@@ -402,14 +402,14 @@ def test_a_changed_shard_whose_input_is_gone_is_named_and_stays(
 def test_a_shard_that_is_lost_before_the_end_is_missed(
     tmp_path: Path, encode: Callable[..., Outcome], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run = encode_job._run
+    run = encode_job.run
 
     def lose(*args: Any) -> None:
         run(*args)
         (tmp_path / "out" / "002.parquet").unlink()
 
     with monkeypatch.context() as patch:
-        patch.setattr(encode_job, "_run", lose)
+        patch.setattr(encode_job, "run", lose)
         outcome = encode()
     assert outcome.status == 1
     lost = tmp_path / "out" / "002.parquet"

@@ -111,6 +111,10 @@ pub struct Encoding {
     count: usize,
     /// What each token stands for; empty if spans are not wanted.
     pub spans: Vec<Span>,
+    /// How many words have tokens. A special token in the text is no word.
+    pub words: usize,
+    /// How many of the tokens are those of words.
+    pub word_tokens: usize,
 }
 
 /// What a token stands for.
@@ -251,13 +255,17 @@ impl Session<'_> {
     ) {
         let encoder = self.encoder;
         let mut position = CharPosition::new(text);
-        let mut start = 0;
+        let (mut start, mut special) = (0, 0);
         if !(options.split_special_tokens || encoder.options.special_tokens.is_empty()) {
             for found in encoder.special_matcher.find_iter(text) {
-                if !self.encode_plain(start..found.start(), options, &mut position, encoding) {
+                let goes_on =
+                    self.encode_plain(start..found.start(), options, &mut position, encoding);
+                encoding.word_tokens = encoding.count - special;
+                if !goes_on {
                     return;
                 }
                 encoding.push(encoder.options.special_tokens[found.pattern().as_usize()].1);
+                special += 1;
                 if options.spans {
                     let characters =
                         [position.move_to(found.start()), position.move_to(found.end())];
@@ -267,6 +275,7 @@ impl Session<'_> {
             }
         }
         self.encode_plain(start..text.len(), options, &mut position, encoding);
+        encoding.word_tokens = encoding.count - special;
     }
 
     /// Encodes a range of the text that has no special tokens. Returns whether encoding is to go on.
@@ -341,10 +350,12 @@ impl IdCache {
         encoding: &mut Encoding,
     ) {
         if let Some(c) = segment.alone {
+            encoding.words += 1;
             return encoding.push(encoder.alone_id(c));
         }
         if segment.raw.len() > CACHED {
             encoder.cut(segment.raw, scratch);
+            encoding.words += usize::from(!scratch.tokens.is_empty());
             return scratch.tokens.iter().for_each(|token| encoding.push(token.id));
         }
         let IdCache { segments, list } = self;
@@ -360,6 +371,7 @@ impl IdCache {
             encoding.ids[at..at + count].copy_from_slice(&list[start..start + count]);
         }
         encoding.count += count;
+        encoding.words += usize::from(count > 0);
     }
 }
 
@@ -484,6 +496,7 @@ impl Encoding {
     fn clear(&mut self) {
         self.count = 0;
         self.spans.clear();
+        (self.words, self.word_tokens) = (0, 0);
     }
 
     /// Makes room for `more` ids, and three beyond.
@@ -504,6 +517,7 @@ impl Encoding {
 
     fn push_tokens(&mut self, tokens: &[(u32, [u32; 2])], first: u32) {
         tokens.iter().for_each(|&(id, _)| self.push(id));
+        self.words += usize::from(!tokens.is_empty());
         self.push_word(tokens.iter().map(|(_, characters)| characters), first);
     }
 
@@ -562,6 +576,26 @@ mod tests {
             assert_eq!(spans[..4], words);
             assert_eq!(spans[4..], [(6, 7, 2), (7, 12, 3), (12, 13, 4), (13, 14, 5)]);
         }
+    }
+
+    #[test]
+    fn words_are_counted_with_their_tokens_and_special_tokens_are_not() {
+        let encoder = encoder();
+        let long = "ab".repeat(CACHED);
+        for spans in [false, true] {
+            let mut session = encoder.session();
+            let options = SessionOptions { spans, ..PLAIN };
+            let mut count = |text: &str| {
+                let encoding = read(&mut session, text, &options);
+                (encoding.words, encoding.word_tokens, encoding.len())
+            };
+            assert_eq!(count("aba aba[SEP]日! zzz \u{301} [SEP]"), (5, 7, 9));
+            assert_eq!(count(&format!("[SEP]{long}")), (1, 1, 2));
+            assert_eq!(count(""), (0, 0, 0));
+        }
+        let options = SessionOptions { max_tokens: 2, ..PLAIN };
+        let cut = read(&mut encoder.session(), "aba aba aba", &options);
+        assert_eq!((cut.words, cut.word_tokens), (1, 2));
     }
 
     #[test]

@@ -95,6 +95,10 @@ pub struct Rows {
     pub sources: Option<Vec<i64>>,
     /// The number of tokens in all rows, without padding.
     pub tokens: usize,
+    /// The number of words of the texts, up to where encoding ended (`RowOptions::max_length`).
+    pub words: usize,
+    /// The number of tokens of these words, before rows were cut, and each once.
+    pub word_tokens: usize,
 }
 
 /// A part of a row, all of whose tokens are of one kind.
@@ -230,10 +234,12 @@ pub fn encode(
             Ok(())
         };
         read(text, &mut one)?;
+        rows.count_words(&one);
         match second.flatten() {
             None => rows.push_text(options, &one, number)?,
             Some(second) => {
                 read(second, &mut other)?;
+                rows.count_words(&other);
                 let pushed = rows.push_pair(options, &one, &other, number);
                 pushed.map_err(|error| error.at(format!("pair {number}")))?;
             }
@@ -264,6 +270,11 @@ impl Rows {
             sources: options.stride.is_some().then(Vec::new),
             ..Rows::default()
         }
+    }
+
+    fn count_words(&mut self, text: &Encoding) {
+        self.words += text.words;
+        self.word_tokens += text.word_tokens;
     }
 
     fn push_null(&mut self, source: usize) {

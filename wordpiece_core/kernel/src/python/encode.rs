@@ -81,8 +81,9 @@ impl PyEncoder {
     }
 
     /// Encodes texts, or pairs of texts, on several threads. Returns record batches of `input_ids`, of the
-    /// columns and, with a stride, of `source_rows: int64`; then the number of tokens in them, and how
-    /// many of these are unknown. With `id_type` "uint16" the vocabulary must have 65,536 tokens at most.
+    /// columns and, with a stride, of `source_rows: int64`; then the number of tokens in them, how many
+    /// of these are unknown, the number of words, and the number of their tokens. With `id_type` "uint16"
+    /// the vocabulary must have 65,536 tokens at most.
     #[pyo3(signature = (texts, pairs=None, *, add_special_tokens, split_special_tokens, max_length,
         truncation, stride, padding, columns, id_type, threads))]
     #[allow(clippy::too_many_arguments)]
@@ -100,7 +101,7 @@ impl PyEncoder {
         columns: Vec<String>,
         id_type: &str,
         threads: usize,
-    ) -> PyResult<(Vec<PyArrowArray>, usize, usize)> {
+    ) -> PyResult<(Vec<PyArrowArray>, [usize; 4])> {
         if threads == 0 {
             return Err(Error::option("threads: 0 is not a whole number from 1").into());
         }
@@ -128,13 +129,14 @@ impl PyEncoder {
         run(py, || {
             let texts = text_rows(&texts, pairs.as_ref())?;
             let blocks = encode_blocks(&self.encoder, &options, &texts, threads, |rows| {
-                let (tokens, unknown) = (rows.tokens, self.encoder.unk_id());
-                let unknown = rows.ids.iter().filter(|&&id| id == unknown).count();
-                Ok((arrow::encode::encoded(rows, id_type)?, tokens, unknown))
+                let unk_id = self.encoder.unk_id();
+                let unknown = rows.ids.iter().filter(|&&id| id == unk_id).count();
+                let counts = [rows.tokens, unknown, rows.words, rows.word_tokens];
+                Ok((arrow::encode::encoded(rows, id_type)?, counts))
             })?;
-            let tokens = blocks.iter().map(|(_, tokens, _)| tokens).sum();
-            let unknown = blocks.iter().map(|(.., unknown)| unknown).sum();
-            Ok((blocks.into_iter().map(|(batch, ..)| batch.into()).collect(), tokens, unknown))
+            let sum = |i: usize| blocks.iter().map(|(_, counts)| counts[i]).sum();
+            let counts = [sum(0), sum(1), sum(2), sum(3)];
+            Ok((blocks.into_iter().map(|(batch, _)| batch.into()).collect(), counts))
         })
     }
 }

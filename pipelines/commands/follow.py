@@ -1,0 +1,38 @@
+"""What a command prints while it follows its inputs: a line on standard error for each epoch, or a
+JSON object a line with --json."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+from pipelines.commands.job_command import How
+from pipelines.commands.summary import say
+from pipelines.following.epochs import line, shown
+
+
+class CommandLog:
+    """The log of a command."""
+
+    def __init__(self, how: How) -> None:
+        self.how = how
+
+    def epoch(self, row: Mapping[str, Any]) -> None:
+        """Prints the row of an epoch."""
+        if self.how.json:
+            self._print_json(row)
+        elif not self.how.quiet:
+            print(line(row), file=sys.stderr, flush=True)
+
+    def warn(self, message: str) -> None:
+        """Prints a warning."""
+        if self.how.json:
+            self._print_json({"warning": message})
+        else:
+            say(f"warning: {message}")
+
+    def _print_json(self, value: Mapping[str, Any]) -> None:
+        text = json.dumps(dict(value), ensure_ascii=False, default=shown)
+        print(text, file=sys.stderr, flush=True)

@@ -1,0 +1,128 @@
+"""The loop of a job that follows its inputs: look, do what has arrived, commit, wait.
+
+    look ─▶ at most --max-files of what has arrived ─▶ an epoch is committed ─┐
+     ▲                                                                        │
+     └──────────────── wait until --poll is over ◀── nothing more has arrived ┘
+
+The first SIGINT (Ctrl-C) or SIGTERM ends it after the commit of the epoch that is at work; a second
+one ends the process at once, which costs no more than that epoch's work.
+"""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from pipelines.files.inputs import InputFile
+from pipelines.following.arrivals import Arrivals, Look
+from pipelines.following.options import FollowOptions
+from pipelines.running.runner import is_local, pipeline_options
+from wordpiece_core.errors import OptionError
+
+Row = Mapping[str, Any]
+"""A row of the table of epochs."""
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
+LEFT_ALONE = (signal.SIG_IGN, None)  # None: a handler that is not Python's
+TICK = 0.1  # seconds after which a wait sees that the end was asked for
+
+
+class Log(Protocol):
+    """Where a job that follows its inputs says what it does, while it does it."""
+
+    def epoch(self, row: Row) -> None:
+        """An epoch has been committed."""
+
+    def warn(self, message: str) -> None:
+        """Something should be looked at."""
+
+
+class Job(Protocol):
+    """A job that follows its inputs."""
+
+    def is_new(self, file: InputFile) -> bool:
+        """Whether the job has nothing of a file as it is now."""
+
+    def commit(self, files: Sequence[InputFile], look: Look) -> bool:
+        """Does the files, which have arrived and are new, commits them, and logs that. It may have
+        other things to commit, as inputs that are gone. False if there was nothing to commit."""
+
+
+def check_runner(beam_args: Sequence[str]) -> None:
+    """OptionError for a runner that jobs cannot follow their inputs on."""
+    if not is_local(pipeline_options(beam_args)):
+        raise OptionError(
+            "--follow: runs on this machine only; leave out --runner, or run the job without"
+            " --follow at times"
+        )
+
+
+def follow(job: Job, arrivals: Arrivals, options: FollowOptions) -> None:
+    """Has a job do new files as they arrive, until it is stopped, or idle for long enough."""
+    idle_since = time.monotonic()
+    with stopping() as stop:
+        while not stop.asked:
+            began = time.monotonic()
+            look = arrivals.look(job.is_new)
+            comes = bool(look.unsettled)
+            for files in _parts(look.arrived, options.max_files):
+                comes |= job.commit(files, look)
+                if stop.asked:
+                    return
+            now = time.monotonic()
+            if comes:
+                idle_since = now
+            elif options.until_idle is not None and now - idle_since >= options.until_idle:
+                return
+            stop.wait(max(began + options.poll - now, 0))
+
+
+def _parts(files: Sequence[InputFile], most: int) -> Iterator[Sequence[InputFile]]:
+    """The files in parts of at most `most`; one empty part if there are none."""
+    for start in range(0, max(len(files), 1), most):
+        yield files[start : start + most]
+
+
+@dataclass
+class Stop:
+    """Whether a signal has asked for the end. (An event of `threading` would not do: a handler that
+    sets it can wait for ever for a lock that the interrupted wait holds.)"""
+
+    asked: bool = False
+
+    def wait(self, seconds: float) -> None:
+        """Waits so long, or until the end is asked for."""
+        end = time.monotonic() + seconds
+        while not self.asked and (left := end - time.monotonic()) > 0:
+            time.sleep(min(left, TICK))
+
+
+@contextmanager
+def stopping() -> Iterator[Stop]:
+    """Has the first SIGINT or SIGTERM ask for the end; from then on they do what they did before.
+    Signals that are ignored stay so. In another thread than the main one there are no signals."""
+    stop = Stop()
+    before = {}
+    if threading.current_thread() is threading.main_thread():
+        handlers = {number: signal.getsignal(number) for number in SIGNALS}
+        before = {k: handler for k, handler in handlers.items() if handler not in LEFT_ALONE}
+
+    def restore() -> None:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+    def note(*_: object) -> None:
+        restore()
+        stop.asked = True
+
+    for number in before:
+        signal.signal(number, note)
+    try:
+        yield stop
+    finally:
+        restore()

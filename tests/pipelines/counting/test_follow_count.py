@@ -1,0 +1,167 @@
+"""`wordpiece count --follow`: the table is always that of counting all files at once."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from ..corpora import (
+    ONE_WORKER,
+    Outcome,
+    done,
+    english,
+    files_below,
+    multilingual,
+    wordpiece,
+    write_shard,
+)
+from ..stopping import killed_before
+
+FOLLOW = ("--follow", "--poll", "0.1s", "--until-idle", "0s")
+OWN = ("_epochs.parquet", "_files.parquet")
+TEXTS = multilingual(60) + english(60)
+
+
+def follow(directory: Path, *options: str | Path) -> Outcome:
+    """Follows `in` into `words` until all that is there has been counted."""
+    return done(*call(directory), *options, *ONE_WORKER)
+
+
+def call(directory: Path) -> list[str | Path]:
+    return ["count", directory / "in", "--output", directory / "words", *FOLLOW]
+
+
+def table(directory: Path) -> dict[str, bytes]:
+    """The table without what only `--follow` writes."""
+    files = files_below(directory)
+    return {name: data for name, data in files.items() if name not in OWN}
+
+
+def at_once(directory: Path) -> dict[str, bytes]:
+    """The table that a single run makes of what is there now."""
+    done("count", directory / "in", "--output", directory / "at-once", *ONE_WORKER)
+    return table(directory / "at-once")
+
+
+def rows(directory: Path, name: str) -> list[dict[str, object]]:
+    found: list[dict[str, object]] = pq.read_table(directory / "words" / name).to_pylist()
+    return found
+
+
+def test_epochs_give_the_bytes_of_counting_all_files_at_once(tmp_path: Path) -> None:
+    for i, name in enumerate(["a.txt", "b.jsonl", "sub/c.parquet", "d.txt.gz", "e.parquet"]):
+        write_shard(tmp_path / "in" / name, TEXTS[i * 20 : i * 30 + 20])
+        if i % 2 == 0:
+            follow(tmp_path, "--max-files", "1")
+            assert table(tmp_path / "words") == at_once(tmp_path)
+    epochs = rows(tmp_path, "_epochs.parquet")
+    assert [epoch["epoch"] for epoch in epochs] == [1, 2, 3, 4, 5]
+    noted = json.loads((tmp_path / "words" / "_manifest.json").read_text())
+    for name in ("rows", "bytes", "words"):
+        assert sum(int(str(epoch[name])) for epoch in epochs) == noted[name]
+    assert epochs[-1]["distinct_words"] == noted["distinct_words"]
+    trained = ["--output", tmp_path / "tokenizer", "--vocab-size", "500", *ONE_WORKER]
+    done("train", "--word-counts", tmp_path / "words", *trained)
+
+
+def test_each_epoch_is_a_line_and_with_json_an_object(tmp_path: Path) -> None:
+    write_shard(tmp_path / "in" / "a.txt", ["some words"])
+    outcome = follow(tmp_path)
+    assert outcome.lines[0].startswith("epoch 1, committed ")
+    assert outcome.lines[0].endswith(
+        ", files 1, rows 1, bytes 10, words 2, distinct words 2, changed 0"
+    )
+    write_shard(tmp_path / "in" / "b.txt", ["some more"])
+    outcome = follow(tmp_path, "--json")
+    line = json.loads(outcome.lines[0])
+    assert (line["epoch"], line["files"], line["distinct_words"]) == (2, 1, 3)
+    assert json.loads(outcome.out)["words"] == 4
+    assert follow(tmp_path, "--quiet") == Outcome(0, "", "")
+
+
+def test_a_file_that_comes_again_with_other_bytes_is_said_once_and_not_counted(
+    tmp_path: Path,
+) -> None:
+    write_shard(tmp_path / "in" / "a.txt", ["some words"])
+    follow(tmp_path)
+    before = table(tmp_path / "words")
+    write_shard(tmp_path / "in" / "a.txt", ["others here"])
+    assert "has come again with other bytes, which are not counted" in follow(tmp_path).err
+    assert table(tmp_path / "words") == before
+    assert [epoch["changed"] for epoch in rows(tmp_path, "_epochs.parquet")] == [0, 1]
+    assert [row["counted"] for row in rows(tmp_path, "_files.parquet")] == [True, False]
+    assert follow(tmp_path).lines == []
+
+
+def test_the_words_of_files_that_are_gone_stay(tmp_path: Path) -> None:
+    for name in "ab":
+        write_shard(tmp_path / "in" / f"{name}.txt", ["some words"])
+    follow(tmp_path)
+    before = files_below(tmp_path / "words")
+    (tmp_path / "in" / "a.txt").unlink()
+    assert "gone: 1 files" in follow(tmp_path).err
+    assert files_below(tmp_path / "words") == before
+
+
+def test_files_without_words_are_counted_too(tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    assert "no file has come" in follow(tmp_path).err
+    assert not (tmp_path / "words").exists()
+    write_shard(tmp_path / "in" / "a.txt", [""])
+    assert json.loads(follow(tmp_path, "--json").out)["distinct_words"] == 0
+    write_shard(tmp_path / "in" / "b.txt", ["words"])
+    follow(tmp_path)
+    assert table(tmp_path / "words") == at_once(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        r"written .*publish\.json",
+        r"deleted .*_manifest\.json",
+        r"written .*words/_files\.parquet",
+        r"written .*words/_manifest\.json",
+    ],
+)
+def test_a_kill_at_a_commit_neither_loses_nor_doubles_a_file(tmp_path: Path, change: str) -> None:
+    write_shard(tmp_path / "in" / "a.txt", TEXTS[:50])
+    follow(tmp_path)
+    write_shard(tmp_path / "in" / "b.txt", TEXTS[40:])
+    killed_before(1, change, *call(tmp_path), *ONE_WORKER)
+    follow(tmp_path)
+    assert table(tmp_path / "words") == at_once(tmp_path)
+    assert [row["file"] for row in rows(tmp_path, "_files.parquet")] == [
+        str(tmp_path / "in" / f"{name}.txt") for name in "ab"
+    ]
+
+
+def test_a_plain_count_takes_the_place_of_a_followed_table(tmp_path: Path) -> None:
+    write_shard(tmp_path / "in" / "a.txt", ["some words"])
+    follow(tmp_path)
+    done("count", tmp_path / "in", "--output", tmp_path / "words", *ONE_WORKER)
+    assert files_below(tmp_path / "words") == at_once(tmp_path)
+    refused = wordpiece(*call(tmp_path))
+    assert refused.status == 2
+    assert "made without --follow" in refused.fault
+
+
+def test_what_cannot_be_done_again_and_again_is_refused(tmp_path: Path) -> None:
+    write_shard(tmp_path / "in" / "a.jsonl", ["some words"])
+    follow(tmp_path)
+    for options in (
+        ["--min-word-count", "2"],
+        ["--group-column", "text"],
+        ["--merge", str(tmp_path / "words")],
+        ["--text-column", "other"],
+        ["--no-lowercase"],
+        ["--", "--runner=FlinkRunner"],
+    ):
+        refused = wordpiece(*call(tmp_path), *options)
+        assert refused.status == 2, refused
+        assert refused.fault.split(":")[0].split()[-1] or options
+    for option in (["--until-idle", "1s"], ["--marker", "NAME.ok"]):
+        refused = wordpiece("count", tmp_path / "in", "--output", tmp_path / "words", *option)
+        assert refused.fault.endswith(f"{option[0]}: give --follow too")

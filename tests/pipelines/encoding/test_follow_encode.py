@@ -1,0 +1,309 @@
+"""`wordpiece encode --follow`: the shards of a batch run, and a manifest that is always true."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+import wordpiece_core as wp
+from pipelines.files import storage
+
+from ..corpora import (
+    ONE_WORKER,
+    Outcome,
+    done,
+    english,
+    files_below,
+    manifest,
+    multilingual,
+    train_tokenizer,
+    wordpiece,
+    write_shard,
+)
+from ..stopping import killed_before
+
+FOLLOW = ("--follow", "--poll", "0.1s", "--until-idle", "0s")
+TEXTS = multilingual(60) + english(60)
+
+
+@pytest.fixture(scope="module")
+def tokenizer(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return train_tokenizer(tmp_path_factory.mktemp("train"), TEXTS, "--vocab-size", "300")
+
+
+@pytest.fixture
+def dataset(tmp_path: Path, tokenizer: str) -> Dataset:
+    (tmp_path / "in").mkdir()
+    return Dataset(tmp_path, tokenizer)
+
+
+class Dataset:
+    """A directory of inputs and what becomes of them."""
+
+    def __init__(self, path: Path, tokenizer: str) -> None:
+        self.path, self.tokenizer, self.output = path, tokenizer, path / "out"
+
+    def write(self, name: str, first: int = 0) -> Path:
+        return Path(write_shard(self.path / "in" / name, TEXTS[first : first + 25]))
+
+    def call(self, *options: str | Path) -> list[str | Path]:
+        place = ["--tokenizer", self.tokenizer, "--output", self.output]
+        return ["encode", self.path / "in", *place, *options, *ONE_WORKER]
+
+    def follow(self, *options: str | Path) -> Outcome:
+        """Follows the inputs until all that is there has been encoded."""
+        return done(*self.call(*FOLLOW, *options))
+
+    def epochs(self) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = pq.read_table(self.output / "_epochs.parquet").to_pylist()
+        return found
+
+    def check(self, *, quarantine: bool = False) -> None:
+        """The shards and the manifest are those of a run over what is there now, but for epochs;
+        nothing else is left. The epochs add up to the manifest."""
+        other = Dataset(self.path, self.tokenizer)
+        other.output = self.path / "at-once"
+        done(*other.call("--on-error", "quarantine"))
+        expected, found = files_below(other.output), files_below(self.output)
+        shutil.rmtree(other.output)
+        epochs = self.epochs()
+        del found["_epochs.parquet"]
+        for files in (expected, found):
+            for name in [name for name in files if name.startswith("_errors/")]:
+                assert quarantine
+                del files[name]
+        assert without_epoch(found) == without_epoch(expected)
+        last = json.loads(found["_manifest.json"])["epoch"]
+        assert last["epoch"] == epochs[-1]["epoch"] == len(epochs)
+        for name in ("rows", "tokens", "unknown_tokens", "bytes", "words"):
+            assert sum(epoch[name] for epoch in epochs) == manifest(self.output)[name]
+
+
+def without_epoch(files: dict[str, bytes]) -> dict[str, object]:
+    """The files, with the manifest as a value, and without its epoch."""
+    noted = json.loads(files["_manifest.json"])
+    noted.pop("epoch", None)
+    return {**files, "_manifest.json": noted}
+
+
+def test_epochs_give_the_shards_of_a_batch_run(dataset: Dataset) -> None:
+    for i, name in enumerate(["a.txt", "sub/b.jsonl", "c.parquet", "d.txt.gz", "e.txt"]):
+        dataset.write(name, i * 15)
+        if i % 2 == 0:
+            dataset.follow("--max-files", "1")
+            dataset.check()
+    assert [epoch["files"] for epoch in dataset.epochs()] == [1] * 5
+
+
+def test_a_plain_run_goes_on_where_a_followed_one_ended_and_the_other_way_round(
+    dataset: Dataset,
+) -> None:
+    dataset.write("a.txt")
+    done(*dataset.call())
+    dataset.write("b.txt", 10)
+    dataset.follow()
+    assert [epoch["files"] for epoch in dataset.epochs()] == [1]
+    dataset.write("c.txt", 20)
+    assert "shards: 3 (2 finished before)" in done(*dataset.call()).out
+    dataset.write("d.txt", 30)
+    assert "shards: 4 (3 finished before)" in dataset.follow().out
+    assert [epoch["epoch"] for epoch in dataset.epochs()] == [1, 2]
+
+
+def test_tokens_per_word_are_those_of_the_words(dataset: Dataset) -> None:
+    dataset.write("a.txt")
+    dataset.follow("--max-length", "8", "--stride", "2")
+    tok = wp.Tokenizer.load(dataset.tokenizer)
+    words = tok.encode_batch(TEXTS[:25])
+    (epoch,) = dataset.epochs()
+    assert epoch["words"] == words.words
+    assert epoch["tokens_per_word"] == words.word_tokens / words.words
+    assert epoch["unknown_rate"] == epoch["unknown_tokens"] / epoch["tokens"]
+
+
+def test_text_that_drifts_away_from_the_vocabulary_is_a_warning(dataset: Dataset) -> None:
+    texts = english(400)
+    for name, some in (("a.txt", texts[:200]), ("b.txt", texts[200:])):
+        write_shard(dataset.path / "in" / name, some)
+        assert "warning" not in dataset.follow().err
+    write_shard(dataset.path / "in" / "c.txt", ["zyzzyva quetzalcoatl ꙮꙮ ꙮ"])
+    warnings = dataset.follow().err
+    assert "of the tokens are [UNK]; does the tokenizer still fit the text?" in warnings
+    assert "as in the epochs before; if that stays so, train a new vocabulary" in warnings
+
+
+def test_a_file_that_comes_again_with_other_bytes_is_an_error_and_its_shard_stays(
+    dataset: Dataset,
+) -> None:
+    dataset.write("a.txt")
+    dataset.follow()
+    before = files_below(dataset.output)
+    dataset.write("a.txt", 30)
+    assert "a.txt: has come again with other bytes; its shard stays" in dataset.follow().err
+    assert files_below(dataset.output)["a.parquet"] == before["a.parquet"]
+    assert [e["cause"] for e in manifest(dataset.output)["errors"]] == ["again"]
+    assert [epoch["refused"] for epoch in dataset.epochs()] == [0, 1]
+    assert "warning" not in dataset.follow().err
+    done(*dataset.call())  # a batch run encodes what is there now
+    assert files_below(dataset.output)["a.parquet"] != before["a.parquet"]
+    assert manifest(dataset.output)["errors"] == []
+
+
+def test_a_file_whose_shard_would_have_the_name_of_another_is_an_error(dataset: Dataset) -> None:
+    dataset.write("a.txt")
+    dataset.follow()
+    before = files_below(dataset.output)["a.parquet"]
+    dataset.write("a.jsonl", 30)
+    said = dataset.follow().err
+    assert "a.jsonl: its shard would be named a.parquet, as that of a.txt; rename it" in said
+    assert files_below(dataset.output)["a.parquet"] == before
+    assert "warning" not in dataset.follow().err
+    (dataset.path / "in" / "a.jsonl").unlink()
+    done(*dataset.call())
+    assert files_below(dataset.output)["a.parquet"] == before
+
+
+def test_bad_files_go_to_quarantine_or_end_it_after_the_others(dataset: Dataset) -> None:
+    dataset.write("a.txt")
+    (dataset.path / "in" / "bad.parquet").write_bytes(b"bad")
+    for _ in range(2):
+        failed = wordpiece(*dataset.call(*FOLLOW))
+        assert failed.status == 1
+        assert "bad.parquet: cannot be read" in failed.err
+        assert [shard["name"] for shard in manifest(dataset.output)["shards"]] == ["a.parquet"]
+    said = dataset.follow("--on-error", "quarantine").lines
+    assert "bad.parquet: cannot be read" in said[0]
+    dataset.check(quarantine=True)
+    assert (dataset.output / "_errors/__shards__/bad.parquet.bad").read_bytes() == b"bad"
+    assert dataset.follow("--on-error", "quarantine").lines == []
+    dataset.write("bad.parquet", 30)  # mended
+    dataset.follow("--on-error", "quarantine")
+    dataset.check()
+
+
+def test_options_that_fit_no_file_end_it(dataset: Dataset) -> None:
+    dataset.write("a.jsonl")
+    options = ["--text-column", "other", "--on-error", "quarantine"]
+    failed = wordpiece(*dataset.call(*FOLLOW, *options))
+    assert failed.status == 1
+    assert "no key 'other'" in failed.err
+    assert manifest(dataset.output)["errors"] == []
+
+
+def test_shards_of_deleted_inputs_stay_and_prune_takes_them_away(dataset: Dataset) -> None:
+    for i, name in enumerate(["a.txt", "b.txt", "other/c.txt"]):
+        dataset.write(name, i * 10)
+    dataset.follow()
+    (dataset.path / "in" / "a.txt").unlink()
+    before = files_below(dataset.output)
+    assert "gone: 1 files" in dataset.follow().err
+    assert files_below(dataset.output) == before
+    dataset.follow("--prune")
+    assert [epoch["pruned"] for epoch in dataset.epochs()] == [0, 1]
+    assert "a.parquet" not in files_below(dataset.output)
+    dataset.write("a.txt", 40)
+    dataset.follow("--prune")
+    assert "a.parquet" in files_below(dataset.output)
+
+
+def test_prune_takes_nothing_away_that_it_does_not_look_at_or_when_nothing_is_there(
+    dataset: Dataset,
+) -> None:
+    for name in ("a.txt", "other/b.txt"):
+        dataset.write(name)
+    dataset.follow()
+    before = files_below(dataset.output)
+    for pattern, hidden in (("in/a*.txt", "in/other"), ("in", "in")):
+        shutil.move(dataset.path / hidden, dataset.path / "hidden")
+        (dataset.path / "in").mkdir(exist_ok=True)
+        call = [*dataset.call(*FOLLOW, "--prune")]
+        call[1] = dataset.path / pattern
+        done(*call)
+        assert files_below(dataset.output) == before
+        shutil.rmtree(dataset.path / hidden, ignore_errors=True)
+        shutil.move(dataset.path / "hidden", dataset.path / hidden)
+
+
+def test_readers_see_a_true_manifest_at_every_moment(
+    dataset: Dataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[int] = []
+
+    attempt = storage.attempt
+
+    def watched(what: str, path: str, call: Callable[[], Any]) -> Any:
+        is_there = bool(seen) or (dataset.output / "_manifest.json").exists()
+        if is_there and what == "written" and path.endswith("_run.json"):  # just before a commit
+            noted = manifest(dataset.output)["shards"]
+            sizes = [(dataset.output / s["name"]).stat().st_size for s in noted]
+            assert sizes == [shard["output_bytes"] for shard in noted]
+            seen.append(len(noted))
+        return attempt(what, path, call)
+
+    monkeypatch.setattr(storage, "attempt", watched)
+    for i in range(4):
+        dataset.write(f"{i}.txt", i * 10)
+    dataset.follow("--max-files", "2")
+    assert sorted(set(seen)) == [0, 2]
+
+
+@pytest.fixture
+def half_done(dataset: Dataset) -> Iterator[Dataset]:
+    """One file was committed, a second one is to come, and a third one is deleted."""
+    dataset.write("a.txt")
+    dataset.write("gone.txt", 5)
+    dataset.follow()
+    dataset.write("b.txt", 30)
+    (dataset.path / "in" / "gone.txt").unlink()
+    yield dataset
+    shards = [shard["name"] for shard in manifest(dataset.output)["shards"]]
+    assert shards == ["a.parquet", "b.parquet"]
+    assert not (dataset.output / "_shards").exists()
+
+
+COMMIT = r"written .*_manifest\.json"  # the second change, after that of a temporary name
+KILLS = [
+    (2, r"written .*out/b\.parquet"),
+    (3, COMMIT),
+    (1, r"deleted .*out/gone\.parquet"),
+    (1, r"written .*_epochs\.parquet"),
+]
+
+
+@pytest.mark.parametrize(("number", "change"), KILLS)
+def test_a_kill_costs_no_file_and_no_epoch(half_done: Dataset, number: int, change: str) -> None:
+    killed_before(number, change, *half_done.call(*FOLLOW, "--prune"))
+    half_done.follow("--prune")
+    epochs = half_done.epochs()
+    assert [epoch["epoch"] for epoch in epochs] == list(range(1, len(epochs) + 1))
+    assert [sum(epoch[name] for epoch in epochs) for name in ("files", "pruned")] == [3, 1]
+
+
+def test_a_plain_run_goes_on_from_a_kill_and_the_other_way_round(dataset: Dataset) -> None:
+    for i in range(3):
+        dataset.write(f"{i}.txt", i * 10)
+    killed_before(3, COMMIT, *dataset.call(*FOLLOW))
+    assert manifest(dataset.output)["shards"] == []
+    assert "shards: 3 (3 finished before)" in done(*dataset.call()).out
+    assert len(manifest(dataset.output)["shards"]) == 3
+    for i in range(3, 6):
+        dataset.write(f"{i}.txt", i * 10)
+    killed_before(1, COMMIT, *dataset.call())
+    assert "shards: 6 (6 finished before)" in dataset.follow().out
+    dataset.write("6.txt", 60)
+    dataset.follow()
+    assert [epoch["files"] for epoch in dataset.epochs()] == [1]
+
+
+def test_another_runner_is_refused_and_options_of_following_need_it(dataset: Dataset) -> None:
+    refused = wordpiece(*dataset.call(*FOLLOW)[: -len(ONE_WORKER)], "--", "--runner=FlinkRunner")
+    assert refused.status == 2
+    assert "--follow" in refused.fault
+    for option in (["--prune"], ["--until-idle", "1s"], ["--marker", "NAME.ok"]):
+        assert wordpiece(*dataset.call(*option)).fault.endswith(f"{option[0]}: give --follow too")
