@@ -293,7 +293,7 @@ class StoredFile:
             self._file = self.filesystem.open_input_file(self.inner)
         return self._file
 
-    def etag(self) -> bytes | None:
+    def etag(self) -> str | None:
         """The store's name for this version of the file; None if the store has no such names."""
         if not is_uri(self.path):
             return None
@@ -301,7 +301,7 @@ class StoredFile:
             metadata = attempt("read", self.path, lambda: self._open().metadata())
         except (StorageError, NotImplementedError):
             return None
-        found = {key.lower(): value for key, value in (metadata or {}).items()}
+        found = {_text(key).lower(): _text(value) for key, value in (metadata or {}).items()}
         return found.get("etag")
 
     def read(self, size: int | None = -1) -> bytes:
@@ -372,6 +372,11 @@ class StoredFile:
         traceback: TracebackType | None,
     ) -> None:
         self.close()
+
+
+def _text(value: str | bytes) -> str:
+    """A name or value of a file's metadata: some file systems give texts, others bytes."""
+    return value.decode("latin-1") if isinstance(value, bytes) else value
 
 
 def read_bytes(path: str) -> bytes:

@@ -182,7 +182,8 @@ def test_a_failed_job_does_not_wait_for_a_worker_that_starts_late(
     (tmp_path / "in.jsonl").write_bytes(LINES + b'{"text": 3}\n')
     args = ["encode", tmp_path / "in.jsonl", "--tokenizer", vocab, "--output", tmp_path / "out"]
     beam = ["--", "--direct_running_mode=multi_processing", "--direct_num_workers=2"]
-    environment = os.environ | {"PYTHONPATH": str(tmp_path / "site")}
+    paths = [str(tmp_path / "site"), *filter(None, [os.environ.get("PYTHONPATH")])]
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(paths)}
     outcome = process(*args, *beam, env=environment, timeout=120)
     assert "line 4: 'text' holds a number, not text" in outcome.fault
     assert_nothing_whole(tmp_path / "out")
