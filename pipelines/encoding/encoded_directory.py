@@ -208,34 +208,12 @@ class EncodedDirectory:
         errors = {note.name: note for note in lists[1] if isinstance(note, ShardError)}
         bad = {error.input for error in errors.values()} | {*common.get("bad", [])}
         roots = _roots(_dictionary(self._place(RUN)) if RUN in found.sizes else None)
-        logs = [name for name in found.logs if not name.startswith("plan-")]
         uncommitted: set[str] = set()
         if found.is_whole:
-            uncommitted = self._add_uncommitted(found, logs, results, errors, bad)
+            uncommitted = self._add_uncommitted(found, results, errors, bad)
         else:
             roots |= _roots(common)
-            again = common.get("planned", [])
-            known = (results.keys() | errors.keys()) - {*again}
-            for name in again:
-                if name not in found.sizes:
-                    results.pop(name, None)
-            current = [name for name in logs if name.partition("-")[0] == common.get("run")]
-            notes = self._read_logs(current)
-            for note in notes:
-                if isinstance(note, ShardError):
-                    errors[note.name] = note
-                    results.pop(note.name, None)
-                    bad.add(note.input)
-            for note in notes:  # after the errors: a result is newer than an error of its shard
-                if isinstance(note, ShardResult):
-                    results[note.name] = note
-                    errors.pop(note.name, None)
-            known |= {note.name for note in notes}
-            for note in self._read_logs([name for name in logs if name not in current]):
-                if isinstance(note, ShardError) or note.name in known:
-                    continue
-                if found.sizes.get(note.name) == note.output_bytes:
-                    results[note.name] = note  # of a worker of an earlier run, see above
+            bad |= self._apply_logs(found, common, results, errors)
         return replace(
             found,
             results=results,
@@ -249,7 +227,6 @@ class EncodedDirectory:
     def _add_uncommitted(
         self,
         found: Contents,
-        logs: Sequence[str],
         results: dict[str, ShardResult],
         errors: dict[str, ShardError],
         bad: set[str],
@@ -257,7 +234,7 @@ class EncodedDirectory:
         """Adds the shards that a run which follows its inputs has finished since its last commit,
         and returns their names. Other notes beside a manifest are in it already."""
         added: set[str] = set()
-        for note in self._read_logs(logs):
+        for note in self._read_logs([name for name in found.logs if re.fullmatch(LOG, name)]):
             if isinstance(note, ShardError):
                 bad.add(note.input)
             elif note.name not in results and found.sizes.get(note.name) == note.output_bytes:
@@ -265,6 +242,39 @@ class EncodedDirectory:
                 errors.pop(note.name, None)
                 added.add(note.name)
         return added
+
+    def _apply_logs(
+        self,
+        found: Contents,
+        common: dict[str, Any],
+        results: dict[str, ShardResult],
+        errors: dict[str, ShardError],
+    ) -> set[str]:
+        """Changes what was noted before the run by the notes written since then. Returns the inputs
+        of the errors among these."""
+        again = common.get("planned", [])
+        known = (results.keys() | errors.keys()) - {*again}
+        for name in again:
+            if name not in found.sizes:
+                results.pop(name, None)
+        logs = [name for name in found.logs if re.fullmatch(LOG, name)]
+        current = {name for name in logs if name.partition("-")[0] == common.get("run")}
+        notes = self._read_logs(sorted(current))
+        failed = [note for note in notes if isinstance(note, ShardError)]
+        for error in failed:
+            errors[error.name] = error
+            results.pop(error.name, None)
+        for note in notes:  # after the errors: a result is newer than an error of its shard
+            if isinstance(note, ShardResult):
+                results[note.name] = note
+                errors.pop(note.name, None)
+        known |= {note.name for note in notes}
+        for note in self._read_logs([name for name in logs if name not in current]):
+            if isinstance(note, ShardError) or note.name in known:
+                continue
+            if found.sizes.get(note.name) == note.output_bytes:
+                results[note.name] = note  # of a worker of an earlier run, see above
+        return {error.input for error in failed}
 
     def _read_logs(self, names: Sequence[str]) -> list[Note]:
         def read(name: str) -> list[Note]:

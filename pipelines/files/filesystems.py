@@ -20,6 +20,15 @@ _PLAIN_PATH = re.compile(r"(?:/(?!\.{1,2}(?:/|$))(?:[\w.~!$&'()+,;=:@-]|%[0-9A-F
 _local = fs.LocalFileSystem()
 
 
+def _after_fork() -> None:
+    """Another thread may have held the lock when the process was forked."""
+    global _clients_lock
+    _clients_lock = threading.Lock()
+
+
+os.register_at_fork(after_in_child=_after_fork)
+
+
 def open_filesystem(path: str) -> tuple[fs.FileSystem, str]:
     """The file system of a local path or URI, and the path inside it. Each process has one client
     for each scheme, authority and query: to make one can take several calls to a store."""
