@@ -43,7 +43,7 @@ LOCAL, RELATIVE, S3, S3_QUERY = "local", "relative", "s3, environment", "s3, que
 
 NO_FAULT = "none"
 TASK_MANAGER, ALL_TASK_MANAGERS = "TaskManager killed", "all TaskManagers killed"
-WORKER, DRIVER, INTERRUPT = "worker killed", "driver killed", "driver interrupted"
+WORKER, DRIVER, TERMINATE = "worker killed", "driver killed", "driver terminated"
 
 PAUSE_BEFORE = {
     "count": (2, r"written .*/part-"),
@@ -87,7 +87,7 @@ def all_cases() -> list[Case]:
     for job in PAUSE_BEFORE:
         cases += [Case(job, EMBEDDED_FLINK, PROCESS, fault=fault) for fault in (WORKER, DRIVER)]
     for job in PAUSE_BEFORE:
-        faults = (TASK_MANAGER, ALL_TASK_MANAGERS, INTERRUPT)
+        faults = (TASK_MANAGER, ALL_TASK_MANAGERS, TERMINATE)
         cases += [Case(job, FLINK, PROCESS, fault=fault) for fault in faults]
     cases.append(Case("train", SPARK, LOOPBACK))
     return cases
@@ -288,20 +288,18 @@ class Run:
             running.kill()
             running.communicate()
             running = self._start()
-        elif fault == INTERRUPT:
-            running.send_signal(signal.SIGINT)
+        elif fault == TERMINATE:
+            running.terminate()
             _must_end(running, INTERRUPTED)
+            self._wait(lambda: "RUNNING" not in _states(), "the job was not cancelled")
             (self.pauses / boot.GO_ON).touch()
-            self._wait(self._is_idle, "the job was not cancelled")
+            self._wait(self._is_idle, "the job runs on")
             running = self._start()
         _must_end(running, 0)
 
     def _is_idle(self) -> bool:
         """Whether the cluster has no job."""
-        if self.case.cluster != FLINK:
-            return True
-        jobs = servers.rest("jobs")["jobs"]
-        return all(job["status"] in ("FINISHED", "CANCELED", "FAILED") for job in jobs)
+        return self.case.cluster != FLINK or _states() <= {"FINISHED", "CANCELED", "FAILED"}
 
     def _wait(self, is_so: Callable[[], bool], else_: str) -> None:
         end = time.monotonic() + HANGS
@@ -309,6 +307,11 @@ class Run:
             if time.monotonic() > end:
                 raise CaseError(else_)
             time.sleep(0.1)
+
+
+def _states() -> set[str]:
+    """The states of the jobs on the cluster."""
+    return {job["status"] for job in servers.rest("jobs")["jobs"]}
 
 
 def _is_there(process: int) -> bool:

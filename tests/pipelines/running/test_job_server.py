@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import socket
 import subprocess
 import sys
@@ -9,7 +11,10 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
+import grpc
 import pytest
+from apache_beam.portability.api import beam_job_api_pb2 as job_api
+from apache_beam.portability.api import beam_job_api_pb2_grpc
 
 from pipelines.running.runner import checked_call
 from pipelines.training.options import TrainCall
@@ -37,6 +42,7 @@ def endpoint(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         env={"PYTHONPATH": str(Path(__file__).parents[3])},
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
+        start_new_session=True,
     ) as server:
         try:
             while server.poll() is None:
@@ -45,7 +51,7 @@ def endpoint(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
             yield f"127.0.0.1:{port}"
             assert not any(elsewhere.iterdir())
         finally:
-            server.kill()
+            os.killpg(server.pid, signal.SIGKILL)  # its workers too
 
 
 def on(endpoint: str) -> list[str]:
@@ -104,3 +110,29 @@ def test_places_are_absolute_only_where_workers_may_be_elsewhere(endpoint: str) 
     assert there.word_counts == str(Path("words").absolute())
     assert there.output == str(Path("tokenizer").absolute())
     assert there.work_dir == "s3://bucket/work"
+
+
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
+def test_a_job_whose_driver_is_interrupted_is_cancelled(
+    tmp_path: Path, endpoint: str, sent: signal.Signals
+) -> None:
+    text = write_shard(tmp_path / "a.txt", ["hug"])
+    beam = [*on(endpoint)[:-1], "--environment_config=sleep 600"]  # a worker that does nothing
+    command = [sys.executable, "-m", "pipelines", "count", text, "--output", tmp_path / "words"]
+    with grpc.insecure_channel(endpoint) as channel:
+        server = beam_job_api_pb2_grpc.JobServiceStub(channel)
+
+        def states() -> list[int]:
+            return [job.state for job in server.GetJobs(job_api.GetJobsRequest()).job_info]
+
+        before = len(states())
+        with subprocess.Popen(
+            [*command, "--", *beam],
+            stderr=subprocess.DEVNULL,
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # it may be ignored
+        ) as driver:
+            while job_api.JobState.RUNNING not in states()[before:]:
+                assert driver.poll() is None
+            driver.send_signal(sent)
+            assert driver.wait() == 130
+        assert states()[before:] == [job_api.JobState.CANCELLED]
