@@ -40,7 +40,7 @@ from pipelines.counting.word_table import (
 from pipelines.files import inputs, outputs
 from pipelines.files.batches import from_bytes, to_bytes
 from pipelines.files.inputs import InputFile, Range, TextBatch
-from pipelines.files.owned import one_run
+from pipelines.files.owned import OwnedDirectory, one_run
 from pipelines.files.publishing import Publication
 from pipelines.running.figures import report
 from pipelines.running.plan import FromPlan, Plan, write_plan
@@ -132,7 +132,7 @@ def run(
         counted = (
             pipeline
             | "ranges" >> ranges_of(plan)
-            | "count" >> CountRanges(options, partitions.number)
+            | "count" >> CountRanges(options, partitions.number, publication.staging)
         )
         (
             counted.words
@@ -141,7 +141,7 @@ def run(
         )
         counted.totals | "write totals" >> beam.Map(write_totals, publication)
 
-    run_pipeline(build, beam_args)
+    run_pipeline(build, beam_args, publication.staging)
 
 
 def ranges_of(plan: Plan) -> FromPlan:
@@ -261,15 +261,16 @@ class Counted:
 
 @dataclass
 class CountRanges(beam.PTransform):
-    """From ranges of input to partial tables, which are partitioned by word."""
+    """From ranges of input to partial tables, which are partitioned by word. Ranges are counted as
+    long as the run has the lease of a directory, `owned`."""
 
     options: CountOptions
     partitions: int
+    owned: OwnedDirectory
 
     def expand(self, ranges: beam.PCollection) -> Counted:
-        counted = ranges | beam.ParDo(_CountRange(self.options, self.partitions)).with_outputs(
-            "totals", main="words"
-        )
+        count_range = _CountRange(self.options, self.partitions, self.owned)
+        counted = ranges | beam.ParDo(count_range).with_outputs("totals", main="words")
         totals = (
             counted.totals
             | "gather totals" >> beam.GroupByKey()
@@ -282,8 +283,8 @@ class CountRanges(beam.PTransform):
 class _CountRange(beam.DoFn):
     """Counts into one table for each bundle. The table is passed on and emptied when it is full."""
 
-    def __init__(self, options: CountOptions, partitions: int) -> None:
-        self.options, self.partitions = options, partitions
+    def __init__(self, options: CountOptions, partitions: int, owned: OwnedDirectory) -> None:
+        self.options, self.partitions, self.owned = options, partitions, owned
 
     def start_bundle(self) -> None:
         text, memory = self.options.text, self.options.worker_memory
@@ -291,6 +292,7 @@ class _CountRange(beam.DoFn):
         self.totals = Totals()
 
     def process(self, part: Range | WordRange) -> Iterator[tuple[int, Partial]]:
+        self.owned.check_lease()
         if isinstance(part, WordRange):
             yield from self._add(part)
             return

@@ -313,7 +313,7 @@ def run(
             | "encode" >> beam.ParDo(step)
         )
 
-    run_pipeline(build, beam_args)
+    run_pipeline(build, beam_args, directory.notes)
 
 
 def _all_errors(found: Plan, made: Contents) -> list[BadShard]:

@@ -93,11 +93,19 @@ class OwnedDirectory:
         self.sweep(rf"(?:.*/)?{outputs.TEMPORARY}")
 
     def check_lease(self) -> None:
-        """Raises OutputError if another run has taken the directory, or if it is gone."""
+        """Raises OutputError if another run has taken the directory, if this one has given it up,
+        or if it is gone."""
         if self.holder() != self.run:
             raise OutputError(
                 f"{self.path}: another run has begun there; wait for it to end, then run this again"
             )
+
+    def give_up(self) -> None:
+        """Ends the lease of this run, if it has it. Workers that run on elsewhere stop when they
+        look at it."""
+        marker = self._marker()
+        if marker.get("run") == self.run:
+            outputs.write_json(self.place(MARKER), marker | {"run": None})
 
     @contextmanager
     def fenced(self, path: str) -> Iterator[None]:

@@ -11,8 +11,11 @@ from __future__ import annotations
 import argparse
 import os
 import shutil
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext, suppress
+import signal
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from types import FrameType
 from typing import NoReturn, TypeVar
 
 import apache_beam as beam
@@ -23,6 +26,7 @@ from apache_beam.runners.runner import PipelineResult
 from apache_beam.transforms.resources import resource_hints_from_options
 from apache_beam.utils.subprocess_server import SubprocessServer
 
+from pipelines.files.owned import OwnedDirectory
 from pipelines.files.places import check_writable
 from pipelines.running.call import Call
 from pipelines.running.figures import PipelineFigures
@@ -116,8 +120,13 @@ def processes(options: PipelineOptions) -> int:
     return int(direct.direct_num_workers) if apart else 1
 
 
-def run_pipeline(build: Callable[[beam.Pipeline], object], beam_args: Sequence[str]) -> None:
-    """Builds a pipeline and runs it. Raises the error that a step raised."""
+def run_pipeline(
+    build: Callable[[beam.Pipeline], object],
+    beam_args: Sequence[str],
+    owned: OwnedDirectory | None = None,
+) -> None:
+    """Builds a pipeline and runs it. Raises the error that a step raised. `owned`: the directory
+    whose lease workers look at."""
     options = pipeline_options(beam_args)
     figures = PipelineFigures()
     runner = None
@@ -133,20 +142,68 @@ def run_pipeline(build: Callable[[beam.Pipeline], object], beam_args: Sequence[s
         pipeline = beam.Pipeline(runner=runner, options=options)
         with building:
             build(pipeline)
+        # A local runner returns when all is done; others when the job is theirs.
         with SubprocessServer.cache_subprocesses():  # such as a job server that Beam starts
-            result = pipeline.run()
+            with nullcontext() if is_local(options) else _interrupts_held() as release:
+                result = pipeline.run()
             with figures.watching(result):
-                _finish(result)
+                _finish(result, owned, release)
     except Exception as error:
         raise _raised(error) from error
 
 
-def _finish(result: PipelineResult) -> None:
-    """Waits until a pipeline that runs has ended. If that is interrupted, or fails, the pipeline is
-    cancelled, so that it does not run on elsewhere."""
+@contextmanager
+def _interrupts_held() -> Iterator[Callable[[], None]]:
+    """Holds Ctrl-C and SIGTERM back while a pipeline is submitted, as only one that is submitted
+    can be cancelled. Gives a function that lets what was held back happen. A second one is not held
+    back."""
+    held: list[int] = []
+    handlers: dict[int, Callable[[int, FrameType | None], object]] = {}
+    over = False
+
+    def hold(number: int, frame: FrameType | None) -> None:
+        if over or held:
+            handlers[number](number, frame)
+        held.append(number)
+
+    def release() -> None:
+        if held:
+            hold(held[0], None)
+
+    if threading.current_thread() is not threading.main_thread():
+        yield release
+        return
+    for sent in (signal.SIGINT, signal.SIGTERM):
+        handler = signal.getsignal(sent)
+        if callable(handler):
+            handlers[sent] = handler
+    for number in handlers:
+        signal.signal(number, hold)
     try:
+        yield release
+    finally:
+        over = True
+        for number in handlers:
+            if signal.getsignal(number) is hold:  # Beam may have set one, which calls this
+                signal.signal(number, handlers[number])
+
+
+def _finish(
+    result: PipelineResult,
+    owned: OwnedDirectory | None,
+    release: Callable[[], None] | None,
+) -> None:
+    """Waits until a pipeline that runs has ended. If that is interrupted, or fails, the pipeline is
+    cancelled, so that it does not run on elsewhere. (Beam's job server for Flink may only stop
+    waiting for the job. So the lease is given up too, which ends the workers.)"""
+    try:
+        if release is not None:
+            release()
         result.wait_until_finish()
-    except BaseException:
+    except BaseException as error:
+        if owned is not None and not isinstance(error, Exception):
+            with suppress(WordpieceError):
+                owned.give_up()
         with suppress(Exception):  # what has ended cannot be cancelled
             result.cancel()
         raise

@@ -161,7 +161,11 @@ class OnBeam:
         exchange = Exchange(self.work.exchange())
         plan = write_plan(join(exchange.directory, PLAN), self.ranges, lambda part: part.rows)
         step = RunPasses(passes, self.kept, exchange)
-        run_pipeline(lambda pipeline: pipeline | "ranges" >> ranges_of(plan) | step, self.beam_args)
+        run_pipeline(
+            lambda pipeline: pipeline | "ranges" >> ranges_of(plan) | step,
+            self.beam_args,
+            self.work.owned,
+        )
         return exchange.results(passes())
 
 

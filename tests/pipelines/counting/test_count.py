@@ -17,6 +17,7 @@ from pipelines.counting.count import LEAST_PIECE_BYTES, PARTITION_SHARE_BYTES, P
 from pipelines.counting.options import CountOptions
 from pipelines.files import inputs
 from pipelines.files.batches import from_bytes
+from pipelines.files.publishing import Publication
 from wordpiece_core.options import LEAST_WORKER_MEMORY
 
 from ..corpora import (
@@ -195,7 +196,10 @@ def test_tables_that_overflow_many_times_give_the_same_bytes(tmp_path: Path, end
 def test_a_worker_hands_its_table_on_whenever_it_is_full(tmp_path: Path) -> None:
     texts = rare_words(1500)
     files = inputs.resolve([write_shard(tmp_path / "a.txt", texts)])
-    step = count._CountRange(CountOptions(worker_memory=64 << 10), partitions=2)
+    publication = Publication(str(tmp_path / "words"), "last")
+    publication.begin()
+    options = CountOptions(worker_memory=64 << 10)
+    step = count._CountRange(options, partitions=2, owned=publication.staging)
     step.start_bundle()
     partials = [element for part in inputs.plan(files, "text") for element in step.process(part)]
     assert {partition for partition, _ in partials} == {0, 1}

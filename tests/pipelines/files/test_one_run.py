@@ -132,9 +132,10 @@ def running_another_before(
 @pytest.mark.parametrize(
     ("command", "look"),
     [
-        ("count", 1),  # before the first part waits
-        ("count", 2),  # when it waits
-        ("count", 7),  # before all that waits is published
+        ("count", 1),  # before the first shard
+        ("count", 2),  # between two shards
+        ("count", 5),  # when something waits
+        ("count", 10),  # before all that waits is published
         ("train", 2),  # in the count
         ("train", 9),  # before a round is noted
         ("encode", 1),  # before the plan is written

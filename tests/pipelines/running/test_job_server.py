@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import socket
@@ -136,3 +137,7 @@ def test_a_job_whose_driver_is_interrupted_is_cancelled(
             driver.send_signal(sent)
             assert driver.wait() == 130
         assert states()[before:] == [job_api.JobState.CANCELLED]
+    # What workers find that run on all the same: the run has no lease any more.
+    marker = json.loads((tmp_path / "words" / "_staging" / ".wordpiece.json").read_text())
+    assert (marker["kind"], marker["run"]) == ("staging", None)
+    done("count", text, "--output", tmp_path / "words", "--", *on(endpoint))
