@@ -37,6 +37,7 @@ from pipelines.files import storage
 
 CHANGES = ("made", "written", "deleted")
 _ID = re.compile(rb"(?<![0-9a-f])[0-9a-f]{16}(?![0-9a-f])")
+_EPOCH = re.compile(rb'"epoch": \{[^}]*\},')
 _TEXTS = ["the cat sat on the mat", "a hat on a cat", "unaffordable hats", "pneumonia"]
 
 Call = list[str]
@@ -69,6 +70,32 @@ def _train(inputs: Path, state: Path) -> Call:
 def _encode(inputs: Path, state: Path) -> Call:
     args = ["--tokenizer", str(inputs / "tok"), "--output", str(state / "out")]
     return ["encode", str(inputs / "in"), *args, "--on-error", "quarantine"]
+
+
+FOLLOW = ["--follow", "--poll", "0.1s", "--until-idle", "0s", "--max-files", "1"]
+
+
+def _follow_count(inputs: Path, state: Path) -> Call:
+    return [*_count(inputs, state), *FOLLOW]
+
+
+def _follow_encode(inputs: Path, state: Path) -> Call:
+    return [*_encode(inputs, state), *FOLLOW, "--prune"]
+
+
+def _one_more(inputs: Path, state: Path) -> None:
+    """A table of one file, and another file to come."""
+    _inputs(inputs / "in", _TEXTS, "a")
+    run(_follow_count(inputs, state))
+    _inputs(inputs / "in", ["an other text"], "b")
+
+
+def _coming_and_going(inputs: Path, state: Path) -> None:
+    """Of three inputs one has a shard, one has a shard and is deleted, and one is to come."""
+    _two_shards(inputs, state)
+    run(_follow_encode(inputs, state))
+    (inputs / "in" / "a.parquet").unlink()
+    _inputs(inputs / "in", ["new"], "c")
 
 
 def small_texts(inputs: Path, _: Path) -> None:
@@ -121,6 +148,8 @@ SCENARIOS = {
         Scenario("train-again", _old_tokenizer, _train),
         Scenario("encode", bad_and_good_shards, _encode),
         Scenario("encode-again", _old_shards, _encode),
+        Scenario("count-follow", _one_more, _follow_count),
+        Scenario("encode-follow", _coming_and_going, _follow_encode),
     )
 }
 
@@ -179,8 +208,10 @@ def tree(folder: Path) -> dict[str, bytes]:
         name = without_ids(str(path.relative_to(folder)).encode()).decode()
         if path.name == "run.json":
             found[name] = b"what a run took"
+        elif path.name == "_epochs.parquet":
+            found[name] = b"when it was committed"
         elif path.is_file():
-            data = without_ids(path.read_bytes())
+            data = _EPOCH.sub(b"", without_ids(path.read_bytes()))
             several = path.suffix == ".jsonl"  # their names differ only in their ids
             found[f"{name} {hashlib.sha256(data).hexdigest()[:8]}" if several else name] = data
         elif not any(path.iterdir()):
