@@ -35,7 +35,7 @@ from pipelines.files.owned import one_run
 from pipelines.following import epochs
 from pipelines.following.arrivals import Arrivals, Look, Version, version
 from pipelines.following.epochs import EPOCHS
-from pipelines.following.loop import Log, check_runner, follow
+from pipelines.following.loop import Log, follow
 from pipelines.running.runner import checked_call
 from wordpiece_core.errors import ChangedError, OptionError, OutputError
 from wordpiece_core.uri import split_query
@@ -59,7 +59,6 @@ def follow_count(call: CountCall, *, beam_args: Sequence[str] = (), log: Log) ->
     has come. Raises what `count` raises, and OptionError for a table that was made without
     `--follow`, or with another text column."""
     call = checked_call(call, beam_args)
-    check_runner(beam_args)
     arrivals = Arrivals(call.inputs, [call.output], call.following)
     with one_run(call.output):
         job = FollowedTable(call, beam_args, log)

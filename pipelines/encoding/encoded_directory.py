@@ -73,7 +73,7 @@ GONE = "gone.json"  # shards that are deleted once they are not in the manifest
 SPEC = "spec.json"  # the tokenizer, for workers: Beam would pack and unpack it many times
 NOTES_AT_ONCE = 1000  # in a file
 LOG = r"[0-9a-f]{16}-[0-9a-f]{16}\.jsonl"  # names of files of notes: the run, and a random part
-PLAN = r"plan-[0-9a-f]{16}-[0-9]{6}\.jsonl"
+PLAN = r"plan-[0-9a-f]{16}-[0-9]{6,}\.jsonl"
 PLANNED_AT_ONCE = 1000  # shards in a file of the plan
 ERRORS = "_errors"
 BAD_SHARDS = "__shards__"
@@ -335,14 +335,15 @@ class EncodedDirectory:
         with _tokenizers_lock:
             _tokenizers[tokenizer.digest] = tokenizer
 
-    def write_plan(self, shards: Sequence[tuple[InputFile, str]]) -> list[str]:
+    def write_plan(self, shards: Sequence[tuple[InputFile, str]], first: int = 0) -> list[str]:
         """Writes what is to be encoded: the inputs and the names of their shards. Returns the names
-        of the files, for `read_plan`. OutputError if another run has begun."""
+        of the files, for `read_plan`. `first`: the number of the first one. OutputError if another
+        run has begun."""
         self.notes.check_lease()
         starts = range(0, len(shards), PLANNED_AT_ONCE)
 
         def write(start: int) -> str:
-            name = f"plan-{self.run}-{start // PLANNED_AT_ONCE:06}.jsonl"
+            name = f"plan-{self.run}-{first + start // PLANNED_AT_ONCE:06}.jsonl"
             some = shards[start : start + PLANNED_AT_ONCE]
             lines = (json.dumps([vars(file), shard], ensure_ascii=False) for file, shard in some)
             outputs.write_bytes(self.notes.place(name), "".join(f"{x}\n" for x in lines).encode())
@@ -350,13 +351,15 @@ class EncodedDirectory:
 
         return in_parallel(write, starts)
 
-    def read_plan(self, name: str) -> Iterator[tuple[InputFile, str]]:
+    def read_plan(self, name: str, may_be_gone: bool = False) -> Iterator[tuple[InputFile, str]]:
         """The inputs and the names of their shards in a file of the plan. OutputError if another
-        run has begun."""
+        run has begun. `may_be_gone`: the file is deleted when its shards have been committed."""
         try:
             data = storage.read_bytes(self.notes.place(name))
         except storage.MissingError:
             self.notes.check_lease()
+            if may_be_gone:
+                return
             raise
         for line in data.splitlines():
             file, shard = json.loads(line)
@@ -390,26 +393,37 @@ class EncodedDirectory:
         """Writes the notes of finished and bad shards to a log, and then gives the finished ones
         their names. It can be called again if it fails, as long as the shards are held in memory.
         OutputError if another run has begun, or if there is a file of a shard's name that is not of
-        this job."""
+        this job. Shards that are in the manifest already are given up: a stream that does its work
+        again after a fault comes too late with them."""
         in_parallel(lambda shard: shard.file.stage(), shards)
         self.notes.check_lease()  # after the files are staged: see above
-        self._check_free([shard.note.name for shard in shards])
+        late = self._check_free([shard.note.name for shard in shards])
+        for shard in shards:
+            if shard.note.name in late:
+                shard.file.discard()
+        shards = [shard for shard in shards if shard.note.name not in late]
         self._write(log, [*errors, *(shard.note for shard in shards)])
         in_parallel(lambda shard: shard.file.put(), shards)
         in_parallel(storage.sync, {outputs.parent(shard.file.path) for shard in shards})
 
-    def _check_free(self, names: Sequence[str]) -> None:
-        """OutputError if there is a file of one of the names without a note."""
+    def _check_free(self, names: Sequence[str]) -> set[str]:
+        """OutputError if there is a file of one of the names without a note. Returns the names of
+        those that are noted in the manifest."""
         found = in_parallel(lambda name: storage.info(self._place(name)), names)
         taken = [name for name, entry in zip(names, found, strict=True) if entry is not None]
         if not taken:
-            return
+            return set()
         logs = [name for name in outputs.list_directory(self.notes.path) if re.fullmatch(LOG, name)]
         noted = {note.name for note in self._read_logs(logs)}
+        if noted.issuperset(taken):
+            return set()
+        manifest = _dictionary(self._place(MANIFEST)) or {}
+        committed = {note.name for note in all_notes(manifest.get("shards", []), MANIFEST)}
         for name in taken:
-            if name not in noted:
+            if name not in noted | committed:
                 path = self._place(name)
                 raise OutputError(f"{path}: was not there when the job began; take it away")
+        return committed.intersection(taken) - noted
 
     def note(self, *notes: Note) -> None:
         """Writes the notes of finished or bad shards. OutputError if another run has begun."""
@@ -525,6 +539,11 @@ class EncodedDirectory:
         results = {n.name: n for n in notes if isinstance(n, ShardResult) and n.name in names}
         errors = {n.name: n for n in notes if isinstance(n, ShardError) and n.name in names}
         return list(results.values()), [errors[name] for name in errors.keys() - results.keys()]
+
+    def sizes(self, names: Sequence[str]) -> dict[str, int]:
+        """The sizes in bytes of the shards that are there."""
+        found = in_parallel(lambda name: storage.info(self._place(name)), names)
+        return {name: entry.size for name, entry in zip(names, found, strict=True) if entry}
 
     def commit_epoch(self, found: Contents, gone: Collection[str]) -> None:
         """Replaces the manifest. `gone`: shards to delete, which `found` has not. OutputError if

@@ -9,9 +9,11 @@ whole. `_epochs.parquet` is written last; if it lacks the row of the manifest, t
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -31,8 +33,8 @@ from pipelines.files.owned import one_run
 from pipelines.following import epochs
 from pipelines.following.arrivals import Arrivals, Look, Version, version
 from pipelines.following.epochs import EPOCHS
-from pipelines.following.loop import Log, check_runner, follow
-from pipelines.running.runner import checked_call
+from pipelines.following.loop import Log, follow
+from pipelines.running.runner import checked_call, is_local, pipeline_options
 from wordpiece_core import Tokenizer
 from wordpiece_core.errors import InputError, OptionError
 
@@ -49,7 +51,6 @@ def follow_encode(
     """Encodes files as they come, until it is stopped or idle. Raises what `encode` raises, but
     with `on_error` "fail" at the first epoch with a bad file, after its other files."""
     call = checked_call(call, beam_args)
-    check_runner(beam_args)
     check_fit(call.shards, tokenizer)
     arrivals = Arrivals(call.inputs, [call.output], call.following)
     job = {"tokenizer": tokenizer.digest, "options": call.shards.plain()}
@@ -57,7 +58,8 @@ def follow_encode(
     with one_run(call.output):
         dataset = FollowedDataset(call, directory, tokenizer, beam_args, log)
         before = dataset.found.results.keys()
-        follow(dataset, arrivals, call.following)
+        with dataset.encoding():
+            follow(dataset, arrivals, call.following)
         directory.notes.delete()
         manifest = directory.manifest(dataset.found)
     return Encoded(call.output, manifest, len(before & dataset.found.results.keys()), 0, [])
@@ -76,11 +78,11 @@ class FollowedDataset:
     ) -> None:
         """Brings the directory into the state of a commit, with what a killed run has finished."""
         self.call, self.directory, self.beam_args, self.log = call, directory, beam_args, log
+        self.encode: Callable[[Sequence[tuple[InputFile, str]]], None]
         found = directory.read()
         for name in sorted((found.results.keys() & found.sizes.keys()) - found.finished.keys()):
             raise InputError(f"{join(call.output, name)}: has been changed; delete it")
         self.found = directory.begin_following(tokenizer)
-        self.step = EncodeShard(directory, call.shards, threads(beam_args))
         self.epochs = self._epochs()
         self.paths = {self.found.source(name): name for name in self.found.results}
         self.gone: set[str] = set()
@@ -102,6 +104,24 @@ class FollowedDataset:
         outputs.write_file(
             path, lambda stream: outputs.write_tables(stream, table, compression="zstd"), scratch
         )
+
+    @contextmanager
+    def encoding(self) -> Iterator[None]:
+        """Lets files be encoded while the block runs: in a pipeline for each epoch, or in one for
+        all where the runner is elsewhere."""
+        step = EncodeShard(self.directory, self.call.shards, threads(self.beam_args))
+        if is_local(pipeline_options(self.beam_args)):
+            self.encode = partial(run, step, beam_args=self.beam_args)
+            yield
+            return
+        from pipelines.encoding.stream import Stream
+
+        stream = Stream(step, self.beam_args)
+        self.encode = stream.encode
+        try:
+            yield
+        finally:
+            stream.stop()
 
     def is_new(self, file: InputFile) -> bool:
         """Whether there is neither a shard of a file as it is now, nor an error."""
@@ -165,7 +185,7 @@ class FollowedDataset:
         """Encodes files. Those that have changed meanwhile are left out, and looked at again. The
         results are also those that a killed run has left uncommitted."""
         if new:
-            run(self.step, [(file, name) for name, file in new.items()], self.beam_args)
+            self.encode([(file, name) for name, file in new.items()])
         uncommitted = self.found.uncommitted
         if not (new or uncommitted):
             return [], []

@@ -21,8 +21,6 @@ from typing import Any, Protocol
 from pipelines.files.inputs import InputFile
 from pipelines.following.arrivals import Arrivals, Look
 from pipelines.following.options import FollowOptions
-from pipelines.running.runner import is_local, pipeline_options
-from wordpiece_core.errors import OptionError
 
 Row = Mapping[str, Any]
 """A row of the table of epochs."""
@@ -51,15 +49,6 @@ class Job(Protocol):
     def commit(self, files: Sequence[InputFile], look: Look) -> bool:
         """Does the files, which have arrived and are new, commits them, and logs that. It may have
         other things to commit, as inputs that are gone. False if there was nothing to commit."""
-
-
-def check_runner(beam_args: Sequence[str]) -> None:
-    """OptionError for a runner that jobs cannot follow their inputs on."""
-    if not is_local(pipeline_options(beam_args)):
-        raise OptionError(
-            "--follow: runs on this machine only; leave out --runner, or run the job without"
-            " --follow at times"
-        )
 
 
 def follow(job: Job, arrivals: Arrivals, options: FollowOptions) -> None:

@@ -209,6 +209,20 @@ def _finish(
         raise
 
 
+def start_stream(
+    build: Callable[[beam.Pipeline], object], beam_args: Sequence[str]
+) -> PipelineResult:
+    """Builds a pipeline without end and starts it, on a runner that is not local."""
+    options = pipeline_options(beam_args)
+    options.view_as(StandardOptions).streaming = True
+    try:
+        pipeline = beam.Pipeline(options=options)
+        build(pipeline)
+        return pipeline.run()
+    except Exception as error:
+        raise _raised(error) from error
+
+
 def _raised(error: Exception) -> BaseException:
     """The error that a step raised, made from the one that Beam raises. That is either the error
     itself with the name of the step at its end, or an error with the text of a traceback."""
