@@ -1,0 +1,104 @@
+"""`encode --follow` on a cluster: one pipeline without end, which encodes what is planned.
+
+    driver:    look for files ─▶ plan                               notes ─▶ commit
+                                  │                                   ▲
+    pipeline:  clock ─▶ files of the plan that are new ─▶ shards ─▶ encode
+
+The driver looks and commits as on one machine. But where a pipeline is run for each epoch there, it
+writes a file of the plan here, from where the pipeline takes it, and waits until each shard of it
+has a note. What a runner does again, after a fault, gives the same shards and the same notes; what
+has been committed meanwhile is left out.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import suppress
+from typing import Any
+
+import apache_beam as beam
+from apache_beam.coders import BooleanCoder
+from apache_beam.runners.runner import PipelineResult, PipelineState
+from apache_beam.transforms.periodicsequence import PeriodicImpulse
+from apache_beam.transforms.userstate import ReadModifyWriteStateSpec
+from apache_beam.utils.timestamp import Timestamp
+
+from pipelines.encoding.encode_shard import EncodeShard
+from pipelines.encoding.encoded_directory import PLAN, EncodedDirectory
+from pipelines.files import outputs
+from pipelines.files.inputs import InputFile
+from pipelines.running.runner import start_stream
+from wordpiece_core.errors import JobError
+
+TICK = 1.0  # seconds after which the pipeline looks for new files of the plan
+WAIT = 0.3  # seconds after which the driver looks for notes
+
+
+class Stream:
+    """A pipeline that encodes what it is given, until `stop`."""
+
+    def __init__(self, step: EncodeShard, beam_args: Sequence[str]) -> None:
+        self.directory, self.planned = step.directory, 0
+
+        def build(pipeline: beam.Pipeline) -> None:
+            (
+                pipeline
+                | "clock" >> PeriodicImpulse(Timestamp.now(), fire_interval=TICK)
+                | "plans" >> beam.FlatMap(_plans, self.directory)
+                | "new plans" >> beam.ParDo(_FirstTime())
+                | "shards" >> beam.FlatMap(self.directory.read_plan, may_be_gone=True)
+                | "spread" >> beam.Reshuffle()
+                | "encode" >> beam.ParDo(step)
+            )
+
+        self.result: PipelineResult = start_stream(build, beam_args)
+
+    def encode(self, shards: Sequence[tuple[InputFile, str]]) -> None:
+        """Encodes files, each to the shard of a name. JobError if the pipeline has ended."""
+        self.planned += len(self.directory.write_plan(shards, self.planned))
+        names = {name for _, name in shards}
+        while names:
+            time.sleep(WAIT)
+            names -= self._done(names)
+            state = self.result.state
+            if names and PipelineState.is_terminal(state):
+                raise JobError(
+                    f"the pipeline has ended ({state}); the log of the runner says why. Run the"
+                    " command again to go on"
+                )
+
+    def _done(self, names: Collection[str]) -> set[str]:
+        """The shards that have a note and their name, which they get after the note."""
+        results, errors = self.directory.made(names)
+        sizes = self.directory.sizes([result.name for result in results])
+        done = {r.name for r in results if sizes.get(r.name) == r.output_bytes}
+        return done | {error.name for error in errors}
+
+    def stop(self) -> None:
+        """Cancels the pipeline."""
+        with suppress(Exception):  # what has ended cannot be cancelled
+            self.result.cancel()
+
+
+def _plans(_: Any, directory: EncodedDirectory) -> Iterator[tuple[str, None]]:
+    """The names of the files of the plan. OutputError if another run has begun, which ends a
+    pipeline whose driver was killed."""
+    directory.notes.check_lease()
+    for name in outputs.list_directory(directory.notes.path):
+        if re.fullmatch(PLAN, name) and directory.run in name:
+            yield name, None
+
+
+_SEEN = beam.DoFn.StateParam(ReadModifyWriteStateSpec("seen", BooleanCoder()))
+
+
+@beam.typehints.with_input_types(tuple[str, None])
+class _FirstTime(beam.DoFn):
+    """Passes each key on once."""
+
+    def process(self, element: tuple[str, None], seen: Any = _SEEN) -> Iterator[str]:
+        if not seen.read():
+            seen.write(True)
+            yield element[0]
