@@ -3,6 +3,7 @@
     python -m benchmarks.follow                       # encode, 1,000 files: about five minutes
     python -m benchmarks.follow --job count
     python -m benchmarks.follow --kill-every 0        # without kills, for the latency
+    python -m benchmarks.follow --kill-every 40 --beam "--runner=PortableRunner ..."    # on Flink
 
 Files are dropped at random times. Every other one is written piece by piece under its own name; the
 others are written under a hidden name and renamed. The command runs with `--follow` in a process
@@ -17,6 +18,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import shlex
 import shutil
 import signal
 import statistics
@@ -177,8 +179,11 @@ def check(job: str, folder: Path, files: int) -> list[str]:
 @click.option("--seconds", default=240.0, show_default=True, help="In which they are dropped.")
 @click.option("--kill-every", default=5.0, show_default=True, help="Seconds on average; 0: never.")
 @click.option("--poll", default="1s", show_default=True)
+@click.option("--beam", default="", help="Arguments for Beam.")
 @click.option("--seed", default=0, show_default=True)
-def main(job: str, files: int, seconds: float, kill_every: float, poll: str, seed: int) -> None:
+def main(
+    job: str, files: int, seconds: float, kill_every: float, poll: str, beam: str, seed: int
+) -> None:
     """Drops files while the job that follows them is killed again and again."""
     folder = Path(tempfile.mkdtemp(prefix="wordpiece-follow-"))
     (folder / "in").mkdir()
@@ -201,10 +206,13 @@ def main(job: str, files: int, seconds: float, kill_every: float, poll: str, see
 
     began = time.monotonic()
     threading.Thread(target=drop_and_wait, daemon=True).start()
-    follow = call(job, folder, folder / "out", ["--follow", "--poll", poll])
+    beam_args = ["--", *shlex.split(beam)] if beam else []
+    options = ["--follow", "--poll", poll]
+    follow = call(job, folder, folder / "out", [*options, *beam_args])
+    last = call(job, folder, folder / "out", [*options, "--until-idle", "2s", *beam_args])
     kills = killed_often(follow, kill_every, rng, done)
     ended = time.monotonic() - began
-    for args in ([*follow, "--until-idle", "2s"], call(job, folder, folder / "at-once", [])):
+    for args in (last, call(job, folder, folder / "at-once", [])):
         status, written, _ = run(args)
         if status != 0:
             raise RuntimeError(written)

@@ -46,7 +46,7 @@ class Stream:
             (
                 pipeline
                 | "clock" >> PeriodicImpulse(Timestamp.now(), fire_interval=TICK)
-                | "plans" >> beam.FlatMap(_plans, self.directory)
+                | "plans" >> beam.FlatMap(_plans, self.directory).with_output_types(_Plan)
                 | "new plans" >> beam.ParDo(_FirstTime())
                 | "shards" >> beam.FlatMap(self.directory.read_plan, may_be_gone=True)
                 | "spread" >> beam.Reshuffle()
@@ -82,7 +82,10 @@ class Stream:
             self.result.cancel()
 
 
-def _plans(_: Any, directory: EncodedDirectory) -> Iterator[tuple[str, None]]:
+_Plan = tuple[str, None]  # the name of a file of the plan, as a key
+
+
+def _plans(_: Any, directory: EncodedDirectory) -> Iterator[_Plan]:
     """The names of the files of the plan. OutputError if another run has begun, which ends a
     pipeline whose driver was killed."""
     directory.notes.check_lease()
@@ -94,11 +97,11 @@ def _plans(_: Any, directory: EncodedDirectory) -> Iterator[tuple[str, None]]:
 _SEEN = beam.DoFn.StateParam(ReadModifyWriteStateSpec("seen", BooleanCoder()))
 
 
-@beam.typehints.with_input_types(tuple[str, None])
+@beam.typehints.with_input_types(_Plan)
 class _FirstTime(beam.DoFn):
     """Passes each key on once."""
 
-    def process(self, element: tuple[str, None], seen: Any = _SEEN) -> Iterator[str]:
+    def process(self, element: _Plan, seen: Any = _SEEN) -> Iterator[str]:
         if not seen.read():
             seen.write(True)
             yield element[0]
