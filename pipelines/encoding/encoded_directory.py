@@ -397,7 +397,7 @@ class EncodedDirectory:
         again after a fault comes too late with them."""
         in_parallel(lambda shard: shard.file.stage(), shards)
         self.notes.check_lease()  # after the files are staged: see above
-        late = self._check_free([shard.note.name for shard in shards])
+        late = self.check_free([shard.note.name for shard in shards])
         for shard in shards:
             if shard.note.name in late:
                 shard.file.discard()
@@ -406,7 +406,7 @@ class EncodedDirectory:
         in_parallel(lambda shard: shard.file.put(), shards)
         in_parallel(storage.sync, {outputs.parent(shard.file.path) for shard in shards})
 
-    def _check_free(self, names: Sequence[str]) -> set[str]:
+    def check_free(self, names: Sequence[str]) -> set[str]:
         """OutputError if there is a file of one of the names without a note. Returns the names of
         those that are noted in the manifest."""
         found = in_parallel(lambda name: storage.info(self._place(name)), names)

@@ -2,6 +2,8 @@
 
     files that have arrived ─▶ encoded, with notes ─▶ the manifest is replaced ─▶ _epochs.parquet
 
+On a cluster one pipeline encodes for all epochs (`pipelines.encoding.stream`).
+
 What is done is in the manifest alone, with the row of the last epoch, so nothing is lost or done
 twice whatever is killed and when: a shard is a function of its file, and a note says that it is
 whole. `_epochs.parquet` is written last; if it lacks the row of the manifest, that is added.

@@ -157,7 +157,6 @@ def test_what_cannot_be_done_again_and_again_is_refused(tmp_path: Path) -> None:
         ["--merge", str(tmp_path / "words")],
         ["--text-column", "other"],
         ["--no-lowercase"],
-        ["--", "--runner=FlinkRunner"],
     ):
         refused = wordpiece(*call(tmp_path), *options)
         assert refused.status == 2, refused

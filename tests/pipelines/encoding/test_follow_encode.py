@@ -12,7 +12,12 @@ import pyarrow.parquet as pq
 import pytest
 
 import wordpiece_core as wp
-from pipelines.files import storage
+from pipelines.encoding.encode import run
+from pipelines.encoding.encode_shard import EncodeShard
+from pipelines.encoding.encoded_directory import EncodedDirectory
+from pipelines.encoding.options import EncodeCall
+from pipelines.files import inputs, storage
+from wordpiece_core.errors import OutputError
 
 from ..corpora import (
     ONE_WORKER,
@@ -301,9 +306,28 @@ def test_a_plain_run_goes_on_from_a_kill_and_the_other_way_round(dataset: Datase
     assert [epoch["files"] for epoch in dataset.epochs()] == [1]
 
 
-def test_another_runner_is_refused_and_options_of_following_need_it(dataset: Dataset) -> None:
-    refused = wordpiece(*dataset.call(*FOLLOW)[: -len(ONE_WORKER)], "--", "--runner=FlinkRunner")
-    assert refused.status == 2
-    assert "--follow" in refused.fault
+def test_work_that_a_runner_does_again_after_the_commit_changes_nothing(dataset: Dataset) -> None:
+    """As a stream does from its last checkpoint, after a fault."""
+    dataset.write("a.txt")
+    dataset.follow()
+    before = files_below(dataset.output)
+    tokenizer = wp.Tokenizer.load(dataset.tokenizer)
+    shards = EncodeCall.of(inputs="in", output="out", tokenizer=tokenizer).shards
+    job = {"tokenizer": tokenizer.digest, "options": shards.plain()}
+    directory = EncodedDirectory(str(dataset.output), job)
+    directory.begin_following(tokenizer)
+    (file,) = inputs.resolve([str(dataset.path / "in")])
+    run(EncodeShard(directory, shards, 1), [(file, "a.parquet")], ONE_WORKER[1:])
+    assert directory.made(["a.parquet"]) == ([], [])
+    assert list(directory.read_plan("plan-of-a-commit.jsonl", may_be_gone=True)) == []
+    directory.notes.delete()
+    assert files_below(dataset.output) == before
+    (dataset.output / "b.parquet").write_bytes(b"of somebody else")
+    directory.notes.claim()
+    with pytest.raises(OutputError, match="was not there when the job began"):
+        directory.check_free(["a.parquet", "b.parquet"])
+
+
+def test_options_of_following_need_it(dataset: Dataset) -> None:
     for option in (["--prune"], ["--until-idle", "1s"], ["--marker", "NAME.ok"]):
         assert wordpiece(*dataset.call(*option)).fault.endswith(f"{option[0]}: give --follow too")
