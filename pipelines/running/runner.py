@@ -143,9 +143,10 @@ def run_pipeline(
         with building:
             build(pipeline)
         # A local runner returns when all is done; others when the job is theirs.
-        with SubprocessServer.cache_subprocesses():  # such as a job server that Beam starts
-            with nullcontext() if is_local(options) else _interrupts_held() as release:
-                result = pipeline.run()
+        holding = nullcontext() if is_local(options) else _interrupts_held()
+        # Processes that Beam starts, such as a job server, are for all of this.
+        with SubprocessServer.cache_subprocesses(), holding as release:
+            result = pipeline.run()
             with figures.watching(result):
                 _finish(result, owned, release)
     except Exception as error:
@@ -155,8 +156,8 @@ def run_pipeline(
 @contextmanager
 def _interrupts_held() -> Iterator[Callable[[], None]]:
     """Holds Ctrl-C and SIGTERM back while a pipeline is submitted, as only one that is submitted
-    can be cancelled. Gives a function that lets what was held back happen. A second one is not held
-    back."""
+    can be cancelled. Gives a function that ends this, and lets happen what was held back. A second
+    one is not held back."""
     held: list[int] = []
     handlers: dict[int, Callable[[int, FrameType | None], object]] = {}
     over = False
@@ -166,9 +167,17 @@ def _interrupts_held() -> Iterator[Callable[[], None]]:
             handlers[number](number, frame)
         held.append(number)
 
+    def let_go() -> None:
+        nonlocal over
+        over = True
+        for number in handlers:
+            if signal.getsignal(number) is hold:  # Beam may have set one, which calls this
+                signal.signal(number, handlers[number])
+
     def release() -> None:
+        let_go()
         if held:
-            hold(held[0], None)
+            handlers[held[0]](held[0], None)
 
     if threading.current_thread() is not threading.main_thread():
         yield release
@@ -182,10 +191,7 @@ def _interrupts_held() -> Iterator[Callable[[], None]]:
     try:
         yield release
     finally:
-        over = True
-        for number in handlers:
-            if signal.getsignal(number) is hold:  # Beam may have set one, which calls this
-                signal.signal(number, handlers[number])
+        let_go()
 
 
 def _finish(

@@ -33,6 +33,7 @@ from pipelines.counting.word_table import WordRange, read_words
 from pipelines.files import outputs, storage
 from pipelines.files.batches import from_bytes, one_batch, read_batches, to_bytes, write_batches
 from pipelines.files.filesystems import join
+from pipelines.files.owned import OwnedDirectory
 from pipelines.files.reading import bad_data
 from pipelines.files.storage import StoredFile
 from pipelines.running.figures import report
@@ -158,7 +159,7 @@ class OnBeam:
 
     def run(self, passes: Passes) -> Results:
         """Runs passes as one pipeline. Its results are read from files."""
-        exchange = Exchange(self.work.exchange())
+        exchange = Exchange(self.work.exchange(), self.work.owned)
         plan = write_plan(join(exchange.directory, PLAN), self.ranges, lambda part: part.rows)
         step = RunPasses(passes, self.kept, exchange)
         run_pipeline(
@@ -176,9 +177,11 @@ def ranges_of(plan: Plan) -> FromPlan:
 
 @dataclass(frozen=True)
 class Exchange:
-    """A directory of files with what the passes of a pipeline give: one for each sum."""
+    """A directory of files with what the passes of a pipeline give: one for each sum. `owned`: the
+    work directory, which it is in."""
 
     directory: str
+    owned: OwnedDirectory
 
     def place(self, output: str, partition: int) -> str:
         """Where a sum is. What is not in partitions is in partition 0."""
@@ -187,7 +190,9 @@ class Exchange:
     def write(self, output: str, partition: int, batches: Iterator[Batch]) -> Note:
         """Writes a sum."""
         written = list(batches)
-        write_batches(self.place(output, partition), written)
+        place = self.place(output, partition)
+        with self.owned.fenced(place):
+            write_batches(place, written)
         return output, partition, facts_of(written[0]) if written else {}
 
     def sum(self, note: Note) -> Sum:

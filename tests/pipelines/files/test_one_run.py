@@ -137,7 +137,7 @@ def running_another_before(
         ("count", 5),  # when something waits
         ("count", 10),  # before all that waits is published
         ("train", 2),  # in the count
-        ("train", 9),  # before a round is noted
+        ("train", 16),  # before a round is noted
         ("encode", 1),  # before the plan is written
         ("encode", 2),  # before the shards have names
         ("encode", 3),  # before the manifest
