@@ -47,11 +47,12 @@ WORKER, DRIVER, TERMINATE = "worker killed", "driver killed", "driver terminated
 
 PAUSE_BEFORE = {
     "count": (2, r"written .*/part-"),
-    "train in rounds": (2, r"written .*/splits/00002/"),
+    "train in rounds": (3, r"written .*/splits/00002/"),
     "encode": (2, r"written .*/001\.parquet"),
 }
-"""The change of the disk that a worker waits at for the fault: the second of a file is that it gets
-its name, after the last look at the lease."""
+"""The change of the disk that a worker waits at for the fault: that a file gets its name, after the
+last look at the lease. It comes after the file is made, which is tried again if its directory is
+not there."""
 
 
 @dataclass(frozen=True)
