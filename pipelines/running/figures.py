@@ -35,6 +35,7 @@ FIGURES = {
     "retries": "calls to storage that were tried again after a fault",
 }
 POLL_SECONDS = 1.0
+MOST_AT_ONCE = 1 << 53  # Beam fails if a sum has more than 63 bits; tables can hold such counts
 
 _lock = threading.Lock()
 _here: Counter[str] = Counter()  # reported in this process
@@ -46,7 +47,7 @@ def report(**amounts: int) -> None:
     bundle, or on one of `pipelines.running.threads`; Beam cannot tell for which bundle others work,
     and counts nothing. Outside of pipelines, in the driver, only this process knows them."""
     for name, amount in amounts.items():
-        _counter(name).inc(amount)
+        _counter(name).inc(min(amount, MOST_AT_ONCE))
     with _lock:
         _here.update(amounts)
 

@@ -132,17 +132,16 @@ class Servers:
         self.running[name] = server
         return server
 
-    def stop(self, *names: str) -> None:
-        """Stops servers, the last one first; all of them if none is named."""
-        for name in reversed(names or list(self.running)):
-            if name in self.running:
-                self.running.pop(name).stop()
+    def stop(self, *, but: str | None = None) -> None:
+        """Stops all servers, the last one first. `but`: the name of one that goes on."""
+        for name in reversed([name for name in self.running if name != but]):
+            self.running.pop(name).stop()
 
     def have_up(self, cluster: str, *, pool: bool) -> None:
         """Starts a cluster, and a pool of workers, unless they are up. The cluster before it is
         stopped: the two would need more memory than small machines have."""
         if cluster != self.cluster:
-            self.stop(*(name for name in self.running if name != "s3"))
+            self.stop(but="s3")
             self.cluster = cluster
             {
                 EMBEDDED_FLINK: self.start_embedded,

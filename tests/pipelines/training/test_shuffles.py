@@ -11,6 +11,7 @@ import pytest
 
 from pipelines.running.plan import Plan
 from pipelines.training.rounds import Exchange, RunPasses, ranges_of, to_wait_for
+from pipelines.training.work_directory import TrainingWork
 from wordpiece_core import TrainingOptions
 from wordpiece_core.training.alphabet import InitialVocabulary
 from wordpiece_core.training.budget import RoundBudget
@@ -30,7 +31,11 @@ def test_a_cut_round_has_few_shuffles_and_waits(least: int | str, shuffles: int)
     passes = partial(passes_of, least)
     pipeline = beam.Pipeline()
     plan = Plan("plan", [(0, 1)])
-    _ = pipeline | ranges_of(plan) | RunPasses(passes, None, Exchange("exchange"))
+    _ = (
+        pipeline
+        | ranges_of(plan)
+        | RunPasses(passes, None, Exchange("exchange", TrainingWork("work").owned))
+    )
     transforms = pipeline.to_runner_api().components.transforms.values()
     kinds = Counter(transform.spec.urn for transform in transforms)
     assert kinds["beam:transform:group_by_key:v1"] == shuffles
