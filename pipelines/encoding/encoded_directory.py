@@ -77,7 +77,7 @@ PLAN = r"plan-[0-9a-f]{16}-[0-9]{6,}\.jsonl"
 PLANNED_AT_ONCE = 1000  # shards in a file of the plan
 ERRORS = "_errors"
 BAD_SHARDS = "__shards__"
-FORMAT = 2  # of manifests and notes
+FORMAT = 3  # of manifests and notes
 
 _tokenizers: dict[str, Tokenizer] = {}  # by digest
 _tokenizers_lock = threading.Lock()
