@@ -69,15 +69,20 @@ def resolve(
             known = found.get(file.path)
             if known is None or len(known.name) < len(file.name):
                 found[file.path] = file
-    return sorted(_real_files(found.values()), key=lambda file: file.path)
+    return sorted(_real_files(found.values(), may_be_empty), key=lambda file: file.path)
 
 
-def _real_files(files: Iterable[InputFile]) -> list[InputFile]:
+def _real_files(files: Iterable[InputFile], may_be_gone: bool) -> list[InputFile]:
     """The files without duplicates. Of several paths of the same file, one without links is
-    kept, if there is one."""
+    kept, if there is one. `may_be_gone`: whether files can have been deleted since they were
+    listed."""
     real: dict[object, list[InputFile]] = {}
     for file in files:
-        real.setdefault(_identity(file.path), []).append(file)
+        try:
+            real.setdefault(_identity(file.path), []).append(file)
+        except storage.MissingError:
+            if not may_be_gone:
+                raise
     return [
         same[0]
         if len(same) == 1
@@ -217,11 +222,17 @@ def _walk(root: str, recursive: bool) -> Iterator[tuple[str, Entry]]:
     while waiting or links:
         name = waiting.pop() if waiting else links.pop(0)
         directory = os.path.join(root, name) if name else root
-        found = os.stat(directory)
+        try:
+            found, scanned = os.stat(directory), os.scandir(directory)
+        except FileNotFoundError:
+            if not name:
+                raise
+            continue  # it has been deleted since it was listed
         if (found.st_dev, found.st_ino) in seen:
+            scanned.close()
             continue
         seen.add((found.st_dev, found.st_ino))
-        with os.scandir(directory) as items:
+        with scanned as items:
             for item in sorted(items, key=lambda item: item.name):
                 below = f"{name}/{item.name}" if name else item.name
                 below.encode()  # raises for a name that is not UTF-8
@@ -233,7 +244,10 @@ def _walk(root: str, recursive: bool) -> Iterator[tuple[str, Entry]]:
 
 def _file(item: os.DirEntry[str], name: str) -> Iterator[tuple[str, Entry]]:
     if item.is_file():
-        found = item.stat()
+        try:
+            found = item.stat()
+        except FileNotFoundError:
+            return  # it has been renamed or deleted since it was listed
         yield item.path, Entry(name, "file", found.st_size, found.st_mtime_ns)
     elif item.is_symlink() and _ending(name) and not _hidden(item.name):
         raise InputError(f"{item.path}: a link to a file that is not there; take it away")

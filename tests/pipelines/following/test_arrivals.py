@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import os
+import shutil
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from pipelines.files import input_files
 from pipelines.files.input_files import covers
 from pipelines.files.inputs import InputFile
 from pipelines.following import arrivals
@@ -102,6 +106,32 @@ def test_with_a_marker_a_file_waits_for_it(
     assert not looks.look().unsettled  # it may never come
     (tmp_path / "in" / name).write_text("")
     assert looks.after(0) == [found]
+
+
+def test_a_file_that_is_renamed_while_it_is_listed_is_passed_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in (".a.txt", "b.txt", "c.txt", "sub/d.txt"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("some")
+    looks = Looks(tmp_path)
+    looks.look()
+    scandir, identity = os.scandir, input_files._identity
+
+    def scan(path: str) -> Any:
+        items = scandir(path)
+        with suppress(FileNotFoundError):  # after it was read, when some of it is looked at
+            (tmp_path / ".a.txt").rename(tmp_path / "a.txt")
+        shutil.rmtree(tmp_path / "sub", ignore_errors=True)
+        return items
+
+    def identify(path: str) -> object:
+        (tmp_path / "c.txt").unlink(missing_ok=True)
+        return identity(path)
+
+    monkeypatch.setattr(os, "scandir", scan)
+    monkeypatch.setattr(input_files, "_identity", identify)
+    assert looks.after(5) == ["b.txt"]
 
 
 @pytest.mark.parametrize("marker", ["NAME", "", "a/NAME", ".."])
