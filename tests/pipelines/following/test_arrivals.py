@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import os
-import shutil
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
@@ -119,11 +118,13 @@ def test_a_file_that_is_renamed_while_it_is_listed_is_passed_over(
     scandir, identity = os.scandir, input_files._identity
 
     def scan(path: str) -> Any:
-        items = scandir(path)
-        with suppress(FileNotFoundError):  # after it was read, when some of it is looked at
+        with scandir(path) as items:
+            read = list(items)
+        with suppress(FileNotFoundError):  # some is gone before it is looked at
             (tmp_path / ".a.txt").rename(tmp_path / "a.txt")
-        shutil.rmtree(tmp_path / "sub", ignore_errors=True)
-        return items
+            (tmp_path / "sub" / "d.txt").unlink()
+            (tmp_path / "sub").rmdir()
+        return nullcontext(read)
 
     def identify(path: str) -> object:
         (tmp_path / "c.txt").unlink(missing_ok=True)
