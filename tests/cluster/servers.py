@@ -164,7 +164,7 @@ class Servers:
 
     def start_embedded(self) -> None:
         """Starts a job server that runs Flink in its own process."""
-        flink = ["--flink-master=[local]", f"--flink-conf-dir={HERE}"]
+        flink = ["--flink-master=[local]", f"--flink-conf-dir={HERE / 'embedded'}"]
         self.start_job_server("beam-flink", "flink.FlinkJobServerDriver", *flink)
 
     def start_spark(self) -> None:
