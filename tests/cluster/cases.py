@@ -136,7 +136,7 @@ class Bench:
         """Starts the command, as a user does, in the directory of local files."""
         env = worker_environment()
         if files == S3:
-            env["AWS_ENDPOINT_URL"] = f"http://127.0.0.1:{servers.S3}"
+            env[servers.ENDPOINT] = f"http://127.0.0.1:{servers.S3}"
         return subprocess.Popen(
             [sys.executable, "-m", "pipelines", *args],
             cwd=self.local,
@@ -246,7 +246,7 @@ class Run:
             config: dict[str, object] = {"command": str(self._boot())}
             env = {}
             if case.files == S3:
-                env["AWS_ENDPOINT_URL"] = f"http://127.0.0.1:{servers.S3}"
+                env[servers.ENDPOINT] = f"http://127.0.0.1:{servers.S3}"
             if pausing:
                 number, pattern = PAUSE_BEFORE[case.job]
                 env[boot.PAUSE] = f"{self.pauses}\n{number}\n{pattern}"

@@ -13,7 +13,7 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -29,6 +29,7 @@ JOB_SERVER = 8099
 REST = 8081  # of the JobManager
 S3 = 9000
 POOL = 50000
+ENDPOINT = "AWS_ENDPOINT_URL"  # the variable that names the S3 server
 
 OPENED = (
     *("java.io", "java.lang", "java.lang.invoke", "java.net", "java.nio", "java.time"),
@@ -63,6 +64,7 @@ class Server:
     name: str
     command: Sequence[str]
     log: Path
+    environment: Mapping[str, str]
     process: subprocess.Popen[bytes] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -72,7 +74,7 @@ class Server:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
-                env=worker_environment(),
+                env=self.environment,
                 cwd="/",  # where no driver is
                 start_new_session=True,
             )
@@ -126,9 +128,10 @@ class Servers:
         self.running: dict[str, Server] = {}
         self.cluster = ""
 
-    def start(self, name: str, command: Sequence[str]) -> Server:
-        """Starts a server under a name."""
-        server = Server(name, command, self.directory / f"{name}.log")
+    def start(self, name: str, command: Sequence[str], **more: str) -> Server:
+        """Starts a server under a name. `more`: variables of its environment."""
+        log = self.directory / f"{name}.log"
+        server = Server(name, command, log, worker_environment() | more)
         self.running[name] = server
         return server
 
@@ -203,10 +206,10 @@ class Servers:
             self.start_task_manager(int(name.rpartition("-")[2]))
 
     def start_pool(self) -> None:
-        """Starts a pool of EXTERNAL workers."""
+        """Starts a pool of EXTERNAL workers, who know the S3 server by their environment."""
         main = "apache_beam.runners.worker.worker_pool_main"
         command = [sys.executable, "-m", main, f"--service_port={POOL}"]
-        pool = self.start("worker-pool", command)
+        pool = self.start("worker-pool", command, **{ENDPOINT: f"http://127.0.0.1:{S3}"})
         pool.wait_for(lambda: is_open(POOL))
 
     # --- S3 --------------------------------------------------------------------------------------
