@@ -54,6 +54,16 @@ class Option:
         """Whether it has no default."""
         return self.default is REQUIRED
 
+    @property
+    def switch(self) -> str:
+        """What the command line calls it."""
+        return f"--{self.name.replace('_', '-')}"
+
+    @property
+    def switch_off(self) -> str:
+        """What turns it off there, if it is a flag."""
+        return self.off or self.switch.replace("--", "--no-", 1)
+
 
 def checked(kind: Kind, name: str, value: Any) -> Any:
     """A value of a kind, as it is kept. OptionError, which names the option, for any other."""

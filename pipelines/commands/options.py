@@ -76,12 +76,11 @@ def _inputs(option: Option) -> click.Argument:
 
 
 def _parameter(option: Option) -> click.Option:
-    name, shown = f"--{option.name.replace('_', '-')}", option.shown_default
+    name, shown = option.switch, option.shown_default
     if isinstance(option.kind, Flag):
         if option.default is False:
             return click.Option([name], is_flag=True, default=None, help=option.help)
-        off = option.off or name.replace("--", "--no-", 1)
-        names = [f"{name}/{off}"]
+        names = [f"{name}/{option.switch_off}"]
         return click.Option(names, default=None, show_default=shown or "yes", help=option.help)
     several, text = isinstance(option.kind, Places), _text(option)
     default: dict[str, Any] = {} if text is None else {"default": text}

@@ -192,7 +192,7 @@ class FollowedTable:
         return True
 
 
-def _write(stream: pa.NativeFile, table: pa.Table) -> None:
+def _write(stream: outputs.NewFile, table: pa.Table) -> None:
     outputs.write_tables(stream, table, compression="zstd")
 
 

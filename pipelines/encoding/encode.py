@@ -50,7 +50,7 @@ from pipelines.running.runner import (
 from wordpiece_core import Tokenizer
 from wordpiece_core.errors import InputError, OptionError, OutputError
 
-MANY_DROPPED = 0.01  # the same for dropped tokens, with `pack`
+MANY_DROPPED = 0.01  # with `pack`: the share of dropped tokens above which there is a warning
 SAMPLE = 64  # files that are looked into before a run, to estimate how much there is to do
 
 

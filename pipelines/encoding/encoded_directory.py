@@ -234,7 +234,7 @@ class EncodedDirectory:
         """Adds the shards that a run which follows its inputs has finished since its last commit,
         and returns their names. Other notes beside a manifest are in it already."""
         added: set[str] = set()
-        for note in self._read_logs([name for name in found.logs if re.fullmatch(LOG, name)]):
+        for note in self._read_logs(_logs(found.logs)):
             if isinstance(note, ShardError):
                 bad.add(note.input)
             elif note.name not in results and found.sizes.get(note.name) == note.output_bytes:
@@ -257,7 +257,7 @@ class EncodedDirectory:
         for name in again:
             if name not in found.sizes:
                 results.pop(name, None)
-        logs = [name for name in found.logs if re.fullmatch(LOG, name)]
+        logs = _logs(found.logs)
         current = {name for name in logs if name.partition("-")[0] == common.get("run")}
         notes = self._read_logs(sorted(current))
         failed = [note for note in notes if isinstance(note, ShardError)]
@@ -413,7 +413,7 @@ class EncodedDirectory:
         taken = [name for name, entry in zip(names, found, strict=True) if entry is not None]
         if not taken:
             return set()
-        logs = [name for name in outputs.list_directory(self.notes.path) if re.fullmatch(LOG, name)]
+        logs = _logs(outputs.list_directory(self.notes.path))
         noted = {note.name for note in self._read_logs(logs)}
         if noted.issuperset(taken):
             return set()
@@ -534,7 +534,7 @@ class EncodedDirectory:
 
     def made(self, names: Collection[str]) -> tuple[list[ShardResult], list[ShardError]]:
         """The notes of shards that a pipeline of this run has just encoded, or could not."""
-        logs = [name for name in outputs.list_directory(self.notes.path) if re.fullmatch(LOG, name)]
+        logs = _logs(outputs.list_directory(self.notes.path))
         notes = self._read_logs([name for name in logs if name.startswith(self.run)])
         results = {n.name: n for n in notes if isinstance(n, ShardResult) and n.name in names}
         errors = {n.name: n for n in notes if isinstance(n, ShardError) and n.name in names}
@@ -583,6 +583,11 @@ class EncodedDirectory:
                 raise OptionError(
                     f"{self.path}: holds shards with another {name}; give another directory"
                 )
+
+
+def _logs(names: Iterable[str]) -> list[str]:
+    """Those of the names that are of files of notes."""
+    return [name for name in names if re.fullmatch(LOG, name)]
 
 
 def _below(entries: Sequence[Entry], directory: str) -> list[Entry]:

@@ -306,7 +306,7 @@ def file_sizes(path: str, *, recursive: bool = True) -> dict[str, int]:
 def copy(source: str, target: str, scratch: str | None = None) -> None:
     """Copies a file, piece by piece."""
 
-    def write(stream: pa.NativeFile) -> None:
+    def write(stream: NewFile) -> None:
         with StoredFile(source) as file:
             while piece := file.read(COPY_BYTES):
                 stream.write(piece)

@@ -72,11 +72,9 @@ def in_python(text: str, options: type[Declared]) -> str:
     """
     names = {}
     for declared in options.options():
-        name = f"--{declared.name.replace('_', '-')}"
-        names[name] = declared.name
+        names[declared.switch] = declared.name
         if isinstance(declared.kind, Flag) and declared.default is True:
-            off = declared.off or name.replace("--", "--no-", 1)
-            names[off] = f"{declared.name}=False"
+            names[declared.switch_off] = f"{declared.name}=False"
     text = re.sub(r"--[a-z]+(-[a-z]+)*", lambda found: names.get(found[0], found[0]), text)
     text = text.replace("arguments after --:", "beam_args:")
     return re.sub(r"\bINPUT\b", INPUTS, text)

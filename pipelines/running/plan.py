@@ -12,7 +12,6 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import apache_beam as beam
-import pyarrow as pa
 
 from pipelines.files import outputs
 from pipelines.files.storage import StoredFile
@@ -35,7 +34,7 @@ def write_plan(path: str, elements: Sequence[Any], size: Callable[[Any], int]) -
     elements of little work share a place."""
     lengths: list[int] = []
 
-    def write(stream: pa.NativeFile) -> None:
+    def write(stream: outputs.NewFile) -> None:
         lengths.clear()
         for start in range(0, len(elements), LINES_AT_ONCE):
             some = elements[start : start + LINES_AT_ONCE]
