@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -22,6 +23,11 @@ def imports(path: Path) -> Iterator[str]:
             yield from (name.name for name in node.names)
 
 
+def room_of(path: Path) -> str:
+    """The room of a file of `pipelines`, which may be in a folder of the room."""
+    return (*path.relative_to(ROOT / "pipelines").parts[:-1], "")[0]
+
+
 @pytest.mark.parametrize("room", ROOMS)
 def test_a_room_of_the_jobs_imports_from_those_behind_it_only(room: str) -> None:
     before = tuple(f"pipelines.{other}." for other in ROOMS[: ROOMS.index(room)])
@@ -29,10 +35,23 @@ def test_a_room_of_the_jobs_imports_from_those_behind_it_only(room: str) -> None
         assert [name for name in imports(path) if name.startswith(before)] == [], path
 
 
+def test_the_output_of_encode_imports_in_the_order_that_its_list_says() -> None:
+    folder = ROOT / "pipelines" / "encoding" / "directory"
+    said = ast.get_docstring(ast.parse((folder / "__init__.py").read_text())) or ""
+    files = re.findall(r"^ +(\w+)\.py ", said, re.MULTILINE)
+    assert {*files} == {path.stem for path in folder.glob("*.py")} - {"__init__"}
+    for number, name in enumerate(files):
+        before = tuple(f"pipelines.encoding.directory.{other}." for other in files[:number])
+        found = [*imports(folder / f"{name}.py")]
+        assert [module for module in found if module.startswith(before or ("-",))] == [], name
+        apart = [module for module in found if module.startswith("pipelines.encoding.")]
+        assert all(module.startswith("pipelines.encoding.directory.") for module in apart), name
+
+
 def test_what_is_public_stands_above_the_rooms_and_knows_no_command_line() -> None:
     public = ("pipelines.functions", "pipelines.transforms")
     for path in (ROOT / "pipelines").rglob("*.py"):
-        if path.parent.name in ROOMS:
+        if room_of(path) in ROOMS:
             assert [name for name in imports(path) if name.startswith(public)] == [], path
     for name in ("functions", "transforms"):
         found = imports(ROOT / "pipelines" / f"{name}.py")
@@ -40,8 +59,8 @@ def test_what_is_public_stands_above_the_rooms_and_knows_no_command_line() -> No
 
 
 def test_the_jobs_are_in_rooms_each_of_which_says_what_lives_there() -> None:
-    folders = {path.parent.name for path in (ROOT / "pipelines").rglob("*.py")}
-    assert folders == {"pipelines", *ROOMS}
+    folders = {room_of(path) for path in (ROOT / "pipelines").rglob("*.py")}
+    assert folders == {"", *ROOMS}
     for room in ROOMS:
         assert ast.get_docstring(ast.parse((ROOT / "pipelines" / room / "__init__.py").read_text()))
 
@@ -54,5 +73,5 @@ def test_the_algorithms_know_neither_the_jobs_nor_beam() -> None:
 
 def test_nothing_but_the_files_room_knows_a_temporary_name() -> None:
     for path in (ROOT / "pipelines").rglob("*.py"):
-        if path.parent.name != "files":
+        if room_of(path) != "files":
             assert "wordpiece-tmp" not in path.read_text(encoding="utf-8"), path

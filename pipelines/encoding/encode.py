@@ -5,7 +5,7 @@
 The plan is in files, because runners limit what can be in the graph of a pipeline. A note is
 written for each finished shard, so that a rerun does not encode it again. A note is also written
 for a shard that cannot be read, and the other shards are finished
-(`pipelines.encoding.encoded_directory`). A fault of storage does not make a shard bad: the step is
+(`pipelines.encoding.directory`). A fault of storage does not make a shard bad: the step is
 tried again; if that does not help the work item fails; and if the runner's retries fail too, the
 job fails.
 """
@@ -18,10 +18,11 @@ from typing import Any
 
 import apache_beam as beam
 
-from pipelines.encoding.drift import MANY_UNKNOWN
-from pipelines.encoding.encode_shard import EncodeShard, shard_error
-from pipelines.encoding.encoded_directory import BadShard, Contents, EncodedDirectory, ShardsError
-from pipelines.encoding.notes import (
+from pipelines.encoding.directory import lifecycle
+from pipelines.encoding.directory.bad_shards import BadShard, ShardsError, quarantine
+from pipelines.encoding.directory.contents import Contents, read_contents, read_version
+from pipelines.encoding.directory.encoded_directory import EncodedDirectory
+from pipelines.encoding.directory.notes import (
     AGAIN,
     CHANGED,
     COLUMN,
@@ -30,6 +31,9 @@ from pipelines.encoding.notes import (
     ShardResult,
     source_of,
 )
+from pipelines.encoding.directory.plans import read_plan, write_plan
+from pipelines.encoding.drift import MANY_UNKNOWN
+from pipelines.encoding.encode_shard import EncodeShard, shard_error
 from pipelines.encoding.options import EncodeCall
 from pipelines.encoding.shard_encoder import check_fit, text_columns
 from pipelines.files import inputs
@@ -216,7 +220,7 @@ def plan(call: EncodeCall, tokenizer: Tokenizer, sample: int | None = None) -> P
     directory = EncodedDirectory(
         output, {"tokenizer": tokenizer.digest, "options": options.plain()}
     )
-    found = directory.read()
+    found = read_contents(directory)
     _check_files(output, files, names, found)
     noted = found.finished
 
@@ -274,26 +278,27 @@ def encode(
     if not found.to_run:
         check(found.errors)
     with one_run(directory.path):
-        if directory.version() != found.found.version:
+        if read_version(directory) != found.found.version:
             raise OutputError(f"{output}: another run has just written there; run this one again")
         if found.is_done:
             if found.found.has_notes:
                 directory.notes.delete()
-            manifest = directory.manifest(found.found)
+            manifest = lifecycle.manifest(directory, found.found)
             return Encoded(call.output, manifest, len(found.finished), found.others, [])
         planned = {shard.name for shard in found.shards if not shard.finished}
-        directory.begin(tokenizer, planned, {s.name: s.file.root for s in found.shards})
+        roots = {shard.name: shard.file.root for shard in found.shards}
+        lifecycle.begin(directory, tokenizer, planned, roots)
         with progress.stage("encode", "bytes", sum(shard.bytes for shard in found.to_run)):
             if found.to_run:
                 step = EncodeShard(directory, call.shards, threads(beam_args))
                 run(step, [(shard.file, shard.name) for shard in found.to_run], beam_args)
-            made = directory.read()
+            made = read_contents(directory)
             errors = _all_errors(found, made)
             check(errors)
             if errors:
-                directory.quarantine(errors)
-                made = directory.read()
-        manifest = directory.finish(made)
+                quarantine(directory, errors)
+                made = read_contents(directory)
+        manifest = lifecycle.finish(directory, made)
     return Encoded(call.output, manifest, len(found.finished), found.others, errors)
 
 
@@ -302,13 +307,13 @@ def run(
 ) -> None:
     """Encodes files, each to the shard of a name."""
     directory = step.directory
-    names = directory.write_plan(shards)
+    names = write_plan(directory, shards)
 
     def build(pipeline: beam.Pipeline) -> None:
         (
             pipeline
             | "plan" >> beam.Create(names, reshuffle=False)
-            | "shards" >> beam.FlatMap(directory.read_plan)
+            | "shards" >> beam.FlatMap(read_plan, directory)
             | "spread" >> beam.Reshuffle()
             | "encode" >> beam.ParDo(step)
         )

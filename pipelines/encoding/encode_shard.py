@@ -10,8 +10,17 @@ from dataclasses import dataclass
 import apache_beam as beam
 import pyarrow as pa
 
-from pipelines.encoding.encoded_directory import EncodedDirectory, Log, NewShard
-from pipelines.encoding.notes import CHANGED, COLUMN, FILE, ShardError, ShardResult, source_of
+from pipelines.encoding.directory.encoded_directory import EncodedDirectory
+from pipelines.encoding.directory.logs import Log
+from pipelines.encoding.directory.new_shards import NewShard, commit, write_shard
+from pipelines.encoding.directory.notes import (
+    CHANGED,
+    COLUMN,
+    FILE,
+    ShardError,
+    ShardResult,
+    source_of,
+)
 from pipelines.encoding.options import ShardOptions
 from pipelines.encoding.shard_encoder import ShardEncoder, text_columns
 from pipelines.files import inputs, outputs, storage
@@ -67,7 +76,7 @@ class EncodeShard(beam.DoFn):
             for shard in self.waiting:
                 files.enter_context(shard.file)  # if this fails, nothing is left of it
             if self.waiting or self.errors:
-                storage.again(lambda: self.directory.commit(self.waiting, self.errors, self.log))
+                storage.again(lambda: commit(self.directory, self.waiting, self.errors, self.log))
         self.start_bundle()
 
     def _encode(self, file: InputFile, name: str) -> NewShard | None:
@@ -85,13 +94,13 @@ class EncodeShard(beam.DoFn):
             return ShardResult(name, file.name, source_of(file), **sums)
 
         try:
-            written = self.directory.write_shard(name, write, result)
+            written = write_shard(self.directory, name, write, result)
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
             raise InputError(f"{file.path}: cannot be encoded ({one_line(error)})") from error
         if written.file.is_held:
             return written
         with written.file:
-            self.directory.commit([written], (), self.log)
+            commit(self.directory, [written], (), self.log)
         return None
 
 

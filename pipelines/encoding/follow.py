@@ -20,11 +20,22 @@ from typing import Any
 
 import pyarrow as pa
 
+from pipelines.encoding.directory import lifecycle
+from pipelines.encoding.directory.bad_shards import BadShard, ShardsError, quarantine
+from pipelines.encoding.directory.contents import Contents, read_contents
+from pipelines.encoding.directory.encoded_directory import EncodedDirectory
+from pipelines.encoding.directory.following import begin_following, commit_epoch
+from pipelines.encoding.directory.logs import notes_made
+from pipelines.encoding.directory.notes import (
+    AGAIN,
+    CHANGED,
+    ShardError,
+    ShardResult,
+    source_of,
+)
 from pipelines.encoding.drift import drift
 from pipelines.encoding.encode import Encoded, fits_no_file, run, threads
 from pipelines.encoding.encode_shard import EncodeShard
-from pipelines.encoding.encoded_directory import BadShard, Contents, EncodedDirectory, ShardsError
-from pipelines.encoding.notes import AGAIN, CHANGED, ShardError, ShardResult, source_of
 from pipelines.encoding.options import EncodeCall
 from pipelines.encoding.shard_encoder import check_fit
 from pipelines.files import outputs
@@ -63,7 +74,7 @@ def follow_encode(
         with dataset.encoding():
             follow(dataset, arrivals, call.following)
         directory.notes.delete()
-        manifest = directory.manifest(dataset.found)
+        manifest = lifecycle.manifest(directory, dataset.found)
     return Encoded(call.output, manifest, len(before & dataset.found.results.keys()), 0, [])
 
 
@@ -81,10 +92,10 @@ class FollowedDataset:
         """Brings the directory into the state of a commit, with what a killed run has finished."""
         self.call, self.directory, self.beam_args, self.log = call, directory, beam_args, log
         self.encode: Callable[[Sequence[tuple[InputFile, str]]], None]
-        found = directory.read()
+        found = read_contents(directory)
         for name in sorted((found.results.keys() & found.sizes.keys()) - found.finished.keys()):
             raise InputError(f"{join(call.output, name)}: has been changed; delete it")
-        self.found = directory.begin_following(tokenizer)
+        self.found = begin_following(directory, tokenizer)
         self.epochs = self._epochs()
         self.paths = {self.found.source(name): name for name in self.found.results}
         self.gone: set[str] = set()
@@ -191,13 +202,13 @@ class FollowedDataset:
         uncommitted = self.found.uncommitted
         if not (new or uncommitted):
             return [], []
-        results, errors = self.directory.made(new.keys())
+        results, errors = notes_made(self.directory, new.keys())
         results += [self.found.results[name] for name in uncommitted]
         bad = [BadShard(new[e.name], e) for e in errors if e.cause != CHANGED]
         if bad and not (self.found.results or results) and fits_no_file(bad, len(new)):
             raise ShardsError(bad, len(new))
         if bad and self.call.on_error == "quarantine":
-            self.directory.quarantine(bad)
+            quarantine(self.directory, bad)
         return results, bad
 
     def _gone(self, files: Sequence[InputFile]) -> list[str]:
@@ -235,7 +246,7 @@ class FollowedDataset:
         row |= {"bad": len(bad) - row["refused"], "pruned": len(gone)}
         before, self.epochs = self.epochs, epochs.with_row(self.epochs, row)
         self.found = self._grown(results, bad, gone, files)
-        self.directory.commit_epoch(self.found, gone)
+        commit_epoch(self.directory, self.found, gone)
         self._write_epochs(self.epochs)
         self.paths = {path: name for path, name in self.paths.items() if name not in {*gone}}
         self.paths |= {self.found.source(result.name): result.name for result in results}

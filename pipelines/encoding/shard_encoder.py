@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from pipelines.encoding import pieces
-from pipelines.encoding.notes import SUMS
+from pipelines.encoding.directory.notes import SUMS
 from pipelines.encoding.options import ShardOptions
 from pipelines.encoding.pieces import most_ids, pieces_of, row_groups
 from pipelines.files.inputs import InputFile, Shard, TextColumns

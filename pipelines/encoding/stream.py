@@ -25,8 +25,11 @@ from apache_beam.transforms.periodicsequence import PeriodicImpulse
 from apache_beam.transforms.userstate import ReadModifyWriteStateSpec
 from apache_beam.utils.timestamp import Timestamp
 
+from pipelines.encoding.directory.encoded_directory import PLAN, EncodedDirectory
+from pipelines.encoding.directory.logs import notes_made
+from pipelines.encoding.directory.new_shards import shard_sizes
+from pipelines.encoding.directory.plans import read_plan, write_plan
 from pipelines.encoding.encode_shard import EncodeShard
-from pipelines.encoding.encoded_directory import PLAN, EncodedDirectory
 from pipelines.files import outputs
 from pipelines.files.inputs import InputFile
 from pipelines.running.runner import start_stream
@@ -48,7 +51,7 @@ class Stream:
                 | "clock" >> PeriodicImpulse(Timestamp.now(), fire_interval=TICK)
                 | "plans" >> beam.FlatMap(_plans, self.directory).with_output_types(_Plan)
                 | "new plans" >> beam.ParDo(_FirstTime())
-                | "shards" >> beam.FlatMap(self.directory.read_plan, may_be_gone=True)
+                | "shards" >> beam.FlatMap(read_plan, self.directory, may_be_gone=True)
                 | "spread" >> beam.Reshuffle()
                 | "encode" >> beam.ParDo(step)
             )
@@ -57,7 +60,7 @@ class Stream:
 
     def encode(self, shards: Sequence[tuple[InputFile, str]]) -> None:
         """Encodes files, each to the shard of a name. JobError if the pipeline has ended."""
-        self.planned += len(self.directory.write_plan(shards, self.planned))
+        self.planned += len(write_plan(self.directory, shards, self.planned))
         names = {name for _, name in shards}
         while names:
             time.sleep(WAIT)
@@ -71,8 +74,8 @@ class Stream:
 
     def _done(self, names: Collection[str]) -> set[str]:
         """The shards that have a note and their name, which they get after the note."""
-        results, errors = self.directory.made(names)
-        sizes = self.directory.sizes([result.name for result in results])
+        results, errors = notes_made(self.directory, names)
+        sizes = shard_sizes(self.directory, [result.name for result in results])
         done = {r.name for r in results if sizes.get(r.name) == r.output_bytes}
         return done | {error.name for error in errors}
 

@@ -20,8 +20,12 @@ from pyarrow import fs
 import wordpiece_core as wp
 from benchmarks.faults import Faults, install
 from pipelines.encoding import encode as encode_job
-from pipelines.encoding.encoded_directory import EncodedDirectory, Log, NewShard
-from pipelines.encoding.notes import ShardResult
+from pipelines.encoding.directory import lifecycle, new_shards
+from pipelines.encoding.directory.contents import read_contents
+from pipelines.encoding.directory.encoded_directory import EncodedDirectory
+from pipelines.encoding.directory.logs import Log, write_notes
+from pipelines.encoding.directory.new_shards import NewShard, commit
+from pipelines.encoding.directory.notes import ShardResult
 from pipelines.files import inputs, storage
 from pipelines.files.owned import OwnedDirectory, one_run
 from wordpiece_core.errors import StorageError
@@ -323,14 +327,14 @@ def test_a_file_has_one_shard_in_a_directory(
 def test_a_file_that_changes_while_the_job_runs_is_no_bad_one(
     tmp_path: Path, source: Path, encode: Callable[..., Outcome], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    begin = EncodedDirectory.begin
+    begin = lifecycle.begin
 
     def change(*args: Any) -> None:
         write_shard(source / "001.parquet", ["changed"])
         begin(*args)
 
     with monkeypatch.context() as patch:
-        patch.setattr(EncodedDirectory, "begin", change)
+        patch.setattr(lifecycle, "begin", change)
         outcome = encode("--on-error", "quarantine")
     assert outcome.status == 1
     assert outcome.fault.startswith(
@@ -484,18 +488,18 @@ def test_of_two_runs_that_no_lock_keeps_apart_the_first_notes_nothing_more(
     job = {"tokenizer": tok.digest, "options": {}}
     first, second = (EncodedDirectory(str(tmp_path / "out"), job) for _ in "12")
     result = ShardResult("a.parquet", "a.txt", {"bytes": 1, "modified": 1})
-    first.begin(tok, ["a.parquet"], {})
-    first.note(result)
-    second.begin(tok, ["b.parquet"], {})
+    lifecycle.begin(first, tok, ["a.parquet"], {})
+    write_notes(first, result)
+    lifecycle.begin(second, tok, ["b.parquet"], {})
     with pytest.raises(wp.OutputError, match="another run has begun there; wait for it to end"):
-        first.note(result)
-    second.note(result)
+        write_notes(first, result)
+    write_notes(second, result)
 
 
 def begun(output: str, tok: wp.Tokenizer) -> EncodedDirectory:
     """A run that is to encode `a.parquet`."""
     run = EncodedDirectory(output, {"tokenizer": tok.digest, "options": {}})
-    run.begin(tok, ["a.parquet"], {})
+    lifecycle.begin(run, tok, ["a.parquet"], {})
     return run
 
 
@@ -505,7 +509,7 @@ def written(run: EncodedDirectory, data: bytes = b"a shard") -> NewShard:
     def result(size: int) -> ShardResult:
         return ShardResult("a.parquet", "a.txt", {"bytes": 1, "modified": 1}, output_bytes=size)
 
-    return run.write_shard("a.parquet", lambda stream: stream.write(data), result)
+    return new_shards.write_shard(run, "a.parquet", lambda stream: stream.write(data), result)
 
 
 def test_a_worker_of_an_earlier_run_that_looked_before_this_one_began_renames_nothing(
@@ -523,11 +527,11 @@ def test_a_worker_of_an_earlier_run_that_looked_before_this_one_began_renames_no
     second: list[EncodedDirectory] = []
     monkeypatch.setattr(OwnedDirectory, "check_lease", then_another_begins)
     with pytest.raises(StorageError, match="cannot be written"):
-        first.commit([written(first, b"of the earlier run")], (), Log())
+        commit(first, [written(first, b"of the earlier run")], (), Log())
     assert not (tmp_path / "out" / "a.parquet").exists()
-    second[0].commit([written(second[0])], (), Log())
+    commit(second[0], [written(second[0])], (), Log())
     assert (tmp_path / "out" / "a.parquet").read_bytes() == b"a shard"
-    assert list(second[0].read().finished) == ["a.parquet"]
+    assert list(read_contents(second[0]).finished) == ["a.parquet"]
 
 
 def test_a_shard_of_an_earlier_run_that_appears_late_is_of_the_job(
@@ -538,16 +542,16 @@ def test_a_shard_of_an_earlier_run_that_appears_late_is_of_the_job(
     second = begun(output, tok)
     with monkeypatch.context() as patch:
         patch.setattr(OwnedDirectory, "check_lease", lambda _: None)  # it looked before
-        first.commit([written(first, b"late")], (), Log())
-    second.commit([written(second)], (), Log())
-    assert list(second.read().finished) == ["a.parquet"]
+        commit(first, [written(first, b"late")], (), Log())
+    commit(second, [written(second)], (), Log())
+    assert list(read_contents(second).finished) == ["a.parquet"]
 
     third = begun(output, tok)
     with monkeypatch.context() as patch:
         patch.setattr(OwnedDirectory, "check_lease", lambda _: None)
-        second.commit([written(second, b"late")], (), Log())
-    assert list(third.read().finished) == ["a.parquet"]
-    assert list(begun(output, tok).read().results) == []
+        commit(second, [written(second, b"late")], (), Log())
+    assert list(read_contents(third).finished) == ["a.parquet"]
+    assert list(read_contents(begun(output, tok)).results) == []
 
 
 def test_a_file_of_others_that_appears_while_the_job_runs_is_not_replaced(
@@ -557,7 +561,7 @@ def test_a_file_of_others_that_appears_while_the_job_runs_is_not_replaced(
     shard = tmp_path / "out" / "a.parquet"
     shard.write_text("precious")
     with pytest.raises(wp.OutputError, match="was not there when the job began; take it away"):
-        run.commit([written(run)], (), Log())
+        commit(run, [written(run)], (), Log())
     assert shard.read_text() == "precious"
 
 
@@ -567,11 +571,11 @@ def test_plans_and_notes_of_many_shards_are_a_few_files(
     write_shards(tmp_path / "in", english(60), 40, ".txt")
     args = ["encode", tmp_path / "in", "--tokenizer", tokenizer, "--output"]
     done(*args, tmp_path / "usual")
-    monkeypatch.setattr("pipelines.encoding.encoded_directory.PLANNED_AT_ONCE", 7)
-    monkeypatch.setattr("pipelines.encoding.encoded_directory.NOTES_AT_ONCE", 10)
+    monkeypatch.setattr("pipelines.encoding.directory.plans.PLANNED_AT_ONCE", 7)
+    monkeypatch.setattr("pipelines.encoding.directory.logs.NOTES_AT_ONCE", 10)
     monkeypatch.setattr("pipelines.encoding.encode_shard.WAITING_SHARDS", 3)
     monkeypatch.setattr("pipelines.encoding.encode.SAMPLE", 4)
-    monkeypatch.setattr(EncodedDirectory, "finish", lambda *_: sys.exit(9))
+    monkeypatch.setattr(lifecycle, "finish", lambda *_: sys.exit(9))
     assert wordpiece(*args, tmp_path / "out", *ONE_WORKER).status == 9
     names = [path.name for path in (tmp_path / "out" / "_shards").iterdir()]
     assert sum(name.startswith("plan-") for name in names) == 6

@@ -12,9 +12,13 @@ import pyarrow.parquet as pq
 import pytest
 
 import wordpiece_core as wp
+from pipelines.encoding.directory.encoded_directory import EncodedDirectory
+from pipelines.encoding.directory.following import begin_following
+from pipelines.encoding.directory.logs import notes_made
+from pipelines.encoding.directory.new_shards import check_free
+from pipelines.encoding.directory.plans import read_plan
 from pipelines.encoding.encode import run
 from pipelines.encoding.encode_shard import EncodeShard
-from pipelines.encoding.encoded_directory import EncodedDirectory
 from pipelines.encoding.options import EncodeCall
 from pipelines.files import inputs, storage
 from wordpiece_core.errors import OutputError
@@ -315,17 +319,17 @@ def test_work_that_a_runner_does_again_after_the_commit_changes_nothing(dataset:
     shards = EncodeCall.of(inputs="in", output="out", tokenizer=tokenizer).shards
     job = {"tokenizer": tokenizer.digest, "options": shards.plain()}
     directory = EncodedDirectory(str(dataset.output), job)
-    directory.begin_following(tokenizer)
+    begin_following(directory, tokenizer)
     (file,) = inputs.resolve([str(dataset.path / "in")])
     run(EncodeShard(directory, shards, 1), [(file, "a.parquet")], ONE_WORKER[1:])
-    assert directory.made(["a.parquet"]) == ([], [])
-    assert list(directory.read_plan("plan-of-a-commit.jsonl", may_be_gone=True)) == []
+    assert notes_made(directory, ["a.parquet"]) == ([], [])
+    assert list(read_plan("plan-of-a-commit.jsonl", directory, may_be_gone=True)) == []
     directory.notes.delete()
     assert files_below(dataset.output) == before
     (dataset.output / "b.parquet").write_bytes(b"of somebody else")
     directory.notes.claim()
     with pytest.raises(OutputError, match="was not there when the job began"):
-        directory.check_free(["a.parquet", "b.parquet"])
+        check_free(directory, ["a.parquet", "b.parquet"])
 
 
 def test_options_of_following_need_it(dataset: Dataset) -> None:

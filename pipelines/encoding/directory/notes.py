@@ -8,6 +8,7 @@ from dataclasses import dataclass, fields
 from types import NoneType
 from typing import Any
 
+from pipelines.files import outputs
 from pipelines.files.input_files import InputFile
 from wordpiece_core.errors import InputError
 
@@ -119,3 +120,12 @@ def all_notes(values: Any, path: str) -> list[Note]:
 def damaged(path: str) -> InputError:
     """The error for a file that this program has not written so."""
     return InputError(f"{path}: not as this program writes it; restore it, or delete the directory")
+
+
+def read_object(path: str) -> dict[str, Any] | None:
+    """The object of a JSON file in which there are notes; None if there is no such file. InputError
+    if it is damaged."""
+    value = outputs.read_json(path, of_object)
+    if value is not None and not isinstance(value, dict):
+        raise damaged(path)
+    return value
