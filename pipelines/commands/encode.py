@@ -9,7 +9,8 @@ from pipelines.commands.job_command import How
 from pipelines.commands.loading import load_tokenizer
 from pipelines.commands.summary import finish, print_corpus, say
 from pipelines.encoding.directory.bad_shards import ShardsError
-from pipelines.encoding.encode import Encoded, Plan, PlannedShard, encode, plan
+from pipelines.encoding.directory.plans import PlannedShard
+from pipelines.encoding.encode import Encoded, Plan, encode, plan
 from pipelines.encoding.follow import follow_encode
 from pipelines.encoding.options import EncodeCall
 from pipelines.running.progress import Progress

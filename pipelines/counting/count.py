@@ -126,7 +126,7 @@ def run(
     options = call.counting
     partitions = Partitions.of(sum(map(_bytes_of, ranges)), options.worker_memory)
     largest_first = sorted(ranges, key=_bytes_of, reverse=True)
-    plan = write_plan(publication.place(PLAN), largest_first, _bytes_of)
+    plan = write_plan(publication.place(PLAN), publication.staging, largest_first, _bytes_of)
 
     def build(pipeline: beam.Pipeline) -> None:
         counted = (

@@ -31,7 +31,7 @@ from pipelines.encoding.directory.notes import (
     ShardResult,
     source_of,
 )
-from pipelines.encoding.directory.plans import read_plan, write_plan
+from pipelines.encoding.directory.plans import PlannedShard, planned, write_plan
 from pipelines.encoding.drift import MANY_UNKNOWN
 from pipelines.encoding.encode_shard import EncodeShard, shard_error
 from pipelines.encoding.options import EncodeCall
@@ -42,6 +42,7 @@ from pipelines.files.input_batches import warnings_of_text
 from pipelines.files.inputs import InputFile
 from pipelines.files.owned import one_run
 from pipelines.files.storage import in_parallel
+from pipelines.running.plan import FromPlan
 from pipelines.running.progress import Progress
 from pipelines.running.runner import (
     checked_call,
@@ -56,20 +57,6 @@ from wordpiece_core.errors import InputError, OptionError, OutputError
 
 MANY_DROPPED = 0.01  # with `pack`: the share of dropped tokens above which there is a warning
 SAMPLE = 64  # files that are looked into before a run, to estimate how much there is to do
-
-
-@dataclass(frozen=True, slots=True)
-class PlannedShard:
-    """A shard as it was found before the job. `rows`: their number, if it is known. `bytes`: the
-    approximate size of the text. `finished`: whether an earlier run finished
-    it. `error`: why it cannot be encoded."""
-
-    file: InputFile
-    name: str
-    rows: int | None = None
-    bytes: int = 0
-    finished: bool = False
-    error: ShardError | None = None
 
 
 @dataclass(frozen=True)
@@ -291,7 +278,7 @@ def encode(
         with progress.stage("encode", "bytes", sum(shard.bytes for shard in found.to_run)):
             if found.to_run:
                 step = EncodeShard(directory, call.shards, threads(beam_args))
-                run(step, [(shard.file, shard.name) for shard in found.to_run], beam_args)
+                run(step, found.to_run, beam_args)
             made = read_contents(directory)
             errors = _all_errors(found, made)
             check(errors)
@@ -302,23 +289,14 @@ def encode(
     return Encoded(call.output, manifest, len(found.finished), found.others, errors)
 
 
-def run(
-    step: EncodeShard, shards: Sequence[tuple[InputFile, str]], beam_args: Sequence[str]
-) -> None:
-    """Encodes files, each to the shard of a name."""
-    directory = step.directory
-    names = write_plan(directory, shards)
+def run(step: EncodeShard, shards: Sequence[PlannedShard], beam_args: Sequence[str]) -> None:
+    """Encodes shards."""
+    to_encode = FromPlan(write_plan(step.directory, shards), planned)
 
     def build(pipeline: beam.Pipeline) -> None:
-        (
-            pipeline
-            | "plan" >> beam.Create(names, reshuffle=False)
-            | "shards" >> beam.FlatMap(read_plan, directory)
-            | "spread" >> beam.Reshuffle()
-            | "encode" >> beam.ParDo(step)
-        )
+        _ = pipeline | "shards" >> to_encode | "encode" >> beam.ParDo(step)
 
-    run_pipeline(build, beam_args, directory.notes)
+    run_pipeline(build, beam_args, step.directory.notes)
 
 
 def _all_errors(found: Plan, made: Contents) -> list[BadShard]:

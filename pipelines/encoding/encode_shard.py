@@ -21,6 +21,7 @@ from pipelines.encoding.directory.notes import (
     ShardResult,
     source_of,
 )
+from pipelines.encoding.directory.plans import PlannedShard
 from pipelines.encoding.options import ShardOptions
 from pipelines.encoding.shard_encoder import ShardEncoder, text_columns
 from pipelines.files import inputs, outputs, storage
@@ -54,8 +55,8 @@ class EncodeShard(beam.DoFn):
         self.size = 0
         self.since = time.monotonic()
 
-    def process(self, element: tuple[InputFile, str]) -> None:
-        file, name = element
+    def process(self, planned: PlannedShard) -> None:
+        file, name = planned.file, planned.name
         try:
             shard = storage.again(lambda: self._encode(file, name))
         except InputError as error:

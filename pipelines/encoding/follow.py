@@ -33,6 +33,7 @@ from pipelines.encoding.directory.notes import (
     ShardResult,
     source_of,
 )
+from pipelines.encoding.directory.plans import PlannedShard
 from pipelines.encoding.drift import drift
 from pipelines.encoding.encode import Encoded, fits_no_file, run, threads
 from pipelines.encoding.encode_shard import EncodeShard
@@ -91,7 +92,7 @@ class FollowedDataset:
     ) -> None:
         """Brings the directory into the state of a commit, with what a killed run has finished."""
         self.call, self.directory, self.beam_args, self.log = call, directory, beam_args, log
-        self.encode: Callable[[Sequence[tuple[InputFile, str]]], None]
+        self.encode: Callable[[Sequence[PlannedShard]], None]
         found = read_contents(directory)
         for name in sorted((found.results.keys() & found.sizes.keys()) - found.finished.keys()):
             raise InputError(f"{join(call.output, name)}: has been changed; delete it")
@@ -198,7 +199,7 @@ class FollowedDataset:
         """Encodes files. Those that have changed meanwhile are left out, and looked at again. The
         results are also those that a killed run has left uncommitted."""
         if new:
-            self.encode([(file, name) for name, file in new.items()])
+            self.encode([PlannedShard(file, name) for name, file in new.items()])
         uncommitted = self.found.uncommitted
         if not (new or uncommitted):
             return [], []

@@ -28,10 +28,11 @@ from apache_beam.utils.timestamp import Timestamp
 from pipelines.encoding.directory.encoded_directory import PLAN, EncodedDirectory
 from pipelines.encoding.directory.logs import notes_made
 from pipelines.encoding.directory.new_shards import shard_sizes
-from pipelines.encoding.directory.plans import read_plan, write_plan
+from pipelines.encoding.directory.plans import PlannedShard, planned, write_plan
 from pipelines.encoding.encode_shard import EncodeShard
 from pipelines.files import outputs
-from pipelines.files.inputs import InputFile
+from pipelines.files.storage import MissingError
+from pipelines.running.plan import read_plan
 from pipelines.running.runner import start_stream
 from wordpiece_core.errors import JobError
 
@@ -43,7 +44,7 @@ class Stream:
     """A pipeline that encodes what it is given, until `stop`."""
 
     def __init__(self, step: EncodeShard, beam_args: Sequence[str]) -> None:
-        self.directory, self.planned = step.directory, 0
+        self.directory, self.plans = step.directory, 0
 
         def build(pipeline: beam.Pipeline) -> None:
             (
@@ -51,17 +52,18 @@ class Stream:
                 | "clock" >> PeriodicImpulse(Timestamp.now(), fire_interval=TICK)
                 | "plans" >> beam.FlatMap(_plans, self.directory).with_output_types(_Plan)
                 | "new plans" >> beam.ParDo(_FirstTime())
-                | "shards" >> beam.FlatMap(read_plan, self.directory, may_be_gone=True)
+                | "shards" >> beam.FlatMap(planned_shards, self.directory)
                 | "spread" >> beam.Reshuffle()
                 | "encode" >> beam.ParDo(step)
             )
 
         self.result: PipelineResult = start_stream(build, beam_args)
 
-    def encode(self, shards: Sequence[tuple[InputFile, str]]) -> None:
-        """Encodes files, each to the shard of a name. JobError if the pipeline has ended."""
-        self.planned += len(write_plan(self.directory, shards, self.planned))
-        names = {name for _, name in shards}
+    def encode(self, shards: Sequence[PlannedShard]) -> None:
+        """Encodes shards. JobError if the pipeline has ended."""
+        write_plan(self.directory, shards, self.plans)
+        self.plans += 1
+        names = {shard.name for shard in shards}
         while names:
             time.sleep(WAIT)
             names -= self._done(names)
@@ -95,6 +97,14 @@ def _plans(_: Any, directory: EncodedDirectory) -> Iterator[_Plan]:
     for name in outputs.list_directory(directory.notes.path):
         if re.fullmatch(PLAN, name) and directory.run in name:
             yield name, None
+
+
+def planned_shards(name: str, directory: EncodedDirectory) -> Iterator[PlannedShard]:
+    """The shards in a file of the plan; none if it is gone, as they have been committed then.
+    OutputError if another run has begun."""
+    notes = directory.notes
+    with suppress(MissingError):
+        yield from map(planned, read_plan(notes.place(name), notes))
 
 
 _SEEN = beam.DoFn.StateParam(ReadModifyWriteStateSpec("seen", BooleanCoder()))

@@ -8,45 +8,57 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import apache_beam as beam
 
 from pipelines.files import outputs
-from pipelines.files.storage import StoredFile
+from pipelines.files.owned import OwnedDirectory
+from pipelines.files.storage import MissingError, StoredFile
 
 MOST_PLACES = 8192  # approximately
 LINES_AT_ONCE = 1000  # of a plan that is written
 
+Place = tuple[int, int]
+"""The first byte and the end of lines in a file."""
+
 
 @dataclass(frozen=True)
 class Plan:
-    """A plan. `places`: the first byte and the end of lines in the file; all together are all of
-    them."""
+    """A plan. `owned`: the directory whose run it is of. `places`: all together are all lines."""
 
     path: str
-    places: list[tuple[int, int]]
+    owned: OwnedDirectory
+    places: list[Place]
 
 
-def write_plan(path: str, elements: Sequence[Any], size: Callable[[Any], int]) -> Plan:
+def write_plan(
+    path: str, owned: OwnedDirectory, elements: Sequence[Any], size: Callable[[Any], int]
+) -> Plan:
     """Writes a plan of dataclasses. `size`: how much work an element is. Where there are many,
-    elements of little work share a place."""
+    elements of little work share a place. OutputError if another run has begun in `owned`."""
+    owned.check_lease()
     lengths: list[int] = []
 
     def write(stream: outputs.NewFile) -> None:
         lengths.clear()
         for start in range(0, len(elements), LINES_AT_ONCE):
             some = elements[start : start + LINES_AT_ONCE]
-            lines = [json.dumps(asdict(element)).encode() + b"\n" for element in some]
+            lines = [json.dumps(element, default=_fields).encode() + b"\n" for element in some]
             lengths.extend(map(len, lines))
             stream.write(b"".join(lines))
 
     outputs.write_file(path, write)
-    return Plan(path, list(_places(lengths, list(map(size, elements)))))
+    return Plan(path, owned, list(_places(lengths, list(map(size, elements)))))
 
 
-def _places(lengths: Sequence[int], sizes: Sequence[int]) -> Iterator[tuple[int, int]]:
+def _fields(value: Any) -> dict[str, Any]:
+    """The fields of a dataclass. (`asdict` copies all that is in them, and is slow.)"""
+    return {field.name: getattr(value, field.name) for field in fields(value)}
+
+
+def _places(lengths: Sequence[int], sizes: Sequence[int]) -> Iterator[Place]:
     """The places of lines of these lengths, about `MOST_PLACES` or fewer."""
     least = sum(sizes) / MOST_PLACES if len(sizes) > MOST_PLACES else 0
     most_lines = -(-2 * len(lengths) // MOST_PLACES)
@@ -74,7 +86,7 @@ class FromPlan(beam.PTransform):
             pipeline
             | "places" >> beam.Create(enumerate(self.plan.places), reshuffle=False)
             | "spread" >> beam.GroupByKey()
-            | "read" >> beam.FlatMap(_Read(self.plan.path, self.element))
+            | "read" >> beam.FlatMap(_Read(self.plan.path, self.plan.owned, self.element))
         )
 
 
@@ -83,11 +95,23 @@ class _Read:
     """From the key and the places that a shuffle gives to the elements there."""
 
     path: str
+    owned: OwnedDirectory
     element: Callable[[dict[str, Any]], Any]
 
-    def __call__(self, grouped: tuple[int, Iterable[tuple[int, int]]]) -> Iterator[Any]:
-        with StoredFile(self.path) as file:
-            for start, end in grouped[1]:
+    def __call__(self, grouped: tuple[int, Iterable[Place]]) -> Iterator[Any]:
+        return map(self.element, read_plan(self.path, self.owned, grouped[1]))
+
+
+def read_plan(
+    path: str, owned: OwnedDirectory, places: Iterable[Place] | None = None
+) -> Iterator[dict[str, Any]]:
+    """The fields of the elements at places of a plan, or of all. If the plan is not there:
+    OutputError if another run has begun in `owned`, otherwise MissingError."""
+    try:
+        with StoredFile(path) as file:
+            for start, end in [(0, file.size())] if places is None else places:
                 file.seek(start)
-                for line in file.read(end - start).splitlines():
-                    yield self.element(json.loads(line))
+                yield from map(json.loads, file.read(end - start).splitlines())
+    except MissingError:
+        owned.check_lease()
+        raise

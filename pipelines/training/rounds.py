@@ -160,7 +160,8 @@ class OnBeam:
     def run(self, passes: Passes) -> Results:
         """Runs passes as one pipeline. Its results are read from files."""
         exchange = Exchange(self.work.exchange(), self.work.owned)
-        plan = write_plan(join(exchange.directory, PLAN), self.ranges, lambda part: part.rows)
+        path = join(exchange.directory, PLAN)
+        plan = write_plan(path, self.work.owned, self.ranges, lambda part: part.rows)
         step = RunPasses(passes, self.kept, exchange)
         run_pipeline(
             lambda pipeline: pipeline | "ranges" >> ranges_of(plan) | step,

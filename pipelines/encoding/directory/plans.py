@@ -1,50 +1,41 @@
-"""Plans: what is to be encoded, in files."""
+"""Plans of `encode`: the shards to encode, in files (`pipelines.running.plan`)."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
 
 from pipelines.encoding.directory.encoded_directory import EncodedDirectory
-from pipelines.files import outputs, storage
+from pipelines.encoding.directory.notes import ShardError
 from pipelines.files.input_files import InputFile
-from pipelines.files.storage import in_parallel
+from pipelines.running import plan
+from pipelines.running.plan import Plan
 
-PLANNED_AT_ONCE = 1000  # shards in a file of the plan
+
+@dataclass(frozen=True, slots=True)
+class PlannedShard:
+    """A shard as it was found before the job. `rows`: their number, if it is known. `bytes`: the
+    approximate size of the text. `finished`: whether an earlier run finished it. `error`: why it
+    cannot be encoded."""
+
+    file: InputFile
+    name: str
+    rows: int | None = None
+    bytes: int = 0
+    finished: bool = False
+    error: ShardError | None = None
 
 
 def write_plan(
-    directory: EncodedDirectory, shards: Sequence[tuple[InputFile, str]], first: int = 0
-) -> list[str]:
-    """Writes what is to be encoded: the inputs and the names of their shards. Returns the names of
-    the files, for `read_plan`. `first`: the number of the first one. OutputError if another run has
-    begun."""
-    notes = directory.notes
-    notes.check_lease()
-    starts = range(0, len(shards), PLANNED_AT_ONCE)
-
-    def write(start: int) -> str:
-        name = f"plan-{directory.run}-{first + start // PLANNED_AT_ONCE:06}.jsonl"
-        some = shards[start : start + PLANNED_AT_ONCE]
-        lines = (json.dumps([vars(file), shard], ensure_ascii=False) for file, shard in some)
-        outputs.write_bytes(notes.place(name), "".join(f"{x}\n" for x in lines).encode())
-        return name
-
-    return in_parallel(write, starts)
+    directory: EncodedDirectory, shards: Sequence[PlannedShard], number: int = 0
+) -> Plan:
+    """Writes the shards to encode, which have no errors. `number`: how many plans of this run there
+    are already. OutputError if another run has begun."""
+    path = directory.notes.place(f"plan-{directory.run}-{number:06}.jsonl")
+    return plan.write_plan(path, directory.notes, shards, lambda shard: 1 + shard.file.size)
 
 
-def read_plan(
-    name: str, directory: EncodedDirectory, may_be_gone: bool = False
-) -> Iterator[tuple[InputFile, str]]:
-    """The inputs and the names of their shards in a file of the plan. OutputError if another run
-    has begun. `may_be_gone`: the file is deleted when its shards have been committed."""
-    try:
-        data = storage.read_bytes(directory.notes.place(name))
-    except storage.MissingError:
-        directory.notes.check_lease()
-        if may_be_gone:
-            return
-        raise
-    for line in data.splitlines():
-        file, shard = json.loads(line)
-        yield InputFile(**file), shard
+def planned(fields: dict[str, Any]) -> PlannedShard:
+    """The shard of an element of a plan."""
+    return PlannedShard(InputFile(**fields.pop("file")), **fields)

@@ -571,15 +571,16 @@ def test_plans_and_notes_of_many_shards_are_a_few_files(
     write_shards(tmp_path / "in", english(60), 40, ".txt")
     args = ["encode", tmp_path / "in", "--tokenizer", tokenizer, "--output"]
     done(*args, tmp_path / "usual")
-    monkeypatch.setattr("pipelines.encoding.directory.plans.PLANNED_AT_ONCE", 7)
+    monkeypatch.setattr("pipelines.running.plan.LINES_AT_ONCE", 7)
+    monkeypatch.setattr("pipelines.running.plan.MOST_PLACES", 6)
     monkeypatch.setattr("pipelines.encoding.directory.logs.NOTES_AT_ONCE", 10)
     monkeypatch.setattr("pipelines.encoding.encode_shard.WAITING_SHARDS", 3)
     monkeypatch.setattr("pipelines.encoding.encode.SAMPLE", 4)
     monkeypatch.setattr(lifecycle, "finish", lambda *_: sys.exit(9))
     assert wordpiece(*args, tmp_path / "out", *ONE_WORKER).status == 9
     names = [path.name for path in (tmp_path / "out" / "_shards").iterdir()]
-    assert sum(name.startswith("plan-") for name in names) == 6
-    assert len(names) == 3 + 6 + 4  # the marker, job, tokenizer; the plan; 12 notes at most each
+    assert sum(name.startswith("plan-") for name in names) == 1
+    assert len(names) == 3 + 1 + 4  # the marker, job, tokenizer; the plan; 12 notes at most each
     monkeypatch.undo()
     assert "shards: 40 (40 finished before)" in done(*args, tmp_path / "out").out
     assert files_below(tmp_path / "out") == files_below(tmp_path / "usual")

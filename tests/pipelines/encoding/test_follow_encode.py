@@ -16,10 +16,11 @@ from pipelines.encoding.directory.encoded_directory import EncodedDirectory
 from pipelines.encoding.directory.following import begin_following
 from pipelines.encoding.directory.logs import notes_made
 from pipelines.encoding.directory.new_shards import check_free
-from pipelines.encoding.directory.plans import read_plan
+from pipelines.encoding.directory.plans import PlannedShard
 from pipelines.encoding.encode import run
 from pipelines.encoding.encode_shard import EncodeShard
 from pipelines.encoding.options import EncodeCall
+from pipelines.encoding.stream import planned_shards
 from pipelines.files import inputs, storage
 from wordpiece_core.errors import OutputError
 
@@ -321,9 +322,9 @@ def test_work_that_a_runner_does_again_after_the_commit_changes_nothing(dataset:
     directory = EncodedDirectory(str(dataset.output), job)
     begin_following(directory, tokenizer)
     (file,) = inputs.resolve([str(dataset.path / "in")])
-    run(EncodeShard(directory, shards, 1), [(file, "a.parquet")], ONE_WORKER[1:])
+    run(EncodeShard(directory, shards, 1), [PlannedShard(file, "a.parquet")], ONE_WORKER[1:])
     assert notes_made(directory, ["a.parquet"]) == ([], [])
-    assert list(read_plan("plan-of-a-commit.jsonl", directory, may_be_gone=True)) == []
+    assert list(planned_shards("plan-of-a-commit.jsonl", directory)) == []
     directory.notes.delete()
     assert files_below(dataset.output) == before
     (dataset.output / "b.parquet").write_bytes(b"of somebody else")

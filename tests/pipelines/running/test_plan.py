@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,9 +11,12 @@ import apache_beam as beam
 import pytest
 from apache_beam.testing.util import assert_that, equal_to
 
+from pipelines.files.owned import OwnedDirectory
+from pipelines.files.storage import MissingError
 from pipelines.running import plan
-from pipelines.running.plan import FromPlan, write_plan
+from pipelines.running.plan import FromPlan, Plan, read_plan, write_plan
 from pipelines.running.runner import run_pipeline
+from wordpiece_core.errors import OutputError
 
 
 @dataclass(frozen=True)
@@ -25,6 +29,12 @@ def elements(number: int) -> list[Element]:
     return [Element(n, "a\u2028b\n" * (n % 3)) for n in range(number)]
 
 
+def plan_of(path: Path, number: int, size: Callable[[Element], int]) -> Plan:
+    owned = OwnedDirectory(str(path / "work"), "work", "plan")
+    owned.claim()
+    return write_plan(owned.place("plan"), owned, elements(number), size)
+
+
 def made_of(fields: dict[str, Any]) -> Element:
     return Element(**fields)
 
@@ -35,19 +45,16 @@ def test_all_elements_come_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, most: int
 ) -> None:
     monkeypatch.setattr(plan, "MOST_PLACES", most)
-    made = write_plan(str(tmp_path / "plan"), elements(number), lambda element: element.number)
+    made = plan_of(tmp_path, number, lambda element: element.number)
     assert len(made.places) <= min(number, 1 + 3 * most // 2)
     run_pipeline(lambda p: assert_that(p | FromPlan(made, made_of), equal_to(elements(number))), [])
+    assert [made_of(fields) for fields in read_plan(made.path, made.owned)] == elements(number)
 
 
 def test_the_graph_of_many_elements_is_small(tmp_path: Path) -> None:
     number = 100_000
     large = 10  # the first ones, as jobs have them
-    made = write_plan(
-        str(tmp_path / "plan"),
-        elements(number),
-        lambda element: 1 << 30 if element.number < large else 1000,
-    )
+    made = plan_of(tmp_path, number, lambda element: 1 << 30 if element.number < large else 1000)
     assert len(made.places) < 1.5 * plan.MOST_PLACES + 2
     with open(made.path, "rb") as lines:
         first = [len(next(lines)) for _ in range(large)]
@@ -55,3 +62,16 @@ def test_the_graph_of_many_elements_is_small(tmp_path: Path) -> None:
     pipeline = beam.Pipeline()
     _ = pipeline | FromPlan(made, made_of)
     assert pipeline.to_runner_api().ByteSize() < 500_000
+
+
+def test_a_plan_that_another_run_has_deleted_is_not_a_missing_file(tmp_path: Path) -> None:
+    made = plan_of(tmp_path, 1, lambda _: 1)
+    Path(made.path).unlink()
+    with pytest.raises(MissingError):
+        list(read_plan(made.path, made.owned))
+    plan_of(tmp_path, 1, lambda _: 1)
+    Path(made.path).unlink()
+    with pytest.raises(OutputError, match="another run has begun there"):
+        list(read_plan(made.path, made.owned))
+    with pytest.raises(OutputError, match="another run has begun there"):
+        write_plan(made.path, made.owned, elements(1), lambda _: 1)

@@ -30,12 +30,9 @@ def passes_of(least: int | str) -> Sequence[Pass]:
 def test_a_cut_round_has_few_shuffles_and_waits(least: int | str, shuffles: int) -> None:
     passes = partial(passes_of, least)
     pipeline = beam.Pipeline()
-    plan = Plan("plan", [(0, 1)])
-    _ = (
-        pipeline
-        | ranges_of(plan)
-        | RunPasses(passes, None, Exchange("exchange", TrainingWork("work").owned))
-    )
+    work = TrainingWork("work")
+    plan = Plan("plan", work.owned, [(0, 1)])
+    _ = pipeline | ranges_of(plan) | RunPasses(passes, None, Exchange("exchange", work.owned))
     transforms = pipeline.to_runner_api().components.transforms.values()
     kinds = Counter(transform.spec.urn for transform in transforms)
     assert kinds["beam:transform:group_by_key:v1"] == shuffles
