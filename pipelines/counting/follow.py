@@ -85,8 +85,8 @@ class State:
                 f"{output}: holds a word table that was made without --follow, and it is not known"
                 " which files are in it; give another directory"
             )
-        record = outputs.read_parquet(join(output, FILES), RECORD)
-        return cls(table, record, outputs.read_parquet(join(output, EPOCHS), SCHEMA))
+        record = outputs.read_rows(join(output, FILES), RECORD)
+        return cls(table, record, outputs.read_rows(join(output, EPOCHS), SCHEMA))
 
     def versions(self) -> dict[str, set[Version]]:
         """The versions of each file that are on record."""

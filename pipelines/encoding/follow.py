@@ -104,7 +104,7 @@ class FollowedDataset:
 
     def _epochs(self) -> pa.Table:
         """The table of epochs, with the row of the manifest if a kill has left it out."""
-        table = outputs.read_parquet(join(self.call.output, EPOCHS), SCHEMA)
+        table = outputs.read_rows(join(self.call.output, EPOCHS), SCHEMA)
         row = self.found.epoch
         if row is not None and row["epoch"] > epochs.last(table):
             table = epochs.with_row(

@@ -20,6 +20,7 @@ import pyarrow.parquet as pq
 
 from pipelines.files import storage
 from pipelines.files.filesystems import appears_when_closed, join, open_filesystem
+from pipelines.files.reading import bad_data
 from pipelines.files.storage import MissingError, StoredFile, writing
 from wordpiece_core.errors import InputError, WordpieceError, one_line
 from wordpiece_core.uri import split_query
@@ -29,6 +30,7 @@ T = TypeVar("T")
 COPY_BYTES = 4 << 20  # at a time
 MEMORY_BYTES = 4 << 20  # of a file that is held in memory until it is put in its place
 JSON_PIECES = 100_000  # of JSON, a few characters each, that are written at once
+MEND = "; restore it, or delete the directory"  # what to do about a file that is damaged
 TEMPORARY = r"\.wordpiece-tmp-[0-9a-f]{16}"
 """A regular expression for the names of temporary files."""
 
@@ -225,20 +227,27 @@ def write_parquet(
         return write_tables(stream, data, schema, **options)
 
 
-def read_parquet(path: str, wanted: pa.Schema) -> pa.Table:
-    """The table of a small Parquet file that `write_parquet` wrote; without rows if there is no
-    such file. InputError if it is no such file, or has other columns."""
+def read_parquet(path: str) -> pa.Table:
+    """The table of a Parquet file that `write_tables` wrote. InputError if it cannot be read."""
+    with StoredFile(path) as file, bad_data(path, mend=MEND):
+        return pq.read_table(file.arrow())
+
+
+def read_rows(path: str, wanted: pa.Schema) -> pa.Table:
+    """Like `read_parquet`; without rows if there is no such file. InputError if the file has other
+    columns."""
     try:
-        data = storage.read_bytes(path)
+        table = read_parquet(path)
     except MissingError:
         return wanted.empty_table()
-    try:
-        table = pq.read_table(pa.BufferReader(data))
-    except (OSError, pa.ArrowException) as error:
-        raise InputError(f"{path}: cannot be read ({one_line(error)}); restore it") from error
     if not table.schema.equals(wanted):
-        raise InputError(f"{path}: not as this program writes it; restore it")
+        raise damaged(path)
     return table
+
+
+def damaged(path: str) -> InputError:
+    """The error for a file that this program has not written so."""
+    return InputError(f"{path}: not as this program writes it{MEND}")
 
 
 def write_file(path: str, write: Callable[[NewFile], object], scratch: str | None = None) -> None:

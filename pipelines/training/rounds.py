@@ -23,7 +23,6 @@ from functools import lru_cache, partial
 from typing import Any
 
 import apache_beam as beam
-import pyarrow.parquet as pq
 from apache_beam.pvalue import AsList
 from apache_beam.transforms.window import GlobalWindows
 from apache_beam.typehints.decorators import no_annotations
@@ -34,8 +33,6 @@ from pipelines.files import outputs, storage
 from pipelines.files.batches import from_bytes, one_batch, read_batches, to_bytes, write_batches
 from pipelines.files.filesystems import join
 from pipelines.files.owned import OwnedDirectory
-from pipelines.files.reading import bad_data
-from pipelines.files.storage import StoredFile
 from pipelines.running.figures import report
 from pipelines.running.plan import FromPlan, Plan, write_plan
 from pipelines.running.runner import local_cores, run_pipeline
@@ -112,8 +109,7 @@ class RoundState:
 
 
 def _read_kept(path: str) -> Batch:
-    with StoredFile(path) as source, bad_data(path):
-        return one_batch(pq.read_table(source.arrow()))
+    return one_batch(outputs.read_parquet(path))
 
 
 _reading = threading.Lock()

@@ -25,16 +25,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-import pyarrow.parquet as pq
-
 from pipelines.counting.word_table import MANIFEST, PART
 from pipelines.files import outputs, storage
 from pipelines.files.batches import one_batch
 from pipelines.files.filesystems import join
 from pipelines.files.owned import OwnedDirectory, new_id
 from pipelines.files.publishing import STAGING, Publication
-from pipelines.files.reading import bad_data
-from pipelines.files.storage import StoredFile
 from wordpiece_core.errors import InputError, OptionError, short
 from wordpiece_core.options import TrainingOptions
 from wordpiece_core.training.alphabet import InitialVocabulary
@@ -229,8 +225,7 @@ class TrainingWork:
 
 
 def _read_round(path: str) -> FinishedRound:
-    with StoredFile(path) as stored, bad_data(path):
-        table = pq.read_table(stored.arrow())
+    table = outputs.read_parquet(path)
     facts = {key.decode(): value.decode() for key, value in table.schema.metadata.items()}
     is_last = facts.pop(STATUS) == LAST
     numbers = {name: int(value) for name, value in facts.items()}

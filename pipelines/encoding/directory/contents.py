@@ -26,10 +26,9 @@ from pipelines.encoding.directory.notes import (
     ShardError,
     ShardResult,
     all_notes,
-    damaged,
     read_object,
 )
-from pipelines.files import storage
+from pipelines.files import outputs, storage
 from pipelines.files.filesystems import inside, is_plain_name, join
 from pipelines.files.storage import Entry
 from pipelines.following.epochs import EPOCHS
@@ -150,7 +149,7 @@ def _with_notes(
     `common`: what is in the one of these that is at `path`."""
     lists = [all_notes(common.pop(name, []), path) for name in ("shards", "errors")]
     if any(isinstance(note, ShardError) for note in lists[0]):
-        raise damaged(path)
+        raise outputs.damaged(path)
     results = {note.name: note for note in lists[0] if isinstance(note, ShardResult)}
     errors = {note.name: note for note in lists[1] if isinstance(note, ShardError)}
     bad = {error.input for error in errors.values()} | {*common.get("bad", [])}

@@ -10,7 +10,6 @@ from typing import Any
 
 from pipelines.files import outputs
 from pipelines.files.input_files import InputFile
-from wordpiece_core.errors import InputError
 
 SUMS = (
     *("rows", "input_rows", "nulls", "bytes", "tokens", "unknown_tokens", "words", "word_tokens"),
@@ -106,20 +105,15 @@ def from_lines(data: bytes, path: str) -> list[Note]:
     try:
         notes = [json.loads(line, object_hook=of_object) for line in data.splitlines()]
     except (ValueError, RecursionError) as error:
-        raise damaged(path) from error
+        raise outputs.damaged(path) from error
     return all_notes(notes, path)
 
 
 def all_notes(values: Any, path: str) -> list[Note]:
     """The values, which must be notes. InputError otherwise."""
     if not isinstance(values, list) or not all(isinstance(value, Note) for value in values):
-        raise damaged(path)
+        raise outputs.damaged(path)
     return values
-
-
-def damaged(path: str) -> InputError:
-    """The error for a file that this program has not written so."""
-    return InputError(f"{path}: not as this program writes it; restore it, or delete the directory")
 
 
 def read_object(path: str) -> dict[str, Any] | None:
@@ -127,5 +121,5 @@ def read_object(path: str) -> dict[str, Any] | None:
     if it is damaged."""
     value = outputs.read_json(path, of_object)
     if value is not None and not isinstance(value, dict):
-        raise damaged(path)
+        raise outputs.damaged(path)
     return value

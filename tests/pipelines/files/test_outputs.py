@@ -320,3 +320,18 @@ def test_a_copy_is_made_anew_after_a_fault_of_storage(
     outputs.copy(join(directory, "source"), join(directory, "target"))
     assert read(join(directory, "target")) == b"something"
     assert everything(directory) == ["source", "target"]
+
+
+def test_a_table_that_is_damaged_is_told_from_one_that_is_missing(tmp_path: Path) -> None:
+    path, wanted = str(tmp_path / "a.parquet"), pa.schema([("a", pa.int64())])
+    assert outputs.read_rows(path, wanted) == wanted.empty_table()
+    table = pa.table({"a": [1, 2]}, wanted)
+    outputs.write_parquet(path, table)
+    assert outputs.read_rows(path, wanted) == table == outputs.read_parquet(path)
+    mend = "; restore it, or delete the directory"
+    with pytest.raises(InputError, match=rf"a.parquet: not as this program writes it{mend}$"):
+        outputs.read_rows(path, pa.schema([("b", pa.int64())]))
+    Path(path).write_bytes(b"no table")
+    for read in (outputs.read_parquet, lambda path: outputs.read_rows(path, wanted)):
+        with pytest.raises(InputError, match=rf"a.parquet: cannot be read \(.*\){mend}$"):
+            read(path)
