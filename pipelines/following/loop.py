@@ -10,23 +10,19 @@ one ends the process at once, which costs no more than that epoch's work.
 
 from __future__ import annotations
 
-import signal
-import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from pipelines.files.inputs import InputFile
 from pipelines.following.arrivals import Arrivals, Look
 from pipelines.following.options import FollowOptions
+from pipelines.running.signals import first_signal
 
 Row = Mapping[str, Any]
 """A row of the table of epochs."""
 
-SIGNALS = (signal.SIGINT, signal.SIGTERM)
-LEFT_ALONE = (signal.SIG_IGN, None)  # None: a handler that is not Python's
 TICK = 0.1  # seconds after which a wait sees that the end was asked for
 
 
@@ -54,7 +50,8 @@ class Job(Protocol):
 def follow(job: Job, arrivals: Arrivals, options: FollowOptions) -> None:
     """Has a job do new files as they arrive, until it is stopped, or idle for long enough."""
     idle_since = time.monotonic()
-    with stopping() as stop:
+    stop = Stop()
+    with first_signal(stop.ask):
         while not stop.asked:
             began = time.monotonic()
             look = arrivals.look(job.is_new)
@@ -84,34 +81,12 @@ class Stop:
 
     asked: bool = False
 
+    def ask(self, _: int) -> None:
+        """Asks for the end."""
+        self.asked = True
+
     def wait(self, seconds: float) -> None:
         """Waits so long, or until the end is asked for."""
         end = time.monotonic() + seconds
         while not self.asked and (left := end - time.monotonic()) > 0:
             time.sleep(min(left, TICK))
-
-
-@contextmanager
-def stopping() -> Iterator[Stop]:
-    """Has the first SIGINT or SIGTERM ask for the end; from then on they do what they did before.
-    Signals that are ignored stay so. In another thread than the main one there are no signals."""
-    stop = Stop()
-    before = {}
-    if threading.current_thread() is threading.main_thread():
-        handlers = {number: signal.getsignal(number) for number in SIGNALS}
-        before = {k: handler for k, handler in handlers.items() if handler not in LEFT_ALONE}
-
-    def restore() -> None:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-    def note(*_: object) -> None:
-        restore()
-        stop.asked = True
-
-    for number in before:
-        signal.signal(number, note)
-    try:
-        yield stop
-    finally:
-        restore()

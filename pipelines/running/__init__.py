@@ -1,3 +1,3 @@
 """Running pipelines: the runner (`runner`), changes of Beam for local runs (`local_beam`), the
-common options of jobs (`call`), elements that lie in files (`plan`), progress (`progress`), threads
-(`threads`). Nothing here knows a job."""
+common options of jobs (`call`), elements that lie in files (`plan`), signals (`signals`), progress
+(`progress`), threads (`threads`). Nothing here knows a job."""

@@ -12,10 +12,8 @@ import argparse
 import os
 import shutil
 import signal
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
-from types import FrameType
 from typing import NoReturn, TypeVar
 
 import apache_beam as beam
@@ -31,6 +29,7 @@ from pipelines.files.places import check_writable
 from pipelines.running.call import Call
 from pipelines.running.figures import PipelineFigures
 from pipelines.running.job_server import reach_job_server
+from pipelines.running.signals import first_signal
 from wordpiece_core.errors import JobError, OptionError, WordpieceError, one_line
 from wordpiece_core.option_kinds import is_utf8
 
@@ -159,39 +158,14 @@ def _interrupts_held() -> Iterator[Callable[[], None]]:
     can be cancelled. Gives a function that ends this, and lets happen what was held back. A second
     one is not held back."""
     held: list[int] = []
-    handlers: dict[int, Callable[[int, FrameType | None], object]] = {}
-    over = False
+    with first_signal(held.append) as end:
 
-    def hold(number: int, frame: FrameType | None) -> None:
-        if over or held:
-            handlers[number](number, frame)
-        held.append(number)
+        def release() -> None:
+            end()
+            for number in held:
+                signal.raise_signal(number)
 
-    def let_go() -> None:
-        nonlocal over
-        over = True
-        for number in handlers:
-            if signal.getsignal(number) is hold:  # Beam may have set one, which calls this
-                signal.signal(number, handlers[number])
-
-    def release() -> None:
-        let_go()
-        if held:
-            handlers[held[0]](held[0], None)
-
-    if threading.current_thread() is not threading.main_thread():
         yield release
-        return
-    for sent in (signal.SIGINT, signal.SIGTERM):
-        handler = signal.getsignal(sent)
-        if callable(handler):
-            handlers[sent] = handler
-    for number in handlers:
-        signal.signal(number, hold)
-    try:
-        yield release
-    finally:
-        let_go()
 
 
 def _finish(

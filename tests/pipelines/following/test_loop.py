@@ -11,8 +11,9 @@ import pytest
 
 from pipelines.files.inputs import InputFile
 from pipelines.following.arrivals import Arrivals, Look
-from pipelines.following.loop import SIGNALS, follow
+from pipelines.following.loop import follow
 from pipelines.following.options import FollowOptions
+from pipelines.running.signals import SIGNALS
 
 
 class Noted:
