@@ -47,39 +47,36 @@ def local_cores() -> int:
 
 
 def pipeline_options(beam_args: Sequence[str]) -> PipelineOptions:
-    """Beam's options. Without a runner, the run is local, with one thread per core.
-
-    Raises OptionError for arguments that Beam does not know or does not accept.
-    """
-    _check_text(beam_args)
-    unknown = _unknown(beam_args)
+    """Beam's options, anew for each pipeline, which may change them. Without a runner, the run is
+    local, with one thread per core. `checked_call` must have taken the arguments."""
     options = PipelineOptions(list(beam_args), save_main_session=False)
-    if unknown and is_local(options):
-        raise OptionError(f"arguments after --: Beam does not know {' '.join(unknown)}")
-    _check_taken(options)
-    direct = options.view_as(DirectOptions)
     if is_local(options):
-        given = " ".join(beam_args)
+        direct, given = options.view_as(DirectOptions), " ".join(beam_args)
         if "--direct_running_mode" not in given:
             direct.direct_running_mode = "in_memory"
         if "--direct_num_workers" not in given:
-            direct.direct_num_workers = local_cores()
+            direct.direct_num_workers = min(local_cores(), MOST_WORKERS)
     return options
 
 
 def checked_call(call: AnyCall, beam_args: Sequence[str]) -> AnyCall:
     """The call as workers are to see it: where they may be elsewhere, with absolute paths.
 
-    Raises OptionError for a wrong output or wrong arguments for Beam, and JobError if a job server
-    cannot be reached, before any work.
+    Raises OptionError for a wrong output or for arguments that Beam does not know or does not
+    accept, and JobError if a job server cannot be reached, before any work.
     """
     if isinstance(beam_args, str) or not all(isinstance(arg, str) for arg in beam_args or ()):
         raise OptionError("beam_args: give a list of texts, as ['--runner=FlinkRunner']")
+    _check_text(beam_args)
+    unknown = _unknown(beam_args)
     options = pipeline_options(beam_args)
+    if unknown and is_local(options):
+        raise OptionError(f"arguments after --: Beam does not know {' '.join(unknown)}")
+    _check_taken(options)
     check_writable("--output", call.output)
     if is_local(options):
         return call
-    reach_job_server(options, _unknown(beam_args))
+    reach_job_server(options, unknown)
     return call.absolute()
 
 
