@@ -15,8 +15,8 @@ from apache_beam.transforms.window import NonMergingWindowFn
 from apache_beam.utils.timestamp import Timestamp
 from apache_beam.utils.windowed_value import WindowedValue
 
-from pipelines.counting.count import PARTITION_SHARE_BYTES, SortedWords
 from pipelines.counting.options import CountOptions
+from pipelines.counting.steps import PARTITION_SHARE_BYTES, SortedWords
 from pipelines.encoding.options import EncodeCall, ShardOptions, TokenizerChoice
 from pipelines.encoding.shard_encoder import check_fit
 from pipelines.files.batches import to_bytes

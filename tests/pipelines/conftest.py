@@ -12,7 +12,7 @@ import pytest
 from pyarrow import fs
 
 from benchmarks.faults import Faults, FaultyHandler
-from pipelines.counting import count
+from pipelines.counting import steps
 from pipelines.counting.options import CountOptions
 from pipelines.files import filesystems
 from wordpiece_core.training import merging
@@ -87,7 +87,7 @@ def tiny_tables(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     them and are cut into many partitions."""
     (option,) = [option for option in CountOptions.options() if option.name == "worker_memory"]
     least = option.kind.least
-    monkeypatch.setattr(count, "PARTITION_SHARE_BYTES", 1)
+    monkeypatch.setattr(steps, "PARTITION_SHARE_BYTES", 1)
     monkeypatch.setattr(merging, "PARTITION_SHARE_BYTES", 1)
     object.__setattr__(option.kind, "least", 1)
     yield

@@ -12,9 +12,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import wordpiece_core as wp
-from pipelines.counting import count, word_table
-from pipelines.counting.count import LEAST_PIECE_BYTES, PARTITION_SHARE_BYTES, Partitions
+from pipelines.counting import count, parts, steps, word_table
 from pipelines.counting.options import CountOptions
+from pipelines.counting.steps import LEAST_PIECE_BYTES, PARTITION_SHARE_BYTES, Partitions
 from pipelines.files import inputs
 from pipelines.files.batches import from_bytes
 from pipelines.files.publishing import Publication
@@ -42,11 +42,11 @@ SCHEMA = pa.schema([("word", pa.string()), ("count", pa.int64())])
 @pytest.fixture
 def many_of_everything(monkeypatch: pytest.MonkeyPatch) -> None:
     """Many ranges of input, partitions, parts and row groups, for little text."""
-    monkeypatch.setattr(count, "MOST_PARTITION_BYTES", 1000)
+    monkeypatch.setattr(steps, "MOST_PARTITION_BYTES", 1000)
     monkeypatch.setattr(count, "RANGE_BYTES", 2000)
     monkeypatch.setattr(inputs, "TEXT_BYTES", 700)
-    monkeypatch.setattr(count, "ROWS_PER_PART", 40)
-    monkeypatch.setattr(count, "DRAW_EVERY", 5)
+    monkeypatch.setattr(parts, "ROWS_PER_PART", 40)
+    monkeypatch.setattr(parts, "DRAW_EVERY", 5)
     monkeypatch.setattr(word_table, "ROWS_PER_GROUP", 16)
 
 
@@ -199,7 +199,7 @@ def test_a_worker_hands_its_table_on_whenever_it_is_full(tmp_path: Path) -> None
     publication = Publication(str(tmp_path / "words"), "last")
     publication.begin()
     options = CountOptions(worker_memory=64 << 10)
-    step = count._CountRange(options, partitions=2, owned=publication.staging)
+    step = steps._CountRange(options, partitions=2, owned=publication.staging)
     step.start_bundle()
     partials = [element for part in inputs.plan(files, "text") for element in step.process(part)]
     assert {partition for partition, _ in partials} == {0, 1}
@@ -216,7 +216,7 @@ def test_what_is_merged_on_the_way_changes_nothing(
 ) -> None:
     texts = rare_words(800)
     shard = write_shard(tmp_path / "a.txt", texts)
-    monkeypatch.setattr(count, "LEAST_MERGED_BYTES", 1)
+    monkeypatch.setattr(steps, "LEAST_MERGED_BYTES", 1)
     done("count", shard, "--output", tmp_path / "words", "--worker-memory", "64KiB")
     assert table_rows(tmp_path / "words") == counted(texts)
 

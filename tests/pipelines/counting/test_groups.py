@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.counting import count
+from pipelines.counting import count, steps
 from pipelines.files import inputs
 from wordpiece_core import _kernel
 from wordpiece_core.errors import InputError
@@ -132,12 +132,12 @@ def test_how_the_work_is_cut_leaves_no_trace(
     for i in range(9):
         write(tmp_path / "in" / f"{i}.parquet", rows[i::9])
     monkeypatch.setattr(count, "RANGE_BYTES", 1000)
-    monkeypatch.setattr(count, "MOST_PARTITION_BYTES", 2000)
-    monkeypatch.setattr(count, "PARTITION_SHARE_BYTES", share)
-    monkeypatch.setattr(count, "LEAST_PIECE_BYTES", 1)
+    monkeypatch.setattr(steps, "MOST_PARTITION_BYTES", 2000)
+    monkeypatch.setattr(steps, "PARTITION_SHARE_BYTES", share)
+    monkeypatch.setattr(steps, "LEAST_PIECE_BYTES", 1)
     monkeypatch.setattr(inputs, "TEXT_BYTES", 300)
     size = sum(path.stat().st_size for path in (tmp_path / "in").iterdir())
-    assert (count.Partitions.of(size, 64 << 10).pieces > 1) == (share > 1)
+    assert (steps.Partitions.of(size, 64 << 10).pieces > 1) == (share > 1)
     small = [*options, "--worker-memory", "64KiB"]
     done("count", tmp_path / "in", "--output", tmp_path / "found", *small)
     assert files_below(tmp_path / "found") == files_below(tmp_path / "expected")

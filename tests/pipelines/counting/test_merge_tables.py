@@ -9,7 +9,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from pipelines.counting import count, word_table
+from pipelines.counting import parts as last_steps
+from pipelines.counting import word_table
+from pipelines.counting.totals import Totals, add_totals
 from wordpiece_core.errors import InputError
 
 from ..corpora import (
@@ -52,8 +54,8 @@ def test_tables_and_new_text_give_the_bytes_of_counting_all_at_once(
     tmp_path: Path, parts: list[str], counted_anew: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(word_table, "ROWS_PER_GROUP", 40)
-    monkeypatch.setattr(count, "ROWS_PER_PART", 100)
-    monkeypatch.setattr(count, "DRAW_EVERY", 5)
+    monkeypatch.setattr(last_steps, "ROWS_PER_PART", 100)
+    monkeypatch.setattr(last_steps, "DRAW_EVERY", 5)
     done("count", *parts, "--output", tmp_path / "all")
     merge: list[str | Path] = []
     for i, part in enumerate(parts[counted_anew:]):
@@ -156,7 +158,7 @@ def test_the_sum_of_all_tables_is_checked_however_they_are_divided(tmp_path: Pat
     assert outcome.status == 1
     assert "counts add up to more than 2^63 - 1" in outcome.fault
     with pytest.raises(InputError, match="counts add up to more than 2\\^63 - 1"):
-        count.add_totals(count.Totals(Counter(words=n), Counter({None: n})) for n in (2**62, 2**62))
+        add_totals(Totals(Counter(words=n), Counter({None: n})) for n in (2**62, 2**62))
 
 
 @pytest.mark.parametrize("row", [("a", -1), (None, 1), ("a", None)])

@@ -1,0 +1,91 @@
+"""The last steps of `count`: tables that are partitioned by hash become the parts of a word table,
+which are in order. Where they are cut depends only on the words."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import apache_beam as beam
+import pyarrow as pa
+
+from pipelines.counting.steps import ALL, SHUFFLED
+from pipelines.counting.word_table import write_part
+from pipelines.files.batches import from_bytes, to_bytes
+from pipelines.files.publishing import Publication
+from wordpiece_core import _kernel
+
+ROWS_PER_PART = 1_000_000  # approximately; where parts are cut depends only on the words
+DRAW_EVERY = 4096  # one of so many words is drawn; the cuts are chosen from the drawn words
+
+Key = tuple[int, str]
+"""Minus the count, and the word. Ascending keys are in the order of the table."""
+
+
+@dataclass
+class WriteWordTable(beam.PTransform):
+    """From sorted tables without common words to Parquet parts, which are in order and wait to be
+    published. `is_one`: whether there is one such table."""
+
+    publication: Publication
+    is_one: bool
+
+    def expand(self, partitions: beam.PCollection) -> beam.PCollection:
+        if self.is_one:
+            return partitions | "write parts" >> beam.Map(self.write_alone)
+        cuts = (
+            partitions
+            | "draw" >> beam.Map(lambda words: (ALL, draw(words)))
+            | "gather drawn" >> beam.GroupByKey()
+            | "choose cuts" >> beam.MapTuple(lambda _, drawn: choose_cuts(drawn))
+        )
+        return (
+            partitions
+            | "cut"
+            >> beam.FlatMap(cut, beam.pvalue.AsSingleton(cuts)).with_output_types(tuple[int, bytes])
+            | "gather parts" >> beam.GroupByKey()
+            | "write part" >> beam.MapTuple(self.write)
+        )
+
+    def write(self, part: int, batches: Iterable[bytes]) -> None:
+        """Writes one part, from slices of all partitions."""
+        words = _kernel.merge_word_counts([from_bytes(batch) for batch in batches])
+        write_part(self.publication, part, pa.record_batch(words))
+
+    def write_alone(self, partition: bytes) -> None:
+        """Writes all parts, from the only partition."""
+        for part, words in cut(partition, choose_cuts([draw(partition)])):
+            write_part(self.publication, part, from_bytes(words))
+
+
+def draw(partition: bytes) -> tuple[int, list[Key]]:
+    """The number of rows of a partition, and the keys of some words, which are drawn by hash."""
+    batch = from_bytes(partition)
+    drawn = pa.record_batch(_kernel.draw_words(batch, DRAW_EVERY))
+    return len(batch), [_key(drawn, row) for row in range(len(drawn))]
+
+
+def choose_cuts(drawn: Iterable[tuple[int, list[Key]]]) -> list[Key]:
+    """The keys at which the parts after the first begin. They do not depend on the partitions."""
+    drawn = list(drawn)
+    rows = sum(count for count, _ in drawn)
+    keys = sorted(key for _, keys in drawn for key in keys)
+    parts = min(-(-rows // ROWS_PER_PART), len(keys) + 1) if rows else 1
+    return [keys[len(keys) * part // parts] for part in range(1, parts)]
+
+
+def cut(partition: bytes, cuts: list[Key]) -> Iterator[tuple[int, bytes]]:
+    """The slices of a sorted partition, each with the number of its part."""
+    batch = from_bytes(partition)
+    rows = range(len(batch))
+    ends = [bisect_left(rows, key, key=lambda row: _key(batch, row)) for key in cuts]
+    start = 0
+    for part, end in enumerate([*ends, len(batch)]):
+        if end > start:
+            yield part, to_bytes(batch.slice(start, end - start), SHUFFLED)
+        start = end
+
+
+def _key(batch: pa.RecordBatch, row: int) -> Key:
+    return -batch["count"][row].as_py(), batch["word"][row].as_py()

@@ -1,0 +1,274 @@
+"""The steps of `count` that count and merge, as transforms.
+
+    CountRanges   ranges of input to partial tables, which are partitioned by word, and to totals
+    MergeWords    the partial tables of each partition to a sorted table
+
+`pipelines.counting.parts` has the last steps; `pipelines.counting.count` puts all together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import apache_beam as beam
+import pyarrow as pa
+from apache_beam.transforms.window import GlobalWindows
+
+from pipelines.counting.options import CountOptions
+from pipelines.counting.totals import ONE, Group, Totals, add_totals, group_weights
+from pipelines.counting.word_table import ROWS_PER_GROUP, WordRange, read_words
+from pipelines.files import inputs
+from pipelines.files.batches import from_bytes, to_bytes
+from pipelines.files.inputs import Range, TextBatch
+from pipelines.files.owned import OwnedDirectory
+from pipelines.running.figures import report
+from wordpiece_core import _kernel
+from wordpiece_core.errors import InputError, OptionError
+
+SHARE_OF_PARTITION = 4  # the text of a partition has at most 1/4 of a worker's memory
+MOST_PARTITION_BYTES = 1 << 30  # an Arrow array of strings holds 2 GiB
+PARTITION_SHARE_BYTES = 128 << 10  # the least memory of a worker for each partition
+LEAST_PIECE_BYTES = 32 << 10  # of a partition that is too large
+MOST_GROUPS = 10_000  # with more groups, the wrong column was chosen
+LEAST_MERGED_BYTES = 8 << 20  # of partial tables, which wait to be merged
+TABLE_ROW_BYTES = 24  # of a word table, approximately
+SHUFFLED = "zstd"  # ordered words shrink to a third, and Beam holds several copies of them
+ALL = 0  # the only key, where all elements are gathered
+
+Partial = tuple[Group, bytes]
+"""A group, and the counts of its words, ordered by word."""
+
+
+def bytes_of(part: Range | WordRange) -> int:
+    """The approximate bytes of text, or of words and counts, in a range."""
+    return part.bytes if isinstance(part, Range) else part.rows * TABLE_ROW_BYTES
+
+
+@dataclass(frozen=True)
+class Partitions:
+    """How words are divided among workers, by hash. `number`: of partitions. `most_bytes`: of the
+    words of one that a worker holds. `pieces`: if one has more, it is divided into so many. No
+    result depends on these."""
+
+    number: int
+    most_bytes: int
+    pieces: int = 1
+
+    @classmethod
+    def of(cls, total_bytes: int, worker_memory: int) -> Partitions:
+        """As many partitions as are needed for a worker to hold one, even if all words differ. But
+        there are not more than leave each some thousand words of a full table: smaller batches are
+        mostly overhead, and the shuffle holds all of them. (With thousands of partitions, tables of
+        1 MiB would need gigabytes.) Where that is too few, there are pieces. They are made of words
+        already merged, so their batches are not as small."""
+        most_bytes = min(worker_memory // SHARE_OF_PARTITION, MOST_PARTITION_BYTES)
+        wanted = -(-total_bytes // most_bytes)
+        number = max(min(wanted, worker_memory // PARTITION_SHARE_BYTES), 1)
+        pieces = min(-(-wanted // number), most_bytes // LEAST_PIECE_BYTES)
+        return cls(number, most_bytes, max(pieces, 1))
+
+    @property
+    def are_one(self) -> bool:
+        """Whether all words are together."""
+        return self.number * self.pieces == 1
+
+
+@dataclass(frozen=True)
+class Counted:
+    """Counted ranges. `words`: pairs of a partition and a partial table. `totals`: one element."""
+
+    words: beam.PCollection
+    totals: beam.PCollection
+
+
+@dataclass
+class CountRanges(beam.PTransform):
+    """From ranges of input to partial tables, which are partitioned by word. Ranges are counted as
+    long as the run has the lease of a directory, `owned`."""
+
+    options: CountOptions
+    partitions: int
+    owned: OwnedDirectory
+
+    def expand(self, ranges: beam.PCollection) -> Counted:
+        count_range = _CountRange(self.options, self.partitions, self.owned)
+        counted = ranges | beam.ParDo(count_range).with_outputs("totals", main="words")
+        totals = (
+            counted.totals
+            | "gather totals" >> beam.GroupByKey()
+            | "add totals" >> beam.MapTuple(lambda _, totals: add_totals(totals))
+        )
+        return Counted(counted.words, totals)
+
+
+@beam.typehints.with_output_types(tuple[int, Any])
+class _CountRange(beam.DoFn):
+    """Counts into one table for each bundle. The table is passed on and emptied when it is full."""
+
+    def __init__(self, options: CountOptions, partitions: int, owned: OwnedDirectory) -> None:
+        self.options, self.partitions, self.owned = options, partitions, owned
+
+    def start_bundle(self) -> None:
+        text, memory = self.options.text, self.options.worker_memory
+        self.counter = _kernel.WordCounter(**text.for_kernel(), most_bytes=memory)
+        self.totals = Totals()
+
+    def process(self, part: Range | WordRange) -> Iterator[tuple[int, Partial]]:
+        self.owned.check_lease()
+        if isinstance(part, WordRange):
+            yield from self._add(part)
+            return
+        for batch in inputs.read_texts(part, self.options.text_column, self.options.group_column):
+            self.totals.counts["replaced"] += batch.replaced
+            yield from self._count(batch)
+            report(bytes=batch.bytes, rows=len(batch.texts))
+
+    def _count(self, batch: TextBatch) -> Iterator[tuple[int, Partial]]:
+        texts, groups = batch.texts, batch.groups
+        while len(texts):
+            done = self.counter.count(texts, groups)
+            texts, groups = texts[done:], None if groups is None else groups[done:]
+            if self.counter.is_full:
+                yield from self._take()
+
+    def _add(self, part: WordRange) -> Iterator[tuple[int, Partial]]:
+        """Adds the words of a table as they are. They were normalized when they were counted."""
+        words = read_words(part)
+        for start in range(0, len(words), ROWS_PER_GROUP):
+            try:
+                self.counter.add(words.slice(start, ROWS_PER_GROUP))
+            except InputError as error:
+                place = f"{part.path} row group {part.row_group}"
+                raise InputError(f"{place}: {error}") from error
+            if self.counter.is_full:
+                yield from self._take()
+        report(bytes=bytes_of(part))
+
+    def finish_bundle(self) -> Iterator[Any]:
+        for element in self._take():
+            yield GlobalWindows.windowed_value(element)
+        counter, counts = self.counter, self.totals.counts
+        counts.update(rows=counter.rows, nulls=counter.nulls, bytes=counter.bytes)
+        counts.update(words=self.totals.groups.total(), replaced=counter.replaced)
+        totals = GlobalWindows.windowed_value((ALL, self.totals))
+        yield beam.pvalue.TaggedOutput("totals", totals)
+
+    def _take(self) -> Iterator[tuple[int, Partial]]:
+        for partition, group, total, words in self.counter.take(self.partitions):
+            self.totals.groups[group] += total
+            report(words=total)
+            yield partition, (group, to_bytes(words, SHUFFLED))
+        if len(self.totals.groups) > MOST_GROUPS:
+            raise OptionError(
+                f"--group-column: {self.options.group_column!r} has more than {MOST_GROUPS:,}"
+                " values; name a column of languages or sources"
+            )
+
+
+@dataclass
+class MergeWords(beam.PTransform):
+    """From (partition, partial tables) to tables without common words, in the order of word tables:
+    one for each partition, or piece of a partition. Counts are smoothed across groups by weights
+    that are made from the totals."""
+
+    options: CountOptions
+    min_count: int
+    totals: beam.PCollection
+    partitions: Partitions
+
+    def expand(self, words: beam.PCollection) -> beam.PCollection:
+        grouped = words | beam.GroupByKey()
+        if self.partitions.pieces > 1:
+            divide = beam.ParDo(_Divide(self.partitions))
+            held = grouped | "divide" >> divide.with_outputs("pieces", main="whole")
+            pieces = held.pieces | "group pieces" >> beam.GroupByKey()
+            grouped = (held.whole, pieces) | "all" >> beam.Flatten()
+        weights = []
+        if self.options.group_column is not None:
+            exponent = self.options.smoothing_exponent
+            of_groups = self.totals | "weights" >> beam.Map(group_weights, exponent)
+            weights.append(beam.pvalue.AsSingleton(of_groups))
+        return grouped | beam.Map(merge_partition, self.min_count, *weights).with_output_types(
+            bytes
+        )
+
+
+def merge_partition(
+    partition: tuple[int, Iterable[Partial]],
+    min_count: int,
+    weights: Mapping[Group, int] | None = None,
+) -> bytes:
+    """Adds up equal words, each count times the weight of its group. The result is in the order of
+    word tables."""
+    _, partials = partition
+    groups: dict[Group, SortedWords] = {}
+    for group, words in partials:
+        groups.setdefault(group, SortedWords()).add(words)
+    tables = [(table, group) for group, words in groups.items() for table in words.tables]
+    weight_of = [ONE if weights is None else weights[group] for _, group in tables]
+    merged = _kernel.weigh_sorted_words([t for t, _ in tables], weight_of, min_count=min_count)
+    return to_bytes(merged)
+
+
+@beam.typehints.with_output_types(tuple[int, Any])
+class _Divide(beam.DoFn):
+    """Merges the partial tables of a partition. If it has more words than a worker holds, it is
+    divided: its pieces are given as they come."""
+
+    def __init__(self, partitions: Partitions) -> None:
+        self.partitions = partitions
+
+    def process(self, partition: tuple[int, Iterable[Partial]]) -> Iterator[Any]:
+        number, partials = partition
+        groups: dict[Group, SortedWords] = {}
+        held, divided = 0, False
+        for group, words in partials:
+            of_group = groups.setdefault(group, SortedWords())
+            held -= of_group.held_bytes
+            of_group.add(words)
+            held += of_group.held_bytes
+            if held > self.partitions.most_bytes:
+                held = sum(words.merge().nbytes for words in groups.values())
+                if held > self.partitions.most_bytes // 2:
+                    yield from self._pieces(groups)
+                    groups, held, divided = {}, 0, True
+        if divided:
+            yield from self._pieces(groups)
+        else:
+            yield number, [(group, to_bytes(words.merge())) for group, words in groups.items()]
+
+    def _pieces(self, groups: Mapping[Group, SortedWords]) -> Iterator[beam.pvalue.TaggedOutput]:
+        number = self.partitions.number * self.partitions.pieces
+        for group, words in groups.items():
+            for piece, part in _kernel.partition_words(words.merge(), number):
+                yield beam.pvalue.TaggedOutput("pieces", (piece, (group, to_bytes(part, SHUFFLED))))
+
+
+class SortedWords:
+    """Partial tables of a group, added one by one. Waiting tables are merged when they are as large
+    as what has been merged before. So little is held, and the time stays in proportion to the size
+    of all tables."""
+
+    def __init__(self) -> None:
+        self.tables: list[pa.RecordBatch] = []
+        self.merged_bytes = self.waiting_bytes = 0
+
+    @property
+    def held_bytes(self) -> int:
+        """What the tables take."""
+        return self.merged_bytes + self.waiting_bytes
+
+    def add(self, words: bytes) -> None:
+        """Adds a partial table, which must be ordered by word."""
+        self.tables.append(from_bytes(words))
+        self.waiting_bytes += self.tables[-1].nbytes
+        if self.waiting_bytes > max(self.merged_bytes, LEAST_MERGED_BYTES):
+            self.merge()
+
+    def merge(self) -> pa.RecordBatch:
+        """All tables as one."""
+        merged = pa.record_batch(_kernel.merge_sorted_words(self.tables))
+        self.tables, self.merged_bytes, self.waiting_bytes = [merged], merged.nbytes, 0
+        return merged
