@@ -37,6 +37,7 @@ from pipelines.files import inputs
 from pipelines.files.inputs import InputFile, Range
 from pipelines.files.owned import one_run
 from pipelines.files.publishing import Publication
+from pipelines.running.figure_files import FigureFiles
 from pipelines.running.plan import FromPlan, Plan, write_plan
 from pipelines.running.progress import Progress
 from pipelines.running.runner import checked_call, run_pipeline
@@ -91,12 +92,13 @@ def run(
     partitions = Partitions.of(sum(map(bytes_of, ranges)), options.worker_memory)
     largest_first = sorted(ranges, key=bytes_of, reverse=True)
     plan = write_plan(publication.place(PLAN), publication.staging, largest_first, bytes_of)
+    figures = FigureFiles(publication.staging)
 
     def build(pipeline: beam.Pipeline) -> None:
         counted = (
             pipeline
             | "ranges" >> ranges_of(plan)
-            | "count" >> CountRanges(options, partitions.number, publication.staging)
+            | "count" >> CountRanges(options, partitions.number, figures)
         )
         (
             counted.words
@@ -105,7 +107,7 @@ def run(
         )
         counted.totals | "write totals" >> beam.Map(write_totals, publication)
 
-    run_pipeline(build, beam_args, publication.staging)
+    run_pipeline(build, beam_args, figures)
 
 
 def ranges_of(plan: Plan) -> FromPlan:

@@ -22,7 +22,7 @@ from pipelines.counting.word_table import ROWS_PER_GROUP, WordRange, read_words
 from pipelines.files import inputs
 from pipelines.files.batches import from_bytes, to_bytes
 from pipelines.files.inputs import Range, TextBatch
-from pipelines.files.owned import OwnedDirectory
+from pipelines.running.figure_files import FigureFiles
 from pipelines.running.figures import report
 from wordpiece_core import _kernel
 from wordpiece_core.errors import InputError, OptionError
@@ -86,14 +86,14 @@ class Counted:
 @dataclass
 class CountRanges(beam.PTransform):
     """From ranges of input to partial tables, which are partitioned by word. Ranges are counted as
-    long as the run has the lease of a directory, `owned`."""
+    long as the run has the lease of the directory of the figures."""
 
     options: CountOptions
     partitions: int
-    owned: OwnedDirectory
+    figures: FigureFiles
 
     def expand(self, ranges: beam.PCollection) -> Counted:
-        count_range = _CountRange(self.options, self.partitions, self.owned)
+        count_range = _CountRange(self.options, self.partitions, self.figures)
         counted = ranges | beam.ParDo(count_range).with_outputs("totals", main="words")
         totals = (
             counted.totals
@@ -107,16 +107,17 @@ class CountRanges(beam.PTransform):
 class _CountRange(beam.DoFn):
     """Counts into one table for each bundle. The table is passed on and emptied when it is full."""
 
-    def __init__(self, options: CountOptions, partitions: int, owned: OwnedDirectory) -> None:
-        self.options, self.partitions, self.owned = options, partitions, owned
+    def __init__(self, options: CountOptions, partitions: int, figures: FigureFiles) -> None:
+        self.options, self.partitions, self.figures = options, partitions, figures
 
     def start_bundle(self) -> None:
+        self.figures.leave()
         text, memory = self.options.text, self.options.worker_memory
         self.counter = _kernel.WordCounter(**text.for_kernel(), most_bytes=memory)
         self.totals = Totals()
 
     def process(self, part: Range | WordRange) -> Iterator[tuple[int, Partial]]:
-        self.owned.check_lease()
+        self.figures.owned.check_lease()
         if isinstance(part, WordRange):
             yield from self._add(part)
             return

@@ -13,7 +13,7 @@ job fails.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import apache_beam as beam
@@ -42,6 +42,7 @@ from pipelines.files.input_batches import warnings_of_text
 from pipelines.files.inputs import InputFile
 from pipelines.files.owned import one_run
 from pipelines.files.storage import in_parallel
+from pipelines.running.figure_files import FigureFiles
 from pipelines.running.plan import FromPlan
 from pipelines.running.progress import Progress
 from pipelines.running.runner import (
@@ -292,11 +293,13 @@ def encode(
 def run(step: EncodeShard, shards: Sequence[PlannedShard], beam_args: Sequence[str]) -> None:
     """Encodes shards."""
     to_encode = FromPlan(write_plan(step.directory, shards), planned)
+    figures = FigureFiles(step.directory.notes)
+    step = replace(step, figures=figures)
 
     def build(pipeline: beam.Pipeline) -> None:
         _ = pipeline | "shards" >> to_encode | "encode" >> beam.ParDo(step)
 
-    run_pipeline(build, beam_args, step.directory.notes)
+    run_pipeline(build, beam_args, figures)
 
 
 def _all_errors(found: Plan, made: Contents) -> list[BadShard]:

@@ -27,6 +27,7 @@ from pipelines.encoding.shard_encoder import ShardEncoder, text_columns
 from pipelines.files import inputs, outputs, storage
 from pipelines.files.inputs import InputFile
 from pipelines.files.outputs import NewFile
+from pipelines.running.figure_files import FigureFiles
 from pipelines.running.figures import report
 from pipelines.running.threads import ahead
 from wordpiece_core.errors import ChangedError, ColumnError, InputError, one_line
@@ -39,17 +40,21 @@ WAITING_SECONDS = 10.0  # after which the next shard takes those that wait along
 @dataclass
 class EncodeShard(beam.DoFn):
     """Encodes shards and writes notes of the results, also for shards that cannot be read. Small
-    shards wait in memory, so that several have their notes in one file."""
+    shards wait in memory, so that several have their notes in one file. `figures`: where they are
+    left while a pipeline runs that ends."""
 
     directory: EncodedDirectory
     options: ShardOptions
     threads: int
+    figures: FigureFiles | None = None
 
     def setup(self) -> None:
         self.tokenizer = self.directory.tokenizer()
         self.log = Log()
 
     def start_bundle(self) -> None:
+        if self.figures is not None:
+            self.figures.leave()
         self.waiting: list[NewShard] = []
         self.errors: list[ShardError] = []
         self.size = 0

@@ -29,6 +29,10 @@ from wordpiece_core.errors import OutputError
 from wordpiece_core.uri import is_uri
 
 MARKER = ".wordpiece.json"
+FIGURES = ".wordpiece-figures-"  # what the names of such files begin with
+PASSING = rf"(?:{outputs.TEMPORARY}|{re.escape(FIGURES)}[0-9a-f]{{16}}-[0-9a-f]{{16}})"
+"""A regular expression for the names of files that may be lost at any moment: temporary ones, and
+those with the figures of workers (`pipelines.running.figure_files`)."""
 
 
 def new_id() -> str:
@@ -58,7 +62,7 @@ class OwnedDirectory:
         others = [entry for entry in entries if entry.kind != "directory"]
         marked = any(entry.name == MARKER for entry in others)
         # The marker itself is first written under a temporary name.
-        known = self._knows if marked else re.compile(outputs.TEMPORARY).fullmatch
+        known = self._knows if marked else re.compile(PASSING).fullmatch
         foreign = [entry.name for entry in others if entry.kind != "file" or not known(entry.name)]
         if marked and self._marker().get("kind") != self.kind:
             foreign = [MARKER]
@@ -70,7 +74,7 @@ class OwnedDirectory:
         return marked
 
     def _knows(self, name: str) -> bool:
-        known = rf"{re.escape(MARKER)}|(?:.*/)?{outputs.TEMPORARY}|{self.names}"
+        known = rf"{re.escape(MARKER)}|(?:.*/)?{PASSING}|{self.names}"
         return re.fullmatch(known, name) is not None
 
     def _marker(self) -> dict[str, Any]:
@@ -90,7 +94,7 @@ class OwnedDirectory:
         known = self._marker().get("id") if marked else None
         marker = {"kind": self.kind, "id": known or self.run, "run": self.run}
         outputs.write_json(self.place(MARKER), marker, scratch)
-        self.sweep(rf"(?:.*/)?{outputs.TEMPORARY}")
+        self.sweep(rf"(?:.*/)?{PASSING}")
 
     def check_lease(self) -> None:
         """Raises OutputError if another run has taken the directory, if this one has given it up,

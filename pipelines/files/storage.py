@@ -12,7 +12,7 @@ import os
 import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from types import TracebackType
@@ -183,8 +183,9 @@ def _local(directory: str, prefix: str, recursive: bool) -> Iterator[Entry]:
                 if recursive:
                     yield from _local(item.path, name + "/", recursive)
             elif item.is_file(follow_symlinks=False):
-                found = item.stat(follow_symlinks=False)
-                yield Entry(name, "file", found.st_size, found.st_mtime_ns)
+                with suppress(FileNotFoundError):  # deleted meanwhile
+                    found = item.stat(follow_symlinks=False)
+                    yield Entry(name, "file", found.st_size, found.st_mtime_ns)
             else:
                 yield Entry(name, "other")
 
@@ -196,6 +197,14 @@ def make_directory(path: str) -> None:
     """Makes a directory and those above it. It may be there already."""
     filesystem, inner = open_filesystem(path)
     attempt("made", path, lambda: filesystem.create_dir(inner, recursive=True))
+
+
+def overwrite(path: str, data: bytes) -> None:
+    """Writes a small file in its place, in a directory that is there, without a second try. Who
+    reads it meanwhile may see a part."""
+    filesystem, inner = open_filesystem(path)
+    with writing(path), filesystem.open_output_stream(inner, compression=None) as stream:
+        stream.write(data)
 
 
 def move(source: str, target: str) -> None:

@@ -3,16 +3,18 @@ driver gets to know them.
 
 Workers call `report`. Figures are counters of Beam's metrics, in the namespace "wordpiece", so
 every runner adds them up and shows them on its own page. The driver knows at once what this process
-has reported, and asks the runner for what workers elsewhere have done (`PipelineFigures`): some
-runners say it while a pipeline runs, others only at its end.
+has reported. For what workers elsewhere have done it asks the runner (`PipelineFigures`): some
+runners say it while a pipeline runs, others only at its end. So until then it also looks at the
+files that workers leave (`pipelines.running.figure_files`).
 """
 
 from __future__ import annotations
 
 import copy
 import threading
+import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache, partial
 
@@ -35,6 +37,8 @@ FIGURES = {
     "retries": "calls to storage that were tried again after a fault",
 }
 POLL_SECONDS = 1.0
+SHARE_OF_TIME = 0.1  # at most so much of it is spent on asking
+JOIN_SECONDS = 10.0  # so long the end of a pipeline waits for an answer
 MOST_AT_ONCE = 1 << 53  # Beam fails if a sum has more than 63 bits; tables can hold such counts
 
 _lock = threading.Lock()
@@ -68,34 +72,41 @@ def snapshot() -> Counter[str]:
         return Counter({name: _here[name] + _elsewhere[name] for name in FIGURES})
 
 
+def reported() -> Counter[str]:
+    """What has been reported in this process since it began."""
+    with _lock:
+        return _here.copy()
+
+
 class PipelineFigures:
-    """Brings what a runner says of a pipeline into the figures. Make it before the pipeline runs.
+    """Brings what is known of a pipeline into the figures. Make it before the pipeline runs.
 
     Workers may be in this process. What they report is known before the runner says it, so only
-    what goes beyond it is added.
+    what goes beyond it is added. `left`: gives what workers in other processes have left.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, left: Callable[[], Mapping[str, int]] = Counter) -> None:
         with _lock:
             self.here, self.elsewhere = _here.copy(), _elsewhere.copy()
-        self.bundles: dict[str, Mapping[str, int]] = {}
-
-    def bundle(self, identity: str, figures: Mapping[str, int]) -> None:
-        """Takes the figures of a bundle of a local worker, while it runs."""
-        self.bundles[identity] = figures
-        self.add(total(list(self.bundles.values())))
+        self.left, self.is_over = left, False
+        self.result: PipelineResult | None = None
+        """Of the pipeline, as soon as the runner has given it."""
 
     def add(self, figures: Mapping[str, int]) -> None:
-        """Takes the figures of the pipeline so far."""
+        """Takes the figures of the pipeline so far, as the runner gives them."""
+        self.add_elsewhere({name: n - self._reported(name) for name, n in figures.items()})
+
+    def add_elsewhere(self, figures: Mapping[str, int]) -> None:
+        """Takes the figures of other processes so far. They never go back, before the end."""
         with _lock:
-            for name, amount in figures.items():
-                more = max(amount - self._reported(name), 0)
-                _elsewhere[name] = max(_elsewhere[name], self.elsewhere[name] + more)
+            for name, amount in figures.items() if not self.is_over else ():
+                _elsewhere[name] = max(_elsewhere[name], self.elsewhere[name] + amount)
 
     def end(self, figures: Mapping[str, int]) -> None:
         """Takes the figures of the whole pipeline. They are without the work that was lost and done
-        again, which this process has counted as well."""
+        again, which is counted while it is done."""
         with _lock:
+            self.is_over = True
             for name, amount in figures.items():
                 _elsewhere[name] = self.elsewhere[name] + amount - self._reported(name)
 
@@ -103,22 +114,28 @@ class PipelineFigures:
         return _here[name] - self.here[name]
 
     @contextmanager
-    def watching(self, result: PipelineResult) -> Iterator[None]:
-        """Asks the runner for the figures while the block waits for the end of the pipeline, and
-        once more after it."""
+    def watching(self) -> Iterator[None]:
+        """Asks for the figures while the block runs the pipeline, and once more after it."""
         stop = threading.Event()
-        watcher = threading.Thread(target=self._watch, args=(result, stop), daemon=True)
+        watcher = threading.Thread(target=self._watch, args=(stop,), daemon=True)
         watcher.start()
         try:
             yield
         finally:
             stop.set()
-            watcher.join()
-        self.end(figures_of(result))
+            watcher.join(JOIN_SECONDS)
+        self.end(self._of_runner())
 
-    def _watch(self, result: PipelineResult, stop: threading.Event) -> None:
-        while not stop.wait(POLL_SECONDS):
-            self.add(figures_of(result))
+    def _watch(self, stop: threading.Event) -> None:
+        pause = POLL_SECONDS
+        while not stop.wait(pause):
+            began = time.monotonic()
+            self.add(self._of_runner())
+            self.add_elsewhere(self.left())
+            pause = max((time.monotonic() - began) / SHARE_OF_TIME, POLL_SECONDS)
+
+    def _of_runner(self) -> Counter[str]:
+        return Counter() if self.result is None else figures_of(self.result)
 
 
 def figures_of(result: PipelineResult) -> Counter[str]:

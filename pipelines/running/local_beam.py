@@ -2,8 +2,6 @@
 
 Each item says what Beam does, and what changes it:
 
-- The figures of workers in other processes are known at the end of a pipeline only:
-  `BundleProgress` (`test_the_figures_of_worker_processes_are_known_while_they_work`).
 - A worker process that dies leaves the job waiting for ever: `LocalProcess` (tested by
   `test_a_killed_worker_process_costs_time_only`).
 - After a failure, Beam waits for ever for a worker that starts late: `_close_connection`
@@ -32,7 +30,6 @@ import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
-from functools import partial
 
 from apache_beam import pipeline as beam_pipeline
 from apache_beam.options.pipeline_options import DirectOptions, PipelineOptions
@@ -48,7 +45,6 @@ from apache_beam.runners.portability.local_job_service import SubprocessSdkWorke
 from apache_beam.runners.worker import sdk_worker
 from apache_beam.transforms.environments import SubprocessSDKEnvironment
 
-from pipelines.running.figures import POLL_SECONDS, PipelineFigures, figures_of
 from wordpiece_core.errors import JobError
 
 WORKER_ENDED = "a worker process ended before its work (out of memory?); run the job again"
@@ -69,11 +65,10 @@ def own_pipeline() -> Iterator[None]:
         _own_pipeline.reset(token)
 
 
-def local_runner(options: PipelineOptions, figures: PipelineFigures) -> FnApiRunner:
-    """Beam's local runner. `figures` gets to know what worker processes do while they run. Unless
-    logging is enabled, what the workers write to standard error is dropped: the tracebacks of
-    workers in this process, even after the end of the pipeline, and the log of workers in other
-    processes."""
+def local_runner(options: PipelineOptions) -> FnApiRunner:
+    """Beam's local runner. Unless logging is enabled, what the workers write to standard error is
+    dropped: the tracebacks of workers in this process, even after the end of the pipeline, and the
+    log of workers in other processes."""
     direct = options.view_as(DirectOptions)
     quiet = not logging.getLogger().isEnabledFor(logging.ERROR)
     sdk_worker.print = _nothing if quiet else print
@@ -82,32 +77,12 @@ def local_runner(options: PipelineOptions, figures: PipelineFigures) -> FnApiRun
     # Beam would send the buffer every second from another thread. Elements that are written while
     # that thread copies and clears the buffer would be lost silently.
     worker_handlers.DATA_BUFFER_TIME_LIMIT_MS = 0
-    if direct.direct_running_mode != "multi_processing":
+    if direct.direct_running_mode != "multi_processing" or not quiet:
         return FnApiRunner()
-    fn_runner.ProgressRequester = partial(BundleProgress, figures)
-    if not quiet:
-        return FnApiRunner(progress_request_frequency=POLL_SECONDS)
     direct.direct_running_mode = "in_memory"  # otherwise the runner sets an environment of its own
     command = f"{shlex.quote(sys.executable)} -m apache_beam.runners.worker.sdk_worker_main"
     environment = SubprocessSDKEnvironment.from_command_string(f"exec {command} 2>{os.devnull}")
-    return FnApiRunner(environment, progress_request_frequency=POLL_SECONDS)
-
-
-class BundleProgress(fn_runner.ProgressRequester):
-    """Asks a worker for the figures of a bundle, at times, as long as the bundle runs."""
-
-    def __init__(self, figures: PipelineFigures, worker: object, bundle: str, *more: object):
-        super().__init__(worker, bundle, *more, callback=partial(self._take, figures, bundle))
-
-    @staticmethod
-    def _take(
-        figures: PipelineFigures,
-        bundle: str,
-        progress: beam_fn_api_pb2.ProcessBundleProgressResponse,
-    ) -> None:
-        result = fn_runner.RunnerResult(None, {"": progress.monitoring_infos})
-        if amounts := figures_of(result):  # none before the bundle begins and after its end
-            figures.bundle(bundle, amounts)
+    return FnApiRunner(environment)
 
 
 @worker_handlers.WorkerHandler.register_environment(python_urns.SUBPROCESS_SDK, bytes)

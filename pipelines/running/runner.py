@@ -12,6 +12,7 @@ import argparse
 import os
 import shutil
 import signal
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from typing import NoReturn, TypeVar
@@ -24,9 +25,9 @@ from apache_beam.runners.runner import PipelineResult
 from apache_beam.transforms.resources import resource_hints_from_options
 from apache_beam.utils.subprocess_server import SubprocessServer
 
-from pipelines.files.owned import OwnedDirectory
 from pipelines.files.places import check_writable
 from pipelines.running.call import Call
+from pipelines.running.figure_files import FigureFiles
 from pipelines.running.figures import PipelineFigures
 from pipelines.running.job_server import reach_job_server
 from pipelines.running.signals import first_signal
@@ -116,22 +117,28 @@ def processes(options: PipelineOptions) -> int:
     return int(direct.direct_num_workers) if apart else 1
 
 
+def _is_here(options: PipelineOptions) -> bool:
+    """Whether all workers are threads of this process."""
+    mode = options.view_as(DirectOptions).direct_running_mode
+    return is_local(options) and mode != "multi_processing"
+
+
 def run_pipeline(
     build: Callable[[beam.Pipeline], object],
     beam_args: Sequence[str],
-    owned: OwnedDirectory | None = None,
+    files: FigureFiles | None = None,
 ) -> None:
-    """Builds a pipeline and runs it. Raises the error that a step raised. `owned`: the directory
-    whose lease workers look at."""
+    """Builds a pipeline and runs it. Raises the error that a step raised. `files`: what workers
+    leave their figures in, in the directory whose lease they look at."""
     options = pipeline_options(beam_args)
-    figures = PipelineFigures()
+    figures = PipelineFigures(files.read if files and not _is_here(options) else Counter)
     runner = None
     building: AbstractContextManager[None] = nullcontext()
     if is_local(options):
         # imported only here, because it changes classes of Beam
         from pipelines.running.local_beam import local_runner, own_pipeline
 
-        runner, building = local_runner(options, figures), own_pipeline()
+        runner, building = local_runner(options), own_pipeline()
     else:
         reach_job_server(options)
     try:
@@ -141,10 +148,11 @@ def run_pipeline(
         # A local runner returns when all is done; others when the job is theirs.
         holding = nullcontext() if is_local(options) else _interrupts_held()
         # Processes that Beam starts, such as a job server, are for all of this.
-        with SubprocessServer.cache_subprocesses(), holding as release:
-            result = pipeline.run()
-            with figures.watching(result):
-                _finish(result, owned, release)
+        with SubprocessServer.cache_subprocesses(), holding as release, figures.watching():
+            figures.result = pipeline.run()
+            _finish(figures.result, files, release)
+        if files is not None:
+            files.delete()
     except Exception as error:
         raise _raised(error) from error
 
@@ -167,7 +175,7 @@ def _interrupts_held() -> Iterator[Callable[[], None]]:
 
 def _finish(
     result: PipelineResult,
-    owned: OwnedDirectory | None,
+    files: FigureFiles | None,
     release: Callable[[], None] | None,
 ) -> None:
     """Waits until a pipeline that runs has ended. If that is interrupted, or fails, the pipeline is
@@ -178,9 +186,9 @@ def _finish(
             release()
         result.wait_until_finish()
     except BaseException as error:
-        if owned is not None and not isinstance(error, Exception):
+        if files is not None and not isinstance(error, Exception):
             with suppress(WordpieceError):
-                owned.give_up()
+                files.owned.give_up()
         with suppress(Exception):  # what has ended cannot be cancelled
             result.cancel()
         raise

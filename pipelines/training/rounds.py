@@ -32,7 +32,7 @@ from pipelines.counting.word_table import WordRange, read_words
 from pipelines.files import outputs, storage
 from pipelines.files.batches import from_bytes, one_batch, read_batches, to_bytes, write_batches
 from pipelines.files.filesystems import join
-from pipelines.files.owned import OwnedDirectory
+from pipelines.running.figure_files import FigureFiles
 from pipelines.running.figures import report
 from pipelines.running.plan import FromPlan, Plan, write_plan
 from pipelines.running.runner import local_cores, run_pipeline
@@ -155,14 +155,14 @@ class OnBeam:
 
     def run(self, passes: Passes) -> Results:
         """Runs passes as one pipeline. Its results are read from files."""
-        exchange = Exchange(self.work.exchange(), self.work.owned)
+        exchange = Exchange(self.work.exchange(), FigureFiles(self.work.owned))
         path = join(exchange.directory, PLAN)
         plan = write_plan(path, self.work.owned, self.ranges, lambda part: part.rows)
         step = RunPasses(passes, self.kept, exchange)
         run_pipeline(
             lambda pipeline: pipeline | "ranges" >> ranges_of(plan) | step,
             self.beam_args,
-            self.work.owned,
+            exchange.figures,
         )
         return exchange.results(passes())
 
@@ -174,11 +174,11 @@ def ranges_of(plan: Plan) -> FromPlan:
 
 @dataclass(frozen=True)
 class Exchange:
-    """A directory of files with what the passes of a pipeline give: one for each sum. `owned`: the
-    work directory, which it is in."""
+    """A directory of files with what the passes of a pipeline give: one for each sum. `figures`:
+    those of the pipeline, in the work directory, whose lease workers look at."""
 
     directory: str
-    owned: OwnedDirectory
+    figures: FigureFiles
 
     def place(self, output: str, partition: int) -> str:
         """Where a sum is. What is not in partitions is in partition 0."""
@@ -188,7 +188,7 @@ class Exchange:
         """Writes a sum."""
         written = list(batches)
         place = self.place(output, partition)
-        with self.owned.fenced(place):
+        with self.figures.owned.fenced(place):
             write_batches(place, written)
         return output, partition, facts_of(written[0]) if written else {}
 
@@ -291,6 +291,7 @@ class Accumulate(beam.DoFn):
         self.passes, self.name, self.kept, self.exchange = passes, name, kept, exchange
 
     def start_bundle(self) -> None:
+        self.exchange.figures.leave()
         self.accumulator: Accumulator | None = None
 
     @no_annotations  # as Beam does not understand the last of them

@@ -8,6 +8,7 @@ from __future__ import annotations
 import itertools
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -25,6 +26,7 @@ from . import boot, servers
 from .servers import EMBEDDED_FLINK, FLINK, SPARK, ServerError, Servers, worker_environment
 
 HANGS = 300.0  # seconds after which a command counts as one that does not end
+TELLS = 60.0  # seconds after which a command counts as one that tells nothing
 INTERRUPTED = 130  # the exit status
 MANIFEST = "_manifest.json"
 OF_THE_RUN = {"run.json", "_run.json"}  # the files that differ between runs
@@ -207,6 +209,16 @@ def _must_end(running: subprocess.Popen[str], status: int) -> None:
         raise CaseError(f"ended with {running.returncode}, not {status}: {said[-1500:]}")
 
 
+def _must_tell(running: subprocess.Popen[str]) -> None:
+    """Waits for a line of a command that tells how much workers elsewhere have done so far. While
+    it runs it has a line every few seconds. CaseError if none of them tells."""
+    end, lines = time.monotonic() + TELLS, [""]
+    while not re.search(r": running.*, [\d,]+ (?:MB|words)", lines[-1]):
+        lines.append(running.stdout.readline() if running.stdout else "")
+        if not lines[-1] or time.monotonic() > end:
+            raise CaseError(f"does not tell what is done: {''.join(lines)[-1500:]}")
+
+
 # --- Runs -----------------------------------------------------------------------------------------
 
 _numbers = itertools.count(1)
@@ -275,6 +287,8 @@ class Run:
         running = self._start(pausing=True)
         try:
             worker, parent = self._paused(running)
+            if self.case.fault == WORKER:
+                _must_tell(running)
             self._fault(running, worker, parent)
             self._check()
         finally:

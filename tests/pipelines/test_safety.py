@@ -9,7 +9,6 @@ from tokenizers import Tokenizer
 
 import wordpiece_core as wp
 from pipelines.running import runner
-from pipelines.running.figures import PipelineFigures
 from pipelines.running.local_beam import local_runner
 
 from .corpora import done, english, manifest, wordpiece, write_shard
@@ -102,7 +101,7 @@ def test_empty_row_groups_of_a_word_table_hide_no_words(tmp_path: Path) -> None:
 def test_a_local_runner_by_any_name_stays_in_this_process(name: str) -> None:
     options = runner.pipeline_options([f"--runner={name}"])
     assert runner.is_local(options)
-    assert type(local_runner(options, PipelineFigures())).__name__ == "FnApiRunner"
+    assert type(local_runner(options)).__name__ == "FnApiRunner"
 
 
 def test_special_tokens_of_ones_own_are_found_in_text(tmp_path: Path, shard: str) -> None:

@@ -18,6 +18,7 @@ from pipelines.counting.steps import LEAST_PIECE_BYTES, PARTITION_SHARE_BYTES, P
 from pipelines.files import inputs
 from pipelines.files.batches import from_bytes
 from pipelines.files.publishing import Publication
+from pipelines.running.figure_files import FigureFiles
 from wordpiece_core.options import LEAST_WORKER_MEMORY
 
 from ..corpora import (
@@ -199,7 +200,7 @@ def test_a_worker_hands_its_table_on_whenever_it_is_full(tmp_path: Path) -> None
     publication = Publication(str(tmp_path / "words"), "last")
     publication.begin()
     options = CountOptions(worker_memory=64 << 10)
-    step = steps._CountRange(options, partitions=2, owned=publication.staging)
+    step = steps._CountRange(options, partitions=2, figures=FigureFiles(publication.staging))
     step.start_bundle()
     partials = [element for part in inputs.plan(files, "text") for element in step.process(part)]
     assert {partition for partition, _ in partials} == {0, 1}

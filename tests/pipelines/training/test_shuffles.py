@@ -9,6 +9,7 @@ from functools import partial
 import apache_beam as beam
 import pytest
 
+from pipelines.running.figure_files import FigureFiles
 from pipelines.running.plan import Plan
 from pipelines.training.rounds import Exchange, RunPasses, ranges_of, to_wait_for
 from pipelines.training.work_directory import TrainingWork
@@ -32,7 +33,8 @@ def test_a_cut_round_has_few_shuffles_and_waits(least: int | str, shuffles: int)
     pipeline = beam.Pipeline()
     work = TrainingWork("work")
     plan = Plan("plan", work.owned, [(0, 1)])
-    _ = pipeline | ranges_of(plan) | RunPasses(passes, None, Exchange("exchange", work.owned))
+    exchange = Exchange("exchange", FigureFiles(work.owned))
+    _ = pipeline | ranges_of(plan) | RunPasses(passes, None, exchange)
     transforms = pipeline.to_runner_api().components.transforms.values()
     kinds = Counter(transform.spec.urn for transform in transforms)
     assert kinds["beam:transform:group_by_key:v1"] == shuffles
