@@ -15,12 +15,11 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Collection, Iterator, Sequence
-from contextlib import suppress
 from typing import Any
 
 import apache_beam as beam
 from apache_beam.coders import BooleanCoder
-from apache_beam.runners.runner import PipelineResult, PipelineState
+from apache_beam.runners.runner import PipelineState
 from apache_beam.transforms.periodicsequence import PeriodicImpulse
 from apache_beam.transforms.userstate import ReadModifyWriteStateSpec
 from apache_beam.utils.timestamp import Timestamp
@@ -57,7 +56,7 @@ class Stream:
                 | "encode" >> beam.ParDo(step)
             )
 
-        self.result: PipelineResult = start_stream(build, beam_args)
+        self.pipeline = start_stream(build, beam_args)
 
     def encode(self, shards: Sequence[PlannedShard]) -> None:
         """Encodes shards. JobError if the pipeline has ended."""
@@ -67,7 +66,7 @@ class Stream:
         while names:
             time.sleep(WAIT)
             names -= self._done(names)
-            state = self.result.state
+            state = self.pipeline.state
             if names and PipelineState.is_terminal(state):
                 raise JobError(
                     f"the pipeline has ended ({state}); the log of the runner says why. Run the"
@@ -83,8 +82,7 @@ class Stream:
 
     def stop(self) -> None:
         """Cancels the pipeline."""
-        with suppress(Exception):  # what has ended cannot be cancelled
-            self.result.cancel()
+        self.pipeline.cancel()
 
 
 _Plan = tuple[str, None]  # the name of a file of the plan, as a key

@@ -1,3 +1,4 @@
 """Running pipelines: the runner (`runner`), changes of Beam for local runs (`local_beam`), the
 common options of jobs (`call`), elements that lie in files (`plan`), signals (`signals`), progress
-(`progress`), threads (`threads`). Nothing here knows a job."""
+(`progress`), what it shows (`figures`, `figure_files`), threads (`threads`), servers of others
+(`job_server`, `flink`). Nothing here knows a job."""

@@ -15,6 +15,7 @@ import signal
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from dataclasses import dataclass
 from typing import NoReturn, TypeVar
 
 import apache_beam as beam
@@ -29,6 +30,7 @@ from pipelines.files.places import check_writable
 from pipelines.running.call import Call
 from pipelines.running.figure_files import FigureFiles
 from pipelines.running.figures import PipelineFigures
+from pipelines.running.flink import FlinkJob
 from pipelines.running.job_server import reach_job_server
 from pipelines.running.signals import first_signal
 from wordpiece_core.errors import JobError, OptionError, WordpieceError, one_line
@@ -132,7 +134,7 @@ def run_pipeline(
     leave their figures in, in the directory whose lease they look at."""
     options = pipeline_options(beam_args)
     figures = PipelineFigures(files.read if files and not _is_here(options) else Counter)
-    runner = None
+    runner = flink_job = None
     building: AbstractContextManager[None] = nullcontext()
     if is_local(options):
         # imported only here, because it changes classes of Beam
@@ -141,6 +143,7 @@ def run_pipeline(
         runner, building = local_runner(options), own_pipeline()
     else:
         reach_job_server(options)
+        flink_job = FlinkJob.named(options)
     try:
         pipeline = beam.Pipeline(runner=runner, options=options)
         with building:
@@ -150,7 +153,7 @@ def run_pipeline(
         # Processes that Beam starts, such as a job server, are for all of this.
         with SubprocessServer.cache_subprocesses(), holding as release, figures.watching():
             figures.result = pipeline.run()
-            _finish(figures.result, files, release)
+            _finish(Submitted(figures.result, flink_job), files, release)
         if files is not None:
             files.delete()
     except Exception as error:
@@ -173,37 +176,56 @@ def _interrupts_held() -> Iterator[Callable[[], None]]:
         yield release
 
 
+@dataclass(frozen=True)
+class Submitted:
+    """A pipeline that a runner has. `flink_job`: what it is on Flink, if that is known."""
+
+    result: PipelineResult
+    flink_job: FlinkJob | None
+
+    @property
+    def state(self) -> str:
+        """One of those of `PipelineState`."""
+        return str(self.result.state)
+
+    def cancel(self) -> None:
+        """Cancels it, as far as that can be done."""
+        with suppress(Exception):  # what has ended cannot be cancelled
+            self.result.cancel()
+        if self.flink_job is not None:
+            with suppress(Exception):
+                self.flink_job.cancel()
+
+
 def _finish(
-    result: PipelineResult,
+    submitted: Submitted,
     files: FigureFiles | None,
     release: Callable[[], None] | None,
 ) -> None:
     """Waits until a pipeline that runs has ended. If that is interrupted, or fails, the pipeline is
-    cancelled, so that it does not run on elsewhere. (Beam's job server for Flink may only stop
-    waiting for the job. So the lease is given up too, which ends the workers.)"""
+    cancelled, so that it does not run on elsewhere. (Not every runner can be told. So the lease is
+    given up too, which ends the workers.)"""
     try:
         if release is not None:
             release()
-        result.wait_until_finish()
+        submitted.result.wait_until_finish()
     except BaseException as error:
         if files is not None and not isinstance(error, Exception):
             with suppress(WordpieceError):
                 files.owned.give_up()
-        with suppress(Exception):  # what has ended cannot be cancelled
-            result.cancel()
+        submitted.cancel()
         raise
 
 
-def start_stream(
-    build: Callable[[beam.Pipeline], object], beam_args: Sequence[str]
-) -> PipelineResult:
+def start_stream(build: Callable[[beam.Pipeline], object], beam_args: Sequence[str]) -> Submitted:
     """Builds a pipeline without end and starts it, on a runner that is not local."""
     options = pipeline_options(beam_args)
     options.view_as(StandardOptions).streaming = True
+    flink_job = FlinkJob.named(options)
     try:
         pipeline = beam.Pipeline(options=options)
         build(pipeline)
-        return pipeline.run()
+        return Submitted(pipeline.run(), flink_job)
     except Exception as error:
         raise _raised(error) from error
 

@@ -47,6 +47,7 @@ LOCAL, RELATIVE, S3, S3_QUERY = "local", "relative", "s3, environment", "s3, que
 NO_FAULT = "none"
 TASK_MANAGER, ALL_TASK_MANAGERS = "TaskManager killed", "all TaskManagers killed"
 WORKER, DRIVER, TERMINATE = "worker killed", "driver killed", "driver terminated"
+CANCEL = "job cancelled"  # by a driver that is terminated and knows where Flink is
 
 PAUSE_BEFORE = {
     "count": (2, r"written .*/part-"),
@@ -93,7 +94,8 @@ def all_cases() -> list[Case]:
     for job in PAUSE_BEFORE:
         faults = (TASK_MANAGER, ALL_TASK_MANAGERS)
         cases += [Case(job, FLINK, PROCESS, fault=fault) for fault in faults]
-    cases += [Case(job, FLINK, PROCESS, fault=TERMINATE) for job in ("count", "encode")]
+    cases.append(Case("count", FLINK, PROCESS, fault=TERMINATE))
+    cases.append(Case("encode", FLINK, PROCESS, fault=CANCEL))
     cases.append(Case("train", SPARK, LOOPBACK))
     return cases
 
@@ -253,6 +255,8 @@ class Run:
         args = ["--runner=PortableRunner", f"--job_endpoint=127.0.0.1:{servers.JOB_SERVER}"]
         if case.cluster != SPARK:
             args += ["--parallelism=2", "--checkpointing_interval=60000"]  # no option of Python's
+        if case.fault == CANCEL:
+            args.append(f"--flink_master=127.0.0.1:{servers.REST}")
         args.append(f"--environment_type={case.workers}")
         if case.workers == PROCESS:
             config: dict[str, object] = {"command": str(self._boot())}
@@ -322,6 +326,13 @@ class Run:
             # ends it is that workers look at the lease, as often as Flink starts it again.
             (self.pauses / boot.GO_ON).touch()
             self._wait(self._is_idle, "the job runs on")
+            running = self._start()
+        elif fault == CANCEL:
+            running.terminate()
+            _must_end(running, INTERRUPTED)
+            self._wait(self._is_idle, "the job runs on")
+            if "CANCELED" not in _states():
+                raise CaseError("the job was not cancelled")
             running = self._start()
         _must_end(running, 0)
 
