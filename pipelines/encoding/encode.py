@@ -89,7 +89,7 @@ class Plan:
         """Whether there is nothing to do: nothing has changed since the directory was written."""
         found = self.found
         unchanged = found.results.keys() == found.finished.keys() and not found.uncommitted
-        return found.is_whole and unchanged and not self.to_run and not self.errors
+        return found.is_whole and unchanged and not (found.gone or self.to_run or self.errors)
 
     def summary(self) -> dict[str, Any]:
         """What `wordpiece encode --dry-run --json` prints."""

@@ -105,8 +105,7 @@ def read_contents(directory: EncodedDirectory) -> Contents:
         found = _with_notes(directory, found, common, path)
         _check_names(directory, found, entries)
     if any(entry.name == GONE for entry in noted):
-        names = (read_object(directory.notes.place(GONE)) or {}).get("shards", [])
-        found = replace(found, gone=frozenset(names) - found.results.keys())
+        found = replace(found, gone=_read_gone(directory) - found.results.keys())
     for name in (MANIFEST, RUN, EPOCHS, *found.gone):
         found.sizes.pop(name, None)
     return found
@@ -203,6 +202,17 @@ def _apply_logs(
         # Of a worker of an earlier run that still lived: see `encoded_directory`.
         if isinstance(note, ShardResult) and note.name not in known and found.has(note):
             noted.results[note.name] = note
+
+
+def _read_gone(directory: EncodedDirectory) -> frozenset[str]:
+    """The shards that a prune deletes. InputError for a name that is no shard in the directory."""
+    path = directory.notes.place(GONE)
+    names = (read_object(path) or {}).get("shards")
+    if not isinstance(names, list) or not all(str(name).endswith(".parquet") for name in names):
+        raise outputs.damaged(path)
+    for name in names:
+        inside(directory.path, name)
+    return frozenset(names)
 
 
 def _check_names(directory: EncodedDirectory, found: Contents, entries: Sequence[Entry]) -> None:

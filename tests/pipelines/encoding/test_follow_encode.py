@@ -311,6 +311,40 @@ def test_a_plain_run_goes_on_from_a_kill_and_the_other_way_round(dataset: Datase
     assert [epoch["files"] for epoch in dataset.epochs()] == [1]
 
 
+@pytest.mark.parametrize("option", [FOLLOW, ()])
+def test_a_prune_that_was_killed_is_ended_by_any_run(
+    dataset: Dataset, option: tuple[str, ...]
+) -> None:
+    for name in ("a.txt", "b.txt"):
+        dataset.write(name)
+    dataset.follow()
+    (dataset.path / "in" / "a.txt").unlink()
+    killed_before(1, r"deleted .*out/a\.parquet", *dataset.call(*FOLLOW, "--prune"))
+    assert (dataset.output / "a.parquet").exists()
+    done(*dataset.call(*option))
+    assert {path.name for path in dataset.output.glob("[!_]*")} == {"b.parquet"}
+
+
+@pytest.mark.parametrize(
+    "names", ["../precious.parquet", ["../precious.parquet"], ["precious"], [["a"]], None]
+)
+def test_a_prune_deletes_nothing_outside(dataset: Dataset, names: object) -> None:
+    dataset.write("a.txt")
+    dataset.follow()
+    precious = dataset.path / "precious.parquet"
+    precious.touch()
+    (dataset.output / "precious").touch()
+    notes = dataset.output / "_shards"
+    notes.mkdir()
+    (notes / ".wordpiece.json").write_text('{"kind": "notes", "id": "a", "run": "a"}')
+    (notes / "gone.json").write_text(json.dumps({"shards": names}))
+    for option in (FOLLOW, ()):
+        fault = wordpiece(*dataset.call(*option)).fault
+        assert "not as this program writes it" in fault or "no name in there" in fault
+    assert precious.exists()
+    assert (dataset.output / "precious").exists()
+
+
 def test_work_that_a_runner_does_again_after_the_commit_changes_nothing(dataset: Dataset) -> None:
     """As a stream does from its last checkpoint, after a fault."""
     dataset.write("a.txt")
