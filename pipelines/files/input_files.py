@@ -248,7 +248,7 @@ def _file(item: os.DirEntry[str], name: str) -> Iterator[tuple[str, Entry]]:
             found = item.stat()
         except FileNotFoundError:
             return  # it has been renamed or deleted since it was listed
-        yield item.path, Entry(name, "file", found.st_size, found.st_mtime_ns)
+        yield item.path, Entry(name, "file", found.st_size, storage.modified(found))
     elif item.is_symlink() and _ending(name) and not _hidden(item.name):
         raise InputError(f"{item.path}: a link to a file that is not there; take it away")
 

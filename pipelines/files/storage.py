@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import errno
 import os
+import stat
 import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -28,6 +29,7 @@ from wordpiece_core.uri import is_uri
 A = TypeVar("A")
 T = TypeVar("T")
 
+MOST_TIME = (1 << 63) - 1
 THREADS = 64  # that wait for a file system at the same time
 
 DELAYS: tuple[float, ...] = (0.1, 0.4, 1.6, 3.2)  # seconds before each further try
@@ -139,6 +141,8 @@ _KINDS = {fs.FileType.File: "file", fs.FileType.Directory: "directory"}
 def info(path: str) -> Entry | None:
     """The file or directory at a path; None if there is none. Links are followed."""
     filesystem, inner = open_filesystem(path)
+    if not is_uri(path):
+        return attempt("reached", path, lambda: _local_info(inner))
     found = attempt("reached", path, lambda: filesystem.get_file_info(inner))
     if found.type == fs.FileType.NotFound:
         return None
@@ -169,6 +173,24 @@ def _entry(path: str, found: fs.FileInfo, name: str) -> Entry:
     return Entry(name, _KINDS.get(found.type, "other"), found.size or 0, modified)
 
 
+def _local_info(path: str) -> Entry | None:
+    """As `info`. Arrow would give a wrong time for files of after 2262."""
+    name = os.path.basename(path)
+    try:
+        found = os.stat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    if stat.S_ISREG(found.st_mode):
+        return Entry(name, "file", found.st_size, modified(found))
+    return Entry(name, "directory" if stat.S_ISDIR(found.st_mode) else "other")
+
+
+def modified(found: os.stat_result) -> int:
+    """The time of a local file's last change, in nanoseconds since 1970, at most that of 2262: what
+    is later has more than 63 bits, which neither Arrow nor Parquet hold."""
+    return max(min(found.st_mtime_ns, MOST_TIME), -MOST_TIME)
+
+
 def _local(directory: str, prefix: str, recursive: bool) -> Iterator[Entry]:
     try:
         scanned = os.scandir(directory)
@@ -185,7 +207,7 @@ def _local(directory: str, prefix: str, recursive: bool) -> Iterator[Entry]:
             elif item.is_file(follow_symlinks=False):
                 with suppress(FileNotFoundError):  # deleted meanwhile
                     found = item.stat(follow_symlinks=False)
-                    yield Entry(name, "file", found.st_size, found.st_mtime_ns)
+                    yield Entry(name, "file", found.st_size, modified(found))
             else:
                 yield Entry(name, "other")
 

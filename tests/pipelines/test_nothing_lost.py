@@ -241,6 +241,18 @@ def test_a_text_file_truncated_in_the_middle_of_encoding_is_no_shard(
     assert not (out / "_manifest.json").exists()
 
 
+@pytest.mark.parametrize("year", [-1e9, 13e9])  # 1938; 2381, in nanoseconds more than 63 bits
+def test_a_file_of_another_time_is_read(tmp_path: Path, tokenizer: str, year: float) -> None:
+    write_shard(tmp_path / "in" / "a.txt", TEXTS)
+    os.utime(tmp_path / "in" / "a.txt", (year, year))
+    for follow in ([], ["--follow", "--poll", "0.1s", "--until-idle", "0s"]):
+        words, shards = tmp_path / f"words{len(follow)}", tmp_path / f"shards{len(follow)}"
+        done("count", tmp_path / "in", "--output", words, *follow)
+        assert manifest(words)["rows"] == len(TEXTS)
+        done("encode", tmp_path / "in", "--tokenizer", tokenizer, "--output", shards, *follow)
+        assert manifest(shards)["rows"] == len(TEXTS)
+
+
 def test_each_real_file_is_read_once(tmp_path: Path) -> None:
     source = tmp_path / "in"
     for name in ("a.txt", "b/c.txt"):
