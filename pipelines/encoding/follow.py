@@ -11,7 +11,7 @@ whole. `_epochs.parquet` is written last; if it lacks the row of the manifest, t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime
@@ -31,6 +31,7 @@ from pipelines.encoding.directory.notes import (
     CHANGED,
     ShardError,
     ShardResult,
+    is_of,
     source_of,
 )
 from pipelines.encoding.directory.plans import PlannedShard
@@ -41,7 +42,7 @@ from pipelines.encoding.options import EncodeCall
 from pipelines.encoding.shard_encoder import check_fit
 from pipelines.files import outputs
 from pipelines.files.filesystems import join
-from pipelines.files.input_files import covers, output_name
+from pipelines.files.input_files import above, covers, output_name
 from pipelines.files.inputs import InputFile
 from pipelines.files.owned import one_run
 from pipelines.following import epochs
@@ -51,7 +52,11 @@ from pipelines.following.loop import Log, follow
 from pipelines.running.runner import checked_call, is_local, pipeline_options
 from wordpiece_core import Tokenizer
 from wordpiece_core.errors import InputError, OptionError
+from wordpiece_core.uri import is_uri
 
+CHANGED_FILE = "has come again with other bytes; its shard stays (give changed files new names)"
+LONGEST_NAME = 255  # bytes, of a file on a disk
+SHARD_FOLDER = ".parquet/"  # in a name: a directory that could have the name of a shard
 SCHEMA = epochs.schema(
     dict.fromkeys(("rows", "bytes", "tokens", "unknown_tokens"), int)
     | {"unknown_rate": float, "words": int, "tokens_per_word": float}
@@ -99,8 +104,9 @@ class FollowedDataset:
         self.found = begin_following(directory, tokenizer)
         self.epochs = self._epochs()
         self.paths = {self.found.source(name): name for name in self.found.results}
+        self.look: Look | None = None
         self.gone: set[str] = set()
-        self.refused: set[tuple[str, Version]] = set()
+        self.refused: dict[str, set[tuple[str, Version]]] = {}  # by the names of their shards
 
     def _epochs(self) -> pa.Table:
         """The table of epochs, with the row of the manifest if a kill has left it out."""
@@ -139,117 +145,157 @@ class FollowedDataset:
 
     def is_new(self, file: InputFile) -> bool:
         """Whether there is neither a shard of a file as it is now, nor an error."""
-        if (file.path, version(file)) in self.refused:
-            return False
         name, found = output_name(file), self.found
+        if (file.path, version(file)) in self.refused.get(name, ()):
+            return False
         notes = (found.results.get(name), found.errors.get(name))
-        own = (file.name, source_of(file))
-        return all(note is None or (note.input, note.source) != own for note in notes)
+        return not any(note is not None and is_of(note, file) for note in notes)
 
     def commit(self, files: Sequence[InputFile], look: Look) -> bool:
         """Encodes new files, and commits their shards. A file whose shard there is already, of
-        other bytes, is an error in the manifest."""
-        gone = self._gone(look.files)
-        new, refused = self._parted(files)
-        results, bad = self._encode(new)
+        other bytes, is an error in the manifest. Before, it commits what a killed run has finished,
+        because what ended that run may end this one too, and deletes shards, because new files may
+        have their names."""
+        listed = {file.path for file in look.files}
+        gone, goes = self._gone(listed) if look is not self.look else ([], False)
+        self.look = look
+        left = [self.found.results[name] for name in sorted(self.found.uncommitted)]
+        if left or gone:
+            self._commit(left, gone=gone)
+        new, refused = self._parted([*files, *self._doubles(look.files, listed)], listed)
+        results, bad, waits = self._encode(new)
         fails = bool(bad) and self.call.on_error != "quarantine"
         errors = refused if fails else refused + bad
-        if results or errors or gone:
-            self._commit(results, errors, gone, [*new.values(), *self._uncommitted(look.files)])
+        if results or errors:
+            self._commit(results, errors, list(new.values()))
         if fails:
             raise ShardsError(bad, len(new))
-        return bool(results or errors or gone)
+        return bool(left or gone or goes or results or errors or waits)
 
-    def _uncommitted(self, files: Sequence[InputFile]) -> list[InputFile]:
-        """The inputs of the shards that a killed run has left uncommitted."""
-        names = self.found.uncommitted
-        return [file for file in files if names and output_name(file) in names]
+    def _doubles(self, files: Sequence[InputFile], listed: Collection[str]) -> list[InputFile]:
+        """The files that have the name, the size and the time of the input of a shard, and are
+        another file: that input is there too. They are not new, but must not be passed over."""
+        others = (file for file in files if file.path not in self.paths)
+        return [file for file in others if self._is_double(file, listed)]
 
-    def _parted(self, files: Sequence[InputFile]) -> tuple[dict[str, InputFile], list[BadShard]]:
-        """The files to encode, by the names of their shards, and those that must not be."""
+    def _is_double(self, file: InputFile, listed: Collection[str]) -> bool:
+        name, found = output_name(file), self.found
+        known, error = found.results.get(name), found.errors.get(name)
+        if known is None or not is_of(known, file) or found.source(name) not in listed:
+            return False
+        is_noted = error is not None and is_of(error, file)
+        return not is_noted and (file.path, version(file)) not in self.refused.get(name, ())
+
+    def _parted(
+        self, files: Sequence[InputFile], listed: Collection[str]
+    ) -> tuple[dict[str, InputFile], list[BadShard]]:
+        """The files to encode, by the names of their shards, and those that must not be. `listed`:
+        the paths of all files."""
         new: dict[str, InputFile] = {}
         refused = []
+        names = self.found.results
+        folders = {part for name in names if SHARD_FOLDER in name for part in above(name)}
         for file in files:
             name = output_name(file)
-            if reason := self._refusal(file, name, new):
+            if reason := self._refusal(file, name, new, listed, folders):
                 message = f"{file.name}: {reason}"
                 error = ShardError(name, file.name, source_of(file), None, message, AGAIN)
                 refused.append(BadShard(file, error))
-                self.refused.add((file.path, version(file)))
+                self.refused.setdefault(name, set()).add((file.path, version(file)))
             else:
                 new[name] = file
+                folders.update(above(name))
         return new, refused
 
-    def _refusal(self, file: InputFile, name: str, new: Mapping[str, InputFile]) -> str | None:
-        """Why a file has no place in the dataset, if so."""
+    def _refusal(
+        self,
+        file: InputFile,
+        name: str,
+        new: Mapping[str, InputFile],
+        listed: Collection[str],
+        folders: Collection[str],
+    ) -> str | None:
+        """Why a file has no place in the dataset, if so. `folders`: the directories of shards."""
         if self.paths.get(file.path, name) != name:
             raise OptionError(
                 f"{file.path}: {self.call.output} holds a shard {self.paths[file.path]} of it; give"
                 " the INPUT of before, or another directory"
             )
+        if not is_uri(self.call.output) and len(name.rpartition("/")[2].encode()) > LONGEST_NAME:
+            return f"its shard would have a name of more than {LONGEST_NAME} bytes; rename it"
         known = self.found.results.get(name)
         if known is not None and known.input == file.name:
-            return "has come again with other bytes; its shard stays (give changed files new names)"
+            source = self.found.source(name)
+            if source == file.path or source not in listed:
+                return CHANGED_FILE
         if known is not None or name in new:
             other = new[name].name if known is None else known.input
-            return f"its shard would be named {name}, as that of {other}; rename it"
+            which = " of another INPUT" if other == file.name else ""
+            return f"its shard would be named {name}, as that of {other}{which}; rename it"
+        directory = next((d for d in above(name) if d in new or d in self.found.results), None)
+        if directory or name in folders:
+            both = f"{directory or name} cannot be a shard and a directory"
+            return f"its shard would be named {name}, but {both}; rename it"
         return None
 
-    def _encode(self, new: Mapping[str, InputFile]) -> tuple[list[ShardResult], list[BadShard]]:
-        """Encodes files. Those that have changed meanwhile are left out, and looked at again. The
-        results are also those that a killed run has left uncommitted."""
-        if new:
-            self.encode([PlannedShard(file, name) for name, file in new.items()])
-        uncommitted = self.found.uncommitted
-        if not (new or uncommitted):
-            return [], []
-        results, errors = notes_made(self.directory, new.keys())
-        results += [self.found.results[name] for name in uncommitted]
+    def _encode(
+        self, new: Mapping[str, InputFile]
+    ) -> tuple[list[ShardResult], list[BadShard], bool]:
+        """Encodes files. Those that have changed meanwhile are left out, and looked at again; the
+        last value is whether there are any."""
+        if not new:
+            return [], [], False
+        self.encode([PlannedShard(file, name) for name, file in new.items()])
+        results, errors = notes_made(self.directory, new)
         bad = [BadShard(new[e.name], e) for e in errors if e.cause != CHANGED]
         if bad and not (self.found.results or results) and fits_no_file(bad, len(new)):
             raise ShardsError(bad, len(new))
         if bad and self.call.on_error == "quarantine":
             quarantine(self.directory, bad)
-        return results, bad
+        return results, bad, len(bad) < len(errors)
 
-    def _gone(self, files: Sequence[InputFile]) -> list[str]:
-        """The shards to delete, because their inputs have been. What was in an input that lists no
-        file is not gone: that may be a disk which is not there."""
-        listed = {file.path for file in files}
+    def _gone(self, listed: Collection[str]) -> tuple[list[str], bool]:
+        """The shards to delete, because two looks have not found their inputs; and whether there
+        are inputs that this look is the first not to find. `listed`: the paths of all files."""
         missing = self.paths.keys() - listed
-        looked_at = missing if self.call.prune else missing - self.gone
-        self.gone = missing
-        if not looked_at:
+        before, self.gone = self.gone, missing
+        new = self._covered(missing - before, listed)
+        if self.call.prune:
+            again = self._covered(missing & before, listed)
+            return [self.paths[path] for path in again], bool(new)
+        if new:
+            self.log.warn(
+                f"gone: {len(new):,} files, as {min(new)}; their shards stay (--prune deletes them)"
+            )
+        return [], False
+
+    def _covered(self, paths: Collection[str], listed: Collection[str]) -> list[str]:
+        """Those of the paths that would have been listed. What was in an input that lists no file
+        is not among them: that may be a disk which is not there."""
+        if not paths:
             return []
         inputs = [p for p in self.call.inputs if any(covers(p, path) for path in listed)]
-        gone = [path for path in looked_at if any(covers(pattern, path) for pattern in inputs)]
-        if self.call.prune:
-            return [self.paths[path] for path in gone]
-        if gone:
-            self.log.warn(
-                f"gone: {len(gone):,} files, as {min(gone)}; their shards stay (--prune deletes"
-                " them)"
-            )
-        return []
+        return [path for path in paths if any(covers(pattern, path) for pattern in inputs)]
 
     def _commit(
         self,
         results: Sequence[ShardResult],
-        bad: Sequence[BadShard],
-        gone: Sequence[str],
-        files: Sequence[InputFile],
+        bad: Sequence[BadShard] = (),
+        files: Sequence[InputFile] = (),
+        gone: Sequence[str] = (),
     ) -> None:
         """Commits an epoch, and says so. `bad`: files that have no shard, or not of these bytes.
-        `files`: those of the results."""
+        `files`: those of the results, unless it is known where they are."""
         number = epochs.last(self.epochs) + 1
         row = {"epoch": number, "committed": epochs.now(), **_figures(results)}
         row["refused"] = sum(shard.error.cause == AGAIN for shard in bad)
         row |= {"bad": len(bad) - row["refused"], "pruned": len(gone)}
         before, self.epochs = self.epochs, epochs.with_row(self.epochs, row)
-        self.found = self._grown(results, bad, gone, files)
+        self.found = self._grown(results, bad, files, gone)
         commit_epoch(self.directory, self.found, gone)
         self._write_epochs(self.epochs)
-        self.paths = {path: name for path, name in self.paths.items() if name not in {*gone}}
+        deleted = {*gone}
+        self.paths = {path: name for path, name in self.paths.items() if name not in deleted}
         self.paths |= {self.found.source(result.name): result.name for result in results}
         for shard in bad:
             self.log.warn(shard.message)
@@ -261,8 +307,8 @@ class FollowedDataset:
         self,
         results: Sequence[ShardResult],
         bad: Sequence[BadShard],
-        gone: Sequence[str],
         files: Sequence[InputFile],
+        gone: Sequence[str],
     ) -> Contents:
         """What the directory holds with one epoch more."""
         shards = self.found.results | {result.name: result for result in results}
@@ -271,7 +317,10 @@ class FollowedDataset:
         roots = self.found.roots | {output_name(file): file.root for file in files}
         for name in gone:
             shards.pop(name)
+        again = [name for name, error in errors.items() if error.cause == AGAIN]
+        for name in _freed(gone, {*again, *self.refused}):
             errors.pop(name, None)
+            self.refused.pop(name, None)
         row = epochs.last_row(self.epochs)
         epoch = {**row, "committed": row["committed"].isoformat()}
         return replace(
@@ -283,6 +332,17 @@ class FollowedDataset:
             uncommitted=frozenset(),
             epoch=epoch,
         )
+
+
+def _freed(gone: Collection[str], refused: Iterable[str]) -> list[str]:
+    """Those of the refused shards that deleted ones have made room for."""
+    shards = {*gone}
+    folders = {folder for name in gone for folder in above(name)}
+    return [
+        name
+        for name in refused
+        if name in shards or name in folders or not shards.isdisjoint(above(name))
+    ]
 
 
 def _figures(results: Sequence[ShardResult]) -> dict[str, Any]:

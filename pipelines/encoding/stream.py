@@ -14,7 +14,8 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import apache_beam as beam
@@ -30,6 +31,7 @@ from pipelines.encoding.directory.new_shards import shard_sizes
 from pipelines.encoding.directory.plans import PlannedShard, planned, write_plan
 from pipelines.encoding.encode_shard import EncodeShard
 from pipelines.files import outputs
+from pipelines.files.inputs import InputFile
 from pipelines.files.storage import MissingError
 from pipelines.running.plan import read_plan
 from pipelines.running.runner import start_stream
@@ -62,20 +64,22 @@ class Stream:
         """Encodes shards. JobError if the pipeline has ended."""
         write_plan(self.directory, shards, self.plans)
         self.plans += 1
-        names = {shard.name for shard in shards}
-        while names:
+        waiting = {shard.name: shard.file for shard in shards}
+        while waiting:
             time.sleep(WAIT)
-            names -= self._done(names)
+            done = self._done(waiting)
+            waiting = {name: file for name, file in waiting.items() if name not in done}
             state = self.pipeline.state
-            if names and PipelineState.is_terminal(state):
+            if waiting and PipelineState.is_terminal(state):
                 raise JobError(
                     f"the pipeline has ended ({state}); the log of the runner says why. Run the"
                     " command again to go on"
                 )
 
-    def _done(self, names: Collection[str]) -> set[str]:
-        """The shards that have a note and their name, which they get after the note."""
-        results, errors = notes_made(self.directory, names)
+    def _done(self, files: Mapping[str, InputFile]) -> set[str]:
+        """The shards that have a note and their name, which they get after the note. `files`: their
+        inputs, by the names of the shards."""
+        results, errors = notes_made(self.directory, files)
         sizes = shard_sizes(self.directory, [result.name for result in results])
         done = {r.name for r in results if sizes.get(r.name) == r.output_bytes}
         return done | {error.name for error in errors}

@@ -61,7 +61,7 @@ def resolve(
     realpath: Callable[[str], str] = cache(os.path.realpath)
     found_by = storage.in_parallel(lambda pattern: _matches(pattern, may_be_empty), patterns)
     for pattern, files in zip(patterns, found_by, strict=True):
-        apart = tuple(_plain(path) for path in own if not _is_below(_plain(pattern), _plain(path)))
+        apart = tuple(_plain(path) for path in own if not leads_into(pattern, path))
         others = [file for file in files if not _is_own(file.path, apart, realpath)]
         if not others and not may_be_empty:
             raise InputError(f"{pattern}: holds only what this job writes itself; give its inputs")
@@ -121,14 +121,22 @@ def output_names(files: Sequence[InputFile]) -> dict[str, str]:
             )
         owners[name] = file.path
     for name, path in owners.items():
-        parents = name.split("/")[:-1]
-        above = ["/".join(parts) for parts in accumulate([part] for part in parents)]
-        for parent in owners.keys() & set(above):
+        for parent in owners.keys() & set(above(name)):
             raise InputError(
                 f"{path}: its shard would be in a directory {parent}, which is the name of the"
                 f" shard of {owners[parent]}; rename one, or encode them apart"
             )
     return {path: name for name, path in owners.items()}
+
+
+def is_input_name(name: str) -> bool:
+    """Whether a file of this name in a directory is read."""
+    return bool(_ending(name)) and not _hidden(name)
+
+
+def above(name: str) -> list[str]:
+    """The relative names of the directories above a relative name."""
+    return list(accumulate(name.split("/")[:-1], "{}/{}".format))
 
 
 def covers(pattern: str, path: str) -> bool:
@@ -274,6 +282,11 @@ def _is_own(path: str, directories: Sequence[str], realpath: Callable[[str], str
     else:
         plain = _plain(path)
     return any(_is_below(plain, directory) for directory in directories)
+
+
+def leads_into(pattern: str, directory: str) -> bool:
+    """Whether a pattern is a directory or something inside it."""
+    return _is_below(_plain(pattern), _plain(directory))
 
 
 def _is_below(path: str, directory: str) -> bool:

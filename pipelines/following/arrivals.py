@@ -16,9 +16,11 @@ from dataclasses import dataclass, field
 
 from pipelines.files import inputs, storage
 from pipelines.files.filesystems import appears_when_closed
+from pipelines.files.input_files import is_input_name, leads_into
 from pipelines.files.inputs import InputFile
 from pipelines.files.outputs import parent
 from pipelines.following.options import NAME, FollowOptions
+from wordpiece_core.errors import OptionError
 
 Version = tuple[int, int | None]
 """The size of a file, and the time of its last change."""
@@ -42,13 +44,25 @@ class Look:
 
 @dataclass
 class Arrivals:
-    """Looks at the inputs of a job. `own`: see `inputs.resolve`. `now`: the clock, in seconds."""
+    """Looks at the inputs of a job. `own`: the directories that the job writes. `now`: the clock,
+    in seconds."""
 
     patterns: Sequence[str]
     own: Sequence[str]
     options: FollowOptions
     now: Callable[[], float] = time.monotonic
     _since: dict[str, tuple[Version, float]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """OptionError if what is written would be read."""
+        for pattern in self.patterns:
+            if any(leads_into(pattern, directory) for directory in self.own):
+                raise OptionError(f"{pattern}: is in the output; give another --output")
+        if self.options.marker is not None and is_input_name(self.options.marker):
+            raise OptionError(
+                f"--marker: a file {self.options.marker} would be read as an input; give another"
+                " ending, or a name that begins with _"
+            )
 
     def look(self, is_new: Callable[[InputFile], bool]) -> Look:
         """Lists the inputs. InputError for an input that is not there, StorageError if it cannot

@@ -28,6 +28,7 @@ from pipelines.encoding.directory.notes import (
     all_notes,
     read_object,
 )
+from pipelines.encoding.directory.plans import planned_roots
 from pipelines.files import outputs, storage
 from pipelines.files.filesystems import inside, is_plain_name, join
 from pipelines.files.storage import Entry
@@ -156,6 +157,7 @@ def _with_notes(
     roots = roots_of(read_object(directory.place(RUN)) if RUN in found.sizes else None)
     if found.is_whole:
         _add_uncommitted(directory, found, noted)
+        roots |= _roots_of_uncommitted(directory, found, noted)
     else:
         roots |= roots_of(common)
         _apply_logs(directory, found, common, noted)
@@ -179,6 +181,17 @@ def _add_uncommitted(directory: EncodedDirectory, found: Contents, noted: _Noted
         elif note.name not in noted.results and found.has(note):
             noted.take(note)
             noted.uncommitted.add(note.name)
+
+
+def _roots_of_uncommitted(
+    directory: EncodedDirectory, found: Contents, noted: _Noted
+) -> dict[str, str]:
+    """The directories of the inputs of shards that are not in the manifest, from their plans."""
+    if not noted.uncommitted:
+        return {}
+    plans = [name for name in found.logs if re.fullmatch(PLAN, name)]
+    roots = planned_roots(directory, plans)
+    return {name: root for name, root in roots.items() if name in noted.uncommitted}
 
 
 def _apply_logs(

@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from pipelines.encoding.directory.encoded_directory import LOG, EncodedDirectory
-from pipelines.encoding.directory.notes import Note, ShardError, ShardResult, from_lines, to_lines
+from pipelines.encoding.directory.notes import (
+    Note,
+    ShardError,
+    ShardResult,
+    from_lines,
+    is_of,
+    to_lines,
+)
 from pipelines.files import outputs, storage
+from pipelines.files.inputs import InputFile
 from pipelines.files.owned import new_id
 from pipelines.files.storage import in_parallel
 
@@ -50,13 +58,16 @@ def read_logs(directory: EncodedDirectory, names: Iterable[str] | None = None) -
 
 
 def notes_made(
-    directory: EncodedDirectory, names: Collection[str]
+    directory: EncodedDirectory, files: Mapping[str, InputFile]
 ) -> tuple[list[ShardResult], list[ShardError]]:
-    """The notes of shards that a pipeline of this run has just encoded, or could not."""
+    """The notes of shards that a pipeline of this run has just encoded, or could not. `files`:
+    their inputs, by the names of the shards. Notes of other versions of these inputs do not count:
+    workers of a stream write them again with later ones."""
     logs = logs_of(outputs.list_directory(directory.notes.path))
     notes = read_logs(directory, [name for name in logs if name.startswith(directory.run)])
-    results = {n.name: n for n in notes if isinstance(n, ShardResult) and n.name in names}
-    errors = {n.name: n for n in notes if isinstance(n, ShardError) and n.name in names}
+    notes = [note for note in notes if note.name in files and is_of(note, files[note.name])]
+    results = {note.name: note for note in notes if isinstance(note, ShardResult)}
+    errors = {note.name: note for note in notes if isinstance(note, ShardError)}
     return list(results.values()), [errors[name] for name in errors.keys() - results.keys()]
 
 

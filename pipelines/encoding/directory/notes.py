@@ -67,6 +67,11 @@ def source_of(file: InputFile) -> dict[str, Any]:
     return {"bytes": file.size, "modified": file.modified}
 
 
+def is_of(note: Note, file: InputFile) -> bool:
+    """Whether a note is of a file as it is now."""
+    return (note.input, note.source) == (file.name, source_of(file))
+
+
 def plain(note: Note) -> dict[str, Any]:
     """A note as JSON can hold it."""
     return {field.name: getattr(note, field.name) for field in fields(note)}

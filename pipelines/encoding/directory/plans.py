@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 from pipelines.encoding.directory.encoded_directory import EncodedDirectory
 from pipelines.encoding.directory.notes import ShardError
 from pipelines.files.input_files import InputFile
+from pipelines.files.outputs import damaged
+from pipelines.files.storage import in_parallel
 from pipelines.running import plan
 from pipelines.running.plan import Plan
 
@@ -39,3 +42,18 @@ def write_plan(
 def planned(fields: dict[str, Any]) -> PlannedShard:
     """The shard of an element of a plan."""
     return PlannedShard(InputFile(**fields.pop("file")), **fields)
+
+
+def planned_roots(directory: EncodedDirectory, names: Sequence[str]) -> dict[str, str]:
+    """The directories of the inputs of planned shards, by the names of the shards. `names`: those
+    of the plans. InputError for one that is damaged."""
+
+    def read(name: str) -> list[PlannedShard]:
+        path = directory.notes.place(name)
+        try:
+            return [planned(fields) for fields in plan.read_plan(path, directory.notes)]
+        except (ValueError, TypeError, KeyError) as error:
+            raise damaged(path) from error
+
+    shards = chain.from_iterable(in_parallel(read, names))
+    return {shard.name: shard.file.root for shard in shards}

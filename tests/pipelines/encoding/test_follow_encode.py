@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -14,8 +15,9 @@ import pytest
 import wordpiece_core as wp
 from pipelines.encoding.directory.encoded_directory import EncodedDirectory
 from pipelines.encoding.directory.following import begin_following
-from pipelines.encoding.directory.logs import notes_made
+from pipelines.encoding.directory.logs import notes_made, write_notes
 from pipelines.encoding.directory.new_shards import check_free
+from pipelines.encoding.directory.notes import ShardError, ShardResult, source_of
 from pipelines.encoding.directory.plans import PlannedShard
 from pipelines.encoding.encode import run
 from pipelines.encoding.encode_shard import EncodeShard
@@ -69,6 +71,10 @@ class Dataset:
     def follow(self, *options: str | Path) -> Outcome:
         """Follows the inputs until all that is there has been encoded."""
         return done(*self.call(*FOLLOW, *options))
+
+    def fault(self, *options: str) -> str:
+        """The one line of a call that fails."""
+        return wordpiece(*self.call(*options)).fault
 
     def epochs(self) -> list[dict[str, Any]]:
         found: list[dict[str, Any]] = pq.read_table(self.output / "_epochs.parquet").to_pylist()
@@ -177,6 +183,72 @@ def test_a_file_whose_shard_would_have_the_name_of_another_is_an_error(dataset: 
     (dataset.path / "in" / "a.jsonl").unlink()
     done(*dataset.call())
     assert files_below(dataset.output)["a.parquet"] == before
+
+
+def test_a_file_of_another_input_is_not_taken_for_one_of_the_same_name_and_time(
+    dataset: Dataset,
+) -> None:
+    dataset.write("a.txt")
+    dataset.follow()
+    double = dataset.path / "other" / "a.txt"
+    write_shard(double, TEXTS[25:50])
+    size, modified = (dataset.path / "in" / "a.txt").stat().st_size, 10**18
+    double.write_bytes(double.read_bytes()[: size - 1].ljust(size - 1) + b"\n")
+    for path in (dataset.path / "in" / "a.txt", double):
+        os.utime(path, ns=(modified, modified))
+    shutil.rmtree(dataset.output)
+    dataset.follow()
+    call = [*dataset.call(*FOLLOW, "--prune")]
+    call.insert(2, double.parent)
+    assert f"{double}: its shard would be named a.parquet, as that of a.txt of" in done(*call).err
+    assert "warning" not in done(*call).err
+    before = files_below(dataset.output)["a.parquet"]
+    (dataset.path / "in" / "a.txt").unlink()
+    dataset.write("b.txt")  # or nothing would be listed there
+    done(*call)
+    assert files_below(dataset.output)["a.parquet"] != before
+    assert manifest(dataset.output)["errors"] == []
+
+
+def test_a_file_whose_shard_cannot_be_there_stops_no_other(dataset: Dataset) -> None:
+    dataset.write("a.txt")
+    dataset.write("sub.parquet/b.txt")
+    dataset.follow()
+    for name in ("a.parquet/c.txt", "sub.txt", "x" * 251 + ".txt", "d.txt"):
+        dataset.write(name, 30)
+    said = dataset.follow().err
+    assert "a.parquet cannot be a shard and a directory" in said
+    assert "sub.parquet cannot be a shard and a directory" in said
+    assert "its shard would have a name of more than 255 bytes" in said
+    shards = [shard["name"] for shard in manifest(dataset.output)["shards"]]
+    assert shards == ["a.parquet", "d.parquet", "sub.parquet/b.parquet"]
+    assert "warning" not in dataset.follow().err
+    (dataset.path / "in" / "a.txt").unlink()
+    dataset.follow("--prune")
+    assert [epoch["refused"] for epoch in dataset.epochs()] == [0, 3, 0, 0]
+    assert (dataset.output / "a.parquet" / "c.parquet").exists()
+
+
+def test_a_file_that_takes_the_place_of_a_deleted_one_is_encoded(dataset: Dataset) -> None:
+    dataset.write("a.txt")
+    dataset.write("b.txt", 5)
+    dataset.follow()
+    (dataset.path / "in" / "a.txt").unlink()
+    dataset.write("a.jsonl", 30)
+    assert "warning" not in dataset.follow("--prune").err
+    assert [epoch["pruned"] for epoch in dataset.epochs()] == [0, 1, 0]
+    (dataset.path / "in" / "b.txt").rename(dataset.path / "in" / "c.txt")
+    dataset.follow("--prune")
+    shards = [shard["name"] for shard in manifest(dataset.output)["shards"]]
+    assert shards == ["a.parquet", "c.parquet"]
+
+
+def test_what_is_written_is_not_read(dataset: Dataset) -> None:
+    dataset.output = dataset.path / "in"
+    assert dataset.fault(*FOLLOW).endswith("/in: is in the output; give another --output")
+    dataset.output = dataset.path / "out"
+    said = dataset.fault(*FOLLOW, "--marker", "done.txt")
+    assert "--marker: a file done.txt would be read as an input" in said
 
 
 def test_bad_files_go_to_quarantine_or_end_it_after_the_others(dataset: Dataset) -> None:
@@ -345,6 +417,37 @@ def test_a_prune_deletes_nothing_outside(dataset: Dataset, names: object) -> Non
     assert (dataset.output / "precious").exists()
 
 
+def test_what_a_killed_run_has_finished_is_committed_also_if_its_input_is_gone(
+    dataset: Dataset,
+) -> None:
+    for name in ("a.txt", "b.txt"):
+        dataset.write(name)
+    killed_before(3, COMMIT, *dataset.call(*FOLLOW))
+    (dataset.path / "in" / "a.txt").unlink()
+    (dataset.path / "in" / "bad.parquet").write_bytes(b"bad")
+    assert wordpiece(*dataset.call(*FOLLOW)).status == 1
+    assert [epoch["files"] for epoch in dataset.epochs()] == [2]
+    (dataset.path / "in" / "bad.parquet").unlink()
+    dataset.follow("--prune")
+    assert [shard["name"] for shard in manifest(dataset.output)["shards"]] == ["b.parquet"]
+
+
+def test_notes_of_other_bytes_of_a_file_do_not_count(dataset: Dataset) -> None:
+    """Workers of a stream write older notes again with new ones, also those of deleted shards."""
+    dataset.write("a.txt")
+    (file,) = inputs.resolve([str(dataset.path / "in")])
+    tokenizer = wp.Tokenizer.load(dataset.tokenizer)
+    directory = EncodedDirectory(str(dataset.output), {"tokenizer": tokenizer.digest})
+    directory.notes.claim()
+    source = {"bytes": 1, "modified": 1}
+    write_notes(directory, ShardResult("a.parquet", "a.txt", source))
+    write_notes(directory, ShardError("a.parquet", "a.txt", source, None, "a.txt: bad", "file"))
+    assert notes_made(directory, {"a.parquet": file}) == ([], [])
+    new = ShardResult("a.parquet", "a.txt", source_of(file))
+    write_notes(directory, new)
+    assert notes_made(directory, {"a.parquet": file}) == ([new], [])
+
+
 def test_work_that_a_runner_does_again_after_the_commit_changes_nothing(dataset: Dataset) -> None:
     """As a stream does from its last checkpoint, after a fault."""
     dataset.write("a.txt")
@@ -357,7 +460,7 @@ def test_work_that_a_runner_does_again_after_the_commit_changes_nothing(dataset:
     begin_following(directory, tokenizer)
     (file,) = inputs.resolve([str(dataset.path / "in")])
     run(EncodeShard(directory, shards, 1), [PlannedShard(file, "a.parquet")], ONE_WORKER[1:])
-    assert notes_made(directory, ["a.parquet"]) == ([], [])
+    assert notes_made(directory, {"a.parquet": file}) == ([], [])
     assert list(planned_shards("plan-of-a-commit.jsonl", directory)) == []
     directory.notes.delete()
     assert files_below(dataset.output) == before
