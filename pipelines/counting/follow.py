@@ -15,6 +15,7 @@ from functools import partial
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from pipelines.counting import count as counting
 from pipelines.counting.options import CountCall
@@ -86,7 +87,7 @@ class State:
                 " which files are in it; give another directory"
             )
         record = outputs.read_rows(join(output, FILES), RECORD)
-        return cls(table, record, outputs.read_rows(join(output, EPOCHS), SCHEMA))
+        return cls(table, record, epochs.read(join(output, EPOCHS), SCHEMA))
 
     def versions(self) -> dict[str, set[Version]]:
         """The versions of each file that are on record."""
@@ -101,7 +102,7 @@ class State:
     ) -> State:
         """The state after one epoch more. `new`: the files that were counted. `changed`: those that
         were not, because other bytes of them had been."""
-        number = epochs.last(self.epochs) + 1
+        number = max(epochs.last(self.epochs), pc.max(self.record["epoch"]).as_py() or 0) + 1
         files = [(file, True) for file in new] + [(file, False) for file in changed]
         rows = [(_key(f), f.size, f.modified, number, counted) for f, counted in files]
         added = [dict(zip(RECORD.names, row, strict=True)) for row in rows]

@@ -23,7 +23,7 @@ import pyarrow as pa
 from pipelines.encoding.directory import lifecycle
 from pipelines.encoding.directory.bad_shards import BadShard, ShardsError, quarantine
 from pipelines.encoding.directory.contents import Contents, read_contents
-from pipelines.encoding.directory.encoded_directory import EncodedDirectory
+from pipelines.encoding.directory.encoded_directory import MANIFEST, EncodedDirectory
 from pipelines.encoding.directory.following import begin_following, commit_epoch
 from pipelines.encoding.directory.logs import notes_made
 from pipelines.encoding.directory.notes import (
@@ -110,13 +110,16 @@ class FollowedDataset:
 
     def _epochs(self) -> pa.Table:
         """The table of epochs, with the row of the manifest if a kill has left it out."""
-        table = outputs.read_rows(join(self.call.output, EPOCHS), SCHEMA)
+        table = epochs.read(join(self.call.output, EPOCHS), SCHEMA)
         row = self.found.epoch
-        if row is not None and row["epoch"] > epochs.last(table):
-            table = epochs.with_row(
-                table, row | {"committed": datetime.fromisoformat(row["committed"])}
-            )
-            self._write_epochs(table)
+        try:
+            if row is None or row["epoch"] <= epochs.last(table):
+                return table
+            committed = datetime.fromisoformat(row["committed"])
+            table = epochs.with_row(table, row | {"committed": committed})
+        except (KeyError, TypeError, ValueError, pa.ArrowException) as error:
+            raise outputs.damaged(join(self.call.output, MANIFEST)) from error
+        self._write_epochs(table)
         return table
 
     def _write_epochs(self, table: pa.Table) -> None:

@@ -35,7 +35,7 @@ from pipelines.files.inputs import InputFile
 from pipelines.files.storage import MissingError
 from pipelines.running.plan import read_plan
 from pipelines.running.runner import start_stream
-from wordpiece_core.errors import JobError
+from wordpiece_core.errors import JobError, WordpieceError
 
 TICK = 1.0  # seconds after which the pipeline looks for new files of the plan
 WAIT = 0.3  # seconds after which the driver looks for notes
@@ -85,7 +85,10 @@ class Stream:
         return done | {error.name for error in errors}
 
     def stop(self) -> None:
-        """Cancels the pipeline."""
+        """Cancels the pipeline. Where the runner only stops waiting for it, the lease that is given
+        up ends it."""
+        with suppress(WordpieceError):
+            self.directory.notes.give_up()
         self.pipeline.cancel()
 
 

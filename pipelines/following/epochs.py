@@ -9,6 +9,9 @@ from typing import Any
 
 import pyarrow as pa
 
+from pipelines.files import outputs
+from wordpiece_core.errors import InputError
+
 EPOCHS = "_epochs.parquet"
 _TYPES = {int: pa.int64(), float: pa.float64(), datetime: pa.timestamp("us", "UTC")}
 
@@ -18,6 +21,15 @@ def schema(more: Mapping[str, type]) -> pa.Schema:
     number of the epoch, the time of its commit, and the number of its files."""
     columns = {"epoch": int, "committed": datetime, "files": int, **more}
     return pa.schema([(name, _TYPES[kind]) for name, kind in columns.items()])
+
+
+def read(path: str, columns: pa.Schema) -> pa.Table:
+    """The table at a path; without rows if there is none. InputError if it cannot be read."""
+    try:
+        return outputs.read_rows(path, columns)
+    except InputError as error:
+        what = str(error).removesuffix(outputs.MEND)
+        raise InputError(f"{what}; restore it, or delete it, and it begins anew") from error
 
 
 def last(epochs: pa.Table) -> int:

@@ -67,6 +67,16 @@ def test_epochs_give_the_bytes_of_counting_all_files_at_once(tmp_path: Path) -> 
     done("train", "--word-counts", tmp_path / "words", *trained)
 
 
+def test_epochs_go_on_where_their_table_was_deleted(tmp_path: Path) -> None:
+    for name in ("a.txt", "b.txt"):
+        write_shard(tmp_path / "in" / name, ["some words"])
+        follow(tmp_path)
+        (tmp_path / "words" / "_epochs.parquet").unlink()
+    write_shard(tmp_path / "in" / "c.txt", ["some words"])
+    follow(tmp_path)
+    assert [epoch["epoch"] for epoch in rows(tmp_path, "_epochs.parquet")] == [3]
+
+
 def test_each_epoch_is_a_line_and_with_json_an_object(tmp_path: Path) -> None:
     write_shard(tmp_path / "in" / "a.txt", ["some words"])
     outcome = follow(tmp_path)

@@ -22,7 +22,7 @@ from pipelines.encoding.directory.plans import PlannedShard
 from pipelines.encoding.encode import run
 from pipelines.encoding.encode_shard import EncodeShard
 from pipelines.encoding.options import EncodeCall
-from pipelines.encoding.stream import planned_shards
+from pipelines.encoding.stream import Stream, planned_shards
 from pipelines.files import inputs, storage
 from wordpiece_core.errors import OutputError
 
@@ -446,6 +446,41 @@ def test_notes_of_other_bytes_of_a_file_do_not_count(dataset: Dataset) -> None:
     new = ShardResult("a.parquet", "a.txt", source_of(file))
     write_notes(directory, new)
     assert notes_made(directory, {"a.parquet": file}) == ([new], [])
+
+
+@pytest.mark.parametrize(
+    "epoch",
+    [5, {}, {"epoch": "x"}, {"epoch": 9, "committed": "yesterday"}, {"epoch": 9, "rows": 1}],
+)
+def test_a_damaged_row_of_an_epoch_is_named(dataset: Dataset, epoch: object) -> None:
+    dataset.write("a.txt")
+    dataset.follow()
+    noted = manifest(dataset.output) | {"epoch": epoch}
+    (dataset.output / "_manifest.json").write_text(json.dumps(noted))
+    assert "_manifest.json: not as this program writes it" in dataset.fault(*FOLLOW)
+
+
+def test_a_cut_table_of_epochs_is_named_and_can_be_deleted(dataset: Dataset) -> None:
+    for i in range(2):
+        dataset.write(f"{i}.txt")
+        dataset.follow()
+    table = dataset.output / "_epochs.parquet"
+    table.write_bytes(table.read_bytes()[:-20])
+    assert dataset.fault(*FOLLOW).endswith("; restore it, or delete it, and it begins anew")
+    table.unlink()
+    dataset.follow()
+    assert [epoch["epoch"] for epoch in dataset.epochs()] == [2]
+
+
+def test_a_stream_that_is_stopped_has_no_lease_any_more(dataset: Dataset) -> None:
+    """Not each runner cancels: its workers then see that they have no lease."""
+    directory = EncodedDirectory(str(dataset.output), {"tokenizer": "0" * 16})
+    directory.notes.claim()
+    stream = Stream.__new__(Stream)
+    stream.directory = directory
+    stream.stop()
+    with pytest.raises(OutputError):
+        directory.notes.check_lease()
 
 
 def test_work_that_a_runner_does_again_after_the_commit_changes_nothing(dataset: Dataset) -> None:
