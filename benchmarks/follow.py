@@ -36,7 +36,7 @@ import pyarrow.parquet as pq
 
 from benchmarks.kills import contents, run, start, texts
 
-OWN = {"_epochs.parquet", "_files.parquet", "_run.json"}
+OWN = {"_epochs.parquet", "_files.parquet", "_run.json", ".huggingface.yaml"}
 SETTLE = 300.0  # seconds in which what was dropped last must be done
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from pipelines.encoding.directory.encoded_directory import (
     BAD_SHARDS,
+    CARD,
     ERRORS,
     GONE,
     JOB,
@@ -107,7 +108,7 @@ def read_contents(directory: EncodedDirectory) -> Contents:
         _check_names(directory, found, entries)
     if any(entry.name == GONE for entry in noted):
         found = replace(found, gone=_read_gone(directory) - found.results.keys())
-    for name in (MANIFEST, RUN, EPOCHS, *found.gone):
+    for name in (MANIFEST, RUN, EPOCHS, CARD, *found.gone):
         found.sizes.pop(name, None)
     return found
 

@@ -4,6 +4,7 @@
     _manifest.json      the job, sums, shards, errors. If it is there, the directory is complete
     _run.json           what the last run read, with absolute paths. Readers do not need it
     _epochs.parquet     with --follow: a row for each commit (`pipelines.following.epochs`)
+    .huggingface.yaml   with --follow: for `datasets`, which would take _epochs.parquet for a shard
     _shards/            owned by the job (`pipelines.files.owned`), and there while the directory is
                         not complete:
                         job.json has what the shards share, the id of the run, and all notes of
@@ -46,6 +47,7 @@ from wordpiece_core.tokenizer.files import TokenizerSpec
 
 MANIFEST = "_manifest.json"
 RUN = "_run.json"
+CARD = ".huggingface.yaml"
 NOTES = "_shards"
 JOB = "job.json"  # what the shards have in common, and the notes of earlier runs
 GONE = "gone.json"  # shards that are deleted once they are not in the manifest

@@ -8,11 +8,26 @@ from dataclasses import replace
 
 from pipelines.encoding.directory.bad_shards import quarantined
 from pipelines.encoding.directory.contents import Contents, read_contents
-from pipelines.encoding.directory.encoded_directory import GONE, JOB, LOG, PLAN, EncodedDirectory
+from pipelines.encoding.directory.encoded_directory import (
+    CARD,
+    GONE,
+    JOB,
+    LOG,
+    PLAN,
+    EncodedDirectory,
+)
 from pipelines.encoding.directory.lifecycle import delete_gone, write_manifest, write_run
 from pipelines.encoding.directory.notes import AGAIN
-from pipelines.files import outputs
+from pipelines.files import outputs, storage
 from wordpiece_core import Tokenizer
+
+ALL_SHARDS = """\
+configs:
+- config_name: default
+  data_files:
+  - split: train
+    path: "**/[!_]*.parquet"
+"""  # what `datasets` loads from the directory
 
 
 def begin_following(directory: EncodedDirectory, tokenizer: Tokenizer) -> Contents:
@@ -27,6 +42,8 @@ def begin_following(directory: EncodedDirectory, tokenizer: Tokenizer) -> Conten
     found = replace(found, results=found.finished, errors=errors)
     committed = {k: v for k, v in found.results.items() if k not in found.uncommitted}
     write_manifest(directory, replace(found, results=committed))
+    if storage.info(directory.place(CARD)) is None:
+        outputs.write_bytes(directory.place(CARD), ALL_SHARDS.encode(), directory.notes.path)
     delete_gone(directory, found.gone)
     directory.notes.sweep(rf"{JOB}|{GONE}" if found.uncommitted else rf"{JOB}|{GONE}|{LOG}|{PLAN}")
     return found

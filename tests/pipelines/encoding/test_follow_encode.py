@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import datasets
 import pyarrow.parquet as pq
 import pytest
 
@@ -89,7 +90,7 @@ class Dataset:
         expected, found = files_below(other.output), files_below(self.output)
         shutil.rmtree(other.output)
         epochs = self.epochs()
-        del found["_epochs.parquet"]
+        del found["_epochs.parquet"], found[".huggingface.yaml"]
         for files in (expected, found):
             for name in [name for name in files if name.startswith("_errors/")]:
                 assert quarantine
@@ -115,6 +116,18 @@ def test_epochs_give_the_shards_of_a_batch_run(dataset: Dataset) -> None:
             dataset.follow("--max-files", "1")
             dataset.check()
     assert [epoch["files"] for epoch in dataset.epochs()] == [1] * 5
+
+
+def test_datasets_loads_the_shards_and_no_epochs(dataset: Dataset, tmp_path: Path) -> None:
+    for name in ("a.txt", "sub/test.txt"):
+        dataset.write(name)
+    dataset.follow()
+    loaded = datasets.load_dataset(str(dataset.output), cache_dir=str(tmp_path / "cache"))
+    assert {split: len(rows) for split, rows in loaded.items()} == {"train": 50}
+    card = dataset.output / ".huggingface.yaml"
+    card.write_text("configs: []")  # by a user, whose it is then
+    dataset.follow()
+    assert card.read_text() == "configs: []"
 
 
 def test_a_plain_run_goes_on_where_a_followed_one_ended_and_the_other_way_round(
@@ -394,7 +407,9 @@ def test_a_prune_that_was_killed_is_ended_by_any_run(
     killed_before(1, r"deleted .*out/a\.parquet", *dataset.call(*FOLLOW, "--prune"))
     assert (dataset.output / "a.parquet").exists()
     done(*dataset.call(*option))
-    assert {path.name for path in dataset.output.glob("[!_]*")} == {"b.parquet"}
+    assert {
+        path.name for path in dataset.output.glob("*.parquet") if path.name != "_epochs.parquet"
+    } == {"b.parquet"}
 
 
 @pytest.mark.parametrize(
