@@ -1,20 +1,22 @@
 """Every state of the disk that stopping a job can leave, and that from each of them the job ends
 with the bytes of a run that was never stopped.
 
-    python -m benchmarks.stops              # all scenarios, about ten minutes
+    python -m benchmarks.stops              # all scenarios, some minutes
     python -m benchmarks.stops --only count
 
 What a run leaves that is stopped before a change it makes to the disk, as by SIGKILL, is what is on
-the disk before that change. So each run is made once, with a copy of the disk before every change;
-from each copy that is a new state it is run again, with copies, until no new state is found: that
-is every stop, every stop of the rerun after every stop, and so on. A state is the files below a
-directory, names and bytes, but for random ids and for what a rerun deletes unread.
-`docs/states.md` says what the states are."""
+the disk before that change. So a run looks at the disk before every change, and copies it if this
+state is new; from each copy it is run again, until no new state is found: that is every stop, every
+stop of the rerun after every stop, and so on. A state is the files below a directory, names and
+bytes, but for random ids and for what a rerun deletes unread, and is known by the digest of these.
+`docs/states.md` says what the states are.
+
+Nothing here depends on when bytes reach the disk, so it is done in memory where there is such a
+directory, with as many runs at once as there are processors."""
 
 from __future__ import annotations
 
 import hashlib
-import itertools
 import json
 import os
 import re
@@ -22,6 +24,7 @@ import shutil
 import sys
 import tempfile
 import time
+from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -36,6 +39,9 @@ from pipelines.commands.cli import main as wordpiece
 from pipelines.files import storage
 
 CHANGES = ("made", "written", "deleted")
+MEMORY = Path("/dev/shm")  # of Linux
+MEMORY_BYTES = 1 << 30  # are free there, if it is used
+STOPS = "stops"  # beside the states that a run has found: how many changes it made
 _ID = re.compile(rb"(?<![0-9a-f])[0-9a-f]{16}(?![0-9a-f])")
 _EPOCH = re.compile(rb'"epoch": \{[^}]*\},')
 _TEXTS = ["the cat sat on the mat", "a hat on a cat", "unaffordable hats", "pneumonia"]
@@ -157,38 +163,66 @@ SCENARIOS = {
 # --- Runs in processes of their own ---------------------------------------------------------------
 
 
-def run(call: Call, state: Path | None = None, copies: Path | None = None) -> int:
-    """Runs a command in a fork of this process, which must have no threads, and returns its exit
-    status. Before every change `state` is copied, to a numbered directory in `copies`."""
+def run(call: Call) -> int:
+    """Runs a command in a process of its own, and returns its exit status."""
+    return os.waitstatus_to_exitcode(os.waitpid(start(call), 0)[1])
+
+
+def start(call: Call, watch: Watch | None = None) -> int:
+    """Runs a command in a fork of this process, which must have no threads. Returns its id."""
     child = os.fork()
     if child:
-        return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        return child
     status = 98
     try:
         quiet = os.open(os.devnull, os.O_WRONLY)
         os.dup2(quiet, 1)
         if "STOPS_DEBUG" not in os.environ:
             os.dup2(quiet, 2)
-        if state is not None and copies is not None:
-            _copy_before_changes(state, copies)
+        if watch is not None:
+            watch.begin()
         wordpiece([*call, "--", "--direct_num_workers=1"])
     except SystemExit as end:
         status = int(end.code or 0)
     finally:
+        if watch is not None:
+            watch.end()
         os._exit(status)
 
 
-def _copy_before_changes(state: Path, copies: Path) -> None:
-    attempt, numbers = storage.attempt, itertools.count()
-    storage.THREADS = 1  # each change is made, and copied, by itself
+@dataclass
+class Watch:
+    """Looks at the directory `state` before every change of a run. A state whose digest is not in
+    `known` is copied to a directory in `found`, which has the digest as its name. `stops`: how many
+    changes there were."""
 
-    def copying(done: str, path: str, call: Callable[[], object]) -> object:
-        if done in CHANGES:
-            shutil.copytree(state, copies / str(next(numbers)), symlinks=True)
-        return attempt(done, path, call)
+    state: Path
+    found: Path
+    known: set[str]
+    stops: int = 0
 
-    storage.attempt = copying  # type: ignore[assignment]
-    storage.THREADS = 1  # so that nothing changes while a copy is made
+    def begin(self) -> None:
+        """Begins in the process of the run."""
+        attempt = storage.attempt
+        storage.THREADS = 1  # so that nothing changes while it looks
+
+        def looking(done: str, path: str, call: Callable[[], object]) -> object:
+            if done in CHANGES:
+                self._look()
+            return attempt(done, path, call)
+
+        storage.attempt = looking  # type: ignore[assignment]
+
+    def _look(self) -> None:
+        self.stops += 1
+        digest = _digest(self.state)
+        if digest not in self.known:
+            self.known.add(digest)
+            shutil.copytree(self.state, self.found / digest, symlinks=True)
+
+    def end(self) -> None:
+        """Leaves the number of stops for the process that started the run."""
+        (self.found / STOPS).write_text(str(self.stops))
 
 
 # --- States ---------------------------------------------------------------------------------------
@@ -204,18 +238,23 @@ def tree(folder: Path) -> dict[str, bytes]:
     def without_ids(data: bytes) -> bytes:
         return _ID.sub(b"ID", data.replace(run.encode(), b"RUN"))
 
-    for path in sorted(folder.rglob("*")):
-        name = without_ids(str(path.relative_to(folder)).encode()).decode()
+    def content(path: Path) -> bytes:
         if path.name == "run.json":
-            found[name] = b"what a run took"
-        elif path.name == "_epochs.parquet":
-            found[name] = b"when it was committed"
-        elif path.is_file():
-            data = _EPOCH.sub(b"", without_ids(path.read_bytes()))
-            several = path.suffix == ".jsonl"  # their names differ only in their ids
-            found[f"{name} {hashlib.sha256(data).hexdigest()[:8]}" if several else name] = data
-        elif not any(path.iterdir()):
+            return b"what a run took"
+        if path.name == "_epochs.parquet":
+            return b"when it was committed"
+        return _EPOCH.sub(b"", without_ids(path.read_bytes()))
+
+    for above, folders, files in os.walk(folder):
+        name = without_ids(os.path.relpath(above, folder).encode()).decode()
+        if not folders and not files:
             found[name + "/"] = b""
+        for file in files:
+            data = content(Path(above, file))
+            of_file = without_ids(f"{name}/{file}".removeprefix("./").encode()).decode()
+            several = file.endswith(".jsonl")  # their names differ only in their ids
+            digest = f" {hashlib.sha256(data).hexdigest()[:8]}" if several else ""
+            found[of_file + digest] = data
     return found
 
 
@@ -246,7 +285,7 @@ def _key(name: str, data: bytes, files: dict[str, bytes]) -> tuple[str, bytes]:
 
 
 @dataclass
-class Exploration:
+class Found:
     """What was found: how many states, at how many stops. `faults`: what went wrong, in words."""
 
     scenario: str
@@ -256,49 +295,109 @@ class Exploration:
     seconds: float = 0.0
 
 
-def explore(scenario: Scenario) -> Exploration:
+def explore(scenario: Scenario) -> Found:
     """Finds all states of a scenario, and runs it to its end from each."""
-    found = Exploration(scenario.name)
     began = time.monotonic()
-    with tempfile.TemporaryDirectory(prefix="wordpiece-stops-") as work:
-        inputs, state, copies, states = (Path(work) / name for name in "isct")
-        for place in (inputs, state, states):
-            place.mkdir()
-        scenario.prepare(inputs, state)
-        call = scenario.call(inputs, state)
-        shutil.copytree(state, states / "0")
-        known, waiting = {_digest(state)}, [states / "0"]
-        expected: dict[str, bytes] | None = None
-        while waiting:
-            start = waiting.pop(0)
-            so_far = f"{scenario.name}: {len(known)} states, {len(waiting) + 1} to run from"
-            show_progress(so_far)
-            status = _run_from(start, state, copies, call)
-            expected = tree(state) if expected is None else expected
-            if status != 0 or tree(state) != expected:
-                found.faults.append(_fault(start, status, state, expected))
-            for copy in sorted(copies.iterdir(), key=lambda path: int(path.name)):
-                found.stops += 1
-                digest = _digest(copy)
-                if digest not in known:
-                    waiting.append(copy.rename(states / str(len(known))))
-                    known.add(digest)
-        found.states = len(known)
+    with tempfile.TemporaryDirectory(prefix="wordpiece-stops-", dir=_memory()) as work:
+        found = Exploration(scenario, Path(work)).explore(os.cpu_count() or 1)
     found.seconds = time.monotonic() - began
     return found
 
 
-def _run_from(start: Path, state: Path, copies: Path, call: Call) -> int:
-    shutil.rmtree(copies, ignore_errors=True)
-    copies.mkdir()
-    shutil.rmtree(state)
-    shutil.copytree(start, state, symlinks=True)
-    return run(call, state, copies)
+def _memory() -> Path | None:
+    """A directory in memory, if there is one."""
+    usable = os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).free > MEMORY_BYTES
+    return MEMORY if usable else None
 
 
-def _fault(start: Path, status: int, state: Path, expected: dict[str, bytes]) -> str:
-    other = sorted({name for name, _ in tree(state).items() ^ expected.items()})
-    return f"from {sorted(tree(start))}: exit status {status}, not as it should be: {other}"
+@dataclass
+class Exploration:
+    """The search for the states of a scenario. `work`: an empty directory. `known`: the digests of
+    the states so far; `waiting`: copies of those to run from, in the order they were found."""
+
+    scenario: Scenario
+    work: Path
+    known: set[str] = field(default_factory=set)
+    waiting: deque[Path] = field(default_factory=deque)
+    expected: dict[str, bytes] | None = None
+    """What the first run leaves, and every other must."""
+    faults: list[str] = field(default_factory=list)
+    stops: int = 0
+
+    def explore(self, processes: int) -> Found:
+        """Finds all states, with so many runs at once."""
+        inputs, states, lanes = (self.work / name for name in ("inputs", "states", "lanes"))
+        for place in (inputs, states):
+            place.mkdir()
+        free = [Lane(lanes / str(number)) for number in range(processes)]
+        state = free[0].state
+        state.mkdir(parents=True)
+        self.scenario.prepare(inputs, state)
+        self._add(state, states)
+        running: dict[int, Lane] = {}
+        while self.waiting or running:
+            is_first = self.expected is None and not running
+            if self.waiting and free and (is_first or self.expected is not None):
+                lane = free.pop()
+                running[lane.start(self.waiting.popleft(), self.scenario, inputs, self.known)] = (
+                    lane
+                )
+                continue
+            child, status = os.wait()
+            lane = running.pop(child)
+            self._take(lane, os.waitstatus_to_exitcode(status), states)
+            free.append(lane)
+            count = len(self.waiting) + len(running)
+            show_progress(f"{self.scenario.name}: {len(self.known)} states, {count} to run from")
+        return Found(self.scenario.name, len(self.known), self.stops, self.faults)
+
+    def _take(self, lane: Lane, status: int, states: Path) -> None:
+        """Takes what a run has left, and the states it has found."""
+        left = tree(lane.state)
+        self.expected = left if self.expected is None else self.expected
+        if status != 0 or left != self.expected:
+            self.faults.append(_fault(lane.origin, status, left, self.expected))
+        self.stops += int((lane.found / STOPS).read_text())
+        (lane.found / STOPS).unlink()
+        for copy in sorted(lane.found.iterdir(), key=lambda path: path.stat().st_ctime_ns):
+            self._add(copy, states)
+        shutil.rmtree(lane.origin)
+
+    def _add(self, state: Path, states: Path) -> None:
+        digest = _digest(state)
+        if digest not in self.known:
+            self.known.add(digest)
+            self.waiting.append(state.rename(states / str(len(self.known))))
+
+
+@dataclass
+class Lane:
+    """One of the runs that are made at the same time, and its directory. `origin`: the state that
+    it began with; `state`: what it works on; `found`: see `Watch`."""
+
+    place: Path
+    origin: Path = Path()
+
+    @property
+    def state(self) -> Path:
+        return self.place / "state"
+
+    @property
+    def found(self) -> Path:
+        return self.place / "found"
+
+    def start(self, origin: Path, scenario: Scenario, inputs: Path, known: set[str]) -> int:
+        """Begins a run from a state. Returns the id of its process."""
+        self.origin = origin
+        shutil.rmtree(self.place, ignore_errors=True)
+        self.found.mkdir(parents=True)
+        shutil.copytree(origin, self.state, symlinks=True)
+        return start(scenario.call(inputs, self.state), Watch(self.state, self.found, known))
+
+
+def _fault(origin: Path, status: int, left: dict[str, bytes], expected: dict[str, bytes]) -> str:
+    other = sorted({name for name, _ in left.items() ^ expected.items()})
+    return f"from {sorted(tree(origin))}: exit status {status}, not as it should be: {other}"
 
 
 def show_progress(so_far: str) -> None:
