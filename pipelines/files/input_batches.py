@@ -18,12 +18,13 @@ def warnings_of_text(replaced: int) -> list[str]:
 @dataclass(frozen=True)
 class Range:
     """A part of a file. For Parquet, the row groups [start, end), or the rows [first, last) of one
-    row group; for other formats, the lines that start in the bytes [start, end). `bytes`: the
-    estimated size of its text, uncompressed."""
+    row group; for other formats, the lines that start in the bytes [start, end). A file that was
+    not looked into has one range, without an `end`. `bytes`: the estimated size of its text,
+    uncompressed."""
 
     file: InputFile
     start: int
-    end: int
+    end: int | None
     bytes: int
     rows: tuple[int, int] | None = None
 

@@ -5,7 +5,7 @@ Text and JSON lines are cut into byte ranges, and a range has the lines that sta
 text is not cut. What is wrong with a file is an `InputError` of one line.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -48,6 +48,7 @@ RANGE_BYTES = 16 << 20  # of input in a range
 TEXT_BYTES = 8 << 20  # of text in an array given to counting
 SHARD_BLOCK_BYTES = 4 << 20  # of a text or JSON-lines file in a batch given to encoding
 TEXT_COMPRESSION = 4  # typical; it is used for estimates only
+LOOKED_INTO = 1_000  # of the files that are not larger than a range
 MOST_PIECES = 4  # of a row group; for each of them the rows before it are decoded too
 
 
@@ -62,15 +63,44 @@ def plan(
     first rows of JSON lines. InputError for a file that lacks one of the columns; OptionError for a
     file of plain text if there is a `group_column`.
 
+    Of very many files that are smaller than a range, it looks into some, about `LOOKED_INTO` of
+    them, and estimates the sizes of the others: each is one range, whose reader finds what is wrong
+    with it.
+
     A row group is cut into rows only if it is much larger than `range_bytes`, and such a large part
     of all texts that other cores would have to wait for it.
     """
     columns = TextColumns(text_column, group_column)
-    parts = storage.in_parallel(lambda file: _ranges(file, columns, range_bytes), files)
-    ranges = [part for some in parts for part in some]
+    small = [file for file in files if file.format != "text" and file.size <= range_bytes]
+    step = max(-(-len(small) // LOOKED_INTO), 1)
+    left_out = {*small} - {*small[::step]}
+    looked_into = [file for file in files if file not in left_out]
+    found = storage.in_parallel(lambda file: _ranges(file, columns, range_bytes), looked_into)
+    parts = dict(zip(looked_into, found, strict=True))
+    growth = _growth(parts)
+    ranges = [
+        part
+        for file in files
+        for part in (parts[file] if file in parts else [_whole(file, growth)])
+    ]
     total = sum(part.bytes for part in ranges)
     most_bytes = max(4 * range_bytes, -(-total // MOST_PIECES))
     return [piece for part in ranges for piece in parquet_input.cut_rows(part, most_bytes)]
+
+
+def _growth(parts: Mapping[InputFile, Sequence[Range]]) -> float:
+    """How many bytes of text there are for a byte of the Parquet files that were looked into."""
+    parquet = [file for file in parts if file.format == "parquet"]
+    size = sum(file.size for file in parquet)
+    text = sum(part.bytes for file in parquet for part in parts[file])
+    return text / size if size else TEXT_COMPRESSION
+
+
+def _whole(file: InputFile, growth: float) -> Range:
+    """The range of a file that is not looked into."""
+    if file.format != "parquet":
+        growth = TEXT_COMPRESSION if file.compression else 1
+    return Range(file, 0, None, round(file.size * growth))
 
 
 def _ranges(file: InputFile, columns: TextColumns, range_bytes: int) -> list[Range]:
@@ -96,8 +126,12 @@ def read_texts(
     if part.file.format == "parquet":
         yield from parquet_input.read_texts(part, columns, TEXT_BYTES)
         return
+    end = part.end
+    if end is None:
+        end = part.file.size
+        json_input.check_keys(part.file, columns)
     schema = pa.schema([(name, pa.string()) for name in columns.names])
-    for offset, block in blocks(part.file, part.start, part.end, TEXT_BYTES):
+    for offset, block in blocks(part.file, part.start, end, TEXT_BYTES):
         if part.file.format == "text":
             yield text_batch(*split_lines(block))
         else:

@@ -35,6 +35,8 @@ MAX_BATCH_TEXT_BYTES = 1 << 30  # less than 2 GiB leaves room for repaired UTF-8
 MAX_BATCH_ROWS = 16_384  # decoded at once for counting; with a dictionary, pages hide their size
 MAX_SHARD_ROWS = 1_024  # the same for encoding
 BUFFER_BYTES = 4 << 20  # for each column: a column chunk is streamed, it is not held
+TAIL_BYTES = 64 << 10  # of a file are read at once; mostly the footer is in them
+MOST_FOOTER_BYTES = 64 << 20  # are held while a file is opened; bad files may say anything
 
 
 class ParquetFile(pq.ParquetFile):
@@ -57,6 +59,10 @@ class ParquetFile(pq.ParquetFile):
 def open_parquet(file: Planned) -> Iterator[ParquetFile]:
     """Opens a Parquet file. Bad data while it is open is an InputError that names the path."""
     with open_planned(file) as stored, bad_data(file.path):
+        stored.hold_end(TAIL_BYTES)
+        footer = _footer_bytes(stored)
+        if TAIL_BYTES < footer <= MOST_FOOTER_BYTES:
+            stored.hold_end(footer)
         parquet = ParquetFile(
             stored.arrow(),
             pre_buffer=False,
@@ -64,13 +70,19 @@ def open_parquet(file: Planned) -> Iterator[ParquetFile]:
             page_checksum_verification=True,
         )
         parquet.encrypted = _encrypted_columns(file.path, stored)
+        if footer > TAIL_BYTES:
+            stored.hold_end(0)
         yield parquet
 
 
+def _footer_bytes(stored: StoredFile) -> int:
+    """The size of the footer with what follows it, as the file says."""
+    stored.seek(-min(8, stored.size()), os.SEEK_END)
+    return int.from_bytes(stored.read(4), "little") + 8
+
+
 def _encrypted_columns(path: str, stored: StoredFile) -> list[str]:
-    stored.seek(-8, os.SEEK_END)
-    length = int.from_bytes(stored.read(4), "little")
-    stored.seek(max(stored.size() - length - 8, 0))
+    stored.seek(max(stored.size() - _footer_bytes(stored), 0))
     try:
         return _kernel.encrypted_columns(stored.read())
     except InputError as error:
@@ -117,7 +129,7 @@ def cut_rows(part: Range, most_bytes: int) -> list[Range]:
 def read_texts(part: Range, columns: TextColumns, most_bytes: int) -> Iterator[TextBatch]:
     """The texts of a range in order, in batches of at most about `most_bytes` of text."""
     with _open_checked(part.file, columns) as parquet:
-        for group in range(part.start, part.end):
+        for group in range(part.start, parquet.num_row_groups if part.end is None else part.end):
             with bad_data(part.file.path, group):
                 for rows in _row_group_rows(parquet, group, columns, part.rows, most_bytes):
                     for piece in _cut(rows, columns.text, most_bytes):

@@ -312,6 +312,7 @@ class StoredFile:
         self.path = path
         self.filesystem, self.inner = open_filesystem(path)
         self.position = 0
+        self._held = b""  # the end of the file
         self._file: pa.NativeFile | None = None
         self.length: int = attempt("read", path, lambda: self._open().size())
 
@@ -341,9 +342,21 @@ class StoredFile:
         size = left if size is None or size < 0 else min(size, left)
         if not size:
             return b""
-        data = attempt("read", self.path, lambda: self._read_at(size))
+        held_from = self.length - len(self._held)
+        if self.position >= held_from:
+            start = self.position - held_from
+            data = self._held[start : start + size]
+        else:
+            data = attempt("read", self.path, lambda: self._read_at(size))
         self.position += len(data)
         return data
+
+    def hold_end(self, size: int) -> None:
+        """Reads the last `size` bytes of the file and holds them, so that it takes no further call
+        to read them. 0 bytes: holds nothing any more."""
+        self._held = b""
+        self.seek(-min(size, self.length), os.SEEK_END)
+        self._held = self.read()
 
     def _read_at(self, size: int) -> bytes:
         try:
