@@ -35,7 +35,7 @@ MAX_BATCH_TEXT_BYTES = 1 << 30  # less than 2 GiB leaves room for repaired UTF-8
 MAX_BATCH_ROWS = 16_384  # decoded at once for counting; with a dictionary, pages hide their size
 MAX_SHARD_ROWS = 1_024  # the same for encoding
 BUFFER_BYTES = 4 << 20  # for each column: a column chunk is streamed, it is not held
-TAIL_BYTES = 64 << 10  # of a file are read at once; mostly the footer is in them
+TAIL_BYTES = 64 << 10  # of a file are read at once, as Arrow does; mostly the footer is there
 MOST_FOOTER_BYTES = 64 << 20  # are held while a file is opened; bad files may say anything
 
 

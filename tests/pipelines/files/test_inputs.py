@@ -92,6 +92,58 @@ def test_the_first_bad_file_of_many_is_named(tmp_path: Path) -> None:
     assert fault(lambda: plan(resolve([str(tmp_path)]), "text")).startswith(f"{tmp_path}/00.par")
 
 
+SMALL = {
+    "a.parquet": pa.table({"text": ["a", None]}),
+    "b.jsonl": b'{"text": "b"}\n',
+    "c.parquet": pa.table({"text": ["c"]}),
+    "d.jsonl.gz": gzip.compress(b'{"text": "d"}\n'),
+    "e.txt": b"e\n",
+    "f.parquet": pa.table({"text": pa.array([], pa.string())}),
+    "g.jsonl": b"",
+}
+
+
+def small_files(folder: Path) -> list[inputs.InputFile]:
+    for name, content in SMALL.items():
+        path = folder / name
+        if isinstance(content, pa.Table):
+            write_parquet(path, content)
+        else:
+            write(path, content)
+    return resolve([str(folder)])
+
+
+@pytest.mark.parametrize("looked_into", [1, 2, 3])
+def test_of_very_many_files_some_are_looked_into_and_the_ranges_have_all_texts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, looked_into: int
+) -> None:
+    files = small_files(tmp_path)
+    all_of_them = plan(files, "text")
+    monkeypatch.setattr(inputs, "LOOKED_INTO", looked_into)
+    some = plan(files, "text")
+    assert sum(part.end is None for part in some) >= len(files) - 1 - looked_into
+    assert texts_of(some) == texts_of(all_of_them) == ["a", None, "b", "c", "d", "e"]
+    assert all(part.end is not None for part in plan(files, "text", 1))  # none is small
+
+
+def test_what_is_wrong_with_a_file_that_was_not_looked_into_is_said_by_its_reader(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(inputs, "LOOKED_INTO", 1)
+    write_parquet(tmp_path / "a.parquet", pa.table({"text": ["a"]}))
+    others = [
+        write_parquet(tmp_path / "b.parquet", pa.table({"other": ["b"]})),
+        write(tmp_path / "c.jsonl", '{"other": "c"}\n'),
+        write(tmp_path / "d.parquet", "x\n"),
+    ]
+    _, *ranges = plan(resolve([str(tmp_path)]), "text")
+    for file, part in zip(others, ranges, strict=True):
+        found = fault(lambda part=part: texts_of([part]))
+        alone = fault(lambda file=file: texts(file))
+        assert found == alone
+        assert found.startswith(f"{file.path}: ")
+
+
 def test_ranges_can_be_sent_to_another_process(tmp_path: Path) -> None:
     files = [
         write(tmp_path / "b.txt", "x\ny\n"),

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from pipelines.files import inputs, parquet_input
 from pipelines.files.inputs import TextColumns, open_parquet, open_shard, plan, read_texts, resolve
+from pipelines.files.storage import StoredFile
 
 from ..shard_files import characters, fault, sizes, texts, texts_of, write, write_parquet
 
@@ -116,6 +117,31 @@ def test_rows_that_a_dictionary_made_small_are_encoded_in_several_batches(tmp_pa
         batches = list(open_shard(file, TextColumns()).batches())
     assert all(400_000 <= batch.bytes <= 500_000 for batch in batches[:-1])
     assert [text for batch in batches for text in batch.texts.to_pylist()] == values
+
+
+@pytest.mark.parametrize(("rows", "row_group"), [(10, 5), (20_000, 20_000), (2_000, 1)])
+def test_a_footer_is_read_at_once_or_what_is_missing_of_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows: int, row_group: int
+) -> None:
+    words = [f"text {row}" for row in range(rows)]
+    table = pa.table({"text": words})
+    file = write_parquet(tmp_path / "a.parquet", table, row_group, compression="none")
+    footer = int.from_bytes((tmp_path / "a.parquet").read_bytes()[-8:-4], "little") + 8
+    tail = parquet_input.TAIL_BYTES
+    expected = [min(tail, file.size)] + ([footer] if footer > tail else [])
+    read_at, reads = StoredFile._read_at, []
+
+    def counted(stored: StoredFile, size: int) -> bytes:
+        reads.append(size)
+        return read_at(stored, size)
+
+    monkeypatch.setattr(StoredFile, "_read_at", counted)
+    with open_parquet(file) as parquet:
+        assert parquet.num_row_groups == rows // row_group
+        assert reads == expected
+        assert parquet.read()["text"].to_pylist() == words
+    monkeypatch.setattr(parquet_input, "MOST_FOOTER_BYTES", 100)  # more is not held
+    assert texts(file) == words
 
 
 def test_faults_of_an_open_parquet_file_name_it(tmp_path: Path) -> None:
