@@ -43,6 +43,7 @@ MEMORY = Path("/dev/shm")  # of Linux
 MEMORY_BYTES = 1 << 30  # are free there, if it is used
 STOPS = "stops"  # beside the states that a run has found: how many changes it made
 _ID = re.compile(rb"(?<![0-9a-f])[0-9a-f]{16}(?![0-9a-f])")
+_LANE = re.compile(rb"/lanes/\d+/")
 _EPOCH = re.compile(rb'"epoch": \{[^}]*\},')
 _TEXTS = ["the cat sat on the mat", "a hat on a cat", "unaffordable hats", "pneumonia"]
 
@@ -229,14 +230,14 @@ class Watch:
 
 
 def tree(folder: Path) -> dict[str, bytes]:
-    """The files and empty directories below a directory, without random ids, and without what a run
-    took."""
+    """The files and empty directories below a directory, without random ids, without what a run
+    took, and without the lane it was made in."""
     found: dict[str, bytes] = {}
     job = folder / "out" / "_shards" / "job.json"  # only notes of the run that it names count
     run = json.loads(job.read_text()).get("run", "none") if job.exists() else "none"
 
     def without_ids(data: bytes) -> bytes:
-        return _ID.sub(b"ID", data.replace(run.encode(), b"RUN"))
+        return _ID.sub(b"ID", _LANE.sub(b"/", data.replace(run.encode(), b"RUN")))
 
     def content(path: Path) -> bytes:
         if path.name == "run.json":
@@ -339,9 +340,8 @@ class Exploration:
             is_first = self.expected is None and not running
             if self.waiting and free and (is_first or self.expected is not None):
                 lane = free.pop()
-                running[lane.start(self.waiting.popleft(), self.scenario, inputs, self.known)] = (
-                    lane
-                )
+                child = lane.start(self.waiting.popleft(), self.scenario, inputs, self.known)
+                running[child] = lane
                 continue
             child, status = os.wait()
             lane = running.pop(child)
