@@ -89,10 +89,11 @@ class EncodeShard(beam.DoFn):
         """The encoded shard; None for a large one, which has its note and its name already."""
         options = self.options
         shard = inputs.open_shard(file, text_columns(options), options.kept)
-        encoder = ShardEncoder(file, shard, self.tokenizer, options, self.threads)
+        threads = 0 if file.is_small else self.threads
+        encoder = ShardEncoder(file, shard, self.tokenizer, options, threads)
 
         def write(stream: NewFile) -> None:
-            tables = ahead(encoder.tables)
+            tables = ahead(encoder.tables) if threads else encoder.tables()
             outputs.write_tables(stream, tables, encoder.schema, **encoder.parquet_options())
 
         def result(size: int) -> ShardResult:

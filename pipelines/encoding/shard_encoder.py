@@ -102,7 +102,8 @@ class ShardEncoder:
 
     def tables(self) -> Iterator[pa.Table]:
         """The encoded rows of the shard, one table for each row group."""
-        encoded = in_threads(self._encode, ahead(self._pieces), self.threads)
+        read = ahead(self._pieces) if self.threads else self._pieces()
+        encoded = in_threads(self._encode, read, self.threads)
         tables = self._packed(encoded) if self.packer else self._encoded(encoded)
         return row_groups(tables)
 

@@ -25,6 +25,7 @@ ENDINGS = {
     ".jsonl.zst": ("jsonl", "zstd"),
 }
 
+SMALL_BYTES = 1 << 20  # of a file that is read and encoded on one thread: others take long to start
 _WILDCARD = re.compile(r"[*?\[]")
 
 
@@ -38,6 +39,11 @@ class InputFile:
     compression: str | None  # "gzip" or "zstd"
     size: int  # bytes
     modified: int | None  # nanoseconds since 1970; of stores, whole seconds
+
+    @property
+    def is_small(self) -> bool:
+        """Whether several threads would take longer for the file than one."""
+        return self.size <= SMALL_BYTES
 
     @property
     def root(self) -> str:

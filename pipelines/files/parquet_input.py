@@ -213,23 +213,27 @@ def _batches(
         for group in range(parquet.num_row_groups):
             with bad_data(file.path, group):
                 begins = True
-                for table in _row_group_tables(parquet, group, read):
+                for table in _row_group_tables(parquet, group, read, not file.is_small):
                     for batch in _table_batches(table, schema, columns):
                         yield replace(batch, begins=begins)
                         begins = False
 
 
 def _row_group_tables(
-    parquet: pq.ParquetFile, group: int, columns: list[str]
+    parquet: pq.ParquetFile, group: int, columns: list[str], use_threads: bool
 ) -> Iterator[pa.Table]:
-    """A row group in parts of at most about `BATCH_BYTES` of memory."""
+    """A row group in parts of at most about `BATCH_BYTES` of memory. `use_threads`: decode columns
+    at the same time."""
     metadata = parquet.metadata.row_group(group)
     size = _column_bytes(parquet, group, columns)
     rows = metadata.num_rows * BATCH_BYTES // max(4 * size, 1)
     held: list[pa.RecordBatch] = []
     room = BATCH_BYTES
     for batch in parquet.iter_batches(
-        batch_size=min(max(rows, 1), MAX_SHARD_ROWS), row_groups=[group], columns=columns
+        batch_size=min(max(rows, 1), MAX_SHARD_ROWS),
+        row_groups=[group],
+        columns=columns,
+        use_threads=use_threads,
     ):
         if held and batch.nbytes > room:
             yield pa.Table.from_batches(held)

@@ -23,7 +23,10 @@ def _threads(count: int) -> ThreadPoolExecutor:
 
 def in_threads(work: Callable[[T], R], items: Iterator[T], threads: int) -> Iterator[R]:
     """Like `map`, but on shared threads. Results are in order, and one more item than there are
-    threads is taken ahead."""
+    threads is taken ahead. With 0 threads all is done by the caller."""
+    if not threads:
+        yield from map(work, items)
+        return
     pool, work = _threads(threads), _for_this_bundle(work)
     waiting: deque[Future[R]] = deque()
     try:
