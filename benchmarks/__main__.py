@@ -31,6 +31,7 @@ from benchmarks.packing import packing
 from benchmarks.parity import parity
 from benchmarks.rounds import rounds
 from benchmarks.setting import SHARED, Setting, find_groups
+from benchmarks.small_files import small_files
 from benchmarks.ten_million import ten_million
 from benchmarks.train_job import train_job
 
@@ -38,7 +39,7 @@ BENCHMARKS: dict[str, Callable[[Setting], Iterator[Row]]] = {
     benchmark.__name__: benchmark
     for benchmark in (
         *(parity, encode_kernel, cold_start, long_words, packing),
-        *(encode_job, encode_large, many_shards, id_encodings),
+        *(encode_job, encode_large, small_files, many_shards, id_encodings),
         *(train_job, merge_loop, rounds, ten_million),
         *(count_job, count_growth, heaps, held_out, groups, memory),
     )

@@ -6,8 +6,9 @@ written while the next one is encoded.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import lru_cache
 from itertools import pairwise
 from typing import Any
 
@@ -27,6 +28,7 @@ from wordpiece_core.errors import ColumnError, InputError, OptionError
 
 METADATA_KEY = b"wordpiece.tokenizer"
 IDS = "input_ids"
+SCHEMAS = 64  # of inputs, whose columns are remembered
 SOURCE_ROWS = "overflow_to_sample_mapping"
 
 
@@ -70,14 +72,7 @@ class ShardEncoder:
 
     def _schema(self) -> pa.Schema:
         """The schema of the output: the kept columns, the ids, and the other columns added."""
-        if self.packer is not None:
-            added = self.packer.finish().schema
-        else:
-            pairs: list[str] | None = [] if self.options.text_pair_column else None
-            added = self.tokenizer.encode_batch([], pairs, options=self.encoding).table.schema
-            if self.encoding.stride is not None:
-                added = added.append(pa.field(SOURCE_ROWS, pa.int64()))
-        kept = self.shard.schema
+        kept, added = self.shard.schema, added_schema(self.tokenizer, self.options)
         for name in added.names:
             if name in kept.names:
                 others = ",".join(other for other in kept.names if other not in added.names)
@@ -93,7 +88,7 @@ class ShardEncoder:
         with dictionaries where that helps. Only kept columns have statistics."""
         texts = text_columns(self.options).names
         names = [name for name in self.shard.schema.names if name not in texts]
-        kept = leaf_paths(self.shard.schema, names)
+        kept = leaf_paths(self.shard.schema, tuple(names))
         return {
             "compression": self.options.compression,
             "use_dictionary": kept,
@@ -200,6 +195,19 @@ class ShardEncoder:
             ) from error
 
 
+@lru_cache(SCHEMAS)
+def added_schema(tokenizer: Tokenizer, options: ShardOptions) -> pa.Schema:
+    """The columns that are made: the ids, and what else is asked for."""
+    encoding = options.encoding
+    if options.pack:
+        return Packer(tokenizer, encoding).finish().schema
+    pairs: list[str] | None = [] if options.text_pair_column else None
+    added = tokenizer.encode_batch([], pairs, options=encoding).table.schema
+    if encoding.stride is not None:
+        added = added.append(pa.field(SOURCE_ROWS, pa.int64()))
+    return added
+
+
 def text_columns(options: ShardOptions) -> TextColumns:
     """The columns that hold text."""
     keeps_texts = options.encoding.stride is None
@@ -216,7 +224,8 @@ def check_fit(options: ShardOptions, tokenizer: Tokenizer) -> None:
         tokenizer.check_options(options.encoding, bool(options.text_pair_column))
 
 
-def leaf_paths(schema: pa.Schema, names: Collection[str]) -> list[str]:
+@lru_cache(SCHEMAS)
+def leaf_paths(schema: pa.Schema, names: tuple[str, ...]) -> list[str]:
     """Parquet's names for the stored columns. A nested column has several."""
     sink = pa.BufferOutputStream()
     pq.ParquetWriter(sink, schema).close()
