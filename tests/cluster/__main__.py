@@ -14,27 +14,20 @@ be made and that nobody else can reach.
 from __future__ import annotations
 
 import argparse
-import fcntl
-import os
 import shutil
 import signal
-import socket
-import struct
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NoReturn
 
-from . import cases, fetch
-from .cases import Bench, Case
+from . import cases, fetch, following, namespaces
+from .cases import Bench, Case, Run
+from .following import FollowingRun
 from .servers import Servers
 
-NAMESPACES = ("unshare", "--map-root-user", "--net", "--pid", "--fork", "--kill-child")
-PROC = ("--mount-proc",)
-INSIDE = "WORDPIECE_SUITE_INSIDE"
 ERROR = "test-cluster: "
 
 
@@ -45,47 +38,34 @@ def main() -> int:
     parser.add_argument("--open", action="store_true", help="run without namespaces")
     parser.add_argument("words", nargs="*", help="words in the names of the cases to run")
     given = parser.parse_args()
-    chosen = [case for case in cases.all_cases() if all(word in case.name for word in given.words)]
+    chosen = [case for case in _all_cases() if all(word in case.name for word in given.words)]
     if given.list or not chosen:
         print("\n".join(case.name for case in chosen) or "no case has such a name")
         return 0 if chosen else 2
-    if INSIDE in os.environ:
-        _bring_loopback_up()
-    else:
-        try:
+    try:
+        if not namespaces.are_entered():
             fetch.check_tools()
             fetch.fetch_all()
-        except (fetch.MissingToolError, subprocess.CalledProcessError) as error:
-            print(f"{ERROR}{error}", file=sys.stderr)
-            return 1
         if not given.open:
-            _go_inside()
+            namespaces.enter("tests.cluster")
+    except (fetch.MissingToolError, subprocess.CalledProcessError) as error:
+        print(f"{ERROR}{error}", file=sys.stderr)
+        return 1
+    except namespaces.NoNamespacesError as error:
+        print(
+            f"{ERROR}{error}, and Beam's job server would listen on all interfaces; give --open"
+            " (make test-cluster CASES=--open) if nobody else can reach this machine",
+            file=sys.stderr,
+        )
+        return 1
     return _run(chosen)
 
 
-def _go_inside() -> NoReturn:
-    """Begins again in namespaces of its own. Exits with 1 where they cannot be made."""
-    namespaces = [*NAMESPACES, *PROC]
-    try:
-        tried = subprocess.run([*namespaces, "true"], capture_output=True, text=True, check=False)
-        why = tried.stderr.strip() if tried.returncode else None
-    except FileNotFoundError:
-        why = "there is no unshare"
-    if why is not None:
-        sys.exit(
-            f"{ERROR}cannot make a network of its own here ({why}), and Beam's job server would"
-            " listen on all interfaces; give --open (make test-cluster CASES=--open) if nobody else"
-            " can reach this machine"
-        )
-    command = [*namespaces, sys.executable, "-m", "tests.cluster", *sys.argv[1:]]
-    os.execvpe(command[0], command, os.environ | {INSIDE: "1"})
-
-
-def _bring_loopback_up() -> None:
-    """Brings up the loopback interface of a new network namespace, as `ip link set lo up` does."""
-    set_flags, is_up = 0x8914, 1  # SIOCSIFFLAGS, IFF_UP
-    with socket.socket() as any_socket:
-        fcntl.ioctl(any_socket, set_flags, struct.pack("16sh14x", b"lo", is_up))
+def _all_cases() -> list[Case]:
+    """The cases, those of a cluster together."""
+    found = [*cases.all_cases(), *following.all_cases()]
+    clusters = list(dict.fromkeys(case.cluster for case in found))
+    return sorted(found, key=lambda case: clusters.index(case.cluster))
 
 
 def _run(chosen: Sequence[Case]) -> int:
@@ -102,7 +82,8 @@ def _run(chosen: Sequence[Case]) -> int:
         _print_row("command", "cluster and workers", "files", "fault", "seconds", "bytes equal")
         for case in chosen:
             servers.have_up(case.cluster, pool=case.workers == cases.EXTERNAL)
-            seconds, fault = cases.run(case, bench)
+            kind = FollowingRun if case.job in following.JOBS else Run
+            seconds, fault = cases.timed(kind(case, bench))
             _print_row(*case.columns, f"{seconds:.1f}", "no" if fault else "yes")
             if fault:
                 failed += 1

@@ -2,7 +2,7 @@
 
 It asks the runner for the options of the pipeline and for the addresses of its services, and
 becomes the worker. (Beam's own boot program is built for its container images only.) If
-`PAUSE` is set, one worker waits at a change of the disk: see `pause_before`.
+`PAUSE` is set, one worker waits at a change of the disk: see `pauses`.
 """
 
 from __future__ import annotations
@@ -10,8 +10,6 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-import time
-from contextlib import suppress
 from pathlib import Path
 
 import grpc
@@ -24,10 +22,7 @@ from apache_beam.runners.worker import sdk_worker_main
 from apache_beam.runners.worker.worker_id_interceptor import WorkerIdInterceptor
 from google.protobuf import json_format, text_format
 
-from tests.pipelines.stopping import stop_before
-
-PAUSE = "WORDPIECE_SUITE_PAUSE"  # a directory, and what `pause_before` gets, as lines
-PAUSED, GO_ON = "paused", "go-on"  # files in this directory
+from .pauses import PAUSE, pause_before
 
 
 def main() -> None:
@@ -56,20 +51,6 @@ def main() -> None:
 
 def _at(url: str) -> str:
     return text_format.MessageToString(endpoints_pb2.ApiServiceDescriptor(url=url))
-
-
-def pause_before(directory: Path, number: int, pattern: str) -> None:
-    """Has the first worker that comes there wait before the change of that number which the
-    pattern is found in, until there is a file `GO_ON`. While it waits its id is in `PAUSED`."""
-
-    def pause() -> None:
-        with suppress(FileExistsError), (directory / PAUSED).open("x") as note:
-            note.write(f"{os.getpid()} {os.getppid()}\n")
-            note.flush()
-            while not (directory / GO_ON).exists():
-                time.sleep(0.1)
-
-    stop_before(number, pattern, pause)
 
 
 if __name__ == "__main__":

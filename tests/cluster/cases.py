@@ -22,7 +22,7 @@ from pyarrow import fs
 
 from tests.pipelines.corpora import english, files_below, write_shards
 
-from . import boot, servers
+from . import pauses, servers
 from .servers import EMBEDDED_FLINK, FLINK, SPARK, ServerError, Servers, worker_environment
 
 HANGS = 300.0  # seconds after which a command counts as one that does not end
@@ -115,10 +115,10 @@ class Bench:
         """The directory of local inputs and outputs."""
         return self.directory / "local"
 
-    @property
-    def bucket(self) -> Path:
-        """Where the S3 server has the objects of its bucket."""
-        return self.directory / "s3" / servers.BUCKET
+    def root(self, files: str) -> Path:
+        """Where outputs are: the local directory, or that of the objects of the S3 server."""
+        bucket = self.directory / "s3" / servers.BUCKET
+        return bucket if files in (S3, S3_QUERY) else self.local
 
     def place(self, name: str, files: str) -> str:
         """What the command is given for a place."""
@@ -129,9 +129,13 @@ class Bench:
         query = f"?endpoint_override=127.0.0.1:{servers.S3}&scheme=http"
         return f"s3://{servers.BUCKET}/{name}" + (query if files == S3_QUERY else "")
 
+    def with_places(self, args: Sequence[str], files: str) -> list[str]:
+        """Arguments, with what the command is given for places."""
+        return [self.place(arg, files) if arg in PLACES else arg for arg in args]
+
     def command(self, job: str, files: str, output: str) -> list[str]:
         """The command of a job, without what goes to Beam."""
-        args = [self.place(arg, files) if arg in PLACES else arg for arg in JOBS[job]]
+        args = self.with_places(JOBS[job], files)
         if job == "train in rounds":
             args += ["--work-dir", self.place(f"{output}-work", files)]
         return [*args, "--output", self.place(output, files)]
@@ -153,29 +157,35 @@ class Bench:
     def prepare(self) -> None:
         """Makes the inputs, here and in the store, and what the jobs write in local runs."""
         self.local.mkdir()
-        write_shards(self.local / "text", english(3000), 4, ".parquet")
+        write_shards(self.local / "text", english(3000), 8, ".parquet")
         for args, output in (
             (["count", "text"], "words"),
             (["train", "text", "--vocab-size=250"], "tokenizer"),
             *((JOBS[job], f"expected {job}") for job in JOBS),
         ):
             _must_end(self.start([*args, "--output", output], LOCAL), 0)
-        store = fs.S3FileSystem(
-            access_key=servers.KEY_ID,
-            secret_key=servers.SECRET,
-            endpoint_override=f"127.0.0.1:{servers.S3}",
-            scheme="http",
-        )
         for name in PLACES:
             fs.copy_files(
                 str(self.local / name),
                 f"{servers.BUCKET}/{name}",
-                destination_filesystem=store,
+                destination_filesystem=_store(),
             )
+
+    def put(self, name: str, files: str, data: bytes) -> None:
+        """Writes a file, which appears whole."""
+        if files in (S3, S3_QUERY):
+            with _store().open_output_stream(f"{servers.BUCKET}/{name}") as stream:
+                stream.write(data)
+            return
+        path = self.local / name
+        path.parent.mkdir(exist_ok=True)
+        hidden = path.with_name(f".{path.name}")
+        hidden.write_bytes(data)
+        hidden.rename(path)
 
     def is_as_expected(self, job: str, files: str, output: str) -> bool:
         """Whether an output has the bytes of the local run, and nothing else is left beside it."""
-        root = self.bucket if files in (S3, S3_QUERY) else self.local
+        root = self.root(files)
         if (root / f"{output}-work").is_dir() and files_below(root / f"{output}-work"):
             return False
         found, wanted = files_below(root / output), files_below(self.local / f"expected {job}")
@@ -183,14 +193,25 @@ class Bench:
             for name in OF_THE_RUN & files_there.keys():
                 del files_there[name]
             if job == "encode" and MANIFEST in files_there:
-                files_there[MANIFEST] = _without_times(files_there[MANIFEST])
+                files_there[MANIFEST] = without_times(files_there[MANIFEST])
         return bool(wanted) and found == wanted
 
 
-def _without_times(manifest: bytes) -> bytes:
-    """A manifest without the times of the inputs, which are others in a store."""
+def _store() -> fs.S3FileSystem:
+    """The S3 server."""
+    return fs.S3FileSystem(
+        access_key=servers.KEY_ID,
+        secret_key=servers.SECRET,
+        endpoint_override=f"127.0.0.1:{servers.S3}",
+        scheme="http",
+    )
+
+
+def without_times(manifest: bytes) -> bytes:
+    """A manifest without the times of the inputs, which are others in a store, and of epochs."""
     value = json.loads(manifest)
-    for shard in value["shards"]:
+    value.pop("epoch", None)
+    for shard in value.get("shards", ()):
         del shard["source"]["modified"]
     return json.dumps(value).encode()
 
@@ -247,8 +268,13 @@ class Run:
 
     def _start(self, *, pausing: bool = False) -> subprocess.Popen[str]:
         case = self.case
-        command = self.bench.command(case.job, case.files, self.output)
-        return self.bench.start([*command, "--", *self._beam_args(pausing)], case.files)
+        return self.bench.start([*self._command(), "--", *self._beam_args(pausing)], case.files)
+
+    def _command(self) -> list[str]:
+        return self.bench.command(self.case.job, self.case.files, self.output)
+
+    def _pause_before(self) -> tuple[int, str]:
+        return PAUSE_BEFORE[self.case.job]
 
     def _beam_args(self, pausing: bool) -> list[str]:
         case = self.case
@@ -259,28 +285,24 @@ class Run:
             args.append(f"--flink_master=127.0.0.1:{servers.REST}")
         args.append(f"--environment_type={case.workers}")
         if case.workers == PROCESS:
-            config: dict[str, object] = {"command": str(self._boot())}
+            config: dict[str, object] = {"command": servers.boot_command(self.bench.directory)}
             env = {}
             if case.files == S3:
                 env[servers.ENDPOINT] = f"http://127.0.0.1:{servers.S3}"
             if pausing:
-                number, pattern = PAUSE_BEFORE[case.job]
-                env[boot.PAUSE] = f"{self.pauses}\n{number}\n{pattern}"
+                number, pattern = self._pause_before()
+                env[pauses.PAUSE] = f"{self.pauses}\n{number}\n{pattern}"
             args.append(f"--environment_config={json.dumps(config | {'env': env})}")
         if case.workers == EXTERNAL:
             args.append(f"--environment_config=127.0.0.1:{servers.POOL}")
         return args
 
-    def _boot(self) -> Path:
-        script = self.bench.directory / "boot"
-        if not script.exists():
-            script.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m {boot.__name__} "$@"\n')
-            script.chmod(0o755)
-        return script
-
     def _check(self) -> None:
-        if not self.bench.is_as_expected(self.case.job, self.case.files, self.output):
+        if not self._is_as_expected():
             raise CaseError("other bytes than those of the local run")
+
+    def _is_as_expected(self) -> bool:
+        return self.bench.is_as_expected(self.case.job, self.case.files, self.output)
 
     # --- Faults ----------------------------------------------------------------------------------
 
@@ -296,13 +318,13 @@ class Run:
             self._fault(running, worker, parent)
             self._check()
         finally:
-            (self.pauses / boot.GO_ON).touch()
+            (self.pauses / pauses.GO_ON).touch()
         self._wait(lambda: not _is_there(worker), "the worker that waited does not end")
         self._wait(self._is_idle, "a job runs on")
 
     def _paused(self, running: subprocess.Popen[str]) -> tuple[int, int]:
         """The ids of the worker that waits and of its parent."""
-        note = self.pauses / boot.PAUSED
+        note = self.pauses / pauses.PAUSED
         self._wait(lambda: _has_text(note) or running.poll() is not None, "no worker came there")
         if running.poll() is not None:
             _must_end(running, -1)
@@ -324,7 +346,7 @@ class Run:
             _must_end(running, INTERRUPTED)
             # Beam's job server stops waiting for a job on Flink, and does not cancel it there. What
             # ends it is that workers look at the lease, as often as Flink starts it again.
-            (self.pauses / boot.GO_ON).touch()
+            (self.pauses / pauses.GO_ON).touch()
             self._wait(self._is_idle, "the job runs on")
             running = self._start()
         elif fault == CANCEL:
@@ -366,12 +388,12 @@ def _has_text(path: Path) -> bool:
     return False
 
 
-def run(case: Case, bench: Bench) -> tuple[float, str | None]:
+def timed(run: Run) -> tuple[float, str | None]:
     """Runs a case. The seconds it took, and what went wrong, if anything."""
     began = time.monotonic()
     fault = None
     try:
-        Run(case, bench).run()
+        run.run()
     except (CaseError, ServerError, OSError) as error:
         fault = str(error)
     return time.monotonic() - began, fault

@@ -37,6 +37,7 @@ OPENED = (
 )
 """The packages of Java 17 that Flink and Spark reach into."""
 TASK_MANAGERS = 2
+NETWORK = "512mb"
 TASK_MANAGER_MEMORY = {
     "cpu.cores": "1.0",
     "memory.framework.heap.size": "128mb",
@@ -44,8 +45,6 @@ TASK_MANAGER_MEMORY = {
     "memory.task.heap.size": "512mb",
     "memory.task.off-heap.size": "0b",
     "memory.managed.size": "128mb",
-    "memory.network.min": "512mb",
-    "memory.network.max": "512mb",
     "memory.jvm-metaspace.size": "256mb",
     "memory.jvm-overhead.min": "192mb",
     "memory.jvm-overhead.max": "192mb",
@@ -123,8 +122,9 @@ def java(name: str, main: str, *args: object, heap: str = "800m") -> list[str]:
 class Servers:
     """All servers that have been started, which are stopped together."""
 
-    def __init__(self, directory: Path) -> None:
-        self.directory = directory
+    def __init__(self, directory: Path, network: str = NETWORK) -> None:
+        """`network`: how much memory a TaskManager has for buffers between tasks."""
+        self.directory, self.network = directory, network
         self.running: dict[str, Server] = {}
         self.cluster = ""
 
@@ -188,9 +188,10 @@ class Servers:
     def start_task_manager(self, number: int) -> None:
         """Starts a TaskManager."""
         main = "org.apache.flink.runtime.taskexecutor.TaskManagerRunner"
+        network = {f"memory.network.{end}": self.network for end in ("min", "max")}
         memory = [
             part
-            for name, value in TASK_MANAGER_MEMORY.items()
+            for name, value in (TASK_MANAGER_MEMORY | network).items()
             for part in ("-D", f"taskmanager.{name}={value}")
         ]
         command = java("flink", main, "--configDir", HERE, *memory, heap="640m")
@@ -250,6 +251,15 @@ def worker_environment() -> dict[str, str]:
     that it finds."""
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     return {**os.environ, **S3_KEYS, "PATH": path, "PYTHONPATH": str(HERE.parent.parent)}
+
+
+def boot_command(directory: Path) -> str:
+    """The command of PROCESS workers, a script in a directory."""
+    script = directory / "boot"
+    if not script.exists():
+        script.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m tests.cluster.boot "$@"\n')
+        script.chmod(0o755)
+    return str(script)
 
 
 def rest(path: str) -> Any:

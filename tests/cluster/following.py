@@ -1,0 +1,119 @@
+"""Cases of `--follow`: files come while the command runs, and while faults happen.
+
+The output must be that of one run over all files, to the byte, and the epochs must add up to it.
+
+A worker waits while the later files come. So the command cannot find that nothing comes any more,
+and end, before they are there.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+
+import pyarrow.parquet as pq
+
+from tests.pipelines.corpora import files_below
+
+from . import pauses
+from .cases import (
+    DRIVER,
+    EMBEDDED_FLINK,
+    FLINK,
+    LOCAL,
+    MANIFEST,
+    NO_FAULT,
+    PROCESS,
+    S3,
+    TASK_MANAGER,
+    Case,
+    CaseError,
+    Run,
+    without_times,
+)
+
+ENCODE, COUNT = "encode --follow", "count --follow"
+JOBS: dict[str, tuple[str, ...]] = {
+    ENCODE: ("encode", "--tokenizer", "tokenizer", "--max-files=2"),
+    COUNT: ("count", "--max-files=5"),
+}
+"""The calls, without their input and output."""
+FOLLOW = ("--follow", "--poll=1s", "--until-idle=2s")
+AT_ONCE = {ENCODE: "expected encode", COUNT: "words"}  # what one run over all files has written
+
+FIRST = 3  # files that are there when the command begins
+PAUSE_BEFORE = {
+    # The second of two epochs for the first files.
+    (ENCODE, LOCAL): (2, r"written .*/002\.parquet"),
+    (ENCODE, S3): (1, r"written .*/002\.parquet"),
+    (COUNT, S3): (1, r"written .*/part-"),
+}
+"""As in `cases`. A file in a store has its name at once, in one change."""
+EPOCHS, FILES, RUN = "_epochs.parquet", "_files.parquet", "_run.json"
+
+
+def all_cases() -> list[Case]:
+    """The cases."""
+    return [
+        Case(ENCODE, EMBEDDED_FLINK, PROCESS, S3, DRIVER),
+        Case(COUNT, EMBEDDED_FLINK, PROCESS, S3),
+        Case(ENCODE, FLINK, PROCESS, LOCAL, TASK_MANAGER),
+    ]
+
+
+class FollowingRun(Run):
+    """A case of `--follow` that runs."""
+
+    def run(self) -> None:
+        """As for other cases, but files come meanwhile."""
+        self.arriving = self.bench.place(f"{self.output}-arriving", self.case.files)
+        self.names = sorted(path.name for path in (self.bench.local / "text").iterdir())
+        self._drop(self.names[:FIRST])
+        self._run_with_fault()
+
+    def _command(self) -> list[str]:
+        job, files = self.case.job, self.case.files
+        command, *options = self.bench.with_places(JOBS[job], files)
+        output = self.bench.place(self.output, files)
+        return [command, self.arriving, *options, *FOLLOW, "--output", output]
+
+    def _pause_before(self) -> tuple[int, str]:
+        return PAUSE_BEFORE[self.case.job, self.case.files]
+
+    def _fault(self, running: subprocess.Popen[str], worker: int, parent: int) -> None:
+        self._drop(self.names[FIRST:])
+        if self.case.fault == NO_FAULT:
+            (self.pauses / pauses.GO_ON).touch()
+        super()._fault(running, worker, parent)
+
+    def _drop(self, names: list[str]) -> None:
+        """Has files come, each in one step."""
+        for name in names:
+            data = (self.bench.local / "text" / name).read_bytes()
+            self.bench.put(f"{self.output}-arriving/{name}", self.case.files, data)
+
+    def _check(self) -> None:
+        super()._check()
+        root = self.bench.root(self.case.files)
+        epochs = pq.read_table(root / self.output / EPOCHS).to_pydict()
+        manifest = json.loads((root / self.output / MANIFEST).read_bytes())
+        if epochs["epoch"] != [*range(1, len(epochs["epoch"]) + 1)] or len(epochs["epoch"]) < 2:
+            raise CaseError(f"epochs {epochs['epoch']}")
+        if sum(epochs["files"]) != len(self.names):
+            raise CaseError(f"the epochs have {sum(epochs['files'])} files")
+        if sum(epochs["rows"]) != manifest["rows"]:
+            raise CaseError(f"the epochs have {sum(epochs['rows'])} rows")
+        if self.case.job == COUNT:
+            counted = pq.read_table(root / self.output / FILES)["file"].to_pylist()
+            if sorted(file.rpartition("/")[2] for file in counted) != self.names:
+                raise CaseError(f"the table has the files {counted}")
+
+    def _is_as_expected(self) -> bool:
+        bench = self.bench
+        found = files_below(bench.root(self.case.files) / self.output)
+        wanted = files_below(bench.local / AT_ONCE[self.case.job])
+        for files in (found, wanted):
+            for name in (EPOCHS, FILES, RUN):
+                files.pop(name, None)
+            files[MANIFEST] = without_times(files[MANIFEST])
+        return found == wanted
