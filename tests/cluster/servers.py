@@ -13,6 +13,7 @@ import subprocess
 import sys
 import time
 import urllib.request
+import zipfile
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -25,6 +26,7 @@ HERE = Path(__file__).parent
 PATIENCE = 120.0  # seconds in which a server must be up
 
 EMBEDDED_FLINK, FLINK, SPARK = "embedded Flink", "Flink", "Spark"
+FLINK_JOB_SERVER = "org.apache.beam.runners.flink.FlinkJobServerDriver"
 JOB_SERVER = 8099
 REST = 8081  # of the JobManager
 S3 = 9000
@@ -36,6 +38,8 @@ OPENED = (
     *("java.util", "java.util.concurrent", "java.util.concurrent.atomic", "sun.nio.ch"),
 )
 """The packages of Java 17 that Flink and Spark reach into."""
+QUICK = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
+"""Programs that run for minutes spend most of the time on compiling themselves otherwise."""
 TASK_MANAGERS = 2
 NETWORK = "512mb"
 TASK_MANAGER_MEMORY = {
@@ -63,6 +67,7 @@ class Server:
     name: str
     command: Sequence[str]
     log: Path
+    directory: Path
     environment: Mapping[str, str]
     process: subprocess.Popen[bytes] = field(init=False)
 
@@ -74,7 +79,7 @@ class Server:
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 env=self.environment,
-                cwd="/",  # where no driver is
+                cwd=self.directory,  # where no driver is
                 start_new_session=True,
             )
 
@@ -93,14 +98,10 @@ class Server:
         self.process.wait()
 
     def stop(self) -> None:
-        """Stops the process and all that it has started."""
-        for sent in (signal.SIGTERM, signal.SIGKILL):
-            with suppress(ProcessLookupError):
-                os.killpg(self.process.pid, sent)
-            with suppress(subprocess.TimeoutExpired):
-                self.process.wait(5)
-                if sent == signal.SIGTERM:
-                    continue
+        """Kills the process and all that it has started. (Flink takes seconds to end by itself.)"""
+        with suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait()
 
 
 def is_open(port: int) -> bool:
@@ -113,10 +114,15 @@ def is_open(port: int) -> bool:
 def java(name: str, main: str, *args: object, heap: str = "800m") -> list[str]:
     """The command of a Java program, with the libraries of that name."""
     opened = [f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in OPENED]
-    logging = "-Dorg.slf4j.simpleLogger.defaultLogLevel=info"
+    logging = [
+        "-Dorg.slf4j.simpleLogger.defaultLogLevel=info",
+        "-Dorg.slf4j.simpleLogger.showDateTime=true",
+        "-Dorg.slf4j.simpleLogger.dateTimeFormat=HH:mm:ss.SSS",
+    ]
     # With Beam's parts in its own libraries, Flink need not load them anew for each job.
     path = ":".join(map(classpath, ("flink", "beam-flink") if name == "flink" else (name,)))
-    return ["java", f"-Xmx{heap}", *opened, logging, "-cp", path, main, *map(str, args)]
+    options = [*QUICK, f"-Xmx{heap}", *opened, *logging]
+    return ["java", *options, "-cp", path, main, *map(str, args)]
 
 
 class Servers:
@@ -130,8 +136,10 @@ class Servers:
 
     def start(self, name: str, command: Sequence[str], **more: str) -> Server:
         """Starts a server under a name. `more`: variables of its environment."""
-        log = self.directory / f"{name}.log"
-        server = Server(name, command, log, worker_environment() | more)
+        log, scratch = self.directory / f"{name}.log", self.directory / "scratch"
+        scratch.mkdir(exist_ok=True)
+        options = {"JAVA_TOOL_OPTIONS": f"-Djava.io.tmpdir={scratch}"}
+        server = Server(name, command, log, scratch, worker_environment() | options | more)
         self.running[name] = server
         return server
 
@@ -156,24 +164,23 @@ class Servers:
 
     # --- Beam and Flink --------------------------------------------------------------------------
 
-    def start_job_server(self, library: str, driver: str, *args: str) -> None:
-        """Starts a job server of Beam."""
+    def start_job_server(self, library: str, *program: str, **more: str) -> None:
+        """Starts a job server of Beam. `program`: its class and options of its own."""
         ports = [f"--job-port={JOB_SERVER}", f"--artifact-port={JOB_SERVER - 1}"]
         where = ["--job-host=127.0.0.1", *ports, "--expansion-port=-1"]
         staged = f"--artifacts-dir={self.directory / 'staged'}"
-        main = f"org.apache.beam.runners.{driver}"
-        command = java(library, main, *where, staged, *args, heap="1500m")
-        self.start("job-server", command).wait_for(lambda: is_open(JOB_SERVER))
+        command = java(library, *program, *where, staged, heap="1500m")
+        self.start("job-server", command, **more).wait_for(lambda: is_open(JOB_SERVER))
 
     def start_embedded(self) -> None:
         """Starts a job server that runs Flink in its own process."""
         flink = ["--flink-master=[local]", f"--flink-conf-dir={HERE / 'embedded'}"]
-        self.start_job_server("beam-flink", "flink.FlinkJobServerDriver", *flink)
+        self.start_job_server("beam-flink", FLINK_JOB_SERVER, *flink)
 
     def start_spark(self) -> None:
         """Starts a job server that runs Spark in its own process."""
-        spark = "--spark-master-url=local[2]"
-        self.start_job_server("beam-spark", "spark.SparkJobServerDriver", spark)
+        driver = "org.apache.beam.runners.spark.SparkJobServerDriver"
+        self.start_job_server("beam-spark", driver, "--spark-master-url=local[2]")
 
     def start_flink(self) -> None:
         """Starts a JobManager, its TaskManagers, and a job server for them."""
@@ -182,8 +189,17 @@ class Servers:
         for number in range(1, TASK_MANAGERS + 1):
             self.start_task_manager(number)
         manager.wait_for(lambda: task_managers() == TASK_MANAGERS)
-        at = f"--flink-master=127.0.0.1:{REST}"
-        self.start_job_server("beam-flink", "flink.FlinkJobServerDriver", at)
+        self.start_in_flink_client()
+
+    def start_in_flink_client(self) -> None:
+        """Starts a job server as `flink run` does with a program of Flink's. So what is sent with
+        each job is the jar of that program, here an empty one, and not all libraries of Beam, which
+        the cluster has already."""
+        jar = self.directory / "nothing.jar"
+        with zipfile.ZipFile(jar, "w") as archive:
+            archive.writestr("META-INF/MANIFEST.MF", "Manifest-Version: 1.0\n\n")
+        run = ["org.apache.flink.client.cli.CliFrontend", "run", "-c", FLINK_JOB_SERVER, str(jar)]
+        self.start_job_server("flink", *run, "--flink-master=[auto]", FLINK_CONF_DIR=str(HERE))
 
     def start_task_manager(self, number: int) -> None:
         """Starts a TaskManager."""
