@@ -158,12 +158,11 @@ class Bench:
         """Makes the inputs, here and in the store, and what the jobs write in local runs."""
         self.local.mkdir()
         write_shards(self.local / "text", english(3000), 8, ".parquet")
-        for args, output in (
-            (["count", "text"], "words"),
-            (["train", "text", "--vocab-size=250"], "tokenizer"),
-            *((JOBS[job], f"expected {job}") for job in JOBS),
-        ):
-            _must_end(self.start([*args, "--output", output], LOCAL), 0)
+        inputs = {"words": ("count", "text"), "tokenizer": ("train", "text", "--vocab-size=250")}
+        for calls in (inputs, {f"expected {job}": args for job, args in JOBS.items()}):
+            run = [self.start([*args, "--output", out], LOCAL) for out, args in calls.items()]
+            for running in run:
+                _must_end(running, 0)
         for name in PLACES:
             fs.copy_files(
                 str(self.local / name),
