@@ -4,7 +4,8 @@
 
 Counts the words of the texts here. Then it starts the cluster of `make test-cluster`, a JobManager
 and two TaskManagers of two slots each, and trains on it with PROCESS workers in several rounds. A
-line for each run: the seconds that the pipelines of the rounds took, by round, or why it failed.
+line for each run: the seconds that the pipelines of the rounds took, by round, and the processor
+seconds of everything in that run; or why it failed.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 
 import click
@@ -48,11 +50,17 @@ def train(directory: Path, output: str, vocab_size: int, budget: float, *beam: s
 @click.command()
 @click.argument("texts", nargs=-1, required=True)
 @click.option("--network", multiple=True, default=[NETWORK], show_default=True)
+@click.option("--parallelism", default=2, show_default=True)
 @click.option("--runs", default=3, show_default=True)
 @click.option("--vocab-size", default=8_000, show_default=True)
 @click.option("--round-budget", default=0.2, show_default=True)
 def main(
-    texts: tuple[str, ...], network: list[str], runs: int, vocab_size: int, round_budget: float
+    texts: tuple[str, ...],
+    network: list[str],
+    parallelism: int,
+    runs: int,
+    vocab_size: int,
+    round_budget: float,
 ) -> None:
     """Measures cut rounds on a cluster, with so much memory for the network of a TaskManager."""
     fetch.fetch_all()
@@ -64,30 +72,38 @@ def main(
             sys.exit(counted.stderr)
         train(directory, "here", vocab_size, 1.0)
         for size in network:
-            measure(directory, size, runs, vocab_size, round_budget)
+            measure(directory, size, parallelism, runs, vocab_size, round_budget)
     finally:
         shutil.rmtree(directory)
 
 
-def measure(directory: Path, size: str, runs: int, vocab_size: int, budget: float) -> None:
+def measure(
+    directory: Path, size: str, parallelism: int, runs: int, vocab_size: int, budget: float
+) -> None:
     """Runs the training a few times, on a cluster with so much memory for the network."""
     cluster = Servers(directory, size)
     config = json.dumps({"command": servers.boot_command(directory)})
-    beam = ["--runner=PortableRunner", f"--job_endpoint=127.0.0.1:{JOB_SERVER}", "--parallelism=2"]
+    beam = ["--runner=PortableRunner", f"--job_endpoint=127.0.0.1:{JOB_SERVER}"]
+    beam.append(f"--parallelism={parallelism}")
     beam += ["--environment_type=PROCESS", f"--environment_config={config}"]
     taken = []
     try:
         cluster.have_up(FLINK, pool=False)
         for _ in range(runs):
+            before = processor_seconds()
             fault = train(directory, "there", vocab_size, budget, *beam)
             if fault is not None:
                 print(f"network {size}: {fault}", flush=True)
                 return
             taken.append(seconds_a_round(directory / "there"))
-            same = (directory / "there" / "vocab.txt").read_bytes() == (
-                directory / "here" / "vocab.txt"
-            ).read_bytes()
-            print(f"network {size}: {taken[-1]:.2f} s a round, bytes equal: {same}", flush=True)
+            used = processor_seconds() - before
+            here, there = ((directory / name / "vocab.txt") for name in ("here", "there"))
+            same = "equal" if here.read_bytes() == there.read_bytes() else "OTHER"
+            print(
+                f"network {size}: {taken[-1]:.2f} s a round; all: {used:.0f} s of processors; bytes"
+                f" {same}",
+                flush=True,
+            )
     finally:
         cluster.stop()
     print(f"network {size}: median {statistics.median(taken):.2f} s a round", flush=True)
@@ -97,6 +113,15 @@ def seconds_a_round(tokenizer: Path) -> float:
     """The time of the rounds' pipelines, by round."""
     run = json.loads((tokenizer / "run.json").read_text())
     return float(run["seconds"]["aggregate"]) / int(run["rounds"])
+
+
+def processor_seconds() -> float:
+    """The processor time of all processes that there are, and of their children that have ended."""
+    ticks = 0
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):
+            ticks += sum(map(int, stat.read_text().rpartition(")")[2].split()[11:15]))
+    return ticks / os.sysconf("SC_CLK_TCK")
 
 
 if __name__ == "__main__":

@@ -320,6 +320,7 @@ class Run:
             (self.pauses / pauses.GO_ON).touch()
         self._wait(lambda: not _is_there(worker), "the worker that waited does not end")
         self._wait(self._is_idle, "a job runs on")
+        self._check()
 
     def _paused(self, running: subprocess.Popen[str]) -> tuple[int, int]:
         """The ids of the worker that waits and of its parent."""
