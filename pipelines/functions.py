@@ -45,6 +45,7 @@ class _Log:
 
     def __init__(self, quiet: bool) -> None:
         self.quiet = quiet
+        self.progress = Progress(quiet=quiet)
 
     def epoch(self, row: Row) -> None:
         if not self.quiet:

@@ -1,5 +1,5 @@
 """What a command prints while it follows its inputs: a line on standard error for each epoch, or a
-JSON object a line with --json."""
+JSON object a line with --json. Without --json, it also shows how far a long epoch has come."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import Any
 from pipelines.commands.job_command import How
 from pipelines.commands.summary import say
 from pipelines.following.epochs import line, shown
+from pipelines.running.progress import Progress
 
 
 class CommandLog:
@@ -18,6 +19,7 @@ class CommandLog:
 
     def __init__(self, how: How) -> None:
         self.how = how
+        self.progress = Progress(quiet=how.quiet or how.json)
 
     def epoch(self, row: Mapping[str, Any]) -> None:
         """Prints the row of an epoch."""

@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 
 from pipelines.counting import count as counting
 from pipelines.counting.options import CountCall
+from pipelines.counting.steps import bytes_of
 from pipelines.counting.word_table import (
     FILES,
     MANIFEST,
@@ -142,8 +143,10 @@ class FollowedTable:
         self._say_gone(look.files)
         changed = [file for file in files if _key(file) in self.versions]
         new = [file for file in files if _key(file) not in self.versions]
-        if not files or not self._publish(new, changed):
+        if not files:
             return False
+        if not self._publish(new, changed):
+            return True  # it is still to be done
         for file in changed:
             self.log.warn(
                 f"{file.path}: has come again with other bytes, which are not counted; those that"
@@ -174,7 +177,10 @@ class FollowedTable:
                 *counting.text_ranges(new, call.counting),
                 *(word_ranges(before.table) if before.table else ()),
             ]
-            counting.run(ranges, publication, call, self.beam_args)
+            total = sum(map(bytes_of, ranges))
+            epoch = f"epoch {epochs.last(before.epochs) + 1}"
+            with self.log.progress.stage(epoch, "bytes", total, passing=True):
+                counting.run(ranges, publication, call, self.beam_args)
             metadata = {COLUMN: call.counting.text_column.encode()}
 
             def stage(table: WordTable) -> None:
@@ -184,8 +190,9 @@ class FollowedTable:
                     publication.write(name, partial(_write, table=rows))
 
             counting.finish_table(publication, call, [before.table] if before.table else [], stage)
-        except ChangedError:
+        except ChangedError as error:
             publication.abandon()
+            self.log.warn(f"{str(error).rpartition('; ')[0]}; it is looked at again")
             return False
         except Exception:
             publication.abandon()

@@ -48,7 +48,7 @@ from pipelines.files.owned import one_run
 from pipelines.following import epochs
 from pipelines.following.arrivals import Arrivals, Look, Version, version
 from pipelines.following.epochs import EPOCHS
-from pipelines.following.loop import Log, follow
+from pipelines.following.loop import Log, changed_meanwhile, follow
 from pipelines.running.runner import checked_call, is_local, pipeline_options
 from wordpiece_core import Tokenizer
 from wordpiece_core.errors import InputError, OptionError
@@ -248,14 +248,19 @@ class FollowedDataset:
         last value is whether there are any."""
         if not new:
             return [], [], False
-        self.encode([PlannedShard(file, name) for name, file in new.items()])
+        epoch = f"epoch {epochs.last(self.epochs) + 1}"
+        with self.log.progress.stage(epoch, "shards", len(new), passing=True):
+            self.encode([PlannedShard(file, name) for name, file in new.items()])
         results, errors = notes_made(self.directory, new)
         bad = [BadShard(new[e.name], e) for e in errors if e.cause != CHANGED]
         if bad and not (self.found.results or results) and fits_no_file(bad, len(new)):
             raise ShardsError(bad, len(new))
         if bad and self.call.on_error == "quarantine":
             quarantine(self.directory, bad)
-        return results, bad, len(bad) < len(errors)
+        changed = [error.input for error in errors if error.cause == CHANGED]
+        if changed:
+            self.log.warn(changed_meanwhile(changed))
+        return results, bad, bool(changed)
 
     def _gone(self, listed: Collection[str]) -> tuple[list[str], bool]:
         """The shards to delete, because two looks have not found their inputs; and whether there

@@ -18,6 +18,7 @@ from typing import Any, Protocol
 from pipelines.files.inputs import InputFile
 from pipelines.following.arrivals import Arrivals, Look
 from pipelines.following.options import FollowOptions
+from pipelines.running.progress import Progress
 from pipelines.running.signals import first_signal
 
 Row = Mapping[str, Any]
@@ -27,7 +28,10 @@ TICK = 0.1  # seconds after which a wait sees that the end was asked for
 
 
 class Log(Protocol):
-    """Where a job that follows its inputs says what it does, while it does it."""
+    """Where a job that follows its inputs says what it does, while it does it. `progress`: shows
+    how far an epoch has come."""
+
+    progress: Progress
 
     def epoch(self, row: Row) -> None:
         """An epoch has been committed."""
@@ -44,7 +48,8 @@ class Job(Protocol):
 
     def commit(self, files: Sequence[InputFile], look: Look) -> bool:
         """Does the files, which have arrived and are new, commits them, and logs that. It may have
-        other things to commit, as inputs that are gone. False if there was nothing to commit."""
+        other things to commit, as inputs that are gone. False if there is nothing to do: for the
+        option `until_idle`."""
 
 
 def follow(job: Job, arrivals: Arrivals, options: FollowOptions) -> None:
@@ -72,6 +77,14 @@ def _parts(files: Sequence[InputFile], most: int) -> Iterator[Sequence[InputFile
     """The files in parts of at most `most`; one empty part if there are none."""
     for start in range(0, max(len(files), 1), most):
         yield files[start : start + most]
+
+
+def changed_meanwhile(names: Sequence[str]) -> str:
+    """A warning of files that have changed, or have been deleted, while they were read."""
+    return (
+        f"changed while they were read: {len(names):,} files, as {min(names)}; they are looked at"
+        " again"
+    )
 
 
 @dataclass

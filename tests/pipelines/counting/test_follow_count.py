@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
+
+from pipelines.counting import count as counting
 
 from ..corpora import (
     ONE_WORKER,
@@ -65,6 +68,22 @@ def test_epochs_give_the_bytes_of_counting_all_files_at_once(tmp_path: Path) -> 
     assert epochs[-1]["distinct_words"] == noted["distinct_words"]
     trained = ["--output", tmp_path / "tokenizer", "--vocab-size", "500", *ONE_WORKER]
     done("train", "--word-counts", tmp_path / "words", *trained)
+
+
+def test_a_file_that_changes_while_it_is_read_is_looked_at_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_shard(tmp_path / "in" / "a.txt", ["some words"])
+    first, run = iter([True]), counting.run
+
+    def run_late(*args: Any) -> None:
+        if next(first, False):
+            write_shard(tmp_path / "in" / "a.txt", ["other and more words"])
+        run(*args)
+
+    monkeypatch.setattr(counting, "run", run_late)
+    assert "a.txt: it has changed since the job began; it is looked at" in follow(tmp_path).err
+    assert table(tmp_path / "words") == at_once(tmp_path)
 
 
 def test_epochs_go_on_where_their_table_was_deleted(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import wordpiece_core as wp
+from pipelines.encoding import follow
 from pipelines.encoding.directory.encoded_directory import EncodedDirectory
 from pipelines.encoding.directory.following import begin_following
 from pipelines.encoding.directory.logs import notes_made, write_notes
@@ -25,6 +26,7 @@ from pipelines.encoding.encode_shard import EncodeShard
 from pipelines.encoding.options import EncodeCall
 from pipelines.encoding.stream import Stream, planned_shards
 from pipelines.files import inputs, storage
+from pipelines.running import progress
 from wordpiece_core.errors import OutputError
 
 from ..corpora import (
@@ -254,6 +256,37 @@ def test_a_file_that_takes_the_place_of_a_deleted_one_is_encoded(dataset: Datase
     dataset.follow("--prune")
     shards = [shard["name"] for shard in manifest(dataset.output)["shards"]]
     assert shards == ["a.parquet", "c.parquet"]
+
+
+def test_a_file_that_changes_while_it_is_read_is_looked_at_again(
+    dataset: Dataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dataset.write("a.txt")
+    dataset.write("deleted.txt")
+    first = iter([True])
+
+    def run_late(*args: Any, **options: Any) -> None:
+        if next(first, False):
+            dataset.write("a.txt", 30)
+            (dataset.path / "in" / "deleted.txt").unlink()
+        run(*args, **options)
+
+    monkeypatch.setattr(follow, "run", run_late)
+    said = dataset.follow().err
+    assert "changed while they were read: 2 files, as a.txt; they are looked at again" in said
+    dataset.check()
+
+
+def test_a_long_epoch_shows_how_far_it_is(
+    dataset: Dataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(progress, "LINE_SECONDS", 0.001)
+    dataset.write("a.txt")
+    said = dataset.follow().err
+    assert "epoch 1: running" in said
+    assert "epoch 1: done" not in said
+    dataset.write("b.txt")
+    assert "running" not in dataset.follow("--json").err
 
 
 def test_what_is_written_is_not_read(dataset: Dataset) -> None:
