@@ -101,10 +101,17 @@ class FollowedDataset:
         found = read_contents(directory)
         for name in sorted((found.results.keys() & found.sizes.keys()) - found.finished.keys()):
             raise InputError(f"{join(call.output, name)}: has been changed; delete it")
+        missing = found.results.keys() - found.sizes.keys() if found.is_whole else ()
+        if missing:
+            log.warn(
+                f"missing in {call.output}: {len(missing):,} shards, as {min(missing)}; those whose"
+                " inputs are still there are encoded again"
+            )
         self.found = begin_following(directory, tokenizer)
         self.epochs = self._epochs()
         self.paths = {self.found.source(name): name for name in self.found.results}
-        self.look: Look | None = None
+        self.look: Look | None = None  # the last one
+        self.listed: set[str] = set()  # the paths of its files
         self.gone: set[str] = set()
         self.refused: dict[str, set[tuple[str, Version]]] = {}  # by the names of their shards
 
@@ -159,13 +166,15 @@ class FollowedDataset:
         other bytes, is an error in the manifest. Before, it commits what a killed run has finished,
         because what ended that run may end this one too, and deletes shards, because new files may
         have their names."""
-        listed = {file.path for file in look.files}
-        gone, goes = self._gone(listed) if look is not self.look else ([], False)
-        self.look = look
+        is_first = look is not self.look  # and not a further part of the same one
+        if is_first:
+            self.look, self.listed = look, {file.path for file in look.files}
+        gone, goes = self._gone() if is_first else ([], False)
         left = [self.found.results[name] for name in sorted(self.found.uncommitted)]
         if left or gone:
             self._commit(left, gone=gone)
-        new, refused = self._parted([*files, *self._doubles(look.files, listed)], listed)
+        doubles = self._doubles(look.files) if is_first else []
+        new, refused = self._parted([*files, *doubles])
         results, bad, waits = self._encode(new)
         fails = bool(bad) and self.call.on_error != "quarantine"
         errors = refused if fails else refused + bad
@@ -175,32 +184,29 @@ class FollowedDataset:
             raise ShardsError(bad, len(new))
         return bool(left or gone or goes or results or errors or waits)
 
-    def _doubles(self, files: Sequence[InputFile], listed: Collection[str]) -> list[InputFile]:
+    def _doubles(self, files: Sequence[InputFile]) -> list[InputFile]:
         """The files that have the name, the size and the time of the input of a shard, and are
         another file: that input is there too. They are not new, but must not be passed over."""
         others = (file for file in files if file.path not in self.paths)
-        return [file for file in others if self._is_double(file, listed)]
+        return [file for file in others if self._is_double(file)]
 
-    def _is_double(self, file: InputFile, listed: Collection[str]) -> bool:
+    def _is_double(self, file: InputFile) -> bool:
         name, found = output_name(file), self.found
         known, error = found.results.get(name), found.errors.get(name)
-        if known is None or not is_of(known, file) or found.source(name) not in listed:
+        if known is None or not is_of(known, file) or found.source(name) not in self.listed:
             return False
         is_noted = error is not None and is_of(error, file)
         return not is_noted and (file.path, version(file)) not in self.refused.get(name, ())
 
-    def _parted(
-        self, files: Sequence[InputFile], listed: Collection[str]
-    ) -> tuple[dict[str, InputFile], list[BadShard]]:
-        """The files to encode, by the names of their shards, and those that must not be. `listed`:
-        the paths of all files."""
+    def _parted(self, files: Sequence[InputFile]) -> tuple[dict[str, InputFile], list[BadShard]]:
+        """The files to encode, by the names of their shards, and those that must not be."""
         new: dict[str, InputFile] = {}
         refused = []
         names = self.found.results
         folders = {part for name in names if SHARD_FOLDER in name for part in above(name)}
         for file in files:
             name = output_name(file)
-            if reason := self._refusal(file, name, new, listed, folders):
+            if reason := self._refusal(file, name, new, folders):
                 message = f"{file.name}: {reason}"
                 error = ShardError(name, file.name, source_of(file), None, message, AGAIN)
                 refused.append(BadShard(file, error))
@@ -215,7 +221,6 @@ class FollowedDataset:
         file: InputFile,
         name: str,
         new: Mapping[str, InputFile],
-        listed: Collection[str],
         folders: Collection[str],
     ) -> str | None:
         """Why a file has no place in the dataset, if so. `folders`: the directories of shards."""
@@ -229,7 +234,7 @@ class FollowedDataset:
         known = self.found.results.get(name)
         if known is not None and known.input == file.name:
             source = self.found.source(name)
-            if source == file.path or source not in listed:
+            if source == file.path or source not in self.listed:
                 return CHANGED_FILE
         if known is not None or name in new:
             other = new[name].name if known is None else known.input
@@ -262,14 +267,14 @@ class FollowedDataset:
             self.log.warn(changed_meanwhile(changed))
         return results, bad, bool(changed)
 
-    def _gone(self, listed: Collection[str]) -> tuple[list[str], bool]:
+    def _gone(self) -> tuple[list[str], bool]:
         """The shards to delete, because two looks have not found their inputs; and whether there
-        are inputs that this look is the first not to find. `listed`: the paths of all files."""
-        missing = self.paths.keys() - listed
+        are inputs that this look is the first not to find."""
+        missing = self.paths.keys() - self.listed
         before, self.gone = self.gone, missing
-        new = self._covered(missing - before, listed)
+        new = self._covered(missing - before)
         if self.call.prune:
-            again = self._covered(missing & before, listed)
+            again = self._covered(missing & before)
             return [self.paths[path] for path in again], bool(new)
         if new:
             self.log.warn(
@@ -277,12 +282,12 @@ class FollowedDataset:
             )
         return [], False
 
-    def _covered(self, paths: Collection[str], listed: Collection[str]) -> list[str]:
+    def _covered(self, paths: Collection[str]) -> list[str]:
         """Those of the paths that would have been listed. What was in an input that lists no file
         is not among them: that may be a disk which is not there."""
         if not paths:
             return []
-        inputs = [p for p in self.call.inputs if any(covers(p, path) for path in listed)]
+        inputs = [p for p in self.call.inputs if any(covers(p, path) for path in self.listed)]
         return [path for path in paths if any(covers(pattern, path) for pattern in inputs)]
 
     def _commit(

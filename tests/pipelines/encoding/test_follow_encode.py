@@ -289,6 +289,16 @@ def test_a_long_epoch_shows_how_far_it_is(
     assert "running" not in dataset.follow("--json").err
 
 
+def test_shards_that_are_missing_are_said_and_encoded_again(dataset: Dataset) -> None:
+    for name in ("a.txt", "b.txt"):
+        dataset.write(name)
+    dataset.follow()
+    for name in ("out/a.parquet", "out/b.parquet", "in/b.txt"):
+        (dataset.path / name).unlink()
+    assert "out: 2 shards, as a.parquet; those whose inputs are" in dataset.follow().err
+    assert [shard["name"] for shard in manifest(dataset.output)["shards"]] == ["a.parquet"]
+
+
 def test_what_is_written_is_not_read(dataset: Dataset) -> None:
     dataset.output = dataset.path / "in"
     assert dataset.fault(*FOLLOW).endswith("/in: is in the output; give another --output")
