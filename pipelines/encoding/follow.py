@@ -112,7 +112,8 @@ class FollowedDataset:
         self.paths = {self.found.source(name): name for name in self.found.results}
         self.look: Look | None = None  # the last one
         self.listed: set[str] = set()  # the paths of its files
-        self.gone: set[str] = set()
+        self.gone: set[str] = set()  # the paths of inputs that it has not found
+        self.going: set[str] = set()  # shards that the next look may delete
         self.refused: dict[str, set[tuple[str, Version]]] = {}  # by the names of their shards
 
     def _epochs(self) -> pa.Table:
@@ -169,12 +170,13 @@ class FollowedDataset:
         is_first = look is not self.look  # and not a further part of the same one
         if is_first:
             self.look, self.listed = look, {file.path for file in look.files}
-        gone, goes = self._gone() if is_first else ([], False)
+        gone = self._gone() if is_first else []
         left = [self.found.results[name] for name in sorted(self.found.uncommitted)]
         if left or gone:
             self._commit(left, gone=gone)
         doubles = self._doubles(look.files) if is_first else []
-        new, refused = self._parted([*files, *doubles])
+        able = [file for file in (*files, *doubles) if output_name(file) not in self.going]
+        new, refused = self._parted(able)
         results, bad, waits = self._encode(new)
         fails = bool(bad) and self.call.on_error != "quarantine"
         errors = refused if fails else refused + bad
@@ -182,7 +184,7 @@ class FollowedDataset:
             self._commit(results, errors, list(new.values()))
         if fails:
             raise ShardsError(bad, len(new))
-        return bool(left or gone or goes or results or errors or waits)
+        return bool(left or gone or self.going or results or errors or waits)
 
     def _doubles(self, files: Sequence[InputFile]) -> list[InputFile]:
         """The files that have the name, the size and the time of the input of a shard, and are
@@ -267,20 +269,20 @@ class FollowedDataset:
             self.log.warn(changed_meanwhile(changed))
         return results, bad, bool(changed)
 
-    def _gone(self) -> tuple[list[str], bool]:
-        """The shards to delete, because two looks have not found their inputs; and whether there
-        are inputs that this look is the first not to find."""
+    def _gone(self) -> list[str]:
+        """The shards to delete, because two looks have not found their inputs. Those that this look
+        is the first not to find are in `going`, and what may take their places waits."""
         missing = self.paths.keys() - self.listed
         before, self.gone = self.gone, missing
         new = self._covered(missing - before)
         if self.call.prune:
-            again = self._covered(missing & before)
-            return [self.paths[path] for path in again], bool(new)
+            self.going = {self.paths[path] for path in new}
+            return [self.paths[path] for path in self._covered(missing & before)]
         if new:
             self.log.warn(
                 f"gone: {len(new):,} files, as {min(new)}; their shards stay (--prune deletes them)"
             )
-        return [], False
+        return []
 
     def _covered(self, paths: Collection[str]) -> list[str]:
         """Those of the paths that would have been listed. What was in an input that lists no file

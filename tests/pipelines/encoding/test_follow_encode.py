@@ -27,7 +27,7 @@ from pipelines.encoding.options import EncodeCall
 from pipelines.encoding.stream import Stream, planned_shards
 from pipelines.files import inputs, storage
 from pipelines.running import progress
-from wordpiece_core.errors import OutputError
+from wordpiece_core.errors import OutputError, StorageError
 
 from ..corpora import (
     ONE_WORKER,
@@ -250,7 +250,8 @@ def test_a_file_that_takes_the_place_of_a_deleted_one_is_encoded(dataset: Datase
     dataset.follow()
     (dataset.path / "in" / "a.txt").unlink()
     dataset.write("a.jsonl", 30)
-    assert "warning" not in dataset.follow("--prune").err
+    (dataset.path / "in" / "a.jsonl.ok").touch()  # so it has arrived at the first look
+    assert "warning" not in dataset.follow("--prune", "--marker", "NAME.ok").err
     assert [epoch["pruned"] for epoch in dataset.epochs()] == [0, 1, 0]
     (dataset.path / "in" / "b.txt").rename(dataset.path / "in" / "c.txt")
     dataset.follow("--prune")
@@ -480,12 +481,18 @@ def test_what_a_killed_run_has_finished_is_committed_also_if_its_input_is_gone(
 ) -> None:
     for name in ("a.txt", "b.txt"):
         dataset.write(name)
-    killed_before(3, COMMIT, *dataset.call(*FOLLOW))
+    killed_before(3, r"written .*_run\.json", *dataset.call(*FOLLOW))
     (dataset.path / "in" / "a.txt").unlink()
-    (dataset.path / "in" / "bad.parquet").write_bytes(b"bad")
-    assert wordpiece(*dataset.call(*FOLLOW)).status == 1
+    dataset.write("c.txt")
+
+    def fail(*_: Any, **options: Any) -> None:
+        raise StorageError("c.txt: cannot be read")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(follow, "run", fail)
+        assert wordpiece(*dataset.call(*FOLLOW)).status == 1
     assert [epoch["files"] for epoch in dataset.epochs()] == [2]
-    (dataset.path / "in" / "bad.parquet").unlink()
+    (dataset.path / "in" / "c.txt").unlink()
     dataset.follow("--prune")
     assert [shard["name"] for shard in manifest(dataset.output)["shards"]] == ["b.parquet"]
 
