@@ -4,12 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hypothesis import settings
 from hypothesis import strategies as st
-
-# A busy machine is no failure.
-settings.register_profile("no deadline", deadline=None)
-settings.load_profile("no deadline")
 
 # Few letters give ties and runs such as aaaa. Some are long in UTF-8. Where words hold the prefix,
 # strings are built twice: "##" and "###".
