@@ -19,7 +19,12 @@ from dataclasses import dataclass
 from typing import NoReturn, TypeVar
 
 import apache_beam as beam
-from apache_beam.options.pipeline_options import DirectOptions, PipelineOptions, StandardOptions
+from apache_beam.options.pipeline_options import (
+    DebugOptions,
+    DirectOptions,
+    PipelineOptions,
+    StandardOptions,
+)
 from apache_beam.runners import create_runner
 from apache_beam.runners.portability.fn_api_runner import FnApiRunner
 from apache_beam.runners.runner import PipelineResult
@@ -59,6 +64,8 @@ def pipeline_options(beam_args: Sequence[str]) -> PipelineOptions:
             direct.direct_running_mode = "in_memory"
         if "--direct_num_workers" not in given:
             direct.direct_num_workers = min(local_cores(), MOST_WORKERS)
+    else:  # the list of packages here, for the log of workers, takes pip half a second a pipeline
+        options.view_as(DebugOptions).add_experiment("disable_logging_submission_environment")
     return options
 
 
