@@ -26,7 +26,7 @@ import click
 from tests.cluster import fetch, namespaces, servers
 from tests.cluster.servers import FLINK, JOB_SERVER, NETWORK, Servers
 
-FAILURE = r"Insufficient number of network buffers"
+FAILURE = r"Insufficient number of network buffers: [^.]*"
 
 
 def wordpiece(*args: object) -> subprocess.CompletedProcess[str]:
