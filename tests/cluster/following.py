@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 
 from tests.pipelines.corpora import files_below
 
-from . import pauses, servers
+from . import pauses
 from .cases import (
     DRIVER,
     EMBEDDED_FLINK,
@@ -76,11 +76,6 @@ class FollowingRun(Run):
         command, *options = self.bench.with_places(JOBS[job], files)
         output = self.bench.place(self.output, files)
         return [command, self.arriving, *options, *FOLLOW, "--output", output]
-
-    def _beam_args(self, pausing: bool) -> list[str]:
-        """A pipeline without end is cancelled by who knows where Flink is."""
-        known = [f"--flink_master=127.0.0.1:{servers.REST}"] if self.case.cluster == FLINK else []
-        return [*super()._beam_args(pausing), *known]
 
     def _pause_before(self) -> tuple[int, str]:
         return PAUSE_BEFORE[self.case.job, self.case.files]
