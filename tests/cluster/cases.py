@@ -277,10 +277,14 @@ class Run:
 
     def _beam_args(self, pausing: bool) -> list[str]:
         case = self.case
-        args = ["--runner=PortableRunner", f"--job_endpoint=127.0.0.1:{servers.JOB_SERVER}"]
+        port = servers.JOB_SERVER
+        if self._names_flink():
+            self.bench.servers.have_job_server_for_any_flink()
+            port = servers.JOB_SERVER_FOR_ANY_FLINK
+        args = ["--runner=PortableRunner", f"--job_endpoint=127.0.0.1:{port}"]
         if case.cluster != SPARK:
             args += ["--parallelism=2", "--checkpointing_interval=60000"]  # no option of Python's
-        if case.fault == CANCEL:
+        if self._names_flink():
             args.append(f"--flink_master=127.0.0.1:{servers.REST}")
         args.append(f"--environment_type={case.workers}")
         if case.workers == PROCESS:
@@ -295,6 +299,10 @@ class Run:
         if case.workers == EXTERNAL:
             args.append(f"--environment_config=127.0.0.1:{servers.POOL}")
         return args
+
+    def _names_flink(self) -> bool:
+        """Whether the command is told where Flink is."""
+        return self.case.fault == CANCEL
 
     def _check(self) -> None:
         if not self._is_as_expected():
