@@ -29,7 +29,7 @@ lint: $(VENV)/.installed-lint
 	cd wordpiece_core/kernel && cargo clippy --locked --all-targets -- -D warnings
 	cd wordpiece_core/kernel && cargo clippy --locked --all-targets --features python -- -D warnings
 	cd wordpiece_core/kernel && cargo test --locked  # sums that overflow are faults here
-	cd wordpiece_core/kernel && cargo test --locked --release
+	cd wordpiece_core/kernel && cargo test --locked --release --lib  # its examples ran just now
 
 # The documentation, to out/site/index.html; its search needs a server, as `python -m http.server`
 # is one. The variable turns off a notice of the theme.

@@ -186,9 +186,11 @@ def start(call: Call, watch: Watch | None = None) -> int:
     except SystemExit as end:
         status = int(end.code or 0)
     finally:
-        if watch is not None:
-            watch.end()
-        os._exit(status)
+        try:
+            if watch is not None:
+                watch.end()
+        finally:
+            os._exit(status)
 
 
 @dataclass

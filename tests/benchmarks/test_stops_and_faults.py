@@ -1,6 +1,6 @@
 """From every state that stopping a job can leave, and after a fault of any call to the file system,
-the job ends with the same bytes. (Here the quickest scenario; .ci/run has more, and `benchmarks`
-all.)"""
+the job ends with the same bytes. (Here the quickest scenario; .ci/run has all of them, and
+`benchmarks.faults` all faults.)"""
 
 import json
 import subprocess
