@@ -50,6 +50,7 @@ PAUSE_BEFORE = {
 }
 """As in `cases`. A file in a store has its name at once, in one change."""
 EPOCHS, FILES, RUN = "_epochs.parquet", "_files.parquet", "_run.json"
+CARD = ".huggingface.yaml"
 
 
 def all_cases() -> list[Case]:
@@ -121,7 +122,7 @@ class FollowingRun(Run):
         found = files_below(bench.root(self.case.files) / self.output)
         wanted = files_below(bench.local / AT_ONCE[self.case.job])
         for files in (found, wanted):
-            for name in (EPOCHS, FILES, RUN):
+            for name in (EPOCHS, FILES, RUN, CARD):
                 files.pop(name, None)
             files[MANIFEST] = without_times(files[MANIFEST])
         return found == wanted
