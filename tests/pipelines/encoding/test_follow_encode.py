@@ -12,6 +12,7 @@ from typing import Any
 import datasets
 import pyarrow.parquet as pq
 import pytest
+from apache_beam.runners.runner import PipelineResult, PipelineState
 
 import wordpiece_core as wp
 from pipelines.encoding import follow
@@ -27,6 +28,7 @@ from pipelines.encoding.options import EncodeCall
 from pipelines.encoding.stream import Stream, planned_shards
 from pipelines.files import inputs, storage
 from pipelines.running import progress
+from pipelines.running.runner import Submitted
 from wordpiece_core.errors import OutputError, StorageError
 
 from ..corpora import (
@@ -543,6 +545,7 @@ def test_a_stream_that_is_stopped_has_no_lease_any_more(dataset: Dataset) -> Non
     directory.notes.claim()
     stream = Stream.__new__(Stream)
     stream.directory = directory
+    stream.pipeline = Submitted(PipelineResult(PipelineState.RUNNING), None)  # cannot be cancelled
     stream.stop()
     with pytest.raises(OutputError):
         directory.notes.check_lease()
