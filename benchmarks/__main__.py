@@ -19,6 +19,7 @@ from benchmarks.count_growth import count_growth
 from benchmarks.count_job import count_job
 from benchmarks.encode_job import encode_job, encode_large, id_encodings
 from benchmarks.encode_kernel import encode_kernel
+from benchmarks.encode_peers import encode_peers
 from benchmarks.groups import groups
 from benchmarks.heaps import heaps
 from benchmarks.held_out import held_out
@@ -38,7 +39,7 @@ from benchmarks.train_job import train_job
 BENCHMARKS: dict[str, Callable[[Setting], Iterator[Row]]] = {
     benchmark.__name__: benchmark
     for benchmark in (
-        *(parity, encode_kernel, cold_start, long_words, packing),
+        *(parity, encode_kernel, encode_peers, cold_start, long_words, packing),
         *(encode_job, encode_large, small_files, many_shards, id_encodings),
         *(train_job, merge_loop, rounds, ten_million),
         *(count_job, count_growth, heaps, held_out, groups, memory),
@@ -47,7 +48,7 @@ BENCHMARKS: dict[str, Callable[[Setting], Iterator[Row]]] = {
 ONLY_WHEN_NAMED = ("ten_million", "many_shards")
 PACKAGES = (
     *("apache-beam", "pyarrow", "tokenizers", "transformers", "datasets"),
-    *("flash-tokenizer", "blingfire", "rustbpe", "wordfreq"),
+    *("flash-tokenizer", "blingfire", "nanotoken", "rustbpe", "wordfreq"),
 )
 BERT = SHARED / "vocab" / "bert-base-uncased" / "vocab.txt"
 WIDTH = 120
