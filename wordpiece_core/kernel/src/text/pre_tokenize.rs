@@ -101,6 +101,9 @@ impl CharEntry {
     }
 }
 
+/// The characters of one or two bytes of UTF-8.
+const SHORT_CHARS: usize = 0x800;
+
 /// Characters in a page of the table.
 const PAGE: usize = 256;
 const PAGES: usize = 0x11_0000 / PAGE;
@@ -140,6 +143,8 @@ pub struct PreTokenizer {
     /// The options that it was made with.
     pub options: TextOptions,
     ascii: [CharEntry; 128],
+    /// A bit for each character of one or two bytes of UTF-8 that cuts.
+    cuts: [u64; SHORT_CHARS / 64],
     pages: Box<[OnceLock<Box<Page>>]>,
 }
 
@@ -166,7 +171,11 @@ impl PreTokenizer {
             _ => unreachable!("an ASCII character has one fate"),
         });
         let pages = (0..PAGES).map(|_| OnceLock::new()).collect();
-        PreTokenizer { options, ascii, pages }
+        let mut text = PreTokenizer { options, ascii, cuts: [0; SHORT_CHARS / 64], pages };
+        for c in '\0'..='\u{7FF}' {
+            text.cuts[c as usize / 64] |= u64::from(text.entry(c).cuts()) << (c as usize % 64);
+        }
+        text
     }
 
     #[inline]
@@ -210,7 +219,7 @@ impl PreTokenizer {
     }
 
     /// Calls `each` with every segment of `text`, in order, as long as it returns true.
-    #[inline]
+    #[inline(always)]
     pub fn segments_while<'a>(&self, text: &'a str, mut each: impl FnMut(Segment<'a>) -> bool) {
         let bytes = text.as_bytes();
         let mut at = 0;
@@ -254,7 +263,7 @@ impl PreTokenizer {
     }
 
     /// The segments in the block that begins at byte `at`, where no segment goes on from before.
-    #[inline]
+    #[inline(always)]
     fn block(&self, bytes: &[u8], at: usize) -> BlockSegments {
         let Classes { alphanumeric, other, space } = Classes::at(bytes, at);
         let (word, alone) = if self.options.split_punctuation {
@@ -280,8 +289,18 @@ impl PreTokenizer {
     ///
     /// Panics if `at` is not at the boundary of a character of `text`.
     pub fn segment_end(&self, text: &str, at: usize) -> usize {
-        let cuts = |&(_, c): &(usize, char)| self.entry(c).cuts();
-        text[at..].char_indices().find(cuts).map_or(text.len(), |(more, _)| at + more)
+        let mut rest = text[at..].chars();
+        loop {
+            let end = text.len() - rest.as_str().len();
+            let Some(c) = rest.next() else { return end };
+            let cuts = match self.cuts.get(c as usize / 64) {
+                Some(bits) => bits >> (c as usize % 64) & 1 == 1,
+                None => self.entry(c).cuts(),
+            };
+            if cuts {
+                return end;
+            }
+        }
     }
 
     /// Normalizes a segment.
@@ -464,7 +483,7 @@ struct Classes {
 }
 
 impl Classes {
-    #[inline]
+    #[inline(always)]
     fn at(bytes: &[u8], at: usize) -> Self {
         if let Some(block) = bytes[at..].first_chunk() {
             return Classes::of(block);
@@ -485,7 +504,7 @@ impl Classes {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn of(block: &[u8; BLOCK]) -> Self {
         let (mut alphanumeric, mut visible, mut space) = (0, 0, 0);
         let parts = block.as_chunks::<16>().0;
@@ -504,7 +523,7 @@ mod wide {
     use std::arch::x86_64::*;
 
     /// A bit for each byte that is a letter or digit, a visible character, a space.
-    #[inline]
+    #[inline(always)]
     pub fn masks(block: &[u8; 16]) -> [u16; 3] {
         // SAFETY: every x86_64 processor has SSE2.
         unsafe {
