@@ -260,7 +260,9 @@ impl Rows {
             num_tokens,
         } = options.columns;
         Rows {
-            ids: Vec::with_capacity(bytes / 4),
+            // More than most texts have: when a vector grows, all ids are copied to pages that the
+            // system has to find first. Pages that nothing is written to cost no memory.
+            ids: Vec::with_capacity(bytes / 2),
             attention_mask: attention_mask.then(Vec::new),
             token_type_ids: token_type_ids.then(Vec::new),
             special_tokens_mask: special_tokens_mask.then(Vec::new),
