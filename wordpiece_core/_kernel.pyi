@@ -150,6 +150,54 @@ class Packer:
     def finish(self) -> ArrowArray:
         """The last sequence, padded; without a `pad_id` none."""
 
+class Pages:
+    """Compressed data pages of ids."""
+
+class IdPages:
+    """Makes Parquet's data pages of lists of ids below `tokens`: indices of 16 bits into a
+    dictionary of the whole vocabulary, or, beyond 65,536 tokens, plain. `compression`: "zstd",
+    "lz4", "snappy" or "none"."""
+
+    def __init__(self, *, tokens: int, compression: str) -> None: ...
+    def pages(self, lists: Sequence[ArrowArray]) -> Pages:
+        """The pages of arrays of lists of int32 or uint16, one array after the other. InputError
+        for an id that is null or not below `tokens`."""
+
+class Chunks:
+    """Column chunks of a row group, as they are in their file. `names`: the columns that are there,
+    each as a whole."""
+
+    rows: int
+    names: list[str]
+
+class ChunkSource:
+    """A Parquet file whose column chunks may be copied. `footer`: its end, from where its metadata
+    begins; `wanted`: a Parquet file that stores its columns as the new file does; `compression`: of
+    the chunks, as an option of `encode` names it. InputError if the metadata cannot be read."""
+
+    def __init__(self, footer: bytes, wanted: bytes, *, compression: str) -> None: ...
+    def ranges(self, group: int) -> list[tuple[int, int]]:
+        """Offset and length of the chunks of a row group that can be copied."""
+
+    def chunks(self, group: int, data: Sequence[bytes]) -> Chunks:
+        """These chunks, from their bytes; without columns whose pages do not add up to them."""
+
+class ShardFile:
+    """A Parquet file put together from row groups. `empty`: a Parquet file without rows, whose
+    schema and metadata the file has; `ids`: the name of the column of ids; `maker`: what makes
+    their pages."""
+
+    def __init__(self, empty: bytes, ids: str, maker: IdPages | None) -> None: ...
+    def add_row_group(
+        self, others: bytes | None, copied: Chunks | None, pages: Sequence[Pages]
+    ) -> bytes:
+        """Adds a row group: `others` is a Parquet file of one row group with the columns that are
+        neither `copied` nor, if there are pages, the ids. Returns the bytes up to its end that were
+        not returned before. InputError if columns or rows are not as they must be."""
+
+    def finish(self) -> bytes:
+        """Ends the file, and returns the bytes that were not returned before."""
+
 def symbol_counts(
     words: ArrowArray, *, first_rank: int, min_word_count: int, max_word_length: int
 ) -> ArrowArray:

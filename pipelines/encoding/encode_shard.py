@@ -24,12 +24,12 @@ from pipelines.encoding.directory.notes import (
 from pipelines.encoding.directory.plans import PlannedShard
 from pipelines.encoding.options import ShardOptions
 from pipelines.encoding.shard_encoder import ShardEncoder, text_columns
-from pipelines.files import inputs, outputs, storage
+from pipelines.encoding.shard_writer import ShardWriter, id_pages
+from pipelines.files import inputs, storage
 from pipelines.files.inputs import InputFile
 from pipelines.files.outputs import NewFile
 from pipelines.running.figure_files import FigureFiles
 from pipelines.running.figures import report
-from pipelines.running.threads import ahead
 from wordpiece_core.errors import ChangedError, ColumnError, InputError, one_line
 
 WAITING_BYTES = 32 << 20  # of finished shards in memory
@@ -50,6 +50,7 @@ class EncodeShard(beam.DoFn):
 
     def setup(self) -> None:
         self.tokenizer = self.directory.tokenizer()
+        self.id_pages = id_pages(self.tokenizer, self.options.compression)
         self.log = Log()
 
     def start_bundle(self) -> None:
@@ -88,13 +89,15 @@ class EncodeShard(beam.DoFn):
     def _encode(self, file: InputFile, name: str) -> NewShard | None:
         """The encoded shard; None for a large one, which has its note and its name already."""
         options = self.options
-        shard = inputs.open_shard(file, text_columns(options), options.kept)
+        copied = None if options.encoding.stride is not None else options.compression
+        shard = inputs.open_shard(file, text_columns(options), options.kept, copied)
         threads = 0 if file.is_small else self.threads
         encoder = ShardEncoder(file, shard, self.tokenizer, options, threads)
 
         def write(stream: NewFile) -> None:
-            tables = ahead(encoder.tables) if threads else encoder.tables()
-            outputs.write_tables(stream, tables, encoder.schema, **encoder.parquet_options())
+            storing = encoder.parquet_options()
+            writer = ShardWriter(encoder.schema, storing, self.id_pages, threads)
+            writer.write(stream, encoder.parts())
 
         def result(size: int) -> ShardResult:
             sums = encoder.sums | {"output_bytes": size}

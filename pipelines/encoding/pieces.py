@@ -6,13 +6,15 @@ written bytes do not depend on it either.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipelines.files.inputs import ShardBatch
 from wordpiece_core import EncodingOptions
+from wordpiece_core._kernel import Chunks, Pages
 
 PIECE_SIZE = 2 << 20  # bytes of text, or ids if they may be more, for one thread at a time
 ROW_GROUP_BYTES = 64 << 20  # of a row group in memory
@@ -58,17 +60,29 @@ def pieces_of(sizes: pa.Array) -> list[int]:
     return ends
 
 
-def row_groups(tables: Iterator[tuple[bool, pa.Table]]) -> Iterator[pa.Table]:
-    """Joins tables to row groups. Each table comes with whether it begins a row group. A table that
-    would make its row group larger than `ROW_GROUP_BYTES` begins one too."""
-    held: list[pa.Table] = []
+@dataclass(frozen=True)
+class Part:
+    """Encoded rows of a row group. `begins`: whether they begin one; `chunks`: then what can be
+    copied of the row group that the rows come from; `size`: the bytes of the rows in memory;
+    `pages`: their ids, once they are compressed. Then the table is without them."""
+
+    begins: bool
+    table: pa.Table
+    chunks: Chunks | None = None
+    size: int = 0
+    pages: Pages | None = None
+
+
+def row_groups(parts: Iterable[Part]) -> Iterator[list[Part]]:
+    """Joins parts, none of them without rows, to row groups. A part that would make its row group
+    larger than `ROW_GROUP_BYTES` begins one too."""
+    held: list[Part] = []
     size = 0
-    for begins, table in tables:
-        if held and (begins or size + table.nbytes > ROW_GROUP_BYTES):
-            yield pa.concat_tables(held)
+    for part in parts:
+        if held and (part.begins or size + part.size > ROW_GROUP_BYTES):
+            yield held
             held, size = [], 0
-        if table.num_rows:
-            held.append(table)
-            size += table.nbytes
+        held.append(part)
+        size += part.size
     if held:
-        yield pa.concat_tables(held)
+        yield held

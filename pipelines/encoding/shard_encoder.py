@@ -1,13 +1,12 @@
 """Encoding the rows of one shard. Reading, encoding and writing run at the same time.
 
-Batches of rows are encoded in pieces, on threads that all shards of a process share. A row group is
-written while the next one is encoded.
+Batches of rows are encoded in pieces, on threads that all shards of a process share.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import pairwise
 from typing import Any
@@ -19,15 +18,17 @@ import pyarrow.parquet as pq
 from pipelines.encoding import pieces
 from pipelines.encoding.directory.notes import SUMS
 from pipelines.encoding.options import ShardOptions
-from pipelines.encoding.pieces import most_ids, pieces_of, row_groups
+from pipelines.encoding.pieces import Part, most_ids, pieces_of
+from pipelines.encoding.shard_writer import IDS
 from pipelines.files.inputs import InputFile, Shard, TextColumns
+from pipelines.files.outputs import empty_parquet
 from pipelines.running.figures import report
 from pipelines.running.threads import ahead, in_threads
 from wordpiece_core import EncodedBatch, EncodingOptions, Packer, Tokenizer
+from wordpiece_core._kernel import Chunks
 from wordpiece_core.errors import ColumnError, InputError, OptionError
 
 METADATA_KEY = b"wordpiece.tokenizer"
-IDS = "input_ids"
 SCHEMAS = 64  # of inputs, whose columns are remembered
 SOURCE_ROWS = "overflow_to_sample_mapping"
 
@@ -35,7 +36,7 @@ SOURCE_ROWS = "overflow_to_sample_mapping"
 @dataclass
 class Piece:
     """Rows of a batch that one thread encodes: the kept columns, the texts, the number of the first
-    row in the shard, and whether the first row begins a row group."""
+    row in the shard, whether the first row begins a row group, and what of that can be copied."""
 
     table: pa.Table
     texts: pa.Array
@@ -43,6 +44,7 @@ class Piece:
     first_row: int
     bytes: int  # the first piece has the bytes of the whole batch
     begins: bool
+    chunks: Chunks | None = None
 
 
 @dataclass
@@ -95,26 +97,25 @@ class ShardEncoder:
             "write_statistics": kept,
         }
 
-    def tables(self) -> Iterator[pa.Table]:
-        """The encoded rows of the shard, one table for each row group."""
+    def parts(self) -> Iterator[Part]:
+        """The encoded rows of the shard, in parts of which none is empty."""
         read = ahead(self._pieces) if self.threads else self._pieces()
         encoded = in_threads(self._encode, read, self.threads)
-        tables = self._packed(encoded) if self.packer else self._encoded(encoded)
-        return row_groups(tables)
-
-    def _encoded(
-        self, encoded: Iterator[tuple[Piece, EncodedBatch]]
-    ) -> Iterator[tuple[bool, pa.Table]]:
-        for piece, batch in encoded:
-            self._count(piece, batch)
-            begins = piece.begins
-            for table in self._tables(piece, batch):
-                yield begins, table
+        begins = False
+        for part in self._packed(encoded) if self.packer else self._encoded(encoded):
+            begins = begins or part.begins
+            if part.table.num_rows:
+                yield replace(part, begins=begins)
                 begins = False
 
-    def _packed(
-        self, encoded: Iterator[tuple[Piece, EncodedBatch]]
-    ) -> Iterator[tuple[bool, pa.Table]]:
+    def _encoded(self, encoded: Iterator[tuple[Piece, EncodedBatch]]) -> Iterator[Part]:
+        for piece, batch in encoded:
+            self._count(piece, batch)
+            first = Part(piece.begins, piece.table, piece.chunks)
+            for number, table in enumerate(self._tables(piece, batch)):
+                yield Part(False, table) if number else replace(first, table=table)
+
+    def _packed(self, encoded: Iterator[tuple[Piece, EncodedBatch]]) -> Iterator[Part]:
         """Packed sequences. The last one goes into the row group of those before it."""
         assert self.packer is not None
         rows = 0
@@ -122,11 +123,11 @@ class ShardEncoder:
             self._count(piece, batch)
             table = self.packer.add(batch.table.column(IDS), piece.first_row)
             rows += table.num_rows
-            yield piece.begins, table
+            yield Part(piece.begins, table)
         last = self.packer.finish()
         self.sums["rows"] = rows + last.num_rows
         self.sums["dropped_tokens"] = self.packer.dropped
-        yield False, last
+        yield Part(False, last)
 
     def _pieces(self) -> Iterator[Piece]:
         """The batches of the shard, cut into pieces of about `PIECE_SIZE`."""
@@ -144,6 +145,7 @@ class ShardEncoder:
                     row + start,
                     batch.bytes if start == 0 else 0,
                     begins=batch.begins and start == 0,
+                    chunks=batch.chunks if start == 0 else None,
                 )
             row += len(batch.texts)
 
@@ -227,8 +229,6 @@ def check_fit(options: ShardOptions, tokenizer: Tokenizer) -> None:
 @lru_cache(SCHEMAS)
 def leaf_paths(schema: pa.Schema, names: tuple[str, ...]) -> list[str]:
     """Parquet's names for the stored columns. A nested column has several."""
-    sink = pa.BufferOutputStream()
-    pq.ParquetWriter(sink, schema).close()
-    stored = pq.read_metadata(pa.BufferReader(sink.getvalue())).schema
+    stored = pq.read_metadata(pa.BufferReader(empty_parquet(schema))).schema
     paths = (stored.column(i).path for i in range(len(stored)))
     return [path for path in paths if path in names or path.split(".")[0] in names]

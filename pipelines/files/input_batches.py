@@ -7,6 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipelines.files.input_files import InputFile
+from wordpiece_core._kernel import Chunks
 from wordpiece_core.errors import ColumnError, OptionError
 
 
@@ -45,7 +46,7 @@ class ShardBatch:
     """Consecutive rows of a file: the kept columns, the texts as in `TextBatch`, and the second
     text of each row, if pairs were asked for. `begins`: whether the batch begins a row group, or
     the file. `invalid`: the number of invalid UTF-8 sequences in the kept columns, where they
-    stay."""
+    stay. `chunks`: with the first batch of a row group, what of it can be copied as it is."""
 
     table: pa.Table
     texts: pa.Array
@@ -54,6 +55,7 @@ class ShardBatch:
     pairs: pa.Array | None = None
     begins: bool = True
     invalid: int = 0
+    chunks: Chunks | None = None
 
 
 @dataclass(frozen=True)

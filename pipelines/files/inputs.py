@@ -152,16 +152,22 @@ def measure(
     return None, sum(part.bytes for part in _ranges(file, columns, max(file.size, 1)))
 
 
-def open_shard(file: InputFile, texts: TextColumns, columns: list[str] | None = None) -> Shard:
+def open_shard(
+    file: InputFile,
+    texts: TextColumns,
+    columns: list[str] | None = None,
+    compression: str | None = None,
+) -> Shard:
     """Opens a file for encoding and keeps `columns`; by default all, or all but the texts if
     `texts` says so. The batches are parts of row groups for Parquet, and blocks of lines for other
     formats. InputError for a missing column; OptionError for more than one column of plain text.
+    Batches of Parquet come with the column chunks that have this `compression`.
 
     JSON lines are read twice, because the types of the columns must fit the whole file. Strings
     stay strings. Numbers are int64, or float64 if one has a fraction or needs more than 64 bits.
     """
     if file.format == "parquet":
-        return parquet_input.open_shard(file, texts, columns)
+        return parquet_input.open_shard(file, texts, columns, compression)
     if file.format == "text":
         texts.check_plain_text(file.path)
         schema = pa.schema([(texts.text, pa.string())])

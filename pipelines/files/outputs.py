@@ -216,6 +216,14 @@ def write_tables(
     return rows
 
 
+def empty_parquet(schema: pa.Schema) -> bytes:
+    """A Parquet file without rows."""
+    sink = pa.BufferOutputStream()
+    pq.ParquetWriter(sink, schema).close()
+    data: bytes = sink.getvalue().to_pybytes()
+    return data
+
+
 def write_parquet(
     path: str,
     data: pa.Table | Iterable[pa.Table | pa.RecordBatch],

@@ -23,10 +23,11 @@ from pipelines.files.input_batches import (
     text_bytes,
 )
 from pipelines.files.input_files import InputFile
+from pipelines.files.outputs import empty_parquet
 from pipelines.files.reading import Planned, bad_data, open_planned
 from pipelines.files.storage import StoredFile
 from wordpiece_core import _kernel
-from wordpiece_core._kernel import repair_utf8
+from wordpiece_core._kernel import Chunks, ChunkSource, repair_utf8
 from wordpiece_core.errors import ColumnError, InputError
 from wordpiece_core.text_types import holds_text
 
@@ -37,6 +38,7 @@ MAX_SHARD_ROWS = 1_024  # the same for encoding
 BUFFER_BYTES = 4 << 20  # for each column: a column chunk is streamed, it is not held
 TAIL_BYTES = 64 << 10  # of a file are read at once, as Arrow does; mostly the footer is there
 MOST_FOOTER_BYTES = 64 << 20  # are held while a file is opened; bad files may say anything
+MAX_COPIED_BYTES = 32 << 20  # of the chunks of a row group that are held to be copied
 
 
 class ParquetFile(pq.ParquetFile):
@@ -44,6 +46,7 @@ class ParquetFile(pq.ParquetFile):
     as `row_group(i).column(j)` does, would crash the process."""
 
     encrypted: list[str]
+    stored: StoredFile
 
     def check_readable(self, path: str, columns: Collection[str]) -> None:
         """InputError if one of the columns is encrypted."""
@@ -69,7 +72,11 @@ def open_parquet(file: Planned) -> Iterator[ParquetFile]:
             buffer_size=BUFFER_BYTES,
             page_checksum_verification=True,
         )
-        parquet.encrypted = _encrypted_columns(file.path, stored)
+        parquet.stored = stored
+        try:
+            parquet.encrypted = _kernel.encrypted_columns(_footer(stored))
+        except InputError as error:
+            raise InputError(f"{file.path}: cannot be read ({error})") from error
         if footer > TAIL_BYTES:
             stored.hold_end(0)
         yield parquet
@@ -81,12 +88,10 @@ def _footer_bytes(stored: StoredFile) -> int:
     return int.from_bytes(stored.read(4), "little") + 8
 
 
-def _encrypted_columns(path: str, stored: StoredFile) -> list[str]:
+def _footer(stored: StoredFile) -> bytes:
+    """The end of a file, from where its metadata begins."""
     stored.seek(max(stored.size() - _footer_bytes(stored), 0))
-    try:
-        return _kernel.encrypted_columns(stored.read())
-    except InputError as error:
-        raise InputError(f"{path}: cannot be read ({error})") from error
+    return stored.read()
 
 
 @contextmanager
@@ -191,7 +196,9 @@ def measure(file: InputFile, columns: TextColumns, kept: list[str] | None) -> tu
         return parquet.metadata.num_rows, size
 
 
-def open_shard(file: InputFile, texts: TextColumns, columns: list[str] | None) -> Shard:
+def open_shard(
+    file: InputFile, texts: TextColumns, columns: list[str] | None, compression: str | None
+) -> Shard:
     """Opens a file for encoding. Its batches are parts of its row groups."""
     with _open_checked(file, texts) as parquet:
         schema = parquet.schema_arrow
@@ -203,20 +210,50 @@ def open_shard(file: InputFile, texts: TextColumns, columns: list[str] | None) -
     read = [name for name in schema.names if name in {*kept, *texts.names}]
     if kept != schema.names:  # the metadata of the whole may be wrong for a part
         schema = pa.schema([schema.field(name) for name in kept])
-    return Shard(schema, partial(_batches, file, read, schema, texts))
+    return Shard(schema, partial(_batches, file, read, schema, texts, compression))
 
 
 def _batches(
-    file: InputFile, read: list[str], schema: pa.Schema, columns: TextColumns
+    file: InputFile,
+    read: list[str],
+    schema: pa.Schema,
+    columns: TextColumns,
+    compression: str | None,
 ) -> Iterator[ShardBatch]:
     with _open_checked(file, columns) as parquet:
+        source = _chunk_source(parquet, schema, compression)
         for group in range(parquet.num_row_groups):
             with bad_data(file.path, group):
                 begins = True
+                chunks = _chunks(parquet, source, group) if source else None
                 for table in _row_group_tables(parquet, group, read, not file.is_small):
                     for batch in _table_batches(table, schema, columns):
-                        yield replace(batch, begins=begins)
-                        begins = False
+                        yield replace(batch, begins=begins, chunks=chunks)
+                        begins, chunks = False, None
+
+
+def _chunk_source(
+    parquet: ParquetFile, schema: pa.Schema, compression: str | None
+) -> ChunkSource | None:
+    """What finds column chunks that a new file can take over; None if none can be."""
+    if compression is None or not schema.names:
+        return None
+    try:
+        return ChunkSource(_footer(parquet.stored), empty_parquet(schema), compression=compression)
+    except InputError:  # pyarrow reads more than the kernel
+        return None
+
+
+def _chunks(parquet: ParquetFile, source: ChunkSource, group: int) -> Chunks | None:
+    """The column chunks of a row group, as they are in the file; None if they are too large."""
+    ranges = source.ranges(group)
+    if sum(length for _, length in ranges) > MAX_COPIED_BYTES:
+        return None
+    data = []
+    for offset, length in ranges:
+        parquet.stored.seek(offset)
+        data.append(parquet.stored.read(length))
+    return source.chunks(group, data)
 
 
 def _row_group_tables(

@@ -2,8 +2,9 @@
 //!
 //! The modules [`text`], [`count`], [`train`] and [`encode`] are plain Rust over strings and
 //! integers; they know neither Arrow nor Python. The module [`arrow`] checks Arrow arrays that come
-//! from outside, and converts between them and the types of the other modules. The module `python`
-//! is the whole binding; it is compiled with the feature `python` alone.
+//! from outside, and converts between them and the types of the other modules. The module [`shards`]
+//! writes ids as Parquet. The module `python` is the whole binding; it is compiled with the feature
+//! `python` alone.
 //!
 //! Where to begin reading: [`text::pre_tokenize::PreTokenizer`] (text to words),
 //! [`count::counter::WordCounter`] (counting), [`encode::encoder::Encoder`] (words to ids),
@@ -15,6 +16,7 @@ pub mod arrow;
 pub mod count;
 pub mod encode;
 pub mod error;
+pub mod shards;
 pub mod text;
 pub mod train;
 

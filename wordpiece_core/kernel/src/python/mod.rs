@@ -19,6 +19,7 @@ use crate::error::{Error, Result, caught, note_panic};
 
 mod count;
 mod encode;
+mod shards;
 mod text;
 mod train;
 
@@ -153,6 +154,11 @@ fn _kernel(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<count::PyWordCounter>()?;
     module.add_class::<encode::PyEncoder>()?;
     module.add_class::<encode::PyPacker>()?;
+    module.add_class::<shards::PyChunkSource>()?;
+    module.add_class::<shards::PyChunks>()?;
+    module.add_class::<shards::PyIdPages>()?;
+    module.add_class::<shards::PyPages>()?;
+    module.add_class::<shards::PyShardFile>()?;
     module.add_class::<train::PySplitter>()?;
     module.add_class::<train::PyPairCounter>()?;
     module.add_class::<train::PyPairLevels>()?;

@@ -1,0 +1,114 @@
+"""Writing shards. What takes time is done on several threads; the file is put together in order.
+
+The kernel makes the pages of `input_ids`, part by part. Column chunks of the input are copied where
+a row group has the same rows. All other columns are written by pyarrow, one row group at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from pipelines.encoding.pieces import Part, row_groups
+from pipelines.files.outputs import NewFile, empty_parquet
+from pipelines.running.threads import ahead, in_threads
+from wordpiece_core import Tokenizer
+from wordpiece_core._kernel import Chunks, IdPages, Pages, ShardFile
+
+IDS = "input_ids"
+LEAST_IDS = 1 << 18  # of a row group, for which a dictionary of the whole vocabulary pays
+KERNEL_COMPRESSIONS = ("zstd", "lz4", "snappy", "none")
+
+
+def id_pages(tokenizer: Tokenizer, compression: str) -> IdPages | None:
+    """What makes the pages of ids; None if pyarrow does, as the kernel does not have the codec."""
+    if compression not in KERNEL_COMPRESSIONS:
+        return None
+    return IdPages(tokens=len(tokenizer.vocab), compression=compression)
+
+
+@dataclass(frozen=True)
+class RowGroup:
+    """A row group in three parts: a Parquet file with the columns that are in neither of the other
+    two, chunks of the input, and the pages of ids."""
+
+    others: bytes | None
+    copied: Chunks | None
+    pages: list[Pages]
+
+
+@dataclass(frozen=True)
+class ShardWriter:
+    """Writes one shard. `options`: how pyarrow stores columns; `maker`: what makes pages of ids."""
+
+    schema: pa.Schema
+    options: dict[str, Any]
+    maker: IdPages | None
+    threads: int
+
+    def write(self, stream: NewFile, parts: Iterator[Part]) -> None:
+        """Writes parts in their order."""
+        file = ShardFile(empty_parquet(self.schema), IDS, self.maker)
+        for group in ahead(lambda: self._row_groups(parts)):
+            stream.write(file.add_row_group(group.others, group.copied, group.pages))
+        stream.write(file.finish())
+
+    def _row_groups(self, parts: Iterator[Part]) -> Iterator[RowGroup]:
+        compressed = in_threads(self._compressed, parts, self.threads)
+        return in_threads(self._row_group, row_groups(compressed), self.threads)
+
+    def _compressed(self, part: Part) -> Part:
+        """A part with its size and, if the ids are not few, their pages."""
+        part = replace(part, size=part.table.nbytes)
+        if self.maker is None or number_of_ids(part.table) < LEAST_IDS:
+            return part
+        pages = self.maker.pages(part.table.column(IDS).chunks)
+        return replace(part, table=part.table.drop_columns([IDS]), pages=pages)
+
+    def _row_group(self, parts: Sequence[Part]) -> RowGroup:
+        copied = chunks_of(parts)
+        done = {IDS} if self._has_pages(parts) else set()
+        pages = [self._pages(part) for part in parts] if done else []
+        done.update(copied.names if copied else ())
+        names = [name for name in self.schema.names if name not in done]
+        if not names:
+            return RowGroup(None, copied, pages)
+        table = pa.concat_tables(part.table.select(names) for part in parts)
+        return RowGroup(self._parquet(table), copied, pages)
+
+    def _has_pages(self, parts: Sequence[Part]) -> bool:
+        """Whether the kernel makes the pages of ids. pyarrow does where they are few."""
+        if any(part.pages for part in parts):
+            return True
+        ids = sum(number_of_ids(part.table) for part in parts)
+        return self.maker is not None and ids >= LEAST_IDS
+
+    def _pages(self, part: Part) -> Pages:
+        assert self.maker is not None
+        return part.pages or self.maker.pages(part.table.column(IDS).chunks)
+
+    def _parquet(self, table: pa.Table) -> bytes:
+        """A table as a Parquet file of one row group."""
+        sink = pa.BufferOutputStream()
+        with pq.ParquetWriter(sink, table.schema, store_schema=False, **self.options) as writer:
+            writer.write_table(table, row_group_size=table.num_rows)
+        written: bytes = sink.getvalue().to_pybytes()
+        return written
+
+
+def chunks_of(parts: Sequence[Part]) -> Chunks | None:
+    """The chunks that can be copied, if the row group has all rows of the one in the input."""
+    chunks = parts[0].chunks
+    if chunks is None or chunks.rows != sum(part.table.num_rows for part in parts):
+        return None
+    return chunks
+
+
+def number_of_ids(table: pa.Table) -> int:
+    """How many ids the lists of a table have."""
+    chunks = table.column(IDS).chunks
+    return sum(chunk.offsets[-1].as_py() - chunk.offsets[0].as_py() for chunk in chunks)

@@ -1,0 +1,135 @@
+"""Pages of ids, and files put together from them, beside what pyarrow reads there."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from wordpiece_core._kernel import IdPages, Pages, ShardFile
+from wordpiece_core.errors import InputError, OptionError
+
+PAGE_IDS = 120 << 10
+LIST_OF = {"int32": pa.list_(pa.int32()), "uint16": pa.list_(pa.uint16())}
+
+
+def parquet(table: pa.Table, **options: Any) -> bytes:
+    """A table as a Parquet file of one row group."""
+    sink = pa.BufferOutputStream()
+    with pq.ParquetWriter(sink, table.schema, **options) as writer:
+        if table.num_rows:
+            writer.write_table(table, row_group_size=table.num_rows)
+    return sink.getvalue().to_pybytes()
+
+
+def written(
+    schema: pa.Schema, groups: list[tuple[bytes | None, list[Pages]]], maker: IdPages | None
+) -> pq.ParquetFile:
+    file = ShardFile(parquet(schema.empty_table()), "input_ids", maker)
+    parts = [file.add_row_group(others, None, pages) for others, pages in groups]
+    return pq.ParquetFile(pa.BufferReader(b"".join([*parts, file.finish()])))
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    lists=st.lists(
+        st.lists(
+            st.none() | st.lists(st.integers(0, 9), max_size=20).map(lambda ids: [*ids]),
+            max_size=30,
+        ),
+        min_size=1,
+        max_size=4,
+    ),
+    kind=st.sampled_from(["int32", "uint16"]),
+    tokens=st.sampled_from([10, 1 << 16, (1 << 16) + 1]),
+    compression=st.sampled_from(["zstd", "lz4", "snappy", "none"]),
+    start=st.integers(0, 3),
+)
+def test_pyarrow_reads_the_lists(
+    lists: list[list[list[int] | None]], kind: str, tokens: int, compression: str, start: int
+) -> None:
+    schema = pa.schema([("text", pa.string()), ("input_ids", LIST_OF[kind]), ("n", pa.int64())])
+    arrays = [pa.array(part, LIST_OF[kind])[start:] for part in lists]
+    ids = pa.chunked_array(arrays, LIST_OF[kind])
+    maker = IdPages(tokens=tokens, compression=compression)
+    texts, numbers = pa.array([f"t{i}" for i in range(len(ids))]), pa.array(range(len(ids)))
+    others = pa.table({"text": texts, "n": numbers})
+    group = (parquet(others), [maker.pages([array]) for array in arrays])
+    groups = [group, group] if len(ids) else []
+    file = written(schema, groups, maker)
+    table = file.read()
+    table.validate(full=True)
+    assert file.schema_arrow == schema
+    assert table["input_ids"].to_pylist() == ids.to_pylist() * len(groups)
+    assert table["n"].to_pylist() == numbers.to_pylist() * len(groups)
+    assert table["text"].to_pylist() == texts.to_pylist() * len(groups)
+
+
+@pytest.mark.parametrize("tokens", [30_522, 119_547])
+def test_long_lists_are_divided_into_pages_and_short_ones_are_not(tokens: int) -> None:
+    random = np.random.default_rng(1)
+    lengths = [3, PAGE_IDS - 3, 1, PAGE_IDS, PAGE_IDS + 1, 0, 5 * PAGE_IDS, *[77] * 4000]
+    values = random.integers(0, tokens, sum(lengths)).astype("int32")
+    ids = pa.ListArray.from_arrays(np.cumsum([0, *lengths]).astype("int32"), values)
+    maker = IdPages(tokens=tokens, compression="zstd")
+    schema = pa.schema([("input_ids", ids.type)])
+    file = written(schema, [(None, [maker.pages([ids])])], maker)
+    assert file.read()["input_ids"].combine_chunks() == ids
+    column = file.metadata.row_group(0).column(0)
+    assert column.num_values == sum(lengths) + 1
+    assert column.has_dictionary_page == (tokens <= 1 << 16)
+    assert file.metadata.num_rows == len(lengths)
+
+
+def test_others_and_their_statistics_are_copied_as_they_are() -> None:
+    nested = pa.array([[{"a": "x", "b": None}], [], None, [{"a": None, "b": 2}] * 2])
+    others = pa.table({"nested": nested, "day": pa.array([1, 2, None, 3], pa.date32())})
+    schema = others.schema.append(pa.field("input_ids", LIST_OF["int32"]))
+    maker = IdPages(tokens=5, compression="lz4")
+    pages = maker.pages([pa.array([[1], None, [2, 3], [4]], LIST_OF["int32"])])
+    source = parquet(others, compression="brotli")
+    file = written(schema, [(source, [pages])], maker)
+    assert file.read().select(others.column_names) == others
+    copied, before = file.metadata, pq.read_metadata(pa.BufferReader(source))
+    for i in range(before.num_columns):
+        old, new = (metadata.row_group(0).column(i) for metadata in (before, copied))
+        assert new.compression == old.compression == "BROTLI"
+        assert new.total_compressed_size == old.total_compressed_size
+        assert new.statistics == old.statistics
+
+
+def test_ids_may_be_among_the_others_and_metadata_is_that_of_the_empty_file() -> None:
+    table = pa.table({"input_ids": pa.array([[1], None], LIST_OF["int32"])})
+    table = table.replace_schema_metadata({"key": "value"})
+    file = written(table.schema, [(parquet(table), [])], None)
+    assert file.read() == table
+    assert file.schema_arrow.metadata == {b"key": b"value"}
+    assert written(table.schema, [], None).read() == table[:0]
+
+
+@pytest.mark.parametrize("bad", [[[1, None]], [[-1]], [[9, 10]]])
+def test_ids_that_are_none_are_refused(bad: list[list[int | None]]) -> None:
+    maker = IdPages(tokens=10, compression="zstd")
+    with pytest.raises(InputError, match="ids: "):
+        maker.pages([pa.array(bad, LIST_OF["int32"])])
+
+
+def test_what_does_not_fit_together_is_refused() -> None:
+    maker = IdPages(tokens=10, compression="zstd")
+    pages = maker.pages([pa.array([[1]], LIST_OF["int32"])])
+    schema = pa.schema([("n", pa.int64()), ("input_ids", LIST_OF["int32"])])
+    two_rows = parquet(pa.table({"n": [1, 2]}))
+    for others in (None, two_rows, parquet(pa.table({"m": [1]})), b"no Parquet"):
+        with pytest.raises(InputError):
+            written(schema, [(others, [pages])], maker)
+    with pytest.raises(InputError, match="lists of int32 or uint16"):
+        maker.pages([pa.array([1])])
+    with pytest.raises(OptionError, match="gzip"):
+        IdPages(tokens=10, compression="gzip")
+    with pytest.raises(OptionError, match="maker"):
+        written(schema, [(parquet(pa.table({"n": [1]})), [pages])], None)

@@ -1,0 +1,159 @@
+//! Shards of ids as Parquet, for Python.
+
+use std::sync::Mutex;
+
+use bytes::Bytes;
+use parquet::basic::CompressionCodec;
+use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedBytes;
+use pyo3::types::PyBytes;
+
+use super::{import, run, unknown};
+use crate::error::Error;
+use crate::shards::id_pages::{Codec, IdPages, Pages};
+use crate::shards::shard_file::ShardFile;
+use crate::shards::source::{Chunks, Source};
+
+/// Makes the pages of ids.
+#[pyclass(name = "IdPages", frozen)]
+pub(super) struct PyIdPages(IdPages);
+
+/// Compressed pages of ids.
+#[pyclass(name = "Pages", frozen)]
+pub(super) struct PyPages(Pages);
+
+#[pymethods]
+impl PyIdPages {
+    #[new]
+    #[pyo3(signature = (*, tokens, compression))]
+    fn new(tokens: u32, compression: &str) -> PyResult<Self> {
+        let codec = match compression {
+            "none" => Codec::None,
+            "lz4" => Codec::Lz4,
+            "snappy" => Codec::Snappy,
+            "zstd" => Codec::Zstd,
+            other => return Err(unknown("compression", other, "none, lz4, snappy or zstd")),
+        };
+        Ok(PyIdPages(IdPages::new(tokens, codec)))
+    }
+
+    /// The pages of arrays of lists, one array after the other.
+    fn pages(&self, py: Python<'_>, lists: Vec<Bound<'_, PyAny>>) -> PyResult<PyPages> {
+        let lists = lists.iter().map(import).collect::<PyResult<Vec<_>>>()?;
+        run(py, || {
+            let mut pages = Pages::default();
+            for lists in &lists {
+                pages.append(&self.0.pages(lists)?);
+            }
+            Ok(PyPages(pages))
+        })
+    }
+}
+
+/// A Parquet file whose column chunks may be copied.
+#[pyclass(name = "ChunkSource", frozen)]
+pub(super) struct PyChunkSource(Source);
+
+/// Column chunks of a row group.
+#[pyclass(name = "Chunks", frozen)]
+pub(super) struct PyChunks(Chunks);
+
+#[pymethods]
+impl PyChunkSource {
+    #[new]
+    #[pyo3(signature = (footer, wanted, *, compression))]
+    fn new(py: Python<'_>, footer: &[u8], wanted: &[u8], compression: &str) -> PyResult<Self> {
+        let codec = match compression {
+            "none" => CompressionCodec::UNCOMPRESSED,
+            "brotli" => CompressionCodec::BROTLI,
+            "gzip" => CompressionCodec::GZIP,
+            "lz4" => CompressionCodec::LZ4_RAW,
+            "snappy" => CompressionCodec::SNAPPY,
+            "zstd" => CompressionCodec::ZSTD,
+            other => return Err(unknown("compression", other, "a codec of Parquet")),
+        };
+        let wanted = Bytes::copy_from_slice(wanted);
+        run(py, || Ok(PyChunkSource(Source::new(footer, &wanted, codec)?)))
+    }
+
+    /// Offset and length of the chunks of a row group that can be copied.
+    fn ranges(&self, group: usize) -> PyResult<Vec<(u64, u64)>> {
+        Ok(self.0.ranges(group)?)
+    }
+
+    /// These chunks, from their bytes.
+    fn chunks(&self, py: Python<'_>, group: usize, data: Vec<PyBackedBytes>) -> PyResult<PyChunks> {
+        let data = data.into_iter().map(Bytes::from_owner).collect();
+        run(py, || Ok(PyChunks(self.0.chunks(group, data)?)))
+    }
+}
+
+#[pymethods]
+impl PyChunks {
+    /// The rows of the row group.
+    #[getter]
+    fn rows(&self) -> usize {
+        self.0.rows
+    }
+
+    /// The names of the columns.
+    #[getter]
+    fn names(&self) -> Vec<String> {
+        self.0.names.clone()
+    }
+}
+
+/// A Parquet file that is being written.
+#[pyclass(name = "ShardFile", frozen)]
+pub(super) struct PyShardFile {
+    file: Mutex<Option<ShardFile>>,
+    maker: Option<Py<PyIdPages>>,
+}
+
+#[pymethods]
+impl PyShardFile {
+    #[new]
+    fn new(
+        py: Python<'_>,
+        empty: &[u8],
+        ids: String,
+        maker: Option<Py<PyIdPages>>,
+    ) -> PyResult<Self> {
+        let empty = Bytes::copy_from_slice(empty);
+        let file = run(py, || ShardFile::new(&empty, ids))?;
+        Ok(PyShardFile { file: Mutex::new(Some(file)), maker })
+    }
+
+    /// Adds a row group. Returns the bytes of the file up to its end that were not returned before.
+    fn add_row_group<'py>(
+        &self,
+        py: Python<'py>,
+        others: Option<&[u8]>,
+        copied: Option<Py<PyChunks>>,
+        pages: Vec<Py<PyPages>>,
+    ) -> PyResult<Bound<'py, PyBytes>> {
+        let pages: Vec<&Pages> = pages.iter().map(|pages| &pages.get().0).collect();
+        let copied = copied.as_ref().map(|copied| &copied.get().0);
+        let maker = self.maker.as_ref().map(|maker| &maker.get().0);
+        let done = run(py, || {
+            let others = others.map(Bytes::copy_from_slice);
+            let mut file = self.file.lock().unwrap_or_else(|error| error.into_inner());
+            let file = file.as_mut().ok_or_else(finished)?;
+            file.add_row_group(others.as_ref(), copied, &pages, maker)
+        })?;
+        Ok(PyBytes::new(py, &done))
+    }
+
+    /// Ends the file. Returns the bytes that were not returned before.
+    fn finish<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        let done = run(py, || {
+            let file = self.file.lock().unwrap_or_else(|error| error.into_inner()).take();
+            file.ok_or_else(finished)?.finish()
+        })?;
+        Ok(PyBytes::new(py, &done))
+    }
+}
+
+fn finished() -> Error {
+    Error::option("the file is finished")
+}

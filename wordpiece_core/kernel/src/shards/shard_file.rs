@@ -1,0 +1,181 @@
+//! Parquet files put together from column chunks: those of ids, from their pages; those of the file
+//! that the rows come from; and those of all other columns, from a Parquet file that another writer
+//! has made. Chunks are copied as they are.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use parquet::basic::{Encoding, PageType};
+use parquet::column::writer::ColumnCloseResult;
+use parquet::file::metadata::{
+    ColumnChunkMetaData, PageEncodingStats, ParquetMetaData, ParquetMetaDataReader,
+    RowGroupMetaData,
+};
+
+use parquet::file::properties::{WriterProperties, WriterVersion};
+use parquet::file::writer::SerializedFileWriter;
+use parquet::schema::types::ColumnDescPtr;
+
+use crate::error::{Error, Result};
+use crate::shards::id_pages::{IdPages, Pages};
+use crate::shards::source::Chunks;
+
+/// A Parquet file that is being written. What is done of it is handed out after each row group.
+pub struct ShardFile {
+    writer: SerializedFileWriter<Vec<u8>>,
+    ids: String,
+}
+
+impl ShardFile {
+    /// # Arguments
+    ///
+    /// * `empty` - A Parquet file without rows. The new file has its schema and its metadata.
+    /// * `ids` - The name of the column of ids.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`Error::Data`] if `empty` is no Parquet file.
+    pub fn new(empty: &Bytes, ids: String) -> Result<Self> {
+        let metadata = metadata(empty)?;
+        let file = metadata.file_metadata();
+        let properties = WriterProperties::builder()
+            .set_writer_version(WriterVersion::PARQUET_2_0)
+            .set_key_value_metadata(file.key_value_metadata().cloned())
+            .set_offset_index_disabled(true)
+            .build();
+        let schema = file.schema_descr().root_schema_ptr();
+        let writer = SerializedFileWriter::new(Vec::new(), schema, Arc::new(properties));
+        Ok(ShardFile { writer: writer.map_err(Error::data)?, ids })
+    }
+
+    /// Adds a row group, and returns the bytes of the file up to here that were not returned before.
+    ///
+    /// # Arguments
+    ///
+    /// * `others` - A Parquet file of one row group, with the columns that are not in the other two.
+    /// * `copied` - Chunks of a row group that has the same rows.
+    /// * `pages` - The pages of the ids, if they are not among the others.
+    /// * `maker` - What has made the pages.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`Error::Data`] if the columns are not those of the schema, or if their rows are not as
+    /// many.
+    pub fn add_row_group(
+        &mut self,
+        others: Option<&Bytes>,
+        copied: Option<&Chunks>,
+        pages: &[&Pages],
+        maker: Option<&IdPages>,
+    ) -> Result<Vec<u8>> {
+        let read = others.map(metadata).transpose()?;
+        let group = read.as_ref().map(only_row_group).transpose()?;
+        let mut chunks = group.map_or(&[][..], RowGroupMetaData::columns).iter();
+        let columns = self.writer.schema_descr().columns().to_vec();
+        let mut row_group = self.writer.next_row_group().map_err(Error::data)?;
+        for column in columns {
+            let is_ids = !pages.is_empty() && column.path().parts().first() == Some(&self.ids);
+            let (bytes, metadata, rows) = if is_ids {
+                let maker = maker.ok_or_else(|| Error::option("pages without their maker"))?;
+                let (chunk, metadata) = ids_chunk(column, pages, maker)?;
+                (chunk, metadata, pages.iter().map(|pages| pages.rows).sum())
+            } else if let Some((copied, (metadata, bytes))) = copied_leaf(copied, &column) {
+                (bytes.clone(), metadata.clone(), copied.rows)
+            } else {
+                let wanting =
+                    || Error::data(format!("no column {} among the others", column.path()));
+                let rows = group.map_or(0, RowGroupMetaData::num_rows) as usize;
+                let chunk = chunks.next().ok_or_else(wanting)?;
+                (others.cloned().unwrap_or_default(), chunk.clone(), rows)
+            };
+            let close = ColumnCloseResult {
+                bytes_written: metadata.compressed_size() as u64,
+                rows_written: rows as u64,
+                metadata,
+                bloom_filter: None,
+                column_index: None,
+                offset_index: None,
+            };
+            row_group.append_column(&bytes, close).map_err(Error::data)?;
+        }
+        row_group.close().map_err(Error::data)?;
+        if let Some(chunk) = chunks.next() {
+            return Err(Error::data(format!(
+                "column {} is not in the schema",
+                chunk.column_path()
+            )));
+        }
+        self.writer.flush().map_err(Error::data)?;
+        Ok(std::mem::take(self.writer.inner_mut()))
+    }
+
+    /// The bytes of the file that were not returned before. It ends with them.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`Error::Data`] if the metadata cannot be written.
+    pub fn finish(self) -> Result<Vec<u8>> {
+        self.writer.into_inner().map_err(Error::data)
+    }
+}
+
+type Leaf = (ColumnChunkMetaData, Bytes);
+
+/// The copied chunk of a column, if there is one.
+fn copied_leaf<'a>(
+    copied: Option<&'a Chunks>,
+    column: &ColumnDescPtr,
+) -> Option<(&'a Chunks, &'a Leaf)> {
+    let copied = copied?;
+    let leaf = copied.leaves.iter().find(|(metadata, _)| metadata.column_path() == column.path());
+    leaf.map(|leaf| (copied, leaf))
+}
+
+fn metadata(file: &Bytes) -> Result<ParquetMetaData> {
+    ParquetMetaDataReader::new().parse_and_finish(file).map_err(Error::data)
+}
+
+fn only_row_group(metadata: &ParquetMetaData) -> Result<&RowGroupMetaData> {
+    match metadata.row_groups() {
+        [group] => Ok(group),
+        groups => Err(Error::data(format!("{} row groups, not one", groups.len()))),
+    }
+}
+
+/// The column chunk of ids, and its metadata. Offsets count from its start.
+fn ids_chunk(
+    column: ColumnDescPtr,
+    parts: &[&Pages],
+    maker: &IdPages,
+) -> Result<(Bytes, ColumnChunkMetaData)> {
+    let dictionary = maker.dictionary()?;
+    let start = dictionary.map_or(0, |page| page.bytes.len());
+    let size = start + parts.iter().map(|pages| pages.bytes.len()).sum::<usize>();
+    let mut chunk = Pages { bytes: Vec::with_capacity(size), ..Pages::default() };
+    dictionary.into_iter().chain(parts.iter().copied()).for_each(|pages| chunk.append(pages));
+    let of_pages = |page_type, encoding, count: usize| PageEncodingStats {
+        page_type,
+        encoding,
+        count: count as i32,
+    };
+    let dictionaries = usize::from(dictionary.is_some());
+    let mut stats =
+        vec![of_pages(PageType::DATA_PAGE, maker.encoding(), chunk.pages - dictionaries)];
+    let mut encodings = vec![Encoding::RLE, maker.encoding()];
+    if dictionary.is_some() {
+        stats.insert(0, of_pages(PageType::DICTIONARY_PAGE, Encoding::PLAIN, 1));
+        encodings.insert(0, Encoding::PLAIN);
+    }
+    let metadata = ColumnChunkMetaData::builder(column)
+        .set_compression(maker.codec().in_parquet())
+        .set_encodings(encodings)
+        .set_page_encoding_stats(stats)
+        .set_num_values(chunk.levels as i64)
+        .set_total_compressed_size(size as i64)
+        .set_total_uncompressed_size(chunk.uncompressed as i64)
+        .set_dictionary_page_offset(dictionary.map(|_| 0))
+        .set_data_page_offset(start as i64)
+        .build()
+        .map_err(Error::data)?;
+    Ok((chunk.bytes.into(), metadata))
+}
