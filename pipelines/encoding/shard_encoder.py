@@ -86,8 +86,8 @@ class ShardEncoder:
         return pa.schema([*kept, *added], metadata=metadata)
 
     def parquet_options(self) -> dict[str, Any]:
-        """How Parquet stores the columns: ids and texts plain (docs/ids-encoding.md), other columns
-        with dictionaries where that helps. Only kept columns have statistics."""
+        """How pyarrow stores the columns that it writes: ids and texts plain, other columns with
+        dictionaries where that helps. Only kept columns have statistics."""
         texts = text_columns(self.options).names
         names = [name for name in self.shard.schema.names if name not in texts]
         kept = leaf_paths(self.shard.schema, tuple(names))

@@ -1,7 +1,8 @@
 """Writing shards. What takes time is done on several threads; the file is put together in order.
 
 The kernel makes the pages of `input_ids`, part by part. Column chunks of the input are copied where
-a row group has the same rows. All other columns are written by pyarrow, one row group at a time.
+a row group has the same rows. All other columns are written by pyarrow, a row group at a time, while
+the next one is filled and the one before is written.
 """
 
 from __future__ import annotations
@@ -53,13 +54,10 @@ class ShardWriter:
     def write(self, stream: NewFile, parts: Iterator[Part]) -> None:
         """Writes parts in their order."""
         file = ShardFile(empty_parquet(self.schema), IDS, self.maker)
-        for group in ahead(lambda: self._row_groups(parts)):
+        joined = ahead(lambda: row_groups(in_threads(self._compressed, parts, self.threads)))
+        for group in ahead(lambda: map(self._row_group, joined)):
             stream.write(file.add_row_group(group.others, group.copied, group.pages))
         stream.write(file.finish())
-
-    def _row_groups(self, parts: Iterator[Part]) -> Iterator[RowGroup]:
-        compressed = in_threads(self._compressed, parts, self.threads)
-        return in_threads(self._row_group, row_groups(compressed), self.threads)
 
     def _compressed(self, part: Part) -> Part:
         """A part with its size and, if the ids are not few, their pages."""

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from wordpiece_core._kernel import IdPages, Pages, ShardFile
+from wordpiece_core._kernel import Chunks, ChunkSource, IdPages, Pages, ShardFile
 from wordpiece_core.errors import InputError, OptionError
 
 PAGE_IDS = 120 << 10
@@ -133,3 +133,96 @@ def test_what_does_not_fit_together_is_refused() -> None:
         IdPages(tokens=10, compression="gzip")
     with pytest.raises(OptionError, match="maker"):
         written(schema, [(parquet(pa.table({"n": [1]})), [pages])], None)
+
+
+COLUMNS = pa.table(
+    {
+        "text": ["a", None, "b" * 1000, ""],
+        "nested": [[{"a": "x", "b": None}], [], None, [{"a": None, "b": 2}] * 2],
+        "day": pa.array([1, 2, None, 3], pa.date32()),
+        "n": pa.array([1.0, 2.0, 3.0, 4.0], pa.float32()),
+    }
+)
+
+
+def source(data: bytes, schema: pa.Schema, compression: str) -> ChunkSource:
+    length = int.from_bytes(data[-8:-4], "little")
+    wanted = parquet(schema.empty_table())
+    return ChunkSource(data[-length - 8 :], wanted, compression=compression)
+
+
+def chunks(data: bytes, schema: pa.Schema, compression: str) -> Chunks:
+    found = source(data, schema, compression)
+    return found.chunks(0, [data[start : start + length] for start, length in found.ranges(0)])
+
+
+@pytest.mark.parametrize("codec", ["zstd", "snappy", "gzip", "brotli", "lz4", "none"])
+@pytest.mark.parametrize("version", ["1.0", "2.0"])
+@pytest.mark.parametrize("dictionary", [True, False])
+def test_chunks_are_copied_as_they_are(codec: str, version: str, dictionary: bool) -> None:
+    how = {"compression": codec, "data_page_version": version, "use_dictionary": dictionary}
+    data = parquet(COLUMNS, **how, write_page_checksum=True, write_page_index=True)
+    copied = chunks(data, COLUMNS.schema, codec)
+    assert (copied.rows, copied.names) == (4, COLUMNS.column_names)
+    file = ShardFile(parquet(COLUMNS.schema.empty_table()), "input_ids", None)
+    made = file.add_row_group(None, copied, []) + file.finish()
+    assert pq.read_table(pa.BufferReader(made), page_checksum_verification=True) == COLUMNS
+    before, after = (pq.read_metadata(pa.BufferReader(d)).row_group(0) for d in (data, made))
+    for i in range(before.num_columns):
+        old, new = before.column(i), after.column(i)
+        if new.path_in_schema == "n":  # bounds of floats are left out: see `with_sure_bounds`
+            assert not new.statistics.has_min_max
+            assert new.statistics.null_count == 0
+        else:
+            assert new.statistics == old.statistics
+        assert raw(made, new) == raw(data, old)
+
+
+def raw(data: bytes, column: pq.ColumnChunkMetaData) -> bytes:
+    start = column.dictionary_page_offset or column.data_page_offset
+    return data[start : start + column.total_compressed_size]
+
+
+def test_chunks_that_are_stored_in_another_way_are_not_copied() -> None:
+    data = parquet(COLUMNS, compression="zstd")
+    assert chunks(data, COLUMNS.schema, "lz4").names == []
+    kinds = pa.schema(
+        [
+            ("day", pa.timestamp("us")),
+            ("n", pa.float32()),
+            pa.field("text", pa.string(), nullable=False),
+            ("other", pa.int8()),
+        ]
+    )
+    assert chunks(data, kinds, "zstd").names == ["n"]
+    with pytest.raises(InputError):
+        source(b"no footer, PAR1", COLUMNS.schema, "zstd")
+    with pytest.raises(OptionError):
+        source(data, COLUMNS.schema, "zip")
+    with pytest.raises(OptionError, match="row group 1"):
+        source(data, COLUMNS.schema, "zstd").ranges(1)
+
+
+@pytest.mark.parametrize("change", ["short", "long", "header", "none"])
+def test_chunks_whose_pages_do_not_add_up_are_not_copied(change: str) -> None:
+    schema = COLUMNS.select(["text", "day", "n"]).schema
+    data = parquet(COLUMNS, compression="zstd")
+    found = source(data, schema, "zstd")
+    parts = [data[start : start + length] for start, length in found.ranges(0)]
+    parts[1] = {
+        "short": parts[1][:-1],
+        "long": parts[1] + b"\0",
+        "header": b"\xff" * len(parts[1]),
+        "none": b"",
+    }[change]
+    assert found.chunks(0, parts).names == ["text", "n"]
+    with pytest.raises(OptionError, match="missing"):
+        found.chunks(0, parts[:1])
+
+
+def test_rows_of_chunks_must_be_those_of_the_others() -> None:
+    copied = chunks(parquet(COLUMNS), COLUMNS.schema, "snappy")
+    schema = COLUMNS.schema.append(pa.field("m", pa.int64()))
+    file = ShardFile(parquet(schema.empty_table()), "input_ids", None)
+    with pytest.raises(InputError, match="rows"):
+        file.add_row_group(parquet(pa.table({"m": [1, 2]})), copied, [])

@@ -364,3 +364,76 @@ impl PageSink {
         self.pages
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+
+    type Rows = Vec<Option<Vec<Option<i32>>>>;
+
+    fn lists(rows: Rows) -> ArrayRef {
+        Arc::new(ListArray::from_iter_primitive::<Int32Type, _, _>(rows))
+    }
+
+    /// The bytes of the only page, without its header.
+    fn only_page(tokens: u32, rows: Rows) -> Vec<u8> {
+        let pages = IdPages::new(tokens, Codec::None).pages(&lists(rows)).unwrap();
+        assert_eq!((pages.pages, pages.uncompressed), (1, pages.bytes.len()));
+        let header = pages.bytes.iter().position(|&byte| byte == 0).unwrap(); // the end of a struct
+        pages.bytes[header..].iter().copied().skip_while(|&byte| byte == 0).collect()
+    }
+
+    #[test]
+    fn a_page_has_a_bit_for_each_repetition_runs_of_definitions_and_the_ids() {
+        let rows = || vec![Some(vec![Some(7), Some(258)]), None, Some(vec![]), Some(vec![Some(9)])];
+        let levels = [
+            vec![2, 0, 0, 0, 1 << 1 | 1, 0b0_0010], // one group of eight bits; the second id goes on
+            vec![8, 0, 0, 0, 2 << 1, ID, 1 << 1, NULL, 1 << 1, EMPTY, 1 << 1, ID],
+        ]
+        .concat();
+        let indices = [&[16, 1 << 1 | 1, 7, 0, 2, 1, 9, 0][..], &[0; 10]].concat();
+        assert_eq!(only_page(300, rows()), [levels.clone(), indices].concat());
+        let plain = vec![7, 0, 0, 0, 2, 1, 0, 0, 9, 0, 0, 0];
+        assert_eq!(only_page(DICTIONARY_TOKENS + 1, rows()), [levels, plain].concat());
+        // Without ids there are no indices, but their width.
+        let none = [2, 0, 0, 0, 1 << 1 | 1, 0, 2, 0, 0, 0, 2 << 1, NULL, 16];
+        assert_eq!(only_page(300, vec![None, None]), none);
+    }
+
+    #[test]
+    fn a_list_begins_a_page_if_it_does_not_fit_into_the_one_before() {
+        let rows = |lengths: &[usize]| {
+            let row = |&length| Some(vec![Some(1); length]);
+            lists(lengths.iter().map(row).collect())
+        };
+        let of = |lengths: &[usize]| {
+            let pages = IdPages::new(9, Codec::Zstd).pages(&rows(lengths)).unwrap();
+            assert_eq!(pages.rows, lengths.len());
+            assert_eq!(pages.levels, lengths.iter().map(|&length| length.max(1)).sum::<usize>());
+            pages.pages
+        };
+        assert_eq!(of(&[]), 0);
+        assert_eq!(of(&[PAGE_IDS]), 1);
+        assert_eq!(of(&[PAGE_IDS - 1, 0]), 1);
+        assert_eq!(of(&[PAGE_IDS, 0]), 2);
+        assert_eq!(of(&[1, PAGE_IDS]), 2);
+        assert_eq!(of(&[1, 2 * PAGE_IDS + 1, 1]), 4);
+    }
+
+    #[test]
+    fn only_lists_of_ids_of_the_vocabulary_have_pages() {
+        let maker = IdPages::new(10, Codec::Lz4);
+        let fails = |ids: &ArrayRef| matches!(maker.pages(ids), Err(Error::Data(_)));
+        assert!(!fails(&lists(vec![Some(vec![Some(9)])])));
+        for bad in [Some(10), Some(-1), None] {
+            assert!(fails(&lists(vec![Some(vec![Some(1), bad])])));
+        }
+        let flat: ArrayRef = Arc::new(arrow_array::Int32Array::from(vec![1]));
+        assert!(fails(&flat));
+        let (plain, small) = (IdPages::new(DICTIONARY_TOKENS + 1, Codec::Zstd), maker);
+        assert!(plain.dictionary().unwrap().is_none());
+        assert_eq!(small.dictionary().unwrap().unwrap().pages, 1);
+    }
+}

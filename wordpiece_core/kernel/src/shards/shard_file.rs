@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use parquet::basic::{Encoding, PageType};
+use parquet::basic::{ColumnOrder, Encoding, PageType};
 use parquet::column::writer::ColumnCloseResult;
 use parquet::file::metadata::{
     ColumnChunkMetaData, PageEncodingStats, ParquetMetaData, ParquetMetaDataReader,
@@ -13,6 +13,7 @@ use parquet::file::metadata::{
 };
 
 use parquet::file::properties::{WriterProperties, WriterVersion};
+use parquet::file::statistics::Statistics;
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::ColumnDescPtr;
 
@@ -88,6 +89,7 @@ impl ShardFile {
                 let chunk = chunks.next().ok_or_else(wanting)?;
                 (others.cloned().unwrap_or_default(), chunk.clone(), rows)
             };
+            let metadata = with_sure_bounds(metadata)?;
             let close = ColumnCloseResult {
                 bytes_written: metadata.compressed_size() as u64,
                 rows_written: rows as u64,
@@ -117,6 +119,25 @@ impl ShardFile {
     pub fn finish(self) -> Result<Vec<u8>> {
         self.writer.into_inner().map_err(Error::data)
     }
+}
+
+/// The metadata of a chunk without bounds of floating-point numbers. This library says in the footer
+/// that such bounds are in the total order of IEEE 754; those that come from elsewhere need not be.
+fn with_sure_bounds(metadata: ColumnChunkMetaData) -> Result<ColumnChunkMetaData> {
+    let column = metadata.column_descr();
+    let (logical, converted) = (column.logical_type_ref(), column.converted_type());
+    let order = ColumnOrder::column_order_for_type(logical, converted, column.physical_type());
+    let Some(found) = metadata.statistics().filter(|_| order == ColumnOrder::IEEE_754_TOTAL_ORDER)
+    else {
+        return Ok(metadata);
+    };
+    let (distinct, nulls) = (found.distinct_count_opt(), found.null_count_opt());
+    let statistics = match found {
+        Statistics::Float(_) => Statistics::float(None, None, distinct, nulls, false),
+        Statistics::Double(_) => Statistics::double(None, None, distinct, nulls, false),
+        _ => Statistics::fixed_len_byte_array(None, None, distinct, nulls, false),
+    };
+    metadata.into_builder().set_statistics(statistics).build().map_err(Error::data)
 }
 
 type Leaf = (ColumnChunkMetaData, Bytes);

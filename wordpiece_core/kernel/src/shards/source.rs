@@ -125,10 +125,11 @@ impl Source {
         let order = self.metadata.file_metadata().column_order(leaf);
         let is_ordered = matches!(order, ColumnOrder::TYPE_DEFINED_ORDER(order)
             if order != SortOrder::UNDEFINED);
-        if let Some(statistics) = chunk.statistics() {
-            if is_ordered && !statistics.is_min_max_deprecated() {
-                own = own.set_statistics(statistics.clone());
-            }
+        if let Some(statistics) = chunk.statistics()
+            && is_ordered
+            && !statistics.is_min_max_deprecated()
+        {
+            own = own.set_statistics(statistics.clone());
         }
         if let Some(stats) = chunk.page_encoding_stats() {
             own = own.set_page_encoding_stats(stats.clone());

@@ -1,0 +1,190 @@
+"""How shards are stored: what is copied, what the kernel writes, and who can read it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from ..corpora import done, english, files_below, multilingual, train_tokenizer, write_shard
+
+TEXTS: list[str | None] = [None, "", *multilingual(200), None, None, ""]
+CODECS = {"zstd": "ZSTD", "lz4": "LZ4", "snappy": "SNAPPY", "none": "UNCOMPRESSED"}
+IDS = "input_ids.list.element"
+
+
+@pytest.fixture(scope="module")
+def tokenizer(tmp_path_factory: pytest.TempPathFactory) -> str:
+    texts = [text for text in TEXTS if text]
+    return train_tokenizer(tmp_path_factory.mktemp("t"), texts, "--vocab-size", "500")
+
+
+@pytest.fixture(params=[0, 3000])
+def least_ids(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
+    """The kernel writes ids of small row groups too, by single pieces or by row groups."""
+    monkeypatch.setattr("pipelines.encoding.pieces.PIECE_SIZE", 2000)
+    monkeypatch.setattr("pipelines.encoding.shard_writer.LEAST_IDS", request.param)
+    least: int = request.param
+    return least
+
+
+def encode(tokenizer: str, output: Path, shard: Path | str, *args: str) -> Path:
+    done("encode", shard, "--tokenizer", tokenizer, "--output", output, *args)
+    (path,) = output.glob("*.parquet")
+    return path
+
+
+def source(path: Path, **options: Any) -> Path:
+    """A Parquet file with columns of several kinds."""
+    columns = {
+        "id": range(len(TEXTS)),
+        "text": TEXTS,
+        "tags": [["a", None], None, []] * (len(TEXTS) // 3) + [["z"]] * (len(TEXTS) % 3),
+        "weight": pa.array([i / 7 for i in range(len(TEXTS))]),
+    }
+    pq.write_table(pa.table(columns), path, row_group_size=90, **options)
+    return path
+
+
+def chunks(path: Path) -> list[dict[str, bytes]]:
+    """The bytes of the column chunks, by row group and path."""
+    data, metadata = path.read_bytes(), pq.read_metadata(path)
+    groups = [metadata.row_group(i) for i in range(metadata.num_row_groups)]
+    found = []
+    for group in groups:
+        columns = [group.column(i) for i in range(group.num_columns)]
+        starts = [c.dictionary_page_offset or c.data_page_offset for c in columns]
+        found.append(
+            {
+                c.path_in_schema: data[start : start + c.total_compressed_size]
+                for c, start in zip(columns, starts, strict=True)
+            }
+        )
+    return found
+
+
+def test_kept_columns_are_copied_as_they_are(
+    tmp_path: Path, tokenizer: str, least_ids: int
+) -> None:
+    shard = source(tmp_path / "shard.parquet", compression="zstd", compression_level=9)
+    path = encode(tokenizer, tmp_path / "out", shard)
+    before, after = chunks(shard), chunks(path)
+    assert [{k: v for k, v in group.items() if k != IDS} for group in after] == before
+    table = pq.read_table(path)
+    assert table.drop_columns("input_ids") == pq.read_table(shard)
+
+
+def test_kept_columns_are_written_anew_where_rows_or_compression_differ(
+    tmp_path: Path, tokenizer: str, least_ids: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shard = source(tmp_path / "shard.parquet", compression="zstd", compression_level=9)
+    whole = pq.read_table(encode(tokenizer, tmp_path / "out", shard))
+    before = chunks(shard)
+    lz4 = encode(tokenizer, tmp_path / "lz4", shard, "--compression", "lz4")
+    assert [group["text"] for group in chunks(lz4)] != [group["text"] for group in before]
+    monkeypatch.setattr("pipelines.encoding.pieces.ROW_GROUP_BYTES", 10_000)
+    cut = encode(tokenizer, tmp_path / "cut", shard)
+    assert len(chunks(cut)) > len(before)
+    # An estimate from a footer is no reason to hold more than is bounded.
+    monkeypatch.undo()
+    monkeypatch.setattr("pipelines.files.parquet_input.MAX_COPIED_BYTES", 100)
+    anew = encode(tokenizer, tmp_path / "anew", shard)
+    assert chunks(anew)[0]["text"] != before[0]["text"]
+    for path in (lz4, cut, anew):
+        assert pq.read_table(path) == whole
+
+
+def test_files_of_other_writers_are_written_anew_where_they_are_stored_otherwise(
+    tmp_path: Path, tokenizer: str, least_ids: int
+) -> None:
+    when = pa.array(range(len(TEXTS)), pa.timestamp("ns"))
+    options = {"use_deprecated_int96_timestamps": True, "use_compliant_nested_type": False}
+    tags = [["a"]] * len(TEXTS)
+    table = pa.table({"text": TEXTS, "when": when, "tags": tags})
+    pq.write_table(table, tmp_path / "shard.parquet", compression="zstd", **options)
+    path = encode(tokenizer, tmp_path / "out", tmp_path / "shard.parquet")
+    assert pq.read_table(path).drop_columns("input_ids") == pq.read_table(
+        tmp_path / "shard.parquet"
+    )
+    (before,), (after,) = chunks(tmp_path / "shard.parquet"), chunks(path)
+    assert after["text"] == before["text"]
+    assert after["when"] != before["when"]
+
+
+@pytest.mark.parametrize("ending", [".parquet", ".txt", ".jsonl"])
+@pytest.mark.parametrize("threads", [1, 5])
+def test_neither_threads_nor_what_the_kernel_writes_leave_a_trace_in_the_rows(
+    tmp_path: Path,
+    tokenizer: str,
+    ending: str,
+    threads: int,
+    least_ids: int,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    shard = write_shard(tmp_path / f"shard{ending}", english(300), rows_per_group=120)
+    options = ["--columns", "attention_mask,num_tokens", "--max-length", "60"]
+    usual = encode(tokenizer, tmp_path / "usual", shard, *options)
+    assert pq.read_metadata(usual).row_group(0).column(0).compression == "ZSTD"
+    monkeypatch.setattr("pipelines.encoding.encode.local_cores", lambda: threads)
+    encode(tokenizer, tmp_path / "out", shard, *options)
+    assert files_below(tmp_path / "out") == files_below(tmp_path / "usual")
+    monkeypatch.setattr("pipelines.encoding.shard_writer.LEAST_IDS", 1 << 40)
+    by_pyarrow = encode(tokenizer, tmp_path / "by-pyarrow", shard, *options)
+    read, by_kernel = pq.read_table(by_pyarrow), pq.read_table(usual)
+    assert read == by_kernel
+    assert read.schema.equals(by_kernel.schema, check_metadata=True)
+
+
+def read_duckdb(path: Path) -> list[Any]:
+    duckdb = pytest.importorskip("duckdb", reason="DuckDB is not installed")
+    rows = duckdb.connect().execute("SELECT input_ids FROM read_parquet(?)", [str(path)])
+    return [row[0] for row in rows.fetchall()]
+
+
+def read_polars(path: Path) -> list[Any]:
+    polars = pytest.importorskip("polars", reason="Polars is not installed")
+    ids: list[Any] = polars.read_parquet(path)["input_ids"].to_list()
+    return ids
+
+
+def read_fastparquet(path: Path) -> list[Any]:
+    fastparquet = pytest.importorskip("fastparquet", reason="fastparquet is not installed")
+    rows = fastparquet.ParquetFile(str(path)).to_pandas()["input_ids"]
+    return [None if row is None else list(row) for row in rows]
+
+
+def read_datasets(path: Path) -> list[Any]:
+    datasets = pytest.importorskip("datasets")
+    files = {"data_files": str(path), "cache_dir": str(path.parent / "cache")}
+    return [*datasets.load_dataset("parquet", split="train", **files)["input_ids"]]
+
+
+READERS = [read_duckdb, read_polars, read_fastparquet, read_datasets]
+
+
+@pytest.mark.parametrize("read", READERS, ids=lambda read: read.__name__[5:])
+@pytest.mark.parametrize("options", [[], ["--id-type", "uint16"], ["--compression", "lz4"]])
+def test_other_readers_read_the_ids(
+    tmp_path: Path,
+    tokenizer: str,
+    read: Callable[[Path], list[Any]],
+    options: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("pipelines.encoding.shard_writer.LEAST_IDS", 0)
+    shard = source(tmp_path / "shard.parquet", compression="zstd")
+    path = encode(tokenizer, tmp_path / "out", shard, *options)
+    assert pq.read_metadata(path).row_group(0).column(4).has_dictionary_page
+    assert read(path) == pq.read_table(path)["input_ids"].to_pylist()
+
+
+@pytest.mark.parametrize("codec", CODECS)
+def test_ids_are_compressed_as_asked(tmp_path: Path, tokenizer: str, codec: str) -> None:
+    shard = write_shard(tmp_path / "shard.parquet", english(3000), rows_per_group=3000)
+    path = encode(tokenizer, tmp_path / "out", shard, "--compression", codec)
+    group = pq.read_metadata(path).row_group(0)
+    assert {group.column(i).compression for i in range(group.num_columns)} == {CODECS[codec]}
