@@ -1,52 +1,63 @@
-"""`wordpiece encode` with its kernel taken out: ids made before are copied instead. All else is
-the same process: reading, decompressing, compressing, writing. No encoder can be faster.
+"""`wordpiece encode` with its kernel taken out: pages made before are copied instead. All else is
+the same process: reading, decompressing, checking, writing. No encoder can be faster.
 
-Arguments: directory of ids (from `write_ids`), arguments of `wordpiece`.
+Arguments: directory of shards made before, arguments of `wordpiece`.
 """
 
 from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 # Arrow is loaded after its allocator is chosen.
 if TYPE_CHECKING:
-    from pipelines.encoding.shard_encoder import Piece
+    from pipelines.encoding.pieces import Part
+    from pipelines.encoding.shard_encoder import Piece, ShardEncoder
+    from pipelines.encoding.shard_writer import ShardWriter
+    from pipelines.files.outputs import NewFile
+    from wordpiece_core import EncodedBatch
 
 IDS = "input_ids"
 
 
-def write_ids(encoded: Path, ids: Path) -> None:
-    """The ids of encoded shards as files to be mapped into memory."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    ids.mkdir(exist_ok=True)
-    for path in encoded.glob("*.parquet"):
-        column = pq.read_table(path, columns=[IDS])[IDS].combine_chunks()
-        batch = pa.record_batch([column], [IDS])
-        with pa.ipc.new_file(str(ids / f"{path.stem}.arrow"), batch.schema) as writer:
-            writer.write_batch(batch)
-
-
-def take_kernel_out(ids: str) -> None:
-    """From here on shards are encoded by copying."""
+def take_kernel_out(made: str) -> None:
+    """From here on shards are written by copying the column chunks of those in `made`."""
     import pyarrow as pa
 
+    from pipelines.encoding.pieces import row_groups
     from pipelines.encoding.shard_encoder import ShardEncoder
+    from pipelines.encoding.shard_writer import ShardWriter
+    from pipelines.files import parquet_input
+    from pipelines.files.outputs import empty_parquet
+    from pipelines.running.threads import ahead
     from wordpiece_core import EncodedBatch
+    from wordpiece_core._kernel import ChunkSource, ShardFile
 
-    def copied(encoder: ShardEncoder, piece: Piece) -> tuple[Piece, EncodedBatch]:
-        path = Path(ids) / f"{Path(encoder.file.name).stem}.arrow"
-        with pa.memory_map(str(path)) as file:
-            made = pa.ipc.open_file(file).get_batch(0).column(0)
-        rows = pa.concat_arrays([made.slice(piece.first_row, len(piece.texts))])  # copies
-        table = pa.table([rows], schema=pa.schema([(IDS, rows.type)]))
-        return piece, EncodedBatch(table, None, len(rows.values), 0, 0, 0)
+    def encode(encoder: ShardEncoder, piece: Piece) -> tuple[Piece, EncodedBatch]:
+        ids = pa.table({IDS: pa.nulls(len(piece.texts), pa.list_(pa.int32()))})
+        return piece, EncodedBatch(ids, None, 0, 0, 0, 0)
 
-    setattr(ShardEncoder, "_encode", copied)  # noqa: B010
+    def write(writer: ShardWriter, stream: NewFile, parts: Iterator[Part]) -> None:
+        empty = empty_parquet(writer.schema)
+        with (Path(made) / Path(stream.path).name).open("rb") as shard:
+            shard.seek(-8, os.SEEK_END)
+            shard.seek(-8 - int.from_bytes(shard.read(4), "little"), os.SEEK_END)
+            source = ChunkSource(shard.read(), empty, compression=writer.options["compression"])
+            file = ShardFile(empty, IDS, None)
+            for group, _ in enumerate(ahead(lambda: row_groups(parts))):
+                data = []
+                for start, length in source.ranges(group):
+                    shard.seek(start)
+                    data.append(shard.read(length))
+                stream.write(file.add_row_group(None, source.chunks(group, data), []))
+            stream.write(file.finish())
+
+    parquet_input.MAX_COPIED_BYTES = -1  # the chunks come from the other shards
+    setattr(ShardEncoder, "_encode", encode)  # noqa: B010
+    setattr(ShardWriter, "write", write)  # noqa: B010
 
 
 def main() -> None:

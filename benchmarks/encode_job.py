@@ -17,7 +17,6 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from benchmarks.encode_floor import write_ids
 from benchmarks.measure import (
     WORDPIECE,
     Row,
@@ -35,7 +34,7 @@ from wordpiece_core import Tokenizer
 from wordpiece_core._kernel import IdPages, ShardFile
 
 PEER_SCRIPT = str(Path(__file__).with_name("peer_encode.py"))
-OURS, PEER, FLOOR = "wordpiece encode", "datasets.map", "floor: ids copied"
+OURS, PEER, FLOOR = "wordpiece encode", "datasets.map", "floor: pages copied"
 TIMES = 4  # the text is given so many times over
 LARGE_BYTES = 1_000_000_000
 ROWS_PER_COMPARISON = 10_000
@@ -52,10 +51,9 @@ def encode_job(setting: Setting) -> Iterator[Row]:
     paths = sorted(source.iterdir())
     texts = read_texts(paths)
     size = megabytes(texts)
-    ours, peer, ids = (setting.work / name for name in ("ours", "peer.parquet", "ids"))
-    encode_ours(setting, paths, ours)
-    write_ids(ours, ids)
-    floor = [sys.executable, "-m", "benchmarks.encode_floor", str(ids)]
+    ours, peer, made = (setting.work / name for name in ("ours", "peer.parquet", "made"))
+    encode_ours(setting, paths, made)
+    floor = [sys.executable, "-m", "benchmarks.encode_floor", str(made)]
     contenders = {
         OURS: lambda: encode_ours(setting, paths, ours),
         PEER: lambda: encode_peer(setting, paths, peer),

@@ -1,8 +1,8 @@
 """Writing shards. What takes time is done on several threads; the file is put together in order.
 
 The kernel makes the pages of `input_ids`, part by part. Column chunks of the input are copied where
-a row group has the same rows. All other columns are written by pyarrow, a row group at a time, while
-the next one is filled and the one before is written.
+a row group has the same rows. All other columns are written by pyarrow, a row group at a time: the
+next one is filled meanwhile, and the one before is written.
 """
 
 from __future__ import annotations

@@ -8,8 +8,7 @@ use bytes::Bytes;
 use parquet::basic::{ColumnOrder, Encoding, PageType};
 use parquet::column::writer::ColumnCloseResult;
 use parquet::file::metadata::{
-    ColumnChunkMetaData, PageEncodingStats, ParquetMetaData, ParquetMetaDataReader,
-    RowGroupMetaData,
+    ColumnChunkMetaData, PageEncodingStats, ParquetMetaData, RowGroupMetaData,
 };
 
 use parquet::file::properties::{WriterProperties, WriterVersion};
@@ -19,7 +18,7 @@ use parquet::schema::types::ColumnDescPtr;
 
 use crate::error::{Error, Result};
 use crate::shards::id_pages::{IdPages, Pages};
-use crate::shards::source::Chunks;
+use crate::shards::source::{Chunks, metadata_of};
 
 /// A Parquet file that is being written. What is done of it is handed out after each row group.
 pub struct ShardFile {
@@ -37,7 +36,7 @@ impl ShardFile {
     ///
     /// Returns [`Error::Data`] if `empty` is no Parquet file.
     pub fn new(empty: &Bytes, ids: String) -> Result<Self> {
-        let metadata = metadata(empty)?;
+        let metadata = metadata_of(empty)?;
         let file = metadata.file_metadata();
         let properties = WriterProperties::builder()
             .set_writer_version(WriterVersion::PARQUET_2_0)
@@ -69,7 +68,7 @@ impl ShardFile {
         pages: &[&Pages],
         maker: Option<&IdPages>,
     ) -> Result<Vec<u8>> {
-        let read = others.map(metadata).transpose()?;
+        let read = others.map(metadata_of).transpose()?;
         let group = read.as_ref().map(only_row_group).transpose()?;
         let mut chunks = group.map_or(&[][..], RowGroupMetaData::columns).iter();
         let columns = self.writer.schema_descr().columns().to_vec();
@@ -150,10 +149,6 @@ fn copied_leaf<'a>(
     let copied = copied?;
     let leaf = copied.leaves.iter().find(|(metadata, _)| metadata.column_path() == column.path());
     leaf.map(|leaf| (copied, leaf))
-}
-
-fn metadata(file: &Bytes) -> Result<ParquetMetaData> {
-    ParquetMetaDataReader::new().parse_and_finish(file).map_err(Error::data)
 }
 
 fn only_row_group(metadata: &ParquetMetaData) -> Result<&RowGroupMetaData> {

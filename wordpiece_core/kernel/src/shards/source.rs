@@ -6,9 +6,11 @@ use bytes::Bytes;
 use parquet::basic::{ColumnOrder, Compression, CompressionCodec, SortOrder};
 use parquet::column::page::PageReader;
 use parquet::file::metadata::{
-    ColumnChunkMetaData, ParquetMetaData, ParquetMetaDataReader, RowGroupMetaData,
+    ColumnChunkMetaData, ParquetMetaData, ParquetMetaDataOptions, ParquetMetaDataReader,
+    RowGroupMetaData,
 };
 use parquet::file::serialized_reader::SerializedPageReader;
+use parquet::file::statistics::Statistics;
 use parquet::schema::types::SchemaDescriptor;
 
 use crate::error::{Error, Result};
@@ -43,8 +45,10 @@ impl Source {
     /// Returns [`Error::Data`] if one of the two is no Parquet file that can be read here.
     pub fn new(footer: &[u8], wanted: &Bytes, codec: CompressionCodec) -> Result<Self> {
         let footer = footer.get(..footer.len().saturating_sub(8)).unwrap_or_default();
-        let metadata = ParquetMetaDataReader::decode_metadata(footer).map_err(Error::data)?;
-        let wanted = ParquetMetaDataReader::new().parse_and_finish(wanted).map_err(Error::data)?;
+        let options = ParquetMetaDataOptions::new().with_encoding_stats_as_mask(false);
+        let metadata = ParquetMetaDataReader::decode_metadata_with_options(footer, Some(&options));
+        let metadata = metadata.map_err(Error::data)?;
+        let wanted = metadata_of(wanted)?;
         let wanted = wanted.file_metadata().schema_descr();
         let here = metadata.file_metadata().schema_descr();
         let same = wanted.root_schema().get_fields().iter().filter_map(|field| {
@@ -125,10 +129,11 @@ impl Source {
         let order = self.metadata.file_metadata().column_order(leaf);
         let is_ordered = matches!(order, ColumnOrder::TYPE_DEFINED_ORDER(order)
             if order != SortOrder::UNDEFINED);
-        if let Some(statistics) = chunk.statistics()
-            && is_ordered
-            && !statistics.is_min_max_deprecated()
-        {
+        let is_sure = |statistics: &Statistics| {
+            let bounds = [statistics.min_bytes_opt(), statistics.max_bytes_opt()];
+            !statistics.is_min_max_deprecated() || bounds == [None, None]
+        };
+        if let Some(statistics) = chunk.statistics().filter(|found| is_ordered && is_sure(found)) {
             own = own.set_statistics(statistics.clone());
         }
         if let Some(stats) = chunk.page_encoding_stats() {
@@ -136,6 +141,13 @@ impl Source {
         }
         own.build().map_err(Error::data)
     }
+}
+
+/// The metadata of a Parquet file, with the encodings of all its pages.
+pub(crate) fn metadata_of(file: &Bytes) -> Result<ParquetMetaData> {
+    let options = ParquetMetaDataOptions::new().with_encoding_stats_as_mask(false);
+    let mut reader = ParquetMetaDataReader::new().with_metadata_options(Some(options));
+    reader.try_parse(file).and_then(|()| reader.finish()).map_err(Error::data)
 }
 
 /// The leaves of a top-level column.
