@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use parquet::basic::{ColumnOrder, Compression, CompressionCodec, SortOrder};
+use parquet::basic::{ColumnOrder, Compression, CompressionCodec, Encoding, SortOrder};
 use parquet::column::page::PageReader;
 use parquet::file::metadata::{
     ColumnChunkMetaData, ParquetMetaData, ParquetMetaDataOptions, ParquetMetaDataReader,
@@ -14,6 +14,16 @@ use parquet::file::statistics::Statistics;
 use parquet::schema::types::SchemaDescriptor;
 
 use crate::error::{Error, Result};
+
+/// The encodings that every reader knows.
+#[allow(deprecated)] // old files have levels that are packed by bits
+const KNOWN: [Encoding; 5] = [
+    Encoding::PLAIN,
+    Encoding::RLE,
+    Encoding::BIT_PACKED,
+    Encoding::PLAIN_DICTIONARY,
+    Encoding::RLE_DICTIONARY,
+];
 
 /// The footer of a Parquet file, and which of its columns another file can take over.
 pub struct Source {
@@ -108,7 +118,8 @@ impl Source {
     fn columns_of(&self, group: &RowGroupMetaData) -> Vec<&Vec<usize>> {
         let fits = |&leaf: &usize| {
             let chunk = group.column(leaf);
-            chunk.compression_codec() == self.codec && range(chunk).is_some()
+            let is_known = chunk.encodings().all(|encoding| KNOWN.contains(&encoding));
+            chunk.compression_codec() == self.codec && is_known && range(chunk).is_some()
         };
         self.columns.iter().filter(|column| column.iter().all(fits)).collect()
     }
@@ -164,8 +175,8 @@ fn range(chunk: &ColumnChunkMetaData) -> Option<(u64, u64)> {
         .then(|| (start as u64, chunk.compressed_size() as u64))
 }
 
-/// Whether the pages of a chunk fill it, and have as many values as its metadata says. Old writers
-/// gave some chunks a wrong size, which readers know and mend.
+/// Whether the pages of a chunk fill it, have as many values as its metadata says, and are of version
+/// 1, which every reader knows. Old writers gave some chunks a wrong size, which readers mend.
 fn adds_up(chunk: &ColumnChunkMetaData, bytes: &Bytes, rows: usize) -> Result<bool> {
     if bytes.len() as i64 != chunk.compressed_size() {
         return Ok(false);
@@ -177,6 +188,9 @@ fn adds_up(chunk: &ColumnChunkMetaData, bytes: &Bytes, rows: usize) -> Result<bo
     let mut pages = pages.map_err(Error::data)?;
     let mut levels = 0;
     while let Some(page) = pages.peek_next_page().map_err(Error::data)? {
+        if page.num_rows.is_some() {
+            return Ok(false); // a page of version 2
+        }
         levels += page.num_levels.unwrap_or(0);
         pages.skip_next_page().map_err(Error::data)?;
     }
