@@ -47,7 +47,7 @@ def take_kernel_out(made: str) -> None:
             shard.seek(-8 - int.from_bytes(shard.read(4), "little"), os.SEEK_END)
             source = ChunkSource(shard.read(), empty, compression=writer.options["compression"])
             file = ShardFile(empty, IDS, None)
-            for group, _ in enumerate(ahead(lambda: row_groups(parts))):
+            for group, _ in enumerate(ahead(lambda: row_groups(parts), 1)):
                 data = []
                 for start, length in source.ranges(group):
                     shard.seek(start)

@@ -99,7 +99,7 @@ class ShardEncoder:
 
     def parts(self) -> Iterator[Part]:
         """The encoded rows of the shard, in parts of which none is empty."""
-        read = ahead(self._pieces) if self.threads else self._pieces()
+        read = ahead(self._pieces, self.threads)
         encoded = in_threads(self._encode, read, self.threads)
         begins = False
         for part in self._packed(encoded) if self.packer else self._encoded(encoded):

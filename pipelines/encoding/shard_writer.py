@@ -54,8 +54,9 @@ class ShardWriter:
     def write(self, stream: NewFile, parts: Iterator[Part]) -> None:
         """Writes parts in their order."""
         file = ShardFile(empty_parquet(self.schema), IDS, self.maker)
-        joined = ahead(lambda: row_groups(in_threads(self._compressed, parts, self.threads)))
-        for group in ahead(lambda: map(self._row_group, joined)):
+        compressed = in_threads(self._compressed, parts, self.threads)
+        joined = ahead(lambda: row_groups(compressed), self.threads)
+        for group in ahead(lambda: map(self._row_group, joined), self.threads):
             stream.write(file.add_row_group(group.others, group.copied, group.pages))
         stream.write(file.finish())
 

@@ -41,8 +41,12 @@ def in_threads(work: Callable[[T], R], items: Iterator[T], threads: int) -> Iter
             future.cancel()
 
 
-def ahead(source: Callable[[], Iterator[T]]) -> Iterator[T]:
-    """The items of an iterator that runs in another thread, one item ahead."""
+def ahead(source: Callable[[], Iterator[T]], threads: int) -> Iterator[T]:
+    """The items of an iterator that runs in another thread, one item ahead. With 0 threads all is
+    done by the caller."""
+    if not threads:
+        yield from source()
+        return
     items, next_item = source(), _for_this_bundle(_next)
     with ThreadPoolExecutor(1, thread_name_prefix="ahead") as thread:
         waiting = thread.submit(next_item, items)

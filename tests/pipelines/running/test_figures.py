@@ -41,7 +41,7 @@ class Work(beam.DoFn):
     def process(self, number: int) -> None:
         report(rows=1)
         list(in_threads(lambda n: report(bytes=n), iter([number, 100]), 2))
-        list(ahead(self._tokens))
+        list(ahead(self._tokens, 1))
         self.busy = True
         storage.attempt("read", f"file {number}", self._read)
 
