@@ -90,6 +90,11 @@ class State:
         record = outputs.read_rows(join(output, FILES), RECORD)
         return cls(table, record, epochs.read(join(output, EPOCHS), SCHEMA))
 
+    @property
+    def next_epoch(self) -> int:
+        """The number of the next epoch, also if the table of epochs was deleted."""
+        return max(epochs.last(self.epochs), pc.max(self.record["epoch"]).as_py() or 0) + 1
+
     def versions(self) -> dict[str, set[Version]]:
         """The versions of each file that are on record."""
         columns = (self.record[name].to_pylist() for name in ("file", "bytes", "modified"))
@@ -103,7 +108,7 @@ class State:
     ) -> State:
         """The state after one epoch more. `new`: the files that were counted. `changed`: those that
         were not, because other bytes of them had been."""
-        number = max(epochs.last(self.epochs), pc.max(self.record["epoch"]).as_py() or 0) + 1
+        number = self.next_epoch
         files = [(file, True) for file in new] + [(file, False) for file in changed]
         rows = [(_key(f), f.size, f.modified, number, counted) for f, counted in files]
         added = [dict(zip(RECORD.names, row, strict=True)) for row in rows]
@@ -178,7 +183,7 @@ class FollowedTable:
                 *(word_ranges(before.table) if before.table else ()),
             ]
             total = sum(map(bytes_of, ranges))
-            epoch = f"epoch {epochs.last(before.epochs) + 1}"
+            epoch = f"epoch {before.next_epoch}"
             with self.log.progress.stage(epoch, "bytes", total, passing=True):
                 counting.run(ranges, publication, call, self.beam_args)
             metadata = {COLUMN: call.counting.text_column.encode()}

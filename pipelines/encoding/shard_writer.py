@@ -12,10 +12,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from pipelines.encoding.pieces import Part, row_groups
-from pipelines.files.outputs import NewFile, empty_parquet
+from pipelines.files.outputs import NewFile, empty_parquet, parquet_bytes
 from pipelines.running.threads import ahead, in_threads
 from wordpiece_core import Tokenizer
 from wordpiece_core._kernel import Chunks, IdPages, Pages, ShardFile
@@ -63,10 +62,9 @@ class ShardWriter:
     def _compressed(self, part: Part) -> Part:
         """A part with its size and, if the ids are not few, their pages."""
         part = replace(part, size=part.table.nbytes)
-        if self.maker is None or number_of_ids(part.table) < LEAST_IDS:
+        if not self._has_pages([part]):
             return part
-        pages = self.maker.pages(part.table.column(IDS).chunks)
-        return replace(part, table=part.table.drop_columns([IDS]), pages=pages)
+        return replace(part, table=part.table.drop_columns([IDS]), pages=self._pages(part))
 
     def _row_group(self, parts: Sequence[Part]) -> RowGroup:
         copied = chunks_of(parts)
@@ -77,7 +75,8 @@ class ShardWriter:
         if not names:
             return RowGroup(None, copied, pages)
         table = pa.concat_tables(part.table.select(names) for part in parts)
-        return RowGroup(self._parquet(table), copied, pages)
+        others = parquet_bytes(table, store_schema=False, **self.options)
+        return RowGroup(others, copied, pages)
 
     def _has_pages(self, parts: Sequence[Part]) -> bool:
         """Whether the kernel makes the pages of ids. pyarrow does where they are few."""
@@ -89,14 +88,6 @@ class ShardWriter:
     def _pages(self, part: Part) -> Pages:
         assert self.maker is not None
         return part.pages or self.maker.pages(part.table.column(IDS).chunks)
-
-    def _parquet(self, table: pa.Table) -> bytes:
-        """A table as a Parquet file of one row group."""
-        sink = pa.BufferOutputStream()
-        with pq.ParquetWriter(sink, table.schema, store_schema=False, **self.options) as writer:
-            writer.write_table(table, row_group_size=table.num_rows)
-        written: bytes = sink.getvalue().to_pybytes()
-        return written
 
 
 def chunks_of(parts: Sequence[Part]) -> Chunks | None:

@@ -216,12 +216,19 @@ def write_tables(
     return rows
 
 
+def parquet_bytes(
+    data: pa.Table | Iterable[pa.Table], schema: pa.Schema | None = None, **options: Any
+) -> bytes:
+    """The bytes of a Parquet file, as `write_tables` writes it."""
+    sink = pa.BufferOutputStream()
+    write_tables(sink, data, schema, **options)
+    written: bytes = sink.getvalue().to_pybytes()
+    return written
+
+
 def empty_parquet(schema: pa.Schema) -> bytes:
     """A Parquet file without rows."""
-    sink = pa.BufferOutputStream()
-    pq.ParquetWriter(sink, schema).close()
-    data: bytes = sink.getvalue().to_pybytes()
-    return data
+    return parquet_bytes([], schema)
 
 
 def write_parquet(

@@ -122,14 +122,17 @@ def workers(options: PipelineOptions) -> int | None:
 def processes(options: PipelineOptions) -> int:
     """The number of processes of a local run."""
     direct = options.view_as(DirectOptions)
-    apart = direct.direct_running_mode == "multi_processing"
-    return int(direct.direct_num_workers) if apart else 1
+    return int(direct.direct_num_workers) if _are_apart(direct) else 1
+
+
+def _are_apart(direct: DirectOptions) -> bool:
+    """Whether the workers of a local run are processes of their own."""
+    return bool(direct.direct_running_mode == "multi_processing")
 
 
 def _is_here(options: PipelineOptions) -> bool:
     """Whether all workers are threads of this process."""
-    mode = options.view_as(DirectOptions).direct_running_mode
-    return is_local(options) and mode != "multi_processing"
+    return is_local(options) and not _are_apart(options.view_as(DirectOptions))
 
 
 def run_pipeline(
