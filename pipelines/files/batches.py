@@ -36,13 +36,15 @@ def one_batch(table: pa.Table) -> pa.RecordBatch:
     return pa.record_batch([c.combine_chunks() for c in table.columns], names=table.column_names)
 
 
-def write_batches(path: str, batches: Iterable[object]) -> None:
-    """Writes batches of one schema to a file. Without batches the file is empty."""
+def write_batches(path: str, batches: Iterable[object], compression: str | None = None) -> None:
+    """Writes batches of one schema to a file. Without batches the file is empty. `compression`:
+    "lz4" or "zstd"."""
     all_batches = list(map(pa.record_batch, batches))
+    options = pa.ipc.IpcWriteOptions(compression=compression)
 
     def write(stream: pa.NativeFile) -> None:
         if all_batches:
-            with pa.ipc.new_stream(stream, all_batches[0].schema) as writer:
+            with pa.ipc.new_stream(stream, all_batches[0].schema, options=options) as writer:
                 for batch in all_batches:
                     writer.write_batch(batch)
 

@@ -4,7 +4,7 @@
                           ▲                                                     │
                           └──────── passes that use them, when all are there ◀──┘
 
-What is kept of a part from round to round is a Parquet file in the work directory, one for each
+What is kept of a part from round to round is a file of Arrow's in the work directory, one for each
 range of the word table: the first pass of a round over it makes it of the one of the round before.
 What passes give is in files too, in a directory of the pipeline, each written by the worker that
 adds it up. Later passes and the driver read it there. All that goes through the pipeline is what is
@@ -30,7 +30,7 @@ from apache_beam.utils.windowed_value import WindowedValue
 
 from pipelines.counting.word_table import WordRange, read_words
 from pipelines.files import outputs, storage
-from pipelines.files.batches import from_bytes, one_batch, read_batches, to_bytes, write_batches
+from pipelines.files.batches import from_bytes, read_batches, to_bytes, write_batches
 from pipelines.files.filesystems import join
 from pipelines.running.figure_files import FigureFiles
 from pipelines.running.figures import report
@@ -96,20 +96,18 @@ class RoundState:
             kept = self.algorithm().next_kept(_read_kept(earlier))
         else:
             kept = self.algorithm().first_kept(words_of(part))
-        options: dict[str, Any] = {"compression": "lz4", "use_dictionary": False}
         with self.work.owned.fenced(path):
-            outputs.write_file(
-                path, lambda stream: outputs.write_tables(stream, [kept], kept.schema, **options)
-            )
+            write_batches(path, [kept], "lz4")
         report(words=part.rows)
         return kept
 
     def _file(self, part: WordRange, number: int) -> str:
-        return join(self.work.splits(number), f"{part.name}.parquet")
+        return join(self.work.splits(number), f"{part.name}.arrow")
 
 
 def _read_kept(path: str) -> Batch:
-    return one_batch(outputs.read_parquet(path))
+    (batch,) = read_batches(path)
+    return batch
 
 
 _reading = threading.Lock()

@@ -46,7 +46,7 @@ NAMES = "|".join(
         *(COUNT, JOB, RELEASED),
         rf"{WORDS}/(?:{PART}|{MANIFEST}|{STAGING}/(?:[^/]+/)?[^/]+)",
         rf"{ROUNDS}/\d{{5}}\.parquet",
-        rf"{SPLITS}/\d{{5}}/[0-9a-f]{{16}}/\d{{9}}\.parquet",
+        rf"{SPLITS}/\d{{5}}/[0-9a-f]{{16}}/\d{{9}}\.arrow",
         rf"{EXCHANGE}/[0-9a-f]{{16}}/[^/]+",
     )
 )
