@@ -25,15 +25,16 @@ from benchmarks.heaps import heaps
 from benchmarks.held_out import held_out
 from benchmarks.long_words import long_words
 from benchmarks.many_shards import many_shards
+from benchmarks.many_words import hundred_million, ten_million
 from benchmarks.measure import Row
 from benchmarks.memory import memory
 from benchmarks.merge_loop import merge_loop
 from benchmarks.packing import packing
 from benchmarks.parity import parity
 from benchmarks.rounds import rounds
+from benchmarks.rounds_bound import rounds_bound
 from benchmarks.setting import SHARED, Setting, find_groups
 from benchmarks.small_files import small_files
-from benchmarks.ten_million import ten_million
 from benchmarks.train_job import train_job
 
 BENCHMARKS: dict[str, Callable[[Setting], Iterator[Row]]] = {
@@ -41,11 +42,11 @@ BENCHMARKS: dict[str, Callable[[Setting], Iterator[Row]]] = {
     for benchmark in (
         *(parity, encode_kernel, encode_peers, cold_start, long_words, packing),
         *(encode_job, encode_large, small_files, many_shards, id_encodings),
-        *(train_job, merge_loop, rounds, ten_million),
+        *(train_job, merge_loop, rounds, rounds_bound, ten_million, hundred_million),
         *(count_job, count_growth, heaps, held_out, groups, memory),
     )
 }
-ONLY_WHEN_NAMED = ("ten_million", "many_shards")
+ONLY_WHEN_NAMED = ("ten_million", "hundred_million", "many_shards")
 PACKAGES = (
     *("apache-beam", "pyarrow", "tokenizers", "transformers", "datasets"),
     *("flash-tokenizer", "blingfire", "nanotoken", "rustbpe", "wordfreq"),
@@ -60,7 +61,7 @@ WIDTH = 120
     "--only",
     multiple=True,
     type=click.Choice(list(BENCHMARKS)),
-    help="Run this one; ten_million and many_shards take minutes, and run only so.",
+    help=f"Run this one; {', '.join(ONLY_WHEN_NAMED)} take minutes or more, and run only so.",
 )
 @click.option(
     "--vocab",

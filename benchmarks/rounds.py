@@ -34,13 +34,20 @@ SAME_FILES = ("vocab.txt", "merges.parquet")
 
 def rounds(setting: Setting) -> Iterator[Row]:
     """Rounds under a budget, and whether they give the same bytes as one round"""
-    words = setting.work / "words of rounds"
-    paths = map(str, setting.groups[setting.main_group])
-    run_process([WORDPIECE, "count", *paths, "--output", str(words)], setting.cores, os.environ)
+    words = count_words(setting)
     table = pq.read_table(sorted(words.glob("part-*.parquet")))
     for name, options in CRITERIA.items():
         yield from in_memory(setting.main_group, name, table, options)
     yield from as_jobs(setting, words)
+
+
+def count_words(setting: Setting) -> Path:
+    """The word table of the main text."""
+    words = setting.work / "words of rounds"
+    if not words.exists():
+        paths = map(str, setting.groups[setting.main_group])
+        run_process([WORDPIECE, "count", *paths, "--output", str(words)], setting.cores, os.environ)
+    return words
 
 
 def in_memory(text: str, name: str, table: pa.Table, options: dict[str, Any]) -> Iterator[Row]:

@@ -8,7 +8,7 @@ from wordpiece_core.declaration import Declared, option
 from wordpiece_core.option_kinds import Share, Size
 
 TOKENS_PER_CANDIDATE, LEAST_CANDIDATES = 8, 1 << 16
-BYTES_PER_TOKEN = 128  # of runs, on the way to the driver and there: measured, see docs/scale.md
+BYTES_PER_TOKEN = 64  # of runs, on the way to the driver and there: measured, see docs/memory.md
 # A round over all splits needs less: of each token and of each word, measured, see docs/memory.md.
 BYTES_PER_SPLIT_TOKEN, BYTES_PER_SPLIT = 16, 220
 
