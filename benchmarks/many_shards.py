@@ -79,7 +79,7 @@ def run(root: Path, job: str) -> dict[str, float]:
     from benchmarks.faults import Faults, install
     from pipelines.commands.cli import main as wordpiece
     from pipelines.counting import count
-    from pipelines.encoding import encode
+    from pipelines.encoding import encode_shards
     from pipelines.running.runner import run_pipeline
 
     faults = Faults(slow=SECONDS_A_CALL)
@@ -101,7 +101,7 @@ def run(root: Path, job: str) -> dict[str, float]:
         os.waitpid(child, 0)
         found["worker seconds"] = time.monotonic() - began
 
-    for module in (count, encode):
+    for module in (count, encode_shards):
         module.run_pipeline = forked  # type: ignore[attr-defined]
     began = time.monotonic()
     args = ["faulty://store/in", "--output", f"faulty://store/{job}"]

@@ -23,6 +23,7 @@ from pipelines.commands.job_command import How, debug, dry_run, job_command
 from pipelines.commands.options import Value, parameters, parted
 from pipelines.counting.options import CountCall
 from pipelines.encoding.options import EncodeCall, TokenizerChoice
+from pipelines.running.load_beam import in_own_process, load_beam, without_collections
 from pipelines.training.options import TrainCall
 from wordpiece_core.errors import WordpieceError, one_line
 from wordpiece_core.option_kinds import Place
@@ -55,7 +56,9 @@ def wordpiece() -> None:
 @job_command(CountCall)
 def count(call: CountCall, how: How) -> None:
     """`wordpiece count`"""
-    from pipelines.commands.count import run_count
+    with without_collections():
+        load_beam()
+        from pipelines.commands.count import run_count
 
     run_count(call, how)
 
@@ -63,7 +66,9 @@ def count(call: CountCall, how: How) -> None:
 @job_command(TrainCall)
 def train(call: TrainCall, how: How) -> None:
     """`wordpiece train`"""
-    from pipelines.commands.train import run_train
+    with without_collections():
+        load_beam()
+        from pipelines.commands.train import run_train
 
     run_train(call, how)
 
@@ -71,7 +76,8 @@ def train(call: TrainCall, how: How) -> None:
 @job_command(EncodeCall, dry_run())
 def encode(call: EncodeCall, how: How) -> None:
     """`wordpiece encode`"""
-    from pipelines.commands.encode import run_encode
+    with without_collections():
+        from pipelines.commands.encode import run_encode
 
     run_encode(call, how)
 
@@ -98,7 +104,8 @@ def inspect(
     TOKENIZER: a tokenizer directory, or a vocab.txt. TEXT: - or none for the lines of standard
     input.
     """
-    from pipelines.commands.inspect import run_inspect
+    with without_collections():
+        from pipelines.commands.inspect import run_inspect
 
     choice, encoding = parted(TokenizerChoice, given), parted(EncodingOptions, given)
     run_inspect([*texts, *more_texts], choice, encoding, as_json=as_json)
@@ -125,6 +132,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     if "--" in args:
         place = args.index("--")
         args, beam_args = args[:place], args[place + 1 :]
+    if argv is None:
+        in_own_process(only_local=not beam_args)
     debug = "--debug" in args or _debug_by_environment(args)
     if not debug:
         _silence_libraries()

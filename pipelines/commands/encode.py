@@ -11,7 +11,6 @@ from pipelines.commands.summary import finish, print_corpus, say
 from pipelines.encoding.directory.bad_shards import ShardsError
 from pipelines.encoding.directory.plans import PlannedShard
 from pipelines.encoding.encode import Encoded, Plan, encode, plan
-from pipelines.encoding.follow import follow_encode
 from pipelines.encoding.options import EncodeCall
 from pipelines.running.progress import Progress
 
@@ -29,6 +28,8 @@ def run_encode(call: EncodeCall, how: How) -> None:
     progress = Progress(quiet=how.quiet)
     try:
         if call.following.follow:
+            from pipelines.encoding.follow import follow_encode  # and Beam
+
             done = follow_encode(call, tokenizer, beam_args=how.beam_args, log=CommandLog(how))
         else:
             done = encode(call, tokenizer, beam_args=how.beam_args, progress=progress)

@@ -37,10 +37,12 @@ from pipelines.files import inputs
 from pipelines.files.inputs import InputFile, Range
 from pipelines.files.owned import one_run
 from pipelines.files.publishing import Publication
+from pipelines.running.checks import checked_call
 from pipelines.running.figure_files import FigureFiles
-from pipelines.running.plan import FromPlan, Plan, write_plan
+from pipelines.running.from_plan import FromPlan
+from pipelines.running.plan import Plan, write_plan
 from pipelines.running.progress import Progress
-from pipelines.running.runner import checked_call, run_pipeline
+from pipelines.running.runner import run_pipeline
 from wordpiece_core.errors import OptionError
 from wordpiece_core.uri import is_uri
 

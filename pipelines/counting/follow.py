@@ -38,7 +38,7 @@ from pipelines.following import epochs
 from pipelines.following.arrivals import Arrivals, Look, Version, version
 from pipelines.following.epochs import EPOCHS
 from pipelines.following.loop import Log, follow
-from pipelines.running.runner import checked_call
+from pipelines.running.checks import checked_call
 from wordpiece_core.errors import ChangedError, OptionError, OutputError
 from wordpiece_core.uri import split_query
 

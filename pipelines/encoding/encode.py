@@ -13,10 +13,8 @@ job fails.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import Any
-
-import apache_beam as beam
 
 from pipelines.encoding.directory import lifecycle
 from pipelines.encoding.directory.bad_shards import BadShard, ShardsError, quarantine
@@ -29,11 +27,11 @@ from pipelines.encoding.directory.notes import (
     SUMS,
     ShardError,
     ShardResult,
+    shard_error,
     source_of,
 )
-from pipelines.encoding.directory.plans import PlannedShard, planned, write_plan
+from pipelines.encoding.directory.plans import PlannedShard
 from pipelines.encoding.drift import MANY_UNKNOWN
-from pipelines.encoding.encode_shard import EncodeShard, shard_error
 from pipelines.encoding.options import EncodeCall
 from pipelines.encoding.shard_encoder import check_fit, text_columns
 from pipelines.files import inputs
@@ -42,17 +40,9 @@ from pipelines.files.input_batches import warnings_of_text
 from pipelines.files.inputs import InputFile
 from pipelines.files.owned import one_run
 from pipelines.files.storage import in_parallel
-from pipelines.running.figure_files import FigureFiles
-from pipelines.running.plan import FromPlan
+from pipelines.running.checks import checked_call
+from pipelines.running.load_beam import load_beam
 from pipelines.running.progress import Progress
-from pipelines.running.runner import (
-    checked_call,
-    is_local,
-    local_cores,
-    pipeline_options,
-    processes,
-    run_pipeline,
-)
 from wordpiece_core import Tokenizer
 from wordpiece_core.errors import InputError, OptionError, OutputError
 
@@ -273,13 +263,13 @@ def encode(
                 directory.notes.delete()
             manifest = lifecycle.manifest(directory, found.found)
             return Encoded(call.output, manifest, len(found.finished), found.others, [])
+        load_beam()  # only now: what has nothing to do does not wait for it
         planned = {shard.name for shard in found.shards if not shard.finished}
         roots = {shard.name: shard.file.root for shard in found.shards}
         lifecycle.begin(directory, tokenizer, planned, roots)
         with progress.stage("encode", "bytes", sum(shard.bytes for shard in found.to_run)):
             if found.to_run:
-                step = EncodeShard(directory, call.shards, threads(beam_args))
-                run(step, found.to_run, beam_args)
+                _run(found, call, beam_args)
             made = read_contents(directory)
             errors = _all_errors(found, made)
             check(errors)
@@ -290,16 +280,12 @@ def encode(
     return Encoded(call.output, manifest, len(found.finished), found.others, errors)
 
 
-def run(step: EncodeShard, shards: Sequence[PlannedShard], beam_args: Sequence[str]) -> None:
-    """Encodes shards."""
-    to_encode = FromPlan(write_plan(step.directory, shards), planned)
-    figures = FigureFiles(step.directory.notes)
-    step = replace(step, figures=figures)
+def _run(found: Plan, call: EncodeCall, beam_args: Sequence[str]) -> None:
+    from pipelines.encoding.encode_shard import EncodeShard
+    from pipelines.encoding.encode_shards import run, threads
 
-    def build(pipeline: beam.Pipeline) -> None:
-        _ = pipeline | "shards" >> to_encode | "encode" >> beam.ParDo(step)
-
-    run_pipeline(build, beam_args, figures)
+    step = EncodeShard(found.directory, call.shards, threads(beam_args))
+    run(step, found.to_run, beam_args)
 
 
 def _all_errors(found: Plan, made: Contents) -> list[BadShard]:
@@ -322,13 +308,6 @@ def _is_no_fault_of_files(found: Plan, errors: Sequence[BadShard]) -> bool:
 def fits_no_file(errors: Sequence[BadShard], files: int) -> bool:
     """Whether the options fit none of so many files."""
     return [bad.error.cause for bad in errors] == [COLUMN] * files
-
-
-def threads(beam_args: Sequence[str]) -> int:
-    """The number of encoding threads in each process. A local run divides the cores among its
-    processes; other runners have a worker for each core."""
-    options = pipeline_options(beam_args)
-    return max(1, local_cores() // processes(options)) if is_local(options) else 1
 
 
 def _check_files(

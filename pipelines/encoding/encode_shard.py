@@ -14,11 +14,9 @@ from pipelines.encoding.directory.encoded_directory import EncodedDirectory
 from pipelines.encoding.directory.logs import Log
 from pipelines.encoding.directory.new_shards import NewShard, commit, write_shard
 from pipelines.encoding.directory.notes import (
-    CHANGED,
-    COLUMN,
-    FILE,
     ShardError,
     ShardResult,
+    shard_error,
     source_of,
 )
 from pipelines.encoding.directory.plans import PlannedShard
@@ -30,7 +28,7 @@ from pipelines.files.inputs import InputFile
 from pipelines.files.outputs import NewFile
 from pipelines.running.figure_files import FigureFiles
 from pipelines.running.figures import report
-from wordpiece_core.errors import ChangedError, ColumnError, InputError, one_line
+from wordpiece_core.errors import InputError, one_line
 
 WAITING_BYTES = 32 << 20  # of finished shards in memory
 WAITING_SHARDS = 1000
@@ -112,12 +110,3 @@ class EncodeShard(beam.DoFn):
         with written.file:
             commit(self.directory, [written], (), self.log)
         return None
-
-
-def shard_error(file: InputFile, name: str, error: InputError) -> ShardError:
-    """The note of a shard that could not be encoded."""
-    cause = FILE
-    if isinstance(error, ColumnError | ChangedError):
-        cause = COLUMN if isinstance(error, ColumnError) else CHANGED
-    message = str(error).replace(file.path, file.name)
-    return ShardError(name, file.name, source_of(file), error.row_group, message, cause)

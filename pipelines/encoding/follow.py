@@ -36,8 +36,9 @@ from pipelines.encoding.directory.notes import (
 )
 from pipelines.encoding.directory.plans import PlannedShard
 from pipelines.encoding.drift import drift
-from pipelines.encoding.encode import Encoded, fits_no_file, run, threads
+from pipelines.encoding.encode import Encoded, fits_no_file
 from pipelines.encoding.encode_shard import EncodeShard
+from pipelines.encoding.encode_shards import run, threads
 from pipelines.encoding.options import EncodeCall
 from pipelines.encoding.shard_encoder import check_fit
 from pipelines.files import outputs
@@ -49,7 +50,8 @@ from pipelines.following import epochs
 from pipelines.following.arrivals import Arrivals, Look, Version, version
 from pipelines.following.epochs import EPOCHS
 from pipelines.following.loop import Log, changed_meanwhile, follow
-from pipelines.running.runner import checked_call, is_local, pipeline_options
+from pipelines.running.checks import checked_call
+from pipelines.running.runner import is_local, pipeline_options
 from wordpiece_core import Tokenizer
 from wordpiece_core.errors import InputError, OptionError
 from wordpiece_core.uri import is_uri

@@ -17,12 +17,13 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache, partial
-
-from apache_beam.metrics import Metrics, MetricsFilter
-from apache_beam.metrics.metric import MetricResults
-from apache_beam.runners.runner import PipelineResult
+from typing import TYPE_CHECKING
 
 from pipelines.files import storage
+
+if TYPE_CHECKING:  # what only reads figures, or has none, need not wait for Beam
+    from apache_beam.metrics import Metrics
+    from apache_beam.runners.runner import PipelineResult
 
 NAMESPACE = "wordpiece"
 FIGURES = {
@@ -60,6 +61,8 @@ def report(**amounts: int) -> None:
 def _counter(name: str) -> Metrics.DelegatingCounter:
     if name not in FIGURES:
         raise KeyError(name)
+    from apache_beam.metrics import Metrics
+
     return Metrics.counter(NAMESPACE, name)
 
 
@@ -141,6 +144,9 @@ class PipelineFigures:
 def figures_of(result: PipelineResult) -> Counter[str]:
     """The figures that the runner gives for a pipeline now; none if it does not answer. They are of
     committed bundles, if the runner tells these from others."""
+    from apache_beam.metrics import MetricsFilter
+    from apache_beam.metrics.metric import MetricResults
+
     try:
         metrics = copy.copy(result).metrics()  # the object itself would keep its first answer
         found = metrics.query(MetricsFilter().with_namespace(NAMESPACE))[MetricResults.COUNTERS]

@@ -11,8 +11,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
-import apache_beam as beam
-
 from pipelines.files import outputs
 from pipelines.files.owned import OwnedDirectory
 from pipelines.files.storage import MissingError, StoredFile
@@ -70,36 +68,6 @@ def _places(lengths: Sequence[int], sizes: Sequence[int]) -> Iterator[Place]:
             start, held, lines = end, 0, 0
     if end > start:
         yield start, end
-
-
-@dataclass
-class FromPlan(beam.PTransform):
-    """The elements of a plan, spread over the workers. `element`: makes one of its fields.
-    (`Create` with its reshuffle is a dozen steps, and setting them up takes Beam longer than
-    counting 10 MB of text.)"""
-
-    plan: Plan
-    element: Callable[[dict[str, Any]], Any]
-
-    def expand(self, pipeline: beam.Pipeline) -> beam.PCollection:
-        return (
-            pipeline
-            | "places" >> beam.Create(enumerate(self.plan.places), reshuffle=False)
-            | "spread" >> beam.GroupByKey()
-            | "read" >> beam.FlatMap(_Read(self.plan.path, self.plan.owned, self.element))
-        )
-
-
-@dataclass(frozen=True)
-class _Read:
-    """From the key and the places that a shuffle gives to the elements there."""
-
-    path: str
-    owned: OwnedDirectory
-    element: Callable[[dict[str, Any]], Any]
-
-    def __call__(self, grouped: tuple[int, Iterable[Place]]) -> Iterator[Any]:
-        return map(self.element, read_plan(self.path, self.owned, grouped[1]))
 
 
 def read_plan(

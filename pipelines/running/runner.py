@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
-from typing import NoReturn, TypeVar
+from typing import NoReturn
 
 import apache_beam as beam
 from apache_beam.options.pipeline_options import (
@@ -31,8 +31,6 @@ from apache_beam.runners.runner import PipelineResult
 from apache_beam.transforms.resources import resource_hints_from_options
 from apache_beam.utils.subprocess_server import SubprocessServer
 
-from pipelines.files.places import check_writable
-from pipelines.running.call import Call
 from pipelines.running.figure_files import FigureFiles
 from pipelines.running.figures import PipelineFigures
 from pipelines.running.flink import FlinkJob
@@ -43,7 +41,6 @@ from wordpiece_core.option_kinds import is_utf8
 
 MOST_WORKERS = 1024  # of a local run
 LOCAL_RUNNERS = {"", "direct", "directrunner", "switchingdirectrunner", "fnapirunner"}
-AnyCall = TypeVar("AnyCall", bound=Call)
 
 _STEP = " [while running '"  # Beam adds this to a message, with the name of the step
 _WORKER_GONE = "Channel closed prematurely"  # Beam's message when a worker process has died
@@ -56,7 +53,7 @@ def local_cores() -> int:
 
 def pipeline_options(beam_args: Sequence[str]) -> PipelineOptions:
     """Beam's options, anew for each pipeline, which may change them. Without a runner, the run is
-    local, with one thread per core. `checked_call` must have taken the arguments."""
+    local, with one thread per core. `check_beam_args` must have taken the arguments."""
     options = PipelineOptions(list(beam_args), save_main_session=False)
     if is_local(options):
         direct, given = options.view_as(DirectOptions), " ".join(beam_args)
@@ -69,25 +66,18 @@ def pipeline_options(beam_args: Sequence[str]) -> PipelineOptions:
     return options
 
 
-def checked_call(call: AnyCall, beam_args: Sequence[str]) -> AnyCall:
-    """The call as workers are to see it: where they may be elsewhere, with absolute paths.
-
-    Raises OptionError for a wrong output or for arguments that Beam does not know or does not
-    accept, and JobError if a job server cannot be reached, before any work.
-    """
-    if isinstance(beam_args, str) or not all(isinstance(arg, str) for arg in beam_args or ()):
-        raise OptionError("beam_args: give a list of texts, as ['--runner=FlinkRunner']")
+def check_beam_args(beam_args: Sequence[str]) -> bool:
+    """Whether the run is local. Raises OptionError for arguments that Beam does not know or does
+    not accept, and JobError if a job server cannot be reached, before any work."""
     _check_text(beam_args)
     unknown = _unknown(beam_args)
     options = pipeline_options(beam_args)
     if unknown and is_local(options):
         raise OptionError(f"arguments after --: Beam does not know {' '.join(unknown)}")
     _check_taken(options)
-    check_writable("--output", call.output)
-    if is_local(options):
-        return call
-    reach_job_server(options, unknown)
-    return call.absolute()
+    if not is_local(options):
+        reach_job_server(options, unknown)
+    return is_local(options)
 
 
 def _check_taken(options: PipelineOptions) -> None:

@@ -9,8 +9,6 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cache
 from typing import TypeVar
 
-from apache_beam.runners.worker.statesampler import get_current_tracker, set_current_tracker
-
 T = TypeVar("T")
 R = TypeVar("R")
 
@@ -65,6 +63,8 @@ def _next(items: Iterator[T]) -> list[T]:
 def _for_this_bundle(work: Callable[[T], R]) -> Callable[[T], R]:
     """The work on another thread, whose metrics Beam adds to the bundle of this one. (Beam knows
     the bundle by its thread, and none in others.)"""
+    from apache_beam.runners.worker.statesampler import get_current_tracker, set_current_tracker
+
     tracker = get_current_tracker()
 
     def run(item: T) -> R:

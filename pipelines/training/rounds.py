@@ -34,7 +34,8 @@ from pipelines.files.batches import from_bytes, read_batches, to_bytes, write_ba
 from pipelines.files.filesystems import join
 from pipelines.running.figure_files import FigureFiles
 from pipelines.running.figures import report
-from pipelines.running.plan import FromPlan, Plan, write_plan
+from pipelines.running.from_plan import FromPlan
+from pipelines.running.plan import Plan, write_plan
 from pipelines.running.runner import local_cores, run_pipeline
 from pipelines.running.threads import in_threads
 from pipelines.training.work_directory import TrainingWork

@@ -28,8 +28,9 @@ from pipelines.files.filesystems import beside
 from pipelines.files.input_files import resolve
 from pipelines.files.owned import one_run
 from pipelines.files.places import check_writable
+from pipelines.running.checks import checked_call
 from pipelines.running.progress import Progress
-from pipelines.running.runner import checked_call, pipeline_options, workers
+from pipelines.running.runner import pipeline_options, workers
 from pipelines.training.driver import Job, train_on_table
 from pipelines.training.options import TrainCall
 from pipelines.training.tokenizer_directory import check_tokenizer_directory, write_tokenizer

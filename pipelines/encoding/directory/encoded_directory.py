@@ -34,6 +34,7 @@ list.
 
 from __future__ import annotations
 
+import json
 import threading
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -90,8 +91,9 @@ class EncodedDirectory:
 
     def write_tokenizer(self, tokenizer: Tokenizer) -> None:
         """Writes the tokenizer of the job, for workers."""
-        spec = asdict(tokenizer.spec) | {"unk_scope": tokenizer.unk_scope}
-        outputs.write_json(self.notes.place(SPEC), spec)
+        text = asdict(tokenizer.spec.text)
+        spec = vars(tokenizer.spec) | {"text": text, "unk_scope": tokenizer.unk_scope}
+        outputs.write_bytes(self.notes.place(SPEC), json.dumps(spec).encode())
         with _tokenizers_lock:
             _tokenizers[tokenizer.digest] = tokenizer
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from pipelines.files import outputs
 from pipelines.files.input_files import InputFile
+from wordpiece_core.errors import ChangedError, ColumnError, InputError
 
 SUMS = (
     *("rows", "input_rows", "nulls", "bytes", "tokens", "unknown_tokens", "words", "word_tokens"),
@@ -65,6 +66,15 @@ Note = ShardResult | ShardError
 def source_of(file: InputFile) -> dict[str, Any]:
     """The values that tell whether a file is unchanged."""
     return {"bytes": file.size, "modified": file.modified}
+
+
+def shard_error(file: InputFile, name: str, error: InputError) -> ShardError:
+    """The note of a shard that could not be encoded."""
+    cause = FILE
+    if isinstance(error, ColumnError | ChangedError):
+        cause = COLUMN if isinstance(error, ColumnError) else CHANGED
+    message = str(error).replace(file.path, file.name)
+    return ShardError(name, file.name, source_of(file), error.row_group, message, cause)
 
 
 def is_of(note: Note, file: InputFile) -> bool:

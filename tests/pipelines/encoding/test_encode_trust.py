@@ -292,7 +292,7 @@ def test_no_shard_stays_of_an_input_that_changed_and_then_went_away(
         raise KeyboardInterrupt
 
     output = tmp_path / "out"
-    for step in ("run", "_all_errors"):  # before any shard is made, and after
+    for step in ("_run", "_all_errors"):  # before any shard is made, and after
         assert encode().status == 0
         write_shard(source / "001.parquet", ["changed"] * len(step))
         with monkeypatch.context() as patch:
@@ -300,7 +300,7 @@ def test_no_shard_stays_of_an_input_that_changed_and_then_went_away(
             assert encode().status == 130
         (source / "001.parquet").unlink()
         assert encode().status == 0
-        if step == "run":
+        if step == "_run":
             assert "001.parquet" not in identities(output)
         listed = {shard["name"] for shard in manifest(output)["shards"]}
         assert listed == identities(output).keys()
@@ -406,14 +406,14 @@ def test_a_changed_shard_whose_input_is_gone_is_named_and_stays(
 def test_a_shard_that_is_lost_before_the_end_is_missed(
     tmp_path: Path, encode: Callable[..., Outcome], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run = encode_job.run
+    run = encode_job._run
 
     def lose(*args: Any) -> None:
         run(*args)
         (tmp_path / "out" / "002.parquet").unlink()
 
     with monkeypatch.context() as patch:
-        patch.setattr(encode_job, "run", lose)
+        patch.setattr(encode_job, "_run", lose)
         outcome = encode()
     assert outcome.status == 1
     lost = tmp_path / "out" / "002.parquet"
@@ -731,7 +731,7 @@ def test_the_number_of_threads_leaves_no_trace(
     monkeypatch.setattr("pipelines.encoding.pieces.PIECE_SIZE", 1000)
     args = ["encode", shard, "--tokenizer", tokenizer, "--columns", "attention_mask,num_tokens"]
     done(*args, "--output", tmp_path / "usual")
-    monkeypatch.setattr("pipelines.encoding.encode.local_cores", lambda: threads)
+    monkeypatch.setattr("pipelines.encoding.encode_shards.local_cores", lambda: threads)
     done(*args, "--output", tmp_path / "out")
     assert files_below(tmp_path / "out") == files_below(tmp_path / "usual")
 

@@ -22,8 +22,8 @@ from pipelines.encoding.directory.logs import notes_made, write_notes
 from pipelines.encoding.directory.new_shards import check_free
 from pipelines.encoding.directory.notes import ShardError, ShardResult, source_of
 from pipelines.encoding.directory.plans import PlannedShard
-from pipelines.encoding.encode import run
 from pipelines.encoding.encode_shard import EncodeShard
+from pipelines.encoding.encode_shards import run
 from pipelines.encoding.options import EncodeCall
 from pipelines.encoding.stream import Stream, planned_shards
 from pipelines.files import inputs, storage

@@ -17,7 +17,7 @@ import pytest
 from apache_beam.portability.api import beam_job_api_pb2 as job_api
 from apache_beam.portability.api import beam_job_api_pb2_grpc
 
-from pipelines.running.runner import checked_call
+from pipelines.running.checks import checked_call
 from pipelines.training.options import TrainCall
 from tests.pipelines.corpora import done, english, files_below, wordpiece, write_shard
 from wordpiece_core.errors import JobError, OptionError

@@ -1,0 +1,31 @@
+"""What is checked of a call before any work."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypeVar
+
+from pipelines.files.places import check_writable
+from pipelines.running.call import Call
+from pipelines.running.load_beam import load_beam
+from wordpiece_core.errors import OptionError
+
+AnyCall = TypeVar("AnyCall", bound=Call)
+
+
+def checked_call(call: AnyCall, beam_args: Sequence[str]) -> AnyCall:
+    """The call as workers are to see it: where they may be elsewhere, with absolute paths. Without
+    arguments for Beam it runs on this machine, and Beam is not loaded.
+
+    Raises OptionError for a wrong output or for arguments that Beam does not know or does not
+    accept, and JobError if a job server cannot be reached.
+    """
+    if isinstance(beam_args, str) or not all(isinstance(arg, str) for arg in beam_args or ()):
+        raise OptionError("beam_args: give a list of texts, as ['--runner=FlinkRunner']")
+    check_writable("--output", call.output)
+    if not beam_args:
+        return call
+    load_beam()
+    from pipelines.running.runner import check_beam_args
+
+    return call if check_beam_args(beam_args) else call.absolute()
