@@ -35,12 +35,13 @@ from benchmarks.rounds import rounds
 from benchmarks.rounds_bound import rounds_bound
 from benchmarks.setting import SHARED, Setting, find_groups
 from benchmarks.small_files import small_files
+from benchmarks.start_up import start_up
 from benchmarks.train_job import train_job
 
 BENCHMARKS: dict[str, Callable[[Setting], Iterator[Row]]] = {
     benchmark.__name__: benchmark
     for benchmark in (
-        *(parity, encode_kernel, encode_peers, cold_start, long_words, packing),
+        *(parity, encode_kernel, encode_peers, cold_start, start_up, long_words, packing),
         *(encode_job, encode_large, small_files, many_shards, id_encodings),
         *(train_job, merge_loop, rounds, rounds_bound, ten_million, hundred_million),
         *(count_job, count_growth, heaps, held_out, groups, memory),
