@@ -27,7 +27,7 @@ from apache_beam.options.pipeline_options import (
 )
 from apache_beam.runners import create_runner
 from apache_beam.runners.portability.fn_api_runner import FnApiRunner
-from apache_beam.runners.runner import PipelineResult
+from apache_beam.runners.runner import PipelineResult, PipelineRunner
 from apache_beam.transforms.resources import resource_hints_from_options
 from apache_beam.utils.subprocess_server import SubprocessServer
 
@@ -91,9 +91,8 @@ def _check_taken(options: PipelineOptions) -> None:
     local = is_local(options)
     try:
         runner = FnApiRunner() if local else create_runner(options.view_as(StandardOptions).runner)
-        pipeline = beam.Pipeline(runner=runner, options=options)
-        shutil.rmtree(pipeline.local_tempdir, ignore_errors=True)  # a run would delete it
-        resource_hints_from_options(options)
+        with _new_pipeline(options, runner):
+            resource_hints_from_options(options)
     except (ValueError, TypeError, ImportError, AttributeError) as error:
         raise OptionError(f"arguments after --: {one_line(error)}") from error
 
@@ -145,19 +144,32 @@ def run_pipeline(
         reach_job_server(options)
         flink_job = FlinkJob.named(options)
     try:
-        pipeline = beam.Pipeline(runner=runner, options=options)
-        with building:
-            build(pipeline)
-        # A local runner returns when all is done; others when the job is theirs.
-        holding = nullcontext() if is_local(options) else _interrupts_held()
-        # Processes that Beam starts, such as a job server, are for all of this.
-        with SubprocessServer.cache_subprocesses(), holding as release, figures.watching():
-            figures.result = pipeline.run()
-            _finish(Submitted(figures.result, flink_job), files, release)
+        with _new_pipeline(options, runner) as pipeline:
+            with building:
+                build(pipeline)
+            # A local runner returns when all is done; others when the job is theirs.
+            holding = nullcontext() if is_local(options) else _interrupts_held()
+            # Processes that Beam starts, such as a job server, are for all of this.
+            with SubprocessServer.cache_subprocesses(), holding as release, figures.watching():
+                figures.result = pipeline.run()
+                _finish(Submitted(figures.result, flink_job), files, release)
         if files is not None:
             files.delete()
     except Exception as error:
         raise _raised(error) from error
+
+
+@contextmanager
+def _new_pipeline(
+    options: PipelineOptions, runner: PipelineRunner | None = None
+) -> Iterator[beam.Pipeline]:
+    """A pipeline, and in the end without the directory that Beam makes for each. (Beam leaves it
+    when the pipeline is not run, and in notebooks.)"""
+    pipeline = beam.Pipeline(runner=runner, options=options)
+    try:
+        yield pipeline
+    finally:
+        shutil.rmtree(pipeline.local_tempdir, ignore_errors=True)
 
 
 @contextmanager
@@ -223,9 +235,9 @@ def start_stream(build: Callable[[beam.Pipeline], object], beam_args: Sequence[s
     options.view_as(StandardOptions).streaming = True
     flink_job = FlinkJob.named(options)
     try:
-        pipeline = beam.Pipeline(options=options)
-        build(pipeline)
-        return Submitted(pipeline.run(), flink_job)
+        with _new_pipeline(options) as pipeline:
+            build(pipeline)
+            return Submitted(pipeline.run(), flink_job)
     except Exception as error:
         raise _raised(error) from error
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import tempfile
 import threading
 from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
 
 import apache_beam as beam
@@ -53,3 +55,24 @@ def test_no_element_of_a_large_bundle_is_lost_to_a_thread_that_sends_at_times(
     assert {path.name: path.read_text() for path in tmp_path.iterdir()} == dict.fromkeys(
         "0123", "0"
     )
+
+
+def stop(*_: object) -> None:
+    raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("at", ["end", "fault in a step", "stop while it is built", "stop in it"])
+def test_a_pipeline_leaves_nothing_in_the_temporary_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at: str
+) -> None:
+    def build(pipeline: beam.Pipeline) -> None:
+        step = {"fault in a step": lambda n: 1 // n, "stop in it": stop}.get(at, str)
+        _ = pipeline | beam.Create([0]) | beam.Map(step)
+        if at == "stop while it is built":
+            stop()
+
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    raised = pytest.raises(KeyboardInterrupt if "stop" in at else RuntimeError)
+    with nullcontext() if at == "end" else raised:
+        run_pipeline(build, [])
+    assert list(tmp_path.iterdir()) == []
