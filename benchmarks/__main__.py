@@ -50,7 +50,7 @@ BENCHMARKS: dict[str, Callable[[Setting], Iterator[Row]]] = {
 ONLY_WHEN_NAMED = ("ten_million", "hundred_million", "many_shards")
 PACKAGES = (
     *("apache-beam", "pyarrow", "tokenizers", "transformers", "datasets"),
-    *("flash-tokenizer", "blingfire", "nanotoken", "rustbpe", "wordfreq"),
+    *("flash-tokenizer", "blingfire", "nanotoken", "tokie", "splintr-rs", "rustbpe", "wordfreq"),
 )
 BERT = SHARED / "vocab" / "bert-base-uncased" / "vocab.txt"
 WIDTH = 120
