@@ -51,6 +51,14 @@ def most_windows(lengths: list[pa.Array], room: float, encoding: EncodingOptions
     return windows(cut, pc.max_element_wise(pc.subtract(room, other), 1.0))
 
 
+def piece_ends(batch: ShardBatch, encoding: EncodingOptions) -> list[int]:
+    """The ends of the pieces of a batch, which has rows."""
+    rows, is_padded = len(batch.texts), encoding.stride is not None or encoding.padding
+    if not is_padded and batch.bytes + rows * BYTES_PER_ROW <= PIECE_SIZE:
+        return [rows]  # as what follows says, too
+    return pieces_of(most_ids(batch, encoding))
+
+
 def pieces_of(sizes: pa.Array) -> list[int]:
     """The ends of pieces of about `PIECE_SIZE`, from the sizes of rows. A piece has at least one
     row."""

@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 from pipelines.encoding import pieces
 from pipelines.encoding.directory.notes import SUMS
 from pipelines.encoding.options import ShardOptions
-from pipelines.encoding.pieces import Part, most_ids, pieces_of
+from pipelines.encoding.pieces import Part, piece_ends
 from pipelines.encoding.shard_writer import IDS
 from pipelines.files.inputs import InputFile, Shard, TextColumns
 from pipelines.files.outputs import empty_parquet
@@ -136,7 +136,7 @@ class ShardEncoder:
             self.sums["input_rows"] += len(batch.texts)
             self.sums["replaced"] += batch.replaced
             self.sums["invalid"] += batch.invalid
-            ends = pieces_of(most_ids(batch, self.encoding))
+            ends = piece_ends(batch, self.encoding)
             for start, end in pairwise([0, *ends]):
                 yield Piece(
                     batch.table.slice(start, end - start),

@@ -29,6 +29,7 @@ T = TypeVar("T")
 
 COPY_BYTES = 4 << 20  # at a time
 MEMORY_BYTES = 4 << 20  # of a file that is held in memory until it is put in its place
+MOST_SCHEMAS = 16  # whose empty files are kept
 JSON_PIECES = 100_000  # of JSON, a few characters each, that are written at once
 MEND = "; restore it, or delete the directory"  # what to do about a file that is damaged
 TEMPORARY = r"\.wordpiece-tmp-[0-9a-f]{16}"
@@ -227,8 +228,17 @@ def parquet_bytes(
 
 
 def empty_parquet(schema: pa.Schema) -> bytes:
-    """A Parquet file without rows."""
-    return parquet_bytes([], schema)
+    """A Parquet file without rows. Many small files often have one schema."""
+    key = schema.serialize().to_pybytes()  # two schemas are equal that differ in metadata
+    known = _empty_files.get(key)
+    if known is None:
+        if len(_empty_files) >= MOST_SCHEMAS:
+            _empty_files.clear()
+        known = _empty_files[key] = parquet_bytes([], schema)
+    return known
+
+
+_empty_files: dict[bytes, bytes] = {}
 
 
 def write_parquet(

@@ -199,7 +199,8 @@ def measure(file: InputFile, columns: TextColumns, kept: list[str] | None) -> tu
 def open_shard(
     file: InputFile, texts: TextColumns, columns: list[str] | None, compression: str | None
 ) -> Shard:
-    """Opens a file for encoding. Its batches are parts of its row groups."""
+    """Opens a file for encoding. Its batches are parts of its row groups. A small file is read
+    whole at once, and not opened again for them."""
     with _open_checked(file, texts) as parquet:
         schema = parquet.schema_arrow
         for name in schema.names:
@@ -207,20 +208,31 @@ def open_shard(
                 raise InputError(f"{file.path}: two columns are named {name!r}; rename one")
         kept = kept_columns(file, schema.names, columns, texts)
         parquet.check_readable(file.path, kept)
+        if file.is_small:
+            parquet.stored.hold_end(file.size)
     read = [name for name in schema.names if name in {*kept, *texts.names}]
     if kept != schema.names:  # the metadata of the whole may be wrong for a part
         schema = pa.schema([schema.field(name) for name in kept])
-    return Shard(schema, partial(_batches, file, read, schema, texts, compression))
+    held = parquet if file.is_small else None
+    return Shard(schema, partial(_batches, file, held, read, schema, texts, compression))
+
+
+@contextmanager
+def _held(file: InputFile, parquet: ParquetFile) -> Iterator[ParquetFile]:
+    """A file that is in memory, to be read once more."""
+    with bad_data(file.path):
+        yield parquet
 
 
 def _batches(
     file: InputFile,
+    held: ParquetFile | None,
     read: list[str],
     schema: pa.Schema,
     columns: TextColumns,
     compression: str | None,
 ) -> Iterator[ShardBatch]:
-    with _open_checked(file, columns) as parquet:
+    with _held(file, held) if held else _open_checked(file, columns) as parquet:
         source = _chunk_source(parquet, schema, compression)
         for group in range(parquet.num_row_groups):
             with bad_data(file.path, group):

@@ -15,7 +15,6 @@ import sys
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from importlib import import_module
-from importlib.abc import MetaPathFinder
 from types import ModuleType
 from typing import Any
 
@@ -86,7 +85,7 @@ def without_collections() -> Iterator[None]:
             gc.enable()
 
 
-class _Without(MetaPathFinder):
+class _Without:
     """Makes modules be as if they were not installed."""
 
     def __init__(self, names: Collection[str]) -> None:

@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -227,7 +227,7 @@ class Tokenizer:
         batches, counts = self.kernel.encode(
             _text_array(texts),
             None if pairs is None else _text_array(pairs),
-            **asdict(options),
+            **vars(options),
             threads=threads,
         )
         table = pa.Table.from_batches([pa.record_batch(batch) for batch in batches])
