@@ -26,7 +26,7 @@ from benchmarks.held_out import held_out
 from benchmarks.long_words import long_words
 from benchmarks.many_shards import many_shards
 from benchmarks.many_words import hundred_million, ten_million
-from benchmarks.measure import Row
+from benchmarks.measure import Row, keep_temporary_files
 from benchmarks.memory import memory
 from benchmarks.merge_loop import merge_loop
 from benchmarks.packing import packing
@@ -78,6 +78,7 @@ def main(
     directories of them, grouped by name (en-0, en-1: en). Figures are medians (least to most)."""
     given_vocab = vocab or (BERT if BERT.exists() else None)
     with tempfile.TemporaryDirectory(prefix="wordpiece-bench-") as work:
+        keep_temporary_files(Path(work))
         try:
             groups = find_groups(corpus, Path(work))
         except ValueError as error:

@@ -19,7 +19,16 @@ from pipelines.counting import count as job
 from pipelines.files import inputs
 from wordpiece_core import TextOptions, _kernel
 
-IMPORTS = "import pipelines.commands.train"  # what the command loads, Beam most of it
+# What the command loads, Beam most of it, and how it ends.
+IMPORTS = """
+import os
+from pipelines.running.load_beam import in_own_process, load_beam, without_collections
+in_own_process(only_local=True)
+with without_collections():
+    load_beam()
+    import pipelines.commands.count
+os._exit(0)
+"""
 
 
 def count_job(setting: Setting) -> Iterator[Row]:

@@ -24,8 +24,9 @@ import click
 import pyarrow as pa
 from pyarrow import fs
 
-import pipelines.commands.encode
-import pipelines.commands.train  # noqa: F401 (both: loaded once, not in every fork)
+import pipelines.commands.train
+import pipelines.encoding.encode_shards
+import pipelines.encoding.follow  # noqa: F401 (all: loaded once, not in every fork)
 from benchmarks.stops import bad_and_good_shards, show, show_progress, small_texts, tree
 from pipelines.commands.cli import main as wordpiece
 from pipelines.files import storage

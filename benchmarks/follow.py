@@ -35,6 +35,7 @@ import click
 import pyarrow.parquet as pq
 
 from benchmarks.kills import contents, run, start, texts
+from benchmarks.measure import keep_temporary_files
 
 OWN = {"_epochs.parquet", "_files.parquet", "_run.json", ".huggingface.yaml"}
 SETTLE = 300.0  # seconds in which what was dropped last must be done
@@ -186,6 +187,7 @@ def main(
 ) -> None:
     """Drops files while the job that follows them is killed again and again."""
     folder = Path(tempfile.mkdtemp(prefix="wordpiece-follow-"))
+    keep_temporary_files(folder)
     (folder / "in").mkdir()
     (folder / "train.txt").write_text("\n".join(texts(2_000, 0)))
     trained = ["train", str(folder / "train.txt"), "--output", str(folder / "tokenizer")]

@@ -32,7 +32,7 @@ import click
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from benchmarks.measure import WORDPIECE
+from benchmarks.measure import WORDPIECE, keep_temporary_files
 
 AT_ONCE = 2  # jobs
 MOST_IN_A_ROW = 4  # kills of a job before it may end
@@ -336,6 +336,7 @@ def table(all_prepared: Sequence[Prepared]) -> str:
 def main(kills: int, seed: int, only: Sequence[str]) -> None:
     """Kills jobs at random moments: no byte may be lost."""
     folder = Path(tempfile.mkdtemp(prefix="wordpiece-kills-"))
+    keep_temporary_files(folder)
     chosen = [job for job in JOBS.values() if not only or job.name in only]
     all_prepared = [prepare(job, folder / job.name) for job in chosen]
     for prepared in all_prepared:

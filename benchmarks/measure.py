@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import statistics
 import subprocess
 import sys
@@ -17,6 +18,12 @@ Row = dict[str, str]
 
 WORDPIECE = str(Path(sys.executable).with_name("wordpiece"))
 T = TypeVar("T")
+
+
+def keep_temporary_files(folder: Path) -> None:
+    """Puts the temporary files of this process, and of those it starts from now on, into a folder.
+    Processes that are killed leave some."""
+    os.environ["TMPDIR"] = tempfile.tempdir = str(folder)
 
 
 @dataclass(frozen=True)

@@ -33,8 +33,10 @@ import click
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-import pipelines.commands.encode
-import pipelines.commands.train  # noqa: F401 (both: loaded once, not in every fork)
+import pipelines.commands.train
+import pipelines.encoding.encode_shards
+import pipelines.encoding.follow  # noqa: F401 (all: loaded once, not in every fork)
+from benchmarks.measure import keep_temporary_files
 from pipelines.commands.cli import main as wordpiece
 from pipelines.files import storage
 
@@ -419,15 +421,17 @@ def show(summary: str, faults: Sequence[str]) -> None:
 def main(only: Sequence[str]) -> None:
     """Every state of the disk that stopping a job can leave: from each the job ends well."""
     faults = 0
-    for scenario in SCENARIOS.values():
-        if not only or scenario.name in only:
-            found = explore(scenario)
-            faults += len(found.faults)
-            summary = (
-                f"{found.scenario}: {found.states} states at {found.stops} stops,"
-                f" {len(found.faults)} faults, {found.seconds:.0f} s"
-            )
-            show(summary, found.faults)
+    with tempfile.TemporaryDirectory(prefix="wordpiece-stops-") as temporary:
+        keep_temporary_files(Path(temporary))
+        for scenario in SCENARIOS.values():
+            if not only or scenario.name in only:
+                found = explore(scenario)
+                faults += len(found.faults)
+                summary = (
+                    f"{found.scenario}: {found.states} states at {found.stops} stops,"
+                    f" {len(found.faults)} faults, {found.seconds:.0f} s"
+                )
+                show(summary, found.faults)
     sys.exit(1 if faults else 0)
 
 

@@ -1,5 +1,10 @@
 """What all tests share."""
 
+import os
+import tempfile
+from collections.abc import Iterator
+
+import pytest
 from hypothesis import HealthCheck, settings
 
 # A busy machine is no failure.
@@ -7,3 +12,17 @@ settings.register_profile(
     "any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile("any machine")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def temporary_files(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Puts temporary files among those of the tests, which pytest deletes. Processes that are
+    killed leave some, and so does Beam where it starts a server."""
+    before, folder = os.environ.get("TMPDIR"), str(tmp_path_factory.mktemp("temporary"))
+    os.environ["TMPDIR"] = tempfile.tempdir = folder
+    yield
+    tempfile.tempdir = None
+    if before is None:
+        del os.environ["TMPDIR"]
+    else:
+        os.environ["TMPDIR"] = before

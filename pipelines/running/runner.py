@@ -91,8 +91,9 @@ def _check_taken(options: PipelineOptions) -> None:
     local = is_local(options)
     try:
         runner = FnApiRunner() if local else create_runner(options.view_as(StandardOptions).runner)
+        resource_hints_from_options(options)
         with _new_pipeline(options, runner):
-            resource_hints_from_options(options)
+            pass
     except (ValueError, TypeError, ImportError, AttributeError) as error:
         raise OptionError(f"arguments after --: {one_line(error)}") from error
 

@@ -15,7 +15,8 @@ from apache_beam.runners.worker.data_plane import (
     TimeBasedBufferingClosableOutputStream,
 )
 
-from pipelines.running.runner import run_pipeline
+from pipelines.running.runner import check_beam_args, run_pipeline
+from wordpiece_core.errors import OptionError
 
 ELEMENTS = 100_000  # of a bundle: more than are sent at once
 
@@ -75,4 +76,14 @@ def test_a_pipeline_leaves_nothing_in_the_temporary_directory(
     raised = pytest.raises(KeyboardInterrupt if "stop" in at else RuntimeError)
     with nullcontext() if at == "end" else raised:
         run_pipeline(build, [])
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("hint", ["min_ram=1GB", "min_ram=-5"])
+def test_checks_leave_nothing_in_the_temporary_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, hint: str
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    with pytest.raises(OptionError) if "-" in hint else nullcontext():
+        assert check_beam_args([f"--resource_hint={hint}"])
     assert list(tmp_path.iterdir()) == []
