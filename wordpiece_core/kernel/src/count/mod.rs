@@ -2,5 +2,6 @@
 //! and sums of counts that must not overflow.
 
 pub mod counter;
+pub mod segment_counts;
 pub mod sums;
 pub mod word_lists;

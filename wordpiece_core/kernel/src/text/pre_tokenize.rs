@@ -6,9 +6,9 @@
 //! pages are filled on first use. Text is cut in two steps:
 //!
 //! 1. [`PreTokenizer::segments`] cuts raw text at spaces and around characters that stand alone. It
-//!    changes nothing, so a segment can be the key of a table of words already seen. ASCII is cut
-//!    64 bytes at once: SIMD instructions classify the bytes, and the ends of all segments are
-//!    computed together, as bits of one number.
+//!    changes nothing, so a segment can be the key of a table of words already seen. ASCII and most
+//!    Latin and Cyrillic letters are cut 64 bytes at once: SIMD instructions classify the bytes, and
+//!    the ends of all segments are computed together, as bits of one number.
 //! 2. [`PreTokenizer::normalize`] turns a segment into its word. It runs once for each distinct
 //!    segment, so that most of a text is never normalized.
 //!
@@ -220,66 +220,106 @@ impl PreTokenizer {
 
     /// Calls `each` with every segment of `text`, in order, as long as it returns true.
     #[inline(always)]
-    pub fn segments_while<'a>(&self, text: &'a str, mut each: impl FnMut(Segment<'a>) -> bool) {
-        let bytes = text.as_bytes();
+    pub fn segments_while<'a>(&self, text: &'a str, each: impl FnMut(Segment<'a>) -> bool) {
+        self.cut(text, text.as_bytes(), &mut InOrder { text, each });
+    }
+
+    /// Gives every segment of `text` to `bag`, in no particular order. That is faster than in order.
+    ///
+    /// # Arguments
+    ///
+    /// * `text` - The text.
+    /// * `bytes` - The bytes of the text; more may be behind them. They are read where that spares
+    ///   copying the end of the text, but do not change the segments.
+    /// * `bag` - What takes the segments.
+    #[inline(always)]
+    pub fn segments_into(&self, text: &str, bytes: &[u8], bag: &mut impl SegmentBag) {
+        self.cut(text, bytes, &mut Unordered { bytes, bag });
+    }
+
+    #[inline(always)]
+    fn cut<S: Sink>(&self, text: &str, bytes: &[u8], sink: &mut S) {
         let mut at = 0;
-        while at < bytes.len() {
-            if bytes[at].is_ascii() {
-                let BlockSegments { mut starts, mut ends, stop } = self.block(bytes, at);
-                while ends != 0 {
-                    let start = at + starts.trailing_zeros() as usize;
-                    let end = at + ends.trailing_zeros() as usize;
-                    (starts, ends) = (starts & (starts - 1), ends & (ends - 1));
-                    let rest = &bytes[start..];
-                    if !each(Segment { raw: &text[start..end], start, alone: None, rest }) {
-                        return;
-                    }
-                }
-                let done = if starts == 0 { stop } else { starts.trailing_zeros() };
-                at += done as usize;
-                if at >= bytes.len() {
+        while at < text.len() {
+            let first = bytes[at];
+            if first.is_ascii() || is_letter_lead(first) || S::CJK && is_cjk_lead(first) {
+                let block = self.block::<S>(bytes, at, text.len());
+                if !sink.block(at, &block) {
                     return;
                 }
-                if done > 0 && stop == BLOCK as u32 {
+                at += block.done as usize;
+                if at >= text.len() {
+                    return;
+                }
+                if block.done > 0 && block.stop >= BLOCK as u32 - 2 {
                     continue;
                 }
             }
-            // A single character, or a segment that is not ASCII alone.
+            // A single character, or a segment that the block does not end.
             let start = at;
             let c = first_char(&text[start..]);
             let entry = self.entry(c);
             at += c.len_utf8();
-            let mut alone = None;
-            match entry.kind() {
+            let more = match entry.kind() {
                 SPACE => continue,
-                ALONE => alone = Some(entry.char()),
-                _ => at = self.segment_end(text, at),
-            }
-            if !each(Segment { raw: &text[start..at], start, alone, rest: &bytes[start..] }) {
+                ALONE => sink.alone(start, at, entry.char()),
+                _ => {
+                    at = self.segment_end(text, at);
+                    sink.segment(start, at)
+                }
+            };
+            if !more {
                 return;
             }
-            at += (bytes.get(at) == Some(&b' ')) as usize;
+            at += (at < text.len() && bytes[at] == b' ') as usize;
         }
     }
 
     /// The segments in the block that begins at byte `at`, where no segment goes on from before.
+    /// `end`: of the text.
     #[inline(always)]
-    fn block(&self, bytes: &[u8], at: usize) -> BlockSegments {
-        let Classes { alphanumeric, other, space } = Classes::at(bytes, at);
-        let (word, alone) = if self.options.split_punctuation {
+    fn block<S: Sink>(&self, bytes: &[u8], at: usize, end: usize) -> BlockSegments {
+        let Classes { alphanumeric, other, space } = Classes::at(bytes, at, end);
+        let (mut word, alone) = if self.options.split_punctuation {
             (alphanumeric, other)
         } else {
             (alphanumeric | other, 0)
         };
-        let stop = (word | alone | space).trailing_ones();
-        let known = (1u64.checked_shl(stop).unwrap_or(0)).wrapping_sub(1);
-        let (word, alone) = (word & known, alone & known);
+        let mut stop = (word | alone | space).trailing_ones();
+        if stop < BLOCK as u32 && !bytes[at + stop as usize].is_ascii() {
+            word |= letters_at(bytes, at, end);
+            stop = (word | alone | space).trailing_ones();
+        }
+        let mut cjk_alone = 0;
+        if S::CJK && stop < BLOCK as u32 && is_cjk_lead(bytes[at + stop as usize]) {
+            let leads = self.cjk_at(bytes, at, end);
+            (word, cjk_alone) = (word | three_bytes(leads.0), leads.1);
+            stop = (word | alone | space | three_bytes(cjk_alone)).trailing_ones();
+        }
+        let (word, alone) = (word & below(stop), alone & below(stop));
+        let starts = word & !(word << 1);
+        // A word that reaches to `stop` may go on there: its end is not known.
+        let open = stop > 0 && word >> (stop - 1) == 1;
+        let done = if open { starts.ilog2() } else { stop };
         BlockSegments {
-            starts: alone | (word & !(word << 1)),
-            // A word that reaches to `stop` may go on there: its end is not known.
-            ends: ((word << 1) & !word & known) | (alone << 1),
+            words: starts & below(done),
+            ends: (word << 1) & !word & below(stop),
+            alone,
+            cjk_alone: cjk_alone & below(stop),
+            done,
             stop,
         }
+    }
+
+    /// The first bytes of the CJK characters in the block at `at` that are part of words, and of those
+    /// that stand alone.
+    #[inline(always)]
+    fn cjk_at(&self, bytes: &[u8], at: usize, end: usize) -> (u64, u64) {
+        let CjkLeads { kana, ideograph, punctuation } = CjkLeads::at(bytes, at, end);
+        let (mut word, mut alone) = (kana, 0);
+        *(if self.options.handle_chinese_chars { &mut alone } else { &mut word }) |= ideograph;
+        *(if self.options.split_punctuation { &mut alone } else { &mut word }) |= punctuation;
+        (word, alone)
     }
 
     /// The first byte offset from `at` on where the text is cut: the end of the segment that the
@@ -456,15 +496,149 @@ fn first_char(text: &str) -> char {
     text.chars().next().unwrap_or('\0')
 }
 
-/// The segments of a block, with one bit for each byte: set in `starts` where a segment begins, and
-/// in `ends` at the byte behind its last one. The last segment has no bit in `ends` if it goes on
-/// behind the block, or at `stop`.
+/// Takes the segments of texts, in no particular order.
+pub trait SegmentBag {
+    /// Takes an ASCII character that is a word by itself. `at`: its place, of which the lowest two bits
+    /// matter: they tell characters in a row apart.
+    fn alone_ascii(&mut self, word: u8, at: usize);
+
+    /// Takes any other character that is a word by itself.
+    fn alone(&mut self, word: char);
+
+    /// Takes the segments of a block of 64 bytes, which begins at byte `at`.
+    ///
+    /// # Arguments
+    ///
+    /// * `bytes` - A text, and what may be behind it.
+    /// * `at` - Where the block begins.
+    /// * `starts` - A bit for each byte of the block where a segment begins.
+    /// * `ends` - A bit for each byte that is the first behind a segment, as many as in `starts`.
+    fn segments(&mut self, bytes: &[u8], at: usize, starts: u64, ends: u64);
+
+    /// Takes the segment `bytes[start..end]`.
+    fn segment(&mut self, bytes: &[u8], start: usize, end: usize);
+}
+
+/// Takes what a text is cut into. A method that returns false ends the text.
+trait Sink {
+    /// Whether it takes CJK characters that stand alone as part of a block.
+    const CJK: bool;
+
+    /// Takes the segments of the block at byte `at`.
+    fn block(&mut self, at: usize, block: &BlockSegments) -> bool;
+
+    /// Takes a character that stands alone, in the bytes from `start` to `end`, and its word.
+    fn alone(&mut self, start: usize, end: usize, word: char) -> bool;
+
+    /// Takes another segment.
+    fn segment(&mut self, start: usize, end: usize) -> bool;
+}
+
+struct InOrder<'a, F> {
+    text: &'a str,
+    each: F,
+}
+
+impl<'a, F: FnMut(Segment<'a>) -> bool> InOrder<'a, F> {
+    #[inline(always)]
+    fn give(&mut self, start: usize, end: usize, alone: Option<char>) -> bool {
+        let (raw, rest) = (&self.text[start..end], &self.text.as_bytes()[start..]);
+        (self.each)(Segment { raw, start, alone, rest })
+    }
+}
+
+impl<'a, F: FnMut(Segment<'a>) -> bool> Sink for InOrder<'a, F> {
+    // A look at each segment for what it is would cost more than it spares.
+    const CJK: bool = false;
+
+    #[inline(always)]
+    fn block(&mut self, at: usize, block: &BlockSegments) -> bool {
+        let mut starts = block.words | block.alone;
+        // A character in the last byte ends behind the block: there is no bit for that, but zero
+        // has as many trailing zeros as a block has bytes.
+        let mut ends = block.ends | block.alone << 1;
+        while starts != 0 {
+            let start = at + starts.trailing_zeros() as usize;
+            let end = at + ends.trailing_zeros() as usize;
+            (starts, ends) = (starts & (starts - 1), ends & ends.wrapping_sub(1));
+            if !self.give(start, end, None) {
+                return false;
+            }
+        }
+        true
+    }
+
+    #[inline(always)]
+    fn alone(&mut self, start: usize, end: usize, word: char) -> bool {
+        self.give(start, end, Some(word))
+    }
+
+    #[inline(always)]
+    fn segment(&mut self, start: usize, end: usize) -> bool {
+        self.give(start, end, None)
+    }
+}
+
+struct Unordered<'a, 'b, B> {
+    bytes: &'a [u8],
+    bag: &'b mut B,
+}
+
+impl<B: SegmentBag> Sink for Unordered<'_, '_, B> {
+    const CJK: bool = true;
+
+    #[inline(always)]
+    fn block(&mut self, at: usize, block: &BlockSegments) -> bool {
+        let mut alone = block.alone;
+        while alone != 0 {
+            let place = at + alone.trailing_zeros() as usize;
+            self.bag.alone_ascii(self.bytes[place], place);
+            alone &= alone - 1;
+        }
+        let mut cjk_alone = block.cjk_alone;
+        while cjk_alone != 0 {
+            let place = at + cjk_alone.trailing_zeros() as usize;
+            self.bag.alone(three_byte_char(&self.bytes[place..]));
+            cjk_alone &= cjk_alone - 1;
+        }
+        self.bag.segments(self.bytes, at, block.words, block.ends);
+        true
+    }
+
+    #[inline(always)]
+    fn alone(&mut self, _start: usize, _end: usize, word: char) -> bool {
+        self.bag.alone(word);
+        true
+    }
+
+    #[inline(always)]
+    fn segment(&mut self, start: usize, end: usize) -> bool {
+        self.bag.segment(self.bytes, start, end);
+        true
+    }
+}
+
+/// The segments of a block, with one bit for each byte.
 struct BlockSegments {
-    starts: u64,
+    /// Where a word of several characters, or a letter, begins, if its end is known.
+    words: u64,
+    /// The byte behind each of these words.
     ends: u64,
-    /// The first byte of another class, of text that is not ASCII or a control character; or
-    /// `BLOCK`.
+    /// ASCII characters that stand alone.
+    alone: u64,
+    /// The first bytes of CJK characters that stand alone.
+    cjk_alone: u64,
+    /// How many bytes these segments, and the spaces around them, take.
+    done: u32,
+    /// The first byte of another class, of a character that the block does not know or a control
+    /// character; or `BLOCK`.
     stop: u32,
+}
+
+/// The lowest `count` bits, up to 64.
+#[inline(always)]
+fn below(count: u32) -> u64 {
+    1u64.checked_shl(count).unwrap_or(0).wrapping_sub(1)
 }
 
 /// Bytes in a block.
@@ -484,38 +658,106 @@ struct Classes {
 
 impl Classes {
     #[inline(always)]
-    fn at(bytes: &[u8], at: usize) -> Self {
-        if let Some(block) = bytes[at..].first_chunk() {
-            return Classes::of(block);
-        }
-        let beyond = at + BLOCK - bytes.len();
-        let Classes { alphanumeric, other, space } = match bytes.last_chunk() {
-            Some(block) => Classes::of(block),
-            None => {
-                let mut block = [b' '; BLOCK];
-                block[BLOCK - bytes.len()..].copy_from_slice(bytes);
-                Classes::of(&block)
-            }
-        };
-        Classes {
-            alphanumeric: alphanumeric >> beyond,
-            other: other >> beyond,
-            space: space >> beyond | !(u64::MAX >> beyond),
-        }
+    fn at(bytes: &[u8], at: usize, end: usize) -> Self {
+        let [alphanumeric, visible, space] = masks_at(bytes, at, wide::classes);
+        let inside = below((end - at).min(BLOCK) as u32);
+        let (alphanumeric, visible) = (alphanumeric & inside, visible & inside);
+        Classes { alphanumeric, other: visible & !alphanumeric, space: space | !inside }
     }
+}
 
+/// The bytes of the block at `at` that are part of letters of two bytes (see [`is_letter_lead`]), up
+/// to the first other character that is not ASCII.
+#[inline(always)]
+fn letters_at(bytes: &[u8], at: usize, end: usize) -> u64 {
+    let [leads, continuations] = masks_at(bytes, at, wide::letters);
+    (leads | continuations & (leads << 1)) & below((end - at).min(BLOCK) as u32)
+}
+
+/// Whether this is the first byte of a character of two bytes that is part of words, whatever the
+/// options are: U+00C0 to U+02FF, U+03C0 to U+053F; Latin and Cyrillic letters among others.
+#[inline(always)]
+fn is_letter_lead(byte: u8) -> bool {
+    matches!(byte, 0xC3..=0xCB | 0xCF..=0xD4)
+}
+
+/// Whether a character of [`CjkLeads`] may begin with this byte.
+#[inline(always)]
+fn is_cjk_lead(byte: u8) -> bool {
+    matches!(byte, 0xE3..=0xE9 | 0xEF)
+}
+
+/// The first bytes of frequent CJK characters in a block, whatever the options are. They have three
+/// bytes, all of them in the block; their words are themselves.
+struct CjkLeads {
+    /// Hiragana and katakana, U+3040 to U+30FF, but for U+30A0 and U+30FB, which are punctuation.
+    kana: u64,
+    /// U+4E00 to U+9F7F.
+    ideograph: u64,
+    /// U+3001 to U+3003; U+FF08 to U+FF0A and U+FF0C.
+    punctuation: u64,
+}
+
+impl CjkLeads {
     #[inline(always)]
-    fn of(block: &[u8; BLOCK]) -> Self {
-        let (mut alphanumeric, mut visible, mut space) = (0, 0, 0);
-        let parts = block.as_chunks::<16>().0;
-        for (number, part) in parts.iter().enumerate() {
-            let masks = wide::masks(part);
-            alphanumeric |= (masks[0] as u64) << (16 * number);
-            visible |= (masks[1] as u64) << (16 * number);
-            space |= (masks[2] as u64) << (16 * number);
+    fn at(bytes: &[u8], at: usize, end: usize) -> Self {
+        let first = masks_at(bytes, at, wide::cjk_firsts);
+        let second = masks_at(bytes, at, wide::cjk_seconds).map(|mask| mask >> 1);
+        let third = masks_at(bytes, at, wide::cjk_thirds).map(|mask| mask >> 2);
+        let [e3, e4, e5_to_e8, e9, ef] = first;
+        let [x80, x81_to_83, x82, x83, to_bd, from_b8, bc] = second;
+        let [y81_to_83, ya0, ybb, comma_or_bracket] = third;
+        let inside = below(((end - at).min(BLOCK) as u32).saturating_sub(2));
+        CjkLeads {
+            kana: e3 & x81_to_83 & !(x82 & ya0 | x83 & ybb) & inside,
+            ideograph: (e5_to_e8 | e4 & from_b8 | e9 & to_bd) & inside,
+            punctuation: (e3 & x80 & y81_to_83 | ef & bc & comma_or_bracket) & inside,
         }
-        Classes { alphanumeric, other: visible & !alphanumeric, space }
     }
+}
+
+/// All bytes of characters of three bytes, from their first ones.
+#[inline(always)]
+fn three_bytes(first: u64) -> u64 {
+    first | first << 1 | first << 2
+}
+
+#[inline(always)]
+fn three_byte_char(bytes: &[u8]) -> char {
+    let [a, b, c] = [bytes[0] & 0x0F, bytes[1] & 0x3F, bytes[2] & 0x3F].map(u32::from);
+    char::from_u32(a << 12 | b << 6 | c).unwrap_or(char::REPLACEMENT_CHARACTER)
+}
+
+/// Masks of the block at `at`, with one bit for each byte. Those of bytes that are not there are zero.
+/// `masks` gives those of 16 bytes.
+#[inline(always)]
+fn masks_at<const N: usize>(
+    bytes: &[u8],
+    at: usize,
+    masks: impl Fn(&[u8; 16]) -> [u16; N],
+) -> [u64; N] {
+    let of = |block: &[u8; BLOCK]| {
+        let mut all = [0; N];
+        for (number, part) in block.as_chunks().0.iter().enumerate() {
+            for (all, mask) in all.iter_mut().zip(masks(part)) {
+                *all |= (mask as u64) << (16 * number);
+            }
+        }
+        all
+    };
+    if let Some(block) = bytes[at..].first_chunk() {
+        return of(block);
+    }
+    let beyond = at + BLOCK - bytes.len();
+    let all = match bytes.last_chunk() {
+        Some(block) => of(block),
+        None => {
+            let mut block = [0; BLOCK];
+            block[BLOCK - bytes.len()..].copy_from_slice(bytes);
+            of(&block)
+        }
+    };
+    all.map(|mask| mask >> beyond)
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -524,7 +766,7 @@ mod wide {
 
     /// A bit for each byte that is a letter or digit, a visible character, a space.
     #[inline(always)]
-    pub fn masks(block: &[u8; 16]) -> [u16; 3] {
+    pub fn classes(block: &[u8; 16]) -> [u16; 3] {
         // SAFETY: every x86_64 processor has SSE2.
         unsafe {
             let v = load(block);
@@ -533,6 +775,53 @@ mod wide {
             let blank = _mm_or_si128(in_range(v, b'\t', 2), is(v, b'\r'));
             let space = _mm_or_si128(blank, is(v, b' '));
             [alphanumeric, in_range(v, b'!', 94), space].map(|v| _mm_movemask_epi8(v) as u16)
+        }
+    }
+
+    /// A bit for each byte that `is_letter_lead`, and for each that continues a character.
+    #[inline(always)]
+    pub fn letters(block: &[u8; 16]) -> [u16; 2] {
+        // SAFETY: every x86_64 processor has SSE2.
+        unsafe {
+            let v = load(block);
+            let lead = _mm_or_si128(in_range(v, 0xC3, 9), in_range(v, 0xCF, 6));
+            [lead, in_range(v, 0x80, 64)].map(|v| _mm_movemask_epi8(v) as u16)
+        }
+    }
+
+    /// A bit for each byte that is 0xE3, 0xE4, 0xE5 to 0xE8, 0xE9, 0xEF.
+    #[inline(always)]
+    pub fn cjk_firsts(block: &[u8; 16]) -> [u16; 5] {
+        // SAFETY: every x86_64 processor has SSE2.
+        unsafe {
+            let v = load(block);
+            [is(v, 0xE3), is(v, 0xE4), in_range(v, 0xE5, 4), is(v, 0xE9), is(v, 0xEF)]
+                .map(|v| _mm_movemask_epi8(v) as u16)
+        }
+    }
+
+    /// A bit for each byte that is 0x80, 0x81 to 0x83, 0x82, 0x83, 0x80 to 0xBD, 0xB8 to 0xBF, 0xBC.
+    #[inline(always)]
+    pub fn cjk_seconds(block: &[u8; 16]) -> [u16; 7] {
+        // SAFETY: every x86_64 processor has SSE2.
+        unsafe {
+            let v = load(block);
+            let [x80, x82, x83, xbc] = [0x80, 0x82, 0x83, 0xBC].map(|byte| is(v, byte));
+            let to_bd = in_range(v, 0x80, 0x3E);
+            [x80, in_range(v, 0x81, 3), x82, x83, to_bd, in_range(v, 0xB8, 8), xbc]
+                .map(|v| _mm_movemask_epi8(v) as u16)
+        }
+    }
+
+    /// A bit for each byte that is 0x81 to 0x83, 0xA0, 0xBB, 0x88 to 0x8A or 0x8C.
+    #[inline(always)]
+    pub fn cjk_thirds(block: &[u8; 16]) -> [u16; 4] {
+        // SAFETY: every x86_64 processor has SSE2.
+        unsafe {
+            let v = load(block);
+            let last = _mm_or_si128(in_range(v, 0x88, 3), is(v, 0x8C));
+            [in_range(v, 0x81, 3), is(v, 0xA0), is(v, 0xBB), last]
+                .map(|v| _mm_movemask_epi8(v) as u16)
         }
     }
 
@@ -563,15 +852,37 @@ mod wide {
 
 #[cfg(not(target_arch = "x86_64"))]
 mod wide {
-    pub fn masks(block: &[u8; 16]) -> [u16; 3] {
-        let mask = |is_in: fn(&u8) -> bool| {
-            block.iter().rev().fold(0, |mask, b| mask << 1 | is_in(b) as u16)
-        };
+    pub fn classes(block: &[u8; 16]) -> [u16; 3] {
+        let space = |b: &u8| matches!(b, b' ' | b'\t' | b'\n' | b'\r');
         [
-            mask(u8::is_ascii_alphanumeric),
-            mask(u8::is_ascii_graphic),
-            mask(|b| matches!(b, b' ' | b'\t' | b'\n' | b'\r')),
+            mask(block, u8::is_ascii_alphanumeric),
+            mask(block, u8::is_ascii_graphic),
+            mask(block, space),
         ]
+    }
+
+    pub fn letters(block: &[u8; 16]) -> [u16; 2] {
+        [mask(block, |&b| super::is_letter_lead(b)), mask(block, |b| matches!(b, 0x80..=0xBF))]
+    }
+
+    pub fn cjk_firsts(block: &[u8; 16]) -> [u16; 5] {
+        let any = |low, high| mask(block, |b| (low..=high).contains(b));
+        [any(0xE3, 0xE3), any(0xE4, 0xE4), any(0xE5, 0xE8), any(0xE9, 0xE9), any(0xEF, 0xEF)]
+    }
+
+    pub fn cjk_seconds(block: &[u8; 16]) -> [u16; 7] {
+        let any = |low, high| mask(block, |b| (low..=high).contains(b));
+        let [x80, x82, x83, xbc] = [0x80, 0x82, 0x83, 0xBC].map(|byte| any(byte, byte));
+        [x80, any(0x81, 0x83), x82, x83, any(0x80, 0xBD), any(0xB8, 0xBF), xbc]
+    }
+
+    pub fn cjk_thirds(block: &[u8; 16]) -> [u16; 4] {
+        let any = |low, high| mask(block, |b| (low..=high).contains(b));
+        [any(0x81, 0x83), any(0xA0, 0xA0), any(0xBB, 0xBB), any(0x88, 0x8A) | any(0x8C, 0x8C)]
+    }
+
+    fn mask(block: &[u8; 16], is_in: impl Fn(&u8) -> bool) -> u16 {
+        block.iter().rev().fold(0, |mask, b| mask << 1 | is_in(b) as u16)
     }
 }
 
@@ -622,9 +933,29 @@ mod tests {
     }
 
     #[test]
+    fn letters_of_blocks_never_cut() {
+        let letters = ('\u{80}'..='\u{7FF}').filter(|c| {
+            let mut bytes = [0; 2];
+            c.encode_utf8(&mut bytes);
+            is_letter_lead(bytes[0])
+        });
+        let letters: String = letters.collect();
+        assert_eq!(letters.chars().count(), 15 * 64);
+        for bits in 0..32 {
+            let text = PreTokenizer::new(options(bits));
+            assert_eq!(text.segment_end(&letters, 0), letters.len());
+        }
+        let bytes = letters.as_bytes();
+        assert_eq!(letters_at(bytes, 0, bytes.len()), u64::MAX);
+        // A block ends behind its own bytes, and at a character that is not known.
+        assert_eq!(letters_at("aé\u{3000}".as_bytes(), 0, 6), 0b000110);
+        assert_eq!(letters_at("éé".as_bytes(), 0, 2), 0b11);
+    }
+
+    #[test]
     fn classes_are_those_of_the_bytes() {
         for b in 0..=255u8 {
-            let classes = Classes::of(&[b; BLOCK]);
+            let classes = Classes::at(&[b; BLOCK], 0, BLOCK);
             let all = |is_in: bool| if is_in { u64::MAX } else { 0 };
             assert_eq!(classes.alphanumeric, all(b.is_ascii_alphanumeric()), "{b}");
             assert_eq!(classes.other, all(b.is_ascii_punctuation()), "{b}");
@@ -633,7 +964,7 @@ mod tests {
         let bytes: Vec<u8> = (0..200u8).map(|i| b"a.\n\0"[i as usize % 4]).collect();
         for length in 1..bytes.len() {
             for at in (0..length).rev().take(80) {
-                let classes = Classes::at(&bytes[..length], at);
+                let classes = Classes::at(&bytes[..length], at, length);
                 for i in 0..BLOCK {
                     let b = bytes[..length].get(at + i).copied().unwrap_or(b' ');
                     let bits = [classes.alphanumeric, classes.other, classes.space];
@@ -665,7 +996,9 @@ mod tests {
     #[test]
     fn segments_are_cut_at_every_place_in_a_block() {
         let pieces = [
-            "a", "bcdefgh", " ", ".", "\t", "\r\n", "\0", "\u{b}", "é", "日", "\u{3000}", "\u{301}",
+            "a", "bcdefgh", " ", ".", "\t", "\r\n", "\0", "\u{b}", "é", "日", "\u{3000}",
+            "\u{301}", "ん", "ー", "゠", "・", "だ", "ボ", "、", "，", "＋", "龥", "㐀",
+            "\u{4DC0}", "가", "я", "’",
         ];
         let long = "x".repeat(70);
         let mut state = 1u64;
@@ -688,7 +1021,62 @@ mod tests {
                     found.push((s.start, s.start + s.raw.len()));
                 });
                 assert_eq!(found, plain_segments(&text, &raw), "{raw:?}");
+                let behind = ["", "x", "é. ", "日本", &long][random(5)];
+                check_unordered(&text, &raw, behind);
             }
+        }
+    }
+
+    #[test]
+    fn every_character_is_cut_alike_in_any_order() {
+        for bits in (0..32).step_by(if cfg!(debug_assertions) { 5 } else { 1 }) {
+            let text = PreTokenizer::new(options(bits));
+            let all: String = ('\0'..='\u{1F000}').collect();
+            check_unordered(&text, &all, "");
+            let between: String = ('\0'..='\u{1F000}').flat_map(|c| ['a', c]).collect();
+            check_unordered(&text, &between, "b");
+        }
+    }
+
+    fn check_unordered(text: &PreTokenizer, raw: &str, behind: &str) {
+        let mut bag = Found::default();
+        text.segments_into(raw, (raw.to_string() + behind).as_bytes(), &mut bag);
+        // Characters that stand alone come as their words.
+        let words = plain_segments(text, raw).into_iter().map(|(start, end)| {
+            let entry = text.entry(first_char(&raw[start..]));
+            let segment = raw[start..end].to_string();
+            if entry.kind() == ALONE { entry.char().to_string() } else { segment }
+        });
+        let mut words: Vec<_> = words.collect();
+        words.sort();
+        bag.0.sort();
+        assert!(bag.0 == words, "{raw:?}");
+    }
+
+    #[derive(Default)]
+    struct Found(Vec<String>);
+
+    impl SegmentBag for Found {
+        fn alone_ascii(&mut self, word: u8, _at: usize) {
+            assert!(word.is_ascii());
+            self.alone(word as char);
+        }
+
+        fn alone(&mut self, word: char) {
+            self.0.push(word.to_string());
+        }
+
+        fn segments(&mut self, bytes: &[u8], at: usize, mut starts: u64, mut ends: u64) {
+            while starts != 0 {
+                let [start, end] = [starts, ends].map(|bits| at + bits.trailing_zeros() as usize);
+                self.segment(bytes, start, end);
+                (starts, ends) = (starts & (starts - 1), ends & ends.wrapping_sub(1));
+            }
+            assert_eq!(ends, 0);
+        }
+
+        fn segment(&mut self, bytes: &[u8], start: usize, end: usize) {
+            self.0.push(String::from_utf8(bytes[start..end].to_vec()).unwrap());
         }
     }
 }

@@ -15,7 +15,7 @@ use crate::text::pre_tokenize::Segment;
 /// The length of the longest segments whose key is one number, in bytes.
 pub const SHORT: usize = 15;
 /// The length of the longest segments whose key is two numbers, in bytes.
-const MIDDLE: usize = 31;
+pub(crate) const MIDDLE: usize = 31;
 
 /// A table counts as close to its next growth if it has room for fewer segments than this, about
 /// as many as a text has.
@@ -44,8 +44,8 @@ const NEAR_GROWTH: usize = 256;
 /// assert_eq!(found, [("a".into(), 2), ("b".into(), 1)]);
 /// ```
 pub struct SegmentMap<V> {
-    short: KeyTable<u128, V>,
-    middle: KeyTable<MiddleKey, V>,
+    pub(crate) short: KeyTable<u128, V>,
+    pub(crate) middle: KeyTable<MiddleKey, V>,
     long: FxHashMap<Box<[u8]>, V>,
     long_bytes: usize,
 }
@@ -79,12 +79,6 @@ impl<V: Copy + Default> SegmentMap<V> {
         self.short.memory() + self.middle.memory() + long
     }
 
-    /// The memory that the map may take soon, in bytes: that of [`SegmentMap::memory`] and, if a
-    /// table is close to its next growth, that of the larger table beside the old one.
-    pub fn memory_to_grow(&self) -> usize {
-        self.memory() + self.short.growth() + self.middle.growth()
-    }
-
     /// An upper limit of the bytes of all segments together.
     pub fn text_bytes(&self) -> usize {
         self.short.held * SHORT + self.middle.held * MIDDLE + self.long_bytes
@@ -96,7 +90,7 @@ impl<V: Copy + Default> SegmentMap<V> {
     pub fn entry(&mut self, segment: &Segment<'_>, new: impl FnOnce() -> V) -> &mut V {
         let length = segment.raw.len();
         if length <= SHORT {
-            self.short.entry(short_key(segment.rest, length), new)
+            self.short.entry(short_key(first_block(segment.rest, 0), length), new)
         } else {
             self.longer_entry(segment.raw.as_bytes(), new)
         }
@@ -107,6 +101,11 @@ impl<V: Copy + Default> SegmentMap<V> {
         if segment.len() <= MIDDLE {
             return self.middle.entry(middle_key(segment), new);
         }
+        self.long_entry(segment, new)
+    }
+
+    /// The value of a segment of 32 bytes or more.
+    pub(crate) fn long_entry(&mut self, segment: &[u8], new: impl FnOnce() -> V) -> &mut V {
         if !self.long.contains_key(segment) {
             let value = new();
             self.long_bytes += segment.len();
@@ -134,7 +133,7 @@ impl<V: Copy + Default> SegmentMap<V> {
 }
 
 /// A table of one kind of keys, with open addressing, at most half full.
-struct KeyTable<K, V> {
+pub(crate) struct KeyTable<K, V> {
     slots: Vec<KeySlot<K, V>>,
     held: usize,
 }
@@ -149,30 +148,36 @@ struct KeySlot<K, V> {
 /// The key of a segment of 16 to 31 bytes. It is compared as two numbers; an array would be compared
 /// by a call.
 #[derive(Clone, Copy, Default, PartialEq)]
-struct MiddleKey(u128, u128);
+pub(crate) struct MiddleKey(u128, u128);
 
-trait SegmentKey: Copy + PartialEq + Default {
+pub(crate) trait SegmentKey: Copy + PartialEq + Default {
     fn hash(self) -> u64;
 }
 
 impl<K: SegmentKey, V: Copy + Default> KeyTable<K, V> {
     /// An empty table. `slots`: how many slots, a power of two.
-    fn new(slots: usize) -> Self {
+    pub(crate) fn new(slots: usize) -> Self {
         let free = KeySlot { key: K::default(), value: V::default() };
         KeyTable { slots: vec![free; slots], held: 0 }
     }
 
-    fn memory(&self) -> usize {
+    pub(crate) fn held(&self) -> usize {
+        self.held
+    }
+
+    pub(crate) fn memory(&self) -> usize {
         self.slots.len() * size_of::<KeySlot<K, V>>()
     }
 
-    /// The bytes of a table twice the size, if this one will soon be half full.
-    fn growth(&self) -> usize {
-        if self.held * 2 + NEAR_GROWTH > self.slots.len() { 2 * self.memory() } else { 0 }
+    /// The bytes of a table twice the size, if this one will soon be half full. `gathered`: how many
+    /// keys will be put in next.
+    pub(crate) fn growth(&self, gathered: usize) -> usize {
+        let soon = (self.held + gathered) * 2 + NEAR_GROWTH;
+        if soon > self.slots.len() { 2 * self.memory() } else { 0 }
     }
 
     #[inline]
-    fn entry(&mut self, key: K, new: impl FnOnce() -> V) -> &mut V {
+    pub(crate) fn entry(&mut self, key: K, new: impl FnOnce() -> V) -> &mut V {
         let mut at = self.find(key);
         if self.slots[at].key != key {
             let value = new();
@@ -184,6 +189,22 @@ impl<K: SegmentKey, V: Copy + Default> KeyTable<K, V> {
             self.slots[at] = KeySlot { key, value };
         }
         &mut self.slots[at].value
+    }
+
+    /// Asks for the memory of the slot where `key` belongs, without waiting for it.
+    #[inline(always)]
+    pub(crate) fn prefetch(&self, key: K) {
+        #[cfg(all(target_arch = "x86_64", not(miri)))]
+        {
+            let slot = &self.slots[key.hash() as usize & (self.slots.len() - 1)];
+            // SAFETY: every x86_64 processor has SSE, and a prefetch reads and writes nothing.
+            unsafe {
+                use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+                _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(slot).cast());
+            }
+        }
+        #[cfg(not(all(target_arch = "x86_64", not(miri))))]
+        let _ = key;
     }
 
     /// The slot that holds `key`, or the free one where it belongs.
@@ -207,7 +228,7 @@ impl<K: SegmentKey, V: Copy + Default> KeyTable<K, V> {
         }
     }
 
-    fn for_each(&self, mut each: impl FnMut(K, V)) {
+    pub(crate) fn for_each(&self, mut each: impl FnMut(K, V)) {
         let held = self.slots.iter().filter(|slot| slot.key != K::default());
         held.for_each(|slot| each(slot.key, slot.value));
     }
@@ -218,15 +239,20 @@ fn as_str(bytes: &[u8]) -> &str {
     std::str::from_utf8(bytes).expect("a segment is a string")
 }
 
-/// The first `length` bytes of a text, up to 15, and in the top byte how many. Sixteen are read
-/// and the others masked: a copy of variable length would cost more than the rest of a lookup.
+/// The first `length` bytes of a block, up to 15, and in the top byte how many. Sixteen were read and
+/// the others are masked: a copy of variable length would cost more than the rest of a lookup.
 #[inline]
-fn short_key(text: &[u8], length: usize) -> u128 {
-    let first = match text.first_chunk() {
+pub(crate) fn short_key(block: u128, length: usize) -> u128 {
+    block & MASKS[length & SHORT] | (length as u128) << (8 * SHORT)
+}
+
+/// The 16 bytes of a text from `at` on. Bytes behind its end are zero.
+#[inline]
+pub(crate) fn first_block(text: &[u8], at: usize) -> u128 {
+    match text[at..].first_chunk() {
         Some(block) => u128::from_le_bytes(*block),
-        None => last_block(text),
-    };
-    first & MASKS[length & SHORT] | (length as u128) << (8 * SHORT)
+        None => last_block(text, at),
+    }
 }
 
 const MASKS: [u128; SHORT + 1] = {
@@ -240,15 +266,21 @@ const MASKS: [u128; SHORT + 1] = {
 };
 
 #[cold]
-fn last_block(text: &[u8]) -> u128 {
-    let mut block = [0; 16];
-    block[..text.len()].copy_from_slice(text);
-    u128::from_le_bytes(block)
+fn last_block(text: &[u8], at: usize) -> u128 {
+    let rest = text.len() - at;
+    match text.last_chunk() {
+        Some(block) => u128::from_le_bytes(*block).checked_shr(8 * (16 - rest as u32)).unwrap_or(0),
+        None => {
+            let mut block = [0; 16];
+            block[..rest].copy_from_slice(&text[at..]);
+            u128::from_le_bytes(block)
+        }
+    }
 }
 
 /// From 16 to 31 bytes and, in the top byte, how many.
 #[inline]
-fn middle_key(bytes: &[u8]) -> MiddleKey {
+pub(crate) fn middle_key(bytes: &[u8]) -> MiddleKey {
     let n = bytes.len();
     let last = first16(&bytes[n - 16..]);
     let high = last.checked_shr(8 * (32 - n as u32)).unwrap_or(0);
@@ -258,6 +290,13 @@ fn middle_key(bytes: &[u8]) -> MiddleKey {
 #[inline]
 fn first16(bytes: &[u8]) -> u128 {
     bytes.first_chunk().map_or(0, |chunk| u128::from_le_bytes(*chunk))
+}
+
+impl SegmentKey for u64 {
+    #[inline]
+    fn hash(self) -> u64 {
+        (self as u128).hash()
+    }
 }
 
 impl SegmentKey for u128 {
@@ -291,8 +330,12 @@ mod tests {
             block[..n].copy_from_slice(&bytes[..n]);
             if n <= SHORT {
                 block[SHORT] = n as u8;
-                assert_eq!(short_key(&bytes[..n], n).to_le_bytes(), block[..16], "{n}");
-                assert_eq!(short_key(&bytes, n).to_le_bytes(), block[..16], "{n}");
+                assert_eq!(
+                    short_key(first_block(&bytes[..n], 0), n).to_le_bytes(),
+                    block[..16],
+                    "{n}"
+                );
+                assert_eq!(short_key(first_block(&bytes, 0), n).to_le_bytes(), block[..16], "{n}");
             } else {
                 block[MIDDLE] = n as u8;
                 let MiddleKey(low, high) = middle_key(&bytes[..n]);
