@@ -9,19 +9,22 @@ pub mod import;
 pub mod parquet_footer;
 pub mod train;
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use arrow_array::builder::StringBuilder;
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
 use arrow_array::{
-    Array, ArrayRef, ArrowPrimitiveType, BinaryArray, Int64Array, LargeBinaryArray, ListArray,
-    PrimitiveArray, RecordBatch, StringArray, UInt32Array,
+    Array, ArrayRef, ArrowPrimitiveType, BinaryArray, GenericBinaryArray, Int64Array,
+    LargeBinaryArray, ListArray, OffsetSizeTrait, PrimitiveArray, RecordBatch, StringArray,
+    UInt32Array,
 };
 use arrow_buffer::{NullBuffer, OffsetBuffer};
 use arrow_schema::{DataType, Field, Schema};
 
 use crate::error::{Error, Result};
+use crate::text::utf8::repair;
 
 /// An array of strings as an array of bytes, without a copy. Its producer may not have checked that
 /// the strings are UTF-8. Arrays of other types are returned as they are.
@@ -48,6 +51,81 @@ pub fn each_row<'a>(array: &'a dyn Array, mut each: impl FnMut(Option<&'a [u8]>)
         other => return Err(Error::data(format!("text must be strings or bytes, not {other}"))),
     }
     Ok(())
+}
+
+/// A row of an array of bytes as a string (see [`repair`]).
+pub struct TextRow<'a> {
+    /// The text.
+    pub text: Cow<'a, str>,
+    /// The bytes of the row as it was, and those that follow it in memory.
+    pub bytes: &'a [u8],
+    /// How many bytes the row had.
+    pub length: usize,
+    /// How many invalid sequences were replaced.
+    pub replaced: u64,
+}
+
+impl<'a> TextRow<'a> {
+    fn of(row: &'a [u8], bytes: &'a [u8]) -> Self {
+        let (text, replaced) = repair(row);
+        TextRow { text, bytes, length: row.len(), replaced }
+    }
+}
+
+/// About how many bytes of text are checked at once: so many that one check costs little, and so few
+/// that they are in the processor's caches afterwards.
+const CHECKED_AT_ONCE: usize = 1 << 16;
+
+/// Calls `each` with every row of an array of bytes as a string, as long as it returns true. None
+/// stands for a null.
+///
+/// # Errors
+///
+/// Returns [`Error::Data`] if the array is of another type.
+pub fn each_text<'a>(
+    array: &'a dyn Array,
+    mut each: impl FnMut(Option<TextRow<'a>>) -> bool,
+) -> Result<()> {
+    match array.data_type() {
+        DataType::Binary => each_text_in_blocks(array.as_binary::<i32>(), each),
+        DataType::LargeBinary => each_text_in_blocks(array.as_binary::<i64>(), each),
+        _ => {
+            let mut more = true;
+            each_row(array, |row| more = more && each(row.map(|row| TextRow::of(row, row))))?;
+        }
+    }
+    Ok(())
+}
+
+/// Consecutive rows are checked together. If they are one valid string, and each row begins at a
+/// character of it, then each row is valid; if not, it is checked alone.
+fn each_text_in_blocks<'a, O: OffsetSizeTrait>(
+    array: &'a GenericBinaryArray<O>,
+    mut each: impl FnMut(Option<TextRow<'a>>) -> bool,
+) {
+    let values = array.values().as_slice();
+    let end_of = |row: usize| array.value_offsets()[row + 1].as_usize();
+    let (mut block, mut valid, mut next_block) = (0, None, 0);
+    let mut start = array.value_offsets()[0].as_usize();
+    for row in 0..array.len() {
+        if row == next_block {
+            let more = row + 1..array.len();
+            let last = more.take_while(|&row| end_of(row) - start <= CHECKED_AT_ONCE).last();
+            let last = last.unwrap_or(row);
+            valid = simdutf8::basic::from_utf8(&values[start..end_of(last)]).ok();
+            (block, next_block) = (start, last + 1);
+        }
+        let (end, bytes) = (end_of(row), &values[start..]);
+        let checked = valid.and_then(|text| text.get(start - block..end - block));
+        let text = match checked {
+            Some(text) => TextRow { text: text.into(), bytes, length: text.len(), replaced: 0 },
+            None => TextRow::of(&values[start..end], bytes),
+        };
+        if !each(array.is_valid(row).then_some(text)) {
+            return;
+        }
+        start = end;
+    }
 }
 
 /// An array of strings. None stands for a null.

@@ -1,5 +1,6 @@
 //! Counting words, for Python.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use arrow_array::{Array, RecordBatch};
@@ -7,7 +8,7 @@ use pyo3::prelude::*;
 
 use super::text::text_options;
 use super::{PyArrowArray, import, import_batch, import_batches, run};
-use crate::arrow;
+use crate::arrow::{self, TextRow};
 use crate::count::counter::WordCounter;
 use crate::count::word_lists;
 use crate::error::{Error, Result};
@@ -89,11 +90,13 @@ impl PyWordCounter {
                 arrow::each_row(groups, |name| names.push(name.map(|name| utf8::repair(name).0)))?;
             }
             let mut row = 0;
-            arrow::each_row(&texts, |text| {
-                if !self.counter.is_full() {
-                    self.count_row(names.get(row).and_then(Option::as_deref), text);
-                    row += 1;
+            arrow::each_text(&texts, |text| {
+                if self.counter.is_full() {
+                    return false;
                 }
+                self.count_row(names.get(row).and_then(Option::as_deref), text);
+                row += 1;
+                true
             })?;
             Ok(row)
         })
@@ -129,16 +132,18 @@ impl PyWordCounter {
 type PartitionTuple = (usize, Option<String>, u64, PyArrowArray);
 
 impl PyWordCounter {
-    fn count_row(&mut self, group: Option<&str>, text: Option<&[u8]>) {
+    fn count_row(&mut self, group: Option<&str>, row: Option<TextRow<'_>>) {
         self.rows += 1;
-        let Some(text) = text else {
+        let Some(TextRow { text, bytes, length, replaced }) = row else {
             self.nulls += 1;
             return;
         };
-        let (repaired, replaced) = utf8::repair(text);
-        self.bytes += text.len() as u64;
+        self.bytes += length as u64;
         self.replaced += replaced;
-        self.counter.count(group, &repaired);
+        match text {
+            Cow::Borrowed(text) => self.counter.count_in_place(group, text, bytes),
+            Cow::Owned(text) => self.counter.count(group, &text),
+        }
     }
 }
 
