@@ -95,7 +95,7 @@ def count_in_memory(texts: pa.ChunkedArray) -> pa.RecordBatch:
     for chunk in texts.chunks:
         counter.count(chunk)
     return pa.record_batch(
-        _kernel.merge_word_counts([words for *_, words in counter.take(partitions=1)])
+        _kernel.merge_sorted_words([words for *_, words in counter.take(partitions=1)])
     )
 
 

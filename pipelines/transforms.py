@@ -19,7 +19,7 @@ from pipelines.counting.options import CountOptions
 from pipelines.counting.steps import PARTITION_SHARE_BYTES, SortedWords
 from pipelines.encoding.options import EncodeCall, ShardOptions, TokenizerChoice
 from pipelines.encoding.shard_encoder import check_fit
-from pipelines.files.batches import to_bytes
+from pipelines.files.batches import from_bytes, to_bytes
 from pipelines.running.call import names_of_python
 from pipelines.running.figures import report
 from wordpiece_core import EncodingOptions, TextOptions, Tokenizer, _kernel
@@ -136,7 +136,7 @@ def _merged(partition: tuple[int, Iterable[bytes]]) -> Iterator[tuple[str, int]]
     """The words of a partition with the sums of their counts."""
     sums = SortedWords()
     for table in partition[1]:
-        sums.add(table)
+        sums.add(from_bytes(table))
     words = sums.merge()
     for start in range(0, len(words), ROWS_AT_ONCE):
         rows = words.slice(start, ROWS_AT_ONCE)

@@ -51,8 +51,9 @@ class WordCounter:
         """Empties the table: partition, group, sum of the counts, and the batch of `word`, `count`,
         ordered by word."""
 
-def merge_word_counts(batches: Sequence[ArrowArray]) -> ArrowArray:
-    """Sums equal words; ordered by count (descending), then word."""
+def join_word_tables(batches: Sequence[ArrowArray]) -> ArrowArray:
+    """The rows of tables without common words; each is ordered by count (descending), then word,
+    and so is the result."""
 
 def merge_sorted_words(batches: Sequence[ArrowArray]) -> ArrowArray:
     """Sums equal words; the batches are ordered by word, and so is the result."""

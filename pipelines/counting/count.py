@@ -19,6 +19,7 @@ from typing import Any
 
 import apache_beam as beam
 
+from pipelines.counting.handed import Handed
 from pipelines.counting.options import CountCall, CountOptions
 from pipelines.counting.parts import WriteWordTable
 from pipelines.counting.steps import CountRanges, MergeWords, Partitions, bytes_of
@@ -42,7 +43,7 @@ from pipelines.running.figure_files import FigureFiles
 from pipelines.running.from_plan import FromPlan
 from pipelines.running.plan import Plan, write_plan
 from pipelines.running.progress import Progress
-from pipelines.running.runner import run_pipeline
+from pipelines.running.runner import is_local, pipeline_options, run_pipeline
 from wordpiece_core.errors import OptionError
 from wordpiece_core.uri import is_uri
 
@@ -95,17 +96,19 @@ def run(
     largest_first = sorted(ranges, key=bytes_of, reverse=True)
     plan = write_plan(publication.place(PLAN), publication.staging, largest_first, bytes_of)
     figures = FigureFiles(publication.staging)
+    handed = Handed.in_run(publication, is_local=is_local(pipeline_options(beam_args)))
 
     def build(pipeline: beam.Pipeline) -> None:
         counted = (
             pipeline
             | "ranges" >> ranges_of(plan)
-            | "count" >> CountRanges(options, partitions.number, figures)
+            | "count" >> CountRanges(options, partitions.number, figures, handed)
         )
         (
             counted.words
-            | "merge" >> MergeWords(options, call.min_word_count, counted.totals, partitions)
-            | "write" >> WriteWordTable(publication, partitions.are_one)
+            | "merge"
+            >> MergeWords(options, call.min_word_count, counted.totals, partitions, handed)
+            | "write" >> WriteWordTable(publication, partitions.are_one, handed)
         )
         counted.totals | "write totals" >> beam.Map(write_totals, publication)
 

@@ -6,13 +6,14 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import apache_beam as beam
 import pyarrow as pa
 
-from pipelines.counting.steps import ALL, SHUFFLED
+from pipelines.counting.handed import Handed, Table
+from pipelines.counting.steps import ALL
 from pipelines.counting.word_table import write_part
-from pipelines.files.batches import from_bytes, to_bytes
 from pipelines.files.publishing import Publication
 from wordpiece_core import _kernel
 
@@ -30,40 +31,47 @@ class WriteWordTable(beam.PTransform):
 
     publication: Publication
     is_one: bool
+    handed: Handed
 
     def expand(self, partitions: beam.PCollection) -> beam.PCollection:
         if self.is_one:
             return partitions | "write parts" >> beam.Map(self.write_alone)
         cuts = (
             partitions
-            | "draw" >> beam.Map(lambda words: (ALL, draw(words)))
+            | "draw" >> beam.Map(lambda words: (ALL, draw(self.handed.take(words))))
             | "gather drawn" >> beam.GroupByKey()
             | "choose cuts" >> beam.MapTuple(lambda _, drawn: choose_cuts(drawn))
         )
         return (
             partitions
             | "cut"
-            >> beam.FlatMap(cut, beam.pvalue.AsSingleton(cuts)).with_output_types(tuple[int, bytes])
+            >> beam.FlatMap(self.slices, beam.pvalue.AsSingleton(cuts)).with_output_types(
+                tuple[int, Any]
+            )
             | "gather parts" >> beam.GroupByKey()
             | "write part" >> beam.MapTuple(self.write)
         )
 
-    def write(self, part: int, batches: Iterable[bytes]) -> None:
+    def slices(self, partition: Table, cuts: list[Key]) -> Iterator[tuple[int, Table]]:
+        """The slices of a partition, each with the number of its part."""
+        return self.handed.give(cut(self.handed.take(partition), cuts))
+
+    def write(self, part: int, slices: Iterable[Table]) -> None:
         """Writes one part, from slices of all partitions."""
-        words = _kernel.merge_word_counts([from_bytes(batch) for batch in batches])
+        words = _kernel.join_word_tables([self.handed.take(words) for words in slices])
         write_part(self.publication, part, pa.record_batch(words))
 
-    def write_alone(self, partition: bytes) -> None:
+    def write_alone(self, partition: Table) -> None:
         """Writes all parts, from the only partition."""
-        for part, words in cut(partition, choose_cuts([draw(partition)])):
-            write_part(self.publication, part, from_bytes(words))
+        words = self.handed.take(partition)
+        for part, of_part in cut(words, choose_cuts([draw(words)])):
+            write_part(self.publication, part, of_part)
 
 
-def draw(partition: bytes) -> tuple[int, list[Key]]:
+def draw(partition: pa.RecordBatch) -> tuple[int, list[Key]]:
     """The number of rows of a partition, and the keys of some words, which are drawn by hash."""
-    batch = from_bytes(partition)
-    drawn = pa.record_batch(_kernel.draw_words(batch, DRAW_EVERY))
-    return len(batch), [_key(drawn, row) for row in range(len(drawn))]
+    drawn = pa.record_batch(_kernel.draw_words(partition, DRAW_EVERY))
+    return len(partition), [_key(drawn, row) for row in range(len(drawn))]
 
 
 def choose_cuts(drawn: Iterable[tuple[int, list[Key]]]) -> list[Key]:
@@ -75,15 +83,14 @@ def choose_cuts(drawn: Iterable[tuple[int, list[Key]]]) -> list[Key]:
     return [keys[len(keys) * part // parts] for part in range(1, parts)]
 
 
-def cut(partition: bytes, cuts: list[Key]) -> Iterator[tuple[int, bytes]]:
+def cut(partition: pa.RecordBatch, cuts: list[Key]) -> Iterator[tuple[int, pa.RecordBatch]]:
     """The slices of a sorted partition, each with the number of its part."""
-    batch = from_bytes(partition)
-    rows = range(len(batch))
-    ends = [bisect_left(rows, key, key=lambda row: _key(batch, row)) for key in cuts]
+    rows = range(len(partition))
+    ends = [bisect_left(rows, key, key=lambda row: _key(partition, row)) for key in cuts]
     start = 0
-    for part, end in enumerate([*ends, len(batch)]):
+    for part, end in enumerate([*ends, len(partition)]):
         if end > start:
-            yield part, to_bytes(batch.slice(start, end - start), SHUFFLED)
+            yield part, partition.slice(start, end - start)
         start = end
 
 

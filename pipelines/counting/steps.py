@@ -16,11 +16,11 @@ import apache_beam as beam
 import pyarrow as pa
 from apache_beam.transforms.window import GlobalWindows
 
+from pipelines.counting.handed import Handed, Table
 from pipelines.counting.options import CountOptions
 from pipelines.counting.totals import ONE, Group, Totals, add_totals, group_weights
 from pipelines.counting.word_table import ROWS_PER_GROUP, WordRange, read_words
 from pipelines.files import inputs
-from pipelines.files.batches import from_bytes, to_bytes
 from pipelines.files.inputs import Range, TextBatch
 from pipelines.running.figure_files import FigureFiles
 from pipelines.running.figures import report
@@ -34,10 +34,9 @@ LEAST_PIECE_BYTES = 32 << 10  # of a partition that is too large
 MOST_GROUPS = 10_000  # with more groups, the wrong column was chosen
 LEAST_MERGED_BYTES = 8 << 20  # of partial tables, which wait to be merged
 TABLE_ROW_BYTES = 24  # of a word table, approximately
-SHUFFLED = "zstd"  # ordered words shrink to a third, and Beam holds several copies of them
 ALL = 0  # the only key, where all elements are gathered
 
-Partial = tuple[Group, bytes]
+Partial = tuple[Group, Table]
 """A group, and the counts of its words, ordered by word."""
 
 
@@ -91,9 +90,10 @@ class CountRanges(beam.PTransform):
     options: CountOptions
     partitions: int
     figures: FigureFiles
+    handed: Handed
 
     def expand(self, ranges: beam.PCollection) -> Counted:
-        count_range = _CountRange(self.options, self.partitions, self.figures)
+        count_range = _CountRange(self.options, self.partitions, self.figures, self.handed)
         counted = ranges | beam.ParDo(count_range).with_outputs("totals", main="words")
         totals = (
             counted.totals
@@ -107,8 +107,11 @@ class CountRanges(beam.PTransform):
 class _CountRange(beam.DoFn):
     """Counts into one table for each bundle. The table is passed on and emptied when it is full."""
 
-    def __init__(self, options: CountOptions, partitions: int, figures: FigureFiles) -> None:
+    def __init__(
+        self, options: CountOptions, partitions: int, figures: FigureFiles, handed: Handed
+    ) -> None:
         self.options, self.partitions, self.figures = options, partitions, figures
+        self.handed = handed
 
     def start_bundle(self) -> None:
         self.figures.leave()
@@ -157,15 +160,24 @@ class _CountRange(beam.DoFn):
         yield beam.pvalue.TaggedOutput("totals", totals)
 
     def _take(self) -> Iterator[tuple[int, Partial]]:
-        for partition, group, total, words in self.counter.take(self.partitions):
-            self.totals.groups[group] += total
-            report(words=total)
-            yield partition, (group, to_bytes(words, SHUFFLED))
+        for (partition, group), table in self.handed.give(self._taken()):
+            yield partition, (group, table)
         if len(self.totals.groups) > MOST_GROUPS:
             raise OptionError(
                 f"--group-column: {self.options.group_column!r} has more than {MOST_GROUPS:,}"
                 " values; name a column of languages or sources"
             )
+
+    def _taken(self) -> Iterator[tuple[tuple[int, Group], object]]:
+        """What has been counted, by partition and group. Each table is let go when the next one is
+        asked for."""
+        tables = self.counter.take(self.partitions)
+        tables.reverse()
+        while tables:
+            partition, group, total, words = tables.pop()
+            self.totals.groups[group] += total
+            report(words=total)
+            yield (partition, group), words
 
 
 @dataclass
@@ -178,11 +190,12 @@ class MergeWords(beam.PTransform):
     min_count: int
     totals: beam.PCollection
     partitions: Partitions
+    handed: Handed
 
     def expand(self, words: beam.PCollection) -> beam.PCollection:
         grouped = words | beam.GroupByKey()
         if self.partitions.pieces > 1:
-            divide = beam.ParDo(_Divide(self.partitions))
+            divide = beam.ParDo(_Divide(self.partitions, self.handed))
             held = grouped | "divide" >> divide.with_outputs("pieces", main="whole")
             pieces = held.pieces | "group pieces" >> beam.GroupByKey()
             grouped = (held.whole, pieces) | "all" >> beam.Flatten()
@@ -191,26 +204,27 @@ class MergeWords(beam.PTransform):
             exponent = self.options.smoothing_exponent
             of_groups = self.totals | "weights" >> beam.Map(group_weights, exponent)
             weights.append(beam.pvalue.AsSingleton(of_groups))
-        return grouped | beam.Map(merge_partition, self.min_count, *weights).with_output_types(
-            bytes
-        )
+        merge = beam.Map(merge_partition, self.handed, self.min_count, *weights)
+        return grouped | merge.with_output_types(Any)
 
 
 def merge_partition(
     partition: tuple[int, Iterable[Partial]],
+    handed: Handed,
     min_count: int,
     weights: Mapping[Group, int] | None = None,
-) -> bytes:
+) -> Table:
     """Adds up equal words, each count times the weight of its group. The result is in the order of
     word tables."""
     _, partials = partition
     groups: dict[Group, SortedWords] = {}
     for group, words in partials:
-        groups.setdefault(group, SortedWords()).add(words)
+        groups.setdefault(group, SortedWords()).add(handed.take(words))
     tables = [(table, group) for group, words in groups.items() for table in words.tables]
     weight_of = [ONE if weights is None else weights[group] for _, group in tables]
     merged = _kernel.weigh_sorted_words([t for t, _ in tables], weight_of, min_count=min_count)
-    return to_bytes(merged)
+    ((_, table),) = handed.give([(None, merged)])
+    return table
 
 
 @beam.typehints.with_output_types(tuple[int, Any])
@@ -218,8 +232,8 @@ class _Divide(beam.DoFn):
     """Merges the partial tables of a partition. If it has more words than a worker holds, it is
     divided: its pieces are given as they come."""
 
-    def __init__(self, partitions: Partitions) -> None:
-        self.partitions = partitions
+    def __init__(self, partitions: Partitions, handed: Handed) -> None:
+        self.partitions, self.handed = partitions, handed
 
     def process(self, partition: tuple[int, Iterable[Partial]]) -> Iterator[Any]:
         number, partials = partition
@@ -228,7 +242,7 @@ class _Divide(beam.DoFn):
         for group, words in partials:
             of_group = groups.setdefault(group, SortedWords())
             held -= of_group.held_bytes
-            of_group.add(words)
+            of_group.add(self.handed.take(words))
             held += of_group.held_bytes
             if held > self.partitions.most_bytes:
                 held = sum(words.merge().nbytes for words in groups.values())
@@ -238,13 +252,15 @@ class _Divide(beam.DoFn):
         if divided:
             yield from self._pieces(groups)
         else:
-            yield number, [(group, to_bytes(words.merge())) for group, words in groups.items()]
+            merged = ((group, words.merge()) for group, words in groups.items())
+            yield number, list(self.handed.give(merged))
 
     def _pieces(self, groups: Mapping[Group, SortedWords]) -> Iterator[beam.pvalue.TaggedOutput]:
         number = self.partitions.number * self.partitions.pieces
         for group, words in groups.items():
-            for piece, part in _kernel.partition_words(words.merge(), number):
-                yield beam.pvalue.TaggedOutput("pieces", (piece, (group, to_bytes(part, SHUFFLED))))
+            parts = _kernel.partition_words(words.merge(), number)
+            for piece, part in self.handed.give(parts):
+                yield beam.pvalue.TaggedOutput("pieces", (piece, (group, part)))
 
 
 class SortedWords:
@@ -261,10 +277,10 @@ class SortedWords:
         """What the tables take."""
         return self.merged_bytes + self.waiting_bytes
 
-    def add(self, words: bytes) -> None:
+    def add(self, words: pa.RecordBatch) -> None:
         """Adds a partial table, which must be ordered by word."""
-        self.tables.append(from_bytes(words))
-        self.waiting_bytes += self.tables[-1].nbytes
+        self.tables.append(words)
+        self.waiting_bytes += words.nbytes
         if self.waiting_bytes > max(self.merged_bytes, LEAST_MERGED_BYTES):
             self.merge()
 

@@ -191,6 +191,24 @@ def atomic_writer(path: str, scratch: str | None = None) -> Iterator[NewFile]:
     storage.sync(parent(path))
 
 
+@contextmanager
+def passing_writer(path: str) -> Iterator[pa.NativeFile]:
+    """A binary file to write to, for what is needed only as long as the job runs. If the block ends
+    with an exception, or the process is killed, half of it may be there. StorageError if it cannot
+    be written."""
+    filesystem, inner = open_filesystem(path)
+
+    def open_stream() -> pa.NativeFile:
+        return filesystem.open_output_stream(inner, compression=None)
+
+    with writing(path):
+        directory = parent(path)
+        with _in_directory(
+            directory, lambda: storage.attempt("written", path, open_stream)
+        ) as stream:
+            yield stream
+
+
 def parent(path: str) -> str:
     """The directory that a path is in."""
     base, query = split_query(path)

@@ -16,6 +16,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 
+import pyarrow as pa
+
 from pipelines.files import outputs, storage
 from pipelines.files.filesystems import inside, join
 from pipelines.files.owned import MARKER, OwnedDirectory, new_id
@@ -51,6 +53,17 @@ class Publication:
         def once() -> None:
             place = self.place(name)
             with self.staging.fenced(place), outputs.atomic_writer(place) as stream:
+                write(stream)
+
+        storage.again(once)
+
+    def write_passing(self, name: str, write: Callable[[pa.NativeFile], object]) -> None:
+        """Like `write`, for a file that only this run reads, and that is deleted with staging: it
+        is under its name at once, and nothing waits until it is on its disk."""
+
+        def once() -> None:
+            place = self.place(name)
+            with self.staging.fenced(place), outputs.passing_writer(place) as stream:
                 write(stream)
 
         storage.again(once)

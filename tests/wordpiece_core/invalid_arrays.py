@@ -633,7 +633,7 @@ class Good:
 BATCH_ENTRIES: dict[str, dict[str, Callable[[Good, Any], Any]]] = {
     "words": {
         "WordCounter.add": lambda good, v: _kernel.WordCounter(**TEXT).add(v),
-        "merge_word_counts": lambda good, v: _kernel.merge_word_counts([v]),
+        "join_word_tables": lambda good, v: _kernel.join_word_tables([v]),
         "merge_sorted_words": lambda good, v: _kernel.merge_sorted_words([v, good.words]),
         "weigh_sorted_words": lambda good, v: _kernel.weigh_sorted_words(
             [v], [1 << 32], min_count=1

@@ -215,30 +215,26 @@ def test_long_words_are_counted_whole() -> None:
     assert take(words, 5) == counts
 
 
-@given(st.lists(word_tables(), max_size=5))
-def test_merged_counts_are_sums_ordered_by_count_and_then_by_code_point(
-    tables: list[dict[str, int]],
+@given(word_tables(), st.integers(1, 5))
+def test_joined_tables_are_ordered_by_count_and_then_by_code_point(
+    table: dict[str, int], number: int
 ) -> None:
-    batches = [
-        pa.record_batch(
-            {"word": pa.array(table, pa.string()), "count": pa.array(table.values(), pa.int64())}
-        )
-        for table in tables
-    ]
-    total: Counter[str] = Counter()
-    for table in tables:
-        total.update(table)
-    merged = rows(_kernel.merge_word_counts(batches))
-    assert merged == sorted(total.items(), key=lambda row: (-row[1], row[0]))
+    ordered = sorted(table.items(), key=lambda row: (-row[1], row[0]))
+    assert rows(_kernel.join_word_tables([batch(ordered[n::number]) for n in range(number)])) == (
+        ordered
+    )
 
 
-def test_merged_counts_are_in_64_bits_and_ordered_by_code_point_not_by_utf16() -> None:
-    names = ["\uffee", "\U0001f600", "z", "é"]
-    batch = pa.record_batch({"word": pa.array(names), "count": pa.array([2**33] * 4)})
-    merged = rows(_kernel.merge_word_counts([batch, batch.slice(1, 2), batch]))
-    assert merged == [
-        ("z", 3 * 2**33),
-        ("\U0001f600", 3 * 2**33),
-        ("é", 2**34),
-        ("\uffee", 2**34),
-    ]
+def test_joined_tables_have_counts_of_64_bits_and_are_not_ordered_by_utf16() -> None:
+    first = batch([("z", 2**33), ("\uffee", 2**33)])
+    second = batch([("no", 2**40), ("é", 2**33), ("\U0001f600", 2**33)]).slice(1)
+    joined = rows(_kernel.join_word_tables([first, second]))
+    assert joined == [(word, 2**33) for word in ("z", "é", "\uffee", "\U0001f600")]
+
+
+def batch(table: list[tuple[str, int]]) -> pa.RecordBatch:
+    """A word table as a record batch."""
+    words, counts = [word for word, _ in table], [count for _, count in table]
+    return pa.record_batch(
+        {"word": pa.array(words, pa.string()), "count": pa.array(counts, pa.int64())}
+    )

@@ -51,6 +51,6 @@ def test_an_error_says_what_is_wrong() -> None:
         _kernel.repair_utf8(array)
     words = pa.record_batch({"word": ["a"], "count": pa.array([1], pa.int32())})
     with pytest.raises(InputError, match='column "count" is not Int64'):
-        _kernel.merge_word_counts([words])
+        _kernel.join_word_tables([words])
     with pytest.raises(TypeError, match="expected a record batch"):
-        _kernel.merge_word_counts([pa.array([1])])
+        _kernel.join_word_tables([pa.array([1])])

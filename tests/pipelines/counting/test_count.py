@@ -13,10 +13,10 @@ import pytest
 
 import wordpiece_core as wp
 from pipelines.counting import count, parts, steps, word_table
+from pipelines.counting.handed import Handed
 from pipelines.counting.options import CountOptions
 from pipelines.counting.steps import LEAST_PIECE_BYTES, PARTITION_SHARE_BYTES, Partitions
 from pipelines.files import inputs
-from pipelines.files.batches import from_bytes
 from pipelines.files.publishing import Publication
 from pipelines.running.figure_files import FigureFiles
 from wordpiece_core.options import LEAST_WORKER_MEMORY
@@ -194,17 +194,19 @@ def test_tables_that_overflow_many_times_give_the_same_bytes(tmp_path: Path, end
 
 
 @pytest.mark.usefixtures("tiny_tables")
-def test_a_worker_hands_its_table_on_whenever_it_is_full(tmp_path: Path) -> None:
+@pytest.mark.parametrize("is_local", [False, True])
+def test_a_worker_hands_its_table_on_whenever_it_is_full(tmp_path: Path, is_local: bool) -> None:
     texts = rare_words(1500)
     files = inputs.resolve([write_shard(tmp_path / "a.txt", texts)])
     publication = Publication(str(tmp_path / "words"), "last")
     publication.begin()
     options = CountOptions(worker_memory=64 << 10)
-    step = steps._CountRange(options, partitions=2, figures=FigureFiles(publication.staging))
+    handed = Handed.in_run(publication, is_local=is_local)
+    step = steps._CountRange(options, 2, FigureFiles(publication.staging), handed)
     step.start_bundle()
     partials = [element for part in inputs.plan(files, "text") for element in step.process(part)]
     assert {partition for partition, _ in partials} == {0, 1}
-    tables = [from_bytes(words) for _, (_, words) in partials]
+    tables = [handed.take(words) for _, (_, words) in partials]
     assert len(tables) > 20
     for words in tables:
         assert words.nbytes < 64 << 10

@@ -151,21 +151,22 @@ fn word_tables(batches: &[RecordBatch]) -> Result<Vec<arrow::count::WordTableBat
     batches.iter().map(arrow::count::WordTableBatch::new).collect()
 }
 
-/// Adds up the counts of equal words. The result is ordered by count, the largest first, then by word.
+/// The rows of word tables that have no word in common, in the order of word tables, which each of
+/// them has: by count, the largest first, then by word.
 #[pyfunction]
-pub(super) fn merge_word_counts(
+pub(super) fn join_word_tables(
     py: Python<'_>,
     batches: Vec<Bound<'_, PyAny>>,
 ) -> PyResult<PyArrowArray> {
     let batches = import_batches(&batches)?;
     run(py, || {
-        let mut words = word_lists::WordList::default();
-        for table in word_tables(&batches)? {
-            table.rows()?.into_iter().for_each(|(word, count)| words.push(word, count));
+        let tables = word_tables(&batches)?;
+        let mut rows = Vec::with_capacity(batches.iter().map(RecordBatch::num_rows).sum());
+        for table in &tables {
+            rows.append(&mut table.rows()?);
         }
-        words.sort_and_sum()?;
-        let mut rows: Vec<_> = words.iter().collect();
-        word_lists::by_count(&mut rows);
+        // A stable sort finds what is in order already, and merges it.
+        rows.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(b.0)));
         Ok(arrow::count::word_table(rows.into_iter())?.into())
     })
 }

@@ -165,7 +165,7 @@ fn _kernel(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<train::PyRunSizes>()?;
     module.add_class::<train::PyRuns>()?;
     module.add_class::<train::PyTrainer>()?;
-    module.add_function(wrap_pyfunction!(count::merge_word_counts, module)?)?;
+    module.add_function(wrap_pyfunction!(count::join_word_tables, module)?)?;
     module.add_function(wrap_pyfunction!(count::merge_sorted_words, module)?)?;
     module.add_function(wrap_pyfunction!(count::weigh_sorted_words, module)?)?;
     module.add_function(wrap_pyfunction!(count::draw_words, module)?)?;

@@ -1,0 +1,130 @@
+"""Tables that steps hand to each other: in files in staging in local runs, elsewhere as bytes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from pipelines.counting import handed as module
+from pipelines.counting.handed import Handed, Table
+from pipelines.files import storage
+from pipelines.files.publishing import Publication
+from wordpiece_core.errors import OutputError, StorageError
+
+from ..corpora import done, files_below, write_shards
+from ..stopping import killed_before
+from .test_count import rare_words
+
+
+def words(*names: str) -> pa.RecordBatch:
+    return pa.record_batch({"word": pa.array(names), "count": pa.array([1] * len(names))})
+
+
+@pytest.fixture
+def publication(tmp_path: Path) -> Publication:
+    begun = Publication(str(tmp_path / "words"), "last")
+    begun.begin()
+    return begun
+
+
+def by_name(publication: Publication) -> tuple[Handed, list[tuple[int, Table]]]:
+    handed = Handed.in_run(publication, is_local=True)
+    return handed, list(handed.give([(7, words("b", "a")), (3, words()), (7, words("c"))]))
+
+
+def test_tables_lie_in_one_file_and_elements_say_where(publication: Publication) -> None:
+    handed, given = by_name(publication)
+    assert [key for key, _ in given] == [7, 3, 7]
+    assert all(not isinstance(table, bytes) for _, table in given)
+    names = {table[0] for _, table in given}
+    assert [entry.name for entry in storage.entries(publication.place(""))] == [*names]
+    taken = [handed.take(table)["word"].to_pylist() for _, table in reversed(given)]
+    assert taken == [["c"], [], ["b", "a"]]
+
+
+def test_nothing_given_is_no_file(publication: Publication) -> None:
+    handed = Handed.in_run(publication, is_local=True)
+    assert list(handed.give([])) == []
+    assert not storage.entries(publication.place(""))
+
+
+@pytest.mark.usefixtures("store")
+def test_elsewhere_elements_are_the_tables(
+    publication: Publication, store: str, tmp_path: Path
+) -> None:
+    remote = Publication(f"{store}/remote", "last")
+    for handed in (
+        Handed.in_run(publication, is_local=False),
+        Handed.in_run(remote, is_local=True),
+    ):
+        ((_, table),) = handed.give([(0, words("a"))])
+        assert isinstance(table, bytes)
+        assert Handed().take(table) == words("a")
+    assert not storage.entries(publication.place(""))
+    assert not (tmp_path / "remote").exists()
+
+
+def test_a_run_that_has_lost_its_output_says_so(publication: Publication) -> None:
+    handed, given = by_name(publication)
+    after = Publication(publication.output, "last")
+    after.recover()
+    after.begin()
+    with pytest.raises(OutputError, match="another run has begun"):
+        handed.take(given[0][1])
+    with pytest.raises(OutputError, match="another run has begun"):
+        list(handed.give([(0, words("a"))]))
+    assert [entry.name for entry in storage.entries(after.staging.path)] == [".wordpiece.json"]
+
+
+def test_a_file_that_is_gone_is_a_fault_of_storage(publication: Publication) -> None:
+    handed, given = by_name(publication)
+    storage.delete_file(publication.place(given[0][1][0]))  # type: ignore[arg-type]
+    with pytest.raises(StorageError, match="cannot be read"):
+        handed.take(given[0][1])
+
+
+@pytest.mark.usefixtures("tiny_tables")
+@pytest.mark.parametrize("memory", ["64KiB", "512MiB"])
+def test_the_table_is_the_same_whichever_way_its_parts_are_handed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, memory: str
+) -> None:
+    shards = write_shards(tmp_path / "in", rare_words(600), 3, ".txt")
+    given: list[Table] = []
+    give = Handed.give
+
+    def noted(handed: Handed, tables: object) -> object:
+        for key, table in give(handed, tables):  # type: ignore[arg-type]
+            given.append(table)
+            yield key, table
+
+    monkeypatch.setattr(Handed, "give", noted)
+    command = ["count", shards, "--worker-memory", memory, "--output"]
+    done(*command, tmp_path / "by name")
+    assert given
+    assert all(isinstance(table, tuple) for table in given)
+    given.clear()
+    monkeypatch.setattr(module, "is_uri", lambda _: True)
+    done(*command, tmp_path / "as bytes")
+    assert given
+    assert all(isinstance(table, bytes) for table in given)
+    made = files_below(tmp_path / "by name")
+    assert made == files_below(tmp_path / "as bytes")
+    assert sorted(made)[0] == "_manifest.json"
+    assert all(name.startswith("part-") for name in sorted(made)[1:])
+
+
+def test_what_a_killed_run_handed_on_goes_with_its_staging(tmp_path: Path) -> None:
+    shards = write_shards(tmp_path / "in", rare_words(400), 6, ".jsonl")
+    done("count", shards, "--output", tmp_path / "whole")
+    output = tmp_path / "killed"
+    for state in (
+        r"written .*/_staging/\w+/handed-",  # no table is there
+        r"written .*/_staging/\w+/totals",  # some are
+        r"deleted .*/_staging/\w+/handed-",  # the new table is whole
+    ):
+        killed_before(1, state, "count", shards, "--output", output)
+        assert (output / "_staging").exists()
+    done("count", shards, "--output", output)
+    assert files_below(output) == files_below(tmp_path / "whole")
