@@ -8,7 +8,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping
+from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,6 +25,7 @@ from pipelines.files import inputs
 from pipelines.files.inputs import Range, TextBatch
 from pipelines.running.figure_files import FigureFiles
 from pipelines.running.figures import report
+from pipelines.running.threads import ahead
 from wordpiece_core import _kernel
 from wordpiece_core.errors import InputError, OptionError
 
@@ -124,10 +126,17 @@ class _CountRange(beam.DoFn):
         if isinstance(part, WordRange):
             yield from self._add(part)
             return
-        for batch in inputs.read_texts(part, self.options.text_column, self.options.group_column):
-            self.totals.counts["replaced"] += batch.replaced
-            yield from self._count(batch)
-            report(bytes=batch.bytes, rows=len(batch.texts))
+        with closing(self._texts(part)) as batches:
+            for batch in batches:
+                self.totals.counts["replaced"] += batch.replaced
+                yield from self._count(batch)
+                report(bytes=batch.bytes, rows=len(batch.texts))
+
+    def _texts(self, part: Range) -> Generator[TextBatch]:
+        """The texts of a range. A compressed file is one range, however large it is, so another
+        thread reads and decompresses it, while this one counts."""
+        columns = (self.options.text_column, self.options.group_column)
+        return ahead(lambda: inputs.read_texts(part, *columns), 1 if part.file.compression else 0)
 
     def _count(self, batch: TextBatch) -> Iterator[tuple[int, Partial]]:
         texts, groups = batch.texts, batch.groups

@@ -4,7 +4,7 @@ that the caller is processing."""
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cache
 from typing import TypeVar
@@ -39,9 +39,10 @@ def in_threads(work: Callable[[T], R], items: Iterator[T], threads: int) -> Iter
             future.cancel()
 
 
-def ahead(source: Callable[[], Iterator[T]], threads: int) -> Iterator[T]:
+def ahead(source: Callable[[], Iterator[T]], threads: int) -> Generator[T]:
     """The items of an iterator that runs in another thread, one item ahead. With 0 threads all is
-    done by the caller."""
+    done by the caller. The thread ends with this one: at the last item, with an error, which is
+    raised here, or when it is closed, after the item that it is at."""
     if not threads:
         yield from source()
         return
