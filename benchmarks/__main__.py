@@ -15,8 +15,8 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.cold_start import cold_start
-from benchmarks.count_growth import count_growth
-from benchmarks.count_job import count_job
+from benchmarks.count_growth import count_growth, count_large
+from benchmarks.count_job import count_compressed, count_job
 from benchmarks.count_kernel import count_kernel
 from benchmarks.encode_job import encode_job, encode_large, id_encodings
 from benchmarks.encode_kernel import encode_kernel
@@ -45,10 +45,11 @@ BENCHMARKS: dict[str, Callable[[Setting], Iterator[Row]]] = {
         *(parity, encode_kernel, encode_peers, cold_start, start_up, long_words, packing),
         *(encode_job, encode_large, small_files, many_shards, id_encodings),
         *(train_job, merge_loop, rounds, rounds_bound, ten_million, hundred_million),
-        *(count_job, count_kernel, count_growth, heaps, held_out, groups, memory),
+        *(count_job, count_kernel, count_compressed, count_growth, count_large),
+        *(heaps, held_out, groups, memory),
     )
 }
-ONLY_WHEN_NAMED = ("ten_million", "hundred_million", "many_shards")
+ONLY_WHEN_NAMED = ("ten_million", "hundred_million", "many_shards", "count_large")
 PACKAGES = (
     *("apache-beam", "pyarrow", "tokenizers", "transformers", "datasets"),
     *("flash-tokenizer", "blingfire", "nanotoken", "tokie", "splintr-rs", "rustbpe", "wordfreq"),

@@ -8,16 +8,19 @@ import shutil
 import statistics
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 import pyarrow as pa
 
+from benchmarks.count_growth import write_copy
 from benchmarks.measure import WORDPIECE, Row, Spread, in_turn, number, run_process
 from benchmarks.setting import Setting, megabytes, read_texts
 from pipelines.counting import count as job
 from pipelines.files import inputs
 from wordpiece_core import TextOptions, _kernel
+from wordpiece_core.training.smoothing import FRACTION_BITS
 
 # What the command loads, Beam most of it, and how it ends.
 IMPORTS = """
@@ -29,52 +32,96 @@ with without_collections():
     import pipelines.commands.count
 os._exit(0)
 """
+TIMES = (1, 4, 8)
+COMPRESSED_TIMES = 5
 
 
 def count_job(setting: Setting) -> Iterator[Row]:
-    """Counting words: the whole process, and its parts alone; %: of the whole process's speed"""
-    paths = setting.groups[setting.main_group]
-    texts = read_texts(paths)
-    output = setting.work / "words"
+    """Counting words: the whole process, and its parts alone. %: of the time of the whole process
+    beyond that for one word"""
+    texts = read_texts(setting.groups[setting.main_group])
+    copies = [write_copy(texts, k, setting.work / f"job-{k}.parquet") for k in range(max(TIMES))]
+    word = setting.work / "word.txt"
+    word.write_text("word\n")
+    for times in TIMES:
+        paths = list(map(str, copies[:times]))
+        threads = setting.cores
+        contenders = {
+            f"wordpiece count, {threads} cores": partial(count, setting, paths),
+            "wordpiece count, one word": partial(count, setting, [str(word)]),
+            "loading the libraries alone": partial(load, setting),
+            "reading alone, 1 thread": partial(read, paths, 1, counting=False),
+            "reading and counting, 1 thread": partial(read, paths, 1, counting=True),
+            f"reading and counting, {threads} threads": partial(
+                read, paths, threads, counting=True
+            ),
+        }
+        yield from rows(setting, contenders, times * megabytes(texts))
 
-    def count() -> float:
-        shutil.rmtree(output, ignore_errors=True)
-        command = [WORDPIECE, "count", *map(str, paths), "--output", str(output)]
-        return run_process(command, setting.cores, os.environ).seconds
 
-    def load() -> float:
-        return run_process([sys.executable, "-c", IMPORTS], setting.cores, os.environ).seconds
+def count_compressed(setting: Setting) -> Iterator[Row]:
+    """Counting words of one compressed file: the whole process, and its parts alone. %: of the time
+    of the whole process beyond that for one word"""
+    texts = read_texts(setting.groups[setting.main_group])
+    word = setting.work / "word.txt"
+    word.write_text("word\n")
+    lines = setting.work / "lines.txt"
+    for ending, compression in ((".gz", "gzip"), (".zst", "zstd")):
+        path = f"{lines}{ending}"
+        with pa.CompressedOutputStream(path, compression) as stream:
+            for _ in range(COMPRESSED_TIMES):
+                for text in texts.to_pylist():
+                    stream.write((text or "").replace("\n", " ").encode() + b"\n")
+        contenders = {
+            f"wordpiece count {ending}, {setting.cores} cores": partial(count, setting, [path]),
+            "wordpiece count, one word": partial(count, setting, [str(word)]),
+            "reading alone, 1 thread": partial(read, [path], 1, counting=False),
+            "reading and counting, 1 thread": partial(read, [path], 1, counting=True),
+        }
+        yield from rows(setting, contenders, COMPRESSED_TIMES * megabytes(texts))
 
-    def read(threads: int, *, counting: bool) -> None:
-        ranges = inputs.plan(inputs.resolve(list(map(str, paths))), "text", job.RANGE_BYTES)
-        ranges.sort(key=lambda part: -part.bytes)
-        with ThreadPoolExecutor(threads) as pool:
-            parts = [ranges[i::threads] for i in range(threads)]
-            tables = list(pool.map(lambda some: read_and_count(some, counting=counting), parts))
-        _kernel.merge_sorted_words(tables)
 
-    contenders = {
-        f"wordpiece count, {setting.cores} cores": count,
-        "loading the libraries alone": load,
-        "reading alone, 1 thread": lambda: timed(lambda: read(1, counting=False)),
-        "counting alone, 1 thread": lambda: timed(lambda: count_in_memory(texts)),
-        "reading and counting, 1 thread": lambda: timed(lambda: read(1, counting=True)),
-        f"reading and counting, {setting.cores} threads": lambda: timed(
-            lambda: read(setting.cores, counting=True)
-        ),
-    }
-    size = megabytes(texts)
+def rows(
+    setting: Setting, contenders: Mapping[str, Callable[[], float]], size: float
+) -> Iterator[Row]:
+    """A row for each contender. The first is the whole process, the second is that of one word."""
     taken = in_turn(contenders, setting.runs)
-    whole = statistics.median(next(iter(taken.values())))
+    whole, start, *_ = (statistics.median(seconds) for seconds in taken.values())
     for name, seconds in taken.items():
+        is_part = name.startswith("reading")
+        median = statistics.median(seconds)
         yield {
-            "text": setting.main_group,
             "MB": number(size),
             "what": name,
             "seconds": str(Spread.of(seconds)),
-            "MB/s": "" if name.startswith("loading") else number(size / statistics.median(seconds)),
-            "%": number(100 * statistics.median(seconds) / whole),
+            "MB/s": number(size / median) if is_part else "",
+            "%": number(100 * median / max(whole - start, 1e-9)) if is_part else "",
         }
+
+
+def count(setting: Setting, paths: list[str]) -> float:
+    """The seconds of the whole command."""
+    output = setting.work / "words"
+    shutil.rmtree(output, ignore_errors=True)
+    command = [WORDPIECE, "count", *paths, "--output", str(output)]
+    return run_process(command, setting.cores, os.environ).seconds
+
+
+def load(setting: Setting) -> float:
+    """The seconds until the libraries are loaded."""
+    return run_process([sys.executable, "-c", IMPORTS], setting.cores, os.environ).seconds
+
+
+def read(paths: list[str], threads: int, *, counting: bool) -> float:
+    """The seconds of reading, or of reading and counting, without Beam."""
+    started = time.perf_counter()
+    ranges = inputs.plan(inputs.resolve(paths), "text", job.RANGE_BYTES)
+    ranges.sort(key=lambda part: -part.bytes)
+    with ThreadPoolExecutor(threads) as pool:
+        parts = [ranges[i::threads] for i in range(threads)]
+        tables = list(pool.map(lambda some: read_and_count(some, counting=counting), parts))
+    _kernel.merge_sorted_words(tables)
+    return time.perf_counter() - started
 
 
 def read_and_count(ranges: list[inputs.Range], *, counting: bool) -> pa.RecordBatch:
@@ -94,13 +141,6 @@ def count_in_memory(texts: pa.ChunkedArray) -> pa.RecordBatch:
     counter = _kernel.WordCounter(**TextOptions().for_kernel())
     for chunk in texts.chunks:
         counter.count(chunk)
-    return pa.record_batch(
-        _kernel.merge_sorted_words([words for *_, words in counter.take(partitions=1)])
-    )
-
-
-def timed(work: Callable[[], object]) -> float:
-    """The seconds that a function takes."""
-    started = time.perf_counter()
-    work()
-    return time.perf_counter() - started
+    tables = [words for *_, words in counter.take(partitions=1)]
+    weights = [1 << FRACTION_BITS] * len(tables)
+    return pa.record_batch(_kernel.weigh_sorted_words(tables, weights, min_count=1))

@@ -46,7 +46,7 @@ def test_items_are_in_order_and_all_there(threads: int) -> None:
 def test_an_error_comes_after_the_items_before_it_and_is_the_same_one() -> None:
     fault = OSError("gone")
     source, items = Source(fault), []
-    with pytest.raises(OSError) as raised:
+    with pytest.raises(OSError, match="gone") as raised:
         items.extend(ahead(source, 1))
     assert raised.value is fault
     assert source.given == 10
@@ -66,7 +66,11 @@ def test_the_thread_ends_when_nobody_reads_on() -> None:
         assert next(items) == 0
     assert stopped.given <= 2
     assert stopped.is_over
-    with pytest.raises(ValueError, match="no use"), closing(ahead(failed, 1)) as items:
-        next(items)
-        raise ValueError("no use")
+
+    def fail() -> None:
+        with closing(ahead(failed, 1)) as items:
+            raise ValueError(next(items))
+
+    with pytest.raises(ValueError, match="0"):
+        fail()
     assert failed.is_over
