@@ -117,8 +117,8 @@ class _CountRange(beam.DoFn):
 
     def start_bundle(self) -> None:
         self.figures.leave()
-        text, memory = self.options.text, self.options.worker_memory
-        self.counter = _kernel.WordCounter(**text.for_kernel(), most_bytes=memory)
+        most_bytes = self.handed.most_bytes(self.options.worker_memory)
+        self.counter = _kernel.WordCounter(**self.options.text.for_kernel(), most_bytes=most_bytes)
         self.totals = Totals()
 
     def process(self, part: Range | WordRange) -> Iterator[tuple[int, Partial]]:

@@ -115,6 +115,27 @@ def test_the_table_is_the_same_whichever_way_its_parts_are_handed(
     assert all(name.startswith("part-") for name in sorted(made)[1:])
 
 
+def test_by_name_a_table_is_handed_on_before_it_takes_all_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, publication: Publication
+) -> None:
+    assert Handed.in_run(publication, is_local=False).most_bytes(1 << 30) == 1 << 30
+    assert Handed.in_run(publication, is_local=True).most_bytes(1 << 30) == module.TABLE_BYTES
+    assert Handed.in_run(publication, is_local=True).most_bytes(1 << 20) == 1 << 20
+    shards = write_shards(tmp_path / "in", rare_words(600), 1, ".txt")
+    done("count", shards, "--output", tmp_path / "whole")
+    monkeypatch.setattr(module, "TABLE_BYTES", 64 << 10)
+    files: list[str] = []
+    write = Publication.write_passing
+    monkeypatch.setattr(
+        Publication,
+        "write_passing",
+        lambda *args: (files.append(args[1]), write(*args)),
+    )
+    done("count", shards, "--output", tmp_path / "parts")
+    assert len(files) > 10
+    assert files_below(tmp_path / "parts") == files_below(tmp_path / "whole")
+
+
 def test_what_a_killed_run_handed_on_goes_with_its_staging(tmp_path: Path) -> None:
     shards = write_shards(tmp_path / "in", rare_words(400), 6, ".jsonl")
     done("count", shards, "--output", tmp_path / "whole")
