@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 # Arrow is loaded after its allocator is chosen.
 if TYPE_CHECKING:
     from pipelines.encoding.pieces import Part
-    from pipelines.encoding.shard_encoder import Piece, ShardEncoder
+    from pipelines.encoding.shard_encoder import Encoded, Piece, ShardEncoder
     from pipelines.encoding.shard_writer import ShardWriter
     from pipelines.files.outputs import NewFile
     from wordpiece_core import EncodedBatch
@@ -28,7 +28,7 @@ def take_kernel_out(made: str) -> None:
     import pyarrow as pa
 
     from pipelines.encoding.pieces import row_groups
-    from pipelines.encoding.shard_encoder import ShardEncoder
+    from pipelines.encoding.shard_encoder import Encoded, ShardEncoder
     from pipelines.encoding.shard_writer import ShardWriter
     from pipelines.files import parquet_input
     from pipelines.files.outputs import empty_parquet
@@ -36,9 +36,9 @@ def take_kernel_out(made: str) -> None:
     from wordpiece_core import EncodedBatch
     from wordpiece_core._kernel import ChunkSource, ShardFile
 
-    def encode(encoder: ShardEncoder, piece: Piece) -> tuple[Piece, EncodedBatch]:
+    def encode(encoder: ShardEncoder, piece: Piece) -> Encoded:
         ids = pa.table({IDS: pa.nulls(len(piece.texts), pa.list_(pa.int32()))})
-        return piece, EncodedBatch(ids, None, 0, 0, 0, 0)
+        return Encoded(piece, EncodedBatch(ids, None, 0, 0, 0, 0))
 
     def write(writer: ShardWriter, stream: NewFile, parts: Iterator[Part]) -> None:
         empty = empty_parquet(writer.schema)

@@ -120,10 +120,13 @@ class Encoder:
         columns: Sequence[str],
         id_type: str,
         threads: int,
-    ) -> tuple[list[ArrowArray], list[int]]:
+        pages: IdPages | None = None,
+        least_ids: int = 0,
+    ) -> tuple[list[ArrowArray], Pages | None, list[int]]:
         """Record batches of `input_ids`, the columns and, with a stride, `source_rows: int64`; the
         tokens in them, how many of these are unknown, the words that were read, and their tokens
-        before rows were cut."""
+        before rows were cut. With `pages`, `least_ids` ids and more become pages, and there is no
+        batch; OptionError with columns, a stride, or more than one thread."""
 
 class Packer:
     """Sequences of `length` ids from documents: [CLS] body [SEP], one [SEP] between documents.
@@ -152,7 +155,12 @@ class Packer:
         """The last sequence, padded; without a `pad_id` none."""
 
 class Pages:
-    """Compressed data pages of ids."""
+    """Compressed data pages of ids. `rows`: the lists; `nulls`: those that are null; `ids`: the ids
+    in the lists."""
+
+    rows: int
+    nulls: int
+    ids: int
 
 class IdPages:
     """Makes Parquet's data pages of lists of ids below `tokens`: indices of 16 bits into a

@@ -90,7 +90,7 @@ class EncodeShard(beam.DoFn):
         copied = None if options.encoding.stride is not None else options.compression
         shard = inputs.open_shard(file, text_columns(options), options.kept, copied)
         threads = 0 if file.is_small else self.threads
-        encoder = ShardEncoder(file, shard, self.tokenizer, options, threads)
+        encoder = ShardEncoder(file, shard, self.tokenizer, options, self.id_pages, threads)
 
         def write(stream: NewFile) -> None:
             storing = encoder.parquet_options()

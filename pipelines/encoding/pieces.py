@@ -71,8 +71,9 @@ def pieces_of(sizes: pa.Array) -> list[int]:
 @dataclass(frozen=True)
 class Part:
     """Encoded rows of a row group. `begins`: whether they begin one; `chunks`: then what can be
-    copied of the row group that the rows come from; `size`: the bytes of the rows in memory;
-    `pages`: their ids, once they are compressed. Then the table is without them."""
+    copied of the row group that the rows come from; `pages`: their ids, once they are compressed,
+    and then the table is without them; `size`: the bytes of the rows in memory, with all ids as
+    they were before."""
 
     begins: bool
     table: pa.Table

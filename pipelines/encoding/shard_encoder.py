@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from pipelines.encoding import pieces
+from pipelines.encoding import pieces, shard_writer
 from pipelines.encoding.directory.notes import SUMS
 from pipelines.encoding.options import ShardOptions
 from pipelines.encoding.pieces import Part, piece_ends
@@ -25,7 +25,7 @@ from pipelines.files.outputs import empty_parquet
 from pipelines.running.figures import report
 from pipelines.running.threads import ahead, in_threads
 from wordpiece_core import EncodedBatch, EncodingOptions, Packer, Tokenizer
-from wordpiece_core._kernel import Chunks
+from wordpiece_core._kernel import Chunks, IdPages, Pages
 from wordpiece_core.errors import ColumnError, InputError, OptionError
 
 METADATA_KEY = b"wordpiece.tokenizer"
@@ -47,14 +47,35 @@ class Piece:
     chunks: Chunks | None = None
 
 
+@dataclass(frozen=True)
+class Encoded:
+    """What a piece has become: a batch of ids; or pages of them, and a batch without columns."""
+
+    piece: Piece
+    batch: EncodedBatch
+    pages: Pages | None = None
+
+    @property
+    def rows(self) -> int:
+        """The number of rows."""
+        return self.pages.rows if self.pages else self.batch.table.num_rows
+
+    @property
+    def nulls(self) -> int:
+        """The number of rows that are null."""
+        return self.pages.nulls if self.pages else self.batch.table.column(IDS).null_count
+
+
 @dataclass
 class ShardEncoder:
-    """Makes tables with ids from a shard, and adds up rows, tokens and the like in `sums`."""
+    """Makes tables with ids from a shard, and adds up rows, tokens and the like in `sums`. With a
+    `maker` it makes pages of the ids where nothing else needs them."""
 
     file: InputFile
     shard: Shard
     tokenizer: Tokenizer
     options: ShardOptions
+    maker: IdPages | None
     threads: int
     schema: pa.Schema = field(init=False)
     sums: dict[str, int] = field(init=False)
@@ -69,6 +90,8 @@ class ShardEncoder:
                 id_type=encoding.id_type,
             )
         self.encoding = encoding
+        if self.packer or encoding.stride is not None or encoding.columns:
+            self.maker = None
         self.schema = self._schema()
         self.sums = {name: 0 for name in SUMS if name != "output_bytes"}
 
@@ -108,22 +131,24 @@ class ShardEncoder:
                 yield replace(part, begins=begins)
                 begins = False
 
-    def _encoded(self, encoded: Iterator[tuple[Piece, EncodedBatch]]) -> Iterator[Part]:
-        for piece, batch in encoded:
-            self._count(piece, batch)
-            first = Part(piece.begins, piece.table, piece.chunks)
-            for number, table in enumerate(self._tables(piece, batch)):
+    def _encoded(self, encoded: Iterator[Encoded]) -> Iterator[Part]:
+        for done in encoded:
+            self._count(done)
+            piece = done.piece
+            first = Part(piece.begins, piece.table, piece.chunks, pages=done.pages)
+            tables = [piece.table] if done.pages else self._tables(piece, done.batch)
+            for number, table in enumerate(tables):
                 yield Part(False, table) if number else replace(first, table=table)
 
-    def _packed(self, encoded: Iterator[tuple[Piece, EncodedBatch]]) -> Iterator[Part]:
+    def _packed(self, encoded: Iterator[Encoded]) -> Iterator[Part]:
         """Packed sequences. The last one goes into the row group of those before it."""
         assert self.packer is not None
         rows = 0
-        for piece, batch in encoded:
-            self._count(piece, batch)
-            table = self.packer.add(batch.table.column(IDS), piece.first_row)
+        for done in encoded:
+            self._count(done)
+            table = self.packer.add(done.batch.table.column(IDS), done.piece.first_row)
             rows += table.num_rows
-            yield Part(piece.begins, table)
+            yield Part(done.piece.begins, table)
         last = self.packer.finish()
         self.sums["rows"] = rows + last.num_rows
         self.sums["dropped_tokens"] = self.packer.dropped
@@ -149,20 +174,26 @@ class ShardEncoder:
                 )
             row += len(batch.texts)
 
-    def _encode(self, piece: Piece) -> tuple[Piece, EncodedBatch]:
+    def _encode(self, piece: Piece) -> Encoded:
+        texts, pairs, options = piece.texts, piece.pairs, self.encoding
         try:
-            batch = self.tokenizer.encode_batch(piece.texts, piece.pairs, options=self.encoding)
+            if self.maker is None:
+                return Encoded(piece, self.tokenizer.encode_batch(texts, pairs, options=options))
+            least_ids = shard_writer.LEAST_IDS
+            batch, pages = self.tokenizer.encode_pages(
+                texts, pairs, options=options, maker=self.maker, least_ids=least_ids
+            )
+            return Encoded(piece, batch, pages)
         except InputError as error:
             place = f"{self.file.path}, counted from row {piece.first_row}"
             raise InputError(f"{place}: {error}") from error
-        return piece, batch
 
-    def _count(self, piece: Piece, batch: EncodedBatch) -> None:
-        amounts = {"bytes": piece.bytes, "rows": batch.table.num_rows, "tokens": batch.tokens}
-        ids = batch.table.column(IDS)
+    def _count(self, done: Encoded) -> None:
+        batch = done.batch
+        amounts = {"bytes": done.piece.bytes, "rows": done.rows, "tokens": batch.tokens}
         for name, amount in amounts.items():
             self.sums[name] += amount
-        self.sums["nulls"] += ids.null_count
+        self.sums["nulls"] += done.nulls
         self.sums["unknown_tokens"] += batch.unknown
         self.sums["words"] += batch.words
         self.sums["word_tokens"] += batch.word_tokens

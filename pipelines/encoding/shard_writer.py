@@ -61,10 +61,19 @@ class ShardWriter:
 
     def _compressed(self, part: Part) -> Part:
         """A part with its size and, if the ids are not few, their pages."""
-        part = replace(part, size=part.table.nbytes)
-        if not self._has_pages([part]):
+        part = replace(part, size=self._size(part))
+        if part.pages or not self._has_pages([part]):
             return part
         return replace(part, table=part.table.drop_columns([IDS]), pages=self._pages(part))
+
+    def _size(self, part: Part) -> int:
+        """The bytes of a part in memory, as Arrow counts them."""
+        size: int = part.table.nbytes
+        if pages := part.pages:
+            id_bytes = self.schema.field(IDS).type.value_type.bit_width // 8
+            nulls = -(-pages.rows // 8) if pages.nulls else 0
+            size += id_bytes * pages.ids + 4 * pages.rows + nulls
+        return size
 
     def _row_group(self, parts: Sequence[Part]) -> RowGroup:
         copied = chunks_of(parts)

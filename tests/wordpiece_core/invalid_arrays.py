@@ -410,7 +410,7 @@ def encoder() -> _kernel.Encoder:
 
 
 def encoded(texts: Any, pairs: Any = None, threads: int = 1) -> list[Any]:
-    batches, _ = encoder().encode(
+    batches, _, _ = encoder().encode(
         texts,
         pairs,
         add_special_tokens=False,

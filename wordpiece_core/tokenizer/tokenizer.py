@@ -224,7 +224,7 @@ class Tokenizer:
         """
         check_threads(threads)
         self.check_options(options, pairs is not None)
-        batches, counts = self.kernel.encode(
+        batches, _, counts = self.kernel.encode(
             _text_array(texts),
             None if pairs is None else _text_array(pairs),
             **vars(options),
@@ -233,6 +233,27 @@ class Tokenizer:
         table = pa.Table.from_batches([pa.record_batch(batch) for batch in batches])
         sources = None if options.stride is None else table.column("source_rows")
         return EncodedBatch(table.select(["input_ids", *options.columns]), sources, *counts)
+
+    def encode_pages(
+        self,
+        texts: pa.Array,
+        pairs: pa.Array | None,
+        *,
+        options: EncodingOptions,
+        maker: _kernel.IdPages,
+        least_ids: int,
+    ) -> tuple[EncodedBatch, _kernel.Pages | None]:
+        """Like `encode_batch`, but `least_ids` ids and more become Parquet pages; then the table
+        has no columns. `options` must ask for no columns and no stride.
+
+        Raises what `encode_batch` raises.
+        """
+        batches, pages, counts = self.kernel.encode(
+            texts, pairs, **vars(options), threads=1, pages=maker, least_ids=least_ids
+        )
+        tables = [pa.record_batch(batch) for batch in batches]
+        table = pa.Table.from_batches(tables, None if tables else pa.schema([]))
+        return EncodedBatch(table, None, *counts), pages
 
     def check_options(self, options: EncodingOptions, pairs: bool = False) -> None:
         """Raises OptionError for options that do not fit this vocabulary. `pairs`: whether pairs of

@@ -16,6 +16,16 @@ pub trait Id: Copy {
     fn value(self) -> u32;
 }
 
+impl Id for u32 {
+    fn of(id: u32) -> Self {
+        id
+    }
+
+    fn value(self) -> u32 {
+        self
+    }
+}
+
 impl Id for i32 {
     fn of(id: u32) -> Self {
         id as i32

@@ -6,7 +6,7 @@
 
 use std::ops::Range;
 
-use crate::encode::encoder::{Encoder, Encoding, SessionOptions, Span};
+use crate::encode::encoder::{Encoder, Encoding, Session, SessionOptions, Span};
 use crate::error::{Error, Result};
 use crate::text::utf8;
 
@@ -95,6 +95,8 @@ pub struct Rows {
     pub sources: Option<Vec<i64>>,
     /// The number of tokens in all rows, without padding.
     pub tokens: usize,
+    /// How many of them are unknown.
+    pub unknown: usize,
     /// The number of words of the texts, up to where encoding ended (`RowOptions::max_length`).
     pub words: usize,
     /// The number of tokens of these words, before rows were cut, and each once.
@@ -208,49 +210,82 @@ pub fn encode(
     texts: &[TextPair<'_>],
     first: usize,
 ) -> Result<Rows> {
-    let columns = &options.columns;
     let mut rows = Rows::new(options, texts.iter().map(|text| text.0.map_or(0, <[u8]>::len)).sum());
-    let mut session_options = SessionOptions {
-        split_special_tokens: options.split_special_tokens,
-        spans: columns.offset_mapping || columns.word_ids,
-        max_tokens: usize::MAX,
-    };
-    let mut session = encoder.session();
-    let (mut one, mut other) = (Encoding::default(), Encoding::default());
-    for (number, texts) in (first..).zip(texts) {
-        let &(Some(text), second @ (None | Some(Some(_)))) = texts else {
-            rows.push_null(number);
-            continue;
-        };
-        if options.stride.is_none() && second.is_none() {
-            session_options.max_tokens = options.room(1).unwrap_or(usize::MAX);
-        }
-        let mut read = |text: &[u8], encoding: &mut Encoding| {
-            if session_options.spans && text.len() > i32::MAX as usize {
-                let message = format!("text {number} of {} bytes has no offsets", text.len());
-                return Err(Error::data(message));
-            }
-            session.encode(&utf8::repair(text).0, &session_options, encoding);
-            Ok(())
-        };
-        read(text, &mut one)?;
-        rows.count_words(&one);
-        match second.flatten() {
-            None => rows.push_text(options, &one, number)?,
-            Some(second) => {
-                read(second, &mut other)?;
-                rows.count_words(&other);
-                let pushed = rows.push_pair(options, &one, &other, number);
-                pushed.map_err(|error| error.at(format!("pair {number}")))?;
-            }
+    RowEncoder::new(encoder, options).encode(texts, first, &mut rows)?;
+    Ok(rows)
+}
+
+/// Encodes texts to rows, some at a time.
+pub struct RowEncoder<'e> {
+    session: Session<'e>,
+    options: &'e RowOptions,
+    unk_id: u32,
+    one: Encoding,
+    other: Encoding,
+}
+
+impl<'e> RowEncoder<'e> {
+    /// With the arguments of [`encode`].
+    pub fn new(encoder: &'e Encoder, options: &'e RowOptions) -> Self {
+        RowEncoder {
+            session: encoder.session(),
+            options,
+            unk_id: encoder.unk_id(),
+            one: Encoding::default(),
+            other: Encoding::default(),
         }
     }
-    Ok(rows)
+
+    /// Appends the rows of texts, as [`encode`] makes them.
+    ///
+    /// # Errors
+    ///
+    /// As [`encode`].
+    pub fn encode(&mut self, texts: &[TextPair<'_>], first: usize, rows: &mut Rows) -> Result<()> {
+        let RowEncoder { session, options, unk_id, one, other } = self;
+        let columns = &options.columns;
+        let mut session_options = SessionOptions {
+            split_special_tokens: options.split_special_tokens,
+            spans: columns.offset_mapping || columns.word_ids,
+            max_tokens: usize::MAX,
+        };
+        let before = rows.ids.len();
+        for (number, texts) in (first..).zip(texts) {
+            let &(Some(text), second @ (None | Some(Some(_)))) = texts else {
+                rows.push_null(number);
+                continue;
+            };
+            if options.stride.is_none() && second.is_none() {
+                session_options.max_tokens = options.room(1).unwrap_or(usize::MAX);
+            }
+            let mut read = |text: &[u8], encoding: &mut Encoding| {
+                if session_options.spans && text.len() > i32::MAX as usize {
+                    let message = format!("text {number} of {} bytes has no offsets", text.len());
+                    return Err(Error::data(message));
+                }
+                session.encode(&utf8::repair(text).0, &session_options, encoding);
+                Ok(())
+            };
+            read(text, one)?;
+            rows.count_words(one);
+            match second.flatten() {
+                None => rows.push_text(options, one, number)?,
+                Some(second) => {
+                    read(second, other)?;
+                    rows.count_words(other);
+                    let pushed = rows.push_pair(options, one, other, number);
+                    pushed.map_err(|error| error.at(format!("pair {number}")))?;
+                }
+            }
+        }
+        rows.unknown += rows.ids[before..].iter().filter(|&id| id == unk_id).count();
+        Ok(())
+    }
 }
 
 impl Rows {
     /// No rows yet, with room for those of `bytes` of text.
-    fn new(options: &RowOptions, bytes: usize) -> Self {
+    pub fn new(options: &RowOptions, bytes: usize) -> Self {
         let RowColumns {
             attention_mask,
             token_type_ids,
@@ -272,6 +307,21 @@ impl Rows {
             sources: options.stride.is_some().then(Vec::new),
             ..Rows::default()
         }
+    }
+
+    /// The ids of each row, in order; None for a null.
+    pub fn lists(&self) -> impl Iterator<Item = Option<&[u32]>> {
+        let starts = std::iter::once(0).chain(self.ends.iter().copied());
+        let rows = starts.zip(&self.ends).zip(&self.valid);
+        rows.map(|((start, &end), &valid)| valid.then(|| &self.ids[start..end]))
+    }
+
+    /// Takes all ids away. What is counted stays, and so does the memory. There must be no columns
+    /// beside the ids.
+    pub fn clear_ids(&mut self) {
+        self.ids.clear();
+        self.ends.clear();
+        self.valid.clear();
     }
 
     fn count_words(&mut self, text: &Encoding) {

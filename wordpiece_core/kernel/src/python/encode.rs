@@ -5,6 +5,7 @@ use arrow_array::{Array, ArrayRef};
 use pyo3::prelude::*;
 use rustc_hash::FxHashMap;
 
+use super::shards::{PyIdPages, PyPages};
 use super::text::text_options;
 use super::{PyArrowArray, import, run, unknown};
 use crate::arrow;
@@ -13,7 +14,7 @@ use crate::encode::blocks::encode_blocks;
 use crate::encode::encoder::{Encoder, EncoderOptions};
 use crate::encode::matcher::UnkScope;
 use crate::encode::pack::{PackOptions, Packer};
-use crate::encode::rows::{RowColumns, RowOptions, TextPair, Truncation};
+use crate::encode::rows::{RowColumns, RowOptions, Rows, TextPair, Truncation};
 use crate::error::{Error, Result};
 
 /// Encodes texts by a vocabulary.
@@ -83,9 +84,10 @@ impl PyEncoder {
     /// Encodes texts, or pairs of texts, on several threads. Returns record batches of `input_ids`, of the
     /// columns and, with a stride, of `source_rows: int64`; then the number of tokens in them, how many
     /// of these are unknown, the number of words, and the number of their tokens. With `id_type` "uint16"
-    /// the vocabulary must have 65,536 tokens at most.
+    /// the vocabulary must have 65,536 tokens at most. With `pages`, `least_ids` ids and more become
+    /// pages, and there is no batch; then columns, a stride, and threads beside this one are left out.
     #[pyo3(signature = (texts, pairs=None, *, add_special_tokens, split_special_tokens, max_length,
-        truncation, stride, padding, columns, id_type, threads))]
+        truncation, stride, padding, columns, id_type, threads, pages=None, least_ids=0))]
     #[allow(clippy::too_many_arguments)]
     fn encode(
         &self,
@@ -101,9 +103,14 @@ impl PyEncoder {
         columns: Vec<String>,
         id_type: &str,
         threads: usize,
-    ) -> PyResult<(Vec<PyArrowArray>, [usize; 4])> {
+        pages: Option<Py<PyIdPages>>,
+        least_ids: usize,
+    ) -> PyResult<(Vec<PyArrowArray>, Option<PyPages>, [usize; 4])> {
         if threads == 0 {
             return Err(Error::option("threads: 0 is not a whole number from 1").into());
+        }
+        if pages.is_some() && (threads > 1 || stride.is_some() || !columns.is_empty()) {
+            return Err(Error::option("pages: of ids alone, on one thread").into());
         }
         let texts = import(texts)?;
         let pairs = pairs.map(import).transpose()?;
@@ -128,17 +135,29 @@ impl PyEncoder {
         };
         run(py, || {
             let texts = text_rows(&texts, pairs.as_ref())?;
+            if let Some(maker) = pages.as_ref().map(|maker| &maker.get().0) {
+                return Ok(match maker.encoded(&self.encoder, &options, &texts, least_ids)? {
+                    (Some(pages), rows) => (Vec::new(), Some(PyPages(pages)), counts(&rows)),
+                    (None, rows) => {
+                        let counts = counts(&rows);
+                        (vec![arrow::encode::encoded(rows, id_type)?.into()], None, counts)
+                    }
+                });
+            }
             let blocks = encode_blocks(&self.encoder, &options, &texts, threads, |rows| {
-                let unk_id = self.encoder.unk_id();
-                let unknown = rows.ids.iter().filter(|&&id| id == unk_id).count();
-                let counts = [rows.tokens, unknown, rows.words, rows.word_tokens];
+                let counts = counts(&rows);
                 Ok((arrow::encode::encoded(rows, id_type)?, counts))
             })?;
             let sum = |i: usize| blocks.iter().map(|(_, counts)| counts[i]).sum();
             let counts = [sum(0), sum(1), sum(2), sum(3)];
-            Ok((blocks.into_iter().map(|(batch, _)| batch.into()).collect(), counts))
+            Ok((blocks.into_iter().map(|(batch, _)| batch.into()).collect(), None, counts))
         })
     }
+}
+
+/// What is counted of rows: tokens, unknown ones, words, and the tokens of words.
+fn counts(rows: &Rows) -> [usize; 4] {
+    [rows.tokens, rows.unknown, rows.words, rows.word_tokens]
 }
 
 /// The columns of these names.

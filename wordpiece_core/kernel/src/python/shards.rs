@@ -16,11 +16,11 @@ use crate::shards::source::{Chunks, Source};
 
 /// Makes the pages of ids.
 #[pyclass(name = "IdPages", frozen)]
-pub(super) struct PyIdPages(IdPages);
+pub(super) struct PyIdPages(pub(super) IdPages);
 
 /// Compressed pages of ids.
 #[pyclass(name = "Pages", frozen)]
-pub(super) struct PyPages(Pages);
+pub(super) struct PyPages(pub(super) Pages);
 
 #[pymethods]
 impl PyIdPages {
@@ -40,13 +40,28 @@ impl PyIdPages {
     /// The pages of arrays of lists, one array after the other.
     fn pages(&self, py: Python<'_>, lists: Vec<Bound<'_, PyAny>>) -> PyResult<PyPages> {
         let lists = lists.iter().map(import).collect::<PyResult<Vec<_>>>()?;
-        run(py, || {
-            let mut pages = Pages::default();
-            for lists in &lists {
-                pages.append(&self.0.pages(lists)?);
-            }
-            Ok(PyPages(pages))
-        })
+        run(py, || Ok(PyPages(self.0.pages(&lists)?)))
+    }
+}
+
+#[pymethods]
+impl PyPages {
+    /// The number of rows, nulls included.
+    #[getter]
+    fn rows(&self) -> usize {
+        self.0.rows
+    }
+
+    /// The number of rows that are null.
+    #[getter]
+    fn nulls(&self) -> usize {
+        self.0.nulls
+    }
+
+    /// The number of ids.
+    #[getter]
+    fn ids(&self) -> usize {
+        self.0.ids
     }
 }
 

@@ -10,7 +10,7 @@
 //! else 1, takes one bit. The definition level is 3 for an id, 1 for an empty list, and 0 for a null;
 //! it is written as runs, which are long.
 
-use std::sync::OnceLock;
+use std::sync::{Mutex, OnceLock};
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Int32Type, UInt16Type};
@@ -34,6 +34,8 @@ const ZSTD_LEVEL: i32 = 1;
 /// The level of zstd for the dictionary, which is compressed once. From this level on it takes a
 /// quarter of its size.
 const DICTIONARY_LEVEL: i32 = 18;
+/// The most bytes of memory for pages that are kept for those to come.
+const MOST_KEPT: usize = 8 << 20;
 
 /// How pages are compressed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,26 +66,19 @@ impl Codec {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Pages {
     /// The bytes as they are in a file.
-    pub bytes: Vec<u8>,
+    pub bytes: Bytes,
     /// How many bytes they would be without compression, headers included.
     pub uncompressed: usize,
     /// How many pages there are.
     pub pages: usize,
     /// How many levels they have: ids, empty lists, and nulls.
     pub levels: usize,
-    /// How many lists they have.
+    /// How many lists they have, nulls included.
     pub rows: usize,
-}
-
-impl Pages {
-    /// Puts the pages of another part behind these.
-    pub fn append(&mut self, other: &Pages) {
-        self.bytes.extend_from_slice(&other.bytes);
-        self.uncompressed += other.uncompressed;
-        self.pages += other.pages;
-        self.levels += other.levels;
-        self.rows += other.rows;
-    }
+    /// How many of the lists are null.
+    pub nulls: usize,
+    /// How many ids they have.
+    pub ids: usize,
 }
 
 /// Makes the pages of columns of ids.
@@ -91,12 +86,14 @@ pub struct IdPages {
     tokens: u32,
     codec: Codec,
     dictionary: OnceLock<Pages>,
+    /// What pages were made in before, for those to come.
+    kept: Mutex<Vec<PageSink>>,
 }
 
 impl IdPages {
     /// For ids below `tokens`.
     pub fn new(tokens: u32, codec: Codec) -> Self {
-        IdPages { tokens, codec, dictionary: OnceLock::new() }
+        IdPages { tokens, codec, dictionary: OnceLock::new(), kept: Mutex::default() }
     }
 
     /// The codec of the pages.
@@ -121,100 +118,110 @@ impl IdPages {
         if let Some(page) = self.dictionary.get() {
             return Ok(Some(page));
         }
-        let ids: Vec<u8> = (0..self.tokens).flat_map(u32::to_le_bytes).collect();
-        let mut pages = PageSink::new(self.codec, DICTIONARY_LEVEL)?;
-        pages.write(&ids, |buf| Page::DictionaryPage {
+        let mut sink = PageSink::new(self.codec, DICTIONARY_LEVEL)?;
+        sink.plain.extend((0..self.tokens).flat_map(u32::to_le_bytes));
+        sink.write(|buf| Page::DictionaryPage {
             buf,
             num_values: self.tokens,
             encoding: Encoding::PLAIN,
             is_sorted: true,
         })?;
-        let page = pages.finish(0);
+        let page = sink.take();
         Ok(Some(self.dictionary.get_or_init(|| page)))
     }
 
-    /// The data pages of lists of ids. A list that fits into a page is not divided.
+    /// The data pages of arrays of lists of ids. Each array begins a page, and a list that fits into
+    /// a page is not divided.
     ///
     /// # Arguments
     ///
-    /// * `lists` - Lists of int32 or uint16.
+    /// * `arrays` - Lists of int32 or uint16.
     ///
     /// # Errors
     ///
     /// Returns [`Error::Data`] if the lists are of another type, or if an id is null or not below the
     /// number of tokens.
-    pub fn pages(&self, lists: &ArrayRef) -> Result<Pages> {
-        let wrong =
-            || Error::data(format!("ids: lists of int32 or uint16, not {}", lists.data_type()));
-        let lists = lists.as_list_opt::<i32>().ok_or_else(wrong)?;
-        let values = lists.values();
-        if values.null_count() > 0 {
-            return Err(Error::data("ids: null among the ids of a list"));
-        }
-        match values.data_type() {
-            DataType::Int32 => self.of_values(lists, values.as_primitive::<Int32Type>().values()),
-            DataType::UInt16 => self.of_values(lists, values.as_primitive::<UInt16Type>().values()),
-            _ => Err(wrong()),
-        }
-    }
-
-    fn of_values<T: Id>(&self, lists: &ListArray, values: &[T]) -> Result<Pages> {
-        let mut pages = PageSink::new(self.codec, ZSTD_LEVEL)?;
-        let mut page = DataPage::default();
-        let ends = lists.value_offsets();
-        for row in 0..lists.len() {
-            let ids = &values[ends[row] as usize..ends[row + 1] as usize];
-            if page.levels + ids.len().max(1) > PAGE_IDS {
-                self.end(&mut page, &mut pages)?;
+    pub fn pages(&self, arrays: &[ArrayRef]) -> Result<Pages> {
+        let mut pages = self.writer()?;
+        for lists in arrays {
+            let wrong =
+                || Error::data(format!("ids: lists of int32 or uint16, not {}", lists.data_type()));
+            let lists = lists.as_list_opt::<i32>().ok_or_else(wrong)?;
+            let values = lists.values();
+            if values.null_count() > 0 {
+                return Err(Error::data("ids: null among the ids of a list"));
             }
-            if lists.is_null(row) || ids.is_empty() {
-                page.add_levels(1, if lists.is_null(row) { NULL } else { EMPTY }, true);
-                continue;
-            }
-            for (number, some) in ids.chunks(PAGE_IDS).enumerate() {
-                if number > 0 {
-                    self.end(&mut page, &mut pages)?;
+            match values.data_type() {
+                DataType::Int32 => {
+                    pages.add_lists(lists, values.as_primitive::<Int32Type>().values())?;
                 }
-                page.add_levels(some.len(), ID, number == 0);
-                self.add_values(some, &mut page.values)
-                    .map_err(|error| error.at(format!("ids: row {row}")))?;
+                DataType::UInt16 => {
+                    pages.add_lists(lists, values.as_primitive::<UInt16Type>().values())?;
+                }
+                _ => return Err(wrong()),
             }
+            pages.end_page()?;
         }
-        self.end(&mut page, &mut pages)?;
-        Ok(pages.finish(lists.len()))
+        pages.finish()
     }
 
-    /// Adds ids as they are in a page: indices of the dictionary, or plain.
-    fn add_values<T: Id>(&self, ids: &[T], to: &mut Vec<u8>) -> Result<()> {
-        let largest = ids.iter().fold(0, |largest, id| id.value().max(largest));
-        if largest >= self.tokens {
-            return Err(Error::data(format!("an id is beyond the {} tokens", self.tokens)));
+    /// What makes pages of lists that come one at a time.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`Error::Data`] if the codec fails.
+    pub fn writer(&self) -> Result<IdPageWriter<'_>> {
+        let kept = self.kept.lock().map_or_else(|_| None, |mut kept| kept.pop());
+        let sink = kept.map_or_else(|| PageSink::new(self.codec, ZSTD_LEVEL), Ok)?;
+        Ok(IdPageWriter { maker: self, sink, page: DataPage::default() })
+    }
+}
+
+/// Makes data pages of lists that come one at a time.
+pub struct IdPageWriter<'m> {
+    maker: &'m IdPages,
+    sink: PageSink,
+    page: DataPage,
+}
+
+impl IdPageWriter<'_> {
+    /// Adds a list of ids; None stands for a null.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`Error::Data`] if an id is not below the number of tokens.
+    pub fn add<T: Id>(&mut self, list: Option<&[T]>) -> Result<()> {
+        let ids = list.unwrap_or_default();
+        if self.page.levels + ids.len().max(1) > PAGE_IDS {
+            self.end_page()?;
         }
-        let start = to.len();
-        match self.encoding() {
-            Encoding::PLAIN => {
-                to.resize(start + 4 * ids.len(), 0);
-                let places = to[start..].chunks_exact_mut(4);
-                places.zip(ids).for_each(|(to, id)| to.copy_from_slice(&id.value().to_le_bytes()));
-            }
-            _ => {
-                to.resize(start + 2 * ids.len(), 0);
-                let places = to[start..].chunks_exact_mut(2);
-                places
-                    .zip(ids)
-                    .for_each(|(to, id)| to.copy_from_slice(&(id.value() as u16).to_le_bytes()));
-            }
+        if ids.is_empty() {
+            self.page.add_levels(1, if list.is_none() { NULL } else { EMPTY }, true);
         }
+        for (number, some) in ids.chunks(PAGE_IDS).enumerate() {
+            if number > 0 {
+                self.end_page()?;
+            }
+            self.page.add_levels(some.len(), ID, number == 0);
+            self.add_values(some)?;
+        }
+        let counts = &mut self.sink.pages;
+        counts.rows += 1;
+        counts.nulls += usize::from(list.is_none());
+        counts.ids += ids.len();
         Ok(())
     }
 
-    /// Writes a data page, if it has anything, and empties it.
-    fn end(&self, page: &mut DataPage, pages: &mut PageSink) -> Result<()> {
-        let encoding = self.encoding();
-        if page.levels > 0 {
-            let levels = page.levels;
-            pages.levels += levels;
-            pages.write(&page.bytes(encoding), |buf| Page::DataPage {
+    /// Ends the page that the last list is in, so that the next one begins another.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`Error::Data`] if the codec fails.
+    pub fn end_page(&mut self) -> Result<()> {
+        let (encoding, levels) = (self.maker.encoding(), self.page.levels);
+        if levels > 0 {
+            self.page.write(encoding, &mut self.sink.plain);
+            self.sink.write(|buf| Page::DataPage {
                 buf,
                 num_values: levels as u32, // up to PAGE_IDS
                 encoding,
@@ -222,8 +229,50 @@ impl IdPages {
                 rep_level_encoding: Encoding::RLE,
                 statistics: None,
             })?;
+            self.sink.pages.levels += levels;
         }
-        page.clear();
+        self.page.clear();
+        Ok(())
+    }
+
+    /// The pages of all lists.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`Error::Data`] if the codec fails.
+    pub fn finish(mut self) -> Result<Pages> {
+        self.end_page()?;
+        let IdPageWriter { maker, mut sink, .. } = self;
+        let pages = sink.take();
+        if let Ok(mut kept) = maker.kept.lock() {
+            kept.push(sink);
+        }
+        Ok(pages)
+    }
+
+    fn add_lists<T: Id>(&mut self, lists: &ListArray, values: &[T]) -> Result<()> {
+        let ends = lists.value_offsets();
+        for row in 0..lists.len() {
+            let ids = &values[ends[row] as usize..ends[row + 1] as usize];
+            self.add((!lists.is_null(row)).then_some(ids))?;
+        }
+        Ok(())
+    }
+
+    /// Adds ids as they are in a page: indices of the dictionary, or plain.
+    fn add_values<T: Id>(&mut self, ids: &[T]) -> Result<()> {
+        let largest = ids.iter().fold(0, |largest, id| id.value().max(largest));
+        let IdPages { tokens, .. } = *self.maker;
+        if largest >= tokens {
+            let row = self.sink.pages.rows;
+            return Err(Error::data(format!(
+                "ids: row {row}: an id is beyond the {tokens} tokens"
+            )));
+        }
+        match self.maker.encoding() {
+            Encoding::PLAIN => self.page.add_values(ids, |id| id.value().to_le_bytes()),
+            _ => self.page.add_values(ids, |id| (id.value() as u16).to_le_bytes()),
+        }
         Ok(())
     }
 }
@@ -243,7 +292,9 @@ struct DataPage {
     starts: Vec<usize>,
     /// Definition levels, and how often each is repeated.
     runs: Vec<(u8, usize)>,
+    /// The ids are in the first `filled` bytes.
     values: Vec<u8>,
+    filled: usize,
 }
 
 impl DataPage {
@@ -259,18 +310,25 @@ impl DataPage {
         }
     }
 
+    /// Adds ids, up to `PAGE_IDS` in all.
+    fn add_values<T: Id, const N: usize>(&mut self, ids: &[T], bytes: impl Fn(&T) -> [u8; N]) {
+        self.values.resize(N * PAGE_IDS, 0);
+        let end = self.filled + N * ids.len();
+        let places = self.values[self.filled..end].as_chunks_mut().0;
+        places.iter_mut().zip(ids).for_each(|(to, id)| *to = bytes(id));
+        self.filled = end;
+    }
+
     fn clear(&mut self) {
         self.levels = 0;
         self.starts.clear();
         self.runs.clear();
-        self.values.clear();
+        self.filled = 0;
     }
 
-    /// The page without its header: repetition levels, definition levels, values.
-    fn bytes(&self, encoding: Encoding) -> Vec<u8> {
-        let mut page =
-            Vec::with_capacity(self.values.len() + self.levels / 8 + 6 * self.runs.len() + 64);
-        with_length(&mut page, |page| {
+    /// Appends the page without its header: repetition levels, definition levels, values.
+    fn write(&self, encoding: Encoding, page: &mut Vec<u8>) {
+        with_length(page, |page| {
             let start = bit_packed(page, self.levels);
             page.resize(start + self.levels / 8, 0xff);
             if !self.levels.is_multiple_of(8) {
@@ -280,24 +338,23 @@ impl DataPage {
                 page[start + at / 8] &= !(1 << (at % 8));
             }
         });
-        with_length(&mut page, |page| {
+        with_length(page, |page| {
             for &(definition, length) in &self.runs {
                 varint(page, length << 1);
                 page.push(definition);
             }
         });
+        let values = &self.values[..self.filled];
         if encoding == Encoding::PLAIN {
-            page.extend_from_slice(&self.values);
-            return page;
+            return page.extend_from_slice(values);
         }
         page.push(16); // the bits of an index
-        let ids = self.values.len() / 2;
+        let ids = values.len() / 2;
         if ids > 0 {
-            let start = bit_packed(&mut page, ids);
-            page.extend_from_slice(&self.values);
+            let start = bit_packed(page, ids);
+            page.extend_from_slice(values);
             page.resize(start + 2 * ids.next_multiple_of(8), 0);
         }
-        page
     }
 }
 
@@ -325,43 +382,61 @@ fn varint(page: &mut Vec<u8>, mut value: usize) {
     page.push(value as u8);
 }
 
-/// Compresses pages and writes them with their headers.
+/// Compresses pages and writes them with their headers. Its memory is used again and again.
 struct PageSink {
     codec: Codec,
     zstd: Option<zstd::bulk::Compressor<'static>>,
+    /// The page that is written next.
+    plain: Vec<u8>,
+    compressed: Vec<u8>,
+    /// The pages that are written.
+    done: Vec<u8>,
+    /// What is counted of them.
     pages: Pages,
-    levels: usize,
 }
 
 impl PageSink {
     fn new(codec: Codec, level: i32) -> Result<Self> {
         let zstd = (codec == Codec::Zstd).then(|| zstd::bulk::Compressor::new(level));
         let zstd = zstd.transpose().map_err(Error::data)?;
-        Ok(PageSink { codec, zstd, pages: Pages::default(), levels: 0 })
+        let (plain, compressed, done) = Default::default();
+        Ok(PageSink { codec, zstd, plain, compressed, done, pages: Pages::default() })
     }
 
-    /// Writes a page. `page` makes it from its compressed bytes.
-    fn write(&mut self, bytes: &[u8], page: impl FnOnce(Bytes) -> Page) -> Result<()> {
-        let compressed = match (&mut self.zstd, self.codec) {
-            (Some(zstd), _) => zstd.compress(bytes).map_err(Error::data)?,
-            (None, Codec::Lz4) => lz4_flex::block::compress(bytes),
-            (None, Codec::Snappy) => {
-                snap::raw::Encoder::new().compress_vec(bytes).map_err(Error::data)?
+    /// Writes the page that is in `plain`, and empties it. `page` makes it from its compressed bytes.
+    fn write(&mut self, page: impl FnOnce(Bytes) -> Page) -> Result<()> {
+        let PageSink { codec, zstd, plain, compressed, done, pages } = self;
+        match (zstd, *codec) {
+            (Some(zstd), _) => {
+                compressed.clear();
+                compressed.reserve(zstd::zstd_safe::compress_bound(plain.len()));
+                zstd.compress_to_buffer(plain, compressed).map_err(Error::data)?;
             }
-            (None, Codec::None | Codec::Zstd) => bytes.to_vec(),
-        };
-        let mut sink = TrackedWrite::new(std::mem::take(&mut self.pages.bytes));
-        let page = CompressedPage::new(page(compressed.into()), bytes.len());
+            (None, Codec::Lz4) => *compressed = lz4_flex::block::compress(plain),
+            (None, Codec::Snappy) => {
+                *compressed = snap::raw::Encoder::new().compress_vec(plain).map_err(Error::data)?;
+            }
+            (None, Codec::None | Codec::Zstd) => compressed.clone_from(plain),
+        }
+        let bytes = Bytes::from(std::mem::take(compressed));
+        let mut sink = TrackedWrite::new(std::mem::take(done));
+        let page = CompressedPage::new(page(bytes.clone()), plain.len());
         let written = SerializedPageWriter::new(&mut sink).write_page(page).map_err(Error::data)?;
-        self.pages.bytes = sink.into_inner().map_err(Error::data)?;
-        self.pages.uncompressed += written.uncompressed_size;
-        self.pages.pages += 1;
+        *done = sink.into_inner().map_err(Error::data)?;
+        *compressed = bytes.into(); // the page is gone, so nothing is copied
+        plain.clear();
+        pages.uncompressed += written.uncompressed_size;
+        pages.pages += 1;
         Ok(())
     }
 
-    fn finish(mut self, rows: usize) -> Pages {
-        (self.pages.levels, self.pages.rows) = (self.levels, rows);
-        self.pages
+    /// The pages that are written. After that there are none.
+    fn take(&mut self) -> Pages {
+        let pages =
+            Pages { bytes: Bytes::copy_from_slice(&self.done), ..std::mem::take(&mut self.pages) };
+        self.done.clear();
+        self.done.shrink_to(MOST_KEPT);
+        pages
     }
 }
 
@@ -379,7 +454,7 @@ mod tests {
 
     /// The bytes of the only page, without its header.
     fn only_page(tokens: u32, rows: Rows) -> Vec<u8> {
-        let pages = IdPages::new(tokens, Codec::None).pages(&lists(rows)).unwrap();
+        let pages = IdPages::new(tokens, Codec::None).pages(&[lists(rows)]).unwrap();
         assert_eq!((pages.pages, pages.uncompressed), (1, pages.bytes.len()));
         // The header ends with the ends of two structures; two zeros stand nowhere before them.
         let header = pages.bytes.windows(2).position(|ends| ends == [0, 0]).unwrap();
@@ -410,7 +485,7 @@ mod tests {
             lists(lengths.iter().map(row).collect())
         };
         let of = |lengths: &[usize]| {
-            let pages = IdPages::new(9, Codec::Zstd).pages(&rows(lengths)).unwrap();
+            let pages = IdPages::new(9, Codec::Zstd).pages(&[rows(lengths)]).unwrap();
             assert_eq!(pages.rows, lengths.len());
             assert_eq!(pages.levels, lengths.iter().map(|&length| length.max(1)).sum::<usize>());
             pages.pages
@@ -426,7 +501,8 @@ mod tests {
     #[test]
     fn only_lists_of_ids_of_the_vocabulary_have_pages() {
         let maker = IdPages::new(10, Codec::Lz4);
-        let fails = |ids: &ArrayRef| matches!(maker.pages(ids), Err(Error::Data(_)));
+        let fails =
+            |ids: &ArrayRef| matches!(maker.pages(std::slice::from_ref(ids)), Err(Error::Data(_)));
         assert!(!fails(&lists(vec![Some(vec![Some(9)])])));
         for bad in [Some(10), Some(-1), None] {
             assert!(fails(&lists(vec![Some(vec![Some(1), bad])])));

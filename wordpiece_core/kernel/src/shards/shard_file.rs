@@ -2,6 +2,8 @@
 //! that the rows come from; and those of all other columns, from a Parquet file that another writer
 //! has made. Chunks are copied as they are.
 
+use std::collections::VecDeque;
+use std::io::Read;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -10,8 +12,8 @@ use parquet::column::writer::ColumnCloseResult;
 use parquet::file::metadata::{
     ColumnChunkMetaData, PageEncodingStats, ParquetMetaData, RowGroupMetaData,
 };
-
 use parquet::file::properties::{WriterProperties, WriterVersion};
+use parquet::file::reader::{ChunkReader, Length};
 use parquet::file::statistics::Statistics;
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::ColumnDescPtr;
@@ -19,6 +21,9 @@ use parquet::schema::types::ColumnDescPtr;
 use crate::error::{Error, Result};
 use crate::shards::id_pages::{IdPages, Pages};
 use crate::shards::source::{Chunks, metadata_of};
+
+/// Bytes of a row group for what is beside its chunks: above all the dictionary of the ids.
+const BESIDE_CHUNKS: usize = 64 << 10;
 
 /// A Parquet file that is being written. What is done of it is handed out after each row group.
 pub struct ShardFile {
@@ -72,6 +77,7 @@ impl ShardFile {
         let group = read.as_ref().map(only_row_group).transpose()?;
         let mut chunks = group.map_or(&[][..], RowGroupMetaData::columns).iter();
         let columns = self.writer.schema_descr().columns().to_vec();
+        self.writer.inner_mut().reserve(size(others, copied, pages));
         let mut row_group = self.writer.next_row_group().map_err(Error::data)?;
         for column in columns {
             let is_ids = !pages.is_empty() && column.path().parts().first() == Some(&self.ids);
@@ -80,13 +86,13 @@ impl ShardFile {
                 let (chunk, metadata) = ids_chunk(column, pages, maker)?;
                 (chunk, metadata, pages.iter().map(|pages| pages.rows).sum())
             } else if let Some((copied, (metadata, bytes))) = copied_leaf(copied, &column) {
-                (bytes.clone(), metadata.clone(), copied.rows)
+                (Parts(vec![bytes.clone()]), metadata.clone(), copied.rows)
             } else {
                 let wanting =
                     || Error::data(format!("no column {} among the others", column.path()));
                 let rows = group.map_or(0, RowGroupMetaData::num_rows) as usize;
                 let chunk = chunks.next().ok_or_else(wanting)?;
-                (others.cloned().unwrap_or_default(), chunk.clone(), rows)
+                (Parts(others.cloned().into_iter().collect()), chunk.clone(), rows)
             };
             let metadata = with_sure_bounds(metadata)?;
             let close = ColumnCloseResult {
@@ -139,6 +145,14 @@ fn with_sure_bounds(metadata: ColumnChunkMetaData) -> Result<ColumnChunkMetaData
     metadata.into_builder().set_statistics(statistics).build().map_err(Error::data)
 }
 
+/// About how many bytes a row group takes.
+fn size(others: Option<&Bytes>, copied: Option<&Chunks>, pages: &[&Pages]) -> usize {
+    let copied = copied.map_or(&[][..], |copied| &copied.leaves);
+    let copied: usize = copied.iter().map(|(_, bytes)| bytes.len()).sum();
+    let pages: usize = pages.iter().map(|pages| pages.bytes.len()).sum();
+    others.map_or(0, Bytes::len) + copied + pages + BESIDE_CHUNKS
+}
+
 type Leaf = (ColumnChunkMetaData, Bytes);
 
 /// The copied chunk of a column, if there is one.
@@ -163,20 +177,19 @@ fn ids_chunk(
     column: ColumnDescPtr,
     parts: &[&Pages],
     maker: &IdPages,
-) -> Result<(Bytes, ColumnChunkMetaData)> {
+) -> Result<(Parts, ColumnChunkMetaData)> {
     let dictionary = maker.dictionary()?;
     let start = dictionary.map_or(0, |page| page.bytes.len());
-    let size = start + parts.iter().map(|pages| pages.bytes.len()).sum::<usize>();
-    let mut chunk = Pages { bytes: Vec::with_capacity(size), ..Pages::default() };
-    dictionary.into_iter().chain(parts.iter().copied()).for_each(|pages| chunk.append(pages));
+    let all = || dictionary.into_iter().chain(parts.iter().copied());
+    let sum = |of: fn(&Pages) -> usize| all().map(of).sum::<usize>();
     let of_pages = |page_type, encoding, count: usize| PageEncodingStats {
         page_type,
         encoding,
         count: count as i32,
     };
     let dictionaries = usize::from(dictionary.is_some());
-    let mut stats =
-        vec![of_pages(PageType::DATA_PAGE, maker.encoding(), chunk.pages - dictionaries)];
+    let data_pages = sum(|pages| pages.pages) - dictionaries;
+    let mut stats = vec![of_pages(PageType::DATA_PAGE, maker.encoding(), data_pages)];
     let mut encodings = vec![Encoding::RLE, maker.encoding()];
     if dictionary.is_some() {
         stats.insert(0, of_pages(PageType::DICTIONARY_PAGE, Encoding::PLAIN, 1));
@@ -186,12 +199,56 @@ fn ids_chunk(
         .set_compression(maker.codec().in_parquet())
         .set_encodings(encodings)
         .set_page_encoding_stats(stats)
-        .set_num_values(chunk.levels as i64)
-        .set_total_compressed_size(size as i64)
-        .set_total_uncompressed_size(chunk.uncompressed as i64)
+        .set_num_values(sum(|pages| pages.levels) as i64)
+        .set_total_compressed_size(sum(|pages| pages.bytes.len()) as i64)
+        .set_total_uncompressed_size(sum(|pages| pages.uncompressed) as i64)
         .set_dictionary_page_offset(dictionary.map(|_| 0))
         .set_data_page_offset(start as i64)
         .build()
         .map_err(Error::data)?;
-    Ok((chunk.bytes.into(), metadata))
+    Ok((Parts(all().map(|pages| pages.bytes.clone()).collect()), metadata))
+}
+
+/// Bytes in several parts, which are read as one.
+struct Parts(Vec<Bytes>);
+
+impl Length for Parts {
+    fn len(&self) -> u64 {
+        self.0.iter().map(|part| part.len() as u64).sum()
+    }
+}
+
+impl ChunkReader for Parts {
+    type T = PartsReader;
+
+    fn get_read(&self, start: u64) -> parquet::errors::Result<PartsReader> {
+        let mut skipped = start as usize;
+        let rest = self.0.iter().map(|part| {
+            let cut = skipped.min(part.len());
+            skipped -= cut;
+            part.slice(cut..)
+        });
+        Ok(PartsReader(rest.collect()))
+    }
+
+    fn get_bytes(&self, start: u64, length: usize) -> parquet::errors::Result<Bytes> {
+        let mut bytes = vec![0; length];
+        self.get_read(start)?.read_exact(&mut bytes)?;
+        Ok(bytes.into())
+    }
+}
+
+/// What is left of parts to be read.
+struct PartsReader(VecDeque<Bytes>);
+
+impl Read for PartsReader {
+    fn read(&mut self, to: &mut [u8]) -> std::io::Result<usize> {
+        while self.0.front().is_some_and(Bytes::is_empty) {
+            self.0.pop_front();
+        }
+        let Some(part) = self.0.front_mut() else { return Ok(0) };
+        let length = part.len().min(to.len());
+        to[..length].copy_from_slice(&part.split_to(length));
+        Ok(length)
+    }
 }
