@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from pipelines.encoding.shard_encoder import Encoded, Piece, ShardEncoder
     from pipelines.encoding.shard_writer import ShardWriter
     from pipelines.files.outputs import NewFile
-    from wordpiece_core import EncodedBatch
 
 IDS = "input_ids"
 

@@ -20,7 +20,7 @@ from pipelines.encoding.directory.notes import SUMS
 from pipelines.encoding.options import ShardOptions
 from pipelines.encoding.pieces import Part, piece_ends
 from pipelines.encoding.shard_writer import IDS
-from pipelines.files.inputs import InputFile, Shard, TextColumns
+from pipelines.files.inputs import InputFile, Shard, ShardBatch, TextColumns
 from pipelines.files.outputs import empty_parquet
 from pipelines.running.figures import report
 from pipelines.running.threads import ahead, in_threads
@@ -122,8 +122,8 @@ class ShardEncoder:
 
     def parts(self) -> Iterator[Part]:
         """The encoded rows of the shard, in parts of which none is empty."""
-        read = ahead(self._pieces, self.threads)
-        encoded = in_threads(self._encode, read, self.threads)
+        batches = ahead(self.shard.batches, self.threads)
+        encoded = in_threads(self._encode, self._pieces(batches), self.threads)
         begins = False
         for part in self._packed(encoded) if self.packer else self._encoded(encoded):
             begins = begins or part.begins
@@ -154,10 +154,10 @@ class ShardEncoder:
         self.sums["dropped_tokens"] = self.packer.dropped
         yield Part(False, last)
 
-    def _pieces(self) -> Iterator[Piece]:
+    def _pieces(self, batches: Iterator[ShardBatch]) -> Iterator[Piece]:
         """The batches of the shard, cut into pieces of about `PIECE_SIZE`."""
         row = 0
-        for batch in self.shard.batches():
+        for batch in batches:
             self.sums["input_rows"] += len(batch.texts)
             self.sums["replaced"] += batch.replaced
             self.sums["invalid"] += batch.invalid

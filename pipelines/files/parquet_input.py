@@ -238,7 +238,8 @@ def _batches(
             with bad_data(file.path, group):
                 begins = True
                 chunks = _chunks(parquet, source, group) if source else None
-                for table in _row_group_tables(parquet, group, read, not file.is_small):
+                use_threads = len(read) > 1 and not file.is_small
+                for table in _row_group_tables(parquet, group, read, use_threads):
                     for batch in _table_batches(table, schema, columns):
                         yield replace(batch, begins=begins, chunks=chunks)
                         begins, chunks = False, None
@@ -312,8 +313,17 @@ def _table_batches(
         name: text_batch(*repair_utf8(values.combine_chunks())) for name, values in texts.items()
     }
     kept = table.select(schema.names)
-    invalid = sum(invalid_utf8(chunk) for column in kept.columns for chunk in column.chunks)
+    invalid = sum(_invalid_in_column(kept, name, found) for name in kept.column_names)
     yield replace(shard_batch(kept, found, columns), invalid=invalid)
+
+
+def _invalid_in_column(kept: pa.Table, name: str, found: dict[str, TextBatch]) -> int:
+    """The number of invalid UTF-8 sequences in a kept column. In texts that were `found` they are
+    counted already; bytes and dictionaries stay as they are, and count otherwise."""
+    column = kept.column(name)
+    if name in found and "string" in str(column.type) and not pa.types.is_dictionary(column.type):
+        return found[name].replaced
+    return sum(invalid_utf8(chunk) for chunk in column.chunks)
 
 
 def invalid_utf8(array: pa.Array) -> int:

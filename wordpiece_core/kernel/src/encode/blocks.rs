@@ -1,15 +1,16 @@
 //! Encoding on several threads, inside one call. Texts are cut into blocks of about the same number
-//! of bytes, several for each thread, so that all threads end at about the same time.
+//! of bytes. Each thread has several of them, one after the other, so that it knows the words that
+//! come again there; the next call with the same texts gives it the same ones. A thread that is done
+//! helps the others, so that all end at about the same time.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::encode::encoder::Encoder;
+use crate::encode::encoder::{Encoder, Session};
 use crate::encode::rows::{self, RowOptions, Rows, TextPair};
 use crate::error::{Result, caught};
 
-/// Encodes texts in blocks, which threads take one after the other. The results are in the order of
-/// the texts.
+/// Encodes texts in blocks. The results are in the order of the texts.
 ///
 /// # Arguments
 ///
@@ -33,24 +34,29 @@ pub fn encode_blocks<T: Send>(
 ) -> Result<Vec<T>> {
     let blocks = blocks(texts, threads);
     // A panic is caught on the thread where it occurs, which knows its place.
-    let encode = |block: &Range<usize>| {
-        let encode = || rows::encode(encoder, options, &texts[block.clone()], block.start);
-        caught(|| encode().and_then(&finish))
+    let encode = |session: &mut Session<'_>, block: &Range<usize>| {
+        let texts = &texts[block.clone()];
+        caught(|| rows::encode(session, options, texts, block.start).and_then(&finish))
     };
     if blocks.len() == 1 {
-        return blocks.iter().map(encode).collect();
+        let mut session = encoder.session(0);
+        return blocks.iter().map(|block| encode(&mut session, block)).collect();
     }
-    let next = AtomicUsize::new(0);
-    let work = || {
-        let taken = std::iter::repeat_with(|| next.fetch_add(1, Ordering::Relaxed));
-        let taken = taken.map_while(|number| Some((number, blocks.get(number)?)));
-        taken.map(|(number, block)| (number, encode(block))).collect::<Vec<_>>()
+    let threads = threads.min(blocks.len());
+    let shares: Vec<Share> =
+        (0..threads).map(|thread| Share::new(thread, threads, blocks.len())).collect();
+    let work = |thread: usize| {
+        let mut session = encoder.session(thread);
+        let (others, own) = shares.split_at(thread);
+        let taken = own.iter().chain(others).flat_map(|share| std::iter::from_fn(|| share.take()));
+        taken.map(|number| (number, encode(&mut session, &blocks[number]))).collect::<Vec<_>>()
     };
     let mut done = std::thread::scope(|scope| {
         // If the system gives no more threads, the work is done by those that there are.
-        let spawn = |_| std::thread::Builder::new().spawn_scoped(scope, work).ok();
-        let others: Vec<_> = (1..threads.min(blocks.len())).map_while(spawn).collect();
-        let mut done = work();
+        let spawn =
+            |thread| std::thread::Builder::new().spawn_scoped(scope, move || work(thread)).ok();
+        let others: Vec<_> = (1..threads).map_while(spawn).collect();
+        let mut done = work(0);
         for other in others {
             done.extend(other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
         }
@@ -58,6 +64,25 @@ pub fn encode_blocks<T: Send>(
     });
     done.sort_by_key(|(number, _)| *number);
     done.into_iter().map(|(_, result)| result).collect()
+}
+
+/// The blocks of one thread.
+struct Share {
+    next: AtomicUsize,
+    end: usize,
+}
+
+impl Share {
+    /// An equal part of `blocks` blocks for each thread.
+    fn new(thread: usize, threads: usize, blocks: usize) -> Self {
+        let bound = |thread: usize| thread * blocks / threads;
+        Share { next: AtomicUsize::new(bound(thread)), end: bound(thread + 1) }
+    }
+
+    /// The next block, which belongs to the caller; None if all are taken.
+    fn take(&self) -> Option<usize> {
+        Some(self.next.fetch_add(1, Ordering::Relaxed)).filter(|&number| number < self.end)
+    }
 }
 
 /// Cuts texts into ranges of about the same number of bytes: one at least, and several for each

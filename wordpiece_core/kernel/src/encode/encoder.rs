@@ -61,7 +61,7 @@ pub struct EncoderOptions {
 /// let mut encoding = Encoding::default();
 /// let options =
 ///     SessionOptions { split_special_tokens: false, spans: true, max_tokens: usize::MAX };
-/// encoder.session().encode("Hugs![SEP]pug", &options, &mut encoding);
+/// encoder.session(0).encode("Hugs![SEP]pug", &options, &mut encoding);
 /// assert_eq!(encoding.ids(), [2, 3, 4, 1, 0]);
 /// assert_eq!((encoding.spans[1].start, encoding.spans[1].end), (3, 4)); // the s
 /// ```
@@ -73,8 +73,8 @@ pub struct Encoder {
     /// The ids of characters that stand alone: pages by the upper bits of the character, filled on
     /// first use.
     alone: Box<[OnceLock<Box<[u32; PAGE]>>]>,
-    /// The caches of sessions that have ended, for those to come.
-    caches: Mutex<Vec<Caches>>,
+    /// The caches of sessions that have ended, for those to come; None: of one that has not ended.
+    caches: Mutex<Vec<Option<Caches>>>,
 }
 
 /// Characters in a page of ids.
@@ -165,10 +165,24 @@ impl Encoder {
         self.options.unk_id
     }
 
-    /// A session of this encoder, for one thread. It takes over the caches of one that has ended.
-    pub fn session(&self) -> Session<'_> {
-        let kept = self.caches.lock().map_or_else(|_| None, |mut kept| kept.pop());
-        Session { encoder: self, caches: kept.unwrap_or_default(), scratch: Scratch::default() }
+    /// A session of this encoder, for one thread. It takes over the caches of one that has ended: if
+    /// that can be, of one with the same number.
+    pub fn session(&self, number: usize) -> Session<'_> {
+        let (mut place, mut caches) = (number, None);
+        if let Ok(mut kept) = self.caches.lock() {
+            if kept.len() <= number {
+                kept.resize_with(number + 1, || Some(Caches::default()));
+            }
+            if kept[number].is_none() {
+                place = kept.iter().rposition(Option::is_some).unwrap_or(kept.len());
+            }
+            match kept.get_mut(place) {
+                Some(found) => caches = found.take(),
+                None => kept.push(None),
+            }
+        }
+        let caches = caches.unwrap_or_default();
+        Session { encoder: self, place, caches, scratch: Scratch::default() }
     }
 
     /// The id of a normalized character that is a word by itself.
@@ -207,6 +221,8 @@ impl Encoder {
 /// is dropped.
 pub struct Session<'e> {
     encoder: &'e Encoder,
+    /// The place of the caches among those of the encoder.
+    place: usize,
     caches: Caches,
     scratch: Scratch,
 }
@@ -228,7 +244,9 @@ struct Scratch {
 impl Drop for Session<'_> {
     fn drop(&mut self) {
         if let Ok(mut kept) = self.encoder.caches.lock() {
-            kept.push(std::mem::take(&mut self.caches));
+            if let Some(place) = kept.get_mut(self.place) {
+                *place = Some(std::mem::take(&mut self.caches));
+            }
         }
     }
 }
@@ -286,7 +304,7 @@ impl Session<'_> {
         position: &mut CharPosition<'_>,
         encoding: &mut Encoding,
     ) -> bool {
-        let Session { encoder, caches, scratch } = self;
+        let Session { encoder, caches, scratch, .. } = self;
         let mut start = range.start;
         while start < range.end && encoding.count < options.max_tokens {
             let text = &position.text[..range.end];
@@ -567,7 +585,7 @@ mod tests {
     fn spans_are_characters_and_words() {
         let encoder = encoder();
         let options = SessionOptions { spans: true, ..PLAIN };
-        let mut session = encoder.session();
+        let mut session = encoder.session(0);
         for _ in 0..2 {
             let encoding = read(&mut session, "\u{1F600} Ábaa日[SEP]b!", &options);
             assert_eq!(encoding.ids(), [0, 4, 3, 3, 6, 1, 0, 7]);
@@ -583,7 +601,7 @@ mod tests {
         let encoder = encoder();
         let long = "ab".repeat(CACHED);
         for spans in [false, true] {
-            let mut session = encoder.session();
+            let mut session = encoder.session(0);
             let options = SessionOptions { spans, ..PLAIN };
             let mut count = |text: &str| {
                 let encoding = read(&mut session, text, &options);
@@ -594,7 +612,7 @@ mod tests {
             assert_eq!(count(""), (0, 0, 0));
         }
         let options = SessionOptions { max_tokens: 2, ..PLAIN };
-        let cut = read(&mut encoder.session(), "aba aba aba", &options);
+        let cut = read(&mut encoder.session(0), "aba aba aba", &options);
         assert_eq!((cut.words, cut.word_tokens), (1, 2));
     }
 
@@ -608,9 +626,9 @@ mod tests {
         let mut together = Vec::new();
         for word in text.split(' ').flat_map(|words| words.split_inclusive('!')) {
             encoder.caches.lock().expect("no thread has failed").clear();
-            together.extend_from_slice(read(&mut encoder.session(), word, &PLAIN).ids());
+            together.extend_from_slice(read(&mut encoder.session(0), word, &PLAIN).ids());
         }
-        let mut session = encoder.session();
+        let mut session = encoder.session(0);
         assert_eq!(read(&mut session, &text, &PLAIN).ids(), together);
         let spans = SessionOptions { spans: true, ..PLAIN };
         assert_eq!(read(&mut session, &text, &spans).ids(), together);
@@ -622,7 +640,7 @@ mod tests {
         let words = |n| format!("{n} a{n}ab{n}abab{n} {}{n} ", "ab".repeat(20));
         let texts: Vec<String> = (0..2_000).map(words).collect();
         for texts in [vec![texts.concat()], texts] {
-            let mut session = encoder.session();
+            let mut session = encoder.session(0);
             for text in texts {
                 let ids = read(&mut session, &text, &PLAIN);
                 let spans = read(&mut session, &text, &SessionOptions { spans: true, ..PLAIN });

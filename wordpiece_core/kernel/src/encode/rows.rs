@@ -6,7 +6,7 @@
 
 use std::ops::Range;
 
-use crate::encode::encoder::{Encoder, Encoding, Session, SessionOptions, Span};
+use crate::encode::encoder::{Encoding, Session, SessionOptions, Span};
 use crate::error::{Error, Result};
 use crate::text::utf8;
 
@@ -95,8 +95,6 @@ pub struct Rows {
     pub sources: Option<Vec<i64>>,
     /// The number of tokens in all rows, without padding.
     pub tokens: usize,
-    /// How many of them are unknown.
-    pub unknown: usize,
     /// The number of words of the texts, up to where encoding ended (`RowOptions::max_length`).
     pub words: usize,
     /// The number of tokens of these words, before rows were cut, and each once.
@@ -195,7 +193,7 @@ impl RowOptions {
 ///
 /// # Arguments
 ///
-/// * `encoder` - Cuts texts into tokens.
+/// * `session` - Cuts texts into tokens.
 /// * `options` - How tokens become rows.
 /// * `texts` - The texts, or the pairs of texts. A null gives a row that is null.
 /// * `first` - The index of the first of them among all texts; [`Rows::sources`] counts from it.
@@ -205,87 +203,53 @@ impl RowOptions {
 /// Returns [`Error::Data`] if a text cannot be cut as the options demand, if offsets are wanted of a
 /// text of 2^31 bytes or more, or if a batch would have more ids than it can.
 pub fn encode(
-    encoder: &Encoder,
+    session: &mut Session<'_>,
     options: &RowOptions,
     texts: &[TextPair<'_>],
     first: usize,
 ) -> Result<Rows> {
+    let columns = &options.columns;
     let mut rows = Rows::new(options, texts.iter().map(|text| text.0.map_or(0, <[u8]>::len)).sum());
-    RowEncoder::new(encoder, options).encode(texts, first, &mut rows)?;
-    Ok(rows)
-}
-
-/// Encodes texts to rows, some at a time.
-pub struct RowEncoder<'e> {
-    session: Session<'e>,
-    options: &'e RowOptions,
-    unk_id: u32,
-    one: Encoding,
-    other: Encoding,
-}
-
-impl<'e> RowEncoder<'e> {
-    /// With the arguments of [`encode`].
-    pub fn new(encoder: &'e Encoder, options: &'e RowOptions) -> Self {
-        RowEncoder {
-            session: encoder.session(),
-            options,
-            unk_id: encoder.unk_id(),
-            one: Encoding::default(),
-            other: Encoding::default(),
-        }
-    }
-
-    /// Appends the rows of texts, as [`encode`] makes them.
-    ///
-    /// # Errors
-    ///
-    /// As [`encode`].
-    pub fn encode(&mut self, texts: &[TextPair<'_>], first: usize, rows: &mut Rows) -> Result<()> {
-        let RowEncoder { session, options, unk_id, one, other } = self;
-        let columns = &options.columns;
-        let mut session_options = SessionOptions {
-            split_special_tokens: options.split_special_tokens,
-            spans: columns.offset_mapping || columns.word_ids,
-            max_tokens: usize::MAX,
+    let mut session_options = SessionOptions {
+        split_special_tokens: options.split_special_tokens,
+        spans: columns.offset_mapping || columns.word_ids,
+        max_tokens: usize::MAX,
+    };
+    let (mut one, mut other) = (Encoding::default(), Encoding::default());
+    for (number, texts) in (first..).zip(texts) {
+        let &(Some(text), second @ (None | Some(Some(_)))) = texts else {
+            rows.push_null(number);
+            continue;
         };
-        let before = rows.ids.len();
-        for (number, texts) in (first..).zip(texts) {
-            let &(Some(text), second @ (None | Some(Some(_)))) = texts else {
-                rows.push_null(number);
-                continue;
-            };
-            if options.stride.is_none() && second.is_none() {
-                session_options.max_tokens = options.room(1).unwrap_or(usize::MAX);
+        if options.stride.is_none() && second.is_none() {
+            session_options.max_tokens = options.room(1).unwrap_or(usize::MAX);
+        }
+        let mut read = |text: &[u8], encoding: &mut Encoding| {
+            if session_options.spans && text.len() > i32::MAX as usize {
+                let message = format!("text {number} of {} bytes has no offsets", text.len());
+                return Err(Error::data(message));
             }
-            let mut read = |text: &[u8], encoding: &mut Encoding| {
-                if session_options.spans && text.len() > i32::MAX as usize {
-                    let message = format!("text {number} of {} bytes has no offsets", text.len());
-                    return Err(Error::data(message));
-                }
-                session.encode(&utf8::repair(text).0, &session_options, encoding);
-                Ok(())
-            };
-            read(text, one)?;
-            rows.count_words(one);
-            match second.flatten() {
-                None => rows.push_text(options, one, number)?,
-                Some(second) => {
-                    read(second, other)?;
-                    rows.count_words(other);
-                    let pushed = rows.push_pair(options, one, other, number);
-                    pushed.map_err(|error| error.at(format!("pair {number}")))?;
-                }
+            session.encode(&utf8::repair(text).0, &session_options, encoding);
+            Ok(())
+        };
+        read(text, &mut one)?;
+        rows.count_words(&one);
+        match second.flatten() {
+            None => rows.push_text(options, &one, number)?,
+            Some(second) => {
+                read(second, &mut other)?;
+                rows.count_words(&other);
+                let pushed = rows.push_pair(options, &one, &other, number);
+                pushed.map_err(|error| error.at(format!("pair {number}")))?;
             }
         }
-        rows.unknown += rows.ids[before..].iter().filter(|&id| id == unk_id).count();
-        Ok(())
     }
+    Ok(rows)
 }
 
 impl Rows {
     /// No rows yet, with room for those of `bytes` of text.
-    pub fn new(options: &RowOptions, bytes: usize) -> Self {
+    fn new(options: &RowOptions, bytes: usize) -> Self {
         let RowColumns {
             attention_mask,
             token_type_ids,
@@ -314,14 +278,6 @@ impl Rows {
         let starts = std::iter::once(0).chain(self.ends.iter().copied());
         let rows = starts.zip(&self.ends).zip(&self.valid);
         rows.map(|((start, &end), &valid)| valid.then(|| &self.ids[start..end]))
-    }
-
-    /// Takes all ids away. What is counted stays, and so does the memory. There must be no columns
-    /// beside the ids.
-    pub fn clear_ids(&mut self) {
-        self.ids.clear();
-        self.ends.clear();
-        self.valid.clear();
     }
 
     fn count_words(&mut self, text: &Encoding) {
@@ -469,7 +425,7 @@ fn fill(column: &mut Option<Vec<i8>>, end: usize, value: i8) {
 mod tests {
     use super::*;
     use crate::encode::blocks::encode_blocks;
-    use crate::encode::encoder::EncoderOptions;
+    use crate::encode::encoder::{Encoder, EncoderOptions};
     use crate::encode::matcher::UnkScope;
     use crate::text::pre_tokenize::TextOptions;
 
@@ -556,8 +512,8 @@ mod tests {
                 .collect();
             let full = options(&mut state, ALL);
             let bare = RowOptions { columns: RowColumns::default(), ..full.clone() };
-            let rows = encode(&encoder, &full, &texts, 0).unwrap();
-            let ids = encode(&encoder, &bare, &texts, 0).unwrap();
+            let rows = encode(&mut encoder.session(0), &full, &texts, 0).unwrap();
+            let ids = encode(&mut encoder.session(0), &bare, &texts, 0).unwrap();
             assert_eq!((&rows.ids, &rows.ends), (&ids.ids, &ids.ends));
             let blocks = encode_blocks(&encoder, &full, &texts, 3, Ok).unwrap();
             let of_blocks: Vec<_> = blocks.iter().flat_map(|block| &block.ids).collect();

@@ -135,6 +135,12 @@ impl PyEncoder {
         };
         run(py, || {
             let texts = text_rows(&texts, pairs.as_ref())?;
+            // Tokens, unknown ones, words, and the tokens of words.
+            let counts = |rows: &Rows| {
+                let unk_id = self.encoder.unk_id();
+                let unknown = rows.ids.iter().filter(|&&id| id == unk_id).count();
+                [rows.tokens, unknown, rows.words, rows.word_tokens]
+            };
             if let Some(maker) = pages.as_ref().map(|maker| &maker.get().0) {
                 return Ok(match maker.encoded(&self.encoder, &options, &texts, least_ids)? {
                     (Some(pages), rows) => (Vec::new(), Some(PyPages(pages)), counts(&rows)),
@@ -153,11 +159,6 @@ impl PyEncoder {
             Ok((blocks.into_iter().map(|(batch, _)| batch.into()).collect(), None, counts))
         })
     }
-}
-
-/// What is counted of rows: tokens, unknown ones, words, and the tokens of words.
-fn counts(rows: &Rows) -> [usize; 4] {
-    [rows.tokens, rows.unknown, rows.words, rows.word_tokens]
 }
 
 /// The columns of these names.

@@ -1,28 +1,26 @@
-//! Texts to pages of ids, without an array of all ids between: a block of texts is encoded, and while
-//! its ids are in the cache of the processor, they go into pages.
+//! Texts to pages of ids, without an Arrow array between.
+//!
+//! All texts are encoded before the first page is made: a page takes as much of the processor's cache
+//! as the words that were seen last, and these are wanted again.
 
 use crate::encode::encoder::Encoder;
-use crate::encode::rows::{RowEncoder, RowOptions, Rows, TextPair};
+use crate::encode::rows::{self, RowOptions, Rows, TextPair};
 use crate::error::Result;
-use crate::shards::id_pages::{IdPageWriter, IdPages, Pages};
-
-/// About how many bytes of text are encoded before their ids go into pages.
-const BLOCK_BYTES: usize = 64 << 10;
+use crate::shards::id_pages::{IdPages, Pages};
 
 impl IdPages {
-    /// The pages of encoded texts, and what is counted of them; or, if they have fewer ids than
-    /// `least_ids`, no pages, but the rows.
+    /// The pages of encoded texts; none if they have fewer ids than `least_ids`. Comes with the rows.
     ///
     /// # Arguments
     ///
     /// * `encoder` - Cuts texts into tokens, as many as this makes pages of.
-    /// * `options` - How tokens become rows. There must be no columns beside the ids, and no stride.
+    /// * `options` - How tokens become rows.
     /// * `texts` - The texts, or the pairs of texts.
     /// * `least_ids` - The ids from which on pages are made.
     ///
     /// # Errors
     ///
-    /// As [`encode`](crate::encode::rows::encode), and [`pages`](IdPages::pages).
+    /// As [`encode`](rows::encode), and [`pages`](IdPages::pages).
     pub fn encoded(
         &self,
         encoder: &Encoder,
@@ -30,34 +28,14 @@ impl IdPages {
         texts: &[TextPair<'_>],
         least_ids: usize,
     ) -> Result<(Option<Pages>, Rows)> {
-        let mut rows = Rows::new(options, 0);
-        let mut texts_to_rows = RowEncoder::new(encoder, options);
-        let mut pages: Option<IdPageWriter<'_>> = None;
-        let mut start = 0;
-        while start < texts.len() {
-            let end = start + block(&texts[start..]);
-            texts_to_rows.encode(&texts[start..end], start, &mut rows)?;
-            start = end;
-            if pages.is_none() && rows.ids.len() >= least_ids {
-                pages = Some(self.writer()?);
-            }
-            if let Some(pages) = &mut pages {
-                rows.lists().try_for_each(|list| pages.add(list))?;
-                rows.clear_ids();
-            }
+        let rows = rows::encode(&mut encoder.session(0), options, texts, 0)?;
+        if rows.ids.len() < least_ids {
+            return Ok((None, rows));
         }
-        Ok((pages.map(IdPageWriter::finish).transpose()?, rows))
+        let mut pages = self.writer()?;
+        rows.lists().try_for_each(|list| pages.add(list))?;
+        Ok((Some(pages.finish()?), rows))
     }
-}
-
-/// How many of the texts, one at least, are a block.
-fn block(texts: &[TextPair<'_>]) -> usize {
-    let mut bytes = 0;
-    let mut fits = |&(text, pair): &TextPair<'_>| {
-        bytes += text.map_or(0, <[u8]>::len) + pair.flatten().map_or(0, <[u8]>::len);
-        bytes < BLOCK_BYTES
-    };
-    (1 + texts.iter().take_while(|text| fits(text)).count()).min(texts.len())
 }
 
 #[cfg(test)]
@@ -98,7 +76,7 @@ mod tests {
     #[test]
     fn pages_are_those_of_the_arrays_and_so_are_the_counts() {
         let encoder = encoder();
-        let long = "ab a c ".repeat(BLOCK_BYTES / 3);
+        let long = "ab a c ".repeat(20_000);
         let given = ["", "a", &long, "abb c", &"a ".repeat(200_000), "", "b"].repeat(2);
         for padded in [false, true] {
             let options = RowOptions {
@@ -115,8 +93,8 @@ mod tests {
                 .enumerate()
                 .map(|(i, text)| ((i % 5 != 3).then(|| text.as_bytes()), None))
                 .collect();
-            let rows = rows::encode(&encoder, &options, &texts, 0).unwrap();
-            let counts = |rows: &Rows| [rows.tokens, rows.unknown, rows.words, rows.word_tokens];
+            let rows = rows::encode(&mut encoder.session(0), &options, &texts, 0).unwrap();
+            let counts = |rows: &Rows| [rows.tokens, rows.words, rows.word_tokens];
             let (expected, all) = (counts(&rows), rows.ids.len());
             let batch = encoded(rows, IdType::Int32).unwrap();
             let lists: ArrayRef = Arc::new(batch.column(0).as_list::<i32>().clone());
@@ -126,7 +104,6 @@ mod tests {
                 // The second time with memory that was used before.
                 let (pages, rows) = maker.encoded(&encoder, &options, &texts, least).unwrap();
                 assert_eq!((pages, counts(&rows)), (Some(wanted.clone()), expected));
-                assert!(rows.ids.is_empty());
             }
             assert_eq!((wanted.rows, wanted.nulls, wanted.ids), (texts.len(), 3, all));
             let (pages, rows) = maker.encoded(&encoder, &options, &texts, all + 1).unwrap();
