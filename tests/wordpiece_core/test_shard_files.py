@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from wordpiece_core import EncodingOptions, Tokenizer
 from wordpiece_core._kernel import Chunks, ChunkSource, IdPages, Pages, ShardFile
 from wordpiece_core.errors import InputError, OptionError
 
@@ -133,6 +135,32 @@ def test_what_does_not_fit_together_is_refused() -> None:
         IdPages(tokens=10, compression="gzip")
     with pytest.raises(OptionError, match="maker"):
         written(schema, [(parquet(pa.table({"n": [1]})), [pages])], None)
+
+
+def test_ids_become_pages_while_they_are_encoded_unless_they_are_few() -> None:
+    tokenizer = Tokenizer(["[UNK]", "[CLS]", "[SEP]", "hug", "##s"])
+    texts = pa.array(["hugs hug", None, "", "pug " * PAGE_IDS, "hug"])
+    maker = IdPages(tokens=len(tokenizer), compression="zstd")
+    for options in (EncodingOptions(), EncodingOptions(max_length=9, id_type="uint16")):
+        wanted = tokenizer.encode_batch(texts, options=options)
+        ids = wanted.table["input_ids"].combine_chunks()
+        few, none = tokenizer.encode_pages(
+            texts, None, options=options, maker=maker, least_ids=len(ids.flatten()) + 1
+        )
+        assert (few, none) == (wanted, None)
+        batch, pages = tokenizer.encode_pages(
+            texts, None, options=options, maker=maker, least_ids=len(ids.flatten())
+        )
+        assert pages is not None
+        assert (pages.rows, pages.nulls, pages.ids) == (5, 1, len(ids.flatten()))
+        assert replace(batch, table=wanted.table) == wanted
+        assert not batch.table.column_names
+        schema = pa.schema([("input_ids", ids.type)])
+        file = written(schema, [(None, [pages])], maker)
+        assert file.read()["input_ids"].combine_chunks() == ids
+    options = EncodingOptions(columns=["attention_mask"])
+    with pytest.raises(OptionError, match="pages"):
+        tokenizer.encode_pages(texts, None, options=options, maker=maker, least_ids=0)
 
 
 COLUMNS = pa.table(

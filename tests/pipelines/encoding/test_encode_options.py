@@ -14,7 +14,7 @@ from tokenizers import Encoding, Tokenizer
 
 import wordpiece_core as wp
 from pipelines.encoding.pieces import most_ids, pieces_of
-from pipelines.encoding.shard_encoder import Piece, ShardEncoder
+from pipelines.encoding.shard_encoder import Encoded, ShardEncoder
 from pipelines.files import inputs, parquet_input
 from pipelines.files.inputs import ShardBatch
 
@@ -165,14 +165,14 @@ def test_pieces_are_small_whatever_the_options_make_of_a_text(
     sizes: list[tuple[int, int, int]] = []  # texts, ids, and those of the text with the most
     count = ShardEncoder._count
 
-    def noted(encoder: ShardEncoder, piece: Piece, batch: wp.EncodedBatch) -> None:
-        lengths = batch.table["input_ids"].combine_chunks().value_lengths().fill_null(0)
-        sources = batch.source_rows or range(len(lengths))
+    def noted(encoder: ShardEncoder, done: Encoded) -> None:
+        lengths = done.batch.table["input_ids"].combine_chunks().value_lengths().fill_null(0)
+        sources = done.batch.source_rows or range(len(lengths))
         of_text: Counter[int] = Counter()
         for source, length in zip(sources, lengths, strict=True):
             of_text[int(str(source))] += length.as_py()
-        sizes.append((len(piece.texts), of_text.total(), max(of_text.values())))
-        count(encoder, piece, batch)
+        sizes.append((len(done.piece.texts), of_text.total(), max(of_text.values())))
+        count(encoder, done)
 
     monkeypatch.setattr(ShardEncoder, "_count", noted)
     wanted = [*args, "--max-length", "64", *["--text-pair-column", "q"] * pair]

@@ -243,10 +243,10 @@ struct Scratch {
 
 impl Drop for Session<'_> {
     fn drop(&mut self) {
-        if let Ok(mut kept) = self.encoder.caches.lock() {
-            if let Some(place) = kept.get_mut(self.place) {
-                *place = Some(std::mem::take(&mut self.caches));
-            }
+        if let Ok(mut kept) = self.encoder.caches.lock()
+            && let Some(place) = kept.get_mut(self.place)
+        {
+            *place = Some(std::mem::take(&mut self.caches));
         }
     }
 }
