@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
 
 import pyarrow as pa
@@ -28,7 +29,13 @@ def id_pages(tokenizer: Tokenizer, compression: str) -> IdPages | None:
     """What makes the pages of ids; None if pyarrow does, as the kernel does not have the codec."""
     if compression not in KERNEL_COMPRESSIONS:
         return None
-    return IdPages(tokens=len(tokenizer.vocab), compression=compression)
+    return _maker(len(tokenizer.vocab), compression)
+
+
+@cache
+def _maker(tokens: int, compression: str) -> IdPages:
+    """What all shards of a process share: it compresses the dictionary once."""
+    return IdPages(tokens=tokens, compression=compression)
 
 
 @dataclass(frozen=True)

@@ -175,6 +175,7 @@ def test_pieces_are_small_whatever_the_options_make_of_a_text(
         count(encoder, done)
 
     monkeypatch.setattr(ShardEncoder, "_count", noted)
+    monkeypatch.setattr("pipelines.encoding.shard_writer.LEAST_IDS", 1 << 30)  # no pages
     wanted = [*args, "--max-length", "64", *["--text-pair-column", "q"] * pair]
     encode(tokenizer, tmp_path, shard, *wanted)
     assert sum(texts for texts, *_ in sizes) == len(rows["text"])
