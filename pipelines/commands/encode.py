@@ -12,6 +12,7 @@ from pipelines.encoding.directory.bad_shards import ShardsError
 from pipelines.encoding.directory.plans import PlannedShard
 from pipelines.encoding.encode import Encoded, Plan, encode, plan
 from pipelines.encoding.options import EncodeCall
+from pipelines.running.load_beam import load_beam
 from pipelines.running.progress import Progress
 
 
@@ -28,7 +29,8 @@ def run_encode(call: EncodeCall, how: How) -> None:
     progress = Progress(quiet=how.quiet)
     try:
         if call.following.follow:
-            from pipelines.encoding.follow import follow_encode  # and Beam
+            load_beam()
+            from pipelines.encoding.follow import follow_encode
 
             done = follow_encode(call, tokenizer, beam_args=how.beam_args, log=CommandLog(how))
         else:
