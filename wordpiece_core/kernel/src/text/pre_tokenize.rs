@@ -961,7 +961,7 @@ mod tests {
             assert_eq!(classes.other, all(b.is_ascii_punctuation()), "{b}");
             assert_eq!(classes.space, all(matches!(b, b' ' | b'\t' | b'\n' | b'\r')), "{b}");
         }
-        let bytes: Vec<u8> = (0..200u8).map(|i| b"a.\n\0"[i as usize % 4]).collect();
+        let bytes: Vec<u8> = b"a.\n\0".iter().copied().cycle().take(200).collect();
         for length in 1..bytes.len() {
             for at in (0..length).rev().take(80) {
                 let classes = Classes::at(&bytes[..length], at, length);
