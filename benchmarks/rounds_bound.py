@@ -20,6 +20,7 @@ import wordpiece_core as wp
 from benchmarks.measure import Row
 from benchmarks.rounds import BUDGETS, VOCAB_SIZE, count_words
 from benchmarks.setting import Setting
+from wordpiece_core.reference import merge_word, split_word
 
 CRITERIA: dict[str, dict[str, Any]] = {  # those that watch pairs
     "pmi, min_pair_count 1": {"min_pair_count": 1},
@@ -43,20 +44,20 @@ def rounds_bound(setting: Setting) -> Iterator[Row]:
 
 def replay(words: Sequence[str], result: wp.TrainingResult) -> tuple[list[int], list[Changed]]:
     """For each merge: the tokens of all splits before it, and the words that it changes."""
-    splits = [[c if at == 0 else f"##{c}" for at, c in enumerate(word)] for word in words]
-    places: dict[tuple[str, str], set[int]] = defaultdict(set)
+    splits = [split_word(word, word) for word in words]
+    places: dict[tuple[str | None, str | None], set[int]] = defaultdict(set)
     for word, split in enumerate(splits):
         for pair in pairwise(split):
             places[pair].add(word)
     total = sum(map(len, splits))
     sizes, changes = [], []
-    merges: pa.Table = result.merges.select(["left", "right", "token"])
+    merges: pa.Table = result.merges.select(["left", "right"])
     for merge in merges.to_pylist():
         sizes.append(total)
         changed = []
         for word in places.pop((merge["left"], merge["right"]), ()):
             before = splits[word]
-            splits[word] = merged(before, merge["left"], merge["right"], merge["token"])
+            splits[word] = merge_word(before, merge["left"], merge["right"])
             if len(splits[word]) < len(before):
                 changed.append((word, len(before)))
                 total -= len(before) - len(splits[word])
@@ -64,17 +65,6 @@ def replay(words: Sequence[str], result: wp.TrainingResult) -> tuple[list[int], 
                     places[pair].add(word)
         changes.append(changed)
     return sizes, changes
-
-
-def merged(split: list[str], left: str, right: str, token: str) -> list[str]:
-    """A split after one merge."""
-    made: list[str] = []
-    at = 0
-    while at < len(split):
-        here = split[at : at + 2] == [left, right]
-        made.append(token if here else split[at])
-        at += 1 + here
-    return made
 
 
 def fewest_rounds(sizes: Sequence[int], changes: Sequence[Changed], budget: float) -> int:

@@ -80,14 +80,7 @@ class NewFile:
         if not self.is_atomic:
             directory = self.scratch
             place = self._temporary = join(directory, f".wordpiece-tmp-{secrets.token_hex(8)}")
-        filesystem, inner = open_filesystem(place)
-
-        def open_stream() -> pa.NativeFile:
-            return filesystem.open_output_stream(inner, compression=None)
-
-        stream = _in_directory(
-            directory, lambda: storage.attempt("written", self.path, open_stream)
-        )
+        stream = _open_output(place, directory, self.path)
         try:
             for data in self._held:
                 stream.write(data)
@@ -168,6 +161,17 @@ def _give_up(stream: pa.NativeFile, is_atomic: bool) -> None:
 _abandoned: list[pa.NativeFile] = []
 
 
+def _open_output(place: str, directory: str, named: str) -> pa.NativeFile:
+    """A stream to a file in a directory, which is made if it is missing. `named`: what a
+    StorageError calls the file."""
+    filesystem, inner = open_filesystem(place)
+
+    def open_stream() -> pa.NativeFile:
+        return filesystem.open_output_stream(inner, compression=None)
+
+    return _in_directory(directory, lambda: storage.attempt("written", named, open_stream))
+
+
 def _in_directory(directory: str, call: Callable[[], T]) -> T:
     """What `call` returns. It needs the directory, which is made if it is missing."""
     try:
@@ -196,17 +200,8 @@ def passing_writer(path: str) -> Iterator[pa.NativeFile]:
     """A binary file to write to, for what is needed only as long as the job runs. If the block ends
     with an exception, or the process is killed, half of it may be there. StorageError if it cannot
     be written."""
-    filesystem, inner = open_filesystem(path)
-
-    def open_stream() -> pa.NativeFile:
-        return filesystem.open_output_stream(inner, compression=None)
-
-    with writing(path):
-        directory = parent(path)
-        with _in_directory(
-            directory, lambda: storage.attempt("written", path, open_stream)
-        ) as stream:
-            yield stream
+    with writing(path), _open_output(path, parent(path), path) as stream:
+        yield stream
 
 
 def parent(path: str) -> str:
