@@ -34,6 +34,11 @@ class WordCounter:
         pre_tokenizer: str,
         most_bytes: int = ...,
     ) -> None: ...
+    @staticmethod
+    def of_chunks(*, most_bytes: int = ...) -> WordCounter:
+        """Counts chunks: what is between white space, unchanged. U+000B, U+000C and U+0085 do not
+        cut, as BERT's normalizer removes them."""
+
     @property
     def memory(self) -> int:
         """Bytes that counting on and `take` may need."""
@@ -127,6 +132,25 @@ class Encoder:
         tokens in them, how many of these are unknown, the words that were read, and their tokens
         before rows were cut. With `pages`, `least_ids` ids and more become pages, and there is no
         batch; OptionError with columns, a stride, or more than one thread."""
+
+class Measurer:
+    """Adds up how a vocabulary cuts text, which comes as rows of a word table. `unk_id`: the id of
+    the unknown token, if there is one. What the sums are is said in
+    `wordpiece_core.measures.Measures`; one above 2^63 - 1 is an InputError."""
+
+    def __init__(self, *, vocab_size: int, unk_id: int | None) -> None: ...
+    def add(self, words: ArrowArray, encoder: Encoder) -> None:
+        """Adds words, cut by an encoder of this vocabulary."""
+
+    def add_tokens(
+        self, words: ArrowArray, ids: ArrowArray, starts: ArrowArray, ends: ArrowArray
+    ) -> None:
+        """Adds words with their tokens, and the characters that each token stands for: lists of
+        uint32. InputError for an id that is not below `vocab_size`."""
+
+    def take(self) -> tuple[list[int], ArrowArray]:
+        """The sums, in the order of the fields of `Measures`, and the batch of `token: uint32`,
+        `count: int64` of the tokens that were used. What comes next is summed up anew."""
 
 class Packer:
     """Sequences of `length` ids from documents: [CLS] body [SEP], one [SEP] between documents.

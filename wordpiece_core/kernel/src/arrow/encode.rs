@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
+use arrow_array::types::UInt32Type;
 use arrow_array::{
     Array, ArrayRef, ArrowPrimitiveType, FixedSizeListArray, Int8Array, Int32Array, Int64Array,
     PrimitiveArray, RecordBatch, UInt16Array,
@@ -11,6 +12,7 @@ use arrow_buffer::{Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
 use arrow_schema::{DataType, Field};
 
 use super::{batch, list, offsets};
+use crate::encode::measure::PlacedToken;
 use crate::encode::pack::{Id, Packer, Sequences};
 use crate::encode::rows::{Rows, too_many_ids};
 use crate::error::{Error, Result};
@@ -79,6 +81,40 @@ pub fn encoded(rows: Rows, id_type: IdType) -> Result<RecordBatch> {
 fn int32_array(ids: Vec<u32>) -> Int32Array {
     let length = ids.len();
     Int32Array::new(ScalarBuffer::new(Buffer::from_vec(ids), 0, length), None)
+}
+
+/// The tokens of texts, from lists of ids, of starts and of ends.
+///
+/// # Errors
+///
+/// Returns [`Error::Data`] if the lists are not of uint32, have nulls, or are not equally long, or if
+/// an id is not below `vocab_size`.
+pub fn placed_tokens(lists: &[ArrayRef; 3], vocab_size: usize) -> Result<Vec<Vec<PlacedToken>>> {
+    let [ids, starts, ends] = lists.each_ref().map(uint32_rows);
+    let (ids, starts, ends) = (ids?, starts?, ends?);
+    let equal = |a: &[&[u32]], b: &[&[u32]]| {
+        a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.len() == b.len())
+    };
+    if !equal(&ids, &starts) || !equal(&ids, &ends) {
+        return Err(Error::data("ids: not as many as starts and ends"));
+    }
+    if ids.iter().copied().flatten().any(|&id| id as usize >= vocab_size) {
+        return Err(Error::data(format!("ids: one is beyond the {vocab_size} tokens")));
+    }
+    let token = |((&id, &start), &end)| PlacedToken { id, start, end };
+    let rows = ids.into_iter().zip(starts).zip(ends);
+    Ok(rows
+        .map(|((ids, starts), ends)| ids.iter().zip(starts).zip(ends).map(token).collect())
+        .collect())
+}
+
+fn uint32_rows(lists: &ArrayRef) -> Result<Vec<&[u32]>> {
+    let wrong = || Error::data(format!("a list of UInt32 is wanted, not {}", lists.data_type()));
+    let lists = lists.as_list_opt::<i32>().filter(|lists| lists.null_count() == 0);
+    let lists = lists.ok_or_else(wrong)?;
+    let values = lists.values().as_primitive_opt::<UInt32Type>().filter(|v| v.null_count() == 0);
+    let values = values.ok_or_else(wrong)?.values();
+    Ok(lists.value_offsets().windows(2).map(|at| &values[at[0] as usize..at[1] as usize]).collect())
 }
 
 /// Packs documents; returns the sequences that are full.

@@ -71,7 +71,11 @@ impl WordCounter {
     /// * `most_bytes` - The memory, in bytes, above which the counter is full (see
     ///   [`WordCounter::memory`]). A full counter still counts.
     pub fn new(options: TextOptions, most_bytes: usize) -> Self {
-        let text = PreTokenizer::new(options);
+        Self::of(PreTokenizer::new(options), most_bytes)
+    }
+
+    /// The same, with a pre-tokenizer that has been made.
+    pub fn of(text: PreTokenizer, most_bytes: usize) -> Self {
         let numbers = FxHashMap::default();
         WordCounter { text, most_bytes, groups: Vec::new(), numbers, current: 0, memory: 0 }
     }

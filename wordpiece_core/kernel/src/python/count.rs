@@ -12,6 +12,7 @@ use crate::arrow::{self, TextRow};
 use crate::count::counter::WordCounter;
 use crate::count::word_lists;
 use crate::error::{Error, Result};
+use crate::text::pre_tokenize::PreTokenizer;
 use crate::text::utf8;
 
 /// Counts the words of texts, separately for each group. It is full when its memory exceeds
@@ -55,6 +56,14 @@ impl PyWordCounter {
         )?;
         let counter = WordCounter::new(options, most_bytes);
         Ok(PyWordCounter { counter, rows: 0, nulls: 0, bytes: 0, replaced: 0 })
+    }
+
+    /// Makes a counter of chunks: of what is between white space, unchanged.
+    #[staticmethod]
+    #[pyo3(signature = (*, most_bytes=usize::MAX))]
+    fn of_chunks(most_bytes: usize) -> Self {
+        let counter = WordCounter::of(PreTokenizer::chunks(), most_bytes);
+        PyWordCounter { counter, rows: 0, nulls: 0, bytes: 0, replaced: 0 }
     }
 
     /// The memory that counting on and `take` may need, in bytes.

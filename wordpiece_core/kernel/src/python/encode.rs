@@ -7,12 +7,14 @@ use rustc_hash::FxHashMap;
 
 use super::shards::{PyIdPages, PyPages};
 use super::text::text_options;
-use super::{PyArrowArray, import, run, unknown};
+use super::{PyArrowArray, import, import_batch, run, unknown};
 use crate::arrow;
+use crate::arrow::count::WordTableBatch;
 use crate::arrow::encode::IdType;
 use crate::encode::blocks::encode_blocks;
 use crate::encode::encoder::{Encoder, EncoderOptions};
 use crate::encode::matcher::UnkScope;
+use crate::encode::measure::{Measurer, measure};
 use crate::encode::pack::{PackOptions, Packer};
 use crate::encode::rows::{RowColumns, RowOptions, Rows, TextPair, Truncation};
 use crate::error::{Error, Result};
@@ -157,6 +159,78 @@ impl PyEncoder {
             let sum = |i: usize| blocks.iter().map(|(_, counts)| counts[i]).sum();
             let counts = [sum(0), sum(1), sum(2), sum(3)];
             Ok((blocks.into_iter().map(|(batch, _)| batch.into()).collect(), None, counts))
+        })
+    }
+}
+
+/// Adds up how a vocabulary cuts text.
+#[pyclass(name = "Measurer")]
+pub(super) struct PyMeasurer {
+    measurer: Measurer,
+    vocab_size: usize,
+}
+
+#[pymethods]
+impl PyMeasurer {
+    /// `unk_id`: the id of the unknown token, if there is one.
+    #[new]
+    #[pyo3(signature = (*, vocab_size, unk_id))]
+    fn new(vocab_size: usize, unk_id: Option<u32>) -> Self {
+        let measurer = Measurer::new(vocab_size, unk_id.unwrap_or(u32::MAX));
+        PyMeasurer { measurer, vocab_size }
+    }
+
+    /// Adds the rows of a word table, cut by an encoder of the vocabulary.
+    fn add(
+        &mut self,
+        py: Python<'_>,
+        words: &Bound<'_, PyAny>,
+        encoder: &Bound<'_, PyEncoder>,
+    ) -> PyResult<()> {
+        let words = import_batch(words)?;
+        let encoder = encoder.get();
+        run(py, || {
+            let words = WordTableBatch::new(&words)?;
+            Ok(measure(&encoder.encoder, words.rows()?, &mut self.measurer)?)
+        })
+    }
+
+    /// Adds the rows of a word table with their tokens: `ids`, and for each the characters `starts` to
+    /// `ends` that it stands for, all of type `list<uint32>`.
+    fn add_tokens(
+        &mut self,
+        py: Python<'_>,
+        words: &Bound<'_, PyAny>,
+        ids: &Bound<'_, PyAny>,
+        starts: &Bound<'_, PyAny>,
+        ends: &Bound<'_, PyAny>,
+    ) -> PyResult<()> {
+        let words = import_batch(words)?;
+        let lists = [import(ids)?, import(starts)?, import(ends)?];
+        run(py, || {
+            let words = WordTableBatch::new(&words)?;
+            let rows = arrow::encode::placed_tokens(&lists, self.vocab_size)?;
+            let words = words.rows()?;
+            if rows.len() != words.len() {
+                let message = format!("{} words, but tokens of {}", words.len(), rows.len());
+                return Err(Error::data(message));
+            }
+            for ((word, count), mut tokens) in words.into_iter().zip(rows) {
+                self.measurer.add(word, count, &mut tokens)?;
+            }
+            Ok(())
+        })
+    }
+
+    /// The sums, and the batch of `token: uint32`, `count: int64` of the tokens that are used; what is
+    /// added from now on is summed up anew.
+    fn take(&mut self, py: Python<'_>) -> PyResult<([u64; 8], PyArrowArray)> {
+        run(py, || {
+            let (sums, uses) = self.measurer.take();
+            let tokens = arrow::to_uint32(uses.iter().map(|&(token, _)| token));
+            let counts = arrow::to_int64(uses.iter().map(|&(_, count)| count));
+            let batch = arrow::batch(vec![("token", tokens), ("count", counts)])?;
+            Ok((sums.all(), batch.into()))
         })
     }
 }

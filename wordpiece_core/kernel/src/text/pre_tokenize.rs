@@ -171,11 +171,36 @@ impl PreTokenizer {
             _ => unreachable!("an ASCII character has one fate"),
         });
         let pages = (0..PAGES).map(|_| OnceLock::new()).collect();
-        let mut text = PreTokenizer { options, ascii, cuts: [0; SHORT_CHARS / 64], pages };
-        for c in '\0'..='\u{7FF}' {
-            text.cuts[c as usize / 64] |= u64::from(text.entry(c).cuts()) << (c as usize % 64);
+        PreTokenizer { options, ascii, cuts: [0; SHORT_CHARS / 64], pages }.with_cuts()
+    }
+
+    /// The pre-tokenizer that cuts text at white space into *chunks*, and changes nothing. Every chunk
+    /// can be cut further by any options, and all its words are those of the text. So it does not cut
+    /// at the control characters that are white space to Unicode (U+000B, U+000C, U+0085): BERT's
+    /// normalizer removes them, and what is on both sides of one becomes one word.
+    pub fn chunks() -> Self {
+        let mut text = PreTokenizer::new(TextOptions {
+            clean_text: false,
+            handle_chinese_chars: false,
+            strip_accents: false,
+            lowercase: false,
+            split_punctuation: false,
+        });
+        let mut page = text.fill_page(0);
+        for c in ['\u{B}', '\u{C}', '\u{85}'] {
+            page.entries[c as usize] = CharEntry::of(Fate::Word(c));
         }
-        text
+        text.ascii.copy_from_slice(&page.entries[..128]);
+        text.pages[0] = OnceLock::from(Box::new(page));
+        text.with_cuts()
+    }
+
+    fn with_cuts(mut self) -> Self {
+        self.cuts = [0; SHORT_CHARS / 64];
+        for c in '\0'..='\u{7FF}' {
+            self.cuts[c as usize / 64] |= u64::from(self.entry(c).cuts()) << (c as usize % 64);
+        }
+        self
     }
 
     #[inline]

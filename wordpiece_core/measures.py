@@ -1,0 +1,208 @@
+"""How well a tokenizer fits a text: sums over words and tokens, and the figures made of them.
+
+Text is measured in chunks: what is between white space. Each distinct chunk is cut once, and counts
+as often as it occurs. docs/measures.md has the definitions with their sources.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection
+from dataclasses import dataclass, field, fields
+from typing import Any, Protocol
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from wordpiece_core import _kernel
+from wordpiece_core.errors import InputError
+from wordpiece_core.options import MOST_COUNT
+from wordpiece_core.tokenizer.tokenizer import Tokenizer
+from wordpiece_core.tokenizer.vocabulary import UNK
+
+RENYI_ALPHA = 2.5  # Zouhar et al. (2023): with it the efficiency says most about translations
+RARE = 10  # a token that is used less often is rare
+TABLE = ["word", "count"]  # the columns of a word table
+USES = pa.schema([("token", pa.uint32()), ("count", pa.int64())])
+ROWS_AT_ONCE = 65_536  # of chunks that are cut at once
+
+
+@dataclass(frozen=True)
+class Measures:
+    """Sums over a text that a tokenizer cuts. `+` adds those of another text; the tokenizer must be
+    the same. Characters and bytes are without white space.
+
+    >>> tok = Tokenizer(["[UNK]", "hug", "##s"])
+    >>> measures = measure(tok, ["hugs", "hug", "pug"], [3, 4, 1])
+    >>> measures.words, measures.tokens, measures.tokens_per_word
+    (8, 11, 1.375)
+    >>> measures.whole_words, measures.continued_words, measures.unknown_words
+    (4, 3, 1)
+    """
+
+    vocab_size: int
+    """The number of tokens of the tokenizer."""
+    words: int = 0
+    """Words by BERT's rules: white space, punctuation and CJK characters are set apart. The
+    tokenizer does not change their number."""
+    tokens: int = 0
+    """Tokens, without those that are added around texts."""
+    characters: int = 0
+    bytes: int = 0
+    whole_words: int = 0
+    """Words that are one token, which is no [UNK]. A token for two words makes neither whole."""
+    continued_words: int = 0
+    """Words that are two tokens or more."""
+    unknown_words: int = 0
+    """Words with an [UNK]."""
+    dropped_characters: int = 0
+    """Characters that no token stands for, or only an [UNK]."""
+    uses: pa.RecordBatch = field(default_factory=lambda: pa.RecordBatch.from_pylist([], USES))
+    """The tokens that are used: `token: uint32` (its id, in order) and `count: int64`."""
+
+    def __add__(self, other: Measures) -> Measures:
+        """The sums over both texts. InputError if one exceeds 2^63 - 1."""
+        if self.vocab_size != other.vocab_size:
+            raise ValueError("the measures are of different tokenizers")
+        sums = {name: getattr(self, name) + getattr(other, name) for name in SUMS}
+        if max(sums.values()) > MOST_COUNT:
+            raise InputError("counts add up to more than 2^63 - 1; scale them down")
+        # No count exceeds the sum of all, `tokens`.
+        return Measures(self.vocab_size, **sums, uses=_added(self.uses, other.uses))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Measures) and all(
+            getattr(self, f.name) == getattr(other, f.name) for f in fields(self)
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+    @property
+    def tokens_per_word(self) -> float | None:
+        """Also called fertility. This and the other figures are None where there is nothing to
+        divide by."""
+        return _ratio(self.tokens, self.words)
+
+    @property
+    def characters_per_token(self) -> float | None:
+        return _ratio(self.characters, self.tokens)
+
+    @property
+    def bytes_per_token(self) -> float | None:
+        return _ratio(self.bytes, self.tokens)
+
+    @property
+    def whole_share(self) -> float | None:
+        """The share of the words that are whole; the next two likewise."""
+        return _ratio(self.whole_words, self.words)
+
+    @property
+    def continued_share(self) -> float | None:
+        return _ratio(self.continued_words, self.words)
+
+    @property
+    def unknown_share(self) -> float | None:
+        return _ratio(self.unknown_words, self.words)
+
+    @property
+    def dropped_share(self) -> float | None:
+        """The share of the characters that are dropped."""
+        return _ratio(self.dropped_characters, self.characters)
+
+    @property
+    def used_tokens(self) -> int:
+        """How many different tokens are used."""
+        return len(self.uses)
+
+    @property
+    def rare_tokens(self) -> int:
+        """How many of these are used fewer than 10 times."""
+        return pc.sum(pc.less(self.uses["count"], RARE)).as_py() or 0
+
+    @property
+    def renyi_efficiency(self) -> float | None:
+        """Rényi's entropy of the tokens, of order 2.5, as a share of the most that a vocabulary of
+        this size can have: 1 if all tokens are used equally often. None without tokens, and for a
+        vocabulary of one."""
+        if not self.tokens or self.vocab_size < 2:
+            return None
+        # `fsum` rounds once, so the order of the tokens does not matter.
+        powers = math.fsum(count * count * math.sqrt(count) for count in self._counts())
+        total = float(self.tokens)
+        share = powers / (total * total * math.sqrt(total))
+        return math.log(share) / (1 - RENYI_ALPHA) / math.log(self.vocab_size) + 0.0  # no -0.0
+
+    def _counts(self) -> list[float]:
+        counts: list[float] = pc.cast(self.uses["count"], pa.float64(), safe=False).to_pylist()
+        return counts
+
+
+SUMS = tuple(f.name for f in fields(Measures) if f.name not in ("vocab_size", "uses"))
+"""The names of the sums, in the order in which the kernel gives them."""
+
+
+class ForeignTokenizer(Protocol):
+    """A tokenizer of another kind (`wordpiece_core.foreign`)."""
+
+    @property
+    def vocab_size(self) -> int: ...
+    @property
+    def unk_id(self) -> int | None: ...
+    def add_to(self, sums: _kernel.Measurer, chunks: pa.RecordBatch) -> None:
+        """Cuts chunks, and adds their tokens to the sums."""
+
+
+def measure(tokenizer: Tokenizer | ForeignTokenizer, chunks: Any, counts: Any) -> Measures:
+    """Measures a tokenizer on chunks of text, each of which counts as often as it occurs.
+
+    Args:
+        tokenizer: The tokenizer.
+        chunks: Strings, as an Arrow array or a list: what is between white space, or words.
+        counts: How often each occurs, int64.
+
+    Raises InputError for a chunk that is null, a count that is null or negative, and sums above
+    2^63 - 1.
+    """
+    batch = pa.record_batch([_array(chunks, pa.string()), _array(counts, pa.int64())], TABLE)
+    unk_id = tokenizer.ids[UNK] if isinstance(tokenizer, Tokenizer) else tokenizer.unk_id
+    sums = _kernel.Measurer(vocab_size=tokenizer.vocab_size, unk_id=unk_id)
+    for start in range(0, len(batch), ROWS_AT_ONCE):
+        some = batch.slice(start, ROWS_AT_ONCE)
+        if isinstance(tokenizer, Tokenizer):
+            sums.add(some, tokenizer.kernel)
+        else:
+            tokenizer.add_to(sums, some)
+    found, uses = sums.take()
+    named = dict(zip(SUMS, found, strict=True))
+    return Measures(tokenizer.vocab_size, **named, uses=pa.record_batch(uses).cast(USES))
+
+
+def overlap(vocab: Collection[str], first: Collection[str]) -> float | None:
+    """The share of the tokens of a vocabulary that the first one has too."""
+    tokens, others = {*vocab}, {*first}
+    return _ratio(len(tokens & others), len(tokens))
+
+
+def parity(tokens_per_word: dict[Any, float | None]) -> dict[Any, float | None]:
+    """How many times the tokens per word of the best group each group needs: 1 for the best. The
+    groups are those of one tokenizer."""
+    best = min((share for share in tokens_per_word.values() if share), default=None)
+    return {
+        group: share / best if share and best else None for group, share in tokens_per_word.items()
+    }
+
+
+def _array(values: Any, kind: pa.DataType) -> pa.Array:
+    return values if isinstance(values, pa.Array) else pa.array(values, kind)
+
+
+def _ratio(part: int, whole: int) -> float | None:
+    return part / whole if whole else None
+
+
+def _added(uses: pa.RecordBatch, others: pa.RecordBatch) -> pa.RecordBatch:
+    if not len(uses) or not len(others):
+        return uses if len(uses) else others
+    both = pa.Table.from_batches([uses, others]).group_by("token").aggregate([("count", "sum")])
+    both = both.sort_by("token").rename_columns({"count_sum": "count"}).select(USES.names)
+    return pa.record_batch([c.combine_chunks() for c in both.columns], schema=USES)
