@@ -7,7 +7,6 @@ import json
 import os
 import re
 import sys
-import unicodedata
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import asdict
 from itertools import islice, zip_longest
@@ -16,14 +15,13 @@ from typing import TYPE_CHECKING
 from pipelines.commands.loading import load_tokenizer
 from pipelines.encoding.options import TokenizerChoice
 from wordpiece_core import EncodingOptions, Tokenizer
-from wordpiece_core.reference import WHITE_SPACE
 from wordpiece_core.tokenizer.inspection import Inspection, Inspector, Misfit, Token, Word
+from wordpiece_core.visible import LONGEST, is_hidden, name_of, visible
 
 if TYPE_CHECKING:
     from rich.console import Console
 
 STYLES = {"head": "bold", "text": "", "unknown": "bold red", "special": "cyan", "added": "dim"}
-LONGEST = 40  # characters of a cell; what is longer is shown without its middle
 MOST = 20  # items of a list; the others are counted
 NARROW = 60  # columns of a terminal
 KNOWN = {
@@ -32,13 +30,6 @@ KNOWN = {
     "inside": "in the vocabulary only inside longer tokens",
     "nowhere": "not in the vocabulary",
 }
-
-# Letters and marks that are invisible (Default_Ignorable_Code_Point). Other characters that are
-# invisible, or change the direction of a line, are recognized by their category.
-HIDDEN = re.compile(
-    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0"
-    "\U000e0100-\U000e01ef]"
-)
 
 
 def run_inspect(
@@ -80,7 +71,7 @@ def _print_json(inspections: Iterable[Inspection]) -> None:
 
 
 def _in_json(c: str) -> str:
-    return json.dumps(c)[1:-1] if _is_hidden(c) else c
+    return json.dumps(c)[1:-1] if is_hidden(c) else c
 
 
 # --- Tables ---------------------------------------------------------------------------------------
@@ -94,7 +85,7 @@ def _print_tables(inspections: Iterable[Inspection], tokenizer: Tokenizer) -> No
     for number, inspection in enumerate(inspections):
         if number:
             print()
-        text = _shown(inspection.text, 4 * LONGEST) or "(no text)"
+        text = visible(inspection.text, 4 * LONGEST) or "(no text)"
         lines = [(line, "head") for line in _wrapped(text, console)]
         lines += _table(inspection.tokens, console.width)
         for remark in [*_changes(inspection), *_reasons(inspection.words, tokenizer)]:
@@ -123,13 +114,13 @@ def _changes(inspection: Inspection) -> Iterator[str]:
     """Lines on what normalization changed in words, and what it removed between them."""
     changed = [word for word in inspection.words if word.raw != word.normalized]
     if changed:
-        pairs = [f"{_shown(word.raw)} -> {_shown(word.normalized)}" for word in changed]
+        pairs = [f"{visible(word.raw)} -> {visible(word.normalized)}" for word in changed]
         yield f"changed: {_list(dict.fromkeys(pairs))}"
     places: dict[str, list[str]] = {}
     for dropped in inspection.dropped:
         places.setdefault(dropped.character, []).append(str(dropped.at))
     for character, at in places.items():
-        yield f"dropped: {_name(character)} at {_list(at)}"
+        yield f"dropped: {name_of(character)} at {_list(at)}"
 
 
 def _table(tokens: Sequence[Token], columns: int) -> Iterator[tuple[str, str]]:
@@ -157,7 +148,7 @@ def _table(tokens: Sequence[Token], columns: int) -> Iterator[tuple[str, str]]:
 def _cells(token: Token) -> list[str]:
     place = ["", ""] if token.word is None else [str(token.word), f"{token.start}-{token.end}"]
     kind = "" if token.kind == "text" else token.kind
-    return [*place, str(token.id), _shown(token.token), _shown(token.source), kind]
+    return [*place, str(token.id), visible(token.token), visible(token.source), kind]
 
 
 def _make_fit(widths: list[int], room: int) -> None:
@@ -175,7 +166,7 @@ def _reasons(words: Iterable[Word], tokenizer: Tokenizer) -> Iterator[str]:
             numbers.setdefault(word.normalized, []).append(word)
     for normalized, same in numbers.items():
         which = f"word{'s' * (len(same) > 1)} {_list([str(word.number) for word in same])}"
-        name = f"unknown: {_shown(normalized)} ({which})"
+        name = f"unknown: {visible(normalized)} ({which})"
         if same[0].too_long:
             most = tokenizer.spec.max_word_length
             yield f"{name}: {len(normalized):,} characters, more than max_word_length ({most:,})"
@@ -184,43 +175,10 @@ def _reasons(words: Iterable[Word], tokenizer: Tokenizer) -> Iterator[str]:
 
 
 def _misfit(misfit: Misfit) -> str:
-    after = f"after {_list(list(map(_shown, misfit.after)))}, " if misfit.after else ""
-    return f"{after}no token fits at {_name(misfit.character)}, which is {KNOWN[misfit.known]}"
+    after = f"after {_list(list(map(visible, misfit.after)))}, " if misfit.after else ""
+    return f"{after}no token fits at {name_of(misfit.character)}, which is {KNOWN[misfit.known]}"
 
 
 def _list(items: Collection[str]) -> str:
     more = f" and {len(items) - MOST:,} more" if len(items) > MOST else ""
     return ", ".join(islice(items, MOST)) + more
-
-
-# --- Characters -----------------------------------------------------------------------------------
-
-
-def _shown(text: str, longest: int = LONGEST) -> str:
-    """The text on one line, with every character visible. Invisible characters are escaped, and a
-    combining mark without a letter before it is put on a dotted circle."""
-    if len(text) > longest:
-        text = f"{text[: longest - 20]}…{text[-19:]}"
-    shown = ""
-    carries = False  # whether a mark can stand on what is shown last
-    for c in text:
-        is_hidden, is_mark = _is_hidden(c), unicodedata.category(c).startswith("M")
-        if is_hidden:
-            shown += f"\\u{ord(c):04x}" if c <= "\uffff" else f"\\U{ord(c):08x}"
-        else:
-            shown += "◌" * (is_mark and not carries) + c
-        carries = not is_hidden and (c.isalnum() or not c.isascii())
-    return shown
-
-
-def _is_hidden(c: str) -> bool:
-    """Whether a character is invisible, or changes the characters around it."""
-    if c in WHITE_SPACE:
-        return c not in " \u3000"
-    return unicodedata.category(c)[0] == "C" or HIDDEN.match(c) is not None
-
-
-def _name(c: str) -> str:
-    """A character, its code point and its name."""
-    name = unicodedata.name(c, "")
-    return f"{_shown(c)} (U+{ord(c):04X}{' ' * bool(name)}{name})"
