@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection
 from dataclasses import dataclass, field, fields
-from typing import Any, Protocol
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from wordpiece_core import _kernel
 from wordpiece_core.errors import InputError
 from wordpiece_core.options import MOST_COUNT
+from wordpiece_core.tokenizer.foreign import ForeignTokenizer
 from wordpiece_core.tokenizer.tokenizer import Tokenizer
 from wordpiece_core.tokenizer.vocabulary import UNK
 
@@ -25,6 +26,8 @@ RARE = 10  # a token that is used less often is rare
 TABLE = ["word", "count"]  # the columns of a word table
 USES = pa.schema([("token", pa.uint32()), ("count", pa.int64())])
 ROWS_AT_ONCE = 65_536  # of chunks that are cut at once
+
+AnyTokenizer = Tokenizer | ForeignTokenizer
 
 
 @dataclass(frozen=True)
@@ -141,18 +144,7 @@ SUMS = tuple(f.name for f in fields(Measures) if f.name not in ("vocab_size", "u
 """The names of the sums, in the order in which the kernel gives them."""
 
 
-class ForeignTokenizer(Protocol):
-    """A tokenizer of another kind (`wordpiece_core.foreign`)."""
-
-    @property
-    def vocab_size(self) -> int: ...
-    @property
-    def unk_id(self) -> int | None: ...
-    def add_to(self, sums: _kernel.Measurer, chunks: pa.RecordBatch) -> None:
-        """Cuts chunks, and adds their tokens to the sums."""
-
-
-def measure(tokenizer: Tokenizer | ForeignTokenizer, chunks: Any, counts: Any) -> Measures:
+def measure(tokenizer: AnyTokenizer, chunks: Any, counts: Any) -> Measures:
     """Measures a tokenizer on chunks of text, each of which counts as often as it occurs.
 
     Args:
@@ -164,8 +156,10 @@ def measure(tokenizer: Tokenizer | ForeignTokenizer, chunks: Any, counts: Any) -
     2^63 - 1.
     """
     batch = pa.record_batch([_array(chunks, pa.string()), _array(counts, pa.int64())], TABLE)
-    unk_id = tokenizer.ids[UNK] if isinstance(tokenizer, Tokenizer) else tokenizer.unk_id
-    sums = _kernel.Measurer(vocab_size=tokenizer.vocab_size, unk_id=unk_id)
+    if isinstance(tokenizer, Tokenizer):
+        sums = _kernel.Measurer(vocab_size=len(tokenizer), unk_id=tokenizer.ids[UNK])
+    else:
+        sums = _kernel.Measurer(vocab_size=tokenizer.ids_end, unk_id=tokenizer.unk_id)
     for start in range(0, len(batch), ROWS_AT_ONCE):
         some = batch.slice(start, ROWS_AT_ONCE)
         if isinstance(tokenizer, Tokenizer):
@@ -175,6 +169,19 @@ def measure(tokenizer: Tokenizer | ForeignTokenizer, chunks: Any, counts: Any) -
     found, uses = sums.take()
     named = dict(zip(SUMS, found, strict=True))
     return Measures(tokenizer.vocab_size, **named, uses=pa.record_batch(uses).cast(USES))
+
+
+def tokens_of(tokenizer: AnyTokenizer) -> list[str]:
+    """The tokens as BERT's vocabularies write them: with `##`, where they continue a word."""
+    if isinstance(tokenizer, ForeignTokenizer):
+        return tokenizer.words_and_parts
+    prefix = tokenizer.spec.continuing_prefix
+    if prefix in ("", "##"):
+        return tokenizer.vocab
+    return [
+        f"##{token.removeprefix(prefix)}" if token.startswith(prefix) else token
+        for token in tokenizer.vocab
+    ]
 
 
 def overlap(vocab: Collection[str], first: Collection[str]) -> float | None:

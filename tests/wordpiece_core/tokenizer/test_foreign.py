@@ -1,0 +1,175 @@
+"""Tokenizers of other kinds, which `tokenizers` trains here and runs on whole texts."""
+
+from __future__ import annotations
+
+import pickle
+import sys
+from collections import Counter
+from typing import Any
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
+
+from tests.pipelines.corpora import multilingual
+from tests.wordpiece_core.strategies import ODD
+from tests.wordpiece_core.test_measures import measured, plain_measures
+from wordpiece_core import Tokenizer as OwnTokenizer
+from wordpiece_core.errors import InputError, OptionError
+from wordpiece_core.measures import measure, overlap, tokens_of
+from wordpiece_core.reference import WHITE_SPACE
+from wordpiece_core.tokenizer.foreign import ForeignTokenizer, is_tokenizer_json
+
+QUIET = {"show_progress": False, "vocab_size": 400}
+
+
+def byte_level_bpe() -> Any:
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    alphabet = pre_tokenizers.ByteLevel.alphabet()
+    trainer = trainers.BpeTrainer(initial_alphabet=alphabet, special_tokens=["<s>"], **QUIET)
+    tokenizer.train_from_iterator(multilingual(60), trainer)
+    return tokenizer
+
+
+def unigram() -> Any:
+    tokenizer = Tokenizer(models.Unigram())
+    tokenizer.pre_tokenizer = pre_tokenizers.Metaspace()
+    trainer = trainers.UnigramTrainer(unk_token="<unk>", special_tokens=["<unk>"], **QUIET)
+    tokenizer.train_from_iterator(multilingual(60), trainer)
+    return tokenizer
+
+
+def llama() -> Any:
+    """BPE that puts the mark of words in front by itself, as Llama's does."""
+    tokenizer = Tokenizer(models.BPE(unk_token="<unk>", fuse_unk=True))
+    tokenizer.normalizer = normalizers.Sequence(
+        [normalizers.Prepend("▁"), normalizers.Replace(" ", "▁")]
+    )
+    tokenizer.pre_tokenizer = pre_tokenizers.Split("▁", "merged_with_next")
+    trainer = trainers.BpeTrainer(special_tokens=["<unk>"], limit_alphabet=60, **QUIET)
+    tokenizer.train_from_iterator(multilingual(60), trainer)
+    return tokenizer
+
+
+def word_level() -> Any:
+    tokenizer = Tokenizer(models.WordLevel(unk_token="?"))
+    tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
+    trainer = trainers.WordLevelTrainer(special_tokens=["?"], **QUIET)
+    tokenizer.train_from_iterator(multilingual(60), trainer)
+    return tokenizer
+
+
+def foreign_wordpiece() -> Any:
+    """WordPiece with another prefix, normalizer and unknown token than BERT's."""
+    tokenizer = Tokenizer(models.WordPiece(unk_token="<unk>", continuing_subword_prefix="@@"))
+    tokenizer.normalizer = normalizers.Lowercase()
+    tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
+    trainer = trainers.WordPieceTrainer(
+        special_tokens=["<unk>"], continuing_subword_prefix="@@", **QUIET
+    )
+    tokenizer.train_from_iterator(multilingual(60), trainer)
+    return tokenizer
+
+
+KINDS = {
+    "byte-level BPE": byte_level_bpe(),
+    "Unigram": unigram(),
+    "Llama": llama(),
+    "WordLevel": word_level(),
+    "WordPiece": foreign_wordpiece(),
+}
+
+
+def chunks_of_text(text: str) -> list[str]:
+    spaces = "".join(" " if c in WHITE_SPACE and c not in "\v\f\x85" else c for c in text)
+    return [chunk for chunk in spaces.split(" ") if chunk]
+
+
+def plain_of_spaced(peer: Any, unk_id: int | None, texts: list[str]) -> dict[str, Any]:
+    """The measures of texts with one space for each run of white space, after a first word."""
+    texts = [" ".join(["a", *chunks_of_text(text)]) for text in texts]
+    found = plain_measures(peer, unk_id, texts)
+    first = plain_measures(peer, unk_id, ["a"] * len(texts))
+    uses = Counter(found.pop("uses"))
+    uses.subtract(first.pop("uses"))
+    sums = {name: found[name] - first[name] for name in found}
+    return {**sums, "uses": {token: n for token, n in sorted(uses.items()) if n}}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_measures_are_those_of_whole_texts(kind: str) -> None:
+    foreign = ForeignTokenizer(KINDS[kind].to_str(), kind)
+    texts = multilingual(80, seed=1)
+    assert measured(foreign, texts) == plain_of_spaced(KINDS[kind], foreign.unk_id, texts)
+
+
+@pytest.mark.parametrize("kind", ["byte-level BPE", "WordPiece"])
+@settings(max_examples=60, deadline=None)
+@example(texts=["añb 日本 \0\x0c 👩🏽 x"])
+@given(texts=st.lists(st.text(st.sampled_from("ab é" + ODD), max_size=20), max_size=4))
+def test_measures_of_odd_characters_are_those_of_whole_texts(kind: str, texts: list[str]) -> None:
+    foreign = ForeignTokenizer(KINDS[kind].to_str(), kind)
+    assert measured(foreign, texts) == plain_of_spaced(KINDS[kind], foreign.unk_id, texts)
+
+
+def test_a_copy_in_another_process_is_the_same() -> None:
+    foreign = ForeignTokenizer(KINDS["Unigram"].to_str(), "u")
+    copy = pickle.loads(pickle.dumps(foreign))
+    assert measure(copy, ["hugging"], [2]) == measure(foreign, ["hugging"], [2])
+
+
+def test_truncation_and_padding_of_the_file_are_left_out() -> None:
+    peer = byte_level_bpe()
+    plain = ForeignTokenizer(peer.to_str(), "x")
+    peer.enable_truncation(2)
+    peer.enable_padding(length=7)
+    limited = ForeignTokenizer(peer.to_str(), "x")
+    assert measure(limited, ["tokenization"], [1]) == measure(plain, ["tokenization"], [1])
+
+
+def test_ids_with_gaps_are_measured() -> None:
+    peer = Tokenizer(models.WordLevel({"a": 7, "?": 90_000}, unk_token="?"))
+    peer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    measures = measure(ForeignTokenizer(peer.to_str(), "x"), ["a", "b"], [2, 3])
+    assert measures.vocab_size == 2
+    assert measures.uses.to_pylist() == [{"token": 7, "count": 2}, {"token": 90_000, "count": 3}]
+    assert measures.unknown_words == 3
+
+
+def test_vocabularies_are_compared_without_their_marks() -> None:
+    own = OwnTokenizer(["[UNK]", "the", "##ing", "é"])
+    others = [
+        models.BPE({"[UNK]": 0, "Ġthe": 1, "ing": 2, "ĠÃ©": 3, "Ġ": 4}, []),
+        models.BPE({"[UNK]": 0, "▁the": 1, "ing": 2, "▁é": 3, "▁": 4}, []),
+    ]
+    for model, is_bytes in zip(others, (True, False), strict=True):
+        peer = Tokenizer(model)
+        peer.add_special_tokens(["[UNK]"])
+        peer.pre_tokenizer = (
+            pre_tokenizers.ByteLevel(add_prefix_space=False)
+            if is_bytes
+            else pre_tokenizers.Metaspace(prepend_scheme="first")
+        )
+        peer.decoder = decoders.ByteLevel() if is_bytes else decoders.Metaspace()
+        foreign = ForeignTokenizer(peer.to_str(), "x")
+        assert overlap(tokens_of(own), tokens_of(foreign)) == 1, tokens_of(foreign)
+        assert overlap(tokens_of(foreign), tokens_of(own)) == 4 / 5
+    prefixed = OwnTokenizer(["[UNK]", "the", "@@ing"], continuing_prefix="@@")
+    assert tokens_of(prefixed) == ["[UNK]", "the", "##ing"]
+
+
+def test_errors_are_of_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert is_tokenizer_json('{"model": {}}')
+    assert not any(map(is_tokenizer_json, ("", "[]", '{"model": 1}', "[" * 100_000)))
+    with pytest.raises(InputError, match=r"^a/b.json: tokenizers cannot read it \("):
+        ForeignTokenizer('{"model": {"type": "Other"}}', "a/b.json")
+    no_unknown = Tokenizer(models.Unigram([("a", -1.0)], None, False))
+    foreign = ForeignTokenizer(no_unknown.to_str(), "u.json")
+    with pytest.raises(InputError, match=r"^u.json: cannot cut the text \("):
+        measure(foreign, ["xyz"], [1])
+    monkeypatch.setitem(sys.modules, "tokenizers", None)
+    with pytest.raises(OptionError, match=r"u.json: .* install wordpiece-beam\[tokenizers\]$"):
+        ForeignTokenizer(no_unknown.to_str(), "u.json")

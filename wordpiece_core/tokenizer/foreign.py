@@ -1,0 +1,152 @@
+"""Tokenizers of other kinds than BERT's, such as BPE and Unigram, which the library `tokenizers`
+runs. They can be measured (`wordpiece_core.measures`), and nothing else."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from wordpiece_core import _kernel
+from wordpiece_core.errors import InputError, OptionError, one_line
+
+LISTS = pa.list_(pa.uint32())
+ROWS_AT_ONCE = 4096  # of chunks: their tokens are Python objects for a while
+BEFORE = "a"  # what each chunk is cut after, with a space between
+
+
+class ForeignTokenizer:
+    """A tokenizer of a `tokenizer.json` of any kind.
+
+    Many of them mark the beginning of a word by the space before it, and treat the beginning of a
+    text in a way of its own. So each chunk is cut as it stands in a text: after another one and a
+    space.
+    """
+
+    def __init__(self, text: str, path: str) -> None:
+        """`text`: the content of the file. `path`: what errors name. OptionError without the
+        library `tokenizers`; InputError for what it cannot read."""
+        self.text, self.path = text, path
+        self.model: dict[str, Any] = json.loads(text)["model"]
+        self.tokenizer = _load(text, path)
+        self.ids: dict[str, int] = self.tokenizer.get_vocab(with_added_tokens=True)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return ForeignTokenizer, (self.text, self.path)
+
+    @property
+    def vocab_size(self) -> int:
+        """How many tokens there are."""
+        return len(self.ids)
+
+    @property
+    def ids_end(self) -> int:
+        """The number after the highest id. Some ids below may have no token."""
+        return max(self.ids.values(), default=-1) + 1
+
+    @property
+    def unk_id(self) -> int | None:
+        """The id of the unknown token, if there is one."""
+        if self.model.get("type") == "Unigram":
+            unk_id: int | None = self.model.get("unk_id")
+            return unk_id
+        return self.ids.get(str(self.model.get("unk_token")))
+
+    @property
+    def words_and_parts(self) -> list[str]:
+        """The tokens as WordPiece writes them, to compare vocabularies: those that begin words
+        without a mark, the others with the prefix `##`. Bytes are decoded where they are text."""
+        prefix = self.model.get("continuing_subword_prefix")
+        if prefix:
+            return [_renamed(token, prefix) for token in self.ids]
+        rules = {
+            k: v for k, v in json.loads(self.text).items() if k not in ("model", "added_tokens")
+        }
+        written = json.dumps(rules, ensure_ascii=False)
+        mark = "Ġ" if '"ByteLevel"' in written else "▁" if "▁" in written else None
+        if mark is None:
+            return list(self.ids)
+        added = {token.content for token in self.tokenizer.get_added_tokens_decoder().values()}
+        return [token if token in added else _without_mark(token, mark) for token in self.ids]
+
+    def cut(self, texts: Sequence[str]) -> list[Any]:
+        """The encodings of texts, as `tokenizers` has them. InputError if it fails."""
+        try:
+            return list(self.tokenizer.encode_batch(texts, add_special_tokens=False))
+        except Exception as error:  # of any kind, by model
+            raise InputError(f"{self.path}: cannot cut the text ({one_line(error)})") from error
+
+    def add_to(self, sums: _kernel.Measurer, chunks: pa.RecordBatch) -> None:
+        """Cuts the chunks of a word table, and adds their tokens to sums. A token for the space in
+        front stands for no character."""
+        for start in range(0, len(chunks), ROWS_AT_ONCE):
+            some = chunks.slice(start, ROWS_AT_ONCE)
+            rows = self.cut([f"{BEFORE} {chunk}" for chunk in some["word"].to_pylist()])
+            tokens = [list(_behind(len(BEFORE), row.ids, row.offsets)) for row in rows]
+            columns = ([[token[n] for token in row] for row in tokens] for n in range(3))
+            sums.add_tokens(some, *(pa.array(column, LISTS) for column in columns))
+
+
+def _behind(
+    before: int, ids: Sequence[int], offsets: Sequence[tuple[int, int]]
+) -> Iterator[tuple[int, int, int]]:
+    """The tokens that stand for a character behind the first `before`, with their places behind
+    these and a space."""
+    for token, (start, end) in zip(ids, offsets, strict=True):
+        if end > before:
+            yield token, max(start - before - 1, 0), end - before - 1
+
+
+def _load(text: str, path: str) -> Any:
+    try:
+        from tokenizers import Tokenizer
+    except ImportError as error:
+        raise OptionError(
+            f"{path}: not of BERT's kind, so the library tokenizers is needed; install"
+            " wordpiece-beam[tokenizers]"
+        ) from error
+    try:
+        tokenizer = Tokenizer.from_str(text)
+    except Exception as error:  # the library raises this very class
+        raise InputError(f"{path}: tokenizers cannot read it ({one_line(error)})") from error
+    tokenizer.no_truncation()
+    tokenizer.no_padding()
+    return tokenizer
+
+
+def _renamed(token: str, prefix: str) -> str:
+    return f"##{token.removeprefix(prefix)}" if token.startswith(prefix) else token
+
+
+def _without_mark(token: str, mark: str) -> str:
+    text = _decoded(token) if mark == "Ġ" else token
+    return text[1:] if token.startswith(mark) else f"##{text}"
+
+
+def _byte_characters() -> dict[str, int]:
+    """GPT-2's alphabet: the character that stands for each byte."""
+    kept = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
+    others = [byte for byte in range(256) if byte not in kept]
+    return {chr(b): b for b in kept} | {chr(256 + n): b for n, b in enumerate(others)}
+
+
+_BYTES = _byte_characters()
+
+
+def _decoded(token: str) -> str:
+    """The text of a token of bytes, or the token if they are no text."""
+    try:
+        return bytes(_BYTES[c] for c in token).decode()
+    except (KeyError, UnicodeDecodeError):
+        return token
+
+
+def is_tokenizer_json(text: str) -> bool:
+    """Whether a text is a JSON object with a model."""
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(value, dict) and isinstance(value.get("model"), dict)
