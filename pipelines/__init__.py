@@ -15,6 +15,7 @@ A folder imports only from the folders below it in this list:
     commands    the command line: arguments, and what is printed
     encoding    texts to ids, shard by shard
     training    a word table to a tokenizer, in exact rounds
+    comparing   tokenizers measured on text, side by side
     counting    text to a word table
     following   input that never ends: which files have arrived, epochs, the loop
     running     Beam's runner, progress, threads
@@ -32,7 +33,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pipelines.counting.word_table import WordTable
     from pipelines.encoding.encode import Encoded
-    from pipelines.functions import JobWarning, count, encode, train
+    from pipelines.functions import JobWarning, compare, count, encode, train
     from pipelines.training.train import Trained
     from pipelines.transforms import CountWords, EncodeTexts
 
@@ -46,6 +47,7 @@ __all__ = [
     "Trained",
     "WordTable",
     "__version__",
+    "compare",
     "count",
     "encode",
     "train",
@@ -53,7 +55,7 @@ __all__ = [
 
 # Names are loaded when they are first used: `wordpiece --help` need not wait for Beam.
 _MODULES = {
-    "functions": ("JobWarning", "count", "encode", "train"),
+    "functions": ("JobWarning", "compare", "count", "encode", "train"),
     "transforms": ("CountWords", "EncodeTexts"),
     "counting.word_table": ("WordTable",),
     "training.train": ("Trained",),

@@ -9,6 +9,10 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Protocol, TypeVar
 
+import pyarrow as pa
+
+from pipelines.comparing import compare as comparing
+from pipelines.comparing.options import CompareCall
 from pipelines.counting import count as counting
 from pipelines.counting.follow import follow_count
 from pipelines.counting.options import CountCall
@@ -19,11 +23,12 @@ from pipelines.encoding.follow import follow_encode
 from pipelines.encoding.options import EncodeCall
 from pipelines.following.epochs import line
 from pipelines.following.loop import Row
-from pipelines.running.call import INPUTS, Call, in_python, names_of_python
+from pipelines.running.call import JobCall, in_python, names_of_python
 from pipelines.running.progress import Progress
 from pipelines.training import train as training
 from pipelines.training.options import TrainCall
 from pipelines.training.train import Trained
+from wordpiece_core import Tokenizer
 from wordpiece_core.declaration import Option
 from wordpiece_core.errors import InputError
 
@@ -62,7 +67,7 @@ class _Result(Protocol):
 Result = TypeVar("Result", bound=_Result)
 
 
-def _documented(call: type[Call]) -> Callable[[Function], Function]:
+def _documented(call: type[JobCall]) -> Callable[[Function], Function]:
     """Gives a function the signature and the documented arguments that a call declares. Its errors
     name options as Python does."""
 
@@ -72,7 +77,7 @@ def _documented(call: type[Call]) -> Callable[[Function], Function]:
             with names_of_python(call):
                 return function(*args, **options)
 
-        parameters = [_parameter(option) for option in call.options()]
+        parameters = [_parameter(option, call) for option in call.options()]
         keyword = inspect.Parameter.KEYWORD_ONLY
         parameters += [
             inspect.Parameter(name, keyword, default=default, annotation=kind)
@@ -87,14 +92,14 @@ def _documented(call: type[Call]) -> Callable[[Function], Function]:
     return decorate
 
 
-def _parameter(option: Option) -> inspect.Parameter:
-    is_inputs = option.name == INPUTS
-    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD if is_inputs else inspect.Parameter.KEYWORD_ONLY
+def _parameter(option: Option, call: type[JobCall]) -> inspect.Parameter:
+    is_first = option.name == call.ARGUMENT
+    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD if is_first else inspect.Parameter.KEYWORD_ONLY
     default = inspect.Parameter.empty if option.is_required else option.default
     return inspect.Parameter(option.name, kind, default=default, annotation=option.type)
 
 
-def _lines(call: type[Call]) -> Iterator[str]:
+def _lines(call: type[JobCall]) -> Iterator[str]:
     """The arguments and errors, in the form that documentation tools read."""
     yield "\nArgs:"
     for option in call.options():
@@ -184,3 +189,25 @@ def encode(
         return _warned(follow_encode(call, tokenizer, beam_args=beam_args, log=log))
     progress = Progress(quiet=quiet)
     return _warned(encoding.encode(call, tokenizer, beam_args=beam_args, progress=progress))
+
+
+@_documented(CompareCall)
+def compare(
+    tokenizers: str | Tokenizer | Sequence[str | Tokenizer],
+    *,
+    beam_args: Sequence[str] = (),
+    quiet: bool = False,
+    **options: Any,
+) -> pa.Table:
+    """Measures tokenizers on the same text, as `wordpiece compare` does. The table has a row for
+    each tokenizer, with a null `group`, and after it a row for each group; its columns are in
+    docs/measures.md.
+
+    >>> trained = train("corpus/", output="tokenizer", vocab_size=14)
+    >>> table = compare(["tokenizer", trained.tokenizer], on="corpus/")
+    >>> table["tokens_per_word"].to_pylist(), table["overlap"].to_pylist()
+    ([1.3333333333333333, 1.3333333333333333], [1.0, 1.0])
+    """
+    call = CompareCall.of(tokenizers=tokenizers, **options)
+    progress = Progress(quiet=quiet)
+    return _warned(comparing.compare(call, beam_args=beam_args, progress=progress)).table

@@ -10,7 +10,10 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-ROOMS = ["commands", "encoding", "training", "counting", "following", "running", "files"]
+ROOMS = [
+    *("commands", "encoding", "training", "comparing", "counting", "following", "running"),
+    "files",
+]
 """Of `pipelines`: a room imports from those behind it only."""
 
 

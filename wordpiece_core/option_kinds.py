@@ -8,7 +8,7 @@ import os
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from wordpiece_core.errors import shown
 from wordpiece_core.sizes import MOST, parse_size, show_size
@@ -231,6 +231,8 @@ class Places(Kind):
     """Paths or URIs; from Python, one alone is a list of one."""
 
     metavar: str = "DIR"
+    are_paths: ClassVar[bool] = True
+    """Whether all are; elsewhere they then need absolute paths."""
 
     def parse(self, text: str) -> list[str]:
         return [text]

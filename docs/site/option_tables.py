@@ -15,6 +15,7 @@ from typing import Any
 import click
 
 from pipelines.commands.cli import wordpiece
+from pipelines.comparing.options import CompareCall
 from pipelines.counting.options import CountCall
 from pipelines.encoding.options import EncodeCall, TokenizerChoice
 from pipelines.functions import RUN
@@ -30,6 +31,7 @@ JOBS: dict[str, list[type[Declared]]] = {
     "count": [CountCall],
     "train": [TrainCall],
     "encode": [EncodeCall],
+    "compare": [CompareCall],
 }
 """The commands that are functions too, and take a config file."""
 

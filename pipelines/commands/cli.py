@@ -1,4 +1,4 @@
-"""The command `wordpiece`: count, train, encode, inspect.
+"""The command `wordpiece`: count, train, encode, compare, inspect.
 
 Only the jobs load Beam and Arrow, so that `--help` is fast.
 """
@@ -21,6 +21,7 @@ import click
 from pipelines.commands import streams
 from pipelines.commands.job_command import How, debug, dry_run, job_command
 from pipelines.commands.options import Value, parameters, parted
+from pipelines.comparing.options import CompareCall
 from pipelines.counting.options import CountCall
 from pipelines.encoding.options import EncodeCall, TokenizerChoice
 from pipelines.running.load_beam import in_own_process, load_beam, without_collections
@@ -82,6 +83,16 @@ def encode(call: EncodeCall, how: How) -> None:
     run_encode(call, how)
 
 
+@job_command(CompareCall)
+def compare(call: CompareCall, how: How) -> None:
+    """`wordpiece compare`"""
+    with without_collections():
+        load_beam()
+        from pipelines.commands.compare import run_compare
+
+    run_compare(call, how)
+
+
 @click.command(
     epilog="After --, a TEXT may begin with a dash.",
     params=[
@@ -111,7 +122,7 @@ def inspect(
     run_inspect([*texts, *more_texts], choice, encoding, as_json=as_json)
 
 
-for command in (count, train, encode, inspect):
+for command in (count, train, encode, compare, inspect):
     wordpiece.add_command(command)
 
 

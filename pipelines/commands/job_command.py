@@ -14,10 +14,10 @@ from click.core import ParameterSource
 
 from pipelines.commands.hints import hinted
 from pipelines.commands.options import Value, parameters, parted
-from pipelines.running.call import Call
+from pipelines.running.call import JobCall
 from wordpiece_core.option_kinds import Place
 
-C = TypeVar("C", bound=Call)
+C = TypeVar("C", bound=JobCall)
 
 NEAREST = [ParameterSource.COMMANDLINE, ParameterSource.ENVIRONMENT, ParameterSource.DEFAULT_MAP]
 PASSED_ON = "Arguments after -- go to Beam, for example: -- --runner=FlinkRunner"
@@ -39,11 +39,31 @@ class JobCommand(click.Command):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         try:
-            rest = super().parse_args(ctx, args)
+            rest = super().parse_args(ctx, self._repeated(args))
         except click.NoSuchOption as error:
             raise hinted(error, self) from error
         _check_environment(self, ctx)
         return rest
+
+    def _repeated(self, args: list[str]) -> list[str]:
+        """The arguments with an option repeated before each of its values, if it takes several, as
+        a shell makes of `--on corpus/*.parquet`. Its metavar then ends with dots."""
+        several = {
+            name
+            for parameter in self.params
+            if isinstance(parameter, click.Option) and (parameter.metavar or "").endswith("...")
+            for name in parameter.opts
+        }
+        found: list[str] = []
+        name, is_first = "", False
+        for arg in args:
+            if arg.startswith("-") and arg != "-":
+                name, is_first = arg if arg in several else "", True
+                found.append(arg)
+                continue
+            found += [arg] if is_first or not name else [name, arg]
+            is_first = False
+        return found
 
 
 def job_command(
@@ -80,7 +100,7 @@ def _check_environment(command: click.Command, ctx: click.Context) -> None:
             raise click.UsageError(f"the environment variable {variable} is no option{hint}", ctx)
 
 
-def _nearest(call: type[Call], given: dict[str, Any]) -> dict[str, Any]:
+def _nearest(call: type[JobCall], given: dict[str, Any]) -> dict[str, Any]:
     """The options without those that lose to an alternative which is set nearer to the call: on the
     command line, then in the environment, then in a config file."""
     context = click.get_current_context()
@@ -108,7 +128,7 @@ def _job_options() -> list[click.Option]:
             metavar="FILE",
             help="YAML file of options; the command line overrides it.",
         ),
-        click.Option(["--json", "json"], is_flag=True, help="Print the summary as a JSON object."),
+        click.Option(["--json", "json"], is_flag=True, help="Print the summary as JSON."),
         click.Option(["--quiet"], is_flag=True, help="Show no progress and no summary."),
         debug(),
     ]

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import click
 
-from pipelines.running.call import INPUTS
+from pipelines.running.call import INPUTS, JobCall
 from wordpiece_core.declaration import Declared, Option
 from wordpiece_core.option_kinds import Flag, Kind, Place, Places
 
@@ -45,9 +45,10 @@ def parameters(
 ) -> Iterator[click.Parameter]:
     """The parameters of a command, made from the options that a dataclass declares. `only`: the
     names of some of them."""
+    argument = options.ARGUMENT if issubclass(options, JobCall) else INPUTS
     for option in options.options():
         if only is None or option.name in only:
-            parameter = _inputs(option) if option.name == INPUTS else _parameter(option)
+            parameter = _argument(option) if option.name == argument else _parameter(option)
             setattr(parameter, DECLARED, option)
             yield parameter
 
@@ -63,16 +64,18 @@ def parted(options: type[D], given: dict[str, Any]) -> D:
     return options.of(**values)
 
 
-class Inputs(click.Argument):
+class Arguments(click.Argument):
     """Arguments that, like options, can be set by the environment."""
 
     def resolve_envvar_value(self, ctx: click.Context) -> str | None:
-        given = os.environ.get(f"{ctx.auto_envvar_prefix}_{INPUTS.upper()}")
+        given = os.environ.get(f"{ctx.auto_envvar_prefix}_{self.name}".upper())
         return given or super().resolve_envvar_value(ctx)
 
 
-def _inputs(option: Option) -> click.Argument:
-    return Inputs([option.name], type=Value(Place()), nargs=-1, metavar=f"[{option.kind.metavar}]")
+def _argument(option: Option) -> click.Argument:
+    return Arguments(
+        [option.name], type=Value(Place()), nargs=-1, metavar=f"[{option.kind.metavar}]"
+    )
 
 
 def _parameter(option: Option) -> click.Option:

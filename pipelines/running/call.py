@@ -12,15 +12,36 @@ from wordpiece_core.declaration import REQUIRED, Declared, option
 from wordpiece_core.errors import OptionError, WordpieceError
 from wordpiece_core.option_kinds import Flag, Place, Places
 
-INPUTS = "inputs"  # the option that a command line gives without a name
+INPUTS = "inputs"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Call(Declared):
-    """A call of a job: its inputs, its output and its options."""
+class JobCall(Declared):
+    """A call of a job: its options."""
 
     ALTERNATIVES: ClassVar[Sequence[Sequence[str]]] = ()
     """Options of which a call takes one: if one is set nearer than the others, that one."""
+
+    ARGUMENT: ClassVar[str] = INPUTS
+    """The option that a command line gives without a name."""
+
+    def absolute(self) -> Self:
+        """The same call, with places that mean the same in processes elsewhere."""
+        from pipelines.files.filesystems import absolute  # Arrow, for which help need not wait
+
+        places: dict[str, Any] = {}
+        for known in self.options():
+            value = getattr(self, known.name, None)  # None for options of groups, too
+            if value and isinstance(known.kind, Places) and known.kind.are_paths:
+                places[known.name] = tuple(map(absolute, value))
+            elif value and isinstance(known.kind, Place):
+                places[known.name] = absolute(value)
+        return replace(self, **places)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Call(JobCall):
+    """A call of a job that reads inputs and writes an output."""
 
     inputs: tuple[str, ...] = option(
         (),
@@ -34,19 +55,6 @@ class Call(Declared):
         """OptionError unless there are inputs, or something else to read."""
         if not self.inputs and not any(others):
             raise OptionError("give INPUT: files, globs or directories")
-
-    def absolute(self) -> Self:
-        """The same call, with places that mean the same in processes elsewhere."""
-        from pipelines.files.filesystems import absolute  # Arrow, for which help need not wait
-
-        places: dict[str, Any] = {}
-        for known in self.options():
-            value = getattr(self, known.name, None)  # None for options of groups, too
-            if value and isinstance(known.kind, Places):
-                places[known.name] = tuple(map(absolute, value))
-            elif value and isinstance(known.kind, Place):
-                places[known.name] = absolute(value)
-        return replace(self, **places)
 
 
 @contextmanager

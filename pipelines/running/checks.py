@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from typing import TypeVar
 
 from pipelines.files.places import check_writable
-from pipelines.running.call import Call
+from pipelines.running.call import Call, JobCall
 from pipelines.running.load_beam import load_beam
 from wordpiece_core.errors import OptionError
 
-AnyCall = TypeVar("AnyCall", bound=Call)
+AnyCall = TypeVar("AnyCall", bound=JobCall)
 
 
 def checked_call(call: AnyCall, beam_args: Sequence[str]) -> AnyCall:
@@ -22,7 +22,8 @@ def checked_call(call: AnyCall, beam_args: Sequence[str]) -> AnyCall:
     """
     if isinstance(beam_args, str) or not all(isinstance(arg, str) for arg in beam_args or ()):
         raise OptionError("beam_args: give a list of texts, as ['--runner=FlinkRunner']")
-    check_writable("--output", call.output)
+    if isinstance(call, Call):
+        check_writable("--output", call.output)
     if not beam_args:
         return call
     load_beam()

@@ -18,9 +18,10 @@ import pipelines
 import wordpiece_core as wp
 from pipelines.commands import cli
 from pipelines.commands.options import parted
+from pipelines.comparing.options import CompareCall
 from pipelines.counting.options import CountCall
 from pipelines.encoding.options import EncodeCall
-from pipelines.running.call import Call
+from pipelines.running.call import Call, JobCall
 from pipelines.training.options import TrainCall
 from wordpiece_core.declaration import Option
 from wordpiece_core.option_kinds import (
@@ -39,9 +40,15 @@ from wordpiece_core.option_kinds import (
 
 from ..corpora import done, english, wordpiece, write_shard
 
-CALLS: dict[str, type[Call]] = {"count": CountCall, "train": TrainCall, "encode": EncodeCall}
+CALLS: dict[str, type[JobCall]] = {
+    "count": CountCall,
+    "train": TrainCall,
+    "encode": EncodeCall,
+    "compare": CompareCall,
+}
 NEEDED = {"count": {"inputs": "in"}, "train": {"inputs": "in"}, "encode": {"inputs": "in"}}
 NEEDED["encode"]["tokenizer"] = "vocab.txt"
+NEEDED["compare"] = {"tokenizers": "tok", "on": "in"}
 WITH = {
     "smoothing_exponent": {"group_column": "lang"},
     "padding": {"max_length": 128},
@@ -50,7 +57,7 @@ WITH = {
     "until_idle": {"follow": True},
     "marker": {"follow": True},
     "prune": {"follow": True},
-    "word_counts": {"inputs": None},
+    "word_counts": {"inputs": None, "on": None},
 }
 """What an option cannot be without, or with."""
 
@@ -107,7 +114,7 @@ def every() -> Iterator[Any]:
             yield pytest.param(command, option, id=f"{command}-{option.name}")
 
 
-def of_command(command: str, *args: str) -> Call:
+def of_command(command: str, *args: str) -> Any:
     """The call that a command line makes."""
     found = getattr(cli, command)
     parent = click.Context(cli.wordpiece, auto_envvar_prefix="WORDPIECE")
@@ -120,22 +127,28 @@ def written(values: dict[str, Any]) -> list[str]:
     args = []
     for name, value in values.items():
         flag = f"--{name.replace('_', '-')}"
-        if name == "inputs":
+        if name in ("inputs", "tokenizers"):
             args.append(value)
         else:
             args += [flag] if value is True else [flag, str(value)]
     return args
 
 
+def given(command: str) -> dict[str, Any]:
+    """What has to be given at least."""
+    output = {"output": "out"} if issubclass(CALLS[command], Call) else {}
+    return output | NEEDED[command]
+
+
 def needed(command: str, option: Option) -> dict[str, Any]:
     """What else has to be given."""
-    together = {"output": "out"} | NEEDED[command] | WITH.get(option.name, {})
+    together = given(command) | WITH.get(option.name, {})
     return {k: v for k, v in together.items() if v is not None and k != option.name}
 
 
 @pytest.mark.parametrize("command", CALLS)
 def test_defaults_are_the_same_everywhere(command: str) -> None:
-    values = {"output": "out"} | NEEDED[command]
+    values = given(command)
     by_python = CALLS[command].of(**values)
     assert of_command(command, *written(values)) == by_python
     signature = inspect.signature(getattr(pipelines, command))
@@ -164,7 +177,7 @@ def test_an_option_is_the_same_by_every_way(
         args = [flag if value else off]
     else:
         args = written({option.name: text})
-    assert of_command(command, *args, *written(others)) == wanted
+    assert of_command(command, *written(others), *args) == wanted
 
     config = tmp_path / "config.yaml"
     plain = list(value) if isinstance(value, tuple) else value
@@ -175,7 +188,8 @@ def test_an_option_is_the_same_by_every_way(
     assert of_command(command, *written(others)) == wanted
 
     done = cli_help(command)
-    assert option.name == "inputs" or re.search(rf"(?<![\w-]){flag}(?![\w-])", done)
+    is_argument = option.name in ("inputs", "tokenizers")
+    assert is_argument or re.search(rf"(?<![\w-]){flag}(?![\w-])", done)
     assert option.name in (getattr(pipelines, command).__doc__ or "")
 
 
@@ -222,16 +236,16 @@ def test_the_command_line_wins_over_the_environment_and_that_over_a_config(
     args = ["--config", str(config)]
     call = of_command("count", *args)
     assert (call.inputs, call.output) == (("a", "b"), "of-config")
-    assert call.min_word_count == 2  # type: ignore[attr-defined]
+    assert call.min_word_count == 2
     monkeypatch.setenv("WORDPIECE_COUNT_MIN_WORD_COUNT", "3")
     monkeypatch.setenv("WORDPIECE_COUNT_CONFIG", str(config))
     monkeypatch.setenv("WORDPIECE_COUNT_INPUTS", "c d")
     call = of_command("count")
     assert (call.inputs, call.output) == (("c", "d"), "of-config")
-    assert call.min_word_count == 3  # type: ignore[attr-defined]
+    assert call.min_word_count == 3
     call = of_command("count", "e", "--min-word-count", "4")
     assert call.inputs == ("e",)
-    assert call.min_word_count == 4  # type: ignore[attr-defined]
+    assert call.min_word_count == 4
 
 
 def test_an_option_that_is_none_is_named_with_the_nearest() -> None:

@@ -1,0 +1,148 @@
+"""The job `compare`: measures of tokenizers on the same text, as a table."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from pipelines.comparing.measuring import Measured, measure_table, measure_texts
+from pipelines.comparing.options import CompareCall
+from pipelines.comparing.tokenizers import load_tokenizer, names_of
+from pipelines.counting.totals import Group
+from pipelines.counting.word_table import WordTable, read_word_table
+from pipelines.files import inputs
+from pipelines.files.input_batches import warnings_of_text
+from pipelines.running.checks import checked_call
+from pipelines.running.progress import Progress
+from wordpiece_core import TakenAsCasedWarning, TextOptions, Tokenizer
+from wordpiece_core.measures import AnyTokenizer, Measures, overlap, parity, tokens_of
+
+SCHEMA = pa.schema(
+    [
+        *((name, pa.string()) for name in ("tokenizer", "group")),
+        *((name, pa.int64()) for name in ("words", "tokens")),
+        *((name, pa.float64()) for name in ("tokens_per_word", "characters_per_token")),
+        *((name, pa.float64()) for name in ("bytes_per_token", "whole_words", "continued_words")),
+        *((name, pa.float64()) for name in ("unknown_words", "dropped_characters")),
+        *((name, pa.int64()) for name in ("used_tokens", "rare_tokens")),
+        *((name, pa.float64()) for name in ("renyi_efficiency", "overlap", "parity")),
+        ("vocab_size", pa.int64()),
+    ]
+)
+"""The columns of a comparison. docs/measures.md says what they are."""
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What came of a comparison. `table`: a row for each tokenizer, over all text, with a null
+    `group`; and after it, a row for each group."""
+
+    table: pa.Table
+    remarks: Sequence[str] = ()
+
+    def summary(self) -> list[dict[str, Any]]:
+        """What `wordpiece compare --json` prints."""
+        rows: list[dict[str, Any]] = self.table.to_pylist()
+        return rows
+
+    def warnings(self) -> list[str]:
+        """What should be looked at, one sentence each."""
+        return list(self.remarks)
+
+
+def compare(call: CompareCall, *, beam_args: Sequence[str] = (), progress: Progress) -> Comparison:
+    """Measures the tokenizers on texts or on a word table.
+
+    Raises InputError, StorageError and OptionError.
+    """
+    tokenizers, remarks = _load(call)
+    call = checked_call(call, beam_args)
+    if call.word_counts:
+        table = read_word_table(call.word_counts)
+        measured = measure_table(
+            tokenizers, table, call.measuring, beam_args=beam_args, progress=progress
+        )
+        for name, tokenizer in zip(names_of(call.tokenizers), tokenizers, strict=True):
+            remarks += _remarks_on_table(table, name, tokenizer)
+    else:
+        files = inputs.resolve(call.on)
+        measured = measure_texts(
+            tokenizers, files, call.measuring, beam_args=beam_args, progress=progress
+        )
+        remarks += warnings_of_text(measured.read["replaced"])
+    remarks += _remarks_on_words(measured, call)
+    rows = list(_rows(names_of(call.tokenizers), tokenizers, measured, call))
+    return Comparison(pa.Table.from_pylist(rows, SCHEMA), tuple(dict.fromkeys(remarks)))
+
+
+def _load(call: CompareCall) -> tuple[list[AnyTokenizer], list[str]]:
+    """The tokenizers, and which were taken as cased."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", TakenAsCasedWarning)
+        tokenizers = [load_tokenizer(place) for place in call.tokenizers]
+    taken = [w.message.fact for w in caught if isinstance(w.message, TakenAsCasedWarning)]
+    return tokenizers, [
+        f"{fact}; to override, put it into a directory with a tokenizer_config.json"
+        for fact in taken
+    ]
+
+
+def _rows(
+    names: Sequence[str],
+    tokenizers: Sequence[AnyTokenizer],
+    measured: Measured,
+    call: CompareCall,
+) -> Iterator[dict[str, Any]]:
+    first = tokens_of(tokenizers[0])
+    for number, (name, tokenizer) in enumerate(zip(names, tokenizers, strict=True)):
+        shared = overlap(tokens_of(tokenizer), first)
+        groups = {g: m for (n, g), m in measured.groups.items() if n == number and g is not None}
+        relative = parity({group: m.tokens_per_word for group, m in groups.items()})
+        parts: list[tuple[Group, Measures]] = [(None, measured.whole[number]), *groups.items()]
+        for group, measures in parts:
+            place = {"tokenizer": name, "group": group}
+            yield place | _figures(measures) | {"overlap": shared, "parity": relative.get(group)}
+
+
+def _figures(measures: Measures) -> dict[str, Any]:
+    same = ("words", "tokens", "tokens_per_word", "characters_per_token", "bytes_per_token")
+    more = ("used_tokens", "rare_tokens", "renyi_efficiency", "vocab_size")
+    shares = {
+        "whole_words": measures.whole_share,
+        "continued_words": measures.continued_share,
+        "unknown_words": measures.unknown_share,
+        "dropped_characters": measures.dropped_share,
+    }
+    return {name: getattr(measures, name) for name in (*same, *more)} | shares
+
+
+def _remarks_on_words(measured: Measured, call: CompareCall) -> Iterator[str]:
+    if not measured.whole[0].words:
+        yield "no word in the text; is --text-column the one that holds it?"
+    left = measured.groups.get((0, None))
+    if call.measuring.group_column is not None and left is not None and left.words:
+        yield (f"{left.words:,} words have no group (null); they are in the row of all text alone")
+
+
+def _remarks_on_table(table: WordTable, name: str, tokenizer: AnyTokenizer) -> Iterator[str]:
+    """What a table has lost of its text that a tokenizer would have seen."""
+    if table.min_word_count > 1:
+        yield f"{table.path}: counted with --min-word-count, so rare words are missing"
+    if table.is_smoothed:
+        yield f"{table.path}: its counts are smoothed, so they are not those of the text"
+    if table.text is None:
+        return
+    cut = table.text.for_kernel()
+    plain = TextOptions(lowercase=False, strip_accents=False).for_kernel()
+    own = tokenizer.spec.text.for_kernel() if isinstance(tokenizer, Tokenizer) else plain
+    lost = {"lowercase": "lowercased", "strip_accents": "stripped of accents"}
+    changed = [text for option, text in lost.items() if cut[option] and not own[option]]
+    if changed:
+        yield (
+            f"{table.path}: its words are {' and '.join(changed)}, which {name} does not do; give"
+            " --on with the text for its true figures"
+        )

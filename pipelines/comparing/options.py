@@ -1,0 +1,93 @@
+"""A call of the job `compare`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pipelines.running.call import JobCall
+from wordpiece_core.declaration import Declared, group, option
+from wordpiece_core.errors import OptionError
+from wordpiece_core.option_kinds import Column, Place, Places, Size, refusal
+from wordpiece_core.options import LEAST_WORKER_MEMORY
+
+if TYPE_CHECKING:
+    from wordpiece_core import Tokenizer
+
+
+@dataclass(frozen=True)
+class Tokenizers(Places):
+    """Places of tokenizers, or names on the Hub. From Python, one can be a `Tokenizer` itself."""
+
+    are_paths = False
+
+    def check(self, value: Any) -> tuple[Any, ...]:
+        if isinstance(value, str | os.PathLike) or not isinstance(value, Sequence | Iterator):
+            value = [value]
+        return tuple(map(_tokenizer, value))
+
+
+def _tokenizer(value: Any) -> Any:
+    if isinstance(value, str | os.PathLike):
+        return Place().check(value)
+    from wordpiece_core import Tokenizer  # it loads Arrow, for which help need not wait
+
+    if not isinstance(value, Tokenizer):
+        raise refusal(value, "a path or a Tokenizer")
+    return value
+
+
+@dataclass(frozen=True, kw_only=True)
+class MeasureOptions(Declared):
+    """How texts are read to measure tokenizers on them. `worker_memory`, in bytes, does not change
+    the result."""
+
+    group_column: str | None = option(
+        None, Column(), "Column of groups, such as languages, which are measured apart."
+    )
+    text_column: str = option("text", Column(), "Column or key that holds the text.")
+    worker_memory: int = option(
+        512 << 20, Size(LEAST_WORKER_MEMORY), "Memory for the tables of one worker in counting."
+    )
+    work_dir: str | None = option(
+        None,
+        Place(),
+        "Where workers on other machines leave their sums, while the job runs.",
+        shown_default="a temporary directory, if all runs here",
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class CompareCall(JobCall):
+    """Measure tokenizers on the same text, and show them in a table.
+
+    TOKENIZER: a tokenizer directory, a vocab.txt, a tokenizer.json of any kind, or the name of one
+    on the Hub.
+    """
+
+    ARGUMENT = "tokenizers"
+    ALTERNATIVES = (("on", "word_counts"),)
+
+    tokenizers: tuple[str | Tokenizer, ...] = option(
+        (), Tokenizers("TOKENIZER..."), "Tokenizers to compare; the first is the reference."
+    )
+    on: tuple[str, ...] = option(
+        (), Places("INPUT..."), "Texts to measure on: files, globs or directories, as for count."
+    )
+    word_counts: str | None = option(None, Place(), "Measure on this word table, not on texts.")
+    measuring: MeasureOptions = group(MeasureOptions)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.tokenizers:
+            raise OptionError(
+                "give TOKENIZER, before --on: tokenizer directories, files, or names on the Hub"
+            )
+        if bool(self.on) == bool(self.word_counts):
+            raise OptionError("give either --on or --word-counts")
+        if self.word_counts and self.measuring.group_column is not None:
+            raise OptionError(
+                "--group-column: a word table does not keep groups; give --on with the texts"
+            )

@@ -1,0 +1,268 @@
+"""The steps that measure tokenizers, as transforms.
+
+    CountChunks     ranges of input to partial tables of chunks, which are partitioned
+    MeasureChunks   partial tables, or row groups of a word table, to measures
+    WriteMeasures   measures, added up, to files for the driver
+
+Measures add up, so it does not matter which chunks are measured together.
+"""
+
+from __future__ import annotations
+
+import json
+import pickle
+import zlib
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from contextlib import closing
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
+
+import apache_beam as beam
+import pyarrow as pa
+import pyarrow.compute as pc
+from apache_beam.transforms.window import GlobalWindows
+
+from pipelines.comparing.options import MeasureOptions
+from pipelines.counting.steps import MOST_GROUPS, Partitions, SortedWords, bytes_of
+from pipelines.counting.totals import Group
+from pipelines.counting.word_table import WordRange, read_words
+from pipelines.files import inputs
+from pipelines.files.batches import from_bytes, read_batches, to_bytes, write_batches
+from pipelines.files.filesystems import join
+from pipelines.files.inputs import Range
+from pipelines.running.figures import report
+from pipelines.running.threads import ahead
+from wordpiece_core import _kernel
+from wordpiece_core.errors import InputError, OptionError
+from wordpiece_core.measures import SUMS, AnyTokenizer, Measures, measure
+
+SHUFFLED = "zstd"  # compresses what goes through the shuffle
+LONG = 64  # bytes; longer chunks hardly ever occur twice
+SHARDS = 32  # of measures, by tokenizer and group
+HELD_BYTES = 64 << 20  # of measures that wait for the end of a bundle
+USED_BYTES = 12  # of a token in measures
+TOTALS = -1  # the shard of the totals of reading
+READ = ("rows", "nulls", "bytes", "replaced")
+
+Key = tuple[int, Group]
+"""The number of a tokenizer, and a group."""
+
+SCHEMA = pa.schema(
+    [
+        ("tokenizer", pa.int32()),
+        ("group", pa.string()),
+        ("vocab_size", pa.int64()),
+        *((name, pa.int64()) for name in SUMS),
+        ("token", pa.list_(pa.uint32())),
+        ("count", pa.list_(pa.int64())),
+    ]
+)
+
+
+@dataclass(frozen=True)
+class PackedTokenizers:
+    """Tokenizers as bytes, so that the graph of a pipeline is small. Those that share tokens, as
+    the same vocabulary cut at several sizes, are hardly larger than one."""
+
+    data: bytes
+
+    @classmethod
+    def of(cls, tokenizers: Iterable[AnyTokenizer]) -> PackedTokenizers:
+        return cls(zlib.compress(pickle.dumps(list(tokenizers)), 1))
+
+    def unpacked(self) -> list[AnyTokenizer]:
+        """The tokenizers. Workers that are threads of one process share them."""
+        return _unpacked(self.data)
+
+
+@lru_cache(maxsize=2)
+def _unpacked(data: bytes) -> list[AnyTokenizer]:
+    tokenizers: list[AnyTokenizer] = pickle.loads(zlib.decompress(data))
+    return tokenizers
+
+
+@dataclass
+class Tally:
+    """Measures of tokenizers and groups, added up."""
+
+    measures: dict[Key, Measures] = field(default_factory=dict)
+
+    def measure(self, tokenizers: list[AnyTokenizer], group: Group, chunks: pa.RecordBatch) -> None:
+        """Measures chunks of a group with all tokenizers."""
+        for number, tokenizer in enumerate(tokenizers if len(chunks) else ()):
+            self.add((number, group), measure(tokenizer, chunks["word"], chunks["count"]))
+
+    def add(self, key: Key, measures: Measures) -> None:
+        """Adds the measures of a tokenizer and a group."""
+        known = self.measures.get(key)
+        self.measures[key] = measures if known is None else known + measures
+
+    @property
+    def is_full(self) -> bool:
+        """Whether the measures take so much memory that they should be taken out."""
+        used = sum(len(measures.uses) for measures in self.measures.values())
+        return used * USED_BYTES > HELD_BYTES
+
+    def take(self) -> Iterator[tuple[int, Any]]:
+        """The measures by shard, as elements. What is added next is added up anew."""
+        measures, self.measures = self.measures, {}
+        for key, of_key in measures.items():
+            yield zlib.crc32(json.dumps(key).encode()) % SHARDS, (key, of_key)
+
+
+@beam.typehints.with_output_types(tuple[int, Any])
+class CountChunks(beam.DoFn):
+    """Counts chunks into one table for each bundle. The table is passed on when it is full: chunks
+    that may occur again by partition, with their group; long ones are measured at once, so that
+    text without spaces does not go through the shuffle."""
+
+    def __init__(
+        self, packed: PackedTokenizers, options: MeasureOptions, partitions: Partitions
+    ) -> None:
+        self.packed, self.options, self.partitions = packed, options, partitions
+
+    def start_bundle(self) -> None:
+        self.tokenizers = self.packed.unpacked()
+        self.counter = _kernel.WordCounter.of_chunks(most_bytes=self.options.worker_memory)
+        self.tally, self.replaced, self.groups = Tally(), 0, set[Group]()
+
+    def process(self, part: Range) -> Iterator[Any]:
+        columns = (self.options.text_column, self.options.group_column)
+        compressed = 1 if part.file.compression else 0
+        with closing(ahead(lambda: inputs.read_texts(part, *columns), compressed)) as batches:
+            for batch in batches:
+                self.replaced += batch.replaced
+                texts, groups = batch.texts, batch.groups
+                while len(texts):
+                    done = self.counter.count(texts, groups)
+                    texts, groups = texts[done:], None if groups is None else groups[done:]
+                    if self.counter.is_full:
+                        yield from self._take()
+                report(bytes=batch.bytes, rows=len(batch.texts))
+
+    def finish_bundle(self) -> Iterator[Any]:
+        counter, replaced = self.counter, self.replaced
+        for element in (*self._take(), *map(_as_measures, self.tally.take())):
+            if isinstance(element, beam.pvalue.TaggedOutput):
+                value = GlobalWindows.windowed_value(element.value)
+                yield beam.pvalue.TaggedOutput(element.tag, value)
+            else:
+                yield GlobalWindows.windowed_value(element)
+        read = (counter.rows, counter.nulls, counter.bytes, replaced + counter.replaced)
+        totals = TOTALS, Counter(dict(zip(READ, read, strict=True)))
+        yield beam.pvalue.TaggedOutput("measures", GlobalWindows.windowed_value(totals))
+
+    def _take(self) -> Iterator[Any]:
+        """Each table is let go when the next one is asked for."""
+        tables = self.counter.take(self.partitions.number)
+        tables.reverse()
+        while tables:
+            partition, group, _, table = tables.pop()
+            self.groups.add(group)
+            chunks = pa.record_batch(table)
+            are_long = pc.greater(pc.binary_length(chunks["word"]), LONG)
+            self.tally.measure(self.tokenizers, group, chunks.filter(are_long))
+            yield partition, (group, to_bytes(chunks.filter(pc.invert(are_long)), SHUFFLED))
+            if self.tally.is_full:
+                yield from map(_as_measures, self.tally.take())
+        if len(self.groups) > MOST_GROUPS:
+            raise OptionError(
+                f"--group-column: {self.options.group_column!r} has more than {MOST_GROUPS:,}"
+                " values; name a column of languages or sources"
+            )
+
+
+def _as_measures(element: tuple[int, Any]) -> beam.pvalue.TaggedOutput:
+    return beam.pvalue.TaggedOutput("measures", element)
+
+
+@beam.typehints.with_output_types(tuple[int, Any])
+class MeasureChunks(beam.DoFn):
+    """Measures the chunks of partitions, whose partial tables are merged as far as memory goes; or
+    the words of row groups of a word table."""
+
+    def __init__(self, packed: PackedTokenizers, partitions: Partitions) -> None:
+        self.packed, self.partitions = packed, partitions
+
+    def start_bundle(self) -> None:
+        self.tokenizers, self.tally = self.packed.unpacked(), Tally()
+
+    def process(self, part: WordRange | tuple[int, Iterable[tuple[Group, bytes]]]) -> Iterator[Any]:
+        if isinstance(part, WordRange):
+            self._measure_words(part)
+        else:
+            self._measure_partition(part[1])
+        if self.tally.is_full:
+            yield from self.tally.take()
+
+    def _measure_words(self, part: WordRange) -> None:
+        words = read_words(part)
+        try:
+            self.tally.measure(self.tokenizers, None, words)
+        except InputError as error:
+            raise InputError(f"{part.path} row group {part.row_group}: {error}") from error
+        report(bytes=bytes_of(part))
+
+    def _measure_partition(self, partials: Iterable[tuple[Group, bytes]]) -> None:
+        groups: dict[Group, SortedWords] = {}
+        held = 0
+        for group, table in partials:
+            of_group = groups.setdefault(group, SortedWords())
+            held -= of_group.held_bytes
+            of_group.add(from_bytes(table))
+            held += of_group.held_bytes
+            if held > self.partitions.most_bytes:
+                self._measure_groups(groups)
+                groups, held = {}, 0
+        self._measure_groups(groups)
+
+    def _measure_groups(self, groups: dict[Group, SortedWords]) -> None:
+        for group, chunks in groups.items():
+            self.tally.measure(self.tokenizers, group, chunks.merge())
+
+    def finish_bundle(self) -> Iterator[Any]:
+        yield from map(GlobalWindows.windowed_value, self.tally.take())
+
+
+@dataclass(frozen=True)
+class WriteMeasures:
+    """Adds up the measures of a shard, and writes them to a file in a directory. A shard that is
+    written again, after a fault, has the same content."""
+
+    directory: str
+
+    def __call__(self, shard: int, parts: Iterable[Any]) -> None:
+        if shard == TOTALS:
+            totals: Counter[str] = sum(parts, Counter())
+            rows = [pa.RecordBatch.from_pylist([{name: totals[name] for name in READ}])]
+        else:
+            tally = Tally()
+            for key, measures in parts:
+                tally.add(key, measures)
+            rows = [_row(key, tally.measures[key]) for key in tally.measures]
+        write_batches(join(self.directory, self.name(shard)), rows, SHUFFLED)
+
+    @staticmethod
+    def name(shard: int) -> str:
+        """The name of the file of a shard."""
+        return f"{'totals' if shard == TOTALS else f'measures-{shard:02}'}.arrow"
+
+
+def _row(key: Key, measures: Measures) -> pa.RecordBatch:
+    row = {name: getattr(measures, name) for name in ("vocab_size", *SUMS)}
+    row |= {name: measures.uses[name].to_pylist() for name in ("token", "count")}
+    return pa.RecordBatch.from_pylist([{"tokenizer": key[0], "group": key[1], **row}], SCHEMA)
+
+
+def read_measures(path: str) -> dict[Key, Measures]:
+    """The measures in a file that `WriteMeasures` wrote."""
+    found = {}
+    for batch in read_batches(path):
+        (row,) = batch.select([*SCHEMA.names[:-2]]).to_pylist()
+        lists = [batch[name].flatten() for name in ("token", "count")]
+        key = row.pop("tokenizer"), row.pop("group")
+        uses = pa.record_batch(lists, ["token", "count"])
+        found[key] = Measures(**row, uses=uses)
+    return found

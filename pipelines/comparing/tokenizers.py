@@ -1,0 +1,80 @@
+"""The tokenizers that can be compared: of BERT's kind, of any other kind that `tokenizers` runs, on
+any file system or on the Hub."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from pipelines.files import storage
+from pipelines.files.filesystems import join
+from wordpiece_core import Tokenizer
+from wordpiece_core.errors import InputError, OptionError, one_line
+from wordpiece_core.measures import AnyTokenizer
+from wordpiece_core.tokenizer.foreign import ForeignTokenizer, is_tokenizer_json
+from wordpiece_core.tokenizer.vocabulary import read_text
+from wordpiece_core.uri import is_uri
+
+HUB_NAME = re.compile(r"[\w.-]+(/[\w.-]+)?")
+FILES = (
+    *("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "vocab.txt"),
+    "added_tokens.json",
+)
+
+
+def load_tokenizer(place: str | Tokenizer) -> AnyTokenizer:
+    """Loads a tokenizer directory, a `vocab.txt`, a `tokenizer.json`, or a tokenizer of the Hub. A
+    place on disk wins over a name on the Hub. Raises InputError, and OptionError where a library is
+    missing."""
+    if isinstance(place, Tokenizer):
+        return place
+    if not is_uri(place) and storage.info(place) is None and HUB_NAME.fullmatch(place):
+        return _at(_from_hub(place), place)
+    return _at(place, place)
+
+
+def _at(place: str, name: str) -> AnyTokenizer:
+    """The tokenizer at a place. Where it is not of BERT's kind, `tokenizers` runs it."""
+    try:
+        return Tokenizer.load(place)
+    except InputError as error:
+        whole = place if place.endswith(".json") else join(place, "tokenizer.json")
+        text = read_text(whole)
+        if text is None or not is_tokenizer_json(text):
+            if place != name:
+                raise InputError(f"{name}: {one_line(error)}") from error
+            raise
+    return ForeignTokenizer(text, name if place == name else f"{name} on the Hub")
+
+
+def _from_hub(name: str) -> str:
+    """A directory with the files of a tokenizer of the Hub, from the cache if they are there."""
+    try:
+        from huggingface_hub import snapshot_download
+    except ImportError as error:
+        raise OptionError(
+            f"{name}: no such file or directory; if it is a name on the Hub, install"
+            " wordpiece-beam[hf]"
+        ) from error
+    try:
+        return str(snapshot_download(name, allow_patterns=list(FILES)))
+    except Exception as error:  # of many kinds: offline, not there, not allowed
+        raise InputError(
+            f"{name}: no such file or directory, and not to be had from the Hub"
+            f" ({_reason(error)}); check the name, or the connection"
+        ) from error
+
+
+def _reason(error: Exception) -> str:
+    """The first sentence: the library's messages are long."""
+    return re.split(r"(?<=[a-z])\. |; ", one_line(error))[0].rstrip(".")
+
+
+def names_of(places: Sequence[str | Tokenizer]) -> list[str]:
+    """What the tokenizers are called: as they were given, objects by their numbers."""
+    names: list[Any] = [
+        place if isinstance(place, str) else f"tokenizer {number}"
+        for number, place in enumerate(places, 1)
+    ]
+    return names
