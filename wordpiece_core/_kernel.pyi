@@ -79,6 +79,13 @@ def partition_words(words: ArrowArray, partitions: int) -> list[tuple[int, Arrow
 def string_array(texts: Sequence[str | None]) -> ArrowArray: ...
 def repair_utf8(array: ArrowArray) -> tuple[ArrowArray, int]: ...
 def split_lines(block: bytes | memoryview) -> tuple[ArrowArray, int]: ...
+def hash_texts(texts: ArrowArray, key: bytes) -> ArrowArray:
+    """For each row of an array of strings or bytes, `int.from_bytes(hashlib.blake2b(row, key=key,
+    digest_size=8).digest(), "little")`, as uint64. A null hashes as the empty string."""
+
+def hash_numbers(first: int, rows: int, key: bytes) -> ArrowArray:
+    """As `hash_texts`, for `rows` numbers from `first` on, each as 8 bytes, the lowest first."""
+
 def encrypted_columns(tail: bytes) -> list[str]:
     """The paths (`a.b`) of the encrypted columns of a Parquet file, in order. `tail`: the end of
     the file, from where its footer begins, or from before. InputError if the footer is encrypted

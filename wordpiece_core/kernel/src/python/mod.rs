@@ -174,6 +174,8 @@ fn _kernel(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(text::string_array, module)?)?;
     module.add_function(wrap_pyfunction!(text::repair_utf8, module)?)?;
     module.add_function(wrap_pyfunction!(text::split_lines, module)?)?;
+    module.add_function(wrap_pyfunction!(text::hash_texts, module)?)?;
+    module.add_function(wrap_pyfunction!(text::hash_numbers, module)?)?;
     module.add_function(wrap_pyfunction!(text::encrypted_columns, module)?)?;
     module.add_function(wrap_pyfunction!(text::pre_tokenize, module)?)?;
     module.add_function(wrap_pyfunction!(train::symbol_counts, module)?)?;

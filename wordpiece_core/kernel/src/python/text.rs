@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use arrow_array::{Array, BinaryArray, StringArray};
+use arrow_array::{Array, BinaryArray, StringArray, UInt64Array};
 use pyo3::buffer::PyBuffer;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedStr;
@@ -11,6 +11,7 @@ use super::{PyArrowArray, import, run, unknown};
 use crate::arrow;
 use crate::arrow::parquet_footer;
 use crate::error::Error;
+use crate::text::hash::KeyedHash;
 use crate::text::pre_tokenize::{PreTokenizer, TextOptions};
 use crate::text::utf8;
 
@@ -120,6 +121,38 @@ pub(super) fn pre_tokenize(
             }));
         })?;
         Ok(PyArrowArray(arrow::string_lists(&rows)?))
+    })
+}
+
+/// The keyed hash of each row of an array of strings or bytes. A null hashes as the empty string.
+#[pyfunction]
+pub(super) fn hash_texts(
+    py: Python<'_>,
+    texts: &Bound<'_, PyAny>,
+    key: &[u8],
+) -> PyResult<PyArrowArray> {
+    let texts = import(texts)?;
+    run(py, || {
+        let hash = KeyedHash::new(key)?;
+        let mut hashes = Vec::with_capacity(texts.len());
+        arrow::each_row(&texts, |row| hashes.push(hash.of(row.unwrap_or_default())))?;
+        Ok(PyArrowArray(Arc::new(UInt64Array::from(hashes))))
+    })
+}
+
+/// The keyed hash of each of `rows` consecutive numbers, as 8 bytes, the lowest first.
+#[pyfunction]
+pub(super) fn hash_numbers(
+    py: Python<'_>,
+    first: u64,
+    rows: u64,
+    key: &[u8],
+) -> PyResult<PyArrowArray> {
+    run(py, || {
+        let hash = KeyedHash::new(key)?;
+        let numbers = (0..rows).map(|row| first.wrapping_add(row));
+        let hashes = UInt64Array::from_iter_values(numbers.map(|n| hash.of(&n.to_le_bytes())));
+        Ok(PyArrowArray(Arc::new(hashes)))
     })
 }
 
