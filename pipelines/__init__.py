@@ -13,6 +13,7 @@ A folder imports only from the folders below it in this list:
 
     functions.py, transforms.py     what this module exports
     commands    the command line: arguments, and what is printed
+    layout      what is encoded to shards of one size: joined, packed, shuffled, split
     encoding    texts to ids, shard by shard
     training    a word table to a tokenizer, in exact rounds
     comparing   tokenizers measured on text, side by side

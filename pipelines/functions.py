@@ -23,6 +23,7 @@ from pipelines.encoding.follow import follow_encode
 from pipelines.encoding.options import EncodeCall
 from pipelines.following.epochs import line
 from pipelines.following.loop import Row
+from pipelines.layout.lay_out import lay_out
 from pipelines.running.call import JobCall, in_python, names_of_python
 from pipelines.running.progress import Progress
 from pipelines.training import train as training
@@ -188,7 +189,8 @@ def encode(
         log = _Log(quiet)
         return _warned(follow_encode(call, tokenizer, beam_args=beam_args, log=log))
     progress = Progress(quiet=quiet)
-    return _warned(encoding.encode(call, tokenizer, beam_args=beam_args, progress=progress))
+    run = lay_out if call.is_laid_out else encoding.encode
+    return _warned(run(call, tokenizer, beam_args=beam_args, progress=progress))
 
 
 @_documented(CompareCall)

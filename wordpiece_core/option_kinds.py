@@ -6,8 +6,9 @@ import numbers
 import operator
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any, ClassVar
 
 from wordpiece_core.errors import shown
@@ -270,6 +271,47 @@ class Names(Kind):
 
     def show(self, value: Sequence[str]) -> str:
         return ",".join(value)
+
+
+@dataclass(frozen=True)
+class Shares(Kind):
+    """Names with shares of a whole, as a text like `train=0.98,validation=0.02`, or from Python a
+    dict. They are kept as pairs of a name and a decimal number as text, so that they are exact."""
+
+    metavar: str = "NAME=SHARE,..."
+
+    def check(self, value: Any) -> tuple[tuple[str, str], ...]:
+        if isinstance(value, str):
+            pairs = [item.partition("=")[::2] for item in value.split(",")]
+        elif isinstance(value, Mapping):
+            pairs = list(value.items())
+        elif isinstance(value, tuple | list):
+            pairs = [tuple(pair) if isinstance(pair, tuple | list) else () for pair in value]
+        else:
+            raise refusal(value, "shares, as train=0.98,validation=0.02")
+        shares = tuple(map(self._pair, pairs))
+        if len({name.lower() for name, _ in shares}) < len(shares):
+            raise refusal(value, "a share for each name once")
+        if (total := sum(Fraction(share) for _, share in shares)) != 1:
+            raise ValueError(f"{self.show(shares)} adds up to {float(total):.12g}, not to 1")
+        return shares
+
+    def _pair(self, pair: Any) -> tuple[str, str]:
+        if len(pair) != 2 or not isinstance(pair[0], str):
+            raise refusal(pair, "a name and its share, as train=0.98")
+        name, share = pair[0].strip(), str(pair[1]).strip()
+        if not _SPLIT_NAME.fullmatch(name) or name.lower() == "all":
+            raise refusal(name, "the name of a split: a letter, then letters, digits or _; not all")
+        if not _DECIMAL.fullmatch(share) or not 0 < Fraction(share) <= 1:
+            raise refusal(share, f"a share above 0 and up to 1, as in {name}=0.5")
+        return name, share
+
+    def show(self, value: Sequence[tuple[str, str]]) -> str:
+        return ",".join(f"{name}={share}" for name, share in value)
+
+
+_SPLIT_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}")
+_DECIMAL = re.compile(r"[0-9]{1,20}(?:\.[0-9]{1,20})?|0?\.[0-9]{1,20}")
 
 
 def refusal(value: object, wanted: str) -> ValueError:

@@ -12,6 +12,7 @@ from pipelines.encoding.directory.bad_shards import ShardsError
 from pipelines.encoding.directory.plans import PlannedShard
 from pipelines.encoding.encode import Encoded, Plan, encode, plan
 from pipelines.encoding.options import EncodeCall
+from pipelines.layout.lay_out import lay_out, plan_layout
 from pipelines.running.load_beam import load_beam
 from pipelines.running.progress import Progress
 
@@ -20,7 +21,7 @@ def run_encode(call: EncodeCall, how: How) -> None:
     """Runs `wordpiece encode`."""
     tokenizer = load_tokenizer(call.choice)
     if how.dry_run:
-        planned = plan(call, tokenizer)
+        planned = plan_layout(call, tokenizer) if call.is_laid_out else plan(call, tokenizer)
         if how.json:
             print(json.dumps(planned.summary(), ensure_ascii=False))
         elif not how.quiet:
@@ -34,7 +35,8 @@ def run_encode(call: EncodeCall, how: How) -> None:
 
             done = follow_encode(call, tokenizer, beam_args=how.beam_args, log=CommandLog(how))
         else:
-            done = encode(call, tokenizer, beam_args=how.beam_args, progress=progress)
+            run = lay_out if call.is_laid_out else encode
+            done = run(call, tokenizer, beam_args=how.beam_args, progress=progress)
     except ShardsError as failed:
         for error in failed.errors if len(failed.errors) > 1 else []:
             say(f"error: {error.message}")

@@ -32,7 +32,8 @@ from pipelines.encoding.directory.notes import (
 )
 from pipelines.encoding.directory.plans import PlannedShard
 from pipelines.encoding.drift import MANY_UNKNOWN
-from pipelines.encoding.options import EncodeCall
+from pipelines.encoding.marks import Marks
+from pipelines.encoding.options import EncodeCall, ShardOptions
 from pipelines.encoding.shard_encoder import check_fit, text_columns
 from pipelines.files import inputs
 from pipelines.files.filesystems import join
@@ -47,6 +48,7 @@ from wordpiece_core import Tokenizer
 from wordpiece_core.errors import InputError, OptionError, OutputError
 
 MANY_DROPPED = 0.01  # with `pack`: the share of dropped tokens above which there is a warning
+BESIDE = (".idx", ".offsets")  # the endings of files that belong to another one
 SAMPLE = 64  # files that are looked into before a run, to estimate how much there is to do
 
 
@@ -126,8 +128,10 @@ class Encoded:
 
     @property
     def shards(self) -> list[str]:
-        """The names of the shards, relative to the directory."""
-        return [shard["name"] for shard in self.manifest["shards"]]
+        """The names of the shards, relative to the directory. With `format` "megatron" or "bin",
+        those of the files that hold ids; each has another one beside it."""
+        names = (shard["name"] for shard in self.manifest["shards"])
+        return [name for name in names if not name.endswith(BESIDE)]
 
     @property
     def rows(self) -> int:
@@ -171,9 +175,10 @@ class Encoded:
             said.append(f"{unknown:.1%} of the tokens are [UNK]; does the tokenizer fit the text?")
         dropped = manifest["dropped_tokens"] / max(self.tokens, 1)
         if dropped > MANY_DROPPED:
+            larger = "input files" if manifest["options"].get("layout") is None else "--shard-size"
             said.append(
                 f"{dropped:.1%} of the tokens were left out, at the ends of the shards; give"
-                " --padding, larger input files, or a smaller --max-length"
+                f" --padding, larger {larger}, or a smaller --max-length"
             )
         if manifest["invalid"]:
             said.append(
@@ -191,15 +196,22 @@ def plan(call: EncodeCall, tokenizer: Tokenizer, sample: int | None = None) -> P
     Raises InputError and OptionError; OptionError also if the output holds shards of another
     tokenizer or of other options.
     """
-    output, options = call.output, call.shards
-    check_fit(options, tokenizer)
-    files = inputs.resolve(call.inputs, own=[output])
+    check_fit(call.shards, tokenizer)
+    files = inputs.resolve(call.inputs, own=[call.output])
+    job = {"tokenizer": tokenizer.digest, "options": call.job_options}
+    return plan_files(EncodedDirectory(call.output, job), files, call.shards, sample)
+
+
+def plan_files(
+    directory: EncodedDirectory,
+    files: Sequence[InputFile],
+    options: ShardOptions,
+    sample: int | None = None,
+) -> Plan:
+    """The plan for these inputs. `sample`: see `plan`."""
     names = inputs.output_names(files)
-    directory = EncodedDirectory(
-        output, {"tokenizer": tokenizer.digest, "options": options.plain()}
-    )
     found = read_contents(directory)
-    _check_files(output, files, names, found)
+    _check_files(directory.path, files, names, found)
     noted = found.finished
 
     def kept(file: InputFile) -> PlannedShard | None:
@@ -248,13 +260,8 @@ def encode(
     call = checked_call(call, beam_args)
     output, found = call.output, plan(call, tokenizer, SAMPLE)
     directory = found.directory
-
-    def check(errors: list[BadShard]) -> None:
-        if errors and (call.on_error != "quarantine" or _is_no_fault_of_files(found, errors)):
-            raise ShardsError(errors, len(found.shards))
-
     if not found.to_run:
-        check(found.errors)
+        check_errors(found, found.errors, call.on_error)
     with one_run(directory.path):
         if read_version(directory) != found.found.version:
             raise OutputError(f"{output}: another run has just written there; run this one again")
@@ -263,28 +270,51 @@ def encode(
                 directory.notes.delete()
             manifest = lifecycle.manifest(directory, found.found)
             return Encoded(call.output, manifest, len(found.finished), found.others, [])
-        load_beam()  # only now: what has nothing to do does not wait for it
-        planned = {shard.name for shard in found.shards if not shard.finished}
-        roots = {shard.name: shard.file.root for shard in found.shards}
-        lifecycle.begin(directory, tokenizer, planned, roots)
-        with progress.stage("encode", "bytes", sum(shard.bytes for shard in found.to_run)):
-            if found.to_run:
-                _run(found, call, beam_args)
+        made, errors = run_shards(found, call, tokenizer, beam_args=beam_args, progress=progress)
+        if errors:
+            quarantine(directory, errors)
             made = read_contents(directory)
-            errors = _all_errors(found, made)
-            check(errors)
-            if errors:
-                quarantine(directory, errors)
-                made = read_contents(directory)
         manifest = lifecycle.finish(directory, made)
     return Encoded(call.output, manifest, len(found.finished), found.others, errors)
 
 
-def _run(found: Plan, call: EncodeCall, beam_args: Sequence[str]) -> None:
+def run_shards(
+    found: Plan,
+    call: EncodeCall,
+    tokenizer: Tokenizer,
+    *,
+    marks: Marks | None = None,
+    beam_args: Sequence[str],
+    progress: Progress,
+) -> tuple[Contents, list[BadShard]]:
+    """Encodes the shards of a plan, as `call` says. Returns what their directory holds then, and
+    the bad shards. ShardsError if there are bad ones, unless they can go into quarantine. `marks`:
+    how rows are marked, if they will be laid out."""
+    load_beam()  # only now: what has nothing to do does not wait for it
+    directory = found.directory
+    planned = {shard.name for shard in found.shards if not shard.finished}
+    roots = {shard.name: shard.file.root for shard in found.shards}
+    lifecycle.begin(directory, tokenizer, planned, roots)
+    with progress.stage("encode", "bytes", sum(shard.bytes for shard in found.to_run)):
+        if found.to_run:
+            _run(found, call.shards, marks, beam_args)
+        made = read_contents(directory)
+        errors = _all_errors(found, made)
+        check_errors(found, errors, call.on_error)
+    return made, errors
+
+
+def check_errors(found: Plan, errors: list[BadShard], on_error: str) -> None:
+    """Raises ShardsError for bad shards, unless they can go into quarantine."""
+    if errors and (on_error != "quarantine" or _is_no_fault_of_files(found, errors)):
+        raise ShardsError(errors, len(found.shards))
+
+
+def _run(found: Plan, options: ShardOptions, marks: Marks | None, beam_args: Sequence[str]) -> None:
     from pipelines.encoding.encode_shard import EncodeShard
     from pipelines.encoding.encode_shards import run, threads
 
-    step = EncodeShard(found.directory, call.shards, threads(beam_args))
+    step = EncodeShard(found.directory, options, threads(beam_args), marks)
     run(step, found.to_run, beam_args)
 
 
@@ -311,7 +341,7 @@ def fits_no_file(errors: Sequence[BadShard], files: int) -> bool:
 
 
 def _check_files(
-    output: str, files: list[InputFile], names: dict[str, str], found: Contents
+    output: str, files: Sequence[InputFile], names: dict[str, str], found: Contents
 ) -> None:
     """Raises OptionError if a shard would replace a shard of another file, or a file that is not a
     shard, or if an input would get a second shard. Raises InputError if a shard was changed whose

@@ -16,10 +16,12 @@ from pipelines.encoding.directory.new_shards import NewShard, commit, write_shar
 from pipelines.encoding.directory.notes import (
     ShardError,
     ShardResult,
+    marked,
     shard_error,
     source_of,
 )
 from pipelines.encoding.directory.plans import PlannedShard
+from pipelines.encoding.marks import Marks
 from pipelines.encoding.options import ShardOptions
 from pipelines.encoding.shard_encoder import ShardEncoder, text_columns
 from pipelines.encoding.shard_writer import ShardWriter, id_pages
@@ -39,11 +41,12 @@ WAITING_SECONDS = 10.0  # after which the next shard takes those that wait along
 class EncodeShard(beam.DoFn):
     """Encodes shards and writes notes of the results, also for shards that cannot be read. Small
     shards wait in memory, so that several have their notes in one file. `figures`: where they are
-    left while a pipeline runs that ends."""
+    left while a pipeline runs that ends. `marks`: how rows are marked, if they will be laid out."""
 
     directory: EncodedDirectory
     options: ShardOptions
     threads: int
+    marks: Marks | None = None
     figures: FigureFiles | None = None
 
     def setup(self) -> None:
@@ -90,7 +93,8 @@ class EncodeShard(beam.DoFn):
         copied = None if options.encoding.stride is not None else options.compression
         shard = inputs.open_shard(file, text_columns(options), options.kept, copied)
         threads = 0 if file.is_small else self.threads
-        encoder = ShardEncoder(file, shard, self.tokenizer, options, self.id_pages, threads)
+        makers = (self.tokenizer, options, self.id_pages, threads, self.marks)
+        encoder = ShardEncoder(file, shard, *makers)
 
         def write(stream: NewFile) -> None:
             storing = encoder.parquet_options()
@@ -99,7 +103,8 @@ class EncodeShard(beam.DoFn):
 
         def result(size: int) -> ShardResult:
             sums = encoder.sums | {"output_bytes": size}
-            return ShardResult(name, file.name, source_of(file), **sums)
+            note = ShardResult(name, file.name, source_of(file), **sums)
+            return note if self.marks is None else marked(note, encoder.weights, encoder.schema)
 
         try:
             written = write_shard(self.directory, name, write, result)

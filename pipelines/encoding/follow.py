@@ -74,7 +74,7 @@ def follow_encode(
     call = checked_call(call, beam_args)
     check_fit(call.shards, tokenizer)
     arrivals = Arrivals(call.inputs, [call.output], call.following)
-    job = {"tokenizer": tokenizer.digest, "options": call.shards.plain()}
+    job = {"tokenizer": tokenizer.digest, "options": call.job_options}
     directory = EncodedDirectory(call.output, job)
     with one_run(call.output):
         dataset = FollowedDataset(call, directory, tokenizer, beam_args, log)

@@ -10,7 +10,7 @@ from pipelines.following.options import FollowOptions
 from pipelines.running.call import Call
 from wordpiece_core.declaration import REQUIRED, Declared, group, option
 from wordpiece_core.errors import OptionError
-from wordpiece_core.option_kinds import Choice, Column, Flag, Names, Place
+from wordpiece_core.option_kinds import Choice, Column, Flag, Names, Place, Shares, Size, Whole
 from wordpiece_core.options import UNK_SCOPES, EncodingOptions
 
 if TYPE_CHECKING:
@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
 COMPRESSIONS = ("zstd", "snappy", "gzip", "lz4", "brotli", "none")
 ON_ERROR = ("fail", "quarantine")
+FORMATS = ("parquet", "megatron", "bin")
+SHARD_SIZE = 256 << 20  # of a dataset that is laid out, unless said otherwise
+LEAST_SHARD_SIZE = 1 << 10
 
 
 @dataclass(frozen=True)
@@ -75,7 +78,7 @@ class ShardOptions(Declared):
         'Columns of the input to keep; "" for none, as with --pack.',
         shown_default="all; with --stride not the texts",
     )
-    pack: bool = option(False, Flag(), "Fill rows of exactly --max-length from consecutive texts.")
+    pack: bool = option(False, Flag(), "Fill rows of exactly --max-length from many texts.")
     compression: str = option("zstd", Choice(COMPRESSIONS), "Compression of the shards.")
     encoding: EncodingOptions = group(EncodingOptions)
 
@@ -109,6 +112,59 @@ class ShardOptions(Declared):
 
 
 @dataclass(frozen=True, kw_only=True)
+class LayoutOptions(Declared):
+    """How the rows of all inputs are laid out in shards of one size (`pipelines.layout`)."""
+
+    shard_size: int | None = option(
+        None,
+        Size(least=LEAST_SHARD_SIZE),
+        "Shards of this size: small inputs are joined, large ones are divided.",
+        shown_default="a shard for each input; 256MiB with --pack, --shuffle, --splits, --format",
+    )
+    shuffle: int | None = option(
+        None, Whole((1 << 63) - 1, 0), "Seed of a random order of all texts.", shown_default="off"
+    )
+    splits: tuple[tuple[str, str], ...] | None = option(
+        None,
+        Shares(),
+        "Divide the texts into splits by their hash, as train=0.98,validation=0.02.",
+        shown_default="all in train",
+    )
+    format: str = option("parquet", Choice(FORMATS), "Format of the shards.")
+
+    @property
+    def given(self) -> list[str]:
+        """The options that ask for a layout."""
+        given = {
+            "--shard-size": self.shard_size,
+            "--shuffle": self.shuffle,
+            "--splits": self.splits,
+            "--format": None if self.format == "parquet" else self.format,
+        }
+        return [name for name, value in given.items() if value is not None]
+
+    @property
+    def size(self) -> int:
+        """The most bytes of a shard."""
+        return self.shard_size or SHARD_SIZE
+
+    @property
+    def shares(self) -> tuple[tuple[str, str], ...]:
+        """The splits and their shares."""
+        return self.splits or (("train", "1"),)
+
+    def plain(self) -> dict[str, Any]:
+        """The options as values that JSON can hold."""
+        splits = None if self.splits is None else dict(self.splits)
+        return {
+            "shard_size": self.size,
+            "shuffle": self.shuffle,
+            "splits": splits,
+            "format": self.format,
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
 class EncodeCall(Call):
     """Encode INPUT into Parquet shards of token ids, one for each input file.
 
@@ -118,6 +174,7 @@ class EncodeCall(Call):
 
     choice: TokenizerChoice = group(TokenizerChoice)
     shards: ShardOptions = group(ShardOptions)
+    layout: LayoutOptions = group(LayoutOptions)
     on_error: str = option(
         "fail",
         Choice(ON_ERROR),
@@ -133,3 +190,31 @@ class EncodeCall(Call):
         self.check_inputs()
         if self.prune and not self.following.follow:
             raise OptionError("--prune: give --follow too")
+        self._check_layout()
+
+    @property
+    def is_laid_out(self) -> bool:
+        """Whether shards are made from the rows of all inputs, not one from each input."""
+        return bool(self.layout.given) or (self.shards.pack and not self.following.follow)
+
+    def _check_layout(self) -> None:
+        given, encoding = self.layout.given, self.shards.encoding
+        if given and self.following.follow:
+            raise OptionError(f"{given[0]}: cannot be used with --follow, which never has all rows")
+        if given and encoding.stride is not None:
+            raise OptionError(
+                f"{given[0]}: cannot be used with --stride, which numbers rows by file"
+            )
+        name = self.layout.format
+        if name == "parquet":
+            return
+        if self.shards.keep_columns:
+            raise OptionError(f"--keep-columns: cannot be used with --format {name}, only ids")
+        if encoding.columns:
+            raise OptionError(f"--columns: cannot be used with --format {name}, only ids")
+
+    @property
+    def job_options(self) -> dict[str, Any]:
+        """The options that all shards of a directory share."""
+        layout = self.layout.plain() if self.is_laid_out else None
+        return self.shards.plain() | {"layout": layout}

@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 
 from pipelines.encoding import pieces, shard_writer
 from pipelines.encoding.directory.notes import SUMS
+from pipelines.encoding.marks import Marks
 from pipelines.encoding.options import ShardOptions
 from pipelines.encoding.pieces import Part, piece_ends
 from pipelines.encoding.shard_writer import IDS
@@ -69,7 +70,8 @@ class Encoded:
 @dataclass
 class ShardEncoder:
     """Makes tables with ids from a shard, and adds up rows, tokens and the like in `sums`. With a
-    `maker` it makes pages of the ids where nothing else needs them."""
+    `maker` it makes pages of the ids where nothing else needs them. `marks`: how rows are marked,
+    if they will be laid out; `weights` are the sums of their weights, by split."""
 
     file: InputFile
     shard: Shard
@@ -77,8 +79,10 @@ class ShardEncoder:
     options: ShardOptions
     maker: IdPages | None
     threads: int
+    marks: Marks | None = None
     schema: pa.Schema = field(init=False)
     sums: dict[str, int] = field(init=False)
+    weights: list[int] = field(init=False)
 
     def __post_init__(self) -> None:
         encoding = self.options.encoding
@@ -90,14 +94,17 @@ class ShardEncoder:
                 id_type=encoding.id_type,
             )
         self.encoding = encoding
-        if self.packer or encoding.stride is not None or encoding.columns:
+        if self.packer or self.marks or encoding.stride is not None or encoding.columns:
             self.maker = None
         self.schema = self._schema()
         self.sums = {name: 0 for name in SUMS if name != "output_bytes"}
+        self.weights = [0] * len(self.marks.bounds if self.marks else ())
 
     def _schema(self) -> pa.Schema:
         """The schema of the output: the kept columns, the ids, and the other columns added."""
         kept, added = self.shard.schema, added_schema(self.tokenizer, self.options)
+        if self.marks:
+            added = pa.schema([*added, *self.marks.fields])
         for name in added.names:
             if name in kept.names:
                 others = ",".join(other for other in kept.names if other not in added.names)
@@ -178,7 +185,11 @@ class ShardEncoder:
         texts, pairs, options = piece.texts, piece.pairs, self.encoding
         try:
             if self.maker is None:
-                return Encoded(piece, self.tokenizer.encode_batch(texts, pairs, options=options))
+                batch = self.tokenizer.encode_batch(texts, pairs, options=options)
+                if self.marks:
+                    marked = self.marks.add(batch.table, piece.table, IDS, texts)
+                    batch = replace(batch, table=marked)
+                return Encoded(piece, batch)
             least_ids = shard_writer.LEAST_IDS
             batch, pages = self.tokenizer.encode_pages(
                 texts, pairs, options=options, maker=self.maker, least_ids=least_ids
@@ -197,6 +208,9 @@ class ShardEncoder:
         self.sums["unknown_tokens"] += batch.unknown
         self.sums["words"] += batch.words
         self.sums["word_tokens"] += batch.word_tokens
+        if self.marks:
+            sums = self.marks.sums(batch.table)
+            self.weights = [a + b for a, b in zip(self.weights, sums, strict=True)]
         report(**amounts, unknown=batch.unknown)
 
     def _tables(self, piece: Piece, batch: EncodedBatch) -> Iterator[pa.Table]:

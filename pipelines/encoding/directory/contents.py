@@ -14,6 +14,7 @@ from pipelines.encoding.directory.encoded_directory import (
     ERRORS,
     GONE,
     JOB,
+    LAYOUT,
     LOG,
     MANIFEST,
     NOTES,
@@ -48,7 +49,8 @@ class Contents:
     whether there is a manifest. `has_notes`: whether there is a directory of notes. `version`: it
     is another one if another run has begun since. `uncommitted`: the shards that are finished, but
     not in the manifest that is there. `gone`: the shards that were to be deleted. `epoch`: the last
-    one of a run that followed its inputs."""
+    one of a run that followed its inputs. `sources`: of a dataset that is laid out, the notes of
+    its inputs."""
 
     sizes: dict[str, int]
     logs: list[str]
@@ -62,6 +64,7 @@ class Contents:
     uncommitted: frozenset[str] = frozenset()
     gone: frozenset[str] = frozenset()
     epoch: dict[str, Any] | None = None
+    sources: list[ShardResult] | None = None
 
     def has(self, shard: ShardResult) -> bool:
         """Whether a shard is there as it was written."""
@@ -85,7 +88,7 @@ def read_contents(directory: EncodedDirectory) -> Contents:
     noted, bad = _below(entries, NOTES), _below(entries, ERRORS)
     directory.notes.check(noted)
     directory.errors.check(bad)
-    own = (f"{NOTES}/", f"{ERRORS}/")
+    own = (f"{NOTES}/", f"{ERRORS}/", f"{LAYOUT}/")
     files = {entry.name: entry for entry in entries if entry.kind == "file"}
     whole = files.get(MANIFEST)
     found = Contents(
@@ -170,7 +173,17 @@ def _with_notes(
         roots=roots,
         uncommitted=frozenset(noted.uncommitted),
         epoch=common.get("epoch"),
+        sources=_sources(common.get("sources"), path),
     )
+
+
+def _sources(values: Any, path: str) -> list[ShardResult] | None:
+    if values is None:
+        return None
+    notes = [note for note in all_notes(values, path) if isinstance(note, ShardResult)]
+    if len(notes) < len(values):
+        raise outputs.damaged(path)
+    return notes
 
 
 def _add_uncommitted(directory: EncodedDirectory, found: Contents, noted: _Noted) -> None:

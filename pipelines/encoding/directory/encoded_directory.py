@@ -15,6 +15,8 @@
                         __shards__/NAME.bad has the bytes, __shards__/NAME.json what is wrong.
                         (`datasets` skips names with two underscores, others skip `.bad`)
 
+    _layout/            owned too: what is encoded, until it is laid out (`pipelines.layout`)
+
 Shards are written, then the notes of several shards are written as one file, and then the shards
 get their names. So every shard is in a note or in the manifest, and any other file is not of this
 job. A shard is finished if there is a note of it for the current input, and its size is that in the
@@ -56,6 +58,7 @@ SPEC = "spec.json"  # the tokenizer, for workers: Beam would pack and unpack it 
 LOG = r"[0-9a-f]{16}-[0-9a-f]{16}\.jsonl"  # names of files of notes: the run, and a random part
 PLAN = r"plan-[0-9a-f]{16}-[0-9]{6,}\.jsonl"
 ERRORS = "_errors"
+LAYOUT = "_layout"  # the work of `pipelines.layout`
 BAD_SHARDS = "__shards__"
 FORMAT = 3  # of manifests and notes
 

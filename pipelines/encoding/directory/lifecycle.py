@@ -15,7 +15,7 @@ from pipelines.encoding.directory.encoded_directory import (
     RUN,
     EncodedDirectory,
 )
-from pipelines.encoding.directory.notes import SUMS, plain
+from pipelines.encoding.directory.notes import OF_SHARDS, SUMS, plain
 from pipelines.files import outputs, storage
 from wordpiece_core import Tokenizer
 from wordpiece_core.errors import OutputError
@@ -74,12 +74,18 @@ def manifest(directory: EncodedDirectory, found: Contents) -> dict[str, Any]:
     shards = [plain(found.results[name]) for name in sorted(found.results)]
     errors = [plain(found.errors[name]) for name in sorted(found.errors)]
     totals = {name: sum(shard[name] for shard in shards) for name in SUMS}
+    sources = {}
+    if found.sources is not None:
+        sources = {"sources": [plain(note) for note in found.sources]}
+        for name in totals.keys() - OF_SHARDS:
+            totals[name] = sum(getattr(note, name) for note in found.sources)
     epoch = {} if found.epoch is None else {"epoch": found.epoch}
     return {
         "format": FORMAT,
         **directory.job,
         **totals,
         **epoch,
+        **sources,
         "shards": shards,
         "errors": errors,
     }

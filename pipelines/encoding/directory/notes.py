@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from types import NoneType
 from typing import Any
+
+import pyarrow as pa
 
 from pipelines.files import outputs
 from pipelines.files.input_files import InputFile
@@ -16,6 +19,9 @@ SUMS = (
     *("rows", "input_rows", "nulls", "bytes", "tokens", "unknown_tokens", "words", "word_tokens"),
     *("replaced", "dropped_tokens", "invalid", "output_bytes"),
 )
+OF_SHARDS = {"rows", "dropped_tokens", "output_bytes"}
+"""The sums of a dataset that is laid out which are those of its shards. All others are those of its
+inputs: which shard has which share of them is not known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +46,26 @@ class ShardResult:
     dropped_tokens: int = 0
     invalid: int = 0
     output_bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class MarkedResult(ShardResult):
+    """A shard whose rows will be laid out anew. `weights`: the weight of its rows in each split.
+    `schema`: its schema as Arrow serializes it, in base64."""
+
+    weights: list[int] = field(default_factory=list)
+    schema: str = ""
+
+
+def marked(note: ShardResult, weights: list[int], schema: pa.Schema) -> MarkedResult:
+    """The note of a shard whose rows will be laid out anew."""
+    serialized = base64.b64encode(schema.serialize().to_pybytes()).decode()
+    return MarkedResult(**plain(note), weights=weights, schema=serialized)
+
+
+def unmarked(note: ShardResult) -> ShardResult:
+    """The note without what laying out needed."""
+    return ShardResult(**{field.name: getattr(note, field.name) for field in fields(ShardResult)})
 
 
 FILE, COLUMN, CHANGED, AGAIN = "file", "column", "changed", "again"
@@ -88,17 +114,19 @@ def plain(note: Note) -> dict[str, Any]:
 
 
 _KINDS = {
-    frozenset(field.name for field in fields(kind)): kind for kind in (ShardResult, ShardError)
+    frozenset(field.name for field in fields(kind)): kind
+    for kind in (ShardResult, MarkedResult, ShardError)
 }
 _TYPES: dict[str, Any] = {
     "str": str,
     "int": int,
     "dict[str, Any]": dict,
     "int | None": (int, NoneType),
+    "list[int]": list,
 }
 _VALUES = {
     kind: [(field.name, _TYPES[str(field.type)]) for field in fields(kind)]
-    for kind in (ShardResult, ShardError)
+    for kind in (ShardResult, MarkedResult, ShardError)
 }
 
 

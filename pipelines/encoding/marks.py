@@ -1,0 +1,120 @@
+"""Marks of rows that will be laid out anew (`pipelines.layout`): how much room each takes, and in
+which split it is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import accumulate
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from wordpiece_core import _kernel
+
+WEIGHT, SPLIT = "__wordpiece_weight", "__wordpiece_split"
+SPLIT_KEY = b"wordpiece split"  # of the hash of texts
+PLAIN_BYTES = 8  # of a value that is neither a string nor bytes
+MOST_SHRUNK = 8  # so much smaller than in memory, at most, are rows taken to become
+
+
+@dataclass(frozen=True)
+class Marks:
+    """How rows are marked. `bytes`: what an id and a row take, beside the kept columns. `codec`:
+    what compresses them: a weight is what a row takes then. `bounds`: for each split, the end of
+    its range of hashes."""
+
+    bytes: tuple[int, int]
+    codec: str | None
+    bounds: tuple[int, ...]
+
+    @classmethod
+    def of(
+        cls, bytes: tuple[int, int], codec: str | None, shares: Sequence[tuple[str, str]]
+    ) -> Marks:
+        """With a part of the hashes for each split, in proportion to its share."""
+        sums = accumulate(Fraction(share) for _, share in shares)
+        return cls(bytes, codec, tuple(int(end * (1 << 64)) for end in sums))
+
+    @property
+    def fields(self) -> list[pa.Field]:
+        """The columns that are added."""
+        return [pa.field(WEIGHT, pa.int64()), pa.field(SPLIT, pa.int16())]
+
+    def add(self, table: pa.Table, kept: pa.Table, ids: str, texts: pa.Array) -> pa.Table:
+        """A table with the marks of its rows. `kept`: the columns of the input that go with it."""
+        marks = [self._weights(table.column(ids), kept), self._splits(texts)]
+        for field, mark in zip(self.fields, marks, strict=True):
+            table = table.append_column(field, mark)
+        return table
+
+    def _weights(self, ids: pa.ChunkedArray, kept: pa.Table) -> pa.Array:
+        """The weight of each row: its part of what all of them take."""
+        of_id, of_row = self.bytes
+        lengths = pc.fill_null(pc.list_value_length(ids), 0).cast(pa.int64())
+        sizes = pc.add(pc.multiply(lengths, of_id), of_row)
+        for column in kept.columns:
+            sizes = pc.add(sizes, _bytes(column))
+        if self.codec is None or not len(sizes):
+            return sizes
+        codec = pa.Codec(self.codec)
+        whole = shrunk = 0
+        for data in (*_ids(ids, of_id), *_strings(kept)):
+            whole += data.size
+            shrunk += len(codec.compress(data, asbytes=True))
+        shrunk = max(shrunk, whole // MOST_SHRUNK)
+        # Not in integers: the bytes of a piece, squared, may be more than 63 bits hold.
+        share = shrunk / whole if whole else 1.0
+        return pc.max_element_wise(pc.floor(pc.multiply(sizes, share)).cast(pa.int64()), 1)
+
+    def _splits(self, texts: pa.Array) -> pa.Array:
+        """The number of the split of each text."""
+        if len(self.bounds) == 1:
+            return pa.repeat(pa.scalar(0, pa.int16()), len(texts))
+        hashes = pa.array(_kernel.hash_texts(texts, SPLIT_KEY))
+        split = pa.repeat(pa.scalar(0, pa.int16()), len(texts))
+        for bound in self.bounds[:-1]:
+            beyond = pc.greater_equal(hashes, pa.scalar(bound, pa.uint64()))
+            split = pc.add(split, beyond.cast(pa.int16()))
+        return split
+
+    def sums(self, table: pa.Table) -> list[int]:
+        """The weight of the marked rows in each split."""
+        weight, split = table.column(WEIGHT), table.column(SPLIT)
+        if len(self.bounds) == 1:
+            return [pc.sum(weight).as_py() or 0]
+        numbers = range(len(self.bounds))
+        return [pc.sum(weight.filter(pc.equal(split, n))).as_py() or 0 for n in numbers]
+
+
+def _bytes(column: pa.ChunkedArray) -> pa.ChunkedArray | int:
+    """About how many bytes each value of a column takes."""
+    try:
+        return pc.fill_null(pc.binary_length(column), 0).cast(pa.int64())
+    except pa.ArrowNotImplementedError:
+        return PLAIN_BYTES
+
+
+def _ids(ids: pa.ChunkedArray, size: int) -> Iterator[pa.Buffer]:
+    """The ids, with so many bytes each."""
+    kind = {2: pa.uint16(), 4: pa.int32()}[size]
+    for chunk in ids.chunks:
+        values = chunk.flatten().cast(kind)
+        if len(values):
+            yield values.buffers()[1].slice(values.offset * size, len(values) * size)
+
+
+def _strings(table: pa.Table) -> Iterator[pa.Buffer]:
+    """The bytes of the strings of a table."""
+    for column in table.columns:
+        for chunk in column.chunks:
+            if pa.types.is_string(chunk.type) or pa.types.is_binary(chunk.type):
+                chunk = chunk.cast(pa.large_binary())
+            if pa.types.is_large_string(chunk.type) or pa.types.is_large_binary(chunk.type):
+                offsets = pa.Array.from_buffers(
+                    pa.int64(), len(chunk) + 1, [None, chunk.buffers()[1]], offset=chunk.offset
+                )
+                start, end = offsets[0].as_py(), offsets[-1].as_py()
+                if end > start:
+                    yield chunk.buffers()[2].slice(start, end - start)

@@ -1,0 +1,63 @@
+"""Rows of one length, filled with the ids of texts of any inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pipelines.encoding.shard_writer import IDS
+from wordpiece_core import EncodingOptions, Packer, Tokenizer
+
+INPUT, ROW = "__wordpiece_input", "__wordpiece_row"  # of a text: the number of its input; its row
+DOCUMENT_ROWS, DOCUMENT_INPUTS = "document_rows", "document_inputs"
+
+
+class PackedRows:
+    """Packs the texts of a shard. `dropped`: how many of their tokens were left out at the end."""
+
+    def __init__(self, tokenizer: Tokenizer, options: EncodingOptions) -> None:
+        self.packer = Packer(tokenizer, options)
+        self.places = pa.table({INPUT: pa.array([], pa.int32()), ROW: pa.array([], pa.int64())})
+        self.first = self.next = 0  # the numbers of the first text in `places`, and of the next one
+
+    @property
+    def dropped(self) -> int:
+        """How many tokens were left out."""
+        return self.packer.dropped
+
+    def tables(self, rows: Iterator[pa.Table]) -> Iterator[pa.Table]:
+        """Full rows. The last one is padded, or its tokens are dropped. Texts are numbered as they
+        come; that number becomes their input and the row there."""
+        for table in rows:
+            self.places = pa.concat_tables([self.places, table.select([INPUT, ROW])])
+            packed = self.packer.add(table.column(IDS), self.next)
+            self.next += table.num_rows
+            yield self._with_places(packed)
+        yield self._with_places(self.packer.finish())
+
+    def _with_places(self, packed: pa.Table) -> pa.Table:
+        numbers = packed.column(DOCUMENT_ROWS).combine_chunks()
+        places = self.places.combine_chunks()
+        at = pc.subtract(numbers.flatten(), self.first)
+        found = {name: places.column(name).take(at).combine_chunks() for name in (INPUT, ROW)}
+        if len(at):  # what is not in full rows yet comes after the last text in them, or goes on it
+            done = pc.max(at).as_py()
+            self.places = places.slice(done)
+            self.first += done
+        kind = packed.schema.field(DOCUMENT_ROWS).type
+        offsets = pc.subtract(numbers.offsets, numbers.offsets[0])
+        lists = {n: pa.ListArray.from_arrays(offsets, values) for n, values in found.items()}
+        rows = lists[ROW].cast(kind)
+        position = packed.schema.get_field_index(DOCUMENT_ROWS)
+        packed = packed.set_column(position, DOCUMENT_ROWS, rows)
+        return packed.append_column(DOCUMENT_INPUTS, lists[INPUT])
+
+
+def packed_schema(tokenizer: Tokenizer, options: EncodingOptions) -> pa.Schema:
+    """The schema of packed rows."""
+    nothing: Any = iter(())
+    (table,) = PackedRows(tokenizer, options).tables(nothing)
+    return table.schema

@@ -1,0 +1,101 @@
+"""The pipelines of a layout. Their elements are in plans (`pipelines.running.plan`)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import apache_beam as beam
+
+from pipelines.files import outputs, storage
+from pipelines.layout.assemble import Layout, MakeShard
+from pipelines.layout.deal import LaidShard
+from pipelines.layout.rows import Rows
+from pipelines.layout.scatter import RunWriter, ScatteredInputs, order_key
+from pipelines.running.figure_files import FigureFiles
+from pipelines.running.figures import report
+from pipelines.running.from_plan import FromPlan
+from pipelines.running.plan import Plan, write_plan
+from pipelines.running.runner import run_pipeline
+
+SHARDS, SCATTERED = 0, 1  # the numbers of the plans of a run
+
+
+def make_shards(
+    layout: Layout, shards: Sequence[LaidShard], threads: int, beam_args: Sequence[str]
+) -> None:
+    """Makes shards."""
+    notes = layout.dataset.notes
+    to_make = FromPlan(_plan(layout, SHARDS, shards, "weight"), _shard)
+    figures = FigureFiles(notes)
+    step = beam.ParDo(MakeShard(layout, threads, figures))
+
+    def build(pipeline: beam.Pipeline) -> None:
+        _ = pipeline | "shards" >> to_make | "make" >> step
+
+    run_pipeline(build, beam_args, figures)
+
+
+def scatter(
+    layout: Layout, seed: int, groups: Sequence[ScatteredInputs], beam_args: Sequence[str]
+) -> None:
+    """Writes the rows of inputs in random order."""
+    figures = FigureFiles(layout.dataset.notes)
+    groups_of_plan = FromPlan(_plan(layout, SCATTERED, groups, "rows"), _group)
+    step = beam.ParDo(_Scatter(layout.rows, seed, figures))
+
+    def build(pipeline: beam.Pipeline) -> None:
+        _ = pipeline | "inputs" >> groups_of_plan | "scatter" >> step
+
+    run_pipeline(build, beam_args, figures)
+
+
+def _plan(layout: Layout, number: int, elements: Sequence[Any], size: str) -> Plan:
+    notes = layout.dataset.notes
+    path = notes.place(f"plan-{layout.dataset.run}-{number:06}.jsonl")
+    return write_plan(path, notes, elements, lambda element: 1 + getattr(element, size))
+
+
+def _shard(fields: dict[str, Any]) -> LaidShard:
+    return LaidShard(**fields)
+
+
+def _group(fields: dict[str, Any]) -> ScatteredInputs:
+    return ScatteredInputs(**fields)
+
+
+@dataclass
+class _Scatter(beam.DoFn):
+    """Writes files of runs. They are whole when they have their names."""
+
+    rows: Rows
+    seed: int
+    figures: FigureFiles
+
+    def start_bundle(self) -> None:
+        self.figures.leave()
+
+    def process(self, group: ScatteredInputs) -> None:
+        storage.again(lambda: self._write(group))
+
+    def _write(self, group: ScatteredInputs) -> None:
+        work, bins = self.rows.work, self.rows.bins
+        assert bins is not None
+        lease = self.figures.owned
+        lease.check_lease()
+        path = work.runs(group.number)
+        with outputs.NewFile(path, work.owned.path) as file:
+            with storage.writing(path):
+                writer = RunWriter(file, bins)
+                for number, name in group.inputs:
+                    key, first = order_key(self.seed, name), 0
+                    for table in self.rows.of_input(number, name):
+                        writer.add(table, first, key)
+                        report(rows=table.num_rows)
+                        first += table.num_rows
+                writer.finish()
+            file.stage()
+            lease.check_lease()
+            file.put()
+        storage.sync(outputs.parent(path))

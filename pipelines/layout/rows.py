@@ -1,0 +1,165 @@
+"""The rows of a shard, in their order: those of encoded inputs, or of runs in random order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from pipelines.encoding.marks import SPLIT, WEIGHT
+from pipelines.encoding.pieces import pieces_of
+from pipelines.files.reading import bad_data
+from pipelines.files.storage import StoredFile
+from pipelines.layout.deal import LaidShard
+from pipelines.layout.packed import INPUT, ROW
+from pipelines.layout.scatter import ORDER, Bins, read_segments
+from pipelines.layout.work import WorkDirectory
+from wordpiece_core.errors import ColumnError
+
+_PLAIN = {pa.string_view(): pa.large_string(), pa.binary_view(): pa.large_binary()}
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Where the rows of shards are. `schema`: of the rows, without marks. `has_places`: whether
+    they come with the number of their input and their row there. `bins`: of the random order, if
+    they have one, and in how many files it is."""
+
+    work: WorkDirectory
+    schema: pa.Schema
+    has_places: bool
+    bins: Bins | None = None
+    files: int = 0
+
+    @cached_property
+    def marked(self) -> pa.Schema:
+        """The schema of the tables of `of`: the rows, their weights, and their places."""
+        fields = [*_plain(self.schema), pa.field(WEIGHT, pa.int64())]
+        if self.has_places:
+            fields += [pa.field(INPUT, pa.int32()), pa.field(ROW, pa.int64())]
+        return pa.schema(fields)
+
+    def of(self, shard: LaidShard) -> Iterator[pa.Table]:
+        """The rows of a shard, in pieces of some MB."""
+        for number, start, end, name in shard.slices:
+            if self.bins is None:
+                yield from self._between(number, name, shard.split, start, end)
+            else:
+                table = self._of_bin(self.bins.first(shard.split) + number)
+                yield from in_pieces(_cut(table, shard.split, start, end))
+
+    def _between(
+        self, number: int, name: str, split: int, start: int, end: int
+    ) -> Iterator[pa.Table]:
+        """The rows of an input that are in a split and begin between two sums of weights. Of row
+        groups without such rows only the marks are read."""
+        first = before = 0
+        with self._open(name) as parquet:
+            for row_group in range(parquet.num_row_groups):
+                marks = parquet.read_row_group(row_group, [WEIGHT, SPLIT])
+                weights = marks.filter(pc.equal(marks.column(SPLIT), split)).column(WEIGHT)
+                after = before + (pc.sum(weights).as_py() or 0)
+                if before < end and start < after:
+                    table = self._placed(parquet.read_row_group(row_group), number, first)
+                    yield from in_pieces(_cut(table, split, start - before, end - before))
+                before, first = after, first + marks.num_rows
+                if before >= end:
+                    return
+
+    def of_input(self, number: int, name: str) -> Iterator[pa.Table]:
+        """All rows of an input with their splits, row group by row group."""
+        first = 0
+        with self._open(name) as parquet:
+            for row_group in range(parquet.num_row_groups):
+                table = self._placed(parquet.read_row_group(row_group), number, first)
+                yield table
+                first += table.num_rows
+
+    @contextmanager
+    def _open(self, name: str) -> Iterator[pq.ParquetFile]:
+        """What an input has been encoded to."""
+        path = self.work.encoded_shard(name)
+        mend = f"; delete {self.work.owned.path} and run the job again"
+        with StoredFile(path) as file, bad_data(path, mend=mend):
+            yield pq.ParquetFile(file.arrow())
+
+    def _placed(self, table: pa.Table, number: int, first: int) -> pa.Table:
+        """A table with the columns of `marked`, and the splits. Columns that the input does not
+        have are null."""
+        rows = table.num_rows
+        if self.has_places:
+            table = table.append_column(INPUT, pa.repeat(pa.scalar(number, pa.int32()), rows))
+            table = table.append_column(ROW, pa.array(range(first, first + rows), pa.int64()))
+        split = table.column(SPLIT)
+        return conformed(table, self.marked).append_column(SPLIT, split)
+
+    def _of_bin(self, number: int) -> pa.Table:
+        """The rows of a bin in their order, which all are of one split."""
+        paths = (self.work.runs(file) for file in range(self.files))
+        tables = [table for path in paths for table in read_segments(path, number)]
+        table = pa.concat_tables(tables).combine_chunks()
+        del tables
+        return table.take(pc.sort_indices(table.column(ORDER)))
+
+
+def _cut(table: pa.Table, split: int, start: int, end: int) -> pa.Table:
+    """The rows of a split that begin between two sums of weights."""
+    if SPLIT in table.column_names:
+        of_split = pc.equal(table.column(SPLIT), split)
+        if not pc.all(of_split).as_py():
+            table = table.filter(of_split)
+    weights = table.column(WEIGHT).combine_chunks()
+    begins = pc.subtract(pc.cumulative_sum(weights), weights)
+    first = pc.sum(pc.less(begins, start)).as_py() or 0
+    return table.slice(first, (pc.sum(pc.less(begins, end)).as_py() or 0) - first)
+
+
+def in_pieces(table: pa.Table) -> Iterator[pa.Table]:
+    """A table in pieces of about `pieces.PIECE_SIZE`."""
+    if not table.num_rows:
+        return
+    first = 0
+    for end in pieces_of(table.column(WEIGHT).combine_chunks().cast(pa.float64())):
+        yield table.slice(first, end - first)
+        first = end
+
+
+def joined_schema(schemas: Sequence[tuple[str, pa.Schema]]) -> pa.Schema:
+    """The schema of all rows, from those of inputs, by their names. A column that an input does not
+    have is null there. ColumnError if two inputs have a column of different types."""
+    joined: dict[str, tuple[pa.Field, str]] = {}
+    for name, schema in schemas:
+        for field in schema:
+            other, of = joined.setdefault(field.name, (field, name))
+            if other.type != field.type:
+                if pa.types.is_null(other.type):
+                    joined[field.name] = field, name
+                elif not pa.types.is_null(field.type):
+                    raise ColumnError(
+                        f"{name}: column {field.name!r} is {field.type}, but {other.type} in {of};"
+                        " leave it out with --keep-columns"
+                    )
+    fields = [field.with_nullable(True) for field, _ in joined.values()]
+    return pa.schema(fields, metadata=schemas[0][1].metadata if schemas else None)
+
+
+def conformed(table: pa.Table, schema: pa.Schema) -> pa.Table:
+    """A table with the columns of a schema. Those that it does not have are null."""
+    columns = []
+    for field in schema:
+        if field.name in table.column_names:
+            column = table.column(field.name)
+            columns.append(column if column.type == field.type else column.cast(field.type))
+        else:
+            columns.append(pa.nulls(table.num_rows, field.type))
+    return pa.table(columns, schema=schema)
+
+
+def _plain(schema: pa.Schema) -> list[pa.Field]:
+    """The fields, without views, which Arrow cannot bring into another order."""
+    return [field.with_type(_PLAIN.get(field.type, field.type)) for field in schema]

@@ -1,0 +1,177 @@
+"""A random order of all rows. It is that of their hashes, so it depends on nothing but the seed,
+the names of the inputs and the numbers of the rows there.
+
+The range of hashes is divided into *bins*, in each split apart. Inputs are read, some MB at a time;
+their rows are brought together by bin and written as a *run*. The rows of a bin, from all runs, are
+few enough to be put into order in memory.
+
+A file of runs has, for each run, the segments of all bins, as streams of Arrow's IPC format; then
+for each run where its segments begin and the last one ends; then the weights of all bins; and last
+how many runs and bins there are. Numbers have 8 bytes, the lowest first.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+from array import array
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pipelines.encoding.marks import SPLIT, WEIGHT
+from pipelines.files.batches import from_bytes, one_batch, to_bytes
+from pipelines.files.outputs import NewFile
+from pipelines.files.storage import StoredFile
+from wordpiece_core import _kernel
+
+ORDER = "__wordpiece_order"
+BIN_BYTES = 12 << 20  # of a bin, as the weights of its rows say; in memory, some times that
+MOST_BINS = 4096  # then they are larger: each run has a segment for each bin
+RUN_BYTES = 96 << 20  # of the rows of a run in memory
+GROUP_BYTES = 32 << 20  # of the inputs of a file of runs, as the weights of their rows say
+_TAIL = struct.Struct("<QQ")
+
+
+def order_key(seed: int, name: str) -> bytes:
+    """The key of the hashes of the rows of an input."""
+    return hashlib.blake2b(f"{seed}\0{name}".encode(), digest_size=32).digest()
+
+
+@dataclass(frozen=True)
+class Bins:
+    """How many bins the hashes of each split are divided into."""
+
+    numbers: Sequence[int]
+
+    @classmethod
+    def of(cls, weights: Sequence[int]) -> Bins:
+        """From the weights of the splits."""
+        size = max(BIN_BYTES, sum(weights) // MOST_BINS)
+        return cls([max(-(-weight // size), 1) for weight in weights])
+
+    def first(self, split: int) -> int:
+        """The number of the first bin of a split; or of all bins."""
+        return sum(self.numbers[:split])
+
+    @property
+    def all(self) -> int:
+        """The number of all bins."""
+        return sum(self.numbers)
+
+    def place(self, order: pa.Array, split: pa.Array) -> pa.Array:
+        """The bin of each row, from its hash and its split."""
+        firsts = pa.array([self.first(n) for n in range(len(self.numbers))], pa.uint64())
+        numbers = pa.array(self.numbers, pa.uint64())
+        high = pc.shift_right(order, pa.scalar(32, pa.uint64()))
+        scaled = pc.multiply(high, numbers.take(split))
+        return pc.add(pc.shift_right(scaled, pa.scalar(32, pa.uint64())), firsts.take(split))
+
+
+@dataclass(frozen=True, slots=True)
+class ScatteredInputs:
+    """Inputs whose rows go into one file of runs: their numbers and names. `rows`: how many."""
+
+    number: int
+    inputs: Sequence[tuple[int, str]]
+    rows: int
+
+
+def scattered_inputs(
+    names: Sequence[str], weights: Sequence[int], rows: Sequence[int]
+) -> list[ScatteredInputs]:
+    """Groups of consecutive inputs, as large as is said, or one input."""
+    groups: list[ScatteredInputs] = []
+    held: list[tuple[int, str]] = []
+    weight = 0
+    for number, name in enumerate(names):
+        held.append((number, name))
+        weight += weights[number]
+        if weight >= GROUP_BYTES or number + 1 == len(names):
+            many = sum(rows[n] for n, _ in held)
+            groups.append(ScatteredInputs(len(groups), held, many))
+            held, weight = [], 0
+    return groups
+
+
+@dataclass
+class RunWriter:
+    """Writes a file of runs."""
+
+    stream: NewFile
+    bins: Bins
+    held: list[pa.Table] = field(default_factory=list)
+    size: int = 0
+    offsets: array[int] = field(default_factory=lambda: array("Q"))
+    runs: int = 0
+
+    def __post_init__(self) -> None:
+        self.weights = array("Q", bytes(8 * self.bins.all))
+
+    def add(self, table: pa.Table, first: int, key: bytes) -> None:
+        """Adds rows of an input, from the row `first` on."""
+        order = pa.array(_kernel.hash_numbers(first, table.num_rows, key))
+        self.held.append(table.append_column(ORDER, order))
+        self.size += table.nbytes
+        if self.size >= RUN_BYTES:
+            self._write()
+
+    def _write(self) -> None:
+        """Writes the rows that are held as a run."""
+        table = pa.concat_tables(self.held).combine_chunks()
+        self.held, self.size, self.runs = [], 0, self.runs + 1
+        split = table.column(SPLIT).combine_chunks()
+        place = self.bins.place(table.column(ORDER).combine_chunks(), split)
+        table = table.drop_columns([SPLIT])
+        indices = pc.array_sort_indices(place)
+        ends = pc.run_end_encode(place.take(indices))
+        segments = dict(zip(ends.values.to_pylist(), ends.run_ends.to_pylist(), strict=True))
+        first = 0
+        for number in range(self.bins.all):
+            self.offsets.append(self.stream.size)
+            if end := segments.get(number):
+                some = table.take(indices.slice(first, end - first))
+                self.weights[number] += pc.sum(some.column(WEIGHT)).as_py()
+                self.stream.write(to_bytes(one_batch(some), "lz4"))
+                first = end
+        self.offsets.append(self.stream.size)
+
+    def finish(self) -> None:
+        """Writes what is left, and where the segments are."""
+        if self.held:
+            self._write()
+        tail = self.offsets + self.weights
+        self.stream.write(struct.pack(f"<{len(tail)}Q", *tail))
+        self.stream.write(_TAIL.pack(self.runs, self.bins.all))
+
+
+def _tail(file: StoredFile) -> tuple[int, int, int]:
+    """How many runs and bins a file has, and where its offsets begin."""
+    file.seek(file.length - _TAIL.size)
+    runs, bins = _TAIL.unpack(file.read(_TAIL.size))
+    return runs, bins, file.length - _TAIL.size - 8 * (runs * (bins + 1) + bins)
+
+
+def _numbers(file: StoredFile, start: int, many: int) -> tuple[int, ...]:
+    file.seek(start)
+    return struct.unpack(f"<{many}Q", file.read(8 * many))
+
+
+def read_weights(path: str) -> tuple[int, ...]:
+    """The weights of all bins in a file of runs."""
+    with StoredFile(path) as file:
+        _, bins, _ = _tail(file)
+        return _numbers(file, file.length - _TAIL.size - 8 * bins, bins)
+
+
+def read_segments(path: str, number: int) -> Iterator[pa.Table]:
+    """The rows of a bin in a file of runs, as they were read."""
+    with StoredFile(path) as file:
+        runs, bins, tail = _tail(file)
+        for run in range(runs):
+            start, end = _numbers(file, tail + 8 * (run * (bins + 1) + number), 2)
+            if end > start:
+                file.seek(start)
+                yield pa.Table.from_batches([from_bytes(file.read(end - start))])
