@@ -37,7 +37,8 @@ import pyarrow.parquet as pq
 from benchmarks.kills import contents, run, start, texts
 from benchmarks.measure import keep_temporary_files
 
-OWN = {"_epochs.parquet", "_files.parquet", "_run.json", ".huggingface.yaml"}
+OWN = {"_epochs.parquet", "_files.parquet", ".run.json", "README.md"}
+MANIFEST = {"encode": ".manifest.json", "count": "_manifest.json"}
 SETTLE = 300.0  # seconds in which what was dropped last must be done
 
 
@@ -96,7 +97,7 @@ class Reader:
 
     def watch(self) -> None:
         """Looks again and again, until `ended`."""
-        path = self.output / ("_manifest.json" if self.job == "encode" else "_files.parquet")
+        path = self.output / (MANIFEST["encode"] if self.job == "encode" else "_files.parquet")
         before = None
         while not self.ended:
             time.sleep(0.02)
@@ -152,7 +153,7 @@ def check(job: str, folder: Path, files: int) -> list[str]:
     """What is not as it should be, after all."""
     expected, found = (contents(folder / name) for name in ("at-once", "out"))
     faults = []
-    manifests = [json.loads(tree.pop("_manifest.json")) for tree in (expected, found)]
+    manifests = [json.loads(tree.pop(MANIFEST[job])) for tree in (expected, found)]
     manifests[1].pop("epoch", None)
     if manifests[0] != manifests[1]:
         faults.append("the manifests differ")

@@ -117,7 +117,7 @@ def _show(tokenizer: str, dataset: str) -> None:
     print(f"\nThe vocabulary has {len(tok):,} tokens. Some words and their pieces:")
     for word in WORDS:
         print(f"  {word:<16} {' '.join(tok.tokenize(word))}")
-    manifest = outputs.read_json(f"{dataset}/_manifest.json")
+    manifest = outputs.read_json(f"{dataset}/.manifest.json")
     words = outputs.read_json(f"{tokenizer}/training.json")["corpus"]["words"]
     texts = manifest["rows"] - manifest["nulls"]
     tokens = manifest["tokens"] - 2 * texts

@@ -13,11 +13,12 @@ job fails.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from pipelines.encoding.directory import lifecycle
 from pipelines.encoding.directory.bad_shards import BadShard, ShardsError, quarantine
+from pipelines.encoding.directory.card import card_warnings
 from pipelines.encoding.directory.contents import Contents, read_contents, read_version
 from pipelines.encoding.directory.encoded_directory import EncodedDirectory
 from pipelines.encoding.directory.notes import (
@@ -83,6 +84,11 @@ class Plan:
         unchanged = found.results.keys() == found.finished.keys() and not found.uncommitted
         return found.is_whole and unchanged and not (found.gone or self.to_run or self.errors)
 
+    @property
+    def is_of_today(self) -> bool:
+        """Whether a directory that is done has the files of this version of the program."""
+        return self.found.has_card and not self.found.earlier
+
     def summary(self) -> dict[str, Any]:
         """What `wordpiece encode --dry-run --json` prints."""
         shards = [
@@ -110,7 +116,7 @@ class Encoded:
 
     `output`: the directory. `manifest`: its manifest. `kept`: how many of the shards were finished
     by an earlier run. `others`: how many shards belong to inputs that were not given now. `errors`:
-    the shards that are in quarantine.
+    the shards that are in quarantine. `notices`: what else should be looked at.
 
     >>> import pipelines
     >>> from wordpiece_core import Tokenizer
@@ -125,6 +131,7 @@ class Encoded:
     kept: int
     others: int
     errors: list[BadShard]
+    notices: list[str] = field(default_factory=list)
 
     @property
     def shards(self) -> list[str]:
@@ -185,7 +192,8 @@ class Encoded:
                 f"{manifest['invalid']:,} invalid UTF-8 sequences in kept columns are kept as they"
                 " are; some readers refuse them (--keep-columns leaves columns out)"
             )
-        return said + [f"in quarantine: {bad.message}" for bad in self.errors]
+        said += [f"in quarantine: {bad.message}" for bad in self.errors]
+        return said + self.notices
 
 
 def plan(call: EncodeCall, tokenizer: Tokenizer, sample: int | None = None) -> Plan:
@@ -266,16 +274,18 @@ def encode(
         if read_version(directory) != found.found.version:
             raise OutputError(f"{output}: another run has just written there; run this one again")
         if found.is_done:
-            if found.found.has_notes:
+            if not found.is_of_today:
+                lifecycle.mend(directory, found.found)
+            elif found.found.has_notes:
                 directory.notes.delete()
-            manifest = lifecycle.manifest(directory, found.found)
-            return Encoded(call.output, manifest, len(found.finished), found.others, [])
+            manifest, notices = lifecycle.manifest(directory, found.found), card_warnings(directory)
+            return Encoded(call.output, manifest, len(found.finished), found.others, [], notices)
         made, errors = run_shards(found, call, tokenizer, beam_args=beam_args, progress=progress)
         if errors:
             quarantine(directory, errors)
             made = read_contents(directory)
-        manifest = lifecycle.finish(directory, made)
-    return Encoded(call.output, manifest, len(found.finished), found.others, errors)
+        manifest, notices = lifecycle.finish(directory, made), card_warnings(directory)
+    return Encoded(call.output, manifest, len(found.finished), found.others, errors, notices)
 
 
 def run_shards(

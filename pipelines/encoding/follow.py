@@ -22,6 +22,7 @@ import pyarrow as pa
 
 from pipelines.encoding.directory import lifecycle
 from pipelines.encoding.directory.bad_shards import BadShard, ShardsError, quarantine
+from pipelines.encoding.directory.card import card_warnings
 from pipelines.encoding.directory.contents import Contents, read_contents
 from pipelines.encoding.directory.encoded_directory import MANIFEST, EncodedDirectory
 from pipelines.encoding.directory.following import begin_following, commit_epoch
@@ -82,8 +83,9 @@ def follow_encode(
         with dataset.encoding():
             follow(dataset, arrivals, call.following)
         directory.notes.delete()
-        manifest = lifecycle.manifest(directory, dataset.found)
-    return Encoded(call.output, manifest, len(before & dataset.found.results.keys()), 0, [])
+        manifest, notices = lifecycle.manifest(directory, dataset.found), card_warnings(directory)
+    kept = len(before & dataset.found.results.keys())
+    return Encoded(call.output, manifest, kept, 0, [], notices)
 
 
 class FollowedDataset:

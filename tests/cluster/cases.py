@@ -28,8 +28,8 @@ from .servers import EMBEDDED_FLINK, FLINK, SPARK, ServerError, Servers, worker_
 HANGS = 300.0  # seconds after which a command counts as one that does not end
 TELLS = 60.0  # seconds after which a command counts as one that tells nothing
 INTERRUPTED = 130  # the exit status
-MANIFEST = "_manifest.json"
-OF_THE_RUN = {"run.json", "_run.json"}  # the files that differ between runs
+MANIFESTS = {"_manifest.json", ".manifest.json"}
+OF_THE_RUN = {"run.json", ".run.json"}  # the files that differ between runs
 
 JOBS: dict[str, tuple[str, ...]] = {
     "count": ("count", "text", "--merge", "words"),
@@ -191,8 +191,8 @@ class Bench:
         for files_there in (found, wanted):
             for name in OF_THE_RUN & files_there.keys():
                 del files_there[name]
-            if job == "encode" and MANIFEST in files_there:
-                files_there[MANIFEST] = without_times(files_there[MANIFEST])
+            for name in MANIFESTS & files_there.keys() if job == "encode" else ():
+                files_there[name] = without_times(files_there[name])
         return bool(wanted) and found == wanted
 
 

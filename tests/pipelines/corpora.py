@@ -119,9 +119,15 @@ def column(shards: str | Path, name: str = "input_ids") -> list[Any]:
 
 
 def manifest(directory: str | Path) -> dict[str, Any]:
-    """What `_manifest.json` holds."""
-    value: dict[str, Any] = json.loads((Path(directory) / "_manifest.json").read_text())
+    """What the manifest of a dataset, or of a word table, holds."""
+    value: dict[str, Any] = json.loads(manifest_path(directory).read_text())
     return value
+
+
+def manifest_path(directory: str | Path) -> Path:
+    """The manifest of a dataset, or of a word table."""
+    of_dataset = Path(directory) / ".manifest.json"
+    return of_dataset if of_dataset.exists() else Path(directory) / "_manifest.json"
 
 
 # --- The command ----------------------------------------------------------------------------------

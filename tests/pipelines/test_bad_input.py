@@ -58,7 +58,8 @@ def run(command: str, source: str | Path, tmp_path: Path, *args: str | Path) -> 
 def assert_nothing_whole(output: Path) -> None:
     """No finished word table, tokenizer or dataset, and no temporary file."""
     names = {Path(name).name for name in files_below(output)}
-    assert not names & {"_manifest.json", "training.json", "vocab.txt", "tokenizer.json"}
+    whole = {"_manifest.json", ".manifest.json", "training.json", "vocab.txt", "tokenizer.json"}
+    assert not names & whole
     assert not [name for name in names if ".tmp-" in name]
     with pytest.raises(InputError):
         Tokenizer.load(output)
@@ -196,7 +197,7 @@ def test_shards_beside_a_bad_one_are_kept_for_the_rerun(tmp_path: Path, vocab: P
     args = ["encode", source, "--tokenizer", vocab, "--output", tmp_path / "out"]
     outcome = process(*args)  # its threads end with it
     assert outcome.fault.startswith(f"{source / '000.parquet'} row group 1: cannot be read")
-    assert not {"_manifest.json", "000.parquet"} & set(files_below(tmp_path / "out"))
+    assert not {".manifest.json", "000.parquet"} & set(files_below(tmp_path / "out"))
     write_shard(source / "000.parquet", ["mended"])
     done(*args)
     done("encode", source, "--tokenizer", vocab, "--output", tmp_path / "straight")
@@ -311,7 +312,7 @@ def test_no_word_table_half_a_one_and_another_directory_are_told_apart(
     assert fault().startswith(f"{words}: the word table is not finished")
     (words / "_staging").rmdir()
     done("encode", shard, "--tokenizer", vocab, "--output", words)
-    assert fault().startswith(f"{words}: no word table")
+    assert fault().startswith(f"{words}/in.parquet: column 'word' is missing")
 
 
 def test_too_small_a_vocabulary_is_told_with_the_size_it_needs(tmp_path: Path) -> None:

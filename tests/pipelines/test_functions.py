@@ -40,7 +40,7 @@ def test_the_jobs_give_what_the_commands_give(tmp_path: Path, shard: str) -> Non
         by_function, by_command = (files_below(tmp_path / f"{name}{end}") for end in ("", "-2"))
         assert by_function.keys() == by_command.keys()
         differ = {file for file, data in by_function.items() if data != by_command[file]}
-        assert differ <= {"run.json", "_run.json"}
+        assert differ <= {"run.json", ".run.json"}
 
     assert table.path == str(tmp_path / "words")
     assert table.totals["rows"] == 40

@@ -29,6 +29,7 @@ from .corpora import (
     english,
     files_below,
     manifest,
+    manifest_path,
     train_tokenizer,
     wordpiece,
     write_shard,
@@ -133,7 +134,7 @@ def test_names_in_manifests_lead_nowhere_else(
         write_shard(corpus / "b.parquet", ["mended"])
         (output / "_errors" / "__shards__" / "link").symlink_to(victim)
     (output / "link").symlink_to(victim)
-    (output / "_manifest.json").write_text(json.dumps(record))
+    manifest_path(output).write_text(json.dumps(record))
     outcome = wordpiece(*call)
     assert outcome.status == 1
     assert outcome.fault.startswith(str(output))
@@ -238,7 +239,7 @@ def test_a_text_file_truncated_in_the_middle_of_encoding_is_no_shard(
     assert outcome.status == 1
     assert outcome.fault == f"{path}: it has changed since the job began; run the job again"
     assert not list(out.rglob("*.parquet"))
-    assert not (out / "_manifest.json").exists()
+    assert not (out / ".manifest.json").exists()
 
 
 @pytest.mark.parametrize("year", [-1e9, 13e9])  # 1938; 2381, in nanoseconds more than 63 bits
@@ -374,7 +375,7 @@ def test_manifests_hold_no_absolute_paths(tmp_path: Path, tokenizer: str) -> Non
         for name, data in files_below(tmp_path / directory).items():
             assert (str(tmp_path).encode() in data) == name.endswith("run.json"), name
     assert manifest(tmp_path / "out")["shards"][0]["input"] == "de/a.parquet"
-    run = json.loads((tmp_path / "out" / "_run.json").read_text())
+    run = json.loads((tmp_path / "out" / ".run.json").read_text())
     assert run["inputs"] == {str(source): ["b.parquet", "de/a.parquet"]}
 
 

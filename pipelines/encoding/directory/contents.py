@@ -11,6 +11,7 @@ from typing import Any
 from pipelines.encoding.directory.encoded_directory import (
     BAD_SHARDS,
     CARD,
+    EARLIER,
     ERRORS,
     GONE,
     JOB,
@@ -49,8 +50,9 @@ class Contents:
     whether there is a manifest. `has_notes`: whether there is a directory of notes. `version`: it
     is another one if another run has begun since. `uncommitted`: the shards that are finished, but
     not in the manifest that is there. `gone`: the shards that were to be deleted. `epoch`: the last
-    one of a run that followed its inputs. `sources`: of a dataset that is laid out, the notes of
-    its inputs."""
+    one of a run that followed its inputs. `earlier`: the names of files as earlier versions of this
+    program wrote them. `has_card`: whether there is a dataset card. `sources`: of a dataset that is
+    laid out, the notes of its inputs."""
 
     sizes: dict[str, int]
     logs: list[str]
@@ -64,6 +66,8 @@ class Contents:
     uncommitted: frozenset[str] = frozenset()
     gone: frozenset[str] = frozenset()
     epoch: dict[str, Any] | None = None
+    earlier: frozenset[str] = frozenset()
+    has_card: bool = False
     sources: list[ShardResult] | None = None
 
     def has(self, shard: ShardResult) -> bool:
@@ -90,15 +94,17 @@ def read_contents(directory: EncodedDirectory) -> Contents:
     directory.errors.check(bad)
     own = (f"{NOTES}/", f"{ERRORS}/", f"{LAYOUT}/")
     files = {entry.name: entry for entry in entries if entry.kind == "file"}
-    whole = files.get(MANIFEST)
+    whole = files.get(MANIFEST) or files.get(EARLIER[MANIFEST])
     found = Contents(
         sizes={name: file.size for name, file in files.items() if not name.startswith(own)},
         logs=[entry.name for entry in noted if re.fullmatch(f"{LOG}|{PLAN}", entry.name)],
         is_whole=whole is not None,
         has_notes=any(entry.name == NOTES for entry in entries) or bool(noted),
         version=_version(whole, directory.notes.holder() if noted else None),
+        earlier=frozenset(files.keys() & {*EARLIER.values()}),
+        has_card=CARD in files,
     )
-    path = directory.place(MANIFEST) if whole else directory.notes.place(JOB)
+    path = directory.place(whole.name) if whole else directory.notes.place(JOB)
     common = read_object(path) if whole or noted else None
     if found.sizes and common is None:
         raise OptionError(
@@ -107,18 +113,21 @@ def read_contents(directory: EncodedDirectory) -> Contents:
         )
     if common is not None:
         directory.check_same(common)
+        if {MANIFEST, EARLIER[MANIFEST]} <= files.keys():  # a run that mended it was killed
+            directory.check_same(read_object(directory.place(EARLIER[MANIFEST])) or {})
         found = _with_notes(directory, found, common, path)
         _check_names(directory, found, entries)
     if any(entry.name == GONE for entry in noted):
         found = replace(found, gone=_read_gone(directory) - found.results.keys())
-    for name in (MANIFEST, RUN, EPOCHS, CARD, *found.gone):
+    for name in (MANIFEST, RUN, CARD, *EARLIER.values(), EPOCHS, *found.gone):
         found.sizes.pop(name, None)
     return found
 
 
 def read_version(directory: EncodedDirectory) -> object:
     """The version of what the directory holds, as in `Contents`."""
-    whole = storage.info(directory.place(MANIFEST))
+    names = (MANIFEST, EARLIER[MANIFEST])
+    whole = next(filter(None, (storage.info(directory.place(name)) for name in names)), None)
     return _version(whole, directory.notes.holder())
 
 
@@ -158,7 +167,8 @@ def _with_notes(
     errors = {note.name: note for note in lists[1] if isinstance(note, ShardError)}
     bad = {error.input for error in errors.values()} | {*common.get("bad", [])}
     noted = _Noted(results, errors, bad)
-    roots = roots_of(read_object(directory.place(RUN)) if RUN in found.sizes else None)
+    run = next((name for name in (RUN, EARLIER[RUN]) if name in found.sizes), None)
+    roots = roots_of(read_object(directory.place(run)) if run else None)
     if found.is_whole:
         _add_uncommitted(directory, found, noted)
         roots |= _roots_of_uncommitted(directory, found, noted)

@@ -1,10 +1,10 @@
 """The directory that `encode` writes, and which of its shards are finished or could not be read.
 
     NAME.parquet        the shards
-    _manifest.json      the job, sums, shards, errors. If it is there, the directory is complete
-    _run.json           what the last run read, with absolute paths. Readers do not need it
+    .manifest.json      the job, sums, shards, errors. If it is there, the directory is complete
+    .run.json           what the last run read, with absolute paths. Readers do not need it
+    README.md           the dataset card (`card`)
     _epochs.parquet     with --follow: a row for each commit (`pipelines.following.epochs`)
-    .huggingface.yaml   with --follow: for `datasets`, which would take _epochs.parquet for a shard
     _shards/            owned by the job (`pipelines.files.owned`), and there while the directory is
                         not complete:
                         job.json has what the shards share, the id of the run, and all notes of
@@ -28,6 +28,9 @@ of `_shards`. If it looked just before that, its temporary files are gone when i
 stores without renaming, a shard of it may still appear; there is a note of it then, and it counts
 only where this run knows nothing of the shard.
 
+`datasets` passes over names that begin with a dot. Earlier versions of this program had other names
+(`EARLIER`), which are read, and are deleted when the files of today are there.
+
 With --follow the directory is always complete: the manifest is replaced at each commit, and never
 taken away. Then `_shards` has the notes of shards that will be in the next manifest, and while
 shards are deleted, gone.json with their names. Readers must not read what the manifest does not
@@ -48,9 +51,10 @@ from wordpiece_core import TextOptions, Tokenizer
 from wordpiece_core.errors import OptionError
 from wordpiece_core.tokenizer.files import TokenizerSpec
 
-MANIFEST = "_manifest.json"
-RUN = "_run.json"
-CARD = ".huggingface.yaml"
+MANIFEST = ".manifest.json"
+RUN = ".run.json"
+CARD = "README.md"
+EARLIER = {MANIFEST: "_manifest.json", RUN: "_run.json", CARD: ".huggingface.yaml"}
 NOTES = "_shards"
 JOB = "job.json"  # what the shards have in common, and the notes of earlier runs
 GONE = "gone.json"  # shards that are deleted once they are not in the manifest

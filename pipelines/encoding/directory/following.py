@@ -9,7 +9,6 @@ from dataclasses import replace
 from pipelines.encoding.directory.bad_shards import quarantined
 from pipelines.encoding.directory.contents import Contents, read_contents
 from pipelines.encoding.directory.encoded_directory import (
-    CARD,
     GONE,
     JOB,
     LOG,
@@ -18,16 +17,8 @@ from pipelines.encoding.directory.encoded_directory import (
 )
 from pipelines.encoding.directory.lifecycle import delete_gone, write_manifest, write_run
 from pipelines.encoding.directory.notes import AGAIN
-from pipelines.files import outputs, storage
+from pipelines.files import outputs
 from wordpiece_core import Tokenizer
-
-ALL_SHARDS = """\
-configs:
-- config_name: default
-  data_files:
-  - split: train
-    path: "**/[!_]*.parquet"
-"""  # what `datasets` loads from the directory
 
 
 def begin_following(directory: EncodedDirectory, tokenizer: Tokenizer) -> Contents:
@@ -42,11 +33,9 @@ def begin_following(directory: EncodedDirectory, tokenizer: Tokenizer) -> Conten
     found = replace(found, results=found.finished, errors=errors)
     committed = {k: v for k, v in found.results.items() if k not in found.uncommitted}
     write_manifest(directory, replace(found, results=committed))
-    if storage.info(directory.place(CARD)) is None:
-        outputs.write_bytes(directory.place(CARD), ALL_SHARDS.encode(), directory.notes.path)
     delete_gone(directory, found.gone)
     directory.notes.sweep(rf"{JOB}|{GONE}" if found.uncommitted else rf"{JOB}|{GONE}|{LOG}|{PLAN}")
-    return found
+    return replace(found, earlier=frozenset())
 
 
 def commit_epoch(directory: EncodedDirectory, found: Contents, gone: Collection[str]) -> None:

@@ -5,9 +5,15 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
+
 from pipelines.encoding.directory.bad_shards import release
+from pipelines.encoding.directory.card import dataset_card, write_card
 from pipelines.encoding.directory.contents import Contents, inputs_of, read_contents
+from pipelines.encoding.directory.earlier import delete_earlier
 from pipelines.encoding.directory.encoded_directory import (
+    EARLIER,
     FORMAT,
     GONE,
     JOB,
@@ -17,6 +23,8 @@ from pipelines.encoding.directory.encoded_directory import (
 )
 from pipelines.encoding.directory.notes import OF_SHARDS, SUMS, plain
 from pipelines.files import outputs, storage
+from pipelines.files.reading import bad_data
+from pipelines.files.storage import StoredFile
 from wordpiece_core import Tokenizer
 from wordpiece_core.errors import OutputError
 
@@ -49,6 +57,7 @@ def begin(
     }
     outputs.write_json(directory.notes.place(JOB), job)
     if found.is_whole:
+        storage.delete_file(directory.place(EARLIER[MANIFEST]))
         storage.delete_file(directory.place(MANIFEST))
         storage.sync(directory.path)
     storage.delete_files(map(directory.notes.place, found.logs))
@@ -67,6 +76,14 @@ def finish(directory: EncodedDirectory, found: Contents) -> dict[str, Any]:
     written = write_manifest(directory, found)
     directory.notes.delete()
     return written
+
+
+def mend(directory: EncodedDirectory, found: Contents) -> None:
+    """Brings a complete directory of an earlier version of this program, or one that has lost its
+    card, into its state of today. OutputError if another run has begun."""
+    directory.notes.claim()
+    write_manifest(directory, found)
+    directory.notes.delete()
 
 
 def manifest(directory: EncodedDirectory, found: Contents) -> dict[str, Any]:
@@ -94,14 +111,26 @@ def manifest(directory: EncodedDirectory, found: Contents) -> dict[str, Any]:
 def write_manifest(
     directory: EncodedDirectory, found: Contents, gone: Collection[str] = ()
 ) -> dict[str, Any]:
-    """Writes the manifest, after deleting from quarantine what is no longer an error. `gone`:
-    shards that the manifest which is there has, and the new one has not."""
+    """Writes the dataset card and then the manifest, after deleting from quarantine what is no
+    longer an error. `gone`: shards that the manifest which is there has, and the new one has
+    not."""
     written = manifest(directory, found)
     release(directory, found.bad - {error.input for error in found.errors.values()})
     directory.notes.check_lease()
     write_run(directory, found, gone)
+    write_card(directory, dataset_card(written, _columns(directory, found)))
     outputs.write_json(directory.place(MANIFEST), written, directory.notes.path)
+    delete_earlier(directory, found.earlier)
     return written
+
+
+def _columns(directory: EncodedDirectory, found: Contents) -> pa.Schema | None:
+    """The columns of the first shard, which `datasets` takes for those of all."""
+    if not found.results:
+        return None
+    path = directory.place(min(found.results))
+    with StoredFile(path) as file, bad_data(path, mend=outputs.MEND):
+        return pq.read_schema(file.arrow())
 
 
 def write_run(directory: EncodedDirectory, found: Contents, gone: Collection[str] = ()) -> None:

@@ -313,7 +313,7 @@ def test_an_interrupted_job_says_so_on_one_line_and_goes_on_when_called_again(
     said = ended.stderr.splitlines()
     lines = [line for line in said if line and not line.startswith("encode: ")]
     assert lines == ["wordpiece: interrupted; run the same command again to go on"]
-    assert not (tmp_path / "out" / "_manifest.json").exists()
+    assert not (tmp_path / "out" / ".manifest.json").exists()
     assert re.search(r"shards: 6 \([1-6] finished before\)", done(*args, tmp_path / "out").out)
     done(*args, tmp_path / "straight")
     assert files_below(tmp_path / "out") == files_below(tmp_path / "straight")

@@ -273,8 +273,9 @@ def test_names_follow_the_input_into_sub_directories(
     write_shard(source / "z%20.parquet", TEXTS[100:])
     encode(tokenizer, tmp_path / "out", source)
     assert sorted(files_below(tmp_path / "out")) == [
-        "_manifest.json",
-        "_run.json",
+        ".manifest.json",
+        ".run.json",
+        "README.md",
         "de/deep er/a.b.parquet",
         "en/a.parquet",
         "z%20.parquet",
@@ -418,7 +419,7 @@ def test_a_killed_run_goes_on_to_the_same_bytes(tmp_path: Path, tokenizer: str) 
     killed_before(*one_gets_its_name, *args, tmp_path / "killed", *ONE_WORKER)
     before = stamps(tmp_path / "killed")
     assert before.keys() <= {f"{i}.parquet" for i in range(8) if i != 5}
-    assert not (tmp_path / "killed" / "_manifest.json").exists()
+    assert not (tmp_path / "killed" / ".manifest.json").exists()
     for name in before:
         assert pq.read_table(tmp_path / "killed" / name).num_rows == 40
 

@@ -119,7 +119,7 @@ def test_a_bad_shard_stops_no_other_and_is_named(
     assert outcome.fault.endswith(f" (1 of {total} shards; a rerun keeps the others)")
     others = identities(tmp_path / "out")
     assert len(others) == total - 1
-    assert not (tmp_path / "out" / "_manifest.json").exists()
+    assert not (tmp_path / "out" / ".manifest.json").exists()
 
     write_shard(source / name, ["mended"])
     outcome = encode()
@@ -229,7 +229,7 @@ def test_options_that_fit_no_file_are_a_wrong_call(
     outcome = encode("--keep-columns", "x", "--on-error", mode)
     assert outcome.status == 1
     assert "no column 'x' to keep" in outcome.err
-    assert not (tmp_path / "out" / "_manifest.json").exists()
+    assert not (tmp_path / "out" / ".manifest.json").exists()
 
 
 def test_when_no_shard_can_be_read_quarantine_holds_them_all(
@@ -462,7 +462,7 @@ def test_a_damaged_manifest_is_named(
     tmp_path: Path, encode: Callable[..., Outcome], damage: Callable[[Any], Any]
 ) -> None:
     assert encode().status == 0
-    path = tmp_path / "out" / "_manifest.json"
+    path = tmp_path / "out" / ".manifest.json"
     path.write_text(json.dumps(damage(json.loads(path.read_text()))))
     before = files_below(tmp_path / "out")
     outcome = encode()
@@ -475,7 +475,7 @@ def test_a_manifest_of_another_version_is_refused(
     tmp_path: Path, encode: Callable[..., Outcome]
 ) -> None:
     assert encode().status == 0
-    path = tmp_path / "out" / "_manifest.json"
+    path = tmp_path / "out" / ".manifest.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | {"format": 99}))
     assert encode().status == 2
     assert "holds shards of another version of this program" in encode().fault
@@ -608,9 +608,9 @@ def test_stores_have_the_bytes_of_a_local_run(
     assert "shards: 3 (3 finished before)" in done(*args).out
     local = files_below(tmp_path / "out")
     far = files_below(tmp_path / "far")
-    assert far.pop("_run.json") != local.pop("_run.json")
+    assert far.pop(".run.json") != local.pop(".run.json")
     for files in (far, local):  # stores give times in seconds
-        files["_manifest.json"] = re.sub(rb'"modified": \d+', b"", files["_manifest.json"])
+        files[".manifest.json"] = re.sub(rb'"modified": \d+', b"", files[".manifest.json"])
     assert far == local
 
 
@@ -658,7 +658,7 @@ def test_killed_at_any_state_it_goes_on_to_the_same_bytes(tmp_path: Path, tokeni
         (5, r"written .*/killed/\d+\.parquet"),  # some are being written
         (14, r"written .*/killed/\d+\.parquet"),  # all are noted, some have no names yet
         (1, r"\.bad"),  # all that can be are there
-        (1, r"written .*/killed/_manifest\.json"),  # the bad one is in quarantine
+        (1, r"written .*/killed/\.manifest\.json"),  # the bad one is in quarantine
         (1, r"deleted .*/_shards/job\.json"),  # the directory is whole
     ):
         before = identities(output) if output.exists() else {}

@@ -94,13 +94,13 @@ class Dataset:
         expected, found = files_below(other.output), files_below(self.output)
         shutil.rmtree(other.output)
         epochs = self.epochs()
-        del found["_epochs.parquet"], found[".huggingface.yaml"]
+        del found["_epochs.parquet"], found["README.md"], expected["README.md"]
         for files in (expected, found):
             for name in [name for name in files if name.startswith("_errors/")]:
                 assert quarantine
                 del files[name]
         assert without_epoch(found) == without_epoch(expected)
-        last = json.loads(found["_manifest.json"])["epoch"]
+        last = json.loads(found[".manifest.json"])["epoch"]
         assert last["epoch"] == epochs[-1]["epoch"] == len(epochs)
         for name in ("rows", "tokens", "unknown_tokens", "bytes", "words"):
             assert sum(epoch[name] for epoch in epochs) == manifest(self.output)[name]
@@ -108,9 +108,9 @@ class Dataset:
 
 def without_epoch(files: dict[str, bytes]) -> dict[str, object]:
     """The files, with the manifest as a value, and without its epoch."""
-    noted = json.loads(files["_manifest.json"])
+    noted = json.loads(files[".manifest.json"])
     noted.pop("epoch", None)
-    return {**files, "_manifest.json": noted}
+    return {**files, ".manifest.json": noted}
 
 
 def test_epochs_give_the_shards_of_a_batch_run(dataset: Dataset) -> None:
@@ -128,7 +128,7 @@ def test_datasets_loads_the_shards_and_no_epochs(dataset: Dataset, tmp_path: Pat
     dataset.follow()
     loaded = datasets.load_dataset(str(dataset.output), cache_dir=str(tmp_path / "cache"))
     assert {split: len(rows) for split, rows in loaded.items()} == {"train": 50}
-    card = dataset.output / ".huggingface.yaml"
+    card = dataset.output / "README.md"
     card.write_text("configs: []")  # by a user, whose it is then
     dataset.follow()
     assert card.read_text() == "configs: []"
@@ -379,8 +379,8 @@ def test_readers_see_a_true_manifest_at_every_moment(
     attempt = storage.attempt
 
     def watched(what: str, path: str, call: Callable[[], Any]) -> Any:
-        is_there = bool(seen) or (dataset.output / "_manifest.json").exists()
-        if is_there and what == "written" and path.endswith("_run.json"):  # just before a commit
+        is_there = bool(seen) or (dataset.output / ".manifest.json").exists()
+        if is_there and what == "written" and path.endswith(".run.json"):  # just before a commit
             noted = manifest(dataset.output)["shards"]
             sizes = [(dataset.output / s["name"]).stat().st_size for s in noted]
             assert sizes == [shard["output_bytes"] for shard in noted]
@@ -408,7 +408,7 @@ def half_done(dataset: Dataset) -> Iterator[Dataset]:
     assert not (dataset.output / "_shards").exists()
 
 
-COMMIT = r"written .*_manifest\.json"  # the second change, after that of a temporary name
+COMMIT = r"written .*\.manifest\.json"  # the second change, after that of a temporary name
 KILLS = [
     (2, r"written .*out/b\.parquet"),
     (3, COMMIT),
@@ -483,7 +483,7 @@ def test_what_a_killed_run_has_finished_is_committed_also_if_its_input_is_gone(
 ) -> None:
     for name in ("a.txt", "b.txt"):
         dataset.write(name)
-    killed_before(3, r"written .*_run\.json", *dataset.call(*FOLLOW))
+    killed_before(3, r"written .*\.run\.json", *dataset.call(*FOLLOW))
     (dataset.path / "in" / "a.txt").unlink()
     dataset.write("c.txt")
 
@@ -523,8 +523,8 @@ def test_a_damaged_row_of_an_epoch_is_named(dataset: Dataset, epoch: object) -> 
     dataset.write("a.txt")
     dataset.follow()
     noted = manifest(dataset.output) | {"epoch": epoch}
-    (dataset.output / "_manifest.json").write_text(json.dumps(noted))
-    assert "_manifest.json: not as this program writes it" in dataset.fault(*FOLLOW)
+    (dataset.output / ".manifest.json").write_text(json.dumps(noted))
+    assert ".manifest.json: not as this program writes it" in dataset.fault(*FOLLOW)
 
 
 def test_a_cut_table_of_epochs_is_named_and_can_be_deleted(dataset: Dataset) -> None:

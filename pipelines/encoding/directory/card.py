@@ -1,0 +1,212 @@
+"""The dataset card, `README.md`: what the Hub shows of a dataset, and where `load_dataset(DIR)`
+finds its splits.
+
+The card is a function of the manifest and of the columns of the shards. Its last line has a digest
+of the rest, so that a card which somebody has changed or written is known, and stays as it is.
+"""
+
+from __future__ import annotations
+
+import glob
+import hashlib
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import yaml
+
+from pipelines.encoding.directory.encoded_directory import CARD, EncodedDirectory
+from pipelines.files import outputs, storage
+from pipelines.files.storage import MissingError
+
+KEPT = f"{CARD} is not as this program wrote it, and stays; see that its `configs` name the shards"
+LAST_LINE = "<!-- Made by `wordpiece encode`, which replaces it unless it is changed: {} -->\n"
+_DIGEST = re.compile(re.escape(LAST_LINE).replace(r"\{\}", "([0-9a-f]{64})"))
+
+
+@dataclass(frozen=True)
+class Split:
+    """A split of a dataset. `paths`: the names of its shards, or patterns of `datasets` for them,
+    relative to the directory. `rows`: their number; None if readers may find more of them. `bytes`:
+    the size of the shards."""
+
+    paths: Sequence[str]
+    rows: int | None
+    bytes: int
+
+
+def dataset_card(
+    manifest: Mapping[str, Any],
+    schema: pa.Schema | None,
+    splits: Mapping[str, Split] | None = None,
+) -> bytes:
+    """The dataset card. `manifest`: of the dataset; of its shards only the number and, without
+    `splits`, the names count. `schema`: the columns of the shards; None if they are no Parquet
+    files or there are none. `splits`: by name, in order; without them all shards are one, `train`.
+    """
+    splits = {"train": all_shards(manifest)} if splits is None else splits
+    front: dict[str, Any] = {}
+    if splits:
+        files = [{"split": name, "path": list(split.paths)} for name, split in splits.items()]
+        front["configs"] = [{"config_name": "default", "data_files": files}]
+    info = _info(schema, splits)
+    if info:
+        front["dataset_info"] = info
+    text = _text(manifest, splits)
+    if front:
+        text = f"---\n{_yaml(front)}---\n\n{text}"
+    data = f"{text}\n".encode()
+    return data + LAST_LINE.format(hashlib.sha256(data).hexdigest()).encode()
+
+
+def all_shards(manifest: Mapping[str, Any]) -> Split:
+    """The split that has all shards. A directory that follows its inputs may have more of them than
+    its manifest, and has a table of epochs, which begins with `_`."""
+    follows = "epoch" in manifest
+    apart = [
+        shard["name"]
+        for shard in manifest["shards"]
+        if any(part.startswith((".", "__")) for part in shard["name"].split("/"))
+        or (follows and shard["name"].rpartition("/")[2].startswith("_"))
+    ]
+    pattern = "**/[!_]*.parquet" if follows else "**/*.parquet"
+    rows = None if follows else manifest["rows"]
+    return Split([pattern, *map(glob.escape, apart)], rows, manifest["output_bytes"])
+
+
+def _info(schema: pa.Schema | None, splits: Mapping[str, Split]) -> dict[str, Any]:
+    """What `datasets` knows of a dataset before it loads it."""
+    info: dict[str, Any] = {}
+    features = None if schema is None else features_of(schema)
+    if features is not None:
+        info["features"] = features
+    if splits and all(split.rows is not None for split in splits.values()):
+        info["splits"] = [
+            {"name": name, "num_examples": split.rows} for name, split in splits.items()
+        ]
+        info["download_size"] = sum(split.bytes for split in splits.values())
+    return info
+
+
+def _text(manifest: Mapping[str, Any], splits: Mapping[str, Split]) -> str:
+    """What people read: a sentence, and tables of figures and of options."""
+    figures = {
+        "rows": manifest["rows"],
+        "tokens": manifest["tokens"],
+        "unknown tokens": manifest["unknown_tokens"],
+        "bytes of text": manifest["bytes"],
+        "shards": len(manifest["shards"]),
+    }
+    sizes = {name: _shown(value) for name, value in figures.items()}
+    options = {
+        f"`{name}`": f"`{_shown(value)}`"
+        for name, value in manifest["options"].items()
+        if value not in (None, False, [], "")
+    }
+    lines = [
+        "# Token ids",
+        "",
+        "Texts as token ids of a WordPiece tokenizer, made by `wordpiece encode`.",
+        "",
+        *_table("", "", sizes | {"tokenizer (SHA-256)": f"`{manifest['tokenizer']}`"}),
+    ]
+    if len(splits) > 1:
+        rows = {name: _shown(split.rows) for name, split in splits.items()}
+        lines += ["", *_table("split", "rows", rows)]
+    return "\n".join([*lines, "", *_table("option", "value", options)])
+
+
+def _table(left: str, right: str, rows: Mapping[str, str]) -> list[str]:
+    cells = (f"| {name} | {value.replace('|', chr(92) + '|')} |" for name, value in rows.items())
+    return [f"| {left} | {right} |", "|---|---|", *cells]
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, int) and not isinstance(value, bool):
+        return f"{value:,}"
+    if isinstance(value, bool):
+        return "yes"
+    text = ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+    return re.sub(r"[\x00-\x20`]+", " ", text)
+
+
+def _yaml(value: object) -> str:
+    text: str = yaml.safe_dump(value, sort_keys=False, allow_unicode=True, width=1000)
+    return text
+
+
+# --- Columns --------------------------------------------------------------------------------------
+
+_VALUES = {
+    "halffloat": "float16",
+    "float": "float32",
+    "double": "float64",
+    "date32[day]": "date32",
+    "date64[ms]": "date64",
+}
+"""Types that `datasets` calls otherwise than Arrow."""
+_KNOWN = re.compile(
+    r"null|bool|u?int(8|16|32|64)|float(16|32|64)|date(32|64)|(large_)?(string|binary)|"
+    r"(string|binary)_view|(time32|time64|duration)\[\w+\]|timestamp\[\w+(, tz=[^\]]+)?\]|"
+    r"decimal(128|256)\(\d+, -?\d+\)"
+)
+
+
+def features_of(schema: pa.Schema) -> list[dict[str, Any]] | None:
+    """The columns as `datasets` writes them in a card; None if it has no name for one of them."""
+    fields = [_named(field) for field in schema]
+    return None if None in fields else [field for field in fields if field is not None]
+
+
+def _named(field: pa.Field) -> dict[str, Any] | None:
+    kind = _feature(field.type)
+    return None if kind is None else {"name": field.name, **kind}
+
+
+def _feature(kind: pa.DataType) -> dict[str, Any] | None:
+    """A type as `datasets` writes it."""
+    types = pa.types
+    if types.is_struct(kind):
+        fields = features_of(pa.schema(list(kind)))
+        return None if fields is None else {"struct": fields}
+    if types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind):
+        inner = _feature(kind.value_type)
+        if inner is None:
+            return None
+        short = next(iter(inner.values())) if inner.keys() in ({"dtype"}, {"struct"}) else inner
+        length = {"length": kind.list_size} if types.is_fixed_size_list(kind) else {}
+        return {"large_list" if types.is_large_list(kind) else "list": short, **length}
+    name = _VALUES.get(str(kind), str(kind))
+    return {"dtype": name} if _KNOWN.fullmatch(name) else None
+
+
+# --- In its place ---------------------------------------------------------------------------------
+
+
+def write_card(directory: EncodedDirectory, card: bytes) -> None:
+    """Writes the card, unless it is there or there is a card of somebody else."""
+    there = _read(directory)
+    if there is None or (there != card and _is_ours(there)):
+        outputs.write_bytes(directory.place(CARD), card, directory.notes.path)
+
+
+def card_warnings(directory: EncodedDirectory) -> list[str]:
+    """The warning that a card of somebody else stays, in a list; none if the card is ours."""
+    there = _read(directory)
+    return [KEPT] if there is not None and not _is_ours(there) else []
+
+
+def _read(directory: EncodedDirectory) -> bytes | None:
+    try:
+        return storage.read_bytes(directory.place(CARD))
+    except MissingError:
+        return None
+
+
+def _is_ours(data: bytes) -> bool:
+    """Whether these are the bytes of a card as `dataset_card` makes it."""
+    text = data[: data.rfind(b"\n", 0, -1) + 1]
+    found = _DIGEST.fullmatch(data[len(text) :].decode(errors="replace"))
+    return found is not None and found.group(1) == hashlib.sha256(text).hexdigest()

@@ -1,0 +1,266 @@
+"""The dataset card, and what `datasets` makes of a directory with one."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import datasets
+import pyarrow as pa
+import pytest
+import yaml
+from huggingface_hub import DatasetCard
+
+from pipelines.encoding.directory.card import Split, dataset_card, features_of
+from pipelines.encoding.directory.earlier import CARD_OF_STREAMS
+
+from ..corpora import (
+    ONE_WORKER,
+    done,
+    english,
+    files_below,
+    train_tokenizer,
+    wordpiece,
+    write_shard,
+)
+from ..stopping import killed_before
+
+TEXTS = english(60)
+OLD_NAMES = {".manifest.json": "_manifest.json", ".run.json": "_run.json"}
+
+TYPES = [
+    *(pa.null(), pa.bool_(), pa.int8(), pa.uint16(), pa.int32(), pa.int64(), pa.float16()),
+    *(pa.float32(), pa.float64(), pa.string(), pa.large_string(), pa.string_view(), pa.binary()),
+    *(pa.large_binary(), pa.date32(), pa.date64(), pa.time32("ms"), pa.time64("us")),
+    *(pa.timestamp("us"), pa.timestamp("ns", "Europe/Paris"), pa.duration("ms")),
+    *(pa.decimal128(10, 2), pa.decimal256(40, 3), pa.list_(pa.int32()), pa.large_list(pa.int64())),
+    *(pa.list_(pa.float32(), 4), pa.list_(pa.list_(pa.uint16())), pa.list_(pa.list_(pa.int8(), 2))),
+    pa.struct([("a", pa.string()), ("b", pa.list_(pa.int32()))]),
+    pa.list_(pa.struct([("a", pa.struct([("c", pa.bool_())]))])),
+]
+
+
+@pytest.fixture(scope="module")
+def tokenizer(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return train_tokenizer(tmp_path_factory.mktemp("t"), TEXTS, "--vocab-size", "80")
+
+
+@pytest.fixture
+def call(tmp_path: Path, tokenizer: str) -> list[str]:
+    """Encodes three files, with names that `datasets` takes for those of splits."""
+    for i, name in enumerate(("a.parquet", "sub/test.jsonl", "train.txt")):
+        write_shard(tmp_path / "in" / name, TEXTS[20 * i : 20 * i + 20])
+    return ["encode", str(tmp_path / "in"), "--tokenizer", tokenizer, "--keep-columns", "text"]
+
+
+def front(directory: Path) -> dict[str, Any]:
+    """What a card says to programs."""
+    value: dict[str, Any] = yaml.safe_load((directory / "README.md").read_text().split("---\n")[1])
+    return value
+
+
+def in_quarantine(path: Path) -> Path:
+    path.parent.mkdir(exist_ok=True)
+    path.write_bytes(b"no Parquet")
+    return path
+
+
+@pytest.mark.parametrize("kind", TYPES, ids=str)
+def test_types_have_the_names_that_datasets_gives_them(kind: pa.DataType) -> None:
+    schema = pa.schema([("x", kind)])
+    expected = datasets.Features.from_arrow_schema(schema)
+    named = features_of(schema)
+    assert named == expected._to_yaml_list()
+    assert datasets.Features._from_yaml_list(named) == expected
+
+
+def test_columns_without_a_name_in_datasets_leave_the_features_to_readers() -> None:
+    for kind in (pa.map_(pa.string(), pa.int32()), pa.dictionary(pa.int32(), pa.string())):
+        assert features_of(pa.schema([("x", kind)])) is None
+
+
+def test_datasets_loads_the_directory_by_its_card(
+    tmp_path: Path, call: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    in_quarantine(tmp_path / "in" / "bad.parquet")
+    out = tmp_path / "out"
+    done(*call, "--output", out, "--on-error", "quarantine")
+    assert (out / "_errors").is_dir()
+    loaded = datasets.load_dataset(str(out), cache_dir=str(tmp_path / "cache"))
+    assert list(loaded) == ["train"]
+    assert loaded["train"]["text"][:] == TEXTS
+    info = datasets.load_dataset_builder(str(out), cache_dir=str(tmp_path / "cache")).info
+    assert info.features == loaded["train"].features
+    assert info.splits["train"].num_examples == 60
+    assert info.download_size == sum(p.stat().st_size for p in out.rglob("*.parquet"))
+    streamed = datasets.load_dataset(str(out), streaming=True)["train"]
+    assert [row["text"] for row in streamed] == TEXTS
+
+
+def test_datasets_loads_the_parquet_files_of_the_directory(
+    tmp_path: Path, tokenizer: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    write_shard(tmp_path / "in" / "a.parquet", TEXTS[:30])
+    write_shard(tmp_path / "in" / "sub" / "b.parquet", TEXTS[30:])
+    in_quarantine(tmp_path / "in" / "bad.parquet")
+    out = tmp_path / "out"
+    args = ["encode", tmp_path / "in", "--tokenizer", tokenizer, "--output", out]
+    done(*args, "--on-error", "quarantine")
+    cache = str(tmp_path / "cache")
+    loaded = datasets.load_dataset("parquet", data_dir=str(out), cache_dir=cache)
+    assert loaded["train"]["text"][:] == TEXTS
+
+
+def test_names_that_datasets_passes_over_are_in_the_card(tmp_path: Path, tokenizer: str) -> None:
+    hidden = [write_shard(tmp_path / name, TEXTS[:20]) for name in (".h[1].txt", "_b.txt", "c.txt")]
+    out = tmp_path / "out"
+    done("encode", *hidden, "--tokenizer", tokenizer, "--output", out)
+    assert front(out)["configs"][0]["data_files"][0]["path"] == ["**/*.parquet", ".h[[]1].parquet"]
+    loaded = datasets.load_dataset(str(out), cache_dir=str(tmp_path / "cache"))
+    assert len(loaded["train"]) == 60
+
+
+def test_the_card_says_what_the_dataset_is(tmp_path: Path, call: list[str]) -> None:
+    out = tmp_path / "out"
+    done(*call, "--output", out, "--max-length", "64")
+    noted = json.loads((out / ".manifest.json").read_text())
+    text = DatasetCard.load(out / "README.md").text
+    for line in (
+        "| rows | 60 |",
+        f"| tokens | {noted['tokens']:,} |",
+        f"| tokenizer (SHA-256) | `{noted['tokenizer']}` |",
+        "| `max_length` | `64` |",
+        "| `keep_columns` | `text` |",
+    ):
+        assert line in text.splitlines()
+
+
+def test_a_card_has_the_splits_that_it_is_given(tmp_path: Path, call: list[str]) -> None:
+    out = tmp_path / "out"
+    done(*call, "--output", out)
+    noted = json.loads((out / ".manifest.json").read_text())
+    splits = {
+        "train": Split(["a.parquet", "train.parquet"], 40, 2),
+        "validation": Split(["sub/*.parquet"], 20, 1),
+    }
+    (out / "README.md").write_bytes(dataset_card(noted, None, splits))
+    loaded = datasets.load_dataset(str(out), cache_dir=str(tmp_path / "cache"))
+    assert {name: rows["text"][:] for name, rows in loaded.items()} == {
+        "train": TEXTS[:20] + TEXTS[40:],
+        "validation": TEXTS[20:40],
+    }
+    assert b"---" not in dataset_card(noted, None, {})[:10]
+
+
+@pytest.mark.parametrize("follow", [[], ["--follow", "--until-idle", "0.3s", "--poll", "0.1s"]])
+def test_a_card_of_somebody_else_stays(tmp_path: Path, call: list[str], follow: list[str]) -> None:
+    out = tmp_path / "out"
+    done(*call, *follow, "--output", out)
+    card = out / "README.md"
+    ours = card.read_bytes()
+    for theirs in (ours + b"More.\n", ours.replace(b"# Token ids", b"# My ids"), b"", b"\xff\n"):
+        card.write_bytes(theirs)
+        write_shard(tmp_path / "in" / f"more-{len(theirs)}.txt", TEXTS[:5])
+        for _ in range(2):
+            outcome = done(*call, *follow, "--output", out)
+            assert card.read_bytes() == theirs
+            assert "README.md is not as this program wrote it" in outcome.lines[-1]
+    card.unlink()
+    outcome = done(*call, *follow, "--output", out)
+    assert "README.md" not in outcome.err
+    assert "| rows | 80 |" in card.read_text()
+
+
+# --- Directories of earlier versions --------------------------------------------------------------
+
+
+def made_old(out: Path) -> None:
+    """Gives the files of a directory the names that they had before."""
+    for new, old in OLD_NAMES.items():
+        (out / new).rename(out / old)
+    (out / "README.md").unlink()
+
+
+def shards(out: Path) -> dict[str, int]:
+    return {path.name: path.stat().st_mtime_ns for path in out.rglob("*.parquet")}
+
+
+@pytest.mark.parametrize("more", [False, True])
+@pytest.mark.parametrize("followed", [False, True])
+def test_a_directory_of_an_earlier_version_is_mended_and_nothing_encoded_again(
+    tmp_path: Path, call: list[str], more: bool, followed: bool
+) -> None:
+    out = tmp_path / "out"
+    done(*call, "--output", out)
+    before = shards(out)
+    made_old(out)
+    if followed:
+        (out / ".huggingface.yaml").write_bytes(CARD_OF_STREAMS)
+    if more:
+        write_shard(tmp_path / "in" / "more.txt", TEXTS)
+    done(*call, "--output", out)
+    assert shards(out).items() >= before.items()
+    done(*call, "--output", tmp_path / "straight")
+    assert files_below(out) == files_below(tmp_path / "straight")
+
+
+def test_a_stream_of_an_earlier_version_is_mended(tmp_path: Path, call: list[str]) -> None:
+    out, follow = tmp_path / "out", ["--follow", "--until-idle", "0.3s", "--poll", "0.1s"]
+    done(*call, "--output", out, *follow)
+    before, files = shards(out), files_below(out)
+    made_old(out)
+    (out / ".huggingface.yaml").write_bytes(CARD_OF_STREAMS)
+    done(*call, "--output", out, *follow)
+    assert shards(out) == before
+    assert files_below(out) == files
+
+
+@pytest.mark.parametrize(
+    ("number", "state"),
+    [
+        (1, r"written .*/killed/README\.md"),
+        (1, r"written .*/killed/\.manifest\.json"),
+        (1, r"deleted .*/killed/_run\.json"),
+        (1, r"deleted .*/killed/_manifest\.json"),
+        (1, r"deleted .*/_shards/\.wordpiece\.json"),
+    ],
+)
+@pytest.mark.parametrize("more", [False, True])
+def test_killed_while_it_is_mended_it_goes_on(
+    tmp_path: Path, call: list[str], number: int, state: str, more: bool
+) -> None:
+    out = tmp_path / "killed"
+    done(*call, "--output", out)
+    made_old(out)
+    if more:
+        write_shard(tmp_path / "in" / "more.txt", TEXTS)
+    killed_before(number, state, *call, "--output", out, *ONE_WORKER)
+    done(*call, "--output", out)
+    done(*call, "--output", tmp_path / "straight")
+    assert files_below(out) == files_below(tmp_path / "straight")
+
+
+@pytest.mark.parametrize("name", ["_run.json", ".huggingface.yaml"])
+def test_files_of_others_with_earlier_names_stay(
+    tmp_path: Path, call: list[str], name: str
+) -> None:
+    out = tmp_path / "out"
+    done(*call, "--output", out)
+    (out / name).write_text("[]")
+    write_shard(tmp_path / "in" / "more.txt", TEXTS)
+    done(*call, "--output", out)
+    assert (out / name).read_text() == "[]"
+
+
+def test_a_manifest_of_others_is_refused(tmp_path: Path, call: list[str]) -> None:
+    out = tmp_path / "out"
+    done(*call, "--output", out)
+    (out / "_manifest.json").write_text('{"shards": []}')
+    write_shard(tmp_path / "in" / "more.txt", TEXTS)
+    before = files_below(out)
+    fault = wordpiece(*call, "--output", out).fault
+    assert fault == f"{out}: holds something else than shards; give an empty one"
+    assert files_below(out) == before
