@@ -20,7 +20,7 @@ from pipelines.encoding.directory import lifecycle
 from pipelines.encoding.directory.bad_shards import BadShard, ShardsError, quarantine
 from pipelines.encoding.directory.card import card_warnings
 from pipelines.encoding.directory.contents import Contents, read_contents, read_version
-from pipelines.encoding.directory.encoded_directory import EncodedDirectory
+from pipelines.encoding.directory.encoded_directory import BESIDE, EncodedDirectory
 from pipelines.encoding.directory.notes import (
     AGAIN,
     CHANGED,
@@ -49,7 +49,6 @@ from wordpiece_core import Tokenizer
 from wordpiece_core.errors import InputError, OptionError, OutputError
 
 MANY_DROPPED = 0.01  # with `pack`: the share of dropped tokens above which there is a warning
-BESIDE = (".idx", ".offsets")  # the endings of files that belong to another one
 SAMPLE = 64  # files that are looked into before a run, to estimate how much there is to do
 
 

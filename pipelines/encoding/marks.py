@@ -22,20 +22,25 @@ MOST_SHRUNK = 8  # so much smaller than in memory, at most, are rows taken to be
 @dataclass(frozen=True)
 class Marks:
     """How rows are marked. `bytes`: what an id and a row take, beside the kept columns. `codec`:
-    what compresses them: a weight is what a row takes then. `bounds`: for each split, the end of
-    its range of hashes."""
+    what compresses them: a weight is what a row takes then. `only_ids`: whether rows without ids
+    are left out, and take nothing. `bounds`: for each split, the end of its range of hashes."""
 
     bytes: tuple[int, int]
     codec: str | None
+    only_ids: bool
     bounds: tuple[int, ...]
 
     @classmethod
     def of(
-        cls, bytes: tuple[int, int], codec: str | None, shares: Sequence[tuple[str, str]]
+        cls,
+        bytes: tuple[int, int],
+        codec: str | None,
+        only_ids: bool,
+        shares: Sequence[tuple[str, str]],
     ) -> Marks:
         """With a part of the hashes for each split, in proportion to its share."""
         sums = accumulate(Fraction(share) for _, share in shares)
-        return cls(bytes, codec, tuple(int(end * (1 << 64)) for end in sums))
+        return cls(bytes, codec, only_ids, tuple(int(end * (1 << 64)) for end in sums))
 
     @property
     def fields(self) -> list[pa.Field]:
@@ -56,17 +61,20 @@ class Marks:
         sizes = pc.add(pc.multiply(lengths, of_id), of_row)
         for column in kept.columns:
             sizes = pc.add(sizes, _bytes(column))
-        if self.codec is None or not len(sizes):
-            return sizes
+        if self.codec is not None and len(sizes):
+            sizes = pc.floor(pc.multiply(sizes, self._shrunk(ids, kept))).cast(pa.int64())
+        sizes = pc.max_element_wise(sizes, 1)
+        return pc.if_else(pc.equal(lengths, 0), 0, sizes) if self.only_ids else sizes
+
+    def _shrunk(self, ids: pa.ChunkedArray, kept: pa.Table) -> float:
+        """How small compression makes rows, as a share of their size."""
         codec = pa.Codec(self.codec)
         whole = shrunk = 0
-        for data in (*_ids(ids, of_id), *_strings(kept)):
+        for data in (*_ids(ids, self.bytes[0]), *_strings(kept)):
             whole += data.size
             shrunk += len(codec.compress(data, asbytes=True))
         shrunk = max(shrunk, whole // MOST_SHRUNK)
-        # Not in integers: the bytes of a piece, squared, may be more than 63 bits hold.
-        share = shrunk / whole if whole else 1.0
-        return pc.max_element_wise(pc.floor(pc.multiply(sizes, share)).cast(pa.int64()), 1)
+        return shrunk / whole if whole else 1.0
 
     def _splits(self, texts: pa.Array) -> pa.Array:
         """The number of the split of each text."""

@@ -19,6 +19,7 @@ import pyarrow as pa
 
 from pipelines.encoding.directory import lifecycle
 from pipelines.encoding.directory.bad_shards import BadShard, quarantine
+from pipelines.encoding.directory.card import card_warnings
 from pipelines.encoding.directory.contents import Contents, read_contents, read_version
 from pipelines.encoding.directory.encoded_directory import EncodedDirectory
 from pipelines.encoding.directory.notes import (
@@ -94,10 +95,12 @@ def lay_out(
         if read_version(dataset) != found.version:
             raise OutputError(f"{call.output}: another run has just written there; run this again")
         if _is_done(found, files):
+            if not found.has_card:
+                lifecycle.mend(dataset, found)
             _delete_work(dataset, found)
-            errors = _noted_errors(found, files)
             manifest = lifecycle.manifest(dataset, found)
-            return Encoded(call.output, manifest, len(found.finished), 0, errors)
+            errors, notices = _noted_errors(found, files), _notices(dataset, manifest)
+            return Encoded(call.output, manifest, len(found.finished), 0, errors, notices)
         return _Job(call, tokenizer, dataset, files, beam_args, progress).run()
 
 
@@ -112,7 +115,9 @@ def _dataset(call: EncodeCall, tokenizer: Tokenizer) -> EncodedDirectory:
 def _encoded(dataset: EncodedDirectory, call: EncodeCall, tokenizer: Tokenizer) -> EncodedDirectory:
     """The directory of what is encoded, which has its own options."""
     marks = _marks(call, dataset, tokenizer)
-    options = _work_options(call).plain() | {"marks": [*marks.bytes, marks.codec, *marks.bounds]}
+    options = _work_options(call).plain() | {
+        "marks": [*marks.bytes, marks.codec, marks.only_ids, *marks.bounds]
+    }
     job = {"tokenizer": dataset.job["tokenizer"], "options": options}
     return EncodedDirectory(WorkDirectory(dataset).encoded, job, dataset.run)
 
@@ -121,14 +126,13 @@ def _work_options(call: EncodeCall) -> ShardOptions:
     """The options that inputs are encoded with. Texts that are packed have neither special tokens
     nor a length yet."""
     shards, encoding = call.shards, call.shards.encoding
-    only_ids = shards.pack or call.layout.format != "parquet"
     if shards.pack:
         encoding = EncodingOptions(
             add_special_tokens=False,
             split_special_tokens=encoding.split_special_tokens,
             id_type=encoding.id_type,
         )
-    kept = () if only_ids else shards.keep_columns
+    kept = () if _only_ids(call) else shards.keep_columns
     return replace(
         shards, pack=False, keep_columns=kept, compression=WORK_COMPRESSION, encoding=encoding
     )
@@ -145,7 +149,12 @@ def _marks(call: EncodeCall, dataset: EncodedDirectory, tokenizer: Tokenizer) ->
         id_bytes, row_bytes = dataset.job["id_bytes"], ROW_BYTES[layout.format]
         codec = None
     of_row = id_bytes if call.shards.pack else row_bytes
-    return Marks.of((id_bytes, of_row), codec, layout.shares)
+    return Marks.of((id_bytes, of_row), codec, _only_ids(call), layout.shares)
+
+
+def _only_ids(call: EncodeCall) -> bool:
+    """Whether nothing of a text goes on but its ids."""
+    return call.shards.pack or call.layout.format != "parquet"
 
 
 def _check_same_inputs(
@@ -183,6 +192,16 @@ def _noted_errors(found: Contents, files: Sequence[InputFile]) -> list[BadShard]
     return [BadShard(by_name[name], error) for name, error in sorted(found.errors.items())]
 
 
+def _notices(dataset: EncodedDirectory, manifest: dict[str, Any]) -> list[str]:
+    """What should be looked at: splits without rows, and a card of somebody else."""
+    said = []
+    for split in manifest["options"]["layout"]["splits"] or {"train": "1"}:
+        shards = (s for s in manifest["shards"] if s["name"].startswith(f"{split}-"))
+        if manifest["input_rows"] and not sum(shard["rows"] for shard in shards):
+            said.append(f"no rows are in the split {split}")
+    return said + card_warnings(dataset)
+
+
 def _delete_work(dataset: EncodedDirectory, found: Contents) -> None:
     """Deletes what a run leaves that was killed at its very end."""
     if found.has_notes:
@@ -218,7 +237,8 @@ class _Job:
         made = replace(made, sources=[unmarked(source) for source in sources])
         manifest = lifecycle.finish(self.dataset, made)
         work.owned.delete()
-        return Encoded(self.call.output, manifest, kept, 0, errors)
+        notices = _notices(self.dataset, manifest)
+        return Encoded(self.call.output, manifest, kept, 0, errors, notices)
 
     def _encode(self) -> tuple[list[MarkedResult], list[BadShard]]:
         """Encodes the inputs; returns their notes, in the order of their names, and bad ones."""
@@ -287,7 +307,10 @@ class _Job:
         density = self._density(layout, blocks)
         shards = []
         for split, ((name, _), found) in enumerate(zip(shares, blocks, strict=True)):
-            number = number_of_shards(sum(found.weights) * density, self.call.layout.size)
+            weight = sum(found.weights)
+            if not weight and layout.format != "parquet":
+                continue  # Megatron cannot open a file without ids; `datasets` wants one
+            number = number_of_shards(weight * density, self.call.layout.size)
             dealt = deal(found.weights, number)
             for at, slices in enumerate(dealt):
                 named = [(n, start, end, found.names[n]) for n, start, end in slices]

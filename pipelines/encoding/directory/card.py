@@ -17,7 +17,7 @@ from typing import Any
 import pyarrow as pa
 import yaml
 
-from pipelines.encoding.directory.encoded_directory import CARD, EncodedDirectory
+from pipelines.encoding.directory.encoded_directory import BESIDE, CARD, EncodedDirectory
 from pipelines.files import outputs, storage
 from pipelines.files.storage import MissingError
 
@@ -61,6 +61,20 @@ def dataset_card(
     return data + LAST_LINE.format(hashlib.sha256(data).hexdigest()).encode()
 
 
+def laid_out_splits(manifest: Mapping[str, Any]) -> dict[str, Split] | None:
+    """The splits of a dataset that is laid out; None for others. `datasets` knows Parquet only."""
+    layout = manifest["options"].get("layout")
+    if layout is None:
+        return None
+    splits: dict[str, Split] = {}
+    for name in (layout["splits"] or {"train": 1}) if layout["format"] == "parquet" else ():
+        shards = [shard for shard in manifest["shards"] if shard["name"].startswith(f"{name}-")]
+        rows, size = (sum(shard[key] for shard in shards) for key in ("rows", "output_bytes"))
+        if shards:
+            splits[name] = Split([f"{name}-*.parquet"], rows, size)
+    return splits
+
+
 def all_shards(manifest: Mapping[str, Any]) -> Split:
     """The split that has all shards. A directory that follows its inputs may have more of them than
     its manifest, and has a table of epochs, which begins with `_`."""
@@ -97,13 +111,15 @@ def _text(manifest: Mapping[str, Any], splits: Mapping[str, Split]) -> str:
         "tokens": manifest["tokens"],
         "unknown tokens": manifest["unknown_tokens"],
         "bytes of text": manifest["bytes"],
-        "shards": len(manifest["shards"]),
+        "shards": sum(not shard["name"].endswith(BESIDE) for shard in manifest["shards"]),
     }
     sizes = {name: _shown(value) for name, value in figures.items()}
+    given = dict(manifest["options"])
+    given |= given.pop("layout", None) or {}
     options = {
         f"`{name}`": f"`{_shown(value)}`"
-        for name, value in manifest["options"].items()
-        if value not in (None, False, [], "")
+        for name, value in given.items()
+        if value is not False and value not in (None, [], "")
     }
     lines = [
         "# Token ids",
@@ -128,6 +144,8 @@ def _shown(value: object) -> str:
         return f"{value:,}"
     if isinstance(value, bool):
         return "yes"
+    if isinstance(value, Mapping):
+        value = [f"{name}={of_name}" for name, of_name in value.items()]
     text = ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
     return re.sub(r"[\x00-\x20`]+", " ", text)
 

@@ -62,6 +62,7 @@ SPEC = "spec.json"  # the tokenizer, for workers: Beam would pack and unpack it 
 LOG = r"[0-9a-f]{16}-[0-9a-f]{16}\.jsonl"  # names of files of notes: the run, and a random part
 PLAN = r"plan-[0-9a-f]{16}-[0-9]{6,}\.jsonl"
 ERRORS = "_errors"
+BESIDE = (".idx", ".offsets")  # the endings of files that belong to the one with the ids
 LAYOUT = "_layout"  # the work of `pipelines.layout`
 BAD_SHARDS = "__shards__"
 FORMAT = 3  # of manifests and notes

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pipelines.encoding.directory.bad_shards import release
-from pipelines.encoding.directory.card import dataset_card, write_card
+from pipelines.encoding.directory.card import dataset_card, laid_out_splits, write_card
 from pipelines.encoding.directory.contents import Contents, inputs_of, read_contents
 from pipelines.encoding.directory.earlier import delete_earlier
 from pipelines.encoding.directory.encoded_directory import (
@@ -118,7 +118,8 @@ def write_manifest(
     release(directory, found.bad - {error.input for error in found.errors.values()})
     directory.notes.check_lease()
     write_run(directory, found, gone)
-    write_card(directory, dataset_card(written, _columns(directory, found)))
+    card = dataset_card(written, _columns(directory, found), laid_out_splits(written))
+    write_card(directory, card)
     outputs.write_json(directory.place(MANIFEST), written, directory.notes.path)
     delete_earlier(directory, found.earlier)
     return written
@@ -126,9 +127,10 @@ def write_manifest(
 
 def _columns(directory: EncodedDirectory, found: Contents) -> pa.Schema | None:
     """The columns of the first shard, which `datasets` takes for those of all."""
-    if not found.results:
+    name = min(found.results, default="")
+    if not name.endswith(".parquet"):
         return None
-    path = directory.place(min(found.results))
+    path = directory.place(name)
     with StoredFile(path) as file, bad_data(path, mend=outputs.MEND):
         return pq.read_schema(file.arrow())
 
