@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 Row = dict[str, Any]
-MOST_SHOWN = 28  # characters of the name of a tokenizer or a group
+SHORTEST, LONGEST = 12, 60  # characters that are shown of the name of a tokenizer or a group
 WIDE = 1_000_000  # columns of what is no terminal, where nothing needs to fit
 
 
@@ -88,22 +88,23 @@ def _print(compared: Comparison) -> None:
     if len({row["tokenizer"] for row in rows}) == 1:
         columns = [column for column in columns if column.name != "overlap"]
     shown = list(columns)
-    while len(shown) > 1 and _width(rows, shown) > console.width:
+    longest = min(max(console.width // 4, SHORTEST), LONGEST)
+    while len(shown) > 1 and _width(_table(rows, shown, longest)) > console.width:
         shown.remove(max(shown, key=lambda column: column.rank))
-    console.print(_table(rows, shown))
+    console.print(_table(rows, shown, longest))
     console.print(f"words: {rows[0]['words']:,}")
     if len(shown) < len(columns):
         missing = len(columns) - len(shown)
         console.print(f"{missing} columns left out, for a wider terminal; --json has all")
 
 
-def _width(rows: Sequence[Row], columns: Sequence[Column]) -> int:
+def _width(table: Table) -> int:
     from rich.console import Console
 
-    return Console(width=WIDE).measure(_table(rows, columns)).maximum
+    return Console(width=WIDE).measure(table).maximum
 
 
-def _table(rows: Sequence[Row], columns: Sequence[Column]) -> Table:
+def _table(rows: Sequence[Row], columns: Sequence[Column], longest: int) -> Table:
     """The table. Names are data: no markup in them counts, and every character is visible."""
     from rich import box
     from rich.table import Table
@@ -120,16 +121,18 @@ def _table(rows: Sequence[Row], columns: Sequence[Column]) -> Table:
     for row in rows:
         name = row["tokenizer"] if row["tokenizer"] != before or not grouped else ""
         before = row["tokenizer"]
-        group = Text("all", "italic") if row["group"] is None else Text(_shown(row["group"]))
-        cells = [Text(_shown(name)), *([group] if grouped else [])]
+        group = (
+            Text("all", "italic") if row["group"] is None else Text(_shown(row["group"], longest))
+        )
+        cells = [Text(_shown(name, longest)), *([group] if grouped else [])]
         table.add_row(*cells, *(Text(_cell(row[c.name], c)) for c in columns))
     return table
 
 
-def _shown(name: str) -> str:
+def _shown(name: str, longest: int) -> str:
     """A name on one line. Of a long one the end is shown, which tells paths apart."""
-    short = name if len(name) <= MOST_SHOWN else "…" + name[1 - MOST_SHOWN :]
-    return visible(short)
+    shown = visible(name[-longest - 1 :])
+    return shown if len(shown) <= longest else "…" + shown[1 - longest :]
 
 
 def _cell(value: Any, column: Column) -> str:

@@ -177,7 +177,9 @@ def test_an_option_is_the_same_by_every_way(
         args = [flag if value else off]
     else:
         args = written({option.name: text})
-    assert of_command(command, *written(others), *args) == wanted
+    is_argument = option.name in ("inputs", "tokenizers")
+    line = [*args, *written(others)] if is_argument else [*written(others), *args]
+    assert of_command(command, *line) == wanted
 
     config = tmp_path / "config.yaml"
     plain = list(value) if isinstance(value, tuple) else value
@@ -188,7 +190,6 @@ def test_an_option_is_the_same_by_every_way(
     assert of_command(command, *written(others)) == wanted
 
     done = cli_help(command)
-    is_argument = option.name in ("inputs", "tokenizers")
     assert is_argument or re.search(rf"(?<![\w-]){flag}(?![\w-])", done)
     assert option.name in (getattr(pipelines, command).__doc__ or "")
 

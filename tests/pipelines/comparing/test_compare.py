@@ -1,0 +1,315 @@
+"""`compare`, end to end: the figures beside plain lines, groups, other tokenizers, the Hub."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import sys
+import tempfile
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from rich.cells import cell_len
+from tokenizers import Tokenizer as Peer
+
+import pipelines
+from pipelines.comparing.options import MeasureOptions
+from pipelines.comparing.steps import MeasureChunks, PackedTokenizers
+from pipelines.counting.steps import Partitions
+from pipelines.files.batches import to_bytes
+from tests.pipelines.corpora import ONE_WORKER, done, multilingual, wordpiece
+from tests.wordpiece_core.test_measures import plain_measures
+from tests.wordpiece_core.tokenizer.test_foreign import byte_level_bpe, plain_of_spaced
+from wordpiece_core import InputError, OptionError, Tokenizer
+from wordpiece_core.measures import Measures, measure
+
+PROCESSES = ("--direct_running_mode=multi_processing", "--direct_num_workers=2")
+LANGUAGES = ["en", "日本", None, "[red]x[/red]\x1b[31m\n"]
+TEXTS = [*multilingual(300, seed=3), "長い文章" * 40, "a b a b a b"]
+
+
+def vocabulary() -> list[str]:
+    letters = sorted({c for text in multilingual(40) for c in text.lower() if c.isalnum()})[::2]
+    special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+    words = ["the", "token", "##s", "##ize", "der", "über", "!", ",", "."]
+    return list(dict.fromkeys([*special, *words, *letters, *(f"##{c}" for c in letters)]))
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("corpus")
+    rows = [{"text": t, "lang": LANGUAGES[i % 4]} for i, t in enumerate(TEXTS)]
+    table = pa.Table.from_pylist(rows)
+    pq.write_table(table.slice(0, 90), folder / "a.parquet", row_group_size=40)
+    pq.write_table(table.slice(90), folder / "b.parquet")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def uncased(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("uncased")
+    Tokenizer(vocabulary()).save(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def bpe(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("bpe") / "tokenizer.json"
+    byte_level_bpe().save(str(path))
+    return path
+
+
+def figures(sums: dict[str, Any], vocab_size: int) -> dict[str, Any]:
+    """The figures of a row, from sums, by their definitions."""
+    uses, total = list(sums["uses"].values()), sums["tokens"]
+    entropy = math.log2(sum((n / total) ** 2.5 for n in uses)) / (1 - 2.5)
+    return {
+        "words": sums["words"],
+        "tokens": total,
+        "tokens_per_word": total / sums["words"],
+        "characters_per_token": sums["characters"] / total,
+        "bytes_per_token": sums["bytes"] / total,
+        "whole_words": sums["whole_words"] / sums["words"],
+        "continued_words": sums["continued_words"] / sums["words"],
+        "unknown_words": sums["unknown_words"] / sums["words"],
+        "dropped_characters": sums["dropped_characters"] / sums["characters"],
+        "used_tokens": len(uses),
+        "rare_tokens": sum(n < 10 for n in uses),
+        "renyi_efficiency": pytest.approx(entropy / math.log2(vocab_size), rel=1e-12),
+        "vocab_size": vocab_size,
+    }
+
+
+def test_figures_are_those_of_whole_texts_by_group(corpus: Path, uncased: Path, bpe: Path) -> None:
+    places = [uncased, bpe]
+    table = pipelines.compare(places, on=corpus, group_column="lang", quiet=True)
+    rows = table.to_pylist()
+    groups = sorted(name for name in LANGUAGES if name is not None)
+    assert [row["group"] for row in rows] == [None, *groups] * 2
+    own, other = (Peer.from_file(str(p)) for p in (uncased / "tokenizer.json", bpe))
+    for row in rows:
+        is_own = row.pop("tokenizer") == str(uncased)
+        group = row.pop("group")
+        texts = [t for i, t in enumerate(TEXTS) if group in (None, LANGUAGES[i % 4])]
+        if is_own:
+            sums = plain_measures(own, own.token_to_id("[UNK]"), texts)
+        else:
+            sums = plain_of_spaced(other, None, texts)
+        overlap, parity = row.pop("overlap"), row.pop("parity")
+        assert row == figures(sums, (own if is_own else other).get_vocab_size())
+        assert overlap == 1 if is_own else 0 < overlap < 1
+        best = min(r["tokens_per_word"] for r in rows if r.get("group") or "group" not in r)
+        assert parity is None if group is None else parity >= 1, best
+    assert [min(r["parity"] for r in table.to_pylist()[k : k + 4] if r["parity"]) for k in (0, 4)]
+
+
+def test_parity_is_tokens_per_word_by_the_fewest(corpus: Path, uncased: Path) -> None:
+    rows = pipelines.compare(uncased, on=corpus, group_column="lang", quiet=True).to_pylist()
+    best = min(row["tokens_per_word"] for row in rows[1:])
+    assert [row["parity"] for row in rows] == [
+        None,
+        *(row["tokens_per_word"] / best for row in rows[1:]),
+    ]
+
+
+def test_the_table_is_the_same_for_any_sharding_and_workers(
+    corpus: Path, uncased: Path, bpe: Path, tmp_path: Path
+) -> None:
+    rows = pa.concat_tables([pq.read_table(corpus / n) for n in ("b.parquet", "a.parquet")])
+    for i in range(7):
+        pq.write_table(rows.slice(i * 50, 50), tmp_path / f"{6 - i}.parquet", row_group_size=9)
+    ways = [(corpus, ()), (corpus, ONE_WORKER[1:]), (tmp_path, ()), (tmp_path, PROCESSES)]
+    tables = [
+        pipelines.compare([uncased, bpe], on=on, group_column="lang", beam_args=args, quiet=True)
+        for on, args in ways
+    ]
+    assert all(table.equals(tables[0]) for table in tables)
+
+
+def test_nothing_is_left_in_the_temporary_directory_or_the_work_directory(
+    corpus: Path, uncased: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "tmp"))
+    (tmp_path / "tmp").mkdir()
+    work = tmp_path / "work"
+    work.mkdir()
+    (work / "mine.txt").write_text("kept")
+    first = pipelines.compare(uncased, on=corpus, quiet=True)
+    second = pipelines.compare(uncased, on=corpus, work_dir=work, quiet=True)
+    assert first.equals(second)
+    with pytest.raises(InputError):
+        pipelines.compare(uncased, on=corpus, text_column="lang2", work_dir=work, quiet=True)
+    assert os.listdir(work) == ["mine.txt"]
+    assert [name for name in os.listdir(tmp_path / "tmp") if name.startswith("wordpiece-")] == []
+
+
+def test_a_word_table_of_chunks_gives_the_figures_of_the_text(
+    uncased: Path, bpe: Path, tmp_path: Path
+) -> None:
+    text = tmp_path / "a.txt"
+    texts = [t.replace("\x00", "").replace("\x07", "") for t in TEXTS]
+    text.write_text("\n".join(" ".join(t.split()) for t in texts))
+    options = {"lowercase": False, "handle_chinese_chars": False, "pre_tokenizer": "whitespace"}
+    pipelines.count(text, output=tmp_path / "words", clean_text=False, quiet=True, **options)
+    on_table = pipelines.compare([uncased, bpe], word_counts=tmp_path / "words", quiet=True)
+    assert on_table.equals(pipelines.compare([uncased, bpe], on=text, quiet=True))
+
+
+def test_what_a_word_table_has_lost_is_said(corpus: Path, tmp_path: Path) -> None:
+    Tokenizer(["[UNK]", "A", "a"], lowercase=False).save(tmp_path / "cased")
+    Tokenizer(["[UNK]", "a"]).save(tmp_path / "uncased")
+    done("count", corpus, "--output", tmp_path / "words", "--min-word-count", "2")
+    places = [tmp_path / "cased", tmp_path / "uncased"]
+    said = done("compare", *places, "--word-counts", tmp_path / "words").err
+    assert "its words are lowercased and stripped of accents, which" in said
+    assert f"which {tmp_path / 'cased'} does not do" in said
+    assert f"which {tmp_path / 'uncased'} does not do" not in said
+    assert "rare words are missing" in said
+    fault = wordpiece("compare", *places, "--word-counts", tmp_path, "--group-column", "x")
+    assert (fault.status, "a word table does not keep groups" in fault.fault) == (2, True)
+
+
+def test_json_has_a_list_of_rows(corpus: Path, uncased: Path) -> None:
+    command = ("compare", uncased, "--on", corpus, "--group-column", "lang", "--json")
+    outcome = done(*command)
+    rows = json.loads(outcome.out)
+    table = pipelines.compare(uncased, on=corpus, group_column="lang", quiet=True)
+    assert rows == table.to_pylist()
+    assert list(rows[0])[:15] == [
+        *("tokenizer", "group", "words", "tokens", "tokens_per_word", "characters_per_token"),
+        *("bytes_per_token", "whole_words", "continued_words", "unknown_words"),
+        *("dropped_characters", "used_tokens", "rare_tokens", "renyi_efficiency", "overlap"),
+    ]
+    assert "words have no group (null)" in outcome.err
+
+
+@pytest.mark.parametrize("columns", [20, 60, 80, 120, 200])
+def test_the_table_fits_a_terminal_and_shows_data_as_data(
+    columns: int, corpus: Path, uncased: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    out = done("compare", uncased, uncased, "--on", corpus, "--group-column", "lang").out
+    assert "\x1b" not in out
+    if columns >= 60:
+        assert max(map(cell_len, out.splitlines())) <= columns
+    if columns >= 120:
+        assert "[red]x[/red]\\u001b[31m\\u000a" in out
+    assert ("columns left out" in out) == (columns < 200)
+    assert ("parity" in out) == (columns >= 80)
+
+
+def test_several_inputs_may_follow_on(corpus: Path, uncased: Path) -> None:
+    files = sorted(corpus.glob("*.parquet"))
+    ways = [
+        ("--on", *files, "--json"),
+        ("--json", "--on", files[0], "--on", files[1]),
+        ("--on", corpus, "--json"),
+    ]
+    outs = {done("compare", uncased, *way).out for way in ways}
+    assert len(outs) == 1
+
+
+def test_a_tokenizer_given_twice_has_two_rows_and_an_object_has_a_number(
+    corpus: Path, uncased: Path
+) -> None:
+    twice = [uncased, uncased, Tokenizer.load(uncased)]
+    rows = pipelines.compare(twice, on=corpus, quiet=True).to_pylist()
+    assert [row.pop("tokenizer") for row in rows] == [str(uncased)] * 2 + ["tokenizer 3"]
+    assert rows[0] == rows[1] == rows[2]
+    assert rows[0]["overlap"] == 1
+
+
+def test_text_without_a_word_has_figures_of_null(uncased: Path, tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("\n  \n\x01\n")
+    outcome = done("compare", uncased, "--on", tmp_path / "a.txt", "--json")
+    (row,) = json.loads(outcome.out)
+    assert (row["words"], row["tokens_per_word"], row["renyi_efficiency"]) == (0, None, None)
+    assert row["dropped_characters"] == 1
+    assert "no word in the text; is --text-column the one that holds it?" in outcome.err
+    assert "\n" in done("compare", uncased, "--on", tmp_path / "a.txt").out
+
+
+def test_errors_are_one_line_that_names_the_mend(
+    corpus: Path, uncased: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "bad.json").write_text("{")
+    (tmp_path / "other.json").write_text('{"model": {"type": "New"}}')
+    for args, status, text in [
+        ((), 2, "give TOKENIZER, before --on"),
+        ((uncased,), 2, "give either --on or --word-counts"),
+        ((uncased, "--on", corpus, "--word-counts", "x"), 2, "give either --on or --word-counts"),
+        ((tmp_path / "bad.json", "--on", corpus), 1, "bad.json: not JSON"),
+        ((tmp_path / "other.json", "--on", corpus), 1, "tokenizers cannot read it"),
+        ((tmp_path / "no/where", "--on", corpus), 1, "no tokenizer"),
+        ((uncased, "--on", tmp_path / "none.txt"), 1, "none.txt"),
+        ((uncased, "--on", corpus, "--text-column", "txt"), 1, "txt"),
+        ((uncased, "--on", corpus, "--group-column", "x"), 1, "'x'"),
+        ((uncased, "--on", corpus, "--", "--runner=Other"), 2, "Other"),
+    ]:
+        outcome = wordpiece("compare", *args)
+        assert (outcome.status, text in outcome.fault) == (status, True), outcome.err
+        assert len(outcome.lines) == 1, outcome.err
+    monkeypatch.setitem(sys.modules, "huggingface_hub", None)
+    monkeypatch.chdir(tmp_path)
+    fault = wordpiece("compare", "some/name", "--on", corpus).fault
+    assert "some/name: no such file or directory; if it is a name on the Hub, install" in fault
+    with pytest.raises(OptionError, match="a path or a Tokenizer"):
+        pipelines.compare([3], on=corpus)
+
+
+def test_a_name_on_the_hub_is_found_in_its_cache_but_a_place_on_disk_wins(
+    corpus: Path, uncased: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from huggingface_hub import constants
+
+    snapshot = tmp_path / "hub" / "models--some--name" / "snapshots" / ("0" * 40)
+    Tokenizer.load(uncased).save(snapshot)
+    (snapshot.parent.parent / "refs").mkdir()
+    (snapshot.parent.parent / "refs" / "main").write_text("0" * 40)
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
+    monkeypatch.chdir(tmp_path)
+    names = ["some/name", str(uncased)]
+    rows = pipelines.compare(names, on=corpus, quiet=True).to_pylist()
+    assert [row.pop("tokenizer") for row in rows] == names
+    assert rows[0] == rows[1]
+    with pytest.raises(InputError, match=r"^other/name: no such file .* had from the Hub \("):
+        pipelines.compare("other/name", on=corpus, quiet=True)
+    Tokenizer(["[UNK]"]).save(tmp_path / "some" / "name")
+    (row,) = pipelines.compare("some/name", on=corpus, quiet=True).to_pylist()
+    assert row["vocab_size"] == 1
+
+
+def test_a_partition_too_large_for_memory_is_measured_in_pieces() -> None:
+    tokenizer = Tokenizer(vocabulary())
+    words = {f"{a}{b}": 1 + len(a) for a in ("the", "token", "x") for b in ("s", "ize", "")}
+    table = pa.table({"word": sorted(words), "count": [words[word] for word in sorted(words)]})
+    partials = [("g", to_bytes(batch)) for batch in table.to_batches() for _ in range(4)]
+    found = []
+    for most_bytes in (1, 1 << 20):
+        step = MeasureChunks(PackedTokenizers.of([tokenizer]), Partitions(1, most_bytes))
+        step.start_bundle()
+        assert list(step.process((0, partials))) == []
+        found.append(step.tally.measures[0, "g"])
+    counts = [4 * words[word] for word in sorted(words)]
+    assert found == [measure(tokenizer, sorted(words), counts)] * 2
+
+
+def test_forty_tokenizers_share_one_pass(corpus: Path) -> None:
+    vocab = vocabulary()
+    sizes = [len(vocab) - n for n in range(40)]
+    rows = pipelines.compare([Tokenizer(vocab[:n]) for n in sizes], on=corpus, quiet=True)
+    assert rows["vocab_size"].to_pylist() == sizes
+    packed = PackedTokenizers.of(Tokenizer(vocab[:n]) for n in sizes)
+    assert len(packed.data) < 3 * len(PackedTokenizers.of([Tokenizer(vocab)]).data)
+    assert Counter(len(tokenizer.ids) for tokenizer in packed.unpacked()) == Counter(sizes)
+
+
+def test_options_have_the_defaults_of_counting() -> None:
+    assert MeasureOptions().worker_memory == 512 << 20
+    assert Measures(3).words == 0
