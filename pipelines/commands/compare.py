@@ -117,14 +117,11 @@ def _table(rows: Sequence[Row], columns: Sequence[Column], longest: int) -> Tabl
         table.add_column("group", overflow="fold")
     for column in columns:
         table.add_column(column.heading, justify="right", no_wrap=True)
-    before = None
     for row in rows:
-        name = row["tokenizer"] if row["tokenizer"] != before or not grouped else ""
-        before = row["tokenizer"]
-        group = (
-            Text("all", "italic") if row["group"] is None else Text(_shown(row["group"], longest))
-        )
-        cells = [Text(_shown(name, longest)), *([group] if grouped else [])]
+        is_whole = row["group"] is None  # the first row of a tokenizer, which alone has its name
+        name = Text(_shown(row["tokenizer"], longest) if is_whole else "")
+        group = Text("all", "italic") if is_whole else Text(_shown(row["group"], longest))
+        cells = [name, *([group] if grouped else [])]
         table.add_row(*cells, *(Text(_cell(row[c.name], c)) for c in columns))
     return table
 

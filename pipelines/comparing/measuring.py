@@ -14,7 +14,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import apache_beam as beam
 
@@ -42,6 +42,8 @@ from wordpiece_core.measures import AnyTokenizer, Measures
 
 RANGE_BYTES = 4 << 20  # the least input in one element
 MOST_RANGES = 8192  # approximately
+LEAST_PARTITION_BYTES = 8 << 20  # of text
+SOME_PARTITIONS = 64  # so that all workers have work
 
 
 @dataclass(frozen=True)
@@ -93,7 +95,7 @@ def _measure(
     progress: Progress,
 ) -> Measured:
     total_bytes = sum(map(bytes_of, parts))
-    partitions = Partitions.of(total_bytes, options.worker_memory)
+    partitions = _partitions(total_bytes, options.worker_memory)
     packed = PackedTokenizers.of(tokenizers)
     largest_first = sorted(parts, key=bytes_of, reverse=True)
     with _directory(options.work_dir, beam_args) as directory:
@@ -120,6 +122,13 @@ def _measure(
         with progress.stage("measure", "bytes", total_bytes):
             run_pipeline(build, beam_args)
         return _read(directory, tokenizers)
+
+
+def _partitions(total_bytes: int, worker_memory: int) -> Partitions:
+    """As for counting, but of little text there are several, as measuring is most of the work."""
+    found = Partitions.of(total_bytes, worker_memory)
+    some = min(total_bytes // LEAST_PARTITION_BYTES, SOME_PARTITIONS)
+    return replace(found, number=max(found.number, some))
 
 
 def _spread(pipeline: beam.Pipeline, parts: Sequence[Range | WordRange]) -> beam.PCollection:
