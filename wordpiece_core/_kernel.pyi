@@ -150,10 +150,16 @@ class Measurer:
         """Adds words, cut by an encoder of this vocabulary."""
 
     def add_tokens(
-        self, words: ArrowArray, ids: ArrowArray, starts: ArrowArray, ends: ArrowArray
+        self,
+        words: ArrowArray,
+        counts: ArrowArray,
+        ids: ArrowArray,
+        offsets: ArrowArray,
+        before: int,
     ) -> None:
-        """Adds words with their tokens, and the characters that each token stands for: lists of
-        uint32. InputError for an id that is not below `vocab_size`."""
+        """Adds words with their tokens, as another tokenizer cuts each behind `before` characters
+        and a space. All arrays are of uint32: the number of tokens of each word; of all tokens, the
+        ids, and two offsets each. InputError for an id that is not below `vocab_size`."""
 
     def take(self) -> tuple[list[int], ArrowArray]:
         """The sums, in the order of the fields of `Measures`, and the batch of `token: uint32`,

@@ -208,15 +208,21 @@ def test_bad_tables_and_sums_are_refused() -> None:
 def test_tokens_from_elsewhere_are_checked() -> None:
     sums = _kernel.Measurer(vocab_size=2, unk_id=None)
     words = pa.record_batch([pa.array(["ab"]), pa.array([2])], ["word", "count"])
-    one, far = (pa.array([[n]], pa.list_(pa.uint32())) for n in (0, 2))
-    sums.add_tokens(words, one, one, far)
-    assert sums.take()[0][:3] == [2, 2, 4]
-    none = pa.array([[]], pa.list_(pa.uint32()))
-    for ids, starts, ends in [(far, one, one), (one, none, one), (one, one, pa.array([[1]]))]:
+
+    def numbers(*values: int | None) -> pa.Array:
+        return pa.array(values, pa.uint32())
+
+    good = numbers(2), numbers(0, 1), numbers(0, 1, 1, 4)
+    sums.add_tokens(words, *good, 1)  # "a ab": the first token is that of the a
+    assert sums.take()[0][:5] == [2, 2, 4, 4, 2]
+    for place, bad in [
+        *((0, numbers(1)), (0, numbers(3)), (0, numbers(None)), (0, numbers(1, 1))),
+        *((1, numbers(0, 2)), (1, numbers(0)), (1, pa.array([0, 1]))),
+        *((2, numbers(0, 1, 1)), (2, numbers(0, 1, 1, 4, 4, 5))),
+    ]:
         with pytest.raises(InputError):
-            sums.add_tokens(words, ids, starts, ends)
-    with pytest.raises(InputError, match="1 words, but tokens of 0"):
-        sums.add_tokens(words, *[none.slice(0, 0)] * 3)
+            sums.add_tokens(words, *good[:place], bad, *good[place + 1 :], 1)
+    assert sums.take()[0][0] == 0
 
 
 def test_overlap_is_the_share_that_the_first_has_too() -> None:

@@ -4,7 +4,9 @@ runs. They can be measured (`wordpiece_core.measures`), and nothing else."""
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from array import array
+from collections.abc import Iterable, Sequence
+from itertools import chain
 from typing import Any
 
 import pyarrow as pa
@@ -12,7 +14,6 @@ import pyarrow as pa
 from wordpiece_core import _kernel
 from wordpiece_core.errors import InputError, OptionError, one_line
 
-LISTS = pa.list_(pa.uint32())
 ROWS_AT_ONCE = 4096  # of chunks: their tokens are Python objects for a while
 BEFORE = "a"  # what each chunk is cut after, with a space between
 
@@ -84,19 +85,15 @@ class ForeignTokenizer:
         for start in range(0, len(chunks), ROWS_AT_ONCE):
             some = chunks.slice(start, ROWS_AT_ONCE)
             rows = self.cut([f"{BEFORE} {chunk}" for chunk in some["word"].to_pylist()])
-            tokens = [list(_behind(len(BEFORE), row.ids, row.offsets)) for row in rows]
-            columns = ([[token[n] for token in row] for row in tokens] for n in range(3))
-            sums.add_tokens(some, *(pa.array(column, LISTS) for column in columns))
+            ids = [row.ids for row in rows]
+            offsets = chain.from_iterable(chain.from_iterable(row.offsets for row in rows))
+            counts, all_ids = _numbers(map(len, ids)), _numbers(chain.from_iterable(ids))
+            sums.add_tokens(some, counts, all_ids, _numbers(offsets), len(BEFORE))
 
 
-def _behind(
-    before: int, ids: Sequence[int], offsets: Sequence[tuple[int, int]]
-) -> Iterator[tuple[int, int, int]]:
-    """The tokens that stand for a character behind the first `before`, with their places behind
-    these and a space."""
-    for token, (start, end) in zip(ids, offsets, strict=True):
-        if end > before:
-            yield token, max(start - before - 1, 0), end - before - 1
+def _numbers(values: Iterable[int]) -> pa.Array:
+    found = array("I", values)
+    return pa.Array.from_buffers(pa.uint32(), len(found), [None, pa.py_buffer(found)])
 
 
 def _load(text: str, path: str) -> Any:

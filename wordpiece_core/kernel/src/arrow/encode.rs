@@ -83,38 +83,48 @@ fn int32_array(ids: Vec<u32>) -> Int32Array {
     Int32Array::new(ScalarBuffer::new(Buffer::from_vec(ids), 0, length), None)
 }
 
-/// The tokens of texts, from lists of ids, of starts and of ends.
+/// The tokens of texts that begin with characters which are not looked at: a first word, and a space.
+///
+/// # Arguments
+///
+/// * `counts` - For each text, the number of its tokens.
+/// * `ids` - The ids of all tokens.
+/// * `offsets` - Two numbers for each token: how many characters of its text are before those that it
+///   stands for, and how many with them.
+/// * `before` - The number of characters before the space. Tokens of these alone are left out.
+/// * `vocab_size` - The number of tokens of the vocabulary.
 ///
 /// # Errors
 ///
-/// Returns [`Error::Data`] if the lists are not of uint32, have nulls, or are not equally long, or if
-/// an id is not below `vocab_size`.
-pub fn placed_tokens(lists: &[ArrayRef; 3], vocab_size: usize) -> Result<Vec<Vec<PlacedToken>>> {
-    let [ids, starts, ends] = lists.each_ref().map(uint32_rows);
-    let (ids, starts, ends) = (ids?, starts?, ends?);
-    let equal = |a: &[&[u32]], b: &[&[u32]]| {
-        a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.len() == b.len())
-    };
-    if !equal(&ids, &starts) || !equal(&ids, &ends) {
-        return Err(Error::data("ids: not as many as starts and ends"));
+/// Returns [`Error::Data`] if an array is not of uint32, or has nulls, if there are not as many values
+/// as the counts say, or if an id is not below `vocab_size`.
+pub fn placed_tokens(
+    [counts, ids, offsets]: &[ArrayRef; 3],
+    before: u32,
+    vocab_size: usize,
+) -> Result<Vec<Vec<PlacedToken>>> {
+    let (counts, ids) = (uint32_values(counts)?, uint32_values(ids)?);
+    let offsets = uint32_values(offsets)?.as_chunks::<2>().0;
+    let all: u64 = counts.iter().map(|&count| u64::from(count)).sum();
+    if ids.len() as u64 != all || offsets.len() != ids.len() {
+        return Err(Error::data("ids: not as many as the tokens of all texts, or as offsets"));
     }
-    if ids.iter().copied().flatten().any(|&id| id as usize >= vocab_size) {
+    if ids.iter().any(|&id| id as usize >= vocab_size) {
         return Err(Error::data(format!("ids: one is beyond the {vocab_size} tokens")));
     }
-    let token = |((&id, &start), &end)| PlacedToken { id, start, end };
-    let rows = ids.into_iter().zip(starts).zip(ends);
-    Ok(rows
-        .map(|((ids, starts), ends)| ids.iter().zip(starts).zip(ends).map(token).collect())
-        .collect())
+    let mut all = ids.iter().zip(offsets);
+    let placed = |(&id, &[start, end]): (&u32, &[u32; 2])| {
+        let place = |at: u32| at.saturating_sub(before).saturating_sub(1);
+        (end > before).then(|| PlacedToken { id, start: place(start), end: place(end) })
+    };
+    let tokens = |&count| all.by_ref().take(count as usize).filter_map(placed).collect();
+    Ok(counts.iter().map(tokens).collect())
 }
 
-fn uint32_rows(lists: &ArrayRef) -> Result<Vec<&[u32]>> {
-    let wrong = || Error::data(format!("a list of UInt32 is wanted, not {}", lists.data_type()));
-    let lists = lists.as_list_opt::<i32>().filter(|lists| lists.null_count() == 0);
-    let lists = lists.ok_or_else(wrong)?;
-    let values = lists.values().as_primitive_opt::<UInt32Type>().filter(|v| v.null_count() == 0);
-    let values = values.ok_or_else(wrong)?.values();
-    Ok(lists.value_offsets().windows(2).map(|at| &values[at[0] as usize..at[1] as usize]).collect())
+fn uint32_values(array: &ArrayRef) -> Result<&[u32]> {
+    let wrong = || Error::data(format!("an array of UInt32 is wanted, not {}", array.data_type()));
+    let values = array.as_primitive_opt::<UInt32Type>().filter(|values| values.null_count() == 0);
+    Ok(values.ok_or_else(wrong)?.values())
 }
 
 /// Packs documents; returns the sequences that are full.

@@ -195,21 +195,23 @@ impl PyMeasurer {
         })
     }
 
-    /// Adds the rows of a word table with their tokens: `ids`, and for each the characters `starts` to
-    /// `ends` that it stands for, all of type `list<uint32>`.
+    /// Adds the rows of a word table with their tokens, as `tokenizers` cuts each word behind `before`
+    /// characters and a space: for each the number of tokens, and for all tokens the ids, and two
+    /// offsets each. All are arrays of uint32.
     fn add_tokens(
         &mut self,
         py: Python<'_>,
         words: &Bound<'_, PyAny>,
+        counts: &Bound<'_, PyAny>,
         ids: &Bound<'_, PyAny>,
-        starts: &Bound<'_, PyAny>,
-        ends: &Bound<'_, PyAny>,
+        offsets: &Bound<'_, PyAny>,
+        before: u32,
     ) -> PyResult<()> {
         let words = import_batch(words)?;
-        let lists = [import(ids)?, import(starts)?, import(ends)?];
+        let arrays = [import(counts)?, import(ids)?, import(offsets)?];
         run(py, || {
             let words = WordTableBatch::new(&words)?;
-            let rows = arrow::encode::placed_tokens(&lists, self.vocab_size)?;
+            let rows = arrow::encode::placed_tokens(&arrays, before, self.vocab_size)?;
             let words = words.rows()?;
             if rows.len() != words.len() {
                 let message = format!("{} words, but tokens of {}", words.len(), rows.len());
