@@ -7,6 +7,7 @@ the weights; a row is in the shard in whose part it begins.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -29,7 +30,7 @@ class LaidShard:
 
 def number_of_shards(size: float, most: int) -> int:
     """How many shards rows need of which each may have `most` bytes. One at least."""
-    return max(-(-int(size) // most), 1)
+    return max(math.ceil(size / most), 1)
 
 
 def shard_name(split: str, number: int, shards: int) -> str:

@@ -45,11 +45,11 @@ from pipelines.layout.assemble import Layout, ShardRows, write_parquet
 from pipelines.layout.deal import LaidShard, deal, number_of_shards, shard_name
 from pipelines.layout.formats import BESIDE, ROW_BYTES, id_type
 from pipelines.layout.rows import Rows, joined_schema
-from pipelines.layout.scatter import Bins, read_weights, scattered_inputs
+from pipelines.layout.scatter import BOUNDS, Bins, read_weights, scattered_inputs
 from pipelines.layout.work import WorkDirectory
 from pipelines.running.checks import checked_call
 from pipelines.running.progress import Progress
-from wordpiece_core import EncodingOptions, Tokenizer
+from wordpiece_core import EncodingOptions, Tokenizer, __version__
 from wordpiece_core.errors import OptionError, OutputError
 
 WORK_COMPRESSION = "lz4"  # of what is encoded and soon deleted
@@ -268,6 +268,7 @@ class _Job:
         """How shards are made of the encoded inputs."""
         said = {
             "job": self.dataset.job,
+            "version": [__version__, *BOUNDS],
             "sources": [[note.name, note.input, note.source] for note in sources],
         }
         digest = hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()
@@ -305,11 +306,12 @@ class _Job:
         else:
             blocks = list(_of_bins(layout.rows))
         density = self._density(layout, blocks)
+        total = sum(sum(found.weights) for found in blocks)
         shards = []
         for split, ((name, _), found) in enumerate(zip(shares, blocks, strict=True)):
             weight = sum(found.weights)
-            if not weight and layout.format != "parquet":
-                continue  # Megatron cannot open a file without ids; `datasets` wants one
+            if not weight and (total or layout.format != "parquet"):
+                continue  # neither `datasets` nor Megatron reads a split without rows
             number = number_of_shards(weight * density, self.call.layout.size)
             dealt = deal(found.weights, number)
             for at, slices in enumerate(dealt):
@@ -327,7 +329,7 @@ class _Job:
         if max(weights, default=0) <= self.call.layout.size // 2:
             return 1.0
         split = weights.index(max(weights))
-        sample = min(SAMPLED_BYTES, 4 * self.call.layout.size)
+        sample = min(SAMPLED_BYTES, self.call.layout.size)  # small files are stored otherwise
         return sampled_density(layout, self.tokenizer, blocks[split], split, sample)
 
     def _density_of_ids(self, layout: Layout) -> float:

@@ -32,6 +32,8 @@ BIN_BYTES = 12 << 20  # of a bin, as the weights of its rows say; in memory, som
 MOST_BINS = 4096  # then they are larger: each run has a segment for each bin
 RUN_BYTES = 96 << 20  # of the rows of a run in memory
 GROUP_BYTES = 32 << 20  # of the inputs of a file of runs, as the weights of their rows say
+BOUNDS = (BIN_BYTES, MOST_BINS, RUN_BYTES, GROUP_BYTES)
+"""What the files of runs depend on, beside the rows."""
 _TAIL = struct.Struct("<QQ")
 
 

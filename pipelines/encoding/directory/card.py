@@ -66,11 +66,12 @@ def laid_out_splits(manifest: Mapping[str, Any]) -> dict[str, Split] | None:
     layout = manifest["options"].get("layout")
     if layout is None:
         return None
+    has_rows = any(shard["rows"] for shard in manifest["shards"])
     splits: dict[str, Split] = {}
     for name in (layout["splits"] or {"train": 1}) if layout["format"] == "parquet" else ():
         shards = [shard for shard in manifest["shards"] if shard["name"].startswith(f"{name}-")]
         rows, size = (sum(shard[key] for shard in shards) for key in ("rows", "output_bytes"))
-        if shards:
+        if shards and (rows or not has_rows):  # `datasets` refuses a split without rows
             splits[name] = Split([f"{name}-*.parquet"], rows, size)
     return splits
 

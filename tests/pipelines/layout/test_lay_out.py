@@ -1,0 +1,541 @@
+"""`wordpiece encode` with a layout: shards of one size, packed, shuffled, split, in any format."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import struct
+from array import array
+from collections import Counter
+from fractions import Fraction
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import datasets
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import pipelines
+from pipelines.layout import lay_out, scatter
+
+from ..corpora import (
+    ONE_WORKER,
+    column,
+    done,
+    english,
+    files_below,
+    ids_by_peer,
+    manifest,
+    peer,
+    train_tokenizer,
+    vocab_of,
+    wordpiece,
+    write_shard,
+)
+from ..stopping import killed_before
+
+TEXTS: list[str | None] = [*english(700), None, "", *english(300, seed=1), None]
+NAMES = ("a.parquet", "b.jsonl", "sub/c.parquet", "sub/d.jsonl")
+CUTS = (0, 20, 500, 501, len(TEXTS))
+ALL = ("--shuffle", "7", "--splits", "train=0.9,test=0.1", "--shard-size", "12KiB")
+
+
+@pytest.fixture(scope="module")
+def tokenizer(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return train_tokenizer(tmp_path_factory.mktemp("t"), english(700), "--vocab-size", "300")
+
+
+@pytest.fixture(scope="module")
+def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("in")
+    for name, start, end in zip(NAMES, CUTS, CUTS[1:], strict=False):
+        write_shard(folder / name, TEXTS[start:end], rows_per_group=70)
+    return folder
+
+
+@pytest.fixture
+def small_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Many bins and runs, as a large corpus has."""
+    for name, size in {"BIN_BYTES": 4000, "RUN_BYTES": 9000, "GROUP_BYTES": 5000}.items():
+        monkeypatch.setattr(scatter, name, size)
+    monkeypatch.setattr(lay_out, "BOUNDS", (4000, 9000, 5000))
+
+
+def encode(source: Path, tokenizer: str, output: Path, *args: str) -> dict[str, Any]:
+    beam = () if "--" in args else ONE_WORKER
+    done("encode", source, "--tokenizer", tokenizer, "--output", output, *args, *beam)
+    return manifest(output)
+
+
+def places() -> list[tuple[str, int, str | None]]:
+    """The name of the shard of each text, its row there, and the text."""
+    found = []
+    for name, start, end in zip(NAMES, CUTS, CUTS[1:], strict=False):
+        shard = name.rpartition(".")[0] + ".parquet"
+        found += [(shard, row, text) for row, text in enumerate(TEXTS[start:end])]
+    return found
+
+
+def hashed(data: bytes, key: bytes) -> int:
+    return int.from_bytes(hashlib.blake2b(data, digest_size=8, key=key).digest(), "little")
+
+
+def shuffled(seed: int) -> list[tuple[str, int, str | None]]:
+    """The texts in the order that `docs/datasets.md` describes."""
+
+    def order(place: tuple[str, int, str | None]) -> int:
+        name, row, _ = place
+        key = hashlib.blake2b(f"{seed}\0{name}".encode(), digest_size=32).digest()
+        return hashed(row.to_bytes(8, "little"), key)
+
+    return sorted(places(), key=order)
+
+
+def is_test(text: str | None) -> bool:
+    """Whether a text is in the last tenth of the hashes."""
+    return Fraction(hashed((text or "").encode(), b"wordpiece split"), 1 << 64) >= Fraction("0.9")
+
+
+def shards(output: Path, pattern: str = "*.parquet") -> list[str]:
+    return sorted(path.name for path in output.glob(pattern))
+
+
+# --- Which rows -----------------------------------------------------------------------------------
+
+
+def test_small_inputs_are_joined_and_large_ones_divided(
+    tmp_path: Path, tokenizer: str, source: Path
+) -> None:
+    one = encode(source, tokenizer, tmp_path / "one", "--shard-size", "1MiB")
+    assert shards(tmp_path / "one") == ["train-00000-of-00001.parquet"]
+    encode(source, tokenizer, tmp_path / "plain")
+    many = encode(source, tokenizer, tmp_path / "many", "--shard-size", "12KiB")
+    assert len(shards(tmp_path / "many")) == len(many["shards"]) > 2
+    for name in ("id", "text", "input_ids"):
+        wanted = column(tmp_path / "plain", name)
+        assert column(tmp_path / "one", name) == column(tmp_path / "many", name) == wanted
+    plain = manifest(tmp_path / "plain")
+    for name in ("rows", "input_rows", "nulls", "bytes", "tokens", "unknown_tokens", "words"):
+        assert one[name] == many[name] == plain[name]
+    for name in ("rows", "input_rows", "nulls", "tokens", "unknown_tokens"):
+        assert sum(shard[name] for shard in many["shards"]) == plain[name]
+    assert [path.name for path in tmp_path.glob("*/_*")] == []
+
+
+@pytest.mark.parametrize("how", [(), ("--shuffle", "1"), ("--pack", "--max-length", "16")])
+def test_shards_are_of_one_size(
+    tmp_path: Path, tokenizer: str, how: tuple[str, ...], small_runs: None
+) -> None:
+    texts = english(30_000, seed=3)
+    for number in range(40):
+        write_shard(tmp_path / "in" / f"{number:02}.txt", texts[number * 750 : (number + 1) * 750])
+    size = 150 << 10
+    found = encode(tmp_path / "in", tokenizer, tmp_path / "out", "--shard-size", str(size), *how)
+    sizes = [shard["output_bytes"] for shard in found["shards"]]
+    assert 3 < len(sizes) < 40
+    assert max(sizes) <= size * 1.05
+    assert max(sizes) <= min(sizes) * 1.1
+
+
+@pytest.mark.usefixtures("small_runs")
+def test_shuffled_texts_are_in_the_order_of_their_hashes(
+    tmp_path: Path, tokenizer: str, source: Path
+) -> None:
+    encode(source, tokenizer, tmp_path / "out", "--shuffle", "7", "--shard-size", "12KiB")
+    assert len(shards(tmp_path / "out")) > 2
+    wanted = shuffled(7)
+    found = zip(column(tmp_path / "out", "id"), column(tmp_path / "out", "text"), strict=True)
+    assert [*found] == [(row, text) for _, row, text in wanted]
+    encode(source, tokenizer, tmp_path / "other", "--shuffle", "8")
+    other = column(tmp_path / "other", "text")
+    assert other == [text for _, _, text in shuffled(8)]
+    assert Counter(other) == Counter(TEXTS)
+
+
+@pytest.mark.parametrize("shuffle", [False, True])
+def test_texts_are_split_by_their_hash(
+    tmp_path: Path, tokenizer: str, source: Path, shuffle: bool
+) -> None:
+    args = ["--shuffle", "7"] if shuffle else []
+    encode(source, tokenizer, tmp_path / "out", "--splits", "train=0.9,test=0.1", *args)
+    assert shards(tmp_path / "out") == [
+        "test-00000-of-00001.parquet",
+        "train-00000-of-00001.parquet",
+    ]
+    texts = [text for _, _, text in shuffled(7)] if shuffle else TEXTS
+    loaded = datasets.load_dataset(str(tmp_path / "out"), cache_dir=str(tmp_path / "cache"))
+    assert list(loaded) == ["train", "test"]
+    assert loaded["test"]["text"][:] == [text for text in texts if is_test(text)]
+    assert loaded["train"]["text"][:] == [text for text in texts if not is_test(text)]
+
+
+def test_a_split_without_rows_is_left_out_and_said(tmp_path: Path, tokenizer: str) -> None:
+    write_shard(tmp_path / "in" / "a.jsonl", ["one text"])
+    share = "0.000000001"
+    call = ["encode", tmp_path / "in", "--tokenizer", tokenizer, "--splits"]
+    splits = f"train=0.999999999,rare={share}"
+    outcome = done(*call, splits, "--output", tmp_path / "out", *ONE_WORKER)
+    assert "no rows are in the split rare" in outcome.err
+    loaded = datasets.load_dataset(str(tmp_path / "out"), cache_dir=str(tmp_path / "cache"))
+    assert {name: len(split) for name, split in loaded.items()} == {"train": 1}
+    ids = done(*call, splits, "--output", tmp_path / "ids", "--format", "bin", *ONE_WORKER)
+    assert "no rows are in the split rare" in ids.err
+    assert shards(tmp_path / "ids", "*.bin") == ["train-00000-of-00001.bin"]
+
+
+# --- Packing --------------------------------------------------------------------------------------
+
+
+def packed(ids: list[list[int]], length: int, cls: int, sep: int) -> list[list[int]]:
+    """Documents in rows of one length, in plain Python."""
+    rows: list[list[int]] = []
+    body: list[int] = []
+    begins = True
+    for document in filter(None, ids):
+        if not begins and body:
+            body.append(sep)
+            if len(body) == length - 2:
+                rows.append([cls, *body, sep])
+                body = []
+        begins = False
+        for token in document:
+            body.append(token)
+            if len(body) == length - 2:
+                rows.append([cls, *body, sep])
+                body = []
+    return rows
+
+
+@pytest.mark.parametrize("how", [(), ("--shuffle", "7")])
+@pytest.mark.usefixtures("small_runs")
+def test_rows_are_packed_across_inputs(
+    tmp_path: Path, tokenizer: str, source: Path, how: tuple[str, ...]
+) -> None:
+    found = encode(source, tokenizer, tmp_path / "out", "--pack", "--max-length", "16", *how)
+    texts = shuffled(7) if how else places()
+    vocab = vocab_of(tokenizer)
+    ids = ids_by_peer(peer(vocab), [text or "" for *_, text in texts], add_special_tokens=False)
+    special = (vocab.index("[CLS]"), vocab.index("[SEP]"))
+    wanted = packed([row or [] for row in ids], 16, *special)
+    table = pq.read_table(tmp_path / "out" / "train-00000-of-00001.parquet")
+    assert table["input_ids"].to_pylist() == wanted
+    names = [source["name"] for source in found["sources"]]
+    tokens = {(name, row): of for (name, row, _), of in zip(texts, ids, strict=True)}
+    total = sum(len(row or ()) for row in ids)
+    assert found["tokens"] == total
+    assert 0 < found["dropped_tokens"] < 16
+    seen = 0
+    for row in table.to_pylist():
+        ends = [*row["document_starts"][1:], 16]
+        parts = zip(
+            *(row[f"document_{key}"] for key in ("starts", "inputs", "rows")), ends, strict=True
+        )
+        for start, number, at, end in parts:
+            document = tokens[names[number], at] or []
+            part = row["input_ids"][start : end - 1]
+            if part[-1] == special[1]:  # the one before the next document, which has no room here
+                part.pop()
+            assert any(document[n : n + len(part)] == part for n in range(len(document)))
+            seen += len(part)
+    assert seen + found["dropped_tokens"] == total
+
+
+def test_the_last_row_is_padded_if_told_so(tmp_path: Path, tokenizer: str, source: Path) -> None:
+    args = ["--pack", "--max-length", "16", "--padding", "--columns", "attention_mask"]
+    found = encode(source, tokenizer, tmp_path / "out", *args)
+    assert found["dropped_tokens"] == 0
+    assert {len(row) for row in column(tmp_path / "out")} == {16}
+    assert 0 in column(tmp_path / "out", "attention_mask")[-1]
+
+
+# --- Formats --------------------------------------------------------------------------------------
+
+
+def read_ids(path: Path, size: int) -> list[int]:
+    numbers = array({2: "H", 4: "I"}[size])
+    numbers.frombytes(path.read_bytes())
+    return numbers.tolist()
+
+
+def read_megatron(path: Path) -> list[list[int]]:
+    """The documents of an IndexedDataset, by its published layout."""
+    index = path.with_suffix(".idx").read_bytes()
+    magic, version, code, sequences, documents = struct.unpack_from("<9sQBQQ", index)
+    assert (magic, version, code, documents) == (b"MMIDIDX\0\0", 1, 8, sequences + 1)
+    lengths = struct.unpack_from(f"<{sequences}i", index, 34)
+    pointers = struct.unpack_from(f"<{sequences}q", index, 34 + 4 * sequences)
+    assert struct.unpack_from(f"<{documents}q", index, 34 + 12 * sequences) == (*range(documents),)
+    assert len(index) == 34 + 12 * sequences + 8 * documents
+    ids = read_ids(path, 2)
+    assert sum(lengths) == len(ids)
+    return [ids[p // 2 : p // 2 + n] for p, n in zip(pointers, lengths, strict=True)]
+
+
+def read_bin(path: Path) -> list[list[int]]:
+    offsets = array("Q")
+    offsets.frombytes(path.with_suffix(".offsets").read_bytes())
+    ids = read_ids(path, 2)
+    assert offsets[0] == 0
+    assert offsets[-1] == len(ids)
+    return [ids[a:b] for a, b in pairwise(offsets)]
+
+
+@pytest.mark.parametrize("kind", ["megatron", "bin"])
+@pytest.mark.parametrize("how", [(), ALL, ("--pack", "--max-length", "16", *ALL)])
+def test_ids_alone_are_those_of_the_parquet_files(
+    tmp_path: Path, tokenizer: str, source: Path, kind: str, how: tuple[str, ...]
+) -> None:
+    args = how or ("--shard-size", "5KiB")
+    found = encode(source, tokenizer, tmp_path / "ids", "--format", kind, *args)
+    encode(source, tokenizer, tmp_path / "parquet", *(how[:-2] or args))
+    read = {"megatron": read_megatron, "bin": read_bin}[kind]
+    for split in ("train", "test") if how else ("train",):
+        paths = sorted((tmp_path / "ids").glob(f"{split}-*.bin"))
+        rows = [row for path in paths for row in read(path)]
+        there = [
+            row
+            for path in sorted((tmp_path / "parquet").glob(f"{split}-*.parquet"))
+            for row in pq.read_table(path)["input_ids"].to_pylist()
+        ]
+        if "--pack" in how:  # each shard has an end of its own
+            assert abs(len(rows) - len(there)) <= len(paths)
+            rows, there = rows[:20], there[:20]
+        assert rows == [row for row in there if row]
+    sizes = [
+        sum(s["output_bytes"] for s in found["shards"] if s["name"].startswith(name[:-4]))
+        for name in shards(tmp_path / "ids", "train-*.bin")
+    ]
+    assert len(sizes) > 1
+    assert max(sizes) <= (12 << 10 if how else 5 << 10) + 1000
+    assert found["id_type"] == "uint16"
+    encoded = pipelines.encode(
+        source, tokenizer=tokenizer, output=tmp_path / "ids", format=kind, quiet=True,
+        **({"pack": True, "max_length": 16} if "--pack" in how else {}),
+        **({"shuffle": 7, "splits": {"train": 0.9, "test": "0.1"}, "shard_size": "12KiB"}
+           if how else {"shard_size": "5KiB"}),
+    )  # fmt: skip
+    assert encoded.kept == len(encoded.shards) + len(encoded.shards)
+    assert {Path(name).suffix for name in encoded.shards} == {".bin"}
+
+
+@pytest.mark.parametrize(
+    ("args", "fault"),
+    [
+        ("--format bin --keep-columns id", "--keep-columns: cannot be used with --format bin"),
+        ("--format megatron --columns num_tokens", "--columns: cannot be used with --format mega"),
+        ("--shuffle 1 --max-length 8 --stride 2", "--shuffle: cannot be used with --stride"),
+        ("--shard-size 1MiB --follow", "--shard-size: cannot be used with --follow"),
+        ("--splits train=0.9", "'--splits': train=0.9 adds up to 0.9, not to 1"),
+        (
+            "--splits train=0.5,Train=0.5",
+            "'--splits': 'train=0.5,Train=0.5' is not a share for each",
+        ),
+        ("--splits a/b=1", "'--splits': 'a/b' is not the name of a split"),
+        ("--splits all=1", "'--splits': 'all' is not the name of a split"),
+        ("--splits a=1,b=0", "'--splits': '0' is not a share above 0"),
+        ("--shard-size 10", "'--shard-size': 10 is too little"),
+    ],
+)
+def test_options_that_do_not_go_together_are_a_wrong_call(
+    tmp_path: Path, tokenizer: str, source: Path, args: str, fault: str
+) -> None:
+    call = ["encode", source, "--tokenizer", tokenizer, "--output", tmp_path / "out"]
+    outcome = wordpiece(*call, *args.split())
+    assert outcome.status == 2
+    assert fault in outcome.fault
+    assert not (tmp_path / "out").exists()
+
+
+# --- Columns --------------------------------------------------------------------------------------
+
+
+def test_columns_that_an_input_lacks_are_null(tmp_path: Path, tokenizer: str) -> None:
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "a.jsonl").write_text('{"text": "a", "x": 1}\n')
+    (tmp_path / "in" / "b.jsonl").write_text('{"text": "b", "y": "z"}\n')
+    encode(tmp_path / "in", tokenizer, tmp_path / "out", "--shuffle", "3", "--shard-size", "1MiB")
+    table = pq.read_table(tmp_path / "out" / "train-00000-of-00001.parquet")
+    rows = {(row["text"], row["x"], row["y"]) for row in table.to_pylist()}
+    assert rows == {("a", 1, None), ("b", None, "z")}
+
+
+def test_columns_of_different_types_are_named(tmp_path: Path, tokenizer: str) -> None:
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "a.jsonl").write_text('{"text": "a", "x": 1}\n')
+    (tmp_path / "in" / "b.jsonl").write_text('{"text": "b", "x": "z"}\n')
+    call = ["encode", tmp_path / "in", "--tokenizer", tokenizer, "--output", tmp_path / "out"]
+    fault = wordpiece(*call, "--shard-size", "1MiB", *ONE_WORKER).fault
+    assert "b.jsonl: column 'x' is string, but int64 in a.jsonl; leave it out with --keep-" in fault
+
+
+@pytest.mark.parametrize("how", [("--shard-size", "1MiB"), ("--shuffle", "5")])
+def test_columns_of_any_kind_go_along(tmp_path: Path, tokenizer: str, how: tuple[str, ...]) -> None:
+    table = pa.table(
+        {
+            "text": pa.array(["a b", None, "c"], pa.string_view()),
+            "words": pa.array([["a"], None, []], pa.list_(pa.string())),
+            "kind": pa.array(["x", "y", "x"]).dictionary_encode(),
+            "more": pa.array([{"n": 1}, None, {"n": None}]),
+            "blob": pa.array([b"\xff", b"", None], pa.large_binary()),
+        }
+    )
+    (tmp_path / "in").mkdir()
+    for name in "ab":
+        pq.write_table(table, tmp_path / "in" / f"{name}.parquet")
+    encode(tmp_path / "in", tokenizer, tmp_path / "plain")
+    encode(tmp_path / "in", tokenizer, tmp_path / "out", *how)
+    found = pq.read_table(tmp_path / "out" / "train-00000-of-00001.parquet")
+    plain = pq.read_table(tmp_path / "plain" / "a.parquet")
+    assert found.schema.equals(plain.schema)
+    rows = [repr(row) for row in plain.to_pylist() * 2]
+    assert sorted(map(repr, found.to_pylist())) == sorted(rows)
+
+
+# --- Workers, runners, reruns ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("args", [ALL, ("--pack", "--max-length", "16", *ALL)])
+def test_the_bytes_are_the_same_on_any_number_of_workers(
+    tmp_path: Path, tokenizer: str, source: Path, args: tuple[str, ...]
+) -> None:
+    encode(source, tokenizer, tmp_path / "one", *args)
+    modes = ["in_memory", *["multi_processing"] * ("--pack" in args)]
+    for mode in modes:
+        output = tmp_path / mode
+        beam = ("--", f"--direct_running_mode={mode}", "--direct_num_workers=2")
+        encode(source, tokenizer, output, *args, *beam)
+        assert files_below(output) == files_below(tmp_path / "one")
+
+
+def test_stores_have_the_bytes_of_a_local_run(
+    tmp_path: Path, tokenizer: str, source: Path, store_that_closes: str
+) -> None:
+    encode(source, tokenizer, tmp_path / "local", *ALL)
+    call = ["encode", source, "--tokenizer", tokenizer, "--output", f"{store_that_closes}/remote"]
+    done(*call, *ALL, *ONE_WORKER)
+    assert files_below(tmp_path / "remote") == files_below(tmp_path / "local")
+
+
+def test_a_rerun_with_nothing_to_do_changes_nothing(
+    tmp_path: Path, tokenizer: str, source: Path
+) -> None:
+    encode(source, tokenizer, tmp_path / "out", *ALL)
+    stamps = {p: p.stat().st_mtime_ns for p in tmp_path.rglob("*")}
+    call = ["encode", source, "--tokenizer", tokenizer, "--output", tmp_path / "out", *ALL]
+    outcome = done(*call)
+    assert "finished before" in outcome.out
+    assert {p: p.stat().st_mtime_ns for p in tmp_path.rglob("*")} == stamps
+    assert "to encode: 0 of 4" in done(*call, "--dry-run").out
+
+
+def test_a_shard_that_is_lost_is_made_again(tmp_path: Path, tokenizer: str, source: Path) -> None:
+    encode(source, tokenizer, tmp_path / "out", *ALL)
+    before = files_below(tmp_path / "out")
+    kept = tmp_path / "out" / shards(tmp_path / "out")[1]
+    stamp = kept.stat().st_mtime_ns
+    (tmp_path / "out" / shards(tmp_path / "out")[0]).unlink()
+    encode(source, tokenizer, tmp_path / "out", *ALL)
+    assert files_below(tmp_path / "out") == before
+    assert kept.stat().st_mtime_ns == stamp
+
+
+def test_a_dataset_that_is_laid_out_is_of_its_inputs_and_options(
+    tmp_path: Path, tokenizer: str
+) -> None:
+    for name in ("a.txt", "b.txt"):
+        write_shard(tmp_path / "in" / name, english(20))
+    encode(tmp_path / "in", tokenizer, tmp_path / "out", "--shuffle", "1")
+    before = files_below(tmp_path / "out")
+    call = ["encode", tmp_path / "in", "--tokenizer", tokenizer, "--output", tmp_path / "out"]
+
+    def fault(*args: str) -> str:
+        outcome = wordpiece(*call, *args, *ONE_WORKER)
+        assert outcome.status == 2
+        assert files_below(tmp_path / "out") == before
+        return outcome.fault
+
+    assert "holds shards with another layout; give another directory" in fault("--shuffle", "2")
+    assert "holds shards with another layout" in fault()
+    write_shard(tmp_path / "in" / "c.txt", english(20))
+    assert "c.txt: is not in it;" in fault("--shuffle", "1")
+    assert "cannot be extended: give another directory, or delete it" in fault("--shuffle", "1")
+    (tmp_path / "in" / "c.txt").unlink()
+    (tmp_path / "in" / "a.txt").write_text("changed")
+    assert "a.txt: has changed since;" in fault("--shuffle", "1")
+    (tmp_path / "in" / "a.txt").unlink()
+    assert "holds a dataset with the rows of a.txt too" in fault("--shuffle", "1")
+
+
+@pytest.mark.parametrize("how", [("--shard-size", "1MiB"), ALL])
+def test_bad_inputs_are_named_or_go_to_quarantine(
+    tmp_path: Path, tokenizer: str, how: tuple[str, ...]
+) -> None:
+    for name in ("a.txt", "b.txt"):
+        write_shard(tmp_path / "in" / name, english(20))
+    (tmp_path / "in" / "bad.parquet").write_bytes(b"bad")
+    call = ["encode", tmp_path / "in", "--tokenizer", tokenizer, "--output", tmp_path / "out", *how]
+    outcome = wordpiece(*call, *ONE_WORKER)
+    assert outcome.status == 1
+    assert "bad.parquet" in outcome.fault
+    assert not (tmp_path / "out" / ".manifest.json").exists()
+    for _ in range(2):
+        outcome = done(*call, "--on-error", "quarantine", *ONE_WORKER)
+        assert "in quarantine: " in outcome.err
+    noted = manifest(tmp_path / "out")
+    assert noted["rows"] == 40
+    assert [error["input"] for error in noted["errors"]] == ["bad.parquet"]
+    assert (tmp_path / "out" / "_errors" / "__shards__" / "bad.parquet.bad").read_bytes() == b"bad"
+    assert not (tmp_path / "out" / "_layout").exists()
+
+
+def test_files_of_others_stay(tmp_path: Path, tokenizer: str, source: Path) -> None:
+    output = tmp_path / "out"
+    (output / "_layout").mkdir(parents=True)
+    (output / "_layout" / "mine.txt").write_text("mine")
+    call = ["encode", source, "--tokenizer", tokenizer, "--output", output, *ALL]
+    assert "_layout: holds mine.txt, which is not of this job" in wordpiece(*call).fault
+    assert (output / "_layout" / "mine.txt").read_text() == "mine"
+
+
+def test_killed_at_any_state_it_goes_on_to_the_same_bytes(
+    tmp_path: Path, tokenizer: str, source: Path
+) -> None:
+    args = ["encode", str(source), "--tokenizer", tokenizer, *ALL, "--format", "bin"]
+    done(*args, "--output", tmp_path / "straight", *ONE_WORKER)
+    output = tmp_path / "killed"
+    for number, state in (
+        (1, r"written .*/_layout/\.wordpiece\.json"),
+        (2, r"written .*/_layout/encoded/.*\.parquet"),
+        (1, r"written .*/runs-.*/00000\.runs"),
+        (2, r"written .*/killed/train-.*\.bin"),
+        (4, r"written .*/killed/train-.*\.offsets"),
+        (1, r"written .*/killed/\.manifest\.json"),
+        (1, r"deleted .*/_shards/job\.json"),
+        (1, r"deleted .*/_layout/.*"),
+    ):
+        pairs = (p for p in output.glob("*.bin") if p.with_suffix(".offsets").exists())
+        there = {path: path.stat().st_mtime_ns for path in pairs}
+        work = {p: p.stat().st_mtime_ns for p in output.rglob("_layout/encoded/*.parquet")}
+        killed_before(number, state, *args, "--output", output, *ONE_WORKER)
+        for path, stamp in there.items():
+            assert path.stat().st_mtime_ns == stamp  # what is finished is kept
+        if "_layout" not in state or "deleted" not in state:
+            assert all(path.stat().st_mtime_ns == stamp for path, stamp in work.items())
+    done(*args, "--output", output, *ONE_WORKER)
+    assert files_below(output) == files_below(tmp_path / "straight")
+
+
+def test_a_killed_run_can_go_on_with_other_inputs(tmp_path: Path, tokenizer: str) -> None:
+    for name in ("a.txt", "b.txt"):
+        write_shard(tmp_path / "in" / name, english(200))
+    args = ["encode", str(tmp_path / "in"), "--tokenizer", tokenizer, "--shuffle", "1"]
+    args += ["--shard-size", "2KiB"]
+    output = tmp_path / "killed"
+    killed_before(2, r"written .*/killed/train-", *args, "--output", output, *ONE_WORKER)
+    write_shard(tmp_path / "in" / "b.txt", english(300, seed=4))
+    done(*args, "--output", output, *ONE_WORKER)
+    done(*args, "--output", tmp_path / "straight", *ONE_WORKER)
+    assert files_below(output) == files_below(tmp_path / "straight")
+    assert json.loads((output / ".manifest.json").read_text())["rows"] == 500
