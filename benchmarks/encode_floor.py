@@ -37,7 +37,7 @@ def take_kernel_out(made: str) -> None:
 
     def encode(encoder: ShardEncoder, piece: Piece) -> Encoded:
         ids = pa.table({IDS: pa.nulls(len(piece.texts), pa.list_(pa.int32()))})
-        return Encoded(piece, EncodedBatch(ids, None, 0, 0, 0, 0))
+        return Encoded(piece, EncodedBatch(ids, None, 0, 0, 0, 0, 0, 0))
 
     def write(writer: ShardWriter, stream: NewFile, parts: Iterator[Part]) -> None:
         empty = empty_parquet(writer.schema)

@@ -136,9 +136,10 @@ class Encoder:
         least_ids: int = 0,
     ) -> tuple[list[ArrowArray], Pages | None, list[int]]:
         """Record batches of `input_ids`, the columns and, with a stride, `source_rows: int64`; the
-        tokens in them, how many of these are unknown, the words that were read, and their tokens
-        before rows were cut. With `pages`, `least_ids` ids and more become pages, and there is no
-        batch; OptionError with columns, a stride, or more than one thread."""
+        tokens in them, how many of these are unknown, the words, their tokens before rows were
+        cut, the rows that were cut, and the tokens cut off. With `pages`, `least_ids` ids and more
+        become pages, and there is no batch; OptionError with columns, a stride, or more than one
+        thread."""
 
 class Measurer:
     """Adds up how a vocabulary cuts text, which comes as rows of a word table. `unk_id`: the id of

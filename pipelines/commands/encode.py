@@ -52,6 +52,9 @@ def _print_encoded(done: Encoded) -> None:
     others = f", {done.others} of them of inputs not given now" if done.others else ""
     print(f"shards: {len(done.shards):,}{kept}{others}")
     print(f"tokens: {done.tokens:,}, {done.unknown_share:.2%} of them unknown")
+    if manifest["truncated_rows"]:
+        rows, tokens = manifest["truncated_rows"], manifest["truncated_tokens"]
+        print(f"truncated: {rows:,} rows, {tokens:,} tokens cut off")
     if manifest["options"]["pack"]:
         dropped = f", {manifest['dropped_tokens']:,} tokens of the shards' ends left out"
         print(f"sequences: {done.rows:,}{dropped if manifest['dropped_tokens'] else ''}")

@@ -26,6 +26,7 @@ from pipelines.encoding.directory.notes import (
     CHANGED,
     COLUMN,
     SUMS,
+    TRUNCATED,
     ShardError,
     ShardResult,
     shard_error,
@@ -166,7 +167,7 @@ class Encoded:
             "shards": len(self.shards),
             "kept": self.kept,
             "others": self.others,
-            **{name: self.manifest[name] for name in SUMS},
+            **{name: self.manifest[name] for name in (*SUMS, *TRUNCATED)},
             "errors": [asdict(bad.error) for bad in self.errors],
         }
 

@@ -32,6 +32,8 @@ FIGURES = {
     "words": "that were counted; in a training, words of the table that a pass has read",
     "tokens": "that were written; in a training, in the vocabulary",
     "unknown": "tokens that are [UNK]",
+    "truncated_rows": "that were cut to max_length",
+    "truncated_tokens": "that were cut off of these rows",
     "merges": "that a training has made",
     "shards": "that were written whole",
     "failures": "shards that could not be read",

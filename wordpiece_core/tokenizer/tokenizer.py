@@ -49,8 +49,9 @@ class EncodedBatch:
     `table`: the column `input_ids` (`list<int32>` or `list<uint16>`) and the columns that were
     asked for. `source_rows`: with a stride, the number of the text that each row comes from, else
     None. `tokens`: the number of tokens in all rows, without padding. `unknown`: how many of them
-    are [UNK]. `words`: the number of words that were read; with a `max_length`, what is cut off may
-    not have been. `word_tokens`: the number of their tokens, without added and special ones.
+    are [UNK]. `words`: the number of words in the texts. `word_tokens`: the number of their tokens,
+    without added and special ones. `truncated_rows`: the number of rows that were cut to
+    `max_length`; with a stride none is. `truncated_tokens`: the number of tokens that were cut off.
 
     >>> batch = Tokenizer(["[UNK]", "[CLS]", "[SEP]", "hug"]).encode_batch(["hug a hug"])
     >>> batch.table["input_ids"].to_pylist(), batch.tokens, batch.unknown
@@ -65,6 +66,8 @@ class EncodedBatch:
     unknown: int
     words: int
     word_tokens: int
+    truncated_rows: int
+    truncated_tokens: int
 
 
 class Tokenizer:

@@ -111,10 +111,12 @@ def _text(manifest: Mapping[str, Any], splits: Mapping[str, Split]) -> str:
         "rows": manifest["rows"],
         "tokens": manifest["tokens"],
         "unknown tokens": manifest["unknown_tokens"],
+        "rows cut to `max_length`": manifest.get("truncated_rows"),
+        "tokens cut off": manifest.get("truncated_tokens"),
         "bytes of text": manifest["bytes"],
         "shards": sum(not shard["name"].endswith(BESIDE) for shard in manifest["shards"]),
     }
-    sizes = {name: _shown(value) for name, value in figures.items()}
+    sizes = {name: _shown(value) for name, value in figures.items() if value}
     given = dict(manifest["options"])
     given |= given.pop("layout", None) or {}
     options = {

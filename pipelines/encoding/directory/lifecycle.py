@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from typing import Any
 
 import pyarrow as pa
@@ -21,7 +21,7 @@ from pipelines.encoding.directory.encoded_directory import (
     RUN,
     EncodedDirectory,
 )
-from pipelines.encoding.directory.notes import OF_SHARDS, SUMS, plain
+from pipelines.encoding.directory.notes import OF_SHARDS, SUMS, TRUNCATED, plain
 from pipelines.files import outputs, storage
 from pipelines.files.reading import bad_data
 from pipelines.files.storage import StoredFile
@@ -90,12 +90,13 @@ def manifest(directory: EncodedDirectory, found: Contents) -> dict[str, Any]:
     """The manifest of what the directory holds."""
     shards = [plain(found.results[name]) for name in sorted(found.results)]
     errors = [plain(found.errors[name]) for name in sorted(found.errors)]
-    totals = {name: sum(shard[name] for shard in shards) for name in SUMS}
+    names = (*SUMS, *TRUNCATED)
+    totals = {name: _sum(shard[name] for shard in shards) for name in names}
     sources = {}
     if found.sources is not None:
         sources = {"sources": [plain(note) for note in found.sources]}
         for name in totals.keys() - OF_SHARDS:
-            totals[name] = sum(getattr(note, name) for note in found.sources)
+            totals[name] = _sum(getattr(note, name) for note in found.sources)
     epoch = {} if found.epoch is None else {"epoch": found.epoch}
     return {
         "format": FORMAT,
@@ -106,6 +107,16 @@ def manifest(directory: EncodedDirectory, found: Contents) -> dict[str, Any]:
         "shards": shards,
         "errors": errors,
     }
+
+
+def _sum(values: Iterable[int | None]) -> int | None:
+    """The sum; None if one of the values is not known."""
+    total = 0
+    for value in values:
+        if value is None:
+            return None
+        total += value
+    return total
 
 
 def write_manifest(

@@ -22,6 +22,8 @@ SUMS = (
 OF_SHARDS = {"rows", "dropped_tokens", "output_bytes"}
 """The sums of a dataset that is laid out which are those of its shards. All others are those of its
 inputs: which shard has which share of them is not known."""
+TRUNCATED = ("truncated_rows", "truncated_tokens")
+"""Further sums. Notes of earlier versions of this program do not have them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +31,9 @@ class ShardResult:
     """A finished shard. `input`: the relative name of the file it was made from. `source`: the size
     of that file and the time of its last change. `rows`: the rows of the shard. `bytes`: the size
     of the texts. `words`, `word_tokens`: as in `wordpiece_core.EncodedBatch`. `replaced`: the
-    invalid UTF-8 sequences in the texts. `invalid`: those in the kept columns, where they stay."""
+    invalid UTF-8 sequences in the texts. `invalid`: those in the kept columns, where they stay.
+    `truncated_rows`, `truncated_tokens`: as in `wordpiece_core.EncodedBatch`; None if nobody has
+    counted them."""
 
     name: str
     input: str
@@ -46,6 +50,8 @@ class ShardResult:
     dropped_tokens: int = 0
     invalid: int = 0
     output_bytes: int = 0
+    truncated_rows: int | None = None
+    truncated_tokens: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +123,7 @@ _KINDS = {
     frozenset(field.name for field in fields(kind)): kind
     for kind in (ShardResult, MarkedResult, ShardError)
 }
+_KINDS |= {names.difference(TRUNCATED): kind for names, kind in _KINDS.items()}
 _TYPES: dict[str, Any] = {
     "str": str,
     "int": int,
@@ -133,7 +140,7 @@ _VALUES = {
 def of_object(value: dict[str, Any]) -> Any:
     """A note, if a JSON object is one; otherwise the object. A note needs far less memory."""
     kind = _KINDS.get(frozenset(value))
-    if kind is None or not all(isinstance(value[name], of) for name, of in _VALUES[kind]):
+    if kind is None or not all(isinstance(value.get(name), of) for name, of in _VALUES[kind]):
         return value
     return kind(**value)
 

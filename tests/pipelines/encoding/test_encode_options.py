@@ -23,6 +23,7 @@ from ..corpora import (
     column,
     done,
     manifest,
+    manifest_path,
     multilingual,
     train_tokenizer,
     wordpiece,
@@ -376,3 +377,59 @@ def test_a_null_in_a_pair_makes_a_null_row(tmp_path: Path, tokenizer: str) -> No
     encode(tokenizer, tmp_path, tmp_path / "pairs.parquet", "--text-pair-column", "q")
     assert [ids is None for ids in column(tmp_path / "out")] == [True, True, False]
     assert manifest(tmp_path / "out")["nulls"] == 2
+
+
+# --- Truncation -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("more", [(), ("--columns", "offset_mapping"), ("--no-special-tokens",)])
+@pytest.mark.parametrize("pairs", [False, True])
+def test_rows_that_are_cut_and_their_tokens_are_counted(
+    tmp_path: Path, tokenizer: str, more: tuple[str, ...], pairs: bool
+) -> None:
+    texts = [*(text if text.strip() else None for text in TEXTS), None, "[SEP] [MASK] a " * 20]
+    table = pa.table({"text": texts, "other": texts[::-1]})
+    pq.write_table(table, tmp_path / "in.parquet")
+    given = [*more, *(("--text-pair-column", "other") if pairs else ())]
+    whole = encode(tokenizer, tmp_path / "whole", tmp_path / "in.parquet", *given)
+    for most in (7, 16):
+        out = tmp_path / str(most)
+        cut = encode(tokenizer, out, tmp_path / "in.parquet", "--max-length", str(most), *given)
+        lengths = [
+            (len(long), len(short))
+            for long, short in zip(*(t["input_ids"].to_pylist() for t in (whole, cut)), strict=True)
+            if long is not None
+        ]
+        noted = manifest(out / "out")
+        assert noted["truncated_rows"] == sum(a > b for a, b in lengths) > 0
+        assert noted["truncated_tokens"] == sum(a - b for a, b in lengths)
+        strided = tmp_path / f"strided-{most}"
+        given_stride = ("--max-length", str(most), "--stride", "1", *given)
+        encode(tokenizer, strided, tmp_path / "in.parquet", *given_stride)
+        assert manifest(strided / "out")["truncated_rows"] == 0
+
+
+def test_the_summary_says_how_much_was_cut(tmp_path: Path, tokenizer: str) -> None:
+    shard = write_shard(tmp_path / "shard.txt", ["a a a a a", "a"])
+    args = ["encode", shard, "--tokenizer", tokenizer, "--max-length", "4", "--output"]
+    assert "truncated: 1 rows, 3 tokens cut off" in done(*args, tmp_path / "out").out.splitlines()
+    found = json.loads(done(*args, tmp_path / "json", "--json").out)
+    assert (found["truncated_rows"], found["truncated_tokens"]) == (1, 3)
+
+
+def test_a_manifest_without_what_was_cut_is_read_and_the_sum_is_unknown(
+    tmp_path: Path, tokenizer: str
+) -> None:
+    write_shard(tmp_path / "in" / "a.txt", ["a a a a a"])
+    out = tmp_path / "out"
+    args = ["encode", tmp_path / "in", "--tokenizer", tokenizer, "--max-length", "4"]
+    done(*args, "--output", out)
+    noted = manifest(out)
+    for name in ("truncated_rows", "truncated_tokens"):
+        del noted["shards"][0][name], noted[name]
+    manifest_path(out).write_text(json.dumps(noted))
+    write_shard(tmp_path / "in" / "b.txt", ["a a a a a"])
+    assert "1 finished before" in done(*args, "--output", out).out
+    noted = manifest(out)
+    assert noted["truncated_rows"] is None
+    assert [shard["truncated_rows"] for shard in noted["shards"]] == [None, 1]

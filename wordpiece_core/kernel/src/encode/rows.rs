@@ -95,10 +95,14 @@ pub struct Rows {
     pub sources: Option<Vec<i64>>,
     /// The number of tokens in all rows, without padding.
     pub tokens: usize,
-    /// The number of words of the texts, up to where encoding ended (`RowOptions::max_length`).
+    /// The number of words of the texts.
     pub words: usize,
     /// The number of tokens of these words, before rows were cut, and each once.
     pub word_tokens: usize,
+    /// The number of rows that tokens were cut off of, and are in no other row.
+    pub truncated_rows: usize,
+    /// The number of these tokens.
+    pub truncated_tokens: usize,
 }
 
 /// A part of a row, all of whose tokens are of one kind.
@@ -210,7 +214,7 @@ pub fn encode(
 ) -> Result<Rows> {
     let columns = &options.columns;
     let mut rows = Rows::new(options, texts.iter().map(|text| text.0.map_or(0, <[u8]>::len)).sum());
-    let mut session_options = SessionOptions {
+    let session_options = SessionOptions {
         split_special_tokens: options.split_special_tokens,
         spans: columns.offset_mapping || columns.word_ids,
         max_tokens: usize::MAX,
@@ -221,9 +225,6 @@ pub fn encode(
             rows.push_null(number);
             continue;
         };
-        if options.stride.is_none() && second.is_none() {
-            session_options.max_tokens = options.room(1).unwrap_or(usize::MAX);
-        }
         let mut read = |text: &[u8], encoding: &mut Encoding| {
             if session_options.spans && text.len() > i32::MAX as usize {
                 let message = format!("text {number} of {} bytes has no offsets", text.len());
@@ -285,6 +286,15 @@ impl Rows {
         self.word_tokens += text.word_tokens;
     }
 
+    /// Counts a text, or a pair, of whose tokens so many are not in its first row. With a stride they
+    /// are in others.
+    fn count_truncated(&mut self, options: &RowOptions, tokens: usize) {
+        if options.stride.is_none() && tokens > 0 {
+            self.truncated_rows += 1;
+            self.truncated_tokens += tokens;
+        }
+    }
+
     fn push_null(&mut self, source: usize) {
         self.end_row(false, self.ids.len(), source);
     }
@@ -295,6 +305,7 @@ impl Rows {
             return self.push_row(options, [(text, 0..text.len())], source);
         }
         let windows = options.windows(text.len(), most);
+        self.count_truncated(options, text.len() - most);
         self.check_room(options, windows.iter().map(Range::len), 1)?;
         for window in windows {
             self.push_row(options, [(text, window)], source)?;
@@ -310,6 +321,8 @@ impl Rows {
         source: usize,
     ) -> Result<()> {
         let windows = options.pair_windows([first.len(), second.len()])?;
+        let [a, b] = &windows[0];
+        self.count_truncated(options, first.len() + second.len() - a.len() - b.len());
         self.check_room(options, windows.iter().map(|[a, b]| a.len() + b.len()), 2)?;
         for [a, b] in windows {
             self.push_row(options, [(first, a), (second, b)], source)?;

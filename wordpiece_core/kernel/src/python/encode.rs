@@ -107,7 +107,7 @@ impl PyEncoder {
         threads: usize,
         pages: Option<Py<PyIdPages>>,
         least_ids: usize,
-    ) -> PyResult<(Vec<PyArrowArray>, Option<PyPages>, [usize; 4])> {
+    ) -> PyResult<(Vec<PyArrowArray>, Option<PyPages>, [usize; 6])> {
         if threads == 0 {
             return Err(Error::option("threads: 0 is not a whole number from 1").into());
         }
@@ -137,11 +137,13 @@ impl PyEncoder {
         };
         run(py, || {
             let texts = text_rows(&texts, pairs.as_ref())?;
-            // Tokens, unknown ones, words, and the tokens of words.
+            // Tokens, unknown ones, words, the tokens of words, rows that were cut, and the tokens cut
+            // off.
             let counts = |rows: &Rows| {
                 let unk_id = self.encoder.unk_id();
                 let unknown = rows.ids.iter().filter(|&&id| id == unk_id).count();
-                [rows.tokens, unknown, rows.words, rows.word_tokens]
+                let truncated = [rows.truncated_rows, rows.truncated_tokens];
+                [rows.tokens, unknown, rows.words, rows.word_tokens, truncated[0], truncated[1]]
             };
             if let Some(maker) = pages.as_ref().map(|maker| &maker.get().0) {
                 return Ok(match maker.encoded(&self.encoder, &options, &texts, least_ids)? {
@@ -157,7 +159,7 @@ impl PyEncoder {
                 Ok((arrow::encode::encoded(rows, id_type)?, counts))
             })?;
             let sum = |i: usize| blocks.iter().map(|(_, counts)| counts[i]).sum();
-            let counts = [sum(0), sum(1), sum(2), sum(3)];
+            let counts = [sum(0), sum(1), sum(2), sum(3), sum(4), sum(5)];
             Ok((blocks.into_iter().map(|(batch, _)| batch.into()).collect(), None, counts))
         })
     }
