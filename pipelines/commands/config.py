@@ -13,7 +13,7 @@ import yaml
 from pipelines.commands.options import DECLARED
 from wordpiece_core.declaration import Option
 from wordpiece_core.errors import OptionError, one_line, shown
-from wordpiece_core.option_kinds import Flag, Kind, Names, Places
+from wordpiece_core.option_kinds import Flag, Kind, Names, Places, Shares
 
 MOST_BYTES = 256 << 10  # of a file
 MOST_DEPTH = 16  # of its lists and mappings; options need 3
@@ -165,8 +165,10 @@ def _checked(path: str, key: str, value: Any, parameter: click.Parameter) -> Any
 
 
 def _of_kind(kind: Kind, value: Any) -> Any:
-    """A value of a kind, a list or what one would write on the command line. ValueError for any
-    other."""
+    """A value of a kind: a list, shares by their names, or what one would write on the command line.
+    ValueError for any other."""
+    if isinstance(value, dict) and isinstance(kind, Shares):
+        return kind.check(value)
     items = value if isinstance(value, list) else [value]
     plain = all(isinstance(item, str | int | float | date) for item in items)
     takes_lists = isinstance(kind, Names | Places)

@@ -182,10 +182,11 @@ class Encoded:
             said.append(f"{unknown:.1%} of the tokens are [UNK]; does the tokenizer fit the text?")
         dropped = manifest["dropped_tokens"] / max(self.tokens, 1)
         if dropped > MANY_DROPPED:
-            larger = "input files" if manifest["options"].get("layout") is None else "--shard-size"
+            is_laid_out = manifest["options"].get("layout") is not None
+            larger = "a larger --shard-size" if is_laid_out else "larger input files"
             said.append(
                 f"{dropped:.1%} of the tokens were left out, at the ends of the shards; give"
-                f" --padding, larger {larger}, or a smaller --max-length"
+                f" --padding, {larger}, or a smaller --max-length"
             )
         if manifest["invalid"]:
             said.append(

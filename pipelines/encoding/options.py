@@ -118,8 +118,8 @@ class LayoutOptions(Declared):
     shard_size: int | None = option(
         None,
         Size(least=LEAST_SHARD_SIZE),
-        "Shards of this size: small inputs are joined, large ones are divided.",
-        shown_default="a shard for each input; 256MiB with --pack, --shuffle, --splits, --format",
+        "Join small inputs, and divide large ones, to shards of this size.",
+        shown_default="off; 256MiB with --pack, --shuffle, --splits, --format",
     )
     shuffle: int | None = option(
         None, Whole((1 << 63) - 1, 0), "Seed of a random order of all texts.", shown_default="off"
@@ -166,7 +166,7 @@ class LayoutOptions(Declared):
 
 @dataclass(frozen=True, kw_only=True)
 class EncodeCall(Call):
-    """Encode INPUT into Parquet shards of token ids, one for each input file.
+    """Encode INPUT into shards of token ids, one for each input file, or of one size.
 
     INPUT is as for count. A rerun keeps the shards that are finished. A shard that cannot be read
     does not stop the others.

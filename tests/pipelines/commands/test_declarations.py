@@ -33,6 +33,7 @@ from wordpiece_core.option_kinds import (
     Place,
     Places,
     Share,
+    Shares,
     Size,
     Text,
     Whole,
@@ -80,6 +81,7 @@ def example(option: Option) -> tuple[Any, str]:
     known: dict[type, tuple[Any, str]] = {
         Whole: (70, "70"),
         Share: (0.5, "0.5"),
+        Shares: ((("a", "0.9"), ("b", "0.1")), "a=0.9,b=0.1"),
         Size: (1 << 30, "1GiB"),
         Duration: (90.0, "1.5m"),
         Names: (("a", "b"), "a,b"),
@@ -104,7 +106,7 @@ def bad(option: Option) -> Any:
         return ""
     if isinstance(kind, Text):
         return "a\0b"
-    assert isinstance(kind, Names)
+    assert isinstance(kind, Names | Shares)
     return "a\0b"
 
 
@@ -183,6 +185,8 @@ def test_an_option_is_the_same_by_every_way(
 
     config = tmp_path / "config.yaml"
     plain = list(value) if isinstance(value, tuple) else value
+    if isinstance(option.kind, Shares):
+        plain = {name: float(share) for name, share in value}
     config.write_text(yaml.safe_dump({option.name: plain}))
     assert of_command(command, "--config", str(config), *written(others)) == wanted
 

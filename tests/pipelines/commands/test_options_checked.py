@@ -255,6 +255,6 @@ def test_many_tokens_left_out_by_packing_are_a_warning_with_their_share(tmp_path
         outcome = done("encode", shard, "--output", tmp_path / f"{words}{more}", *args, *more)
         warning = (
             f"wordpiece: warning: {share} of the tokens were left out, at the ends of the shards;"
-            " give --padding, larger input files, or a smaller --max-length\n"
+            " give --padding, a larger --shard-size, or a smaller --max-length\n"
         )
         assert outcome.err == (warning if share else "")

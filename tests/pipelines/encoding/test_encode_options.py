@@ -298,7 +298,10 @@ def test_packed_sequences_are_those_of_the_packer(
         *["--padding"] * padding,
     )
     assert outcome.status == 0, outcome.err
-    table = pq.read_table(tmp_path / "out" / "shard.parquet")
+    table = pq.read_table(tmp_path / "out" / "train-00000-of-00001.parquet")
+    inputs = table["document_inputs"].combine_chunks()
+    assert set(inputs.flatten().to_pylist()) == {0}
+    table = table.drop_columns(["document_inputs"])
     tok = wp.Tokenizer.load(tokenizer)
     options = wp.EncodingOptions(max_length=32, padding=padding, columns=("attention_mask",))
     packer = wp.Packer(tok, options)
@@ -318,7 +321,9 @@ def test_packing_nothing_gives_an_empty_shard(tmp_path: Path, tokenizer: str) ->
     shard = write_shard(tmp_path / "shard.txt", [])
     table = encode(tokenizer, tmp_path, shard, "--pack", "--max-length", "8")
     assert table.num_rows == 0
-    assert table.column_names == ["input_ids", "document_starts", "document_rows"]
+    assert table.column_names == [
+        *("input_ids", "document_starts", "document_rows", "document_inputs")
+    ]
 
 
 @pytest.mark.parametrize(

@@ -557,12 +557,12 @@ def test_work_that_a_runner_does_again_after_the_commit_changes_nothing(dataset:
     dataset.follow()
     before = files_below(dataset.output)
     tokenizer = wp.Tokenizer.load(dataset.tokenizer)
-    shards = EncodeCall.of(inputs="in", output="out", tokenizer=tokenizer).shards
-    job = {"tokenizer": tokenizer.digest, "options": shards.plain()}
+    call = EncodeCall.of(inputs="in", output="out", tokenizer=tokenizer)
+    job = {"tokenizer": tokenizer.digest, "options": call.job_options}
     directory = EncodedDirectory(str(dataset.output), job)
     begin_following(directory, tokenizer)
     (file,) = inputs.resolve([str(dataset.path / "in")])
-    run(EncodeShard(directory, shards, 1), [PlannedShard(file, "a.parquet")], ONE_WORKER[1:])
+    run(EncodeShard(directory, call.shards, 1), [PlannedShard(file, "a.parquet")], ONE_WORKER[1:])
     assert notes_made(directory, {"a.parquet": file}) == ([], [])
     assert list(planned_shards("plan-of-a-commit.jsonl", directory)) == []
     directory.notes.delete()
