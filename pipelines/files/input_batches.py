@@ -92,7 +92,7 @@ class TextColumns:
         """OptionError if a file of plain text cannot have the columns."""
         if self.names != [self.text]:
             option = self.option(self.names[-1])
-            raise OptionError(f"{option}: {path} has no columns; give .parquet or .jsonl")
+            raise OptionError(f"{option}: {path} has no columns; give .parquet, .jsonl or .csv")
 
 
 def text_batch(valid: object, replaced: int, groups: pa.Array | None = None) -> TextBatch:
@@ -126,7 +126,8 @@ def kept_columns(
         if name not in names:
             raise ColumnError(f"{file.path}: no column {name!r} to keep; {it_has(names)}")
     if columns is None:
-        columns = [name for name in names if texts.keeps_texts or name not in texts.names]
+        held = {name if name in names else name.partition(".")[0] for name in texts.names}
+        columns = [name for name in names if texts.keeps_texts or name not in held]
     return [name for name in names if name in columns]
 
 

@@ -15,15 +15,24 @@ from pipelines.files.storage import Entry
 from wordpiece_core.errors import InputError
 from wordpiece_core.uri import is_uri, split_query
 
-ENDINGS = {
+_TEXTS = {"txt": "text", "jsonl": "jsonl", "ndjson": "jsonl", "json": "jsonl"}
+_TEXTS |= {"csv": "csv", "tsv": "tsv"}
+_COMPRESSIONS = {"": None, ".gz": "gzip", ".zst": "zstd"}
+ENDINGS: dict[str, tuple[str, str | None]] = {
     ".parquet": ("parquet", None),
-    ".txt": ("text", None),
-    ".txt.gz": ("text", "gzip"),
-    ".txt.zst": ("text", "zstd"),
-    ".jsonl": ("jsonl", None),
-    ".jsonl.gz": ("jsonl", "gzip"),
-    ".jsonl.zst": ("jsonl", "zstd"),
+    ".arrow": ("arrow", None),
+    ".feather": ("arrow", None),
+    **{
+        f".{name}{ending}": (kind, compression)
+        for name, kind in _TEXTS.items()
+        for ending, compression in _COMPRESSIONS.items()
+    },
 }
+"""The formats of files and their compression, by the endings of their names."""
+
+NO_DATA = frozenset({"config.json", "dataset_info.json", "dataset_infos.json", "dataset_dict.json"})
+"""Names of files that lie beside data and describe it, as in datasets of Hugging Face. They are
+read only where they are given by their names."""
 
 SMALL_BYTES = 1 << 20  # of a file that is read and encoded on one thread: others take long to start
 _WILDCARD = re.compile(r"[*?\[]")
@@ -35,7 +44,7 @@ class InputFile:
 
     path: str  # absolute, or a URI
     name: str
-    format: str  # "parquet", "text" or "jsonl"
+    format: str  # "parquet", "arrow", "text", "jsonl", "csv" or "tsv"
     compression: str | None  # "gzip" or "zstd"
     size: int  # bytes
     modified: int | None  # nanoseconds since 1970; of stores, whole seconds
@@ -137,7 +146,7 @@ def output_names(files: Sequence[InputFile]) -> dict[str, str]:
 
 def is_input_name(name: str) -> bool:
     """Whether a file of this name in a directory is read."""
-    return bool(_ending(name)) and not _hidden(name)
+    return _is_data(name) and not _hidden(name)
 
 
 def above(name: str) -> list[str]:
@@ -185,7 +194,7 @@ def _directory(pattern: str, base: str, query: str, may_be_empty: bool) -> list[
     files = [
         _input_file(path, entry.name, entry)
         for path, entry in _listing(base, query, recursive=True)
-        if _ending(entry.name) and not any(_hidden(part) for part in entry.name.split("/"))
+        if _is_data(entry.name) and not any(_hidden(part) for part in entry.name.split("/"))
     ]
     if not files and not may_be_empty:
         raise InputError(f"{pattern}: the directory holds no {_one_of_the_endings()} file")
@@ -209,7 +218,7 @@ def _glob(pattern: str, base: str, query: str, may_be_empty: bool) -> list[Input
     ]
     if not matching and not may_be_empty:
         raise InputError(f"{pattern}: matches no file")
-    files = [_input_file(path, e.name, e) for path, e in matching if _ending(e.name)]
+    files = [_input_file(path, e.name, e) for path, e in matching if _is_data(e.name)]
     if not files and not may_be_empty:
         raise InputError(f"{pattern}: matches no {_one_of_the_endings()} file")
     return files
@@ -310,6 +319,11 @@ def _hidden(name: str) -> bool:
     return name.startswith(("_", "."))
 
 
+def _is_data(name: str) -> bool:
+    """Whether the name of a file in a directory is one of those that are read."""
+    return bool(_ending(name)) and name.rpartition("/")[2] not in NO_DATA
+
+
 def _ending(name: str) -> str | None:
     """The ending of a file name, as it is written there; None if it is not known."""
     known = next((ending for ending in ENDINGS if name.lower().endswith(ending)), None)
@@ -317,8 +331,8 @@ def _ending(name: str) -> str | None:
 
 
 def _one_of_the_endings() -> str:
-    *others, last = ENDINGS
-    return f"{', '.join(others)} or {last}"
+    *others, last = (ending for ending, (_, packed) in ENDINGS.items() if packed is None)
+    return f"{', '.join(others)} or {last} (texts also .gz, .zst)"
 
 
 def _input_file(path: str, name: str, entry: Entry) -> InputFile:

@@ -1,8 +1,9 @@
 """Reading inputs: cutting files into ranges, and their texts as Arrow arrays in bounded memory.
 
-Each format has a module of its own; this one has what they share. Parquet is cut at row groups.
-Text and JSON lines are cut into byte ranges, and a range has the lines that start in it. Compressed
-text is not cut. What is wrong with a file is an `InputError` of one line.
+Each format has a module of its own; this one has what they share. Parquet is cut at row groups,
+Arrow's files at record batches. Text and JSON lines are cut into byte ranges, and a range has the
+lines that start in it. CSV, compressed text and Arrow's streams are not cut. What is wrong with a
+file is an `InputError` of one line.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -11,7 +12,7 @@ from functools import partial
 
 import pyarrow as pa
 
-from pipelines.files import json_input, parquet_input, storage
+from pipelines.files import arrow_input, csv_input, json_input, parquet_input, storage
 from pipelines.files.input_batches import (
     Range,
     Shard,
@@ -106,15 +107,25 @@ def _whole(file: InputFile, growth: float) -> Range:
 def _ranges(file: InputFile, columns: TextColumns, range_bytes: int) -> list[Range]:
     if file.format == "parquet":
         return parquet_input.plan_ranges(file, columns, range_bytes)
-    if file.format == "jsonl":
-        json_input.check_keys(file, columns)
-    else:
-        columns.check_plain_text(file.path)
-    if file.compression:
-        return [Range(file, 0, file.size, file.size * TEXT_COMPRESSION)]
+    if file.format == "arrow":
+        return arrow_input.plan_ranges(file, columns, range_bytes)
+    _check_columns(file, columns)
+    if file.compression or file.format in csv_input.DELIMITERS:
+        growth = TEXT_COMPRESSION if file.compression else 1
+        return [Range(file, 0, file.size, file.size * growth)]
     starts = range(0, file.size, range_bytes)
     ends = [*starts[1:], file.size]
     return [Range(file, a, b, b - a) for a, b in zip(starts, ends, strict=False)]
+
+
+def _check_columns(file: InputFile, columns: TextColumns) -> None:
+    """Raises an error for a file of text that lacks one of the columns."""
+    if file.format == "jsonl":
+        json_input.check_keys(file, columns)
+    elif file.format == "text":
+        columns.check_plain_text(file.path)
+    else:
+        csv_input.check_columns(file, columns)
 
 
 def read_texts(
@@ -126,17 +137,23 @@ def read_texts(
     if part.file.format == "parquet":
         yield from parquet_input.read_texts(part, columns, TEXT_BYTES)
         return
+    if part.file.format == "arrow":
+        yield from arrow_input.read_texts(part, columns, TEXT_BYTES)
+        return
+    if part.file.format in csv_input.DELIMITERS:
+        yield from csv_input.read_texts(part.file, columns, TEXT_BYTES)
+        return
     end = part.end
     if end is None:
         end = part.file.size
         json_input.check_keys(part.file, columns)
-    schema = pa.schema([(name, pa.string()) for name in columns.names])
+    schema = json_input.text_schema(columns)
     for offset, block in blocks(part.file, part.start, end, TEXT_BYTES):
         if part.file.format == "text":
             yield text_batch(*split_lines(block))
         else:
             table, replaced = json_input.read_table(part.file, offset, block, schema, columns)
-            found = {name: table.column(name).combine_chunks() for name in columns.names}
+            found = {name: json_input.texts_at(table, name) for name in columns.names}
             groups = None if columns.group is None else found[columns.group]
             yield text_batch(found[columns.text], replaced, groups)
 
@@ -159,24 +176,29 @@ def open_shard(
     compression: str | None = None,
 ) -> Shard:
     """Opens a file for encoding and keeps `columns`; by default all, or all but the texts if
-    `texts` says so. The batches are parts of row groups for Parquet, and blocks of lines for other
-    formats. InputError for a missing column; OptionError for more than one column of plain text.
-    Batches of Parquet come with the column chunks that have this `compression`.
+    `texts` says so. The batches are parts of row groups for Parquet, of record batches for Arrow's
+    formats, and blocks of rows or lines for others. InputError for a missing column; OptionError
+    for more than one column of plain text. Batches of Parquet come with the column chunks that have
+    this `compression`.
 
     JSON lines are read twice, because the types of the columns must fit the whole file. Strings
     stay strings. Numbers are int64, or float64 if one has a fraction or needs more than 64 bits.
     """
     if file.format == "parquet":
         return parquet_input.open_shard(file, texts, columns, compression)
+    if file.format == "arrow":
+        return arrow_input.open_shard(file, texts, columns)
+    if file.format in csv_input.DELIMITERS:
+        return csv_input.open_shard(file, texts, columns)
+    _check_columns(file, texts)
     if file.format == "text":
-        texts.check_plain_text(file.path)
         schema = pa.schema([(texts.text, pa.string())])
     else:
-        json_input.check_keys(file, texts)
         schema = json_input.read_schema(file, texts, columns, SHARD_BLOCK_BYTES)
     kept = kept_columns(file, schema.names, columns, texts)
-    read = pa.schema([field for field in schema if field.name in {*kept, *texts.names}])
-    batches = partial(_line_batches, file, read, kept, texts)
+    read = {*kept, *json_input.keys_to_read(texts.names)}
+    read_schema = pa.schema([field for field in schema if field.name in read])
+    batches = partial(_line_batches, file, read_schema, kept, texts)
     return Shard(pa.schema([schema.field(name) for name in kept]), batches)
 
 
@@ -192,12 +214,9 @@ def _line_batches(
         else:
             table, replaced = json_input.read_table(file, offset, block, schema, columns)
         if table.num_rows:
-            texts = {name: text_batch(_one_array(table, name), 0) for name in columns.names}
+            texts = {
+                name: text_batch(json_input.texts_at(table, name), 0) for name in columns.names
+            }
             batch = shard_batch(table.select(kept), texts, columns)
             yield replace(batch, replaced=replaced, begins=begins)
             begins = False
-
-
-def _one_array(table: pa.Table, name: str) -> pa.Array:
-    chunks = table.column(name).chunks
-    return chunks[0] if len(chunks) == 1 else table.column(name).combine_chunks()

@@ -1,17 +1,21 @@
 """JSON lines: rows from blocks of whole lines, the columns of a file, and finding a bad line.
 
+A text may be in an object: `meta.body` is the key `body` of the object at `meta`. In each row, a
+key that is written with the dot comes first.
+
 Arrow parses the lines. Python's slower parser is used only to say what is wrong, and to drop keys
 for which Arrow cannot infer one type.
 """
 
 import json
 import re
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import partial
 from itertools import accumulate
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.json as pj
 
 from pipelines.files.input_batches import TextColumns, it_has
@@ -34,11 +38,12 @@ def check_keys(file: InputFile, columns: TextColumns) -> None:
     """Raises ColumnError if the keys are not in the first rows."""
     names: dict[str, None] = {}
     _, block = next(blocks(file, 0, file.size, FIRST_BYTES), (0, b""))
+    _check_lines(file, block)
     for number, line in enumerate(block.split(b"\n"), 1):
         if not line.strip(b" \t\r"):
             continue
         try:
-            names |= dict.fromkeys(_row(line))
+            names |= dict.fromkeys(_keys(_row(line)))
         except _FAULTS as error:
             reason = _reason(line, error, columns)
             raise InputError(f"{file.path} line {number}: {reason}") from error
@@ -57,14 +62,16 @@ def read_schema(
 ) -> pa.Schema:
     """The columns of a whole JSON-lines file. The texts are always among them. Columns that are not
     in `columns` have only their name, not their type. One block is held at a time."""
-    plain = pa.schema([(name, pa.string()) for name in texts.names])
+    plain = text_schema(texts)
     schema = pa.schema([])
     if columns is not None and set(columns) <= set(texts.names):
         return plain
     for offset, block in blocks(file, 0, file.size, block_bytes):
         found = _infer(file, offset, _valid_utf8(block)[0], texts, columns)
         fields = [
-            plain.field(field.name) if field.name in texts.names else _stored(field, columns)
+            _with_text(field, plain.field(field.name).type, columns)
+            if field.name in plain.names
+            else _stored(field, columns)
             for field in found
         ]
         try:
@@ -75,8 +82,71 @@ def read_schema(
             ) from error
     for field in schema:
         _check_storable(file, field.name, field.type)
-    missing = [field for field in plain if field.name not in schema.names]
-    return pa.schema([*schema, *missing])
+    missing = [name for name in texts.names if not {name, _top(name)} & {*schema.names}]
+    return pa.schema([*schema, *((name, pa.string()) for name in missing)])
+
+
+def text_schema(columns: TextColumns) -> pa.Schema:
+    """A schema to read the texts with: their keys as they are written, and as keys in objects."""
+    nested: dict[str, Any] = {}
+    for name in columns.names:
+        *above, last = name.split(".")
+        if above and _top(name) not in columns.names:
+            place = nested
+            for key in above:
+                place = place.setdefault(key, {})
+            place[last] = None
+    own = [(name, pa.string()) for name in columns.names]
+    return pa.schema([*own, *_struct(nested)])
+
+
+def _struct(keys: dict[str, Any]) -> pa.DataType:
+    """The type of an object with keys, which are texts or objects."""
+    fields = ((key, _struct(below) if below else pa.string()) for key, below in keys.items())
+    return pa.struct(list(fields))
+
+
+def texts_at(table: pa.Table, name: str) -> pa.Array:
+    """The texts of a table that was read with a schema like `text_schema`."""
+    keys = name.split(".")
+    found = [table.column(name)] if name in table.column_names else []
+    if len(keys) > 1 and keys[0] in table.column_names and _has(table.schema, keys):
+        found.append(pc.struct_field(table.column(keys[0]), keys[1:]))
+    chunks = (pc.coalesce(*found) if len(found) > 1 else found[0]).chunks
+    return chunks[0] if len(chunks) == 1 else pa.chunked_array(chunks, pa.string()).combine_chunks()
+
+
+def _has(fields: Any, keys: Sequence[str]) -> bool:
+    """Whether a schema, or the type of an object, has a key in objects."""
+    kind = next((field.type for field in fields if field.name == keys[0]), None)
+    if kind is None or len(keys) == 1:
+        return kind is not None
+    return pa.types.is_struct(kind) and _has(kind, keys[1:])
+
+
+def keys_to_read(names: Collection[str]) -> set[str]:
+    """The keys of rows that hold texts of these names, perhaps in objects."""
+    return {*names, *map(_top, names)}
+
+
+def _top(name: str) -> str:
+    return name.partition(".")[0]
+
+
+def _with_text(field: pa.Field, text: pa.DataType, columns: list[str] | None) -> pa.Field:
+    """A field that holds texts, of the type `text`, with what else is kept of it."""
+    stored = _stored(field, columns).type
+    if not (pa.types.is_struct(text) and pa.types.is_struct(stored)):
+        return field.with_type(text)
+    others = [stored.field(i) for i in range(stored.num_fields)]
+    known = {other.name: other for other in others}
+    fields = [
+        _with_text(known[wanted.name], wanted.type, None) if wanted.name in known else wanted
+        for wanted in text
+    ]
+    wanted_names = {wanted.name for wanted in text}
+    kept = [other for other in others if other.name not in wanted_names]
+    return field.with_type(pa.struct([*kept, *fields]))
 
 
 def read_table(
@@ -101,11 +171,10 @@ def _infer(
     try:
         return parse(block).schema
     except _FAULTS as error:
-        plain = pa.schema([(name, pa.string()) for name in texts.names])
-        read_table(file, offset, block, plain, texts)
+        read_table(file, offset, block, text_schema(texts), texts)
         if columns is None:
             _raise_fault(file, offset, block, parse, texts, error)
-    block = _select_keys(block, {*columns, *texts.names})
+    block = _select_keys(block, {*columns, *keys_to_read(texts.names)})
     try:
         return parse(block).schema
     except _FAULTS as error:
@@ -146,7 +215,44 @@ def _select_keys(block: bytes, names: Collection[str]) -> bytes:
     )
 
 
-def _row(line: bytes) -> dict[str, object]:
+def _check_lines(file: InputFile, block: bytes) -> None:
+    """InputError for JSON that is not one object on each line, if its beginning shows that."""
+    first, _, more = block.lstrip().partition(b"\n")
+    if first[:1] == b"[":
+        what, mend = "a JSON array", "jq -c '.[]'"
+    elif first.strip() == b"{" and more.strip():
+        what, mend = "a JSON object on several lines", "jq -c ."
+    else:
+        return
+    line = block[: len(block) - len(block.lstrip())].count(b"\n") + 1
+    raise InputError(
+        f"{file.path} line {line}: {what}; write one object on each line, as `{mend}` does"
+    )
+
+
+def _keys(row: dict[str, Any], above: str = "") -> Iterator[str]:
+    """The keys of a row, with those in objects after a dot."""
+    for key, value in row.items():
+        yield above + key
+        if isinstance(value, dict):
+            yield from _keys(value, f"{above}{key}.")
+
+
+def _value(row: dict[str, Any], name: str) -> object:
+    """The value of a key, perhaps in objects."""
+    if row.get(name) is not None:
+        return row[name]
+    value: object = row
+    for key in name.split("."):
+        if value is None:
+            return None
+        if not isinstance(value, dict):
+            return value
+        value = value.get(key)
+    return value
+
+
+def _row(line: bytes) -> dict[str, Any]:
     row = json.loads(line.decode(errors="replace"))
     if not isinstance(row, dict):
         raise ValueError("not a JSON object")
@@ -254,7 +360,7 @@ def _reason(line: bytes, fault: BaseException, columns: TextColumns) -> str:
     if not isinstance(row, dict):
         return "not a JSON object"
     for name in columns.names:
-        value = row.get(name)
+        value = _value(row, name)
         if value is not None and not isinstance(value, str):
             return (
                 f"{name!r} holds {_json_type(value)}, not text "

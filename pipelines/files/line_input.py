@@ -22,7 +22,7 @@ def blocks(file: InputFile, start: int, end: int, size: int) -> Iterator[tuple[i
     start in the bytes [start, end), or all lines of a compressed file. A byte order mark is left
     out."""
     with open_planned(file) as stored, bad_data(file.path):
-        stream = _lines_of(file, stored)
+        stream = stream_of(file, stored)
         if file.compression:
             lines = _whole_lines(file, stream, 0, None, size)
         else:
@@ -40,7 +40,7 @@ def newlines_before(file: InputFile, offset: int) -> int:
     """The number of lines that end before a byte of the (uncompressed) file."""
     count = 0
     with open_planned(file) as stored, bad_data(file.path):
-        stream = _lines_of(file, stored)
+        stream = stream_of(file, stored)
         while offset:
             chunk = stream.read(min(_COUNTED_BYTES, offset))
             count += chunk.count(b"\n")
@@ -48,7 +48,8 @@ def newlines_before(file: InputFile, offset: int) -> int:
     return count
 
 
-def _lines_of(file: InputFile, stored: StoredFile) -> StoredFile | pa.NativeFile:
+def stream_of(file: InputFile, stored: StoredFile) -> StoredFile | pa.NativeFile:
+    """The bytes of a file, decompressed."""
     if not file.compression:
         return stored
     if not file.size:

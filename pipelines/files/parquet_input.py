@@ -10,29 +10,32 @@ from itertools import pairwise
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from pipelines.files.columns import (
+    batch_of_texts,
+    check_column,
+    check_once,
+    cut,
+    table_batches,
+    texts_of,
+    to_read,
+)
 from pipelines.files.input_batches import (
     Range,
     Shard,
     ShardBatch,
     TextBatch,
     TextColumns,
-    it_has,
     kept_columns,
-    shard_batch,
-    text_batch,
-    text_bytes,
 )
 from pipelines.files.input_files import InputFile
 from pipelines.files.outputs import empty_parquet
 from pipelines.files.reading import Planned, bad_data, open_planned
 from pipelines.files.storage import StoredFile
 from wordpiece_core import _kernel
-from wordpiece_core._kernel import Chunks, ChunkSource, repair_utf8
-from wordpiece_core.errors import ColumnError, InputError
-from wordpiece_core.text_types import holds_text
+from wordpiece_core._kernel import Chunks, ChunkSource
+from wordpiece_core.errors import InputError
 
 BATCH_BYTES = 8 << 20  # of the rows in a batch for encoding
-MAX_BATCH_TEXT_BYTES = 1 << 30  # less than 2 GiB leaves room for repaired UTF-8
 MAX_BATCH_ROWS = 16_384  # decoded at once for counting; with a dictionary, pages hide their size
 MAX_SHARD_ROWS = 1_024  # the same for encoding
 BUFFER_BYTES = 4 << 20  # for each column: a column chunk is streamed, it is not held
@@ -99,7 +102,7 @@ def _open_checked(file: InputFile, columns: TextColumns) -> Iterator[ParquetFile
     """Opens a Parquet file and checks that `columns` are there and hold text."""
     with open_parquet(file) as parquet:
         for name in columns.names:
-            _check_column(file, parquet.schema_arrow, name, columns.option(name))
+            check_column(file, parquet.schema_arrow, name, columns.option(name))
         parquet.check_readable(file.path, columns.names)
         yield parquet
 
@@ -137,8 +140,8 @@ def read_texts(part: Range, columns: TextColumns, most_bytes: int) -> Iterator[T
         for group in range(part.start, parquet.num_row_groups if part.end is None else part.end):
             with bad_data(part.file.path, group):
                 for rows in _row_group_rows(parquet, group, columns, part.rows, most_bytes):
-                    for piece in _cut(rows, columns.text, most_bytes):
-                        yield _text_batch(piece, columns)
+                    for piece in cut(rows, columns.text, most_bytes):
+                        yield batch_of_texts(piece, columns)
 
 
 def _row_group_rows(
@@ -161,28 +164,9 @@ def _row_group_rows(
         start, row = row, row + len(batch)
         if row > first:
             wanted = batch.slice(max(first - start, 0), min(last, row) - max(first, start))
-            plain = [_plain(wanted.column(name)) for name in columns.names]
-            yield pa.record_batch(plain, names=columns.names)
+            yield texts_of(wanted, columns)
         if row >= last:
             return
-
-
-def _cut(rows: pa.RecordBatch, text_column: str, most_bytes: int) -> Iterator[pa.RecordBatch]:
-    """Slices of at most `most_bytes` of text each, but at least of one row."""
-    if len(rows) > 1 and text_bytes(rows.column(text_column)) > most_bytes:
-        half = len(rows) // 2
-        yield from _cut(rows.slice(0, half), text_column, most_bytes)
-        yield from _cut(rows.slice(half), text_column, most_bytes)
-    else:
-        yield rows
-
-
-def _text_batch(rows: pa.RecordBatch, columns: TextColumns) -> TextBatch:
-    texts, replaced = repair_utf8(rows.column(columns.text))
-    if columns.group is None:
-        return text_batch(texts, replaced)
-    groups, _ = repair_utf8(rows.column(columns.group))
-    return text_batch(texts, replaced, pa.array(groups))
 
 
 def measure(file: InputFile, columns: TextColumns, kept: list[str] | None) -> tuple[int, int]:
@@ -204,13 +188,12 @@ def open_shard(
     with _open_checked(file, texts) as parquet:
         schema = parquet.schema_arrow
         for name in schema.names:
-            if len(schema.get_all_field_indices(name)) > 1:
-                raise InputError(f"{file.path}: two columns are named {name!r}; rename one")
+            check_once(file, schema, name)
         kept = kept_columns(file, schema.names, columns, texts)
         parquet.check_readable(file.path, kept)
         if file.is_small:
             parquet.stored.hold_end(file.size)
-    read = [name for name in schema.names if name in {*kept, *texts.names}]
+    read = to_read(schema, kept, texts)
     if kept != schema.names:  # the metadata of the whole may be wrong for a part
         schema = pa.schema([schema.field(name) for name in kept])
     held = parquet if file.is_small else None
@@ -240,7 +223,7 @@ def _batches(
                 chunks = _chunks(parquet, source, group) if source else None
                 use_threads = len(read) > 1 and not file.is_small
                 for table in _row_group_tables(parquet, group, read, use_threads):
-                    for batch in _table_batches(table, schema, columns):
+                    for batch in table_batches(table, schema, columns):
                         yield replace(batch, begins=begins, chunks=chunks)
                         begins, chunks = False, None
 
@@ -292,85 +275,6 @@ def _row_group_tables(
         room -= batch.nbytes
     if held:
         yield pa.Table.from_batches(held)
-
-
-def _table_batches(
-    table: pa.Table, schema: pa.Schema, columns: TextColumns
-) -> Iterator[ShardBatch]:
-    """One batch, or several if one array cannot hold the texts."""
-    if not table.num_rows:
-        return
-    texts = {
-        name: pa.chunked_array([_plain(chunk) for chunk in table.column(name).chunks])
-        for name in columns.names
-    }
-    if table.num_rows > 1 and max(map(text_bytes, texts.values())) > MAX_BATCH_TEXT_BYTES:
-        half = table.num_rows // 2
-        yield from _table_batches(table[:half], schema, columns)
-        yield from _table_batches(table[half:], schema, columns)
-        return
-    found = {
-        name: text_batch(*repair_utf8(values.combine_chunks())) for name, values in texts.items()
-    }
-    kept = table.select(schema.names)
-    invalid = sum(_invalid_in_column(kept, name, found) for name in kept.column_names)
-    yield replace(shard_batch(kept, found, columns), invalid=invalid)
-
-
-def _invalid_in_column(kept: pa.Table, name: str, found: dict[str, TextBatch]) -> int:
-    """The number of invalid UTF-8 sequences in a kept column. In texts that were `found` they are
-    counted already; bytes and dictionaries stay as they are, and count otherwise."""
-    column = kept.column(name)
-    if name in found and "string" in str(column.type) and not pa.types.is_dictionary(column.type):
-        return found[name].replaced
-    return sum(invalid_utf8(chunk) for chunk in column.chunks)
-
-
-def invalid_utf8(array: pa.Array) -> int:
-    """The number of invalid UTF-8 sequences in the strings of an array, also in nested ones."""
-    kind = array.type
-    if pa.types.is_dictionary(kind):
-        return invalid_utf8(array.dictionary)
-    if pa.types.is_map(kind):
-        return invalid_utf8(array.keys) + invalid_utf8(array.items)
-    if pa.types.is_struct(kind):
-        return sum(map(invalid_utf8, array.flatten()))
-    if pa.types.is_nested(kind):
-        return invalid_utf8(array.flatten())
-    if "string" not in str(kind):
-        return 0
-    try:
-        array.validate(full=True)  # which is quick
-    except pa.ArrowInvalid:
-        invalid: int = repair_utf8(array)[1]
-        return invalid
-    return 0
-
-
-def _plain(texts: pa.Array) -> pa.Array:
-    """Text of any accepted type as `string`, or as `binary` if it may be no UTF-8."""
-    kind = _value_type(texts.type)
-    promised = pa.types.is_null(kind) or "string" in str(kind)
-    return texts.cast(kind).cast(pa.string() if promised else pa.binary())
-
-
-def _check_column(file: InputFile, schema: pa.Schema, name: str, option: str) -> None:
-    fields = schema.get_all_field_indices(name)
-    if not fields:
-        raise ColumnError(
-            f"{file.path}: no column {name!r}; {it_has(schema.names)} (choose with {option})"
-        )
-    if len(fields) > 1:
-        raise InputError(f"{file.path}: two columns are named {name!r}; rename one")
-    kind = schema.field(fields[0]).type
-    if not holds_text(_value_type(kind)):
-        raise ColumnError(
-            f"{file.path}: column {name!r} is {kind}, not text (choose another with {option})"
-        )
-
-
-def _value_type(kind: pa.DataType) -> pa.DataType:
-    return kind.value_type if pa.types.is_dictionary(kind) else kind
 
 
 def _column_bytes(parquet: pq.ParquetFile, group: int, columns: Collection[str]) -> int:

@@ -237,7 +237,7 @@ def test_plain_text_has_no_groups(tmp_path: Path) -> None:
     shard = write_shard(tmp_path / "a.txt", ["text"])
     outcome = wordpiece("count", shard, "--output", tmp_path / "o", "--group-column", "lang")
     assert outcome.status == 2
-    assert f"{shard} has no columns; give .parquet or .jsonl" in outcome.fault
+    assert f"{shard} has no columns; give .parquet, .jsonl or .csv" in outcome.fault
 
 
 def test_a_group_for_every_row_is_a_mistake_and_named(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.files import inputs, parquet_input
+from pipelines.files import columns, inputs, parquet_input
 from pipelines.files.inputs import TextColumns, open_parquet, open_shard, plan, read_texts, resolve
 from pipelines.files.storage import StoredFile
 
@@ -166,8 +166,8 @@ def test_faults_of_an_open_parquet_file_name_it(tmp_path: Path) -> None:
 def test_a_huge_row_group_is_encoded_in_several_batches(tmp_path: Path) -> None:
     values = [f"{i:0100}" for i in range(1000)]
     file = write_parquet(tmp_path / "a.parquet", pa.table({"text": values}), use_dictionary=False)
-    for limit in ("BATCH_BYTES", "MAX_BATCH_TEXT_BYTES"):
-        with mock.patch.object(parquet_input, limit, 10_000):
+    for module, limit in ((parquet_input, "BATCH_BYTES"), (columns, "MAX_BATCH_TEXT_BYTES")):
+        with mock.patch.object(module, limit, 10_000):
             batches = list(open_shard(file, TextColumns()).batches())
         assert len(batches) >= 10
         assert all(batch.bytes <= 10_000 for batch in batches)

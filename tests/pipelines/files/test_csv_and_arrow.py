@@ -1,0 +1,364 @@
+"""CSV, TSV, Arrow's formats, nested keys: the rows that plain readers find, and errors."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pyarrow import feather
+
+from pipelines.files import arrow_input, csv_input, inputs
+from pipelines.files.inputs import InputFile, TextColumns, open_shard, plan, read_texts, resolve
+from wordpiece_core.errors import ChangedError, ColumnError, InputError
+
+from ..shard_files import COMPRESS
+
+ROWS = [
+    {"id": "1", "text": "plain"},
+    {"id": "02", "text": ""},
+    {"id": "", "text": 'two\nlines, "quoted"\r\n'},
+    {"id": "3", "text": "NA"},
+    {"id": "null", "text": "\u00e4\u6f22\U0001f600"},
+]
+
+
+def file_of(path: Path, data: bytes | str) -> InputFile:
+    path.write_bytes(data.encode() if isinstance(data, str) else data)
+    return resolve([str(path)])[0]
+
+
+def csv_of(rows: list[dict[str, str]], delimiter: str = ",", end: str = "\r\n") -> str:
+    out = io.StringIO()
+    names = list(rows[0])
+    # With other line ends Python's writer leaves a \r without quotes, and its reader ends the row.
+    quoting = csv.QUOTE_MINIMAL if end == "\r\n" else csv.QUOTE_ALL
+    writer = csv.DictWriter(out, names, delimiter=delimiter, lineterminator=end, quoting=quoting)
+    writer.writeheader()
+    writer.writerows(rows)
+    return out.getvalue()
+
+
+def texts(file: InputFile, column: str = "text", group: str | None = None) -> list[Any]:
+    """The texts that counting reads."""
+    found = []
+    for part in plan([file], column, group_column=group):
+        for batch in read_texts(part, column, group):
+            groups = [None] * len(batch.texts) if batch.groups is None else batch.groups.to_pylist()
+            found += zip(batch.texts.to_pylist(), groups, strict=True)
+    return found if group else [text for text, _ in found]
+
+
+def rows_of(file: InputFile, columns: TextColumns = TextColumns()) -> list[dict[str, Any]]:  # noqa: B008
+    """The rows that encoding reads, after checking that the texts are those of the column."""
+    shard = open_shard(file, columns)
+    return [row for batch in shard.batches() for row in batch.table.to_pylist()]
+
+
+def fault(call: Callable[[], object]) -> str:
+    with pytest.raises(InputError) as raised:
+        call()
+    assert "\n" not in str(raised.value)
+    return str(raised.value)
+
+
+# --- CSV ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("ending", COMPRESS)
+@pytest.mark.parametrize(("name", "delimiter"), [("a.csv", ","), ("a.tsv", "\t")])
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_rows_are_those_of_pythons_reader(
+    tmp_path: Path, ending: str, name: str, delimiter: str, end: str
+) -> None:
+    data = csv_of(ROWS, delimiter, end).encode()
+    for start in (b"", b"\xef\xbb\xbf"):
+        file = file_of(tmp_path / (name + ending), COMPRESS[ending](start + data))
+        assert rows_of(file) == ROWS
+        assert texts(file) == [row["text"] for row in ROWS]
+        assert texts(file, group="id") == [(row["text"], row["id"]) for row in ROWS]
+
+
+FIELDS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=12)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.tuples(FIELDS, FIELDS), min_size=1), st.sampled_from(["\n", "\r\n"]))
+def test_any_rows_that_pythons_writer_writes_are_read(
+    tmp_path_factory: pytest.TempPathFactory, values: list[tuple[str, str]], end: str
+) -> None:
+    rows = [{"id": a, "text": b} for a, b in values]
+    file = file_of(tmp_path_factory.mktemp("csv") / "a.csv", csv_of(rows, end=end))
+    expected = list(csv.DictReader(io.StringIO(csv_of(rows, end=end), newline="")))
+    for size in (16, 64, 1 << 20):
+        with mock.patch.object(csv_input, "BLOCK_BYTES", size):
+            assert rows_of(file) == expected
+
+
+def test_rows_longer_than_a_block_are_read_and_blocks_change_nothing(tmp_path: Path) -> None:
+    rows = [{"id": str(i), "text": "x\n" * (i % 7) * i} for i in range(200)]
+    file = file_of(tmp_path / "a.csv", csv_of(rows))
+    for size in (20, 100, 1000):
+        with mock.patch.object(csv_input, "BLOCK_BYTES", size):
+            assert rows_of(file) == rows
+            assert texts(file) == [row["text"] for row in rows]
+
+
+def test_values_stay_as_they_are_written(tmp_path: Path) -> None:
+    """No number, date or null is guessed, in whatever block it first occurs."""
+    rows = [{"n": "007", "text": "1.0"}] * 50 + [{"n": "x", "text": "2024-01-01"}]
+    file = file_of(tmp_path / "a.csv", csv_of(rows))
+    with mock.patch.object(csv_input, "BLOCK_BYTES", 32):
+        assert rows_of(file) == rows
+    assert {str(field.type) for field in open_shard(file, TextColumns()).schema} == {"string"}
+
+
+def test_invalid_utf8_is_replaced_and_counted(tmp_path: Path) -> None:
+    file = file_of(tmp_path / "a.csv", b"id,text\n\xff,a\xe4b\n1,c\n")
+    batches = list(open_shard(file, TextColumns()).batches())
+    assert batches[0].table.to_pylist() == [
+        {"id": "\ufffd", "text": "a\ufffdb"},
+        {"id": "1", "text": "c"},
+    ]
+    assert sum(batch.replaced for batch in batches) == 2
+
+
+@pytest.mark.parametrize(
+    ("data", "reason"),
+    [
+        ("", ": empty; its first row must name the columns"),
+        ("id,text\n1,a\n2\n", " row 3: it has 1 fields, and the first row 2; mend it"),
+        ("id,text\n1,a\n2,b,c\n", " row 3: it has 3 fields, and the first row 2; mend it"),
+        ('id,text\n1,a\n2,"b\n3,c\n', " row 3: a quote is not closed"),
+        ("id,body\n1,a\n", ": no column 'text'; it has 'id', 'body' (choose with --text-column)"),
+        ("text,text\n1,a\n", ": two columns are named 'text'; rename one"),
+        (b"id,\xff\n1,a\n", ": holds a name that is not UTF-8"),
+    ],
+)
+@pytest.mark.parametrize("ending", ["", ".gz"])
+def test_bad_rows_are_named(tmp_path: Path, data: str | bytes, reason: str, ending: str) -> None:
+    raw = data.encode() if isinstance(data, str) else data
+    path = tmp_path / f"a.csv{ending}"
+    file = file_of(path, COMPRESS[ending](raw) if raw or ending else raw)
+    if ending and not raw:
+        return
+    for call in (lambda: texts(file), lambda: rows_of(file)):
+        assert fault(call).startswith(f"{path}{reason}")
+
+
+def test_a_row_without_an_end_takes_bounded_memory(tmp_path: Path) -> None:
+    file = file_of(tmp_path / "a.csv", 'id,text\n1,"' + "x\n" * 1000 + "\n")
+    with (
+        mock.patch.object(csv_input, "BLOCK_BYTES", 16),
+        mock.patch.object(csv_input, "LONGEST_ROW", 256),
+    ):
+        assert "a row of more than 0 MiB; perhaps a quote is not closed" in fault(
+            lambda: rows_of(file)
+        )
+
+
+def test_a_csv_file_that_changes_while_it_is_read_is_no_bad_one(tmp_path: Path) -> None:
+    file = file_of(tmp_path / "a.csv", csv_of(ROWS))
+    Path(file.path).write_text("id,text\n1")
+    with pytest.raises(ChangedError):
+        rows_of(file)
+
+
+# --- Arrow ----------------------------------------------------------------------------------------
+
+TABLE = pa.table(
+    {
+        "id": pa.array(range(6)),
+        "text": pa.array(["a", None, "c", "", "\u00e4", "f"]).dictionary_encode(),
+        "meta": [{"body": "x", "n": 1}, {"body": None, "n": 2}, None] * 2,
+    }
+)
+
+
+def ipc(table: pa.Table, stream: bool, rows: int = 2, **options: Any) -> bytes:
+    sink = io.BytesIO()
+    new = pa.ipc.new_stream if stream else pa.ipc.new_file
+    with new(sink, table.schema, options=pa.ipc.IpcWriteOptions(**options)) as writer:
+        writer.write_table(table, max_chunksize=rows)
+    return sink.getvalue()
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("compression", [None, "zstd", "lz4"])
+@pytest.mark.parametrize("name", ["a.arrow", "a.feather"])
+def test_rows_of_arrow_files_and_streams(
+    tmp_path: Path, stream: bool, compression: str | None, name: str
+) -> None:
+    file = file_of(tmp_path / name, ipc(TABLE, stream, compression=compression))
+    assert rows_of(file) == TABLE.to_pylist()
+    assert open_shard(file, TextColumns()).schema == TABLE.schema
+    assert texts(file) == TABLE["text"].to_pylist()
+    assert texts(file, "meta.body") == ["x", None, None] * 2
+    with mock.patch.object(inputs, "RANGE_BYTES", 1):
+        parts = plan([file], "text", 1)
+        assert len(parts) == (1 if stream else 3)
+        found = [t for part in parts for b in read_texts(part, "text") for t in b.texts.to_pylist()]
+    assert found == TABLE["text"].to_pylist()
+
+
+def test_large_record_batches_are_read_in_pieces(tmp_path: Path) -> None:
+    table = pa.table({"text": pa.array([f"{i:0100}" for i in range(1000)], pa.large_string())})
+    file = file_of(tmp_path / "a.arrow", ipc(table, False, 1000))
+    with mock.patch.object(arrow_input, "BATCH_BYTES", 10_000):
+        batches = list(open_shard(file, TextColumns()).batches())
+    assert len(batches) >= 10
+    assert [text for b in batches for text in b.texts.to_pylist()] == table["text"].to_pylist()
+    assert [b.begins for b in batches] == [True] + [False] * (len(batches) - 1)
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_bad_arrow_files_are_named(tmp_path: Path, stream: bool) -> None:
+    data = ipc(TABLE, stream)
+    path = tmp_path / "a.arrow"
+    for bad in (b"", b"nothing of the kind", data[:100], data[:-200], b"ARROW1\0\0" + b"\xff" * 40):
+        file = file_of(path, bad)
+        for call in (lambda file=file: texts(file), lambda file=file: rows_of(file)):
+            if bad != data[:-200] or not stream:  # a stream may end anywhere between batches
+                assert fault(call).startswith(f"{path}: ")
+
+
+def test_offsets_that_lead_out_of_an_arrow_file_are_bad_data(tmp_path: Path) -> None:
+    offsets = pa.py_buffer(bytes([0, 0, 0, 0, 255, 255, 255, 0, 2, 0, 0, 0]))
+    bad = pa.Array.from_buffers(pa.string(), 2, [None, offsets, pa.py_buffer(b"ab")])
+    schema = pa.schema([("text", pa.string())])
+    sink = io.BytesIO()
+    with pa.ipc.new_stream(sink, schema) as writer:
+        writer.write_batch(pa.RecordBatch.from_arrays([bad], schema=schema))
+    file = file_of(tmp_path / "a.arrow", sink.getvalue())
+    for call in (lambda: texts(file), lambda: rows_of(file)):
+        assert "a.arrow: cannot be read" in fault(call)
+
+
+def test_invalid_utf8_in_arrow_files_is_replaced(tmp_path: Path) -> None:
+    raw = pa.array([b"a\xff", b"b"]).view(pa.string())
+    file = file_of(tmp_path / "a.arrow", ipc(pa.table({"text": raw}), False))
+    batches = list(open_shard(file, TextColumns()).batches())
+    assert [t for b in batches for t in b.texts.to_pylist()] == ["a\ufffd", "b"]
+    assert sum(b.replaced for b in batches) == 1
+
+
+def test_feather_of_version_1_says_what_to_do(tmp_path: Path) -> None:
+    path = tmp_path / "a.feather"
+    feather.write_feather(pa.table({"text": ["a"]}), path, version=1)
+    file = resolve([str(path)])[0]
+    assert fault(lambda: texts(file)) == (
+        f"{path}: a Feather file of version 1; write it again with version=2"
+    )
+
+
+# --- Nested keys ----------------------------------------------------------------------------------
+
+NESTED = [
+    {"id": 1, "meta": {"body": "a", "title": "t", "deep": {"x": "d"}}},
+    {"id": 2, "meta": {"body": None, "title": "u"}},
+    {"id": 3, "meta": None},
+    {"id": 4, "meta": {"title": "2024-01-01", "body": "b", "deep": {"x": None}}},
+]
+
+
+def nested_file(tmp_path: Path, kind: str) -> InputFile:
+    if kind.startswith(".json") or kind == ".ndjson":
+        data = "".join(json.dumps(row) + "\n" for row in NESTED).encode()
+        return file_of(tmp_path / f"a{kind}", gzip.compress(data) if kind.endswith("gz") else data)
+    table = pa.Table.from_pylist(NESTED)
+    if kind == ".arrow":
+        return file_of(tmp_path / "a.arrow", ipc(table, False))
+    import pyarrow.parquet as pq
+
+    pq.write_table(table, tmp_path / "a.parquet", row_group_size=2)
+    return resolve([str(tmp_path / "a.parquet")])[0]
+
+
+KINDS = (".parquet", ".arrow", ".jsonl", ".json", ".ndjson", ".json.gz")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_text_may_be_in_an_object(tmp_path: Path, kind: str) -> None:
+    file = nested_file(tmp_path, kind)
+    assert texts(file, "meta.body") == ["a", None, None, "b"]
+    assert texts(file, "meta.deep.x") == ["d", None, None, None]
+    assert texts(file, "meta.body", group="meta.title") == [
+        *(("a", "t"), (None, "u"), (None, None), ("b", "2024-01-01"))
+    ]
+    for kept in (None, [], ["id"], ["meta"]):
+        shard = open_shard(file, TextColumns("meta.body", pair="meta.title"), kept)
+        batches = list(shard.batches())
+        assert shard.schema.names == (["id", "meta"] if kept is None else kept)
+        assert [t for b in batches for t in b.texts.to_pylist()] == ["a", None, None, "b"]
+        found = [t for b in batches for t in b.pairs.to_pylist()]
+        assert found == ["t", "u", None, "2024-01-01"]
+        rows = [row for b in batches for row in b.table.to_pylist()]
+        for name in shard.schema.names:
+            column = [row[name] for row in rows]
+            if name == "id":
+                assert column == [1, 2, 3, 4]
+            else:
+                assert [row and row["title"] for row in column] == found
+    with_stride = TextColumns("meta.body", keeps_texts=False)
+    assert open_shard(file, with_stride).schema.names == ["id"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_missing_nested_key_is_named(tmp_path: Path, kind: str) -> None:
+    file = nested_file(tmp_path, kind)
+    for name in ("meta.no", "no.body", "meta.body.more", "meta."):
+        for call in (
+            lambda name=name: texts(file, name),
+            lambda name=name: open_shard(file, TextColumns(name)),
+        ):
+            with pytest.raises(ColumnError, match=f"no (column|key) '{name}'"):
+                call()
+
+
+def test_a_name_with_a_dot_comes_first(tmp_path: Path) -> None:
+    table = pa.table({"meta.body": ["own", None], "meta": [{"body": "x"}, {"body": "y"}]})
+    file = file_of(tmp_path / "a.arrow", ipc(table, False))
+    assert texts(file, "meta.body") == ["own", None]
+    lines = '{"meta.body": "own", "meta": {"body": "x"}}\n{"meta": {"body": "y"}}\n'
+    file = file_of(tmp_path / "a.jsonl", lines)
+    assert texts(file, "meta.body") == ["own", "y"]
+    batches = open_shard(file, TextColumns("meta.body")).batches()
+    assert [t for b in batches for t in b.texts.to_pylist()] == ["own", "y"]
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.tuples(st.none() | FIELDS, st.none() | FIELDS), min_size=1, max_size=20))
+def test_nested_texts_are_those_of_pythons_reader(
+    tmp_path_factory: pytest.TempPathFactory, values: list[tuple[str | None, str | None]]
+) -> None:
+    more = ({"m": {"a": a} if a != "" else None, "b": b} for a, b in values)
+    rows = [{"m": {"a": "first"}}, *more]
+    lines = "".join(json.dumps(row) + "\n" for row in rows)
+    file = file_of(tmp_path_factory.mktemp("json") / "a.ndjson", lines)
+    expected = [(row["m"] or {}).get("a") for row in map(json.loads, lines.splitlines())]
+    assert texts(file, "m.a") == expected
+    with mock.patch.object(inputs, "SHARD_BLOCK_BYTES", 32):
+        batches = list(open_shard(file, TextColumns("m.a")).batches())
+    assert [t for b in batches for t in b.texts.to_pylist()] == expected
+
+
+def test_an_array_of_objects_says_what_to_do(tmp_path: Path) -> None:
+    file = file_of(tmp_path / "a.json", json.dumps([{"text": "a"}]))
+    assert fault(lambda: texts(file)).startswith(f"{file.path} line 1: a JSON array; write one")
+
+
+def test_files_that_describe_data_are_passed_over(tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_text('{"text": "a"}\n')
+    (tmp_path / "dataset_info.json").write_text('{"text": "b"}\n')
+    assert [file.name for file in resolve([str(tmp_path)])] == ["a.json"]
+    named = resolve([str(tmp_path / "dataset_info.json")])
+    assert [file.name for file in named] == ["dataset_info.json"]
