@@ -14,6 +14,7 @@ from click.core import ParameterSource
 
 from pipelines.commands.hints import hinted
 from pipelines.commands.options import Value, parameters, parted
+from pipelines.commands.standard_input import with_standard_input
 from pipelines.running.call import JobCall
 from wordpiece_core.option_kinds import Place
 
@@ -74,9 +75,11 @@ def job_command(
 
     def decorate(run: Callable[[C, How], None]) -> JobCommand:
         @click.pass_obj
-        def callback(beam_args: list[str], /, debug: bool, **given: Any) -> None:
+        def callback(beam_args: list[str], /, debug: bool, stdin_format: str, **given: Any) -> None:
             how = {name: value for name, value in given.items() if hasattr(How, name)}
-            run(parted(call, _nearest(call, given)), How(beam_args, **how))
+            plain = parted(call, _nearest(call, given))
+            with with_standard_input(plain, stdin_format, beam_args) as ready:
+                run(ready, How(beam_args, **how))
 
         return JobCommand(
             run.__name__,
@@ -127,6 +130,13 @@ def _job_options() -> list[click.Option]:
             callback=_read_config,
             metavar="FILE",
             help="YAML file of options; the command line overrides it.",
+        ),
+        click.Option(
+            ["--stdin-format"],
+            default="txt",
+            show_default=True,
+            metavar="ENDING",
+            help="Format of standard input, INPUT -, as the ending of a file.",
         ),
         click.Option(["--json", "json"], is_flag=True, help="Print the summary as JSON."),
         click.Option(["--quiet"], is_flag=True, help="Show no progress and no summary."),

@@ -68,6 +68,7 @@ class CompareCall(JobCall):
     """
 
     ARGUMENT = "tokenizers"
+    TEXTS = "on"
     ALTERNATIVES = (("on", "word_counts"),)
 
     tokenizers: tuple[str | Tokenizer, ...] = option(

@@ -42,8 +42,9 @@ class CountOptions(Declared):
 class CountCall(Call):
     """Count the words of INPUT into a word table.
 
-    INPUT: files, globs or directories of .parquet, .txt, .jsonl (text also .gz, .zst), on any file
-    system that Arrow reads. It may be left out with --merge.
+    INPUT: files, globs or directories of .parquet, .arrow, .feather, .txt, .jsonl, .ndjson, .json,
+    .csv, .tsv (text also .gz, .zst), on any file system that Arrow reads, or hf://; - for standard
+    input. It may be left out with --merge.
     """
 
     merge: tuple[str, ...] = option(

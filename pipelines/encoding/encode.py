@@ -206,7 +206,7 @@ def plan(call: EncodeCall, tokenizer: Tokenizer, sample: int | None = None) -> P
     tokenizer or of other options.
     """
     check_fit(call.shards, tokenizer)
-    files = inputs.resolve(call.inputs, own=[call.output])
+    files = inputs.told_apart(inputs.resolve(call.inputs, own=[call.output]))
     job = {"tokenizer": tokenizer.digest, "options": call.job_options}
     return plan_files(EncodedDirectory(call.output, job), files, call.shards, sample)
 

@@ -8,9 +8,10 @@ from urllib.parse import quote, unquote, urlsplit
 import pyarrow as pa
 from pyarrow import fs
 
-from wordpiece_core.errors import InputError, StorageError, one_line
+from wordpiece_core.errors import InputError, OptionError, StorageError, one_line
 from wordpiece_core.uri import is_uri, split_query
 
+HUB = "hf://"
 WHOLE_WHEN_CLOSED = {"s3", "gcs"}
 """Arrow's names of the file systems where a file appears when it is closed, and not before."""
 
@@ -55,6 +56,8 @@ def open_filesystem(path: str) -> tuple[fs.FileSystem, str]:
 
 
 def _from_uri(path: str) -> tuple[fs.FileSystem, str]:
+    if path.startswith(HUB):
+        return _hub(path), path.removeprefix(HUB).rstrip("/")
     try:
         filesystem, inner = fs.FileSystem.from_uri(path)
     except pa.ArrowInvalid as error:
@@ -62,6 +65,22 @@ def _from_uri(path: str) -> tuple[fs.FileSystem, str]:
     except (OSError, pa.ArrowException) as error:
         raise StorageError(f"{path}: cannot be reached ({one_line(error)})") from error
     return filesystem, inner
+
+
+def _hub(path: str) -> fs.FileSystem:
+    """The Hub of Hugging Face. OptionError if what reads from it is not installed."""
+    try:
+        from pipelines.files.hub import open_hub
+    except ImportError as error:
+        raise OptionError(
+            f"{path}: reading from the Hub needs `pip install wordpiece-beam[hf]`"
+        ) from error
+    return open_hub()
+
+
+def is_read_only(path: str) -> bool:
+    """Whether nothing can be written there."""
+    return path.startswith(HUB)
 
 
 def appears_when_closed(path: str) -> bool:

@@ -2,8 +2,9 @@
 
 import os
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from functools import cache
 from itertools import accumulate
@@ -58,8 +59,9 @@ class InputFile:
     def root(self) -> str:
         """The directory that `name` is relative to."""
         base, query = split_query(self.path)
-        name = quote(self.name) if is_uri(self.path) else self.name
-        return base.removesuffix(name).rstrip("/") + query
+        if not is_uri(self.path):
+            return base.removesuffix(self.name).rstrip("/") or "/"
+        return base.removesuffix(quote(self.name)).rstrip("/") + query
 
 
 def resolve(
@@ -123,12 +125,38 @@ def output_name(file: InputFile) -> str:
     return file.name[: -len(_ending(file.name) or "")] + ".parquet"
 
 
+def told_apart(files: Sequence[InputFile]) -> list[InputFile]:
+    """The files, where those of equal names have as many of the directories above them in their
+    names as tell them apart: `x.txt` of two inputs `a` and `b` becomes `a/x.txt` and `b/x.txt`."""
+    found = list(files)
+    while True:
+        names = Counter(file.name for file in found)
+        longer = [_with_one_more(file) if names[file.name] > 1 else file for file in found]
+        if longer == found:
+            return found
+        found = longer
+
+
+def _with_one_more(file: InputFile) -> InputFile:
+    """The file with one directory more in its name, if there is one."""
+    place = split_query(file.root)[0]
+    above, _, last = place.rpartition("/")
+    if not last or (is_uri(place) and above.endswith(("/", ":"))):  # a bucket is no directory
+        return file
+    last = unquote(last) if is_uri(place) else last
+    return replace(file, name=f"{last}/{file.name}")
+
+
 def output_names(files: Sequence[InputFile]) -> dict[str, str]:
     """From the path of each file to the relative name of its shard: the name of the file with the
-    ending `.parquet`. InputError if two files would have the same name."""
+    ending `.parquet`. Of files whose names differ in their endings only, the endings stay:
+    `x.csv.parquet`. InputError if two shards would have the same name."""
     owners: dict[str, str] = {}
+    plain = Counter(map(output_name, files))
     for file in files:
         name = output_name(file)
+        if plain[name] > 1:
+            name = f"{file.name}.parquet"
         if name in owners:
             raise InputError(
                 f"{file.path}: its shard would be named {name}, as that of {owners[name]}; "

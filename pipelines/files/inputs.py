@@ -23,7 +23,7 @@ from pipelines.files.input_batches import (
     shard_batch,
     text_batch,
 )
-from pipelines.files.input_files import ENDINGS, InputFile, output_names, resolve
+from pipelines.files.input_files import ENDINGS, InputFile, output_names, resolve, told_apart
 from pipelines.files.line_input import blocks
 from pipelines.files.parquet_input import open_parquet
 from wordpiece_core._kernel import split_lines
@@ -43,6 +43,7 @@ __all__ = [
     "plan",
     "read_texts",
     "resolve",
+    "told_apart",
 ]
 
 RANGE_BYTES = 16 << 20  # of input in a range

@@ -8,13 +8,15 @@ from errno import ENOENT, ENOTDIR
 import pyarrow as pa
 from pyarrow import fs
 
-from pipelines.files.filesystems import open_filesystem
+from pipelines.files.filesystems import is_read_only, open_filesystem
 from wordpiece_core.errors import InputError, OptionError
 
 
 def check_writable(option: str, path: str) -> None:
     """OptionError, which names the option, unless the path is a directory or can become one. For
     file systems other than the local one, only the URI is checked."""
+    if is_read_only(path):
+        raise OptionError(f"{option}: {path} cannot be written to; give a directory elsewhere")
     try:
         filesystem, inner = open_filesystem(path)
     except InputError as error:

@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from pipelines.files import inputs, storage
-from pipelines.files.filesystems import appears_when_closed
+from pipelines.files.filesystems import HUB, appears_when_closed
 from pipelines.files.input_files import is_input_name, leads_into
 from pipelines.files.inputs import InputFile
 from pipelines.files.outputs import parent
@@ -56,6 +56,8 @@ class Arrivals:
     def __post_init__(self) -> None:
         """OptionError if what is written would be read."""
         for pattern in self.patterns:
+            if pattern.startswith(HUB):
+                raise OptionError(f"--follow: {pattern} cannot be followed; give files elsewhere")
             if any(leads_into(pattern, directory) for directory in self.own):
                 raise OptionError(f"{pattern}: is in the output; give another --output")
         if self.options.marker is not None and is_input_name(self.options.marker):

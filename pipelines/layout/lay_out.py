@@ -66,7 +66,7 @@ def plan_layout(call: EncodeCall, tokenizer: Tokenizer) -> Plan:
     """What `wordpiece encode --dry-run` shows: which inputs are to be encoded. Raises what `encode`
     raises before it does anything."""
     dataset = _dataset(call, tokenizer)
-    files = inputs.resolve(call.inputs, own=[call.output])
+    files = inputs.told_apart(inputs.resolve(call.inputs, own=[call.output]))
     found = read_contents(dataset)
     _check_same_inputs(dataset, found, files)
     plan = plan_files(_encoded(dataset, call, tokenizer), files, _work_options(call))
@@ -88,7 +88,7 @@ def lay_out(
     call = checked_call(call, beam_args)
     dataset = _dataset(call, tokenizer)
     check_fit(call.shards, tokenizer)
-    files = inputs.resolve(call.inputs, own=[call.output])
+    files = inputs.told_apart(inputs.resolve(call.inputs, own=[call.output]))
     found = read_contents(dataset)
     _check_same_inputs(dataset, found, files)
     with one_run(call.output):

@@ -25,6 +25,9 @@ class JobCall(Declared):
     ARGUMENT: ClassVar[str] = INPUTS
     """The option that a command line gives without a name."""
 
+    TEXTS: ClassVar[str] = INPUTS
+    """The option that says where the texts are."""
+
     def absolute(self) -> Self:
         """The same call, with places that mean the same in processes elsewhere."""
         from pipelines.files.filesystems import absolute  # Arrow, for which help need not wait
@@ -46,8 +49,8 @@ class Call(JobCall):
     inputs: tuple[str, ...] = option(
         (),
         Places("INPUT..."),
-        "Files, globs or directories of .parquet, .txt, .jsonl (text also .gz, .zst), on any file"
-        " system that Arrow reads.",
+        "Files, globs or directories of .parquet, .arrow, .feather, .txt, .jsonl, .ndjson, .json,"
+        " .csv, .tsv (text also .gz, .zst), on any file system that Arrow reads, or hf://.",
     )
     output: str = option(REQUIRED, Place(), "Directory to write.")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -100,7 +101,7 @@ LINES = b'{"text": "one"}\n\n{"text": null}\n'
 FAULTS: dict[str, tuple[str, Callable[[Path], None] | None, str]] = {
     "missing file": ("no.txt", None, "{}: no such file or directory"),
     "empty glob": ("no-*.txt", None, "{}: matches no file"),
-    "unknown ending": ("a.csv", data(b"text\n"), "{}: unknown ending; give .parquet, .txt, "),
+    "unknown ending": ("a.md", data(b"text\n"), "{}: unknown ending; give .parquet, .arrow, "),
     "missing column": ("a.parquet", table(body=["x"]), "{}: no column 'text'; it has 'body'"),
     "wrong type": ("a.parquet", table(text=[1.5]), "{}: column 'text' is double, not text"),
     "list of text": ("a.parquet", table(text=[["x"]]), "{}: column 'text' is list<"),
@@ -147,7 +148,7 @@ def test_a_directory_without_texts_is_named(tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "notes.md").write_text("no text")
     outcome = run("count", tmp_path / "in", tmp_path)
-    assert outcome.fault.startswith(f"{tmp_path / 'in'}: the directory holds no .parquet, .txt")
+    assert outcome.fault.startswith(f"{tmp_path / 'in'}: the directory holds no .parquet, .arrow")
 
 
 def test_the_line_at_fault_is_that_of_the_file_however_the_file_is_cut(
@@ -417,15 +418,23 @@ def test_a_column_that_is_there_already_or_not_at_all_is_named(tmp_path: Path, v
     assert outcome.fault.startswith(f"{path}: no column 'z' to keep; it has 'text', 'input_ids'")
 
 
-def test_two_inputs_cannot_have_one_output(tmp_path: Path, vocab: Path) -> None:
-    write_shard(tmp_path / "in" / "a.txt", TEXTS)
-    write_shard(tmp_path / "in" / "a.jsonl", TEXTS)
-    outcome = run("encode", tmp_path / "in", tmp_path)
-    first, second = tmp_path / "in" / "a.jsonl", tmp_path / "in" / "a.txt"
-    assert outcome.fault.startswith(
-        f"{second}: its shard would be named a.parquet, as that of {first}"
-    )
-    assert not (tmp_path / "out").exists()
+def test_inputs_of_equal_names_are_told_apart_and_shards_keep_their_names(
+    tmp_path: Path, vocab: Path
+) -> None:
+    first = write_shard(tmp_path / "a" / "x.txt", TEXTS[:9])
+    second = write_shard(tmp_path / "b" / "x.txt", TEXTS[9:20])
+    lines = write_shard(tmp_path / "c" / "y.txt", TEXTS[:3])
+    rows = write_shard(tmp_path / "c" / "y.jsonl", TEXTS[:4])
+    args = ["--tokenizer", vocab, "--output", tmp_path / "out"]
+    done("encode", first, second, lines, rows, *args)
+    shards = {shard["name"]: shard["rows"] for shard in manifest(tmp_path / "out")["shards"]}
+    assert shards == {"a/x.parquet": 9, "b/x.parquet": 11, "y.jsonl.parquet": 4, "y.txt.parquet": 3}
+    assert "shards: 4 (4 finished before)" in done("encode", first, second, lines, rows, *args).out
+    before = files_below(tmp_path / "out")
+    for given in ([first], [first, lines], [lines]):  # which would have other names alone
+        fault = wordpiece("encode", *given, *args).fault
+        assert re.search(r"out holds a shard (a/x|y.txt).parquet of it; give another", fault)
+    assert files_below(tmp_path / "out") == before
 
 
 @pytest.mark.parametrize("command", ["count", "train", "encode"])

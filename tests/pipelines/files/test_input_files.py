@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from pipelines.files import inputs
-from pipelines.files.inputs import output_names, resolve
+from pipelines.files.filesystems import join
+from pipelines.files.inputs import InputFile, output_names, resolve, told_apart
 
 from ..shard_files import fault, texts, write, write_raw
 
@@ -141,13 +142,44 @@ def test_shards_keep_their_relative_names_with_the_ending_parquet(tree: Path) ->
     ]  # fmt: skip
 
 
-def test_two_inputs_with_one_shard_name_are_refused_for_encoding_only(tree: Path) -> None:
+def test_files_that_differ_in_their_endings_keep_them_in_the_names_of_shards(tree: Path) -> None:
     write_raw(tree / "b.jsonl.gz")
-    files = resolve([str(tree)])
-    message = fault(lambda: output_names(files))
-    assert f"{tree}/b.txt" in message
-    assert f"{tree}/b.jsonl.gz" in message
-    assert "b.parquet" in message
+    names = output_names(resolve([str(tree)]))
+    assert names[f"{tree}/b.txt"] == "b.txt.parquet"
+    assert names[f"{tree}/b.jsonl.gz"] == "b.jsonl.gz.parquet"
+    write_raw(tree / "b.txt.parquet")
+    message = fault(lambda: output_names(resolve([str(tree)])))
+    assert "its shard would be named b.txt.parquet, as that of" in message
+
+
+def test_files_of_equal_names_have_as_many_directories_as_tell_them_apart(tmp_path: Path) -> None:
+    names = ("1/x/a.txt", "2/x/a.txt", "3/y/a.txt", "3/y/b.txt", "4/sub/c.txt", "5/sub/c.txt")
+    for name in names:
+        write_raw(tmp_path / name)
+    folders = [tmp_path / "4", tmp_path / "5"]
+    files = resolve([*(str(tmp_path / name) for name in names[:4]), *map(str, folders)])
+    found = told_apart(files)
+    assert [file.name for file in found] == [
+        *("1/x/a.txt", "2/x/a.txt", "y/a.txt", "b.txt", "4/sub/c.txt", "5/sub/c.txt")
+    ]
+    assert [f"{file.root}/{file.name}" for file in found] == [file.path for file in files]
+    assert told_apart(files[:1]) == files[:1]
+
+
+@pytest.mark.parametrize(
+    ("paths", "names"),
+    [
+        (["s3://b/p%20q/a.txt?region=x", "s3://b/r/a.txt?region=x"], ["p q/a.txt", "r/a.txt"]),
+        (["s3://b/a.txt", "s3://c/a.txt"], ["a.txt", "a.txt"]),  # buckets are no directories
+        (["/1/a.txt", "/2/a.txt"], ["1/a.txt", "2/a.txt"]),
+        (["/a.txt", "s3://b/d/a.txt"], ["a.txt", "d/a.txt"]),
+    ],
+)
+def test_names_of_files_anywhere_are_told_apart(paths: list[str], names: list[str]) -> None:
+    files = [InputFile(path, "a.txt", "text", None, 1, None) for path in paths]
+    found = told_apart(files)
+    assert [file.name for file in found] == names
+    assert [join(file.root, file.name) for file in found] == paths
 
 
 def test_a_shard_that_would_be_named_as_a_directory_of_others_is_refused(tmp_path: Path) -> None:

@@ -1,0 +1,91 @@
+"""Inputs on the Hub of Hugging Face, from a server on this machine that answers as the Hub does."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from .. import hub
+from ..corpora import done, english, files_below, process, train_tokenizer, wordpiece, write_shard
+
+TEXTS = english(60)
+NAMES = ("data/a.parquet", "data/sub/b c.jsonl", "data/c.txt.gz", "data/d.arrow")
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    import pyarrow as pa
+
+    root = tmp_path_factory.mktemp("hub")
+    for i, name in enumerate(NAMES[:-1]):
+        write_shard(root / name, TEXTS[15 * i : 15 * i + 15])
+    table = pa.table({"text": TEXTS[45:]})
+    with pa.ipc.new_stream(root / NAMES[-1], table.schema) as writer:
+        writer.write_table(table)
+    return root
+
+
+@pytest.fixture(scope="module")
+def endpoint(files: Path) -> Iterator[str]:
+    command = [sys.executable, hub.__file__, str(files)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
+        assert server.stdout is not None
+        yield server.stdout.readline().strip()
+        server.kill()
+
+
+def environment(endpoint: str, tmp_path: Path) -> dict[str, str]:
+    return os.environ | {"HF_ENDPOINT": endpoint, "HF_HOME": str(tmp_path / "hf")}
+
+
+@pytest.mark.parametrize(("mode", "revision"), [("in_memory", ""), ("multi_processing", "@main")])
+def test_inputs_on_the_hub_are_read_as_local_ones(
+    tmp_path: Path, files: Path, endpoint: str, mode: str, revision: str
+) -> None:
+    beam = ["--", f"--direct_running_mode={mode}", "--direct_num_workers=2"]
+    place = f"hf://datasets/owner/name{revision}/data"
+    env = environment(endpoint, tmp_path)
+    far = process("count", place, "--output", tmp_path / "far", *beam, env=env)
+    assert far.status == 0, far.err
+    done("count", files / "data", "--output", tmp_path / "near")
+    assert files_below(tmp_path / "far") == files_below(tmp_path / "near")
+    if mode == "in_memory":
+        tokenizer = train_tokenizer(tmp_path / "t", TEXTS, "--vocab-size", "80")
+        args = ["--tokenizer", tokenizer, "--output"]
+        far = process("encode", f"{place}/**/*.*", *args, tmp_path / "x", *beam, env=env)
+        assert far.status == 0, far.err
+        done("encode", files / "data", *args, tmp_path / "y")
+        found, expected = (
+            {name: data for name, data in files_below(tmp_path / out).items() if "json" not in name}
+            for out in ("x", "y")
+        )
+        assert found == expected
+
+
+def test_what_is_not_on_the_hub_is_named_in_one_line(tmp_path: Path, endpoint: str) -> None:
+    env = environment(endpoint, tmp_path)
+    for place in ("hf://datasets/owner/name/no.txt", "hf://datasets/owner/none/a.txt"):
+        outcome = process("count", place, "--output", tmp_path / "out", env=env)
+        assert outcome.fault.startswith(f"{place}: ")
+
+
+def test_a_hub_that_does_not_answer_is_a_fault_of_storage(tmp_path: Path) -> None:
+    env = environment("http://127.0.0.1:9", tmp_path)
+    place = "hf://datasets/owner/name/a.txt"
+    outcome = process("count", place, "--output", tmp_path / "out", env=env)
+    assert outcome.fault.startswith(f"{place}: cannot be reached")
+
+
+def test_the_hub_is_neither_written_nor_followed(tmp_path: Path) -> None:
+    shard = write_shard(tmp_path / "a.txt", TEXTS)
+    outcome = wordpiece("count", shard, "--output", "hf://datasets/owner/name")
+    assert outcome.fault.startswith("--output: hf://datasets/owner/name cannot be written to")
+    outcome = wordpiece(
+        "count", "hf://datasets/owner/name", "--follow", "--output", tmp_path / "out"
+    )
+    assert outcome.fault.startswith("--follow: hf://datasets/owner/name cannot be followed")
