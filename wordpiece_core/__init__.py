@@ -17,10 +17,17 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from wordpiece_core import reference
     from wordpiece_core.errors import InputError, OptionError, OutputError, WordpieceError
-    from wordpiece_core.options import EncodingOptions, TextOptions, TrainingOptions
+    from wordpiece_core.options import (
+        EncodingOptions,
+        ExtensionOptions,
+        TextOptions,
+        TrainingOptions,
+    )
     from wordpiece_core.tokenizer.packing import Packer
     from wordpiece_core.tokenizer.reading import TakenAsCasedWarning
     from wordpiece_core.tokenizer.tokenizer import EncodedBatch, Tokenizer
+    from wordpiece_core.training.extension import ExtensionResult, extend
+    from wordpiece_core.training.pruning import PruningResult, prune
     from wordpiece_core.training.train import FewerTokensWarning, TrainingResult, train
 
     __version__: str
@@ -28,11 +35,14 @@ if TYPE_CHECKING:
 __all__ = [
     "EncodedBatch",
     "EncodingOptions",
+    "ExtensionOptions",
+    "ExtensionResult",
     "FewerTokensWarning",
     "InputError",
     "OptionError",
     "OutputError",
     "Packer",
+    "PruningResult",
     "TakenAsCasedWarning",
     "TextOptions",
     "Tokenizer",
@@ -40,6 +50,8 @@ __all__ = [
     "TrainingResult",
     "WordpieceError",
     "__version__",
+    "extend",
+    "prune",
     "reference",
     "train",
 ]
@@ -47,10 +59,12 @@ __all__ = [
 # Names are loaded when they are first used: `wordpiece --help` need not wait for Arrow.
 _MODULES = {
     "errors": ("InputError", "OptionError", "OutputError", "WordpieceError"),
-    "options": ("EncodingOptions", "TextOptions", "TrainingOptions"),
+    "options": ("EncodingOptions", "ExtensionOptions", "TextOptions", "TrainingOptions"),
     "tokenizer.packing": ("Packer",),
     "tokenizer.tokenizer": ("EncodedBatch", "Tokenizer"),
     "tokenizer.reading": ("TakenAsCasedWarning",),
+    "training.extension": ("ExtensionResult", "extend"),
+    "training.pruning": ("PruningResult", "prune"),
     "training.train": ("FewerTokensWarning", "TrainingResult", "train"),
 }
 

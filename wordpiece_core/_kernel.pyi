@@ -250,6 +250,31 @@ def symbol_counts(
 ) -> ArrowArray:
     """`character`, `continuing`, `count`, `first_rank`, `first_offset` of part of a word table."""
 
+class LongestMatch:
+    """Cuts the words of a table by greedy longest match of `tokens`, without those `dropped`."""
+
+    def __init__(
+        self,
+        tokens: Sequence[str],
+        dropped: Sequence[int] = (),
+        *,
+        continuing_prefix: str,
+        min_word_count: int,
+        max_word_length: int,
+    ) -> None: ...
+    def missing_symbols(self, words: ArrowArray, first_rank: int) -> tuple[ArrowArray, int]:
+        """The symbols that no token fits, as `symbol_counts` has them; and how many symbols the
+        words are cut into, each word once."""
+
+    def uses(self, words: ArrowArray, old: int) -> ArrowArray:
+        """A row for each token: `uses`, and `is_harmful` (used in a word that the first `old`
+        tokens can cut, and all cannot)."""
+
+    def losses(self, words: ArrowArray) -> ArrowArray:
+        """A row for each token: `uses`, `losses` (how many tokens more without it), `is_needed` (a
+        word cannot be cut without it), `is_missed` (a word that cannot be cut could be, if this one
+        and others were not dropped)."""
+
 class Splitter:
     """Splits of words after merges. `alphabet`: symbols and their ids; `merges` has the columns
     `left`, `right`, `token` (ids), in order."""
@@ -262,6 +287,7 @@ class Splitter:
         continuing_prefix: str,
         min_word_count: int,
         max_word_length: int,
+        tokens: Sequence[str] | None = None,
     ) -> None: ...
     def split(self, words: ArrowArray, first_rank: int) -> ArrowArray:
         """`rank`, `offset`, `count`, `symbols: list<uint32>` of a part of a word table."""
@@ -352,6 +378,9 @@ class Trainer:
     def tokens(self) -> list[str]: ...
     @property
     def vocab_size(self) -> int: ...
+    def aim_at(self, vocab_size: int) -> None:
+        """Sets how many tokens are to be trained, also when there are as many as before wanted."""
+
     def restore(self, merges: ArrowArray, support: int) -> None:
         """Takes over a round of another trainer of the same training: its merges, and the support
         after it."""

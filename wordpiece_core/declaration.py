@@ -81,6 +81,12 @@ def option(
     return field(default=_for_field(default), metadata={_OPTION: declared})
 
 
+def same_option(options: type[Declared], name: str) -> Any:
+    """A field that is the same option as one of another dataclass."""
+    known: Field[Any] = next(known for known in fields(options) if known.name == name)  # type: ignore[arg-type]
+    return field(default=known.default, metadata=known.metadata)
+
+
 def group(options: type[Declared], **defaults: Any) -> Any:
     """A field with options of another dataclass, which are options of this one too. `defaults`:
     where they differ from the other's."""

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from wordpiece_core.declaration import Declared, checked, option
+from wordpiece_core.declaration import Declared, checked, option, same_option
 from wordpiece_core.errors import OptionError
 from wordpiece_core.option_kinds import (
     Choice,
@@ -25,6 +25,7 @@ CRITERIA = ("pmi", "likelihood", "frequency")
 ALPHABET_ORDERS = ("sorted", "first_seen")
 TRUNCATIONS = ("longest_first", "only_first", "only_second")
 ID_TYPES = ("int32", "uint16")
+PLACES_OF_TOKENS = ("append", "unused")
 UNK_SCOPES = ("word", "character")
 ENCODING_COLUMNS = (
     *("attention_mask", "token_type_ids", "special_tokens_mask", "offset_mapping", "word_ids"),
@@ -199,6 +200,54 @@ class TrainingOptions(Declared):
     def plain(self) -> dict[str, Any]:
         """The options as values that JSON can hold."""
         return asdict(self) | {"special_tokens": list(self.special_tokens)}
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExtensionOptions(Declared):
+    """How a vocabulary is extended. `new_tokens` or `vocab_size` says by how much; with
+    `into="unused"` neither needs to be given, and all free slots are filled.
+
+    Raises OptionError for a value that an option does not take, and for options that contradict
+    each other:
+
+    >>> ExtensionOptions(into="unused", vocab_size=31_000)
+    Traceback (most recent call last):
+    wordpiece_core.errors.OptionError: vocab_size: stays as it is with into=unused; give new_tokens
+    """
+
+    new_tokens: int | None = option(
+        None,
+        Whole(MOST_TOKENS),
+        "Number of tokens to add.",
+        shown_default="all [unusedN] with --into unused",
+    )
+    vocab_size: int | None = option(
+        None, Whole(MOST_TOKENS), "Or: number of tokens to have in the end."
+    )
+    into: str = option(
+        "append",
+        Choice(PLACES_OF_TOKENS),
+        "Put new tokens at the end, or in place of [unusedN] tokens.",
+    )
+    criterion: str = same_option(TrainingOptions, "criterion")
+    min_pair_count: int | str = same_option(TrainingOptions, "min_pair_count")
+    min_word_count: int = same_option(TrainingOptions, "min_word_count")
+    new_characters: int = option(
+        0,
+        Whole(MOST_CHARACTERS, least=0),
+        "Add at most this many characters that the vocabulary lacks, the commonest first.",
+        shown_default="0",
+    )
+    max_token_length: int | None = same_option(TrainingOptions, "max_token_length")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.into == "unused" and self.vocab_size is not None:
+            raise OptionError("vocab_size: stays as it is with into=unused; give new_tokens")
+        if self.new_tokens is not None and self.vocab_size is not None:
+            raise OptionError("give either new_tokens or vocab_size")
+        if self.into == "append" and self.new_tokens is None and self.vocab_size is None:
+            raise OptionError("give new_tokens or vocab_size")
 
 
 def check_threads(threads: int) -> None:

@@ -2,7 +2,8 @@
 
 Read this to learn the algorithm, and the kernel to see it fast: the tests hold the two equal.
 It is slow on purpose; training counts everything anew for every merge. ``training`` makes a
-vocabulary of words, ``encoding`` makes words of text and ids of words; all names are here too.
+vocabulary of words, ``encoding`` makes words of text and ids of words, ``extension`` adds tokens to
+a vocabulary or drops some; all names are here too.
 
 Training starts from words with their counts. Every word is split into characters, and each
 character but the first carries a prefix that says "inside a word": ``hugs`` is ``h ##u ##g ##s``.
@@ -41,6 +42,17 @@ from wordpiece_core.reference.encoding import (
     tokenize_word,
     words,
 )
+from wordpiece_core.reference.extension import (
+    Extension,
+    Losses,
+    extend,
+    kept_tokens,
+    longest_match,
+    losses,
+    missing_symbols,
+    placed,
+    prune,
+)
 from wordpiece_core.reference.training import (
     Merge,
     PackedSequence,
@@ -49,6 +61,7 @@ from wordpiece_core.reference.training import (
     Training,
     alphabet,
     best_merge,
+    best_merges,
     char_tokenize,
     fall,
     h,
@@ -70,6 +83,8 @@ from wordpiece_core.reference.training import (
 __all__ = [
     "SPECIAL_TOKENS",
     "WHITE_SPACE",
+    "Extension",
+    "Losses",
     "Merge",
     "PackedSequence",
     "Pair",
@@ -77,24 +92,32 @@ __all__ = [
     "Training",
     "alphabet",
     "best_merge",
+    "best_merges",
     "char_tokenize",
     "count_words",
     "decode",
     "encode",
     "encode_rows",
+    "extend",
     "fall",
     "h",
     "kept_characters",
+    "kept_tokens",
+    "longest_match",
+    "losses",
     "lower_support",
     "merge_tokens",
     "merge_word",
     "merges_made",
+    "missing_symbols",
     "natural_log",
     "normalize",
     "normalize_placed",
     "pack",
     "pair_counts",
+    "placed",
     "pre_tokenize",
+    "prune",
     "score",
     "split_word",
     "tokenize",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -69,19 +69,36 @@ def train(
     if vocab_size < len(vocab):
         raise OptionError(f"vocab_size {vocab_size}: special tokens + alphabet are {len(vocab)}")
     merges: list[Merge] = []
+    options = (criterion, min_pair_count, max_token_length, continuing_prefix)
+    coming = best_merges(splits, counts, *options)
+    while len(vocab) < vocab_size and (merge := next(coming, None)) is not None:
+        merges.append(merge)
+        vocab[merge.token] = None  # no change if another pair built the same string before
+    return Training(list(vocab), merges)
+
+
+def best_merges(
+    splits: list[Split],
+    counts: Sequence[int],
+    criterion: str,
+    min_pair_count: int | str,
+    max_token_length: int | None,
+    continuing_prefix: str,
+) -> Iterator[Merge]:
+    """Merge the best pair again and again, as long as one is eligible."""
     support = None if min_pair_count == "auto" else int(min_pair_count)
-    while len(vocab) < vocab_size:
+    step = 0
+    while True:
         pairs = pair_counts(splits, counts, max_token_length, continuing_prefix)
         if min_pair_count == "auto":
             support = fall(support, max(pairs.values(), default=1))
         eligible = {pair: n for pair, n in pairs.items() if n >= (support or 1)}
         if not eligible:
-            break
+            return
         merge = best_merge(splits, counts, eligible, criterion, continuing_prefix)
         splits = [merge_word(s, merge.left, merge.right, continuing_prefix) for s in splits]
-        merges.append(merge._replace(step=len(merges) + 1))
-        vocab[merge.token] = None  # no change if another pair built the same string before
-    return Training(list(vocab), merges)
+        step += 1
+        yield merge._replace(step=step)
 
 
 def kept_characters(

@@ -71,10 +71,13 @@ def merge_symbols(batches: Iterable[pa.RecordBatch]) -> pa.Table:
 @dataclass(frozen=True)
 class InitialVocabulary:
     """The vocabulary before the first merge. `tokens`: the special tokens, then the alphabet, in id
-    order. `alphabet`: the symbols of the alphabet and their ids."""
+    order. `alphabet`: the symbols of the alphabet and their ids. `by_longest_match`: words begin as
+    greedy longest match cuts them, and not as the symbols of the alphabet: `tokens` are those of a
+    vocabulary that is extended."""
 
     tokens: list[str]
     alphabet: list[tuple[str, int]]
+    by_longest_match: bool = False
 
 
 def initial_vocabulary(symbols: pa.RecordBatch, options: TrainingOptions) -> InitialVocabulary:

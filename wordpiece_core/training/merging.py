@@ -20,7 +20,7 @@ from __future__ import annotations
 import threading
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import isqrt
 
 import pyarrow as pa
@@ -87,6 +87,12 @@ class Merging(RoundAlgorithm):
         self.trainer.restore(done.decided, done.facts["support"])
         self._ended(done)
 
+    def aim_at(self, vocab_size: int) -> None:
+        """Sets how many tokens are to be trained. A training that was over with as many as were
+        wanted before goes on with further rounds."""
+        self.options = replace(self.options, vocab_size=vocab_size)
+        self.trainer.aim_at(vocab_size)
+
     def _ended(self, done: FinishedRound) -> None:
         self.split_tokens, self.last = done.facts["split_tokens"], done.decided
         self._splitters.clear()
@@ -108,6 +114,7 @@ class Merging(RoundAlgorithm):
                     continuing_prefix=self.options.continuing_prefix,
                     min_word_count=self.options.min_word_count,
                     max_word_length=self.options.max_word_length,
+                    tokens=self.vocabulary.tokens if self.vocabulary.by_longest_match else None,
                 )
             return self._splitters[which]
 

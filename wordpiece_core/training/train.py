@@ -109,11 +109,7 @@ def train(
     training = TrainingOptions.of(**options)
     budget = RoundBudget(round_budget=round_budget, driver_memory=driver_memory)
     words = word_batch(word_counts)
-
-    def parts() -> Iterator[Batch]:
-        for start in range(0, max(len(words), 1), WORDS_AT_ONCE):
-            yield with_facts(words.slice(start, WORDS_AT_ONCE), first_rank=start)
-
+    parts = partial(parts_of, words)
     (symbols,) = InMemory(parts).run(partial(symbol_passes, training))["symbols"]
     merging = Merging(
         initial_vocabulary(symbols.batch, training),
@@ -132,6 +128,12 @@ def train(
     if fewer:
         warnings.warn(fewer, FewerTokensWarning, stacklevel=2)
     return result
+
+
+def parts_of(words: pa.RecordBatch) -> Iterator[Batch]:
+    """The words of a table in parts, as passes over words get them."""
+    for start in range(0, max(len(words), 1), WORDS_AT_ONCE):
+        yield with_facts(words.slice(start, WORDS_AT_ONCE), first_rank=start)
 
 
 def training_result(merging: Merging, rounds: int) -> TrainingResult:

@@ -5,13 +5,14 @@ use std::sync::Arc;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float64Type, Int64Type, UInt16Type, UInt32Type};
 use arrow_array::{
-    Array, ArrayRef, BooleanArray, Float64Array, RecordBatch, UInt16Array, UInt32Array,
+    Array, ArrayRef, BooleanArray, Float64Array, Int64Array, RecordBatch, UInt16Array, UInt32Array,
 };
 use arrow_buffer::OffsetBuffer;
 use rustc_hash::FxHashMap;
 
 use super::{batch, column, counts, list, offsets, strings, to_int64, to_uint32, values};
 use crate::error::{Error, Result};
+use crate::train::longest::{Losses, Uses};
 use crate::train::run_sizes::{RunSizes, SampledRun};
 use crate::train::splits::{PairCount, PairCounts, Place, Splits, SymbolCounts, add_pair};
 use crate::train::tokens::no_token;
@@ -118,6 +119,25 @@ pub fn symbol_batch(symbols: &SymbolCounts) -> Result<RecordBatch> {
         ("count", to_int64(rows.iter().map(|(_, symbol)| symbol.count))),
         ("first_rank", to_int64(rows.iter().map(|(_, symbol)| symbol.first.0))),
         ("first_offset", to_int64(rows.iter().map(|(_, symbol)| symbol.first.1 as u64))),
+    ])
+}
+
+/// The record batch of the uses of tokens, a row for each: `uses: int64, is_harmful: bool`.
+pub fn use_batch(sums: &Uses) -> Result<RecordBatch> {
+    batch(vec![
+        ("uses", to_int64(sums.uses.iter().copied())),
+        ("is_harmful", Arc::new(BooleanArray::from(sums.is_harmful.clone()))),
+    ])
+}
+
+/// The record batch of what tokens are worth, a row for each: `uses, losses: int64, is_needed,
+/// is_missed: bool`.
+pub fn loss_batch(sums: &Losses) -> Result<RecordBatch> {
+    batch(vec![
+        ("uses", to_int64(sums.uses.iter().copied())),
+        ("losses", Arc::new(Int64Array::from(sums.losses.clone()))),
+        ("is_needed", Arc::new(BooleanArray::from(sums.is_needed.clone()))),
+        ("is_missed", Arc::new(BooleanArray::from(sums.is_missed.clone()))),
     ])
 }
 

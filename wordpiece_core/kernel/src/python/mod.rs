@@ -160,6 +160,7 @@ fn _kernel(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<shards::PyIdPages>()?;
     module.add_class::<shards::PyPages>()?;
     module.add_class::<shards::PyShardFile>()?;
+    module.add_class::<train::PyLongestMatch>()?;
     module.add_class::<train::PySplitter>()?;
     module.add_class::<train::PyPairCounter>()?;
     module.add_class::<train::PyPairLevels>()?;

@@ -7,6 +7,7 @@ use rustc_hash::FxHashMap;
 use super::{PyArrowArray, import_batch, import_batches, run, unknown};
 use crate::arrow;
 use crate::error::{Error, Result};
+use crate::train::longest::LongestMatch;
 use crate::train::round::RoundRuns;
 use crate::train::run_sizes::RunSizes;
 use crate::train::runs::{PairLevels, Runs};
@@ -44,6 +45,85 @@ pub(super) fn symbol_counts(
     })
 }
 
+/// Cuts the words of a table by greedy longest match of a vocabulary, and says what that uses.
+#[pyclass(name = "LongestMatch", frozen)]
+pub(super) struct PyLongestMatch {
+    longest: LongestMatch,
+    limits: WordLimits,
+}
+
+#[pymethods]
+impl PyLongestMatch {
+    /// `dropped`: ids of `tokens` that are no part of the vocabulary.
+    #[new]
+    #[pyo3(signature = (tokens, dropped=Vec::new(), *, continuing_prefix, min_word_count,
+        max_word_length))]
+    fn new(
+        tokens: Vec<String>,
+        dropped: Vec<u32>,
+        continuing_prefix: &str,
+        min_word_count: u64,
+        max_word_length: usize,
+    ) -> PyResult<Self> {
+        let longest = LongestMatch::new(&tokens, continuing_prefix, &dropped)?;
+        let limits = WordLimits { min_count: min_word_count, max_length: max_word_length };
+        Ok(PyLongestMatch { longest, limits })
+    }
+
+    /// The symbols that no token fits, as `symbol_counts` has them, and how many symbols all words
+    /// are cut into, each word once.
+    fn missing_symbols(
+        &self,
+        py: Python<'_>,
+        words: &Bound<'_, PyAny>,
+        first_rank: u64,
+    ) -> PyResult<(PyArrowArray, u64)> {
+        let table = import_batch(words)?;
+        run(py, || {
+            let (mut missing, mut symbols) = (SymbolCounts::default(), 0);
+            let table = arrow::count::WordTableBatch::new(&table)?;
+            for (rank, (word, count)) in (first_rank..).zip(table.rows()?) {
+                if self.limits.admit(word, count) {
+                    symbols += self.longest.count_missing(word, count, rank, &mut missing)?;
+                }
+            }
+            Ok((arrow::train::symbol_batch(&missing)?.into(), symbols))
+        })
+    }
+
+    /// By token, how often it is used, and whether it is in the way of a word that the first `old`
+    /// tokens can cut: `uses: int64`, `is_harmful: bool`.
+    fn uses(&self, py: Python<'_>, words: &Bound<'_, PyAny>, old: u32) -> PyResult<PyArrowArray> {
+        let table = import_batch(words)?;
+        run(py, || {
+            let mut sums = self.longest.no_uses();
+            let table = arrow::count::WordTableBatch::new(&table)?;
+            for (word, count) in table.rows()? {
+                if self.limits.admit(word, count) {
+                    self.longest.add_uses(word, count, old, &mut sums)?;
+                }
+            }
+            Ok(arrow::train::use_batch(&sums)?.into())
+        })
+    }
+
+    /// By token, how often it is used, and what words would lose without it: `uses, losses: int64`,
+    /// `is_needed, is_missed: bool`.
+    fn losses(&self, py: Python<'_>, words: &Bound<'_, PyAny>) -> PyResult<PyArrowArray> {
+        let table = import_batch(words)?;
+        run(py, || {
+            let mut sums = self.longest.no_losses();
+            let table = arrow::count::WordTableBatch::new(&table)?;
+            for (word, count) in table.rows()? {
+                if self.limits.admit(word, count) {
+                    self.longest.add_losses(word, count, &mut sums)?;
+                }
+            }
+            Ok(arrow::train::loss_batch(&sums)?.into())
+        })
+    }
+}
+
 /// Splits words into tokens by merges.
 #[pyclass(name = "Splitter", frozen)]
 pub(super) struct PySplitter {
@@ -54,13 +134,15 @@ pub(super) struct PySplitter {
 #[pymethods]
 impl PySplitter {
     #[new]
-    #[pyo3(signature = (alphabet, merges, *, continuing_prefix, min_word_count, max_word_length))]
+    #[pyo3(signature = (alphabet, merges, *, continuing_prefix, min_word_count, max_word_length,
+        tokens=None))]
     fn new(
         alphabet: Vec<(String, u32)>,
         merges: Option<&Bound<'_, PyAny>>,
         continuing_prefix: &str,
         min_word_count: u64,
         max_word_length: usize,
+        tokens: Option<Vec<String>>,
     ) -> PyResult<Self> {
         let merges = match merges {
             Some(merges) => arrow::train::read_merges(&import_batch(merges)?)?,
@@ -68,7 +150,13 @@ impl PySplitter {
         };
         let merges: Vec<_> = merges.iter().map(|m| (m.left, m.right, m.token)).collect();
         let symbols = alphabet.iter().map(|(symbol, id)| (symbol.as_str(), *id));
-        let splitter = Splitter::new(symbols, continuing_prefix, &merges);
+        let splitter = match tokens {
+            None => Splitter::new(symbols, continuing_prefix, &merges),
+            Some(tokens) => {
+                let longest = LongestMatch::new(&tokens, continuing_prefix, &[])?;
+                Splitter::of_longest_match(longest, &merges)
+            }
+        };
         let limits = WordLimits { min_count: min_word_count, max_length: max_word_length };
         Ok(PySplitter { splitter, limits })
     }
@@ -88,7 +176,9 @@ impl PySplitter {
             for (rank, (word, count)) in (first_rank..).zip(table.rows()?) {
                 if self.limits.admit(word, count) {
                     self.splitter.split(word, &mut symbols);
-                    splits.push((rank, 0), count, &symbols);
+                    if self.splitter.admits(&symbols) {
+                        splits.push((rank, 0), count, &symbols);
+                    }
                 }
             }
             Ok(arrow::train::splits_batch(splits)?.into())
@@ -410,6 +500,11 @@ impl PyTrainer {
     #[getter]
     fn vocab_size(&self) -> usize {
         self.trainer.tokens().len()
+    }
+
+    /// Sets how many tokens are to be trained, also when so many as were wanted before are there.
+    fn aim_at(&mut self, vocab_size: usize) {
+        self.trainer.set_vocab_size(vocab_size);
     }
 
     /// Takes over a round that another trainer of the same training has made: its merges, and the

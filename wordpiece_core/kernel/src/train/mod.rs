@@ -6,10 +6,11 @@
 //! which pair is the best of the whole corpus. `splits` and `tokens` have what a worker makes of a
 //! part of the word table. `cut`, `watch`, `runs` and `run_sizes` choose what of it a round must
 //! hold. `round`, `heap` and `score` find the best pair and merge it. `trainer` goes from round to
-//! round.
+//! round. `longest` cuts words by a vocabulary that is to be extended or pruned.
 
 pub mod cut;
 pub mod heap;
+pub mod longest;
 pub mod round;
 pub mod run_sizes;
 pub mod runs;

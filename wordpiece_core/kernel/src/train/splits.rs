@@ -8,6 +8,7 @@
 use rustc_hash::FxHashMap;
 
 use crate::count::sums::{CountOverflow, add};
+use crate::train::longest::LongestMatch;
 
 /// Stands in a split for a character that is not in the alphabet. It belongs to no pair and is not
 /// counted.
@@ -124,7 +125,8 @@ pub fn count_symbols(
     Ok(())
 }
 
-/// Cuts words into the symbols of an alphabet, and applies merges in their order.
+/// Cuts words into the symbols of an alphabet, or into the tokens of a vocabulary, and applies merges in
+/// their order.
 ///
 /// # Examples
 ///
@@ -138,16 +140,23 @@ pub fn count_symbols(
 /// assert_eq!(symbols, [0, 3]);
 /// ```
 pub struct Splitter {
-    /// For each character, its token at the beginning of a word, and the one further on.
-    alphabet: FxHashMap<char, (u32, u32)>,
+    first: FirstSplits,
     /// For each pair, the steps at which it is merged, ascending; mostly one.
     steps: FxHashMap<(u32, u32), Vec<u32>>,
     /// For each step, the token that it makes.
     merged_tokens: Vec<u32>,
 }
 
+/// What splits begin with.
+enum FirstSplits {
+    /// For each character, its token at the beginning of a word, and the one further on.
+    Alphabet(FxHashMap<char, (u32, u32)>),
+    /// The tokens that a vocabulary has already.
+    LongestMatch(LongestMatch),
+}
+
 impl Splitter {
-    /// Makes a splitter.
+    /// Makes a splitter that begins with the symbols of an alphabet.
     ///
     /// # Arguments
     ///
@@ -168,22 +177,43 @@ impl Splitter {
                 alphabet.entry(c).or_insert((OUTSIDE, OUTSIDE)).1 = id;
             }
         }
+        Self::beginning_with(FirstSplits::Alphabet(alphabet), merges)
+    }
+
+    /// Makes a splitter that begins with what greedy longest match cuts. `merges`: as in
+    /// [`Splitter::new`].
+    pub fn of_longest_match(longest: LongestMatch, merges: &[(u32, u32, u32)]) -> Self {
+        Self::beginning_with(FirstSplits::LongestMatch(longest), merges)
+    }
+
+    fn beginning_with(first: FirstSplits, merges: &[(u32, u32, u32)]) -> Self {
         let mut steps: FxHashMap<(u32, u32), Vec<u32>> = FxHashMap::default();
         for (step, &(left, right, _)) in (0..).zip(merges) {
             steps.entry((left, right)).or_default().push(step);
         }
-        Splitter { alphabet, steps, merged_tokens: merges.iter().map(|merge| merge.2).collect() }
+        Splitter { first, steps, merged_tokens: merges.iter().map(|merge| merge.2).collect() }
     }
 
     /// Writes the split of a word into `symbols`, which is cleared first.
     pub fn split(&self, word: &str, symbols: &mut Vec<u32>) {
         symbols.clear();
-        for (index, c) in word.chars().enumerate() {
-            let (initial, continuing) =
-                self.alphabet.get(&c).copied().unwrap_or((OUTSIDE, OUTSIDE));
-            symbols.push(if index == 0 { initial } else { continuing });
+        match &self.first {
+            FirstSplits::LongestMatch(longest) => longest.cut(word, |_| true, symbols),
+            FirstSplits::Alphabet(alphabet) => {
+                for (index, c) in word.chars().enumerate() {
+                    let (initial, continuing) =
+                        alphabet.get(&c).copied().unwrap_or((OUTSIDE, OUTSIDE));
+                    symbols.push(if index == 0 { initial } else { continuing });
+                }
+            }
         }
         self.merge(symbols);
+    }
+
+    /// Whether a split takes part in training. Where a vocabulary is extended, a word that it cannot cut
+    /// stays unknown, whatever is merged in it.
+    pub fn admits(&self, symbols: &[u32]) -> bool {
+        matches!(self.first, FirstSplits::Alphabet(_)) || !symbols.contains(&OUTSIDE)
     }
 
     /// Applies the merges to a split, in place.

@@ -154,6 +154,12 @@ impl Trainer {
         }
     }
 
+    /// Sets how many tokens are to be trained, those at the beginning included. A training that was over
+    /// because it had enough goes on with a new round.
+    pub fn set_vocab_size(&mut self, vocab_size: usize) {
+        self.options.vocab_size = vocab_size;
+    }
+
     /// The tokens so far.
     pub fn tokens(&self) -> &Tokens {
         &self.tokens

@@ -1,0 +1,76 @@
+"""The kernel prunes a vocabulary as the reference does, and what is promised of it holds."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import wordpiece_core as wp
+from wordpiece_core import reference
+from wordpiece_core.errors import OptionError
+
+from .test_extension import domains, tokenizer
+
+
+@settings(max_examples=200)
+@given(domains(), st.integers(1, 12))
+def test_the_kernel_prunes_as_the_reference(
+    domain: tuple[list[str], dict[str, int], dict[str, int]], fewer: int
+) -> None:
+    vocab, _, table = domain
+    old = tokenizer(vocab)
+    size = max(len(vocab) - fewer, len(old.special_tokens))
+    if size == len(vocab):
+        return
+    result = wp.prune(old, table, vocab_size=size)
+    assert result.vocab == reference.prune(table, vocab, size)
+    assert len(result.vocab) >= size
+    new = result.tokenizer()
+    for word in table:
+        assert new.tokenize(word) != ["[UNK]"] or old.tokenize(word) == ["[UNK]"]
+    ids = result.ids.to_pylist()
+    assert [row["old_id"] for row in ids] == [*range(len(vocab))]
+    assert [row["token"] for row in ids if row["new_id"] is not None] == result.vocab
+    assert [row["new_id"] for row in ids if row["new_id"] is not None] == [
+        *range(len(result.vocab))
+    ]
+
+
+def test_what_costs_least_is_dropped_and_not_what_is_used_least() -> None:
+    # "##bc" is used more often than "xy", but each costs what its words would have more.
+    vocab = ["[UNK]", *"axy", "##b", "##c", "##y", "##bc", "abc", "xy", "xyy"]
+    table = {"abc": 5, "xbc": 4, "xy": 3, "xyy": 9}
+    assert wp.prune(wp.Tokenizer(vocab), table, vocab_size=10).vocab == [
+        token for token in vocab if token != "xy"
+    ]
+    assert wp.prune(wp.Tokenizer(vocab), table, vocab_size=9).vocab == [
+        token for token in vocab if token not in ("xy", "##bc")
+    ]
+
+
+def test_no_word_is_lost_and_more_tokens_are_left_where_all_are_needed() -> None:
+    tok = wp.Tokenizer(["[UNK]", "ab", "abcd", "##cd"])
+    assert wp.prune(tok, {"abcd": 1}, vocab_size=1).vocab in (
+        ["[UNK]", "ab", "##cd"],
+        ["[UNK]", "abcd"],
+    )
+    assert wp.prune(tok, {"ab": 1, "abcd": 1}, vocab_size=1).vocab == ["[UNK]", "ab", "abcd"]
+
+
+def test_special_tokens_stay() -> None:
+    tok = wp.Tokenizer(["[PAD]", "[UNK]", "<s>", "a", "z"], more_special_tokens=["<s>"])
+    assert wp.prune(tok, {"a": 1}, vocab_size=3).vocab == ["[PAD]", "[UNK]", "<s>", "a"]
+
+
+@pytest.mark.parametrize(
+    ("size", "message"),
+    [
+        (3, "vocab_size: 3, and there are 3 tokens; give fewer"),
+        (1, "vocab_size: 1 is too small for 2 special tokens"),
+        (0, "vocab_size: 0 is not a whole number"),
+    ],
+)
+def test_sizes_that_cannot_be_are_refused(size: int, message: str) -> None:
+    with pytest.raises(OptionError, match=message):
+        wp.prune(wp.Tokenizer(["[PAD]", "[UNK]", "a"]), {"a": 1}, vocab_size=size)

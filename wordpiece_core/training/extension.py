@@ -1,0 +1,321 @@
+"""Extending a vocabulary: more merges, from the words as it cuts them.
+
+The words of a table begin as greedy longest match cuts them; from there the rounds are those of any
+training (`merging`). Not every token that they make is of use to greedy longest match. So the
+rounds go on until enough of them are. `wordpiece_core/reference/extension.py` says exactly how.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import warnings
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from wordpiece_core import _kernel
+from wordpiece_core.errors import OptionError
+from wordpiece_core.options import ExtensionOptions, TrainingOptions
+from wordpiece_core.reference import placed
+from wordpiece_core.tokenizer.files import TokenizerSpec
+from wordpiece_core.tokenizer.tokenizer import Tokenizer
+from wordpiece_core.training.alphabet import InitialVocabulary, merge_symbols
+from wordpiece_core.training.budget import RoundBudget
+from wordpiece_core.training.merging import Merging
+from wordpiece_core.training.rounds import (
+    WORDS,
+    Adding,
+    Batch,
+    InMemory,
+    Output,
+    Pass,
+    facts_of,
+    make_round,
+    with_facts,
+)
+from wordpiece_core.training.train import (
+    FewerTokensWarning,
+    parts_of,
+    training_result,
+    word_batch,
+)
+
+Each = Callable[[Callable[[Batch], Batch]], Iterable[Batch]]
+"""Calls a function with the words of each part of a table."""
+
+
+# --- What is wanted -------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Goal:
+    """What an extension is to make of a tokenizer. `slots`: ids of tokens that new ones replace,
+    none if they are appended. `new_tokens`: how many are wanted."""
+
+    base: TokenizerSpec
+    options: ExtensionOptions
+    new_tokens: int
+    slots: Sequence[int]
+
+    @classmethod
+    def of(cls, base: TokenizerSpec, options: ExtensionOptions) -> Goal:
+        """The goal of an extension by options. OptionError if the tokenizer does not allow it."""
+        if options.into == "unused":
+            slots = unused_slots(base)
+            wanted = len(slots) if options.new_tokens is None else options.new_tokens
+            if not slots:
+                raise OptionError("into: the tokenizer has no [unusedN] token that is free")
+            if wanted > len(slots):
+                raise OptionError(
+                    f"new_tokens: {wanted:,}, but only {len(slots):,} [unusedN] tokens are free;"
+                    " give fewer, or append"
+                )
+            return cls(base, options, wanted, slots[:wanted])
+        if options.new_tokens is not None:
+            return cls(base, options, options.new_tokens, ())
+        size, wanted = len(base.vocab), options.vocab_size or 0
+        if wanted <= size:
+            raise OptionError(
+                f"vocab_size: {wanted:,} is not more than the {size:,} tokens that there are"
+            )
+        return cls(base, options, wanted - size, ())
+
+    @property
+    def training(self) -> TrainingOptions:
+        """The options of the rounds."""
+        base, options = self.base, self.options
+        return TrainingOptions(
+            vocab_size=len(base.vocab) + self.new_tokens,
+            criterion=options.criterion,
+            min_pair_count=options.min_pair_count,
+            min_word_count=options.min_word_count,
+            special_tokens=tuple(base.special_tokens),
+            max_token_length=options.max_token_length,
+            max_word_length=base.max_word_length,
+            continuing_prefix=base.continuing_prefix,
+        )
+
+    def vocabulary(self, new_tokens: Sequence[str]) -> list[str]:
+        """The vocabulary with new tokens in their places."""
+        return placed(self.base.vocab, new_tokens, self.slots)
+
+    def longest_match(self, tokens: Sequence[str]) -> _kernel.LongestMatch:
+        """Cuts words by tokens of such a vocabulary."""
+        return _kernel.LongestMatch(
+            tokens,
+            continuing_prefix=self.base.continuing_prefix,
+            min_word_count=self.options.min_word_count,
+            max_word_length=self.base.max_word_length,
+        )
+
+
+def unused_slots(spec: TokenizerSpec) -> list[int]:
+    """The ids of the [unusedN] tokens, as BERT's vocabularies have them, without those that the
+    tokenizer looks for in texts: they are in use."""
+    special = {*spec.special_tokens}
+    found = (i for i, token in enumerate(spec.vocab) if re.fullmatch(r"\[unused\d+\]", token))
+    return [i for i in found if spec.vocab[i] not in special]
+
+
+# --- New symbols ----------------------------------------------------------------------------------
+
+
+def missing_symbol_passes(goal: Goal) -> Sequence[Pass]:
+    """The pass that counts the symbols at which words cannot be cut on. Its fact `split_tokens`:
+    into how many symbols words are cut, each word once."""
+    longest = goal.longest_match(goal.base.vocab)
+
+    def counted(words: Batch) -> Batch:
+        symbols, tokens = longest.missing_symbols(words, facts_of(words)["first_rank"])
+        return with_facts(symbols, split_tokens=tokens)
+
+    outputs = {"symbols": Output(lambda parts, _: iter([_add_symbols(list(parts))]))}
+    return [Pass("symbols", WORDS, outputs, lambda _: Adding("symbols", counted, _add_symbols))]
+
+
+def _add_symbols(batches: list[Batch]) -> Batch:
+    sums = merge_symbols(batches)
+    columns = [column.combine_chunks() for column in sums.columns]
+    tokens = sum(facts_of(batch)["split_tokens"] for batch in batches)
+    return with_facts(pa.record_batch(columns, names=sums.column_names), split_tokens=tokens)
+
+
+def vocabulary_to_extend(symbols: Batch, goal: Goal) -> InitialVocabulary:
+    """What the rounds begin with: the vocabulary and its new symbols. `symbols`: what
+    `missing_symbol_passes` gives. OptionError if there are more symbols than new tokens."""
+    counts: dict[str, int] = {}
+    for row in symbols.select(["character", "count"]).to_pylist():
+        counts[row["character"]] = counts.get(row["character"], 0) + row["count"]
+    kept = {*sorted(counts, key=lambda c: (-counts[c], c))[: goal.options.new_characters]}
+    prefix = goal.base.continuing_prefix
+    rows = symbols.to_pylist()
+    new = {
+        prefix * row["continuing"] + row["character"] for row in rows if row["character"] in kept
+    }
+    if len(new) > goal.new_tokens:
+        raise OptionError(
+            f"new_tokens: {goal.new_tokens:,} are too few for {len(new):,} new characters, at the"
+            " beginning of words or inside; give more, or fewer new_characters"
+        )
+    return InitialVocabulary([*goal.base.vocab, *sorted(new)], [], by_longest_match=True)
+
+
+# --- New tokens -----------------------------------------------------------------------------------
+
+
+def extended(
+    merging: Merging, goal: Goal, make_rounds: Callable[[], None], each: Each
+) -> list[str]:
+    """The new tokens, from a training that begins with `vocabulary_to_extend`. `make_rounds` makes
+    rounds until as many tokens are there as it aims at, or no pair is left."""
+    old = merging.vocabulary.tokens
+    symbols = old[len(goal.base.vocab) :]
+    room = wanted = goal.new_tokens - len(symbols)
+    while True:
+        merging.aim_at(len(old) + wanted)
+        if merging.trainer.vocab_size < len(old) + wanted:
+            make_rounds()
+        made = merging.trainer.tokens[len(old) : len(old) + wanted]
+        kept = kept_tokens(old, made, room, goal, each)
+        if len(kept) == room or len(made) < wanted:
+            return [*symbols, *kept]
+        wanted += room - len(kept)
+
+
+def kept_tokens(
+    old: Sequence[str], made: Sequence[str], most: int, goal: Goal, each: Each
+) -> list[str]:
+    """Those of the new tokens that greedy longest match uses, at most so many, without those that
+    are in the way of words that the old tokens can cut."""
+    while True:
+        uses, is_harmful = _uses([*old, *made], len(old), goal, each)
+        used = [
+            token
+            for token, uses_of, harmful in zip(made, uses, is_harmful, strict=True)
+            if uses_of and not harmful
+        ]
+        kept = used[:most]
+        # Without tokens that no word uses, all words are cut as before.
+        if len(kept) == len(used) and not any(is_harmful):
+            return kept
+        made = kept
+
+
+def _uses(tokens: Sequence[str], old: int, goal: Goal, each: Each) -> tuple[list[bool], list[bool]]:
+    """Of each new token, whether a word uses it, and whether it is in the way of one."""
+    longest = goal.longest_match(tokens)
+    uses = is_harmful = pa.array([False] * (len(tokens) - old), pa.bool_())
+    for batch in each(lambda words: pa.record_batch(longest.uses(words, old))):
+        uses = pc.or_(uses, pc.greater(batch["uses"][old:], 0))
+        is_harmful = pc.or_(is_harmful, batch["is_harmful"][old:])
+    return uses.to_pylist(), is_harmful.to_pylist()
+
+
+# --- In memory ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class ExtensionResult:
+    """An extended vocabulary.
+
+    `vocab`: all tokens, in id order. `new_tokens`: those that were added: first new characters,
+    then the others in the order they were made. `merges`: the log of the merges, as in
+    `TrainingResult`, also of those whose token was not kept. `spec`: the tokenizer.
+    """
+
+    vocab: list[str]
+    new_tokens: list[str]
+    merges: pa.Table
+    rounds: int
+    spec: TokenizerSpec
+
+    def tokenizer(self) -> Tokenizer:
+        """The extended tokenizer. Texts are cut into words as by the one that was extended."""
+        return Tokenizer.of(self.spec)
+
+    def save(self, directory: str | os.PathLike[str]) -> tuple[str, ...]:
+        """Writes the tokenizer and the log, `merges.parquet`, and returns the paths."""
+        paths = self.tokenizer().save(directory)
+        log = os.path.join(directory, "merges.parquet")
+        pq.write_table(self.merges, log, compression="zstd")
+        return (*paths, log)
+
+
+def extend(
+    tokenizer: Tokenizer,
+    word_counts: Mapping[str, int] | Iterable[tuple[str, int]] | pa.Table,
+    *,
+    round_budget: float = 1.0,
+    driver_memory: int | None = None,
+    **options: Any,
+) -> ExtensionResult:
+    """Adds tokens for the words of a domain to a vocabulary. All old tokens keep their ids, and
+    texts whose tokens hold no new one keep theirs.
+
+    Args:
+        tokenizer: The tokenizer to extend.
+        word_counts: Words, cut as the tokenizer cuts text, with their counts: as for `train`.
+        round_budget: As for `train`.
+        driver_memory: As for `train`.
+        **options: The options of `ExtensionOptions`.
+
+    Raises:
+        OptionError: For a wrong option.
+        InputError: For a table without words and counts.
+
+    >>> tok = Tokenizer(["[UNK]", "h", "p", "##u", "##g", "##n"])
+    >>> result = extend(tok, {"hug": 10, "pug": 5, "pun": 12}, new_tokens=2, min_pair_count=1)
+    >>> result.new_tokens, result.tokenizer().tokenize("hug pun")
+    (['hug', 'pun'], ['hug', 'pun'])
+    """
+    goal = Goal.of(tokenizer.spec, ExtensionOptions.of(**options))
+    budget = RoundBudget(round_budget=round_budget, driver_memory=driver_memory)
+    words = word_batch(word_counts)
+    parts = partial(parts_of, words)
+    (symbols,) = InMemory(parts).run(partial(missing_symbol_passes, goal))["symbols"]
+    merging = Merging(
+        vocabulary_to_extend(symbols.batch, goal),
+        goal.training,
+        budget,
+        split_tokens=symbols.facts["split_tokens"],
+        words=len(words),
+    )
+    executor = InMemory(parts, merging.first_kept)
+    rounds = 0
+
+    def make_rounds() -> None:
+        nonlocal rounds
+        is_over = False
+        while not is_over:
+            done = make_round(merging, executor, lambda merges, tokens: None)
+            rounds, is_over = rounds + 1, done.is_last
+
+    new_tokens = extended(merging, goal, make_rounds, executor.each)
+    result = extension_result(merging, goal, new_tokens, rounds)
+    fewer = fewer_new_tokens(result, goal)
+    if fewer:
+        warnings.warn(fewer, FewerTokensWarning, stacklevel=2)
+    return result
+
+
+def extension_result(
+    merging: Merging, goal: Goal, new_tokens: list[str], rounds: int
+) -> ExtensionResult:
+    """The result of an extension that is over."""
+    vocab = goal.vocabulary(new_tokens)
+    merges = training_result(merging, rounds).merges
+    return ExtensionResult(vocab, new_tokens, merges, rounds, replace(goal.base, vocab=vocab))
+
+
+def fewer_new_tokens(result: ExtensionResult, goal: Goal) -> str | None:
+    """The warning if no pair was left to merge before there were enough tokens, else None."""
+    made = len(result.new_tokens)
+    if made == goal.new_tokens:
+        return None
+    return f"{made:,} new tokens, not {goal.new_tokens:,}: no pair is left to merge"
