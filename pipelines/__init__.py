@@ -34,7 +34,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pipelines.counting.word_table import WordTable
     from pipelines.encoding.encode import Encoded
-    from pipelines.functions import JobWarning, compare, count, encode, train
+    from pipelines.functions import JobWarning, compare, count, encode, extend, prune, train
+    from pipelines.training.extend import Extended
+    from pipelines.training.prune import Pruned
     from pipelines.training.train import Trained
     from pipelines.transforms import CountWords, EncodeTexts
 
@@ -44,21 +46,27 @@ __all__ = [
     "CountWords",
     "EncodeTexts",
     "Encoded",
+    "Extended",
     "JobWarning",
+    "Pruned",
     "Trained",
     "WordTable",
     "__version__",
     "compare",
     "count",
     "encode",
+    "extend",
+    "prune",
     "train",
 ]
 
 # Names are loaded when they are first used: `wordpiece --help` need not wait for Beam.
 _MODULES = {
-    "functions": ("JobWarning", "compare", "count", "encode", "train"),
+    "functions": ("JobWarning", "compare", "count", "encode", "extend", "prune", "train"),
     "transforms": ("CountWords", "EncodeTexts"),
     "counting.word_table": ("WordTable",),
+    "training.extend": ("Extended",),
+    "training.prune": ("Pruned",),
     "training.train": ("Trained",),
     "encoding.encode": ("Encoded",),
 }

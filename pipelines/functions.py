@@ -26,8 +26,12 @@ from pipelines.following.loop import Row
 from pipelines.layout.lay_out import lay_out
 from pipelines.running.call import JobCall, in_python, names_of_python
 from pipelines.running.progress import Progress
+from pipelines.training import extend as extending
+from pipelines.training import prune as pruning
 from pipelines.training import train as training
-from pipelines.training.options import TrainCall
+from pipelines.training.extend import Extended
+from pipelines.training.options import ExtendCall, PruneCall, TrainCall
+from pipelines.training.prune import Pruned
 from pipelines.training.train import Trained
 from wordpiece_core import Tokenizer
 from wordpiece_core.declaration import Option
@@ -78,7 +82,7 @@ def _documented(call: type[JobCall]) -> Callable[[Function], Function]:
             with names_of_python(call):
                 return function(*args, **options)
 
-        parameters = [_parameter(option, call) for option in call.options()]
+        parameters = [_parameter(option, call) for option in call.arguments_first()]
         keyword = inspect.Parameter.KEYWORD_ONLY
         parameters += [
             inspect.Parameter(name, keyword, default=default, annotation=kind)
@@ -94,7 +98,7 @@ def _documented(call: type[JobCall]) -> Callable[[Function], Function]:
 
 
 def _parameter(option: Option, call: type[JobCall]) -> inspect.Parameter:
-    is_first = option.name == call.ARGUMENT
+    is_first = option.name in call.ARGUMENTS
     kind = inspect.Parameter.POSITIONAL_OR_KEYWORD if is_first else inspect.Parameter.KEYWORD_ONLY
     default = inspect.Parameter.empty if option.is_required else option.default
     return inspect.Parameter(option.name, kind, default=default, annotation=option.type)
@@ -103,7 +107,7 @@ def _parameter(option: Option, call: type[JobCall]) -> inspect.Parameter:
 def _lines(call: type[JobCall]) -> Iterator[str]:
     """The arguments and errors, in the form that documentation tools read."""
     yield "\nArgs:"
-    for option in call.options():
+    for option in call.arguments_first():
         needed = " Required." if option.is_required else ""
         shown = f" Default: {option.shown_default}." if option.shown_default else ""
         yield f"    {option.name}: {in_python(option.help + needed + shown, call)}"
@@ -156,9 +160,10 @@ def train(
     beam_args: Sequence[str] = (),
     quiet: bool = False,
     **options: Any,
-) -> Trained:
+) -> Trained | Extended:
     """Trains a vocabulary on texts, or on a word table, and writes a tokenizer directory, as
-    `wordpiece train` does.
+    `wordpiece train` does. The result is an `Extended` where `continue_from` is given, and other
+    words than those that the tokenizer was trained on.
 
     >>> trained = train("corpus/", output="tokenizer", vocab_size=14)
     >>> len(trained.vocab), trained.tokenizer.tokenize("hugs pun")
@@ -166,6 +171,48 @@ def train(
     """
     call = TrainCall.of(inputs=inputs, **options)
     return _warned(training.train(call, beam_args=beam_args, progress=Progress(quiet=quiet)))
+
+
+@_documented(ExtendCall)
+def extend(
+    tokenizer: str,
+    inputs: str | Sequence[str] = (),
+    *,
+    beam_args: Sequence[str] = (),
+    quiet: bool = False,
+    **options: Any,
+) -> Extended:
+    """Adds tokens for the words of texts, or of a word table, to a tokenizer, and writes the
+    directory of the new one, as `wordpiece extend` does.
+
+    >>> trained = train("corpus/", output="tokenizer", vocab_size=12)
+    >>> more = extend("tokenizer", "corpus/", output="more", new_tokens=1)
+    >>> more.new_tokens, more.saved_tokens
+    (['hug'], 5)
+    """
+    call = ExtendCall.of(tokenizer=tokenizer, inputs=inputs, **options)
+    return _warned(extending.extend(call, beam_args=beam_args, progress=Progress(quiet=quiet)))
+
+
+@_documented(PruneCall)
+def prune(
+    tokenizer: str,
+    inputs: str | Sequence[str] = (),
+    *,
+    beam_args: Sequence[str] = (),
+    quiet: bool = False,
+    **options: Any,
+) -> Pruned:
+    """Drops the tokens of a tokenizer without which the words of texts, or of a word table, lose
+    least, and writes the directory of the new one, as `wordpiece prune` does.
+
+    >>> trained = train("corpus/", output="tokenizer", vocab_size=14)
+    >>> fewer = prune("tokenizer", "corpus/", output="fewer", vocab_size=13)
+    >>> len(fewer.vocab), fewer.more_tokens
+    (13, 0)
+    """
+    call = PruneCall.of(tokenizer=tokenizer, inputs=inputs, **options)
+    return _warned(pruning.prune(call, beam_args=beam_args, progress=Progress(quiet=quiet)))
 
 
 @_documented(EncodeCall)

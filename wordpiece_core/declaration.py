@@ -38,8 +38,8 @@ _OPTION, _GROUP = "option", "group"
 class Option:
     """A declared option. `default`: REQUIRED if it must be given. `help`: one or two sentences.
     `shown_default`: how the help says the default, if not by its value. `off`: the switch of the
-    command line that turns a flag off which is usually on; `--no-NAME` unless given. `type`: the
-    annotation of the field."""
+    command line that turns a flag off which is usually on; `--no-NAME` unless given. `on`: what the
+    command line calls it; `--NAME` unless given. `type`: the annotation of the field."""
 
     kind: Kind
     help: str
@@ -47,6 +47,7 @@ class Option:
     default: Any = REQUIRED
     shown_default: str | None = None
     off: str | None = None
+    on: str | None = None
     type: str = ""
 
     @property
@@ -57,7 +58,7 @@ class Option:
     @property
     def switch(self) -> str:
         """What the command line calls it."""
-        return f"--{self.name.replace('_', '-')}"
+        return self.on or f"--{self.name.replace('_', '-')}"
 
     @property
     def switch_off(self) -> str:
@@ -74,10 +75,16 @@ def checked(kind: Kind, name: str, value: Any) -> Any:
 
 
 def option(
-    default: Any, kind: Kind, help: str, *, shown_default: str | None = None, off: str | None = None
+    default: Any,
+    kind: Kind,
+    help: str,
+    *,
+    shown_default: str | None = None,
+    off: str | None = None,
+    on: str | None = None,
 ) -> Any:
     """A field that is an option. If the default is None, None is a value too."""
-    declared = Option(kind, help, default=default, shown_default=shown_default, off=off)
+    declared = Option(kind, help, default=default, shown_default=shown_default, off=off, on=on)
     return field(default=_for_field(default), metadata={_OPTION: declared})
 
 

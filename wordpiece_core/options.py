@@ -246,6 +246,9 @@ class ExtensionOptions(Declared):
             raise OptionError("vocab_size: stays as it is with into=unused; give new_tokens")
         if self.new_tokens is not None and self.vocab_size is not None:
             raise OptionError("give either new_tokens or vocab_size")
+
+    def check_size(self) -> None:
+        """OptionError unless it is said how many tokens are wanted."""
         if self.into == "append" and self.new_tokens is None and self.vocab_size is None:
             raise OptionError("give new_tokens or vocab_size")
 

@@ -1,4 +1,4 @@
-"""The command `wordpiece`: count, train, encode, compare, inspect.
+"""The command `wordpiece`: count, train, extend, prune, encode, compare, inspect.
 
 Only the jobs load Beam and Arrow, so that `--help` is fast.
 """
@@ -25,7 +25,7 @@ from pipelines.comparing.options import CompareCall
 from pipelines.counting.options import CountCall
 from pipelines.encoding.options import EncodeCall, TokenizerChoice
 from pipelines.running.load_beam import in_own_process, load_beam, without_collections
-from pipelines.training.options import TrainCall
+from pipelines.training.options import ExtendCall, PruneCall, TrainCall
 from wordpiece_core.errors import WordpieceError, one_line
 from wordpiece_core.option_kinds import Place
 from wordpiece_core.options import EncodingOptions
@@ -72,6 +72,26 @@ def train(call: TrainCall, how: How) -> None:
         from pipelines.commands.train import run_train
 
     run_train(call, how)
+
+
+@job_command(ExtendCall)
+def extend(call: ExtendCall, how: How) -> None:
+    """`wordpiece extend`"""
+    with without_collections():
+        load_beam()
+        from pipelines.commands.train import run_extend
+
+    run_extend(call, how)
+
+
+@job_command(PruneCall)
+def prune(call: PruneCall, how: How) -> None:
+    """`wordpiece prune`"""
+    with without_collections():
+        load_beam()
+        from pipelines.commands.train import run_prune
+
+    run_prune(call, how)
 
 
 @job_command(EncodeCall, dry_run())
@@ -122,7 +142,7 @@ def inspect(
     run_inspect([*texts, *more_texts], choice, encoding, as_json=as_json)
 
 
-for command in (count, train, encode, compare, inspect):
+for command in (count, train, extend, prune, encode, compare, inspect):
     wordpiece.add_command(command)
 
 

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import click
 
-from pipelines.running.call import INPUTS, JobCall
+from pipelines.running.call import JobCall
 from wordpiece_core.declaration import Declared, Option
 from wordpiece_core.option_kinds import Flag, Kind, Place, Places
 
@@ -45,10 +45,11 @@ def parameters(
 ) -> Iterator[click.Parameter]:
     """The parameters of a command, made from the options that a dataclass declares. `only`: the
     names of some of them."""
-    argument = options.ARGUMENT if issubclass(options, JobCall) else INPUTS
-    for option in options.options():
+    is_call = issubclass(options, JobCall)
+    bare = options.ARGUMENTS if is_call else ()
+    for option in options.arguments_first() if is_call else options.options():
         if only is None or option.name in only:
-            parameter = _argument(option) if option.name == argument else _parameter(option)
+            parameter = _argument(option) if option.name in bare else _parameter(option)
             setattr(parameter, DECLARED, option)
             yield parameter
 
@@ -73,8 +74,13 @@ class Arguments(click.Argument):
 
 
 def _argument(option: Option) -> click.Argument:
+    many = isinstance(option.kind, Places)
+    metavar = option.kind.metavar if many else option.name.upper()
     return Arguments(
-        [option.name], type=Value(Place()), nargs=-1, metavar=f"[{option.kind.metavar}]"
+        [option.name],
+        type=Value(Place()),
+        nargs=-1 if many else 1,
+        metavar=f"[{metavar}]" if many else metavar,
     )
 
 
@@ -82,13 +88,13 @@ def _parameter(option: Option) -> click.Option:
     name, shown = option.switch, option.shown_default
     if isinstance(option.kind, Flag):
         if option.default is False:
-            return click.Option([name], is_flag=True, default=None, help=option.help)
-        names = [f"{name}/{option.switch_off}"]
+            return click.Option([option.name, name], is_flag=True, default=None, help=option.help)
+        names = [option.name, f"{name}/{option.switch_off}"]
         return click.Option(names, default=None, show_default=shown or "yes", help=option.help)
     several, text = isinstance(option.kind, Places), _text(option)
     default: dict[str, Any] = {} if text is None else {"default": text}
     return click.Option(
-        [name],
+        [option.name, name],
         type=Value(Place() if several else option.kind),
         multiple=several,
         required=option.is_required,

@@ -1,12 +1,19 @@
-"""`wordpiece train`: runs the job and prints the summary."""
+"""`wordpiece train`, `wordpiece extend`, `wordpiece prune`: they run the job and print the
+summary."""
 
 from __future__ import annotations
 
+import warnings
+
 from pipelines.commands.job_command import How
-from pipelines.commands.summary import finish, print_corpus
+from pipelines.commands.summary import finish, print_corpus, say
+from pipelines.counting.word_table import Coverage, WordTable
 from pipelines.running.progress import Progress
-from pipelines.training.options import TrainCall
+from pipelines.training.extend import Extended, extend
+from pipelines.training.options import ExtendCall, PruneCall, TrainCall
+from pipelines.training.prune import Pruned, prune
 from pipelines.training.train import Trained, train
+from wordpiece_core import TakenAsCasedWarning
 
 
 def run_train(call: TrainCall, how: How) -> None:
@@ -16,14 +23,66 @@ def run_train(call: TrainCall, how: How) -> None:
     finish(done, how, progress, lambda: _print_training(done))
 
 
-def _print_training(done: Trained) -> None:
-    table, covered = done.table, done.covered
+def run_extend(call: ExtendCall, how: How) -> None:
+    """Runs `wordpiece extend`."""
+    progress = Progress(quiet=how.quiet)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", TakenAsCasedWarning)
+        done = extend(call, beam_args=how.beam_args, progress=progress)
+    _say_cased(caught)
+    finish(done, how, progress, lambda: _print_extension(done))
+
+
+def run_prune(call: PruneCall, how: How) -> None:
+    """Runs `wordpiece prune`."""
+    progress = Progress(quiet=how.quiet)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", TakenAsCasedWarning)
+        done = prune(call, beam_args=how.beam_args, progress=progress)
+    _say_cased(caught)
+    finish(done, how, progress, lambda: _print_pruning(done))
+
+
+def _say_cased(caught: list[warnings.WarningMessage]) -> None:
+    for warning in caught:
+        if isinstance(warning.message, TakenAsCasedWarning):
+            say(f"tokenizer {warning.message.fact} (--lowercase to override)")
+
+
+def _print_training(done: Trained | Extended) -> None:
+    if isinstance(done, Extended):
+        _print_extension(done)
+        return
+    table = done.table
     print_corpus(table.totals, table.min_word_count)
     print(f"vocabulary: {len(done.vocab):,} tokens, {len(done.merges):,} merges")
+    _print_covered(table, done.covered)
+    print(f"tokenizer: {done.output}")
+
+
+def _print_covered(table: WordTable, covered: Coverage) -> None:
     if table.is_smoothed:
         print(f"tokens per word, by the smoothed counts: {covered.tokens_per_word:.3f}")
     else:
         words = f" of the {covered.words:,} words in the table" if table.min_word_count > 1 else ""
         print(f"tokens{words}: {covered.tokens:,}, {covered.tokens_per_word:.3f} per word")
     print(f"unknown words: {covered.unknown_share:.2%}")
+
+
+def _print_extension(done: Extended) -> None:
+    table = done.table
+    print_corpus(table.totals, table.min_word_count)
+    print(f"vocabulary: {len(done.vocab):,} tokens, {len(done.new_tokens):,} of them new")
+    print(f"tokens saved: {done.saved_tokens:,} of {done.before.tokens:,}, {done.saved_share:.2%}")
+    _print_covered(table, done.covered)
+    print(f"tokenizer: {done.output}")
+
+
+def _print_pruning(done: Pruned) -> None:
+    table, before = done.table, len(done.result.base.vocab)
+    print_corpus(table.totals, table.min_word_count)
+    print(f"vocabulary: {len(done.vocab):,} of {before:,} tokens")
+    share = done.more_tokens / max(done.before.tokens, 1)
+    print(f"tokens more: {done.more_tokens:,}, {share:.2%} of {done.before.tokens:,}")
+    _print_covered(table, done.covered)
     print(f"tokenizer: {done.output}")

@@ -67,7 +67,7 @@ class CompareCall(JobCall):
     on the Hub.
     """
 
-    ARGUMENT = "tokenizers"
+    ARGUMENTS = ("tokenizers",)
     TEXTS = "on"
     ALTERNATIVES = (("on", "word_counts"),)
 

@@ -13,9 +13,9 @@ from wordpiece_core.options import LEAST_WORKER_MEMORY, MOST_COUNT, TextOptions
 
 
 @dataclass(frozen=True, kw_only=True)
-class CountOptions(Declared):
-    """How words are counted, by `count` and before `train`. `worker_memory`, in bytes, does not
-    change the result."""
+class ReadingOptions(Declared):
+    """How words are counted, but for how text is cut into words. `worker_memory`, in bytes, does
+    not change the result."""
 
     group_column: str | None = option(
         None, Column(), "Column of groups, such as languages, whose counts are smoothed."
@@ -30,12 +30,18 @@ class CountOptions(Declared):
         512 << 20, Size(LEAST_WORKER_MEMORY), "Memory for the tables of one worker in counting."
     )
     text_column: str = option("text", Column(), "Column or key that holds the text.")
-    text: TextOptions = group(TextOptions)
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.smoothing_exponent != 1 and self.group_column is None:
             raise OptionError("--smoothing-exponent: give --group-column too")
+
+
+@dataclass(frozen=True, kw_only=True)
+class CountOptions(ReadingOptions):
+    """How words are counted, by `count` and before `train`."""
+
+    text: TextOptions = group(TextOptions)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
-from wordpiece_core.declaration import REQUIRED, Declared, option
+from wordpiece_core.declaration import REQUIRED, Declared, Option, option
 from wordpiece_core.errors import OptionError, WordpieceError
 from wordpiece_core.option_kinds import Flag, Place, Places
 
@@ -22,11 +22,17 @@ class JobCall(Declared):
     ALTERNATIVES: ClassVar[Sequence[Sequence[str]]] = ()
     """Options of which a call takes one: if one is set nearer than the others, that one."""
 
-    ARGUMENT: ClassVar[str] = INPUTS
-    """The option that a command line gives without a name."""
+    ARGUMENTS: ClassVar[Sequence[str]] = (INPUTS,)
+    """The options that a command line gives without a name, in their order."""
 
     TEXTS: ClassVar[str] = INPUTS
     """The option that says where the texts are."""
+
+    @classmethod
+    def arguments_first(cls) -> list[Option]:
+        """The options, in the order of the command line."""
+        declared = {option.name: option for option in cls.options()}
+        return list({name: declared[name] for name in [*cls.ARGUMENTS, *declared]}.values())
 
     def absolute(self) -> Self:
         """The same call, with places that mean the same in processes elsewhere."""

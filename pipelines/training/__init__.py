@@ -1,3 +1,5 @@
-"""The job `train`: from inputs to a tokenizer (`train`), the driver of its rounds (`driver`), their
-passes as pipelines (`rounds`), what a killed training goes on from (`work_directory`), what comes
-out (`tokenizer_directory`). It knows counting; it does not know encoding or the command line."""
+"""The jobs that make tokenizers: `train`, from inputs to a tokenizer; what it goes on from
+(`continuing`); `extend` and `prune`. What they share is in `words_run`: counting, and the
+directories that a run holds. Further: the driver of rounds (`driver`), their passes as pipelines
+(`rounds`), what a killed training goes on from (`work_directory`), what comes out
+(`tokenizer_directory`). It knows counting; it does not know encoding or the command line."""

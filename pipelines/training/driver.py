@@ -3,14 +3,15 @@
 What a round is: `wordpiece_core.training.rounds`. Where the driver may hold all words it reads them
 itself; else a pipeline (`pipelines.training.rounds`) brings it what matters. What the rounds have
 done is in the work directory (`pipelines.training.work_directory`), from which a training that was
-killed goes on.
+killed goes on. So is the extension of a vocabulary, which has the same rounds.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import lru_cache, partial
 from typing import Any
 
 from pipelines.counting.word_table import WordRange, WordTable, word_ranges
@@ -20,10 +21,18 @@ from pipelines.training.rounds import OnBeam, RoundState
 from pipelines.training.work_directory import TrainingWork
 from wordpiece_core.errors import InputError
 from wordpiece_core.options import TrainingOptions
-from wordpiece_core.training.alphabet import initial_vocabulary, symbol_passes
+from wordpiece_core.training.alphabet import InitialVocabulary, initial_vocabulary, symbol_passes
 from wordpiece_core.training.budget import RoundBudget
+from wordpiece_core.training.extension import (
+    ExtensionResult,
+    Goal,
+    extended,
+    extension_result,
+    missing_symbol_passes,
+    vocabulary_to_extend,
+)
 from wordpiece_core.training.merging import Merging
-from wordpiece_core.training.rounds import begin_round
+from wordpiece_core.training.rounds import Batch, FinishedRound, Pass, Sum, begin_round
 from wordpiece_core.training.train import TrainingResult, training_result
 
 
@@ -32,8 +41,8 @@ class Job:
     """What the rounds of a training share."""
 
     options: TrainingOptions
-    word_table: str
-    """The digest of the word table."""
+    identity: dict[str, Any]
+    """What a training that goes on must have in common with the one that was killed."""
     work: TrainingWork
     """Claimed by this run."""
     progress: Progress
@@ -43,56 +52,114 @@ class Job:
     """Bytes for the tables of one worker."""
     beam_args: Sequence[str]
 
-    @property
-    def identity(self) -> dict[str, Any]:
-        """What a training that goes on must have in common with the one that was killed."""
-        return {"word_table": self.word_table} | self.options.plain()
-
 
 def train_on_table(table: WordTable, job: Job) -> TrainingResult:
     """Trains on a word table. Raises InputError, StorageError, OutputError and OptionError."""
-    ranges = word_ranges(table)
+    with naming(table):
+        rounds = _Rounds(table, job)
+        merging = rounds.begun(partial(symbol_passes, job.options), _alphabet(job.options))
+        if not (rounds.finished and rounds.finished[-1].is_last):
+            rounds.make(merging)
+        return training_result(merging, len(rounds.finished))
+
+
+def extend_on_table(table: WordTable, goal: Goal, job: Job) -> ExtensionResult:
+    """Extends a vocabulary by the words of a table. Raises what `train_on_table` raises."""
+    with naming(table):
+        rounds = _Rounds(table, job)
+        job.work.check_begun(job.identity)
+        job.work.write_goal(goal)
+        passes = partial(_missing_symbol_passes, job.work)
+        merging = rounds.begun(passes, lambda sum: _to_extend(sum, goal))
+
+        def each(work: Callable[[Batch], Batch]) -> Iterator[Batch]:
+            with job.progress.stage("look", "words", rounds.words):
+                yield from rounds.executor.each(work)
+
+        new_tokens = extended(merging, goal, lambda: rounds.make(merging), each)
+        return extension_result(merging, goal, new_tokens, len(rounds.finished))
+
+
+@contextmanager
+def naming(table: WordTable) -> Iterator[None]:
+    """Makes errors in the words of a table name the table."""
     try:
-        return _train(ranges, job)
+        yield
     except InputError as error:
         if str(error).startswith(table.path):  # it names a file of the table
             raise
         raise InputError(f"{table.path}: {error}") from error
 
 
-def _train(ranges: list[WordRange], job: Job) -> TrainingResult:
-    """Makes the rounds that are not yet done."""
-    words = sum(part.rows for part in ranges)
-    merging = _begun(ranges, words, job)
-    finished = job.work.finished_rounds()
-    for done in finished:
-        merging.restore(done)
-    while not (finished and finished[-1].is_last):
-        number = len(finished) + 1
-        state = RoundState(
-            *(job.work, number, job.options, job.budget, words, job.worker_memory, job.work.run)
-        )
-        executor = OnBeam(ranges, job.work, job.beam_args, state.kept)
-        with job.progress.stage("aggregate", "words", words):
-            begin_round(merging, executor, state.passes)
-        with job.progress.stage("merge", "tokens", job.options.vocab_size):
-            report(tokens=merging.trainer.vocab_size, merges=merging.merges)
-            done = merging.decide(lambda merges, tokens: report(merges=merges, tokens=tokens))
-        finished.append(done)
-        job.work.finish_round(number, done)
-    return training_result(merging, len(finished))
+def _alphabet(options: TrainingOptions) -> Callable[[Sum], tuple[InitialVocabulary, int]]:
+    def begin(symbols: Sum) -> tuple[InitialVocabulary, int]:
+        return initial_vocabulary(symbols.batch, options), symbols.facts["characters"]
+
+    return begin
 
 
-def _begun(ranges: list[WordRange], words: int, job: Job) -> Merging:
-    """The training before its first round, which begins with the alphabet."""
-    job.work.check_begun(job.identity)
-    known = job.work.algorithm(job.options, job.budget, words=words)
-    if known is not None:
-        return known
-    executor = OnBeam(ranges, job.work, job.beam_args)
-    with job.progress.stage("alphabet", "words", words):
-        (symbols,) = executor.run(partial(symbol_passes, job.options))["symbols"]
-        vocabulary = initial_vocabulary(symbols.batch, job.options)
-    split_tokens = symbols.facts["characters"]
-    job.work.begin(job.identity, vocabulary, split_tokens)
-    return Merging(vocabulary, job.options, job.budget, split_tokens=split_tokens, words=words)
+def _to_extend(symbols: Sum, goal: Goal) -> tuple[InitialVocabulary, int]:
+    return vocabulary_to_extend(symbols.batch, goal), symbols.facts["split_tokens"]
+
+
+@lru_cache(maxsize=1)
+def _missing_symbol_passes(work: TrainingWork) -> Sequence[Pass]:
+    """See `missing_symbol_passes`. Workers read in the work directory what is extended."""
+    return missing_symbol_passes(work.goal())
+
+
+@dataclass
+class _Rounds:
+    """The rounds of a training, as far as they are done, and how further ones are made."""
+
+    table: WordTable
+    job: Job
+    finished: list[FinishedRound] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.ranges: list[WordRange] = word_ranges(self.table)
+        self.words = sum(part.rows for part in self.ranges)
+        self.executor = OnBeam(self.ranges, self.job.work, self.job.beam_args)
+
+    def begun(
+        self,
+        passes: Callable[[], Sequence[Pass]],
+        begin: Callable[[Sum], tuple[InitialVocabulary, int]],
+    ) -> Merging:
+        """The training after the rounds that are done. `passes`: give the output `symbols`.
+        `begin`: makes of it what training begins with, and the tokens of all splits then."""
+        job = self.job
+        job.work.check_begun(job.identity)
+        merging = job.work.algorithm(job.options, job.budget, words=self.words)
+        if merging is None:
+            with job.progress.stage("alphabet", "words", self.words):
+                (symbols,) = self.executor.run(passes)["symbols"]
+                vocabulary, split_tokens = begin(symbols)
+            job.work.begin(job.identity, vocabulary, split_tokens)
+            merging = Merging(
+                vocabulary, job.options, job.budget, split_tokens=split_tokens, words=self.words
+            )
+        self.finished = job.work.finished_rounds()
+        for done in self.finished:
+            merging.restore(done)
+        return merging
+
+    def make(self, merging: Merging) -> None:
+        """Makes and commits rounds, up to one that is the last: as many tokens are there as the
+        training aims at, or no pair is left."""
+        job, is_last = self.job, False
+        while not is_last:
+            number = len(self.finished) + 1
+            memory = job.worker_memory
+            state = RoundState(
+                *(job.work, number, job.options, job.budget, self.words, memory, job.work.run)
+            )
+            executor = OnBeam(self.ranges, job.work, job.beam_args, state.kept)
+            with job.progress.stage("aggregate", "words", self.words):
+                begin_round(merging, executor, state.passes)
+            with job.progress.stage("merge", "tokens", merging.options.vocab_size):
+                report(tokens=merging.trainer.vocab_size, merges=merging.merges)
+                done = merging.decide(lambda merges, tokens: report(merges=merges, tokens=tokens))
+            self.finished.append(done)
+            job.work.finish_round(number, done)
+            is_last = done.is_last

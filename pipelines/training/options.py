@@ -1,49 +1,123 @@
-"""A call of the job `train`."""
+"""The calls of the jobs `train`, `extend` and `prune`."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pipelines.counting.options import CountOptions
-from pipelines.running.call import Call
-from wordpiece_core.declaration import checked, group, option
+from pipelines.counting.options import CountOptions, ReadingOptions
+from pipelines.running.call import INPUTS, Call
+from wordpiece_core.declaration import REQUIRED, checked, group, option
 from wordpiece_core.errors import OptionError
-from wordpiece_core.option_kinds import Flag, Place, Size
-from wordpiece_core.options import LEAST_DRIVER_MEMORY, TrainingOptions
+from wordpiece_core.option_kinds import Flag, Place, Size, Whole
+from wordpiece_core.options import (
+    LEAST_DRIVER_MEMORY,
+    MOST_TOKENS,
+    ExtensionOptions,
+    TrainingOptions,
+)
 from wordpiece_core.training.budget import RoundBudget
 
 DRIVER_MEMORY = 4 << 30  # bytes
 
 
 @dataclass(frozen=True, kw_only=True)
-class TrainCall(Call):
+class WordsCall(Call):
+    """A call of a job that needs a word table: one that is there, or one of INPUT, which it counts
+    first."""
+
+    ALTERNATIVES = (("inputs", "word_counts"),)
+
+    word_counts: str | None = option(None, Place(), "Take this word table, not INPUT.")
+    work_dir: str | None = option(
+        None,
+        Place(),
+        "Where a run that was killed goes on from.",
+        shown_default="DIR of --output and .work",
+    )
+    keep_work: bool = option(False, Flag(), "Keep the work directory when done.")
+    overwrite: bool = option(False, Flag(), "Replace a tokenizer that was made otherwise.")
+
+    def check_words(self, reading: ReadingOptions) -> None:
+        """OptionError unless it says where the words come from, and no more than that."""
+        if self.inputs and self.word_counts:
+            raise OptionError("give either INPUT or --word-counts")
+        if reading.group_column and self.word_counts:
+            raise OptionError("--group-column: give it to the count that makes the word table")
+        self.check_inputs(self.word_counts)
+
+
+def check_driver_memory(budget: RoundBudget) -> None:
+    """OptionError if the memory of the rounds is too little."""
+    if budget.driver_memory is not None:
+        checked(Size(LEAST_DRIVER_MEMORY), "driver_memory", budget.driver_memory)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainCall(WordsCall):
     """Train a WordPiece vocabulary on INPUT and write a tokenizer directory.
 
     INPUT is as for count; or give a word table by --word-counts.
     """
 
-    ALTERNATIVES = (("inputs", "word_counts"),)
-
-    word_counts: str | None = option(None, Place(), "Train on this word table, not on INPUT.")
-    training: TrainingOptions = group(TrainingOptions)
-    budget: RoundBudget = group(RoundBudget, driver_memory=DRIVER_MEMORY)
-    work_dir: str | None = option(
+    continue_from: str | None = option(
         None,
         Place(),
-        "Where a training that was killed goes on from.",
-        shown_default="DIR of --output and .work",
+        "Go on from this tokenizer directory: more tokens, or more text.",
+        on="--continue",
     )
-    keep_work: bool = option(False, Flag(), "Keep the work directory when done.")
-    overwrite: bool = option(False, Flag(), "Replace a tokenizer that was trained otherwise.")
+    training: TrainingOptions = group(TrainingOptions)
+    budget: RoundBudget = group(RoundBudget, driver_memory=DRIVER_MEMORY)
     counting: CountOptions = group(CountOptions)
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.inputs and self.word_counts:
-            raise OptionError("give either INPUT or --word-counts")
-        if self.counting.group_column and self.word_counts:
-            raise OptionError("--group-column: give it to the count that makes the word table")
-        self.check_inputs(self.word_counts)
-        memory = self.budget.driver_memory
-        if memory is not None:
-            checked(Size(LEAST_DRIVER_MEMORY), "driver_memory", memory)
+        self.check_words(self.counting)
+        check_driver_memory(self.budget)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TokenizerWordsCall(WordsCall):
+    """A call of a job that changes a tokenizer, by the words of INPUT."""
+
+    ARGUMENTS = ("tokenizer", INPUTS)
+
+    tokenizer: str = option(REQUIRED, Place(), "Tokenizer directory, or a vocab.txt.")
+    lowercase: bool | None = option(
+        None,
+        Flag(),
+        "Override the tokenizer. A vocab.txt alone is cased if its tokens have capital letters.",
+        shown_default="as the tokenizer",
+    )
+    counting: ReadingOptions = group(ReadingOptions)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.check_words(self.counting)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExtendCall(TokenizerWordsCall):
+    """Add tokens for the words of INPUT to TOKENIZER, whose ids all stay.
+
+    TOKENIZER: a tokenizer directory or a vocab.txt. INPUT is as for count; or give a word table by
+    --word-counts.
+    """
+
+    extension: ExtensionOptions = group(ExtensionOptions)
+    budget: RoundBudget = group(RoundBudget, driver_memory=DRIVER_MEMORY)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.extension.check_size()
+        check_driver_memory(self.budget)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PruneCall(TokenizerWordsCall):
+    """Drop the tokens of TOKENIZER without which the words of INPUT lose least.
+
+    TOKENIZER: a tokenizer directory or a vocab.txt. INPUT is as for count; or give a word table by
+    --word-counts.
+    """
+
+    vocab_size: int = option(REQUIRED, Whole(MOST_TOKENS), "Number of tokens to keep.")

@@ -2,6 +2,7 @@
 
     merges.parquet  the log; and vocab.txt, tokenizer.json, tokenizer_config.json and
                     special_tokens_map.json, which are the tokenizer
+    pruned_ids.parquet  of a tokenizer that was pruned: its new ids, by the old ones
     run.json        what this run took
     training.json   what it takes to get the same bytes again
 
@@ -22,11 +23,20 @@ from wordpiece_core.errors import InputError, OptionError, OutputError, short
 from wordpiece_core.tokenizer.files import TokenizerSpec, tokenizer_files
 
 MERGES, TRAINING, RUN = "merges.parquet", "training.json", "run.json"
+PRUNED_IDS = "pruned_ids.parquet"
 FILES = (
     *("vocab.txt", "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json"),
-    MERGES,
+    *(MERGES, PRUNED_IDS),
 )
 """Those whose digests `training.json` has."""
+NO_MERGES = pa.schema(
+    [
+        *(("step", pa.int64()), ("left", pa.string()), ("right", pa.string())),
+        *(("token", pa.string()), ("score", pa.float64()), ("pair_count", pa.int64())),
+        *(("left_count", pa.int64()), ("right_count", pa.int64())),
+    ]
+).empty_table()
+"""The log of a tokenizer for which nothing was merged."""
 
 
 def check_tokenizer_directory(output: str, identity: Mapping[str, Any], *, overwrite: bool) -> None:
@@ -89,6 +99,7 @@ def write_tokenizer(
     merges: pa.Table,
     record: dict[str, Any],
     run: dict[str, Any],
+    pruned_ids: pa.Table | None = None,
 ) -> None:
     """Writes the tokenizer directory, after `check_tokenizer_directory`: all files, or none."""
     publication = Publication(output, TRAINING)
@@ -99,13 +110,17 @@ def write_tokenizer(
         for name, text in tokenizer_files(spec).items():
             publication.stage(name, text.encode())
             digests[name] = outputs.digest(publication.place(name))
-        publication.write(
-            MERGES, lambda stream: outputs.write_tables(stream, merges, compression="zstd")
-        )
-        digests[MERGES] = outputs.digest(publication.place(MERGES))
+        tables = {MERGES: merges} | ({} if pruned_ids is None else {PRUNED_IDS: pruned_ids})
+        for name, table in tables.items():
+            _stage_table(publication, name, table)
+            digests[name] = outputs.digest(publication.place(name))
         publication.stage_json(RUN, run)
         publication.stage_json(TRAINING, record | {"files": digests})
-        publication.publish([*digests, RUN, TRAINING], ())
+        publication.publish([*digests, RUN, TRAINING], [PRUNED_IDS])
     except Exception:
         publication.abandon()
         raise
+
+
+def _stage_table(publication: Publication, name: str, table: pa.Table) -> None:
+    publication.write(name, lambda stream: outputs.write_tables(stream, table, compression="zstd"))

@@ -3,52 +3,36 @@
 
 from __future__ import annotations
 
-import resource
-import sys
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
-from importlib.metadata import version
 from typing import Any
 
 import pyarrow as pa
 
-from pipelines.counting.count import count
-from pipelines.counting.options import CountCall
-from pipelines.counting.word_table import (
-    Coverage,
-    WordTable,
-    coverage,
-    read_word_table,
-    table_digest,
-    text_of,
-)
-from pipelines.files.filesystems import beside
-from pipelines.files.input_files import resolve
-from pipelines.files.owned import one_run
-from pipelines.files.places import check_writable
-from pipelines.running.checks import checked_call
+from pipelines.counting.word_table import WordTable, coverage, table_digest, text_of
 from pipelines.running.progress import Progress
-from pipelines.running.runner import pipeline_options, workers
+from pipelines.training.continuing import Begun, begun
 from pipelines.training.driver import Job, train_on_table
+from pipelines.training.extend import Extended, extend_by_words, rounds_record
 from pipelines.training.options import TrainCall
-from pipelines.training.tokenizer_directory import check_tokenizer_directory, write_tokenizer
-from pipelines.training.work_directory import TrainingWork
-from wordpiece_core import Tokenizer, TrainingOptions
-from wordpiece_core.errors import InputError, OptionError, OutputError
-from wordpiece_core.tokenizer.files import TokenizerSpec
+from pipelines.training.words_run import (
+    MANY_UNKNOWN,
+    MadeOfWords,
+    WordsRun,
+    least_word_count,
+    run_on_words,
+)
+from wordpiece_core import TextOptions, Tokenizer, TrainingOptions
+from wordpiece_core.errors import InputError
+from wordpiece_core.training.extension import Goal
 from wordpiece_core.training.train import TrainingResult, fewer_tokens
-
-MANY_UNKNOWN = 0.01  # of words: more is worth a warning
-WORK = ".work"  # after the output's name: what a training keeps while it runs
 
 
 @dataclass(frozen=True)
-class Trained:
-    """What a training made, and of what: the result of `pipelines.train`. `output`: the tokenizer
-    directory; `result`: vocabulary and merges; `table`: the words; `spec`: the tokenizer;
-    `covered`: how it cuts the words.
+class Trained(MadeOfWords):
+    """What a training made, and of what: the result of `pipelines.train`. `result`: vocabulary and
+    merges; see also `MadeOfWords`.
 
     >>> import pipelines
     >>> trained = pipelines.train("corpus/", output="tokenizer", vocab_size=14, quiet=True)
@@ -56,24 +40,8 @@ class Trained:
     (1, 'hugs', 1.33)
     """
 
-    output: str
     result: TrainingResult
-    table: WordTable
-    spec: TokenizerSpec
     training: TrainingOptions
-    covered: Coverage
-    seconds: dict[str, float]
-    """Of each stage."""
-
-    @cached_property
-    def tokenizer(self) -> Tokenizer:
-        """The tokenizer itself."""
-        return Tokenizer.of(self.spec)
-
-    @property
-    def vocab(self) -> list[str]:
-        """The tokens, in id order."""
-        return self.result.vocab
 
     @property
     def merges(self) -> pa.Table:
@@ -110,80 +78,45 @@ class Trained:
         return [*said, fewer] if fewer else said
 
 
-def train(call: TrainCall, *, beam_args: Sequence[str] = (), progress: Progress) -> Trained:
-    """Trains a tokenizer and writes its directory. Holds the output and the work directory.
+def train(
+    call: TrainCall, *, beam_args: Sequence[str] = (), progress: Progress
+) -> Trained | Extended:
+    """Trains a tokenizer and writes its directory. Holds the output and the work directory. A
+    training that goes on with other words extends the vocabulary.
 
     Raises InputError, StorageError, OutputError and OptionError.
     """
-    call = checked_call(call, beam_args)
-    place = call.work_dir or beside(call.output, WORK)
-    check_writable("--work-dir", place)
-    work = TrainingWork(place)
-    with one_run(call.output), one_run(work.path):
-        return _Run(call, work, beam_args, progress).run()
+    run = _ContinuedRun if call.continue_from else _Run
+    return run_on_words(run, call, beam_args, progress)
 
 
-@dataclass(frozen=True)
-class _Run:
-    call: TrainCall
-    work: TrainingWork
-    beam_args: Sequence[str]
-    progress: Progress
+class _Run(WordsRun[TrainCall, Trained]):
+    def text(self) -> TextOptions:
+        return self.call.counting.text
 
-    def run(self) -> Trained:
+    def known(self) -> tuple[dict[str, Any], dict[str, Any]]:
         call = self.call
         identity: dict[str, Any] = {"training": call.training.plain()}
         if call.word_counts:  # the table may have been counted without rare words
             del identity["training"]["min_word_count"]
         else:
             identity["text"] = asdict(call.counting.text)
-        self._check_output(identity)
-        table = read_word_table(call.word_counts) if call.word_counts else None
-        counted_from = {} if table else self._counted_from()
-        self.work.check(counted_from, identity["training"])
-        self.work.claim(counted_from)
-        try:
-            done = self._train(table or self._count(counted_from))
-        except (InputError, OptionError):
-            with suppress(OutputError):
-                self.work.release()
-            raise
-        if not call.keep_work:
-            self.work.delete()
-        return done
+        return identity, identity["training"]
 
-    def _check_output(self, identity: dict[str, Any]) -> None:
-        check_tokenizer_directory(self.call.output, identity, overwrite=self.call.overwrite)
+    def make(self, table: WordTable) -> Trained:
+        return self.train(table, self.call.training)
 
-    def _counted_from(self) -> dict[str, Any]:
-        """What a word table in the work directory must have been counted from."""
-        files = resolve(self.call.inputs, [self.call.output, self.work.path])
-        options = asdict(self.call.counting)
-        del options["worker_memory"]
-        text = options.pop("text")
-        files_as_planned = [[file.path, file.size, file.modified] for file in files]
-        return {**options, **text, "inputs": files_as_planned}
-
-    def _count(self, counted_from: dict[str, Any]) -> WordTable:
-        """The word table of the inputs, counted in the work directory unless it is there
-        already."""
-        if self.work.is_counted():
-            return read_word_table(self.work.words)
-        self.work.begin_count(counted_from)
-        inputs, counting = self.call.inputs, self.call.counting
-        call = CountCall(inputs=inputs, output=self.work.words, counting=counting)
-        own = [self.call.output, self.work.path]
-        return count(call, own=own, beam_args=self.beam_args, progress=self.progress)
-
-    def _train(self, table: WordTable) -> Trained:
-        text = text_of([table], self.call.counting.text)
-        training = _training_of(table, self.call.training)
+    def train(self, table: WordTable, options: TrainingOptions) -> Trained:
+        """Trains on a word table."""
+        text = text_of([table], self.text())
+        least = least_word_count(table, options.min_word_count)
+        training = replace(options, min_word_count=least)
         digest = table_digest(table)
         identity = {"text": asdict(text), "training": training.plain(), "word_table": digest}
-        self._check_output(identity)
+        self.check_output(identity)
         job = Job(
             training,
-            digest,
+            {"word_table": digest} | training.plain(),
             self.work,
             self.progress,
             self.call.budget,
@@ -191,45 +124,56 @@ class _Run:
             self.beam_args,
         )
         result = train_on_table(table, job)
+        self.check_result(result)
         spec = result.spec(text)
         covered = coverage(table, Tokenizer.of(spec))
-        seconds = {name: round(value, 3) for name, value in self.progress.seconds.items()}
-        done = Trained(self.call.output, result, table, spec, training, covered, seconds)
-        self.work.owned.check_lease()
-        record = _training_record(done, identity)
-        write_tokenizer(self.call.output, spec, result.merges, record, self._run_record(done))
+        done = Trained(self.call.output, table, spec, covered, self.seconds(), result, training)
+        record, run_record = _training_record(done, identity), rounds_record(self, result.rounds)
+        self.write(spec, result.merges, record, run_record)
         return done
 
-    def _run_record(self, done: Trained) -> dict[str, Any]:
-        """What this run took: the contents of `run.json`."""
-        return {
-            "inputs": list(self.call.inputs),
-            "word_counts": self.call.word_counts,
-            "text_column": self.call.counting.text_column,
-            "group_column": self.call.counting.group_column,
-            "driver_memory": self.call.budget.driver_memory,
-            "round_budget": self.call.budget.round_budget,
-            "rounds": done.rounds,
-            "seconds": done.seconds,
-            "peak_memory_bytes": peak_memory(),
-            "workers": workers(pipeline_options(self.beam_args)),
-            "beam_args": list(self.beam_args),
-        }
+    def check_result(self, result: TrainingResult) -> None:
+        """InputError if the result is not what it has to be."""
 
 
-def _training_of(table: WordTable, training: TrainingOptions) -> TrainingOptions:
-    """The options for a table without rare words: one cannot train on more words than it has."""
-    given, known = training.min_word_count, table.min_word_count
-    if 1 < given < known:
-        raise OptionError(f"min_word_count: {given}, but {table.path} was counted with {known}")
-    return replace(training, min_word_count=max(given, known))
+class _ContinuedRun(_Run):
+    """A training that goes on. With the words of the earlier one it is that training, made to the
+    larger size; the earlier merges come again. Other words extend the vocabulary."""
+
+    @cached_property
+    def begun(self) -> Begun:
+        return begun(self.call)
+
+    def text(self) -> TextOptions:
+        return self.begun.text
+
+    def known(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        options = self.begun.training.plain()
+        both = ("vocab_size", "criterion", "min_pair_count", "max_token_length")
+        return {"text": asdict(self.begun.text)}, {name: options[name] for name in both}
+
+    def make(self, table: WordTable) -> Any:
+        begun = self.begun
+        if begun.word_table == table_digest(table):
+            return self.train(table, begun.training)
+        least = least_word_count(table, begun.training.min_word_count)
+        options = replace(begun.extension, min_word_count=least)
+        goal = Goal.of(begun.tokenizer.spec, options)
+        return extend_by_words(self, table, goal, begun.tokenizer)
+
+    def check_result(self, result: TrainingResult) -> None:
+        old = self.begun.tokenizer.vocab
+        if result.vocab[: len(old)] != old:
+            raise InputError(
+                f"{self.call.continue_from}: its vocabulary is not that of its training on these"
+                " words; use wordpiece extend"
+            )
 
 
 def _training_record(done: Trained, identity: dict[str, Any]) -> dict[str, Any]:
     """What it takes to train again and get the same bytes: the contents of `training.json`.
     `corpus` is of the text; `coverage` of the words in the table, by its counts."""
     return {
-        "versions": {name: version(name) for name in ("wordpiece-beam", "pyarrow")},
         **identity,
         "corpus": done.table.totals,
         "smoothing": done.table.smoothing,
@@ -237,10 +181,3 @@ def _training_record(done: Trained, identity: dict[str, Any]) -> dict[str, Any]:
         "vocab_size": len(done.result.vocab),
         "merges": done.result.merges.num_rows,
     }
-
-
-def peak_memory() -> int:
-    """The most memory this process, or one it started, has had, in bytes."""
-    unit = 1 if sys.platform == "darwin" else 1024
-    whose = (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
-    return unit * max(resource.getrusage(who).ru_maxrss for who in whose)

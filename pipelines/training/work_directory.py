@@ -3,6 +3,7 @@
     .wordpiece.json        whose it is, and the run that is at work (`pipelines.files.owned`)
     count.json             what the word table was counted from; with `words/`, the table
     job.json               the word table's digest, the options, and what training begins with
+    goal.json              the tokenizer that is extended, and by what options
     rounds/00001.parquet   what each finished round has decided: merges
     splits/00002/RUN/      the splits of the words in a round, by ranges of the word table, unless
                            the driver may hold them all
@@ -22,7 +23,7 @@ failed does not: what it counted is used again if the call fits, else deleted.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from pipelines.counting.word_table import MANIFEST, PART
@@ -32,18 +33,20 @@ from pipelines.files.filesystems import join
 from pipelines.files.owned import OwnedDirectory, new_id
 from pipelines.files.publishing import STAGING, Publication
 from wordpiece_core.errors import InputError, OptionError, short
-from wordpiece_core.options import TrainingOptions
+from wordpiece_core.options import ExtensionOptions, TextOptions, TrainingOptions
+from wordpiece_core.tokenizer.files import TokenizerSpec
 from wordpiece_core.training.alphabet import InitialVocabulary
 from wordpiece_core.training.budget import RoundBudget
+from wordpiece_core.training.extension import Goal
 from wordpiece_core.training.merging import Merging
 from wordpiece_core.training.rounds import FinishedRound
 
-COUNT, JOB, RELEASED = "count.json", "job.json", "released.json"
+COUNT, JOB, GOAL, RELEASED = "count.json", "job.json", "goal.json", "released.json"
 WORDS, ROUNDS, SPLITS, EXCHANGE = "words", "rounds", "splits", "exchange"
 STATUS, LAST, NOT_LAST = "status", "done", "round over"  # of a round, in the file with what it did
 NAMES = "|".join(
     (
-        *(COUNT, JOB, RELEASED),
+        *(COUNT, JOB, GOAL, RELEASED),
         rf"{WORDS}/(?:{PART}|{MANIFEST}|{STAGING}/(?:[^/]+/)?[^/]+)",
         rf"{ROUNDS}/\d{{5}}\.parquet",
         rf"{SPLITS}/\d{{5}}/[0-9a-f]{{16}}/\d{{9}}\.arrow",
@@ -102,7 +105,7 @@ class TrainingWork:
         released = self._released()
         self.owned.claim()
         if released is not None:
-            self.owned.sweep(rf"{JOB}|{ROUNDS}/.*")
+            self.owned.sweep(rf"{JOB}|{GOAL}|{ROUNDS}/.*")
             if not released.get(WORDS) or self._identity(COUNT) != counted_from:
                 self.owned.sweep(rf"{COUNT}|{WORDS}/.*")
             storage.delete_file(join(self.path, RELEASED))
@@ -136,10 +139,10 @@ class TrainingWork:
 
     def _check_identity(self, identity: dict[str, Any], found: dict[str, Any]) -> None:
         for key, value in identity.items():
-            if key in found and found[key] != value:
+            if found and found.get(key) != value:
                 raise OptionError(
                     f"{self.path}: holds an unfinished training with {key}"
-                    f" {short(found[key])}, not {short(value)};"
+                    f" {short(found.get(key))}, not {short(value)};"
                     " give the same options, another --work-dir, or delete it"
                 )
 
@@ -164,9 +167,25 @@ class TrainingWork:
             "identity": identity,
             "tokens": vocabulary.tokens,
             "alphabet": [list(symbol) for symbol in vocabulary.alphabet],
+            "by_longest_match": vocabulary.by_longest_match,
             "split_tokens": split_tokens,
         }
         self.write(JOB, value)
+
+    def write_goal(self, goal: Goal) -> None:
+        """Notes what is extended, for workers and for a run that goes on."""
+        self.write(GOAL, asdict(goal))
+
+    def goal(self) -> Goal:
+        """What is extended."""
+        value = outputs.read_json(join(self.path, GOAL))
+        base = value["base"] | {"text": TextOptions(**value["base"]["text"])}
+        return Goal(
+            TokenizerSpec(**base),
+            ExtensionOptions(**value["options"]),
+            value["new_tokens"],
+            value["slots"],
+        )
 
     def check_begun(self, identity: dict[str, Any]) -> None:
         """OptionError if another training has begun here."""
@@ -186,7 +205,7 @@ class TrainingWork:
             return None
         alphabet = [(symbol, number) for symbol, number in value["alphabet"]]
         return Merging(
-            InitialVocabulary(value["tokens"], alphabet),
+            InitialVocabulary(value["tokens"], alphabet, value.get("by_longest_match", False)),
             options,
             budget,
             split_tokens=value["split_tokens"],

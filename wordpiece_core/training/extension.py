@@ -66,6 +66,7 @@ class Goal:
     @classmethod
     def of(cls, base: TokenizerSpec, options: ExtensionOptions) -> Goal:
         """The goal of an extension by options. OptionError if the tokenizer does not allow it."""
+        options.check_size()
         if options.into == "unused":
             slots = unused_slots(base)
             wanted = len(slots) if options.new_tokens is None else options.new_tokens

@@ -101,7 +101,7 @@ def _each(words: pa.RecordBatch, work: Callable[[Batch], Batch]) -> Iterable[Bat
 
 def pruned(base: TokenizerSpec, vocab_size: int, each: Each) -> PruningResult:
     """Prunes by the words of a table. OptionError as for `prune`."""
-    _check_size(base, vocab_size)
+    check_size(base, vocab_size)
     size = len(base.vocab)
     kept = _kept_always(base, each)
     dropped: set[int] = set()
@@ -119,7 +119,8 @@ def pruned(base: TokenizerSpec, vocab_size: int, each: Each) -> PruningResult:
         dropped.update(free[: -(-excess // DROPPED_AT_ONCE)])
 
 
-def _check_size(base: TokenizerSpec, vocab_size: int) -> None:
+def check_size(base: TokenizerSpec, vocab_size: int) -> None:
+    """OptionError if a vocabulary cannot be pruned to so many tokens."""
     size, special = len(base.vocab), len(base.special_tokens)
     if vocab_size >= size:
         raise OptionError(f"vocab_size: {vocab_size:,}, and there are {size:,} tokens; give fewer")

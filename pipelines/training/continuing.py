@@ -1,0 +1,87 @@
+"""A training that goes on from a tokenizer directory: what was asked for when that was made."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+from typing import Any, TypeVar
+
+from pipelines.files import outputs
+from pipelines.files.filesystems import join
+from pipelines.training.options import TrainCall
+from pipelines.training.tokenizer_directory import TRAINING
+from wordpiece_core import TextOptions, Tokenizer, TrainingOptions
+from wordpiece_core.declaration import Declared
+from wordpiece_core.errors import InputError, OptionError
+from wordpiece_core.options import MOST_CHARACTERS, ExtensionOptions
+
+Options = TypeVar("Options", bound=Declared)
+
+
+@dataclass(frozen=True)
+class Begun:
+    """A tokenizer directory from which a training goes on. `training`: its options, with the size
+    that is wanted now. `text`: how text is cut into words. `word_table`: the digest of the words
+    of the whole training; None if the vocabulary comes from more than one."""
+
+    tokenizer: Tokenizer
+    training: TrainingOptions
+    text: TextOptions
+    word_table: str | None
+
+    @property
+    def extension(self) -> ExtensionOptions:
+        """The options with which other words extend the vocabulary. As in any training, all
+        characters join it, up to `limit_alphabet`."""
+        training, new_characters = self.training, MOST_CHARACTERS
+        if training.limit_alphabet is not None:
+            prefix = training.continuing_prefix
+            bare = (token.removeprefix(prefix) for token in self.tokenizer.vocab)
+            known = {token for token in bare if len(token) == 1}
+            new_characters = max(training.limit_alphabet - len(known), 0)
+        return ExtensionOptions(
+            vocab_size=training.vocab_size,
+            criterion=training.criterion,
+            min_pair_count=training.min_pair_count,
+            min_word_count=training.min_word_count,
+            new_characters=new_characters,
+            max_token_length=training.max_token_length,
+        )
+
+
+def begun(call: TrainCall) -> Begun:
+    """What a call goes on from. OptionError for options that contradict it, and InputError if no
+    training made it."""
+    place = (call.continue_from or "").rstrip("/")
+    if place == call.output.rstrip("/"):
+        raise OptionError(f"--output: {place} is what --continue goes on from; give another one")
+    record = outputs.read_json(join(place, TRAINING))
+    found = record if isinstance(record, dict) else {}
+    if not isinstance(found.get("training"), dict) or not isinstance(found.get("text"), dict):
+        raise InputError(f"{place}: no tokenizer that wordpiece train wrote; use wordpiece extend")
+    tokenizer = Tokenizer.load(place)
+    size, wanted = len(tokenizer.vocab), call.training.vocab_size
+    if wanted <= size:
+        raise OptionError(f"vocab_size: {wanted:,}, but {place} has {size:,} tokens; give more")
+    training = _as_before(call.training, TrainingOptions, found["training"], place)
+    text = _as_before(call.counting.text, TextOptions, found["text"], place)
+    if tokenizer.spec.text.for_kernel() != text.for_kernel():
+        raise InputError(f"{place}: its files handle text otherwise than its {TRAINING} says")
+    whole = None if "extension" in found else found.get("word_table")
+    return Begun(tokenizer, training, text, whole)
+
+
+def _as_before(given: Options, kind: type[Options], before: dict[str, Any], place: str) -> Options:
+    """The options of the earlier training. OptionError for one that is given now, and differs."""
+    names = [known.name for known in fields(kind)]  # type: ignore[arg-type]
+    missing = [name for name in names if name not in before]
+    if missing:
+        raise InputError(f"{place}: its {TRAINING} has no {missing[0]}; train it again")
+    made = kind(**{name: before[name] for name in names})
+    if isinstance(given, TrainingOptions):
+        made = replace(made, vocab_size=given.vocab_size)  # type: ignore[type-var]
+    for option in kind.options():
+        now, then = getattr(given, option.name), getattr(made, option.name)
+        default = getattr(kind(), option.name)
+        if now not in (then, default):
+            raise OptionError(f"{option.switch}: {now}, but {place} was trained with {then}")
+    return made

@@ -1,0 +1,196 @@
+"""The job `extend`: more tokens for a tokenizer, by the words of INPUT or of a word table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import pyarrow as pa
+
+from pipelines.counting.word_table import Coverage, WordTable, coverage, table_digest
+from pipelines.running.progress import Progress
+from pipelines.training.driver import Job, extend_on_table
+from pipelines.training.options import ExtendCall, TrainCall
+from pipelines.training.words_run import (
+    MANY_UNKNOWN,
+    MadeOfWords,
+    WordsRun,
+    check_cut_alike,
+    least_word_count,
+    run_on_words,
+    tokenizer_to_change,
+)
+from wordpiece_core import TextOptions, Tokenizer
+from wordpiece_core.training.extension import ExtensionResult, Goal, fewer_new_tokens
+
+
+@dataclass(frozen=True)
+class Extended(MadeOfWords):
+    """What an extension made: the result of `pipelines.extend`. `before`: how the tokenizer cut the
+    words before, `covered`: how it does now. `result`: the new tokens and the merges.
+
+    >>> import pipelines
+    >>> tok = pipelines.train("corpus/", output="tokenizer", vocab_size=12, quiet=True)
+    >>> more = pipelines.extend("tokenizer", "corpus/", output="more", new_tokens=1)
+    >>> more.new_tokens, more.vocab[:12] == tok.vocab, more.before.tokens - more.covered.tokens
+    (['hug'], True, 5)
+    """
+
+    before: Coverage
+    result: ExtensionResult
+    goal: Goal
+
+    @property
+    def new_tokens(self) -> list[str]:
+        """The tokens that were added: new characters first, then the others as they were made."""
+        return self.result.new_tokens
+
+    @property
+    def merges(self) -> pa.Table:
+        """The log of the new merges: the columns of `merges.parquet`."""
+        return self.result.merges
+
+    @property
+    def rounds(self) -> int:
+        """How often the counts were taken."""
+        return self.result.rounds
+
+    @property
+    def saved_tokens(self) -> int:
+        """How many tokens fewer the words have."""
+        return self.before.tokens - self.covered.tokens
+
+    @property
+    def saved_share(self) -> float:
+        """The same as a share of the tokens before."""
+        return self.saved_tokens / max(self.before.tokens, 1)
+
+    def summary(self) -> dict[str, Any]:
+        """What `wordpiece extend --json` prints. Tokens and words are of the word table."""
+        return {
+            "output": self.output,
+            "vocab_size": len(self.vocab),
+            "new_tokens": len(self.new_tokens),
+            "merges": len(self.merges),
+            "rounds": self.rounds,
+            "corpus": self.table.totals,
+            **asdict(self.covered),
+            "tokens_per_word": self.covered.tokens_per_word,
+            "tokens_before": self.before.tokens,
+            "unknown_words_before": self.before.unknown_words,
+            "saved_tokens": self.saved_tokens,
+            "saved_share": self.saved_share,
+            "seconds": self.seconds,
+        }
+
+    def warnings(self) -> list[str]:
+        """What may be wrong in the result, a line each."""
+        said = self.table.warnings()
+        share = self.covered.unknown_share
+        if share > MANY_UNKNOWN:
+            said.append(
+                f"{share:.1%} of the words are [UNK]: characters that the tokenizer lacks are only"
+                " added by new_characters"
+            )
+        fewer = fewer_new_tokens(self.result, self.goal)
+        return [*said, fewer] if fewer else said
+
+
+def extend(call: ExtendCall, *, beam_args: Sequence[str] = (), progress: Progress) -> Extended:
+    """Extends a tokenizer and writes the directory of the new one. Holds the output and the work
+    directory.
+
+    Raises InputError, StorageError, OutputError and OptionError.
+    """
+    return run_on_words(_Run, call, beam_args, progress)
+
+
+class _Run(WordsRun[ExtendCall, Extended]):
+    @cached_property
+    def tokenizer(self) -> Tokenizer:
+        return tokenizer_to_change(self.call)
+
+    def text(self) -> TextOptions:
+        return self.tokenizer.spec.text
+
+    def known(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        options = self.call.extension
+        Goal.of(self.tokenizer.spec, options)
+        extension = asdict(options)
+        if self.call.word_counts:  # the table may have been counted without rare words
+            del extension["min_word_count"]
+        base = {"tokenizer": self.tokenizer.digest}
+        identity = {"text": asdict(self.text()), "base": base, "extension": extension}
+        return identity, base | extension
+
+    def make(self, table: WordTable) -> Extended:
+        least = least_word_count(table, self.call.extension.min_word_count)
+        options = replace(self.call.extension, min_word_count=least)
+        goal = Goal.of(self.tokenizer.spec, options)
+        return extend_by_words(self, table, goal, self.tokenizer)
+
+
+def extend_by_words(
+    run: WordsRun[ExtendCall, Extended] | WordsRun[TrainCall, Any],
+    table: WordTable,
+    goal: Goal,
+    tokenizer: Tokenizer,
+) -> Extended:
+    """Extends a tokenizer by the words of a table, and writes the directory of the new one."""
+    check_cut_alike(table, goal.base)
+    digest = table_digest(table)
+    base = {"tokenizer": tokenizer.digest, "vocab_size": len(goal.base.vocab)}
+    extension = asdict(goal.options)
+    identity = {
+        "text": asdict(goal.base.text),
+        "base": base,
+        "extension": extension,
+        "training": goal.training.plain(),
+        "word_table": digest,
+    }
+    run.check_output(identity)
+    noted = {"word_table": digest, "tokenizer": tokenizer.digest} | extension
+    call = run.call
+    job = Job(
+        goal.training,
+        noted,
+        run.work,
+        run.progress,
+        call.budget,
+        call.counting.worker_memory,
+        run.beam_args,
+    )
+    result = extend_on_table(table, goal, job)
+    before, covered = (
+        coverage(table, Tokenizer.of(spec, tokenizer.unk_scope))
+        for spec in (goal.base, result.spec)
+    )
+    made = (call.output, table, result.spec, covered, run.seconds())
+    done = Extended(*made, before, result, goal)
+    record = {
+        **identity,
+        "corpus": table.totals,
+        "smoothing": table.smoothing,
+        "coverage_before": asdict(before),
+        "coverage": asdict(covered),
+        "new_tokens": len(result.new_tokens),
+        "saved_tokens": done.saved_tokens,
+        "vocab_size": len(result.vocab),
+        "merges": result.merges.num_rows,
+    }
+    run.write(result.spec, result.merges, record, rounds_record(run, result.rounds))
+    return done
+
+
+def rounds_record(
+    run: WordsRun[ExtendCall, Extended] | WordsRun[TrainCall, Any], rounds: int
+) -> dict[str, Any]:
+    """What `run.json` says of rounds."""
+    return {
+        "driver_memory": run.call.budget.driver_memory,
+        "round_budget": run.call.budget.round_budget,
+        "rounds": rounds,
+        "seconds": run.seconds(),
+    }

@@ -1,0 +1,144 @@
+"""The job `prune`: a tokenizer without the tokens that words need least."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from typing import Any
+
+import pyarrow as pa
+
+from pipelines.counting.word_table import (
+    Coverage,
+    WordTable,
+    coverage,
+    table_digest,
+    word_ranges,
+)
+from pipelines.running.progress import Progress
+from pipelines.running.runner import local_cores
+from pipelines.running.threads import in_threads
+from pipelines.training.driver import naming
+from pipelines.training.options import PruneCall
+from pipelines.training.rounds import words_of
+from pipelines.training.tokenizer_directory import NO_MERGES
+from pipelines.training.words_run import (
+    MadeOfWords,
+    WordsRun,
+    check_cut_alike,
+    run_on_words,
+    tokenizer_to_change,
+)
+from wordpiece_core import TextOptions, Tokenizer
+from wordpiece_core.training.pruning import PruningResult, check_size, pruned
+from wordpiece_core.training.rounds import Batch
+
+
+@dataclass(frozen=True)
+class Pruned(MadeOfWords):
+    """What pruning made: the result of `pipelines.prune`. `before`: how the tokenizer cut the words
+    before, `covered`: how it does now. `result`: which tokens are left.
+
+    >>> import pipelines
+    >>> tok = pipelines.train("corpus/", output="tokenizer", vocab_size=14, quiet=True)
+    >>> fewer = pipelines.prune("tokenizer", "corpus/", output="fewer", vocab_size=13)
+    >>> set(tok.vocab) - set(fewer.vocab), fewer.covered.tokens - fewer.before.tokens
+    ({'hu'}, 0)
+    """
+
+    before: Coverage
+    result: PruningResult
+    vocab_size: int
+    """How many tokens were wanted."""
+
+    @property
+    def ids(self) -> pa.Table:
+        """The columns of `pruned_ids.parquet`: `old_id`, `token`, `new_id`."""
+        return self.result.ids
+
+    @property
+    def more_tokens(self) -> int:
+        """The cost: how many tokens more the words have."""
+        return self.covered.tokens - self.before.tokens
+
+    def summary(self) -> dict[str, Any]:
+        """What `wordpiece prune --json` prints. Tokens and words are of the word table."""
+        return {
+            "output": self.output,
+            "vocab_size": len(self.vocab),
+            "dropped_tokens": len(self.result.base.vocab) - len(self.vocab),
+            "corpus": self.table.totals,
+            **asdict(self.covered),
+            "tokens_per_word": self.covered.tokens_per_word,
+            "tokens_before": self.before.tokens,
+            "unknown_words_before": self.before.unknown_words,
+            "more_tokens": self.more_tokens,
+            "seconds": self.seconds,
+        }
+
+    def warnings(self) -> list[str]:
+        """What may be wrong in the result, a line each."""
+        said = self.table.warnings()
+        if len(self.vocab) > self.vocab_size:
+            said.append(
+                f"{len(self.vocab):,} tokens are left, not {self.vocab_size:,}: they are special,"
+                " or characters of the words, or words would become [UNK] without them"
+            )
+        return said
+
+
+def prune(call: PruneCall, *, beam_args: Sequence[str] = (), progress: Progress) -> Pruned:
+    """Prunes a tokenizer and writes the directory of the new one. Holds the output and the work
+    directory.
+
+    Raises InputError, StorageError, OutputError and OptionError.
+    """
+    return run_on_words(_Run, call, beam_args, progress)
+
+
+class _Run(WordsRun[PruneCall, Pruned]):
+    @cached_property
+    def tokenizer(self) -> Tokenizer:
+        return tokenizer_to_change(self.call)
+
+    def text(self) -> TextOptions:
+        return self.tokenizer.spec.text
+
+    def known(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        size = self.call.vocab_size
+        check_size(self.tokenizer.spec, size)
+        base = {"tokenizer": self.tokenizer.digest}
+        identity = {"text": asdict(self.text()), "base": base, "pruning": {"vocab_size": size}}
+        return identity, base | {"pruned_to": size}
+
+    def make(self, table: WordTable) -> Pruned:
+        spec, size = self.tokenizer.spec, self.call.vocab_size
+        check_cut_alike(table, spec)
+        identity = self.known()[0] | {"word_table": table_digest(table)}
+        self.check_output(identity)
+        ranges = word_ranges(table)
+
+        def each(work: Callable[[Batch], Batch]) -> Iterator[Batch]:
+            yield from in_threads(lambda part: work(words_of(part)), iter(ranges), local_cores())
+
+        with naming(table), self.progress.stage("prune"):
+            result = pruned(spec, size, each)
+        before, covered = (
+            coverage(table, Tokenizer.of(each_spec, self.tokenizer.unk_scope))
+            for each_spec in (spec, result.spec)
+        )
+        made = (self.call.output, table, result.spec, covered, self.seconds())
+        done = Pruned(*made, before, result, size)
+        record = {
+            **identity,
+            "corpus": table.totals,
+            "smoothing": table.smoothing,
+            "coverage_before": asdict(before),
+            "coverage": asdict(covered),
+            "more_tokens": done.more_tokens,
+            "vocab_size": len(done.vocab),
+            "merges": 0,
+        }
+        self.write(result.spec, NO_MERGES, record, {"seconds": self.seconds()}, result.ids)
+        return done
