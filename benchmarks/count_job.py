@@ -136,9 +136,9 @@ def read_and_count(ranges: list[inputs.Range], *, counting: bool) -> pa.RecordBa
     )
 
 
-def count_in_memory(texts: pa.ChunkedArray) -> pa.RecordBatch:
-    """The word table of texts."""
-    counter = _kernel.WordCounter(**TextOptions().for_kernel())
+def count_in_memory(texts: pa.ChunkedArray, text: TextOptions | None = None) -> pa.RecordBatch:
+    """The word table of texts, which are cut as BERT's uncased models do, or as is said."""
+    counter = _kernel.WordCounter(**(text or TextOptions()).for_kernel())
     for chunk in texts.chunks:
         counter.count(chunk)
     tables = [words for *_, words in counter.take(partitions=1)]

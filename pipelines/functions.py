@@ -185,10 +185,10 @@ def extend(
     """Adds tokens for the words of texts, or of a word table, to a tokenizer, and writes the
     directory of the new one, as `wordpiece extend` does.
 
-    >>> trained = train("corpus/", output="tokenizer", vocab_size=12)
+    >>> trained = train("corpus/", output="tokenizer", vocab_size=14)
     >>> more = extend("tokenizer", "corpus/", output="more", new_tokens=1)
     >>> more.new_tokens, more.saved_tokens
-    (['hug'], 5)
+    (['##un'], 1)
     """
     call = ExtendCall.of(tokenizer=tokenizer, inputs=inputs, **options)
     return _warned(extending.extend(call, beam_args=beam_args, progress=Progress(quiet=quiet)))
@@ -209,7 +209,7 @@ def prune(
     >>> trained = train("corpus/", output="tokenizer", vocab_size=14)
     >>> fewer = prune("tokenizer", "corpus/", output="fewer", vocab_size=13)
     >>> len(fewer.vocab), fewer.more_tokens
-    (13, 0)
+    (13, 1)
     """
     call = PruneCall.of(tokenizer=tokenizer, inputs=inputs, **options)
     return _warned(pruning.prune(call, beam_args=beam_args, progress=Progress(quiet=quiet)))

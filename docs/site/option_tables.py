@@ -19,7 +19,7 @@ from pipelines.comparing.options import CompareCall
 from pipelines.counting.options import CountCall
 from pipelines.encoding.options import EncodeCall, TokenizerChoice
 from pipelines.functions import RUN
-from pipelines.training.options import TrainCall
+from pipelines.training.options import ExtendCall, PruneCall, TrainCall
 from wordpiece_core.declaration import Declared, Option
 from wordpiece_core.option_kinds import Choice, Duration, Flag, Places, Share, Size, Whole
 from wordpiece_core.options import EncodingOptions
@@ -30,6 +30,8 @@ MARK = re.compile(r"^<!-- options of ([\w. ]+) -->$", re.MULTILINE)
 JOBS: dict[str, list[type[Declared]]] = {
     "count": [CountCall],
     "train": [TrainCall],
+    "extend": [ExtendCall],
+    "prune": [PruneCall],
     "encode": [EncodeCall],
     "compare": [CompareCall],
 }
@@ -132,10 +134,12 @@ def _default(option: Option) -> str:
 def _job_name(parameter: click.Parameter, declared: dict[str, Option]) -> str:
     """The key in a config file (as `pipelines.commands.config` finds it), which is the name of the
     argument of the function too, if that has it."""
+    if parameter.name in declared:
+        return _code(parameter.name)
     key = parameter.opts[0].removeprefix("--").replace("-", "_")
     if key in NO_KEY:
         return ""
-    return _code(key) if key in declared.keys() | RUN.keys() else f"{_code(key)}, in YAML only"
+    return _code(key) if key in RUN else f"{_code(key)}, in YAML only"
 
 
 def _table(heads: list[str], rows: Iterable[list[str]]) -> str:

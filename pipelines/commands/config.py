@@ -125,8 +125,14 @@ def _line(part: yaml.Event | yaml.Node) -> int:
 def _own(
     path: str, value: dict[str, Any], command: click.Command, sections: Collection[str]
 ) -> dict[str, Any]:
-    """The options outside all sections, and those in the section of the command."""
-    found = value.keys() & set(sections)
+    """The options outside all sections, and those in the section of the command. A key that names a
+    section, and also an option of the command, is the option unless it is a mapping."""
+    options = {parameter.name for parameter in command.params}
+    found = {
+        key
+        for key in value.keys() & set(sections)
+        if key not in options or isinstance(value[key], dict)
+    }
     for section in found:
         if not isinstance(value[section], dict):
             raise OptionError(f"{path}: {section}: not a mapping of options")
@@ -140,7 +146,7 @@ def _parameter(path: str, key: str, command: click.Command) -> click.Parameter:
         name.removeprefix("--").replace("-", "_"): parameter
         for parameter in command.params
         if parameter.name not in ("config", "debug", "help")
-        for name in parameter.opts
+        for name in (*parameter.opts, parameter.name or "")
     }
     found = options.get(key.replace("-", "_"))
     if found is None:

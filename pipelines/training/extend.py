@@ -34,8 +34,8 @@ class Extended(MadeOfWords):
     >>> import pipelines
     >>> tok = pipelines.train("corpus/", output="tokenizer", vocab_size=12, quiet=True)
     >>> more = pipelines.extend("tokenizer", "corpus/", output="more", new_tokens=1)
-    >>> more.new_tokens, more.vocab[:12] == tok.vocab, more.before.tokens - more.covered.tokens
-    (['hug'], True, 5)
+    >>> more.new_tokens, more.vocab[:12] == tok.vocab, more.saved_tokens
+    (['hug'], True, 7)
     """
 
     before: Coverage

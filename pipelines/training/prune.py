@@ -43,8 +43,8 @@ class Pruned(MadeOfWords):
     >>> import pipelines
     >>> tok = pipelines.train("corpus/", output="tokenizer", vocab_size=14, quiet=True)
     >>> fewer = pipelines.prune("tokenizer", "corpus/", output="fewer", vocab_size=13)
-    >>> set(tok.vocab) - set(fewer.vocab), fewer.covered.tokens - fewer.before.tokens
-    ({'hu'}, 0)
+    >>> set(tok.vocab) - set(fewer.vocab), fewer.more_tokens
+    ({'##ug'}, 1)
     """
 
     before: Coverage

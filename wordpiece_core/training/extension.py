@@ -228,6 +228,10 @@ class ExtensionResult:
     `vocab`: all tokens, in id order. `new_tokens`: those that were added: first new characters,
     then the others in the order they were made. `merges`: the log of the merges, as in
     `TrainingResult`, also of those whose token was not kept. `spec`: the tokenizer.
+
+    >>> result = extend(Tokenizer(["[UNK]", "a", "##b"]), {"ab": 3}, new_tokens=1)
+    >>> result.vocab, result.new_tokens
+    (['[UNK]', 'a', '##b', 'ab'], ['ab'])
     """
 
     vocab: list[str]
@@ -273,7 +277,9 @@ def extend(
     >>> tok = Tokenizer(["[UNK]", "h", "p", "##u", "##g", "##n"])
     >>> result = extend(tok, {"hug": 10, "pug": 5, "pun": 12}, new_tokens=2, min_pair_count=1)
     >>> result.new_tokens, result.tokenizer().tokenize("hug pun")
-    (['hug', 'pun'], ['hug', 'pun'])
+    (['hug', 'pu'], ['hug', 'pu', '##n'])
+    >>> result.merges["token"].to_pylist()  # 'hu' was only on the way to 'hug'
+    ['hu', 'hug', 'pu']
     """
     goal = Goal.of(tokenizer.spec, ExtensionOptions.of(**options))
     budget = RoundBudget(round_budget=round_budget, driver_memory=driver_memory)

@@ -22,7 +22,7 @@ from pipelines.comparing.options import CompareCall
 from pipelines.counting.options import CountCall
 from pipelines.encoding.options import EncodeCall
 from pipelines.running.call import Call, JobCall
-from pipelines.training.options import TrainCall
+from pipelines.training.options import ExtendCall, PruneCall, TrainCall
 from wordpiece_core.declaration import Option
 from wordpiece_core.option_kinds import (
     Choice,
@@ -42,14 +42,17 @@ from wordpiece_core.option_kinds import (
 from ..corpora import done, english, wordpiece, write_shard
 
 CALLS: dict[str, type[JobCall]] = {
-    "count": CountCall,
-    "train": TrainCall,
-    "encode": EncodeCall,
-    "compare": CompareCall,
+    **{"count": CountCall, "train": TrainCall, "encode": EncodeCall},
+    **{"extend": ExtendCall, "prune": PruneCall, "compare": CompareCall},
 }
-NEEDED = {"count": {"inputs": "in"}, "train": {"inputs": "in"}, "encode": {"inputs": "in"}}
-NEEDED["encode"]["tokenizer"] = "vocab.txt"
-NEEDED["compare"] = {"tokenizers": "tok", "on": "in"}
+NEEDED: dict[str, dict[str, Any]] = {
+    "count": {"inputs": "in"},
+    "train": {"inputs": "in"},
+    "encode": {"inputs": "in", "tokenizer": "vocab.txt"},
+    "extend": {"tokenizer": "vocab.txt", "inputs": "in", "new_tokens": 9},
+    "prune": {"tokenizer": "vocab.txt", "inputs": "in", "vocab_size": 9},
+    "compare": {"tokenizers": "tok", "on": "in"},
+}
 WITH = {
     "smoothing_exponent": {"group_column": "lang"},
     "padding": {"max_length": 128},
@@ -59,6 +62,10 @@ WITH = {
     "marker": {"follow": True},
     "prune": {"follow": True},
     "word_counts": {"inputs": None, "on": None},
+}
+WITH_OF_COMMAND = {
+    ("extend", "vocab_size"): {"new_tokens": None},
+    **{(c, "tokenizer"): {"inputs": None, "word_counts": "words"} for c in ("extend", "prune")},
 }
 """What an option cannot be without, or with."""
 
@@ -124,12 +131,13 @@ def of_command(command: str, *args: str) -> Any:
         return parted(CALLS[command], context.params)
 
 
-def written(values: dict[str, Any]) -> list[str]:
+def written(values: dict[str, Any], command: str = "") -> list[str]:
     """Values as arguments of a command line."""
+    switches = {option.name: option.switch for option in CALLS.get(command, Call).options()}
     args = []
     for name, value in values.items():
-        flag = f"--{name.replace('_', '-')}"
-        if name in ("inputs", "tokenizers"):
+        flag = switches.get(name, f"--{name.replace('_', '-')}")
+        if command in CALLS and name in CALLS[command].ARGUMENTS:
             args.append(value)
         else:
             args += [flag] if value is True else [flag, str(value)]
@@ -144,7 +152,8 @@ def given(command: str) -> dict[str, Any]:
 
 def needed(command: str, option: Option) -> dict[str, Any]:
     """What else has to be given."""
-    together = given(command) | WITH.get(option.name, {})
+    known = WITH | {name: others for (c, name), others in WITH_OF_COMMAND.items() if c == command}
+    together = given(command) | known.get(option.name, {})
     return {k: v for k, v in together.items() if v is not None and k != option.name}
 
 
@@ -152,7 +161,7 @@ def needed(command: str, option: Option) -> dict[str, Any]:
 def test_defaults_are_the_same_everywhere(command: str) -> None:
     values = given(command)
     by_python = CALLS[command].of(**values)
-    assert of_command(command, *written(values)) == by_python
+    assert of_command(command, *written(values, command)) == by_python
     signature = inspect.signature(getattr(pipelines, command))
     for option in CALLS[command].options():
         default = signature.parameters[option.name].default
@@ -173,14 +182,17 @@ def test_an_option_is_the_same_by_every_way(
     value, text = example(option)
     others = needed(command, option)
     wanted = CALLS[command].of(**others, **{option.name: value})
-    flag = f"--{option.name.replace('_', '-')}"
+    flag = option.switch
     if isinstance(option.kind, Flag):
         off = option.off or flag.replace("--", "--no-", 1)
         args = [flag if value else off]
     else:
-        args = written({option.name: text})
-    is_argument = option.name in ("inputs", "tokenizers")
-    line = [*args, *written(others)] if is_argument else [*written(others), *args]
+        args = written({option.name: text}, command)
+    is_argument = option.name in CALLS[command].ARGUMENTS
+    values = others | {option.name: text}
+    names = [option.name for option in CALLS[command].arguments_first()]
+    in_order = {name: values[name] for name in names if name in values}
+    line = written(in_order, command) if is_argument else [*written(others, command), *args]
     assert of_command(command, *line) == wanted
 
     config = tmp_path / "config.yaml"
@@ -188,10 +200,10 @@ def test_an_option_is_the_same_by_every_way(
     if isinstance(option.kind, Shares):
         plain = {name: float(share) for name, share in value}
     config.write_text(yaml.safe_dump({option.name: plain}))
-    assert of_command(command, "--config", str(config), *written(others)) == wanted
+    assert of_command(command, "--config", str(config), *written(others, command)) == wanted
 
     monkeypatch.setenv(f"WORDPIECE_{command.upper()}_{option.name.upper()}", text)
-    assert of_command(command, *written(others)) == wanted
+    assert of_command(command, *written(others, command)) == wanted
 
     done = cli_help(command)
     assert is_argument or re.search(rf"(?<![\w-]){flag}(?![\w-])", done)
@@ -205,21 +217,22 @@ def test_a_value_that_an_option_cannot_have_is_refused_by_every_way(
     value, others = bad(option), needed(command, option)
     with pytest.raises(wp.OptionError, match=option.name):
         CALLS[command].of(**others, **{option.name: value})
-    named = re.compile(option.name.removesuffix("s").replace("_", "[-_]"), re.IGNORECASE)
+    name = option.name.removesuffix("s").replace("_", "[-_]")
+    named = re.compile(rf"{name}|{option.switch}", re.IGNORECASE)
     if not isinstance(option.kind, Flag):
         with pytest.raises((click.UsageError, wp.OptionError)) as raised:
-            of_command(command, *written({option.name: value}), *written(others))
+            of_command(command, *written(others, command), *written({option.name: value}, command))
         assert named.search(said(raised.value))
     config = tmp_path / "config.yaml"
     config.write_text(yaml.safe_dump({option.name: value}))
     with pytest.raises((click.UsageError, wp.OptionError)) as raised:
-        of_command(command, "--config", str(config), *written(others))
+        of_command(command, "--config", str(config), *written(others, command))
     assert named.search(said(raised.value))
     if isinstance(value, str) and ("\0" in value or not value):
         return  # the environment cannot hold one, and takes the other for nothing
     monkeypatch.setenv(f"WORDPIECE_{command.upper()}_{option.name.upper()}", str(value))
     with pytest.raises((click.UsageError, wp.OptionError)) as raised:
-        of_command(command, *written(others))
+        of_command(command, *written(others, command))
     assert named.search(said(raised.value))
 
 

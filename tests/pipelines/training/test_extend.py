@@ -1,0 +1,327 @@
+"""`wordpiece extend`, `wordpiece train --continue` and `wordpiece prune`: texts to directories."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+from tokenizers import Tokenizer as Peer
+
+import pipelines
+import wordpiece_core as wp
+from pipelines.counting import word_table
+from wordpiece_core import reference
+
+from ..corpora import (
+    counted,
+    done,
+    english,
+    files_below,
+    multilingual,
+    process,
+    vocab_of,
+    wordpiece,
+    write_shard,
+)
+from ..stopping import killed_before
+
+BUDGETS = [[], ["--round-budget", "0.2"], ["--round-budget", "0.05"]]
+ROUNDS = ["--round-budget", "0.1"]
+
+
+@pytest.fixture
+def base(tmp_path: Path) -> Path:
+    """A tokenizer of some text, with free slots."""
+    shard = write_shard(tmp_path / "general.txt", english(60))
+    special = "[PAD],[unused0],[UNK],[CLS],[SEP],[MASK],[unused1],[unused2],[unused3]"
+    args = ["--vocab-size", "120", "--special-tokens", special]
+    done("train", shard, "--output", tmp_path / "base", *args)
+    return tmp_path / "base"
+
+
+@pytest.fixture
+def domain(tmp_path: Path) -> Path:
+    for i in range(3):
+        write_shard(tmp_path / "domain" / f"{i}.parquet", english(300, seed=7)[i::3])
+    return tmp_path / "domain"
+
+
+def json_of(directory: Path, name: str = "training.json") -> dict[str, Any]:
+    value: dict[str, Any] = json.loads((directory / name).read_text())
+    return value
+
+
+def all_but_run(directory: Path) -> dict[str, bytes]:
+    return {name: data for name, data in files_below(directory).items() if name != "run.json"}
+
+
+# --- extend ---------------------------------------------------------------------------------------
+
+
+def test_the_vocabulary_is_that_of_plain_python_and_old_ids_stay(
+    tmp_path: Path, base: Path, domain: Path
+) -> None:
+    outcome = done("extend", base, domain, "--output", tmp_path / "out", "--new-tokens", "40")
+    specified = reference.extend(counted(english(300, seed=7)), vocab_of(base), 40)
+    assert vocab_of(tmp_path / "out") == [*vocab_of(base), *specified.new_tokens]
+    merges = pq.read_table(tmp_path / "out" / "merges.parquet").to_pylist()
+    assert merges == [merge._asdict() for merge in specified.merges]
+    record = json_of(tmp_path / "out")
+    before, after = record["coverage_before"]["tokens"], record["coverage"]["tokens"]
+    assert (record["saved_tokens"], record["new_tokens"]) == (before - after, 40)
+    share = f"{(before - after) / before:.2%}"
+    assert f"tokens saved: {before - after:,} of {before:,}, {share}" in outcome.out.splitlines()
+    assert "vocabulary: 160 tokens, 40 of them new" in outcome.out.splitlines()
+
+
+def test_the_output_is_a_tokenizer_in_all_respects(
+    tmp_path: Path, base: Path, domain: Path
+) -> None:
+    done("extend", base, domain, "--output", tmp_path / "out", "--new-tokens", "40")
+    old, new = wp.Tokenizer.load(base), wp.Tokenizer.load(tmp_path / "out")
+    peer = Peer.from_file(str(tmp_path / "out" / "tokenizer.json"))
+    changed = 0
+    for text in [*english(200, seed=7), *english(200), *multilingual(100), "[MASK] [unused1]"]:
+        ids = new.encode([text])[0].as_py()
+        assert ids == peer.encode(text).ids
+        if ids != old.encode([text])[0].as_py():
+            changed += 1
+            assert max(ids) >= len(old)
+    assert changed > 100
+    assert new.special_tokens == old.special_tokens
+    assert new.spec.text == old.spec.text
+
+
+@pytest.mark.parametrize("criterion", ["pmi", "likelihood", "frequency"])
+def test_memory_and_workers_do_not_change_the_bytes(
+    tmp_path: Path, base: Path, domain: Path, criterion: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(word_table, "ROWS_PER_GROUP", 50)
+    words = tmp_path / "words"
+    done("count", domain, "--output", words)
+    args = ["--new-tokens", "60", "--criterion", criterion, "--new-characters", "2"]
+    outputs = []
+    for number, budget in enumerate(BUDGETS):
+        output = tmp_path / f"out{number}"
+        beam = ["--", "--direct_num_workers=2"] if number else []
+        done("extend", base, "--word-counts", words, "--output", output, *args, *budget, *beam)
+        outputs.append(all_but_run(output))
+    assert outputs[0] == outputs[1] == outputs[2]
+    assert (
+        json_of(tmp_path / "out2", "run.json")["rounds"]
+        > json_of(tmp_path / "out0", "run.json")["rounds"]
+    )
+
+
+def test_new_tokens_take_free_slots(tmp_path: Path, base: Path, domain: Path) -> None:
+    args = ["extend", base, domain, "--output", tmp_path / "out", "--into", "unused"]
+    outcome = wordpiece(*args, "--new-tokens", "5")
+    assert outcome.status == 2
+    assert outcome.fault == (
+        "new_tokens: 5, but only 4 [unusedN] tokens are free; give fewer, or append"
+    )
+    done(*args)
+    old, new = vocab_of(base), vocab_of(tmp_path / "out")
+    assert [i for i in range(120) if old[i] != new[i]] == [1, 6, 7, 8]
+    assert len(new) == 120
+    assert json_of(tmp_path / "out")["new_tokens"] == 4
+
+
+def test_a_bare_vocabulary_is_taken_as_it_looks_and_said(tmp_path: Path) -> None:
+    domain = write_shard(tmp_path / "domain.txt", ["Erlang OTP Erlang", "BEAM Erlang OTP"])
+    letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.,'"
+    tokens = ["[UNK]", *letters, *(f"##{c}" for c in letters)]
+    cased = tmp_path / "vocab.txt"
+    cased.write_text("\n".join(tokens) + "\n")
+    args = ["extend", cased, domain, "--new-tokens", "3"]
+    outcome = done(*args, "--output", tmp_path / "cased")
+    assert "vocab.txt has capital letters: taken as cased (--lowercase to override)" in outcome.err
+    assert not wp.Tokenizer.load(tmp_path / "cased").spec.text.lowercase
+    assert "OTP" in vocab_of(tmp_path / "cased")
+    outcome = done(*args, "--output", tmp_path / "lower", "--lowercase")
+    assert "taken as cased" not in outcome.err
+    assert "otp" in vocab_of(tmp_path / "lower")
+
+
+@pytest.mark.parametrize(
+    "state",
+    [
+        r"written .*/out\.work/words/part-",  # the words are counted, but the table is not whole
+        r"written .*/goal\.json",  # nothing is known of the words
+        r"written .*/rounds/00002",  # a round is merged, but not noted
+        r"written .*/splits/00004",  # a round is noted, and the next has begun
+        r"written .*/out/vocab\.txt",  # the tokenizer is made, and some of its files have names
+        r"deleted .*/out\.work/job\.json",  # all is there, and some of the work is deleted
+    ],
+)
+def test_an_extension_killed_at_any_state_ends_with_the_same_bytes(
+    tmp_path: Path, base: Path, domain: Path, state: str
+) -> None:
+    options = ["--new-tokens", "60", *ROUNDS]
+    done("extend", base, domain, "--output", tmp_path / "straight", *options)
+    extend = ["extend", base, domain, "--output", tmp_path / "out", *options]
+    killed_before(1, state, *extend)
+    done(*extend)
+    assert all_but_run(tmp_path / "out") == all_but_run(tmp_path / "straight")
+    assert not (tmp_path / "out.work").exists()
+
+
+def test_another_job_does_not_take_over_the_work_of_a_killed_one(
+    tmp_path: Path, base: Path, domain: Path
+) -> None:
+    extend = ["extend", base, domain, "--output", tmp_path / "out", "--new-tokens", "60", *ROUNDS]
+    killed_before(1, r"written .*/splits/00002/", *extend)
+    before = files_below(tmp_path / "out.work")
+    for other in (
+        ["extend", base, domain, "--new-tokens", "50"],
+        ["train", domain, "--vocab-size", "180"],
+        ["prune", base, domain, "--vocab-size", "100"],
+        ["train", domain, "--vocab-size", "180", "--continue", base],
+    ):
+        outcome = wordpiece(*other, "--output", tmp_path / "out")
+        assert outcome.status == 2
+        assert "out.work: holds an unfinished training" in outcome.fault
+    assert files_below(tmp_path / "out.work") == before
+
+
+def test_a_finished_extension_is_not_overwritten_by_another(
+    tmp_path: Path, base: Path, domain: Path
+) -> None:
+    args = ["extend", base, domain, "--output", tmp_path / "out"]
+    done(*args, "--new-tokens", "5")
+    first = all_but_run(tmp_path / "out")
+    done(*args, "--new-tokens", "5")
+    assert all_but_run(tmp_path / "out") == first
+    outcome = wordpiece(*args, "--new-tokens", "6")
+    assert outcome.status == 2
+    assert "holds a tokenizer trained with new_tokens 5, not 6; give --overwrite" in outcome.fault
+    outcome = wordpiece("extend", base, domain, "--output", base, "--new-tokens", "5")
+    assert "holds the tokenizer; give another directory" in outcome.fault
+
+
+def test_words_that_were_cut_otherwise_are_refused(
+    tmp_path: Path, base: Path, domain: Path
+) -> None:
+    done("count", domain, "--output", tmp_path / "words", "--no-lowercase")
+    args = ["--word-counts", tmp_path / "words", "--output", tmp_path / "out"]
+    for command in (["extend", base, "--new-tokens", "5"], ["prune", base, "--vocab-size", "99"]):
+        outcome = wordpiece(*command, *args)
+        assert outcome.status == 2
+        assert "was counted with False, but the tokenizer has True" in outcome.fault
+
+
+# --- train --continue -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("by_table", [False, True])
+def test_the_same_words_give_what_training_to_the_larger_size_gives(
+    tmp_path: Path, domain: Path, by_table: bool
+) -> None:
+    done("count", domain, "--output", tmp_path / "words", "--min-word-count", "2")
+    source = ["--word-counts", tmp_path / "words"] if by_table else [domain]
+    options = ["--criterion", "likelihood", "--limit-alphabet", "20"]
+    done("train", *source, "--output", tmp_path / "small", "--vocab-size", "110", *options)
+    done("train", *source, "--output", tmp_path / "large", "--vocab-size", "190", *options)
+    more = ["--continue", tmp_path / "small", "--vocab-size", "190"]
+    done("train", *source, "--output", tmp_path / "more", *more)
+    assert all_but_run(tmp_path / "more") == all_but_run(tmp_path / "large")
+    assert vocab_of(tmp_path / "more")[:110] == vocab_of(tmp_path / "small")
+
+
+def test_other_words_extend_the_vocabulary(tmp_path: Path, base: Path, domain: Path) -> None:
+    args = ["train", domain, "--output", tmp_path / "more", "--vocab-size", "170"]
+    outcome = done(*args, "--continue", base)
+    assert "vocabulary: 170 tokens, 50 of them new" in outcome.out
+    specified = reference.extend(
+        counted(english(300, seed=7)), vocab_of(base), 50, new_characters=10**6
+    )
+    assert vocab_of(tmp_path / "more") == [*vocab_of(base), *specified.new_tokens]
+    again = pipelines.train(
+        str(domain),
+        output=str(tmp_path / "again"),
+        continue_from=str(tmp_path / "more"),
+        vocab_size=180,
+        quiet=True,
+    )
+    assert again.vocab[:170] == vocab_of(tmp_path / "more")
+
+
+def test_what_contradicts_the_earlier_training_is_refused(
+    tmp_path: Path, base: Path, domain: Path
+) -> None:
+    train = ["train", domain, "--output", tmp_path / "more", "--continue", base]
+    for options, message in (
+        (["--vocab-size", "120"], f"vocab_size: 120, but {base} has 120 tokens; give more"),
+        (["--criterion", "frequency"], f"--criterion: frequency, but {base} was trained with pmi"),
+        (["--no-lowercase"], f"--lowercase: False, but {base} was trained with True"),
+    ):
+        outcome = wordpiece(*train, *options)
+        assert outcome.status == 2
+        assert message in outcome.fault
+    (tmp_path / "bare").mkdir()
+    (tmp_path / "bare" / "vocab.txt").write_text("[UNK]\n")
+    outcome = wordpiece(*train[:-1], tmp_path / "bare")
+    assert "no tokenizer that wordpiece train wrote; use wordpiece extend" in outcome.fault
+    outcome = wordpiece("train", domain, "--output", base, "--continue", base)
+    assert "is what --continue goes on from; give another one" in outcome.fault
+
+
+# --- prune ----------------------------------------------------------------------------------------
+
+
+def test_pruning_is_that_of_plain_python_and_says_what_it_costs(
+    tmp_path: Path, base: Path, domain: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(word_table, "ROWS_PER_GROUP", 50)
+    args = ["prune", base, domain, "--vocab-size", "90"]
+    outcome = done(*args, "--output", tmp_path / "out")
+    vocab = reference.prune(counted(english(300, seed=7)), vocab_of(base), 90)
+    assert vocab_of(tmp_path / "out") == vocab
+    old, new = wp.Tokenizer.load(base), wp.Tokenizer.load(tmp_path / "out")
+    texts = english(300, seed=7)
+    tokens = [sum(len(t.tokenize(text)) for text in texts) for t in (old, new)]
+    record = json_of(tmp_path / "out")
+    assert record["more_tokens"] == tokens[1] - tokens[0]
+    assert record["coverage"]["tokens"] == tokens[1]
+    assert record["coverage"]["unknown_words"] == record["coverage_before"]["unknown_words"]
+    assert re.search(rf"^tokens more: {tokens[1] - tokens[0]:,}, ", outcome.out, re.MULTILINE)
+    rows = pq.read_table(tmp_path / "out" / "pruned_ids.parquet").to_pylist()
+    assert [row["token"] for row in rows] == vocab_of(base)
+    kept = [(row["new_id"], row["token"]) for row in rows if row["new_id"] is not None]
+    assert kept == list(enumerate(vocab))
+    done(*args, "--output", tmp_path / "again", "--", "--direct_num_workers=1")
+    assert all_but_run(tmp_path / "again") == all_but_run(tmp_path / "out")
+
+
+def test_a_pruning_that_was_killed_ends_with_the_same_bytes(
+    tmp_path: Path, base: Path, domain: Path
+) -> None:
+    args = ["prune", base, domain, "--vocab-size", "90", "--output"]
+    done(*args, tmp_path / "straight")
+    killed_before(1, r"written .*/out/pruned_ids", *args, tmp_path / "out")
+    done(*args, tmp_path / "out")
+    assert all_but_run(tmp_path / "out") == all_but_run(tmp_path / "straight")
+    assert not (tmp_path / "out.work").exists()
+
+
+def test_a_training_in_the_place_of_a_pruned_tokenizer_leaves_no_ids_of_it(
+    tmp_path: Path, base: Path, domain: Path
+) -> None:
+    out = tmp_path / "out"
+    done("prune", base, domain, "--vocab-size", "90", "--output", out)
+    outcome = wordpiece("train", domain, "--output", out, "--vocab-size", "90")
+    assert "give --overwrite or another directory" in outcome.fault
+    done("train", domain, "--output", out, "--vocab-size", "90", "--overwrite")
+    assert not (out / "pruned_ids.parquet").exists()
+
+
+def test_more_tokens_than_wanted_are_a_warning(tmp_path: Path, base: Path, domain: Path) -> None:
+    outcome = process("prune", base, domain, "--vocab-size", "9", "--output", tmp_path / "out")
+    left = len(vocab_of(tmp_path / "out"))
+    assert f"warning: {left} tokens are left, not 9: they are special" in outcome.err
+    outcome = wordpiece("prune", base, domain, "--vocab-size", "500", "--output", tmp_path / "x")
+    assert "vocab_size: 500, and there are 120 tokens; give fewer" in outcome.fault
