@@ -1,4 +1,4 @@
-"""Extending a vocabulary by a domain: tokens saved there, ids unchanged elsewhere, and the time.
+"""Vocabularies that are extended by a domain, or pruned: tokens saved and lost, ids, and the time.
 
 The domain is chosen from the text for whole jobs by a plain rule: the rows that hold a call of a C
 function, a name with an underscore before a parenthesis. Of these every fifth is held out. What is
@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import os
 import shutil
+import time
+from collections import Counter
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -39,33 +41,71 @@ PUBLISHED = SHARED / "vocab"
 
 
 def extend_ids(setting: Setting) -> Iterator[Row]:
-    """Published vocabularies, extended by a domain; rows of other text, and those with other ids"""
-    domain, held, other = domain_of(setting)
+    """Published vocabularies, extended by a domain: the share of its tokens that is saved"""
+    domain, held, _ = domain_of(setting)
     for path in vocabularies(setting):
         old = Tokenizer.load(path, lowercase="uncased" in str(path) or None)
         words = pa.Table.from_batches([count_in_memory(domain, old.spec.text)])
         slots = unused_slots(old.spec)
         wanted = [("unused", len(slots))] if slots else []
         for into, new_tokens in [*wanted, ("append", len(slots) or 1000), ("append", 5000)]:
+            started = time.perf_counter()
             result = wp.extend(old, words, into=into, new_tokens=new_tokens)
+            seconds = time.perf_counter() - started
             new = result.tokenizer()
-            added = {new.ids[token] for token in result.new_tokens}
-            rows, changed, without = changed_rows(other, old, new, added)
             yield {
                 "vocabulary": path.parent.name if path.name == "vocab.txt" else path.name,
                 "new tokens": f"{len(result.new_tokens):,} ({into})",
                 "merges": f"{len(result.merges):,}",
                 "saved": f"{saved(domain, old, new):.2%}",
                 "saved, held out": f"{saved(held, old, new):.2%}",
-                "other rows": f"{rows:,}",
-                "other ids": f"{changed:,}",
-                "and no new token": f"{without:,}",
+                "seconds": number(seconds),
             }
+
+
+def extend_others(setting: Setting) -> Iterator[Row]:
+    """Text that is not of the domain: rows whose ids an extension changes, and why"""
+    domain, _, others = domain_of(setting)
+    old = Tokenizer.load(setting.vocab, lowercase=True)
+    words = pa.Table.from_batches([count_in_memory(domain, old.spec.text)])
+    result = wp.extend(old, words, new_tokens=len(unused_slots(old.spec)) or 1000)
+    new = result.tokenizer()
+    added = pa.array(sorted(new.ids[token] for token in result.new_tokens), pa.int32())
+    for name, texts in others.items():
+        changed, without = changed_rows(texts, old, new, added)
+        yield {
+            "text": name,
+            "rows": f"{len(texts):,}",
+            "with other ids": f"{changed / len(texts):.1%}",
+            "of these without a new token": f"{without:,}",
+            "tokens saved": f"{saved(texts, old, new):.2%}",
+            "commonest new tokens": " ".join(commonest(texts, new, added)),
+        }
+
+
+def prune_sizes(setting: Setting) -> Iterator[Row]:
+    """A vocabulary pruned, and one trained to that size: tokens more, on text that is held out"""
+    texts = read_texts(setting.groups[setting.main_group])
+    is_held = pa.array([row // 2000 % 10 == 0 for row in range(len(texts))])
+    words = pa.Table.from_batches([count_in_memory(texts.filter(pc.invert(is_held)))])
+    held = texts.filter(is_held)
+    large = wp.Tokenizer(wp.train(words, vocab_size=30_522).vocab)
+    for size in (20_000, 8000):
+        started = time.perf_counter()
+        pruned = wp.prune(large, words, vocab_size=size).tokenizer()
+        seconds = time.perf_counter() - started
+        trained = wp.Tokenizer(wp.train(words, vocab_size=size).vocab)
+        yield {
+            "tokens": f"{size:,} of {len(large):,}",
+            "pruned": f"{-saved(held, large, pruned):+.2%}",
+            "trained": f"{-saved(held, large, trained):+.2%}",
+            "seconds": number(seconds),
+        }
 
 
 def extend_job(setting: Setting) -> Iterator[Row]:
     """Whole commands: extend by a domain and by all text, train, prune"""
-    domain, _, _ = domain_of(setting)
+    domain, *_ = domain_of(setting)
     shard = setting.work / "domain.parquet"
     pq.write_table(pa.table({COLUMN: domain}), shard)
     paths = [str(path) for path in setting.groups[setting.main_group]]
@@ -90,16 +130,18 @@ def extend_job(setting: Setting) -> Iterator[Row]:
         yield {"command": name, "text": f"{number(size)} MB"} | process_columns(runs, size)
 
 
-def domain_of(setting: Setting) -> tuple[pa.ChunkedArray, pa.ChunkedArray, pa.ChunkedArray]:
-    """The texts of the domain, those of it that are held out, and all others."""
-    texts = read_texts(setting.groups[setting.main_group])
+def domain_of(
+    setting: Setting,
+) -> tuple[pa.ChunkedArray, pa.ChunkedArray, dict[str, pa.ChunkedArray]]:
+    """The texts of the domain, those of it that are held out, and by language all others."""
+    main = setting.main_group
+    texts = read_texts(setting.groups[main])
     is_domain = pc.match_substring_regex(texts, RULE)
     domain = texts.filter(is_domain)
     is_held = pa.array([row % HELD_OUT == 0 for row in range(len(domain))])
-    others = [read_texts(p) for name, p in setting.groups.items() if name != setting.main_group]
-    rest = [texts.filter(pc.invert(is_domain)), *others]
-    other = pa.chunked_array([chunk for each in rest for chunk in each.chunks], pa.string())
-    return domain.filter(pc.invert(is_held)), domain.filter(is_held), other
+    others = {name: read_texts(paths) for name, paths in setting.groups.items() if name != main}
+    rest = {f"{main}, the rest": texts.filter(pc.invert(is_domain))}
+    return domain.filter(pc.invert(is_held)), domain.filter(is_held), rest | others
 
 
 def vocabularies(setting: Setting) -> list[Path]:
@@ -122,17 +164,24 @@ def encoded(texts: pa.ChunkedArray, tokenizer: Tokenizer) -> Iterator[pa.ListArr
 
 
 def changed_rows(
-    texts: pa.ChunkedArray, old: Tokenizer, new: Tokenizer, added: set[int]
-) -> tuple[int, int, int]:
-    """How many rows there are, how many have other ids than before, and how many of these have no
-    new token."""
+    texts: pa.ChunkedArray, old: Tokenizer, new: Tokenizer, added: pa.Array
+) -> tuple[int, int]:
+    """How many rows have other ids than before, and how many of these have no new token."""
     changed = without = 0
-    new_ids = pa.array(sorted(added), pa.int32())
     for before, after in zip(encoded(texts, old), encoded(texts, new), strict=True):
-        is_new = pc.is_in(after.flatten(), new_ids)
+        is_new = pc.is_in(after.flatten(), added)
         with_new = {*pc.list_parent_indices(after).filter(is_new).to_pylist()}
         rows = enumerate(zip(before.to_pylist(), after.to_pylist(), strict=True))
         others = [row for row, (first, second) in rows if first != second]
         changed += len(others)
         without += sum(row not in with_new for row in others)
-    return len(texts), changed, without
+    return changed, without
+
+
+def commonest(texts: pa.ChunkedArray, new: Tokenizer, added: pa.Array) -> list[str]:
+    """The new tokens that texts use most."""
+    uses: Counter[int] = Counter()
+    for ids in encoded(texts, new):
+        used = ids.flatten().filter(pc.is_in(ids.flatten(), added))
+        uses.update({row["values"]: row["counts"] for row in pc.value_counts(used).to_pylist()})
+    return [new.vocab[token] for token, _ in uses.most_common(5)]

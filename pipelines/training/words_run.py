@@ -185,7 +185,7 @@ def least_word_count(table: WordTable, given: int) -> int:
 
 def tokenizer_to_change(call: TokenizerWordsCall) -> Tokenizer:
     """The tokenizer of a call. OptionError if it is where the output is to be."""
-    if call.tokenizer.rstrip("/") == call.output.rstrip("/"):
+    if f"{call.tokenizer.rstrip('/')}/".startswith(f"{call.output.rstrip('/')}/"):
         raise OptionError(f"--output: {call.output} holds the tokenizer; give another directory")
     return Tokenizer.load(call.tokenizer, lowercase=call.lowercase)
 

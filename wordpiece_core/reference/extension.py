@@ -159,9 +159,9 @@ def prune(
     """Drop the tokens that cost least, until ``vocab_size`` are left or none can be dropped.
 
     Special tokens stay, and the characters of the words as tokens of one character; so does every
-    token without which a word could not be cut. Of the others a quarter of the number that is
-    still to go is dropped: those that cost least, and of equal ones those with the highest ids.
-    Then the costs are counted anew. What words are missing comes back for good.
+    token without which a word could not be cut. Of the others half of the number that is still
+    to go is dropped: those that cost least, and of equal ones those with the highest ids. Then the
+    costs are counted anew. What words are missing comes back for good.
     """
     table = word_counts.items() if isinstance(word_counts, Mapping) else word_counts
     rows = [(w, n) for w, n in table if n >= 1 and 1 <= len(w) <= max_word_length]
@@ -179,7 +179,7 @@ def prune(
         if excess <= 0 or not free:
             return [token for token in vocab if token not in dropped]
         free.sort(key=lambda token: (lost.more_tokens[token], -vocab.index(token)))
-        dropped.update(free[: -(-excess // 4)])
+        dropped.update(free[: -(-excess // 2)])
 
 
 def losses(

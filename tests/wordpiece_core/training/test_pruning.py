@@ -13,7 +13,7 @@ from wordpiece_core.errors import OptionError
 from .test_extension import domains, tokenizer
 
 
-@settings(max_examples=200)
+@settings(max_examples=120)
 @given(domains(), st.integers(1, 12))
 def test_the_kernel_prunes_as_the_reference(
     domain: tuple[list[str], dict[str, int], dict[str, int]], fewer: int
