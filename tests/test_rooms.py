@@ -11,7 +11,16 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 ROOMS = [
-    *("commands", "layout", "encoding", "training", "comparing", "counting", "following", "running"),
+    *(
+        "commands",
+        "layout",
+        "encoding",
+        "training",
+        "comparing",
+        "counting",
+        "following",
+        "running",
+    ),
     "files",
 ]
 """Of `pipelines`: a room imports from those behind it only."""

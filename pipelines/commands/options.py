@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any, TypeVar
 
 import click
@@ -45,9 +45,11 @@ def parameters(
 ) -> Iterator[click.Parameter]:
     """The parameters of a command, made from the options that a dataclass declares. `only`: the
     names of some of them."""
-    is_call = issubclass(options, JobCall)
-    bare = options.ARGUMENTS if is_call else ()
-    for option in options.arguments_first() if is_call else options.options():
+    bare: Sequence[str] = ()
+    declared = [*options.options()]
+    if issubclass(options, JobCall):
+        bare, declared = options.ARGUMENTS, options.arguments_first()
+    for option in declared:
         if only is None or option.name in only:
             parameter = _argument(option) if option.name in bare else _parameter(option)
             setattr(parameter, DECLARED, option)

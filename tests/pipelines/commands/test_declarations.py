@@ -132,16 +132,16 @@ def of_command(command: str, *args: str) -> Any:
 
 
 def written(values: dict[str, Any], command: str = "") -> list[str]:
-    """Values as arguments of a command line."""
-    switches = {option.name: option.switch for option in CALLS.get(command, Call).options()}
+    """Values as arguments of a command line, those without a name first."""
+    call = CALLS.get(command, Call)
+    switches = {option.name: option.switch for option in call.options()}
+    bare = [values[name] for name in call.ARGUMENTS if command and name in values]
     args = []
     for name, value in values.items():
         flag = switches.get(name, f"--{name.replace('_', '-')}")
-        if command in CALLS and name in CALLS[command].ARGUMENTS:
-            args.append(value)
-        else:
+        if not (command and name in call.ARGUMENTS):
             args += [flag] if value is True else [flag, str(value)]
-    return args
+    return [*bare, *args]
 
 
 def given(command: str) -> dict[str, Any]:
@@ -189,10 +189,8 @@ def test_an_option_is_the_same_by_every_way(
     else:
         args = written({option.name: text}, command)
     is_argument = option.name in CALLS[command].ARGUMENTS
-    values = others | {option.name: text}
-    names = [option.name for option in CALLS[command].arguments_first()]
-    in_order = {name: values[name] for name in names if name in values}
-    line = written(in_order, command) if is_argument else [*written(others, command), *args]
+    of_all = written(others | {option.name: text}, command)
+    line = of_all if is_argument else [*written(others, command), *args]
     assert of_command(command, *line) == wanted
 
     config = tmp_path / "config.yaml"
@@ -221,7 +219,7 @@ def test_a_value_that_an_option_cannot_have_is_refused_by_every_way(
     named = re.compile(rf"{name}|{option.switch}", re.IGNORECASE)
     if not isinstance(option.kind, Flag):
         with pytest.raises((click.UsageError, wp.OptionError)) as raised:
-            of_command(command, *written(others, command), *written({option.name: value}, command))
+            of_command(command, *written(others | {option.name: value}, command))
         assert named.search(said(raised.value))
     config = tmp_path / "config.yaml"
     config.write_text(yaml.safe_dump({option.name: value}))
