@@ -25,6 +25,7 @@ from benchmarks.extend import extend_ids, extend_job, extend_others, prune_sizes
 from benchmarks.groups import groups
 from benchmarks.heaps import heaps
 from benchmarks.held_out import held_out
+from benchmarks.layout import layout
 from benchmarks.long_words import long_words
 from benchmarks.many_shards import many_shards
 from benchmarks.many_words import hundred_million, ten_million
@@ -44,7 +45,7 @@ BENCHMARKS: dict[str, Callable[[Setting], Iterator[Row]]] = {
     benchmark.__name__: benchmark
     for benchmark in (
         *(parity, encode_kernel, encode_peers, cold_start, start_up, long_words, packing),
-        *(encode_job, encode_large, small_files, many_shards, id_encodings),
+        *(encode_job, encode_large, small_files, layout, many_shards, id_encodings),
         *(train_job, merge_loop, rounds, rounds_bound, ten_million, hundred_million),
         *(count_job, count_kernel, count_compressed, count_growth, count_large),
         *(heaps, held_out, groups, memory),

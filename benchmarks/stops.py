@@ -35,7 +35,8 @@ import pyarrow.parquet as pq
 
 import pipelines.commands.train
 import pipelines.encoding.encode_shards
-import pipelines.encoding.follow  # noqa: F401 (all: loaded once, not in every fork)
+import pipelines.encoding.follow
+import pipelines.layout.pipeline  # noqa: F401 (all: loaded once, not in every fork)
 from benchmarks.measure import keep_temporary_files
 from pipelines.commands.cli import main as wordpiece
 from pipelines.files import storage
@@ -79,6 +80,11 @@ def _train(inputs: Path, state: Path) -> Call:
 def _encode(inputs: Path, state: Path) -> Call:
     args = ["--tokenizer", str(inputs / "tok"), "--output", str(state / "out")]
     return ["encode", str(inputs / "in"), *args, "--on-error", "quarantine"]
+
+
+def _lay_out(inputs: Path, state: Path) -> Call:
+    layout = ["--shuffle", "1", "--splits", "train=0.6,test=0.4", "--format", "bin"]
+    return [*_encode(inputs, state), *layout, "--quiet"]
 
 
 FOLLOW = ["--follow", "--poll", "0.1s", "--until-idle", "0s", "--max-files", "1"]
@@ -157,6 +163,7 @@ SCENARIOS = {
         Scenario("train-again", _old_tokenizer, _train),
         Scenario("encode", bad_and_good_shards, _encode),
         Scenario("encode-again", _old_shards, _encode),
+        Scenario("encode-layout", bad_and_good_shards, _lay_out),
         Scenario("count-follow", _one_more, _follow_count),
         Scenario("encode-follow", _coming_and_going, _follow_encode),
     )
@@ -237,11 +244,14 @@ def tree(folder: Path) -> dict[str, bytes]:
     """The files and empty directories below a directory, without random ids, without what a run
     took, and without the lane it was made in."""
     found: dict[str, bytes] = {}
-    job = folder / "out" / "_shards" / "job.json"  # only notes of the run that it names count
-    run = json.loads(job.read_text()).get("run", "none") if job.exists() else "none"
+    notes = (folder / "out" / "_shards", folder / "out" / "_layout" / "encoded" / "_shards")
+    runs = [_run_of(place / "job.json") for place in notes]  # only the notes of these count
 
     def without_ids(data: bytes) -> bytes:
-        return _ID.sub(b"ID", _LANE.sub(b"/", data.replace(run.encode(), b"RUN")))
+        data = _LANE.sub(b"/", data)
+        for number, run in enumerate(runs):
+            data = data.replace(run, b"RUN%d" % number)
+        return _ID.sub(b"ID", data)
 
     def content(path: Path) -> bytes:
         if path.name == "run.json":
@@ -261,6 +271,12 @@ def tree(folder: Path) -> dict[str, bytes]:
             digest = f" {hashlib.sha256(data).hexdigest()[:8]}" if several else ""
             found[of_file + digest] = data
     return found
+
+
+def _run_of(job: Path) -> bytes:
+    """The id of the run that a file names."""
+    run = json.loads(job.read_text()).get("run") if job.exists() else None
+    return str(run or "none").encode()
 
 
 def _digest(folder: Path) -> str:

@@ -171,8 +171,8 @@ def _checked(path: str, key: str, value: Any, parameter: click.Parameter) -> Any
 
 
 def _of_kind(kind: Kind, value: Any) -> Any:
-    """A value of a kind: a list, shares by their names, or what one would write on the command
-    line. ValueError for any other."""
+    """A value of a kind: a list, shares by name, or what one would write on the command line.
+    ValueError for any other."""
     if isinstance(value, dict) and isinstance(kind, Shares):
         return kind.check(value)
     items = value if isinstance(value, list) else [value]

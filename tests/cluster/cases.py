@@ -31,12 +31,17 @@ INTERRUPTED = 130  # the exit status
 MANIFESTS = {"_manifest.json", ".manifest.json"}
 OF_THE_RUN = {"run.json", ".run.json"}  # the files that differ between runs
 
+LAYOUT = "encode, laid out"
 JOBS: dict[str, tuple[str, ...]] = {
     "count": ("count", "text", "--merge", "words"),
     "train": ("train", "text", "--vocab-size=300"),
     "train in rounds": ("train", "text", "--vocab-size=200", "--round-budget=0.5"),
     "train on words": ("train", "--word-counts", "words", "--vocab-size=300"),
     "encode": ("encode", "text", "--tokenizer", "tokenizer"),
+    LAYOUT: (
+        *("encode", "text", "--tokenizer", "tokenizer", "--shuffle=1", "--pack", "--max-length=32"),
+        *("--splits=train=0.9,test=0.1", "--shard-size=16KiB"),
+    ),
 }
 """The calls, without their output. `text`, `words` and `tokenizer` are places."""
 PLACES = ("text", "words", "tokenizer")
@@ -85,10 +90,11 @@ def all_cases() -> list[Case]:
     and each kind of file."""
     cases = []
     kinds = (LOCAL, RELATIVE, S3, S3_QUERY)
-    for shift, job in enumerate(JOBS):
+    for shift, job in enumerate(job for job in JOBS if job != LAYOUT):
         for number, files in enumerate(kinds):
             workers = (PROCESS, EXTERNAL, LOOPBACK, LOOPBACK)[(number + shift) % 4]
             cases.append(Case(job, EMBEDDED_FLINK, workers, files))
+    cases.append(Case(LAYOUT, EMBEDDED_FLINK, PROCESS, S3))
     for job in PAUSE_BEFORE:
         cases += [Case(job, EMBEDDED_FLINK, PROCESS, fault=fault) for fault in (WORKER, DRIVER)]
     for job in PAUSE_BEFORE:
@@ -191,7 +197,7 @@ class Bench:
         for files_there in (found, wanted):
             for name in OF_THE_RUN & files_there.keys():
                 del files_there[name]
-            for name in MANIFESTS & files_there.keys() if job == "encode" else ():
+            for name in MANIFESTS & files_there.keys() if job.startswith("encode") else ():
                 files_there[name] = without_times(files_there[name])
         return bool(wanted) and found == wanted
 
@@ -207,11 +213,12 @@ def _store() -> fs.S3FileSystem:
 
 
 def without_times(manifest: bytes) -> bytes:
-    """A manifest without the times of the inputs, which are others in a store, and of epochs."""
+    """A manifest without the times of the inputs, which are others in a store, and what depends on
+    them, and without those of epochs."""
     value = json.loads(manifest)
     value.pop("epoch", None)
-    for shard in value.get("shards", ()):
-        del shard["source"]["modified"]
+    for note in (*value.get("shards", ()), *value.get("sources", ())):
+        note["source"] = note["source"].get("bytes")
     return json.dumps(value).encode()
 
 
