@@ -121,6 +121,17 @@ def compare(call: CompareCall, how: How) -> None:
         *parameters(TokenizerChoice, ["lowercase", "unk_scope"]),
         *parameters(EncodingOptions, ["add_special_tokens", "split_special_tokens"]),
         click.Option(
+            ["--rows"],
+            type=click.IntRange(0),
+            default=5,
+            help="Of a dataset: how many of its first rows to show.",
+        ),
+        click.Option(
+            ["--tokenizer", "of_dataset"],
+            type=Value(Place()),
+            help="Of a dataset that keeps no tokenizer.",
+        ),
+        click.Option(
             ["--json", "as_json"], is_flag=True, help="Print one JSON object a line, for scripts."
         ),
         debug(),
@@ -128,16 +139,26 @@ def compare(call: CompareCall, how: How) -> None:
 )
 @click.pass_obj
 def inspect(
-    more_texts: list[str], /, texts: tuple[str, ...], debug: bool, as_json: bool, **given: Any
+    more_texts: list[str],
+    /,
+    texts: tuple[str, ...],
+    debug: bool,
+    as_json: bool,
+    rows: int,
+    of_dataset: str | None,
+    **given: Any,
 ) -> None:
-    """Show how TEXT is cut into tokens, and why a word is [UNK].
+    """Show how TEXT is cut into tokens, and why a word is [UNK]; or what is in a dataset.
 
-    TOKENIZER: a tokenizer directory, or a vocab.txt. TEXT: - or none for the lines of standard
-    input.
+    TOKENIZER: a tokenizer directory, or a vocab.txt; or a dataset that encode wrote, to show its
+    first rows as text. TEXT: - or none for the lines of standard input.
     """
     with without_collections():
         from pipelines.commands.inspect import run_inspect
+        from pipelines.commands.inspect_dataset import inspected_dataset
 
+    if inspected_dataset(given, [*texts, *more_texts], rows, of_dataset, as_json=as_json):
+        return
     choice, encoding = parted(TokenizerChoice, given), parted(EncodingOptions, given)
     run_inspect([*texts, *more_texts], choice, encoding, as_json=as_json)
 

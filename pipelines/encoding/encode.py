@@ -87,7 +87,8 @@ class Plan:
     @property
     def is_of_today(self) -> bool:
         """Whether a directory that is done has the files of this version of the program."""
-        return self.found.has_card and not self.found.earlier
+        found = self.found
+        return found.has_card and found.has_tokenizer and not found.earlier
 
     def summary(self) -> dict[str, Any]:
         """What `wordpiece encode --dry-run --json` prints."""
@@ -276,7 +277,7 @@ def encode(
             raise OutputError(f"{output}: another run has just written there; run this one again")
         if found.is_done:
             if not found.is_of_today:
-                lifecycle.mend(directory, found.found)
+                lifecycle.mend(directory, found.found, tokenizer)
             elif found.found.has_notes:
                 directory.notes.delete()
             manifest, notices = lifecycle.manifest(directory, found.found), card_warnings(directory)

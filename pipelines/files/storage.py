@@ -149,6 +149,23 @@ def info(path: str) -> Entry | None:
     return _entry(path, found, found.base_name)
 
 
+@dataclass(frozen=True)
+class Found:
+    """A file as it is now: what readers compare it with (`pipelines.files.reading`)."""
+
+    path: str
+    size: int
+    modified: int | None
+
+
+def as_planned(path: str) -> Found:
+    """A file as it is now. MissingError if there is none."""
+    entry = info(path)
+    if entry is None:
+        raise MissingError(f"{path}: no such file")
+    return Found(path, entry.size, entry.modified)
+
+
 def entries(path: str, *, recursive: bool = True) -> list[Entry]:
     """What is in a directory, sorted by name. With `recursive`, also what is in directories below
     it. Local links are listed, but not followed. Empty if there is no such directory."""

@@ -21,6 +21,7 @@ from pipelines.encoding.directory.encoded_directory import (
     NOTES,
     PLAN,
     RUN,
+    TOKENIZER,
     EncodedDirectory,
 )
 from pipelines.encoding.directory.logs import logs_of, read_logs
@@ -51,8 +52,8 @@ class Contents:
     is another one if another run has begun since. `uncommitted`: the shards that are finished, but
     not in the manifest that is there. `gone`: the shards that were to be deleted. `epoch`: the last
     one of a run that followed its inputs. `earlier`: the names of files as earlier versions of this
-    program wrote them. `has_card`: whether there is a dataset card. `sources`: of a dataset that is
-    laid out, the notes of its inputs."""
+    program wrote them. `has_card`, `has_tokenizer`: whether there is a dataset card, and the
+    tokenizer. `sources`: of a dataset that is laid out, the notes of its inputs."""
 
     sizes: dict[str, int]
     logs: list[str]
@@ -68,6 +69,7 @@ class Contents:
     epoch: dict[str, Any] | None = None
     earlier: frozenset[str] = frozenset()
     has_card: bool = False
+    has_tokenizer: bool = False
     sources: list[ShardResult] | None = None
 
     def has(self, shard: ShardResult) -> bool:
@@ -103,6 +105,7 @@ def read_contents(directory: EncodedDirectory) -> Contents:
         version=_version(whole, directory.notes.holder() if noted else None),
         earlier=frozenset(files.keys() & {*EARLIER.values()}),
         has_card=CARD in files,
+        has_tokenizer=TOKENIZER in files,
     )
     path = directory.place(whole.name) if whole else directory.notes.place(JOB)
     common = read_object(path) if whole or noted else None
@@ -119,7 +122,7 @@ def read_contents(directory: EncodedDirectory) -> Contents:
         _check_names(directory, found, entries)
     if any(entry.name == GONE for entry in noted):
         found = replace(found, gone=_read_gone(directory) - found.results.keys())
-    for name in (MANIFEST, RUN, CARD, *EARLIER.values(), EPOCHS, *found.gone):
+    for name in (MANIFEST, RUN, CARD, TOKENIZER, *EARLIER.values(), EPOCHS, *found.gone):
         found.sizes.pop(name, None)
     return found
 

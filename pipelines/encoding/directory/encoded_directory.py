@@ -3,6 +3,7 @@
     NAME.parquet        the shards
     .manifest.json      the job, sums, shards, errors. If it is there, the directory is complete
     .run.json           what the last run read, with absolute paths. Readers do not need it
+    .tokenizer.json     the tokenizer, with which `wordpiece inspect` shows rows as text
     README.md           the dataset card (`card`)
     _epochs.parquet     with --follow: a row for each commit (`pipelines.following.epochs`)
     _shards/            owned by the job (`pipelines.files.owned`), and there while the directory is
@@ -54,6 +55,7 @@ from wordpiece_core.tokenizer.files import TokenizerSpec
 MANIFEST = ".manifest.json"
 RUN = ".run.json"
 CARD = "README.md"
+TOKENIZER = ".tokenizer.json"
 EARLIER = {MANIFEST: "_manifest.json", RUN: "_run.json", CARD: ".huggingface.yaml"}
 NOTES = "_shards"
 JOB = "job.json"  # what the shards have in common, and the notes of earlier runs
@@ -99,9 +101,7 @@ class EncodedDirectory:
 
     def write_tokenizer(self, tokenizer: Tokenizer) -> None:
         """Writes the tokenizer of the job, for workers."""
-        text = asdict(tokenizer.spec.text)
-        spec = vars(tokenizer.spec) | {"text": text, "unk_scope": tokenizer.unk_scope}
-        outputs.write_bytes(self.notes.place(SPEC), json.dumps(spec).encode())
+        outputs.write_bytes(self.notes.place(SPEC), _spec_bytes(tokenizer))
         with _tokenizers_lock:
             _tokenizers[tokenizer.digest] = tokenizer
 
@@ -113,10 +113,13 @@ class EncodedDirectory:
                 plain = outputs.read_json(self.notes.place(SPEC))
                 if plain is None:
                     self.notes.check_lease()
-                unk_scope = plain.pop("unk_scope")
-                spec = TokenizerSpec(**plain | {"text": TextOptions(**plain["text"])})
-                _tokenizers[digest] = Tokenizer.of(spec, unk_scope)
+                _tokenizers[digest] = _of_spec(plain)
             return _tokenizers[digest]
+
+    def keep_tokenizer(self) -> None:
+        """Writes the tokenizer of the job beside the shards, for those who read them."""
+        data = _spec_bytes(self.tokenizer())
+        outputs.write_bytes(self.place(TOKENIZER), data, self.notes.path)
 
     def check_same(self, found: dict[str, Any]) -> None:
         """OptionError unless a manifest, or a `job.json`, is of this job."""
@@ -138,3 +141,25 @@ class EncodedDirectory:
                 raise OptionError(
                     f"{self.path}: holds shards with another {name}; give another directory"
                 )
+
+
+def kept_tokenizer(path: str) -> Tokenizer | None:
+    """The tokenizer that a dataset keeps; None if it keeps none. InputError if it is damaged."""
+    place = join(path, TOKENIZER)
+    plain = outputs.read_json(place)
+    try:
+        return None if plain is None else _of_spec(plain)
+    except (TypeError, KeyError, AttributeError) as error:
+        raise outputs.damaged(place) from error
+
+
+def _spec_bytes(tokenizer: Tokenizer) -> bytes:
+    text = asdict(tokenizer.spec.text)
+    spec = vars(tokenizer.spec) | {"text": text, "unk_scope": tokenizer.unk_scope}
+    return json.dumps(spec).encode()
+
+
+def _of_spec(plain: dict[str, Any]) -> Tokenizer:
+    unk_scope = plain.pop("unk_scope")
+    spec = TokenizerSpec(**plain | {"text": TextOptions(**plain["text"])})
+    return Tokenizer.of(spec, unk_scope)

@@ -78,10 +78,11 @@ def finish(directory: EncodedDirectory, found: Contents) -> dict[str, Any]:
     return written
 
 
-def mend(directory: EncodedDirectory, found: Contents) -> None:
+def mend(directory: EncodedDirectory, found: Contents, tokenizer: Tokenizer) -> None:
     """Brings a complete directory of an earlier version of this program, or one that has lost its
     card, into its state of today. OutputError if another run has begun."""
     directory.notes.claim()
+    directory.write_tokenizer(tokenizer)
     write_manifest(directory, found)
     directory.notes.delete()
 
@@ -122,13 +123,15 @@ def _sum(values: Iterable[int | None]) -> int | None:
 def write_manifest(
     directory: EncodedDirectory, found: Contents, gone: Collection[str] = ()
 ) -> dict[str, Any]:
-    """Writes the dataset card and then the manifest, after deleting from quarantine what is no
-    longer an error. `gone`: shards that the manifest which is there has, and the new one has
-    not."""
+    """Writes the tokenizer, the dataset card and then the manifest, after deleting from quarantine
+    what is no longer an error. `gone`: shards that the manifest which is there has, and the new one
+    has not."""
     written = manifest(directory, found)
     release(directory, found.bad - {error.input for error in found.errors.values()})
     directory.notes.check_lease()
     write_run(directory, found, gone)
+    if not found.has_tokenizer:
+        directory.keep_tokenizer()
     card = dataset_card(written, _columns(directory, found), laid_out_splits(written))
     write_card(directory, card)
     outputs.write_json(directory.place(MANIFEST), written, directory.notes.path)

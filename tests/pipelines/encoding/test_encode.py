@@ -275,6 +275,7 @@ def test_names_follow_the_input_into_sub_directories(
     assert sorted(files_below(tmp_path / "out")) == [
         ".manifest.json",
         ".run.json",
+        ".tokenizer.json",
         "README.md",
         "de/deep er/a.b.parquet",
         "en/a.parquet",

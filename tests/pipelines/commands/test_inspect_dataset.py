@@ -1,0 +1,120 @@
+"""`wordpiece inspect DATASET`."""
+
+from __future__ import annotations
+
+import json
+import struct
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+import wordpiece_core as wp
+
+from ..corpora import done, english, manifest, manifest_path, train_tokenizer, wordpiece
+from ..corpora import write_shard as write
+
+TEXTS = english(40)
+
+
+@pytest.fixture(scope="module")
+def tokenizer(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return train_tokenizer(tmp_path_factory.mktemp("t"), TEXTS, "--vocab-size", "80")
+
+
+def encoded(tmp_path: Path, tokenizer: str, *more: str) -> Path:
+    write(tmp_path / "in" / "a.parquet", [TEXTS[0], None, *TEXTS[1:3]])
+    write(tmp_path / "in" / "b.txt", TEXTS[3:])
+    out = tmp_path / "out"
+    done("encode", tmp_path / "in", "--tokenizer", tokenizer, "--output", out, *more)
+    return out
+
+
+def test_the_first_rows_are_shown_as_text(tmp_path: Path, tokenizer: str) -> None:
+    out = encoded(tmp_path, tokenizer)
+    noted = manifest(out)
+    shown = done("inspect", out, "--rows", "6").out
+    tok = wp.Tokenizer.load(tokenizer)
+    texts = [tok.decode(tok.encode([text])[0].as_py()) for text in TEXTS[:5]]
+    assert shown.splitlines()[:4] == [
+        f"dataset: {out}, 2 shards",
+        f"tokenizer: {tok.digest}, 80 tokens",
+        "rows: 41, 1 of them null",
+        f"tokens: {noted['tokens']:,}, 0.00% of them unknown",
+    ]
+    blocks = shown.strip().split("\n\n")[1:]
+    assert len(blocks) == 6
+    assert blocks[1] == "a.parquet row 1: null"
+    assert [block.splitlines()[1] for i, block in enumerate(blocks) if i != 1] == [
+        f"[CLS] {text} [SEP]" for text in texts
+    ]
+    assert blocks[4].startswith("b.parquet row 0, ")
+    assert done("inspect", out, "--rows", "0").out == "\n".join(shown.splitlines()[:4]) + "\n"
+
+
+def test_a_dataset_is_shown_as_json(tmp_path: Path, tokenizer: str) -> None:
+    out = encoded(tmp_path, tokenizer, "--max-length", "8", "--padding")
+    about, *rows = map(json.loads, done("inspect", out, "--rows", "99", "--json").out.splitlines())
+    noted = manifest(out)
+    assert about["truncated_tokens"] == noted["truncated_tokens"] > 0
+    assert (about["shards"], about["tokens"]) == (2, noted["tokens"])
+    ids = [i for name in ("a", "b") for i in pq.read_table(out / f"{name}.parquet")["input_ids"]]
+    assert [row["input_ids"] for row in rows] == [i.as_py() for i in ids]
+    assert rows[1] == {"shard": "a.parquet", "row": 1, "input_ids": None, "text": None}
+    assert all("[PAD]" not in (row["text"] or "") for row in rows)
+
+
+def test_packed_rows_are_shown(tmp_path: Path, tokenizer: str) -> None:
+    out = encoded(tmp_path, tokenizer, "--pack", "--max-length", "64")
+    row = json.loads(done("inspect", out, "--rows", "1", "--json").out.splitlines()[1])
+    assert len(row["input_ids"]) == 64
+    assert row["text"].count("[SEP]") > 1
+
+
+@pytest.mark.parametrize("kind", ["megatron", "uint16", "uint32"])
+def test_flat_ids_are_shown(tmp_path: Path, tokenizer: str, kind: str) -> None:
+    """The layouts that `docs/datasets.md` describes, written here by hand."""
+    out = encoded(tmp_path, tokenizer)
+    rows = [[2, 7, 9, 3], [2, 3], [2, 8, 3]]
+    code = {"uint32": "I"}.get(kind, "H")
+    flat = [i for row in rows for i in row]
+    (out / "x.bin").write_bytes(struct.pack(f"<{len(flat)}{code}", *flat))
+    if kind == "megatron":
+        header = struct.pack("<9sQBQQ", b"MMIDIDX\0\0", 1, 8, 3, 4)
+        places = struct.pack("<3i3q4q", 4, 2, 3, 0, 8, 12, 0, 1, 2, 3)
+        (out / "x.idx").write_bytes(header + places)
+    else:
+        (out / "x.offsets").write_bytes(struct.pack("<4q", 0, 4, 6, 9))
+    noted = manifest(out)
+    beside = "x.idx" if kind == "megatron" else "x.offsets"
+    noted["shards"] = [noted["shards"][0] | {"name": name} for name in ("x.bin", beside)]
+    manifest_path(out).write_text(json.dumps(noted))
+    shown = done("inspect", out, "--rows", "2", "--json").out.splitlines()[1:]
+    assert [json.loads(line)["input_ids"] for line in shown] == rows[:2]
+
+
+def test_a_dataset_without_its_tokenizer_asks_for_it(tmp_path: Path, tokenizer: str) -> None:
+    out = encoded(tmp_path, tokenizer)
+    shown = done("inspect", out).out
+    (out / ".tokenizer.json").unlink()
+    assert wordpiece("inspect", out).fault == (
+        f"{out}: keeps no tokenizer; give it with --tokenizer"
+    )
+    assert done("inspect", out, "--tokenizer", tokenizer).out == shown
+    other = train_tokenizer(tmp_path / "other", TEXTS, "--vocab-size", "70")
+    assert "is not that of the dataset" in wordpiece("inspect", out, "--tokenizer", other).fault
+    assert "a dataset has no use for TEXT" in wordpiece("inspect", out, "text").fault
+    done("encode", tmp_path / "in", "--tokenizer", tokenizer, "--output", out)
+    assert done("inspect", out).out == shown  # it is there again
+    (out / ".tokenizer.json").write_text("[]")
+    assert ".tokenizer.json: not as this program writes it" in wordpiece("inspect", out).fault
+
+
+def test_texts_that_act_on_terminals_are_shown_plain(tmp_path: Path, tokenizer: str) -> None:
+    out = encoded(tmp_path, tokenizer)
+    noted = manifest(out)
+    shard = out / "a\x1b[2J.parquet"
+    (out / "a.parquet").rename(shard)
+    noted["shards"][0]["name"] = shard.name
+    manifest_path(out).write_text(json.dumps(noted))
+    assert "a\\x1b[2J.parquet row 0" in done("inspect", out).out
