@@ -112,11 +112,9 @@ def test_memory_and_workers_do_not_change_the_bytes(
         beam = ["--", "--direct_num_workers=2"] if number else []
         done("extend", base, "--word-counts", words, "--output", output, *args, *budget, *beam)
         outputs.append(all_but_run(output))
-    assert outputs[0] == outputs[1] == outputs[2]
-    assert (
-        json_of(tmp_path / "out2", "run.json")["rounds"]
-        > json_of(tmp_path / "out0", "run.json")["rounds"]
-    )
+    assert outputs[0] == outputs[1]
+    rounds = [json_of(tmp_path / f"out{n}", "run.json")["rounds"] for n in (0, 1)]
+    assert rounds[0] < rounds[1]
 
 
 def test_new_tokens_take_free_slots(tmp_path: Path, base: Path, domain: Path) -> None:
@@ -160,7 +158,6 @@ def test_an_extension_killed_at_any_state_ends_with_the_same_bytes(
         r"written .*/rounds/00002",  # a round is merged, but not noted
         r"written .*/splits/00004",  # a round is noted, and the next has begun
         r"written .*/out/vocab\.txt",  # the tokenizer is made, and some of its files have names
-        r"deleted .*/out\.work/job\.json",  # all is there, and some of the work is deleted
     ):
         killed_before(1, state, *extend)
     done(*extend)
