@@ -22,6 +22,7 @@ from benchmarks.encode_job import encode_job, encode_large, id_encodings
 from benchmarks.encode_kernel import encode_kernel
 from benchmarks.encode_peers import encode_peers
 from benchmarks.extend import extend_ids, extend_job, extend_others, prune_sizes
+from benchmarks.formats import formats
 from benchmarks.groups import groups
 from benchmarks.heaps import heaps
 from benchmarks.held_out import held_out
@@ -48,7 +49,7 @@ BENCHMARKS: dict[str, Callable[[Setting], Iterator[Row]]] = {
         *(encode_job, encode_large, small_files, layout, many_shards, id_encodings),
         *(train_job, merge_loop, rounds, rounds_bound, ten_million, hundred_million),
         *(count_job, count_kernel, count_compressed, count_growth, count_large),
-        *(heaps, held_out, groups, memory),
+        *(heaps, held_out, groups, memory, formats),
         *(extend_ids, extend_others, extend_job, prune_sizes),
     )
 }
