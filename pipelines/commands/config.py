@@ -23,7 +23,14 @@ BAD_VALUES = (ValueError, TypeError, AttributeError, LookupError, ArithmeticErro
 
 
 class _Loader(yaml.SafeLoader):
-    """A loader whose errors name the value that does not fit its tag, or what it looks like."""
+    """A loader whose errors name the value that does not fit its tag, or what it looks like. Keys
+    are texts: YAML takes a plain `on` for a truth value, and it is an option of `compare`."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        for key, _ in node.value:
+            if isinstance(key, yaml.ScalarNode) and key.tag != "tag:yaml.org,2002:merge":
+                key.tag = "tag:yaml.org,2002:str"
+        return super().construct_mapping(node, deep)
 
     def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
         try:

@@ -936,6 +936,20 @@ mod tests {
     }
 
     #[test]
+    fn chunks_are_what_is_between_white_space_that_bert_cuts_at() {
+        let text = PreTokenizer::chunks();
+        let raw = "Héllo,\u{b}a\u{c}b\u{85}c\t\u{0}d\u{a0}日本!\n\u{3000} e\u{301}\u{2028}f";
+        let expected = ["Héllo,\u{b}a\u{c}b\u{85}c", "\u{0}d", "日本!", "e\u{301}", "f"];
+        assert_eq!(words(&text, raw), expected);
+        for bits in 0..32 {
+            let rules = PreTokenizer::new(options(bits));
+            let of_chunks =
+                words(&text, raw).iter().flat_map(|chunk| words(&rules, chunk)).collect();
+            assert_eq!(words(&rules, raw), Vec::<String>::from(of_chunks));
+        }
+    }
+
+    #[test]
     fn bert_words() {
         let text = PreTokenizer::new(options(0));
         let raw =
