@@ -14,7 +14,12 @@ import pyarrow as pa
 
 from pipelines.commands.loading import load_tokenizer
 from pipelines.commands.options import parted
-from pipelines.encoding.directory.encoded_directory import EARLIER, MANIFEST, kept_tokenizer
+from pipelines.encoding.directory.encoded_directory import (
+    BESIDE,
+    EARLIER,
+    MANIFEST,
+    kept_tokenizer,
+)
 from pipelines.encoding.directory.notes import SUMS, TRUNCATED
 from pipelines.encoding.options import TokenizerChoice
 from pipelines.files.filesystems import inside, join
@@ -89,7 +94,7 @@ def _print_json(
     """Prints an object for the dataset, and one for each row."""
     known = ("tokenizer", "options", *SUMS, *TRUNCATED)
     about = {name: manifest.get(name) for name in known}
-    print(json.dumps({"dataset": path, "shards": len(manifest["shards"]), **about}))
+    print(json.dumps({"dataset": path, "shards": _number_of_shards(manifest), **about}))
     for shard, row, ids in rows:
         text = None if ids is None else _text(ids, tokenizer)
         print(json.dumps({"shard": shard, "row": row, IDS: ids, "text": text}))
@@ -99,7 +104,7 @@ def _print_lines(
     path: str, manifest: dict[str, Any], rows: Iterator[tuple[str, int, Any]], tokenizer: Tokenizer
 ) -> None:
     """Prints lines for people."""
-    print(f"dataset: {path}, {len(manifest['shards']):,} shards")
+    print(f"dataset: {path}, {_number_of_shards(manifest):,} shards")
     print(f"tokenizer: {manifest['tokenizer']}, {len(tokenizer):,} tokens")
     unknown = manifest["unknown_tokens"] / max(manifest["tokens"], 1)
     print(f"rows: {manifest['rows']:,}, {manifest['nulls']:,} of them null")
@@ -113,6 +118,11 @@ def _print_lines(
         else:
             text = _plain(_text(ids, tokenizer))
             print(f"\n{_plain(shard)} row {row}, {len(ids):,} ids:\n{text}")
+
+
+def _number_of_shards(manifest: dict[str, Any]) -> int:
+    """How many shards there are; files beside them do not count."""
+    return sum(not shard["name"].endswith(BESIDE) for shard in manifest["shards"])
 
 
 def _text(ids: list[int], tokenizer: Tokenizer) -> str:
@@ -141,7 +151,7 @@ def _rows(
         if left <= 0:
             return
         name = shard["name"]
-        if name.endswith((".idx", ".offsets")):
+        if name.endswith(BESIDE):
             continue  # it is read with the shard that it is beside
         place = inside(path, name)
         ids = _parquet_rows(place, left) if name.endswith(".parquet") else _flat_rows(place, left)

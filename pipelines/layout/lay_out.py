@@ -95,8 +95,8 @@ def lay_out(
         if read_version(dataset) != found.version:
             raise OutputError(f"{call.output}: another run has just written there; run this again")
         if _is_done(found, files):
-            if not found.has_card:
-                lifecycle.mend(dataset, found)
+            if not (found.has_card and found.has_tokenizer):
+                lifecycle.mend(dataset, found, tokenizer)
             _delete_work(dataset, found)
             manifest = lifecycle.manifest(dataset, found)
             errors, notices = _noted_errors(found, files), _notices(dataset, manifest)
