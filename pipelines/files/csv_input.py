@@ -50,6 +50,9 @@ class _Stream:
     def read(self, size: int = -1) -> bytes:
         """Reads as the source does."""
         data: bytes = self.source.read(size)
+        # Arrow's parser looks for quotes with instructions that take a zero byte for the end, so it
+        # would miss some. A byte that is not UTF-8 becomes U+FFFD later, and is counted.
+        data = data.replace(b"\0", b"\xff")
         if data:
             self.tail = (self.tail + data)[-16:] if len(data) < 16 else data[-16:]
         return data

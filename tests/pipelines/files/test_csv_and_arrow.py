@@ -132,6 +132,16 @@ def test_invalid_utf8_is_replaced_and_counted(tmp_path: Path) -> None:
     assert sum(batch.replaced for batch in batches) == 2
 
 
+def test_zero_bytes_are_replaced_and_hide_no_quotes(tmp_path: Path) -> None:
+    rows = [{"id": str(i), "text": "a" * 20} for i in range(3000)]
+    rows += [{"id": "x", "text": f'{"b" * i}\0"c",\n{"d" * (40 - i)}'} for i in range(40)]
+    file = file_of(tmp_path / "a.csv", csv_of(rows))
+    batches = list(open_shard(file, TextColumns()).batches())
+    found = [row["text"] for batch in batches for row in batch.table.to_pylist()]
+    assert found == [row["text"].replace("\0", "\ufffd") for row in rows]
+    assert sum(batch.replaced for batch in batches) == 40
+
+
 @pytest.mark.parametrize(
     ("data", "reason"),
     [
