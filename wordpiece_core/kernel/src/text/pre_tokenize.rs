@@ -943,9 +943,9 @@ mod tests {
         assert_eq!(words(&text, raw), expected);
         for bits in 0..32 {
             let rules = PreTokenizer::new(options(bits));
-            let of_chunks =
-                words(&text, raw).iter().flat_map(|chunk| words(&rules, chunk)).collect();
-            assert_eq!(words(&rules, raw), Vec::<String>::from(of_chunks));
+            let chunks = words(&text, raw);
+            let of_chunks: Vec<_> = chunks.iter().flat_map(|chunk| words(&rules, chunk)).collect();
+            assert_eq!(words(&rules, raw), of_chunks);
         }
     }
 
