@@ -22,7 +22,7 @@ from pipelines.encoding.shard_writer import IDS, ShardWriter, id_pages
 from pipelines.files import storage
 from pipelines.files.outputs import NewFile
 from pipelines.layout.deal import LaidShard
-from pipelines.layout.formats import BESIDE, IdFiles, id_type
+from pipelines.layout.formats import ENDING_BESIDE, IdFiles, id_type
 from pipelines.layout.packed import PackedRows, packed_schema
 from pipelines.layout.rows import Rows, conformed
 from pipelines.running.figure_files import FigureFiles
@@ -161,7 +161,7 @@ class MakeShard(beam.DoFn):
             written = [write_shard(dataset, name, write, result)]
             open_files.enter_context(written[0].file)
             if layout.format != "parquet":
-                beside = shard.name + BESIDE[layout.format]
+                beside = shard.name + ENDING_BESIDE[layout.format]
                 written.append(self._beside(beside, files))
                 open_files.enter_context(written[1].file)
             commit(dataset, written, (), Log())

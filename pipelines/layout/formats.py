@@ -20,7 +20,7 @@ from pipelines.encoding.shard_writer import IDS
 from pipelines.files.outputs import NewFile
 
 MEGATRON, BIN = "megatron", "bin"
-BESIDE = {MEGATRON: ".idx", BIN: ".offsets"}
+ENDING_BESIDE = {MEGATRON: ".idx", BIN: ".offsets"}
 ROW_BYTES = {MEGATRON: 4 + 8 + 8, BIN: 8}  # of a row in the file beside the ids
 _MEGATRON_HEADER = struct.Struct("<9sQBQQ")
 _MEGATRON_CODES = {pa.int32(): 4, pa.uint16(): 8}

@@ -21,7 +21,7 @@ from pipelines.encoding.directory import lifecycle
 from pipelines.encoding.directory.bad_shards import BadShard, quarantine
 from pipelines.encoding.directory.card import card_warnings
 from pipelines.encoding.directory.contents import Contents, read_contents, read_version
-from pipelines.encoding.directory.encoded_directory import EncodedDirectory
+from pipelines.encoding.directory.encoded_directory import BESIDE, EncodedDirectory
 from pipelines.encoding.directory.notes import (
     MarkedResult,
     is_of,
@@ -43,7 +43,7 @@ from pipelines.files.inputs import InputFile
 from pipelines.files.owned import one_run
 from pipelines.layout.assemble import Layout, ShardRows, write_parquet
 from pipelines.layout.deal import LaidShard, deal, number_of_shards, shard_name
-from pipelines.layout.formats import BESIDE, ROW_BYTES, id_type
+from pipelines.layout.formats import ENDING_BESIDE, ROW_BYTES, id_type
 from pipelines.layout.rows import Rows, joined_schema
 from pipelines.layout.scatter import BOUNDS, Bins, read_weights, scattered_inputs
 from pipelines.layout.work import WorkDirectory
@@ -54,9 +54,7 @@ from wordpiece_core.errors import OptionError, OutputError
 
 WORK_COMPRESSION = "lz4"  # of what is encoded and soon deleted
 PLAIN_ROW_BYTES = 1  # of a row of Parquet, beside its ids and kept columns
-STORED_UINT16 = (
-    1 << 16
-)  # vocabularies up to this have ids of 16 bits in Parquet (docs/ids-encoding.md)
+STORED_UINT16 = 1 << 16  # vocabularies up to this have ids of 16 bits in Parquet
 CODECS = {"lz4": "lz4", "snappy": "snappy", "none": None}  # others are about as zstd
 SAMPLED_PLACES = 8
 SAMPLED_BYTES = 32 << 20  # of rows, by their weights, that are written to see how small they get
@@ -70,7 +68,7 @@ def plan_layout(call: EncodeCall, tokenizer: Tokenizer) -> Plan:
     found = read_contents(dataset)
     _check_same_inputs(dataset, found, files)
     plan = plan_files(_encoded(dataset, call, tokenizer), files, _work_options(call))
-    if _is_done(found, files):
+    if _is_done(found):
         shards = [replace(shard, finished=True, error=None) for shard in plan.shards]
         plan = replace(plan, shards=shards)
     return replace(plan, directory=dataset)
@@ -94,13 +92,14 @@ def lay_out(
     with one_run(call.output):
         if read_version(dataset) != found.version:
             raise OutputError(f"{call.output}: another run has just written there; run this again")
-        if _is_done(found, files):
+        if _is_done(found):
             if not (found.has_card and found.has_tokenizer):
                 lifecycle.mend(dataset, found, tokenizer)
             _delete_work(dataset, found)
             manifest = lifecycle.manifest(dataset, found)
             errors, notices = _noted_errors(found, files), _notices(dataset, manifest)
-            return Encoded(call.output, manifest, len(found.finished), 0, errors, notices)
+            kept = sum(not name.endswith(BESIDE) for name in found.finished)
+            return Encoded(call.output, manifest, kept, 0, errors, notices)
         return _Job(call, tokenizer, dataset, files, beam_args, progress).run()
 
 
@@ -115,9 +114,8 @@ def _dataset(call: EncodeCall, tokenizer: Tokenizer) -> EncodedDirectory:
 def _encoded(dataset: EncodedDirectory, call: EncodeCall, tokenizer: Tokenizer) -> EncodedDirectory:
     """The directory of what is encoded, which has its own options."""
     marks = _marks(call, dataset, tokenizer)
-    options = _work_options(call).plain() | {
-        "marks": [*marks.bytes, marks.codec, marks.only_ids, *marks.bounds]
-    }
+    noted = [*marks.bytes, marks.codec, marks.only_ids, *marks.bounds]
+    options = _work_options(call).plain() | {"marks": noted}
     job = {"tokenizer": dataset.job["tokenizer"], "options": options}
     return EncodedDirectory(WorkDirectory(dataset).encoded, job, dataset.run)
 
@@ -181,7 +179,7 @@ def _check_same_inputs(
         )
 
 
-def _is_done(found: Contents, files: Sequence[InputFile]) -> bool:
+def _is_done(found: Contents) -> bool:
     """Whether the dataset is there, of these inputs, as it was written."""
     return found.is_whole and found.results.keys() == found.finished.keys()
 
@@ -233,8 +231,11 @@ class _Job:
             layout = self._scatter(layout, sources, self.call.layout.shuffle)
         shards = self._deal(layout, sources)
         kept = self._make(layout, shards, sum(source.input_rows for source in sources))
-        made = read_contents(self.dataset)
-        made = replace(made, sources=[unmarked(source) for source in sources])
+        made = replace(
+            read_contents(self.dataset),
+            sources=[unmarked(source) for source in sources],
+            errors={bad.error.name: bad.error for bad in errors},  # not those of earlier runs
+        )
         manifest = lifecycle.finish(self.dataset, made)
         work.owned.delete()
         notices = _notices(self.dataset, manifest)
@@ -242,10 +243,8 @@ class _Job:
 
     def _encode(self) -> tuple[list[MarkedResult], list[BadShard]]:
         """Encodes the inputs; returns their notes, in the order of their names, and bad ones."""
-        options, directory = (
-            _work_options(self.call),
-            _encoded(self.dataset, self.call, self.tokenizer),
-        )
+        options = _work_options(self.call)
+        directory = _encoded(self.dataset, self.call, self.tokenizer)
         found = plan_files(directory, self.files, options, SAMPLE)
         made, errors = found.found, found.errors
         if not found.to_run:
@@ -350,7 +349,7 @@ class _Job:
         finished = {name for name, note in found.finished.items() if note.source == source}
 
         def files(shard: LaidShard) -> set[str]:
-            endings = {layout.ending, BESIDE.get(layout.format, layout.ending)}
+            endings = {layout.ending, ENDING_BESIDE.get(layout.format, layout.ending)}
             return {shard.name + ending for ending in endings}
 
         missing = [shard for shard in shards if not files(shard) <= finished]

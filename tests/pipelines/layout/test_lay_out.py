@@ -490,6 +490,22 @@ def test_bad_inputs_are_named_or_go_to_quarantine(
     assert not (tmp_path / "out" / "_layout").exists()
 
 
+def test_an_input_that_is_mended_while_the_dataset_is_not_whole_is_no_error(
+    tmp_path: Path, tokenizer: str
+) -> None:
+    write_shard(tmp_path / "in" / "a.txt", english(20))
+    (tmp_path / "in" / "b.parquet").write_bytes(b"bad")
+    args = ["encode", str(tmp_path / "in"), "--tokenizer", tokenizer, "--shard-size", "1MiB"]
+    args += ["--on-error", "quarantine", "--output", str(tmp_path / "out")]
+    killed_before(1, r"written .*/out/train-", *args, *ONE_WORKER)
+    assert (tmp_path / "out" / "_errors").exists()
+    write_shard(tmp_path / "in" / "b.parquet", english(30))
+    done(*args, *ONE_WORKER)
+    noted = manifest(tmp_path / "out")
+    assert (noted["rows"], noted["errors"]) == (50, [])
+    assert not (tmp_path / "out" / "_errors").exists()
+
+
 def test_files_of_others_stay(tmp_path: Path, tokenizer: str, source: Path) -> None:
     output = tmp_path / "out"
     (output / "_layout").mkdir(parents=True)
