@@ -282,8 +282,8 @@ class _Job:
 
         weights = [sum(note.weights) for note in sources]
         names, many = [note.name for note in sources], [note.input_rows for note in sources]
-        groups = scattered_inputs(names, weights, many)
         bins = Bins.of([sum(split) for split in zip(*(n.weights for n in sources), strict=True)])
+        groups = scattered_inputs(names, weights, many, bins)
         rows = replace(layout.rows, bins=bins, files=len(groups))
         layout = replace(layout, rows=rows)
         owned = layout.rows.work.owned

@@ -28,11 +28,12 @@ from pipelines.files.storage import StoredFile
 from wordpiece_core import _kernel
 
 ORDER = "__wordpiece_order"
-BIN_BYTES = 12 << 20  # of a bin, as the weights of its rows say; in memory, some times that
-MOST_BINS = 4096  # then they are larger: each run has a segment for each bin
-RUN_BYTES = 96 << 20  # of the rows of a run in memory
-GROUP_BYTES = 32 << 20  # of the inputs of a file of runs, as the weights of their rows say
-BOUNDS = (BIN_BYTES, MOST_BINS, RUN_BYTES, GROUP_BYTES)
+BIN_BYTES = 12 << 20  # of a bin, as the weights of its rows say; in memory, two or three times that
+LARGE_BINS = 4  # times that, at most, as there are more rows: there are fewer segments then
+USUAL_BINS, MOST_BINS = 256, 4096  # with more than these, bins are larger; whatever it takes
+RUN_BINS = 8  # times the size of a bin is that of a run, in memory
+GROUP_BINS = 3  # times that, as weights say, is the size of the inputs of a file of runs
+BOUNDS = (BIN_BYTES, LARGE_BINS, USUAL_BINS, MOST_BINS, RUN_BINS, GROUP_BINS)
 """What the files of runs depend on, beside the rows."""
 _TAIL = struct.Struct("<QQ")
 
@@ -44,15 +45,19 @@ def order_key(seed: int, name: str) -> bytes:
 
 @dataclass(frozen=True)
 class Bins:
-    """How many bins the hashes of each split are divided into."""
+    """How many bins the hashes of each split are divided into, and about how large they are, as the
+    weights of their rows say."""
 
     numbers: Sequence[int]
+    size: int
 
     @classmethod
     def of(cls, weights: Sequence[int]) -> Bins:
         """From the weights of the splits."""
-        size = max(BIN_BYTES, sum(weights) // MOST_BINS)
-        return cls([max(-(-weight // size), 1) for weight in weights])
+        total = sum(weights)
+        size = min(max(BIN_BYTES, total // USUAL_BINS), LARGE_BINS * BIN_BYTES)
+        size = max(size, total // MOST_BINS)
+        return cls([max(-(-weight // size), 1) for weight in weights], size)
 
     def first(self, split: int) -> int:
         """The number of the first bin of a split; or of all bins."""
@@ -82,16 +87,16 @@ class ScatteredInputs:
 
 
 def scattered_inputs(
-    names: Sequence[str], weights: Sequence[int], rows: Sequence[int]
+    names: Sequence[str], weights: Sequence[int], rows: Sequence[int], bins: Bins
 ) -> list[ScatteredInputs]:
-    """Groups of consecutive inputs, as large as is said, or one input."""
+    """Groups of consecutive inputs, which are about as large as said above, or one input."""
     groups: list[ScatteredInputs] = []
     held: list[tuple[int, str]] = []
     weight = 0
     for number, name in enumerate(names):
         held.append((number, name))
         weight += weights[number]
-        if weight >= GROUP_BYTES or number + 1 == len(names):
+        if weight >= GROUP_BINS * bins.size or number + 1 == len(names):
             many = sum(rows[n] for n, _ in held)
             groups.append(ScatteredInputs(len(groups), held, many))
             held, weight = [], 0
@@ -117,7 +122,7 @@ class RunWriter:
         order = pa.array(_kernel.hash_numbers(first, table.num_rows, key))
         self.held.append(table.append_column(ORDER, order))
         self.size += table.nbytes
-        if self.size >= RUN_BYTES:
+        if self.size >= RUN_BINS * self.bins.size:
             self._write()
 
     def _write(self) -> None:

@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import pipelines
-from pipelines.layout import lay_out, scatter
+from pipelines.layout import scatter
 
 from ..corpora import (
     ONE_WORKER,
@@ -58,9 +58,8 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def small_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     """Many bins and runs, as a large corpus has."""
-    for name, size in {"BIN_BYTES": 4000, "RUN_BYTES": 9000, "GROUP_BYTES": 5000}.items():
-        monkeypatch.setattr(scatter, name, size)
-    monkeypatch.setattr(lay_out, "BOUNDS", (4000, 9000, 5000))
+    monkeypatch.setattr(scatter, "BIN_BYTES", 1000)
+    monkeypatch.setattr(scatter, "LARGE_BINS", 2)
 
 
 def encode(source: Path, tokenizer: str, output: Path, *args: str) -> dict[str, Any]:
@@ -128,10 +127,10 @@ def test_small_inputs_are_joined_and_large_ones_divided(
 def test_shards_are_of_one_size(
     tmp_path: Path, tokenizer: str, how: tuple[str, ...], small_runs: None
 ) -> None:
-    texts = english(30_000, seed=3)
+    texts = english(16_000, seed=3)
     for number in range(40):
-        write_shard(tmp_path / "in" / f"{number:02}.txt", texts[number * 750 : (number + 1) * 750])
-    size = 150 << 10
+        write_shard(tmp_path / "in" / f"{number:02}.txt", texts[number * 400 : (number + 1) * 400])
+    size = 80 << 10
     found = encode(tmp_path / "in", tokenizer, tmp_path / "out", "--shard-size", str(size), *how)
     sizes = [shard["output_bytes"] for shard in found["shards"]]
     assert 3 < len(sizes) < 40
