@@ -98,6 +98,8 @@ class Marks:
 
 def _bytes(column: pa.ChunkedArray) -> pa.ChunkedArray | int:
     """About how many bytes each value of a column takes."""
+    if column.type in (pa.string_view(), pa.binary_view()):
+        column = column.cast(pa.large_binary())
     try:
         return pc.fill_null(pc.binary_length(column), 0).cast(pa.int64())
     except pa.ArrowNotImplementedError:
@@ -117,7 +119,8 @@ def _strings(table: pa.Table) -> Iterator[pa.Buffer]:
     """The bytes of the strings of a table."""
     for column in table.columns:
         for chunk in column.chunks:
-            if pa.types.is_string(chunk.type) or pa.types.is_binary(chunk.type):
+            small = (pa.string(), pa.binary(), pa.string_view(), pa.binary_view())
+            if chunk.type in small:
                 chunk = chunk.cast(pa.large_binary())
             if pa.types.is_large_string(chunk.type) or pa.types.is_large_binary(chunk.type):
                 offsets = pa.Array.from_buffers(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -28,6 +28,7 @@ from pipelines.layout.rows import Rows, conformed
 from pipelines.running.figure_files import FigureFiles
 from pipelines.running.figures import report
 from wordpiece_core import Tokenizer
+from wordpiece_core.errors import InputError, one_line
 
 
 @dataclass(frozen=True)
@@ -119,6 +120,18 @@ def write_parquet(
     ShardWriter(schema, storing, maker, threads).write(stream, parts)
 
 
+@contextmanager
+def laid_out(name: str) -> Iterator[None]:
+    """Turns what Arrow cannot do with some column into an InputError. `name`: of what is made."""
+    try:
+        yield
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        raise InputError(
+            f"{name}: cannot be laid out ({one_line(error)}); leave columns that are neither text"
+            " nor numbers out with --keep-columns"
+        ) from error
+
+
 @dataclass
 class MakeShard(beam.DoFn):
     """Makes shards, and notes them. `figures`: where they are left while the pipeline runs."""
@@ -134,7 +147,8 @@ class MakeShard(beam.DoFn):
         self.figures.leave()
 
     def process(self, shard: LaidShard) -> None:
-        storage.again(lambda: self._make(shard))
+        with laid_out(shard.name):
+            storage.again(lambda: self._make(shard))
         report(shards=1)
 
     def _make(self, shard: LaidShard) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import apache_beam as beam
 
 from pipelines.files import outputs, storage
-from pipelines.layout.assemble import Layout, MakeShard
+from pipelines.layout.assemble import Layout, MakeShard, laid_out
 from pipelines.layout.deal import LaidShard
 from pipelines.layout.rows import Rows
 from pipelines.layout.scatter import RunWriter, ScatteredInputs, order_key
@@ -77,7 +77,8 @@ class _Scatter(beam.DoFn):
         self.figures.leave()
 
     def process(self, group: ScatteredInputs) -> None:
-        storage.again(lambda: self._write(group))
+        with laid_out(group.inputs[0][1]):
+            storage.again(lambda: self._write(group))
 
     def _write(self, group: ScatteredInputs) -> None:
         work, bins = self.rows.work, self.rows.bins

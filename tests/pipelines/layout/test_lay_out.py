@@ -22,6 +22,7 @@ from pipelines.layout import scatter
 
 from ..corpora import (
     ONE_WORKER,
+    SPECIAL,
     column,
     done,
     english,
@@ -258,24 +259,25 @@ def read_ids(path: Path, size: int) -> list[int]:
     return numbers.tolist()
 
 
-def read_megatron(path: Path) -> list[list[int]]:
+def read_megatron(path: Path, of_type: int = 8) -> list[list[int]]:
     """The documents of an IndexedDataset, by its published layout."""
     index = path.with_suffix(".idx").read_bytes()
     magic, version, code, sequences, documents = struct.unpack_from("<9sQBQQ", index)
-    assert (magic, version, code, documents) == (b"MMIDIDX\0\0", 1, 8, sequences + 1)
+    assert (magic, version, code, documents) == (b"MMIDIDX\0\0", 1, of_type, sequences + 1)
     lengths = struct.unpack_from(f"<{sequences}i", index, 34)
     pointers = struct.unpack_from(f"<{sequences}q", index, 34 + 4 * sequences)
     assert struct.unpack_from(f"<{documents}q", index, 34 + 12 * sequences) == (*range(documents),)
     assert len(index) == 34 + 12 * sequences + 8 * documents
-    ids = read_ids(path, 2)
+    size = {8: 2, 4: 4}[of_type]
+    ids = read_ids(path, size)
     assert sum(lengths) == len(ids)
-    return [ids[p // 2 : p // 2 + n] for p, n in zip(pointers, lengths, strict=True)]
+    return [ids[p // size :][:n] for p, n in zip(pointers, lengths, strict=True)]
 
 
-def read_bin(path: Path) -> list[list[int]]:
+def read_bin(path: Path, size: int = 2) -> list[list[int]]:
     offsets = array("Q")
     offsets.frombytes(path.with_suffix(".offsets").read_bytes())
-    ids = read_ids(path, 2)
+    ids = read_ids(path, size)
     assert offsets[0] == 0
     assert offsets[-1] == len(ids)
     return [ids[a:b] for a, b in pairwise(offsets)]
@@ -308,15 +310,29 @@ def test_ids_alone_are_those_of_the_parquet_files(
     ]
     assert len(sizes) > 1
     assert max(sizes) <= (12 << 10 if how else 5 << 10) + 1000
-    assert found["id_type"] == "uint16"
+    assert found["dtype"] == "uint16"
     encoded = pipelines.encode(
         source, tokenizer=tokenizer, output=tmp_path / "ids", format=kind, quiet=True,
         **({"pack": True, "max_length": 16} if "--pack" in how else {}),
         **({"shuffle": 7, "splits": {"train": 0.9, "test": "0.1"}, "shard_size": "12KiB"}
            if how else {"shard_size": "5KiB"}),
     )  # fmt: skip
-    assert encoded.kept == len(encoded.shards) + len(encoded.shards)
+    assert encoded.kept == len(encoded.shards)
     assert {Path(name).suffix for name in encoded.shards} == {".bin"}
+
+
+def test_large_vocabularies_have_ids_of_32_bits(tmp_path: Path) -> None:
+    words = [*SPECIAL, *(f"w{n}" for n in range(65_536))]
+    (tmp_path / "vocab.txt").write_text("".join(f"{word}\n" for word in words))
+    source = Path(write_shard(tmp_path / "a.txt", ["w7 w65535", "", "w65000"]))
+    wanted = [[2, 12, 65_540, 3], [2, 3], [2, 65_005, 3]]
+    tokenizer = str(tmp_path / "vocab.txt")
+    name = "train-00000-of-00001.bin"
+    of_bin = encode(source, tokenizer, tmp_path / "bin", "--format", "bin")
+    assert (of_bin["dtype"], read_bin(tmp_path / "bin" / name, 4)) == ("uint32", wanted)
+    megatron = encode(source, tokenizer, tmp_path / "megatron", "--format", "megatron")
+    assert megatron["dtype"] == "int32"
+    assert read_megatron(tmp_path / "megatron" / name, 4) == wanted
 
 
 @pytest.mark.parametrize(
