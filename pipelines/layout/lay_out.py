@@ -21,8 +21,7 @@ from pipelines.encoding.directory import lifecycle
 from pipelines.encoding.directory.bad_shards import BadShard, quarantine
 from pipelines.encoding.directory.card import card_warnings
 from pipelines.encoding.directory.contents import Contents, read_contents, read_version
-from pipelines.encoding.directory.encoded_directory import BESIDE as ENDINGS_BESIDE
-from pipelines.encoding.directory.encoded_directory import EncodedDirectory
+from pipelines.encoding.directory.encoded_directory import BESIDE, EncodedDirectory
 from pipelines.encoding.directory.notes import (
     MarkedResult,
     is_of,
@@ -99,7 +98,7 @@ def lay_out(
             _delete_work(dataset, found)
             manifest = lifecycle.manifest(dataset, found)
             errors, notices = _noted_errors(found, files), _notices(dataset, manifest)
-            kept = sum(not name.endswith(ENDINGS_BESIDE) for name in found.finished)
+            kept = sum(not name.endswith(BESIDE) for name in found.finished)
             return Encoded(call.output, manifest, kept, 0, errors, notices)
         return _Job(call, tokenizer, dataset, files, beam_args, progress).run()
 
