@@ -59,7 +59,7 @@ def compare(call: CompareCall, *, beam_args: Sequence[str] = (), progress: Progr
 
     Raises InputError, StorageError and OptionError.
     """
-    tokenizers, remarks = _load(call)
+    tokenizers, remarks = load_all(call.tokenizers)
     call = checked_call(call, beam_args)
     if call.word_counts:
         table = read_word_table(call.word_counts)
@@ -67,7 +67,7 @@ def compare(call: CompareCall, *, beam_args: Sequence[str] = (), progress: Progr
             tokenizers, table, call.measuring, beam_args=beam_args, progress=progress
         )
         for name, tokenizer in zip(names_of(call.tokenizers), tokenizers, strict=True):
-            remarks += _remarks_on_table(table, name, tokenizer)
+            remarks += remarks_on_table(table, name, tokenizer)
     else:
         files = inputs.resolve(call.on)
         measured = measure_texts(
@@ -79,11 +79,11 @@ def compare(call: CompareCall, *, beam_args: Sequence[str] = (), progress: Progr
     return Comparison(pa.Table.from_pylist(rows, SCHEMA), tuple(dict.fromkeys(remarks)))
 
 
-def _load(call: CompareCall) -> tuple[list[AnyTokenizer], list[str]]:
+def load_all(places: Sequence[str | Tokenizer]) -> tuple[list[AnyTokenizer], list[str]]:
     """The tokenizers, and which were taken as cased."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", TakenAsCasedWarning)
-        tokenizers = [load_tokenizer(place) for place in call.tokenizers]
+        tokenizers = [load_tokenizer(place) for place in places]
     taken = [w.message.fact for w in caught if isinstance(w.message, TakenAsCasedWarning)]
     return tokenizers, [
         f"{fact}; to override, put it into a directory with a tokenizer_config.json"
@@ -128,7 +128,7 @@ def _remarks_on_words(measured: Measured, call: CompareCall) -> Iterator[str]:
         yield (f"{left.words:,} words have no group (null); they are in the row of all text alone")
 
 
-def _remarks_on_table(table: WordTable, name: str, tokenizer: AnyTokenizer) -> Iterator[str]:
+def remarks_on_table(table: WordTable, name: str, tokenizer: AnyTokenizer) -> Iterator[str]:
     """What a table has lost of its text that a tokenizer would have seen."""
     if table.min_word_count > 1:
         yield f"{table.path}: counted with --min-word-count, so rare words are missing"

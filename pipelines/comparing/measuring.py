@@ -98,7 +98,7 @@ def _measure(
     partitions = _partitions(total_bytes, options.worker_memory)
     packed = PackedTokenizers.of(tokenizers)
     largest_first = sorted(parts, key=bytes_of, reverse=True)
-    with _directory(options.work_dir, beam_args) as directory:
+    with work_directory(options.work_dir, beam_args) as directory:
 
         def build(pipeline: beam.Pipeline) -> None:
             ranges = _spread(pipeline, largest_first)
@@ -142,7 +142,7 @@ def _spread(pipeline: beam.Pipeline, parts: Sequence[Range | WordRange]) -> beam
 
 
 @contextmanager
-def _directory(work_dir: str | None, beam_args: Sequence[str]) -> Iterator[str]:
+def work_directory(work_dir: str | None, beam_args: Sequence[str]) -> Iterator[str]:
     """A directory for the sums, which is deleted in the end."""
     if work_dir is None:
         if not is_local(pipeline_options(beam_args)):
