@@ -15,6 +15,7 @@ A folder imports only from the folders below it in this list:
     commands    the command line: arguments, and what is printed
     layout      what is encoded to shards of one size: joined, packed, shuffled, split
     encoding    texts to ids, shard by shard
+    reporting   a tokenizer, and what it does with a text, as a page
     training    a word table to a tokenizer, in exact rounds
     comparing   tokenizers measured on text, side by side
     counting    text to a word table
@@ -34,7 +35,17 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pipelines.counting.word_table import WordTable
     from pipelines.encoding.encode import Encoded
-    from pipelines.functions import JobWarning, compare, count, encode, extend, prune, train
+    from pipelines.functions import (
+        JobWarning,
+        compare,
+        count,
+        encode,
+        extend,
+        prune,
+        report,
+        train,
+    )
+    from pipelines.reporting.report import Report
     from pipelines.training.extend import Extended
     from pipelines.training.prune import Pruned
     from pipelines.training.train import Trained
@@ -49,6 +60,7 @@ __all__ = [
     "Extended",
     "JobWarning",
     "Pruned",
+    "Report",
     "Trained",
     "WordTable",
     "__version__",
@@ -57,14 +69,16 @@ __all__ = [
     "encode",
     "extend",
     "prune",
+    "report",
     "train",
 ]
 
 # Names are loaded when they are first used: `wordpiece --help` need not wait for Beam.
 _MODULES = {
-    "functions": ("JobWarning", "compare", "count", "encode", "extend", "prune", "train"),
+    "functions": ("JobWarning", "compare", "count", "encode", "extend", "prune", "report", "train"),
     "transforms": ("CountWords", "EncodeTexts"),
     "counting.word_table": ("WordTable",),
+    "reporting.report": ("Report",),
     "training.extend": ("Extended",),
     "training.prune": ("Pruned",),
     "training.train": ("Trained",),

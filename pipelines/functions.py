@@ -24,6 +24,9 @@ from pipelines.encoding.options import EncodeCall
 from pipelines.following.epochs import line
 from pipelines.following.loop import Row
 from pipelines.layout.lay_out import lay_out
+from pipelines.reporting import report as reporting
+from pipelines.reporting.options import ReportCall
+from pipelines.reporting.report import Report
 from pipelines.running.call import JobCall, in_python, names_of_python
 from pipelines.running.progress import Progress
 from pipelines.training import extend as extending
@@ -260,3 +263,23 @@ def compare(
     call = CompareCall.of(tokenizers=tokenizers, **options)
     progress = Progress(quiet=quiet)
     return _warned(comparing.compare(call, beam_args=beam_args, progress=progress)).table
+
+
+@_documented(ReportCall)
+def report(
+    tokenizer: str | Tokenizer,
+    *,
+    beam_args: Sequence[str] = (),
+    quiet: bool = False,
+    **options: Any,
+) -> Report:
+    """Shows a tokenizer, and what it does with a text, in an HTML page, as `wordpiece report` does.
+
+    >>> trained = train("corpus/", output="tokenizer", vocab_size=14)
+    >>> done = report("tokenizer", on="corpus/", output="report.html")
+    >>> done.output, done.facts.on_text.all.tokens_per_word
+    ('report.html', 1.3333333333333333)
+    """
+    call = ReportCall.of(tokenizer=tokenizer, **options)
+    progress = Progress(quiet=quiet)
+    return _warned(reporting.report(call, beam_args=beam_args, progress=progress))

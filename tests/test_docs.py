@@ -63,7 +63,7 @@ def test_the_table_of_a_command_has_every_option(tables: ModuleType, name: str) 
         assert options | set(parameter.secondary_opts) <= set(cells[0].replace("`", "").split())
 
 
-@pytest.mark.parametrize("name", ["count", "train", "encode", "compare"])
+@pytest.mark.parametrize("name", ["count", "train", "encode", "compare", "report"])
 def test_the_table_of_a_job_has_every_argument_of_its_function(
     tables: ModuleType, name: str
 ) -> None:

@@ -15,6 +15,7 @@ ROOMS = [
         "commands",
         "layout",
         "encoding",
+        "reporting",
         "training",
         "comparing",
         "counting",

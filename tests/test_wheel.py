@@ -32,7 +32,11 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_the_wheel_holds_both_packages_and_the_kernel_and_no_rust_source(wheel: Path) -> None:
     names = zipfile.ZipFile(wheel).namelist()
-    assert {"pipelines/commands/cli.py", "wordpiece_core/reference/training.py"} <= set(names)
+    assert {
+        "pipelines/commands/cli.py",
+        "pipelines/reporting/page.css",
+        "wordpiece_core/reference/training.py",
+    } <= set(names)
     assert [name for name in names if name.startswith("wordpiece_core/_kernel.")]
     assert not [name for name in names if name.endswith((".rs", ".toml", ".lock"))]
     assert "abi3" in wheel.name

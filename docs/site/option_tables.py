@@ -19,6 +19,7 @@ from pipelines.comparing.options import CompareCall
 from pipelines.counting.options import CountCall
 from pipelines.encoding.options import EncodeCall, TokenizerChoice
 from pipelines.functions import RUN
+from pipelines.reporting.options import ReportCall
 from pipelines.training.options import ExtendCall, PruneCall, TrainCall
 from wordpiece_core.declaration import Declared, Option
 from wordpiece_core.option_kinds import Choice, Duration, Flag, Places, Share, Size, Whole
@@ -34,6 +35,7 @@ JOBS: dict[str, list[type[Declared]]] = {
     "prune": [PruneCall],
     "encode": [EncodeCall],
     "compare": [CompareCall],
+    "report": [ReportCall],
 }
 """The commands that are functions too, and take a config file."""
 

@@ -1,4 +1,4 @@
-"""The command `wordpiece`: count, train, extend, prune, encode, compare, inspect.
+"""The command `wordpiece`: count, train, extend, prune, encode, compare, report, inspect.
 
 Only the jobs load Beam and Arrow, so that `--help` is fast.
 """
@@ -24,6 +24,7 @@ from pipelines.commands.options import Value, parameters, parted
 from pipelines.comparing.options import CompareCall
 from pipelines.counting.options import CountCall
 from pipelines.encoding.options import EncodeCall, TokenizerChoice
+from pipelines.reporting.options import ReportCall
 from pipelines.running.load_beam import in_own_process, load_beam, without_collections
 from pipelines.training.options import ExtendCall, PruneCall, TrainCall
 from wordpiece_core.errors import WordpieceError, one_line
@@ -113,6 +114,16 @@ def compare(call: CompareCall, how: How) -> None:
     run_compare(call, how)
 
 
+@job_command(ReportCall)
+def report(call: ReportCall, how: How) -> None:
+    """`wordpiece report`"""
+    with without_collections():
+        load_beam()
+        from pipelines.commands.report import run_report
+
+    run_report(call, how)
+
+
 @click.command(
     epilog="After --, a TEXT may begin with a dash.",
     params=[
@@ -163,7 +174,7 @@ def inspect(
     run_inspect([*texts, *more_texts], choice, encoding, as_json=as_json)
 
 
-for command in (count, train, extend, prune, encode, compare, inspect):
+for command in (count, train, extend, prune, encode, compare, report, inspect):
     wordpiece.add_command(command)
 
 

@@ -76,14 +76,11 @@ class Arguments(click.Argument):
 
 
 def _argument(option: Option) -> click.Argument:
-    many = isinstance(option.kind, Places)
-    metavar = option.kind.metavar if many else option.name.upper()
-    return Arguments(
-        [option.name],
-        type=Value(Place()),
-        nargs=-1 if many else 1,
-        metavar=f"[{metavar}]" if many else metavar,
-    )
+    if isinstance(option.kind, Places):
+        metavar = f"[{option.kind.metavar}]"
+        return Arguments([option.name], type=Value(Place()), nargs=-1, metavar=metavar)
+    kind = Value(option.kind)
+    return Arguments([option.name], type=kind, required=True, metavar=option.name.upper())
 
 
 def _parameter(option: Option) -> click.Option:

@@ -21,6 +21,7 @@ from pipelines.commands.options import parted
 from pipelines.comparing.options import CompareCall
 from pipelines.counting.options import CountCall
 from pipelines.encoding.options import EncodeCall
+from pipelines.reporting.options import OneTokenizer, ReportCall
 from pipelines.running.call import Call, JobCall
 from pipelines.training.options import ExtendCall, PruneCall, TrainCall
 from wordpiece_core.declaration import Option
@@ -43,7 +44,7 @@ from ..corpora import done, english, wordpiece, write_shard
 
 CALLS: dict[str, type[JobCall]] = {
     **{"count": CountCall, "train": TrainCall, "encode": EncodeCall},
-    **{"extend": ExtendCall, "prune": PruneCall, "compare": CompareCall},
+    **{"extend": ExtendCall, "prune": PruneCall, "compare": CompareCall, "report": ReportCall},
 }
 NEEDED: dict[str, dict[str, Any]] = {
     "count": {"inputs": "in"},
@@ -52,6 +53,7 @@ NEEDED: dict[str, dict[str, Any]] = {
     "extend": {"tokenizer": "vocab.txt", "inputs": "in", "new_tokens": 9},
     "prune": {"tokenizer": "vocab.txt", "inputs": "in", "vocab_size": 9},
     "compare": {"tokenizers": "tok", "on": "in"},
+    "report": {"tokenizer": "tok", "on": "in", "output": "out.html"},
 }
 WITH = {
     "smoothing_exponent": {"group_column": "lang"},
@@ -109,7 +111,7 @@ def bad(option: Option) -> Any:
         return "much"
     if isinstance(kind, Duration):
         return "long"
-    if isinstance(kind, Place | Column | Places):
+    if isinstance(kind, Place | Column | Places | OneTokenizer):
         return ""
     if isinstance(kind, Text):
         return "a\0b"

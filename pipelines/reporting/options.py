@@ -1,0 +1,56 @@
+"""A call of the job `report`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pipelines.comparing.options import MeasureOptions, Tokenizers
+from pipelines.running.call import JobCall
+from wordpiece_core.declaration import REQUIRED, group, option
+from wordpiece_core.errors import OptionError
+from wordpiece_core.option_kinds import Flag, Kind, Place, Places
+
+if TYPE_CHECKING:
+    from wordpiece_core import Tokenizer
+
+
+@dataclass(frozen=True)
+class OneTokenizer(Kind):
+    """The place of a tokenizer. From Python, it can be a `Tokenizer` itself."""
+
+    metavar: str = "TOKENIZER"
+
+    def check(self, value: Any) -> Any:
+        return Tokenizers().check([value])[0]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReportCall(JobCall):
+    """Show a tokenizer, and what it does with a text, in an HTML page.
+
+    TOKENIZER: a tokenizer directory, or a vocab.txt. The page is one file that needs no network.
+    """
+
+    ARGUMENTS = ("tokenizer",)
+    TEXTS = "on"
+    ALTERNATIVES = (("on", "word_counts"),)
+
+    tokenizer: str | Tokenizer = option(REQUIRED, OneTokenizer(), "The tokenizer to show.")
+    on: tuple[str, ...] = option(
+        (), Places("INPUT..."), "Texts to show it on: files, globs or directories, as for count."
+    )
+    word_counts: str | None = option(None, Place(), "Show it on this word table, not on texts.")
+    against: tuple[str | Tokenizer, ...] = option(
+        (), Tokenizers("TOKENIZER..."), "Tokenizers to hold it against, of any kind."
+    )
+    output: str = option(REQUIRED, Place("FILE"), "The page to write, such as report.html.")
+    overwrite: bool = option(False, Flag(), "Replace a file that is not a page of this command.")
+    measuring: MeasureOptions = group(MeasureOptions)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.on and self.word_counts:
+            raise OptionError("give either --on or --word-counts")
+        if self.measuring.group_column is not None and not self.on:
+            raise OptionError("--group-column: give --on too; a word table does not keep groups")

@@ -1,0 +1,127 @@
+"""How the words of a word table are cut: a pipeline from which sums and short lists come back.
+
+    row groups of the table ─ cut ─ sums and lists of a bundle ─ add up ─▶ a file for the driver
+
+What goes from step to step is of a bounded size, however many words there are.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+
+import apache_beam as beam
+import pyarrow as pa
+import pyarrow.compute as pc
+from apache_beam.transforms.window import GlobalWindows
+
+from pipelines.comparing.steps import PackedTokenizers
+from pipelines.counting.steps import bytes_of
+from pipelines.counting.word_table import WordRange, WordTable, read_words, word_ranges
+from pipelines.files import outputs
+from pipelines.files.filesystems import join
+from pipelines.reporting.cuts import SAMPLED, Cuts, Rare, added, cut_words
+from pipelines.reporting.cutters import cutter
+from pipelines.running.figures import report
+from pipelines.running.progress import Progress
+from pipelines.running.runner import run_pipeline
+from wordpiece_core.errors import InputError
+from wordpiece_core.measures import AnyTokenizer
+
+CUTS = "cuts.json"
+RARE_SHARE = 10  # the least frequent of so many words are rare
+ROWS_AT_ONCE = 16_384
+
+
+def cuts_of(
+    table: WordTable,
+    tokenizers: Sequence[AnyTokenizer],
+    directory: str,
+    *,
+    beam_args: Sequence[str] = (),
+    progress: Progress,
+) -> tuple[Cuts, Rare]:
+    """How the words of a table are cut by the first tokenizer, where the others differ, and which
+    words are rare. `directory`: what workers and this process reach.
+
+    Raises InputError, and StorageError.
+    """
+    ranges = [part for part in word_ranges(table) if part.rows]
+    rare = rare_words(table, ranges)
+    packed = PackedTokenizers.of(tokenizers)
+
+    def build(pipeline: beam.Pipeline) -> None:
+        (
+            pipeline
+            | "parts" >> beam.Create(list(enumerate(ranges)), reshuffle=False)
+            | "spread" >> beam.GroupByKey()
+            | "each" >> beam.FlatMapTuple(lambda _, found: found)
+            | "cut" >> beam.ParDo(_CutWords(packed, rare))
+            | "add up" >> beam.CombineGlobally(added)
+            | "write" >> beam.Map(_write, join(directory, CUTS))
+        )
+
+    with progress.stage("words", "words", sum(part.rows for part in ranges)):
+        run_pipeline(build, beam_args)
+    cuts = Cuts.of_plain(outputs.read_json(join(directory, CUTS)))
+    return cuts, rare
+
+
+def _write(cuts: Cuts, path: str) -> None:
+    outputs.write_json(path, cuts.plain())
+
+
+@beam.typehints.with_output_types(Cuts)
+class _CutWords(beam.DoFn):
+    """Cuts the words of row groups, and adds up what comes of a bundle."""
+
+    def __init__(self, packed: PackedTokenizers, rare: Rare) -> None:
+        self.packed, self.rare = packed, rare
+
+    def start_bundle(self) -> None:
+        self.cutters = [cutter(tokenizer) for tokenizer in self.packed.unpacked()]
+        self.cuts = Cuts()
+
+    def process(self, part: WordRange) -> None:
+        words = read_words(part)
+        check_order(part, words["count"])
+        for start in range(0, len(words), ROWS_AT_ONCE):
+            some = words.slice(start, ROWS_AT_ONCE)
+            self.cuts += cut_words(some, part.first_rank + start, self.cutters, self.rare)
+        report(words=part.rows, bytes=bytes_of(part))
+
+    def finish_bundle(self) -> Iterator[object]:
+        yield GlobalWindows.windowed_value(self.cuts)
+
+
+def check_order(part: WordRange, counts: pa.Array) -> None:
+    """InputError unless the words of a part are in the order of their counts."""
+    if not pc.all(pc.greater_equal(counts[:-1], counts[1:])).as_py() and len(counts) > 1:
+        raise InputError(
+            f"{part.path} row group {part.row_group}: words are not in the order of their counts;"
+            " make an ordered table: wordpiece count --merge DIR --output ORDERED"
+        )
+
+
+def rare_words(table: WordTable, ranges: Sequence[WordRange]) -> Rare:
+    """The rare words of a table: the least frequent tenth, and all that occur as seldom as its
+    first. Shown are some at equal distances."""
+    rows = sum(part.rows for part in ranges)
+    if not rows:
+        raise InputError(f"{table.path}: no words in the table")
+    at = rows - -(-rows // RARE_SHARE)
+    holder = next(part for part in ranges if part.first_rank + part.rows > at)
+    most: int = read_words(holder)["count"][at - holder.first_rank].as_py()
+    first = _first_below(ranges, most)
+    spread = (first + i * (rows - first) // SAMPLED for i in range(SAMPLED))
+    return Rare(most, tuple(sorted(set(spread))))
+
+
+def _first_below(ranges: Sequence[WordRange], most: int) -> int:
+    """The rank of the first word with at most this count. Reads few of the ranges."""
+    number = bisect_left(ranges, -most, key=lambda part: -read_words(part)["count"][0].as_py())
+    if not number:
+        return 0
+    part = ranges[number - 1]
+    above: int = pc.sum(pc.greater(read_words(part)["count"], most)).as_py()
+    return part.first_rank + above

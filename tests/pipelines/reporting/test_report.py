@@ -1,0 +1,335 @@
+"""`report`: what the page holds, that text in it is data, and when it is written."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import pipelines
+import wordpiece_core as wp
+from pipelines.reporting import report as reporting
+from pipelines.reporting.report import Report
+from tests.pipelines.corpora import done, english, wordpiece, write_shard
+from tests.pipelines.reporting.hostile import GROUPS, WORDS, hostile_report
+from wordpiece_core import InputError, OptionError, OutputError
+from wordpiece_core.measures import measure
+from wordpiece_core.visible import visible
+
+TEXTS = english(200)
+VOID = {"meta", "link", "input", "br"}
+
+
+class Page(HTMLParser):
+    """The elements of a page, with their attributes, and its text."""
+
+    def __init__(self, data: bytes) -> None:
+        super().__init__()
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.open: list[str] = []
+        self.texts: list[str] = []
+        self.raw: dict[str, str] = {}
+        self.feed(data.decode())
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if self.open and self.open[-1] in ("style", "script"):
+            self.raw[self.open[-1]] = data
+        else:
+            self.texts.append(data)
+
+    def of(self, tag: str) -> list[dict[str, str | None]]:
+        return [attributes for name, attributes in self.elements if name == tag]
+
+    @property
+    def text(self) -> str:
+        return " ".join(" ".join(self.texts).split())
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("corpus")
+    groups = ["news", "mail", None]
+    rows = [{"text": text, "source": groups[i % 3]} for i, text in enumerate(TEXTS)]
+    pq.write_table(pa.Table.from_pylist(rows), folder / "a.parquet", row_group_size=40)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def tokenizer(tmp_path_factory: pytest.TempPathFactory, corpus: Path) -> Path:
+    place = tmp_path_factory.mktemp("tokenizer") / "tok"
+    pipelines.train(str(corpus), output=str(place), vocab_size=160, quiet=True)
+    return place
+
+
+@pytest.fixture(scope="module")
+def full(tmp_path_factory: pytest.TempPathFactory, corpus: Path, tokenizer: Path) -> Report:
+    folder = tmp_path_factory.mktemp("report")
+    other = folder / "vocab.txt"
+    small = pipelines.train(
+        str(corpus), output=str(folder / "small"), vocab_size=90, criterion="frequency", quiet=True
+    )
+    other.write_text("\n".join(small.vocab) + "\n")
+    return pipelines.report(
+        str(tokenizer),
+        on=str(corpus),
+        group_column="source",
+        against=str(other),
+        output=str(folder / "report.html"),
+        quiet=True,
+    )
+
+
+@pytest.fixture(scope="module")
+def hostile(tmp_path_factory: pytest.TempPathFactory) -> Report:
+    return hostile_report(tmp_path_factory.mktemp("hostile"))
+
+
+def page_of(done: Report) -> Page:
+    return Page(Path(done.output).read_bytes())
+
+
+# --- What it shows --------------------------------------------------------------------------------
+
+
+def test_the_figures_are_those_of_the_measures(full: Report, corpus: Path, tokenizer: Path) -> None:
+    chunks = [chunk for text in TEXTS for chunk in text.split()]
+    measures = measure(wp.Tokenizer.load(tokenizer), chunks, [1] * len(chunks))
+    assert full.facts.on_text is not None
+    assert full.facts.on_text.all == measures
+    assert {*full.facts.on_text.groups} == {"news", "mail", None}
+    text = page_of(full).text
+    assert f"tokens per word {measures.tokens_per_word:.3f}" in text
+    assert f"text of {measures.words:,} words" in text
+    assert "news" in text
+    assert "no group" in text
+
+
+def test_a_smaller_size_has_the_figures_of_a_training_of_that_size(
+    full: Report, corpus: Path, tmp_path: Path
+) -> None:
+    sizes = sorted(full.facts.at_sizes)
+    assert sizes[-1] == 160
+    assert len(sizes) > 3
+    wanted = sizes[len(sizes) // 2]
+    place = str(tmp_path / "tok")
+    trained = pipelines.train(str(corpus), output=place, vocab_size=wanted, quiet=True)
+    table = pipelines.compare([trained.tokenizer], on=str(corpus), quiet=True)
+    measures = full.facts.at_sizes[wanted].all
+    assert measures.tokens == table["tokens"][0].as_py()
+    assert measures.used_tokens == table["used_tokens"][0].as_py()
+    assert f" {wanted:,} {measures.tokens_per_word:.3f} " in page_of(full).text
+
+
+def test_the_first_merges_are_told_in_words(full: Report) -> None:
+    merges = full.facts.log.merges
+    assert merges is not None
+    text = page_of(full).text
+    for merge in merges.slice(0, 50).to_pylist():
+        said = f"{merge['left']} and {merge['right']} become {merge['token']} : they met"
+        assert f"{said} {merge['pair_count']:,} times." in text
+
+
+def test_all_parts_are_there_with_text(full: Report) -> None:
+    page = page_of(full)
+    assert page.open == []
+    ids = {attributes["id"] for attributes in page.of("section")}
+    assert ids == {attributes["href"].removeprefix("#") for attributes in page.of("a")}  # type: ignore[union-attr]
+    assert "needs a text" not in page.text
+    assert len(page.of("svg")) > 12
+    for part in ("They met", "Rare words, taken", "Only there", "min_pair_count", "peak memory"):
+        assert part.lower() in page.text.lower()
+
+
+def test_without_text_the_page_says_what_it_needs(tokenizer: Path, tmp_path: Path) -> None:
+    alone = pipelines.report(str(tokenizer), output=str(tmp_path / "a.html"), quiet=True)
+    text = page_of(alone).text
+    assert text.count("needs a text: give --on INPUT or --word-counts DIR.") == 5
+    assert "become" in text
+    assert "Latin" in text
+    bare = pipelines.report(
+        str(tokenizer / "vocab.txt"), output=str(tmp_path / "b.html"), quiet=True
+    )
+    text = page_of(bare).text
+    assert "This tokenizer has no log of its merges" in text
+    assert "does not say how it was trained" in text
+    assert bare.facts.on_text is None
+    assert bare.summary()["tokens_per_word"] is None
+
+
+def test_a_vocabulary_alone_on_text_has_no_sizes(
+    tokenizer: Path, corpus: Path, tmp_path: Path
+) -> None:
+    vocab, output = str(tokenizer / "vocab.txt"), str(tmp_path / "a.html")
+    done = pipelines.report(vocab, on=str(corpus), output=output, quiet=True)
+    page = page_of(done)
+    assert done.facts.at_sizes == {}
+    assert "so smaller sizes are not known" in page.text
+    assert page.of("input") == []
+
+
+def test_a_word_table_gives_the_same_lists(full: Report, tokenizer: Path, tmp_path: Path) -> None:
+    words = str(tmp_path / "words")
+    folder = tmp_path / "in"
+    folder.mkdir()
+    write_shard(folder / "a.txt", TEXTS)
+    pipelines.count(str(folder), output=words, quiet=True)
+    output = str(tmp_path / "a.html")
+    done = pipelines.report(str(tokenizer), word_counts=words, output=output, quiet=True)
+    assert done.facts.cuts is not None
+    assert full.facts.cuts is not None
+    assert done.facts.cuts.sums == full.facts.cuts.sums
+    ours = {name: of for name, of in full.facts.cuts.lists.items() if "better" not in name}
+    assert done.facts.cuts.lists == ours
+
+
+# --- Text is data ---------------------------------------------------------------------------------
+
+
+def test_hostile_text_makes_no_elements(hostile: Report, full: Report) -> None:
+    page, plain = page_of(hostile), page_of(full)
+    assert page.open == []
+    assert {tag for tag, _ in page.elements} <= {tag for tag, _ in plain.elements}
+    assert [tag for tag, _ in page.elements].count("script") == 1
+    assert page.raw == plain.raw
+    for _, attributes in page.elements:
+        assert not [name for name in attributes if name.startswith("on") or name == "style"]
+    for name in ("src", "href", "xlink:href", "action", "data"):
+        places = [a[name] or "" for _, a in page.elements if name in a]
+        assert [place for place in places if not place.startswith(("#", "data:,"))] == []
+
+
+def test_hostile_text_is_shown_with_every_character_visible(hostile: Report) -> None:
+    data = Path(hostile.output).read_text("utf-8")
+    shown = page_of(hostile).text
+    for word in WORDS:
+        assert visible(word, 40) in shown
+    for group in GROUPS:
+        assert visible(group, 80) in shown
+    hidden = re.compile("[\u202a-\u202e\u2066-\u2069\u200b-\u200f\u2028\u2029\x00-\x08\x7f]")
+    assert hidden.search(data) is None
+    assert "\\u202e" in shown
+    assert "◌\u0301" in shown
+
+
+def test_the_policy_allows_the_style_and_the_script_and_nothing_else(hostile: Report) -> None:
+    page = page_of(hostile)
+    (policy,) = [a["content"] for a in page.of("meta") if "http-equiv" in a]
+    rules = dict(rule.split(" ", 1) for rule in (policy or "").split("; "))
+    assert rules["default-src"] == "'none'"
+    for kind in ("style", "script"):
+        digest = base64.b64encode(hashlib.sha256(page.raw[kind].encode()).digest()).decode()
+        assert rules[f"{kind}-src"] == f"'sha256-{digest}'"
+    assert {*rules} == {
+        *("default-src", "style-src", "script-src", "img-src", "base-uri", "form-action")
+    }
+    # nothing that the policy rules comes before it
+    assert [tag for tag, _ in page.elements[:4]] == ["html", "head", "meta", "meta"]
+
+
+# --- When it is written ---------------------------------------------------------------------------
+
+
+def test_the_page_is_the_same_for_any_number_of_workers(
+    full: Report, tokenizer: Path, tmp_path: Path
+) -> None:
+    call = full.facts
+    before = Path(full.output).read_bytes()
+    for workers in (1, 3):
+        output = str(tmp_path / "again.html")
+        pipelines.report(
+            call.name,
+            on=call.text,
+            group_column="source",
+            against=call.others[0].name,
+            output=output,
+            beam_args=[f"--direct_num_workers={workers}"],
+            quiet=True,
+        )
+        assert Path(output).read_bytes() == before
+
+
+def test_a_page_is_replaced_and_another_file_is_not(tokenizer: Path, tmp_path: Path) -> None:
+    output = tmp_path / "report.html"
+    output.write_text("<p>my notes")
+    with pytest.raises(OutputError, match=r"report.html: not a page of this command; give --ov"):
+        reporting.check_output(str(output), overwrite=False)
+    with pytest.raises(OutputError, match="give overwrite, or another file"):
+        pipelines.report(str(tokenizer), output=str(output), quiet=True)
+    assert output.read_text() == "<p>my notes"
+    for overwrite in (True, False):
+        pipelines.report(str(tokenizer), output=str(output), overwrite=overwrite, quiet=True)
+        assert output.read_bytes().startswith(b"<!doctype html>")
+    with pytest.raises(OptionError, match=r"is a directory; give a file, such as report\.html"):
+        pipelines.report(str(tokenizer), output=str(tmp_path), quiet=True)
+    assert [path.name for path in tmp_path.iterdir()] == ["report.html"]
+
+
+def test_a_failed_report_leaves_the_page_of_before(
+    tokenizer: Path, tmp_path: Path, corpus: Path
+) -> None:
+    output = tmp_path / "report.html"
+    pipelines.report(str(tokenizer), output=str(output), quiet=True)
+    before = output.read_bytes()
+    with pytest.raises(InputError, match="'missing'"):
+        pipelines.report(
+            str(tokenizer), on=str(corpus), text_column="missing", output=str(output), quiet=True
+        )
+    assert output.read_bytes() == before
+
+
+def test_what_cannot_be_shown_is_said_at_once(
+    tokenizer: Path, corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    output = str(tmp_path / "report.html")
+
+    def refused(kind: type[Exception], match: str, place: object = None, **options: Any) -> None:
+        with pytest.raises(kind, match=match):
+            pipelines.report(str(place or tokenizer), output=output, quiet=True, **options)
+
+    refused(OptionError, "give either on or word_counts", on="a", word_counts="b")
+    refused(OptionError, "group_column: give on too", group_column="source")
+    refused(InputError, "no such file|no tokenizer|no file", place=tmp_path / "none")
+    unordered = tmp_path / "unordered"
+    unordered.mkdir()
+    table = pa.table({"word": ["a", "b", "c"], "count": pa.array([1, 3, 2], pa.int64())})
+    pq.write_table(table, unordered / "part.parquet")
+    refused(InputError, "not in the order of their counts", word_counts=str(unordered))
+    other = tmp_path / "tokenizer.json"
+    other.write_text(json.dumps({"model": {"type": "BPE", "vocab": {"a": 0}, "merges": []}}))
+    refused(InputError, "not a WordPiece tokenizer of BERT's kind", place=other)
+    monkeypatch.setattr(reporting, "find_spec", lambda name: None)
+    refused(OptionError, r"needs the library jinja2; install wordpiece-beam\[report\]")
+    assert not Path(output).exists()
+
+
+def test_the_command_says_what_it_wrote(tokenizer: Path, corpus: Path, tmp_path: Path) -> None:
+    output = tmp_path / "report.html"
+    said = done("report", tokenizer, "--on", corpus, "--output", output)
+    assert f"report: {output}, " in said.out
+    assert "tokens per word: " in said.out
+    summary = json.loads(done("report", tokenizer, "--output", output, "--json").out)
+    assert summary["output"] == str(output)
+    assert summary["bytes"] == output.stat().st_size
+    failed = wordpiece("report", tokenizer, "--output", tokenizer / "vocab.txt")
+    assert failed.status == 1
+    assert "not a page of this command" in failed.err
+    assert wordpiece("report").status == 2
