@@ -7,7 +7,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 KERNEL := $(shell find wordpiece_core/kernel -name '*.rs' -o -name 'Cargo.*' | grep -v /target/)
 
-.PHONY: demo test test-cluster lint docs bench memcheck check-tools clean
+.PHONY: demo test test-cluster test-browser lint docs bench memcheck check-tools clean
 
 demo: $(VENV)/.installed
 	$(BIN)/python -m pipelines.commands.demo out/demo
@@ -20,6 +20,10 @@ test: $(VENV)/.installed-test
 CASES ?=
 test-cluster: $(VENV)/.installed-test
 	$(BIN)/python -m tests.cluster $(CASES)
+
+# The pages of `report`, in Chromium without a window.
+test-browser: $(VENV)/.installed-browser
+	$(BIN)/python -m pytest -p no:cacheprovider tests/browser/report_pages.py
 
 lint: $(VENV)/.installed-lint
 	$(BIN)/ruff check .
