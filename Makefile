@@ -22,7 +22,7 @@ test-cluster: $(VENV)/.installed-test
 	$(BIN)/python -m tests.cluster $(CASES)
 
 # The pages of `report`, in Chromium without a window.
-test-browser: $(VENV)/.installed-browser
+test-browser: $(VENV)/.installed-test $(VENV)/.installed-browser
 	$(BIN)/python -m pytest -p no:cacheprovider tests/browser/report_pages.py
 
 lint: $(VENV)/.installed-lint
