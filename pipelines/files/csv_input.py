@@ -5,6 +5,7 @@ on what a reader guesses from its first rows. A quoted field may have line break
 be cut into ranges, and is streamed as a whole. Quotes are RFC 4180's, in TSV too.
 """
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -35,27 +36,53 @@ DELIMITERS = {"csv": ",", "tsv": "\t"}
 UNCLOSED = "a quote is not closed"
 
 
+NO_NAMES = "empty; its first row must name the columns"
+_FIELDS = re.compile(r"CSV parse error: (?:Row #(\d+): )?Expected (\d+) columns, got (\d+)")
+_LINE_ENDS = b"\r\n"
+
+
 class _RowTooLongError(Exception):
     """A row does not fit into a block."""
 
 
 @dataclass
 class _Stream:
-    """The bytes of a file for Arrow's reader, with its last bytes remembered."""
+    """The bytes of a file for Arrow's reader. The last line gets an end if it has none: without it
+    the reader knows no columns from a first row alone, and a quote that is not closed looks closed.
+    `last`: the last two bytes of the file that are no ends of lines; `ends`: up to two of the ends
+    of lines behind them."""
 
     source: StoredFile | pa.NativeFile
-    tail: bytes = b""
+    last: bytes = b""
+    ends: bytes = b""
     closed: bool = field(default=False, init=False)
 
-    def read(self, size: int = -1) -> bytes:
-        """Reads as the source does."""
-        data: bytes = self.source.read(size)
+    def read(self, size: int) -> bytes:
+        """Reads `size` bytes, or fewer at the end."""
+        data = b""
+        while len(data) < size:
+            more: bytes = self.source.read(size - len(data))
+            if not more:
+                before = (self.last + self.ends + data)[-1:]
+                return self._noted(data + b"\n" * (before not in (b"", b"\r", b"\n")))
+            data += more
+        return self._noted(data)
+
+    def _noted(self, data: bytes) -> bytes:
         # Arrow's parser looks for quotes with instructions that take a zero byte for the end, so it
         # would miss some. A byte that is not UTF-8 becomes U+FFFD later, and is counted.
         data = data.replace(b"\0", b"\xff")
-        if data:
-            self.tail = (self.tail + data)[-16:] if len(data) < 16 else data[-16:]
+        before_ends = data.rstrip(_LINE_ENDS)
+        if before_ends:
+            self.last = (self.last + self.ends + before_ends[-2:])[-2:]
+            self.ends = b""
+        self.ends = (self.ends + data[len(before_ends) :])[-2:]
         return data
+
+    def leaves_quote_open(self, value: bytes) -> bool:
+        """Whether the last quote of the file is not closed. `value`: of its last field, which then
+        has the end of the last line in it."""
+        return value.endswith((b"\n", b"\r")) and not self.last.endswith((b'\n"', b'\r"'))
 
     def readable(self) -> bool:
         """True."""
@@ -75,7 +102,7 @@ def _names(file: InputFile, columns: TextColumns) -> list[str]:
     size = BLOCK_BYTES
     while True:
         try:
-            with _opened(file, None, size) as (reader, _, _):
+            with _opened(file, None, size) as (reader, _):
                 names: list[str] = reader.schema.names
                 break
         except _RowTooLongError:
@@ -130,24 +157,22 @@ def _tables(file: InputFile, names: list[str], last: str) -> Iterator[tuple[pa.T
     while True:
         rows, end = 0, b""
         try:
-            with _opened(file, wanted, size) as (reader, stream, faults):
-                for batch in _parsed(file, reader, faults):
+            with _opened(file, wanted, size) as (reader, stream):
+                for batch in _parsed(file, reader):
                     rows += len(batch)
                     if rows > done:
                         new = batch.slice(max(len(batch) - (rows - done), 0))
                         done = rows
                         end = new.column(last)[-1].as_py()
                         yield _repaired(new.select(names))
-                if end.endswith((b"\n", b"\r")) and b'"' not in stream.tail[-3:]:
+                if stream.leaves_quote_open(end):
                     raise InputError(f"{file.path} row {rows + 1}: {UNCLOSED}")
                 return
         except _RowTooLongError:
             size *= 4
 
 
-def _parsed(
-    file: InputFile, reader: pc.CSVStreamingReader, faults: list[pc.InvalidRow]
-) -> Iterator[pa.RecordBatch]:
+def _parsed(file: InputFile, reader: pc.CSVStreamingReader) -> Iterator[pa.RecordBatch]:
     """The batches of a reader, with its faults as errors that name the row."""
     while True:
         try:
@@ -155,40 +180,36 @@ def _parsed(
         except StopIteration:
             return
         except pa.ArrowInvalid as error:
-            raise _fault(file, error, faults) from error
+            raise _fault(file, error) from error
         if len(batch):
             yield batch
 
 
-def _fault(file: InputFile, error: Exception, faults: list[pc.InvalidRow]) -> Exception:
-    if "straddl" in str(error):
+def _fault(file: InputFile, error: Exception) -> Exception:
+    message = str(error)
+    if "straddl" in message:
         return _RowTooLongError()
-    if faults:
-        row = faults[0]
-        place = "" if row.number is None else f" row {row.number}"
-        return InputError(
-            f"{file.path}{place}: it has {row.actual_columns} fields, and the first row"
-            f" {row.expected_columns}; mend it"
-        )
+    if "Empty CSV" in message:
+        return InputError(f"{file.path}: {NO_NAMES}")
+    found = _FIELDS.match(message)
+    if found:
+        row, expected, actual = found.groups()
+        place = "" if row is None else f" row {row}"
+        fields = f"it has {actual} fields, and the first row {expected}"
+        return InputError(f"{file.path}{place}: {fields}; mend it")
     return error
 
 
 @contextmanager
 def _opened(
     file: InputFile, names: list[str] | None, size: int
-) -> Iterator[tuple[pc.CSVStreamingReader, _Stream, list[pc.InvalidRow]]]:
-    """A reader of the columns `names`, as bytes, or of nothing but the first row; the stream that
-    it reads, and the rows that it refuses. InputError for a row of more than `LONGEST_ROW`."""
+) -> Iterator[tuple[pc.CSVStreamingReader, _Stream]]:
+    """A reader of the columns `names`, as bytes, or of nothing but the first row; and the stream
+    that it reads. InputError for a row of more than `LONGEST_ROW`."""
     if size > 4 * LONGEST_ROW:
         raise InputError(
             f"{file.path}: a row of more than {LONGEST_ROW >> 20} MiB; perhaps {UNCLOSED}"
         )
-    faults: list[pc.InvalidRow] = []
-
-    def refuse(row: pc.InvalidRow) -> str:
-        faults.append(row)
-        return "error"
-
     converted = pc.ConvertOptions(check_utf8=False)
     if names is not None:
         kinds = dict.fromkeys(names, pa.binary())
@@ -197,23 +218,19 @@ def _opened(
         )
     with open_planned(file) as stored, bad_data(file.path):
         if not file.size:
-            raise InputError(f"{file.path}: empty; its first row must name the columns")
+            raise InputError(f"{file.path}: {NO_NAMES}")
         stream = _Stream(stream_of(file, stored))
         try:
             reader = pc.open_csv(
                 pa.PythonFile(stream, mode="r"),
                 pc.ReadOptions(use_threads=False, block_size=min(size, LONGEST_ROW)),
-                pc.ParseOptions(
-                    delimiter=DELIMITERS[file.format],
-                    newlines_in_values=True,
-                    invalid_row_handler=refuse,
-                ),
+                pc.ParseOptions(delimiter=DELIMITERS[file.format], newlines_in_values=True),
                 converted,
             )
         except pa.ArrowInvalid as error:
-            raise _fault(file, error, faults) from error
+            raise _fault(file, error) from error
         with reader:
-            yield reader, stream, faults
+            yield reader, stream
 
 
 def _repaired(batch: pa.RecordBatch) -> tuple[pa.Table, int]:

@@ -146,9 +146,14 @@ def test_zero_bytes_are_replaced_and_hide_no_quotes(tmp_path: Path) -> None:
     ("data", "reason"),
     [
         ("", ": empty; its first row must name the columns"),
+        ("\n\r\n", ": empty; its first row must name the columns"),
+        ("\ufeff", ": empty; its first row must name the columns"),
         ("id,text\n1,a\n2\n", " row 3: it has 1 fields, and the first row 2; mend it"),
         ("id,text\n1,a\n2,b,c\n", " row 3: it has 3 fields, and the first row 2; mend it"),
         ('id,text\n1,a\n2,"b\n3,c\n', " row 3: a quote is not closed"),
+        ('id,text\n1,a\n2,"b\n3,c', " row 3: a quote is not closed"),
+        ('id,text\n1,a\n2,"b\n""', " row 3: a quote is not closed"),
+        (b"id,text\n1,\xe9,\xff\n", " row 2: it has 3 fields, and the first row 2; mend it"),
         ("id,body\n1,a\n", ": no column 'text'; it has 'id', 'body' (choose with --text-column)"),
         ("text,text\n1,a\n", ": two columns are named 'text'; rename one"),
         (b"id,\xff\n1,a\n", ": holds a name that is not UTF-8"),
@@ -159,10 +164,18 @@ def test_bad_rows_are_named(tmp_path: Path, data: str | bytes, reason: str, endi
     raw = data.encode() if isinstance(data, str) else data
     path = tmp_path / f"a.csv{ending}"
     file = file_of(path, COMPRESS[ending](raw) if raw or ending else raw)
-    if ending and not raw:
-        return
     for call in (lambda: texts(file), lambda: rows_of(file)):
         assert fault(call).startswith(f"{path}{reason}")
+
+
+@pytest.mark.parametrize("block_bytes", [8, 1 << 20])
+@pytest.mark.parametrize("end", ["", "\n", "\r\n", "\n" * 40])
+def test_the_end_of_a_file_changes_no_rows(tmp_path: Path, block_bytes: int, end: str) -> None:
+    with mock.patch.object(csv_input, "BLOCK_BYTES", block_bytes):
+        for text in ("a", '"a"', '"a\n"', '"a""\n"', '"\n"', '"a\r\n\r\n"', '5"'):
+            file = file_of(tmp_path / "a.csv", f"id,text\n1,{text}{end}")
+            assert texts(file) == [next(csv.reader(io.StringIO(text, newline="")))[0]]
+        assert rows_of(file_of(tmp_path / "b.csv", f"id,text{end}")) == []
 
 
 def test_a_row_without_an_end_takes_bounded_memory(tmp_path: Path) -> None:
