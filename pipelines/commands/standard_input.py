@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TypeVar
 
+from pipelines.commands.streams import ClosedInput
 from pipelines.running.call import JobCall
 from wordpiece_core.errors import OptionError, StorageError
 
@@ -57,7 +58,7 @@ def _check(call: JobCall, ending: str, beam_args: list[str]) -> None:
     following = getattr(call, "following", None)
     if following is not None and following.follow:
         raise OptionError("-: standard input cannot be followed; give a directory with --follow")
-    if sys.stdin is None:
+    if isinstance(sys.stdin, ClosedInput):
         raise OptionError("-: standard input is closed; give files")
     if beam_args:
         from pipelines.running.load_beam import load_beam

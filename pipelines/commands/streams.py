@@ -67,6 +67,10 @@ class StandardError(io.TextIOWrapper):
             return
 
 
+class ClosedInput(io.TextIOWrapper):
+    """Standard input that was closed when the process began. It is empty."""
+
+
 def open_closed() -> None:
     """Opens those of the descriptors 0 to 2 that are closed. Otherwise a file that is opened later
     could get one of them, and libraries would write their messages into that file."""
@@ -82,7 +86,7 @@ def prepare() -> None:
     """Repairs the standard streams. This is the first thing that the process does."""
     open_closed()
     if sys.stdin is None:
-        sys.stdin = os.fdopen(0, encoding="utf-8", closefd=False)
+        sys.stdin = ClosedInput(os.fdopen(0, "rb", closefd=False), encoding="utf-8")
     sys.stdout = _reopened(sys.stdout, 1, StandardOutput)
     sys.stderr = _reopened(sys.stderr, 2, StandardError)
 

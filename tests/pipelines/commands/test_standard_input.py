@@ -74,3 +74,14 @@ def test_what_standard_input_cannot_be(tmp_path: Path, args: list[str], fault: s
     outcome = wordpiece("count", "--output", tmp_path / "out", *args)
     assert outcome.status == 2
     assert outcome.fault.startswith(fault)
+
+
+def test_standard_input_that_is_closed_is_an_error(tmp_path: Path) -> None:
+    for command in (["count"], ["encode", "--tokenizer", "none"]):
+        args = [*script(), *command, "-", "--output", str(tmp_path / "out")]
+        ended = subprocess.run(
+            ["sh", "-c", 'exec "$0" "$@" <&-', *args], capture_output=True, check=False
+        )
+        assert ended.returncode == 2
+        assert ended.stderr == b"wordpiece: -: standard input is closed; give files\n"
+    assert not (tmp_path / "out").exists()
