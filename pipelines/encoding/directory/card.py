@@ -98,8 +98,9 @@ def _info(schema: pa.Schema | None, splits: Mapping[str, Split]) -> dict[str, An
     if features is not None:
         info["features"] = features
     if splits and all(split.rows is not None for split in splits.values()):
-        info["splits"] = [
-            {"name": name, "num_examples": split.rows} for name, split in splits.items()
+        info["splits"] = [  # `datasets` takes none without `num_bytes`, and does not check them
+            {"name": name, "num_bytes": split.bytes, "num_examples": split.rows}
+            for name, split in splits.items()
         ]
         info["download_size"] = sum(split.bytes for split in splits.values())
     return info

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from pathlib import Path
 from typing import Any
 
@@ -81,9 +82,13 @@ def test_columns_without_a_name_in_datasets_leave_the_features_to_readers() -> N
 
 
 def test_datasets_loads_the_directory_by_its_card(
-    tmp_path: Path, call: list[str], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
+    call: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    monkeypatch.setattr(logging.getLogger("datasets"), "propagate", True)
     in_quarantine(tmp_path / "in" / "bad.parquet")
     out = tmp_path / "out"
     done(*call, "--output", out, "--on-error", "quarantine")
@@ -97,6 +102,7 @@ def test_datasets_loads_the_directory_by_its_card(
     assert info.download_size == sum(p.stat().st_size for p in out.rglob("*.parquet"))
     streamed = datasets.load_dataset(str(out), streaming=True)["train"]
     assert [row["text"] for row in streamed] == TEXTS
+    assert "dataset card" not in caplog.text  # it takes all of it
 
 
 def test_datasets_loads_the_parquet_files_of_the_directory(
