@@ -104,11 +104,12 @@ def _check_environment(command: click.Command, ctx: click.Context) -> None:
 
 
 def _nearest(call: type[JobCall], given: dict[str, Any]) -> dict[str, Any]:
-    """The options without those that lose to an alternative which is set nearer to the call: on the
-    command line, then in the environment, then in a config file."""
+    """The options that are set, without those that lose to an alternative which is set nearer to
+    the call: on the command line, then in the environment, then in a config file."""
     context = click.get_current_context()
+    given = {name: v for name, v in given.items() if context.get_parameter_source(name) in NEAREST}
     for names in call.ALTERNATIVES:
-        places = {name: context.get_parameter_source(name) for name in names if given[name]}
+        places = {name: context.get_parameter_source(name) for name in names if given.get(name)}
         ranks = {name: NEAREST.index(p) for name, p in places.items() if p in NEAREST}
         best = min(ranks.values(), default=0)
         given = given | {name: None for name, rank in ranks.items() if rank > best}

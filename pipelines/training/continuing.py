@@ -62,26 +62,27 @@ def begun(call: TrainCall) -> Begun:
     size, wanted = len(tokenizer.vocab), call.training.vocab_size
     if wanted <= size:
         raise OptionError(f"vocab_size: {wanted:,}, but {place} has {size:,} tokens; give more")
-    training = _as_before(call.training, TrainingOptions, found["training"], place)
-    text = _as_before(call.counting.text, TextOptions, found["text"], place)
+    training = _as_before(call, call.training, found["training"], place)
+    text = _as_before(call, call.counting.text, found["text"], place)
     if tokenizer.spec.text.for_kernel() != text.for_kernel():
         raise InputError(f"{place}: its files handle text otherwise than its {TRAINING} says")
     whole = None if "extension" in found else found.get("word_table")
     return Begun(tokenizer, training, text, whole)
 
 
-def _as_before(given: Options, kind: type[Options], before: dict[str, Any], place: str) -> Options:
-    """The options of the earlier training. OptionError for one that is given now, and differs."""
+def _as_before(call: TrainCall, now: Options, before: dict[str, Any], place: str) -> Options:
+    """The options of the earlier training. `now`: those of the call. OptionError for one that is
+    given now, and differs, be it the default."""
+    kind = type(now)
     names = [known.name for known in fields(kind)]  # type: ignore[arg-type]
     missing = [name for name in names if name not in before]
     if missing:
         raise InputError(f"{place}: its {TRAINING} has no {missing[0]}; train it again")
     made = kind(**{name: before[name] for name in names})
-    if isinstance(given, TrainingOptions):
-        made = replace(made, vocab_size=given.vocab_size)  # type: ignore[type-var]
+    if isinstance(now, TrainingOptions):
+        made = replace(made, vocab_size=now.vocab_size)  # type: ignore[type-var]
     for option in kind.options():
-        now, then = getattr(given, option.name), getattr(made, option.name)
-        default = getattr(kind(), option.name)
-        if now not in (then, default):
-            raise OptionError(f"{option.switch}: {now}, but {place} was trained with {then}")
+        value, then = getattr(now, option.name), getattr(made, option.name)
+        if value != then and (option.name in call.given or value != option.default):
+            raise OptionError(f"{option.switch}: {value}, but {place} was trained with {then}")
     return made

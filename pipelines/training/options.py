@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
 
 from pipelines.counting.options import CountOptions, ReadingOptions
 from pipelines.running.call import INPUTS, Call
@@ -68,11 +69,18 @@ class TrainCall(WordsCall):
     training: TrainingOptions = group(TrainingOptions)
     budget: RoundBudget = group(RoundBudget, driver_memory=DRIVER_MEMORY)
     counting: CountOptions = group(CountOptions)
+    given: frozenset[str] = field(default=frozenset(), repr=False, compare=False)
+    """The names of the options that were given, whatever their values."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
         self.check_words(self.counting)
         check_driver_memory(self.budget)
+
+    @classmethod
+    def of(cls, **values: Any) -> Self:
+        """As in `Declared`."""
+        return replace(super().of(**values), given=frozenset(values))
 
 
 @dataclass(frozen=True, kw_only=True)

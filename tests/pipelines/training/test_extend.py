@@ -269,6 +269,19 @@ def test_what_contradicts_the_earlier_training_is_refused(
         outcome = wordpiece(*train, *options)
         assert outcome.status == 2
         assert message in outcome.fault
+    train = ["train", domain, "--output", tmp_path / "more", "--continue", tmp_path / "frequent"]
+    done("train", domain, "--output", tmp_path / "frequent", "--criterion", "frequency")
+    outcome = wordpiece(*train, "--vocab-size", "40000", "--criterion", "pmi")  # the default
+    assert outcome.status == 2
+    assert "--criterion: pmi, but" in outcome.fault
+    with pytest.raises(wp.OptionError, match=r"criterion: pmi, but .* was trained with frequency"):
+        pipelines.train(
+            str(domain),
+            output=str(tmp_path / "more"),
+            continue_from=str(tmp_path / "frequent"),
+            vocab_size=40_000,
+            criterion="pmi",
+        )
     (tmp_path / "bare").mkdir()
     (tmp_path / "bare" / "vocab.txt").write_text("[UNK]\n")
     outcome = wordpiece(*train[:-1], tmp_path / "bare")
