@@ -239,15 +239,19 @@ def _keys(row: dict[str, Any], above: str = "") -> Iterator[str]:
 
 
 def _value(row: dict[str, Any], name: str) -> object:
-    """The value of a key, perhaps in objects."""
+    """The value of a key, perhaps in objects. ValueError, with the reason, if a key above it holds
+    none."""
     if row.get(name) is not None:
         return row[name]
     value: object = row
-    for key in name.split("."):
+    keys = name.split(".")
+    for number, key in enumerate(keys):
         if value is None:
             return None
         if not isinstance(value, dict):
-            return value
+            raise ValueError(
+                f"{'.'.join(keys[:number])!r} holds {_json_type(value)}, not an object"
+            )
         value = value.get(key)
     return value
 
@@ -360,12 +364,13 @@ def _reason(line: bytes, fault: BaseException, columns: TextColumns) -> str:
     if not isinstance(row, dict):
         return "not a JSON object"
     for name in columns.names:
-        value = _value(row, name)
+        mend = f"(choose another key with {columns.option(name)})"
+        try:
+            value = _value(row, name)
+        except ValueError as error:
+            return f"{error} {mend}"
         if value is not None and not isinstance(value, str):
-            return (
-                f"{name!r} holds {_json_type(value)}, not text "
-                f"(choose another key with {columns.option(name)})"
-            )
+            return f"{name!r} holds {_json_type(value)}, not text {mend}"
     reason = re.sub(r"^JSON parse error: |\.? in row \d+$", "", one_line(fault))
     changed = re.fullmatch(r"Column\(/(.*)\) changed from (\w+) to (\w+)", reason)
     if changed:
@@ -375,5 +380,5 @@ def _reason(line: bytes, fault: BaseException, columns: TextColumns) -> str:
 
 
 def _json_type(value: object) -> str:
-    names = {bool: "a boolean", list: "a list", dict: "an object"}
+    names = {bool: "a boolean", list: "a list", dict: "an object", str: "a string"}
     return next((name for kind, name in names.items() if isinstance(value, kind)), "a number")

@@ -347,6 +347,20 @@ def test_a_missing_nested_key_is_named(tmp_path: Path, kind: str) -> None:
                 call()
 
 
+@pytest.mark.parametrize("value", ['"text"', "3", "[1]", "true", '{"to": "text"}'])
+def test_what_is_no_object_on_the_way_to_a_text_is_named(tmp_path: Path, value: str) -> None:
+    lines = f'{{"a": {{"to": {{"body": "x"}}}}}}\n{{"a": {value}}}\n'
+    file = file_of(tmp_path / "a.jsonl", lines)
+    place = "'a.to'" if value.startswith("{") else "'a'"
+    for call in (
+        lambda: texts(file, "a.to.body"),
+        lambda: rows_of(file, TextColumns("a.to.body")),
+    ):
+        found = fault(call)
+        assert found.startswith(f"{file.path} line 2: {place} holds a")
+        assert found.endswith("not an object (choose another key with --text-column)")
+
+
 def test_a_name_with_a_dot_comes_first(tmp_path: Path) -> None:
     table = pa.table({"meta.body": ["own", None], "meta": [{"body": "x"}, {"body": "y"}]})
     file = file_of(tmp_path / "a.arrow", ipc(table, False))
