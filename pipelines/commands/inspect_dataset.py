@@ -7,7 +7,7 @@ import json
 import struct
 import sys
 from collections.abc import Iterator, Sequence
-from itertools import islice, pairwise
+from itertools import accumulate, islice
 from typing import Any
 
 import pyarrow as pa
@@ -17,31 +17,52 @@ from pipelines.commands.options import parted
 from pipelines.encoding.directory.encoded_directory import (
     BESIDE,
     EARLIER,
+    LAYOUT,
     MANIFEST,
+    NOTES,
     kept_tokenizer,
 )
 from pipelines.encoding.directory.notes import SUMS, TRUNCATED
 from pipelines.encoding.options import TokenizerChoice
+from pipelines.files import storage
 from pipelines.files.filesystems import inside, join
 from pipelines.files.inputs import open_parquet
 from pipelines.files.outputs import damaged, read_json
-from pipelines.files.reading import bad_data
-from pipelines.files.storage import MissingError, StoredFile, as_planned, read_bytes
+from pipelines.files.storage import MissingError, StoredFile, as_planned
 from wordpiece_core import Tokenizer
 from wordpiece_core.errors import InputError, OptionError
+from wordpiece_core.visible import visible
 
 IDS = "input_ids"
 _MEGATRON = struct.Struct("<9sQBQQ")
 _MEGATRON_TYPES = {4: pa.int32(), 8: pa.uint16()}
+_ROWS_AT_ONCE = 1024
 
 
 def manifest_of(path: str) -> dict[str, Any] | None:
-    """The manifest of the dataset at a path; None if there is no dataset."""
+    """The manifest of the dataset at a path; None if there is no dataset. InputError if it is
+    damaged, or if the dataset is not finished."""
     for name in (MANIFEST, EARLIER[MANIFEST]):
-        found = read_json(join(path, name))
+        place = join(path, name)
+        found = read_json(place)
         if isinstance(found, dict) and {"tokenizer", "shards"} <= found.keys():
+            if not _is_whole(found):
+                raise damaged(place)
             return found
+    if any(storage.info(join(path, name)) for name in (NOTES, LAYOUT)):
+        raise InputError(f"{path}: this dataset is not finished; run encode again")
     return None
+
+
+def _is_whole(manifest: dict[str, Any]) -> bool:
+    """Whether a manifest has what is shown."""
+    shards = manifest["shards"]
+    return (
+        isinstance(manifest["tokenizer"], str)
+        and isinstance(shards, list)
+        and all(isinstance(shard, dict) and isinstance(shard.get("name"), str) for shard in shards)
+        and all(isinstance(manifest.get(name), int) for name in SUMS)
+    )
 
 
 def inspected_dataset(
@@ -136,7 +157,7 @@ def _text(ids: list[int], tokenizer: Tokenizer) -> str:
 
 def _plain(text: str) -> str:
     """A text in which nothing acts on the terminal."""
-    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
+    return visible(text, len(text))
 
 
 # --- Rows -----------------------------------------------------------------------------------------
@@ -164,7 +185,7 @@ def _parquet_rows(place: str, most: int) -> Iterator[list[int] | None]:
     with open_parquet(as_planned(place)) as file:
         if IDS not in file.schema_arrow.names:
             raise damaged(place)
-        for batch in file.iter_batches(min(most, 1024), columns=[IDS]):
+        for batch in file.iter_batches(min(most, _ROWS_AT_ONCE), columns=[IDS]):
             yield from batch.column(0).slice(0, most).to_pylist()
             most -= len(batch)
             if most <= 0:
@@ -173,39 +194,61 @@ def _parquet_rows(place: str, most: int) -> Iterator[list[int] | None]:
 
 def _flat_rows(place: str, most: int) -> Iterator[list[int]]:
     """The rows of a `.bin`, whose places are in the file beside it."""
-    kind, starts = _places(place.removesuffix(".bin"))
-    size = kind.bit_width // 8
+    base = place.removesuffix(".bin")
     with StoredFile(place) as file:
-        for start, end in islice(pairwise(starts), most):
+        try:
+            kind, ends = _ends_of_bin(f"{base}.offsets", file.size())
+        except MissingError:
+            kind, ends = _ends_of_megatron(f"{base}.idx")
+        start, size = 0, kind.bit_width // 8
+        for end in islice(ends, most):
             file.seek(start * size)
-            data = file.read((end - start) * size)
-            if len(data) != (end - start) * size:
+            data = file.read(max(end - start, 0) * size)
+            if not data or len(data) != (end - start) * size:
                 raise damaged(place)
             found: list[int] = _numbers(data, kind).to_pylist()
             yield found
+            start = end
 
 
-def _places(base: str) -> tuple[pa.DataType, list[int]]:
-    """The type of the ids, and where each row begins, in ids; at last, where the last one ends."""
-    try:
-        data, kind = read_bytes(f"{base}.offsets"), None
-    except MissingError:
-        data, kind = read_bytes(f"{base}.idx"), _MEGATRON
-    with bad_data(base):
-        if kind is None:
-            starts = _numbers(data, pa.int64()).to_pylist()
-            with StoredFile(f"{base}.bin") as file:
-                wide = file.size() > 2 * starts[-1]
-            return (pa.uint32() if wide else pa.uint16()), starts
-        if len(data) < kind.size:
-            raise damaged(f"{base}.idx")
-        magic, _, code, rows, _ = kind.unpack_from(data)
-        if magic != b"MMIDIDX\0\0" or code not in _MEGATRON_TYPES:
-            raise InputError(f"{base}.idx: no index of Megatron")
-        starts = [0]
-        for length in _numbers(data[kind.size : kind.size + 4 * rows], pa.int32()).to_pylist():
-            starts.append(starts[-1] + length)
-        return _MEGATRON_TYPES[code], starts
+def _ends_of_bin(place: str, ids_bytes: int) -> tuple[pa.DataType, Iterator[int]]:
+    """The type of the ids of a shard, and where its rows end, in ids. `ids_bytes`: the size of the
+    ids."""
+    with StoredFile(place) as file:
+        rows, rest = divmod(file.size(), 8)
+        file.seek(max(rows - 1, 0) * 8)
+        last = _numbers(file.read(8), pa.int64()).to_pylist() if rows and not rest else [-1]
+    for kind in (pa.uint16(), pa.uint32()):
+        if ids_bytes == last[0] * kind.bit_width // 8:
+            return kind, _read_numbers(place, 8, rows - 1, pa.int64())
+    raise damaged(place)
+
+
+def _ends_of_megatron(place: str) -> tuple[pa.DataType, Iterator[int]]:
+    """The same of a shard with an index of Megatron."""
+    with StoredFile(place) as file:
+        head = file.read(_MEGATRON.size)
+    if len(head) < _MEGATRON.size:
+        raise damaged(place)
+    magic, _, code, rows, _ = _MEGATRON.unpack(head)
+    if magic != b"MMIDIDX\0\0" or code not in _MEGATRON_TYPES:
+        raise InputError(f"{place}: no index of Megatron")
+    lengths = _read_numbers(place, _MEGATRON.size, rows, pa.int32())
+    return _MEGATRON_TYPES[code], accumulate(lengths)
+
+
+def _read_numbers(place: str, start: int, count: int, kind: pa.DataType) -> Iterator[int]:
+    """Numbers of a file from a byte on, some at a time."""
+    size = kind.bit_width // 8
+    with StoredFile(place) as file:
+        file.seek(start)
+        while count > 0:
+            wanted = min(count, _ROWS_AT_ONCE)
+            data = file.read(wanted * size)
+            if len(data) != wanted * size:
+                raise damaged(place)
+            yield from _numbers(data, kind).to_pylist()
+            count -= wanted
 
 
 def _numbers(data: bytes, kind: pa.DataType) -> pa.Array:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import struct
 from pathlib import Path
 
@@ -13,6 +14,7 @@ import wordpiece_core as wp
 
 from ..corpora import done, english, manifest, manifest_path, train_tokenizer, wordpiece
 from ..corpora import write_shard as write
+from ..stopping import killed_before
 
 TEXTS = english(40)
 
@@ -91,6 +93,15 @@ def test_flat_ids_are_shown(tmp_path: Path, tokenizer: str, kind: str) -> None:
     manifest_path(out).write_text(json.dumps(noted))
     shown = done("inspect", out, "--rows", "2", "--json").out.splitlines()[1:]
     assert [json.loads(line)["input_ids"] for line in shown] == rows[:2]
+    for name in ("x.bin", beside):
+        whole = (out / name).read_bytes()
+        read = 46 if name == "x.idx" else len(whole)  # the header and the lengths are all
+        for size in (0, 1, 8, read - 8, read - 1):
+            (out / name).write_bytes(whole[:size])
+            outcome = wordpiece("inspect", out, "--rows", "9")
+            assert outcome.status == 1, size
+            assert "not as this program writes it; restore it" in outcome.fault
+        (out / name).write_bytes(whole)
 
 
 def test_a_dataset_without_its_tokenizer_asks_for_it(tmp_path: Path, tokenizer: str) -> None:
@@ -110,6 +121,25 @@ def test_a_dataset_without_its_tokenizer_asks_for_it(tmp_path: Path, tokenizer: 
     assert ".tokenizer.json: not as this program writes it" in wordpiece("inspect", out).fault
 
 
+def test_a_dataset_that_is_not_whole_is_an_error(tmp_path: Path, tokenizer: str) -> None:
+    out = encoded(tmp_path, tokenizer)
+    noted = manifest(out)
+    for name, value in (("shards", 3), ("shards", [3]), ("tokenizer", 1), ("tokens", None)):
+        manifest_path(out).write_text(json.dumps(noted | {name: value}))
+        outcome = wordpiece("inspect", out)
+        assert outcome.status == 1
+        assert ".manifest.json: not as this program writes it" in outcome.fault
+    encode = ["encode", tmp_path / "in", "--tokenizer", tokenizer, "--output"]
+    for layout in ([], ["--shard-size", "1MiB"]):
+        killed_before(1, r"written .*\.manifest\.json", *encode, tmp_path / "killed", *layout)
+        outcome = wordpiece("inspect", tmp_path / "killed")
+        assert outcome.status == 1
+        assert outcome.fault.endswith("killed: this dataset is not finished; run encode again")
+        done(*encode, tmp_path / "killed", *layout)
+        assert done("inspect", tmp_path / "killed").out
+        shutil.rmtree(tmp_path / "killed")
+
+
 def test_texts_that_act_on_terminals_are_shown_plain(tmp_path: Path, tokenizer: str) -> None:
     out = encoded(tmp_path, tokenizer)
     noted = manifest(out)
@@ -117,4 +147,4 @@ def test_texts_that_act_on_terminals_are_shown_plain(tmp_path: Path, tokenizer: 
     (out / "a.parquet").rename(shard)
     noted["shards"][0]["name"] = shard.name
     manifest_path(out).write_text(json.dumps(noted))
-    assert "a\\x1b[2J.parquet row 0" in done("inspect", out).out
+    assert "a\\u001b[2J.parquet row 0" in done("inspect", out).out
