@@ -9,6 +9,7 @@ from itertools import pairwise
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from pipelines.files.columns import (
     batch_of_texts,
@@ -99,7 +100,21 @@ def open_shard(file: InputFile, texts: TextColumns, columns: list[str] | None) -
         check_once(file, schema, name)
     kept = kept_columns(file, schema.names, columns, texts)
     wanted = pa.schema([schema.field(name) for name in kept])
+    _check_storable(file, wanted)
     return Shard(wanted, partial(_shard_batches, file, schema, wanted, texts))
+
+
+def _check_storable(file: InputFile, schema: pa.Schema) -> None:
+    """InputError for a column of a type that Parquet does not have."""
+    for field in schema:
+        try:
+            with pq.ParquetWriter(pa.BufferOutputStream(), pa.schema([field])):
+                pass
+        except (pa.ArrowNotImplementedError, pa.ArrowInvalid) as error:
+            raise InputError(
+                f"{file.path}: column {field.name!r} is {field.type}, which Parquet"
+                " cannot store (leave it out with --keep-columns)"
+            ) from error
 
 
 def _shard_batches(

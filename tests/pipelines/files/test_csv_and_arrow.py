@@ -254,6 +254,29 @@ def test_bad_arrow_files_are_named(tmp_path: Path, stream: bool) -> None:
                 assert fault(call).startswith(f"{path}: ")
 
 
+@pytest.mark.parametrize(
+    "other",
+    [
+        pa.RunEndEncodedArray.from_arrays([1], pa.array(["a"])),
+        pa.UnionArray.from_sparse(pa.array([0], pa.int8()), [pa.array([1])]),
+        pa.array([{}], pa.struct([])),
+        pa.array([[{}]], pa.list_(pa.struct([]))),
+        pa.array([pa.MonthDayNano([1, 2, 3])]),
+    ],
+    ids=lambda array: str(array.type),
+)
+def test_columns_that_parquet_cannot_store_are_named(tmp_path: Path, other: pa.Array) -> None:
+    path = tmp_path / "a.arrow"
+    table = pa.table({"text": ["x"], "other": other})
+    with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    (file,) = resolve([str(path)])
+    assert texts(file) == ["x"]
+    assert fault(lambda: rows_of(file)).startswith(f"{path}: column 'other' is {other.type}, which")
+    shard = open_shard(file, TextColumns(), ["text"])
+    assert [batch.table.column_names for batch in shard.batches()] == [["text"]]
+
+
 def test_offsets_that_lead_out_of_an_arrow_file_are_bad_data(tmp_path: Path) -> None:
     offsets = pa.py_buffer(bytes([0, 0, 0, 0, 255, 255, 255, 0, 2, 0, 0, 0]))
     bad = pa.Array.from_buffers(pa.string(), 2, [None, offsets, pa.py_buffer(b"ab")])
