@@ -42,6 +42,8 @@ def _at(place: str, name: str) -> AnyTokenizer:
         whole = place if place.endswith(".json") else join(place, "tokenizer.json")
         text = read_text(whole)
         if text is None or not is_tokenizer_json(text):
+            if place.endswith(".json") and "is not a WordPiece tokenizer" in str(error):
+                raise InputError(f"{name}: no model in it; give a tokenizer.json") from error
             if place != name:
                 raise InputError(f"{name}: {one_line(error)}") from error
             raise

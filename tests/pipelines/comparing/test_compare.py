@@ -254,12 +254,14 @@ def test_errors_are_one_line_that_names_the_mend(
     corpus: Path, uncased: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "bad.json").write_text("{")
+    (tmp_path / "none.json").write_text('{"a": 1}')
     (tmp_path / "other.json").write_text('{"model": {"type": "New"}}')
     for args, status, text in [
         ((), 2, "give TOKENIZER, before --on"),
         ((uncased,), 2, "give either --on or --word-counts"),
         ((uncased, "--on", corpus, "--word-counts", "x"), 2, "give either --on or --word-counts"),
         ((tmp_path / "bad.json", "--on", corpus), 1, "bad.json: not JSON"),
+        ((tmp_path / "none.json", "--on", corpus), 1, "no model in it; give a tokenizer.json"),
         ((tmp_path / "other.json", "--on", corpus), 1, "tokenizers cannot read it"),
         ((tmp_path / "no/where", "--on", corpus), 1, "no tokenizer"),
         ((uncased, "--on", tmp_path / "none.txt"), 1, "none.txt"),
