@@ -60,7 +60,7 @@ pub struct EncoderOptions {
 /// let encoder = Encoder::new(vocabulary.into_iter().zip(0..), options).unwrap();
 /// let mut encoding = Encoding::default();
 /// let options =
-///     SessionOptions { split_special_tokens: false, spans: true, max_tokens: usize::MAX };
+///     SessionOptions { split_special_tokens: false, spans: true };
 /// encoder.session(0).encode("Hugs![SEP]pug", &options, &mut encoding);
 /// assert_eq!(encoding.ids(), [2, 3, 4, 1, 0]);
 /// assert_eq!((encoding.spans[1].start, encoding.spans[1].end), (3, 4)); // the s
@@ -99,8 +99,6 @@ pub struct SessionOptions {
     pub split_special_tokens: bool,
     /// Whether spans are wanted, not ids alone. Then the text may have 2^31 - 1 bytes at most.
     pub spans: bool,
-    /// The number of tokens after which encoding may end. There may be more.
-    pub max_tokens: usize,
 }
 
 /// The tokens of a text, which [`Session::encode`] writes.
@@ -276,12 +274,7 @@ impl Session<'_> {
         let (mut start, mut special) = (0, 0);
         if !(options.split_special_tokens || encoder.options.special_tokens.is_empty()) {
             for found in encoder.special_matcher.find_iter(text) {
-                let goes_on =
-                    self.encode_plain(start..found.start(), options, &mut position, encoding);
-                encoding.word_tokens = encoding.count - special;
-                if !goes_on {
-                    return;
-                }
+                self.encode_plain(start..found.start(), options, &mut position, encoding);
                 encoding.push(encoder.options.special_tokens[found.pattern().as_usize()].1);
                 special += 1;
                 if options.spans {
@@ -296,38 +289,35 @@ impl Session<'_> {
         encoding.word_tokens = encoding.count - special;
     }
 
-    /// Encodes a range of the text that has no special tokens. Returns whether encoding is to go on.
+    /// Encodes a range of the text that has no special tokens.
     fn encode_plain(
         &mut self,
         range: Range<usize>,
         options: &SessionOptions,
         position: &mut CharPosition<'_>,
         encoding: &mut Encoding,
-    ) -> bool {
+    ) {
         let Session { encoder, caches, scratch, .. } = self;
         let mut start = range.start;
-        while start < range.end && encoding.count < options.max_tokens {
+        while start < range.end {
             let text = &position.text[..range.end];
             let most = (start + AT_ONCE).min(text.len());
             let most = (most..text.len()).find(|&at| text.is_char_boundary(at));
             let end = encoder.text.segment_end(text, most.unwrap_or(text.len()));
             let raw = &text[start..end];
             if options.spans {
-                encoder.text.segments_while(raw, |segment| {
+                encoder.text.segments(raw, |segment| {
                     let first = position.move_to(start + segment.start);
                     caches.spans.push(encoder, segment, first, scratch, encoding);
-                    encoding.count < options.max_tokens
                 });
             } else {
-                encoder.text.segments_while(raw, |segment| {
+                encoder.text.segments(raw, |segment| {
                     caches.ids.push(encoder, segment, scratch, encoding);
-                    encoding.count < options.max_tokens
                 });
             }
             caches.bound();
             start = end;
         }
-        encoding.count < options.max_tokens
     }
 }
 
@@ -553,8 +543,7 @@ mod tests {
     use super::*;
 
     const VOCABULARY: [&str; 8] = ["[UNK]", "[SEP]", "a", "##a", "ab", "##b", "日", "!"];
-    const PLAIN: SessionOptions =
-        SessionOptions { split_special_tokens: false, spans: false, max_tokens: usize::MAX };
+    const PLAIN: SessionOptions = SessionOptions { split_special_tokens: false, spans: false };
 
     fn encoder() -> Encoder {
         let text = TextOptions {
@@ -611,9 +600,6 @@ mod tests {
             assert_eq!(count(&format!("[SEP]{long}")), (1, 1, 2));
             assert_eq!(count(""), (0, 0, 0));
         }
-        let options = SessionOptions { max_tokens: 2, ..PLAIN };
-        let cut = read(&mut encoder.session(0), "aba aba aba", &options);
-        assert_eq!((cut.words, cut.word_tokens), (1, 2));
     }
 
     #[test]

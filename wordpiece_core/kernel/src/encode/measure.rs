@@ -248,8 +248,7 @@ pub fn measure<'a>(
     chunks: impl IntoIterator<Item = (&'a str, u64)>,
     measurer: &mut Measurer,
 ) -> Result<(), CountOverflow> {
-    let options =
-        SessionOptions { split_special_tokens: false, spans: true, max_tokens: usize::MAX };
+    let options = SessionOptions { split_special_tokens: false, spans: true };
     let (mut session, mut encoding) = (encoder.session(0), Encoding::default());
     let mut tokens = Vec::new();
     for (chunk, count) in chunks {

@@ -217,7 +217,6 @@ pub fn encode(
     let session_options = SessionOptions {
         split_special_tokens: options.split_special_tokens,
         spans: columns.offset_mapping || columns.word_ids,
-        max_tokens: usize::MAX,
     };
     let (mut one, mut other) = (Encoding::default(), Encoding::default());
     for (number, texts) in (first..).zip(texts) {

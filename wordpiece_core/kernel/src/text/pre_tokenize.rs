@@ -235,17 +235,8 @@ impl PreTokenizer {
     }
 
     /// Calls `each` with every segment of `text`, in order.
-    #[inline]
-    pub fn segments<'a>(&self, text: &'a str, mut each: impl FnMut(Segment<'a>)) {
-        self.segments_while(text, |segment| {
-            each(segment);
-            true
-        });
-    }
-
-    /// Calls `each` with every segment of `text`, in order, as long as it returns true.
     #[inline(always)]
-    pub fn segments_while<'a>(&self, text: &'a str, each: impl FnMut(Segment<'a>) -> bool) {
+    pub fn segments<'a>(&self, text: &'a str, each: impl FnMut(Segment<'a>)) {
         self.cut(text, text.as_bytes(), &mut InOrder { text, each });
     }
 
@@ -269,9 +260,7 @@ impl PreTokenizer {
             let first = bytes[at];
             if first.is_ascii() || is_letter_lead(first) || S::CJK && is_cjk_lead(first) {
                 let block = self.block::<S>(bytes, at, text.len());
-                if !sink.block(at, &block) {
-                    return;
-                }
+                sink.block(at, &block);
                 at += block.done as usize;
                 if at >= text.len() {
                     return;
@@ -285,16 +274,13 @@ impl PreTokenizer {
             let c = first_char(&text[start..]);
             let entry = self.entry(c);
             at += c.len_utf8();
-            let more = match entry.kind() {
+            match entry.kind() {
                 SPACE => continue,
                 ALONE => sink.alone(start, at, entry.char()),
                 _ => {
                     at = self.segment_end(text, at);
-                    sink.segment(start, at)
+                    sink.segment(start, at);
                 }
-            };
-            if !more {
-                return;
             }
             at += (at < text.len() && bytes[at] == b' ') as usize;
         }
@@ -544,19 +530,19 @@ pub trait SegmentBag {
     fn segment(&mut self, bytes: &[u8], start: usize, end: usize);
 }
 
-/// Takes what a text is cut into. A method that returns false ends the text.
+/// Takes what a text is cut into.
 trait Sink {
     /// Whether it takes CJK characters that stand alone as part of a block.
     const CJK: bool;
 
     /// Takes the segments of the block at byte `at`.
-    fn block(&mut self, at: usize, block: &BlockSegments) -> bool;
+    fn block(&mut self, at: usize, block: &BlockSegments);
 
     /// Takes a character that stands alone, in the bytes from `start` to `end`, and its word.
-    fn alone(&mut self, start: usize, end: usize, word: char) -> bool;
+    fn alone(&mut self, start: usize, end: usize, word: char);
 
     /// Takes another segment.
-    fn segment(&mut self, start: usize, end: usize) -> bool;
+    fn segment(&mut self, start: usize, end: usize);
 }
 
 struct InOrder<'a, F> {
@@ -564,20 +550,20 @@ struct InOrder<'a, F> {
     each: F,
 }
 
-impl<'a, F: FnMut(Segment<'a>) -> bool> InOrder<'a, F> {
+impl<'a, F: FnMut(Segment<'a>)> InOrder<'a, F> {
     #[inline(always)]
-    fn give(&mut self, start: usize, end: usize, alone: Option<char>) -> bool {
+    fn give(&mut self, start: usize, end: usize, alone: Option<char>) {
         let (raw, rest) = (&self.text[start..end], &self.text.as_bytes()[start..]);
-        (self.each)(Segment { raw, start, alone, rest })
+        (self.each)(Segment { raw, start, alone, rest });
     }
 }
 
-impl<'a, F: FnMut(Segment<'a>) -> bool> Sink for InOrder<'a, F> {
+impl<'a, F: FnMut(Segment<'a>)> Sink for InOrder<'a, F> {
     // A look at each segment for what it is would cost more than it spares.
     const CJK: bool = false;
 
     #[inline(always)]
-    fn block(&mut self, at: usize, block: &BlockSegments) -> bool {
+    fn block(&mut self, at: usize, block: &BlockSegments) {
         let mut starts = block.words | block.alone;
         // A character in the last byte ends behind the block: there is no bit for that, but zero
         // has as many trailing zeros as a block has bytes.
@@ -586,21 +572,18 @@ impl<'a, F: FnMut(Segment<'a>) -> bool> Sink for InOrder<'a, F> {
             let start = at + starts.trailing_zeros() as usize;
             let end = at + ends.trailing_zeros() as usize;
             (starts, ends) = (starts & (starts - 1), ends & ends.wrapping_sub(1));
-            if !self.give(start, end, None) {
-                return false;
-            }
+            self.give(start, end, None);
         }
-        true
     }
 
     #[inline(always)]
-    fn alone(&mut self, start: usize, end: usize, word: char) -> bool {
-        self.give(start, end, Some(word))
+    fn alone(&mut self, start: usize, end: usize, word: char) {
+        self.give(start, end, Some(word));
     }
 
     #[inline(always)]
-    fn segment(&mut self, start: usize, end: usize) -> bool {
-        self.give(start, end, None)
+    fn segment(&mut self, start: usize, end: usize) {
+        self.give(start, end, None);
     }
 }
 
@@ -613,7 +596,7 @@ impl<B: SegmentBag> Sink for Unordered<'_, '_, B> {
     const CJK: bool = true;
 
     #[inline(always)]
-    fn block(&mut self, at: usize, block: &BlockSegments) -> bool {
+    fn block(&mut self, at: usize, block: &BlockSegments) {
         let mut alone = block.alone;
         while alone != 0 {
             let place = at + alone.trailing_zeros() as usize;
@@ -627,19 +610,16 @@ impl<B: SegmentBag> Sink for Unordered<'_, '_, B> {
             cjk_alone &= cjk_alone - 1;
         }
         self.bag.segments(self.bytes, at, block.words, block.ends);
-        true
     }
 
     #[inline(always)]
-    fn alone(&mut self, _start: usize, _end: usize, word: char) -> bool {
+    fn alone(&mut self, _start: usize, _end: usize, word: char) {
         self.bag.alone(word);
-        true
     }
 
     #[inline(always)]
-    fn segment(&mut self, start: usize, end: usize) -> bool {
+    fn segment(&mut self, start: usize, end: usize) {
         self.bag.segment(self.bytes, start, end);
-        true
     }
 }
 
