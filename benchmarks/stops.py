@@ -40,12 +40,14 @@ import pipelines.layout.pipeline  # noqa: F401 (all: loaded once, not in every f
 from benchmarks.measure import keep_temporary_files
 from pipelines.commands.cli import main as wordpiece
 from pipelines.files import storage
+from pipelines.files.owned import MARKER
 
 CHANGES = ("made", "written", "deleted")
 MEMORY = Path("/dev/shm")  # of Linux
 MEMORY_BYTES = 1 << 30  # are free there, if it is used
 STOPS = "stops"  # beside the states that a run has found: how many changes it made
 _ID = re.compile(rb"(?<![0-9a-f])[0-9a-f]{16}(?![0-9a-f])")
+NOTES = ("out/_shards", "out/_layout/encoded/_shards")  # of `encode`
 _LANE = re.compile(rb"/lanes/\d+/")
 _EPOCH = re.compile(rb'"epoch": \{[^}]*\},')
 _TEXTS = ["the cat sat on the mat", "a hat on a cat", "unaffordable hats", "pneumonia"]
@@ -248,31 +250,29 @@ def tree(folder: Path) -> dict[str, bytes]:
     """The files and empty directories below a directory, without random ids, without what a run
     took, and without the lane it was made in."""
     found: dict[str, bytes] = {}
-    notes = (folder / "out" / "_shards", folder / "out" / "_layout" / "encoded" / "_shards")
-    runs = [_run_of(place / "job.json") for place in notes]  # only the notes of these count
+    noted = {notes: _run_of(folder / notes / "job.json") for notes in NOTES}
 
-    def without_ids(data: bytes) -> bytes:
+    def without_ids(data: bytes, notes: str) -> bytes:
         data = _LANE.sub(b"/", data)
-        for number, run in enumerate(runs):
-            data = data.replace(run, b"RUN%d" % number)
-        return _ID.sub(b"ID", data)
+        run = noted.get(notes)  # only its notes are those of this `job.json`
+        return _ID.sub(b"ID", data.replace(run, b"RUN") if run else data)
 
-    def content(path: Path) -> bytes:
+    def content(path: Path, notes: str) -> bytes:
         if path.name == "run.json":
             return b"what a run took"
         if path.name == "_epochs.parquet":
             return b"when it was committed"
-        if path.name == ".wordpiece.json" and path.parent.name == "_layout":
-            return _ID.sub(b"ID", path.read_bytes())  # the lease is that of _shards
-        return _EPOCH.sub(b"", without_ids(path.read_bytes()))
+        if path.name == MARKER and (notes in noted or path.parent.name == "_layout"):
+            return _ID.sub(b"ID", path.read_bytes())  # a run takes it, whoever has it
+        return _EPOCH.sub(b"", without_ids(path.read_bytes(), notes))
 
     for above, folders, files in os.walk(folder):
-        name = without_ids(os.path.relpath(above, folder).encode()).decode()
+        name = os.path.relpath(above, folder)
         if not folders and not files:
-            found[name + "/"] = b""
+            found[without_ids(name.encode(), "").decode() + "/"] = b""
         for file in files:
-            data = content(Path(above, file))
-            of_file = without_ids(f"{name}/{file}".removeprefix("./").encode()).decode()
+            data = content(Path(above, file), name)
+            of_file = without_ids(f"{name}/{file}".removeprefix("./").encode(), name).decode()
             several = file.endswith(".jsonl")  # their names differ only in their ids
             digest = f" {hashlib.sha256(data).hexdigest()[:8]}" if several else ""
             found[of_file + digest] = data
@@ -299,6 +299,10 @@ def _key(name: str, data: bytes, files: dict[str, bytes]) -> tuple[str, bytes]:
     above, _, file = name.rpartition("/")
     if file == ".wordpiece-tmp-ID":
         return f"{above}/temporary", b""
+    if above in NOTES and file.startswith("plan-"):
+        whole = above.removesuffix("_shards") + ".manifest.json"
+        if whole not in files:  # only beside a manifest a plan is read by a later run
+            return f"{above}/plans", b""
     folder = name.partition("/")[0]
     if f"{folder}/released.json" in files and not name.startswith(f"{folder}/words/"):
         return f"{folder}/released", files[f"{folder}/released.json"]
@@ -306,7 +310,7 @@ def _key(name: str, data: bytes, files: dict[str, bytes]) -> tuple[str, bytes]:
         if left in name:
             return name.partition(left)[0] + left, b""
     staging, found, _ = name.partition("_staging/")
-    if found and f"{staging}_staging/publish.json" not in files and file != ".wordpiece.json":
+    if found and f"{staging}_staging/publish.json" not in files and file != MARKER:
         return f"{staging}_staging/files", b""
     return name, data
 
