@@ -191,8 +191,15 @@ def _noted_errors(found: Contents, files: Sequence[InputFile]) -> list[BadShard]
 
 
 def _notices(dataset: EncodedDirectory, manifest: dict[str, Any]) -> list[str]:
-    """What should be looked at: splits without rows, and a card of somebody else."""
+    """What should be looked at: splits or shards without rows, and a card of somebody else."""
     said = []
+    made = [shard for shard in manifest["shards"] if not shard["name"].endswith(BESIDE)]
+    without = sum(not shard["rows"] for shard in made)
+    if without and without < len(made):
+        said.append(
+            f"{without} of {len(made)} shards have no rows, for rows are not divided; give a larger"
+            " --shard-size"
+        )
     for split in manifest["options"]["layout"]["splits"] or {"train": "1"}:
         shards = (s for s in manifest["shards"] if s["name"].startswith(f"{split}-"))
         if manifest["input_rows"] and not sum(shard["rows"] for shard in shards):

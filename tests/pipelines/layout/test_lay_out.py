@@ -185,6 +185,17 @@ def test_a_split_without_rows_is_left_out_and_said(tmp_path: Path, tokenizer: st
     assert shards(tmp_path / "ids", "*.bin") == ["train-00000-of-00001.bin"]
 
 
+def test_shards_without_rows_are_said_also_by_a_rerun(tmp_path: Path, tokenizer: str) -> None:
+    write_shard(tmp_path / "in" / "a.jsonl", ["one text", "a long text " * 2000, "another"])
+    call = ["encode", tmp_path / "in", "--tokenizer", tokenizer, "--output", tmp_path / "out"]
+    for _ in range(2):
+        outcome = done(*call, "--format", "bin", "--shard-size", "4KiB", *ONE_WORKER)
+        sizes = [file.stat().st_size for file in (tmp_path / "out").glob("*.bin")]
+        empty, many = sizes.count(0), len(sizes)
+        assert 0 < empty < many
+        assert f"{empty} of {many} shards have no rows" in outcome.err
+
+
 # --- Packing --------------------------------------------------------------------------------------
 
 
