@@ -118,6 +118,7 @@ def _values(facts: Facts) -> dict[str, Any]:
     merges = facts.log.merges
     uses = token_uses(facts.spec, facts.on_text.all) if facts.on_text else None
     return {
+        "extended": facts.log.made_by == "extension",
         "tokens": words_of_text(facts.spec),
         "first_merges": merges.slice(0, FIRST_MERGES).to_pylist() if merges else [],
         "plot_counts": plot_counts(facts.log) if merges else None,
@@ -215,15 +216,18 @@ def _most_used(
 
 
 def _asked(facts: Facts) -> Iterator[tuple[str, str]]:
-    """What was asked of the training, as options of the command line would say it."""
+    """What was asked of what made the vocabulary, as options of the command line would say it."""
     training = facts.log.training or {}
     for name, value in {**facts.log.options, **(training.get("text") or {})}.items():
         yield name, _value(value)
 
 
 def _took(facts: Facts) -> Iterator[tuple[str, str]]:
-    """What went into the training, and what it took."""
+    """What went into that, and what it took."""
     training, run = facts.log.training or {}, facts.log.run or {}
+    for name, value in facts.log.base.items():
+        shown_name = "SHA-256" if name == "tokenizer" else name.replace("_", " ")
+        yield f"{shown_name} of the tokenizer before", _value(value)
     smoothing = training.get("smoothing")
     if isinstance(smoothing, dict):
         yield "groups of", _value(smoothing.get("column"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
@@ -30,6 +30,7 @@ LOG = {
     "right_count": pa.int64(),
 }
 """The columns of `merges.parquet`."""
+CHANGES = ("extension", "pruning")  # of a vocabulary, as training.json names them
 SAMPLE = 24  # characters of a script that are shown
 MOST_SIZES = 30  # at which a vocabulary is looked at
 COARSE = (1.0, 1.25, 1.6, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0)  # times a power of 10
@@ -38,23 +39,36 @@ FINE = (1.0, 1.25, 1.5, 1.75, 2.0, 2.5, 3.0, 3.5, 4.0, 4.5, 5.0, 6.0, 7.0, 8.0, 
 
 @dataclass(frozen=True)
 class TrainingLog:
-    """What `train` left in a tokenizer directory. `merges`: the columns of `LOG`, or None; the
-    others: JSON objects, or None."""
+    """What `train`, `extend` or `prune` left in a tokenizer directory. `merges`: the columns of
+    `LOG`, or None; the others: JSON objects, or None."""
 
     merges: pa.Table | None = None
     training: dict[str, Any] | None = None
     run: dict[str, Any] | None = None
 
     @property
+    def made_by(self) -> str:
+        """What made the vocabulary: a training, or an extension or pruning of another one."""
+        return next((name for name in CHANGES if self._object(name)), "training")
+
+    @property
     def options(self) -> dict[str, Any]:
-        """The options of the training, as far as they are known."""
-        found = (self.training or {}).get("training")
+        """The options of that, as far as they are known."""
+        return self._object(self.made_by)
+
+    @property
+    def base(self) -> dict[str, Any]:
+        """What is known of the tokenizer that was extended or pruned."""
+        return self._object("base")
+
+    def _object(self, name: str) -> dict[str, Any]:
+        found = (self.training or {}).get(name)
         return found if isinstance(found, dict) else {}
 
 
 def read_log(place: str) -> TrainingLog:
-    """The log in a tokenizer directory; empty for a file. InputError if it is not as `train` writes
-    it."""
+    """The log in a tokenizer directory; empty for a file. That of `prune`, without merges, is as
+    none. InputError if it is not as `train` writes it."""
     entry = storage.info(place)
     if entry is None or entry.kind != "directory":
         return TrainingLog()
@@ -65,11 +79,12 @@ def read_log(place: str) -> TrainingLog:
             raise InputError(f"{join(place, MERGES)}: not the log of a training; take it away")
         merges = merges.select(list(LOG)).cast(pa.schema(list(LOG.items())))
     training, run = (outputs.read_json(join(place, name)) for name in (TRAINING, RUN))
-    return TrainingLog(
+    log = TrainingLog(
         merges,
         training if isinstance(training, dict) else None,
         run if isinstance(run, dict) else None,
     )
+    return replace(log, merges=None) if log.made_by == "pruning" else log
 
 
 def supports(log: TrainingLog) -> list[int] | None:
@@ -160,11 +175,12 @@ def alphabet(spec: TokenizerSpec) -> list[OfScript]:
 
 
 def at_sizes(spec: TokenizerSpec, log: TrainingLog) -> list[list[str]]:
-    """The vocabulary as it was at some sizes while it grew, from the alphabet to all of it. Empty
-    without a log.
+    """The vocabulary as it was at some sizes while it grew, from the alphabet, or from the
+    tokenizer that was extended, to all of it. Empty without a log.
 
     A training that stops sooner makes the same merges up to there, so these are the vocabularies it
-    would have given.
+    would have given. An extension that stops sooner may keep other tokens too, which were only on
+    the way to longer ones.
     """
     if log.merges is None:
         return []

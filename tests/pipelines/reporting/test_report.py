@@ -123,6 +123,29 @@ def test_the_figures_are_those_of_the_measures(full: Report, corpus: Path, token
     assert "no group" in text
 
 
+def test_a_tokenizer_that_was_extended_or_pruned_is_not_said_to_be_trained(
+    corpus: Path, tokenizer: Path, tmp_path: Path
+) -> None:
+    write_shard(tmp_path / "domain" / "a.parquet", TEXTS[:20])
+    more, fewer = str(tmp_path / "more"), str(tmp_path / "fewer")
+    domain = str(tmp_path / "domain")
+    pipelines.extend(str(tokenizer), domain, output=more, new_tokens=4, quiet=True)
+    pipelines.prune(str(tokenizer), str(corpus), output=fewer, vocab_size=150, quiet=True)
+    texts = {}
+    for place in (more, fewer):
+        page = pipelines.report(place, on=domain, output=place + ".html", quiet=True)
+        assert page.facts.log.base
+        texts[place] = page_of(page).text
+        assert "alphabet alone" not in texts[place]
+        assert "Options of the training" not in texts[place]
+        assert "of the tokenizer before" in texts[place]
+    assert re.search(r"tokens, extended in \d+ merges", texts[more])
+    assert "Options of the extension" in texts[more]
+    assert "vocabulary without any token of the log" in texts[more]
+    assert "150 tokens, pruned from a larger one" in texts[fewer]
+    assert "has no log of its merges" in texts[fewer]
+
+
 def test_a_smaller_size_has_the_figures_of_a_training_of_that_size(
     full: Report, corpus: Path, tmp_path: Path
 ) -> None:
