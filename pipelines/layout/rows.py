@@ -131,14 +131,18 @@ def in_pieces(table: pa.Table) -> Iterator[pa.Table]:
 
 def joined_schema(schemas: Sequence[tuple[str, pa.Schema]]) -> pa.Schema:
     """The schema of all rows, from those of inputs, by their names. A column that an input does not
-    have is null there. ColumnError if two inputs have a column of different types."""
+    have is null there; strings of any kind become large ones where inputs differ. ColumnError if
+    two inputs have a column of other types that differ."""
     joined: dict[str, tuple[pa.Field, str]] = {}
     for name, schema in schemas:
         for field in schema:
             other, of = joined.setdefault(field.name, (field, name))
             if other.type != field.type:
+                large = _large(field.type)
                 if pa.types.is_null(other.type):
                     joined[field.name] = field, name
+                elif large is not None and large == _large(other.type):
+                    joined[field.name] = other.with_type(large), of
                 elif not pa.types.is_null(field.type):
                     raise ColumnError(
                         f"{name}: column {field.name!r} is {field.type}, but {other.type} in {of};"
@@ -146,6 +150,15 @@ def joined_schema(schemas: Sequence[tuple[str, pa.Schema]]) -> pa.Schema:
                     )
     fields = [field.with_nullable(True) for field, _ in joined.values()]
     return pa.schema(fields, metadata=schemas[0][1].metadata if schemas else None)
+
+
+def _large(kind: pa.DataType) -> pa.DataType | None:
+    """The type for strings or bytes, if a type is one of these."""
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
+        return pa.large_string()
+    if pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_binary_view(kind):
+        return pa.large_binary()
+    return None
 
 
 def conformed(table: pa.Table, schema: pa.Schema) -> pa.Table:

@@ -185,6 +185,20 @@ def test_a_split_without_rows_is_left_out_and_said(tmp_path: Path, tokenizer: st
     assert shards(tmp_path / "ids", "*.bin") == ["train-00000-of-00001.bin"]
 
 
+@pytest.mark.parametrize("args", [[], ["--shuffle", "1"]])
+def test_strings_of_any_kind_go_together(tmp_path: Path, tokenizer: str, args: list[str]) -> None:
+    kinds = {"a": pa.string(), "b": pa.large_string(), "c": pa.string_view()}
+    (tmp_path / "in").mkdir()
+    for name, kind in kinds.items():
+        table = pa.table({"text": pa.array([f"text {name}", None], kind)})
+        pq.write_table(table, tmp_path / "in" / f"{name}.parquet")
+    encode(tmp_path / "in", tokenizer, tmp_path / "out", "--shard-size", "1MiB", *args)
+    texts = pq.read_table(tmp_path / "out" / "train-00000-of-00001.parquet")["text"]
+    assert texts.type == pa.large_string()
+    assert texts.null_count == 3
+    assert {*texts.drop_null().to_pylist()} == {"text a", "text b", "text c"}
+
+
 def test_shards_without_rows_are_said_also_by_a_rerun(tmp_path: Path, tokenizer: str) -> None:
     write_shard(tmp_path / "in" / "a.jsonl", ["one text", "a long text " * 2000, "another"])
     call = ["encode", tmp_path / "in", "--tokenizer", tokenizer, "--output", tmp_path / "out"]
