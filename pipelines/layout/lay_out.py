@@ -13,7 +13,7 @@ import hashlib
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -41,16 +41,19 @@ from pipelines.encoding.shard_encoder import check_fit
 from pipelines.files import inputs, outputs, storage
 from pipelines.files.inputs import InputFile
 from pipelines.files.owned import one_run
-from pipelines.layout.assemble import Layout, ShardRows, write_parquet
 from pipelines.layout.deal import LaidShard, deal, number_of_shards, shard_name
 from pipelines.layout.formats import ENDING_BESIDE, ROW_BYTES, id_type
 from pipelines.layout.rows import Rows, joined_schema
 from pipelines.layout.scatter import BOUNDS, Bins, read_weights, scattered_inputs
 from pipelines.layout.work import WorkDirectory
 from pipelines.running.checks import checked_call
+from pipelines.running.load_beam import load_beam
 from pipelines.running.progress import Progress
 from wordpiece_core import EncodingOptions, Tokenizer, __version__
 from wordpiece_core.errors import OptionError, OutputError
+
+if TYPE_CHECKING:
+    from pipelines.layout.assemble import Layout
 
 WORK_COMPRESSION = "lz4"  # of what is encoded and soon deleted
 PLAIN_ROW_BYTES = 1  # of a row of Parquet, beside its ids and kept columns
@@ -227,6 +230,7 @@ class _Job:
 
     def run(self) -> Encoded:
         """Does all steps, as far as they are not done."""
+        load_beam()  # only now: what has nothing to do does not wait for it
         lifecycle.begin(self.dataset, self.tokenizer, (), {})
         work = WorkDirectory(self.dataset)
         work.owned.claim()
@@ -272,6 +276,8 @@ class _Job:
 
     def _layout(self, sources: Sequence[MarkedResult]) -> Layout:
         """How shards are made of the encoded inputs."""
+        from pipelines.layout.assemble import Layout
+
         said = {
             "job": self.dataset.job,
             "version": [__version__, *BOUNDS],
@@ -416,6 +422,8 @@ def sampled_density(
 ) -> float:
     """How many bytes of a shard there are for each byte of the weights: rows from some places, of
     about `most` bytes by their weights, are written as a shard would be."""
+    from pipelines.layout.assemble import ShardRows, write_parquet
+
     places = SAMPLED_PLACES if layout.rows.bins is None else 1  # in random order, one is as another
     number = max(-(-sum(blocks.weights) * places // most), 1)
     parts = deal(blocks.weights, number)

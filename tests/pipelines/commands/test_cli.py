@@ -13,6 +13,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+from wordpiece_core.sizes import parse_size
+
 from ..corpora import (
     Outcome,
     column,
@@ -152,7 +154,10 @@ def test_the_ready_configs_run(tmp_path: Path, shard: str, config: Path) -> None
         args = ["--tokenizer", tokenizer, "--output", tmp_path / "out", "--config", config]
         done("encode", shard, *args)
         noted = manifest(tmp_path / "out")["options"]
-        assert noted == noted | sections["encode"]
+        noted |= noted["layout"] or {}
+        given = sections["encode"]
+        sizes = {name: parse_size(given[name]) for name in ("shard_size",) if name in given}
+        assert noted == noted | given | sizes
 
 
 # --- What a run shows -----------------------------------------------------------------------------
