@@ -37,6 +37,7 @@ MOST_THREADS = 1024
 
 # The largest values of numbers; the smallest is 1.
 MOST_COUNT = 2**63 - 1
+ALL = "all"  # in place of a number
 MOST_TOKENS = 2**31 - 1  # ids are int32, and so are the lengths of rows
 MOST_CHARACTERS = NO_LIMIT
 
@@ -232,9 +233,9 @@ class ExtensionOptions(Declared):
     criterion: str = same_option(TrainingOptions, "criterion")
     min_pair_count: int | str = same_option(TrainingOptions, "min_pair_count")
     min_word_count: int = same_option(TrainingOptions, "min_word_count")
-    new_characters: int = option(
+    new_characters: int | str = option(
         0,
-        Whole(MOST_CHARACTERS, least=0),
+        Whole(MOST_CHARACTERS, least=0, word=ALL),
         "Add at most this many characters that the vocabulary lacks, the commonest first.",
         shown_default="0",
     )

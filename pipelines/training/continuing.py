@@ -12,7 +12,7 @@ from pipelines.training.tokenizer_directory import TRAINING
 from wordpiece_core import TextOptions, Tokenizer, TrainingOptions
 from wordpiece_core.declaration import Declared
 from wordpiece_core.errors import InputError, OptionError
-from wordpiece_core.options import MOST_CHARACTERS, ExtensionOptions
+from wordpiece_core.options import ALL, ExtensionOptions
 
 Options = TypeVar("Options", bound=Declared)
 
@@ -32,7 +32,8 @@ class Begun:
     def extension(self) -> ExtensionOptions:
         """The options with which other words extend the vocabulary. As in any training, all
         characters join it, up to `limit_alphabet`."""
-        training, new_characters = self.training, MOST_CHARACTERS
+        training = self.training
+        new_characters: int | str = ALL
         if training.limit_alphabet is not None:
             prefix = training.continuing_prefix
             bare = (token.removeprefix(prefix) for token in self.tokenizer.vocab)

@@ -31,7 +31,7 @@ def extend(
     criterion: str = "pmi",
     min_pair_count: int | str = "auto",
     min_word_count: int = 1,
-    new_characters: int = 0,
+    new_characters: int | str = 0,
     max_token_length: int | None = None,
     max_word_length: int = 100,
     continuing_prefix: str = "##",
@@ -78,11 +78,11 @@ def extend(
 def missing_symbols(
     rows: Sequence[tuple[str, int]],
     vocab: Collection[str],
-    new_characters: int,
+    new_characters: int | str,
     continuing_prefix: str = "##",
 ) -> list[str]:
-    """The symbols that words need and the vocabulary lacks, sorted: of so many characters, the
-    commonest there (ties: lower code point)."""
+    """The symbols that words need and the vocabulary lacks, sorted: of so many characters, or
+    "all", the commonest there (ties: lower code point)."""
     known, counts, forms = {*vocab}, Counter[str](), set()
     for word, count in rows:
         rules = (OUTSIDE, "character", len(word), continuing_prefix)
@@ -90,7 +90,8 @@ def missing_symbols(
             if token == OUTSIDE:
                 counts[word[start]] += count
                 forms.add((word[start], start > 0))
-    kept = {*sorted(counts, key=lambda c: (-counts[c], c))[:new_characters]}
+    most = None if isinstance(new_characters, str) else new_characters
+    kept = {*sorted(counts, key=lambda c: (-counts[c], c))[:most]}
     return sorted(continuing_prefix * inside + c for c, inside in forms if c in kept)
 
 

@@ -153,7 +153,9 @@ def vocabulary_to_extend(symbols: Batch, goal: Goal) -> InitialVocabulary:
     counts: dict[str, int] = {}
     for row in symbols.select(["character", "count"]).to_pylist():
         counts[row["character"]] = counts.get(row["character"], 0) + row["count"]
-    kept = {*sorted(counts, key=lambda c: (-counts[c], c))[: goal.options.new_characters]}
+    wanted = goal.options.new_characters
+    most = None if isinstance(wanted, str) else wanted
+    kept = {*sorted(counts, key=lambda c: (-counts[c], c))[:most]}
     prefix = goal.base.continuing_prefix
     rows = symbols.to_pylist()
     new = {

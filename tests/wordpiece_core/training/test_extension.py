@@ -20,7 +20,7 @@ pytestmark = pytest.mark.filterwarnings("ignore")
 
 OPTIONAL: dict[str, list[Any]] = {
     "min_word_count": [1, 2, 3],
-    "new_characters": [1, 2, 5, 99],
+    "new_characters": [1, 2, 5, "all"],
     "max_token_length": [1, 2, 3, 5],
 }
 
