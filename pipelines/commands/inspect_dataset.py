@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import struct
 import sys
 from collections.abc import Iterator, Sequence
 from itertools import accumulate, islice
@@ -29,13 +28,13 @@ from pipelines.files.filesystems import inside, join
 from pipelines.files.inputs import open_parquet
 from pipelines.files.outputs import damaged, read_json
 from pipelines.files.storage import MissingError, StoredFile, as_planned
+from pipelines.layout.formats import MEGATRON_CODES, MEGATRON_HEADER, MEGATRON_MAGIC
 from wordpiece_core import Tokenizer
 from wordpiece_core.errors import InputError, OptionError
 from wordpiece_core.visible import visible
 
 IDS = "input_ids"
-_MEGATRON = struct.Struct("<9sQBQQ")
-_MEGATRON_TYPES = {4: pa.int32(), 8: pa.uint16()}
+_MEGATRON_TYPES = {code: kind for kind, code in MEGATRON_CODES.items()}
 _ROWS_AT_ONCE = 1024
 
 
@@ -227,13 +226,13 @@ def _ends_of_bin(place: str, ids_bytes: int) -> tuple[pa.DataType, Iterator[int]
 def _ends_of_megatron(place: str) -> tuple[pa.DataType, Iterator[int]]:
     """The same of a shard with an index of Megatron."""
     with StoredFile(place) as file:
-        head = file.read(_MEGATRON.size)
-    if len(head) < _MEGATRON.size:
+        head = file.read(MEGATRON_HEADER.size)
+    if len(head) < MEGATRON_HEADER.size:
         raise damaged(place)
-    magic, _, code, rows, _ = _MEGATRON.unpack(head)
-    if magic != b"MMIDIDX\0\0" or code not in _MEGATRON_TYPES:
+    magic, _, code, rows, _ = MEGATRON_HEADER.unpack(head)
+    if magic != MEGATRON_MAGIC or code not in _MEGATRON_TYPES:
         raise InputError(f"{place}: no index of Megatron")
-    lengths = _read_numbers(place, _MEGATRON.size, rows, pa.int32())
+    lengths = _read_numbers(place, MEGATRON_HEADER.size, rows, pa.int32())
     return _MEGATRON_TYPES[code], accumulate(lengths)
 
 

@@ -22,8 +22,9 @@ from pipelines.files.outputs import NewFile
 MEGATRON, BIN = "megatron", "bin"
 ENDING_BESIDE = {MEGATRON: ".idx", BIN: ".offsets"}
 ROW_BYTES = {MEGATRON: 4 + 8 + 8, BIN: 8}  # of a row in the file beside the ids
-_MEGATRON_HEADER = struct.Struct("<9sQBQQ")
-_MEGATRON_CODES = {pa.int32(): 4, pa.uint16(): 8}
+MEGATRON_MAGIC = b"MMIDIDX\0\0"
+MEGATRON_HEADER = struct.Struct("<9sQBQQ")
+MEGATRON_CODES = {pa.int32(): 4, pa.uint16(): 8}
 MEGATRON_UINT16 = 65_500  # vocabularies below have ids of 16 bits, by Megatron's own rule
 BIN_UINT16 = 1 << 16
 
@@ -67,8 +68,8 @@ class IdFiles:
             _write(stream, starts, last)
             return
         rows, size = len(lengths), self.kind.bit_width // 8
-        code = _MEGATRON_CODES[self.kind]
-        stream.write(_MEGATRON_HEADER.pack(b"MMIDIDX\0\0", 1, code, rows, rows + 1))
+        code = MEGATRON_CODES[self.kind]
+        stream.write(MEGATRON_HEADER.pack(MEGATRON_MAGIC, 1, code, rows, rows + 1))
         documents = pa.array(range(rows + 1), pa.int64())
         _write(stream, lengths, pc.multiply(starts, size), documents)
 
