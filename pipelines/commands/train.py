@@ -3,17 +3,15 @@ summary."""
 
 from __future__ import annotations
 
-import warnings
-
 from pipelines.commands.job_command import How
-from pipelines.commands.summary import finish, print_corpus, say
+from pipelines.commands.loading import saying_cased
+from pipelines.commands.summary import finish, print_corpus
 from pipelines.counting.word_table import Coverage, WordTable
 from pipelines.running.progress import Progress
 from pipelines.training.extend import Extended, extend
 from pipelines.training.options import ExtendCall, PruneCall, TrainCall
 from pipelines.training.prune import Pruned, prune
 from pipelines.training.train import Trained, train
-from wordpiece_core import TakenAsCasedWarning
 
 
 def run_train(call: TrainCall, how: How) -> None:
@@ -26,27 +24,17 @@ def run_train(call: TrainCall, how: How) -> None:
 def run_extend(call: ExtendCall, how: How) -> None:
     """Runs `wordpiece extend`."""
     progress = Progress(quiet=how.quiet)
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", TakenAsCasedWarning)
+    with saying_cased():
         done = extend(call, beam_args=how.beam_args, progress=progress)
-    _say_cased(caught)
     finish(done, how, progress, lambda: _print_extension(done))
 
 
 def run_prune(call: PruneCall, how: How) -> None:
     """Runs `wordpiece prune`."""
     progress = Progress(quiet=how.quiet)
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", TakenAsCasedWarning)
+    with saying_cased():
         done = prune(call, beam_args=how.beam_args, progress=progress)
-    _say_cased(caught)
     finish(done, how, progress, lambda: _print_pruning(done))
-
-
-def _say_cased(caught: list[warnings.WarningMessage]) -> None:
-    for warning in caught:
-        if isinstance(warning.message, TakenAsCasedWarning):
-            say(f"tokenizer {warning.message.fact} (--lowercase to override)")
 
 
 def _print_training(done: Trained | Extended) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
-from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
@@ -16,13 +15,13 @@ from pipelines.training.options import ExtendCall, TrainCall
 from pipelines.training.words_run import (
     MANY_UNKNOWN,
     MadeOfWords,
+    TokenizerRun,
     WordsRun,
     check_cut_alike,
     least_word_count,
     run_on_words,
-    tokenizer_to_change,
 )
-from wordpiece_core import TextOptions, Tokenizer
+from wordpiece_core import Tokenizer
 from wordpiece_core.training.extension import ExtensionResult, Goal, fewer_new_tokens
 
 
@@ -107,14 +106,7 @@ def extend(call: ExtendCall, *, beam_args: Sequence[str] = (), progress: Progres
     return run_on_words(_Run, call, beam_args, progress)
 
 
-class _Run(WordsRun[ExtendCall, Extended]):
-    @cached_property
-    def tokenizer(self) -> Tokenizer:
-        return tokenizer_to_change(self.call)
-
-    def text(self) -> TextOptions:
-        return self.tokenizer.spec.text
-
+class _Run(TokenizerRun[ExtendCall, Extended]):
     def known(self) -> tuple[dict[str, Any], dict[str, Any]]:
         options = self.call.extension
         Goal.of(self.tokenizer.spec, options)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
-from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
@@ -25,12 +24,11 @@ from pipelines.training.rounds import words_of
 from pipelines.training.tokenizer_directory import NO_MERGES
 from pipelines.training.words_run import (
     MadeOfWords,
-    WordsRun,
+    TokenizerRun,
     check_cut_alike,
     run_on_words,
-    tokenizer_to_change,
 )
-from wordpiece_core import TextOptions, Tokenizer
+from wordpiece_core import Tokenizer
 from wordpiece_core.training.pruning import PruningResult, check_size, pruned
 from wordpiece_core.training.rounds import Batch
 
@@ -97,14 +95,7 @@ def prune(call: PruneCall, *, beam_args: Sequence[str] = (), progress: Progress)
     return run_on_words(_Run, call, beam_args, progress)
 
 
-class _Run(WordsRun[PruneCall, Pruned]):
-    @cached_property
-    def tokenizer(self) -> Tokenizer:
-        return tokenizer_to_change(self.call)
-
-    def text(self) -> TextOptions:
-        return self.tokenizer.spec.text
-
+class _Run(TokenizerRun[PruneCall, Pruned]):
     def known(self) -> tuple[dict[str, Any], dict[str, Any]]:
         size = self.call.vocab_size
         check_size(self.tokenizer.spec, size)

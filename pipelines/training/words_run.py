@@ -36,6 +36,7 @@ MANY_UNKNOWN = 0.01  # of words: more is worth a warning
 WORK = ".work"  # after the output's name: what a run keeps while it works
 
 Call = TypeVar("Call", bound=TrainCall | TokenizerWordsCall)
+Changing = TypeVar("Changing", bound=TokenizerWordsCall)
 Done = TypeVar("Done", bound="MadeOfWords")
 
 
@@ -162,6 +163,24 @@ class WordsRun(ABC, Generic[Call, Done]):
         write_tokenizer(call.output, spec, merges, {"versions": versions} | record, run, ids)
 
 
+@dataclass(frozen=True)
+class TokenizerRun(WordsRun[Changing, Done]):
+    """A run that changes a tokenizer."""
+
+    @cached_property
+    def tokenizer(self) -> Tokenizer:
+        """The tokenizer to change. OptionError if it is where the output is to be."""
+        call = self.call
+        if f"{call.tokenizer.rstrip('/')}/".startswith(f"{call.output.rstrip('/')}/"):
+            raise OptionError(
+                f"--output: {call.output} holds the tokenizer; give another directory"
+            )
+        return Tokenizer.load(call.tokenizer, lowercase=call.lowercase)
+
+    def text(self) -> TextOptions:
+        return self.tokenizer.spec.text
+
+
 def run_on_words(
     run: type[WordsRun[Call, Done]], call: Call, beam_args: Sequence[str], progress: Progress
 ) -> Done:
@@ -183,13 +202,6 @@ def least_word_count(table: WordTable, given: int) -> int:
     return max(given, known)
 
 
-def tokenizer_to_change(call: TokenizerWordsCall) -> Tokenizer:
-    """The tokenizer of a call. OptionError if it is where the output is to be."""
-    if f"{call.tokenizer.rstrip('/')}/".startswith(f"{call.output.rstrip('/')}/"):
-        raise OptionError(f"--output: {call.output} holds the tokenizer; give another directory")
-    return Tokenizer.load(call.tokenizer, lowercase=call.lowercase)
-
-
 def check_cut_alike(table: WordTable, tokenizer: TokenizerSpec) -> None:
     """OptionError if the words of a table were cut otherwise than a tokenizer cuts text."""
     if table.text is None:
@@ -201,12 +213,6 @@ def check_cut_alike(table: WordTable, tokenizer: TokenizerSpec) -> None:
                 f"{name}: {table.path} was counted with {value}, but the tokenizer has"
                 f" {wanted[name]}; count again with the tokenizer's, or give INPUT"
             )
-
-
-def lost_words(covered: Coverage) -> list[str]:
-    """A warning if many words are [UNK]."""
-    share = covered.unknown_share
-    return [f"{share:.1%} of the words are [UNK]"] if share > MANY_UNKNOWN else []
 
 
 def peak_memory() -> int:
