@@ -27,10 +27,11 @@ from pipelines.comparing.steps import (
     WriteMeasures,
     read_measures,
 )
+from pipelines.counting.count import text_ranges
 from pipelines.counting.steps import Partitions, bytes_of
 from pipelines.counting.totals import Group
 from pipelines.counting.word_table import WordRange, WordTable, word_ranges
-from pipelines.files import inputs, outputs, storage
+from pipelines.files import outputs, storage
 from pipelines.files.batches import read_batches
 from pipelines.files.filesystems import absolute, join
 from pipelines.files.inputs import InputFile, Range
@@ -40,8 +41,6 @@ from pipelines.running.runner import is_local, pipeline_options, run_pipeline
 from wordpiece_core.errors import OptionError, WordpieceError
 from wordpiece_core.measures import AnyTokenizer, Measures
 
-RANGE_BYTES = 4 << 20  # the least input in one element
-MOST_RANGES = 8192  # approximately
 LEAST_PARTITION_BYTES = 8 << 20  # of text
 SOME_PARTITIONS = 64  # so that all workers have work
 
@@ -70,8 +69,7 @@ def measure_texts(
     cost one pass over the text.
 
     Raises InputError, StorageError and OptionError."""
-    range_bytes = max(RANGE_BYTES, sum(file.size for file in files) // MOST_RANGES)
-    parts = inputs.plan(files, options.text_column, range_bytes, group_column=options.group_column)
+    parts = text_ranges(files, options.text_column, options.group_column)
     return _measure(tokenizers, parts, options, beam_args, progress)
 
 

@@ -20,7 +20,7 @@ from typing import Any
 import apache_beam as beam
 
 from pipelines.counting.handed import Handed
-from pipelines.counting.options import CountCall, CountOptions
+from pipelines.counting.options import CountCall
 from pipelines.counting.parts import WriteWordTable
 from pipelines.counting.steps import CountRanges, MergeWords, Partitions, bytes_of
 from pipelines.counting.totals import ONE, check_sums, group_weights, read_totals, write_totals
@@ -70,7 +70,9 @@ def count(
     text = text_of(tables, call.counting.text)
     call = replace(call, counting=replace(call.counting, text=text))
     files = inputs.resolve(call.inputs, [call.output, *own])
-    ranges: list[Range | WordRange] = [*text_ranges(files, call.counting)]
+    ranges: list[Range | WordRange] = [
+        *text_ranges(files, call.counting.text_column, call.counting.group_column)
+    ]
     ranges += [part for table in tables for part in word_ranges(table)]
     total_bytes = sum(map(bytes_of, ranges))
     with one_run(call.output):
@@ -127,10 +129,12 @@ def _range_of(fields: dict[str, Any]) -> Range | WordRange:
     return Range(file, rows=None if rows is None else tuple(rows), **fields)
 
 
-def text_ranges(files: Sequence[InputFile], options: CountOptions) -> list[Range]:
+def text_ranges(
+    files: Sequence[InputFile], text_column: str, group_column: str | None
+) -> list[Range]:
     """Files cut into ranges, each of which is an element."""
     range_bytes = max(RANGE_BYTES, sum(file.size for file in files) // MOST_RANGES)
-    return inputs.plan(files, options.text_column, range_bytes, group_column=options.group_column)
+    return inputs.plan(files, text_column, range_bytes, group_column=group_column)
 
 
 def _tables_to_merge(call: CountCall) -> list[WordTable]:

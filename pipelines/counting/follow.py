@@ -179,7 +179,7 @@ class FollowedTable:
             if not State.read(call.output).record.equals(before.record):
                 raise OutputError(f"{call.output}: another run has written there; run this again")
             ranges = [
-                *counting.text_ranges(new, call.counting),
+                *counting.text_ranges(new, call.counting.text_column, call.counting.group_column),
                 *(word_ranges(before.table) if before.table else ()),
             ]
             total = sum(map(bytes_of, ranges))
