@@ -107,9 +107,12 @@ def _for_field(default: Any) -> Any:
 
 
 def _default(known: Field[Any], defaults: Declared | None) -> Any:
-    """The default of a field, or what it is in other defaults, if there are any."""
+    """The default of a field, or what it is in other defaults, if there are any. What other options
+    decide is None, not what they made of it."""
     if isinstance(defaults, Declared):
-        return getattr(defaults, known.name)
+        value = getattr(defaults, known.name)
+        is_open = known.default is None and value == getattr(type(defaults)(), known.name)
+        return None if is_open else value
     return REQUIRED if known.default is MISSING else known.default
 
 

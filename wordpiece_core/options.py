@@ -20,11 +20,14 @@ from wordpiece_core.option_kinds import (
 )
 from wordpiece_core.reference import SPECIAL_TOKENS, WHITE_SPACE
 
-PRE_TOKENIZERS = ("bert", "whitespace")
+PRE_TOKENIZERS = ("bert", "whitespace", "gpt2")
+MODELS = WORDPIECE, BPE, UNIGRAM = ("wordpiece", "bpe", "unigram")
+WORD_BOUNDARIES = ("</w>", "▁", "bytes")
 CRITERIA = ("pmi", "likelihood", "frequency")
 ALPHABET_ORDERS = ("sorted", "first_seen")
 TRUNCATIONS = ("longest_first", "only_first", "only_second")
 ID_TYPES = ("int32", "uint16")
+NOT_WITH_GPT2 = "; off with gpt2"
 PLACES_OF_TOKENS = ("append", "unused")
 UNK_SCOPES = ("word", "character")
 ENCODING_COLUMNS = (
@@ -74,15 +77,33 @@ class TextOptions(Declared):
     wordpiece_core.errors.OptionError: unknown option lowercas; did you mean lowercase?
     """
 
-    lowercase: bool = option(True, Flag(), "Lowercase the text.")
+    lowercase: bool = option(
+        None, Flag(), "Lowercase the text.", shown_default=f"on{NOT_WITH_GPT2}"
+    )
     strip_accents: bool | None = option(
         None, Flag(), "Remove accents.", shown_default="as lowercase"
     )
-    clean_text: bool = option(True, Flag(), "Remove control characters.")
-    handle_chinese_chars: bool = option(True, Flag(), "Make each CJK character a word.")
-    pre_tokenizer: str = option(
-        "bert", Choice(PRE_TOKENIZERS), "Cut words at spaces and punctuation, or only at spaces."
+    clean_text: bool = option(
+        None, Flag(), "Remove control characters.", shown_default=f"on{NOT_WITH_GPT2}"
     )
+    handle_chinese_chars: bool = option(
+        None, Flag(), "Make each CJK character a word.", shown_default=f"on{NOT_WITH_GPT2}"
+    )
+    pre_tokenizer: str = option(
+        "bert",
+        Choice(PRE_TOKENIZERS),
+        "Cut words at spaces and punctuation, only at spaces, or as GPT-2 does.",
+    )
+
+    def __post_init__(self) -> None:
+        """GPT-2 takes text as it is: with it the switches of BERT's normalizer are off."""
+        super().__post_init__()
+        as_it_is = self.pre_tokenizer == "gpt2"
+        for name in ("lowercase", "clean_text", "handle_chinese_chars", "strip_accents"):
+            if as_it_is and getattr(self, name):
+                raise OptionError(f"{name}: not with pre_tokenizer gpt2, which takes text as it is")
+            if getattr(self, name) is None and name != "strip_accents":
+                object.__setattr__(self, name, not as_it_is)
 
     def for_kernel(self) -> dict[str, Any]:
         """The keyword arguments that the kernel takes."""
@@ -155,7 +176,25 @@ class TrainingOptions(Declared):
     vocab_size: int = option(
         30_522, Whole(MOST_TOKENS), "Number of tokens, with the special ones and the alphabet."
     )
-    criterion: str = option("pmi", Choice(CRITERIA), "How pairs are ranked.")
+    model: str = option("wordpiece", Choice(MODELS), "What is trained.")
+    word_boundary: str = option(
+        None,
+        Choice(WORD_BOUNDARIES),
+        "How BPE marks words: at their end, at their beginning, or as GPT-2's bytes.",
+        shown_default="</w>; of unigram ▁",
+    )
+    byte_level: bool = option(False, Flag(), "The same as --word-boundary bytes.")
+    byte_fallback: bool = option(
+        False,
+        Flag(),
+        "Have a token for each byte: no character is unknown to unigram, or to bpe with ▁.",
+    )
+    seed_size: int = option(
+        1_000_000, Whole(MOST_TOKENS), "Of unigram: number of substrings to begin with."
+    )
+    criterion: str = option(
+        None, Choice(CRITERIA), "How pairs are ranked.", shown_default="pmi; of bpe frequency"
+    )
     min_pair_count: int | str = option(
         "auto",
         Whole(MOST_COUNT, word="auto"),
@@ -173,19 +212,29 @@ class TrainingOptions(Declared):
         shown_default="BERT's five",
     )
     max_token_length: int | None = option(
-        None, Whole(MOST_CHARACTERS), "Longest token, in characters."
+        None,
+        Whole(MOST_CHARACTERS),
+        "Longest token, in characters.",
+        shown_default="none; of unigram 16",
     )
     max_word_length: int = option(
         100, Whole(MOST_CHARACTERS), "In characters; longer words become [UNK]."
     )
-    continuing_prefix: str = option("##", Text(), "Prefix of tokens that continue a word.")
+    continuing_prefix: str = option(
+        None,
+        Text(),
+        "Prefix of tokens that continue a word.",
+        shown_default="##; of bpe and unigram none",
+    )
     alphabet_order: str = option("sorted", Choice(ALPHABET_ORDERS), "Order of the alphabet's ids.")
 
     def __post_init__(self) -> None:
         """Also checks what is known about the vocabulary before anything is counted."""
         super().__post_init__()
+        self._resolve_model()
         prefix, initial = self.continuing_prefix, self.initial_alphabet
-        check_token("continuing_prefix", prefix, more="x")
+        if prefix or self.model == WORDPIECE:
+            check_token("continuing_prefix", prefix, more="x")
         for character in initial:
             check_token("initial_alphabet", character)
         special = self.special_tokens
@@ -198,9 +247,45 @@ class TrainingOptions(Declared):
                 f"{and_initial}; make it {least} or more"
             )
 
+    def _resolve_model(self) -> None:
+        """Puts in what the model decides. OptionError for an option that it does not take."""
+        resolved = _OF_MODEL[self.model]
+        if self.byte_level and self.word_boundary not in (None, "bytes"):
+            raise OptionError("byte_level: it contradicts the word_boundary; give one of them")
+        if self.byte_level and self.model == BPE:
+            resolved = resolved | {"word_boundary": "bytes"}
+        for name, value in resolved.items():
+            found = getattr(self, name)
+            if found is None:
+                object.__setattr__(self, name, value)
+            elif name in _FIXED[self.model] and found != value:
+                raise OptionError(f"{name}: {found!r} is not for the model {self.model}")
+        if self.model == WORDPIECE and (self.byte_level or self.byte_fallback):
+            name = "byte_level" if self.byte_level else "byte_fallback"
+            raise OptionError(f"{name}: not for the model wordpiece")
+
     def plain(self) -> dict[str, Any]:
-        """The options as values that JSON can hold."""
-        return asdict(self) | {"special_tokens": list(self.special_tokens)}
+        """The options as values that JSON can hold. Those of WordPiece are without those that are
+        of other models alone."""
+        value = asdict(self) | {"special_tokens": list(self.special_tokens)}
+        others = OF_OTHER_MODELS if self.model == WORDPIECE else ("byte_level",)
+        return {name: item for name, item in value.items() if name not in others}
+
+
+OF_OTHER_MODELS = ("model", "word_boundary", "byte_level", "byte_fallback", "seed_size")
+_OF_MODEL: dict[str, dict[str, Any]] = {  # what options are if they are not given
+    WORDPIECE: {"criterion": "pmi", "continuing_prefix": "##", "word_boundary": None},
+    BPE: {"criterion": "frequency", "continuing_prefix": "", "word_boundary": "</w>"},
+    UNIGRAM: {
+        **{"criterion": None, "continuing_prefix": "", "word_boundary": "▁"},
+        "max_token_length": 16,
+    },
+}
+_FIXED = {  # and cannot be anything else
+    WORDPIECE: ("word_boundary",),
+    BPE: ("criterion", "continuing_prefix"),
+    UNIGRAM: ("criterion", "continuing_prefix", "word_boundary"),
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -243,6 +328,8 @@ class ExtensionOptions(Declared):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if self.criterion is None:
+            object.__setattr__(self, "criterion", "pmi")
         if self.into == "unused" and self.vocab_size is not None:
             raise OptionError("vocab_size: stays as it is with into=unused; give new_tokens")
         if self.new_tokens is not None and self.vocab_size is not None:

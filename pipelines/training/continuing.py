@@ -12,7 +12,7 @@ from pipelines.training.tokenizer_directory import TRAINING
 from wordpiece_core import TextOptions, Tokenizer, TrainingOptions
 from wordpiece_core.declaration import Declared
 from wordpiece_core.errors import InputError, OptionError
-from wordpiece_core.options import ALL, ExtensionOptions
+from wordpiece_core.options import ALL, OF_OTHER_MODELS, ExtensionOptions
 
 Options = TypeVar("Options", bound=Declared)
 
@@ -76,6 +76,8 @@ def _as_before(call: TrainCall, now: Options, before: dict[str, Any], place: str
     given now, and differs, be it the default."""
     kind = type(now)
     names = [known.name for known in fields(kind)]  # type: ignore[arg-type]
+    usual = kind()
+    before = {name: getattr(usual, name) for name in OF_OTHER_MODELS if name in names} | before
     missing = [name for name in names if name not in before]
     if missing:
         raise InputError(f"{place}: its {TRAINING} has no {missing[0]}; train it again")
@@ -84,6 +86,7 @@ def _as_before(call: TrainCall, now: Options, before: dict[str, Any], place: str
         made = replace(made, vocab_size=now.vocab_size)  # type: ignore[type-var]
     for option in kind.options():
         value, then = getattr(now, option.name), getattr(made, option.name)
-        if value != then and (option.name in call.given or value != option.default):
+        given = option.name in call.given or value != getattr(usual, option.name)
+        if value != then and given:
             raise OptionError(f"{option.switch}: {value}, but {place} was trained with {then}")
     return made

@@ -33,7 +33,7 @@ from pipelines.files.filesystems import join
 from pipelines.files.owned import OwnedDirectory, new_id
 from pipelines.files.publishing import STAGING, Publication
 from wordpiece_core.errors import InputError, OptionError, short
-from wordpiece_core.options import ExtensionOptions, TextOptions, TrainingOptions
+from wordpiece_core.options import ExtensionOptions, TrainingOptions
 from wordpiece_core.tokenizer.files import TokenizerSpec
 from wordpiece_core.training.alphabet import InitialVocabulary
 from wordpiece_core.training.budget import RoundBudget
@@ -174,14 +174,13 @@ class TrainingWork:
 
     def write_goal(self, goal: Goal) -> None:
         """Notes what is extended, for workers and for a run that goes on."""
-        self.write(GOAL, asdict(goal))
+        self.write(GOAL, asdict(goal) | {"base": goal.base.plain()})
 
     def goal(self) -> Goal:
         """What is extended."""
         value = outputs.read_json(join(self.path, GOAL))
-        base = value["base"] | {"text": TextOptions(**value["base"]["text"])}
         return Goal(
-            TokenizerSpec(**base),
+            TokenizerSpec.of_plain(value["base"]),
             ExtensionOptions(**value["options"]),
             value["new_tokens"],
             value["slots"],

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from base64 import b64decode, b64encode
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from wordpiece_core.options import TextOptions
 from wordpiece_core.reference import SPECIAL_TOKENS
+from wordpiece_core.tokenizer.models import AddedTokens, Bpe, ByteLevel, Metaspace, Unigram
 from wordpiece_core.tokenizer.vocabulary import UNK, vocabulary_text
 
 ADDED_TOKEN_FLAGS = dict.fromkeys(("single_word", "lstrip", "rstrip", "normalized"), False)
@@ -27,6 +29,42 @@ class TokenizerSpec:
     continuing_prefix: str = "##"
     more_special_tokens: Sequence[str] = ()
     """Special tokens beside BERT's five. They are found where they are written in a text."""
+    model: Bpe | Unigram | None = None
+    """None: WordPiece."""
+    rules: ByteLevel | Metaspace | None = None
+    """How text becomes words, if not by `text`."""
+    roles: Mapping[str, str] | None = None
+    """`unk_token`, `pad_token` and so on, if they are not BERT's."""
+    added: AddedTokens | None = None
+    """What is put around texts, if it is not what BERT puts."""
+
+    def plain(self) -> dict[str, Any]:
+        """As values that JSON can hold; `of_plain` makes the spec of them. What WordPiece does not
+        have is left out."""
+        value = {name: item for name, item in asdict(self).items() if item is not None}
+        for name in ("model", "rules"):
+            if name in value:
+                value[name] = {"type": type(getattr(self, name)).__name__} | value[name]
+        if isinstance(self.rules, Metaspace):
+            value["rules"]["charsmap"] = b64encode(self.rules.charsmap).decode()
+        return value
+
+    @classmethod
+    def of_plain(cls, value: Mapping[str, Any]) -> TokenizerSpec:
+        """From what `plain` gives."""
+        kinds = {kind.__name__: kind for kind in (Bpe, Unigram, ByteLevel, Metaspace)}
+        made = dict(value) | {"text": TextOptions(**value["text"])}
+        for name in ("model", "rules"):
+            if name in made:
+                fields = dict(made[name])
+                if "charsmap" in fields:
+                    fields["charsmap"] = b64decode(fields["charsmap"])
+                if "merges" in fields:
+                    fields["merges"] = [(left, right) for left, right in fields["merges"]]
+                made[name] = kinds[fields.pop("type")](**fields)
+        if "added" in made:
+            made["added"] = AddedTokens(**made["added"])
+        return cls(**made)
 
     @property
     def special_tokens(self) -> list[str]:

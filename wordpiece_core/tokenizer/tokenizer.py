@@ -160,7 +160,7 @@ class Tokenizer:
     def digest(self) -> str:
         """The SHA-256 of everything that the ids depend on, in hexadecimal."""
         text = self.spec.text.for_kernel()  # `strip_accents` as it is, given or not
-        value = vars(self.spec) | {"text": text, "unk_scope": self.unk_scope}
+        value = self.spec.plain() | {"text": text, "unk_scope": self.unk_scope}
         value["more_special_tokens"] = sorted(self.special_tokens)
         return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
 

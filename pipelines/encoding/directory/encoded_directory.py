@@ -42,13 +42,13 @@ from __future__ import annotations
 
 import json
 import threading
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 
 from pipelines.files import outputs
 from pipelines.files.filesystems import join
 from pipelines.files.owned import OwnedDirectory, new_id
-from wordpiece_core import TextOptions, Tokenizer
+from wordpiece_core import Tokenizer
 from wordpiece_core.errors import OptionError
 from wordpiece_core.tokenizer.files import TokenizerSpec
 
@@ -154,12 +154,9 @@ def kept_tokenizer(path: str) -> Tokenizer | None:
 
 
 def _spec_bytes(tokenizer: Tokenizer) -> bytes:
-    text = asdict(tokenizer.spec.text)
-    spec = vars(tokenizer.spec) | {"text": text, "unk_scope": tokenizer.unk_scope}
-    return json.dumps(spec).encode()
+    return json.dumps(tokenizer.spec.plain() | {"unk_scope": tokenizer.unk_scope}).encode()
 
 
 def _of_spec(plain: dict[str, Any]) -> Tokenizer:
     unk_scope = plain.pop("unk_scope")
-    spec = TokenizerSpec(**plain | {"text": TextOptions(**plain["text"])})
-    return Tokenizer.of(spec, unk_scope)
+    return Tokenizer.of(TokenizerSpec.of_plain(plain), unk_scope)

@@ -45,7 +45,7 @@ OPTIONS = {
 }
 DEFAULTS = {
     "count": ["[default: text]", "[default: bert]", "[default: (as lowercase)]"],
-    "train": ["[default: 30522", "[default: pmi]", "[default: auto]", "[default: ##]"],
+    "train": ["[default: 30522", "[default: (pmi; of bpe frequency)]", "[default: auto]"],
     "encode": [
         "[default: word]",
         "[default: zstd]",

@@ -67,6 +67,9 @@ WITH = {
 }
 WITH_OF_COMMAND = {
     ("extend", "vocab_size"): {"new_tokens": None},
+    ("train", "word_boundary"): {"model": "bpe"},
+    ("train", "byte_level"): {"model": "bpe"},
+    ("train", "byte_fallback"): {"model": "unigram"},
     **{(c, "tokenizer"): {"inputs": None, "word_counts": "words"} for c in ("extend", "prune")},
 }
 """What an option cannot be without, or with."""
@@ -82,8 +85,12 @@ def example(option: Option) -> tuple[Any, str]:
     if isinstance(kind, Flag):
         value = option.default is False
         return value, str(value).lower()
+    if option.name == "model":
+        return "unigram", "unigram"
+    if option.name == "pre_tokenizer":
+        return "whitespace", "whitespace"
     if isinstance(kind, Choice):
-        value = next(value for value in kind.values if value != option.default)
+        value = next(value for value in reversed(kind.values) if value != option.default)
         return value, value
     if isinstance(kind, Places):
         return ("a",), "a"

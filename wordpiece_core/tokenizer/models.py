@@ -1,0 +1,77 @@
+"""What a tokenizer has beside its vocabulary and WordPiece's options: the merges of BPE, the scores
+of Unigram; and how text becomes words where that is not BERT's way."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+SPACE_MARK = "▁"  # U+2581, as SentencePiece writes a space
+WORD_END = "</w>"
+BYTES = "bytes"
+
+
+@dataclass(frozen=True)
+class Bpe:
+    """Byte-pair encoding. `merges`: pairs of ids, by rank; none is there twice. The string of the
+    token that a pair makes is that of both together. `word_boundary`: WORD_END is part of the last
+    symbol of a word; SPACE_MARK is put before a word; with BYTES a word's symbols are its bytes, as
+    the characters that GPT-2 writes for them, a space first unless `pre_tokenizer` is gpt2; None:
+    words are not marked. `byte_fallback`: a character that is no token becomes the tokens <0xNN> of
+    its bytes. `fuse_unk`: unknown symbols side by side are one unknown token. `ignore_merges`: a
+    word that is a token is not cut."""
+
+    merges: Sequence[tuple[int, int]]
+    word_boundary: str | None = WORD_END
+    byte_fallback: bool = False
+    fuse_unk: bool = False
+    ignore_merges: bool = False
+
+
+@dataclass(frozen=True)
+class Unigram:
+    """A unigram language model. `scores`: natural logarithms of probabilities, by id; those of
+    special tokens are 0. Words begin with SPACE_MARK. `byte_fallback`: an unknown character becomes
+    the tokens <0xNN> of its bytes. `of_sentencepiece`: sums of scores are rounded as sentencepiece
+    rounds them (32 bits, over the whole text), and only ordinary pieces are found in texts; else as
+    `tokenizers` does (64 bits, over each word)."""
+
+    scores: Sequence[float]
+    byte_fallback: bool = False
+    of_sentencepiece: bool = False
+
+
+@dataclass(frozen=True)
+class ByteLevel:
+    """How GPT-2 cuts text: by its regular expression, into pieces that keep their space.
+    `add_prefix_space`: a space is put before a text that has none. `trim_offsets`: offsets are
+    without the space."""
+
+    add_prefix_space: bool = False
+    trim_offsets: bool = True
+
+
+@dataclass(frozen=True)
+class Metaspace:
+    """How SentencePiece makes words of text: characters are normalized by a compiled map, spaces
+    become SPACE_MARK, and a word begins at each. `charsmap`: the map, as SentencePiece's models
+    have it; empty: none. `by_grapheme`: the map is applied as `tokenizers` applies it; else as
+    sentencepiece does, the longest match first. `collapse_spaces`: several spaces are one, and
+    those at both ends of the text are dropped. `prepend`: whether SPACE_MARK is put before a text:
+    "always" (also behind each special token), "first" (only at the beginning) or "never"."""
+
+    charsmap: bytes = b""
+    by_grapheme: bool = False
+    collapse_spaces: bool = True
+    prepend: str = "always"
+
+
+@dataclass(frozen=True)
+class AddedTokens:
+    """The special tokens around texts: `before` A `after`, and for pairs `before` A `between` B
+    `after`. `second_type`: the token type of B and of what is after it."""
+
+    before: Sequence[str] = ("[CLS]",)
+    between: Sequence[str] = ("[SEP]",)
+    after: Sequence[str] = ("[SEP]",)
+    second_type: int = 1
