@@ -40,6 +40,7 @@ from benchmarks.rounds_bound import rounds_bound
 from benchmarks.setting import SHARED, Setting, find_groups
 from benchmarks.small_files import small_files
 from benchmarks.start_up import start_up
+from benchmarks.three_models import three_models
 from benchmarks.train_job import train_job
 
 BENCHMARKS: dict[str, Callable[[Setting], Iterator[Row]]] = {
@@ -51,6 +52,7 @@ BENCHMARKS: dict[str, Callable[[Setting], Iterator[Row]]] = {
         *(count_job, count_kernel, count_compressed, count_growth, count_large),
         *(heaps, held_out, groups, memory, formats),
         *(extend_ids, extend_others, extend_job, prune_sizes),
+        *(three_models,),
     )
 }
 ONLY_WHEN_NAMED = ("ten_million", "hundred_million", "many_shards", "count_large")
