@@ -31,7 +31,8 @@ INTERRUPTED = 130  # the exit status
 MANIFESTS = {"_manifest.json", ".manifest.json"}
 OF_THE_RUN = {"run.json", ".run.json"}  # the files that differ between runs
 
-LAYOUT = "encode, laid out"
+LAYOUT, BPE, UNIGRAM = "encode, laid out", "train BPE in rounds", "train Unigram in rounds"
+ONCE = (LAYOUT, BPE, UNIGRAM)  # on embedded Flink
 JOBS: dict[str, tuple[str, ...]] = {
     "count": ("count", "text", "--merge", "words"),
     "train": ("train", "text", "--vocab-size=300"),
@@ -42,6 +43,8 @@ JOBS: dict[str, tuple[str, ...]] = {
         *("encode", "text", "--tokenizer", "tokenizer", "--shuffle=1", "--pack", "--max-length=32"),
         *("--splits=train=0.9,test=0.1", "--shard-size=16KiB"),
     ),
+    BPE: ("train", "text", "--model=bpe", "--vocab-size=200", "--round-budget=0.5"),
+    UNIGRAM: ("train", "text", "--model=unigram", "--vocab-size=300", "--round-budget=0.5"),
 }
 """The calls, without their output. `text`, `words` and `tokenizer` are places."""
 PLACES = ("text", "words", "tokenizer")
@@ -90,11 +93,11 @@ def all_cases() -> list[Case]:
     and each kind of file."""
     cases = []
     kinds = (LOCAL, RELATIVE, S3, S3_QUERY)
-    for shift, job in enumerate(job for job in JOBS if job != LAYOUT):
+    for shift, job in enumerate(job for job in JOBS if job not in ONCE):
         for number, files in enumerate(kinds):
             workers = (PROCESS, EXTERNAL, LOOPBACK, LOOPBACK)[(number + shift) % 4]
             cases.append(Case(job, EMBEDDED_FLINK, workers, files))
-    cases.append(Case(LAYOUT, EMBEDDED_FLINK, PROCESS, S3))
+    cases += [Case(job, EMBEDDED_FLINK, PROCESS, S3) for job in ONCE]
     for job in PAUSE_BEFORE:
         cases += [Case(job, EMBEDDED_FLINK, PROCESS, fault=fault) for fault in (WORKER, DRIVER)]
     for job in PAUSE_BEFORE:
