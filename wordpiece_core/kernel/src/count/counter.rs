@@ -9,7 +9,7 @@ use rustc_hash::FxHashMap;
 
 use crate::count::segment_counts::SegmentCounts;
 use crate::count::word_lists::{CountResult, WordList, partition};
-use crate::text::pre_tokenize::{PreTokenizer, TextOptions};
+use crate::text::rules::TextRules;
 
 /// Counts the words of texts, separately for each group of texts. Counts from other tables can be
 /// added.
@@ -35,7 +35,7 @@ use crate::text::pre_tokenize::{PreTokenizer, TextOptions};
 /// assert_eq!(words, [(".", 1), ("a", 1), ("hug", 2), ("pug", 1), ("the", 1)]);
 /// ```
 pub struct WordCounter {
-    text: PreTokenizer,
+    text: TextRules,
     most_bytes: usize,
     groups: Vec<Group>,
     /// The index of each group in `groups`, by name.
@@ -67,15 +67,11 @@ impl WordCounter {
     ///
     /// # Arguments
     ///
-    /// * `options` - How texts are cut into words.
+    /// * `text` - How texts are cut into words.
     /// * `most_bytes` - The memory, in bytes, above which the counter is full (see
     ///   [`WordCounter::memory`]). A full counter still counts.
-    pub fn new(options: TextOptions, most_bytes: usize) -> Self {
-        Self::of(PreTokenizer::new(options), most_bytes)
-    }
-
-    /// The same, with a pre-tokenizer that has been made.
-    pub fn of(text: PreTokenizer, most_bytes: usize) -> Self {
+    pub fn new(text: impl Into<TextRules>, most_bytes: usize) -> Self {
+        let text = text.into();
         let numbers = FxHashMap::default();
         WordCounter { text, most_bytes, groups: Vec::new(), numbers, current: 0, memory: 0 }
     }
@@ -185,6 +181,7 @@ mod tests {
 
     use super::*;
     use crate::oracle::Random;
+    use crate::text::pre_tokenize::TextOptions;
 
     const PLAIN: TextOptions = TextOptions {
         clean_text: true,

@@ -13,13 +13,14 @@ use aho_corasick::{AhoCorasick, MatchKind};
 
 use crate::encode::matcher::{Matcher, Token, UnkScope};
 use crate::error::{Error, Result};
-use crate::text::pre_tokenize::{PreTokenizer, Segment, TextOptions};
+use crate::text::pre_tokenize::Segment;
+use crate::text::rules::{Begin, TextRules};
 use crate::text::segment_map::SegmentMap;
 
 /// What an encoder does with texts.
 pub struct EncoderOptions {
     /// How texts are cut into words.
-    pub text: TextOptions,
+    pub text: TextRules,
     /// The id of the unknown token.
     pub unk_id: u32,
     /// The prefix of the tokens that continue a word, mostly `##`.
@@ -49,7 +50,8 @@ pub struct EncoderOptions {
 ///         strip_accents: true,
 ///         lowercase: true,
 ///         split_punctuation: true,
-///     },
+///     }
+///     .into(),
 ///     unk_id: 0,
 ///     continuing_prefix: "##".into(),
 ///     max_word_length: 100,
@@ -67,7 +69,6 @@ pub struct EncoderOptions {
 /// ```
 pub struct Encoder {
     options: EncoderOptions,
-    text: PreTokenizer,
     matcher: Matcher,
     special_matcher: AhoCorasick,
     /// The ids of characters that stand alone: pages by the upper bits of the character, filled on
@@ -149,7 +150,6 @@ impl Encoder {
             .build(&patterns)
             .map_err(|error| Error::option(format!("special tokens: {error}")))?;
         Ok(Encoder {
-            text: PreTokenizer::new(options.text),
             matcher: Matcher::new(vocabulary, prefix, *unk_id, *unk_scope)?,
             special_matcher,
             alone: (0..PAGES).map(|_| OnceLock::new()).collect(),
@@ -203,7 +203,7 @@ impl Encoder {
 
     /// Writes the tokens of a segment into `scratch.tokens`, and its word into `scratch.word`.
     fn cut(&self, raw: &str, scratch: &mut Scratch) {
-        self.text.normalize(raw, &mut scratch.word);
+        self.options.text.normalize(raw, &mut scratch.word);
         let word = &scratch.word;
         let most = self.options.max_word_length;
         if word.len() <= most || word.chars().nth(most).is_none() {
@@ -298,25 +298,28 @@ impl Session<'_> {
         encoding: &mut Encoding,
     ) {
         let Session { encoder, caches, scratch, .. } = self;
+        let rules = &encoder.options.text;
         let mut start = range.start;
-        while start < range.end {
-            let text = &position.text[..range.end];
+        let end = start + rules.section_end(&position.text[range]);
+        let mut begin = if start == 0 { Begin::Text } else { Begin::Section };
+        while start < end {
+            let text = &position.text[..end];
             let most = (start + AT_ONCE).min(text.len());
             let most = (most..text.len()).find(|&at| text.is_char_boundary(at));
-            let end = encoder.text.segment_end(text, most.unwrap_or(text.len()));
+            let end = rules.segment_end(text, most.unwrap_or(text.len()));
             let raw = &text[start..end];
             if options.spans {
-                encoder.text.segments(raw, |segment| {
+                rules.segments(raw, begin, |segment| {
                     let first = position.move_to(start + segment.start);
                     caches.spans.push(encoder, segment, first, scratch, encoding);
                 });
             } else {
-                encoder.text.segments(raw, |segment| {
+                rules.segments(raw, begin, |segment| {
                     caches.ids.push(encoder, segment, scratch, encoding);
                 });
             }
             caches.bound();
-            start = end;
+            (start, begin) = (end, Begin::Within);
         }
     }
 }
@@ -452,7 +455,7 @@ fn cut_with_spans(
     encoder.cut(raw, scratch);
     let origin = &mut scratch.origin;
     origin.clear();
-    encoder.text.each_normalized(raw, |c, index| {
+    encoder.options.text.each_normalized(raw, |c, index| {
         origin.resize(origin.len() + c.len_utf8(), index as u32);
     });
     let mut at = 0;
@@ -541,6 +544,7 @@ impl Encoding {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::text::pre_tokenize::TextOptions;
 
     const VOCABULARY: [&str; 8] = ["[UNK]", "[SEP]", "a", "##a", "ab", "##b", "日", "!"];
     const PLAIN: SessionOptions = SessionOptions { split_special_tokens: false, spans: false };
@@ -554,7 +558,7 @@ mod tests {
             split_punctuation: true,
         };
         let options = EncoderOptions {
-            text,
+            text: text.into(),
             unk_id: 0,
             continuing_prefix: "##".into(),
             max_word_length: 100,

@@ -459,7 +459,8 @@ mod tests {
                 strip_accents: bits & 4 == 0,
                 lowercase: bits & 8 == 0,
                 split_punctuation: bits & 16 == 0,
-            },
+            }
+            .into(),
             unk_id: 1,
             continuing_prefix: "##".to_owned(),
             max_word_length: 20,

@@ -6,13 +6,14 @@ use std::collections::BTreeMap;
 use arrow_array::{Array, RecordBatch};
 use pyo3::prelude::*;
 
-use super::text::text_options;
+use super::text::text_rules;
 use super::{PyArrowArray, import, import_batch, import_batches, run};
 use crate::arrow::{self, TextRow};
 use crate::count::counter::WordCounter;
 use crate::count::word_lists;
 use crate::error::{Error, Result};
 use crate::text::pre_tokenize::PreTokenizer;
+use crate::text::rules::TextRules;
 use crate::text::utf8;
 
 /// Counts the words of texts, separately for each group. It is full when its memory exceeds
@@ -47,14 +48,9 @@ impl PyWordCounter {
         pre_tokenizer: &str,
         most_bytes: usize,
     ) -> PyResult<Self> {
-        let options = text_options(
-            clean_text,
-            handle_chinese_chars,
-            strip_accents,
-            lowercase,
-            pre_tokenizer,
-        )?;
-        let counter = WordCounter::new(options, most_bytes);
+        let text =
+            text_rules(clean_text, handle_chinese_chars, strip_accents, lowercase, pre_tokenizer)?;
+        let counter = WordCounter::new(text, most_bytes);
         Ok(PyWordCounter { counter, rows: 0, nulls: 0, bytes: 0, replaced: 0 })
     }
 
@@ -62,7 +58,7 @@ impl PyWordCounter {
     #[staticmethod]
     #[pyo3(signature = (*, most_bytes=usize::MAX))]
     fn of_chunks(most_bytes: usize) -> Self {
-        let counter = WordCounter::of(PreTokenizer::chunks(), most_bytes);
+        let counter = WordCounter::new(TextRules::Bert(PreTokenizer::chunks()), most_bytes);
         PyWordCounter { counter, rows: 0, nulls: 0, bytes: 0, replaced: 0 }
     }
 

@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 use rustc_hash::FxHashMap;
 
 use super::shards::{PyIdPages, PyPages};
-use super::text::text_options;
+use super::text::text_rules;
 use super::{PyArrowArray, import, import_batch, run, unknown};
 use crate::arrow;
 use crate::arrow::count::WordTableBatch;
@@ -49,13 +49,8 @@ impl PyEncoder {
         unk_scope: &str,
         special_tokens: Vec<String>,
     ) -> PyResult<Self> {
-        let text = text_options(
-            clean_text,
-            handle_chinese_chars,
-            strip_accents,
-            lowercase,
-            pre_tokenizer,
-        )?;
+        let text =
+            text_rules(clean_text, handle_chinese_chars, strip_accents, lowercase, pre_tokenizer)?;
         let unk_scope = match unk_scope {
             "word" => UnkScope::Word,
             "character" => UnkScope::Character,

@@ -12,29 +12,31 @@ use crate::arrow;
 use crate::arrow::parquet_footer;
 use crate::error::Error;
 use crate::text::hash::KeyedHash;
-use crate::text::pre_tokenize::{PreTokenizer, TextOptions};
+use crate::text::pre_tokenize::TextOptions;
+use crate::text::rules::{Begin, TextRules};
 use crate::text::utf8;
 
-/// The options of the normalizer and the pre-tokenizer, from their names in Python.
-pub(super) fn text_options(
+/// The rules of text, from the names of the options in Python.
+pub(super) fn text_rules(
     clean_text: bool,
     handle_chinese_chars: bool,
     strip_accents: bool,
     lowercase: bool,
     pre_tokenizer: &str,
-) -> PyResult<TextOptions> {
+) -> PyResult<TextRules> {
     let split_punctuation = match pre_tokenizer {
         "bert" => true,
         "whitespace" => false,
         other => return Err(unknown("pre_tokenizer", other, "bert or whitespace")),
     };
-    Ok(TextOptions {
+    let options = TextOptions {
         clean_text,
         handle_chinese_chars,
         strip_accents,
         lowercase,
         split_punctuation,
-    })
+    };
+    Ok(options.into())
 }
 
 /// Makes an Arrow array of Python strings, each of which may be None. (The function of pyarrow would
@@ -103,17 +105,16 @@ pub(super) fn pre_tokenize(
     lowercase: bool,
     pre_tokenizer: &str,
 ) -> PyResult<PyArrowArray> {
-    let options =
-        text_options(clean_text, handle_chinese_chars, strip_accents, lowercase, pre_tokenizer)?;
+    let rules =
+        text_rules(clean_text, handle_chinese_chars, strip_accents, lowercase, pre_tokenizer)?;
     let texts = import(texts)?;
     run(py, || {
-        let rules = PreTokenizer::new(options);
         let mut rows = Vec::with_capacity(texts.len());
         arrow::each_row(&texts, |row| {
             rows.push(row.map(|row| {
                 let mut words = Vec::new();
                 let mut word = String::new();
-                rules.segments(&utf8::repair(row).0, |segment| {
+                rules.segments(&utf8::repair(row).0, Begin::Text, |segment| {
                     rules.normalize(segment.raw, &mut word);
                     words.extend((!word.is_empty()).then(|| word.clone()));
                 });

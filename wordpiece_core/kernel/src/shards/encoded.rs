@@ -60,7 +60,8 @@ mod tests {
                 strip_accents: true,
                 lowercase: true,
                 split_punctuation: true,
-            },
+            }
+            .into(),
             unk_id: 1,
             continuing_prefix: "##".to_owned(),
             max_word_length: 100,

@@ -2,5 +2,6 @@
 
 pub mod hash;
 pub mod pre_tokenize;
+pub mod rules;
 pub mod segment_map;
 pub mod utf8;

@@ -155,6 +155,9 @@ pub struct Segment<'a> {
     pub raw: &'a str,
     /// Byte offset of `raw` in the text.
     pub start: usize,
+    /// Whether the first character of `raw` is a space that is not in the text: the rest of `raw`
+    /// begins at `start`. BERT's rules add none.
+    pub added: bool,
     /// The word, if it is one character that stands alone and is not ASCII.
     pub alone: Option<char>,
     /// The text from the beginning of the segment on, so that a key of fixed size can be read at
@@ -554,7 +557,7 @@ impl<'a, F: FnMut(Segment<'a>)> InOrder<'a, F> {
     #[inline(always)]
     fn give(&mut self, start: usize, end: usize, alone: Option<char>) {
         let (raw, rest) = (&self.text[start..end], &self.text.as_bytes()[start..]);
-        (self.each)(Segment { raw, start, alone, rest });
+        (self.each)(Segment { raw, start, added: false, alone, rest });
     }
 }
 

@@ -1,0 +1,104 @@
+//! How text becomes words, whatever the tokenizer: BERT's way or another one. A text is matched with
+//! its rules once; the loops over its characters are those of each kind of rules.
+
+use crate::text::pre_tokenize::{PreTokenizer, Segment, SegmentBag, TextOptions};
+
+/// The rules by which text becomes words. They can be shared by threads.
+///
+/// Text is cut in two steps, as [`PreTokenizer`] does it: raw text into segments, and a segment into
+/// what it becomes. That depends on the segment alone, so segments are the keys of tables and caches.
+pub enum TextRules {
+    /// BERT's normalizer and pre-tokenizer. A segment becomes one word, or nothing.
+    Bert(PreTokenizer),
+}
+
+/// Where a part of a text begins, which is cut into segments by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Begin {
+    /// At the beginning of the text.
+    Text,
+    /// Behind a special token.
+    Section,
+    /// Where [`TextRules::segment_end`] says that the part before may end.
+    Within,
+}
+
+impl From<TextOptions> for TextRules {
+    fn from(options: TextOptions) -> Self {
+        TextRules::Bert(PreTokenizer::new(options))
+    }
+}
+
+impl TextRules {
+    /// Calls `each` with every segment of a part of a text, in order.
+    ///
+    /// # Arguments
+    ///
+    /// * `text` - The part.
+    /// * `begin` - Where it begins. Some rules put a space before a text.
+    /// * `each` - What takes the segments. A segment need not be in the text (see
+    ///   [`Segment::added`]).
+    #[inline(always)]
+    pub fn segments(&self, text: &str, begin: Begin, each: impl FnMut(Segment<'_>)) {
+        let _ = begin;
+        match self {
+            TextRules::Bert(rules) => rules.segments(text, each),
+        }
+    }
+
+    /// Gives every segment of a whole text to `bag`, in no particular order. That is faster than in
+    /// order.
+    ///
+    /// # Arguments
+    ///
+    /// * `text` - The text.
+    /// * `bytes` - The bytes of the text; more may be behind them.
+    /// * `bag` - What takes the segments.
+    #[inline(always)]
+    pub fn segments_into(&self, text: &str, bytes: &[u8], bag: &mut impl SegmentBag) {
+        match self {
+            TextRules::Bert(rules) => rules.segments_into(text, bytes, bag),
+        }
+    }
+
+    /// A byte offset, `at` or the first behind it, where a part of the text may end, so that all parts
+    /// together have the segments of the text.
+    ///
+    /// # Panics
+    ///
+    /// Panics if `at` is not at the boundary of a character of `text`.
+    pub fn segment_end(&self, text: &str, at: usize) -> usize {
+        match self {
+            TextRules::Bert(rules) => rules.segment_end(text, at),
+        }
+    }
+
+    /// How many bytes of a section of a text, from its beginning on, make its words. What is behind
+    /// them becomes nothing at the end of a section, though it might be a word elsewhere.
+    pub fn section_end(&self, section: &str) -> usize {
+        section.len()
+    }
+
+    /// Normalizes a segment.
+    ///
+    /// # Arguments
+    ///
+    /// * `raw` - The segment, as [`TextRules::segments`] gives it.
+    /// * `word` - Where the result is written. It is cleared first, and left empty if nothing of the
+    ///   segment is left.
+    #[inline]
+    pub fn normalize(&self, raw: &str, word: &mut String) {
+        match self {
+            TextRules::Bert(rules) => rules.normalize(raw, word),
+        }
+    }
+
+    /// Calls `each` with every character that [`TextRules::normalize`] writes, and the index of the
+    /// character of `raw` that it comes from, counted from 0.
+    #[inline]
+    pub fn each_normalized(&self, raw: &str, each: impl FnMut(char, usize)) {
+        match self {
+            TextRules::Bert(rules) => rules.each_normalized(raw, each),
+        }
+    }
+}
