@@ -18,7 +18,7 @@ const TINY: usize = 7;
 /// The most segments of a kind that are gathered. A power of two.
 const BATCH: usize = 128;
 
-/// The most segments in 64 bytes: between any two of them is another byte.
+/// The most segments in 64 bytes: between any two of them is another byte, or each has two.
 const BLOCK_SEGMENTS: usize = 32;
 
 /// How many counts an ASCII character has. One that follows itself is counted in turn here and there:

@@ -11,6 +11,7 @@ use super::{PyArrowArray, import, run, unknown};
 use crate::arrow;
 use crate::arrow::parquet_footer;
 use crate::error::Error;
+use crate::text::byte_level::ByteLevel;
 use crate::text::hash::KeyedHash;
 use crate::text::pre_tokenize::TextOptions;
 use crate::text::rules::{Begin, TextRules};
@@ -27,7 +28,17 @@ pub(super) fn text_rules(
     let split_punctuation = match pre_tokenizer {
         "bert" => true,
         "whitespace" => false,
-        other => return Err(unknown("pre_tokenizer", other, "bert or whitespace")),
+        "gpt2" if !(clean_text || handle_chinese_chars || strip_accents || lowercase) => {
+            return Ok(TextRules::ByteLevel(ByteLevel {
+                add_prefix_space: false,
+                trim_offsets: true,
+            }));
+        }
+        "gpt2" => {
+            let message = "pre_tokenizer: gpt2 takes text as it is; turn the other options off";
+            return Err(Error::option(message).into());
+        }
+        other => return Err(unknown("pre_tokenizer", other, "bert, whitespace or gpt2")),
     };
     let options = TextOptions {
         clean_text,

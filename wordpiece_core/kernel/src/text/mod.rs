@@ -1,5 +1,6 @@
 //! Text to words: the rules that counting and encoding share. Knows strings and bytes only.
 
+pub mod byte_level;
 pub mod hash;
 pub mod pre_tokenize;
 pub mod rules;

@@ -534,7 +534,7 @@ pub trait SegmentBag {
 }
 
 /// Takes what a text is cut into.
-trait Sink {
+pub(super) trait Sink {
     /// Whether it takes CJK characters that stand alone as part of a block.
     const CJK: bool;
 
@@ -548,9 +548,9 @@ trait Sink {
     fn segment(&mut self, start: usize, end: usize);
 }
 
-struct InOrder<'a, F> {
-    text: &'a str,
-    each: F,
+pub(super) struct InOrder<'a, F> {
+    pub(super) text: &'a str,
+    pub(super) each: F,
 }
 
 impl<'a, F: FnMut(Segment<'a>)> InOrder<'a, F> {
@@ -590,9 +590,9 @@ impl<'a, F: FnMut(Segment<'a>)> Sink for InOrder<'a, F> {
     }
 }
 
-struct Unordered<'a, 'b, B> {
-    bytes: &'a [u8],
-    bag: &'b mut B,
+pub(super) struct Unordered<'a, 'b, B> {
+    pub(super) bytes: &'a [u8],
+    pub(super) bag: &'b mut B,
 }
 
 impl<B: SegmentBag> Sink for Unordered<'_, '_, B> {
@@ -627,30 +627,30 @@ impl<B: SegmentBag> Sink for Unordered<'_, '_, B> {
 }
 
 /// The segments of a block, with one bit for each byte.
-struct BlockSegments {
+pub(super) struct BlockSegments {
     /// Where a word of several characters, or a letter, begins, if its end is known.
-    words: u64,
+    pub(super) words: u64,
     /// The byte behind each of these words.
-    ends: u64,
+    pub(super) ends: u64,
     /// ASCII characters that stand alone.
-    alone: u64,
+    pub(super) alone: u64,
     /// The first bytes of CJK characters that stand alone.
-    cjk_alone: u64,
+    pub(super) cjk_alone: u64,
     /// How many bytes these segments, and the spaces around them, take.
-    done: u32,
+    pub(super) done: u32,
     /// The first byte of another class, of a character that the block does not know or a control
     /// character; or `BLOCK`.
-    stop: u32,
+    pub(super) stop: u32,
 }
 
 /// The lowest `count` bits, up to 64.
 #[inline(always)]
-fn below(count: u32) -> u64 {
+pub(super) fn below(count: u32) -> u64 {
     1u64.checked_shl(count).unwrap_or(0).wrapping_sub(1)
 }
 
 /// Bytes in a block.
-const BLOCK: usize = 64;
+pub(super) const BLOCK: usize = 64;
 
 /// What the bytes of a block are, with one bit for each byte. Bytes behind the end of the text count
 /// as spaces.
@@ -739,7 +739,7 @@ fn three_byte_char(bytes: &[u8]) -> char {
 /// Masks of the block at `at`, with one bit for each byte. Those of bytes that are not there are zero.
 /// `masks` gives those of 16 bytes.
 #[inline(always)]
-fn masks_at<const N: usize>(
+pub(super) fn masks_at<const N: usize>(
     bytes: &[u8],
     at: usize,
     masks: impl Fn(&[u8; 16]) -> [u16; N],
@@ -769,7 +769,7 @@ fn masks_at<const N: usize>(
 }
 
 #[cfg(target_arch = "x86_64")]
-mod wide {
+pub(super) mod wide {
     use std::arch::x86_64::*;
 
     /// A bit for each byte that is a letter or digit, a visible character, a space.
@@ -835,7 +835,7 @@ mod wide {
 
     #[inline]
     #[target_feature(enable = "sse2")]
-    fn load(block: &[u8; 16]) -> __m128i {
+    pub(in crate::text) fn load(block: &[u8; 16]) -> __m128i {
         // SAFETY: `block` is 16 readable bytes, and the load asks for no alignment.
         unsafe { _mm_loadu_si128(block.as_ptr().cast()) }
     }
@@ -843,14 +843,14 @@ mod wide {
     /// All ones in the bytes of `v` that are `byte`.
     #[inline]
     #[target_feature(enable = "sse2")]
-    fn is(v: __m128i, byte: u8) -> __m128i {
+    pub(in crate::text) fn is(v: __m128i, byte: u8) -> __m128i {
         _mm_cmpeq_epi8(v, _mm_set1_epi8(byte as i8))
     }
 
     /// All ones in the bytes of `v` that lie in `low..low + count`.
     #[inline]
     #[target_feature(enable = "sse2")]
-    fn in_range(v: __m128i, low: u8, count: u8) -> __m128i {
+    pub(in crate::text) fn in_range(v: __m128i, low: u8, count: u8) -> __m128i {
         // The range is shifted to begin at the least signed byte, so that one signed comparison is
         // enough.
         let shifted = _mm_sub_epi8(v, _mm_set1_epi8((low ^ 0x80) as i8));
@@ -859,7 +859,7 @@ mod wide {
 }
 
 #[cfg(not(target_arch = "x86_64"))]
-mod wide {
+pub(super) mod wide {
     pub fn classes(block: &[u8; 16]) -> [u16; 3] {
         let space = |b: &u8| matches!(b, b' ' | b'\t' | b'\n' | b'\r');
         [
@@ -889,7 +889,7 @@ mod wide {
         [any(0x81, 0x83), any(0xA0, 0xA0), any(0xBB, 0xBB), any(0x88, 0x8A) | any(0x8C, 0x8C)]
     }
 
-    fn mask(block: &[u8; 16], is_in: impl Fn(&u8) -> bool) -> u16 {
+    pub(in crate::text) fn mask(block: &[u8; 16], is_in: impl Fn(&u8) -> bool) -> u16 {
         block.iter().rev().fold(0, |mask, b| mask << 1 | is_in(b) as u16)
     }
 }

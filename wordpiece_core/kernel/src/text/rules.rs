@@ -1,6 +1,7 @@
 //! How text becomes words, whatever the tokenizer: BERT's way or another one. A text is matched with
 //! its rules once; the loops over its characters are those of each kind of rules.
 
+use crate::text::byte_level::ByteLevel;
 use crate::text::pre_tokenize::{PreTokenizer, Segment, SegmentBag, TextOptions};
 
 /// The rules by which text becomes words. They can be shared by threads.
@@ -10,6 +11,8 @@ use crate::text::pre_tokenize::{PreTokenizer, Segment, SegmentBag, TextOptions};
 pub enum TextRules {
     /// BERT's normalizer and pre-tokenizer. A segment becomes one word, or nothing.
     Bert(PreTokenizer),
+    /// GPT-2's. A segment becomes itself: a piece of the text with its space.
+    ByteLevel(ByteLevel),
 }
 
 /// Where a part of a text begins, which is cut into segments by itself.
@@ -40,9 +43,9 @@ impl TextRules {
     ///   [`Segment::added`]).
     #[inline(always)]
     pub fn segments(&self, text: &str, begin: Begin, each: impl FnMut(Segment<'_>)) {
-        let _ = begin;
         match self {
             TextRules::Bert(rules) => rules.segments(text, each),
+            TextRules::ByteLevel(rules) => rules.segments(text, begin != Begin::Within, each),
         }
     }
 
@@ -58,6 +61,7 @@ impl TextRules {
     pub fn segments_into(&self, text: &str, bytes: &[u8], bag: &mut impl SegmentBag) {
         match self {
             TextRules::Bert(rules) => rules.segments_into(text, bytes, bag),
+            TextRules::ByteLevel(rules) => rules.segments_into(text, bytes, bag),
         }
     }
 
@@ -70,6 +74,7 @@ impl TextRules {
     pub fn segment_end(&self, text: &str, at: usize) -> usize {
         match self {
             TextRules::Bert(rules) => rules.segment_end(text, at),
+            TextRules::ByteLevel(rules) => rules.segment_end(text, at),
         }
     }
 
@@ -90,15 +95,20 @@ impl TextRules {
     pub fn normalize(&self, raw: &str, word: &mut String) {
         match self {
             TextRules::Bert(rules) => rules.normalize(raw, word),
+            TextRules::ByteLevel(_) => {
+                word.clear();
+                word.push_str(raw);
+            }
         }
     }
 
     /// Calls `each` with every character that [`TextRules::normalize`] writes, and the index of the
     /// character of `raw` that it comes from, counted from 0.
     #[inline]
-    pub fn each_normalized(&self, raw: &str, each: impl FnMut(char, usize)) {
+    pub fn each_normalized(&self, raw: &str, mut each: impl FnMut(char, usize)) {
         match self {
             TextRules::Bert(rules) => rules.each_normalized(raw, each),
+            TextRules::ByteLevel(_) => raw.chars().zip(0..).for_each(|(c, index)| each(c, index)),
         }
     }
 }
