@@ -246,9 +246,15 @@ class ShardFile:
         """Ends the file, and returns the bytes that were not returned before."""
 
 def symbol_counts(
-    words: ArrowArray, *, first_rank: int, min_word_count: int, max_word_length: int
+    words: ArrowArray,
+    *,
+    first_rank: int,
+    min_word_count: int,
+    max_word_length: int,
+    word_marks: str | None = None,
 ) -> ArrowArray:
-    """`character`, `continuing`, `count`, `first_rank`, `first_offset` of part of a word table."""
+    """`character`, `marked`, `count`, `first_rank`, `first_offset` of part of a word table.
+    `word_marks`: see `wordpiece_core.training.alphabet.word_marks`."""
 
 class LongestMatch:
     """Cuts the words of a table by greedy longest match of `tokens`, without those `dropped`."""
@@ -288,6 +294,7 @@ class Splitter:
         min_word_count: int,
         max_word_length: int,
         tokens: Sequence[str] | None = None,
+        word_marks: str | None = None,
     ) -> None: ...
     def split(self, words: ArrowArray, first_rank: int) -> ArrowArray:
         """`rank`, `offset`, `count`, `symbols: list<uint32>` of a part of a word table."""
@@ -366,6 +373,7 @@ class Trainer:
         min_pair_count: int | None,
         max_token_length: int,
         continuing_prefix: str,
+        word_marks: str | None = None,
     ) -> None: ...
     @property
     def support(self) -> int: ...

@@ -19,10 +19,11 @@ from wordpiece_core.option_kinds import (
     refusal,
 )
 from wordpiece_core.reference import SPECIAL_TOKENS, WHITE_SPACE
+from wordpiece_core.reference.bpe import BYTE_CHARACTERS
 
-PRE_TOKENIZERS = ("bert", "whitespace", "gpt2")
+PRE_TOKENIZERS = _, _, GPT2 = ("bert", "whitespace", "gpt2")
 MODELS = WORDPIECE, BPE, UNIGRAM = ("wordpiece", "bpe", "unigram")
-WORD_BOUNDARIES = ("</w>", "▁", "bytes")
+WORD_BOUNDARIES = WORD_END, SPACE_MARK, BYTES = ("</w>", "▁", "bytes")
 CRITERIA = ("pmi", "likelihood", "frequency")
 ALPHABET_ORDERS = ("sorted", "first_seen")
 TRUNCATIONS = ("longest_first", "only_first", "only_second")
@@ -35,6 +36,7 @@ ENCODING_COLUMNS = (
     "num_tokens",
 )
 NO_LIMIT = 2**32 - 1
+SEEDS = 1_000_000
 MOST_PADDED = 2**24  # tokens, as the kernel has it
 MOST_THREADS = 1024
 
@@ -98,7 +100,7 @@ class TextOptions(Declared):
     def __post_init__(self) -> None:
         """GPT-2 takes text as it is: with it the switches of BERT's normalizer are off."""
         super().__post_init__()
-        as_it_is = self.pre_tokenizer == "gpt2"
+        as_it_is = self.pre_tokenizer == GPT2
         for name in ("lowercase", "clean_text", "handle_chinese_chars", "strip_accents"):
             if as_it_is and getattr(self, name):
                 raise OptionError(f"{name}: not with pre_tokenizer gpt2, which takes text as it is")
@@ -190,7 +192,7 @@ class TrainingOptions(Declared):
         "Have a token for each byte: no character is unknown to unigram, or to bpe with ▁.",
     )
     seed_size: int = option(
-        1_000_000, Whole(MOST_TOKENS), "Of unigram: number of substrings to begin with."
+        SEEDS, Whole(MOST_TOKENS), "Of unigram: number of substrings to begin with."
     )
     criterion: str = option(
         None, Choice(CRITERIA), "How pairs are ranked.", shown_default="pmi; of bpe frequency"
@@ -214,11 +216,13 @@ class TrainingOptions(Declared):
     max_token_length: int | None = option(
         None,
         Whole(MOST_CHARACTERS),
-        "Longest token, in characters.",
+        "Longest token, in characters without marks; of bytes, in bytes.",
         shown_default="none; of unigram 16",
     )
     max_word_length: int = option(
-        100, Whole(MOST_CHARACTERS), "In characters; longer words become [UNK]."
+        100,
+        Whole(MOST_CHARACTERS),
+        "In characters; longer words are left out, and are [UNK] to wordpiece.",
     )
     continuing_prefix: str = option(
         None,
@@ -232,13 +236,11 @@ class TrainingOptions(Declared):
         """Also checks what is known about the vocabulary before anything is counted."""
         super().__post_init__()
         self._resolve_model()
-        prefix, initial = self.continuing_prefix, self.initial_alphabet
-        if prefix or self.model == WORDPIECE:
-            check_token("continuing_prefix", prefix, more="x")
-        for character in initial:
+        if self.continuing_prefix or self.model == WORDPIECE:
+            check_token("continuing_prefix", self.continuing_prefix, more="x")
+        for character in self.initial_alphabet:
             check_token("initial_alphabet", character)
-        special = self.special_tokens
-        alphabet = {form for character in initial for form in (character, prefix + character)}
+        special, alphabet = self.special_tokens, {*self.byte_tokens, *self.wanted_symbols()}
         least = len(alphabet.union(special))
         if least > self.vocab_size:
             and_initial = f" and the initial alphabet of {len(alphabet)}" if alphabet else ""
@@ -260,18 +262,54 @@ class TrainingOptions(Declared):
                 object.__setattr__(self, name, value)
             elif name in _FIXED[self.model] and found != value:
                 raise OptionError(f"{name}: {found!r} is not for the model {self.model}")
-        if self.model == WORDPIECE and (self.byte_level or self.byte_fallback):
-            name = "byte_level" if self.byte_level else "byte_fallback"
-            raise OptionError(f"{name}: not for the model wordpiece")
+        bytes_alone = self.word_boundary == BYTES
+        for name, is_wrong, why in (
+            ("byte_level", self.byte_level and self.model != BPE, f"for the model {self.model}"),
+            ("seed_size", self.seed_size != SEEDS and self.model != UNIGRAM, "without unigram"),
+            (
+                "byte_fallback",
+                self.byte_fallback and self.word_boundary != SPACE_MARK,
+                f"without unigram, or bpe with word_boundary {SPACE_MARK}",
+            ),
+            ("limit_alphabet", bytes_alone and self.limit_alphabet is not None, _ALL_BYTES),
+            ("initial_alphabet", bytes_alone and self.initial_alphabet != "", _ALL_BYTES),
+        ):
+            if is_wrong:
+                raise OptionError(f"{name}: not {why}")
+
+    @property
+    def base_alphabet(self) -> Sequence[str]:
+        """The characters that are in the alphabet whatever the words: of bytes, those that GPT-2
+        writes for them; the mark, where it is a symbol."""
+        always = {BYTES: BYTE_CHARACTERS, SPACE_MARK: [SPACE_MARK]}
+        return always.get(self.word_boundary, [])
+
+    @property
+    def byte_tokens(self) -> list[str]:
+        """The tokens of bytes, as SentencePiece writes them, if there are any."""
+        return [f"<0x{byte:02X}>" for byte in range(256)] if self.byte_fallback else []
+
+    def symbol(self, character: str, marked: bool) -> str:
+        """A symbol of the alphabet. `marked`: whether it carries the mark of words."""
+        if self.word_boundary == WORD_END:
+            return character + WORD_END * marked
+        return self.continuing_prefix * marked + character
+
+    def wanted_symbols(self) -> set[str]:
+        """The symbols that are in the alphabet whatever the words."""
+        forms = {self.symbol(c, marked) for c in self.initial_alphabet for marked in (False, True)}
+        return forms.union(self.base_alphabet)
 
     def plain(self) -> dict[str, Any]:
         """The options as values that JSON can hold. Those of WordPiece are without those that are
         of other models alone."""
         value = asdict(self) | {"special_tokens": list(self.special_tokens)}
-        others = OF_OTHER_MODELS if self.model == WORDPIECE else ("byte_level",)
-        return {name: item for name, item in value.items() if name not in others}
+        others = {WORDPIECE: OF_OTHER_MODELS, BPE: ("byte_level", "seed_size")}
+        unused = others.get(self.model, ("byte_level",))
+        return {name: item for name, item in value.items() if name not in unused}
 
 
+_ALL_BYTES = f"with word_boundary {BYTES}: its alphabet is all bytes"
 OF_OTHER_MODELS = ("model", "word_boundary", "byte_level", "byte_fallback", "seed_size")
 _OF_MODEL: dict[str, dict[str, Any]] = {  # what options are if they are not given
     WORDPIECE: {"criterion": "pmi", "continuing_prefix": "##", "word_boundary": None},

@@ -51,13 +51,16 @@ class Job:
     worker_memory: int
     """Bytes for the tables of one worker."""
     beam_args: Sequence[str]
+    marks: str | None = None
+    """How words are marked: see `word_marks`."""
 
 
 def train_on_table(table: WordTable, job: Job) -> TrainingResult:
     """Trains on a word table. Raises InputError, StorageError, OutputError and OptionError."""
     with naming(table):
         rounds = _Rounds(table, job)
-        merging = rounds.begun(partial(symbol_passes, job.options), _alphabet(job.options))
+        passes = partial(symbol_passes, job.options, job.marks)
+        merging = rounds.begun(passes, partial(_alphabet, job))
         if not (rounds.finished and rounds.finished[-1].is_last):
             rounds.make(merging)
         return training_result(merging, len(rounds.finished))
@@ -91,11 +94,8 @@ def naming(table: WordTable) -> Iterator[None]:
         raise InputError(f"{table.path}: {error}") from error
 
 
-def _alphabet(options: TrainingOptions) -> Callable[[Sum], tuple[InitialVocabulary, int]]:
-    def begin(symbols: Sum) -> tuple[InitialVocabulary, int]:
-        return initial_vocabulary(symbols.batch, options), symbols.facts["characters"]
-
-    return begin
+def _alphabet(job: Job, symbols: Sum) -> tuple[InitialVocabulary, int]:
+    return initial_vocabulary(symbols.batch, job.options, job.marks), symbols.facts["symbols"]
 
 
 def _to_extend(symbols: Sum, goal: Goal) -> tuple[InitialVocabulary, int]:

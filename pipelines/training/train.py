@@ -25,6 +25,7 @@ from pipelines.training.words_run import (
 )
 from wordpiece_core import TextOptions, Tokenizer, TrainingOptions
 from wordpiece_core.errors import InputError
+from wordpiece_core.training.alphabet import word_marks
 from wordpiece_core.training.extension import Goal
 from wordpiece_core.training.train import TrainingResult, fewer_tokens
 
@@ -122,6 +123,7 @@ class _Run(WordsRun[TrainCall, Trained]):
             self.call.budget,
             self.call.counting.worker_memory,
             self.beam_args,
+            word_marks(training, text.pre_tokenizer),
         )
         result = train_on_table(table, job)
         self.check_result(result)

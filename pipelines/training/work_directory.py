@@ -168,6 +168,7 @@ class TrainingWork:
             "tokens": vocabulary.tokens,
             "alphabet": [list(symbol) for symbol in vocabulary.alphabet],
             "by_longest_match": vocabulary.by_longest_match,
+            "marks": vocabulary.marks,
             "split_tokens": split_tokens,
         }
         self.write(JOB, value)
@@ -204,7 +205,11 @@ class TrainingWork:
             return None
         alphabet = [(symbol, number) for symbol, number in value["alphabet"]]
         return Merging(
-            InitialVocabulary(value["tokens"], alphabet, value.get("by_longest_match", False)),
+            InitialVocabulary(
+                *(value["tokens"], alphabet),
+                by_longest_match=value.get("by_longest_match", False),
+                marks=value.get("marks"),
+            ),
             options,
             budget,
             split_tokens=value["split_tokens"],

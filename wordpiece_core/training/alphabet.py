@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from wordpiece_core import _kernel
 from wordpiece_core.errors import OptionError
-from wordpiece_core.options import TrainingOptions
+from wordpiece_core.options import BPE, BYTES, GPT2, SPACE_MARK, TrainingOptions
 from wordpiece_core.training.rounds import (
     WORDS,
     Adding,
@@ -22,9 +22,23 @@ from wordpiece_core.training.rounds import (
 )
 
 
-def symbol_passes(options: TrainingOptions) -> Sequence[Pass]:
-    """The pass that counts the symbols of all words. Its fact `characters`: how many there are in
-    the words that training takes, each word taken once."""
+def word_marks(options: TrainingOptions, pre_tokenizer: str) -> str | None:
+    """How the kernel marks the words of a training. None: as WordPiece does; else a word boundary;
+    GPT2: words are bytes as they are, with no space put before them. `pre_tokenizer`: how text was
+    cut into words. OptionError if the words are not for such a training."""
+    if pre_tokenizer != GPT2:
+        return options.word_boundary if options.model == BPE else None
+    if options.word_boundary != BYTES:
+        raise OptionError(
+            "pre_tokenizer: words cut as GPT-2 does hold spaces, and train only model bpe with"
+            f" word_boundary {BYTES}"
+        )
+    return GPT2
+
+
+def symbol_passes(options: TrainingOptions, marks: str | None) -> Sequence[Pass]:
+    """The pass that counts the symbols of all words. Its fact `symbols`: how many there are in the
+    words that training takes, each word taken once. `marks`: see `word_marks`."""
 
     def counted(words: Batch) -> Batch:
         symbols = _kernel.symbol_counts(
@@ -32,40 +46,46 @@ def symbol_passes(options: TrainingOptions) -> Sequence[Pass]:
             first_rank=facts_of(words)["first_rank"],
             min_word_count=options.min_word_count,
             max_word_length=options.max_word_length,
+            word_marks=marks,
         )
-        return with_facts(symbols, characters=_characters(words, options))
+        return with_facts(symbols, symbols=_symbols(words, options, marks))
 
     outputs = {"symbols": Output(lambda parts, _: iter([_add_symbols(list(parts))]))}
     return [Pass("symbols", WORDS, outputs, lambda _: Adding("symbols", counted, _add_symbols))]
 
 
-def _characters(words: Batch, options: TrainingOptions) -> int:
+def _symbols(words: Batch, options: TrainingOptions, marks: str | None) -> int:
     lengths = pc.utf8_length(words["word"])
     enough = pc.greater_equal(words["count"], options.min_word_count)
-    taken = pc.and_(enough, pc.less_equal(lengths, options.max_word_length))
-    return pc.sum(lengths.filter(taken)).as_py() or 0
+    short = pc.and_(pc.greater(lengths, 0), pc.less_equal(lengths, options.max_word_length))
+    taken = words["word"].filter(pc.and_(enough, short))
+    length = pc.binary_length if marks in (BYTES, GPT2) else pc.utf8_length
+    symbols = int(pc.sum(length(taken)).as_py() or 0)
+    mark = {BYTES: " ", SPACE_MARK: SPACE_MARK}.get(marks or "")  # before words without it
+    has_mark = pc.sum(pc.starts_with(taken, mark)).as_py() or 0 if mark else len(taken)
+    return symbols + len(taken) - has_mark
 
 
 def _add_symbols(batches: list[Batch]) -> Batch:
     sums = merge_symbols(batches)
     columns = [column.combine_chunks() for column in sums.columns]
-    characters = sum(facts_of(batch)["characters"] for batch in batches)
+    symbols = sum(facts_of(batch)["symbols"] for batch in batches)
     batch = pa.record_batch(columns, names=sums.column_names)
-    return with_facts(batch, characters=characters)
+    return with_facts(batch, symbols=symbols)
 
 
 def merge_symbols(batches: Iterable[pa.RecordBatch]) -> pa.Table:
     """One row per symbol, from the kernel's `symbol_counts` of all parts of a word table.
 
-    Columns: `character`, `continuing`, `count`, `first_rank`, `first_offset`.
+    Columns: `character`, `marked`, `count`, `first_rank`, `first_offset`.
     """
     table = pa.Table.from_batches(list(batches))
     place = ["first_rank", "first_offset"]
     first = table.sort_by([(name, "ascending") for name in place])
-    sums = first.group_by(["character", "continuing"], use_threads=False).aggregate(
+    sums = first.group_by(["character", "marked"], use_threads=False).aggregate(
         [("count", "sum"), ("first_rank", "first"), ("first_offset", "first")]
     )
-    return sums.rename_columns(["character", "continuing", "count", *place])
+    return sums.rename_columns(["character", "marked", "count", *place])
 
 
 @dataclass(frozen=True)
@@ -73,47 +93,54 @@ class InitialVocabulary:
     """The vocabulary before the first merge. `tokens`: the special tokens, then the alphabet, in id
     order. `alphabet`: the symbols of the alphabet and their ids. `by_longest_match`: words begin as
     greedy longest match cuts them, and not as the symbols of the alphabet: `tokens` are those of a
-    vocabulary that is extended."""
+    vocabulary that is extended. `marks`: see `word_marks`."""
 
     tokens: list[str]
     alphabet: list[tuple[str, int]]
     by_longest_match: bool = False
+    marks: str | None = None
 
 
-def initial_vocabulary(symbols: pa.RecordBatch, options: TrainingOptions) -> InitialVocabulary:
+def initial_vocabulary(
+    symbols: pa.RecordBatch, options: TrainingOptions, marks: str | None
+) -> InitialVocabulary:
     """The vocabulary before the first merge.
 
     `symbols`: the result of `symbol_passes`. Raises OptionError if the vocabulary is too small for
     them.
     """
     kept = _kept_characters(symbols, options)
-    prefix = options.continuing_prefix
     rows = sorted(symbols.to_pylist(), key=lambda row: (row["first_rank"], row["first_offset"]))
     seen = dict.fromkeys(
-        prefix * row["continuing"] + row["character"] for row in rows if row["character"] in kept
+        options.symbol(row["character"], row["marked"]) for row in rows if row["character"] in kept
     )
-    wanted = {form for c in options.initial_alphabet for form in (c, prefix + c)}
+    wanted = options.wanted_symbols()
     if options.alphabet_order == "first_seen":
         alphabet = [*seen, *sorted(wanted - seen.keys())]
     else:
         alphabet = sorted(wanted | seen.keys())
-    ids = {token: i for i, token in enumerate(dict.fromkeys([*options.special_tokens, *alphabet]))}
+    before = [*options.special_tokens, *options.byte_tokens]
+    ids = {token: i for i, token in enumerate(dict.fromkeys([*before, *alphabet]))}
     if len(ids) > options.vocab_size:
+        and_bytes = ", 256 bytes" if options.byte_fallback else ""
         raise OptionError(
             f"vocab_size: {options.vocab_size} is too small for {len(options.special_tokens)}"
-            f" special tokens and an alphabet of {len(ids) - len(options.special_tokens)};"
+            f" special tokens{and_bytes} and an alphabet of {len(ids) - len(before)};"
             f" make it {len(ids)} or more, or set limit_alphabet"
         )
-    return InitialVocabulary(list(ids), [(symbol, ids[symbol]) for symbol in alphabet])
+    alphabet_ids = [(symbol, ids[symbol]) for symbol in alphabet]
+    return InitialVocabulary(list(ids), alphabet_ids, marks=marks)
 
 
 def _kept_characters(symbols: pa.RecordBatch, options: TrainingOptions) -> set[str]:
-    """The initial characters, then the commonest up to the limit (ties: lower code point)."""
+    """The initial characters, then the commonest up to the limit (ties: lower code point). What
+    stands for a space, or for a byte, is always kept, whatever the limit."""
     counts: dict[str, int] = {}
     for row in symbols.select(["character", "count"]).to_pylist():
         counts[row["character"]] = counts.get(row["character"], 0) + row["count"]
     initial = set(options.initial_alphabet)
-    others = sorted(counts.keys() - initial, key=lambda c: (-counts[c], c))
+    always = set(options.base_alphabet)
+    others = sorted(counts.keys() - initial - always, key=lambda c: (-counts[c], c))
     limit = options.limit_alphabet
-    room = None if limit is None else max(0, limit - len(initial))
-    return initial | set(others[:room])
+    room = None if limit is None else max(0, limit - len(initial - always))
+    return always | initial | set(others[:room])

@@ -158,9 +158,7 @@ def vocabulary_to_extend(symbols: Batch, goal: Goal) -> InitialVocabulary:
     kept = {*sorted(counts, key=lambda c: (-counts[c], c))[:most]}
     prefix = goal.base.continuing_prefix
     rows = symbols.to_pylist()
-    new = {
-        prefix * row["continuing"] + row["character"] for row in rows if row["character"] in kept
-    }
+    new = {prefix * row["marked"] + row["character"] for row in rows if row["character"] in kept}
     if len(new) > goal.new_tokens:
         raise OptionError(
             f"new_tokens: {goal.new_tokens:,} are too few for {len(new):,} new characters, at the"

@@ -77,7 +77,7 @@ class Merging(RoundAlgorithm):
         self.vocabulary, self.options, self.budget = vocabulary, options, budget
         self.split_tokens, self.words = split_tokens, words
         self.counting_memory = counting_memory
-        self.trainer = _trainer(vocabulary.tokens, options)
+        self.trainer = _trainer(vocabulary, options)
         self.last: Batch = pa.record_batch(self.trainer.merges())  # of the last round
         self._splitters: dict[str, _kernel.Splitter] = {}
         self._lock = threading.Lock()
@@ -115,6 +115,7 @@ class Merging(RoundAlgorithm):
                     min_word_count=self.options.min_word_count,
                     max_word_length=self.options.max_word_length,
                     tokens=self.vocabulary.tokens if self.vocabulary.by_longest_match else None,
+                    word_marks=self.vocabulary.marks,
                 )
             return self._splitters[which]
 
@@ -281,16 +282,17 @@ class Merging(RoundAlgorithm):
         return ended
 
 
-def _trainer(tokens: list[str], options: TrainingOptions) -> _kernel.Trainer:
+def _trainer(vocabulary: InitialVocabulary, options: TrainingOptions) -> _kernel.Trainer:
     """The kernel's trainer, with the vocabulary that training begins with."""
     auto = options.min_pair_count == "auto"
     return _kernel.Trainer(
-        tokens,
+        vocabulary.tokens,
         vocab_size=options.vocab_size,
         criterion=options.criterion,
         min_pair_count=None if auto else int(options.min_pair_count),
         max_token_length=options.max_token_length or NO_LIMIT,
         continuing_prefix=options.continuing_prefix,
+        word_marks=vocabulary.marks,
     )
 
 

@@ -13,11 +13,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from wordpiece_core.errors import InputError
-from wordpiece_core.options import TextOptions, TrainingOptions
+from wordpiece_core.errors import InputError, OptionError
+from wordpiece_core.options import BPE, GPT2, TextOptions, TrainingOptions
 from wordpiece_core.tokenizer.files import TokenizerSpec, own_special_tokens
+from wordpiece_core.tokenizer.models import Bpe
 from wordpiece_core.tokenizer.tokenizer import Tokenizer
-from wordpiece_core.training.alphabet import initial_vocabulary, symbol_passes
+from wordpiece_core.training.alphabet import initial_vocabulary, symbol_passes, word_marks
 from wordpiece_core.training.budget import RoundBudget
 from wordpiece_core.training.merging import Merging
 from wordpiece_core.training.rounds import Batch, InMemory, make_round, with_facts
@@ -36,7 +37,8 @@ class TrainingResult:
     `vocab`: the tokens, in id order. `merges`: the training log, one row for each merge: `step`
     (from 1), `left`, `right`, `token`, `score`, and the counts before the merge: `pair_count`,
     `left_count`, `right_count`. A merge whose token is in the vocabulary already adds no token.
-    `rounds`: how many times all tokens and pairs were counted.
+    `rounds`: how many times all tokens and pairs were counted. `marks`: how words were marked (see
+    `word_marks` in `wordpiece_core.training.alphabet`).
 
     >>> result = train({"hug": 10, "pug": 5}, vocab_size=10, min_pair_count=1)
     >>> result.merges.select(["left", "right", "token", "pair_count"]).to_pylist()
@@ -47,22 +49,41 @@ class TrainingResult:
     merges: pa.Table
     rounds: int = 1
     options: TrainingOptions = field(default_factory=TrainingOptions)
+    marks: str | None = None
 
     def tokenizer(self, **text: Any) -> Tokenizer:
         """The tokenizer of the vocabulary. `text`: the options of `TextOptions`, the same ones that
         the words of the training were cut with."""
+        if self.marks == GPT2:
+            text = {"pre_tokenizer": GPT2} | text
         return Tokenizer.of(self.spec(TextOptions.of(**text)))
 
     def spec(self, text: TextOptions) -> TokenizerSpec:
-        """What makes the tokenizer, for words that were cut by `text`."""
+        """What makes the tokenizer, for words that were cut by `text`. OptionError if they cannot
+        have been."""
         options = self.options
+        if word_marks(options, text.pre_tokenizer) != self.marks:
+            raise OptionError(
+                f"pre_tokenizer: {text.pre_tokenizer}, but the words of the training were"
+                f" {'' if self.marks == GPT2 else 'not '}cut by gpt2"
+            )
         return TokenizerSpec(
             self.vocab,
             text,
             options.max_word_length,
             options.continuing_prefix,
             own_special_tokens(options.special_tokens),
+            self._bpe() if options.model == BPE else None,
         )
+
+    def _bpe(self) -> Bpe:
+        """The merges as pairs of ids. A pair that was merged again, after other merges had made its
+        tokens anew, has the rank of its first merge."""
+        ids = {token: i for i, token in enumerate(self.vocab)}
+        sides = (self.merges[name].to_pylist() for name in ("left", "right"))
+        pairs = dict.fromkeys((ids[left], ids[right]) for left, right in zip(*sides, strict=True))
+        options = self.options
+        return Bpe(list(pairs), options.word_boundary, options.byte_fallback)
 
     def save(self, directory: str | os.PathLike[str], **text: Any) -> tuple[str, ...]:
         """Writes the tokenizer and the training log, `merges.parquet`, and returns the paths.
@@ -86,6 +107,7 @@ def train(
     *,
     round_budget: float = 1.0,
     driver_memory: int | None = None,
+    pre_tokenizer: str = "bert",
     **options: Any,
 ) -> TrainingResult:
     """Trains a vocabulary on words with their counts. Where scores are equal, the order of the
@@ -97,6 +119,8 @@ def train(
             result.
         driver_memory: The bytes that a round may use, beside the table. It does not change the
             result.
+        pre_tokenizer: How the words were cut. Those of gpt2 hold their spaces, and are taken as
+            they are; they train only `model="bpe", word_boundary="bytes"`.
         **options: The options of `TrainingOptions`.
 
     Raises:
@@ -105,17 +129,20 @@ def train(
 
     >>> train({"hug": 10, "pug": 5, "hugs": 5}, vocab_size=12, min_pair_count=1).vocab[5:]
     ['##g', '##s', '##u', 'h', 'p', 'hu', 'pu']
+    >>> train({"hug": 10, "hugs": 5}, model="bpe", vocab_size=14).vocab[5:]
+    ['g', 'g</w>', 'h', 's</w>', 'u', 'hu', 'hug</w>', 'hug', 'hugs</w>']
     """
     training = TrainingOptions.of(**options)
+    marks = word_marks(training, TextOptions(pre_tokenizer=pre_tokenizer).pre_tokenizer)
     budget = RoundBudget(round_budget=round_budget, driver_memory=driver_memory)
     words = word_batch(word_counts)
     parts = partial(parts_of, words)
-    (symbols,) = InMemory(parts).run(partial(symbol_passes, training))["symbols"]
+    (symbols,) = InMemory(parts).run(partial(symbol_passes, training, marks))["symbols"]
     merging = Merging(
-        initial_vocabulary(symbols.batch, training),
+        initial_vocabulary(symbols.batch, training, marks),
         training,
         budget,
-        split_tokens=symbols.facts["characters"],
+        split_tokens=symbols.facts["symbols"],
         words=len(words),
     )
     executor = InMemory(parts, merging.first_kept)
@@ -145,7 +172,8 @@ def training_result(merging: Merging, rounds: int) -> TrainingResult:
     columns = {"step": pa.array(range(1, len(merges) + 1), pa.int64())}
     columns |= {name: tokens.take(merges[name]) for name in names}
     columns |= {name: merges[name] for name in merges.schema.names if name not in names}
-    return TrainingResult(trainer.tokens, pa.table(columns), rounds, merging.options)
+    table, marks = pa.table(columns), merging.vocabulary.marks
+    return TrainingResult(trainer.tokens, table, rounds, merging.options, marks)
 
 
 def word_batch(words: Mapping[str, int] | Iterable[tuple[str, int]] | pa.Table) -> pa.RecordBatch:

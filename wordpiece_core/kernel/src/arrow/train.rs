@@ -107,15 +107,15 @@ pub fn add_sample(sizes: &mut RunSizes, table: &RecordBatch) -> Result<()> {
 }
 
 /// The record batch of the counts of symbols, ordered by symbol: `character: string,
-/// continuing: bool, count, first_rank, first_offset: int64`.
+/// marked: bool, count, first_rank, first_offset: int64`.
 pub fn symbol_batch(symbols: &SymbolCounts) -> Result<RecordBatch> {
     let mut rows: Vec<_> = symbols.iter().collect();
     rows.sort_unstable_by_key(|(symbol, _)| **symbol);
     let characters: Vec<String> = rows.iter().map(|((c, _), _)| c.to_string()).collect();
-    let continuing: BooleanArray = rows.iter().map(|((_, further), _)| Some(*further)).collect();
+    let marked: BooleanArray = rows.iter().map(|((_, marked), _)| Some(*marked)).collect();
     batch(vec![
         ("character", Arc::new(strings(characters.iter().map(|c| Some(c.as_str()))))),
-        ("continuing", Arc::new(continuing)),
+        ("marked", Arc::new(marked)),
         ("count", to_int64(rows.iter().map(|(_, symbol)| symbol.count))),
         ("first_rank", to_int64(rows.iter().map(|(_, symbol)| symbol.first.0))),
         ("first_offset", to_int64(rows.iter().map(|(_, symbol)| symbol.first.1 as u64))),
@@ -475,9 +475,10 @@ mod tests {
     #[test]
     fn symbols_and_words_are_written_in_order() {
         let mut symbols = SymbolCounts::default();
-        crate::train::splits::count_symbols("ba", 2, 7, &mut symbols).unwrap();
+        let marks = crate::train::marks::WordMarks::Prefix("##".into());
+        crate::train::splits::count_symbols("ba", 2, 7, &marks, &mut symbols).unwrap();
         let batch = symbol_batch(&symbols).unwrap();
-        let names = ["character", "continuing", "count", "first_rank", "first_offset"];
+        let names = ["character", "marked", "count", "first_rank", "first_offset"];
         assert_eq!(batch.schema().fields().iter().map(|f| f.name()).collect::<Vec<_>>(), names);
         assert_eq!(batch.column(0).as_string::<i32>(), &StringArray::from(vec!["a", "b"]));
         assert_eq!(counts(&batch, "first_offset"), Ok(vec![1, 0]));

@@ -8,6 +8,7 @@ use super::{PyArrowArray, import_batch, import_batches, run, unknown};
 use crate::arrow;
 use crate::error::{Error, Result};
 use crate::train::longest::LongestMatch;
+use crate::train::marks::{SPACE_MARK, WORD_END, WordMarks};
 use crate::train::round::RoundRuns;
 use crate::train::run_sizes::RunSizes;
 use crate::train::runs::{PairLevels, Runs};
@@ -20,25 +21,39 @@ use crate::train::tokens::Tokens;
 use crate::train::trainer::{Status, TrainOptions, Trainer};
 use crate::train::watch::Limit;
 
-/// The counts of the symbols in a part of a word table: of every character at the beginning of words,
-/// and of every character further on. `first_rank`: the rank of the first word.
+/// How words are marked. `name`: None for WordPiece's prefix.
+fn word_marks(name: Option<&str>, continuing_prefix: &str) -> PyResult<WordMarks> {
+    Ok(match name {
+        None => WordMarks::Prefix(continuing_prefix.to_owned()),
+        Some(WORD_END) => WordMarks::End,
+        Some(name) if name.chars().eq([SPACE_MARK]) => WordMarks::Begin,
+        Some("bytes") => WordMarks::Bytes { add_space: true },
+        Some("gpt2") => WordMarks::Bytes { add_space: false },
+        Some(other) => return Err(unknown("word_marks", other, "</w>, ▁, bytes or gpt2")),
+    })
+}
+
+/// The counts of the symbols in a part of a word table: of every character with the mark of words, and
+/// of every character without it. `first_rank`: the rank of the first word.
 #[pyfunction]
-#[pyo3(signature = (words, *, first_rank, min_word_count, max_word_length))]
+#[pyo3(signature = (words, *, first_rank, min_word_count, max_word_length, word_marks=None))]
 pub(super) fn symbol_counts(
     py: Python<'_>,
     words: &Bound<'_, PyAny>,
     first_rank: u64,
     min_word_count: u64,
     max_word_length: usize,
+    word_marks: Option<&str>,
 ) -> PyResult<PyArrowArray> {
     let table = import_batch(words)?;
+    let marks = self::word_marks(word_marks, "")?;
     let limits = WordLimits { min_count: min_word_count, max_length: max_word_length };
     run(py, || {
         let mut symbols = SymbolCounts::default();
         let table = arrow::count::WordTableBatch::new(&table)?;
         for (rank, (word, count)) in (first_rank..).zip(table.rows()?) {
             if limits.admit(word, count) {
-                count_symbols(word, count, rank, &mut symbols)?;
+                count_symbols(word, count, rank, &marks, &mut symbols)?;
             }
         }
         Ok(arrow::train::symbol_batch(&symbols)?.into())
@@ -135,7 +150,7 @@ pub(super) struct PySplitter {
 impl PySplitter {
     #[new]
     #[pyo3(signature = (alphabet, merges, *, continuing_prefix, min_word_count, max_word_length,
-        tokens=None))]
+        tokens=None, word_marks=None))]
     fn new(
         alphabet: Vec<(String, u32)>,
         merges: Option<&Bound<'_, PyAny>>,
@@ -143,6 +158,7 @@ impl PySplitter {
         min_word_count: u64,
         max_word_length: usize,
         tokens: Option<Vec<String>>,
+        word_marks: Option<&str>,
     ) -> PyResult<Self> {
         let merges = match merges {
             Some(merges) => arrow::train::read_merges(&import_batch(merges)?)?,
@@ -151,7 +167,10 @@ impl PySplitter {
         let merges: Vec<_> = merges.iter().map(|m| (m.left, m.right, m.token)).collect();
         let symbols = alphabet.iter().map(|(symbol, id)| (symbol.as_str(), *id));
         let splitter = match tokens {
-            None => Splitter::new(symbols, continuing_prefix, &merges),
+            None => {
+                let marks = self::word_marks(word_marks, continuing_prefix)?;
+                Splitter::new(symbols, marks, &merges)
+            }
             Some(tokens) => {
                 let longest = LongestMatch::new(&tokens, continuing_prefix, &[])?;
                 Splitter::of_longest_match(longest, &merges)
@@ -458,22 +477,24 @@ pub(super) struct PyTrainer {
 impl PyTrainer {
     #[new]
     #[pyo3(signature = (tokens, *, vocab_size, criterion, min_pair_count, max_token_length,
-        continuing_prefix))]
+        continuing_prefix, word_marks=None))]
     fn new(
         tokens: Vec<String>,
         vocab_size: usize,
         criterion: &str,
         min_pair_count: Option<u64>,
         max_token_length: usize,
-        continuing_prefix: String,
+        continuing_prefix: &str,
+        word_marks: Option<&str>,
     ) -> PyResult<Self> {
+        let marks = self::word_marks(word_marks, continuing_prefix)?;
         let criterion = match criterion {
             "pmi" => Criterion::Pmi,
             "likelihood" => Criterion::Likelihood,
             "frequency" => Criterion::Frequency,
             other => return Err(unknown("criterion", other, "pmi, likelihood or frequency")),
         };
-        let tokens = Tokens::new(tokens, continuing_prefix, max_token_length);
+        let tokens = Tokens::new(tokens, marks, max_token_length);
         let trainer = Trainer::new(tokens, TrainOptions { vocab_size, criterion, min_pair_count });
         Ok(PyTrainer { trainer, waiting: RoundRuns::default() })
     }

@@ -606,11 +606,12 @@ impl Sketch {
 mod tests {
     use super::*;
     use crate::oracle::{Random, counted, merged};
+    use crate::train::marks::WordMarks;
 
     fn tokens(count: u32) -> Tokens {
         // Every token is one character, so that merged tokens are new ones.
         let strings = (0..count).map(|n| char::from_u32('a' as u32 + n).unwrap().to_string());
-        Tokens::new(strings.collect(), "##".into(), 100)
+        Tokens::new(strings.collect(), WordMarks::Prefix("##".into()), 100)
     }
 
     fn round_runs(splits: &[(Vec<u32>, u64)]) -> RoundRuns {

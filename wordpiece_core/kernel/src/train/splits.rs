@@ -9,6 +9,7 @@ use rustc_hash::FxHashMap;
 
 use crate::count::sums::{CountOverflow, add};
 use crate::train::longest::LongestMatch;
+use crate::train::marks::WordMarks;
 
 /// Stands in a split for a character that is not in the alphabet. It belongs to no pair and is not
 /// counted.
@@ -97,14 +98,15 @@ pub struct SymbolCount {
     pub first: Place,
 }
 
-/// The counts of all symbols. A symbol is a character, and whether it continues a word.
+/// The counts of all symbols. A symbol is a character, and whether it carries the mark of words.
 pub type SymbolCounts = FxHashMap<(char, bool), SymbolCount>;
 
-/// Adds the characters of a word to the counts of symbols.
+/// Adds the symbols of a word to the counts of symbols.
 ///
 /// # Arguments
 ///
 /// * `word`, `count`, `rank` - The word, its count, and its rank in the word table.
+/// * `marks` - How words are marked.
 /// * `symbols` - The counts.
 ///
 /// # Errors
@@ -114,15 +116,21 @@ pub fn count_symbols(
     word: &str,
     count: u64,
     rank: u64,
+    marks: &WordMarks,
     symbols: &mut SymbolCounts,
 ) -> Result<(), CountOverflow> {
-    for (offset, c) in word.chars().enumerate() {
-        let first = (rank, offset as u32);
-        let symbol = symbols.entry((c, offset > 0)).or_insert(SymbolCount { count: 0, first });
-        symbol.count = add(symbol.count, count)?;
+    let (mut offset, mut overflow) = (0, None);
+    marks.each_symbol(word, |c, marked| {
+        let first = (rank, offset);
+        let symbol = symbols.entry((c, marked)).or_insert(SymbolCount { count: 0, first });
+        match add(symbol.count, count) {
+            Ok(sum) => symbol.count = sum,
+            Err(error) => overflow = Some(error),
+        }
         symbol.first = symbol.first.min(first);
-    }
-    Ok(())
+        offset += 1;
+    });
+    overflow.map_or(Ok(()), Err)
 }
 
 /// Cuts words into the symbols of an alphabet, or into the tokens of a vocabulary, and applies merges in
@@ -131,10 +139,12 @@ pub fn count_symbols(
 /// # Examples
 ///
 /// ```
+/// use _kernel::train::marks::WordMarks;
 /// use _kernel::train::splits::Splitter;
 ///
+/// let marks = WordMarks::Prefix("##".into());
 /// let alphabet = [("h", 0), ("##u", 1), ("##g", 2)];
-/// let splitter = Splitter::new(alphabet.into_iter(), "##", &[(1, 2, 3)]); // ##u ##g: ##ug
+/// let splitter = Splitter::new(alphabet.into_iter(), marks, &[(1, 2, 3)]); // ##u ##g: ##ug
 /// let mut symbols = Vec::new();
 /// splitter.split("hug", &mut symbols);
 /// assert_eq!(symbols, [0, 3]);
@@ -149,8 +159,8 @@ pub struct Splitter {
 
 /// What splits begin with.
 enum FirstSplits {
-    /// For each character, its token at the beginning of a word, and the one further on.
-    Alphabet(FxHashMap<char, (u32, u32)>),
+    /// How words are marked; for each character, its token without the mark, and the one with it.
+    Alphabet(WordMarks, FxHashMap<char, (u32, u32)>),
     /// The tokens that a vocabulary has already.
     LongestMatch(LongestMatch),
 }
@@ -161,11 +171,11 @@ impl Splitter {
     /// # Arguments
     ///
     /// * `symbols` - The symbols of the alphabet and their ids.
-    /// * `prefix` - The prefix of the symbols that continue a word.
+    /// * `marks` - How words are marked.
     /// * `merges` - Fewer than 2^32 merges: the left and the right token, and the one they make.
     pub fn new<'a>(
         symbols: impl Iterator<Item = (&'a str, u32)>,
-        prefix: &str,
+        marks: WordMarks,
         merges: &[(u32, u32, u32)],
     ) -> Self {
         let mut alphabet: FxHashMap<char, (u32, u32)> = FxHashMap::default();
@@ -173,11 +183,11 @@ impl Splitter {
             if let Some(c) = only_char(symbol) {
                 alphabet.entry(c).or_insert((OUTSIDE, OUTSIDE)).0 = id;
             }
-            if let Some(c) = symbol.strip_prefix(prefix).and_then(only_char) {
+            if let Some(c) = marks.strip(symbol).and_then(only_char) {
                 alphabet.entry(c).or_insert((OUTSIDE, OUTSIDE)).1 = id;
             }
         }
-        Self::beginning_with(FirstSplits::Alphabet(alphabet), merges)
+        Self::beginning_with(FirstSplits::Alphabet(marks, alphabet), merges)
     }
 
     /// Makes a splitter that begins with what greedy longest match cuts. `merges`: as in
@@ -199,13 +209,10 @@ impl Splitter {
         symbols.clear();
         match &self.first {
             FirstSplits::LongestMatch(longest) => longest.cut(word, |_| true, symbols),
-            FirstSplits::Alphabet(alphabet) => {
-                for (index, c) in word.chars().enumerate() {
-                    let (initial, continuing) =
-                        alphabet.get(&c).copied().unwrap_or((OUTSIDE, OUTSIDE));
-                    symbols.push(if index == 0 { initial } else { continuing });
-                }
-            }
+            FirstSplits::Alphabet(marks, alphabet) => marks.each_symbol(word, |c, marked| {
+                let (plain, with_mark) = alphabet.get(&c).copied().unwrap_or((OUTSIDE, OUTSIDE));
+                symbols.push(if marked { with_mark } else { plain });
+            }),
         }
         self.merge(symbols);
     }
@@ -213,7 +220,7 @@ impl Splitter {
     /// Whether a split takes part in training. Where a vocabulary is extended, a word that it cannot cut
     /// stays unknown, whatever is merged in it.
     pub fn admits(&self, symbols: &[u32]) -> bool {
-        matches!(self.first, FirstSplits::Alphabet(_)) || !symbols.contains(&OUTSIDE)
+        matches!(self.first, FirstSplits::Alphabet(..)) || !symbols.contains(&OUTSIDE)
     }
 
     /// Applies the merges to a split, in place.
@@ -372,7 +379,8 @@ mod tests {
             // There are few tokens, so that some are built twice, and some pairs merged twice.
             let mut token = |end| 1 + random.below(end) as u32;
             let merges: Vec<_> = (0..token(8)).map(|_| (token(5), token(5), token(6))).collect();
-            let splitter = Splitter::new(std::iter::empty(), "##", &merges);
+            let marks = WordMarks::Prefix("##".into());
+            let splitter = Splitter::new(std::iter::empty(), marks, &merges);
             let split = random_split(&mut random, &tokens);
             let plain = merges.iter().fold(split.clone(), |split, &(left, right, token)| {
                 merged(&split, left, right, token)
@@ -386,7 +394,8 @@ mod tests {
     #[test]
     fn words_are_cut_into_the_alphabet() {
         let symbols = [("a", 1), ("##a", 2), ("##é", 3), ("#", 4), ("ab", 5)];
-        let splitter = Splitter::new(symbols.into_iter(), "##", &[(2, 2, 6)]);
+        let marks = WordMarks::Prefix("##".into());
+        let splitter = Splitter::new(symbols.into_iter(), marks, &[(2, 2, 6)]);
         let mut split = vec![9];
         for (word, expected) in [
             ("aaa", &[1, 6][..]),
@@ -398,6 +407,22 @@ mod tests {
             splitter.split(word, &mut split);
             assert_eq!(split, expected, "{word}");
         }
+    }
+
+    #[test]
+    fn words_begin_as_they_are_marked() {
+        let split = |marks, word| {
+            let alphabet = [("a", 1), ("a</w>", 2), ("▁", 3), ("Ġ", 4), ("Ã", 5), ("©", 6)];
+            let mut split = Vec::new();
+            Splitter::new(alphabet.into_iter(), marks, &[]).split(word, &mut split);
+            split
+        };
+        assert_eq!(split(WordMarks::End, "aéa"), [1, OUTSIDE, 2]);
+        assert_eq!(split(WordMarks::End, "aé"), [1, OUTSIDE]);
+        assert_eq!(split(WordMarks::Begin, "a▁a"), [3, 1, 3, 1]);
+        assert_eq!(split(WordMarks::Begin, "▁a"), [3, 1]);
+        assert_eq!(split(WordMarks::Bytes { add_space: true }, "aé"), [4, 1, 5, 6]);
+        assert_eq!(split(WordMarks::Bytes { add_space: false }, "a a"), [1, 4, 1]);
     }
 
     #[test]
@@ -428,12 +453,13 @@ mod tests {
     #[test]
     fn symbols_know_where_they_are_first_and_sums_have_a_limit() {
         let mut symbols = SymbolCounts::default();
-        count_symbols("aba", 2, 7, &mut symbols).unwrap();
-        count_symbols("ba", 3, 4, &mut symbols).unwrap();
+        let marks = WordMarks::Prefix("##".into());
+        count_symbols("aba", 2, 7, &marks, &mut symbols).unwrap();
+        count_symbols("ba", 3, 4, &marks, &mut symbols).unwrap();
         assert_eq!(symbols[&('a', true)], SymbolCount { count: 5, first: (4, 1) });
         assert_eq!(symbols[&('a', false)], SymbolCount { count: 2, first: (7, 0) });
         assert_eq!(symbols.len(), 4);
-        assert!(count_symbols("a", i64::MAX as u64, 0, &mut symbols).is_err());
+        assert!(count_symbols("a", i64::MAX as u64, 0, &marks, &mut symbols).is_err());
         assert_eq!(add(i64::MAX as u64, 1), Err(CountOverflow));
         assert_eq!(add(1, u64::MAX), Err(CountOverflow));
         let limits = WordLimits { min_count: 2, max_length: 2 };

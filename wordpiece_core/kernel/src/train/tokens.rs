@@ -3,6 +3,7 @@
 use rustc_hash::FxHashMap;
 
 use crate::error::{Error, Result};
+use crate::train::marks::WordMarks;
 use crate::train::splits::OUTSIDE;
 
 /// The tokens of a training, numbered from 0. Their indices are their ids in the vocabulary.
@@ -10,9 +11,11 @@ use crate::train::splits::OUTSIDE;
 /// # Examples
 ///
 /// ```
+/// use _kernel::train::marks::WordMarks;
 /// use _kernel::train::tokens::Tokens;
 ///
-/// let mut tokens = Tokens::new(vec!["h".into(), "##u".into()], "##".into(), 16);
+/// let marks = WordMarks::Prefix("##".into());
+/// let mut tokens = Tokens::new(vec!["h".into(), "##u".into()], marks, 16);
 /// assert_eq!(tokens.merged(0, 1), None);
 /// let hu = tokens.add(tokens.merged_string(0, 1));
 /// assert_eq!((tokens.id("hu"), tokens.merged(0, 1)), (Some(hu), Some(hu)));
@@ -20,9 +23,9 @@ use crate::train::splits::OUTSIDE;
 pub struct Tokens {
     strings: Vec<Box<str>>,
     ids: FxHashMap<Box<str>, u32>,
-    /// By token, how many characters it has, without the continuing prefix.
+    /// By token, how many characters it has, without its mark.
     lengths: Vec<u32>,
-    prefix: String,
+    marks: WordMarks,
     max_length: usize,
 }
 
@@ -32,11 +35,11 @@ impl Tokens {
     /// # Arguments
     ///
     /// * `strings` - The tokens, in the order of their ids, without duplicates.
-    /// * `prefix` - The prefix of the tokens that continue a word, mostly `##`.
-    /// * `max_length` - The most characters of a token that a pair makes, without the prefix.
-    pub fn new(strings: Vec<String>, prefix: String, max_length: usize) -> Self {
+    /// * `marks` - How words are marked.
+    /// * `max_length` - The most characters of a token that a pair makes, without its mark.
+    pub fn new(strings: Vec<String>, marks: WordMarks, max_length: usize) -> Self {
         let (ids, lengths) = (FxHashMap::default(), Vec::new());
-        let mut tokens = Tokens { strings: Vec::new(), ids, lengths, prefix, max_length };
+        let mut tokens = Tokens { strings: Vec::new(), ids, lengths, marks, max_length };
         for string in strings {
             tokens.add(string);
         }
@@ -60,7 +63,7 @@ impl Tokens {
 
     /// The prefix of the tokens that continue a word.
     pub fn prefix(&self) -> &str {
-        &self.prefix
+        self.marks.prefix()
     }
 
     /// The id of a token, if it is known.
@@ -77,7 +80,8 @@ impl Tokens {
         let id = u32::try_from(self.len()).ok().filter(|&id| id < OUTSIDE - 1);
         let id = id.expect("there are fewer than 2^32 - 2 tokens");
         let string: Box<str> = string.into();
-        self.lengths.push(self.bare(&string).chars().count() as u32);
+        let bare = self.marks.strip(&string).unwrap_or(&string);
+        self.lengths.push(bare.chars().count() as u32);
         self.ids.insert(string.clone(), id);
         self.strings.push(string);
         id
@@ -110,13 +114,9 @@ impl Tokens {
 
     /// The string of the token that a pair makes.
     pub fn merged_string(&self, left: u32, right: u32) -> String {
-        let right = self.bare(&self.strings[right as usize]);
+        let right = &self.strings[right as usize];
+        let right = right.strip_prefix(self.prefix()).unwrap_or(right);
         format!("{}{right}", self.strings[left as usize])
-    }
-
-    /// A token without the continuing prefix.
-    fn bare<'a>(&self, string: &'a str) -> &'a str {
-        string.strip_prefix(&*self.prefix).unwrap_or(string)
     }
 }
 

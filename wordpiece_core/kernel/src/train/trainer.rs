@@ -81,6 +81,7 @@ const TRACKED_PART: u64 = 8;
 /// # Examples
 ///
 /// ```
+/// use _kernel::train::marks::WordMarks;
 /// use _kernel::train::round::RoundRuns;
 /// use _kernel::train::score::Criterion;
 /// use _kernel::train::splits::Splits;
@@ -88,7 +89,7 @@ const TRACKED_PART: u64 = 8;
 /// use _kernel::train::trainer::{Status, TrainOptions, Trainer};
 ///
 /// let alphabet = ["h", "##u", "##g"].map(String::from).to_vec();
-/// let tokens = Tokens::new(alphabet, "##".into(), 16);
+/// let tokens = Tokens::new(alphabet, WordMarks::Prefix("##".into()), 16);
 /// let options = TrainOptions {
 ///     vocab_size: 5,
 ///     criterion: Criterion::Frequency,

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::oracle::{Random, counted, merged};
+use crate::train::marks::WordMarks;
 use crate::train::run_sizes::RunSizes;
 use crate::train::runs::{PairLevels, Runs};
 use crate::train::splits::{PairCounter, PairCounts};
@@ -55,7 +56,7 @@ impl Case {
     }
 
     fn tokens(&self) -> Tokens {
-        Tokens::new(self.alphabet.clone(), self.prefix.into(), self.max_length)
+        Tokens::new(self.alphabet.clone(), WordMarks::Prefix(self.prefix.into()), self.max_length)
     }
 
     fn trainer(&self) -> Trainer {

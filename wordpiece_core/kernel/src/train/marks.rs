@@ -1,0 +1,147 @@
+//! How words are marked, and so what the symbols of a word are before any merge.
+
+/// Ends the last symbol of a word.
+pub const WORD_END: &str = "</w>";
+/// Stands for the space before a word, U+2581.
+pub const SPACE_MARK: char = '▁';
+
+/// How words are marked, so that tokens say where words begin or end. A symbol is a character, and
+/// whether it carries the mark.
+///
+/// # Examples
+///
+/// ```
+/// use _kernel::train::marks::WordMarks;
+///
+/// let symbols = |marks: WordMarks, word| {
+///     let mut found = Vec::new();
+///     marks.each_symbol(word, |character, marked| found.push((character, marked)));
+///     found
+/// };
+/// assert_eq!(symbols(WordMarks::Prefix("##".into()), "ab"), [('a', false), ('b', true)]);
+/// assert_eq!(symbols(WordMarks::End, "ab"), [('a', false), ('b', true)]);
+/// assert_eq!(symbols(WordMarks::Begin, "a"), [('▁', false), ('a', false)]);
+/// assert_eq!(symbols(WordMarks::Bytes { add_space: true }, "a"), [('Ġ', false), ('a', false)]);
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum WordMarks {
+    /// All symbols of a word but the first carry this prefix, mostly `##`: WordPiece.
+    Prefix(String),
+    /// The last symbol of a word carries the suffix [`WORD_END`].
+    End,
+    /// [`SPACE_MARK`] is put before a word, unless the word begins with it.
+    Begin,
+    /// The symbols of a word are its bytes in UTF-8, as the characters that GPT-2 writes for them.
+    Bytes {
+        /// Whether a space is put before a word, unless the word begins with one.
+        add_space: bool,
+    },
+}
+
+impl WordMarks {
+    /// Calls `found` with each symbol of a word.
+    pub fn each_symbol(&self, word: &str, mut found: impl FnMut(char, bool)) {
+        match self {
+            WordMarks::Prefix(_) => {
+                word.chars().enumerate().for_each(|(index, c)| found(c, index > 0));
+            }
+            WordMarks::End => {
+                let mut rest = word.chars();
+                while let Some(c) = rest.next() {
+                    found(c, rest.as_str().is_empty());
+                }
+            }
+            WordMarks::Begin => {
+                let mark = (!word.starts_with(SPACE_MARK)).then_some(SPACE_MARK);
+                mark.into_iter().chain(word.chars()).for_each(|c| found(c, false));
+            }
+            WordMarks::Bytes { add_space } => {
+                let space = (*add_space && !word.starts_with(' ')).then_some(b' ');
+                let bytes = space.into_iter().chain(word.bytes());
+                bytes.for_each(|byte| found(BYTE_CHARACTERS[byte as usize], false));
+            }
+        }
+    }
+
+    /// A token without its mark; None if it has none.
+    pub fn strip<'a>(&self, token: &'a str) -> Option<&'a str> {
+        match self {
+            WordMarks::Prefix(prefix) => token.strip_prefix(prefix.as_str()),
+            WordMarks::End => token.strip_suffix(WORD_END),
+            WordMarks::Begin => token.strip_prefix(SPACE_MARK),
+            WordMarks::Bytes { .. } => None,
+        }
+    }
+
+    /// The prefix of the tokens that continue a word.
+    pub fn prefix(&self) -> &str {
+        if let WordMarks::Prefix(prefix) = self { prefix } else { "" }
+    }
+}
+
+/// By byte, the character that GPT-2 writes for it. Printable characters of Latin-1 stand for
+/// themselves; the others have the code points from 256 on.
+pub const BYTE_CHARACTERS: [char; 256] = byte_characters();
+
+const fn byte_characters() -> [char; 256] {
+    let mut characters = ['\0'; 256];
+    let (mut byte, mut next) = (0, 256);
+    while byte < 256 {
+        let printable = matches!(byte as u8, b'!'..=b'~' | 0xA1..=0xAC | 0xAE..=0xFF);
+        let code = if printable { byte as u32 } else { next };
+        next += !printable as u32;
+        characters[byte] = match char::from_u32(code) {
+            Some(character) => character,
+            None => unreachable!(),
+        };
+        byte += 1;
+    }
+    characters
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn symbols(marks: &WordMarks, word: &str) -> Vec<String> {
+        let mut found = Vec::new();
+        marks.each_symbol(word, |c, marked| {
+            found.push(format!("{c}{}", "*".repeat(marked as usize)))
+        });
+        found
+    }
+
+    #[test]
+    fn words_are_marked_once() {
+        assert_eq!(symbols(&WordMarks::End, "é"), ["é*"]);
+        assert_eq!(symbols(&WordMarks::End, "abc"), ["a", "b", "c*"]);
+        assert_eq!(symbols(&WordMarks::Begin, "▁a▁"), ["▁", "a", "▁"]);
+        assert_eq!(symbols(&WordMarks::Begin, "a▁"), ["▁", "a", "▁"]);
+        let [spaced, as_it_is] = [true, false].map(|add_space| WordMarks::Bytes { add_space });
+        assert_eq!(symbols(&spaced, "é"), ["Ġ", "Ã", "©"]);
+        assert_eq!(symbols(&spaced, " a"), ["Ġ", "a"]);
+        assert_eq!(symbols(&as_it_is, " a"), ["Ġ", "a"]);
+        assert_eq!(symbols(&as_it_is, "a\n"), ["a", "Ċ"]);
+    }
+
+    #[test]
+    fn marks_come_off() {
+        assert_eq!(WordMarks::Prefix("##".into()).strip("##a"), Some("a"));
+        assert_eq!(WordMarks::End.strip("a</w>"), Some("a"));
+        assert_eq!(WordMarks::Begin.strip("▁a"), Some("a"));
+        assert_eq!(WordMarks::Bytes { add_space: true }.strip("Ġa"), None);
+    }
+
+    #[test]
+    fn bytes_have_the_characters_of_gpt2() {
+        let of = |byte: u8| BYTE_CHARACTERS[byte as usize];
+        assert_eq!(
+            [0, b' ', b'~', 0x7F, 0xA0, 0xAD, 0xFF].map(of),
+            ['Ā', 'Ġ', '~', 'ġ', 'ł', 'Ń', 'ÿ']
+        );
+        let mut all = BYTE_CHARACTERS.to_vec();
+        all.sort_unstable();
+        all.dedup();
+        assert_eq!(all.len(), 256);
+    }
+}
