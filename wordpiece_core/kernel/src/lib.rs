@@ -1,6 +1,6 @@
 //! The kernel of wordpiece-beam: counting words, training WordPiece vocabularies, and encoding.
 //!
-//! The modules [`text`], [`count`], [`train`] and [`encode`] are plain Rust over strings and
+//! The modules [`text`], [`count`], [`train`], [`unigram`] and [`encode`] are plain Rust over strings and
 //! integers; they know neither Arrow nor Python. The module [`arrow`] checks Arrow arrays that come
 //! from outside, and converts between them and the types of the other modules. The module [`shards`]
 //! writes ids as Parquet. The module `python` is the whole binding; it is compiled with the feature
@@ -19,6 +19,7 @@ pub mod error;
 pub mod shards;
 pub mod text;
 pub mod train;
+pub mod unigram;
 
 #[cfg(test)]
 mod oracle;

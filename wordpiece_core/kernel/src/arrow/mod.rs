@@ -8,6 +8,7 @@ pub mod encode;
 pub mod import;
 pub mod parquet_footer;
 pub mod train;
+pub mod unigram;
 
 use std::borrow::Cow;
 use std::sync::Arc;

@@ -22,6 +22,7 @@ mod encode;
 mod shards;
 mod text;
 mod train;
+mod unigram;
 
 const SCHEMA: &CStr = c"arrow_schema";
 const ARRAY: &CStr = c"arrow_array";
@@ -167,6 +168,15 @@ fn _kernel(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<train::PyRunSizes>()?;
     module.add_class::<train::PyRuns>()?;
     module.add_class::<train::PyTrainer>()?;
+    module.add_class::<unigram::PyRunCutter>()?;
+    module.add_class::<unigram::PyRunCorpus>()?;
+    module.add_class::<unigram::PyRunSums>()?;
+    module.add_class::<unigram::PySuffixCounter>()?;
+    module.add_class::<unigram::PyUnigramModel>()?;
+    module.add_function(wrap_pyfunction!(unigram::add_characters, module)?)?;
+    module.add_function(wrap_pyfunction!(unigram::add_run_sums, module)?)?;
+    module.add_function(wrap_pyfunction!(unigram::best_seeds, module)?)?;
+    module.add_function(wrap_pyfunction!(unigram::find_seeds, module)?)?;
     module.add_function(wrap_pyfunction!(count::join_word_tables, module)?)?;
     module.add_function(wrap_pyfunction!(count::merge_sorted_words, module)?)?;
     module.add_function(wrap_pyfunction!(count::weigh_sorted_words, module)?)?;

@@ -208,7 +208,7 @@ fn h(x: u64) -> f64 {
 
 /// ln x by additions, multiplications and divisions alone: x = m · 2^e with m near 1, and
 /// ln m = 2 artanh((m - 1) / (m + 1)) by its series. Platforms' own logarithms differ in the last bit.
-fn natural_log(x: f64) -> f64 {
+pub fn natural_log(x: f64) -> f64 {
     let bits = x.to_bits();
     let mut e = ((bits >> 52) & 0x7FF) as i64 - 1022;
     let mut m = f64::from_bits(bits & !(0x7FF << 52) | 1022 << 52); // 0.5 <= m < 1

@@ -1,0 +1,20 @@
+//! Training of a unigram language model (Kudo 2018, "Subword Regularization", section 3.2), as
+//! SentencePiece trains it.
+//!
+//! Words are cut into runs (`runs`), which no piece crosses. The frequent substrings of runs are the
+//! pieces that training begins with (`seeds`). Then the probabilities of pieces are estimated by
+//! expectation maximization, and the pieces are dropped that the likelihood misses least (`steps`),
+//! until few enough are left. What is summed over runs (`lattice`, `sums`) is the same on any
+//! machine: a run takes additions and multiplications in a fixed order, and what it gives is rounded
+//! to a whole number of units before it is added up. `corpus` keeps the runs in memory.
+
+pub mod corpus;
+pub mod lattice;
+pub mod model;
+pub mod runs;
+pub mod seeds;
+pub mod steps;
+pub mod sums;
+
+/// Stands before a word, in its first run.
+pub const SPACE_MARK: char = '▁';
