@@ -1,7 +1,9 @@
 """The directory that `train` writes: a tokenizer, the log of its training, and what it was made of.
 
-    merges.parquet  the log; and vocab.txt, tokenizer.json, tokenizer_config.json and
-                    special_tokens_map.json, which are the tokenizer
+    tokenizer.json, tokenizer_config.json, special_tokens_map.json; and, by model, vocab.txt, or
+    vocab.json and merges.txt, or spiece.model
+                    the tokenizer
+    merges.parquet  the log; of unigram instead pieces.parquet, which is about each piece
     pruned_ids.parquet  of a tokenizer that was pruned: its new ids, by the old ones
     run.json        what this run took
     training.json   what it takes to get the same bytes again
@@ -20,13 +22,16 @@ from pipelines.files import outputs, storage
 from pipelines.files.filesystems import join
 from pipelines.files.publishing import STAGING, Publication
 from wordpiece_core.errors import InputError, OptionError, OutputError, short
-from wordpiece_core.tokenizer.files import TokenizerSpec, tokenizer_files
+from wordpiece_core.tokenizer.files import TokenizerSpec
+from wordpiece_core.tokenizer.models import Unigram
+from wordpiece_core.tokenizer.writing import tokenizer_files
 
 MERGES, TRAINING, RUN = "merges.parquet", "training.json", "run.json"
 PRUNED_IDS = "pruned_ids.parquet"
+PIECES = "pieces.parquet"
 FILES = (
     *("vocab.txt", "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json"),
-    *(MERGES, PRUNED_IDS),
+    *("vocab.json", "merges.txt", "spiece.model", MERGES, PIECES, PRUNED_IDS),
 )
 """Those whose digests `training.json` has."""
 NO_MERGES = pa.schema(
@@ -96,27 +101,29 @@ def _place(output: str, name: str) -> str:
 def write_tokenizer(
     output: str,
     spec: TokenizerSpec,
-    merges: pa.Table,
+    log: pa.Table,
     record: dict[str, Any],
     run: dict[str, Any],
     pruned_ids: pa.Table | None = None,
 ) -> None:
-    """Writes the tokenizer directory, after `check_tokenizer_directory`: all files, or none."""
+    """Writes the tokenizer directory, after `check_tokenizer_directory`: all files, or none. `log`:
+    the merges, or the pieces of Unigram."""
     publication = Publication(output, TRAINING)
     publication.recover()
     publication.begin()
     try:
         digests = {}
-        for name, text in tokenizer_files(spec).items():
-            publication.stage(name, text.encode())
+        for name, data in tokenizer_files(spec).items():
+            publication.stage(name, data)
             digests[name] = outputs.digest(publication.place(name))
-        tables = {MERGES: merges} | ({} if pruned_ids is None else {PRUNED_IDS: pruned_ids})
+        name = PIECES if isinstance(spec.model, Unigram) else MERGES
+        tables = {name: log} | ({} if pruned_ids is None else {PRUNED_IDS: pruned_ids})
         for name, table in tables.items():
             _stage_table(publication, name, table)
             digests[name] = outputs.digest(publication.place(name))
         publication.stage_json(RUN, run)
         publication.stage_json(TRAINING, record | {"files": digests})
-        publication.publish([*digests, RUN, TRAINING], [PRUNED_IDS])
+        publication.publish([*digests, RUN, TRAINING], FILES)
     except Exception:
         publication.abandon()
         raise

@@ -1,3 +1,4 @@
-"""Tokenizers: encoding texts (`tokenizer`, `packing`), writing and reading tokenizers (`files`,
-`vocabulary`, and `reading` for those that other programs wrote), showing why a word is cut as it
+"""Tokenizers: encoding texts (`tokenizer`, `packing`), what a tokenizer is
+(`files`, `models`), writing and reading it (`writing`, `reading`, `vocabulary`, and a file for each
+format in `formats`), showing why a word is cut as it
 is (`inspection`), and those of other kinds (`foreign`)."""

@@ -8,46 +8,25 @@ other ways, or with files that contradict each other.
 
 from __future__ import annotations
 
-import json
 import re
 import warnings
-from collections.abc import Iterator
-from dataclasses import fields
-from itertools import chain
-from typing import Any, TypeVar
+from collections.abc import Callable
 
-from wordpiece_core.errors import InputError, OptionError, shown
-from wordpiece_core.option_kinds import is_utf8
+from wordpiece_core.errors import InputError, shown
 from wordpiece_core.options import TextOptions
-from wordpiece_core.reference import SPECIAL_TOKENS
-from wordpiece_core.tokenizer.files import (
-    ADDED_TOKEN_FLAGS,
-    PRE_TOKENIZER_TYPES,
-    ROLES,
-    TokenizerSpec,
-    post_processor,
+from wordpiece_core.tokenizer.files import TokenizerSpec
+from wordpiece_core.tokenizer.formats.configs import with_config
+from wordpiece_core.tokenizer.formats.json_text import Json, parse
+from wordpiece_core.tokenizer.formats.merges_files import (
+    MERGES,
+    VOCAB,
+    of_merges_files,
+    parse_merges,
 )
-from wordpiece_core.tokenizer.vocabulary import (
-    UNK,
-    check_vocabulary,
-    parse_vocabulary,
-    read_text,
-)
+from wordpiece_core.tokenizer.formats.sentencepiece_model import MODEL_NAMES, read_model
+from wordpiece_core.tokenizer.formats.tokenizer_json_reading import from_tokenizer_json
+from wordpiece_core.tokenizer.vocabulary import parse_vocabulary, read_bytes, read_text
 from wordpiece_core.uri import split_query
-
-Json = dict[str, Any]
-T = TypeVar("T")
-
-# The text options in a tokenizer_config.json, by the names they have there.
-CONFIG_TEXT = {
-    "do_lower_case": "lowercase",
-    "strip_accents": "strip_accents",
-    "tokenize_chinese_chars": "handle_chinese_chars",
-}
-MOST_DEPTH = 32  # of lists and objects; tokenizers have 6
-TOO_DEEP = f"more than {MOST_DEPTH} lists and objects inside each other"
-ONE_MORE_TOKEN = ("bos_token", "eos_token")
-MORE_TOKENS = ("additional_special_tokens", "extra_special_tokens")
 
 
 class TakenAsCasedWarning(UserWarning):
@@ -64,18 +43,23 @@ class TakenAsCasedWarning(UserWarning):
 
 
 def read_tokenizer(path: str, lowercase: bool | None = None) -> TokenizerSpec:
-    """Reads a tokenizer directory, a `tokenizer.json` or a `vocab.txt`.
+    """Reads a tokenizer directory, a `tokenizer.json`, a `vocab.txt` or a model of sentencepiece
+    (`.model`).
 
     The options of a directory are those in its `tokenizer.json`, else in its
     `tokenizer_config.json`. Without either they are BERT's, and text is lowercased, unless tokens
     have capital letters, which lowercased text could never match. Then a TakenAsCasedWarning is
     given, unless `lowercase` is given. `truncation` and `padding` of a `tokenizer.json` are
-    ignored, its decoder is taken to be BERT's, and rows are padded and cut on the right. Raises
-    InputError.
+    ignored, its decoder is taken to be the usual one of its model, and rows are padded and cut on
+    the right. Raises InputError.
     """
+    if split_query(path)[0].endswith(".model"):
+        data = read_bytes(path)
+        if data is not None:
+            return read_model(data, path)
     text = read_text(path)
     if text is not None and split_query(path)[0].endswith(".json"):
-        return _from_tokenizer_json(_parse(text, path), path)
+        return from_tokenizer_json(parse(text, path), path)
     if text is not None:
         return _bare(parse_vocabulary(text, path), path, lowercase)
     return _from_directory(path, lowercase)
@@ -102,27 +86,24 @@ def _from_directory(path: str, lowercase: bool | None) -> TokenizerSpec:
 
     def read(name: str) -> Json | None:
         text = read_text(place(name))
-        return None if text is None else _parse(text, place(name))
+        return None if text is None else parse(text, place(name))
 
-    text = read_text(place("vocab.txt"))
-    vocab = None if text is None else parse_vocabulary(text, place("vocab.txt"))
     whole = read("tokenizer.json")
-    if whole is not None:
-        spec = _from_tokenizer_json(whole, place("tokenizer.json"))
-        if vocab is not None and vocab != list(spec.vocab):
-            raise InputError(
-                f"{place('tokenizer.json')}: another vocabulary than the vocab.txt beside it;"
-                " remove one"
-            )
-    elif vocab is None:
-        raise InputError(f"{path}: no tokenizer; give a directory with vocab.txt, or a vocab.txt")
     configs = {name: read(name) for name in ("special_tokens_map.json", "tokenizer_config.json")}
-    if whole is None and vocab is not None:
-        said = configs["tokenizer_config.json"] is not None
-        spec = TokenizerSpec(vocab) if said else _bare(vocab, place("vocab.txt"), lowercase)
-    for name, config in configs.items():
-        if config is not None:
-            spec = _with_config(spec, config, place(name), fixed=whole is not None)
+    config = configs["tokenizer_config.json"]
+    spec = _of_vocab_txt(place, config is not None, lowercase, whole)
+    if whole is not None:
+        spec = _of_whole(whole, place, spec)
+    elif spec is None:
+        spec = _of_merges(place, config) or _of_model(place)
+    if spec is None:
+        raise InputError(
+            f"{path}: no tokenizer; give a directory with tokenizer.json, vocab.txt, vocab.json and"
+            " merges.txt, or a .model; or a file of them"
+        )
+    for name, said in configs.items():
+        if said is not None:
+            spec = with_config(spec, said, place(name), fixed=whole is not None)
     for token in read("added_tokens.json") or {}:
         if token not in spec.special_tokens:
             raise InputError(
@@ -132,204 +113,60 @@ def _from_directory(path: str, lowercase: bool | None) -> TokenizerSpec:
     return spec
 
 
-def _parse(text: str, path: str) -> Json:
-    try:
-        value = json.loads(text)
-    except RecursionError as error:
-        raise InputError(f"{path}: {TOO_DEEP}") from error
-    except ValueError as error:
-        raise InputError(f"{path}: not JSON ({error})") from error
-    if not isinstance(value, dict):
-        raise InputError(f"{path}: not a JSON object")
-    _check_depth(value, path)
-    if "\\u" in text and not is_utf8(json.dumps(value, ensure_ascii=False)):
+Place = Callable[[str], str]  # of a file of a directory
+
+
+def _of_vocab_txt(
+    place: Place, said: bool, lowercase: bool | None, whole: Json | None
+) -> TokenizerSpec | None:
+    """The tokenizer of a `vocab.txt`. `said`: whether a config says how text is handled."""
+    text = read_text(place("vocab.txt"))
+    if text is None:
+        return None
+    vocab = parse_vocabulary(text, place("vocab.txt"))
+    if said or whole is not None:
+        return TokenizerSpec(vocab)
+    return _bare(vocab, place("vocab.txt"), lowercase)
+
+
+def _of_whole(whole: Json, place: Place, of_vocab: TokenizerSpec | None) -> TokenizerSpec:
+    """The tokenizer of a `tokenizer.json`. InputError if the vocabulary beside it is another."""
+    spec = from_tokenizer_json(whole, place("tokenizer.json"))
+    other = None
+    if of_vocab is not None and of_vocab.vocab != list(spec.vocab):
+        other = "vocab.txt"
+    text = read_text(place(VOCAB))
+    if text is not None and spec.model is not None:
+        ids = {token: i for i, token in enumerate(spec.vocab)}
+        listed = parse(text, place(VOCAB))
+        if any(ids.get(token) != number for token, number in listed.items()):
+            other = VOCAB
+    if other is not None:
         raise InputError(
-            f"{path}: a string holds half a surrogate pair (\\ud800 to \\udfff); mend it"
+            f"{place('tokenizer.json')}: another vocabulary than the {other} beside it; remove one"
         )
-    return value
-
-
-def _check_depth(value: Json, path: str) -> None:
-    """Refuses a value that is nested too deeply, which could overflow the stack later."""
-    values: list[Any] = [value]
-    for _ in range(MOST_DEPTH):
-        objects = chain.from_iterable(v.values() for v in values if isinstance(v, dict))
-        lists = chain.from_iterable(v for v in values if isinstance(v, list))
-        values = [*objects, *lists]
-        if not values:
-            return
-    raise InputError(f"{path}: {TOO_DEEP}")
-
-
-def _get(value: Json, name: str, kind: type[T], path: str, default: T | None = None) -> T:
-    """An entry of a JSON object. InputError if it has another type, or if it is missing and there
-    is no default."""
-    found = value.get(name, default)
-    if not isinstance(found, kind) or (isinstance(found, bool) and kind is not bool):
-        wanted = {dict: "an object", list: "a list", str: "a string", int: "a whole number"}
-        raise InputError(
-            f"{path}: {name} is {shown(found)}, not {wanted.get(kind, 'true or false')}"
-        )
-    return found
-
-
-# --- tokenizer.json -------------------------------------------------------------------------------
-
-
-def _from_tokenizer_json(value: Json, path: str) -> TokenizerSpec:
-    model, normalizer, pre_tokenizer = (
-        _get(value, name, dict, path, {}) for name in ("model", "normalizer", "pre_tokenizer")
-    )
-    kinds = {name: kind for kind, name in PRE_TOKENIZER_TYPES.items()}
-    # Files from before tokenizers 0.9 do not say what model they hold.
-    unsaid = "WordPiece" if "max_input_chars_per_word" in model else None
-    found = (model.get("type", unsaid), normalizer.get("type"), pre_tokenizer.get("type"))
-    kind = kinds.get(str(found[2]))
-    if found[:2] != ("WordPiece", "BertNormalizer") or kind is None:
-        parts = ", ".join(part if isinstance(part, str) else shown(part) for part in found)
-        raise InputError(
-            f"{path}: {parts} is not a WordPiece tokenizer with BERT's normalizer; give one that is"
-        )
-    if model.get("unk_token") != UNK:
-        raise InputError(f"{path}: unk_token is {shown(model.get('unk_token'))}, not {UNK}")
-    vocab = _vocabulary(model, path)
-    ids = {token: i for i, token in enumerate(vocab)}
-    _check_post_processor(value, path, ids)
-    known = {field.name for field in fields(TextOptions)} & normalizer.keys()
-    try:
-        text = TextOptions(**{n: normalizer[n] for n in known}, pre_tokenizer=kind)
-    except OptionError as error:
-        raise InputError(f"{path}: {error}") from error
-    longest = _get(model, "max_input_chars_per_word", int, path, 100)
-    if not 1 <= longest < 2**32:
-        raise InputError(f"{path}: max_input_chars_per_word is {longest}, not 1 or more")
-    prefix = _get(model, "continuing_subword_prefix", str, path, "##")
-    more = _added_tokens(_get(value, "added_tokens", list, path, []), ids, path)
-    return TokenizerSpec(vocab, text, longest, prefix, more)
-
-
-def _vocabulary(model: Json, path: str) -> list[str]:
-    """The tokens in id order."""
-    ids = _get(model, "vocab", dict, path)
-    numbers = list(ids.values())
-    if any(type(number) is not int for number in numbers) or sorted(numbers) != [*range(len(ids))]:
-        raise InputError(f"{path}: the ids of the vocabulary are not 0 to {len(ids) - 1}")
-    tokens = sorted(ids, key=ids.__getitem__)
-    check_vocabulary(tokens, path)
-    return tokens
-
-
-def _added_tokens(added: list[Any], ids: dict[str, int], path: str) -> tuple[str, ...]:
-    """The added tokens beside BERT's five. InputError for a token that is not searched for exactly
-    as it is written, and if one of the five is not searched for at all."""
-    for token in added:
-        _check_added_token(token, path)
-        if type(token.get("id")) is not int or ids.get(token["content"]) != token["id"]:
-            raise InputError(f"{path}: added token {token['content']!r} is not in the vocabulary")
-    listed = [token["content"] for token in added]
-    for token in SPECIAL_TOKENS:
-        if token in ids and token not in listed:
-            raise InputError(f"{path}: {token} is not among the added_tokens; add it to them")
-    return tuple(token for token in listed if token not in SPECIAL_TOKENS)
-
-
-def _check_added_token(token: Any, path: str) -> None:
-    if not isinstance(token, dict) or not isinstance(token.get("content"), str):
-        raise InputError(f"{path}: {shown(token)} is no added token")
-    flags = {name: token.get(name, False) for name in ADDED_TOKEN_FLAGS}
-    if flags != ADDED_TOKEN_FLAGS or token.get("special", True) is not True:
-        wrong = [name for name, flag in flags.items() if flag] or ["not special"]
-        raise InputError(
-            f"{path}: added token {token['content']!r} is {', '.join(wrong)}; only special ones"
-            " that are searched for as they are written are known here"
-        )
-
-
-def _check_post_processor(value: Json, path: str, ids: dict[str, int]) -> None:
-    """InputError unless [CLS] and [SEP] are put around texts exactly if the vocabulary has them."""
-    wanted = post_processor(ids)
-    bert = None
-    if wanted is not None:
-        ends = {name: [token, ids[token]] for name, token in (("sep", "[SEP]"), ("cls", "[CLS]"))}
-        bert = {"type": "BertProcessing", **ends}
-    found = value.get("post_processor")
-    if found not in (wanted, bert):
-        kind = found.get("type") if isinstance(found, dict) else found
-        kind = kind if isinstance(kind, str) else shown(kind)
-        does = "put [CLS] and [SEP] around texts as BERT's does" if wanted else "leave texts alone"
-        raise InputError(f"{path}: post_processor ({kind}) does not {does}; mend or replace it")
-
-
-# --- tokenizer_config.json, special_tokens_map.json -----------------------------------------------
-
-
-def _with_config(spec: TokenizerSpec, config: Json, path: str, *, fixed: bool) -> TokenizerSpec:
-    """The spec, changed by what a config file beside the vocabulary says. If the spec is `fixed` by
-    a tokenizer.json, it is not changed: InputError if the file contradicts it."""
-    if config.get("split_special_tokens"):
-        raise InputError(
-            f"{path}: split_special_tokens is set; leave it out, and give it when encoding"
-        )
-    for name, token in ROLES.items():
-        role = config.get(name)
-        if role is not None and _content(role, path, fixed) != token:
-            raise InputError(
-                f"{path}: {name} is {_content(role, path, fixed)!r}; only {token} is known here"
-            )
-    more = dict.fromkeys([*spec.more_special_tokens, *_more_tokens(config, path, fixed)])
-    unknown = [token for token in more if token not in set(spec.vocab)]
-    if unknown:
-        raise InputError(f"{path}: special token {unknown[0]!r} is not in the vocabulary; add it")
-    text = _text_of_config(spec.text, config, path)
-    named = TokenizerSpec(
-        spec.vocab, text, spec.max_word_length, spec.continuing_prefix, tuple(more)
-    )
-    if not fixed:
-        return named
-    # For that class `transformers` reads the special tokens here, but not how text is handled.
-    heard = config.get("tokenizer_class") != "PreTrainedTokenizerFast"
-    if heard and named.text.for_kernel() != spec.text.for_kernel():
-        raise InputError(f"{path}: handles text otherwise than tokenizer.json; mend one of them")
-    if {*named.special_tokens} != {*spec.special_tokens}:
-        raise InputError(f"{path}: has other special tokens than tokenizer.json; mend one of them")
     return spec
 
 
-def _text_of_config(text: TextOptions, config: Json, path: str) -> TextOptions:
-    options = dict(vars(text))
-    for name, option in CONFIG_TEXT.items():
-        value = config.get(name, options[option])
-        if not (isinstance(value, bool) or (value is None and option == "strip_accents")):
-            raise InputError(f"{path}: {name} is {shown(value)}, not true or false")
-        options[option] = value
-    return TextOptions(**options)
+def _of_merges(place: Place, config: Json | None) -> TokenizerSpec | None:
+    """The tokenizer of a `vocab.json` and a `merges.txt`."""
+    vocab, merges = read_text(place(VOCAB)), read_text(place(MERGES))
+    if vocab is None or merges is None:
+        return None
+    kind = (config or {}).get("tokenizer_class", "GPT2Tokenizer")
+    return of_merges_files(
+        parse(vocab, place(VOCAB)),
+        parse_merges(merges, place(MERGES)),
+        kind if isinstance(kind, str) else shown(kind),
+        (config or {}).get("add_prefix_space", False),
+        place,
+    )
 
 
-def _more_tokens(config: Json, path: str, fixed: bool) -> Iterator[str]:
-    """The special tokens beside BERT's five that a config file names."""
-    for name in MORE_TOKENS:
-        listed = config.get(name) or []
-        tokens = listed.values() if isinstance(listed, dict) else listed
-        if not isinstance(listed, dict | list):
-            raise InputError(f"{path}: {name} is {shown(listed)}, not a list")
-        yield from (_content(token, path, fixed) for token in tokens)
-    for name in ONE_MORE_TOKEN:
-        if config.get(name) is not None:
-            yield _content(config[name], path, fixed)
-    decoder = config.get("added_tokens_decoder") or {}
-    if not isinstance(decoder, dict):
-        raise InputError(f"{path}: added_tokens_decoder is {shown(decoder)}, not an object")
-    for token in decoder.values():
-        content = _content(token, path, fixed)
-        if content not in SPECIAL_TOKENS:
-            yield content
-
-
-def _content(token: Any, path: str, fixed: bool) -> str:
-    """The string of a special token, which may be written as an object. Unless a tokenizer.json has
-    `fixed` how it is searched for, the object is checked."""
-    if isinstance(token, str):
-        return token
-    if not (fixed and isinstance(token, dict) and isinstance(token.get("content"), str)):
-        _check_added_token(token, path)
-    return str(token["content"])
+def _of_model(place: Place) -> TokenizerSpec | None:
+    """The tokenizer of a model of `sentencepiece`, by the names under which they are published."""
+    for name in MODEL_NAMES:
+        data = read_bytes(place(name))
+        if data is not None:
+            return read_model(data, place(name))
+    return None

@@ -26,9 +26,10 @@ from wordpiece_core.options import (
     check_whole,
 )
 from wordpiece_core.text_types import holds_text
-from wordpiece_core.tokenizer.files import TokenizerSpec, tokenizer_files
+from wordpiece_core.tokenizer.files import TokenizerSpec
 from wordpiece_core.tokenizer.reading import read_tokenizer
 from wordpiece_core.tokenizer.vocabulary import UNK, check_vocabulary
+from wordpiece_core.tokenizer.writing import tokenizer_files
 
 PLAIN = EncodingOptions()
 MODEL_MAX_LENGTH = 512  # of BERT
@@ -145,8 +146,8 @@ class Tokenizer:
         folder = Path(directory)
         folder.mkdir(parents=True, exist_ok=True)
         files = tokenizer_files(self.spec)
-        for name, text in files.items():
-            (folder / name).write_text(text, encoding="utf-8", newline="\n")
+        for name, data in files.items():
+            (folder / name).write_bytes(data)
         return tuple(str(folder / name) for name in files)
 
     save_pretrained = save  # as `transformers` calls it

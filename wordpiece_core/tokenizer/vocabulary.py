@@ -17,8 +17,8 @@ UNK = "[UNK]"
 TRIMMED = "".join(WHITE_SPACE)
 
 
-def read_text(path: str) -> str | None:
-    """The text of a file on any file system that Arrow reads; None if there is no such file."""
+def read_bytes(path: str) -> bytes | None:
+    """The bytes of a file on any file system that Arrow reads; None if there is no such file."""
     try:
         if "://" in path:
             filesystem, place = fs.FileSystem.from_uri(path)
@@ -27,10 +27,17 @@ def read_text(path: str) -> str | None:
         if filesystem.get_file_info(place).type != fs.FileType.File:
             return None
         with filesystem.open_input_stream(place, compression=None) as stream:
-            data: bytes = stream.read()
+            return bytes(stream.read())
     except (OSError, ValueError, pa.ArrowException) as error:
         name = path if path.isprintable() else repr(path)
         raise InputError(f"{name}: cannot be read ({one_line(error)})") from error
+
+
+def read_text(path: str) -> str | None:
+    """The text of such a file, in UTF-8; None if there is no such file."""
+    data = read_bytes(path)
+    if data is None:
+        return None
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -54,11 +61,16 @@ def parse_vocabulary(text: str, path: str) -> list[str]:
     return tokens
 
 
-def check_vocabulary(tokens: Sequence[str], path: str) -> None:
-    """Raises InputError, naming `path` and the line, unless the tokens are a usable vocabulary."""
+def check_vocabulary(tokens: Sequence[str], path: str, unk: str | None = UNK) -> None:
+    """Raises InputError, naming `path` and the line, unless the tokens are a usable vocabulary
+    with the unknown token `unk`, or None."""
     if not tokens:
         raise InputError(f"{path}: the vocabulary is empty")
-    whole = {*map(type, tokens)} == {str} and len({*tokens}) == len(tokens) and UNK in tokens
+    whole = (
+        {*map(type, tokens)} == {str}
+        and len({*tokens}) == len(tokens)
+        and (unk is None or unk in tokens)
+    )
     if whole and is_utf8("".join(tokens)):
         return  # the quick check; only a bad vocabulary is searched line by line
     lines: dict[str, int] = {}
@@ -75,8 +87,8 @@ def check_vocabulary(tokens: Sequence[str], path: str) -> None:
                 " remove one of them (ids are line numbers)"
             )
         lines[token] = line
-    if UNK not in lines:
-        raise InputError(f"{path}: no {UNK} token; add a line {UNK}")
+    if unk is not None and unk not in lines:
+        raise InputError(f"{path}: no {unk} token; add a line {unk}")
 
 
 def vocabulary_text(tokens: Sequence[str], path: str) -> str:

@@ -1,0 +1,136 @@
+"""Tokenizers of other kinds, trained by `tokenizers` and `sentencepiece` on text of the tests."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Sequence
+from functools import cache
+from typing import Any
+
+import sentencepiece
+from tokenizers import (
+    Tokenizer,
+    decoders,
+    models,
+    normalizers,
+    pre_tokenizers,
+    processors,
+    trainers,
+)
+
+BERT_FIVE = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+SENTENCES = [
+    "The cat sat on the mat, and the dog sat on the log; neither of them said a word.",
+    "It's not that they'd been hugging the pug: they hadn't seen 12 or 345 puns in 2024!",
+    "Der Hund läuft über die Straße und bellt. Größe, Übung, Äpfel und Öl.",
+    "Кошка сидела на коврике, а собака лежала рядом и спала.",
+    "猫はマットの上に座っていた。犬は丸太の上に座っていた。",
+    "我能吞下玻璃而不伤身体。今天天气很好。",
+    "naïve café déjà-vu; e-mail: someone@example.org, see http://example.org/a?b=c#d",
+]
+TEXTS = [
+    *SENTENCES,
+    *("", " ", "   ", "a", " a", "a ", "  the   cat  ", "\tthe\ncat\r\n sat", "the cat\u3000sat"),
+    *("[CLS] the [SEP]cat[MASK]", "<s>the</s> <pad><unk> <mask> cat", "<|endoftext|> the"),
+    *("x\u0301y \u0416 \U0001f600\U0001f600 ok", "▁the ▁ cat▁sat", "\x00\x01the\u200bcat\ufeff"),
+    *("ﬁne Ⅳ ＡＢＣ ①", "don't DON'T I'll we've", "12345 1 2  3", "…—“quoted” ‘x’", "😀👍🏽 z"),
+    *(
+        "가나다 각",
+        "\U0001f468\u200d\U0001f469\u200d\U0001f467",
+        "pug" * 40,
+        "ÄÖÜ ß",
+        "the\u00a0cat",
+    ),
+]
+
+
+def corpus() -> list[str]:
+    """The lines that the peers are trained on."""
+    return SENTENCES * 20
+
+
+@cache
+def _trained(kind: str) -> str:
+    if kind == "word_end":
+        made = Tokenizer(models.BPE(unk_token="[UNK]", end_of_word_suffix="</w>"))
+        made.normalizer = normalizers.BertNormalizer()
+        made.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+        made.decoder = decoders.BPEDecoder(suffix="</w>")
+        trainer: Any = trainers.BpeTrainer(
+            vocab_size=400, special_tokens=BERT_FIVE, end_of_word_suffix="</w>", show_progress=False
+        )
+    elif kind == "mark":
+        made = Tokenizer(models.BPE(unk_token="[UNK]"))
+        made.normalizer = normalizers.BertNormalizer()
+        mark = pre_tokenizers.Metaspace(prepend_scheme="always", split=False)
+        made.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.BertPreTokenizer(), mark])
+        made.decoder = decoders.Metaspace()
+        trainer = trainers.BpeTrainer(vocab_size=400, special_tokens=BERT_FIVE, show_progress=False)
+    elif kind == "bert_bytes":
+        made = Tokenizer(models.BPE(unk_token="[UNK]"))
+        made.normalizer = normalizers.BertNormalizer()
+        level = pre_tokenizers.ByteLevel(add_prefix_space=True, use_regex=False)
+        made.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.BertPreTokenizer(), level])
+        made.decoder = decoders.ByteLevel()
+        made.post_processor = processors.ByteLevel(trim_offsets=True)
+        trainer = trainers.BpeTrainer(
+            vocab_size=500,
+            special_tokens=BERT_FIVE,
+            initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+            show_progress=False,
+        )
+    elif kind == "unigram":
+        made = Tokenizer(models.Unigram())
+        made.normalizer = normalizers.BertNormalizer()
+        mark = pre_tokenizers.Metaspace(prepend_scheme="always", split=False)
+        made.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.BertPreTokenizer(), mark])
+        made.decoder = decoders.Metaspace()
+        trainer = trainers.UnigramTrainer(
+            vocab_size=300, special_tokens=BERT_FIVE, unk_token="[UNK]", show_progress=False
+        )
+    elif kind in ("gpt2", "roberta"):
+        made = Tokenizer(models.BPE())
+        made.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+        made.decoder = decoders.ByteLevel()
+        special = ["<|endoftext|>"] if kind == "gpt2" else ["<s>", "<pad>", "</s>", "<unk>"]
+        trainer = trainers.BpeTrainer(
+            vocab_size=500,
+            special_tokens=special,
+            initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+            show_progress=False,
+        )
+    else:
+        raise ValueError(kind)
+    made.train_from_iterator(corpus(), trainer)
+    if kind == "roberta":
+        made.post_processor = processors.RobertaProcessing(("</s>", 2), ("<s>", 0), True, False)
+    elif kind == "gpt2":
+        made.post_processor = processors.ByteLevel(trim_offsets=False)
+    return str(made.to_str())
+
+
+def trained(kind: str) -> dict[str, Any]:
+    """The `tokenizer.json` of a tokenizer: BPE of "word_end", "mark", "bert_bytes", "gpt2" or
+    "roberta"; or "unigram", all with the text handling that their names say."""
+    value = json.loads(_trained(kind))
+    if value["model"]["type"] == "BPE":  # its trainer writes no pairs twice, but tells of ties
+        value["model"].pop("dropout", None)
+    return dict(value)
+
+
+@cache
+def sentencepiece_model(options: tuple[tuple[str, Any], ...] = ()) -> bytes:
+    """A model that `sentencepiece` trained, with these options beside the usual ones."""
+    stream = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(corpus()),
+        model_writer=stream,
+        **{"vocab_size": 250, "minloglevel": 2, "num_threads": 1} | dict(options),
+    )
+    return stream.getvalue()
+
+
+def ids_of(tokenizer: Tokenizer, texts: Sequence[str]) -> list[list[int]]:
+    """The ids that `tokenizers` gives."""
+    return [row.ids for row in tokenizer.encode_batch(list(texts))]

@@ -1,0 +1,114 @@
+"""The files of BPE and Unigram tokenizers: written so that others load them, and read back."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sentencepiece
+from tokenizers import Tokenizer
+from transformers import AutoTokenizer
+
+import wordpiece_core as wp
+from tests.wordpiece_core.tokenizer.peers import BERT_FIVE, TEXTS, ids_of, trained
+from wordpiece_core.tokenizer.files import TokenizerSpec
+from wordpiece_core.tokenizer.models import Bpe, Unigram
+from wordpiece_core.tokenizer.reading import read_tokenizer
+
+OWN = ["word_end", "mark", "bert_bytes", "unigram"]
+
+
+def own_spec(kind: str, **more: Any) -> TokenizerSpec:
+    """A spec as a training of ours makes it, of what a peer has learned."""
+    model = trained(kind)["model"]
+    if kind == "unigram":
+        vocab = [token for token, _ in model["vocab"]]
+        made: Bpe | Unigram = Unigram([round(score * 64) / 64 for _, score in model["vocab"]])
+    else:
+        vocab = sorted(model["vocab"], key=model["vocab"].get)
+        ids = model["vocab"]
+        boundary = {"word_end": "</w>", "mark": "▁"}.get(kind, "bytes")
+        made = Bpe([(ids[left], ids[right]) for left, right in model["merges"]], boundary)
+    return TokenizerSpec(vocab, continuing_prefix="", model=made, **more)
+
+
+def saved(spec: TokenizerSpec, tmp_path: Path) -> Path:
+    wp.Tokenizer.of(spec).save(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize("kind", OWN)
+@pytest.mark.parametrize("pre_tokenizer", ["bert", "whitespace"])
+def test_a_directory_of_ours_is_read_back_to_an_equal_spec(
+    tmp_path: Path, kind: str, pre_tokenizer: str
+) -> None:
+    text = wp.TextOptions(lowercase=False, pre_tokenizer=pre_tokenizer)
+    spec = own_spec(kind, text=text, more_special_tokens=("<ent>",))
+    spec = replace(spec, vocab=[*spec.vocab, "<ent>"])
+    if isinstance(spec.model, Unigram):
+        spec = replace(spec, model=Unigram([*spec.model.scores, 0.0]))
+    assert read_tokenizer(str(saved(spec, tmp_path))).plain() == spec.plain()
+    (tmp_path / "tokenizer_config.json").unlink()
+    assert read_tokenizer(str(tmp_path)).plain() == spec.plain()
+
+
+def test_gpt2_words_are_read_back_to_an_equal_spec(tmp_path: Path) -> None:
+    spec = replace(own_spec("bert_bytes"), text=wp.TextOptions(pre_tokenizer="gpt2"))
+    assert read_tokenizer(str(saved(spec, tmp_path))).plain() == spec.plain()
+
+
+@pytest.mark.parametrize("kind", OWN)
+def test_transformers_and_tokenizers_load_a_directory_with_the_same_ids(
+    tmp_path: Path, kind: str
+) -> None:
+    saved(own_spec(kind), tmp_path)
+    value = trained(kind) | {"truncation": None, "padding": None}
+    theirs = Tokenizer.from_file(str(tmp_path / "tokenizer.json"))
+    loaded = AutoTokenizer.from_pretrained(tmp_path)
+    found = ids_of(theirs, TEXTS)
+    assert [loaded(text)["input_ids"] for text in TEXTS] == found
+    assert loaded.unk_token == "[UNK]"
+    if kind != "unigram":  # the scores of that one are rounded
+        original = Tokenizer.from_str(json.dumps(value))
+        bare = [row.ids for row in theirs.encode_batch(TEXTS, add_special_tokens=False)]
+        assert bare == [row.ids for row in original.encode_batch(TEXTS, add_special_tokens=False)]
+
+
+def test_sentencepiece_loads_our_model(tmp_path: Path) -> None:
+    spec = own_spec("unigram")
+    theirs = sentencepiece.SentencePieceProcessor(
+        model_file=str(saved(spec, tmp_path) / "spiece.model")
+    )
+    assert [theirs.id_to_piece(i) for i in range(len(theirs))] == list(spec.vocab)
+    assert theirs.unk_id() == 1
+    assert (theirs.bos_id(), theirs.eos_id(), theirs.pad_id()) == (2, 3, 0)
+    assert [theirs.is_control(i) for i in range(6)] == [True, False, True, True, True, False]
+    assert isinstance(spec.model, Unigram)
+    assert [theirs.get_score(i) for i in range(len(theirs))] == list(spec.model.scores)
+
+
+def test_files_are_those_that_a_model_has(tmp_path: Path) -> None:
+    usual = {"tokenizer.json", "tokenizer_config.json", "special_tokens_map.json"}
+    for kind in OWN:
+        names = {path.name for path in saved(own_spec(kind), tmp_path / kind).iterdir()}
+        beside = {"spiece.model"} if kind == "unigram" else {"vocab.json", "merges.txt"}
+        assert names == usual | beside
+    merges = (tmp_path / "word_end" / "merges.txt").read_text().splitlines()
+    assert merges[0] == "#version: 0.2"
+    assert len(merges) == 1 + len(own_spec("word_end").model.merges)  # type: ignore[union-attr]
+
+
+def test_a_vocabulary_beside_that_is_another_is_refused(tmp_path: Path) -> None:
+    saved(own_spec("word_end"), tmp_path)
+    (tmp_path / "vocab.json").write_text(json.dumps({token: i for i, token in enumerate("abc")}))
+    with pytest.raises(wp.InputError, match=r"another vocabulary than the vocab.json beside it"):
+        wp.Tokenizer.load(tmp_path)
+
+
+def test_five_special_tokens_are_those_of_bert(tmp_path: Path) -> None:
+    spec = read_tokenizer(str(saved(own_spec("mark"), tmp_path)))
+    assert spec.special_tokens == BERT_FIVE
+    assert (spec.roles, spec.added) == (None, None)

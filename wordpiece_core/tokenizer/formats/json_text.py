@@ -1,0 +1,63 @@
+"""JSON of any origin: read with errors of one line, and written as all files here are."""
+
+from __future__ import annotations
+
+import json
+from itertools import chain
+from typing import Any, TypeVar
+
+from wordpiece_core.errors import InputError, shown
+from wordpiece_core.option_kinds import is_utf8
+
+Json = dict[str, Any]
+T = TypeVar("T")
+
+MOST_DEPTH = 32  # of lists and objects; tokenizers have 6
+TOO_DEEP = f"more than {MOST_DEPTH} lists and objects inside each other"
+
+
+def written(value: object) -> bytes:
+    """The bytes of a JSON file."""
+    return (json.dumps(value, ensure_ascii=False, indent=2) + "\n").encode()
+
+
+def parse(text: str, path: str) -> Json:
+    """The JSON object of a text. InputError, which names `path`, if it is none."""
+    try:
+        value = json.loads(text)
+    except RecursionError as error:
+        raise InputError(f"{path}: {TOO_DEEP}") from error
+    except ValueError as error:
+        raise InputError(f"{path}: not JSON ({error})") from error
+    if not isinstance(value, dict):
+        raise InputError(f"{path}: not a JSON object")
+    _check_depth(value, path)
+    if "\\u" in text and not is_utf8(json.dumps(value, ensure_ascii=False)):
+        raise InputError(
+            f"{path}: a string holds half a surrogate pair (\\ud800 to \\udfff); mend it"
+        )
+    return value
+
+
+def _check_depth(value: Json, path: str) -> None:
+    """Refuses a value that is nested too deeply, which could overflow the stack later."""
+    values: list[Any] = [value]
+    for _ in range(MOST_DEPTH):
+        objects = chain.from_iterable(v.values() for v in values if isinstance(v, dict))
+        lists = chain.from_iterable(v for v in values if isinstance(v, list))
+        values = [*objects, *lists]
+        if not values:
+            return
+    raise InputError(f"{path}: {TOO_DEEP}")
+
+
+def get(value: Json, name: str, kind: type[T], path: str, default: T | None = None) -> T:
+    """An entry of a JSON object. InputError if it has another type, or if it is missing and there
+    is no default."""
+    found = value.get(name, default)
+    if not isinstance(found, kind) or (isinstance(found, bool) and kind is not bool):
+        wanted = {dict: "an object", list: "a list", str: "a string", int: "a whole number"}
+        raise InputError(
+            f"{path}: {name} is {shown(found)}, not {wanted.get(kind, 'true or false')}"
+        )
+    return found

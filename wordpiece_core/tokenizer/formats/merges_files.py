@@ -1,0 +1,132 @@
+"""GPT-2's two files: `vocab.json`, the ids of the tokens, and `merges.txt`, a merge a line."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from wordpiece_core.errors import InputError, shown
+from wordpiece_core.options import TextOptions
+from wordpiece_core.tokenizer.files import NOTHING_ADDED, TokenizerSpec
+from wordpiece_core.tokenizer.formats.json_text import Json, written
+from wordpiece_core.tokenizer.models import BYTES, WORD_END, AddedTokens, Bpe, ByteLevel
+from wordpiece_core.tokenizer.vocabulary import check_vocabulary
+
+VOCAB, MERGES = "vocab.json", "merges.txt"
+VERSION = "#version: 0.2"
+
+
+def merges_files(spec: TokenizerSpec) -> dict[str, bytes]:
+    """Both files of a BPE tokenizer, by name."""
+    assert isinstance(spec.model, Bpe)
+    lines = [VERSION]
+    for pair in spec.model.merges:
+        line = " ".join(spec.vocab[token] for token in pair)
+        if line.count(" ") != 1 or re.search("[\n\r]", line):
+            raise InputError(f"{MERGES}: the merge {line!r} has a space or line end in a token")
+        lines.append(line)
+    return {
+        VOCAB: written({token: i for i, token in enumerate(spec.vocab)}),
+        MERGES: ("\n".join(lines) + "\n").encode(),
+    }
+
+
+def vocabulary_of(ids: Json, path: str, unk: str | None) -> list[str]:
+    """The tokens in id order, of an object with the id of each."""
+    numbers = list(ids.values())
+    if any(type(number) is not int for number in numbers) or sorted(numbers) != [*range(len(ids))]:
+        raise InputError(f"{path}: the ids of the vocabulary are not 0 to {len(ids) - 1}")
+    tokens = sorted(ids, key=ids.__getitem__)
+    check_vocabulary(tokens, path, unk=unk)
+    return tokens
+
+
+def parse_merges(text: str, path: str) -> list[tuple[str, str]]:
+    """The merges of a `merges.txt`, in order."""
+    merges = []
+    for number, line in enumerate(text.split("\n"), 1):
+        line = line.removesuffix("\r")
+        if line.startswith("#version") or not line:
+            continue
+        left, space, right = line.partition(" ")
+        if not (left and space and right) or " " in right:
+            raise InputError(f"{path} line {number}: {shown(line)} is not two tokens and a space")
+        merges.append((left, right))
+    return merges
+
+
+def merges_by_id(
+    merges: list[tuple[str, str]], ids: dict[str, int], path: str
+) -> list[tuple[int, int]]:
+    """Merges as pairs of ids, each once: `tokenizers` takes the last of equal ones. InputError for
+    one whose tokens, or whose result, are not in the vocabulary."""
+    found: dict[tuple[int, int], None] = {}
+    for left, right in merges:
+        for token in (left, right, left + right):
+            if token not in ids:
+                raise InputError(
+                    f"{path}: the merge of {left!r} and {right!r} needs {token!r}, which is not in"
+                    " the vocabulary"
+                )
+        pair = (ids[left], ids[right])
+        found.pop(pair, None)
+        found[pair] = None
+    return list(found)
+
+
+END_OF_TEXT = "<|endoftext|>"
+# The classes of `transformers` that have these files, with the roles of their tokens.
+GPT2, ROBERTA = "GPT2Tokenizer", "RobertaTokenizer"
+CLASS_ROLES = {
+    GPT2: {"bos_token": END_OF_TEXT, "eos_token": END_OF_TEXT},
+    ROBERTA: {
+        **{"bos_token": "<s>", "eos_token": "</s>", "sep_token": "</s>", "cls_token": "<s>"},
+        **{"pad_token": "<pad>", "mask_token": "<mask>"},
+    },
+}
+
+
+def of_merges_files(
+    ids: Json,
+    merges: list[tuple[str, str]],
+    kind: str,
+    add_prefix_space: object,
+    place: Callable[[str], str],
+) -> TokenizerSpec:
+    """The tokenizer that `transformers` makes of both files, for its class `kind`. What no config
+    says is as in GPT-2's. `place`: the path of a file."""
+    vocab = vocabulary_of(ids, place(VOCAB), None)
+    name = kind.removesuffix("Fast")
+    roles = CLASS_ROLES.get(name)
+    if roles is None:
+        raise InputError(
+            f"{place(MERGES)}: the tokenizer_class {kind} is not {GPT2} or {ROBERTA}, whose files"
+            " these are; give its tokenizer.json"
+        )
+    if any(token.endswith(WORD_END) for token in vocab):
+        raise InputError(
+            f"{place(VOCAB)}: tokens end with {WORD_END}, which GPT-2's do not; give its"
+            " tokenizer.json"
+        )
+    named = dict.fromkeys([*roles.values(), *(["<unk>"] if name == ROBERTA else [])])
+    special = tuple(token for token in named if token in ids)
+    model = Bpe(merges_by_id(merges, ids, place(MERGES)), BYTES)
+    return TokenizerSpec(
+        vocab,
+        TextOptions(pre_tokenizer="gpt2"),
+        continuing_prefix="",
+        more_special_tokens=special,
+        model=model,
+        rules=ByteLevel(add_prefix_space=True) if add_prefix_space is True else None,
+        roles={role: token for role, token in roles.items() if token in ids},
+        added=_around(name, ids, place),
+    )
+
+
+def _around(name: str, ids: Json, place: Callable[[str], str]) -> AddedTokens:
+    if name == GPT2:
+        return NOTHING_ADDED
+    for token in ("<s>", "</s>"):
+        if token not in ids:
+            raise InputError(f"{place(VOCAB)}: no {token}, which {ROBERTA} puts around texts")
+    return AddedTokens(("<s>",), ("</s>", "</s>"), ("</s>",), 0)

@@ -1,0 +1,198 @@
+"""Writing `tokenizer.json`: the file of `tokenizers`, from which it gives the ids of ours."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+from wordpiece_core.tokenizer.files import TokenizerSpec
+from wordpiece_core.tokenizer.models import (
+    BYTES,
+    SPACE_MARK,
+    WORD_END,
+    AddedTokens,
+    Bpe,
+    ByteLevel,
+    Metaspace,
+    Unigram,
+)
+
+Json = dict[str, Any]
+
+ADDED_TOKEN_FLAGS = dict.fromkeys(("single_word", "lstrip", "rstrip", "normalized"), False)
+PRE_TOKENIZER_TYPES = {"bert": "BertPreTokenizer", "whitespace": "WhitespaceSplit"}
+
+
+def tokenizer_json(spec: TokenizerSpec) -> Json:
+    """The JSON of a spec. Ids of `tokenizers` are those of the spec's model."""
+    ids = {token: i for i, token in enumerate(spec.vocab)}
+    return {
+        "version": "1.0",
+        "truncation": None,
+        "padding": None,
+        "added_tokens": [
+            {"id": ids[token], "content": token, **ADDED_TOKEN_FLAGS, "special": True}
+            for token in sorted(spec.special_tokens, key=ids.__getitem__)
+        ],
+        "normalizer": _normalizer(spec),
+        "pre_tokenizer": _one_of(_pre_tokenizers(spec), "pretokenizers"),
+        "post_processor": _one_of(post_processors(spec, ids), "processors"),
+        "decoder": _decoder(spec),
+        "model": _model(spec, ids),
+    }
+
+
+def _one_of(parts: Sequence[Json], name: str) -> Json | None:
+    """Nothing, a part, or a sequence of parts."""
+    if len(parts) > 1:
+        return {"type": "Sequence", name: list(parts)}
+    return parts[0] if parts else None
+
+
+def word_boundary(spec: TokenizerSpec) -> str | None:
+    """How words are marked."""
+    if isinstance(spec.model, Bpe):
+        return spec.model.word_boundary
+    return SPACE_MARK if isinstance(spec.model, Unigram) else None
+
+
+def byte_level(spec: TokenizerSpec) -> ByteLevel | None:
+    """How `tokenizers` puts spaces before words of bytes; None if words are not of bytes."""
+    if word_boundary(spec) != BYTES:
+        return None
+    if isinstance(spec.rules, ByteLevel):
+        return spec.rules
+    return ByteLevel(add_prefix_space=spec.text.pre_tokenizer != "gpt2")
+
+
+def _normalizer(spec: TokenizerSpec) -> Json | None:
+    if isinstance(spec.rules, Metaspace):
+        return metaspace_normalizer(spec.rules)
+    if spec.text.pre_tokenizer == "gpt2":
+        return None
+    text = asdict(spec.text)
+    del text["pre_tokenizer"]
+    return {"type": "BertNormalizer", **text}
+
+
+def metaspace_normalizer(rules: Metaspace) -> Json | None:
+    """The normalizer of words that begin with a space mark."""
+    if not rules.charsmap:
+        return None
+    return {
+        "type": "Precompiled",
+        "precompiled_charsmap": b64encode(rules.charsmap).decode(),
+    }
+
+
+def _pre_tokenizers(spec: TokenizerSpec) -> list[Json]:
+    if isinstance(spec.rules, Metaspace):
+        return metaspace_pre_tokenizers(spec.rules)
+    words = PRE_TOKENIZER_TYPES.get(spec.text.pre_tokenizer)
+    parts: list[Json] = [{"type": words}] if words else []
+    bytes_ = byte_level(spec)
+    if bytes_ is not None:
+        parts.append(_byte_level_part(bytes_, use_regex=words is None))
+    elif word_boundary(spec) == SPACE_MARK:
+        parts.append(metaspace("always", split=False))
+    return parts
+
+
+def metaspace_pre_tokenizers(rules: Metaspace) -> list[Json]:
+    """The pre-tokenizers of words that begin with a space mark."""
+    split: list[Json] = [{"type": "WhitespaceSplit"}] if rules.collapse_spaces else []
+    return [*split, metaspace(rules.prepend, split=rules.collapse_spaces)]
+
+
+def metaspace(prepend: str, *, split: bool) -> Json:
+    """The part that makes spaces visible."""
+    return {
+        "type": "Metaspace",
+        "replacement": SPACE_MARK,
+        "prepend_scheme": prepend,
+        "split": split,
+    }
+
+
+def _byte_level_part(rules: ByteLevel, *, use_regex: bool) -> Json:
+    return {
+        "type": "ByteLevel",
+        "add_prefix_space": rules.add_prefix_space,
+        "trim_offsets": rules.trim_offsets,
+        "use_regex": use_regex,
+    }
+
+
+def post_processors(spec: TokenizerSpec, ids: dict[str, int]) -> list[Json]:
+    """What is done with the tokens of a text: offsets without the space, and tokens around it."""
+    bytes_, around = byte_level(spec), spec.around
+    parts = [] if bytes_ is None else [_byte_level_part(bytes_, use_regex=True)]
+    if around is not None and (around.before or around.between or around.after):
+        parts.append(template(around, ids))
+    return parts
+
+
+def template(around: AddedTokens, ids: dict[str, int]) -> Json:
+    """`before` A `after`, and `before` A `between` B `after` for pairs."""
+
+    def special(tokens: Sequence[str], type_id: int) -> list[Json]:
+        return [{"SpecialToken": {"id": token, "type_id": type_id}} for token in tokens]
+
+    def sequence(name: str, type_id: int) -> list[Json]:
+        return [{"Sequence": {"id": name, "type_id": type_id}}]
+
+    first = [*special(around.before, 0), *sequence("A", 0)]
+    second = [*sequence("B", around.second_type), *special(around.after, around.second_type)]
+    used = dict.fromkeys((*around.before, *around.between, *around.after))
+    return {
+        "type": "TemplateProcessing",
+        "single": [*first, *special(around.after, 0)],
+        "pair": [*first, *special(around.between, 0), *second],
+        "special_tokens": {t: {"id": t, "ids": [ids[t]], "tokens": [t]} for t in used},
+    }
+
+
+def _decoder(spec: TokenizerSpec) -> Json | None:
+    if spec.model is None:
+        return {"type": "WordPiece", "prefix": spec.continuing_prefix, "cleanup": True}
+    if word_boundary(spec) == BYTES:
+        return _byte_level_part(ByteLevel(add_prefix_space=True), use_regex=True)
+    if word_boundary(spec) == WORD_END:
+        return {"type": "BPEDecoder", "suffix": WORD_END}
+    prepend = spec.rules.prepend if isinstance(spec.rules, Metaspace) else "always"
+    mark = [metaspace(prepend, split=True)] if word_boundary(spec) == SPACE_MARK else []
+    fallback = [{"type": "ByteFallback"}] if spec.model.byte_fallback else []
+    return _one_of([*fallback, *mark], "decoders")
+
+
+def _model(spec: TokenizerSpec, ids: dict[str, int]) -> Json:
+    unk = spec.tokens_by_role.get("unk_token")
+    if spec.model is None:
+        return {
+            "type": "WordPiece",
+            "unk_token": unk,
+            "continuing_subword_prefix": spec.continuing_prefix,
+            "max_input_chars_per_word": spec.max_word_length,
+            "vocab": ids,
+        }
+    if isinstance(spec.model, Unigram):
+        return {
+            "type": "Unigram",
+            "unk_id": None if unk is None else ids[unk],
+            "vocab": [[t, score] for t, score in zip(spec.vocab, spec.model.scores, strict=True)],
+            "byte_fallback": spec.model.byte_fallback,
+        }
+    return {
+        "type": "BPE",
+        "dropout": None,
+        "unk_token": unk,
+        "continuing_subword_prefix": None,
+        "end_of_word_suffix": WORD_END if spec.model.word_boundary == WORD_END else None,
+        "fuse_unk": spec.model.fuse_unk,
+        "byte_fallback": spec.model.byte_fallback,
+        "ignore_merges": spec.model.ignore_merges,
+        "vocab": ids,
+        "merges": [[spec.vocab[left], spec.vocab[right]] for left, right in spec.model.merges],
+    }

@@ -1,0 +1,226 @@
+"""The parts of a `tokenizer.json` of BPE or Unigram: what its normalizers and pre-tokenizers say
+about words, and what its post-processors put around texts. InputError for what is not known."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+from wordpiece_core.errors import InputError, OptionError, shown
+from wordpiece_core.options import TextOptions
+from wordpiece_core.tokenizer.files import AS_IT_IS, NOTHING_ADDED
+from wordpiece_core.tokenizer.formats.json_text import Json, get
+from wordpiece_core.tokenizer.formats.tokenizer_json import (
+    PRE_TOKENIZER_TYPES,
+    metaspace,
+    template,
+)
+from wordpiece_core.tokenizer.models import BYTES, SPACE_MARK, AddedTokens, ByteLevel, Metaspace
+
+KINDS = {name: kind for kind, name in PRE_TOKENIZER_TYPES.items()}
+GPT2_CUT = r"""'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"""
+
+
+@dataclass(frozen=True)
+class Words:
+    """How text becomes words, as a spec has it."""
+
+    text: TextOptions
+    rules: ByteLevel | Metaspace | None
+    boundary: str | None
+    """Of BYTES, SPACE_MARK, or None."""
+
+
+def parts(value: Json, name: str, inside: str, path: str) -> list[Json]:
+    """The parts of a value like `normalizer`, where sequences, whose list is called `inside`, are
+    spread out."""
+    found = value.get(name)
+    return [] if found is None else list(_spread(found, name, inside, path))
+
+
+def _spread(part: Any, name: str, inside: str, path: str) -> Iterator[Json]:
+    if not isinstance(part, dict) or not isinstance(part.get("type"), str):
+        raise InputError(f"{path}: {name} is {shown(part)}, not an object with a type")
+    if part["type"] != "Sequence":
+        yield part
+        return
+    for each in get(part, inside, list, path):
+        yield from _spread(each, name, inside, path)
+
+
+def types(found: Sequence[Json]) -> list[str]:
+    """The types of parts."""
+    return [part["type"] for part in found]
+
+
+def bert_text(normalizer: Json, kind: str, path: str) -> TextOptions:
+    """The text options of a BertNormalizer."""
+    known = {field.name for field in fields(TextOptions)} & normalizer.keys()
+    try:
+        return TextOptions(**{n: normalizer[n] for n in known}, pre_tokenizer=kind)
+    except OptionError as error:
+        raise InputError(f"{path}: {error}") from error
+
+
+def words(value: Json, path: str) -> Words:
+    """How a tokenizer of BPE or Unigram makes words of text."""
+    normalizers = parts(value, "normalizer", "normalizers", path)
+    cutters = parts(value, "pre_tokenizer", "pretokenizers", path)
+    found = _gpt2_words(normalizers, cutters, value, path) or _bert_words(
+        normalizers, cutters, value, path
+    )
+    if found is None:
+        raise InputError(
+            f"{path}: normalizer {_said(normalizers)} with pre_tokenizer {_said(cutters)} makes"
+            " words in a way that is not known here"
+        )
+    return found
+
+
+def _said(found: Sequence[Json]) -> str:
+    """Parts in a message."""
+    return "+".join(types(found)) or "none"
+
+
+def _gpt2_words(
+    normalizers: list[Json], cutters: list[Json], value: Json, path: str
+) -> Words | None:
+    """GPT-2's: the text as it is, cut by the regular expression of ByteLevel."""
+    if types(cutters) not in (["ByteLevel"], ["Split", "ByteLevel"]):
+        return None
+    add_prefix_space = get(cutters[-1], "add_prefix_space", bool, path, True)
+    by_regex = get(cutters[-1], "use_regex", bool, path, True)
+    if types(cutters) == ["Split", "ByteLevel"]:
+        if by_regex or add_prefix_space or not _is_gpt2_cut(cutters[0]):
+            raise InputError(
+                f"{path}: pre_tokenizer Split+ByteLevel does not cut text as GPT-2 does; of such"
+                " tokenizers only those that do are known"
+            )
+    elif not by_regex:
+        raise InputError(f"{path}: use_regex of ByteLevel is off; only GPT-2's words are known")
+    if normalizers:
+        raise InputError(
+            f"{path}: normalizer {_said(normalizers)}; with ByteLevel only text as it is is known"
+        )
+    rules = ByteLevel(add_prefix_space, _trims(value, add_prefix_space, path))
+    own = rules == ByteLevel()  # what the text option says alone
+    return Words(TextOptions(pre_tokenizer="gpt2"), None if own else rules, BYTES)
+
+
+def _is_gpt2_cut(part: Json) -> bool:
+    wanted = {"pattern": {"Regex": GPT2_CUT}, "behavior": "Isolated", "invert": False}
+    return {name: part.get(name) for name in wanted} == wanted
+
+
+def _trims(value: Json, add_prefix_space: bool, path: str) -> bool:
+    """Whether post-processors leave the space out of offsets."""
+    for part in parts(value, "post_processor", "processors", path):
+        if part["type"] not in ("ByteLevel", "RobertaProcessing"):
+            continue
+        if get(part, "trim_offsets", bool, path, True):
+            if get(part, "add_prefix_space", bool, path, True) != add_prefix_space:
+                raise InputError(
+                    f"{path}: add_prefix_space of post_processor ({part['type']}) is not that of"
+                    " the pre_tokenizer; make them equal, or set trim_offsets to false"
+                )
+            return True
+    return False
+
+
+def _bert_words(
+    normalizers: list[Json], cutters: list[Json], value: Json, path: str
+) -> Words | None:
+    """BERT's words, or those between white space; and how they are marked."""
+    kind = KINDS.get(cutters[0]["type"]) if cutters else None
+    if kind is None or types(normalizers) not in ([], ["BertNormalizer"]):
+        return None
+    text = replace(AS_IT_IS, pre_tokenizer=kind)
+    if normalizers:
+        text = bert_text(normalizers[0], kind, path)
+    marks = cutters[1:]
+    if not marks:
+        return Words(text, None, None)
+    if marks == [metaspace("always", split=False)]:
+        return Words(text, None, SPACE_MARK)
+    if types(marks) != ["ByteLevel"]:
+        return None
+    for name, default, wanted in (("add_prefix_space", True, True), ("use_regex", True, False)):
+        if get(marks[0], name, bool, path, default) != wanted:
+            raise InputError(
+                f"{path}: {name} of ByteLevel is {shown(not wanted).lower()}; after"
+                f" {cutters[0]['type']} only {shown(wanted).lower()} is known"
+            )
+    if not _trims(value, True, path):
+        raise InputError(
+            f"{path}: no post_processor ByteLevel with trim_offsets; add it, so that offsets are"
+            " without the space that is put before each word"
+        )
+    return Words(text, None, BYTES)
+
+
+# --- What is put around texts ---------------------------------------------------------------------
+
+
+def around(value: Json, ids: dict[str, int], path: str) -> AddedTokens:
+    """What post-processors put around texts."""
+    found = [NOTHING_ADDED]
+    for part in parts(value, "post_processor", "processors", path):
+        kind = part["type"]
+        if kind in ("RobertaProcessing", "BertProcessing"):
+            found.append(_of_ends(part, ids, path))
+        elif kind == "TemplateProcessing":
+            found.append(_of_template(part, ids, path))
+        elif kind != "ByteLevel":
+            raise InputError(f"{path}: post_processor ({kind}) is not known here")
+    if len(found) > 2:
+        raise InputError(f"{path}: two post_processors put tokens around texts; leave one")
+    return found[-1]
+
+
+def _of_ends(part: Json, ids: dict[str, int], path: str) -> AddedTokens:
+    ends = []
+    for name in ("cls", "sep"):
+        pair = get(part, name, list, path)
+        if len(pair) != 2 or not isinstance(pair[0], str) or ids.get(pair[0]) != pair[1]:
+            raise InputError(
+                f"{path}: {name} of post_processor ({part['type']}) is {shown(pair)}, no token of"
+                " the vocabulary and its id"
+            )
+        ends.append(pair[0])
+    cls, sep = ends
+    if part["type"] == "BertProcessing":
+        return AddedTokens((cls,), (sep,), (sep,), 1)
+    return AddedTokens((cls,), (sep, sep), (sep,), 0)
+
+
+def _of_template(part: Json, ids: dict[str, int], path: str) -> AddedTokens:
+    """What a TemplateProcessing puts around, if `template` can say it."""
+    try:
+        single = [_item(item) for item in part["single"]]
+        pair = [_item(item) for item in part["pair"]]
+        first, second = pair.index(("Sequence", "A")), pair.index(("Sequence", "B"))
+        second_type = int(part["pair"][second]["Sequence"]["type_id"])
+        made = AddedTokens(
+            tuple(name for _, name in pair[:first]),
+            tuple(name for _, name in pair[first + 1 : second]),
+            tuple(name for _, name in pair[second + 1 :]),
+            second_type,
+        )
+        found = {name: part[name] for name in ("single", "pair", "special_tokens")}
+        wanted = template(made, ids)
+    except (KeyError, TypeError, ValueError, AttributeError):
+        single, wanted = [], {}
+    if not single or any(found[name] != wanted[name] for name in found):
+        raise InputError(
+            f"{path}: post_processor (TemplateProcessing) does not put the same tokens around a"
+            " text and around a pair, all of the first type up to the second text; mend or"
+            " replace it"
+        )
+    return made
+
+
+def _item(item: Json) -> tuple[str, str]:
+    """The kind of an item of a template, and its name."""
+    ((kind, said),) = item.items()
+    return kind, said["id"]

@@ -1,0 +1,277 @@
+"""Reading a `tokenizer.json`. It is refused if its ids would not be those of `tokenizers`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from wordpiece_core.errors import InputError, shown
+from wordpiece_core.reference import SPECIAL_TOKENS
+from wordpiece_core.tokenizer.files import ROLES, TokenizerSpec
+from wordpiece_core.tokenizer.formats.json_text import Json, get
+from wordpiece_core.tokenizer.formats.merges_files import merges_by_id, vocabulary_of
+from wordpiece_core.tokenizer.formats.tokenizer_json import (
+    ADDED_TOKEN_FLAGS,
+    template,
+)
+from wordpiece_core.tokenizer.formats.tokenizer_json_parts import KINDS, around, bert_text, words
+from wordpiece_core.tokenizer.models import (
+    SPACE_MARK,
+    WORD_END,
+    AddedTokens,
+    Bpe,
+    Unigram,
+)
+from wordpiece_core.tokenizer.vocabulary import UNK, check_vocabulary
+
+# The roles of tokens by what they are usually called, for files that do not say them.
+USUAL_ROLES = {
+    "pad_token": ("<pad>", "[PAD]"),
+    "mask_token": ("<mask>", "[MASK]"),
+    "bos_token": ("<s>", "<|endoftext|>", "<|begin_of_text|>"),
+    "eos_token": ("</s>", "<|endoftext|>", "<|end_of_text|>"),
+}
+
+
+def from_tokenizer_json(value: Json, path: str) -> TokenizerSpec:
+    """The tokenizer of the JSON of a file. `path`: what errors name."""
+    model = get(value, "model", dict, path, {})
+    # Files from before tokenizers 0.9 do not say what model they hold.
+    unsaid = "WordPiece" if "max_input_chars_per_word" in model else None
+    kind = model.get("type", unsaid)
+    if kind == "WordPiece":
+        return _wordpiece(value, path)
+    if kind == "BPE":
+        return _bpe(value, path)
+    if kind == "Unigram":
+        return _unigram(value, path)
+    name = kind if isinstance(kind, str) else shown(kind)
+    raise InputError(f"{path}: the model {name} is not WordPiece, BPE or Unigram; give one that is")
+
+
+# --- WordPiece ------------------------------------------------------------------------------------
+
+
+def _wordpiece(value: Json, path: str) -> TokenizerSpec:
+    model, normalizer, pre_tokenizer = (
+        get(value, name, dict, path, {}) for name in ("model", "normalizer", "pre_tokenizer")
+    )
+    kind = KINDS.get(str(pre_tokenizer.get("type")))
+    if normalizer.get("type") != "BertNormalizer" or kind is None:
+        found = ("WordPiece", normalizer.get("type"), pre_tokenizer.get("type"))
+        said = ", ".join(part if isinstance(part, str) else shown(part) for part in found)
+        raise InputError(
+            f"{path}: {said} is not a WordPiece tokenizer with BERT's normalizer; give one that is"
+        )
+    if model.get("unk_token") != UNK:
+        raise InputError(f"{path}: unk_token is {shown(model.get('unk_token'))}, not {UNK}")
+    vocab = vocabulary_of(get(model, "vocab", dict, path), path, UNK)
+    ids = {token: i for i, token in enumerate(vocab)}
+    _check_post_processor(value, path, ids)
+    text = bert_text(normalizer, kind, path)
+    longest = get(model, "max_input_chars_per_word", int, path, 100)
+    if not 1 <= longest < 2**32:
+        raise InputError(f"{path}: max_input_chars_per_word is {longest}, not 1 or more")
+    prefix = get(model, "continuing_subword_prefix", str, path, "##")
+    more = _added_tokens(get(value, "added_tokens", list, path, []), ids, path)
+    return TokenizerSpec(vocab, text, longest, prefix, more)
+
+
+def _added_tokens(added: list[Any], ids: dict[str, int], path: str) -> tuple[str, ...]:
+    """The added tokens beside BERT's five. InputError for a token that is not searched for exactly
+    as it is written, and if one of the five is not searched for at all."""
+    for token in added:
+        check_added_token(token, path)
+        if type(token.get("id")) is not int or ids.get(token["content"]) != token["id"]:
+            raise InputError(f"{path}: added token {token['content']!r} is not in the vocabulary")
+    listed = [token["content"] for token in added]
+    for token in SPECIAL_TOKENS:
+        if token in ids and token not in listed:
+            raise InputError(f"{path}: {token} is not among the added_tokens; add it to them")
+    return tuple(token for token in listed if token not in SPECIAL_TOKENS)
+
+
+def check_added_token(token: Any, path: str, allowed: Sequence[str] = ()) -> None:
+    """InputError unless a token is special and searched for as it is written. `allowed`: flags that
+    may be set."""
+    if not isinstance(token, dict) or not isinstance(token.get("content"), str):
+        raise InputError(f"{path}: {shown(token)} is no added token")
+    flags = {name: token.get(name, False) for name in ADDED_TOKEN_FLAGS if name not in allowed}
+    if any(flag is not False for flag in flags.values()) or token.get("special", True) is not True:
+        wrong = [name for name, flag in flags.items() if flag] or ["not special"]
+        raise InputError(
+            f"{path}: added token {token['content']!r} is {', '.join(wrong)}; only special ones"
+            " that are searched for as they are written are known here"
+        )
+
+
+def _check_post_processor(value: Json, path: str, ids: dict[str, int]) -> None:
+    """InputError unless [CLS] and [SEP] are put around texts exactly if the vocabulary has them."""
+    wanted = bert = None
+    if {"[CLS]", "[SEP]"} <= ids.keys():
+        wanted = template(AddedTokens(), ids)
+        ends = {name: [token, ids[token]] for name, token in (("sep", "[SEP]"), ("cls", "[CLS]"))}
+        bert = {"type": "BertProcessing", **ends}
+    found = value.get("post_processor")
+    if found not in (wanted, bert):
+        kind = found.get("type") if isinstance(found, dict) else found
+        kind = kind if isinstance(kind, str) else shown(kind)
+        does = "put [CLS] and [SEP] around texts as BERT's does" if wanted else "leave texts alone"
+        raise InputError(f"{path}: post_processor ({kind}) does not {does}; mend or replace it")
+
+
+# --- BPE and Unigram ------------------------------------------------------------------------------
+
+
+def _bpe(value: Json, path: str) -> TokenizerSpec:
+    model, found = value["model"], words(value, path)
+    if model.get("dropout"):
+        raise InputError(f"{path}: dropout is {shown(model['dropout'])}; set it to null")
+    if model.get("continuing_subword_prefix"):
+        raise InputError(f"{path}: continuing_subword_prefix is set; only BPE without one is known")
+    suffix = model.get("end_of_word_suffix") or None
+    if suffix not in (None, WORD_END) or (suffix and found.boundary):
+        raise InputError(f"{path}: end_of_word_suffix is {shown(suffix)}, not {WORD_END} alone")
+    unk = model.get("unk_token")
+    if unk is not None and not isinstance(unk, str):
+        raise InputError(f"{path}: unk_token is {shown(unk)}, not a string")
+    ids = dict(get(model, "vocab", dict, path))
+    added = _own_added_tokens(value, ids, found.rules, path)
+    vocab = vocabulary_of(ids, path, unk)
+    merges = merges_by_id(_pairs(get(model, "merges", list, path), path), ids, path)
+    made = Bpe(
+        merges,
+        suffix or found.boundary,
+        *(
+            get(model, name, bool, path, False)
+            for name in ("byte_fallback", "fuse_unk", "ignore_merges")
+        ),
+    )
+    _check_bytes(vocab, made, path)
+    return _spec(value, found, vocab, added, unk, made, path)
+
+
+def _pairs(merges: list[Any], path: str) -> list[tuple[str, str]]:
+    """Merges, each of which is a list of two tokens, or both with a space between."""
+    pairs = []
+    for merge in merges:
+        pair = merge.split(" ") if isinstance(merge, str) else merge
+        if not (isinstance(pair, list) and len(pair) == 2 and {*map(type, pair)} == {str}):
+            raise InputError(f"{path}: the merge {shown(merge)} is not of two tokens")
+        pairs.append((pair[0], pair[1]))
+    return pairs
+
+
+def _check_bytes(vocab: Sequence[str], model: Bpe | Unigram, path: str) -> None:
+    """InputError if bytes are to stand for unknown characters, but not all are tokens: then
+    `tokenizers` makes the unknown token of some characters only."""
+    missing = {f"<0x{byte:02X}>" for byte in range(256)} - {*vocab}
+    if model.byte_fallback and missing:
+        raise InputError(f"{path}: byte_fallback is set, but there is no token {min(missing)}")
+
+
+def _unigram(value: Json, path: str) -> TokenizerSpec:
+    model, found = value["model"], words(value, path)
+    if found.boundary != SPACE_MARK:
+        raise InputError(f"{path}: a Unigram model whose words do not begin with {SPACE_MARK}")
+    rows = get(model, "vocab", list, path)
+    for row in rows:
+        if not (isinstance(row, list) and len(row) == 2 and _is_score(row[1])):
+            raise InputError(f"{path}: {shown(row)} is not a token and its score")
+    tokens = [row[0] for row in rows]
+    check_vocabulary(tokens, path, unk=None)
+    unk_id = get(model, "unk_id", int, path)
+    if not 0 <= unk_id < len(tokens):
+        raise InputError(f"{path}: unk_id is {unk_id}, no id of the {len(tokens)} tokens")
+    ids = {token: i for i, token in enumerate(tokens)}
+    added = _own_added_tokens(value, ids, found.rules, path)
+    vocab = vocabulary_of(ids, path, tokens[unk_id])
+    scores = [float(row[1]) for row in rows] + [0.0] * (len(vocab) - len(rows))
+    made = Unigram(scores, get(model, "byte_fallback", bool, path, False))
+    _check_bytes(vocab, made, path)
+    return _spec(value, found, vocab, added, tokens[unk_id], made, path)
+
+
+def _is_score(value: Any) -> bool:
+    return type(value) in (int, float) and math.isfinite(value)
+
+
+def _spec(
+    value: Json,
+    found: Any,
+    vocab: list[str],
+    added: list[str],
+    unk: str | None,
+    model: Bpe | Unigram,
+    path: str,
+) -> TokenizerSpec:
+    """The spec; what is as in BERT's is not said in it."""
+    ids = {token: i for i, token in enumerate(vocab)}
+    put = around(value, ids, path)
+    of_bert = {name: token for name, token in ROLES.items() if token in ids}
+    as_bert = unk == UNK and {*of_bert.values()} <= {*added}
+    roles = None if as_bert else usual_roles(added, unk)
+    more = [token for token in added if not (as_bert and token in SPECIAL_TOKENS)]
+    usual = TokenizerSpec(vocab).around
+    return TokenizerSpec(
+        vocab,
+        found.text,
+        continuing_prefix="",
+        more_special_tokens=tuple(more),
+        model=model,
+        rules=found.rules,
+        roles=roles,
+        added=None if as_bert and put == usual else put,
+    )
+
+
+def usual_roles(added: Sequence[str], unk: str | None) -> dict[str, str]:
+    """The roles of special tokens, as they are usually called."""
+    roles = {} if unk is None else {"unk_token": unk}
+    for role, usual in USUAL_ROLES.items():
+        found = [token for token in usual if token in added]
+        if found:
+            roles[role] = found[0]
+    return roles
+
+
+def _own_added_tokens(value: Json, ids: dict[str, int], rules: object, path: str) -> list[str]:
+    """The added tokens, which are put into `ids` where the model does not have them. InputError for
+    one that is not searched for exactly as it is written."""
+    listed = []
+    as_it_is = value.get("normalizer") is None
+    for token in get(value, "added_tokens", list, path, []):
+        # Without a normalizer it makes no difference whether normalized text is searched.
+        check_added_token(token, path, allowed=["normalized"] if as_it_is else [])
+        content, number = token["content"], token.get("id")
+        if type(number) is not int or ids.setdefault(content, number) != number:
+            raise InputError(
+                f"{path}: the id of added token {content!r} is {shown(number)}, and not that of the"
+                " vocabulary"
+            )
+        listed.append((content, bool(token.get("normalized"))))
+    _check_apart(listed, path)
+    return [content for content, _ in listed]
+
+
+def _check_apart(listed: Sequence[tuple[str, bool]], path: str) -> None:
+    """InputError if tokens of both kinds could overlap in a text: `tokenizers` finds those that are
+    not `normalized` first."""
+    early = [token for token, normalized in listed if not normalized]
+    for token in (token for token, normalized in listed if normalized):
+        for other in early:
+            if _overlap(token, other):
+                raise InputError(
+                    f"{path}: added tokens {token!r} (normalized) and {other!r} can overlap; set"
+                    " both to the same"
+                )
+
+
+def _overlap(token: str, other: str) -> bool:
+    ends = range(1, min(len(token), len(other)))
+    return (
+        token in other
+        or other in token
+        or any(token[-n:] == other[:n] or other[-n:] == token[:n] for n in ends)
+    )
