@@ -19,7 +19,6 @@ from wordpiece_core.errors import InputError
 from wordpiece_core.options import MOST_COUNT
 from wordpiece_core.tokenizer.foreign import ForeignTokenizer
 from wordpiece_core.tokenizer.tokenizer import Tokenizer
-from wordpiece_core.tokenizer.vocabulary import UNK
 
 RENYI_ALPHA = 2.5  # Zouhar et al. (2023): with it the efficiency says most about translations
 RARE = 10  # a token that is used less often is rare
@@ -157,7 +156,7 @@ def measure(tokenizer: AnyTokenizer, chunks: Any, counts: Any) -> Measures:
     """
     batch = pa.record_batch([_array(chunks, pa.string()), _array(counts, pa.int64())], TABLE)
     if isinstance(tokenizer, Tokenizer):
-        sums = _kernel.Measurer(vocab_size=len(tokenizer), unk_id=tokenizer.ids[UNK])
+        sums = _kernel.Measurer(vocab_size=len(tokenizer), unk_id=tokenizer.unk_id)
     else:
         sums = _kernel.Measurer(vocab_size=tokenizer.ids_end, unk_id=tokenizer.unk_id)
     for start in range(0, len(batch), ROWS_AT_ONCE):

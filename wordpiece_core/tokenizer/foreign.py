@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from wordpiece_core import _kernel
 from wordpiece_core.errors import InputError, OptionError, one_line
+from wordpiece_core.tokenizer.bytes_as_text import text_of
 
 ROWS_AT_ONCE = 4096  # of chunks: their tokens are Python objects for a while
 BEFORE = "a"  # what each chunk is cut after, with a space between
@@ -118,26 +119,8 @@ def _renamed(token: str, prefix: str) -> str:
 
 
 def _without_mark(token: str, mark: str) -> str:
-    text = _decoded(token) if mark == "Ġ" else token
+    text = text_of(token) if mark == "Ġ" else token
     return text[1:] if token.startswith(mark) else f"##{text}"
-
-
-def _byte_characters() -> dict[str, int]:
-    """GPT-2's alphabet: the character that stands for each byte."""
-    kept = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
-    others = [byte for byte in range(256) if byte not in kept]
-    return {chr(b): b for b in kept} | {chr(256 + n): b for n, b in enumerate(others)}
-
-
-_BYTES = _byte_characters()
-
-
-def _decoded(token: str) -> str:
-    """The text of a token of bytes, or the token if they are no text."""
-    try:
-        return bytes(_BYTES[c] for c in token).decode()
-    except (KeyError, UnicodeDecodeError):
-        return token
 
 
 def is_tokenizer_json(text: str) -> bool:

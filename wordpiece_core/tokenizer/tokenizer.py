@@ -26,6 +26,7 @@ from wordpiece_core.options import (
     check_whole,
 )
 from wordpiece_core.text_types import holds_text
+from wordpiece_core.tokenizer.decoding import decoded
 from wordpiece_core.tokenizer.files import TokenizerSpec
 from wordpiece_core.tokenizer.reading import read_tokenizer
 from wordpiece_core.tokenizer.vocabulary import UNK, check_vocabulary
@@ -34,13 +35,6 @@ from wordpiece_core.tokenizer.writing import tokenizer_files
 PLAIN = EncodingOptions()
 MODEL_MAX_LENGTH = 512  # of BERT
 TEXT_OPTIONS = {field.name for field in fields(TextOptions)}
-
-# Replacements in decoded English text, in this order. `tokenizers` makes all of them in each token,
-# `transformers` then makes all but the last in the whole text.
-CLEAN_UP = (
-    *((" .", "."), (" ?", "?"), (" !", "!"), (" ,", ","), (" ' ", "'"), (" n't", "n't")),
-    *((" 'm", "'m"), (" 's", "'s"), (" 've", "'ve"), (" 're", "'re"), (" do not", " don't")),
-)
 
 
 @dataclass(frozen=True)
@@ -72,7 +66,8 @@ class EncodedBatch:
 
 
 class Tokenizer:
-    """Greedy longest match over a vocabulary, with BERT's text handling.
+    """Text to tokens and ids, and back: WordPiece's greedy longest match over a vocabulary, with
+    BERT's text handling; or another model, if it is loaded.
 
     >>> tok = Tokenizer(["[UNK]", "[CLS]", "[SEP]", "un", "##afford", "##able"])
     >>> tok.tokenize("unaffordable")
@@ -105,6 +100,8 @@ class Tokenizer:
             raise OptionError(
                 f"unk_scope: {shown(unk_scope)} is not one of {', '.join(UNK_SCOPES)}"
             )
+        if unk_scope != "word" and spec.model is not None:
+            raise OptionError("unk_scope: only for WordPiece; other models know characters alone")
         self.spec = spec
         self.unk_scope = unk_scope
         self.vocab: list[str] = list(spec.vocab)
@@ -115,7 +112,8 @@ class Tokenizer:
     def load(
         cls, path: str | os.PathLike[str], *, unk_scope: str = "word", **options: Any
     ) -> Tokenizer:
-        """Loads a tokenizer directory, a `tokenizer.json` or a `vocab.txt`, from a path or a URI.
+        """Loads a tokenizer directory, a `tokenizer.json`, a `vocab.txt` or a model of
+        sentencepiece (`.model`), from a path or a URI.
 
         `unk_scope` and `options` are those of `Tokenizer`, and override what the directory says. If
         neither says how text is handled, text is lowercased as for BERT's uncased models, unless a
@@ -123,7 +121,7 @@ class Tokenizer:
         handled as for the cased models, with a TakenAsCasedWarning.
 
         Raises InputError if there is no tokenizer, or one whose ids would not be those that
-        `tokenizers` and `transformers` give; OptionError for a bad option.
+        `tokenizers` or `sentencepiece` give; OptionError for a bad option.
 
         >>> Tokenizer(["[UNK]", "hug", "##s"]).save("my-tokenizer")[-1]
         'my-tokenizer/vocab.txt'
@@ -179,9 +177,25 @@ class Tokenizer:
         )
 
     @property
+    def unk_id(self) -> int | None:
+        """The id of the unknown token, if there is one."""
+        return self.role_id("unk_token")
+
+    @property
+    def pad_id(self) -> int | None:
+        """The id of the token that rows are filled up with, if there is one."""
+        return self.role_id("pad_token")
+
+    def role_id(self, name: str) -> int | None:
+        """The id of the token of a role, such as `eos_token`, if there is one."""
+        token = self.spec.tokens_by_role.get(name)
+        return None if token is None else self.ids[token]
+
+    @property
     def adds_special_tokens(self) -> bool:
-        """Whether the vocabulary has [CLS] and [SEP] to put around a text."""
-        return "[CLS]" in self.ids and "[SEP]" in self.ids
+        """Whether it is known what to put around a text: [CLS] and [SEP], if the vocabulary has
+        them; or what the files of the tokenizer say, which may be nothing."""
+        return self.spec.around is not None
 
     def encode(
         self,
@@ -262,19 +276,25 @@ class Tokenizer:
     def check_options(self, options: EncodingOptions, pairs: bool = False) -> None:
         """Raises OptionError for options that do not fit this vocabulary. `pairs`: whether pairs of
         texts are encoded."""
-        for name, token in self._needed_tokens(options):
-            if token not in self.ids:
-                raise OptionError(f"{name}: the vocabulary has no {token}")
+        if options.add_special_tokens and not self.adds_special_tokens:
+            missing = "[SEP]" if "[CLS]" in self.ids else "[CLS]"
+            raise OptionError(f"add_special_tokens: the vocabulary has no {missing}")
+        if options.padding and self.pad_id is None:
+            missing = "[PAD]" if self.spec.roles is None else "pad_token"
+            raise OptionError(f"padding: the vocabulary has no {missing}")
         if options.id_type == "uint16" and len(self) > 2**16:
             raise OptionError(f"id_type: {len(self):,} tokens are more than uint16 can number")
         if options.truncation == "only_second" and not pairs:
             raise OptionError("truncation: only_second, but there are no pairs")
         if options.max_length is not None:
-            _check_room(options.max_length, options, pairs)
+            _check_room(options.max_length, options, pairs, self._added_tokens(options, pairs))
 
-    def _needed_tokens(self, options: EncodingOptions) -> list[tuple[str, str]]:
-        added = [("add_special_tokens", token) for token in ("[CLS]", "[SEP]")]
-        return added * options.add_special_tokens + [("padding", "[PAD]")] * options.padding
+    def _added_tokens(self, options: EncodingOptions, pairs: bool) -> int:
+        """How many tokens are put around a row."""
+        around = self.spec.around
+        if around is None or not options.add_special_tokens:
+            return 0
+        return len(around.before) + len(around.after) + len(around.between) * pairs
 
     def __call__(
         self,
@@ -361,11 +381,13 @@ class Tokenizer:
         ids: Iterable[int],
         *,
         skip_special_tokens: bool = True,
-        clean_up_tokenization_spaces: bool = True,
+        clean_up_tokenization_spaces: bool | None = None,
     ) -> str:
-        """Makes text of ids, as `transformers` does with the same options: tokens are joined by
-        spaces, continuing tokens without a space. `clean_up_tokenization_spaces` removes spaces
-        before punctuation in the whole text; inside one token `transformers` always does that.
+        """Makes text of ids, as `transformers` does with the same options. WordPiece's tokens are
+        joined by spaces, continuing tokens without a space; those of other models say themselves
+        where spaces are. `clean_up_tokenization_spaces` removes spaces before punctuation in the
+        whole text, though never with BPE; None: with WordPiece alone, inside whose tokens
+        `transformers` always does that.
         Raises InputError for an id that is not in the vocabulary.
 
         >>> Tokenizer(["[UNK]", "hug", "##s", "!"]).decode([1, 2, 3])
@@ -374,12 +396,7 @@ class Tokenizer:
         tokens = [self._token(i) for i in ids]
         if skip_special_tokens:
             tokens = [token for token in tokens if token not in self.special_tokens]
-        prefix = self.spec.continuing_prefix
-        parts = tokens[:1]
-        for token in tokens[1:]:
-            parts.append(token.removeprefix(prefix) if token.startswith(prefix) else f" {token}")
-        text = "".join(_clean(part, CLEAN_UP) for part in parts)
-        return _clean(text, CLEAN_UP[:-1]) if clean_up_tokenization_spaces else text
+        return decoded(self.spec, tokens, clean_up_tokenization_spaces)
 
     def _token(self, token_id: int) -> str:
         if not 0 <= token_id < len(self.vocab):
@@ -393,15 +410,10 @@ class Tokenizer:
         return Tokenizer.of, (self.spec, self.unk_scope)
 
 
-def _clean(text: str, replacements: Sequence[tuple[str, str]]) -> str:
-    for old, new in replacements:
-        text = text.replace(old, new)
-    return text
-
-
 def _with_options(spec: TokenizerSpec, options: dict[str, Any]) -> TokenizerSpec:
     """The spec with options other than None put in."""
     given = {name: value for name, value in options.items() if value is not None}
+    _check_of_model(spec, given)
     text = {name: given.pop(name) for name in TEXT_OPTIONS & given.keys()}
     for name in given.keys() - {"max_word_length", "continuing_prefix", "more_special_tokens"}:
         raise OptionError(f"unknown tokenizer option {name}")
@@ -416,10 +428,17 @@ def _with_options(spec: TokenizerSpec, options: dict[str, Any]) -> TokenizerSpec
     return replace(spec, text=replace(spec.text, **text), **given)
 
 
-def _check_room(max_length: int, options: EncodingOptions, pairs: bool) -> None:
+def _check_of_model(spec: TokenizerSpec, given: Mapping[str, Any]) -> None:
+    """OptionError for an option that the model of a spec does not have."""
+    if spec.model is not None and (others := {"max_word_length", "continuing_prefix"} & {*given}):
+        raise OptionError(f"{min(others)}: only for WordPiece")
+    if spec.rules is not None and (others := TEXT_OPTIONS & {*given}):
+        raise OptionError(f"{min(others)}: the tokenizer handles text in a way of its own")
+
+
+def _check_room(max_length: int, options: EncodingOptions, pairs: bool, added: int) -> None:
     """A row must have room for the tokens that are added, and for more text than the stride. For
     pairs the kernel checks it, because it depends on the lengths of both texts."""
-    added = (3 if pairs else 2) if options.add_special_tokens else 0
     room = max_length - added
     if room < 0:
         raise OptionError(f"max_length: {max_length} has no room for the {added} tokens added")

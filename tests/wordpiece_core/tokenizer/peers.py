@@ -126,7 +126,7 @@ def sentencepiece_model(options: tuple[tuple[str, Any], ...] = ()) -> bytes:
     sentencepiece.SentencePieceTrainer.train(
         sentence_iterator=iter(corpus()),
         model_writer=stream,
-        **{"vocab_size": 250, "minloglevel": 2, "num_threads": 1} | dict(options),
+        **{"vocab_size": 250, "hard_vocab_limit": False, "minloglevel": 2} | dict(options),
     )
     return stream.getvalue()
 

@@ -22,6 +22,7 @@ from wordpiece_core.tokenizer.vocabulary import check_vocabulary
 
 SPIECE = "spiece.model"
 MODEL_NAMES = (SPIECE, "tokenizer.model", "sentencepiece.bpe.model", "sentencepiece.model")
+NEVER_FOUND = (proto.UNKNOWN, proto.CONTROL, proto.UNUSED)  # in a text
 BYTE_PIECE = re.compile(r"<0x[0-9A-F]{2}>")
 UNUSED = re.compile(r"\[unused\d+\]")
 # The roles that such a model has, with the part of the names of its fields.
@@ -98,6 +99,9 @@ def read_model(data: bytes, path: str) -> TokenizerSpec:
         vocab,
         AS_IT_IS,
         continuing_prefix="",
+        more_special_tokens=tuple(
+            token for token, kind in zip(vocab, kinds, strict=True) if kind in NEVER_FOUND
+        ),
         model=Unigram(scores, model.trainer_spec.byte_fallback, of_sentencepiece=True),
         rules=rules,
         roles=_roles(model.trainer_spec, vocab, kinds),
@@ -125,11 +129,11 @@ def _check_kinds(
 ) -> None:
     if kinds.count(proto.UNKNOWN) != 1:
         raise InputError(f"{path}: {kinds.count(proto.UNKNOWN)} unknown pieces, not one")
-    for kind, name in ((proto.USER_DEFINED, "user-defined"), (proto.UNUSED, "unused")):
-        if kind in kinds:
-            raise InputError(
-                f"{path}: {name} piece {vocab[kinds.index(kind)]!r}; such pieces are not known here"
-            )
+    if proto.USER_DEFINED in kinds:
+        raise InputError(
+            f"{path}: {vocab[kinds.index(proto.USER_DEFINED)]!r} is a user-defined symbol, which is"
+            " found before any other piece; such symbols are not known here"
+        )
     of_bytes = {token for token, kind in zip(vocab, kinds, strict=True) if kind == proto.BYTE}
     wanted = {f"<0x{byte:02X}>" for byte in range(256)} if byte_fallback else set()
     if of_bytes != wanted:

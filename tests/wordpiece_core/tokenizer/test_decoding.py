@@ -1,0 +1,72 @@
+"""Decoding ids of BPE and Unigram as `transformers` and `sentencepiece` do."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+import sentencepiece
+from tokenizers import Tokenizer
+from transformers import AutoTokenizer
+
+import wordpiece_core as wp
+from tests.wordpiece_core.tokenizer.peers import TEXTS, ids_of, sentencepiece_model
+from tests.wordpiece_core.tokenizer.test_model_files import OWN, own_spec, saved
+from wordpiece_core.tokenizer.files import TokenizerSpec
+from wordpiece_core.tokenizer.models import Unigram
+
+BYTE_TOKENS = [f"<0x{byte:02X}>" for byte in range(256)]
+
+
+def sequences(size: int, some: list[list[int]]) -> list[list[int]]:
+    """Rows of ids: those of texts, and random ones."""
+    draw = random.Random(1)
+    return some + [[draw.randrange(size) for _ in range(draw.randrange(12))] for _ in range(300)]
+
+
+def with_bytes(spec: TokenizerSpec) -> TokenizerSpec:
+    """The spec with a token for each byte."""
+    assert isinstance(spec.model, Unigram)
+    scores = [*spec.model.scores, *[-20.0] * 256]
+    model = Unigram(scores, byte_fallback=True)
+    return TokenizerSpec([*spec.vocab, *BYTE_TOKENS], continuing_prefix="", model=model)
+
+
+@pytest.mark.parametrize("kind", [*OWN, "unigram with bytes"])
+def test_text_of_ids_is_that_of_transformers(tmp_path: Path, kind: str) -> None:
+    spec = own_spec(kind.split()[0])
+    spec = with_bytes(spec) if "with" in kind else spec
+    theirs = AutoTokenizer.from_pretrained(saved(spec, tmp_path))
+    ours = wp.Tokenizer.of(spec)
+    some = ids_of(Tokenizer.from_file(str(tmp_path / "tokenizer.json")), TEXTS)
+    for ids in sequences(len(spec.vocab), some):
+        for skip in (True, False):
+            wanted = theirs.decode(ids, skip_special_tokens=skip)
+            assert ours.decode(ids, skip_special_tokens=skip) == wanted, ids
+        wanted = theirs.decode(ids, clean_up_tokenization_spaces=True)
+        assert ours.decode(ids, skip_special_tokens=False, clean_up_tokenization_spaces=True) == (
+            wanted
+        )
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        (),
+        (("byte_fallback", True), ("vocab_size", 450), ("character_coverage", 0.98)),
+        (("remove_extra_whitespaces", False),),
+        (("add_dummy_prefix", False),),
+        (("add_dummy_prefix", False), ("remove_extra_whitespaces", False)),
+    ],
+)
+def test_text_of_ids_is_that_of_sentencepiece(
+    tmp_path: Path, options: tuple[tuple[str, object], ...]
+) -> None:
+    data = sentencepiece_model(options)
+    (tmp_path / "it.model").write_bytes(data)
+    theirs = sentencepiece.SentencePieceProcessor(model_proto=data)
+    ours = wp.Tokenizer.load(tmp_path / "it.model")
+    some = [theirs.encode(text) for text in TEXTS]
+    for ids in sequences(len(theirs), some):
+        assert ours.decode(ids, skip_special_tokens=False) == theirs.decode(ids), ids
