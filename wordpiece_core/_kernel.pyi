@@ -254,7 +254,7 @@ def symbol_counts(
     word_marks: str | None = None,
 ) -> ArrowArray:
     """`character`, `marked`, `count`, `first_rank`, `first_offset` of part of a word table.
-    `word_marks`: see `wordpiece_core.training.alphabet.word_marks`."""
+    `word_marks`: see `TrainingOptions.word_marks`."""
 
 class LongestMatch:
     """Cuts the words of a table by greedy longest match of `tokens`, without those `dropped`."""

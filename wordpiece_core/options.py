@@ -263,6 +263,7 @@ class TrainingOptions(Declared):
             elif name in _FIXED[self.model] and found != value:
                 raise OptionError(f"{name}: {found!r} is not for the model {self.model}")
         bytes_alone = self.word_boundary == BYTES
+        object.__setattr__(self, "byte_level", self.byte_level or bytes_alone)
         for name, is_wrong, why in (
             ("byte_level", self.byte_level and self.model != BPE, f"for the model {self.model}"),
             ("seed_size", self.seed_size != SEEDS and self.model != UNIGRAM, "without unigram"),
@@ -299,6 +300,19 @@ class TrainingOptions(Declared):
         """The symbols that are in the alphabet whatever the words."""
         forms = {self.symbol(c, marked) for c in self.initial_alphabet for marked in (False, True)}
         return forms.union(self.base_alphabet)
+
+    def word_marks(self, pre_tokenizer: str) -> str | None:
+        """How the kernel marks the words of this training. None: as WordPiece does; else a word
+        boundary; GPT2: words are bytes as they are, with no space put before them. `pre_tokenizer`:
+        how text was cut into words. OptionError if such words are not for this training."""
+        if pre_tokenizer != GPT2:
+            return self.word_boundary if self.model == BPE else None
+        if self.word_boundary != BYTES:
+            raise OptionError(
+                "pre_tokenizer: words cut as GPT-2 does hold spaces, and train only model bpe with"
+                f" word_boundary {BYTES}"
+            )
+        return GPT2
 
     def plain(self) -> dict[str, Any]:
         """The options as values that JSON can hold. Those of WordPiece are without those that are

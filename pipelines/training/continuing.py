@@ -12,7 +12,7 @@ from pipelines.training.tokenizer_directory import TRAINING
 from wordpiece_core import TextOptions, Tokenizer, TrainingOptions
 from wordpiece_core.declaration import Declared
 from wordpiece_core.errors import InputError, OptionError
-from wordpiece_core.options import ALL, OF_OTHER_MODELS, ExtensionOptions
+from wordpiece_core.options import ALL, OF_OTHER_MODELS, UNIGRAM, ExtensionOptions
 
 Options = TypeVar("Options", bound=Declared)
 
@@ -67,6 +67,8 @@ def begun(call: TrainCall) -> Begun:
     text = _as_before(call, call.counting.text, found["text"], place)
     if tokenizer.spec.text.for_kernel() != text.for_kernel():
         raise InputError(f"{place}: its files handle text otherwise than its {TRAINING} says")
+    if training.model == UNIGRAM:
+        raise OptionError("--continue: unigram begins with many tokens and drops some; train anew")
     whole = None if "extension" in found else found.get("word_table")
     return Begun(tokenizer, training, text, whole)
 

@@ -52,7 +52,7 @@ class Job:
     """Bytes for the tables of one worker."""
     beam_args: Sequence[str]
     marks: str | None = None
-    """How words are marked: see `word_marks`."""
+    """How words are marked: see `TrainingOptions.word_marks`."""
 
 
 def train_on_table(table: WordTable, job: Job) -> TrainingResult:

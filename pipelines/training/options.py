@@ -55,7 +55,7 @@ def check_driver_memory(budget: RoundBudget) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class TrainCall(WordsCall):
-    """Train a WordPiece vocabulary on INPUT and write a tokenizer directory.
+    """Train WordPiece, BPE or Unigram on INPUT and write a tokenizer directory.
 
     INPUT is as for count; or give a word table by --word-counts.
     """
@@ -76,6 +76,8 @@ class TrainCall(WordsCall):
         super().__post_init__()
         self.check_words(self.counting)
         check_driver_memory(self.budget)
+        if not (self.word_counts or self.continue_from):
+            self.training.word_marks(self.counting.text.pre_tokenizer)
 
     @classmethod
     def of(cls, **values: Any) -> Self:

@@ -24,8 +24,8 @@ from pipelines.training.words_run import (
     run_on_words,
 )
 from wordpiece_core import TextOptions, Tokenizer, TrainingOptions
-from wordpiece_core.errors import InputError
-from wordpiece_core.training.alphabet import word_marks
+from wordpiece_core.errors import InputError, OptionError
+from wordpiece_core.options import WORDPIECE
 from wordpiece_core.training.extension import Goal
 from wordpiece_core.training.train import TrainingResult, fewer_tokens
 
@@ -72,9 +72,9 @@ class Trained(MadeOfWords):
         said = self.table.warnings()
         share = self.covered.unknown_share
         if share > MANY_UNKNOWN:
-            said.append(
-                f"{share:.1%} of the words are [UNK]; raise limit_alphabet or max_word_length"
-            )
+            limits = "limit_alphabet"
+            limits += " or max_word_length" if self.training.model == WORDPIECE else ""
+            said.append(f"{share:.1%} of the words are [UNK]; raise {limits}")
         fewer = fewer_tokens(len(self.vocab), self.training)
         return [*said, fewer] if fewer else said
 
@@ -123,7 +123,7 @@ class _Run(WordsRun[TrainCall, Trained]):
             self.call.budget,
             self.call.counting.worker_memory,
             self.beam_args,
-            word_marks(training, text.pre_tokenizer),
+            training.word_marks(text.pre_tokenizer),
         )
         result = train_on_table(table, job)
         self.check_result(result)
@@ -158,6 +158,12 @@ class _ContinuedRun(_Run):
         begun = self.begun
         if begun.word_table == table_digest(table):
             return self.train(table, begun.training)
+        if begun.training.model != WORDPIECE:
+            raise OptionError(
+                f"--continue: {self.call.continue_from} is a tokenizer of the model"
+                f" {begun.training.model}, which goes on with the words of its training alone, not"
+                " others; train anew on all words"
+            )
         least = least_word_count(table, begun.training.min_word_count)
         options = replace(begun.extension, min_word_count=least)
         goal = Goal.of(begun.tokenizer.spec, options)

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from wordpiece_core import _kernel
 from wordpiece_core.errors import OptionError
-from wordpiece_core.options import BPE, BYTES, GPT2, SPACE_MARK, TrainingOptions
+from wordpiece_core.options import BYTES, GPT2, SPACE_MARK, TrainingOptions
 from wordpiece_core.training.rounds import (
     WORDS,
     Adding,
@@ -22,23 +22,10 @@ from wordpiece_core.training.rounds import (
 )
 
 
-def word_marks(options: TrainingOptions, pre_tokenizer: str) -> str | None:
-    """How the kernel marks the words of a training. None: as WordPiece does; else a word boundary;
-    GPT2: words are bytes as they are, with no space put before them. `pre_tokenizer`: how text was
-    cut into words. OptionError if the words are not for such a training."""
-    if pre_tokenizer != GPT2:
-        return options.word_boundary if options.model == BPE else None
-    if options.word_boundary != BYTES:
-        raise OptionError(
-            "pre_tokenizer: words cut as GPT-2 does hold spaces, and train only model bpe with"
-            f" word_boundary {BYTES}"
-        )
-    return GPT2
-
-
 def symbol_passes(options: TrainingOptions, marks: str | None) -> Sequence[Pass]:
     """The pass that counts the symbols of all words. Its fact `symbols`: how many there are in the
-    words that training takes, each word taken once. `marks`: see `word_marks`."""
+    words that training takes, each word taken once. `marks`: see
+    `TrainingOptions.word_marks`."""
 
     def counted(words: Batch) -> Batch:
         symbols = _kernel.symbol_counts(
@@ -93,7 +80,8 @@ class InitialVocabulary:
     """The vocabulary before the first merge. `tokens`: the special tokens, then the alphabet, in id
     order. `alphabet`: the symbols of the alphabet and their ids. `by_longest_match`: words begin as
     greedy longest match cuts them, and not as the symbols of the alphabet: `tokens` are those of a
-    vocabulary that is extended. `marks`: see `word_marks`."""
+    vocabulary that is extended. `marks`: see
+    `TrainingOptions.word_marks`."""
 
     tokens: list[str]
     alphabet: list[tuple[str, int]]

@@ -67,6 +67,7 @@ class Goal:
     def of(cls, base: TokenizerSpec, options: ExtensionOptions) -> Goal:
         """The goal of an extension by options. OptionError if the tokenizer does not allow it."""
         options.check_size()
+        check_is_wordpiece(base, "extended")
         if options.into == "unused":
             slots = unused_slots(base)
             wanted = len(slots) if options.new_tokens is None else options.new_tokens
@@ -113,6 +114,17 @@ class Goal:
             continuing_prefix=self.base.continuing_prefix,
             min_word_count=self.options.min_word_count,
             max_word_length=self.base.max_word_length,
+        )
+
+
+def check_is_wordpiece(base: TokenizerSpec, what: str) -> None:
+    """OptionError if a tokenizer is not WordPiece. `what`: what cannot be done to it."""
+    if base.model is not None or base.rules is not None:
+        kind = type(base.model or base.rules).__name__
+        raise OptionError(
+            f"tokenizer: it has the model {kind}, and only WordPiece can be {what}; train anew"
+            if base.model
+            else f"tokenizer: it cuts words by {kind}, not as BERT does, and cannot be {what}"
         )
 
 

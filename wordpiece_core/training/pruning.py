@@ -18,7 +18,7 @@ from wordpiece_core.errors import InputError, OptionError
 from wordpiece_core.options import MOST_TOKENS, check_whole
 from wordpiece_core.tokenizer.files import TokenizerSpec
 from wordpiece_core.tokenizer.tokenizer import Tokenizer
-from wordpiece_core.training.extension import Each
+from wordpiece_core.training.extension import Each, check_is_wordpiece
 from wordpiece_core.training.rounds import Batch
 from wordpiece_core.training.train import parts_of, word_batch
 
@@ -121,6 +121,7 @@ def pruned(base: TokenizerSpec, vocab_size: int, each: Each) -> PruningResult:
 
 def check_size(base: TokenizerSpec, vocab_size: int) -> None:
     """OptionError if a vocabulary cannot be pruned to so many tokens."""
+    check_is_wordpiece(base, "pruned")
     size, special = len(base.vocab), len(base.special_tokens)
     if vocab_size >= size:
         raise OptionError(f"vocab_size: {vocab_size:,}, and there are {size:,} tokens; give fewer")

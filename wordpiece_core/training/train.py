@@ -18,7 +18,7 @@ from wordpiece_core.options import BPE, GPT2, TextOptions, TrainingOptions
 from wordpiece_core.tokenizer.files import TokenizerSpec, own_special_tokens
 from wordpiece_core.tokenizer.models import Bpe
 from wordpiece_core.tokenizer.tokenizer import Tokenizer
-from wordpiece_core.training.alphabet import initial_vocabulary, symbol_passes, word_marks
+from wordpiece_core.training.alphabet import initial_vocabulary, symbol_passes
 from wordpiece_core.training.budget import RoundBudget
 from wordpiece_core.training.merging import Merging
 from wordpiece_core.training.rounds import Batch, InMemory, make_round, with_facts
@@ -38,7 +38,7 @@ class TrainingResult:
     (from 1), `left`, `right`, `token`, `score`, and the counts before the merge: `pair_count`,
     `left_count`, `right_count`. A merge whose token is in the vocabulary already adds no token.
     `rounds`: how many times all tokens and pairs were counted. `marks`: how words were marked (see
-    `word_marks` in `wordpiece_core.training.alphabet`).
+    `TrainingOptions.word_marks`).
 
     >>> result = train({"hug": 10, "pug": 5}, vocab_size=10, min_pair_count=1)
     >>> result.merges.select(["left", "right", "token", "pair_count"]).to_pylist()
@@ -62,7 +62,7 @@ class TrainingResult:
         """What makes the tokenizer, for words that were cut by `text`. OptionError if they cannot
         have been."""
         options = self.options
-        if word_marks(options, text.pre_tokenizer) != self.marks:
+        if options.word_marks(text.pre_tokenizer) != self.marks:
             raise OptionError(
                 f"pre_tokenizer: {text.pre_tokenizer}, but the words of the training were"
                 f" {'' if self.marks == GPT2 else 'not '}cut by gpt2"
@@ -133,7 +133,7 @@ def train(
     ['g', 'g</w>', 'h', 's</w>', 'u', 'hu', 'hug</w>', 'hug', 'hugs</w>']
     """
     training = TrainingOptions.of(**options)
-    marks = word_marks(training, TextOptions(pre_tokenizer=pre_tokenizer).pre_tokenizer)
+    marks = training.word_marks(TextOptions(pre_tokenizer=pre_tokenizer).pre_tokenizer)
     budget = RoundBudget(round_budget=round_budget, driver_memory=driver_memory)
     words = word_batch(word_counts)
     parts = partial(parts_of, words)

@@ -70,6 +70,7 @@ WITH_OF_COMMAND = {
     ("train", "word_boundary"): {"model": "bpe"},
     ("train", "byte_level"): {"model": "bpe"},
     ("train", "byte_fallback"): {"model": "unigram"},
+    ("train", "seed_size"): {"model": "unigram"},
     **{(c, "tokenizer"): {"inputs": None, "word_counts": "words"} for c in ("extend", "prune")},
 }
 """What an option cannot be without, or with."""
