@@ -167,15 +167,15 @@ class Measurer:
         `count: int64` of the tokens that were used. What comes next is summed up anew."""
 
 class Packer:
-    """Sequences of `length` ids from documents: [CLS] body [SEP], one [SEP] between documents.
-    Batches of `input_ids`, `columns`, `document_starts: list<int32>`, `document_rows: list<int64>`.
-    """
+    """Sequences of `length` ids from documents: [CLS] body [SEP], one [SEP] between documents;
+    without a `cls_id` a body alone, where each [SEP] is kept. Batches of `input_ids`, `columns`,
+    `document_starts: list<int32>`, `document_rows: list<int64>`."""
 
     def __init__(
         self,
         *,
         length: int,
-        cls_id: int,
+        cls_id: int | None,
         sep_id: int,
         pad_id: int | None,
         vocab_size: int,

@@ -19,6 +19,7 @@ from wordpiece_core.errors import InputError
 from wordpiece_core.options import MOST_COUNT
 from wordpiece_core.tokenizer.foreign import ForeignTokenizer
 from wordpiece_core.tokenizer.tokenizer import Tokenizer
+from wordpiece_core.tokenizer.word_pieces import word_pieces
 
 RENYI_ALPHA = 2.5  # Zouhar et al. (2023): with it the efficiency says most about translations
 RARE = 10  # a token that is used less often is rare
@@ -174,13 +175,7 @@ def tokens_of(tokenizer: AnyTokenizer) -> list[str]:
     """The tokens as BERT's vocabularies write them: with `##`, where they continue a word."""
     if isinstance(tokenizer, ForeignTokenizer):
         return tokenizer.words_and_parts
-    prefix = tokenizer.spec.continuing_prefix
-    if prefix in ("", "##"):
-        return tokenizer.vocab
-    return [
-        f"##{token.removeprefix(prefix)}" if token.startswith(prefix) else token
-        for token in tokenizer.vocab
-    ]
+    return word_pieces(tokenizer.spec)
 
 
 def overlap(vocab: Collection[str], first: Collection[str]) -> float | None:

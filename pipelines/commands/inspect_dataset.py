@@ -147,7 +147,7 @@ def _number_of_shards(manifest: dict[str, Any]) -> int:
 
 def _text(ids: list[int], tokenizer: Tokenizer) -> str:
     """The text of a row, with special tokens as they are named; without the padding at its end."""
-    pad = tokenizer.ids.get("[PAD]")
+    pad = tokenizer.pad_id
     end = len(ids)
     while end and ids[end - 1] == pad:
         end -= 1

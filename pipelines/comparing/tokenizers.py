@@ -1,5 +1,5 @@
-"""The tokenizers that can be compared: of BERT's kind, of any other kind that `tokenizers` runs, on
-any file system or on the Hub."""
+"""The tokenizers that can be compared: those that can be read here, others that `tokenizers` runs,
+on any file system or on the Hub."""
 
 from __future__ import annotations
 
@@ -13,20 +13,21 @@ from wordpiece_core import Tokenizer
 from wordpiece_core.errors import InputError, OptionError, one_line
 from wordpiece_core.measures import AnyTokenizer
 from wordpiece_core.tokenizer.foreign import ForeignTokenizer, is_tokenizer_json
+from wordpiece_core.tokenizer.formats.sentencepiece_model import MODEL_NAMES
 from wordpiece_core.tokenizer.vocabulary import read_text
 from wordpiece_core.uri import is_uri
 
 HUB_NAME = re.compile(r"[\w.-]+(/[\w.-]+)?")
 FILES = (
-    *("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "vocab.txt"),
-    "added_tokens.json",
+    *("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json"),
+    *("vocab.txt", "vocab.json", "merges.txt", *MODEL_NAMES),
 )
 
 
 def load_tokenizer(place: str | Tokenizer) -> AnyTokenizer:
-    """Loads a tokenizer directory, a `vocab.txt`, a `tokenizer.json`, or a tokenizer of the Hub. A
-    place on disk wins over a name on the Hub. Raises InputError, and OptionError where a library is
-    missing."""
+    """Loads a tokenizer directory, a `vocab.txt`, a `tokenizer.json`, a model of sentencepiece,
+    or a tokenizer of the Hub. A place on disk wins over a name on the Hub. Raises InputError, and
+    OptionError where a library is missing."""
     if isinstance(place, Tokenizer):
         return place
     if not is_uri(place) and storage.info(place) is None and HUB_NAME.fullmatch(place):
@@ -35,14 +36,14 @@ def load_tokenizer(place: str | Tokenizer) -> AnyTokenizer:
 
 
 def _at(place: str, name: str) -> AnyTokenizer:
-    """The tokenizer at a place. Where it is not of BERT's kind, `tokenizers` runs it."""
+    """The tokenizer at a place. Where it cannot be read here, `tokenizers` runs it."""
     try:
         return Tokenizer.load(place)
     except InputError as error:
         whole = place if place.endswith(".json") else join(place, "tokenizer.json")
         text = read_text(whole)
         if text is None or not is_tokenizer_json(text):
-            if place.endswith(".json") and "is not a WordPiece tokenizer" in str(error):
+            if place.endswith(".json") and "is not WordPiece, BPE or Unigram" in str(error):
                 raise InputError(f"{name}: no model in it; give a tokenizer.json") from error
             if place != name:
                 raise InputError(f"{name}: {one_line(error)}") from error

@@ -24,7 +24,6 @@ from pipelines.files.publishing import STAGING, Publication
 from pipelines.following.epochs import EPOCHS
 from wordpiece_core import TextOptions, Tokenizer
 from wordpiece_core.errors import InputError, OptionError, OutputError
-from wordpiece_core.tokenizer.vocabulary import UNK
 
 MANIFEST = "_manifest.json"
 FILES = "_files.parquet"  # with --follow, the files that are in the table
@@ -316,7 +315,7 @@ def coverage(table: WordTable, tokenizer: Tokenizer) -> Coverage:
     total = tokens = unknown = 0
     for words in map(read_words, word_ranges(table)):
         ids = tokenizer.encode(words["word"], add_special_tokens=False)
-        is_unknown = pc.equal(ids.flatten(), tokenizer.ids[UNK])
+        is_unknown = pc.equal(ids.flatten(), pa.scalar(tokenizer.unk_id, ids.type.value_type))
         rows = pc.unique(pc.list_parent_indices(ids).filter(is_unknown))
         total += _sum(words["count"])
         tokens += _sum(pc.multiply(ids.value_lengths(), words["count"]))

@@ -87,7 +87,7 @@ class ShardRows:
 
     def _counted(self, table: pa.Table) -> pa.Table:
         ids = table.column(IDS)
-        unknown = self.tokenizer.ids["[UNK]"]
+        unknown = pa.scalar(self.tokenizer.unk_id, ids.type.value_type)
         values = pa.chunked_array([chunk.flatten() for chunk in ids.chunks], ids.type.value_type)
         found = {
             "input_rows": table.num_rows,

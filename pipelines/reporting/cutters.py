@@ -11,7 +11,6 @@ from pipelines.reporting.cuts import Cutter
 from wordpiece_core import Tokenizer
 from wordpiece_core.measures import AnyTokenizer
 from wordpiece_core.tokenizer.foreign import BEFORE, ForeignTokenizer
-from wordpiece_core.tokenizer.vocabulary import UNK
 
 TOKENS = pa.list_(pa.string())
 
@@ -26,7 +25,11 @@ class OfWords:
     """Cuts as `Tokenizer.encode` does."""
 
     tokenizer: Tokenizer
-    unknown = UNK
+
+    @property
+    def unknown(self) -> str | None:
+        """The token for what is not known, if there is one."""
+        return self.tokenizer.spec.tokens_by_role.get("unk_token")
 
     @cached_property
     def _vocab(self) -> pa.Array:

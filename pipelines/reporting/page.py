@@ -33,6 +33,7 @@ from pipelines.reporting.vocabulary import alphabet, lengths, words_of_text
 from wordpiece_core import Tokenizer, __version__
 from wordpiece_core.measures import parity, tokens_of
 from wordpiece_core.tokenizer.files import TokenizerSpec
+from wordpiece_core.tokenizer.models import Bpe
 from wordpiece_core.visible import visible
 
 FIRST_MERGES = 50
@@ -251,8 +252,14 @@ def _handling(facts: Facts) -> Iterator[tuple[str, str]]:
     """How the tokenizer handles text."""
     for name, value in vars(facts.spec.text).items():
         yield name.replace("_", " "), "as lowercase" if value is None else _value(value)
-    yield "continuing prefix", _value(facts.spec.continuing_prefix)
-    yield "longest word, in characters", _value(facts.spec.max_word_length)
+    if facts.spec.model is None:
+        yield "continuing prefix", _value(facts.spec.continuing_prefix)
+        yield "longest word, in characters", _value(facts.spec.max_word_length)
+    else:
+        yield "model", type(facts.spec.model).__name__
+        if isinstance(facts.spec.model, Bpe):
+            yield "word boundary", _value(facts.spec.model.word_boundary)
+        yield "byte fallback", _value(facts.spec.model.byte_fallback)
     yield "special tokens", _value(facts.spec.special_tokens)
 
 

@@ -22,7 +22,7 @@ from pipelines.files.places import check_writable
 from pipelines.reporting.cuts import Cuts, Rare
 from pipelines.reporting.facts import GENERATOR, Facts, OnText, Other
 from pipelines.reporting.options import ReportCall
-from pipelines.reporting.vocabulary import TrainingLog, at_sizes, read_log
+from pipelines.reporting.vocabulary import TrainingLog, at_sizes, read_log, with_vocabulary
 from pipelines.reporting.words import cuts_of
 from pipelines.running.checks import checked_call
 from pipelines.running.progress import Progress
@@ -82,8 +82,8 @@ def report(call: ReportCall, *, beam_args: Sequence[str] = (), progress: Progres
     (tokenizer, *others), remarks = load_all([call.tokenizer, *call.against])
     if not isinstance(tokenizer, Tokenizer):
         raise InputError(
-            f"{call.tokenizer}: not a WordPiece tokenizer of BERT's kind; give it by --against, or"
-            " to wordpiece compare"
+            f"{call.tokenizer}: of a kind that only the library tokenizers runs; give it by"
+            " --against, or to wordpiece compare"
         )
     place = call.tokenizer if isinstance(call.tokenizer, str) else None
     name, *names = names_of([call.tokenizer, *call.against])
@@ -144,7 +144,7 @@ class _Run:
     def on_text(self, facts: Facts) -> tuple[Facts, list[str]]:
         """The facts with those of the text, and what should be looked at."""
         vocabularies = at_sizes(facts.spec, facts.log)[:-1]  # the last is all of it
-        smaller = [Tokenizer.of(replace(facts.spec, vocab=vocab)) for vocab in vocabularies]
+        smaller = [Tokenizer.of(with_vocabulary(facts.spec, vocab)) for vocab in vocabularies]
         tokenizers = [self.tokenizer, *self.others, *smaller]
         with _work_directory(self.call.measuring.work_dir, self.beam_args) as directory:
             if self.call.word_counts:

@@ -18,6 +18,8 @@ from wordpiece_core.errors import InputError
 from wordpiece_core.reference import SPECIAL_TOKENS
 from wordpiece_core.reference.training import lower_support
 from wordpiece_core.tokenizer.files import TokenizerSpec
+from wordpiece_core.tokenizer.models import WORD_END, Bpe
+from wordpiece_core.tokenizer.word_pieces import PREFIX, word_pieces
 
 LOG = {
     "step": pa.int64(),
@@ -139,11 +141,18 @@ def lengths(spec: TokenizerSpec) -> Lengths:
 
 
 def _bare(spec: TokenizerSpec) -> Iterator[tuple[str, bool]]:
-    """The tokens that words are cut into, without the prefix, and whether they had it."""
+    """The tokens that words are cut into, without prefixes and marks, and whether they continue a
+    word."""
     prefix = spec.continuing_prefix
+    written = dict(zip(spec.vocab, word_pieces(spec), strict=True))
     for token in words_of_text(spec):
-        continues = bool(prefix) and token.startswith(prefix) and token != prefix
-        yield (token.removeprefix(prefix) if continues else token), continues
+        if spec.model is None:
+            continues = bool(prefix) and token.startswith(prefix) and token != prefix
+            yield (token.removeprefix(prefix) if continues else token), continues
+        else:
+            piece = written[token].removesuffix(WORD_END)
+            continues = piece.startswith(PREFIX) and token != piece
+            yield piece.removeprefix(PREFIX) if continues else piece, continues
 
 
 @dataclass(frozen=True)
@@ -195,6 +204,21 @@ def at_sizes(spec: TokenizerSpec, log: TrainingLog) -> list[list[str]]:
         kept = {*known[: size - least]}
         found.append([t for t in spec.vocab if t in kept or t not in step])
     return found
+
+
+def with_vocabulary(spec: TokenizerSpec, vocab: list[str]) -> TokenizerSpec:
+    """The tokenizer as it was when it had only these of its tokens. Its merges are those before the
+    first that made another token."""
+    if not isinstance(spec.model, Bpe):
+        return replace(spec, vocab=vocab)
+    ids = {token: i for i, token in enumerate(vocab)}
+    merges = []
+    for pair in spec.model.merges:
+        left, right = (spec.vocab[token] for token in pair)
+        if left + right not in ids:
+            break
+        merges.append((ids[left], ids[right]))
+    return replace(spec, vocab=vocab, model=replace(spec.model, merges=merges))
 
 
 def round_sizes(least: int, most: int) -> list[int]:

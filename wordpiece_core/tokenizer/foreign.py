@@ -1,5 +1,5 @@
-"""Tokenizers of other kinds than BERT's, such as BPE and Unigram, which the library `tokenizers`
-runs. They can be measured (`wordpiece_core.measures`), and nothing else."""
+"""Tokenizers that cannot be read here, which the library `tokenizers` runs. They can be measured
+(`wordpiece_core.measures`), and nothing else."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from wordpiece_core import _kernel
 from wordpiece_core.errors import InputError, OptionError, one_line
-from wordpiece_core.tokenizer.bytes_as_text import text_of
+from wordpiece_core.tokenizer.word_pieces import BYTE_SPACE, with_prefix, without_marks
 
 ROWS_AT_ONCE = 4096  # of chunks: their tokens are Python objects for a while
 BEFORE = "a"  # what each chunk is cut after, with a space between
@@ -62,16 +62,16 @@ class ForeignTokenizer:
         without a mark, the others with the prefix `##`. Bytes are decoded where they are text."""
         prefix = self.model.get("continuing_subword_prefix")
         if prefix:
-            return [_renamed(token, prefix) for token in self.ids]
+            return [with_prefix(token, prefix) for token in self.ids]
         rules = {
             k: v for k, v in json.loads(self.text).items() if k not in ("model", "added_tokens")
         }
         written = json.dumps(rules, ensure_ascii=False)
-        mark = "Ġ" if '"ByteLevel"' in written else "▁" if "▁" in written else None
+        mark = BYTE_SPACE if '"ByteLevel"' in written else "▁" if "▁" in written else None
         if mark is None:
             return list(self.ids)
         added = {token.content for token in self.tokenizer.get_added_tokens_decoder().values()}
-        return [token if token in added else _without_mark(token, mark) for token in self.ids]
+        return without_marks(self.ids, mark, added)
 
     def cut(self, texts: Sequence[str]) -> list[Any]:
         """The encodings of texts, as `tokenizers` has them. InputError if it fails."""
@@ -102,7 +102,7 @@ def _load(text: str, path: str) -> Any:
         from tokenizers import Tokenizer
     except ImportError as error:
         raise OptionError(
-            f"{path}: not of BERT's kind, so the library tokenizers is needed; install"
+            f"{path}: of a kind that only the library tokenizers runs; install"
             " wordpiece-beam[tokenizers]"
         ) from error
     try:
@@ -112,15 +112,6 @@ def _load(text: str, path: str) -> Any:
     tokenizer.no_truncation()
     tokenizer.no_padding()
     return tokenizer
-
-
-def _renamed(token: str, prefix: str) -> str:
-    return f"##{token.removeprefix(prefix)}" if token.startswith(prefix) else token
-
-
-def _without_mark(token: str, mark: str) -> str:
-    text = text_of(token) if mark == "Ġ" else token
-    return text[1:] if token.startswith(mark) else f"##{text}"
 
 
 def is_tokenizer_json(text: str) -> bool:

@@ -23,6 +23,10 @@ class Packer:
     two, cut every `max_length` - 2 ids; that [SEP] is left out where it would begin a body. How
     documents are divided into batches makes no difference.
 
+    A tokenizer that puts one other token before texts and one behind them has those for [CLS] and
+    [SEP]. With one that does not, a sequence is a body alone; between documents is its token of the
+    role `sep_token` or `eos_token`, and no such token is left out.
+
     >>> tok = Tokenizer(["[UNK]", "[CLS]", "[SEP]", "a", "b"])
     >>> packer = Packer(tok, EncodingOptions(max_length=5))
     >>> ids = tok.encode(["a a", "b b b"], add_special_tokens=False)
@@ -35,13 +39,13 @@ class Packer:
         and `id_type`. Raises OptionError for other options, and for a vocabulary that does not fit
         them."""
         _check(tokenizer, options)
-        ids = tokenizer.ids
+        cls_id, sep_id = _frame(tokenizer)
         self._kernel = _kernel.Packer(
             length=options.max_length or 0,
-            cls_id=ids["[CLS]"],
-            sep_id=ids["[SEP]"],
-            pad_id=ids["[PAD]"] if options.padding else None,
-            vocab_size=len(ids),
+            cls_id=cls_id,
+            sep_id=sep_id,
+            pad_id=tokenizer.pad_id if options.padding else None,
+            vocab_size=len(tokenizer),
             id_type=options.id_type,
             columns=options.columns,
         )
@@ -77,6 +81,18 @@ class Packer:
     def dropped(self) -> int:
         """How many tokens of documents `finish` dropped."""
         return self._kernel.dropped
+
+
+def _frame(tokenizer: Tokenizer) -> tuple[int | None, int]:
+    """The ids of what is [CLS] and [SEP] in sequences. OptionError if there is no separator."""
+    around, ids = tokenizer.spec.around, tokenizer.ids
+    if around is not None and len(around.before) == len(around.after) == 1:
+        return ids[around.before[0]], ids[around.after[0]]
+    for role in ("sep_token", "eos_token"):
+        separator = tokenizer.role_id(role)
+        if separator is not None:
+            return None, separator
+    raise OptionError("pack: the tokenizer has no sep_token or eos_token to put between documents")
 
 
 def _chunks(ids: Any) -> list[pa.Array]:

@@ -338,7 +338,7 @@ def test_what_cannot_be_shown_is_said_at_once(
     refused(InputError, "not in the order of their counts", word_counts=str(unordered))
     other = tmp_path / "tokenizer.json"
     other.write_text(json.dumps({"model": {"type": "BPE", "vocab": {"a": 0}, "merges": []}}))
-    refused(InputError, "not a WordPiece tokenizer of BERT's kind", place=other)
+    refused(InputError, "that only the library tokenizers runs", place=other)
     monkeypatch.setattr(reporting, "find_spec", lambda name: None)
     refused(OptionError, r"needs the library jinja2; install wordpiece-beam\[report\]")
     assert not Path(output).exists()

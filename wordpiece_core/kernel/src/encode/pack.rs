@@ -4,6 +4,9 @@
 //! next `length - 2` ids of the stream. A body does not begin with such a separator, since the
 //! `[SEP]` before it says as much. Ids are copied once, to where Arrow finds them. Between two
 //! batches only the last sequence is kept, which is not full yet.
+//!
+//! A vocabulary without `[CLS]` has sequences that are bodies alone, as GPT's are. There every
+//! separator is kept.
 
 use crate::encode::rows::MOST_PADDED;
 use crate::error::{Error, Result};
@@ -51,9 +54,9 @@ impl Id for u16 {
 pub struct PackOptions {
     /// The length of a sequence, in ids, `[CLS]` and `[SEP]` included: 3 at least.
     pub length: usize,
-    /// The id of `[CLS]`.
-    pub cls_id: u32,
-    /// The id of `[SEP]`.
+    /// The id of `[CLS]`. None: a sequence is a body alone.
+    pub cls_id: Option<u32>,
+    /// The id of `[SEP]`, which is between documents and, with a `[CLS]`, at the end.
     pub sep_id: u32,
     /// The id that the last sequence is filled up with. None: that sequence is dropped.
     pub pad_id: Option<u32>,
@@ -64,6 +67,8 @@ pub struct PackOptions {
 pub struct Sequences<T> {
     /// The ids of all sequences.
     pub ids: Vec<T>,
+    /// Whether each is `[CLS]` body `[SEP]`, and not a body alone.
+    pub is_framed: bool,
     /// How many of them, at the end, are padding.
     pub padding: usize,
     /// The indices in `ids` of the separators between documents.
@@ -83,7 +88,7 @@ pub struct Sequences<T> {
 /// ```
 /// use _kernel::encode::pack::{PackOptions, Packer};
 ///
-/// let options = PackOptions { length: 5, cls_id: 1, sep_id: 2, pad_id: Some(0) };
+/// let options = PackOptions { length: 5, cls_id: Some(1), sep_id: 2, pad_id: Some(0) };
 /// let mut packer = Packer::<i32>::new(options).unwrap();
 /// let documents = [&[10, 11][..], &[12, 13]];
 /// let full = packer.add((0..).zip(documents), 0);
@@ -95,6 +100,8 @@ pub struct Packer<T> {
     /// The sequence that is not full: nothing, or `[CLS]` and one id at least. The last id is no
     /// separator.
     open: Sequences<T>,
+    /// Whether there were documents in this stream.
+    has_begun: bool,
     dropped: u64,
 }
 
@@ -115,13 +122,13 @@ impl<T: Id + Default> Packer<T> {
             let message = format!("sequences of {length} ids are longer than {MOST_PADDED}");
             return Err(Error::option(message));
         }
-        let added = [Some(options.cls_id), Some(options.sep_id), options.pad_id];
+        let added = [options.cls_id, Some(options.sep_id), options.pad_id];
         if let Some(id) = added.into_iter().flatten().find(|&id| T::of(id).value() != id) {
             return Err(Error::option(format!(
                 "the id {id} does not fit into the type of the ids"
             )));
         }
-        Ok(Packer { options, open: Sequences::default(), dropped: 0 })
+        Ok(Packer { options, open: Sequences::default(), has_begun: false, dropped: 0 })
     }
 
     /// How many ids of documents were dropped, since their sequence was not full at the end.
@@ -133,7 +140,7 @@ impl<T: Id + Default> Packer<T> {
     /// with so many ids together.
     pub fn most(&self, documents: usize, ids: usize) -> usize {
         let stream = self.open.ids.len() + documents + ids;
-        (stream / (self.options.length - 2) + 1).saturating_mul(self.options.length)
+        (stream / (self.options.length - 2 * self.frame()) + 1).saturating_mul(self.options.length)
     }
 
     /// Adds documents; returns the sequences that are full.
@@ -151,6 +158,7 @@ impl<T: Id + Default> Packer<T> {
         T: 'a,
     {
         let mut out = std::mem::take(&mut self.open);
+        out.is_framed = self.options.cls_id.is_some();
         out.ids.reserve(most.saturating_sub(out.ids.len()));
         let mut start = 0; // where the sequence begins that is not full
         for (row, document) in documents {
@@ -162,22 +170,28 @@ impl<T: Id + Default> Packer<T> {
         out
     }
 
+    /// How many ids there are before a body, and behind it.
+    fn frame(&self) -> usize {
+        usize::from(self.options.cls_id.is_some())
+    }
+
     /// Appends a document. `start`: where the sequence begins that is not full.
-    fn write(&self, row: i64, mut rest: &[T], out: &mut Sequences<T>, start: &mut usize) {
-        let length = self.options.length;
-        if out.ids.len() > *start {
+    fn write(&mut self, row: i64, mut rest: &[T], out: &mut Sequences<T>, start: &mut usize) {
+        let body_end = self.options.length - self.frame();
+        let is_first = !std::mem::replace(&mut self.has_begun, true);
+        if out.ids.len() > *start || (self.options.cls_id.is_none() && !is_first) {
             out.separators.push(out.ids.len());
             out.ids.push(T::of(self.options.sep_id));
             self.close_if_full(out, start);
         }
         while !rest.is_empty() {
             if out.ids.len() == *start {
-                out.ids.push(T::of(self.options.cls_id));
+                out.ids.extend(self.options.cls_id.map(T::of));
             }
             let at = out.ids.len() - *start;
             out.document_starts.push(at as i32);
             out.document_rows.push(row);
-            let (now, later) = rest.split_at(rest.len().min(length - 1 - at));
+            let (now, later) = rest.split_at(rest.len().min(body_end - at));
             out.ids.extend_from_slice(now);
             rest = later;
             self.close_if_full(out, start);
@@ -186,10 +200,17 @@ impl<T: Id + Default> Packer<T> {
 
     /// Ends the last sequence if its body is full.
     fn close_if_full(&self, out: &mut Sequences<T>, start: &mut usize) {
-        if out.ids.len() - *start == self.options.length - 1 {
-            out.ids.push(T::of(self.options.sep_id));
+        if out.ids.len() - *start == self.options.length - self.frame() {
+            self.end_body(out);
             out.document_ends.push(out.document_starts.len());
             *start = out.ids.len();
+        }
+    }
+
+    /// Appends what is behind a body.
+    fn end_body(&self, out: &mut Sequences<T>) {
+        if self.options.cls_id.is_some() {
+            out.ids.push(T::of(self.options.sep_id));
         }
     }
 
@@ -197,14 +218,15 @@ impl<T: Id + Default> Packer<T> {
     /// its ids count as dropped. Documents that are added later form a new stream.
     pub fn finish(&mut self) -> Sequences<T> {
         let mut last = std::mem::take(&mut self.open);
+        self.has_begun = false;
         if last.ids.is_empty() {
             return last;
         }
         let Some(pad) = self.options.pad_id else {
-            self.dropped += (last.ids.len() - 1 - last.separators.len()) as u64;
+            self.dropped += (last.ids.len() - self.frame() - last.separators.len()) as u64;
             return Sequences::default();
         };
-        last.ids.push(T::of(self.options.sep_id));
+        self.end_body(&mut last);
         last.padding = self.options.length - last.ids.len();
         last.ids.resize(self.options.length, T::of(pad));
         last.document_ends.push(last.document_starts.len());
@@ -247,12 +269,15 @@ impl<T: Id + Default> Sequences<T> {
     pub fn special_tokens_mask(&self) -> Vec<i8> {
         let mut mask = vec![0; self.ids.len()];
         let length = self.ids.len() / self.len().max(1);
-        for sequence in mask.chunks_exact_mut(length.max(1)) {
-            (sequence[0], sequence[length - 1]) = (1, 1);
+        if self.is_framed {
+            for sequence in mask.chunks_exact_mut(length.max(1)) {
+                (sequence[0], sequence[length - 1]) = (1, 1);
+            }
         }
         self.separators.iter().for_each(|&at| mask[at] = 1);
         let text_end = self.ids.len() - self.padding;
-        mask[text_end.saturating_sub(1)..].fill(1); // the [SEP] before the padding, and the padding
+        let framed = usize::from(self.is_framed);
+        mask[text_end.saturating_sub(framed)..].fill(1); // the [SEP] before the padding, and the padding
         mask
     }
 
@@ -277,7 +302,7 @@ mod tests {
 
     fn packer(length: usize, pads: bool) -> Packer<i32> {
         let pad_id = pads.then_some(PAD as u32);
-        let options = PackOptions { length, cls_id: CLS as u32, sep_id: SEP as u32, pad_id };
+        let options = PackOptions { length, cls_id: Some(CLS as u32), sep_id: SEP as u32, pad_id };
         Packer::new(options).unwrap()
     }
 
@@ -301,6 +326,26 @@ mod tests {
         assert_eq!(full.special_tokens_mask(), special);
         let next = add(&mut packer, 5, &[vec![10, 11]]);
         assert!(next.is_empty() && packer.finish().ids == [CLS, 10, 11, SEP, PAD, PAD]);
+    }
+
+    #[test]
+    fn without_cls_a_sequence_is_a_body() {
+        let options = PackOptions { length: 4, cls_id: None, sep_id: SEP as u32, pad_id: None };
+        let documents = [vec![1, 2, 3, 4], vec![], vec![5, 6, 7], vec![8]];
+        let mut drops = Packer::new(options).unwrap();
+        let full = add(&mut drops, 0, &documents);
+        // The first separator begins a body, which ends where a document does.
+        assert_eq!(full.ids, [1, 2, 3, 4, SEP, 5, 6, 7]);
+        assert_eq!(full.special_tokens_mask(), [0, 0, 0, 0, 1, 0, 0, 0]);
+        assert_eq!(full.document_starts, [0, 1]);
+        assert!(drops.finish().is_empty());
+        assert_eq!(drops.dropped(), 1);
+        let mut pads = Packer::new(PackOptions { pad_id: Some(PAD as u32), ..options }).unwrap();
+        add(&mut pads, 0, &documents);
+        let last = pads.finish();
+        assert_eq!(last.ids, [SEP, 8, PAD, PAD]);
+        assert_eq!(last.special_tokens_mask(), [1, 0, 1, 1]);
+        assert_eq!(add(&mut pads, 9, &[vec![1, 2, 3, 4]]).ids, [1, 2, 3, 4]);
     }
 
     #[test]
@@ -345,7 +390,7 @@ mod tests {
 
     #[test]
     fn too_short_sequences_are_refused() {
-        let options = PackOptions { length: 2, cls_id: 0, sep_id: 1, pad_id: None };
+        let options = PackOptions { length: 2, cls_id: Some(0), sep_id: 1, pad_id: None };
         assert!(Packer::<u16>::new(options).is_err());
     }
 

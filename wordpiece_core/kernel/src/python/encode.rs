@@ -290,7 +290,7 @@ impl PyPacker {
     #[pyo3(signature = (*, length, cls_id, sep_id, pad_id, vocab_size, id_type, columns))]
     fn new(
         length: usize,
-        cls_id: u32,
+        cls_id: Option<u32>,
         sep_id: u32,
         pad_id: Option<u32>,
         vocab_size: u32,
