@@ -102,7 +102,39 @@ def pre_tokenize(
     pre_tokenizer: str,
 ) -> ArrowArray: ...
 
+class Bpe:
+    """Byte-pair encoding: the pairs of ids, by rank, as two arrays of uint32. The encoder that it is
+    given to checks them: InputError if an id is beyond the vocabulary, if a pair is there twice, or
+    if what it makes is no token. What `word_boundary` and the others are is said in
+    `wordpiece_core.tokenizer.models.Bpe`."""
+
+    def __init__(
+        self,
+        left: ArrowArray,
+        right: ArrowArray,
+        *,
+        word_boundary: str | None,
+        byte_fallback: bool,
+        fuse_unk: bool,
+        ignore_merges: bool,
+    ) -> None: ...
+
+class Unigram:
+    """A unigram language model: `scores`, of float64, by id. The encoder that it is given to checks
+    them: InputError if one is not finite, if there are not as many as tokens; and for
+    `of_sentencepiece` if a token has ▁ behind its first character, if there is no token ▁, or, with
+    `byte_fallback`, none for a byte. See `wordpiece_core.tokenizer.models.Unigram`."""
+
+    def __init__(
+        self, scores: ArrowArray, *, byte_fallback: bool, of_sentencepiece: bool
+    ) -> None: ...
+
 class Encoder:
+    """Cuts texts into the tokens of a vocabulary. `model`: None for WordPiece. `unk_token`: None if
+    there is none, which only Bpe allows: what is unknown vanishes. `added`: the ids of the tokens
+    before a text, between those of a pair and after them, and the token type of the second; None if
+    there is nothing to add. `pad_id`: what rows are padded with."""
+
     def __init__(
         self,
         vocab: Sequence[str],
@@ -112,11 +144,15 @@ class Encoder:
         strip_accents: bool,
         lowercase: bool,
         pre_tokenizer: str,
-        unk_token: str,
+        unk_token: str | None,
         continuing_prefix: str,
         max_word_length: int,
         unk_scope: str,
         special_tokens: Sequence[str],
+        model: Bpe | Unigram | None = None,
+        rules: Any = None,
+        added: tuple[list[int], list[int], list[int], int] | None = None,
+        pad_id: int | None = None,
     ) -> None: ...
     def encode(
         self,
@@ -132,6 +168,9 @@ class Encoder:
         columns: Sequence[str],
         id_type: str,
         threads: int,
+        sample_alpha: float | None = None,
+        bpe_dropout: float | None = None,
+        sample_seed: int = 0,
         pages: IdPages | None = None,
         least_ids: int = 0,
     ) -> tuple[list[ArrowArray], Pages | None, list[int]]:
@@ -139,7 +178,8 @@ class Encoder:
         tokens in them, how many of these are unknown, the words, their tokens before rows were
         cut, the rows that were cut, and the tokens cut off. With `pages`, `least_ids` ids and more
         become pages, and there is no batch; OptionError with columns, a stride, or more than one
-        thread."""
+        thread. With `sample_alpha`, of Unigram, or `bpe_dropout`, of Bpe, words are cut at random:
+        by `sample_seed` and the text alone."""
 
 class Measurer:
     """Adds up how a vocabulary cuts text, which comes as rows of a word table. `unk_id`: the id of

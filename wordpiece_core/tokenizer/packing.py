@@ -85,7 +85,7 @@ class Packer:
 
 def _frame(tokenizer: Tokenizer) -> tuple[int | None, int]:
     """The ids of what is [CLS] and [SEP] in sequences. OptionError if there is no separator."""
-    around, ids = tokenizer.spec.around, tokenizer.ids
+    around, ids = tokenizer.around, tokenizer.ids
     if around is not None and len(around.before) == len(around.after) == 1:
         return ids[around.before[0]], ids[around.after[0]]
     for role in ("sep_token", "eos_token"):

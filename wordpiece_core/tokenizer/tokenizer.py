@@ -28,6 +28,7 @@ from wordpiece_core.options import (
 from wordpiece_core.text_types import holds_text
 from wordpiece_core.tokenizer.decoding import decoded
 from wordpiece_core.tokenizer.files import TokenizerSpec
+from wordpiece_core.tokenizer.models import Bpe, Unigram
 from wordpiece_core.tokenizer.reading import read_tokenizer
 from wordpiece_core.tokenizer.vocabulary import UNK, check_vocabulary
 from wordpiece_core.tokenizer.writing import tokenizer_files
@@ -107,6 +108,8 @@ class Tokenizer:
         self.vocab: list[str] = list(spec.vocab)
         self.ids = {token: i for i, token in enumerate(self.vocab)}
         self.special_tokens = spec.special_tokens
+        self.around = spec.around
+        self._roles = spec.tokens_by_role
 
     @classmethod
     def load(
@@ -169,12 +172,26 @@ class Tokenizer:
         return _kernel.Encoder(
             self.vocab,
             **self.spec.text.for_kernel(),
-            unk_token=UNK,
+            unk_token=self._roles.get("unk_token"),
             continuing_prefix=self.spec.continuing_prefix,
             max_word_length=self.spec.max_word_length,
             unk_scope=self.unk_scope,
             special_tokens=self.special_tokens,
+            model=_kernel_model(self.spec.model),
+            added=self._added_ids(),
+            pad_id=self.pad_id,
         )
+
+    def _added_ids(self) -> tuple[list[int], list[int], list[int], int] | None:
+        """What is put around texts, as the kernel takes it."""
+        around = self.around
+        if around is None:
+            return None
+        before, between, after = (
+            [self.ids[token] for token in tokens]
+            for tokens in (around.before, around.between, around.after)
+        )
+        return before, between, after, around.second_type
 
     @property
     def unk_id(self) -> int | None:
@@ -188,14 +205,14 @@ class Tokenizer:
 
     def role_id(self, name: str) -> int | None:
         """The id of the token of a role, such as `eos_token`, if there is one."""
-        token = self.spec.tokens_by_role.get(name)
+        token = self._roles.get(name)
         return None if token is None else self.ids[token]
 
     @property
     def adds_special_tokens(self) -> bool:
         """Whether it is known what to put around a text: [CLS] and [SEP], if the vocabulary has
         them; or what the files of the tokenizer say, which may be nothing."""
-        return self.spec.around is not None
+        return self.around is not None
 
     def encode(
         self,
@@ -291,7 +308,7 @@ class Tokenizer:
 
     def _added_tokens(self, options: EncodingOptions, pairs: bool) -> int:
         """How many tokens are put around a row."""
-        around = self.spec.around
+        around = self.around
         if around is None or not options.add_special_tokens:
             return 0
         return len(around.before) + len(around.after) + len(around.between) * pairs
@@ -434,6 +451,26 @@ def _check_of_model(spec: TokenizerSpec, given: Mapping[str, Any]) -> None:
         raise OptionError(f"{min(others)}: only for WordPiece")
     if spec.rules is not None and (others := TEXT_OPTIONS & {*given}):
         raise OptionError(f"{min(others)}: the tokenizer handles text in a way of its own")
+
+
+def _kernel_model(model: Bpe | Unigram | None) -> _kernel.Bpe | _kernel.Unigram | None:
+    if isinstance(model, Bpe):
+        left, right = (pa.array([pair[i] for pair in model.merges], pa.uint32()) for i in (0, 1))
+        return _kernel.Bpe(
+            left,
+            right,
+            word_boundary=model.word_boundary,
+            byte_fallback=model.byte_fallback,
+            fuse_unk=model.fuse_unk,
+            ignore_merges=model.ignore_merges,
+        )
+    if isinstance(model, Unigram):
+        return _kernel.Unigram(
+            pa.array(model.scores, pa.float64()),
+            byte_fallback=model.byte_fallback,
+            of_sentencepiece=model.of_sentencepiece,
+        )
+    return None
 
 
 def _check_room(max_length: int, options: EncodingOptions, pairs: bool, added: int) -> None:

@@ -122,8 +122,18 @@ pub fn placed_tokens(
 }
 
 fn uint32_values(array: &ArrayRef) -> Result<&[u32]> {
-    let wrong = || Error::data(format!("an array of UInt32 is wanted, not {}", array.data_type()));
-    let values = array.as_primitive_opt::<UInt32Type>().filter(|values| values.null_count() == 0);
+    values::<UInt32Type>(array)
+}
+
+/// The values of an array of one type.
+///
+/// # Errors
+///
+/// Returns [`Error::Data`] if the array is of another type, or has nulls.
+pub fn values<P: ArrowPrimitiveType>(array: &ArrayRef) -> Result<&[P::Native]> {
+    let (wanted, given) = (P::DATA_TYPE, array.data_type());
+    let wrong = || Error::data(format!("an array of {wanted} is wanted, not {given}"));
+    let values = array.as_primitive_opt::<P>().filter(|values| values.null_count() == 0);
     Ok(values.ok_or_else(wrong)?.values())
 }
 

@@ -1,9 +1,9 @@
-//! Text to tokens: greedy longest match, behind a cache of segments that were encoded before.
+//! Text to tokens: a model, behind a cache of segments that were encoded before.
 //!
 //! Nearly every segment of a text has been seen before. Its ids are copied from the slot of the
 //! cache that the lookup has just touched, so that most words cost one cache line and no
 //! normalization. A character that stands alone (punctuation, CJK) has its id in a table. Only the
-//! rest is normalized and matched against the trie. The caches are bounded: one that has grown too
+//! rest is normalized and cut by the model. The caches are bounded: one that has grown too
 //! large is emptied, which costs less than deciding what to keep.
 
 use std::ops::Range;
@@ -11,7 +11,12 @@ use std::sync::{Mutex, OnceLock};
 
 use aho_corasick::{AhoCorasick, MatchKind};
 
-use crate::encode::matcher::{Matcher, Token, UnkScope};
+use crate::encode::bpe::byte_character;
+use crate::encode::matcher::Token;
+use crate::encode::model::{Model, ModelScratch, Sampler};
+use crate::encode::sampling::{Random, Sampling};
+use crate::encode::trie::NONE;
+use crate::encode::unigram::{Rounding, Unigram};
 use crate::error::{Error, Result};
 use crate::text::pre_tokenize::Segment;
 use crate::text::rules::{Begin, TextRules};
@@ -21,14 +26,10 @@ use crate::text::segment_map::SegmentMap;
 pub struct EncoderOptions {
     /// How texts are cut into words.
     pub text: TextRules,
-    /// The id of the unknown token.
-    pub unk_id: u32,
-    /// The prefix of the tokens that continue a word, mostly `##`.
-    pub continuing_prefix: String,
-    /// The length, in characters, above which a word is unknown.
-    pub max_word_length: usize,
-    /// What becomes of a word that the vocabulary cannot cover.
-    pub unk_scope: UnkScope,
+    /// What cuts words into tokens.
+    pub model: Model,
+    /// The id of the unknown token, if there is one.
+    pub unk_id: Option<u32>,
     /// Strings that are looked for in the raw text before anything else, with their ids.
     pub special_tokens: Vec<(String, u32)>,
 }
@@ -41,8 +42,10 @@ pub struct EncoderOptions {
 /// ```
 /// use _kernel::encode::encoder::{Encoder, EncoderOptions, Encoding, SessionOptions};
 /// use _kernel::encode::matcher::UnkScope;
+/// use _kernel::encode::model::{Model, WordPiece};
 /// use _kernel::text::pre_tokenize::TextOptions;
 ///
+/// let vocabulary = ["[UNK]", "[SEP]", "hug", "##s", "!"].into_iter().zip(0..);
 /// let options = EncoderOptions {
 ///     text: TextOptions {
 ///         clean_text: true,
@@ -52,14 +55,13 @@ pub struct EncoderOptions {
 ///         split_punctuation: true,
 ///     }
 ///     .into(),
-///     unk_id: 0,
-///     continuing_prefix: "##".into(),
-///     max_word_length: 100,
-///     unk_scope: UnkScope::Word,
+///     model: Model::WordPiece(
+///         WordPiece::new(vocabulary, "##", 0, UnkScope::Word, 100).unwrap(),
+///     ),
+///     unk_id: Some(0),
 ///     special_tokens: vec![("[SEP]".into(), 1)],
 /// };
-/// let vocabulary = ["[UNK]", "[SEP]", "hug", "##s", "!"];
-/// let encoder = Encoder::new(vocabulary.into_iter().zip(0..), options).unwrap();
+/// let encoder = Encoder::new(options).unwrap();
 /// let mut encoding = Encoding::default();
 /// let options =
 ///     SessionOptions { split_special_tokens: false, spans: true };
@@ -69,7 +71,8 @@ pub struct EncoderOptions {
 /// ```
 pub struct Encoder {
     options: EncoderOptions,
-    matcher: Matcher,
+    /// What is put before each word, where the rules of text do not do it.
+    word_mark: Option<char>,
     special_matcher: AhoCorasick,
     /// The ids of characters that stand alone: pages by the upper bits of the character, filled on
     /// first use.
@@ -114,6 +117,9 @@ pub struct Encoding {
     pub words: usize,
     /// How many of the tokens are those of words.
     pub word_tokens: usize,
+    /// How many words and special tokens there are, with words that have no tokens; counted only with
+    /// spans.
+    next_word: u32,
 }
 
 /// What a token stands for.
@@ -128,29 +134,21 @@ pub struct Span {
 }
 
 impl Encoder {
-    /// Makes the encoder of a vocabulary.
-    ///
-    /// # Arguments
-    ///
-    /// * `vocabulary` - The tokens and their ids.
-    /// * `options` - What it does with texts.
+    /// Makes the encoder of a model.
     ///
     /// # Errors
     ///
-    /// Returns [`Error::Option`] if no search for the special tokens can be built, and
-    /// [`Error::Data`] if the vocabulary is too large (see [`Matcher::new`]).
-    pub fn new<'a>(
-        vocabulary: impl Iterator<Item = (&'a str, u32)> + Clone,
-        options: EncoderOptions,
-    ) -> Result<Self> {
-        let EncoderOptions { continuing_prefix: prefix, unk_id, unk_scope, .. } = &options;
+    /// Returns [`Error::Option`] if no search for the special tokens can be built.
+    pub fn new(options: EncoderOptions) -> Result<Self> {
         let patterns: Vec<_> = options.special_tokens.iter().map(|(t, _)| t.as_str()).collect();
         let special_matcher = AhoCorasick::builder()
             .match_kind(MatchKind::LeftmostLongest)
             .build(&patterns)
             .map_err(|error| Error::option(format!("special tokens: {error}")))?;
         Ok(Encoder {
-            matcher: Matcher::new(vocabulary, prefix, *unk_id, *unk_scope)?,
+            word_mark: match options.text {
+                TextRules::Bert(_) => options.model.word_mark(),
+            },
             special_matcher,
             alone: (0..PAGES).map(|_| OnceLock::new()).collect(),
             caches: Mutex::default(),
@@ -158,9 +156,14 @@ impl Encoder {
         })
     }
 
-    /// The id of the unknown token.
-    pub fn unk_id(&self) -> u32 {
+    /// The id of the unknown token, if there is one.
+    pub fn unk_id(&self) -> Option<u32> {
         self.options.unk_id
+    }
+
+    /// Whether this is WordPiece, which takes texts of any length.
+    pub fn is_wordpiece(&self) -> bool {
+        matches!(self.options.model, Model::WordPiece(_))
     }
 
     /// A session of this encoder, for one thread. It takes over the caches of one that has ended: if
@@ -180,10 +183,10 @@ impl Encoder {
             }
         }
         let caches = caches.unwrap_or_default();
-        Session { encoder: self, place, caches, scratch: Scratch::default() }
+        Session { encoder: self, place, caches, scratch: Scratch::default(), drawing: None }
     }
 
-    /// The id of a normalized character that is a word by itself.
+    /// The id of a normalized character that is a word by itself; `NONE` if it has not one token.
     #[inline]
     fn alone_id(&self, c: char) -> u32 {
         let page = c as usize / PAGE;
@@ -193,24 +196,63 @@ impl Encoder {
 
     #[cold]
     fn alone_ids(&self, page: usize) -> Box<[u32; PAGE]> {
-        let mut tokens = Vec::new();
+        let (mut scratch, mut tokens) = (ModelScratch::default(), Vec::new());
         Box::new(std::array::from_fn(|k| {
             let c = char::from_u32((page * PAGE + k) as u32).unwrap_or_default();
-            self.matcher.tokens(c.encode_utf8(&mut [0; 4]), &mut tokens);
-            tokens[0].id
+            let mut word = String::from(c);
+            self.put_mark(&mut word);
+            self.options.model.tokens(&word, &mut scratch, &mut tokens);
+            if let [token] = tokens[..] { token.id } else { NONE }
         }))
     }
 
-    /// Writes the tokens of a segment into `scratch.tokens`, and its word into `scratch.word`.
+    /// Puts the mark of words before a word.
+    #[inline]
+    fn put_mark(&self, word: &mut String) {
+        if let Some(mark) = self.word_mark
+            && !word.is_empty()
+            && !word.starts_with(mark)
+        {
+            word.insert(0, mark);
+        }
+    }
+
+    /// Writes the tokens of a segment into `scratch.tokens`, and its words into `scratch.word`.
     fn cut(&self, raw: &str, scratch: &mut Scratch) {
-        self.options.text.normalize(raw, &mut scratch.word);
-        let word = &scratch.word;
-        let most = self.options.max_word_length;
-        if word.len() <= most || word.chars().nth(most).is_none() {
-            self.matcher.tokens(word, &mut scratch.tokens);
-        } else {
-            scratch.tokens.clear();
-            scratch.tokens.push(Token::new(self.options.unk_id, word.len()));
+        let model = &self.options.model;
+        self.cut_by(raw, scratch, |word, scratch, tokens| model.tokens(word, scratch, tokens));
+    }
+
+    /// The same, if words are not cut by [`Model::tokens`] but by `cut`.
+    #[inline]
+    fn cut_by(
+        &self,
+        raw: &str,
+        scratch: &mut Scratch,
+        mut cut: impl FnMut(&str, &mut ModelScratch, &mut Vec<Token>),
+    ) {
+        let Scratch { model, word, tokens, part, ends, .. } = scratch;
+        self.options.text.normalize(raw, word);
+        self.put_mark(word);
+        ends.clear();
+        let first = self.first_word(word);
+        cut(&word[..first], model, tokens);
+        ends.extend((first > 0).then_some((tokens.len(), first)));
+        let mut at = first;
+        while at < word.len() {
+            let end = at + self.first_word(&word[at..]);
+            cut(&word[at..end], model, part);
+            tokens.append(part);
+            ends.push((tokens.len(), end));
+            at = end;
+        }
+    }
+
+    /// The length of the first of the words that a segment has become.
+    #[inline]
+    fn first_word(&self, words: &str) -> usize {
+        match self.options.text {
+            TextRules::Bert(_) => words.len(),
         }
     }
 }
@@ -223,18 +265,34 @@ pub struct Session<'e> {
     place: usize,
     caches: Caches,
     scratch: Scratch,
+    drawing: Option<Drawing>,
+}
+
+/// What words are drawn with, if they are cut at random.
+struct Drawing {
+    sampling: Sampling,
+    sampler: Sampler,
+    /// The numbers of the text.
+    random: Random,
 }
 
 #[derive(Default)]
 struct Caches {
     ids: IdCache,
     spans: SpanCache,
+    rounded: RoundedCache,
 }
 
 #[derive(Default)]
 struct Scratch {
+    model: ModelScratch,
+    /// The words of a segment, one behind the other.
     word: String,
     tokens: Vec<Token>,
+    /// The tokens of one of several words.
+    part: Vec<Token>,
+    /// Where each word ends in `tokens`, and in `word`.
+    ends: Vec<(usize, usize)>,
     /// For each byte of the word, the index of the character of the segment that it comes from.
     origin: Vec<u32>,
 }
@@ -250,6 +308,30 @@ impl Drop for Session<'_> {
 }
 
 impl Session<'_> {
+    /// Whether texts may have 2^31 bytes and more.
+    pub fn takes_any_length(&self) -> bool {
+        self.encoder.is_wordpiece()
+    }
+
+    /// Sets how words are cut at random from now on; None: they are not.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`Error::Option`] if words of the model are not drawn so.
+    pub fn set_sampling(&mut self, sampling: Option<&Sampling>) -> Result<()> {
+        let as_before = self.drawing.as_ref().map(|drawing| &drawing.sampling) == sampling;
+        if !as_before {
+            let model = &self.encoder.options.model;
+            let sampler = sampling.map(|sampling| model.sampler(sampling)).transpose()?;
+            self.drawing = sampling.zip(sampler).map(|(&sampling, sampler)| Drawing {
+                sampling,
+                sampler,
+                random: Random::of(sampling.seed, b""),
+            });
+        }
+        Ok(())
+    }
+
     /// Encodes a text.
     ///
     /// # Arguments
@@ -259,6 +341,9 @@ impl Session<'_> {
     /// * `encoding` - Where the tokens are written. It is cleared first.
     pub fn encode(&mut self, text: &str, options: &SessionOptions, encoding: &mut Encoding) {
         encoding.clear();
+        if let Some(drawing) = &mut self.drawing {
+            drawing.random = Random::of(drawing.sampling.seed, text.as_bytes());
+        }
         self.encode_around_special_tokens(text, options, encoding);
     }
 
@@ -275,12 +360,14 @@ impl Session<'_> {
         if !(options.split_special_tokens || encoder.options.special_tokens.is_empty()) {
             for found in encoder.special_matcher.find_iter(text) {
                 self.encode_plain(start..found.start(), options, &mut position, encoding);
-                encoding.push(encoder.options.special_tokens[found.pattern().as_usize()].1);
+                let id = encoder.options.special_tokens[found.pattern().as_usize()].1;
                 special += 1;
                 if options.spans {
-                    let characters =
-                        [position.move_to(found.start()), position.move_to(found.end())];
-                    encoding.push_word(&[characters], 0);
+                    let [start, end] = [found.start(), found.end()].map(|at| position.move_to(at));
+                    encoding.push_token(&(id, [start, end]), 0, 0);
+                    encoding.next_word += 1;
+                } else {
+                    encoding.push(id);
                 }
                 start = found.end();
             }
@@ -297,8 +384,9 @@ impl Session<'_> {
         position: &mut CharPosition<'_>,
         encoding: &mut Encoding,
     ) {
-        let Session { encoder, caches, scratch, .. } = self;
-        let rules = &encoder.options.text;
+        let Session { encoder, caches, scratch, drawing, .. } = self;
+        let EncoderOptions { text: rules, model, .. } = &encoder.options;
+        let mut sum = 0.0; // of scores, if they are rounded
         let mut start = range.start;
         let end = start + rules.section_end(&position.text[range]);
         let mut begin = if start == 0 { Begin::Text } else { Begin::Section };
@@ -308,10 +396,36 @@ impl Session<'_> {
             let most = (most..text.len()).find(|&at| text.is_char_boundary(at));
             let end = rules.segment_end(text, most.unwrap_or(text.len()));
             let raw = &text[start..end];
-            if options.spans {
+            let rounding = model.rounding();
+            if drawing.is_some() || rounding.is_some() && options.spans {
+                rules.segments(raw, begin, |segment| {
+                    encoder.cut_by(segment.raw, scratch, |word, scratch, tokens| {
+                        match (&mut *drawing, rounding) {
+                            (Some(Drawing { sampler, random, .. }), _) => {
+                                model.sampled_tokens(word, sampler, random, scratch, tokens);
+                            }
+                            (None, Some(unigram)) => {
+                                let scratch = &mut scratch.unigram;
+                                unigram.rounded_tokens(word, &mut sum, scratch, tokens);
+                            }
+                            (None, None) => model.tokens(word, scratch, tokens),
+                        }
+                    });
+                    if options.spans {
+                        let first = position.move_to(start + segment.start);
+                        push_with_spans(encoder, &segment, first, scratch, encoding);
+                    } else {
+                        encoding.push_new(scratch);
+                    }
+                });
+            } else if options.spans {
                 rules.segments(raw, begin, |segment| {
                     let first = position.move_to(start + segment.start);
                     caches.spans.push(encoder, segment, first, scratch, encoding);
+                });
+            } else if let Some(unigram) = rounding {
+                rules.segments(raw, begin, |segment| {
+                    caches.rounded.push(encoder, unigram, segment, &mut sum, scratch, encoding);
                 });
             } else {
                 rules.segments(raw, begin, |segment| {
@@ -333,8 +447,14 @@ impl Caches {
         if self.spans.list.len() * 12 + self.spans.segments.memory() > CACHE_LIMIT {
             self.spans = SpanCache::default();
         }
+        if self.rounded.list.len() * 4 + self.rounded.segments.memory() > CACHE_LIMIT {
+            self.rounded = RoundedCache::default();
+        }
     }
 }
+
+/// Stands for the number of tokens of a segment that is cut anew each time.
+const ANEW: u16 = u16::MAX;
 
 /// A cache of the ids of segments.
 #[derive(Default)]
@@ -348,7 +468,9 @@ struct IdCache {
 struct CachedIds {
     /// The ids; or, if they are more than three, first the index in the list where they begin.
     ids: [u32; 3],
-    count: u32,
+    count: u16,
+    /// How many words have tokens.
+    words: u16,
 }
 
 impl IdCache {
@@ -361,28 +483,33 @@ impl IdCache {
         encoding: &mut Encoding,
     ) {
         if let Some(c) = segment.alone {
-            encoding.words += 1;
-            return encoding.push(encoder.alone_id(c));
+            let id = encoder.alone_id(c);
+            if id != NONE {
+                encoding.words += 1;
+                return encoding.push(id);
+            }
         }
         if segment.raw.len() > CACHED {
             encoder.cut(segment.raw, scratch);
-            encoding.words += usize::from(!scratch.tokens.is_empty());
-            return scratch.tokens.iter().for_each(|token| encoding.push(token.id));
+            return encoding.push_new(scratch);
         }
         let IdCache { segments, list } = self;
         let new = || first_seen(encoder, segment.raw, list, scratch);
-        let CachedIds { ids, count } = *segments.entry(&segment, new);
+        let CachedIds { ids, count, words } = *segments.entry(&segment, new);
         let (at, count) = (encoding.count, count as usize);
         encoding.reserve(count);
         if count <= 3 {
             // All three are copied, even if fewer are wanted: a copy of variable length would cost more.
             encoding.ids[at..at + 3].copy_from_slice(&ids);
-        } else {
+        } else if count < ANEW as usize {
             let start = ids[0] as usize;
             encoding.ids[at..at + count].copy_from_slice(&list[start..start + count]);
+        } else {
+            encoder.cut(segment.raw, scratch);
+            return encoding.push_new(scratch);
         }
         encoding.count += count;
-        encoding.words += usize::from(count > 0);
+        encoding.words += words as usize;
     }
 }
 
@@ -395,14 +522,99 @@ fn first_seen(
 ) -> CachedIds {
     encoder.cut(raw, scratch);
     let tokens = &scratch.tokens;
-    let mut found = CachedIds { count: tokens.len() as u32, ..CachedIds::default() };
+    let count = u16::try_from(tokens.len()).unwrap_or(ANEW);
+    let words = scratch.words_with_tokens() as u16; // no more than tokens
+    let mut found = CachedIds { count, words, ..CachedIds::default() };
     if tokens.len() <= 3 {
         found.ids.iter_mut().zip(tokens).for_each(|(id, token)| *id = token.id);
-    } else {
+    } else if count < ANEW {
         found.ids[0] = list.len() as u32;
         list.extend(tokens.iter().map(|token| token.id));
     }
     found
+}
+
+impl Scratch {
+    /// How many words of the segment that was cut have tokens.
+    fn words_with_tokens(&self) -> usize {
+        let starts = std::iter::once(0).chain(self.ends.iter().map(|&(end, _)| end));
+        self.ends.iter().zip(starts).filter(|((end, _), start)| end > start).count()
+    }
+}
+
+/// A cache of the ids of segments for a unigram model whose sums are rounded.
+#[derive(Default)]
+struct RoundedCache {
+    segments: SegmentMap<CachedRounded>,
+    list: Vec<u32>,
+}
+
+/// The ids of a segment, which are right behind some sums.
+#[derive(Clone, Copy, Default)]
+struct CachedRounded {
+    rounding: Rounding,
+    /// Where, in the list of the cache, the scores of its pieces are, as bits, and then the ids.
+    start: u32,
+    pieces: u16,
+    count: u16,
+}
+
+impl RoundedCache {
+    /// `sum`: of the scores of what is before the segment.
+    fn push(
+        &mut self,
+        encoder: &Encoder,
+        unigram: &Unigram,
+        segment: Segment<'_>,
+        sum: &mut f32,
+        scratch: &mut Scratch,
+        encoding: &mut Encoding,
+    ) {
+        if segment.raw.len() <= CACHED {
+            let RoundedCache { segments, list } = self;
+            let new = || first_rounded(encoder, unigram, segment.raw, list, scratch);
+            let CachedRounded { rounding, start, pieces, count } = *segments.entry(&segment, new);
+            if rounding.allows(*sum) {
+                let start = start as usize;
+                let (scores, ids) = list[start..].split_at(pieces as usize);
+                *sum = scores.iter().fold(*sum, |sum, &score| sum + f32::from_bits(score));
+                let (at, count) = (encoding.count, count as usize);
+                encoding.reserve(count);
+                encoding.ids[at..at + count].copy_from_slice(&ids[..count]);
+                encoding.count += count;
+                encoding.words += usize::from(count > 0);
+                return;
+            }
+        }
+        encoder.cut_by(segment.raw, scratch, |word, scratch, tokens| {
+            unigram.rounded_tokens(word, sum, &mut scratch.unigram, tokens);
+        });
+        encoding.push_new(scratch);
+    }
+}
+
+/// What is right behind no sum, unless it is one word with few tokens.
+#[cold]
+fn first_rounded(
+    encoder: &Encoder,
+    unigram: &Unigram,
+    raw: &str,
+    list: &mut Vec<u32>,
+    scratch: &mut Scratch,
+) -> CachedRounded {
+    let (mut rounding, mut added) = (Rounding::default(), Vec::new());
+    encoder.cut_by(raw, scratch, |word, scratch, tokens| {
+        let scratch = &mut scratch.unigram;
+        rounding = unigram.tokens_with_rounding(word, scratch, tokens, &mut added);
+    });
+    let counts = [added.len(), scratch.tokens.len()].map(u16::try_from);
+    let ([Ok(pieces), Ok(count)], [] | [_]) = (counts, &scratch.ends[..]) else {
+        return CachedRounded::default();
+    };
+    let start = list.len() as u32;
+    list.extend(added.iter().map(|score| score.to_bits()));
+    list.extend(scratch.tokens.iter().map(|token| token.id));
+    CachedRounded { rounding, start, pieces, count }
 }
 
 /// A cache of the ids of segments and of the characters that each id stands for, as their indices in
@@ -417,7 +629,9 @@ struct SpanCache {
 #[derive(Clone, Copy, Default)]
 struct CachedRange {
     start: u32,
-    count: u32,
+    count: u16,
+    /// How many words the segment has: one, or none.
+    words: u16,
 }
 
 impl SpanCache {
@@ -430,40 +644,92 @@ impl SpanCache {
         scratch: &mut Scratch,
         encoding: &mut Encoding,
     ) {
-        if segment.raw.len() > CACHED {
-            let mut tokens = Vec::new();
-            cut_with_spans(encoder, segment.raw, scratch, &mut tokens);
-            return encoding.push_tokens(&tokens, first);
+        // The spans of a segment that is not as it is in the text are other ones.
+        if segment.raw.len() <= CACHED && !segment.added {
+            let SpanCache { segments, list } = self;
+            let CachedRange { start, count, words } = *segments.entry(&segment, || {
+                encoder.cut(segment.raw, scratch);
+                let (start, count) = (list.len() as u32, u16::try_from(scratch.tokens.len()));
+                let (Ok(count), [] | [_]) = (count, &scratch.ends[..]) else {
+                    return CachedRange { start, count: ANEW, words: 0 };
+                };
+                spans(encoder, &segment, scratch, |_, token| list.push(token));
+                CachedRange { start, count, words: scratch.ends.len() as u16 }
+            });
+            if count != ANEW {
+                let tokens = &list[start as usize..][..count as usize];
+                tokens.iter().for_each(|token| encoding.push_token(token, first, 0));
+                encoding.words += usize::from(count > 0);
+                encoding.next_word += words as u32;
+                return;
+            }
         }
-        let SpanCache { segments, list } = self;
-        let CachedRange { start, count } = *segments.entry(&segment, || {
-            let start = list.len();
-            cut_with_spans(encoder, segment.raw, scratch, list);
-            CachedRange { start: start as u32, count: (list.len() - start) as u32 }
-        });
-        encoding.push_tokens(&list[start as usize..(start + count) as usize], first);
+        encoder.cut(segment.raw, scratch);
+        push_with_spans(encoder, &segment, first, scratch, encoding);
     }
 }
 
-#[cold]
-fn cut_with_spans(
+/// Appends the tokens of a segment that was cut, with their spans.
+fn push_with_spans(
     encoder: &Encoder,
-    raw: &str,
+    segment: &Segment<'_>,
+    first: u32,
     scratch: &mut Scratch,
-    tokens: &mut Vec<(u32, [u32; 2])>,
+    encoding: &mut Encoding,
 ) {
-    encoder.cut(raw, scratch);
-    let origin = &mut scratch.origin;
-    origin.clear();
-    encoder.options.text.each_normalized(raw, |c, index| {
-        origin.resize(origin.len() + c.len_utf8(), index as u32);
-    });
-    let mut at = 0;
-    for &Token { id, length } in &scratch.tokens {
-        // A length may be cut to 32 bits, but tokens cover the word, so the last one ends with it.
-        let end = if length == u32::MAX { origin.len() } else { at + length as usize };
-        tokens.push((id, [origin[at], origin[end - 1] + 1]));
-        at = end;
+    spans(encoder, segment, scratch, |word, token| encoding.push_token(&token, first, word));
+    encoding.words += scratch.words_with_tokens();
+    encoding.next_word += scratch.ends.len() as u32;
+}
+
+/// Calls `each` with every token of a segment that was cut: the number of its word, its id, and the
+/// characters that it stands for.
+#[cold]
+fn spans(
+    encoder: &Encoder,
+    segment: &Segment<'_>,
+    scratch: &mut Scratch,
+    mut each: impl FnMut(u32, (u32, [u32; 2])),
+) {
+    let Scratch { word, tokens, ends, origin, .. } = scratch;
+    encoder.find_origin(segment, word, origin);
+    let (mut next, mut from, mut last) = (0, 0usize, [0, 0]);
+    for (number, &(end, to)) in (0..).zip(ends.iter()) {
+        let to = if encoder.options.model.is_of_bytes() { origin.len() } else { to };
+        let mut at = from;
+        for &Token { id, length } in &tokens[next..end] {
+            if length > 0 {
+                // A length may be cut to 32 bits, but then the token covers the word.
+                let until = (at.saturating_add(length as usize)).min(to);
+                last = [origin[at.min(to - 1)], origin[until.max(at.min(to - 1) + 1) - 1] + 1];
+                at = until;
+            }
+            each(number, (id, last));
+        }
+        (next, from) = (end, to);
+    }
+}
+
+impl Encoder {
+    /// Writes for each byte of the words of a segment, or for each byte of the characters that stand
+    /// for these, the index of the character of the segment that it comes from. A mark comes from the
+    /// character behind it.
+    fn find_origin(&self, segment: &Segment<'_>, word: &str, origin: &mut Vec<u32>) {
+        let of_bytes = self.options.model.is_of_bytes();
+        let width = |c: char| match of_bytes {
+            true => c.encode_utf8(&mut [0; 4]).bytes().map(|b| byte_character(b).len_utf8()).sum(),
+            false => c.len_utf8(),
+        };
+        origin.clear();
+        // A space that is not in the text has the place of what is behind it.
+        let place = |index: usize| (index as u32).saturating_sub(segment.added as u32);
+        self.options.text.each_normalized(segment.raw, |c, index| {
+            if origin.is_empty() && self.word_mark.is_some_and(|mark| mark != c) {
+                origin.resize(self.word_mark.map_or(0, width), place(index));
+            }
+            origin.resize(origin.len() + width(c), place(index));
+        });
+        debug_assert!(of_bytes || origin.len() == word.len());
     }
 }
 
@@ -507,7 +773,7 @@ impl Encoding {
     fn clear(&mut self) {
         self.count = 0;
         self.spans.clear();
-        (self.words, self.word_tokens) = (0, 0);
+        (self.words, self.word_tokens, self.next_word) = (0, 0, 0);
     }
 
     /// Makes room for `more` ids, and three beyond.
@@ -526,24 +792,27 @@ impl Encoding {
         self.count += 1;
     }
 
-    fn push_tokens(&mut self, tokens: &[(u32, [u32; 2])], first: u32) {
-        tokens.iter().for_each(|&(id, _)| self.push(id));
-        self.words += usize::from(!tokens.is_empty());
-        self.push_word(tokens.iter().map(|(_, characters)| characters), first);
+    /// Appends the ids of a segment that was cut.
+    fn push_new(&mut self, scratch: &Scratch) {
+        scratch.tokens.iter().for_each(|token| self.push(token.id));
+        self.words += scratch.words_with_tokens();
     }
 
-    /// Appends the spans of the tokens of a word. `first`: how many characters of the text are before
-    /// those that the spans are counted from.
-    fn push_word<'a>(&mut self, tokens: impl IntoIterator<Item = &'a [u32; 2]>, first: u32) {
-        let word = self.spans.last().map_or(0, |last| last.word + 1);
-        let span = |[start, end]: &[u32; 2]| Span { start: first + start, end: first + end, word };
-        self.spans.extend(tokens.into_iter().map(span));
+    /// Appends a token with its span. `first`: how many characters of the text are before those that
+    /// it is counted from; `word`: how many words are before its own, of those that are not counted
+    /// yet.
+    fn push_token(&mut self, (id, [start, end]): &(u32, [u32; 2]), first: u32, word: u32) {
+        self.push(*id);
+        let word = self.next_word + word;
+        self.spans.push(Span { start: first + start, end: first + end, word });
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::encode::matcher::UnkScope;
+    use crate::encode::model::WordPiece;
     use crate::text::pre_tokenize::TextOptions;
 
     const VOCABULARY: [&str; 8] = ["[UNK]", "[SEP]", "a", "##a", "ab", "##b", "日", "!"];
@@ -559,13 +828,14 @@ mod tests {
         };
         let options = EncoderOptions {
             text: text.into(),
-            unk_id: 0,
-            continuing_prefix: "##".into(),
-            max_word_length: 100,
-            unk_scope: UnkScope::Word,
+            model: Model::WordPiece(
+                WordPiece::new(VOCABULARY.into_iter().zip(0..), "##", 0, UnkScope::Word, 100)
+                    .expect("no two tokens are alike"),
+            ),
+            unk_id: Some(0),
             special_tokens: vec![("[SEP]".into(), 1)],
         };
-        Encoder::new(VOCABULARY.into_iter().zip(0..), options).expect("no two tokens are alike")
+        Encoder::new(options).expect("no two special tokens are alike")
     }
 
     fn read(session: &mut Session<'_>, text: &str, options: &SessionOptions) -> Encoding {

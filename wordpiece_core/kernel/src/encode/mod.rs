@@ -1,11 +1,16 @@
-//! Encoding: the words of a text to ids (`encoder`, `matcher`, `trie`), ids to rows (`rows`) or to
-//! sequences of one length (`pack`), on several threads (`blocks`); and how text is cut, in sums
+//! Encoding: the words of a text to ids (`encoder`) by a model (`model`): WordPiece (`matcher`,
+//! `trie`), BPE (`bpe`) or a unigram language model (`unigram`), at random if that is wanted
+//! (`sampling`); ids to rows (`rows`) or to sequences of one length (`pack`), on several threads (`blocks`); and how text is cut, in sums
 //! (`measure`).
 
 pub mod blocks;
+pub mod bpe;
 pub mod encoder;
 pub mod matcher;
 pub mod measure;
+pub mod model;
 pub mod pack;
 pub mod rows;
+pub mod sampling;
 pub mod trie;
+pub mod unigram;

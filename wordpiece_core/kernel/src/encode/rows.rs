@@ -7,6 +7,7 @@
 use std::ops::Range;
 
 use crate::encode::encoder::{Encoding, Session, SessionOptions, Span};
+use crate::encode::sampling::Sampling;
 use crate::error::{Error, Result};
 use crate::text::utf8;
 
@@ -31,8 +32,10 @@ pub enum Truncation {
 /// How tokens become rows.
 #[derive(Clone, Debug)]
 pub struct RowOptions {
-    /// The ids of `[CLS]` and `[SEP]`, if they are added.
-    pub added: Option<[u32; 2]>,
+    /// The tokens around texts, if they are added.
+    pub added: Option<AddedTokens>,
+    /// The token type of the second text of a pair, and of what is after it.
+    pub second_type: i8,
     /// The most tokens of a row, added ones included. None: any number.
     pub max_length: Option<usize>,
     /// Which text of a pair is cut.
@@ -44,8 +47,21 @@ pub struct RowOptions {
     pub pad_id: Option<u32>,
     /// Whether special tokens in the text are encoded as plain text.
     pub split_special_tokens: bool,
+    /// How words are cut at random, if they are.
+    pub sampling: Option<Sampling>,
     /// The columns beside the ids.
     pub columns: RowColumns,
+}
+
+/// The tokens around texts: `before` A `after`, and for pairs `before` A `between` B `after`.
+#[derive(Clone, Debug)]
+pub struct AddedTokens {
+    /// The ids of those at the beginning of a row.
+    pub before: Vec<u32>,
+    /// The ids of those between the texts of a pair.
+    pub between: Vec<u32>,
+    /// The ids of those at the end of a row.
+    pub after: Vec<u32>,
 }
 
 /// Which columns are wanted beside the ids. They are those of [`Rows`].
@@ -115,7 +131,9 @@ enum Part<'a> {
 impl RowOptions {
     /// How many tokens are added to a row of so many texts.
     fn added_tokens(&self, texts: usize) -> usize {
-        if self.added.is_some() { 1 + texts } else { 0 }
+        self.added.as_ref().map_or(0, |AddedTokens { before, between, after, .. }| {
+            before.len() + after.len() + if texts > 1 { between.len() } else { 0 }
+        })
     }
 
     /// How many tokens of texts fit into a row of so many texts.
@@ -204,8 +222,9 @@ impl RowOptions {
 ///
 /// # Errors
 ///
-/// Returns [`Error::Data`] if a text cannot be cut as the options demand, if offsets are wanted of a
-/// text of 2^31 bytes or more, or if a batch would have more ids than it can.
+/// Returns [`Error::Data`] if a text cannot be cut as the options demand, if a text has 2^31 bytes or
+/// more where offsets are wanted or the model is not WordPiece, or if a batch would have more ids than
+/// it can; [`Error::Option`] if words of the model are not drawn as the options say.
 pub fn encode(
     session: &mut Session<'_>,
     options: &RowOptions,
@@ -218,6 +237,9 @@ pub fn encode(
         split_special_tokens: options.split_special_tokens,
         spans: columns.offset_mapping || columns.word_ids,
     };
+    let any_length = session.takes_any_length() && !session_options.spans;
+    let longest = if any_length { usize::MAX } else { i32::MAX as usize };
+    session.set_sampling(options.sampling.as_ref())?;
     let (mut one, mut other) = (Encoding::default(), Encoding::default());
     for (number, texts) in (first..).zip(texts) {
         let &(Some(text), second @ (None | Some(Some(_)))) = texts else {
@@ -225,8 +247,8 @@ pub fn encode(
             continue;
         };
         let mut read = |text: &[u8], encoding: &mut Encoding| {
-            if session_options.spans && text.len() > i32::MAX as usize {
-                let message = format!("text {number} of {} bytes has no offsets", text.len());
+            if text.len() > longest {
+                let message = format!("text {number} has {} bytes, over {longest}", text.len());
                 return Err(Error::data(message));
             }
             session.encode(&utf8::repair(text).0, &session_options, encoding);
@@ -343,7 +365,7 @@ impl Rows {
         if self.ids.len() + ids > MOST_IDS { Err(too_many_ids()) } else { Ok(()) }
     }
 
-    /// Appends a row: `[CLS]`, a text, `[SEP]`, and for a pair another text and `[SEP]`.
+    /// Appends a row of one text or two, with the tokens around them.
     fn push_row<const N: usize>(
         &mut self,
         options: &RowOptions,
@@ -351,15 +373,20 @@ impl Rows {
         source: usize,
     ) -> Result<()> {
         let start = self.ids.len();
-        if let Some([cls, _]) = options.added {
-            self.push(Part::Added(cls), 0);
-        }
-        for (type_id, (encoding, window)) in (0..).zip(texts) {
+        let added = options.added.as_ref();
+        let mut type_id = 0;
+        for (number, (encoding, window)) in texts.into_iter().enumerate() {
+            if let Some(AddedTokens { before, between, .. }) = added {
+                self.push_added(if number == 0 { before } else { between }, 0);
+            }
+            if number > 0 {
+                type_id = options.second_type;
+            }
             let spans = encoding.spans.get(window.clone()).unwrap_or_default();
             self.push(Part::Text(&encoding.ids()[window], spans), type_id);
-            if let Some([_, sep]) = options.added {
-                self.push(Part::Added(sep), type_id);
-            }
+        }
+        if let Some(AddedTokens { after, .. }) = added {
+            self.push_added(after, type_id);
         }
         let end = self.ids.len();
         if let (Some(pad_id), Some(most)) = (options.pad_id, options.max_length) {
@@ -386,6 +413,11 @@ impl Rows {
         }
         self.ends.push(self.ids.len());
         self.valid.push(valid);
+    }
+
+    #[inline]
+    fn push_added(&mut self, ids: &[u32], type_id: i8) {
+        ids.iter().for_each(|&id| self.push(Part::Added(id), type_id));
     }
 
     #[inline]
@@ -439,7 +471,12 @@ mod tests {
     use crate::encode::blocks::encode_blocks;
     use crate::encode::encoder::{Encoder, EncoderOptions};
     use crate::encode::matcher::UnkScope;
+    use crate::encode::model::{Model, WordPiece};
     use crate::text::pre_tokenize::TextOptions;
+
+    fn bert_tokens(cls: u32, sep: u32) -> AddedTokens {
+        AddedTokens { before: vec![cls], between: vec![sep], after: vec![sep] }
+    }
 
     const ALL: RowColumns = RowColumns {
         attention_mask: true,
@@ -452,6 +489,7 @@ mod tests {
 
     fn encoder(bits: u32) -> Encoder {
         let vocabulary = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "a", "##a", "b", "ab", "##e", "中"];
+        let unk_scope = if bits & 32 == 0 { UnkScope::Word } else { UnkScope::Character };
         let options = EncoderOptions {
             text: TextOptions {
                 clean_text: bits & 1 == 0,
@@ -461,13 +499,13 @@ mod tests {
                 split_punctuation: bits & 16 == 0,
             }
             .into(),
-            unk_id: 1,
-            continuing_prefix: "##".to_owned(),
-            max_word_length: 20,
-            unk_scope: if bits & 32 == 0 { UnkScope::Word } else { UnkScope::Character },
+            model: Model::WordPiece(
+                WordPiece::new(vocabulary.into_iter().zip(0..), "##", 1, unk_scope, 20).unwrap(),
+            ),
+            unk_id: Some(1),
             special_tokens: vec![("[SEP]".to_owned(), 3), ("[UNK]".to_owned(), 1)],
         };
-        Encoder::new(vocabulary.into_iter().zip(0..), options).unwrap()
+        Encoder::new(options).unwrap()
     }
 
     fn random(state: &mut u64, below: usize) -> usize {
@@ -502,12 +540,14 @@ mod tests {
     fn options(state: &mut u64, columns: RowColumns) -> RowOptions {
         let max_length = (random(state, 3) > 0).then(|| 8 + random(state, 30));
         RowOptions {
-            added: (random(state, 3) > 0).then_some([2, 3]),
+            added: (random(state, 3) > 0).then(|| bert_tokens(2, 3)),
+            second_type: 1,
             max_length,
             truncation: Truncation::LongestFirst,
             stride: max_length.filter(|_| random(state, 2) > 0).map(|_| random(state, 2)),
             pad_id: max_length.filter(|_| random(state, 2) > 0).map(|_| 0),
             split_special_tokens: random(state, 3) == 0,
+            sampling: None,
             columns,
         }
     }

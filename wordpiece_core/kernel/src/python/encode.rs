@@ -1,6 +1,6 @@
 //! Encoding and packing, for Python.
 
-use arrow_array::types::{Int32Type, UInt16Type};
+use arrow_array::types::{Float64Type, Int32Type, UInt16Type, UInt32Type};
 use arrow_array::{Array, ArrayRef};
 use pyo3::prelude::*;
 use rustc_hash::FxHashMap;
@@ -12,20 +12,118 @@ use crate::arrow;
 use crate::arrow::count::WordTableBatch;
 use crate::arrow::encode::IdType;
 use crate::encode::blocks::encode_blocks;
+use crate::encode::bpe::{Bpe, BpeOptions, SPACE_MARK, WORD_END, WordBoundary};
 use crate::encode::encoder::{Encoder, EncoderOptions};
 use crate::encode::matcher::UnkScope;
 use crate::encode::measure::{Measurer, measure};
+use crate::encode::model::{Model, WordPiece};
 use crate::encode::pack::{PackOptions, Packer};
-use crate::encode::rows::{RowColumns, RowOptions, Rows, TextPair, Truncation};
+use crate::encode::rows::{AddedTokens, RowColumns, RowOptions, Rows, TextPair, Truncation};
+use crate::encode::sampling::{Sampling, SamplingKind};
+use crate::encode::unigram::{Unigram, UnigramOptions};
 use crate::error::{Error, Result};
+
+/// Byte-pair encoding, for an encoder.
+#[pyclass(name = "Bpe", frozen)]
+pub(super) struct PyBpe {
+    merges: Vec<(u32, u32)>,
+    word_boundary: WordBoundary,
+    byte_fallback: bool,
+    fuse_unk: bool,
+    ignore_merges: bool,
+}
+
+#[pymethods]
+impl PyBpe {
+    /// `left` and `right`: the ids of the pairs, by rank.
+    #[new]
+    #[pyo3(signature = (left, right, *, word_boundary, byte_fallback, fuse_unk, ignore_merges))]
+    fn new(
+        left: &Bound<'_, PyAny>,
+        right: &Bound<'_, PyAny>,
+        word_boundary: Option<&str>,
+        byte_fallback: bool,
+        fuse_unk: bool,
+        ignore_merges: bool,
+    ) -> PyResult<Self> {
+        let mut mark = [0; 4];
+        let word_boundary = match word_boundary {
+            None => WordBoundary::None,
+            Some(WORD_END) => WordBoundary::End,
+            Some("bytes") => WordBoundary::Bytes,
+            Some(other) if other == SPACE_MARK.encode_utf8(&mut mark) => WordBoundary::SpaceMark,
+            Some(other) => return Err(unknown("word_boundary", other, "</w>, ▁ or bytes")),
+        };
+        let sides = [import(left)?, import(right)?];
+        let left = arrow::encode::values::<UInt32Type>(&sides[0])?;
+        let right = arrow::encode::values::<UInt32Type>(&sides[1])?;
+        if left.len() != right.len() {
+            let message = format!("merges: {} on the left, {} right", left.len(), right.len());
+            return Err(Error::data(message).into());
+        }
+        let merges = left.iter().copied().zip(right.iter().copied()).collect();
+        Ok(PyBpe { merges, word_boundary, byte_fallback, fuse_unk, ignore_merges })
+    }
+}
+
+impl PyBpe {
+    fn model(&self, vocabulary: &[&str], unk_id: Option<u32>) -> Result<Model> {
+        let &PyBpe { word_boundary, byte_fallback, fuse_unk, ignore_merges, .. } = self;
+        let options = BpeOptions { word_boundary, unk_id, byte_fallback, fuse_unk, ignore_merges };
+        Ok(Model::Bpe(Bpe::new(vocabulary, &self.merges, options)?))
+    }
+}
+
+/// A unigram language model, for an encoder.
+#[pyclass(name = "Unigram", frozen)]
+pub(super) struct PyUnigram {
+    scores: Vec<f64>,
+    byte_fallback: bool,
+    of_sentencepiece: bool,
+}
+
+#[pymethods]
+impl PyUnigram {
+    /// `scores`: by id.
+    #[new]
+    #[pyo3(signature = (scores, *, byte_fallback, of_sentencepiece))]
+    fn new(
+        scores: &Bound<'_, PyAny>,
+        byte_fallback: bool,
+        of_sentencepiece: bool,
+    ) -> PyResult<Self> {
+        let scores = import(scores)?;
+        let scores = arrow::encode::values::<Float64Type>(&scores)?.to_vec();
+        Ok(PyUnigram { scores, byte_fallback, of_sentencepiece })
+    }
+}
+
+impl PyUnigram {
+    fn model(&self, vocabulary: &[&str], unk_id: Option<u32>, special: &[u32]) -> Result<Model> {
+        let unk_id = unk_id.ok_or_else(|| Error::option("unk_token: unigram needs one"))?;
+        let &PyUnigram { byte_fallback, of_sentencepiece, .. } = self;
+        let scores = &self.scores;
+        let options = UnigramOptions { scores, unk_id, byte_fallback, of_sentencepiece, special };
+        Ok(Model::Unigram(Unigram::new(vocabulary, options)?))
+    }
+}
+
+/// A model of tokens from Python.
+#[derive(FromPyObject)]
+enum AnyModel {
+    Bpe(Py<PyBpe>),
+    Unigram(Py<PyUnigram>),
+}
+
+/// The ids of the tokens before, between and after texts, and the token type of a second text.
+type Added = (Vec<u32>, Vec<u32>, Vec<u32>, i8);
 
 /// Encodes texts by a vocabulary.
 #[pyclass(name = "Encoder", frozen)]
 pub(super) struct PyEncoder {
     encoder: Encoder,
-    /// The ids of `[CLS]` and `[SEP]`, if the vocabulary has both.
-    added: Option<[u32; 2]>,
-    /// The id of `[PAD]`, if the vocabulary has it.
+    added: Option<AddedTokens>,
+    second_type: i8,
     pad_id: Option<u32>,
 }
 
@@ -33,7 +131,8 @@ pub(super) struct PyEncoder {
 impl PyEncoder {
     #[new]
     #[pyo3(signature = (vocab, *, clean_text, handle_chinese_chars, strip_accents, lowercase,
-        pre_tokenizer, unk_token, continuing_prefix, max_word_length, unk_scope, special_tokens))]
+        pre_tokenizer, unk_token, continuing_prefix, max_word_length, unk_scope, special_tokens,
+        model=None, rules=None, added=None, pad_id=None))]
     #[allow(clippy::too_many_arguments)]
     fn new(
         py: Python<'_>,
@@ -43,12 +142,20 @@ impl PyEncoder {
         strip_accents: bool,
         lowercase: bool,
         pre_tokenizer: &str,
-        unk_token: &str,
+        unk_token: Option<&str>,
         continuing_prefix: String,
         max_word_length: usize,
         unk_scope: &str,
         special_tokens: Vec<String>,
+        model: Option<AnyModel>,
+        rules: Option<&Bound<'_, PyAny>>,
+        added: Option<Added>,
+        pad_id: Option<u32>,
     ) -> PyResult<Self> {
+        if let Some(rules) = rules {
+            let kind = rules.get_type().to_string();
+            return Err(Error::Type(format!("rules: not {kind}")).into());
+        }
         let text =
             text_rules(clean_text, handle_chinese_chars, strip_accents, lowercase, pre_tokenizer)?;
         let unk_scope = match unk_scope {
@@ -57,24 +164,40 @@ impl PyEncoder {
             other => return Err(unknown("unk_scope", other, "word or character")),
         };
         run(py, || {
-            let tokens = vocab.iter().map(String::as_str).zip(0..);
+            let vocabulary: Vec<&str> = vocab.iter().map(String::as_str).collect();
+            let tokens = vocabulary.iter().copied().zip(0..);
             let ids: FxHashMap<&str, u32> = tokens.clone().collect();
-            let id = |token: &str| ids.get(token).copied();
             let known = |token: &str| {
-                id(token).ok_or_else(|| Error::option(format!("the vocabulary has no {token}")))
+                let id = ids.get(token).copied();
+                id.ok_or_else(|| Error::option(format!("the vocabulary has no {token}")))
             };
             let special_tokens = special_tokens.into_iter().map(|t| known(&t).map(|id| (t, id)));
-            let options = EncoderOptions {
-                text,
-                unk_id: known(unk_token)?,
-                continuing_prefix,
-                max_word_length,
-                unk_scope,
-                special_tokens: special_tokens.collect::<Result<_>>()?,
+            let special_tokens: Vec<_> = special_tokens.collect::<Result<_>>()?;
+            let unk_id = unk_token.map(known).transpose()?;
+            let model = match model {
+                Some(AnyModel::Bpe(bpe)) => bpe.get().model(&vocabulary, unk_id)?,
+                Some(AnyModel::Unigram(unigram)) => {
+                    let special: Vec<u32> = special_tokens.iter().map(|&(_, id)| id).collect();
+                    unigram.get().model(&vocabulary, unk_id, &special)?
+                }
+                None => {
+                    let unk =
+                        unk_id.ok_or_else(|| Error::option("unk_token: wordpiece needs one"))?;
+                    let prefix = &continuing_prefix;
+                    Model::WordPiece(WordPiece::new(
+                        tokens,
+                        prefix,
+                        unk,
+                        unk_scope,
+                        max_word_length,
+                    )?)
+                }
             };
-            let encoder = Encoder::new(tokens, options)?;
-            let added = id("[CLS]").zip(id("[SEP]")).map(|(cls, sep)| [cls, sep]);
-            Ok(PyEncoder { encoder, added, pad_id: id("[PAD]") })
+            let second_type = added.as_ref().map_or(1, |added| added.3);
+            let added =
+                added.map(|(before, between, after, _)| AddedTokens { before, between, after });
+            let encoder = Encoder::new(EncoderOptions { text, model, unk_id, special_tokens })?;
+            Ok(PyEncoder { encoder, added, second_type, pad_id })
         })
     }
 
@@ -84,7 +207,8 @@ impl PyEncoder {
     /// the vocabulary must have 65,536 tokens at most. With `pages`, `least_ids` ids and more become
     /// pages, and there is no batch; then columns, a stride, and threads beside this one are left out.
     #[pyo3(signature = (texts, pairs=None, *, add_special_tokens, split_special_tokens, max_length,
-        truncation, stride, padding, columns, id_type, threads, pages=None, least_ids=0))]
+        truncation, stride, padding, columns, id_type, threads, sample_alpha=None, bpe_dropout=None,
+        sample_seed=0, pages=None, least_ids=0))]
     #[allow(clippy::too_many_arguments)]
     fn encode(
         &self,
@@ -100,6 +224,9 @@ impl PyEncoder {
         columns: Vec<String>,
         id_type: &str,
         threads: usize,
+        sample_alpha: Option<f64>,
+        bpe_dropout: Option<f64>,
+        sample_seed: u64,
         pages: Option<Py<PyIdPages>>,
         least_ids: usize,
     ) -> PyResult<(Vec<PyArrowArray>, Option<PyPages>, [usize; 6])> {
@@ -112,7 +239,8 @@ impl PyEncoder {
         let texts = import(texts)?;
         let pairs = pairs.map(import).transpose()?;
         let options = RowOptions {
-            added: self.added.filter(|_| add_special_tokens),
+            added: self.added.clone().filter(|_| add_special_tokens),
+            second_type: self.second_type,
             max_length,
             truncation: match truncation {
                 "longest_first" => Truncation::LongestFirst,
@@ -123,6 +251,7 @@ impl PyEncoder {
             stride,
             pad_id: self.pad_id.filter(|_| padding),
             split_special_tokens,
+            sampling: wanted_sampling(sample_alpha, bpe_dropout, sample_seed)?,
             columns: wanted_columns(&columns)?,
         };
         let id_type = match id_type {
@@ -136,7 +265,8 @@ impl PyEncoder {
             // off.
             let counts = |rows: &Rows| {
                 let unk_id = self.encoder.unk_id();
-                let unknown = rows.ids.iter().filter(|&&id| id == unk_id).count();
+                let unknown =
+                    unk_id.map_or(0, |unk| rows.ids.iter().filter(|&&id| id == unk).count());
                 let truncated = [rows.truncated_rows, rows.truncated_tokens];
                 [rows.tokens, unknown, rows.words, rows.word_tokens, truncated[0], truncated[1]]
             };
@@ -232,6 +362,28 @@ impl PyMeasurer {
             Ok((sums.all(), batch.into()))
         })
     }
+}
+
+/// How words are cut at random, if they are.
+fn wanted_sampling(
+    alpha: Option<f64>,
+    dropout: Option<f64>,
+    seed: u64,
+) -> PyResult<Option<Sampling>> {
+    let kind = match (alpha, dropout) {
+        (Some(_), Some(_)) => {
+            return Err(Error::option("give either sample_alpha or bpe_dropout").into());
+        }
+        (Some(alpha), None) if alpha.is_finite() && alpha >= 0.0 => SamplingKind::Alpha(alpha),
+        (None, Some(dropout)) if (0.0..=1.0).contains(&dropout) => SamplingKind::Dropout(dropout),
+        (None, None) => return Ok(None),
+        (alpha, dropout) => {
+            let value = alpha.or(dropout).unwrap_or_default();
+            let name = if alpha.is_some() { "sample_alpha" } else { "bpe_dropout" };
+            return Err(unknown(name, &value.to_string(), "a probability, or a power from 0"));
+        }
+    };
+    Ok(Some(Sampling { kind, seed }))
 }
 
 /// The columns of these names.

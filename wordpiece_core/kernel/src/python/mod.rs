@@ -155,6 +155,8 @@ fn _kernel(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<count::PyWordCounter>()?;
     module.add_class::<encode::PyEncoder>()?;
     module.add_class::<encode::PyPacker>()?;
+    module.add_class::<encode::PyBpe>()?;
+    module.add_class::<encode::PyUnigram>()?;
     module.add_class::<encode::PyMeasurer>()?;
     module.add_class::<shards::PyChunkSource>()?;
     module.add_class::<shards::PyChunks>()?;

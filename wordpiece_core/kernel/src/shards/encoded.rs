@@ -46,7 +46,8 @@ mod tests {
     use crate::arrow::encode::{IdType, encoded};
     use crate::encode::encoder::EncoderOptions;
     use crate::encode::matcher::UnkScope;
-    use crate::encode::rows::{self, RowColumns, Truncation};
+    use crate::encode::model::{Model, WordPiece};
+    use crate::encode::rows::{self, AddedTokens, RowColumns, Truncation};
     use crate::shards::id_pages::Codec;
     use crate::text::pre_tokenize::TextOptions;
 
@@ -62,13 +63,14 @@ mod tests {
                 split_punctuation: true,
             }
             .into(),
-            unk_id: 1,
-            continuing_prefix: "##".to_owned(),
-            max_word_length: 100,
-            unk_scope: UnkScope::Word,
+            model: Model::WordPiece(
+                WordPiece::new(VOCABULARY.into_iter().zip(0..), "##", 1, UnkScope::Word, 100)
+                    .unwrap(),
+            ),
+            unk_id: Some(1),
             special_tokens: Vec::new(),
         };
-        Encoder::new(VOCABULARY.into_iter().zip(0..), options).unwrap()
+        Encoder::new(options).unwrap()
     }
 
     #[test]
@@ -84,12 +86,14 @@ mod tests {
             .collect();
         for padded in [false, true] {
             let options = RowOptions {
-                added: Some([2, 3]),
+                added: Some(AddedTokens { before: vec![2], between: vec![3], after: vec![3] }),
+                second_type: 1,
                 max_length: padded.then_some(1000),
                 truncation: Truncation::LongestFirst,
                 stride: None,
                 pad_id: padded.then_some(0),
                 split_special_tokens: false,
+                sampling: None,
                 columns: RowColumns::default(),
             };
             let rows = rows::encode(&mut encoder.session(0), &options, &texts, 0).unwrap();

@@ -1,0 +1,622 @@
+//! Byte-pair encoding: a word begins as symbols, and the pair with the lowest rank becomes one symbol,
+//! the leftmost first, again and again. That is how Hugging Face tokenizers apply merges.
+//!
+//! The ranks of all pairs of neighbours are held beside the symbols. In a short word, as nearly all
+//! are, the lowest is found by looking at them all. In a long one a heap finds it, and symbols are
+//! linked, so that a word of any length takes time of n log n: no pair is looked up that a merge has
+//! not made.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use rustc_hash::FxHashMap;
+
+use crate::encode::matcher::Token;
+use crate::encode::sampling::Random;
+use crate::encode::trie::NONE;
+use crate::error::{Error, Result};
+
+/// How the ends of words are marked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WordBoundary {
+    /// They are not.
+    None,
+    /// The last symbol of a word ends with [`WORD_END`].
+    End,
+    /// A word begins with [`SPACE_MARK`].
+    SpaceMark,
+    /// A word begins with a space, and its symbols are its bytes: each is the character that GPT-2
+    /// writes for it.
+    Bytes,
+}
+
+/// What the last symbol of a word ends with.
+pub const WORD_END: &str = "</w>";
+/// What stands for a space before a word.
+pub const SPACE_MARK: char = '▁';
+
+/// How words become tokens.
+pub struct BpeOptions {
+    /// How the ends of words are marked.
+    pub word_boundary: WordBoundary,
+    /// The id of the unknown token. None: a character that is no symbol vanishes.
+    pub unk_id: Option<u32>,
+    /// Whether a character that is no symbol becomes the tokens `<0xNN>` of its bytes, if all of them
+    /// are there.
+    pub byte_fallback: bool,
+    /// Whether unknown characters side by side are one unknown token.
+    pub fuse_unk: bool,
+    /// Whether a word that is a token stays whole.
+    pub ignore_merges: bool,
+}
+
+/// The merges of a vocabulary, and its symbols.
+///
+/// # Examples
+///
+/// ```
+/// use _kernel::encode::bpe::{Bpe, BpeOptions, BpeScratch, WordBoundary};
+///
+/// let options = BpeOptions {
+///     word_boundary: WordBoundary::End,
+///     unk_id: Some(0),
+///     byte_fallback: false,
+///     fuse_unk: false,
+///     ignore_merges: false,
+/// };
+/// let vocabulary = ["[UNK]", "h", "u", "g", "g</w>", "ug", "hug</w>", "ug</w>"];
+/// let bpe = Bpe::new(&vocabulary, &[(2, 4), (1, 7)], options).unwrap();
+/// let mut tokens = Vec::new();
+/// bpe.tokens("hug", &mut BpeScratch::default(), &mut tokens);
+/// assert_eq!(tokens.iter().map(|token| token.id).collect::<Vec<_>>(), [6]);
+/// bpe.tokens("pug", &mut BpeScratch::default(), &mut tokens);
+/// assert_eq!(tokens.iter().map(|token| token.id).collect::<Vec<_>>(), [0, 7]);
+/// ```
+pub struct Bpe {
+    options: BpeOptions,
+    /// The ids of symbols inside a word, and at its end.
+    inner: Symbols,
+    last: Symbols,
+    /// The ids of the tokens `<0xNN>`, or `NONE`.
+    bytes: [u32; 256],
+    merges: MergeTable,
+    /// The token that the pair of each rank makes.
+    made: Vec<u32>,
+    /// Tokens by what they stand for, if a word that is a token stays whole.
+    whole: FxHashMap<Box<str>, u32>,
+}
+
+/// The ids of characters as symbols, or `NONE`.
+struct Symbols {
+    ascii: [u32; 128],
+    others: FxHashMap<char, u32>,
+}
+
+/// What words are cut in. It is kept, so that memory is asked for only once.
+#[derive(Default)]
+pub struct BpeScratch {
+    ids: Vec<u32>,
+    /// How many bytes of the word each symbol stands for.
+    lengths: Vec<u32>,
+    /// The rank of each symbol with the next one, or `NONE`.
+    ranks: Vec<u32>,
+    /// For long words: the symbols before and behind each, or `NONE`.
+    links: Vec<[u32; 2]>,
+    /// Ranks in the upper bits, and in the lower ones the index of the left symbol.
+    heap: BinaryHeap<Reverse<u64>>,
+    dropped: Vec<Reverse<u64>>,
+    /// Pairs that were looked up and entries that the heap has given, for tests of how much work a
+    /// word is.
+    #[cfg(test)]
+    work: usize,
+}
+
+/// The most symbols of a word whose pairs are all looked at for each merge.
+const SHORT: usize = 40;
+
+impl Bpe {
+    /// Makes the model of a vocabulary.
+    ///
+    /// # Arguments
+    ///
+    /// * `vocabulary` - The tokens, by id.
+    /// * `merges` - The pairs of ids, by rank. None is there twice.
+    /// * `options` - How words become tokens.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`Error::Data`] if an id is beyond the vocabulary, if there is a pair twice, or if what
+    /// a pair makes is no token.
+    pub fn new(vocabulary: &[&str], merges: &[(u32, u32)], options: BpeOptions) -> Result<Self> {
+        let ids: FxHashMap<&str, u32> = vocabulary.iter().copied().zip(0..).collect();
+        let mut table = MergeTable::new(merges.len());
+        let mut made = Vec::with_capacity(merges.len());
+        let mut string = String::new();
+        for (rank, &(left, right)) in merges.iter().enumerate() {
+            let token = |id: u32| {
+                vocabulary
+                    .get(id as usize)
+                    .ok_or_else(|| Error::data(format!("merge {rank}: no token has the id {id}")))
+            };
+            string.clear();
+            string.extend([*token(left)?, *token(right)?]);
+            let id = ids.get(string.as_str()).ok_or_else(|| {
+                Error::data(format!("merge {rank}: what it makes, {string:?}, is no token"))
+            })?;
+            let few = u32::try_from(rank).ok().filter(|&rank| rank != NONE);
+            let rank = few.ok_or_else(|| Error::data("merges: 2^32 or more"))?;
+            if !table.insert(left, right, rank) {
+                return Err(Error::data(format!("merge {rank}: the pair is there twice")));
+            }
+            made.push(*id);
+        }
+        let suffix = if options.word_boundary == WordBoundary::End { WORD_END } else { "" };
+        let byte = |byte: usize| ids.get(format!("<0x{byte:02X}>").as_str()).copied();
+        let mut whole = FxHashMap::default();
+        if options.ignore_merges {
+            whole.extend(ids.iter().map(|(&token, &id)| (token.into(), id)));
+        }
+        Ok(Bpe {
+            inner: Symbols::new(&ids, ""),
+            last: Symbols::new(&ids, suffix),
+            bytes: std::array::from_fn(|b| byte(b).unwrap_or(NONE)),
+            merges: table,
+            made,
+            whole,
+            options,
+        })
+    }
+
+    /// How the ends of words are marked.
+    pub fn word_boundary(&self) -> WordBoundary {
+        self.options.word_boundary
+    }
+
+    /// Cuts a word into its tokens.
+    ///
+    /// # Arguments
+    ///
+    /// * `word` - The word, normalized, with a mark before it if words have one; of fewer than 2^31
+    ///   bytes.
+    /// * `scratch` - What it is cut in.
+    /// * `tokens` - Where the tokens are written. It is cleared first. Their lengths are in bytes of
+    ///   the word; those of a word of bytes in bytes of the characters that stand for these.
+    pub fn tokens(&self, word: &str, scratch: &mut BpeScratch, tokens: &mut Vec<Token>) {
+        tokens.clear();
+        if self.options.ignore_merges && self.push_whole(word, tokens) {
+            return;
+        }
+        self.begin(word, scratch);
+        if scratch.ids.len() <= SHORT {
+            self.merge_short(scratch);
+        } else {
+            self.merge_long(scratch, 0.0, None);
+        }
+        scratch.push_tokens(tokens);
+    }
+
+    /// The same with BPE-dropout (Provilkov et al. 2020): at each step every pair is left out with a
+    /// probability, and the best of the others is merged. Where none is left, the word is done. The
+    /// pairs are drawn for by rank, then from the left, up to the first that is not left out. A word
+    /// that is a token is cut, too.
+    ///
+    /// # Arguments
+    ///
+    /// * `word`, `scratch`, `tokens` - As for [`Bpe::tokens`].
+    /// * `dropout` - The probability.
+    /// * `random` - What is drawn from.
+    pub fn sampled_tokens(
+        &self,
+        word: &str,
+        dropout: f64,
+        random: &mut Random,
+        scratch: &mut BpeScratch,
+        tokens: &mut Vec<Token>,
+    ) {
+        tokens.clear();
+        self.begin(word, scratch);
+        self.merge_long(scratch, dropout, Some(random));
+        scratch.push_tokens(tokens);
+    }
+
+    /// Appends the token that is the whole word, if there is one.
+    fn push_whole(&self, word: &str, tokens: &mut Vec<Token>) -> bool {
+        let mut written = String::new();
+        let whole = match self.options.word_boundary {
+            WordBoundary::Bytes => {
+                written.extend(word.bytes().map(byte_character));
+                &written
+            }
+            _ => word,
+        };
+        let found = self.whole.get(whole);
+        tokens.extend(found.map(|&id| Token::new(id, whole.len())));
+        found.is_some()
+    }
+
+    /// Writes the symbols of a word, with the ranks of their pairs.
+    fn begin(&self, word: &str, scratch: &mut BpeScratch) {
+        let BpeScratch { ids, lengths, ranks, .. } = scratch;
+        (ids.clear(), lengths.clear(), ranks.clear());
+        if self.options.word_boundary == WordBoundary::Bytes {
+            self.push_symbols(word.bytes().map(byte_character), scratch);
+        } else {
+            self.push_symbols(word.chars(), scratch);
+        }
+        let BpeScratch { ids, ranks, .. } = scratch;
+        ranks.extend(ids.windows(2).map(|pair| self.merges.rank(pair[0], pair[1])));
+        ranks.extend(ids.last().map(|_| NONE));
+    }
+
+    fn push_symbols(&self, characters: impl Iterator<Item = char>, scratch: &mut BpeScratch) {
+        let BpeScratch { ids, lengths, .. } = scratch;
+        let mut push = |id: u32, length: u32| {
+            ids.push(id);
+            lengths.push(length);
+        };
+        let mut unknown: Option<u32> = None; // the bytes of an unknown token that is not written yet
+        let unk_id = self.options.unk_id.unwrap_or(NONE);
+        let mut characters = characters.peekable();
+        while let Some(c) = characters.next() {
+            let is_last = characters.peek().is_none();
+            let length = c.len_utf8() as u32;
+            let id = if is_last { &self.last } else { &self.inner }.id(c);
+            if id != NONE {
+                if let Some(length) = unknown.take() {
+                    push(unk_id, length);
+                }
+                push(id, length);
+            } else if self.options.byte_fallback
+                && let Some(tokens) = self.byte_tokens(c, is_last)
+            {
+                tokens.for_each(|token| push(token, 1));
+            } else if unk_id != NONE {
+                unknown = match unknown {
+                    Some(before) if self.options.fuse_unk => Some(before + length),
+                    Some(before) => {
+                        push(unk_id, before);
+                        Some(length)
+                    }
+                    None => Some(length),
+                };
+            }
+        }
+        if let Some(length) = unknown {
+            push(unk_id, length);
+        }
+    }
+
+    /// The tokens of the bytes of a character, and of what marks the end of the word, if it is there.
+    /// None if one of them is missing.
+    fn byte_tokens(&self, c: char, is_last: bool) -> Option<impl Iterator<Item = u32>> {
+        let suffix = is_last && self.options.word_boundary == WordBoundary::End;
+        let mut string = String::from(c);
+        string.push_str(if suffix { WORD_END } else { "" });
+        let tokens: Vec<u32> = string.bytes().map(|byte| self.bytes[byte as usize]).collect();
+        (!tokens.contains(&NONE)).then(|| tokens.into_iter())
+    }
+
+    fn merge_short(&self, scratch: &mut BpeScratch) {
+        let BpeScratch { ids, lengths, ranks, .. } = scratch;
+        loop {
+            let (mut at, mut best) = (0, NONE);
+            for (index, &rank) in ranks.iter().enumerate() {
+                if rank < best {
+                    (at, best) = (index, rank);
+                }
+            }
+            if best == NONE {
+                return;
+            }
+            ids[at] = self.made[best as usize];
+            lengths[at] += lengths[at + 1];
+            ids.remove(at + 1);
+            lengths.remove(at + 1);
+            ranks.remove(at + 1);
+            ranks[at] = ids.get(at + 1).map_or(NONE, |&next| self.merges.rank(ids[at], next));
+            if at > 0 {
+                ranks[at - 1] = self.merges.rank(ids[at - 1], ids[at]);
+            }
+        }
+    }
+
+    /// Merges with a heap. Symbols that are gone have the id `NONE`, and no rank.
+    fn merge_long(&self, scratch: &mut BpeScratch, dropout: f64, mut random: Option<&mut Random>) {
+        scratch.link();
+        while let Some(Reverse(top)) = scratch.heap.pop() {
+            let (rank, at) = ((top >> 32) as u32, top as u32 as usize);
+            scratch.count_work(1);
+            if scratch.ranks[at] != rank {
+                continue; // another merge was faster
+            }
+            if random.as_mut().is_some_and(|random| random.unit() < dropout) {
+                scratch.dropped.push(Reverse(top));
+                continue;
+            }
+            scratch.heap.extend(scratch.dropped.drain(..));
+            let [before, right] = scratch.links[at];
+            let behind = scratch.links[right as usize][1];
+            scratch.ids[at] = self.made[rank as usize];
+            scratch.lengths[at] += scratch.lengths[right as usize];
+            scratch.ids[right as usize] = NONE;
+            scratch.ranks[right as usize] = NONE;
+            scratch.links[at][1] = behind;
+            scratch.ranks[at] = NONE;
+            if behind != NONE {
+                scratch.links[behind as usize][0] = at as u32;
+                self.rank_again(at, scratch);
+            }
+            if before != NONE {
+                self.rank_again(before as usize, scratch);
+            }
+        }
+        scratch.dropped.clear();
+    }
+
+    /// Looks up the pair of a symbol and the one behind it, which is new.
+    fn rank_again(&self, at: usize, scratch: &mut BpeScratch) {
+        let right = scratch.links[at][1] as usize;
+        let rank = self.merges.rank(scratch.ids[at], scratch.ids[right]);
+        scratch.ranks[at] = rank;
+        if rank != NONE {
+            scratch.heap.push(heap_entry(rank, at));
+        }
+        scratch.count_work(1);
+    }
+}
+
+impl BpeScratch {
+    /// Links the symbols, and fills the heap with their pairs.
+    fn link(&mut self) {
+        let count = self.ids.len() as u32;
+        self.links.clear();
+        self.links.extend((0..count).map(|at| {
+            [at.checked_sub(1).unwrap_or(NONE), if at + 1 < count { at + 1 } else { NONE }]
+        }));
+        let mut entries = std::mem::take(&mut self.heap).into_vec();
+        entries.clear();
+        let pairs = self.ranks.iter().enumerate().filter(|(_, rank)| **rank != NONE);
+        entries.extend(pairs.map(|(at, &rank)| heap_entry(rank, at)));
+        self.heap = entries.into();
+        self.dropped.clear();
+        self.count_work(count as usize);
+    }
+
+    fn push_tokens(&self, tokens: &mut Vec<Token>) {
+        let left = self.ids.iter().zip(&self.lengths).filter(|(id, _)| **id != NONE);
+        tokens.extend(left.map(|(&id, &length)| Token { id, length }));
+    }
+
+    #[inline]
+    fn count_work(&mut self, _work: usize) {
+        #[cfg(test)]
+        {
+            self.work += _work;
+        }
+    }
+}
+
+fn heap_entry(rank: u32, at: usize) -> Reverse<u64> {
+    Reverse((rank as u64) << 32 | at as u64)
+}
+
+impl Symbols {
+    fn new(ids: &FxHashMap<&str, u32>, suffix: &str) -> Self {
+        let mut symbols = Symbols { ascii: [NONE; 128], others: FxHashMap::default() };
+        for (token, &id) in ids {
+            let mut characters = token.strip_suffix(suffix).unwrap_or_default().chars();
+            if let (Some(c), None) = (characters.next(), characters.next()) {
+                match symbols.ascii.get_mut(c as usize) {
+                    Some(known) => *known = id,
+                    None => drop(symbols.others.insert(c, id)),
+                }
+            }
+        }
+        symbols
+    }
+
+    #[inline]
+    fn id(&self, c: char) -> u32 {
+        match self.ascii.get(c as usize) {
+            Some(&id) => id,
+            None => self.others.get(&c).copied().unwrap_or(NONE),
+        }
+    }
+}
+
+/// The ranks of pairs: a hash table with open addressing, at most half full.
+struct MergeTable {
+    slots: Box<[MergeSlot]>,
+    shift: u32,
+}
+
+#[derive(Clone, Copy)]
+struct MergeSlot {
+    left: u32,
+    right: u32,
+    /// `NONE` marks a free slot.
+    rank: u32,
+}
+
+impl MergeTable {
+    /// An empty table with room for so many pairs.
+    fn new(pairs: usize) -> Self {
+        let slots = (2 * pairs).next_power_of_two().max(2);
+        let free = MergeSlot { left: NONE, right: NONE, rank: NONE };
+        MergeTable { slots: vec![free; slots].into(), shift: 64 - slots.ilog2() }
+    }
+
+    /// Puts a pair in; returns false if it was there.
+    fn insert(&mut self, left: u32, right: u32, rank: u32) -> bool {
+        let at = self.find(left, right);
+        let is_new = self.slots[at].rank == NONE;
+        if is_new {
+            self.slots[at] = MergeSlot { left, right, rank };
+        }
+        is_new
+    }
+
+    /// The rank of a pair; `NONE` if it is not there.
+    #[inline]
+    fn rank(&self, left: u32, right: u32) -> u32 {
+        self.slots[self.find(left, right)].rank
+    }
+
+    #[inline]
+    fn find(&self, left: u32, right: u32) -> usize {
+        let key = (left as u64) << 32 | right as u64;
+        let mixed = key.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        let mut at =
+            ((mixed ^ mixed >> 32).wrapping_mul(0xD6E8_FEB8_6659_FD93) >> self.shift) as usize;
+        loop {
+            let slot = &self.slots[at];
+            if slot.rank == NONE || slot.left == left && slot.right == right {
+                return at;
+            }
+            at = (at + 1) & (self.slots.len() - 1);
+        }
+    }
+}
+
+/// The character that GPT-2 writes for a byte: the same one if it is visible, else one from U+0100 on.
+#[inline]
+pub fn byte_character(byte: u8) -> char {
+    BYTE_CHARACTERS[byte as usize]
+}
+
+const BYTE_CHARACTERS: [char; 256] = {
+    let mut characters = ['\0'; 256];
+    let (mut byte, mut others) = (0, 0);
+    while byte < 256 {
+        let visible = matches!(byte, 0x21..=0x7E | 0xA1..=0xAC | 0xAE..=0xFF);
+        let code = if visible { byte } else { 256 + others };
+        others += !visible as u32;
+        characters[byte as usize] = match char::from_u32(code) {
+            Some(c) => c,
+            None => panic!("every number below 0xD800 is a character"),
+        };
+        byte += 1;
+    }
+    characters
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::oracle::Random as OracleRandom;
+
+    fn options(word_boundary: WordBoundary) -> BpeOptions {
+        BpeOptions {
+            word_boundary,
+            unk_id: None,
+            byte_fallback: false,
+            fuse_unk: false,
+            ignore_merges: false,
+        }
+    }
+
+    /// A random vocabulary over some letters, and its merges.
+    fn random_bpe(random: &mut OracleRandom, merges: usize) -> (Vec<String>, Vec<(u32, u32)>) {
+        let mut tokens: Vec<String> = ["a", "b", "c", "é"].map(String::from).into();
+        let mut pairs = Vec::new();
+        for _ in 0..merges {
+            let [left, right] = [0; 2].map(|_| random.below(tokens.len()) as u32);
+            let made = tokens[left as usize].clone() + &tokens[right as usize];
+            if pairs.contains(&(left, right)) || made.len() > 20 {
+                continue;
+            }
+            pairs.push((left, right));
+            if !tokens.contains(&made) {
+                tokens.push(made);
+            }
+        }
+        (tokens, pairs)
+    }
+
+    /// The same by its definition.
+    fn plainly(tokens: &[String], merges: &[(u32, u32)], word: &str) -> Vec<u32> {
+        let id = |token: &str| tokens.iter().position(|t| t == token).map(|id| id as u32);
+        let mut ids: Vec<u32> = word.chars().filter_map(|c| id(&c.to_string())).collect();
+        loop {
+            let ranked = ids.windows(2).enumerate().filter_map(|(at, pair)| {
+                let rank = merges.iter().position(|&(a, b)| [a, b] == pair)?;
+                Some((rank, at))
+            });
+            let Some((rank, at)) = ranked.min() else { return ids };
+            let (left, right) = merges[rank];
+            let made = tokens[left as usize].clone() + &tokens[right as usize];
+            ids.splice(at..at + 2, id(&made));
+        }
+    }
+
+    #[test]
+    fn short_and_long_words_are_merged_as_by_definition() {
+        let mut random = OracleRandom::new(1);
+        for _ in 0..if cfg!(miri) { 5 } else { 300 } {
+            let merges = random.below(30);
+            let (tokens, merges) = random_bpe(&mut random, merges);
+            let vocabulary: Vec<&str> = tokens.iter().map(String::as_str).collect();
+            let bpe = Bpe::new(&vocabulary, &merges, options(WordBoundary::None)).unwrap();
+            for length in [1, 2, 5, 12, 39, 41, 90] {
+                let word = random.word(&['a', 'b', 'c', 'é', 'x'], length);
+                let (mut scratch, mut found) = (BpeScratch::default(), Vec::new());
+                bpe.tokens(&word, &mut scratch, &mut found);
+                let ids: Vec<u32> = found.iter().map(|token| token.id).collect();
+                assert_eq!(ids, plainly(&tokens, &merges, &word), "{word} {tokens:?} {merges:?}");
+                bpe.begin(&word, &mut scratch);
+                bpe.merge_long(&mut scratch, 0.0, None);
+                let mut long = Vec::new();
+                scratch.push_tokens(&mut long);
+                assert_eq!(long, found);
+            }
+        }
+    }
+
+    #[test]
+    fn a_long_word_takes_work_in_proportion_to_its_length() {
+        let tokens: Vec<String> = (0..12).map(|power| "a".repeat(1 << power)).collect();
+        let vocabulary: Vec<&str> = tokens.iter().map(String::as_str).collect();
+        let merges: Vec<(u32, u32)> = (0..11).map(|id| (id, id)).collect();
+        let bpe = Bpe::new(&vocabulary, &merges, options(WordBoundary::None)).unwrap();
+        let length = if cfg!(miri) { 1 << 12 } else { 1 << 20 };
+        let (mut scratch, mut found) = (BpeScratch::default(), Vec::new());
+        bpe.tokens(&"a".repeat(length), &mut scratch, &mut found);
+        assert!(found.iter().all(|token| token.id == 11 && token.length == 1 << 11));
+        assert_eq!(found.len(), length >> 11);
+        assert!(scratch.work < 8 * length, "{}", scratch.work);
+    }
+
+    #[test]
+    fn dropout_leaves_nothing_out_or_everything() {
+        let mut random = OracleRandom::new(2);
+        let (tokens, merges) = random_bpe(&mut random, 30);
+        let vocabulary: Vec<&str> = tokens.iter().map(String::as_str).collect();
+        let bpe = Bpe::new(&vocabulary, &merges, options(WordBoundary::None)).unwrap();
+        let word = random.word(&['a', 'b', 'c'], 60);
+        let (mut scratch, mut plain, mut sampled) = Default::default();
+        bpe.tokens(&word, &mut scratch, &mut plain);
+        let mut draws = Random::of(1, word.as_bytes());
+        bpe.sampled_tokens(&word, 0.0, &mut draws, &mut scratch, &mut sampled);
+        assert_eq!(sampled, plain);
+        bpe.sampled_tokens(&word, 1.0, &mut draws, &mut scratch, &mut sampled);
+        assert_eq!(sampled.len(), word.len());
+    }
+
+    #[test]
+    fn bytes_have_visible_characters_of_their_own() {
+        let mut characters: Vec<char> = (0..=255).map(byte_character).collect();
+        assert_eq!([b'a', b' ', b'\n', 0xAD].map(byte_character), ['a', 'Ġ', 'Ċ', 'Ń']);
+        characters.sort();
+        characters.dedup();
+        assert_eq!(characters.len(), 256);
+    }
+
+    #[test]
+    fn merges_that_make_no_sense_are_refused() {
+        let vocabulary = ["a", "b", "ab"];
+        for merges in [vec![(0, 3)], vec![(1, 0)], vec![(0, 1), (0, 1)]] {
+            let bpe = Bpe::new(&vocabulary, &merges, options(WordBoundary::None));
+            assert!(matches!(bpe, Err(Error::Data(_))));
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! What cuts words into the tokens of a vocabulary: one of three models.
+
+use crate::encode::bpe::{Bpe, BpeScratch, SPACE_MARK, WordBoundary};
+use crate::encode::matcher::{Matcher, Token, UnkScope};
+use crate::encode::sampling::{Random, Sampling, SamplingKind};
+use crate::encode::unigram::{Unigram, UnigramScratch, Weights};
+use crate::error::{Error, Result};
+
+/// A model of tokens.
+pub enum Model {
+    /// Greedy longest match.
+    WordPiece(WordPiece),
+    /// Merges of pairs.
+    Bpe(Bpe),
+    /// The cut of the largest probability.
+    Unigram(Unigram),
+}
+
+/// WordPiece: longest match, and words that are too long are unknown.
+pub struct WordPiece {
+    matcher: Matcher,
+    unk_id: u32,
+    max_word_length: usize,
+}
+
+/// What words are cut in. It is kept, so that memory is asked for only once.
+#[derive(Default)]
+pub struct ModelScratch {
+    bpe: BpeScratch,
+    pub(super) unigram: UnigramScratch,
+}
+
+/// What is drawn from where words are cut at random.
+pub struct Sampler {
+    kind: SamplingKind,
+    weights: Option<Weights>,
+}
+
+impl WordPiece {
+    /// Makes the model of a vocabulary.
+    ///
+    /// # Arguments
+    ///
+    /// * `vocabulary`, `continuing_prefix`, `unk_id`, `unk_scope` - As for [`Matcher::new`].
+    /// * `max_word_length` - The length, in characters, above which a word is unknown.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`Error::Data`] if the vocabulary is too large (see [`Matcher::new`]).
+    pub fn new<'a>(
+        vocabulary: impl Iterator<Item = (&'a str, u32)> + Clone,
+        continuing_prefix: &str,
+        unk_id: u32,
+        unk_scope: UnkScope,
+        max_word_length: usize,
+    ) -> Result<Self> {
+        let matcher = Matcher::new(vocabulary, continuing_prefix, unk_id, unk_scope)?;
+        Ok(WordPiece { matcher, unk_id, max_word_length })
+    }
+
+    fn tokens(&self, word: &str, tokens: &mut Vec<Token>) {
+        let most = self.max_word_length;
+        if word.len() <= most || word.chars().nth(most).is_none() {
+            self.matcher.tokens(word, tokens);
+        } else {
+            tokens.clear();
+            tokens.push(Token::new(self.unk_id, word.len()));
+        }
+    }
+}
+
+impl Model {
+    /// What is put before each word, unless it begins with that.
+    pub fn word_mark(&self) -> Option<char> {
+        match self {
+            Model::WordPiece(_) => None,
+            Model::Unigram(_) => Some(SPACE_MARK),
+            Model::Bpe(bpe) => match bpe.word_boundary() {
+                WordBoundary::SpaceMark => Some(SPACE_MARK),
+                WordBoundary::Bytes => Some(' '),
+                WordBoundary::None | WordBoundary::End => None,
+            },
+        }
+    }
+
+    /// Whether the symbols of words are bytes, which are written as other characters.
+    pub fn is_of_bytes(&self) -> bool {
+        matches!(self, Model::Bpe(bpe) if bpe.word_boundary() == WordBoundary::Bytes)
+    }
+
+    /// The unigram model whose cut of a word depends on what is before it, if it is one.
+    pub fn rounding(&self) -> Option<&Unigram> {
+        match self {
+            Model::Unigram(unigram) if unigram.rounds() => Some(unigram),
+            _ => None,
+        }
+    }
+
+    /// Cuts a word, with its mark, into its tokens.
+    ///
+    /// # Arguments
+    ///
+    /// * `word` - The word, normalized, with its mark.
+    /// * `scratch` - What it is cut in.
+    /// * `tokens` - Where the tokens are written. It is cleared first. A length of 0 says that a token
+    ///   stands for the same bytes as the one before it.
+    #[inline]
+    pub fn tokens(&self, word: &str, scratch: &mut ModelScratch, tokens: &mut Vec<Token>) {
+        match self {
+            Model::WordPiece(model) => model.tokens(word, tokens),
+            Model::Bpe(bpe) => bpe.tokens(word, &mut scratch.bpe, tokens),
+            Model::Unigram(unigram) => unigram.tokens(word, &mut scratch.unigram, tokens),
+        }
+    }
+
+    /// The same at random.
+    ///
+    /// # Panics
+    ///
+    /// Panics if the sampler is not one of this model.
+    pub fn sampled_tokens(
+        &self,
+        word: &str,
+        sampler: &Sampler,
+        random: &mut Random,
+        scratch: &mut ModelScratch,
+        tokens: &mut Vec<Token>,
+    ) {
+        match (self, &sampler.weights, sampler.kind) {
+            (Model::Unigram(unigram), Some(weights), _) => {
+                unigram.sampled_tokens(word, weights, random, &mut scratch.unigram, tokens);
+            }
+            (Model::Bpe(bpe), _, SamplingKind::Dropout(dropout)) => {
+                bpe.sampled_tokens(word, dropout, random, &mut scratch.bpe, tokens);
+            }
+            _ => unreachable!("a sampler is made for one model"),
+        }
+    }
+
+    /// Makes what is drawn from.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`Error::Option`] if words of this model are not drawn so.
+    pub fn sampler(&self, sampling: &Sampling) -> Result<Sampler> {
+        let weights = match (self, sampling.kind) {
+            (Model::Unigram(unigram), SamplingKind::Alpha(alpha)) => Some(unigram.weights(alpha)),
+            (Model::Bpe(_), SamplingKind::Dropout(_)) => None,
+            (_, SamplingKind::Alpha(_)) => {
+                return Err(Error::option("sample_alpha: only for the model unigram"));
+            }
+            (_, SamplingKind::Dropout(_)) => {
+                return Err(Error::option("bpe_dropout: only for the model bpe"));
+            }
+        };
+        Ok(Sampler { kind: sampling.kind, weights })
+    }
+}

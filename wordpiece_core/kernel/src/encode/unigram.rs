@@ -1,0 +1,581 @@
+//! The unigram language model: of all the ways to cut a word into tokens, the one whose scores (the
+//! logarithms of probabilities) have the largest sum.
+//!
+//! The best cut of a word is found by Viterbi's algorithm, in one pass: for each place in the word,
+//! the best cut of what is before it is known, and every token that begins there makes a cut of a
+//! longer part. The tokens that begin at a place are found by walking a trie of all of them, byte by
+//! byte. So a word takes time in proportion to its bytes and to the longest token.
+//!
+//! Ties are broken as the peers break them: of equal sums, the one that begins earlier stays. Hugging
+//! Face tokenizers adds up 64-bit numbers within each word. sentencepiece adds up 32-bit numbers from
+//! the beginning of the text, so that near-ties in a word may depend on what is before it: see
+//! [`Unigram::rounds`].
+
+use std::ops::{Add, Sub};
+
+use rustc_hash::FxHashMap;
+
+use crate::encode::matcher::Token;
+use crate::encode::sampling::Random;
+use crate::encode::trie::{INITIAL_ROOT, NONE, Trie};
+use crate::error::{Error, Result};
+
+/// How words become tokens.
+pub struct UnigramOptions<'a> {
+    /// The natural logarithm of the probability of each token, by id.
+    pub scores: &'a [f64],
+    /// The id of the unknown token.
+    pub unk_id: u32,
+    /// Whether an unknown character becomes the tokens `<0xNN>` of its bytes.
+    pub byte_fallback: bool,
+    /// Whether sums are rounded as sentencepiece rounds them, and only ordinary tokens are found in
+    /// words; else all is as in Hugging Face tokenizers.
+    pub of_sentencepiece: bool,
+    /// The ids of the tokens that stand for no text: control tokens and the like.
+    pub special: &'a [u32],
+}
+
+/// The scores of a vocabulary.
+///
+/// # Examples
+///
+/// ```
+/// use _kernel::encode::unigram::{Unigram, UnigramOptions, UnigramScratch};
+///
+/// let options = UnigramOptions {
+///     scores: &[0.0, -3.0, -3.0, -4.0, -8.0],
+///     unk_id: 0,
+///     byte_fallback: false,
+///     of_sentencepiece: false,
+///     special: &[],
+/// };
+/// let unigram = Unigram::new(&["<unk>", "▁h", "ug", "▁hu", "g"], options).unwrap();
+/// let mut tokens = Vec::new();
+/// unigram.tokens("▁hug", &mut UnigramScratch::default(), &mut tokens);
+/// assert_eq!(tokens.iter().map(|token| token.id).collect::<Vec<_>>(), [1, 2]);
+/// ```
+pub struct Unigram {
+    trie: Trie,
+    scores: Vec<f64>,
+    unk_id: u32,
+    unk_score: f64,
+    /// The ids of the tokens `<0xNN>`, or `NONE`; None without byte fallback.
+    bytes: Option<Box<[u32; 256]>>,
+    of_sentencepiece: bool,
+    /// The scores in 32 bits, if sums are rounded.
+    rounded: Option<Vec<f32>>,
+}
+
+/// What the score of an unknown character is below the least score.
+const UNK_PENALTY: f64 = 10.0;
+
+/// Where a sum is larger than this, sentencepiece counts anew from 0.
+const RESET_AT: f32 = 100_000.0;
+
+/// If all scores are multiples of this, 32-bit sums up to `RESET_AT` and beyond are exact.
+const EXACT_STEP: f64 = 1.0 / 64.0;
+
+/// What words are cut in. It is kept, so that memory is asked for only once.
+#[derive(Default)]
+pub struct UnigramScratch {
+    nodes: Vec<Node<f64>>,
+    rounded: Vec<Node<f32>>,
+    /// The pieces of a word, from its end to its beginning: where each begins and ends, and its id.
+    pieces: Vec<(u32, u32, u32)>,
+    lattice: Lattice,
+}
+
+/// The best cut of a word up to a place: its sum, and its last token.
+#[derive(Clone, Copy, Default)]
+struct Node<S> {
+    score: S,
+    /// `NONE` if there is no cut.
+    start: u32,
+    id: u32,
+}
+
+/// A number that scores are added up in.
+trait Score: Copy + Default + PartialOrd + Add<Output = Self> + Sub<Output = Self> {
+    /// Whether a sum so large is counted anew.
+    fn resets(self) -> bool;
+}
+
+impl Score for f64 {
+    #[inline]
+    fn resets(self) -> bool {
+        false
+    }
+}
+
+impl Score for f32 {
+    #[inline]
+    fn resets(self) -> bool {
+        self.abs() > RESET_AT
+    }
+}
+
+/// What is known of a word whose sums are rounded: for which sums before it the cut stays the same.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Rounding {
+    /// By how much each choice was made, at least.
+    margin: f32,
+    /// The largest distance of a sum within the word from the sum before it.
+    reach: f32,
+    /// How many sums are rounded, at most, up to a choice.
+    steps: f32,
+}
+
+impl Rounding {
+    /// Whether the cut is the same behind this sum.
+    #[inline]
+    pub fn allows(&self, sum: f32) -> bool {
+        let most = sum.abs() + self.reach;
+        // Rounding changes a sum by 2^-24 of it at most, and a choice compares two of them.
+        most < RESET_AT * 0.99 && self.margin > self.steps * most * f32::EPSILON
+    }
+}
+
+impl Unigram {
+    /// Makes the model of a vocabulary.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`Error::Data`] if there are not as many scores as tokens, if one is infinite, or no
+    /// number; and for `of_sentencepiece` if a token has the mark of a space where no word begins, if
+    /// there is no token for the mark alone, or with byte fallback not for every byte.
+    pub fn new(vocabulary: &[&str], options: UnigramOptions<'_>) -> Result<Self> {
+        let UnigramOptions { scores, unk_id, byte_fallback, of_sentencepiece, special } = options;
+        if scores.len() != vocabulary.len() {
+            let (scores, tokens) = (scores.len(), vocabulary.len());
+            return Err(Error::data(format!("scores: {scores}, but there are {tokens} tokens")));
+        }
+        if let Some(id) = scores.iter().position(|score| !score.is_finite()) {
+            return Err(Error::data(format!("scores: that of token {id} is {}", scores[id])));
+        }
+        let ids: FxHashMap<&str, u32> = vocabulary.iter().copied().zip(0..).collect();
+        let byte_id = |byte: usize| ids.get(format!("<0x{byte:02X}>").as_str()).copied();
+        let byte_ids: [u32; 256] = std::array::from_fn(|b| byte_id(b).unwrap_or(NONE));
+        let mut found: Vec<(&str, u32)> = ids.iter().map(|(&token, &id)| (token, id)).collect();
+        if of_sentencepiece {
+            let mut ordinary = vec![true; vocabulary.len()];
+            let bytes = byte_ids.iter().filter(|_| byte_fallback);
+            for &id in special.iter().chain(bytes).chain([&unk_id]) {
+                ordinary
+                    .get_mut(id as usize)
+                    .into_iter()
+                    .for_each(|is_ordinary| *is_ordinary = false);
+            }
+            found.retain(|&(_, id)| ordinary[id as usize]);
+            if byte_fallback && byte_ids.contains(&NONE) {
+                return Err(Error::data("byte_fallback: a token <0xNN> is missing"));
+            }
+            check_marks(&found)?;
+        }
+        let least = found.iter().map(|&(_, id)| scores[id as usize]).fold(f64::INFINITY, f64::min);
+        let unk_score = match of_sentencepiece {
+            true => f64::from(least as f32 - UNK_PENALTY as f32),
+            false => least - UNK_PENALTY,
+        };
+        let exact = found.iter().all(|&(_, id)| is_exact(scores[id as usize]));
+        let rounded = (of_sentencepiece && !exact)
+            .then(|| scores.iter().map(|&score| score as f32).collect());
+        let (trie, _) = Trie::new([found, Vec::new()])?;
+        Ok(Unigram {
+            trie,
+            scores: scores.to_vec(),
+            unk_id,
+            unk_score,
+            bytes: byte_fallback.then(|| Box::new(byte_ids)),
+            of_sentencepiece,
+            rounded,
+        })
+    }
+
+    /// Whether the cut of a word depends on what is before it: sums are rounded to 32 bits, and the
+    /// scores are not such that all sums are exact.
+    pub fn rounds(&self) -> bool {
+        self.rounded.is_some()
+    }
+
+    /// Cuts a word into its tokens.
+    ///
+    /// # Arguments
+    ///
+    /// * `word` - The word, normalized, with its mark; of fewer than 2^31 bytes.
+    /// * `scratch` - What it is cut in.
+    /// * `tokens` - Where the tokens are written. It is cleared first. A length of 0 says that a token
+    ///   stands for the same bytes as the one before it.
+    pub fn tokens(&self, word: &str, scratch: &mut UnigramScratch, tokens: &mut Vec<Token>) {
+        self.find_best(word, &self.scores, self.unk_score, 0.0, &mut scratch.nodes);
+        trace_back(&scratch.nodes, &mut scratch.pieces);
+        self.push_tokens(word, &scratch.pieces, tokens);
+    }
+
+    /// The same behind a sum, rounded as sentencepiece rounds.
+    ///
+    /// # Arguments
+    ///
+    /// * `word`, `scratch`, `tokens` - As for [`Unigram::tokens`].
+    /// * `sum` - The sum of what is before the word. That of the word is added.
+    ///
+    /// # Panics
+    ///
+    /// Panics unless [`Unigram::rounds`].
+    pub fn rounded_tokens(
+        &self,
+        word: &str,
+        sum: &mut f32,
+        scratch: &mut UnigramScratch,
+        tokens: &mut Vec<Token>,
+    ) {
+        let scores = self.rounded.as_deref().expect("sums are rounded");
+        self.find_best(word, scores, self.unk_score as f32, *sum, &mut scratch.rounded);
+        *sum = scratch.rounded.last().map_or(*sum, |node| node.score);
+        trace_back(&scratch.rounded, &mut scratch.pieces);
+        self.push_tokens(word, &scratch.pieces, tokens);
+    }
+
+    /// Cuts a word as [`Unigram::tokens`] does, and tells for which sums that is right.
+    ///
+    /// # Arguments
+    ///
+    /// * `word`, `scratch`, `tokens` - As for [`Unigram::tokens`].
+    /// * `added` - Where the scores of the pieces are written, in 32 bits. It is cleared first.
+    ///
+    /// # Panics
+    ///
+    /// Panics unless [`Unigram::rounds`].
+    pub fn tokens_with_rounding(
+        &self,
+        word: &str,
+        scratch: &mut UnigramScratch,
+        tokens: &mut Vec<Token>,
+        added: &mut Vec<f32>,
+    ) -> Rounding {
+        self.tokens(word, scratch, tokens);
+        let scores = self.rounded.as_deref().expect("sums are rounded");
+        let pieces = scratch.pieces.iter().rev();
+        added.clear();
+        added.extend(pieces.map(|&(.., id)| {
+            if id == self.unk_id { self.unk_score as f32 } else { scores[id as usize] }
+        }));
+        let nodes = &scratch.nodes;
+        let mut chosen = vec![false; nodes.len()];
+        scratch.pieces.iter().for_each(|&(_, end, _)| chosen[end as usize] = true);
+        let mut margin = f64::INFINITY;
+        self.each_candidate(word, |start, end, id| {
+            let node = nodes[end];
+            if chosen[end] && (node.start, node.id) != (start as u32, id) {
+                let other = nodes[start].score + self.score(id);
+                margin = margin.min(node.score - other);
+            }
+        });
+        let reached = nodes.iter().filter(|node| node.start != NONE);
+        let reach = reached.map(|node| node.score.abs()).fold(0.0, f64::max);
+        Rounding {
+            // Rounded down and up, and with more steps than there are: these are bounds.
+            margin: (margin - margin.min(1.0) * 1e-6) as f32 - 1e-6,
+            reach: reach as f32 * 1.001 + 1.0,
+            steps: word.chars().count() as f32 + 4.0,
+        }
+    }
+
+    /// Draws one of all the cuts of a word, each with a probability in proportion to its own to the
+    /// power of `weights`, by filtering forward and sampling backward.
+    ///
+    /// # Arguments
+    ///
+    /// * `word`, `scratch`, `tokens` - As for [`Unigram::tokens`].
+    /// * `weights` - Those of the scores, by [`Unigram::weights`].
+    /// * `random` - What is drawn from.
+    pub fn sampled_tokens(
+        &self,
+        word: &str,
+        weights: &Weights,
+        random: &mut Random,
+        scratch: &mut UnigramScratch,
+        tokens: &mut Vec<Token>,
+    ) {
+        let UnigramScratch { lattice, pieces, .. } = scratch;
+        lattice.clear(word.len());
+        self.each_candidate(word, |start, end, id| {
+            let weight = if id == self.unk_id { weights.unk } else { weights.of[id as usize] };
+            lattice.add(start, end, id, weight);
+        });
+        lattice.draw(random, pieces);
+        self.push_tokens(word, pieces, tokens);
+    }
+
+    /// The probabilities of all tokens to the power of `alpha`.
+    pub fn weights(&self, alpha: f64) -> Weights {
+        let of = self.scores.iter().map(|score| Wide::exp(alpha * score)).collect();
+        Weights { of, unk: Wide::exp(alpha * self.unk_score) }
+    }
+
+    fn score(&self, id: u32) -> f64 {
+        if id == self.unk_id { self.unk_score } else { self.scores[id as usize] }
+    }
+
+    /// Finds the best cut up to each place of a word.
+    #[inline]
+    fn find_best<S: Score>(
+        &self,
+        word: &str,
+        scores: &[S],
+        unk_score: S,
+        sum: S,
+        nodes: &mut Vec<Node<S>>,
+    ) {
+        let bytes = word.as_bytes();
+        nodes.clear();
+        nodes.resize(bytes.len() + 1, Node { score: S::default(), start: NONE, id: NONE });
+        nodes[0].score = sum;
+        let (mut at, mut frontier) = (0, 0);
+        while at < bytes.len() {
+            let here = nodes[at].score;
+            if here.resets() {
+                // Every score is counted from this one.
+                let reached = nodes[at..=frontier.max(at)].iter_mut().enumerate();
+                for (_, node) in reached.filter(|(i, node)| *i == 0 || node.start != NONE) {
+                    node.score = node.score - here;
+                }
+            }
+            let here = nodes[at].score;
+            let width = character_width(bytes[at]);
+            let (mut state, mut alone) = (INITIAL_ROOT, false);
+            let mut push = |end: usize, id: u32, score: S| {
+                let node = &mut nodes[end];
+                let score = score + here;
+                if node.start == NONE || score > node.score {
+                    *node = Node { score, start: at as u32, id };
+                }
+                frontier = frontier.max(end);
+            };
+            for (end, &byte) in (at + 1..).zip(&bytes[at..]) {
+                let Some(next) = self.trie.transition(state, byte) else { break };
+                state = next;
+                if let Some(id) = self.trie.token_id(state) {
+                    push(end, id, scores[id as usize]);
+                    alone |= end - at == width;
+                }
+            }
+            if !alone {
+                push(at + width, self.unk_id, unk_score);
+            }
+            at += width;
+        }
+    }
+
+    /// Calls `each` with the beginning, the end and the id of everything that a cut of a word may
+    /// have: its tokens, and unknown characters.
+    fn each_candidate(&self, word: &str, mut each: impl FnMut(usize, usize, u32)) {
+        let bytes = word.as_bytes();
+        let mut at = 0;
+        while at < bytes.len() {
+            let width = character_width(bytes[at]);
+            let (mut state, mut alone) = (INITIAL_ROOT, false);
+            for (end, &byte) in (at + 1..).zip(&bytes[at..]) {
+                let Some(next) = self.trie.transition(state, byte) else { break };
+                state = next;
+                if let Some(id) = self.trie.token_id(state) {
+                    each(at, end, id);
+                    alone |= end - at == width;
+                }
+            }
+            if !alone {
+                each(at, at + width, self.unk_id);
+            }
+            at += width;
+        }
+    }
+
+    /// Writes the tokens of the pieces of a word, which come from its end. Unknown ones side by side
+    /// are one.
+    fn push_tokens(&self, word: &str, pieces: &[(u32, u32, u32)], tokens: &mut Vec<Token>) {
+        tokens.clear();
+        let mut pieces = pieces.iter().rev().peekable();
+        while let Some(&(start, mut end, id)) = pieces.next() {
+            if id != self.unk_id {
+                tokens.push(Token { id, length: end - start });
+                continue;
+            }
+            while let Some(&&(_, next, _)) = pieces.peek().filter(|piece| piece.2 == id) {
+                end = next;
+                pieces.next();
+            }
+            self.push_unknown(&word[start as usize..end as usize], tokens);
+        }
+    }
+
+    #[cold]
+    fn push_unknown(&self, run: &str, tokens: &mut Vec<Token>) {
+        let length = run.len() as u32;
+        // Hugging Face tokenizers looks for the string of all of them together.
+        let id = if self.of_sentencepiece { None } else { self.token(run) };
+        let bytes = self.bytes.as_ref().filter(|_| id.is_none());
+        let ids = bytes.map(|bytes| run.bytes().map(|byte| bytes[byte as usize]));
+        match ids.filter(|ids| !ids.clone().any(|id| id == NONE)) {
+            Some(ids) => {
+                let lengths = std::iter::once(length).chain(std::iter::repeat(0));
+                tokens.extend(ids.zip(lengths).map(|(id, length)| Token { id, length }));
+            }
+            None => tokens.push(Token { id: id.unwrap_or(self.unk_id), length }),
+        }
+    }
+
+    /// The id of a token.
+    fn token(&self, token: &str) -> Option<u32> {
+        let step = |state, byte| self.trie.transition(state, byte);
+        self.trie.token_id(token.bytes().try_fold(INITIAL_ROOT, step)?)
+    }
+}
+
+/// Refuses tokens that may reach from one word into the next, and a vocabulary by which the mark of a
+/// space is unknown: unknown characters of two words could be one token.
+fn check_marks(tokens: &[(&str, u32)]) -> Result<()> {
+    if !tokens.iter().any(|&(token, _)| token == "▁") {
+        return Err(Error::data("of sentencepiece: there is no token ▁"));
+    }
+    let inside = |token: &str| token.char_indices().any(|(at, c)| at > 0 && c == '▁');
+    match tokens.iter().filter(|(token, _)| inside(token)).min() {
+        Some((token, _)) => {
+            Err(Error::data(format!("of sentencepiece: the token {token:?} has ▁ inside")))
+        }
+        None => Ok(()),
+    }
+}
+
+/// Whether 32-bit sums of such scores are exact.
+fn is_exact(score: f64) -> bool {
+    score.abs() < 1000.0 && (score / EXACT_STEP).fract() == 0.0
+}
+
+/// Writes the pieces of the best cut, from the end of the word.
+fn trace_back<S: Score>(nodes: &[Node<S>], pieces: &mut Vec<(u32, u32, u32)>) {
+    pieces.clear();
+    let mut end = nodes.len() as u32 - 1;
+    while end > 0 {
+        let Node { start, id, .. } = nodes[end as usize];
+        pieces.push((start, end, id));
+        end = start;
+    }
+}
+
+/// How many bytes the character with this first byte has.
+#[inline]
+fn character_width(first: u8) -> usize {
+    match first {
+        0..0x80 => 1,
+        0x80..0xE0 => 2,
+        0xE0..0xF0 => 3,
+        0xF0.. => 4,
+    }
+}
+
+/// The probabilities of tokens to some power.
+pub struct Weights {
+    of: Vec<Wide>,
+    unk: Wide,
+}
+
+/// A positive number of any size, or 0: a factor from 1 up to 2, and a power of two. Probabilities of
+/// long words, and large powers of them, are smaller than a 64-bit number can be.
+#[derive(Clone, Copy, Debug, Default)]
+struct Wide {
+    factor: f64,
+    power: i64,
+}
+
+impl Wide {
+    /// e to the power of `x`, the same on every machine.
+    fn exp(x: f64) -> Self {
+        let x = x * std::f64::consts::LOG2_E;
+        let power = x.floor();
+        Wide { factor: libm::exp2(x - power), power: power as i64 }
+    }
+
+    fn of(factor: f64, power: i64) -> Self {
+        const EXPONENT: u64 = 0x7FF << 52;
+        let bits = factor.to_bits();
+        let more = (bits >> 52) as i64 - 1023;
+        Wide { factor: f64::from_bits(bits & !EXPONENT | 1023 << 52), power: power + more }
+    }
+
+    /// The number divided by a power of two.
+    fn over(self, power: i64) -> f64 {
+        let by = self.power - power;
+        if by < -1000 { 0.0 } else { self.factor * f64::from_bits(((1023 + by) as u64) << 52) }
+    }
+
+    fn times(self, other: Self) -> Self {
+        Wide::of(self.factor * other.factor, self.power + other.power)
+    }
+
+    fn plus(self, other: Self) -> Self {
+        if self.factor == 0.0 {
+            return other;
+        }
+        let power = self.power.max(other.power);
+        Wide::of(self.over(power) + other.over(power), power)
+    }
+}
+
+/// All cuts of a word.
+#[derive(Default)]
+struct Lattice {
+    /// For each place of the word, the sum of the weights of all cuts of what is before it.
+    sums: Vec<Wide>,
+    /// For each place, the last of the edges that end there, or `NONE`.
+    last: Vec<u32>,
+    edges: Vec<Edge>,
+}
+
+/// A token at a place of the word.
+struct Edge {
+    start: u32,
+    id: u32,
+    /// The edge before it that ends at the same place, or `NONE`.
+    before: u32,
+    weight: Wide,
+}
+
+impl Lattice {
+    fn clear(&mut self, length: usize) {
+        self.sums.clear();
+        self.sums.resize(length + 1, Wide::default());
+        self.sums[0] = Wide { factor: 1.0, power: 0 };
+        self.last.clear();
+        self.last.resize(length + 1, NONE);
+        self.edges.clear();
+    }
+
+    /// Adds an edge. All that end where it begins must have been added.
+    fn add(&mut self, start: usize, end: usize, id: u32, weight: Wide) {
+        let weight = self.sums[start].times(weight);
+        self.sums[end] = self.sums[end].plus(weight);
+        let edge = Edge { start: start as u32, id, before: self.last[end], weight };
+        self.last[end] = self.edges.len() as u32;
+        self.edges.push(edge);
+    }
+
+    /// Draws a cut from the end of the word: at each place one of the edges that end there, those that
+    /// begin last first.
+    fn draw(&self, random: &mut Random, pieces: &mut Vec<(u32, u32, u32)>) {
+        pieces.clear();
+        let mut end = self.sums.len() - 1;
+        while end > 0 {
+            let Wide { factor, power } = self.sums[end];
+            let mut left = random.unit() * factor;
+            let mut edge = &self.edges[self.last[end] as usize];
+            loop {
+                left -= edge.weight.over(power);
+                if left < 0.0 || edge.before == NONE {
+                    break;
+                }
+                edge = &self.edges[edge.before as usize];
+            }
+            pieces.push((edge.start, end as u32, edge.id));
+            end = edge.start as usize;
+        }
+    }
+}
