@@ -103,10 +103,9 @@ def pre_tokenize(
 ) -> ArrowArray: ...
 
 class Bpe:
-    """Byte-pair encoding: the pairs of ids, by rank, as two arrays of uint32. The encoder that it is
-    given to checks them: InputError if an id is beyond the vocabulary, if a pair is there twice, or
-    if what it makes is no token. What `word_boundary` and the others are is said in
-    `wordpiece_core.tokenizer.models.Bpe`."""
+    """Byte-pair encoding: the pairs of ids, by rank, as two arrays of uint32. The encoder that is
+    made of it checks them: InputError if an id is beyond the vocabulary, if a pair is there twice,
+    or if what it makes is no token. See `wordpiece_core.tokenizer.models.Bpe`."""
 
     def __init__(
         self,
@@ -120,7 +119,7 @@ class Bpe:
     ) -> None: ...
 
 class Unigram:
-    """A unigram language model: `scores`, of float64, by id. The encoder that it is given to checks
+    """A unigram language model: `scores`, of float64, by id. The encoder that is made of it checks
     them: InputError if one is not finite, if there are not as many as tokens; and for
     `of_sentencepiece` if a token has ▁ behind its first character, if there is no token ▁, or, with
     `byte_fallback`, none for a byte. See `wordpiece_core.tokenizer.models.Unigram`."""
