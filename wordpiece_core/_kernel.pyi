@@ -100,7 +100,39 @@ def pre_tokenize(
     strip_accents: bool,
     lowercase: bool,
     pre_tokenizer: str,
-) -> ArrowArray: ...
+    rules: ByteLevel | Metaspace | None = None,
+) -> ArrowArray:
+    """The words of texts, as `list<string>`: by `rules`, if there are any, in place of the options
+    before."""
+
+class ByteLevel:
+    """GPT-2's rules of text, for `Encoder` and `pre_tokenize`. `add_prefix_space`: a space is put
+    before a text, and behind each special token, if there is none. `trim_offsets`: the offsets of
+    tokens are without the spaces at their ends."""
+
+    def __init__(self, *, add_prefix_space: bool, trim_offsets: bool) -> None: ...
+
+class Metaspace:
+    """SentencePiece's rules of text: `charsmap` maps characters (empty: none), a space becomes ▁.
+    As sentencepiece applies them; or, with `by_grapheme`, as `tokenizers` does by Precompiled and
+    Metaspace. `collapse_spaces`: sentencepiece's remove_extra_whitespaces; with `by_grapheme`, a
+    WhitespaceSplit before Metaspace, or with `by_replacement` Strip (right) and Replace (" {2,}").
+    `prepend`: "always", "first" or "never". InputError if the map is damaged, changes the space or
+    joins it with other characters, makes several spaces of one character where spaces are
+    collapsed, or, with `by_replacement`, leaves white space that is no space."""
+
+    def __init__(
+        self,
+        charsmap: bytes,
+        *,
+        by_grapheme: bool,
+        collapse_spaces: bool,
+        prepend: str,
+        by_replacement: bool = False,
+    ) -> None: ...
+    def normalize(self, text: str) -> tuple[str, list[int]]:
+        """The normalized text; and for each of its characters the index of the character of `text`
+        that it comes from."""
 
 class Bpe:
     """Byte-pair encoding: the pairs of ids, by rank, as two arrays of uint32. The encoder that is

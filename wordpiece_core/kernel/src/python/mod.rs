@@ -19,6 +19,7 @@ use crate::error::{Error, Result, caught, note_panic};
 
 mod count;
 mod encode;
+mod rules;
 mod shards;
 mod text;
 mod train;
@@ -153,6 +154,8 @@ fn _kernel(module: &Bound<'_, PyModule>) -> PyResult<()> {
     std::panic::set_hook(Box::new(note_panic));
     module.add("FRACTION_BITS", crate::count::word_lists::FRACTION_BITS)?;
     module.add_class::<count::PyWordCounter>()?;
+    module.add_class::<rules::PyByteLevel>()?;
+    module.add_class::<rules::PyMetaspace>()?;
     module.add_class::<encode::PyEncoder>()?;
     module.add_class::<encode::PyPacker>()?;
     module.add_class::<encode::PyBpe>()?;

@@ -7,6 +7,7 @@ use pyo3::buffer::PyBuffer;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedStr;
 
+use super::rules::Rules;
 use super::{PyArrowArray, import, run, unknown};
 use crate::arrow;
 use crate::arrow::parquet_footer;
@@ -106,7 +107,9 @@ pub(super) fn split_lines(py: Python<'_>, block: PyBuffer<u8>) -> PyResult<(PyAr
 
 /// The words of texts, as an array of type `list<string>`.
 #[pyfunction]
-#[pyo3(signature = (texts, *, clean_text, handle_chinese_chars, strip_accents, lowercase, pre_tokenizer))]
+#[pyo3(signature = (texts, *, clean_text, handle_chinese_chars, strip_accents, lowercase,
+    pre_tokenizer, rules=None))]
+#[allow(clippy::too_many_arguments)]
 pub(super) fn pre_tokenize(
     py: Python<'_>,
     texts: &Bound<'_, PyAny>,
@@ -115,9 +118,11 @@ pub(super) fn pre_tokenize(
     strip_accents: bool,
     lowercase: bool,
     pre_tokenizer: &str,
+    rules: Option<Rules<'_>>,
 ) -> PyResult<PyArrowArray> {
-    let rules =
+    let own =
         text_rules(clean_text, handle_chinese_chars, strip_accents, lowercase, pre_tokenizer)?;
+    let rules = rules.map_or(own, TextRules::from);
     let texts = import(texts)?;
     run(py, || {
         let mut rows = Vec::with_capacity(texts.len());
@@ -125,9 +130,11 @@ pub(super) fn pre_tokenize(
             rows.push(row.map(|row| {
                 let mut words = Vec::new();
                 let mut word = String::new();
-                rules.segments(&utf8::repair(row).0, Begin::Text, |segment| {
+                let text = utf8::repair(row).0;
+                let text = &text[..rules.section_end(&text)];
+                rules.segments(text, Begin::Text, |segment| {
                     rules.normalize(segment.raw, &mut word);
-                    words.extend((!word.is_empty()).then(|| word.clone()));
+                    words.extend(rules.words(&word).map(String::from));
                 });
                 words
             }));

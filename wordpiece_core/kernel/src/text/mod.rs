@@ -1,7 +1,9 @@
 //! Text to words: the rules that counting and encoding share. Knows strings and bytes only.
 
 pub mod byte_level;
+pub mod charsmap;
 pub mod hash;
+pub mod metaspace;
 pub mod pre_tokenize;
 pub mod rules;
 pub mod segment_map;

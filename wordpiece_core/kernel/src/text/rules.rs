@@ -1,7 +1,10 @@
 //! How text becomes words, whatever the tokenizer: BERT's way or another one. A text is matched with
 //! its rules once; the loops over its characters are those of each kind of rules.
 
+use std::sync::Arc;
+
 use crate::text::byte_level::ByteLevel;
+use crate::text::metaspace::{Metaspace, marked_words};
 use crate::text::pre_tokenize::{PreTokenizer, Segment, SegmentBag, TextOptions};
 
 /// The rules by which text becomes words. They can be shared by threads.
@@ -13,6 +16,8 @@ pub enum TextRules {
     Bert(PreTokenizer),
     /// GPT-2's. A segment becomes itself: a piece of the text with its space.
     ByteLevel(ByteLevel),
+    /// SentencePiece's. A segment becomes words that begin with `▁`; nearly always one.
+    Metaspace(Arc<Metaspace>),
 }
 
 /// Where a part of a text begins, which is cut into segments by itself.
@@ -33,6 +38,13 @@ impl From<TextOptions> for TextRules {
 }
 
 impl TextRules {
+    /// The words of a normalized segment.
+    pub fn words<'a>(&self, normalized: &'a str) -> impl Iterator<Item = &'a str> {
+        let is_marked = matches!(self, TextRules::Metaspace(_));
+        let marked = is_marked.then(|| marked_words(normalized)).into_iter().flatten();
+        marked.chain((!is_marked && !normalized.is_empty()).then_some(normalized))
+    }
+
     /// Calls `each` with every segment of a part of a text, in order.
     ///
     /// # Arguments
@@ -46,6 +58,7 @@ impl TextRules {
         match self {
             TextRules::Bert(rules) => rules.segments(text, each),
             TextRules::ByteLevel(rules) => rules.segments(text, begin != Begin::Within, each),
+            TextRules::Metaspace(rules) => rules.segments(text, begin, each),
         }
     }
 
@@ -62,6 +75,9 @@ impl TextRules {
         match self {
             TextRules::Bert(rules) => rules.segments_into(text, bytes, bag),
             TextRules::ByteLevel(rules) => rules.segments_into(text, bytes, bag),
+            TextRules::Metaspace(rules) => rules.segments(text, Begin::Text, |segment| {
+                bag.segment(segment.raw.as_bytes(), 0, segment.raw.len());
+            }),
         }
     }
 
@@ -75,13 +91,17 @@ impl TextRules {
         match self {
             TextRules::Bert(rules) => rules.segment_end(text, at),
             TextRules::ByteLevel(rules) => rules.segment_end(text, at),
+            TextRules::Metaspace(rules) => rules.segment_end(text, at),
         }
     }
 
     /// How many bytes of a section of a text, from its beginning on, make its words. What is behind
     /// them becomes nothing at the end of a section, though it might be a word elsewhere.
     pub fn section_end(&self, section: &str) -> usize {
-        section.len()
+        match self {
+            TextRules::Bert(_) | TextRules::ByteLevel(_) => section.len(),
+            TextRules::Metaspace(rules) => rules.section_end(section),
+        }
     }
 
     /// Normalizes a segment.
@@ -99,6 +119,10 @@ impl TextRules {
                 word.clear();
                 word.push_str(raw);
             }
+            TextRules::Metaspace(rules) => {
+                word.clear();
+                rules.each_normalized(raw, |c, _| word.push(c));
+            }
         }
     }
 
@@ -109,6 +133,7 @@ impl TextRules {
         match self {
             TextRules::Bert(rules) => rules.each_normalized(raw, each),
             TextRules::ByteLevel(_) => raw.chars().zip(0..).for_each(|(c, index)| each(c, index)),
+            TextRules::Metaspace(rules) => rules.each_normalized(raw, each),
         }
     }
 }

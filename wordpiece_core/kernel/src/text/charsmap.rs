@@ -1,0 +1,160 @@
+//! SentencePiece's compiled maps of characters: strings of text, and what they become.
+//!
+//! A map has the size of a double array in bytes, as 4 bytes; the double array, of units of 4 bytes,
+//! which finds strings byte by byte (Darts-clone's format); and the results, each with a zero byte
+//! behind it. All numbers have their lowest byte first.
+
+use crate::error::{Error, Result};
+
+/// A compiled map of characters, checked.
+#[derive(Debug, Default)]
+pub struct CharsMap {
+    units: Vec<u32>,
+    results: String,
+}
+
+/// The node of the double array that strings begin at.
+const ROOT: usize = 0;
+
+/// The most beginnings of strings in a map, and the most bytes of a string. SentencePiece's own maps
+/// have fewer than a million, of up to 12 bytes.
+const MOST_STRINGS: usize = 1 << 24;
+const MOST_BYTES: usize = 1 << 10;
+
+impl CharsMap {
+    /// Reads a map. An empty one changes nothing.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`Error::Data`] if the map is damaged.
+    pub fn new(compiled: &[u8]) -> Result<Self> {
+        if compiled.is_empty() {
+            return Ok(CharsMap::default());
+        }
+        let damaged = |what: &str| Error::data(format!("the map of characters is damaged: {what}"));
+        let (size, rest) = compiled.split_first_chunk().ok_or_else(|| damaged("it has no size"))?;
+        let size = u32::from_le_bytes(*size) as usize;
+        if !size.is_multiple_of(4) || size == 0 || size > rest.len() {
+            return Err(damaged("the size of its array"));
+        }
+        let (array, results) = rest.split_at(size);
+        let units = array.as_chunks().0.iter().map(|unit| u32::from_le_bytes(*unit)).collect();
+        let results = String::from_utf8(results.to_vec()).map_err(|_| damaged("no UTF-8"))?;
+        if !(results.is_empty() || results.ends_with('\0')) {
+            return Err(damaged("its results have no end"));
+        }
+        let map = CharsMap { units, results };
+        map.check().map_err(damaged)?;
+        Ok(map)
+    }
+
+    /// Whether all strings and results are there. Strings may share nodes, but not without end.
+    fn check(&self) -> std::result::Result<(), &'static str> {
+        let mut strings = 0;
+        let mut fault = Ok(());
+        self.walk(&mut |string, result| {
+            strings += 1;
+            if strings > MOST_STRINGS || string.len() > MOST_BYTES {
+                fault = Err("its array has no end");
+            } else if let Some(at) = result {
+                let is_there = self.results.is_char_boundary(at) && at < self.results.len();
+                if !is_there || std::str::from_utf8(string).is_err() {
+                    fault = Err("a string or its result is not there");
+                }
+            }
+            fault.is_ok()
+        });
+        fault
+    }
+
+    /// Calls `each` with every beginning of a string, and where the result begins if it is a whole one;
+    /// until it says no.
+    fn walk(&self, each: &mut impl FnMut(&[u8], Option<usize>) -> bool) {
+        let mut children: Vec<Option<Box<[(u8, usize)]>>> = vec![None; self.units.len()];
+        let mut string = Vec::new();
+        // For each byte of the string, the node before it, and how many ways from there were taken.
+        let mut path: Vec<_> = (!self.units.is_empty()).then_some((ROOT, 0)).into_iter().collect();
+        while let Some((node, taken)) = path.last_mut() {
+            let node = *node;
+            let ways = children[node].get_or_insert_with(|| {
+                (1..=255).filter_map(|byte| Some((byte, self.child(node, byte)?))).collect()
+            });
+            if let Some(&(byte, child)) = ways.get(*taken) {
+                *taken += 1;
+                string.push(byte);
+                if !each(&string, self.leaf(child)) {
+                    return;
+                }
+                path.push((child, 0));
+            } else {
+                path.pop();
+                string.pop();
+            }
+        }
+    }
+
+    /// Calls `each` with every string of the map and what it becomes, in the order of bytes.
+    pub fn for_each(&self, mut each: impl FnMut(&str, &str)) {
+        self.walk(&mut |string, result| {
+            if let Some(at) = result {
+                each(std::str::from_utf8(string).expect("checked"), self.result(at));
+            }
+            true
+        });
+    }
+
+    /// The node that a byte leads to. No string holds a zero byte.
+    #[inline]
+    fn child(&self, node: usize, byte: u8) -> Option<usize> {
+        let child = node ^ offset(self.units[node]) ^ byte as usize;
+        let unit = *self.units.get(child)?;
+        (byte > 0 && unit & (1 << 31 | 0xFF) == byte as u32).then_some(child)
+    }
+
+    /// Where the result begins of the string that ends at a node.
+    #[inline]
+    fn leaf(&self, node: usize) -> Option<usize> {
+        let unit = self.units[node];
+        if unit >> 8 & 1 == 0 {
+            return None;
+        }
+        let leaf = self.units.get(node ^ offset(unit)).copied().unwrap_or(u32::MAX);
+        Some((leaf & !(1 << 31)) as usize)
+    }
+
+    fn result(&self, at: usize) -> &str {
+        let rest = &self.results[at..];
+        &rest[..rest.find('\0').unwrap_or(rest.len())]
+    }
+
+    /// The strings of the map that `text` begins with, the shortest first: their lengths in bytes, and
+    /// where their results begin.
+    #[inline]
+    fn prefixes(&self, text: &str) -> impl Iterator<Item = (usize, usize)> {
+        let mut node = (!self.units.is_empty()).then_some(ROOT);
+        let found = text.bytes().zip(1..).map_while(move |(byte, length)| {
+            node = node.and_then(|node| self.child(node, byte));
+            node.map(|node| self.leaf(node).map(|at| (length, at)))
+        });
+        found.flatten()
+    }
+
+    /// The longest string of the map that `text` begins with: its length in bytes, and what it
+    /// becomes.
+    #[inline]
+    pub fn longest(&self, text: &str) -> Option<(usize, &str)> {
+        self.prefixes(text).last().map(|(length, at)| (length, self.result(at)))
+    }
+
+    /// What the shortest string of the map becomes that `text` begins with.
+    #[inline]
+    pub fn shortest(&self, text: &str) -> Option<&str> {
+        self.prefixes(text).next().map(|(_, at)| self.result(at))
+    }
+}
+
+/// What a unit changes the number of its node by.
+#[inline]
+fn offset(unit: u32) -> usize {
+    ((unit >> 10) << ((unit & 1 << 9) >> 6)) as usize
+}

@@ -1,0 +1,433 @@
+//! SentencePiece's rules of text: characters are normalized by a compiled map, spaces become `▁`, and
+//! a word begins at each of them.
+//!
+//! Raw text is cut before characters that are spaces to the map, whatever is around them. So every
+//! segment is normalized by itself; nearly always it is one word, with the space before it.
+
+use rustc_hash::FxHashSet;
+use unicode_segmentation::UnicodeSegmentation;
+
+use crate::error::{Error, Result};
+use crate::text::charsmap::CharsMap;
+use crate::text::pre_tokenize::Segment;
+use crate::text::rules::Begin;
+
+/// What a space becomes.
+pub const MARK: char = '▁';
+
+/// Where a mark is put that stands for no space of the text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Prepend {
+    /// Before each section of a text.
+    Always,
+    /// Before the first section.
+    First,
+    /// Nowhere.
+    Never,
+}
+
+/// How the map is applied, and what becomes of spaces.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// As `sentencepiece` does: the longest string first.
+    SentencePiece {
+        /// Whether several spaces are one, and there are none at the ends of a text
+        /// (`remove_extra_whitespaces`).
+        collapse: bool,
+    },
+    /// As `tokenizers` does it by `Precompiled` and `Metaspace`. Every space is a mark.
+    Spaces,
+    /// The same, with `Strip` (of the right end) and `Replace` (of two spaces or more) after
+    /// `Precompiled`. Several spaces are one mark.
+    Replaced,
+    /// The same, with `WhitespaceSplit` before `Metaspace`: a mark is put before every word that has
+    /// none.
+    Words,
+}
+
+/// SentencePiece's rules of text. They can be shared by threads.
+///
+/// # Examples
+///
+/// ```
+/// use _kernel::text::metaspace::{Metaspace, Prepend, Way};
+/// use _kernel::text::rules::Begin;
+///
+/// let way = Way::SentencePiece { collapse: true };
+/// let rules = Metaspace::new(&[], way, Prepend::Always).unwrap();
+/// let (mut word, mut words) = (String::new(), Vec::new());
+/// rules.segments("a  b ", Begin::Text, |segment| {
+///     word.clear();
+///     rules.each_normalized(segment.raw, |c, _| word.push(c));
+///     words.push(word.clone());
+/// });
+/// assert_eq!(words, ["▁a", "▁b", ""]);
+/// ```
+#[derive(Debug)]
+pub struct Metaspace {
+    map: CharsMap,
+    way: Way,
+    prepend: Prepend,
+    /// The characters that text is cut before.
+    cuts: Vec<char>,
+    /// Whether one of them begins with this byte.
+    cut_leads: [bool; 256],
+    /// Whether normalized text may hold marks that were no spaces.
+    may_mark: bool,
+    /// Whether the map itself makes marks.
+    makes_marks: bool,
+}
+
+impl Metaspace {
+    /// Makes the rules of a compiled map of characters; an empty one changes nothing.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`Error::Data`] if the map is damaged, if it changes the space or joins it with other
+    /// characters, or if one of its results has several spaces in a row where those are one.
+    pub fn new(charsmap: &[u8], way: Way, prepend: Prepend) -> Result<Self> {
+        let map = CharsMap::new(charsmap)?;
+        let is_space = |c: char| c == ' ' || way == Way::Words && c.is_whitespace();
+        let mut cuts: Vec<char> = ('\0'..='\u{3000}').filter(|&c| is_space(c)).collect();
+        let (mut joined, mut singles) = (FxHashSet::default(), Vec::new());
+        let (mut several, mut makes_marks, mut ends_marked, mut white) =
+            (false, false, false, false);
+        map.for_each(|string, result| {
+            let mut characters = string.chars();
+            match (characters.next(), characters.next()) {
+                (Some(c), None) => singles.push((c, only(result).is_some_and(is_space))),
+                _ => joined.extend(string.chars()),
+            }
+            several |= result.contains("  ");
+            makes_marks |= result.contains(MARK);
+            ends_marked |= result.ends_with(MARK) && only(result).is_none();
+            white |= result.contains(|c: char| c.is_whitespace() && c != ' ');
+        });
+        let mapped = |c: char| singles.binary_search_by_key(&c, |&(c, _)| c).is_ok(); // in order
+        cuts.retain(|&c| !mapped(c));
+        cuts.extend(singles.iter().filter(|(_, is_space)| *is_space).map(|&(c, _)| c));
+        cuts.retain(|c| !joined.contains(c) && (way.is_plain() || breaks('a', *c)));
+        cuts.sort_unstable();
+        cuts.dedup();
+        if !cuts.contains(&' ') {
+            return Err(Error::data("the map of characters changes spaces: that is not known"));
+        }
+        if several && way.merges() {
+            return Err(Error::data("the map of characters makes several spaces at once"));
+        }
+        if ends_marked && way == (Way::SentencePiece { collapse: true }) {
+            return Err(Error::data("the map of characters makes a character with a ▁ behind it"));
+        }
+        let unmapped = |c: char| c != ' ' && c.is_whitespace() && !mapped(c);
+        if way == Way::Replaced && (white || ('\0'..='\u{3000}').any(unmapped)) {
+            return Err(Error::data("the map of characters leaves white space that is no space"));
+        }
+        let mut cut_leads = [false; 256];
+        for c in &cuts {
+            cut_leads[c.encode_utf8(&mut [0; 4]).as_bytes()[0] as usize] = true;
+        }
+        let may_mark = makes_marks || !mapped(MARK) || joined.contains(&MARK);
+        Ok(Metaspace { map, way, prepend, cuts, cut_leads, may_mark, makes_marks })
+    }
+
+    /// Calls `each` with every segment of a part of a text, in order (see
+    /// [`TextRules::segments`](crate::text::rules::TextRules::segments)).
+    #[inline(always)]
+    pub fn segments(&self, text: &str, begin: Begin, mut each: impl FnMut(Segment<'_>)) {
+        let mut start = 0;
+        if begin != Begin::Within {
+            let first = self.first(text, begin);
+            if let Some(raw) = &first.raw {
+                let rest = raw.as_bytes();
+                each(Segment { raw, start: 0, added: true, alone: None, rest });
+            }
+            start = first.end;
+        }
+        let merges = self.way.merges();
+        while start < text.len() {
+            let end = self.next_cut(text, start + 1);
+            let raw = &text[start..end];
+            if !(merges && end < text.len() && only(raw).is_some_and(|c| self.is_cut(c))) {
+                let rest = &text.as_bytes()[start..];
+                each(Segment { raw, start, added: false, alone: None, rest });
+            }
+            start = end;
+        }
+    }
+
+    /// What is special at the beginning of a section.
+    fn first(&self, text: &str, begin: Begin) -> First {
+        let is_wanted = match self.prepend {
+            Prepend::Always => true,
+            Prepend::First => begin == Begin::Text,
+            Prepend::Never => false,
+        };
+        let end = if text.is_empty() { 0 } else { self.next_cut(text, 0) };
+        let added = |end: usize| First { raw: Some(format!(" {}", &text[..end])), end };
+        match self.way {
+            // A space puts a mark before the words behind it, so there must be none at the beginning.
+            Way::SentencePiece { collapse: true } if !is_wanted => First::at(self.content(text)),
+            Way::SentencePiece { collapse: true } if end == 0 => First::at(0),
+            Way::SentencePiece { .. } if is_wanted && !text.is_empty() => added(end),
+            Way::Spaces | Way::Replaced if is_wanted => match self.first_normalized(text) {
+                None | Some(' ' | MARK) => First::at(0),
+                Some(_) => added(end),
+            },
+            // The first word of all has a mark if no space is before it.
+            Way::Words if self.prepend == Prepend::First && !is_wanted && end > 0 => added(end),
+            _ => First::at(0),
+        }
+    }
+
+    /// The first character of a normalized text.
+    fn first_normalized(&self, text: &str) -> Option<char> {
+        let mut first = None;
+        self.steps(text, |_, _, result| {
+            first = result.chars().next();
+            first.is_none()
+        });
+        first
+    }
+
+    /// Where the first word of a text begins, without spaces before it.
+    fn content(&self, text: &str) -> usize {
+        let mut found = text.len();
+        self.steps(text, |at, _, result| {
+            let is_word = result.chars().any(|c| c != ' ');
+            if is_word {
+                found = at;
+            }
+            !is_word
+        });
+        found
+    }
+
+    /// A byte offset, `at` or the first behind it, where a text can be divided into parts.
+    ///
+    /// # Panics
+    ///
+    /// Panics if `at` is not at the boundary of a character of `text`.
+    pub fn segment_end(&self, text: &str, at: usize) -> usize {
+        let end = self.next_cut(text, at);
+        let strips = self.way == (Way::SentencePiece { collapse: true });
+        if strips && self.prepend != Prepend::Always && self.content(&text[..end]) == end {
+            // Nothing is before it, so the space there makes no mark.
+            let content = end + self.content(&text[end..]);
+            return self.next_cut(text, content);
+        }
+        end
+    }
+
+    /// How many bytes of a section make its words: `sentencepiece` removes marks at the end of a text
+    /// as it does spaces.
+    pub fn section_end(&self, section: &str) -> usize {
+        let strips = self.way == (Way::SentencePiece { collapse: true }) && self.may_mark;
+        if !strips || !(self.makes_marks || section.contains(MARK)) {
+            return section.len();
+        }
+        let mut end = section.len();
+        while end > 0 {
+            let start = self.last_cut(&section[..end]);
+            let mut kept = None;
+            self.steps(&section[start..end], |at, length, result| {
+                if result.contains(|c| c != ' ' && c != MARK) {
+                    kept = Some(at + length);
+                }
+                true
+            });
+            match kept {
+                Some(kept) => return start + kept,
+                None => end = start,
+            }
+        }
+        0
+    }
+
+    /// Calls `each` with every character that a segment becomes, and the index of the character of
+    /// `raw` that it comes from, counted from 0. Words begin at the marks.
+    pub fn each_normalized(&self, raw: &str, mut each: impl FnMut(char, usize)) {
+        match self.way {
+            Way::Spaces | Way::SentencePiece { collapse: false } => {
+                self.placed(raw, |c, index| each(if c == ' ' { MARK } else { c }, index));
+            }
+            Way::Words => self.each_of_words(raw, each),
+            Way::Replaced | Way::SentencePiece { collapse: true } => {
+                // Spaces at the beginning are dropped if the text begins there.
+                let has_space = raw.chars().next().is_some_and(|c| self.is_cut(c));
+                let mut drops = !has_space && self.way != Way::Replaced;
+                let mut space = None;
+                self.placed(raw, |c, index| {
+                    if c == ' ' {
+                        space = Some(index).filter(|_| !drops);
+                        return;
+                    }
+                    drops = false;
+                    if let Some(index) = space.take() {
+                        each(MARK, index);
+                    }
+                    each(c, index);
+                });
+            }
+        }
+    }
+
+    /// The same where a mark is put before every word.
+    fn each_of_words(&self, raw: &str, mut each: impl FnMut(char, usize)) {
+        let begins = !raw.chars().next().is_some_and(|c| self.is_cut(c));
+        let mut marks = self.prepend == Prepend::Always || self.prepend == Prepend::First && begins;
+        let mut inside = false;
+        self.placed(raw, |c, index| {
+            if c.is_whitespace() {
+                inside = false;
+                return;
+            }
+            if !inside && marks && c != MARK {
+                each(MARK, index);
+            }
+            marks &= self.prepend == Prepend::Always;
+            inside = true;
+            each(c, index);
+        });
+    }
+
+    /// Calls `each` with every character that the map makes of a text, and the index of the character
+    /// that it comes from.
+    #[inline(always)]
+    fn placed(&self, text: &str, mut each: impl FnMut(char, usize)) {
+        let mut index = 0;
+        self.steps(text, |at, length, result| {
+            let characters = text[at..at + length].chars().count();
+            for (number, c) in result.chars().enumerate() {
+                each(c, index + number.min(characters - 1));
+            }
+            index += characters;
+            true
+        });
+    }
+
+    /// Calls `each` with every string that is looked up as a whole: where it begins, its length in
+    /// bytes, and what it becomes; until it says no.
+    #[inline(always)]
+    fn steps(&self, text: &str, mut each: impl FnMut(usize, usize, &str) -> bool) {
+        if let Way::SentencePiece { .. } = self.way {
+            let mut at = 0;
+            while let Some(c) = text[at..].chars().next() {
+                let itself = &text[at..at + c.len_utf8()];
+                let found = self.map.longest(&text[at..]);
+                let (length, result) = found.unwrap_or((itself.len(), itself));
+                if !each(at, length, result) {
+                    return;
+                }
+                at += length;
+            }
+            return;
+        }
+        for (at, grapheme) in text.grapheme_indices(true) {
+            // So does `tokenizers`: of a short grapheme only the beginning decides what it becomes.
+            let short = Some(grapheme).filter(|_| grapheme.len() < SHORT_GRAPHEME);
+            if let Some(result) = short.and_then(|grapheme| self.map.shortest(grapheme)) {
+                if !each(at, grapheme.len(), result) {
+                    return;
+                }
+                continue;
+            }
+            for (inner, c) in grapheme.char_indices() {
+                let itself = &grapheme[inner..inner + c.len_utf8()];
+                let result = self.map.shortest(itself).unwrap_or(itself);
+                if !each(at + inner, itself.len(), result) {
+                    return;
+                }
+            }
+        }
+    }
+
+    fn is_cut(&self, c: char) -> bool {
+        self.cuts.binary_search(&c).is_ok()
+    }
+
+    /// The first byte offset from `from` on where text is cut; the end of the text if there is none.
+    #[inline(always)]
+    fn next_cut(&self, text: &str, from: usize) -> usize {
+        let bytes = text.as_bytes();
+        let mut at = from;
+        while let Some(more) = bytes[at..].iter().position(|&b| self.cut_leads[b as usize]) {
+            at += more;
+            if self.cuts_at(text, at) {
+                return at;
+            }
+            at += 1;
+        }
+        text.len()
+    }
+
+    /// The last byte offset where text is cut; 0 if there is none.
+    fn last_cut(&self, text: &str) -> usize {
+        let places = text.char_indices().rev();
+        let mut cuts = places.filter(|&(at, c)| self.is_cut(c) && self.cuts_at(text, at));
+        cuts.next().map_or(0, |(at, _)| at)
+    }
+
+    /// Whether text is cut before the character at `at`.
+    #[inline]
+    fn cuts_at(&self, text: &str, at: usize) -> bool {
+        let Some(c) = text[at..].chars().next() else { return false };
+        if !self.is_cut(c) {
+            return false;
+        }
+        self.way.is_plain() || text[..at].chars().next_back().is_none_or(|before| breaks(before, c))
+    }
+}
+
+/// Below this length, in bytes, `tokenizers` looks a grapheme up as a whole.
+const SHORT_GRAPHEME: usize = 6;
+
+/// The beginning of a section: a segment with a space that is not in the text, and where the others
+/// begin.
+struct First {
+    raw: Option<String>,
+    end: usize,
+}
+
+impl First {
+    fn at(end: usize) -> Self {
+        First { raw: None, end }
+    }
+}
+
+impl Way {
+    /// Whether several spaces are as one.
+    fn merges(self) -> bool {
+        !matches!(self, Way::Spaces | Way::SentencePiece { collapse: false })
+    }
+
+    /// Whether characters are looked up wherever they are, not by graphemes.
+    fn is_plain(self) -> bool {
+        matches!(self, Way::SentencePiece { .. })
+    }
+}
+
+/// Whether a grapheme ends between two characters, of which the second is a kind of space.
+fn breaks(before: char, c: char) -> bool {
+    if before.is_ascii() && c.is_ascii() {
+        return (before, c) != ('\r', '\n');
+    }
+    let mut pair = String::from(before);
+    pair.push(c);
+    pair.graphemes(true).count() == 2
+}
+
+/// The character of a string of one.
+fn only(string: &str) -> Option<char> {
+    let mut characters = string.chars();
+    characters.next().filter(|_| characters.next().is_none())
+}
+
+/// The words of normalized text: each mark begins one.
+pub fn marked_words(normalized: &str) -> impl Iterator<Item = &str> {
+    let starts = normalized.char_indices().filter(|&(at, c)| at == 0 || c == MARK);
+    let mut starts = starts.map(|(at, _)| at).peekable();
+    std::iter::from_fn(move || {
+        let start = starts.next()?;
+        Some(&normalized[start..starts.peek().copied().unwrap_or(normalized.len())])
+    })
+}
