@@ -510,3 +510,85 @@ class Trainer:
     def merges(self, first: int = 0) -> ArrowArray:
         """`left`, `right`, `token` (ids), `score`, `pair_count`, `left_count`, `right_count`, from
         step `first` (counted from 0) on."""
+
+class RunCutter:
+    """Cuts words into runs, which no piece of unigram crosses: `▁` is put before a word unless it
+    is there; a run ends where the script changes, and at characters outside the alphabet (None: all
+    are in it), which belong to no run. Longer runs, in characters, are left out."""
+
+    def __init__(
+        self, alphabet: str | None, *, min_word_count: int, max_run_length: int
+    ) -> None: ...
+    def characters(self, words: ArrowArray) -> tuple[ArrowArray, int]:
+        """The characters of runs, `word: string, count: int64`, ordered by character; and how many
+        characters the runs have, those of each word once."""
+
+    def runs(self, words: ArrowArray) -> ArrowArray:
+        """The runs, `word: string, count: int64`, in any order."""
+
+def add_characters(batches: Sequence[ArrowArray]) -> ArrowArray:
+    """Adds up the counts of equal characters. All characters must be fewer than 2^63."""
+
+class SuffixCounter:
+    """Counts the suffixes of runs, cut to `max_length` characters, in partitions that depend on the
+    first two characters alone."""
+
+    memory: int
+    def __init__(self, cutter: RunCutter, *, max_length: int, partitions: int) -> None: ...
+    def add(self, words: ArrowArray) -> None: ...
+    def take(self) -> list[tuple[int, ArrowArray]]:
+        """Forgets the runs. For each partition with suffixes its number, and
+        `word: string, count: int64`."""
+
+def find_seeds(suffixes: Sequence[ArrowArray], most: int) -> ArrowArray:
+    """Of the suffixes of a partition, the substrings that cover most characters, the best first:
+    `word: string, count: int64`. They have two characters or more, occur twice or more, and are
+    followed by different characters, or by none."""
+
+def best_seeds(batches: Sequence[ArrowArray], most: int) -> ArrowArray:
+    """The best of the seeds of partitions, the best first."""
+
+class UnigramModel:
+    """Pieces in the order of their strings, and their scores: `piece: string, score: double`."""
+
+    def __init__(self, pieces: ArrowArray) -> None: ...
+    @staticmethod
+    def first(characters: ArrowArray, seeds: ArrowArray) -> UnigramModel:
+        """The model that training begins with. Both: `word: string, count: int64`."""
+
+    def __len__(self) -> int: ...
+    def pieces(self) -> ArrowArray: ...
+    def maximized(self, sums: ArrowArray) -> UnigramModel:
+        """The model after the M step, from the sums of "expected". Pieces that are expected less
+        than half a time are dropped, but for single characters."""
+
+    def pruned(self, sums: ArrowArray, size: int, threads: int) -> UnigramModel:
+        """The model without the pieces that the likelihood misses least, from the sums of "best".
+        Single characters are kept."""
+
+class RunSums:
+    """Sums over the runs of words. `what`: "expected", the expected counts of the pieces, in units
+    of 2^-52; or "best", how often they occur in the best ways to cut runs."""
+
+    def __init__(self, cutter: RunCutter, model: UnigramModel, what: str) -> None: ...
+    def add(self, words: ArrowArray) -> None: ...
+    def sums(self) -> tuple[ArrowArray, int]:
+        """By piece, numbers of 128 bits: `high, low: int64`; and of "expected" the logarithm of the
+        likelihood, in units of 2^-40."""
+
+def add_run_sums(batches: Sequence[ArrowArray]) -> ArrowArray:
+    """Adds up sums by piece."""
+
+class RunCorpus:
+    """The runs of all words in memory. `most_bytes`: of lattices that are kept from one sum to the
+    next."""
+
+    def __init__(self, *, most_bytes: int, threads: int) -> None: ...
+    def add(self, runs: ArrowArray) -> None:
+        """Adds runs, `word: string, count: int64`."""
+
+    def seeds(self, max_length: int, most: int) -> ArrowArray:
+        """See `best_seeds`."""
+
+    def sums(self, model: UnigramModel, what: str) -> tuple[ArrowArray, int]:
+        """See `RunSums`."""

@@ -3,8 +3,8 @@
 Read this to learn the algorithm, and the kernel to see it fast: the tests hold the two equal.
 It is slow on purpose; training counts everything anew for every merge. ``training`` makes a
 vocabulary of words, ``encoding`` makes words of text and ids of words, ``extension`` adds tokens to
-a vocabulary or drops some; all names are here too.
-``bpe`` is byte-pair encoding, a page of its own.
+a vocabulary or drops some; all names are here too. ``bpe`` is byte-pair encoding, and ``unigram``
+the unigram language model, a page each.
 
 Training starts from words with their counts. Every word is split into characters, and each
 character but the first carries a prefix that says "inside a word": ``hugs`` is ``h ##u ##g ##s``.

@@ -14,20 +14,23 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from wordpiece_core.errors import InputError, OptionError
-from wordpiece_core.options import BPE, GPT2, TextOptions, TrainingOptions
+from wordpiece_core.options import BPE, GPT2, UNIGRAM, TextOptions, TrainingOptions
 from wordpiece_core.tokenizer.files import TokenizerSpec, own_special_tokens
-from wordpiece_core.tokenizer.models import Bpe
+from wordpiece_core.tokenizer.models import Bpe, Unigram
 from wordpiece_core.tokenizer.tokenizer import Tokenizer
-from wordpiece_core.training.alphabet import initial_vocabulary, symbol_passes
 from wordpiece_core.training.budget import RoundBudget
 from wordpiece_core.training.merging import Merging
-from wordpiece_core.training.rounds import Batch, InMemory, make_round, with_facts
+from wordpiece_core.training.rounds import Batch, InMemory, RoundAlgorithm, make_round, with_facts
+from wordpiece_core.training.starting import start_of, start_passes
+from wordpiece_core.training.unigram import UnigramTraining, reserved_tokens
 
 WORDS_AT_ONCE = 1 << 18  # cut into splits before they are handed on
+MERGES, PIECES = "merges.parquet", "pieces.parquet"
 
 
 class FewerTokensWarning(UserWarning):
-    """The vocabulary has fewer tokens than wanted, because no pair was left to merge."""
+    """The vocabulary has fewer tokens than wanted, because no pair was left to merge, or because no
+    other substrings are frequent enough to be pieces of unigram."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +41,9 @@ class TrainingResult:
     (from 1), `left`, `right`, `token`, `score`, and the counts before the merge: `pair_count`,
     `left_count`, `right_count`. A merge whose token is in the vocabulary already adds no token.
     `rounds`: how many times all tokens and pairs were counted. `marks`: how words were marked (see
-    `TrainingOptions.word_marks`).
+    `TrainingOptions.word_marks`). `pieces`: of unigram, the tokens that are
+    neither special nor bytes, in id order, with their `score` and their expected `count`; there are
+    no merges then.
 
     >>> result = train({"hug": 10, "pug": 5}, vocab_size=10, min_pair_count=1)
     >>> result.merges.select(["left", "right", "token", "pair_count"]).to_pylist()
@@ -50,6 +55,14 @@ class TrainingResult:
     rounds: int = 1
     options: TrainingOptions = field(default_factory=TrainingOptions)
     marks: str | None = None
+    pieces: pa.Table | None = None
+
+    @property
+    def log(self) -> tuple[str, pa.Table]:
+        """The file beside the tokenizer that says what it was made of: its name and its table."""
+        if self.pieces is not None:
+            return PIECES, self.pieces
+        return MERGES, self.merges
 
     def tokenizer(self, **text: Any) -> Tokenizer:
         """The tokenizer of the vocabulary. `text`: the options of `TextOptions`, the same ones that
@@ -73,8 +86,15 @@ class TrainingResult:
             options.max_word_length,
             options.continuing_prefix,
             own_special_tokens(options.special_tokens),
-            self._bpe() if options.model == BPE else None,
+            self._model(),
         )
+
+    def _model(self) -> Bpe | Unigram | None:
+        options = self.options
+        if self.pieces is not None:
+            scores = [0.0] * len(reserved_tokens(options)) + self.pieces["score"].to_pylist()
+            return Unigram(scores, options.byte_fallback)
+        return self._bpe() if options.model == BPE else None
 
     def _bpe(self) -> Bpe:
         """The merges as pairs of ids. A pair that was merged again, after other merges had made its
@@ -86,8 +106,8 @@ class TrainingResult:
         return Bpe(list(pairs), options.word_boundary, options.byte_fallback)
 
     def save(self, directory: str | os.PathLike[str], **text: Any) -> tuple[str, ...]:
-        """Writes the tokenizer and the training log, `merges.parquet`, and returns the paths.
-        `text`: see `tokenizer`.
+        """Writes the tokenizer and the training log, `merges.parquet` (of unigram the pieces,
+        `pieces.parquet`), and returns the paths. `text`: see `tokenizer`.
 
         >>> import tempfile
         >>> result = train({"hug": 10, "pug": 5, "hugs": 5}, vocab_size=12, min_pair_count=1)
@@ -97,8 +117,9 @@ class TrainingResult:
         ['hu', '##g', '##s']
         """
         paths = self.tokenizer(**text).save(directory)
-        log = os.path.join(directory, "merges.parquet")
-        pq.write_table(self.merges, log, compression="zstd")
+        name, table = self.log
+        log = os.path.join(directory, name)
+        pq.write_table(table, log, compression="zstd")
         return (*paths, log)
 
 
@@ -137,20 +158,16 @@ def train(
     budget = RoundBudget(round_budget=round_budget, driver_memory=driver_memory)
     words = word_batch(word_counts)
     parts = partial(parts_of, words)
-    (symbols,) = InMemory(parts).run(partial(symbol_passes, training, marks))["symbols"]
-    merging = Merging(
-        initial_vocabulary(symbols.batch, training, marks),
-        training,
-        budget,
-        split_tokens=symbols.facts["symbols"],
-        words=len(words),
+    (symbols,) = InMemory(parts).run(partial(start_passes, training, marks))["symbols"]
+    algorithm = start_of(symbols, training, marks).algorithm(
+        training, budget, words=len(words), threads=os.cpu_count() or 1
     )
-    executor = InMemory(parts, merging.first_kept)
+    executor = InMemory(parts, algorithm.first_kept)
     rounds, is_over = 0, False
     while not is_over:
-        done = make_round(merging, executor, lambda merges, tokens: None)
+        done = make_round(algorithm, executor, lambda merges, tokens: None)
         rounds, is_over = rounds + 1, done.is_last
-    result = training_result(merging, rounds)
+    result = training_result(algorithm, rounds)
     fewer = fewer_tokens(len(result.vocab), training)
     if fewer:
         warnings.warn(fewer, FewerTokensWarning, stacklevel=2)
@@ -163,8 +180,22 @@ def parts_of(words: pa.RecordBatch) -> Iterator[Batch]:
         yield with_facts(words.slice(start, WORDS_AT_ONCE), first_rank=start)
 
 
-def training_result(merging: Merging, rounds: int) -> TrainingResult:
+def training_result(algorithm: RoundAlgorithm, rounds: int) -> TrainingResult:
     """The result of a training that is over."""
+    if isinstance(algorithm, UnigramTraining):
+        return _unigram_result(algorithm, rounds)
+    assert isinstance(algorithm, Merging)
+    return _merging_result(algorithm, rounds)
+
+
+def _unigram_result(training: UnigramTraining, rounds: int) -> TrainingResult:
+    assert training.pieces is not None
+    pieces = pa.Table.from_batches([training.pieces]).rename_columns(["token", "score", "count"])
+    vocab = [*reserved_tokens(training.options), *pieces["token"].to_pylist()]
+    return TrainingResult(vocab, pa.table({}), rounds, training.options, pieces=pieces)
+
+
+def _merging_result(merging: Merging, rounds: int) -> TrainingResult:
     trainer = merging.trainer
     merges = pa.record_batch(trainer.merges())
     tokens = pa.array(trainer.tokens, pa.string())
@@ -199,7 +230,9 @@ def word_batch(words: Mapping[str, int] | Iterable[tuple[str, int]] | pa.Table) 
 
 
 def fewer_tokens(size: int, options: TrainingOptions) -> str | None:
-    """The warning if no pair was left to merge before the vocabulary was full, else None."""
+    """The warning if the vocabulary could not be filled, else None."""
     if size == options.vocab_size:
         return None
-    return f"the vocabulary has {size} tokens, not {options.vocab_size}: no pair is left to merge"
+    is_unigram = options.model == UNIGRAM
+    why = "no other substring is frequent enough" if is_unigram else "no pair is left to merge"
+    return f"the vocabulary has {size} tokens, not {options.vocab_size}: {why}"

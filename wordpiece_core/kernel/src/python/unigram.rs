@@ -13,7 +13,7 @@ use crate::error::Result;
 use crate::train::splits::WordLimits;
 use crate::unigram::corpus::Corpus;
 use crate::unigram::lattice::{Calculator, Lattices};
-use crate::unigram::model::{Finder, Model};
+use crate::unigram::model::Model;
 use crate::unigram::runs::{RunCounts, RunCutter};
 use crate::unigram::seeds::{self, BestSeeds, Seed};
 use crate::unigram::steps;
@@ -305,7 +305,6 @@ impl PyUnigramModel {
 pub(super) struct PyRunSums {
     cutter: Arc<Cutter>,
     model: Arc<Model>,
-    finder: Finder,
     what: Summand,
     sums: Sums,
 }
@@ -314,17 +313,14 @@ pub(super) struct PyRunSums {
 impl PyRunSums {
     #[new]
     fn new(
-        py: Python<'_>,
         cutter: &Bound<'_, PyRunCutter>,
         model: &Bound<'_, PyUnigramModel>,
         what: &str,
     ) -> PyResult<Self> {
         let (cutter, model) = (cutter.get().0.clone(), model.get().0.clone());
         let what = summand(what)?;
-        run(py, || {
-            let (finder, sums) = (model.finder()?, Sums::new(model.len()));
-            Ok(PyRunSums { cutter, model, finder, what, sums })
-        })
+        let sums = Sums::new(model.len());
+        Ok(PyRunSums { cutter, model, what, sums })
     }
 
     /// Adds the runs of words.
@@ -332,10 +328,10 @@ impl PyRunSums {
         let words = import_batch(words)?;
         run(py, || {
             let (mut lattices, mut calculator) = (Lattices::default(), Calculator::default());
-            let (sums, what) = (&mut self.sums, self.what);
+            let (finder, sums, what) = (self.model.finder()?, &mut self.sums, self.what);
             self.cutter.each_run(&words, |run, characters, count| {
                 lattices.clear();
-                lattices.push(run, &self.finder);
+                lattices.push(run, finder);
                 let lattice = lattices.lattice(0..characters);
                 sums.add_run(what, &lattice, count, &self.model, &mut calculator)
             })

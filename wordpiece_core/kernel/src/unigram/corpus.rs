@@ -109,7 +109,7 @@ impl Corpus {
         let begin = || (Sums::new(model.len()), Calculator::default());
         let parts = in_threads(&chunks, threads, begin, |(sums, calculator), chunk| {
             let mut chunk = chunk.lock().unwrap_or_else(PoisonError::into_inner);
-            chunk.add_to(sums, what, model, finder.as_ref(), &room, calculator)
+            chunk.add_to(sums, what, model, finder, &room, calculator)
         })?;
         let mut parts = parts.into_iter().map(|(sums, _)| sums);
         let mut sums = parts.next().unwrap_or_else(|| Sums::new(model.len()));

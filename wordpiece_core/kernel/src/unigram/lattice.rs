@@ -342,7 +342,7 @@ mod tests {
 
     fn posteriors(model: &Model, run: &str) -> (Vec<f64>, f64) {
         let mut lattices = Lattices::default();
-        lattices.push(run, &model.finder().unwrap());
+        lattices.push(run, model.finder().unwrap());
         let mut found = vec![0.0; model.len()];
         let lattice = lattices.lattice(0..run.chars().count());
         let log = Calculator::default()
@@ -380,8 +380,8 @@ mod tests {
     fn the_best_way_to_cut_and_the_best_other_one() {
         let model = model(&[("a", 0.2), ("ab", 0.3), ("b", 0.1), ("abb", 0.1)]);
         let mut lattices = Lattices::default();
-        lattices.push("b", &model.finder().unwrap());
-        lattices.push("abb", &model.finder().unwrap());
+        lattices.push("b", model.finder().unwrap());
+        lattices.push("abb", model.finder().unwrap());
         let mut calculator = Calculator::default();
         let mut best = |whole| {
             let mut cut = Vec::new();

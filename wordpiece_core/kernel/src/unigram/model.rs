@@ -1,6 +1,6 @@
 //! A unigram language model: pieces with their scores.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use crate::encode::trie::{INITIAL_ROOT, Trie};
 use crate::error::{Error, Result};
@@ -16,6 +16,7 @@ pub struct Model {
     pub probabilities: Vec<f64>,
     /// Their lengths in characters.
     pub lengths: Vec<u32>,
+    finder: OnceLock<Finder>,
 }
 
 impl Model {
@@ -35,7 +36,13 @@ impl Model {
         let lengths = pieces.iter().map(|piece| piece.chars().count() as u32).collect();
         // By a library in Rust, so that every machine has the same.
         let probabilities = scores.iter().map(|&score| libm::exp(score)).collect();
-        Ok(Model { pieces: Arc::new(pieces), scores, probabilities, lengths })
+        Ok(Model {
+            pieces: Arc::new(pieces),
+            scores,
+            probabilities,
+            lengths,
+            finder: OnceLock::new(),
+        })
     }
 
     /// How many pieces there are.
@@ -48,14 +55,18 @@ impl Model {
         self.pieces.is_empty()
     }
 
-    /// A trie that finds the pieces.
+    /// What finds the pieces. It is made once.
     ///
     /// # Errors
     ///
     /// Returns [`Error::Data`] if there are too many pieces for it.
-    pub fn finder(&self) -> Result<Finder> {
+    pub fn finder(&self) -> Result<&Finder> {
+        if let Some(finder) = self.finder.get() {
+            return Ok(finder);
+        }
         let pieces = self.pieces.iter().map(|piece| &**piece).zip(0..).collect();
-        Ok(Finder { trie: Trie::new([pieces, Vec::new()])?.0 })
+        let finder = Finder { trie: Trie::new([pieces, Vec::new()])?.0 };
+        Ok(self.finder.get_or_init(|| finder))
     }
 }
 

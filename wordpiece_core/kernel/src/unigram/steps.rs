@@ -67,7 +67,7 @@ impl Model {
                     continue;
                 }
                 lattices.clear();
-                lattices.push(&self.pieces[id], &finder);
+                lattices.push(&self.pieces[id], finder);
                 let lattice = lattices.lattice(0..self.lengths[id] as usize);
                 others.clear();
                 let other = calculator.best(&lattice, &self.scores, false, |id| others.push(id));

@@ -1,0 +1,264 @@
+"""The kernel trains a unigram language model as the reference does, in any parts, to the bit."""
+
+from __future__ import annotations
+
+import random
+import warnings
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import wordpiece_core as wp
+from wordpiece_core import _kernel
+from wordpiece_core.errors import InputError, OptionError
+from wordpiece_core.options import TrainingOptions
+from wordpiece_core.reference import SPECIAL_TOKENS, count_words, unigram
+from wordpiece_core.tokenizer.models import Unigram
+from wordpiece_core.training import unigram as training
+from wordpiece_core.training.budget import RoundBudget
+from wordpiece_core.training.rounds import InMemory, make_round, with_facts
+from wordpiece_core.training.train import word_batch
+
+from ..strategies import word_tables
+
+TABLES = word_tables("a", "ab", "abc", "abcdef", "aé", "añ漢😀я", "▁a", "a1.")
+FULL = {"vocab_size": 60, "limit_alphabet": 20}
+
+
+def real_words(most: int = 3000) -> dict[str, int]:
+    """Words of this project's documentation."""
+    pages = sorted(Path(__file__).parents[3].glob("docs/**/*.md"))
+    return dict(list(count_words(page.read_text("utf-8") for page in pages).items())[:most])
+
+
+def quiet_train(words: Any, **options: Any) -> Any:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", wp.FewerTokensWarning)
+        return wp.train(words, model="unigram", **options)
+
+
+def runs_of(table: dict[str, int], alphabet: str | None = None) -> dict[str, int]:
+    cutter = _kernel.RunCutter(alphabet, min_word_count=1, max_run_length=100)
+    rows = pa.record_batch(cutter.runs(word_batch(table))).to_pylist()
+    return {row["word"]: row["count"] for row in rows}
+
+
+def model_of(scores: dict[str, float]) -> _kernel.UnigramModel:
+    rows = sorted(scores.items())
+    columns = [[piece for piece, _ in rows], pa.array([score for _, score in rows], pa.float64())]
+    return _kernel.UnigramModel(pa.record_batch(columns, names=["piece", "score"]))
+
+
+def sums_of(table: dict[str, int], scores: dict[str, float], what: str) -> tuple[list[int], int]:
+    cutter = _kernel.RunCutter(None, min_word_count=1, max_run_length=100)
+    sums = _kernel.RunSums(cutter, model_of(scores), what)
+    sums.add(word_batch(table))
+    batch, log = sums.sums()
+    return training.numbers_of(pa.record_batch(batch)), log
+
+
+@st.composite
+def models(draw: st.DrawFn, table: dict[str, int]) -> dict[str, float]:
+    """Scores of all characters, and of some other substrings of the runs."""
+    generator = random.Random(draw(st.integers(0, 1 << 30)))
+    pieces = {c for run in runs_of(table) for c in run}
+    for run in runs_of(table):
+        for _ in range(4):
+            start = generator.randrange(len(run))
+            pieces.add(run[start : start + generator.randint(1, 6)])
+    return {piece: -generator.expovariate(0.2) for piece in pieces}
+
+
+@settings(max_examples=200)
+@given(TABLES)
+def test_runs_are_those_of_the_reference(table: dict[str, int]) -> None:
+    expected = unigram.run_counts(table.items(), {c for w in table for c in w} | {"▁"}, 100)
+    assert runs_of({w: n for w, n in table.items() if w}) == expected
+    half = {c for w in table for c in w if ord(c) % 2} | {"▁"}
+    known = unigram.run_counts(((w, n) for w, n in table.items() if w), half, 100)
+    assert runs_of(table, "".join(half)) == known
+
+
+@settings(max_examples=200)
+@given(TABLES, st.data())
+def test_expected_counts_and_likelihood_are_those_of_the_reference(
+    table: dict[str, int], data: st.DataObject
+) -> None:
+    runs = runs_of(table)
+    if not runs:
+        return
+    scores = data.draw(models(table))
+    expected, likelihood = unigram.expected_counts(runs, scores)
+    sums, log = sums_of(table, scores, "expected")
+    found = dict(zip(sorted(scores), (value / 2**52 for value in sums), strict=True))
+    assert found == pytest.approx(expected, rel=1e-9, abs=1e-9 * max(runs.values()))
+    assert log / 2**40 == pytest.approx(likelihood, rel=1e-9)
+
+
+@settings(max_examples=200)
+@given(TABLES, st.data())
+def test_counts_in_the_best_cuts_are_those_of_the_reference(
+    table: dict[str, int], data: st.DataObject
+) -> None:
+    runs = runs_of(table)
+    if not runs:
+        return
+    scores = data.draw(models(table))
+    used = unigram.best_counts(runs, scores)
+    found = sums_of(table, scores, "best")[0]
+    assert found == [used[piece] for piece in sorted(scores)]
+
+
+@settings(max_examples=200)
+@given(TABLES, st.integers(2, 8), st.integers(1, 30), st.sampled_from([1, 2, 50]))
+def test_seeds_are_those_of_a_count_of_all_substrings(
+    table: dict[str, int], length: int, most: int, partitions: int
+) -> None:
+    runs = runs_of(table)
+    expected = list(unigram.seeds(runs, length, most).items())
+    corpus = _kernel.RunCorpus(most_bytes=0, threads=2)
+    corpus.add(word_batch(runs))
+    in_memory = pa.record_batch(corpus.seeds(length, most))
+    assert [(row["word"], row["count"]) for row in in_memory.to_pylist()] == expected
+    cutter = _kernel.RunCutter(None, min_word_count=1, max_run_length=100)
+    counter = _kernel.SuffixCounter(cutter, max_length=length, partitions=partitions)
+    counter.add(word_batch(table))
+    parts = [_kernel.find_seeds([batch], most) for _, batch in counter.take()]
+    assert pa.record_batch(_kernel.best_seeds(parts, most)) == in_memory
+
+
+@pytest.mark.parametrize("options", [{}, {"limit_alphabet": 20, "byte_fallback": True}])
+def test_the_words_of_real_text_give_the_pieces_of_the_reference(options: dict[str, Any]) -> None:
+    words = real_words(250)
+    size = 420 if options else 180
+    expected = unigram.train(words, size, **options)
+    mine = wp.train(words, model="unigram", vocab_size=size, **options)
+    assert len(mine.vocab) == size
+    assert mine.vocab == list(expected)
+    assert mine.spec(wp.TextOptions()).model == Unigram(
+        list(expected.values()), options.get("byte_fallback", False)
+    )
+
+
+def trained(
+    words: dict[str, int], parts: int, memory: int | None = None, **budget: Any
+) -> list[dict[str, Any]]:
+    """The pieces of a training over so many parts of the words, and the facts of its rounds."""
+    options = TrainingOptions(model="unigram", **FULL)
+    whole = word_batch(words)
+    size = -(-len(whole) // parts)
+    batches = [with_facts(whole.slice(i * size, size), first_rank=i * size) for i in range(parts)]
+    symbols = InMemory(lambda: iter(batches)).run(lambda: training.character_passes(options))
+    start = training.Characters.of(symbols["symbols"][0].batch, options)
+    algorithm = training.UnigramTraining(
+        *(training.Characters.of_plain(start.plain()), options, RoundBudget(**budget)),
+        words=len(whole),
+        counting_memory=memory,
+        threads=2,
+    )
+    facts = []
+    while algorithm.pieces is None:
+        executor = InMemory(lambda: iter(batches), algorithm.first_kept)
+        facts.append(make_round(algorithm, executor, lambda steps, tokens: None).facts)
+    return [*algorithm.pieces.to_pylist(), *facts]
+
+
+def test_pieces_and_scores_are_the_same_for_any_sharding_and_budget() -> None:
+    words = real_words()
+    expected = trained(words, 1)
+    assert len(expected) > 55
+    shuffled = dict(random.Random(1).sample(sorted(words.items()), len(words)))
+    for parts in (1, 50):
+        assert trained(shuffled, parts) == expected
+        assert trained(shuffled, parts, round_budget=0.5) == expected
+        with mock.patch.object(training, "SUFFIX_BYTES", 1 << 12):
+            assert trained(shuffled, parts, 1 << 16, driver_memory=1 << 16) == expected
+
+
+def test_lattices_that_are_not_kept_change_nothing() -> None:
+    words = real_words()
+    expected = trained(words, 3)
+    for room in (0, 300_000):
+        with mock.patch.object(training, "NO_LIMIT", room):
+            assert trained(words, 3) == expected
+
+
+def test_the_vocabulary_has_the_size_asked_for_and_begins_with_special_tokens() -> None:
+    words = real_words()
+    result = wp.train(words, model="unigram", vocab_size=700, byte_fallback=True)
+    assert result.vocab[:5] == list(SPECIAL_TOKENS)
+    assert result.vocab[5:261] == [f"<0x{byte:02X}>" for byte in range(256)]
+    assert len(result.vocab) == len(set(result.vocab)) == 700
+    assert result.pieces is not None
+    rows = [(-row["score"], row["token"]) for row in result.pieces.to_pylist()]
+    assert rows == sorted(rows)
+    assert "▁" in result.vocab
+    assert all(score * 64 == round(score * 64) for score, _ in rows)
+    assert max(map(len, result.vocab[261:])) <= 16
+
+
+def test_long_runs_and_rare_words_are_left_out() -> None:
+    words = {"a" * 50: 9, "bcbc": 9, "d": 1}
+    result = quiet_train(words, vocab_size=20, max_word_length=20, min_word_count=2)
+    assert set("".join(result.vocab[5:])) == set("▁bc")
+
+
+def test_special_tokens_are_no_pieces() -> None:
+    words = {"ab": 9, "abab": 9, "c": 9}
+    special = [*SPECIAL_TOKENS, "▁ab", "c"]
+    result = quiet_train(words, vocab_size=20, special_tokens=special)
+    assert result.vocab[:7] == special
+    assert len(set(result.vocab)) == len(result.vocab)
+
+
+def test_too_small_a_vocabulary_and_too_few_pieces_are_said() -> None:
+    with pytest.raises(OptionError, match="make it 8 or more, or set limit_alphabet"):
+        wp.train({"ab": 1}, model="unigram", vocab_size=7)
+    with pytest.raises(OptionError, match="stands for a space"):
+        wp.train({"ab": 1}, model="unigram", vocab_size=70, special_tokens=["[UNK]", "▁"])
+    with pytest.warns(wp.FewerTokensWarning, match="no other substring is frequent enough"):
+        assert wp.train({"ab": 1}, model="unigram", vocab_size=70).vocab[5:] == ["a", "b", "▁"]
+    assert quiet_train({}, vocab_size=70).vocab[5:] == ["▁"]
+
+
+def test_counts_that_are_too_large_are_refused() -> None:
+    with pytest.raises(InputError, match=r"more than 2\^63"):
+        wp.train({"abc": 1 << 62, "d": 1}, model="unigram", vocab_size=70)
+    quiet_train({"abc": (1 << 61) - 1}, vocab_size=70)
+
+
+def test_an_unlikely_run_of_many_characters_is_summed() -> None:
+    scores = {"a": -40.0, "ab": -90.0, "b": -45.0, "▁": -50.0}
+    table = {"ab" * 48: 3}
+    expected, likelihood = unigram.expected_counts(runs_of(table), scores)
+    sums, log = sums_of(table, scores, "expected")
+    assert [n / 2**52 for n in sums] == pytest.approx([expected[p] for p in sorted(scores)])
+    assert log / 2**40 == pytest.approx(likelihood, rel=1e-9)
+
+
+def test_damaged_batches_are_refused() -> None:
+    columns = [["b", "a"], pa.array([-1.0, -2.0])]
+    unordered = pa.record_batch(columns, names=["piece", "score"])
+    with pytest.raises(InputError, match="not in the order"):
+        _kernel.UnigramModel(unordered)
+    with pytest.raises(InputError, match="no valid score"):
+        model_of({"a": float("nan")})
+    with pytest.raises(InputError, match="not among the pieces"):
+        sums_of({"ab": 1}, {"a": -1.0, "▁": -1.0}, "expected")
+    model = model_of({"a": -1.0, "b": -1.0})
+    with pytest.raises(InputError, match="1 sums for 2 pieces"):
+        model.maximized(_sum_batch(1))
+    with pytest.raises(InputError, match="other pieces"):
+        _kernel.add_run_sums([_sum_batch(1), _sum_batch(2)])
+    with pytest.raises(OptionError, match='what is "worst"'):
+        sums_of({"a": 1}, {"a": -1.0, "▁": -1.0}, "worst")
+
+
+def _sum_batch(rows: int) -> Any:
+    zeros = pa.array([0] * rows, pa.int64())
+    return pa.record_batch([zeros, zeros], names=["high", "low"])

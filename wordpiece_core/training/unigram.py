@@ -1,0 +1,446 @@
+"""The training of a unigram language model, in rounds (Kudo 2018, section 3.2; as SentencePiece).
+
+Words are cut into runs, which no piece crosses (`wordpiece_core/kernel/src/unigram/runs.rs`). The
+first round finds the pieces to begin with: the characters, and the substrings of runs that cover
+most of them, in partitions by their first two characters. Each further round estimates the
+probabilities of the pieces by two steps of expectation maximization, then drops a quarter of the
+pieces, those that the likelihood misses least. The last round takes the best of those that are
+left:
+
+    words ─┬─ expected ─ the M step ─┐
+           ├─ again ◀────────────────┤ the M step
+           └─ best ◀─────────────────┴─ what is dropped
+
+Where the driver may hold all runs it sums over them itself. Where it may not, the passes of a round
+bring it the sums, which are the same: each run gives whole numbers of units, added up in 128 bits,
+so that no order and no sharding matters.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from wordpiece_core import _kernel
+from wordpiece_core.errors import OptionError
+from wordpiece_core.options import SPACE_MARK, TrainingOptions
+from wordpiece_core.training.budget import RoundBudget
+from wordpiece_core.training.rounds import (
+    WORDS,
+    Adding,
+    Batch,
+    FinishedRound,
+    Output,
+    Pass,
+    Results,
+    RoundAlgorithm,
+    Told,
+    facts_of,
+    with_facts,
+)
+
+ROOM = 1.1  # times as many pieces as wanted are left to choose the last ones from
+KEPT_SHARE = 0.75  # of the pieces in a round
+SCORE_UNITS = 64
+"""Scores are rounded to multiples of 1/64, in nats. So sums of up to 2^18 of them are exact in 32
+bits, and programs that add them up in different ways find the same pieces."""
+COUNT_BITS, LOG_BITS = 52, 40  # of the fractions in sums: of expected counts, of logarithms
+EXPECTED, BEST = "expected", "best"  # what the kernel sums
+
+# What the driver holds, measured: docs/unigram.md.
+BYTES_PER_CHARACTER, BYTES_PER_WORD, BYTES_PER_SEED = 56, 150, 400
+SUFFIX_BYTES = 64  # of a suffix in a partition
+SHARE_OF_PARTITION = 4  # the suffixes of a partition have at most 1/4 of a worker's memory
+MOST_PARTITIONS = 1024
+NO_LIMIT = 1 << 62  # bytes
+
+Given = Iterator[tuple[str, int, Batch]]
+
+
+# --- What it begins with --------------------------------------------------------------------------
+
+
+def character_passes(options: TrainingOptions) -> Sequence[Pass]:
+    """The pass that counts the characters of all runs. Its fact `characters`: how many there are,
+    those of each word once."""
+    cutter = _cutter(options, None)
+
+    def counted(words: Batch) -> Batch:
+        batch, characters = cutter.characters(words)
+        return with_facts(batch, characters=characters)
+
+    outputs = {"symbols": Output(lambda parts, _: iter([_add_characters(list(parts))]))}
+    return [Pass("symbols", WORDS, outputs, lambda _: Adding("symbols", counted, _add_characters))]
+
+
+def _add_characters(batches: list[Batch]) -> Batch:
+    characters = sum(facts_of(batch)["characters"] for batch in batches)
+    return with_facts(_kernel.add_characters(batches), characters=characters)
+
+
+def _cutter(options: TrainingOptions, alphabet: str | None) -> _kernel.RunCutter:
+    return _kernel.RunCutter(
+        alphabet,
+        min_word_count=options.min_word_count,
+        max_run_length=options.max_word_length,
+    )
+
+
+@dataclass(frozen=True)
+class Characters:
+    """What training begins with. `counts`: how often each character of the alphabet occurs, in the
+    order of the characters. `in_runs`: how many characters all runs have, those of each word
+    once."""
+
+    counts: list[tuple[str, int]]
+    in_runs: int
+
+    @classmethod
+    def of(cls, symbols: Batch, options: TrainingOptions) -> Characters:
+        """From the result of `character_passes`. OptionError if the vocabulary is too small."""
+        counts = {row["word"]: row["count"] for row in symbols.to_pylist()}
+        if SPACE_MARK in options.special_tokens:
+            raise OptionError(f"special_tokens: {SPACE_MARK!r} stands for a space; leave it out")
+        always = {*options.initial_alphabet, SPACE_MARK}
+        others = sorted(counts.keys() - always, key=lambda c: (-counts[c], c))
+        limit = options.limit_alphabet
+        room = None if limit is None else max(0, limit - len(always - {SPACE_MARK}))
+        alphabet = (always | set(others[:room])).difference(options.special_tokens)
+        least = len(reserved_tokens(options)) + len(alphabet)
+        if least > options.vocab_size:
+            and_bytes = ", 256 bytes" if options.byte_fallback else ""
+            raise OptionError(
+                f"vocab_size: {options.vocab_size} is too small for"
+                f" {len(options.special_tokens)} special tokens{and_bytes} and an alphabet of"
+                f" {len(alphabet)}; make it {least} or more, or set limit_alphabet"
+            )
+        in_runs = facts_of(symbols)["characters"]
+        return cls([(c, counts.get(c, 0)) for c in sorted(alphabet)], in_runs)
+
+    def plain(self) -> dict[str, Any]:
+        """As values that JSON can hold."""
+        return {"characters": [list(row) for row in self.counts], "in_runs": self.in_runs}
+
+    @classmethod
+    def of_plain(cls, value: Mapping[str, Any]) -> Characters:
+        """From what `plain` gives."""
+        return cls([(c, count) for c, count in value["characters"]], value["in_runs"])
+
+    @property
+    def alphabet(self) -> str:
+        """The characters."""
+        return "".join(character for character, _ in self.counts)
+
+    @property
+    def batch(self) -> Batch:
+        """The counts for the kernel."""
+        columns = [[c for c, _ in self.counts], pa.array([n for _, n in self.counts], pa.int64())]
+        return pa.record_batch(columns, names=["word", "count"])
+
+
+def reserved_tokens(options: TrainingOptions) -> list[str]:
+    """The tokens that are no pieces: the special ones, and those of bytes."""
+    return list(dict.fromkeys([*options.special_tokens, *options.byte_tokens]))
+
+
+# --- The rounds -----------------------------------------------------------------------------------
+
+
+class UnigramTraining(RoundAlgorithm):
+    """The training of a unigram language model.
+
+    `characters`: what it begins with; `words`: how many there are in the table; `counting_memory`:
+    bytes for the runs that one worker holds before it hands them on; `threads`: of the driver.
+    """
+
+    def __init__(
+        self,
+        characters: Characters,
+        options: TrainingOptions,
+        budget: RoundBudget,
+        *,
+        words: int,
+        counting_memory: int | None = None,
+        threads: int = 1,
+    ) -> None:
+        self.characters, self.options, self.budget, self.words = characters, options, budget, words
+        self.counting_memory, self.threads = counting_memory, threads
+        self.room = options.vocab_size - len(reserved_tokens(options))
+        self.cutter = _cutter(options, characters.alphabet)
+        self.model: _kernel.UnigramModel | None = None
+        self.pieces: Batch | None = None  # in the end
+        self._source: _Corpus | _Results | None = None
+        self._after: dict[str, _kernel.UnigramModel] = {}  # the passes of this round
+        self._lock = threading.Lock()
+
+    def restore(self, done: FinishedRound) -> None:
+        """Takes up the pieces of a round."""
+        if done.is_last:
+            self.pieces = done.decided
+        else:
+            self.model = _kernel.UnigramModel(done.decided)
+        self._after = {}
+
+    def first_kept(self, words: Batch) -> Batch:
+        """The runs of words: `word: string, count: int64`."""
+        return pa.record_batch(self.cutter.runs(words))
+
+    def next_kept(self, kept: Batch) -> Batch:
+        """The runs stay as they are."""
+        return kept
+
+    def holds_all(self) -> bool:
+        """Whether the budget allows the driver to hold all runs."""
+        memory = self.budget.driver_memory
+        return self.budget.round_budget >= 1.0 and (memory is None or self._needed() <= memory)
+
+    def _needed(self) -> int:
+        """The bytes that the driver needs, about, beside lattices, which it keeps if there is
+        room."""
+        characters = self.characters.in_runs
+        seeds = min(self.options.seed_size, characters)
+        runs = characters * BYTES_PER_CHARACTER + self.words * BYTES_PER_WORD
+        return runs + seeds * BYTES_PER_SEED
+
+    def begin_with_all(self, kept: Iterable[Batch]) -> None:
+        """Begins a round over all runs, which are taken up but once."""
+        if not isinstance(self._source, _Corpus):
+            memory = self.budget.driver_memory
+            free = NO_LIMIT if memory is None else memory - self._needed()
+            corpus = _kernel.RunCorpus(most_bytes=free, threads=self.threads)
+            for runs in kept:
+                corpus.add(runs)
+            self._source = _Corpus(corpus)
+
+    def begin(self, results: Results) -> None:
+        """Begins a round with what the passes have summed."""
+        self._source = _Results(results)
+
+    def passes(self) -> Sequence[Pass]:
+        """Those in the head of this module."""
+        if self.model is None:
+            most = self.options.seed_size
+            combine = {"seeds": Output(lambda parts, _: _find_seeds(parts, most), partitions=True)}
+            return [Pass("seeds", WORDS, combine, lambda _: self._suffixes())]
+        return [
+            Pass(name, WORDS, {name: Output(_add_sums)}, partial(self._sums, name), earlier)
+            for name, earlier in (
+                ("expected", ()),
+                ("again", ("expected",)),
+                ("best", ("expected", "again")),
+            )
+        ]
+
+    def _suffixes(self) -> _Suffixes:
+        memory, partitions = self.counting_memory, 1
+        if memory is not None:
+            total = self.characters.in_runs * SUFFIX_BYTES
+            partitions = min(-(-total * SHARE_OF_PARTITION // memory), MOST_PARTITIONS)
+        counter = _kernel.SuffixCounter(
+            self.cutter, max_length=self._max_length(), partitions=max(partitions, 1)
+        )
+        return _Suffixes(counter, memory)
+
+    def _max_length(self) -> int:
+        assert self.options.max_token_length is not None
+        return self.options.max_token_length
+
+    def _sums(self, name: str, used: Results) -> _Sums:
+        model = self._model_of(name, _Results(used))
+        if name == "best" and not self._is_dropping(model):
+            return _Sums(name, None)
+        return _Sums(
+            name, _kernel.RunSums(self.cutter, model, BEST if name == "best" else EXPECTED)
+        )
+
+    def _model_of(self, name: str, source: _Results | _Corpus) -> _kernel.UnigramModel:
+        """The model that a pass of this round sums with. It is made once, whichever threads ask."""
+        assert self.model is not None
+        with self._lock:
+            models = self._after
+            if not models:
+                models["expected"] = self.model
+            for before, after in (("expected", "again"), ("again", "best")):
+                if name in models:
+                    break
+                if after not in models:
+                    sums, _ = source.sums(before, models[before])
+                    models[after] = models[before].maximized(sums)
+            return models[name]
+
+    def _is_dropping(self, model: _kernel.UnigramModel) -> bool:
+        """Whether pieces are to be dropped and another round made. Once there are few enough the
+        last pieces are chosen; nor would it be of use if only characters were left to drop."""
+        return len(model) > max(self._aim, len(self.characters.counts))
+
+    @property
+    def _aim(self) -> int:
+        return int(self.options.vocab_size * ROOM)
+
+    def decide(self, told: Told) -> FinishedRound:
+        """Ends the round that has begun."""
+        source, self._source = self._source, None
+        assert source is not None
+        if isinstance(source, _Corpus):
+            self._source = source  # it stays for the next round
+        done = self._begun(source) if self.model is None else self._estimated(source)
+        self.restore(done)
+        return done
+
+    def _begun(self, source: _Corpus | _Results) -> FinishedRound:
+        seeds = source.seeds(self._max_length(), self.options.seed_size)
+        reserved = pa.array(reserved_tokens(self.options), pa.string())
+        seeds = seeds.filter(pc.invert(pc.is_in(seeds["word"], reserved)))
+        model = _kernel.UnigramModel.first(self.characters.batch, seeds)
+        return FinishedRound(pa.record_batch(model.pieces()), {"pieces": len(model)})
+
+    def _estimated(self, source: _Corpus | _Results) -> FinishedRound:
+        model = self._model_of("best", source)
+        sums, log_likelihood = source.sums("again", self._after["again"])
+        facts = {"pieces": len(model), "log_likelihood": log_likelihood}
+        if not self._is_dropping(model):
+            return FinishedRound(self._last_pieces(model, sums), facts, is_last=True)
+        size = max(self._aim, int(KEPT_SHARE * len(model)))
+        counts, _ = source.sums("best", model)
+        model = model.pruned(counts, size, self.threads)
+        return FinishedRound(pa.record_batch(model.pieces()), facts)
+
+    def _last_pieces(self, model: _kernel.UnigramModel, sums: Batch) -> Batch:
+        """All characters, and the other pieces with the largest scores: `piece`, `score`, and the
+        expected `count`; in the order of the scores, equal ones in the order of the pieces."""
+        before = pa.record_batch(self._after["again"].pieces())["piece"].to_pylist()
+        counts = dict(zip(before, numbers_of(sums), strict=True))
+        batch = pa.record_batch(model.pieces())
+        rows = list(zip(batch["piece"].to_pylist(), batch["score"].to_pylist(), strict=True))
+        rows.sort(key=lambda row: (len(row[0]) > 1, -row[1], row[0]))
+        rounded = [(math.floor(score * SCORE_UNITS + 0.5), p) for p, score in rows[: self.room]]
+        rounded.sort(key=lambda row: (-row[0], row[1]))
+        pieces = [piece for _, piece in rounded]
+        columns = {
+            "piece": pa.array(pieces, pa.string()),
+            "score": pa.array([score / SCORE_UNITS for score, _ in rounded], pa.float64()),
+            "count": pa.array([counts[p] / 2**COUNT_BITS for p in pieces], pa.float64()),
+        }
+        return pa.record_batch(columns)
+
+
+def numbers_of(sums: Batch) -> list[int]:
+    """Numbers of 128 bits."""
+    halves = zip(sums["high"].to_pylist(), sums["low"].to_pylist(), strict=True)
+    return [(high << 64) + (low & (1 << 64) - 1) for high, low in halves]
+
+
+def log_likelihood(done: FinishedRound) -> float | None:
+    """The logarithm of the likelihood of all words before the last M step of a round, in nats."""
+    units = done.facts.get("log_likelihood")
+    return None if units is None else units / 2**LOG_BITS
+
+
+# --- Where sums are from --------------------------------------------------------------------------
+
+
+@dataclass
+class _Corpus:
+    """All runs in memory. A sum is made when it is asked for."""
+
+    corpus: _kernel.RunCorpus
+    made: tuple[_kernel.UnigramModel, str, tuple[Batch, int]] | None = None
+
+    def seeds(self, max_length: int, most: int) -> Batch:
+        """The best seeds."""
+        return pa.record_batch(self.corpus.seeds(max_length, most))
+
+    def sums(self, name: str, model: _kernel.UnigramModel) -> tuple[Batch, int]:
+        """The sums of a pass with a model, and the log-likelihood. The last ones are kept."""
+        if self.made is None or self.made[0] is not model or self.made[1] != name:
+            sums, log = self.corpus.sums(model, BEST if name == "best" else EXPECTED)
+            self.made = model, name, (pa.record_batch(sums), log)
+        return self.made[2]
+
+
+@dataclass(frozen=True)
+class _Results:
+    """The results of passes."""
+
+    results: Results
+
+    def seeds(self, max_length: int, most: int) -> Batch:
+        """The best seeds."""
+        held: list[Batch] = []
+        for part in self.results["seeds"]:
+            held += part.read()
+            if sum(map(len, held[1:])) > len(held[0]):
+                held = [pa.record_batch(_kernel.best_seeds(held, most))]
+        return pa.record_batch(_kernel.best_seeds(held, most))
+
+    def sums(self, name: str, model: _kernel.UnigramModel) -> tuple[Batch, int]:
+        """The sums of a pass, and the log-likelihood."""
+        (sums,) = self.results[name]
+        return sums.batch, sums.facts["log_likelihood"]
+
+
+# --- Accumulators, and the sums of what they give -------------------------------------------------
+
+
+@dataclass
+class _Suffixes:
+    """The suffixes of runs by partition, equal ones added up. `most_bytes`: of runs held."""
+
+    counter: _kernel.SuffixCounter
+    most_bytes: int | None
+
+    def add(self, words: Batch) -> Given:
+        self.counter.add(words)
+        if self.most_bytes is not None and self.counter.memory > self.most_bytes:
+            yield from self._taken()
+
+    def finish(self) -> Given:
+        yield from self._taken()
+        empty = pa.record_batch([[], []], _SUFFIXES)
+        yield "seeds", 0, empty
+
+    def _taken(self) -> Given:
+        for partition, suffixes in self.counter.take():
+            yield "seeds", partition, pa.record_batch(suffixes)
+
+
+_SUFFIXES = pa.schema([("word", pa.string()), ("count", pa.int64())])
+
+
+def _find_seeds(parts: Iterator[Batch], most: int) -> Iterator[Batch]:
+    """The best seeds of a partition."""
+    yield pa.record_batch(_kernel.find_seeds(list(parts), most))
+
+
+@dataclass
+class _Sums:
+    """Sums over the runs of words. `sums`: None if nothing is wanted."""
+
+    name: str
+    sums: _kernel.RunSums | None = field(repr=False)
+
+    def add(self, words: Batch) -> Given:
+        if self.sums is not None:
+            self.sums.add(words)
+        yield from ()
+
+    def finish(self) -> Given:
+        sums, log = (_kernel.add_run_sums([]), 0) if self.sums is None else self.sums.sums()
+        yield self.name, 0, with_facts(sums, log_likelihood=log)
+
+
+def _add_sums(parts: Iterator[Batch], _: Results) -> Iterator[Batch]:
+    """The sums of all words. Two batches are held at once."""
+    total, log = None, 0
+    for part in parts:
+        total = part if total is None else pa.record_batch(_kernel.add_run_sums([total, part]))
+        log += facts_of(part)["log_likelihood"]
+    assert total is not None
+    yield with_facts(total, log_likelihood=log)
