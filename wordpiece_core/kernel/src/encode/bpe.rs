@@ -82,6 +82,8 @@ pub struct Bpe {
     merges: MergeTable,
     /// The token that the pair of each rank makes.
     made: Vec<u32>,
+    /// How many spaces each token begins with, and ends with; empty if symbols are not bytes.
+    spaces: Vec<[u32; 2]>,
     /// Tokens by what they stand for, if a word that is a token stays whole.
     whole: FxHashMap<Box<str>, u32>,
 }
@@ -163,6 +165,10 @@ impl Bpe {
             merges: table,
             made,
             whole,
+            spaces: match options.word_boundary {
+                WordBoundary::Bytes => vocabulary.iter().map(|token| spaces(token)).collect(),
+                _ => Vec::new(),
+            },
             options,
         })
     }
@@ -170,6 +176,11 @@ impl Bpe {
     /// How the ends of words are marked.
     pub fn word_boundary(&self) -> WordBoundary {
         self.options.word_boundary
+    }
+
+    /// How many spaces a token begins with, and ends with, if symbols are bytes.
+    pub fn spaces(&self, id: u32) -> [u32; 2] {
+        self.spaces.get(id as usize).copied().unwrap_or_default()
     }
 
     /// Cuts a word into its tokens.
@@ -394,6 +405,13 @@ impl BpeScratch {
             self.work += _work;
         }
     }
+}
+
+/// How many spaces a token of bytes begins with, and ends with.
+fn spaces(token: &str) -> [u32; 2] {
+    let is_space = |c: &char| *c == byte_character(b' ') || c.is_whitespace();
+    let leading = token.chars().take_while(is_space).count();
+    [leading, token.chars().rev().take_while(is_space).count()].map(|count| count as u32)
 }
 
 fn heap_entry(rank: u32, at: usize) -> Reverse<u64> {

@@ -73,6 +73,9 @@ pub struct Encoder {
     options: EncoderOptions,
     /// What is put before each word, where the rules of text do not do it.
     word_mark: Option<char>,
+    /// Whether spans are without the spaces at their ends; and, if so, whether one space is kept at
+    /// the beginning of a text.
+    trim: Option<bool>,
     special_matcher: AhoCorasick,
     /// The ids of characters that stand alone: pages by the upper bits of the character, filled on
     /// first use.
@@ -148,6 +151,11 @@ impl Encoder {
         Ok(Encoder {
             word_mark: match options.text {
                 TextRules::Bert(_) => options.model.word_mark(),
+                TextRules::ByteLevel(_) => None,
+            },
+            trim: match &options.text {
+                TextRules::ByteLevel(rules) if rules.trim_offsets => Some(rules.add_prefix_space),
+                _ => None,
             },
             special_matcher,
             alone: (0..PAGES).map(|_| OnceLock::new()).collect(),
@@ -252,7 +260,7 @@ impl Encoder {
     #[inline]
     fn first_word(&self, words: &str) -> usize {
         match self.options.text {
-            TextRules::Bert(_) => words.len(),
+            TextRules::Bert(_) | TextRules::ByteLevel(_) => words.len(),
         }
     }
 }
@@ -644,8 +652,9 @@ impl SpanCache {
         scratch: &mut Scratch,
         encoding: &mut Encoding,
     ) {
-        // The spans of a segment that is not as it is in the text are other ones.
-        if segment.raw.len() <= CACHED && !segment.added {
+        // At the beginning of a text spans may be other ones.
+        let begins = segment.added || first == 0 && encoder.trim == Some(true);
+        if segment.raw.len() <= CACHED && !begins {
             let SpanCache { segments, list } = self;
             let CachedRange { start, count, words } = *segments.entry(&segment, || {
                 encoder.cut(segment.raw, scratch);
@@ -653,7 +662,7 @@ impl SpanCache {
                 let (Ok(count), [] | [_]) = (count, &scratch.ends[..]) else {
                     return CachedRange { start, count: ANEW, words: 0 };
                 };
-                spans(encoder, &segment, scratch, |_, token| list.push(token));
+                spans(encoder, &segment, false, scratch, |_, token| list.push(token));
                 CachedRange { start, count, words: scratch.ends.len() as u16 }
             });
             if count != ANEW {
@@ -677,17 +686,21 @@ fn push_with_spans(
     scratch: &mut Scratch,
     encoding: &mut Encoding,
 ) {
-    spans(encoder, segment, scratch, |word, token| encoding.push_token(&token, first, word));
+    let begins = first == 0;
+    spans(encoder, segment, begins, scratch, |word, token| {
+        encoding.push_token(&token, first, word)
+    });
     encoding.words += scratch.words_with_tokens();
     encoding.next_word += scratch.ends.len() as u32;
 }
 
 /// Calls `each` with every token of a segment that was cut: the number of its word, its id, and the
-/// characters that it stands for.
+/// characters that it stands for. `begins`: whether the segment is at the beginning of the text.
 #[cold]
 fn spans(
     encoder: &Encoder,
     segment: &Segment<'_>,
+    begins: bool,
     scratch: &mut Scratch,
     mut each: impl FnMut(u32, (u32, [u32; 2])),
 ) {
@@ -700,13 +713,27 @@ fn spans(
         for &Token { id, length } in &tokens[next..end] {
             if length > 0 {
                 // A length may be cut to 32 bits, but then the token covers the word.
-                let until = (at.saturating_add(length as usize)).min(to);
-                last = [origin[at.min(to - 1)], origin[until.max(at.min(to - 1) + 1) - 1] + 1];
+                at = at.min(to - 1);
+                let until = at.saturating_add(length as usize).min(to);
+                last = [origin[at], origin[until - 1] + 1];
+                if let Some(keeps_first) = encoder.trim {
+                    let [leading, trailing] = encoder.options.model.spaces(id);
+                    let keep = u32::from(keeps_first && begins && last[0] == 0);
+                    trim(&mut last, leading.saturating_sub(keep), trailing);
+                }
                 at = until;
             }
             each(number, (id, last));
         }
         (next, from) = (end, to);
+    }
+}
+
+/// Takes spaces off both ends of a span, as Hugging Face tokenizers does.
+fn trim([start, end]: &mut [u32; 2], leading: u32, trailing: u32) {
+    *start = (*start + leading).min(*end);
+    if *end >= trailing {
+        *end = (*end - trailing).max(*start);
     }
 }
 
