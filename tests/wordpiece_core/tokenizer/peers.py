@@ -73,7 +73,7 @@ def _trained(kind: str) -> str:
         level = pre_tokenizers.ByteLevel(add_prefix_space=True, use_regex=False)
         made.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.BertPreTokenizer(), level])
         made.decoder = decoders.ByteLevel()
-        made.post_processor = processors.ByteLevel(trim_offsets=True)
+        made.post_processor = processors.ByteLevel(trim_offsets=False)
         trainer = trainers.BpeTrainer(
             vocab_size=500,
             special_tokens=BERT_FIVE,

@@ -53,6 +53,8 @@ def with_config(spec: TokenizerSpec, config: Json, path: str, *, fixed: bool) ->
     unknown = [token for token in more if token not in set(spec.vocab)]
     if unknown:
         raise InputError(f"{path}: special token {unknown[0]!r} is not in the vocabulary; add it")
+    if roles is not None:  # as tokenizer.json lists them
+        more = dict.fromkeys(sorted(more, key=list(spec.vocab).index))
     text = _text_of_config(spec.text, config, path)
     changed = replace(spec, text=text, roles=roles, more_special_tokens=tuple(more))
     if not fixed:

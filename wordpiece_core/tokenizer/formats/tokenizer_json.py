@@ -64,7 +64,10 @@ def byte_level(spec: TokenizerSpec) -> ByteLevel | None:
         return None
     if isinstance(spec.rules, ByteLevel):
         return spec.rules
-    return ByteLevel(add_prefix_space=spec.text.pre_tokenizer != "gpt2")
+    if spec.text.pre_tokenizer == "gpt2":
+        return ByteLevel()
+    # Words have no spaces, but `tokenizers` would leave one out of the offsets of each.
+    return ByteLevel(add_prefix_space=True, trim_offsets=False)
 
 
 def _normalizer(spec: TokenizerSpec) -> Json | None:

@@ -151,10 +151,10 @@ def _bert_words(
                 f"{path}: {name} of ByteLevel is {shown(not wanted).lower()}; after"
                 f" {cutters[0]['type']} only {shown(wanted).lower()} is known"
             )
-    if not _trims(value, True, path):
+    if _trims(value, True, path):
         raise InputError(
-            f"{path}: no post_processor ByteLevel with trim_offsets; add it, so that offsets are"
-            " without the space that is put before each word"
+            f"{path}: trim_offsets of the post_processor is true, which makes offsets wrong after"
+            f" {cutters[0]['type']}; set it to false"
         )
     return Words(text, None, BYTES)
 
