@@ -1,4 +1,4 @@
-"""The driver of a training: a word table to a vocabulary, in exact rounds of merges.
+"""The driver of a training: a word table to a vocabulary, in exact rounds.
 
 What a round is: `wordpiece_core.training.rounds`. Where the driver may hold all words it reads them
 itself; else a pipeline (`pipelines.training.rounds`) brings it what matters. What the rounds have
@@ -17,11 +17,11 @@ from typing import Any
 from pipelines.counting.word_table import WordRange, WordTable, word_ranges
 from pipelines.running.figures import report
 from pipelines.running.progress import Progress
+from pipelines.running.runner import local_cores
 from pipelines.training.rounds import OnBeam, RoundState
 from pipelines.training.work_directory import TrainingWork
 from wordpiece_core.errors import InputError
 from wordpiece_core.options import TrainingOptions
-from wordpiece_core.training.alphabet import InitialVocabulary, initial_vocabulary, symbol_passes
 from wordpiece_core.training.budget import RoundBudget
 from wordpiece_core.training.extension import (
     ExtensionResult,
@@ -32,7 +32,15 @@ from wordpiece_core.training.extension import (
     vocabulary_to_extend,
 )
 from wordpiece_core.training.merging import Merging
-from wordpiece_core.training.rounds import Batch, FinishedRound, Pass, Sum, begin_round
+from wordpiece_core.training.rounds import (
+    Batch,
+    FinishedRound,
+    Pass,
+    RoundAlgorithm,
+    Sum,
+    begin_round,
+)
+from wordpiece_core.training.starting import MergingStart, Start, start_of, start_passes
 from wordpiece_core.training.train import TrainingResult, training_result
 
 
@@ -59,11 +67,11 @@ def train_on_table(table: WordTable, job: Job) -> TrainingResult:
     """Trains on a word table. Raises InputError, StorageError, OutputError and OptionError."""
     with naming(table):
         rounds = _Rounds(table, job)
-        passes = partial(symbol_passes, job.options, job.marks)
-        merging = rounds.begun(passes, partial(_alphabet, job))
+        passes = partial(start_passes, job.options, job.marks)
+        algorithm = rounds.begun(passes, lambda sum: start_of(sum, job.options, job.marks))
         if not (rounds.finished and rounds.finished[-1].is_last):
-            rounds.make(merging)
-        return training_result(merging, len(rounds.finished))
+            rounds.make(algorithm)
+        return training_result(algorithm, len(rounds.finished))
 
 
 def extend_on_table(table: WordTable, goal: Goal, job: Job) -> ExtensionResult:
@@ -74,6 +82,7 @@ def extend_on_table(table: WordTable, goal: Goal, job: Job) -> ExtensionResult:
         job.work.write_goal(goal)
         passes = partial(_missing_symbol_passes, job.work)
         merging = rounds.begun(passes, lambda sum: _to_extend(sum, goal))
+        assert isinstance(merging, Merging)
 
         def each(work: Callable[[Batch], Batch]) -> Iterator[Batch]:
             with job.progress.stage("look", "words", rounds.words):
@@ -94,12 +103,8 @@ def naming(table: WordTable) -> Iterator[None]:
         raise InputError(f"{table.path}: {error}") from error
 
 
-def _alphabet(job: Job, symbols: Sum) -> tuple[InitialVocabulary, int]:
-    return initial_vocabulary(symbols.batch, job.options, job.marks), symbols.facts["symbols"]
-
-
-def _to_extend(symbols: Sum, goal: Goal) -> tuple[InitialVocabulary, int]:
-    return vocabulary_to_extend(symbols.batch, goal), symbols.facts["split_tokens"]
+def _to_extend(symbols: Sum, goal: Goal) -> MergingStart:
+    return MergingStart(vocabulary_to_extend(symbols.batch, goal), symbols.facts["split_tokens"])
 
 
 @lru_cache(maxsize=1)
@@ -124,29 +129,29 @@ class _Rounds:
     def begun(
         self,
         passes: Callable[[], Sequence[Pass]],
-        begin: Callable[[Sum], tuple[InitialVocabulary, int]],
-    ) -> Merging:
+        begin: Callable[[Sum], Start],
+    ) -> RoundAlgorithm:
         """The training after the rounds that are done. `passes`: give the output `symbols`.
-        `begin`: makes of it what training begins with, and the tokens of all splits then."""
+        `begin`: makes of it what training begins with."""
         job = self.job
         job.work.check_begun(job.identity)
-        merging = job.work.algorithm(job.options, job.budget, words=self.words)
-        if merging is None:
+        start = job.work.start()
+        if start is None:
             with job.progress.stage("alphabet", "words", self.words):
                 (symbols,) = self.executor.run(passes)["symbols"]
-                vocabulary, split_tokens = begin(symbols)
-            job.work.begin(job.identity, vocabulary, split_tokens)
-            merging = Merging(
-                vocabulary, job.options, job.budget, split_tokens=split_tokens, words=self.words
-            )
+                start = begin(symbols)
+            job.work.begin(job.identity, start)
+        algorithm = start.algorithm(
+            job.options, job.budget, words=self.words, threads=local_cores()
+        )
         self.finished = job.work.finished_rounds()
         for done in self.finished:
-            merging.restore(done)
-        return merging
+            algorithm.restore(done)
+        return algorithm
 
-    def make(self, merging: Merging) -> None:
-        """Makes and commits rounds, up to one that is the last: as many tokens are there as the
-        training aims at, or no pair is left."""
+    def make(self, algorithm: RoundAlgorithm) -> None:
+        """Makes and commits rounds, up to one that is the last: the vocabulary is as large as the
+        training aims at, or cannot become so."""
         job, is_last = self.job, False
         while not is_last:
             number = len(self.finished) + 1
@@ -156,10 +161,11 @@ class _Rounds:
             )
             executor = OnBeam(self.ranges, job.work, job.beam_args, state.kept)
             with job.progress.stage("aggregate", "words", self.words):
-                begin_round(merging, executor, state.passes)
-            with job.progress.stage("merge", "tokens", merging.options.vocab_size):
-                report(tokens=merging.trainer.vocab_size, merges=merging.merges)
-                done = merging.decide(lambda merges, tokens: report(merges=merges, tokens=tokens))
+                begin_round(algorithm, executor, state.passes)
+            deciding = algorithm.deciding
+            with job.progress.stage(deciding.stage, "tokens", deciding.total):
+                report(**deciding.done)
+                done = algorithm.decide(lambda merges, tokens: report(merges=merges, tokens=tokens))
             self.finished.append(done)
             job.work.finish_round(number, done)
             is_last = done.is_last

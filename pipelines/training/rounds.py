@@ -117,10 +117,11 @@ _reading = threading.Lock()
 @lru_cache(maxsize=1)
 def _read_algorithm(state: RoundState) -> RoundAlgorithm:
     """Reads the work directory."""
-    algorithm = state.work.algorithm(
+    start = state.work.start()
+    assert start is not None
+    algorithm = start.algorithm(
         state.options, state.budget, words=state.words, counting_memory=state.worker_memory
     )
-    assert algorithm is not None
     for done in state.work.finished_rounds():
         algorithm.restore(done)
     return algorithm

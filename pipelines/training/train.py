@@ -131,7 +131,7 @@ class _Run(WordsRun[TrainCall, Trained]):
         covered = coverage(table, Tokenizer.of(spec))
         done = Trained(self.call.output, table, spec, covered, self.seconds(), result, training)
         record, run_record = _training_record(done, identity), rounds_record(self, result.rounds)
-        self.write(spec, result.merges, record, run_record)
+        self.write(spec, result.log[1], record, run_record)
         return done
 
     def check_result(self, result: TrainingResult) -> None:

@@ -4,14 +4,14 @@
     count.json             what the word table was counted from; with `words/`, the table
     job.json               the word table's digest, the options, and what training begins with
     goal.json              the tokenizer that is extended, and by what options
-    rounds/00001.parquet   what each finished round has decided: merges
+    rounds/00001.parquet   what each finished round has decided: merges; of unigram the pieces
     splits/00002/RUN/      the splits of the words in a round, by ranges of the word table, unless
                            the driver may hold them all
     exchange/ID/           what a pipeline hands to its workers and to the driver
 
 Every file is written under a temporary name and renamed, so that it is whole or not there. A round
-is finished when the file with its merges is there; what comes before that can be made again. What
-workers write is in folders of the run or of the pipeline, which nobody else reads: it does not
+is finished when the file of what it decided is there; what comes before that can be made again.
+What workers write is in folders of the run or of the pipeline, which nobody else reads: it does not
 matter if one of them runs on after the run was killed.
 
     released.json          the training is over: all else is to be deleted, but for a word table
@@ -33,13 +33,11 @@ from pipelines.files.filesystems import join
 from pipelines.files.owned import OwnedDirectory, new_id
 from pipelines.files.publishing import STAGING, Publication
 from wordpiece_core.errors import InputError, OptionError, short
-from wordpiece_core.options import ExtensionOptions, TrainingOptions
+from wordpiece_core.options import ExtensionOptions
 from wordpiece_core.tokenizer.files import TokenizerSpec
-from wordpiece_core.training.alphabet import InitialVocabulary
-from wordpiece_core.training.budget import RoundBudget
 from wordpiece_core.training.extension import Goal
-from wordpiece_core.training.merging import Merging
 from wordpiece_core.training.rounds import FinishedRound
+from wordpiece_core.training.starting import Start, start_of_plain
 
 COUNT, JOB, GOAL, RELEASED = "count.json", "job.json", "goal.json", "released.json"
 WORDS, ROUNDS, SPLITS, EXCHANGE = "words", "rounds", "splits", "exchange"
@@ -159,19 +157,14 @@ class TrainingWork:
 
     # --- Rounds ----------------------------------------------------------------------------------
 
-    def begin(
-        self, identity: dict[str, Any], vocabulary: InitialVocabulary, split_tokens: int
-    ) -> None:
+    def begin(self, identity: dict[str, Any], start: Start) -> None:
         """Notes what is trained, and what that begins with."""
-        value = {
-            "identity": identity,
-            "tokens": vocabulary.tokens,
-            "alphabet": [list(symbol) for symbol in vocabulary.alphabet],
-            "by_longest_match": vocabulary.by_longest_match,
-            "marks": vocabulary.marks,
-            "split_tokens": split_tokens,
-        }
-        self.write(JOB, value)
+        self.write(JOB, {"identity": identity, **start.plain()})
+
+    def start(self) -> Start | None:
+        """What the training begins with; None if it has not begun."""
+        value = outputs.read_json(join(self.path, JOB))
+        return None if value is None else start_of_plain(value)
 
     def write_goal(self, goal: Goal) -> None:
         """Notes what is extended, for workers and for a run that goes on."""
@@ -190,32 +183,6 @@ class TrainingWork:
     def check_begun(self, identity: dict[str, Any]) -> None:
         """OptionError if another training has begun here."""
         self._check_identity(identity, self._identity(JOB) or {})
-
-    def algorithm(
-        self,
-        options: TrainingOptions,
-        budget: RoundBudget,
-        *,
-        words: int,
-        counting_memory: int | None = None,
-    ) -> Merging | None:
-        """The training as it was before its first round; None if it has not begun."""
-        value = outputs.read_json(join(self.path, JOB))
-        if value is None:
-            return None
-        alphabet = [(symbol, number) for symbol, number in value["alphabet"]]
-        return Merging(
-            InitialVocabulary(
-                *(value["tokens"], alphabet),
-                by_longest_match=value.get("by_longest_match", False),
-                marks=value.get("marks"),
-            ),
-            options,
-            budget,
-            split_tokens=value["split_tokens"],
-            words=words,
-            counting_memory=counting_memory,
-        )
 
     def finish_round(self, number: int, done: FinishedRound) -> None:
         """Commits a round, then deletes what was kept before it. OutputError if another run has

@@ -34,6 +34,7 @@ from wordpiece_core.training.rounds import (
     KEPT,
     Adding,
     Batch,
+    Deciding,
     FinishedRound,
     Output,
     Pass,
@@ -101,6 +102,12 @@ class Merging(RoundAlgorithm):
     def merges(self) -> int:
         """How many merges there are."""
         return len(pa.record_batch(self.trainer.merges()))
+
+    @property
+    def deciding(self) -> Deciding:
+        """Merging goes up to the size of the vocabulary."""
+        done = {"tokens": self.trainer.vocab_size, "merges": self.merges}
+        return Deciding("merge", self.options.vocab_size, done)
 
     def _splitter(self, which: str) -> _kernel.Splitter:
         """Splits words after ALL merges, or splits after the merges of the LAST round. It is made

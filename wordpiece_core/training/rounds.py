@@ -14,13 +14,12 @@ A training looks at all words again and again. What it does between two looks is
 `RoundAlgorithm` is such a training. WordPiece's merging (`wordpiece_core.training.merging`) keeps
 the splits of the words of each part; the driver decides merges.
 
-Unigram's EM would be another one. Nothing is kept of a part: each pass goes over the words. The
-driver knows the pieces and their scores. A round is one iteration: a pass `expected`, in which each
-accumulator sums the expected counts of the pieces over its words by the forward-backward algorithm,
-in whole units of 2^-32 so that no order of adding matters; when enough iterations are done, a pass
-`losses`, that uses the result of the first, sums what the likelihood would lose without each piece.
-The driver makes new scores of the counts (the M step) or drops the pieces that are missed least,
-and commits the pieces that are left, with their scores. No merge appears in it, and none does here.
+Unigram's (`wordpiece_core.training.unigram`) is another one. Nothing is kept of a part: each pass
+goes over the words, or the driver keeps them all in memory. It knows the pieces and their scores. A
+round is two iterations of EM: a pass `expected` sums the expected counts of the pieces, a pass
+`again`, which uses the result of the first, does so with new scores; a pass `best` counts pieces in
+the best ways to cut the words. The driver drops the pieces that are missed least, and commits those
+that are left, with their scores. No merge appears in it, and none does here.
 """
 
 from __future__ import annotations
@@ -113,8 +112,24 @@ class FinishedRound:
     is_last: bool = False
 
 
+@dataclass(frozen=True)
+class Deciding:
+    """What those who watch a training are told of a decision. `stage`: its name; `total`: how many
+    tokens it aims at, 0 if it does not count up to them; `done`: what is done before it, by the
+    names of figures."""
+
+    stage: str
+    total: int = 0
+    done: Mapping[str, int] = field(default_factory=dict)
+
+
 class RoundAlgorithm(ABC):
     """A training in rounds."""
+
+    @property
+    def deciding(self) -> Deciding:
+        """What is told of the next decision."""
+        return Deciding("decide")
 
     @abstractmethod
     def restore(self, done: FinishedRound) -> None:

@@ -36,6 +36,7 @@ from wordpiece_core.training.rounds import (
     WORDS,
     Adding,
     Batch,
+    Deciding,
     FinishedRound,
     Output,
     Pass,
@@ -179,6 +180,11 @@ class UnigramTraining(RoundAlgorithm):
         self._source: _Corpus | _Results | None = None
         self._after: dict[str, _kernel.UnigramModel] = {}  # the passes of this round
         self._lock = threading.Lock()
+
+    @property
+    def deciding(self) -> Deciding:
+        """Pieces become fewer, so there is nothing to count up to."""
+        return Deciding("seeds" if self.model is None else "estimate")
 
     def restore(self, done: FinishedRound) -> None:
         """Takes up the pieces of a round."""
