@@ -162,7 +162,8 @@ class Unigram:
 
 class Encoder:
     """Cuts texts into the tokens of a vocabulary. `model`: None for WordPiece. `unk_token`: None if
-    there is none, which only Bpe allows: what is unknown vanishes. `added`: the ids of the tokens
+    there is none, which only Bpe allows: what is unknown vanishes. `rules`: how text becomes words,
+    if not by the options of text. `added`: the ids of the tokens
     before a text, between those of a pair and after them, and the token type of the second; None if
     there is nothing to add. `pad_id`: what rows are padded with."""
 
@@ -181,7 +182,7 @@ class Encoder:
         unk_scope: str,
         special_tokens: Sequence[str],
         model: Bpe | Unigram | None = None,
-        rules: Any = None,
+        rules: ByteLevel | Metaspace | None = None,
         added: tuple[list[int], list[int], list[int], int] | None = None,
         pad_id: int | None = None,
     ) -> None: ...

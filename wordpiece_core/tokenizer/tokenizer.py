@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import asdict, dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -28,9 +28,9 @@ from wordpiece_core.options import (
 from wordpiece_core.text_types import holds_text
 from wordpiece_core.tokenizer.decoding import decoded
 from wordpiece_core.tokenizer.files import TokenizerSpec
-from wordpiece_core.tokenizer.models import Bpe, Unigram
+from wordpiece_core.tokenizer.models import Bpe, ByteLevel, Metaspace, Unigram
 from wordpiece_core.tokenizer.reading import read_tokenizer
-from wordpiece_core.tokenizer.vocabulary import UNK, check_vocabulary
+from wordpiece_core.tokenizer.vocabulary import check_vocabulary
 from wordpiece_core.tokenizer.writing import tokenizer_files
 
 PLAIN = EncodingOptions()
@@ -178,6 +178,7 @@ class Tokenizer:
             unk_scope=self.unk_scope,
             special_tokens=self.special_tokens,
             model=_kernel_model(self.spec.model),
+            rules=_kernel_rules(self.spec.rules),
             added=self._added_ids(),
             pad_id=self.pad_id,
         )
@@ -471,6 +472,17 @@ def _kernel_model(model: Bpe | Unigram | None) -> _kernel.Bpe | _kernel.Unigram 
             of_sentencepiece=model.of_sentencepiece,
         )
     return None
+
+
+def _kernel_rules(
+    rules: ByteLevel | Metaspace | None,
+) -> _kernel.ByteLevel | _kernel.Metaspace | None:
+    if rules is None:
+        return None
+    options = asdict(rules)
+    if isinstance(rules, ByteLevel):
+        return _kernel.ByteLevel(**options)
+    return _kernel.Metaspace(options.pop("charsmap"), **options)
 
 
 def _check_room(max_length: int, options: EncodingOptions, pairs: bool, added: int) -> None:

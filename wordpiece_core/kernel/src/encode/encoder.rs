@@ -18,6 +18,7 @@ use crate::encode::sampling::{Random, Sampling};
 use crate::encode::trie::NONE;
 use crate::encode::unigram::{Rounding, Unigram};
 use crate::error::{Error, Result};
+use crate::text::metaspace::marked_words;
 use crate::text::pre_tokenize::Segment;
 use crate::text::rules::{Begin, TextRules};
 use crate::text::segment_map::SegmentMap;
@@ -151,7 +152,7 @@ impl Encoder {
         Ok(Encoder {
             word_mark: match options.text {
                 TextRules::Bert(_) => options.model.word_mark(),
-                TextRules::ByteLevel(_) => None,
+                TextRules::ByteLevel(_) | TextRules::Metaspace(_) => None,
             },
             trim: match &options.text {
                 TextRules::ByteLevel(rules) if rules.trim_offsets => Some(rules.add_prefix_space),
@@ -261,6 +262,7 @@ impl Encoder {
     fn first_word(&self, words: &str) -> usize {
         match self.options.text {
             TextRules::Bert(_) | TextRules::ByteLevel(_) => words.len(),
+            TextRules::Metaspace(_) => marked_words(words).next().map_or(0, str::len),
         }
     }
 }

@@ -5,6 +5,7 @@ use arrow_array::{Array, ArrayRef};
 use pyo3::prelude::*;
 use rustc_hash::FxHashMap;
 
+use super::rules::Rules;
 use super::shards::{PyIdPages, PyPages};
 use super::text::text_rules;
 use super::{PyArrowArray, import, import_batch, run, unknown};
@@ -22,6 +23,7 @@ use crate::encode::rows::{AddedTokens, RowColumns, RowOptions, Rows, TextPair, T
 use crate::encode::sampling::{Sampling, SamplingKind};
 use crate::encode::unigram::{Unigram, UnigramOptions};
 use crate::error::{Error, Result};
+use crate::text::rules::TextRules;
 
 /// Byte-pair encoding, for an encoder.
 #[pyclass(name = "Bpe", frozen)]
@@ -148,16 +150,13 @@ impl PyEncoder {
         unk_scope: &str,
         special_tokens: Vec<String>,
         model: Option<AnyModel>,
-        rules: Option<&Bound<'_, PyAny>>,
+        rules: Option<Rules<'_>>,
         added: Option<Added>,
         pad_id: Option<u32>,
     ) -> PyResult<Self> {
-        if let Some(rules) = rules {
-            let kind = rules.get_type().to_string();
-            return Err(Error::Type(format!("rules: not {kind}")).into());
-        }
-        let text =
+        let own =
             text_rules(clean_text, handle_chinese_chars, strip_accents, lowercase, pre_tokenizer)?;
+        let text = rules.map_or(own, TextRules::from);
         let unk_scope = match unk_scope {
             "word" => UnkScope::Word,
             "character" => UnkScope::Character,
