@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from pipelines.commands.loading import load_tokenizer
 from pipelines.encoding.options import TokenizerChoice
 from wordpiece_core import EncodingOptions, Tokenizer
+from wordpiece_core.tokenizer.cut_reasons import ScoredCut
 from wordpiece_core.tokenizer.inspection import Inspection, Inspector, Misfit, Token, Word
 from wordpiece_core.visible import LONGEST, is_hidden, name_of, visible
 
@@ -66,7 +67,8 @@ def _texts(arguments: Sequence[str]) -> Iterator[str]:
 
 def _print_json(inspections: Iterable[Inspection]) -> None:
     for inspection in inspections:
-        line = json.dumps(asdict(inspection), ensure_ascii=False)
+        plain = {name: of for name, of in asdict(inspection).items() if of is not None}
+        line = json.dumps(plain, ensure_ascii=False)
         print(re.sub(r"[^\x20-\x7e]", lambda found: _in_json(found.group()), line))
 
 
@@ -88,7 +90,8 @@ def _print_tables(inspections: Iterable[Inspection], tokenizer: Tokenizer) -> No
         text = visible(inspection.text, 4 * LONGEST) or "(no text)"
         lines = [(line, "head") for line in _wrapped(text, console)]
         lines += _table(inspection.tokens, console.width)
-        for remark in [*_changes(inspection), *_reasons(inspection.words, tokenizer)]:
+        remarks = [*_changes(inspection), *_reasons(inspection.words, tokenizer)]
+        for remark in [*remarks, *_cuts(inspection)]:
             lines += ((line, "text") for line in _wrapped(remark, console))
         print("\n".join(line.join(codes[kind]) for line, kind in lines))
 
@@ -172,6 +175,29 @@ def _reasons(words: Iterable[Word], tokenizer: Tokenizer) -> Iterator[str]:
             yield f"{name}: {len(normalized):,} characters, more than max_word_length ({most:,})"
         for misfit in same[0].misfits:
             yield f"{name}: {_misfit(misfit)}"
+
+
+def _cuts(inspection: Inspection) -> Iterator[str]:
+    """Lines on how words came by their tokens, one for each distinct word."""
+    words = {word.number: word.normalized for word in inspection.words}
+    said = {}
+    for reason in inspection.reasons or ():
+        name = visible(words[reason.word])
+        if reason.merges:
+            merges = [f"{visible(m.left)} + {visible(m.right)} ({m.rank:,})" for m in reason.merges]
+            said[name] = f"merges of {name}, with their ranks: {_list(merges)}"
+        elif reason.best is not None:
+            other = "; there is no other cut"
+            if reason.next_best is not None:
+                other = f", next best {_scored(reason.next_best)}"
+            said[name] = f"score of {name}: {_scored(reason.best)}{other}"
+    yield from islice(said.values(), MOST)
+    if len(said) > MOST:
+        yield f"and {len(said) - MOST:,} more words"
+
+
+def _scored(cut: ScoredCut) -> str:
+    return f"{' '.join(map(visible, cut.tokens))} {cut.score:.4g}"
 
 
 def _misfit(misfit: Misfit) -> str:

@@ -14,6 +14,8 @@ import pyarrow as pa
 from wordpiece_core import _kernel
 from wordpiece_core.options import EncodingOptions
 from wordpiece_core.reference import WHITE_SPACE
+from wordpiece_core.tokenizer.cut_reasons import Reason, Reasoner
+from wordpiece_core.tokenizer.decoding import BYTE_TOKEN, decoded
 from wordpiece_core.tokenizer.tokenizer import Tokenizer
 
 
@@ -69,10 +71,14 @@ class Dropped:
 
 @dataclass(frozen=True)
 class Inspection:
+    """`reasons`: of BPE and Unigram, why each word without an unknown part has its tokens; None
+    with WordPiece, which takes the longest."""
+
     text: str
     tokens: list[Token]
     words: list[Word]
     dropped: list[Dropped]
+    reasons: list[Reason] | None = None
 
 
 class Inspector:
@@ -112,6 +118,8 @@ class Inspector:
     def inspect(self, text: str) -> Inspection:
         """The tokens, words and dropped characters of one text."""
         table = self.tokenizer.encode_batch([text], options=self.options).table
+        if self.tokenizer.spec.model is not None:
+            return self._of_model(text, table)
         pieces = list(self._pieces(text))
         cuts = [(["special"], ()) if special else self._cut(piece) for piece, special in pieces]
         kinds = chain.from_iterable(kinds for kinds, _ in cuts)
@@ -130,6 +138,54 @@ class Inspector:
             if not is_special
         ]
         return Inspection(text, tokens, words, list(_dropped(text, spans.values())))
+
+    def _of_model(self, text: str, table: pa.Table) -> Inspection:
+        """The same for BPE and Unigram, whose tokens say which words they make."""
+        tokens = []
+        for token_id, (start, end), number in zip(*_only_row(table), strict=True):
+            token, source = self.tokenizer.vocab[token_id], text[start:end]
+            kind = "added" if number is None else self._kind(token_id, token, source)
+            tokens.append(Token(token, token_id, start, end, source, number, kind))
+        by_word: dict[int, list[Token]] = {}
+        for token in tokens:
+            if token.word is not None:
+                by_word.setdefault(token.word, []).append(token)
+        spans = [(min(t.start for t in w), max(t.end for t in w)) for w in by_word.values()]
+        words = [
+            self._word(number, text[slice(*span)], span, of)
+            for (number, of), span in zip(by_word.items(), spans, strict=True)
+            if of[0].kind != "special"
+        ]
+        known = {word.number for word in words if not word.misfits}
+        reasons = [
+            self._reasoner.reason(number, [token.token for token in of])
+            for number, of in by_word.items()
+            if number in known and not any(BYTE_TOKEN.fullmatch(token.token) for token in of)
+        ]
+        return Inspection(text, tokens, words, list(_dropped(text, spans)), reasons)
+
+    @cached_property
+    def _reasoner(self) -> Reasoner:
+        return Reasoner(self.tokenizer.spec)
+
+    def _kind(self, token_id: int, token: str, source: str) -> str:
+        if self._special.fullmatch(source) and token == source:
+            return "special"
+        return "unknown" if token_id == self.tokenizer.unk_id else "text"
+
+    def _word(self, number: int, raw: str, span: tuple[int, int], tokens: list[Token]) -> Word:
+        """A word of BPE or Unigram. It is normalized as its tokens say, without its mark; what is
+        unknown is as it is in the text."""
+        spec = self.tokenizer.spec
+        written = [token.source if token.kind == "unknown" else token.token for token in tokens]
+        normalized = decoded(spec, written).removeprefix(" " * (not raw.startswith(" ")))
+        misfits = [
+            Misfit(token.start - span[0], character, (), self._where_known(character))
+            for token in tokens
+            if token.kind == "unknown"
+            for character in token.source[:1]
+        ]
+        return Word(number, *span, raw, normalized, False, tuple(misfits))
 
     def _pieces(self, text: str) -> Iterator[tuple[str, bool]]:
         """Normalized words, and special tokens (True) written in the text."""

@@ -58,12 +58,14 @@ class Metaspace:
     have it; empty: none. `by_grapheme`: the map is applied as `tokenizers` applies it; else as
     sentencepiece does, the longest match first. `collapse_spaces`: several spaces are one, and
     those at both ends of the text are dropped. `prepend`: whether SPACE_MARK is put before a text:
-    "always" (also behind each special token), "first" (only at the beginning) or "never"."""
+    "always" (also behind each special token), "first" (only at the beginning) or "never".
+    `by_replacement`: `tokenizers` collapses spaces by Strip and Replace, not by WhitespaceSplit."""
 
     charsmap: bytes = b""
     by_grapheme: bool = False
     collapse_spaces: bool = True
     prepend: str = "always"
+    by_replacement: bool = False
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -28,7 +28,7 @@ from wordpiece_core.options import (
 from wordpiece_core.text_types import holds_text
 from wordpiece_core.tokenizer.decoding import decoded
 from wordpiece_core.tokenizer.files import TokenizerSpec
-from wordpiece_core.tokenizer.models import Bpe, ByteLevel, Metaspace, Unigram
+from wordpiece_core.tokenizer.models import Bpe, Metaspace, Unigram
 from wordpiece_core.tokenizer.reading import read_tokenizer
 from wordpiece_core.tokenizer.vocabulary import check_vocabulary
 from wordpiece_core.tokenizer.writing import tokenizer_files
@@ -178,7 +178,7 @@ class Tokenizer:
             unk_scope=self.unk_scope,
             special_tokens=self.special_tokens,
             model=_kernel_model(self.spec.model),
-            rules=_kernel_rules(self.spec.rules),
+            rules=kernel_rules(self.spec),
             added=self._added_ids(),
             pad_id=self.pad_id,
         )
@@ -446,6 +446,14 @@ def _with_options(spec: TokenizerSpec, options: dict[str, Any]) -> TokenizerSpec
     return replace(spec, text=replace(spec.text, **text), **given)
 
 
+def kernel_rules(spec: TokenizerSpec) -> _kernel.ByteLevel | _kernel.Metaspace | None:
+    """The kernel's rules of text, if they are not those of the text options."""
+    if isinstance(spec.rules, Metaspace):
+        rules = dict(vars(spec.rules))
+        return _kernel.Metaspace(rules.pop("charsmap"), **rules)
+    return None if spec.rules is None else _kernel.ByteLevel(**vars(spec.rules))
+
+
 def _check_of_model(spec: TokenizerSpec, given: Mapping[str, Any]) -> None:
     """OptionError for an option that the model of a spec does not have."""
     if spec.model is not None and (others := {"max_word_length", "continuing_prefix"} & {*given}):
@@ -472,17 +480,6 @@ def _kernel_model(model: Bpe | Unigram | None) -> _kernel.Bpe | _kernel.Unigram 
             of_sentencepiece=model.of_sentencepiece,
         )
     return None
-
-
-def _kernel_rules(
-    rules: ByteLevel | Metaspace | None,
-) -> _kernel.ByteLevel | _kernel.Metaspace | None:
-    if rules is None:
-        return None
-    options = asdict(rules)
-    if isinstance(rules, ByteLevel):
-        return _kernel.ByteLevel(**options)
-    return _kernel.Metaspace(options.pop("charsmap"), **options)
 
 
 def _check_room(max_length: int, options: EncodingOptions, pairs: bool, added: int) -> None:

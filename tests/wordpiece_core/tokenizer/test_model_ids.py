@@ -1,4 +1,4 @@
-"""Tokenizers of BPE and Unigram give the ids of `tokenizers`, `transformers` and `sentencepiece`."""
+"""BPE and Unigram give the ids of `tokenizers`, `transformers` and `sentencepiece`."""
 
 from __future__ import annotations
 

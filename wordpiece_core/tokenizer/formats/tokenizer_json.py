@@ -23,6 +23,9 @@ Json = dict[str, Any]
 
 ADDED_TOKEN_FLAGS = dict.fromkeys(("single_word", "lstrip", "rstrip", "normalized"), False)
 PRE_TOKENIZER_TYPES = {"bert": "BertPreTokenizer", "whitespace": "WhitespaceSplit"}
+# How the normalizer makes several spaces one, where the pre-tokenizer does not.
+STRIP = {"type": "Strip", "strip_left": False, "strip_right": True}
+REPLACE = {"type": "Replace", "pattern": {"Regex": " {2,}"}, "content": SPACE_MARK}
 
 
 def tokenizer_json(spec: TokenizerSpec) -> Json:
@@ -82,12 +85,13 @@ def _normalizer(spec: TokenizerSpec) -> Json | None:
 
 def metaspace_normalizer(rules: Metaspace) -> Json | None:
     """The normalizer of words that begin with a space mark."""
-    if not rules.charsmap:
-        return None
-    return {
-        "type": "Precompiled",
-        "precompiled_charsmap": b64encode(rules.charsmap).decode(),
-    }
+    charsmap = b64encode(rules.charsmap).decode()
+    parts: list[Json] = []
+    if rules.charsmap:
+        parts.append({"type": "Precompiled", "precompiled_charsmap": charsmap})
+    if rules.collapse_spaces and rules.by_replacement:
+        parts += [STRIP, REPLACE]
+    return _one_of(parts, "normalizers")
 
 
 def _pre_tokenizers(spec: TokenizerSpec) -> list[Json]:
@@ -105,8 +109,9 @@ def _pre_tokenizers(spec: TokenizerSpec) -> list[Json]:
 
 def metaspace_pre_tokenizers(rules: Metaspace) -> list[Json]:
     """The pre-tokenizers of words that begin with a space mark."""
-    split: list[Json] = [{"type": "WhitespaceSplit"}] if rules.collapse_spaces else []
-    return [*split, metaspace(rules.prepend, split=rules.collapse_spaces)]
+    by_split = rules.collapse_spaces and not rules.by_replacement
+    parts: list[Json] = [{"type": "WhitespaceSplit"}] if by_split else []
+    return [*parts, metaspace(rules.prepend, split=True)]
 
 
 def metaspace(prepend: str, *, split: bool) -> Json:

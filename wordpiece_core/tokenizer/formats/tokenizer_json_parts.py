@@ -3,6 +3,7 @@ about words, and what its post-processors put around texts. InputError for what 
 
 from __future__ import annotations
 
+from base64 import b64decode
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
@@ -13,6 +14,8 @@ from wordpiece_core.tokenizer.files import AS_IT_IS, NOTHING_ADDED
 from wordpiece_core.tokenizer.formats.json_text import Json, get
 from wordpiece_core.tokenizer.formats.tokenizer_json import (
     PRE_TOKENIZER_TYPES,
+    REPLACE,
+    STRIP,
     metaspace,
     template,
 )
@@ -67,8 +70,10 @@ def words(value: Json, path: str) -> Words:
     """How a tokenizer of BPE or Unigram makes words of text."""
     normalizers = parts(value, "normalizer", "normalizers", path)
     cutters = parts(value, "pre_tokenizer", "pretokenizers", path)
-    found = _gpt2_words(normalizers, cutters, value, path) or _bert_words(
-        normalizers, cutters, value, path
+    found = (
+        _gpt2_words(normalizers, cutters, value, path)
+        or _bert_words(normalizers, cutters, value, path)
+        or _metaspace_words(normalizers, cutters, path)
     )
     if found is None:
         raise InputError(
@@ -141,6 +146,8 @@ def _bert_words(
     marks = cutters[1:]
     if not marks:
         return Words(text, None, None)
+    if types(marks) == ["Metaspace"] and not normalizers and _splits(marks[0], path):
+        return None
     if marks == [metaspace("always", split=False)]:
         return Words(text, None, SPACE_MARK)
     if types(marks) != ["ByteLevel"]:
@@ -157,6 +164,50 @@ def _bert_words(
             f" {cutters[0]['type']}; set it to false"
         )
     return Words(text, None, BYTES)
+
+
+def _splits(part: Json, path: str) -> bool:
+    """Whether a Metaspace begins words at marks that are in a text."""
+    return get(part, "split", bool, path, True)
+
+
+def _metaspace_words(normalizers: list[Json], cutters: list[Json], path: str) -> Words | None:
+    """SentencePiece's, as `tokenizers` has them."""
+    rest = list(normalizers)
+    charsmap = b""
+    if types(rest[:1]) == ["Precompiled"]:
+        charsmap = _charsmap(rest.pop(0), path)
+    replaces = rest[:1] == [STRIP] and rest[1:] in ([REPLACE], [REPLACE | {"content": " "}])
+    splits = types(cutters) == ["WhitespaceSplit", "Metaspace"]
+    if not (splits or types(cutters) == ["Metaspace"]) or (splits if replaces else rest):
+        return None
+    mark = cutters[-1]
+    if get(mark, "replacement", str, path, SPACE_MARK) != SPACE_MARK or not _splits(mark, path):
+        return None
+    rules = Metaspace(
+        charsmap,
+        by_grapheme=True,
+        collapse_spaces=splits or replaces,
+        prepend=_prepend(mark, path),
+        by_replacement=replaces,
+    )
+    return Words(AS_IT_IS, rules, SPACE_MARK)
+
+
+def _prepend(mark: Json, path: str) -> str:
+    """Where a Metaspace puts a mark that is not in the text."""
+    usual = "always" if get(mark, "add_prefix_space", bool, path, True) else "never"
+    scheme = get(mark, "prepend_scheme", str, path, usual)
+    if scheme not in ("always", "first", "never"):
+        raise InputError(f"{path}: prepend_scheme is {shown(scheme)}, not always, first or never")
+    return scheme
+
+
+def _charsmap(part: Json, path: str) -> bytes:
+    try:
+        return b64decode(get(part, "precompiled_charsmap", str, path), validate=True)
+    except ValueError as error:
+        raise InputError(f"{path}: precompiled_charsmap is not base64") from error
 
 
 # --- What is put around texts ---------------------------------------------------------------------

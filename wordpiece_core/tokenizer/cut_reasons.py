@@ -1,0 +1,107 @@
+"""Why BPE and Unigram cut a word as they do: the merges that made its tokens; or what its cut
+scores, and what the next best one scores."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+
+from wordpiece_core.tokenizer.files import TokenizerSpec
+from wordpiece_core.tokenizer.models import WORD_END, Bpe, Unigram
+
+
+@dataclass(frozen=True)
+class Merge:
+    """Two symbols that became one. `rank`: the number of the merge, from 0, in the order in which
+    merges were learned."""
+
+    left: str
+    right: str
+    rank: int
+
+
+@dataclass(frozen=True)
+class ScoredCut:
+    """A cut of a word into tokens, and the sum of their scores: natural logarithms of
+    probabilities."""
+
+    tokens: tuple[str, ...]
+    score: float
+
+
+@dataclass(frozen=True)
+class Reason:
+    """Why a word has its tokens. `word`: its number. `merges`: of BPE, for each of its tokens in
+    their order. `best` and `next_best`: of Unigram; None for `next_best` if there is no other."""
+
+    word: int
+    merges: tuple[Merge, ...] = ()
+    best: ScoredCut | None = None
+    next_best: ScoredCut | None = None
+
+
+@dataclass(frozen=True)
+class Reasoner:
+    """Finds reasons for the cuts of a tokenizer."""
+
+    spec: TokenizerSpec
+
+    def reason(self, number: int, tokens: Sequence[str]) -> Reason:
+        """The reason for the tokens of a word, which has no unknown part."""
+        if isinstance(self.spec.model, Bpe):
+            merges = [merge for token in tokens for merge in self.merges_of(token)]
+            return Reason(number, merges=tuple(merges))
+        cuts = self.best_cuts("".join(tokens))
+        best = ScoredCut(tuple(tokens), sum(self._scores[token] for token in tokens))
+        others = [cut for cut in cuts if cut.tokens != best.tokens]
+        return Reason(number, best=best, next_best=others[0] if others else None)
+
+    @cached_property
+    def _ranks(self) -> dict[tuple[str, str], int]:
+        assert isinstance(self.spec.model, Bpe)
+        vocab = self.spec.vocab
+        return {(vocab[a], vocab[b]): rank for rank, (a, b) in enumerate(self.spec.model.merges)}
+
+    def merges_of(self, token: str) -> list[Merge]:
+        """The merges that make a token, in their order. They are the same in every word: no merge
+        reaches beyond the token in the end, so none did on the way."""
+        end = WORD_END if token.endswith(WORD_END) and token != WORD_END else ""
+        symbols = list(token.removesuffix(end))
+        symbols[-1:] = [symbol + end for symbol in symbols[-1:]]
+        made = []
+        while len(symbols) > 1:
+            pairs = list(pairwise(symbols))
+            ranks = [self._ranks.get(pair) for pair in pairs]
+            known = [rank for rank in ranks if rank is not None]
+            if not known:
+                break  # a token that no merge makes
+            at = ranks.index(min(known))
+            made.append(Merge(*pairs[at], rank=min(known)))
+            symbols[at : at + 2] = ["".join(pairs[at])]
+        return made
+
+    @cached_property
+    def _scores(self) -> dict[str, float]:
+        assert isinstance(self.spec.model, Unigram)
+        special = {*self.spec.special_tokens} if self.spec.model.of_sentencepiece else set()
+        pairs = zip(self.spec.vocab, self.spec.model.scores, strict=True)
+        return {token: score for token, score in pairs if token not in special}
+
+    @cached_property
+    def _longest(self) -> int:
+        return max(map(len, self._scores))
+
+    def best_cuts(self, word: str) -> list[ScoredCut]:
+        """The two best cuts of a word into known tokens; fewer, if there are not two."""
+        ends: list[list[ScoredCut]] = [[ScoredCut((), 0.0)]]
+        for end in range(1, len(word) + 1):
+            found = []
+            for start in range(max(0, end - self._longest), end):
+                token = word[start:end]
+                if token in self._scores:
+                    score = self._scores[token]
+                    found += [ScoredCut((*c.tokens, token), c.score + score) for c in ends[start]]
+            ends.append(sorted(found, key=lambda cut: -cut.score)[:2])
+        return ends[-1]
