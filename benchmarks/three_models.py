@@ -26,7 +26,7 @@ OPTIONS: dict[str, Any] = {"vocab_size": VOCAB_SIZE, "lowercase": False, "quiet"
 
 
 def three_models(setting: Setting) -> Iterator[Row]:
-    """WordPiece, BPE (</w>) and Unigram at 16,000 tokens, on a tenth that was held out"""
+    """WordPiece, BPE (</w>), Unigram at 16,000 tokens, on a held-out tenth; and seconds of training"""
     for name, paths in setting.groups.items():
         folder = setting.work / "three-models" / name
         size = split(read_texts(paths), folder)
@@ -38,13 +38,13 @@ def three_models(setting: Setting) -> Iterator[Row]:
                 "text": name,
                 "MB": number(size),
                 "model": model,
-                "tokens per word": f"{row['tokens_per_word']:.4f}",
-                "characters per token": f"{row['characters_per_token']:.3f}",
-                "whole words": f"{row['whole_words']:.1%}",
-                "Rényi efficiency": f"{row['renyi_efficiency']:.4f}",
-                "tokens used": f"{row['used_tokens']:,}",
-                "unknown words": f"{row['unknown_words']:.3%}",
-                "training, s": number(seconds[model]),
+                "tokens/word": f"{row['tokens_per_word']:.4f}",
+                "chars/token": f"{row['characters_per_token']:.3f}",
+                "whole": f"{row['whole_words']:.1%}",
+                "Rényi": f"{row['renyi_efficiency']:.4f}",
+                "used": f"{row['used_tokens']:,}",
+                "unknown": f"{row['unknown_words']:.2%}",
+                "s": number(seconds[model]),
             }
 
 
