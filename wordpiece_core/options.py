@@ -3,7 +3,7 @@ default, bounds and help (`wordpiece_core.declaration`)."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -321,6 +321,11 @@ class TrainingOptions(Declared):
         others = {WORDPIECE: OF_OTHER_MODELS, BPE: ("byte_level", "seed_size")}
         unused = others.get(self.model, ("byte_level",))
         return {name: item for name, item in value.items() if name not in unused}
+
+
+def with_model(values: Mapping[str, Any]) -> dict[str, Any]:
+    """What `plain` gave, with the model that WordPiece's leaves out."""
+    return {"model": WORDPIECE, **values}
 
 
 _ALL_BYTES = f"with word_boundary {BYTES}: its alphabet is all bytes"

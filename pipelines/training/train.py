@@ -25,7 +25,7 @@ from pipelines.training.words_run import (
 )
 from wordpiece_core import TextOptions, Tokenizer, TrainingOptions
 from wordpiece_core.errors import InputError, OptionError
-from wordpiece_core.options import WORDPIECE
+from wordpiece_core.options import WORDPIECE, with_model
 from wordpiece_core.training.extension import Goal
 from wordpiece_core.training.train import TrainingResult, fewer_tokens
 
@@ -150,8 +150,8 @@ class _ContinuedRun(_Run):
         return self.begun.text
 
     def known(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        options = self.begun.training.plain()
-        both = ("vocab_size", "criterion", "min_pair_count", "max_token_length")
+        options = with_model(self.begun.training.plain())
+        both = ("model", "vocab_size", "criterion", "min_pair_count", "max_token_length")
         return {"text": asdict(self.begun.text)}, {name: options[name] for name in both}
 
     def make(self, table: WordTable) -> Any:

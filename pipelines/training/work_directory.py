@@ -33,7 +33,7 @@ from pipelines.files.filesystems import join
 from pipelines.files.owned import OwnedDirectory, new_id
 from pipelines.files.publishing import STAGING, Publication
 from wordpiece_core.errors import InputError, OptionError, short
-from wordpiece_core.options import ExtensionOptions
+from wordpiece_core.options import ExtensionOptions, with_model
 from wordpiece_core.tokenizer.files import TokenizerSpec
 from wordpiece_core.training.extension import Goal
 from wordpiece_core.training.rounds import FinishedRound
@@ -136,8 +136,11 @@ class TrainingWork:
         return identity
 
     def _check_identity(self, identity: dict[str, Any], found: dict[str, Any]) -> None:
+        if not found:
+            return
+        identity, found = with_model(identity), with_model(found)
         for key, value in identity.items():
-            if found and found.get(key) != value:
+            if found.get(key) != value:
                 raise OptionError(
                     f"{self.path}: holds an unfinished training with {key}"
                     f" {short(found.get(key))}, not {short(value)};"

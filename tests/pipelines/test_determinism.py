@@ -39,7 +39,7 @@ def without_run(tokenizer: str | Path) -> dict[str, bytes]:
     """A tokenizer directory but for `run.json`, which tells what the run took."""
     files = files_below(tokenizer)
     assert json.loads(files.pop("run.json"))["seconds"]
-    assert set(files) >= {"vocab.txt", "merges.parquet", "training.json", "tokenizer.json"}
+    assert set(files) >= {"merges.parquet", "training.json", "tokenizer.json"}
     return files
 
 
@@ -113,6 +113,32 @@ def test_any_number_of_workers_of_any_kind_gives_the_same_bytes(
     assert files_below(tmp_path / "out") == files_below(tmp_path / "default")
 
 
+BPE = {
+    "</w>": ["--model", "bpe", "--vocab-size", "420"],
+    "▁": ["--model", "bpe", "--word-boundary", "▁", "--byte-fallback", "--vocab-size", "700"],
+    "bytes": ["--model", "bpe", "--byte-level", "--vocab-size", "600"],
+}
+
+
+@pytest.mark.parametrize("boundary", BPE)
+def test_bpe_with_workers_and_small_budgets_gives_the_same_bytes(
+    tmp_path: Path, words: Path, boundary: str
+) -> None:
+    args = ["train", "--word-counts", words, *BPE[boundary], "--output"]
+    done(*args, tmp_path / "whole")
+    beam = ["--", *RUNNERS["2 threads"].split()]
+    done(*args, tmp_path / "cut", "--round-budget", "0.6", *beam)
+    assert without_run(tmp_path / "cut") == without_run(tmp_path / "whole")
+    assert rounds(tmp_path / "cut") > rounds(tmp_path / "whole") == 1
+
+
+def test_the_words_of_gpt2_are_the_same_for_1_or_50_shards(tmp_path: Path) -> None:
+    args = ["--pre-tokenizer", "gpt2", *BPE["bytes"], "--output"]
+    done("train", write_shard(tmp_path / "one.txt", TEXTS), *args, tmp_path / "1")
+    done("train", write_shards(tmp_path / "in", TEXTS, 50, ".parquet"), *args, tmp_path / "50")
+    assert without_run(tmp_path / "50") == without_run(tmp_path / "1")
+
+
 @pytest.mark.parametrize("criterion", ["pmi", "likelihood", "frequency"])
 @pytest.mark.parametrize("least", ["auto", "1"])
 def test_a_small_budget_makes_more_rounds_and_the_same_bytes(
@@ -141,11 +167,13 @@ def test_workers_and_small_budgets_together_give_the_same_bytes(
 
 
 @pytest.mark.usefixtures("tiny_tables")
-@pytest.mark.parametrize("criterion", ["pmi", "likelihood"])  # the second watches pairs
+@pytest.mark.parametrize(
+    "kind", [["--criterion", "pmi"], ["--criterion", "likelihood"], ["--model", "bpe"]], ids=str
+)  # the second watches pairs
 def test_tables_that_overflow_and_many_partitions_give_the_same_bytes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: Path, criterion: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: Path, kind: list[str]
 ) -> None:
-    args = ["--word-counts", words, *SIZE, "--criterion", criterion]
+    args = ["--word-counts", words, *SIZE, *kind]
     done("train", *args, "--output", tmp_path / "whole")
     files: set[str] = set()
     write = Exchange.write

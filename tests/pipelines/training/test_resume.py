@@ -27,18 +27,20 @@ def shards(tmp_path: Path) -> Path:
     return tmp_path / "in"
 
 
-@pytest.mark.parametrize("criterion", ["pmi", "likelihood"])
+@pytest.mark.parametrize(
+    "kind", [["--criterion", "pmi"], ["--criterion", "likelihood"], ["--model", "bpe"]], ids=str
+)
 def test_a_training_killed_at_any_state_ends_with_the_same_bytes(
-    tmp_path: Path, shards: Path, criterion: str
+    tmp_path: Path, shards: Path, kind: list[str]
 ) -> None:
-    options = [*SIZE, "--criterion", criterion]
+    options = [*SIZE, *kind]
     done("train", shards, "--output", tmp_path / "straight", *options)
     train = ["train", shards, "--output", tmp_path / "tok", *options]
     for state in (
         r"written .*/tok\.work/words/part-",  # the words are counted, but the table is not whole
         r"written .*/rounds/00002",  # a round is merged, but not noted
         r"written .*/splits/00004",  # a round is noted, and the next has begun
-        r"written .*/tok/vocab\.txt",  # the tokenizer is made, and some of its files have names
+        r"written .*/tok/tokenizer_config\.json",  # some files of the tokenizer have names
         r"deleted .*/tok\.work/job\.json",  # all is there, and some of the work is deleted
     ):
         killed_before(1, state, *train)
@@ -95,6 +97,7 @@ def test_a_work_directory_of_other_options_is_refused(tmp_path: Path, shards: Pa
         (["--vocab-size", "140"], "vocab_size 150, not 140"),
         ([*SIZE, "--criterion", "frequency"], "criterion pmi, not frequency"),
         ([*SIZE, "--no-lowercase"], "lowercase True, not False"),
+        ([*SIZE, "--model", "bpe"], "model wordpiece, not bpe"),
     ]
     before = files_below(work)
     for options, difference in others:

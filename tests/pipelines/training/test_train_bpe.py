@@ -1,0 +1,196 @@
+"""`wordpiece train --model bpe` gives the merges of the reference, from text or a word table."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+import tokenizers
+from tokenizers import pre_tokenizers
+
+import wordpiece_core as wp
+from wordpiece_core.reference import bpe
+
+from ..corpora import (
+    counted,
+    done,
+    english,
+    files_below,
+    flags,
+    multilingual,
+    wordpiece,
+    write_shard,
+)
+
+TEXTS = english(120) + multilingual(60)
+GPT2 = {"byte_level": True, "pre_tokenizer": "gpt2"}
+
+
+def trained(directory: Path, texts: list[str], size: int, **options: Any) -> Path:
+    """A tokenizer directory."""
+    shard = write_shard(directory / "shard.jsonl", texts)
+    args = ["--model", "bpe", "--vocab-size", size, *flags(options)]
+    done("train", shard, "--output", directory / "tok", *args)
+    return directory / "tok"
+
+
+def vocab_of(tokenizer: Path) -> list[str]:
+    """The tokens, in id order."""
+    ids = tokenizers.Tokenizer.from_file(str(tokenizer / "tokenizer.json")).get_vocab()
+    return sorted(ids, key=ids.__getitem__)
+
+
+def assert_is_reference(tokenizer: Path, specified: Any) -> None:
+    assert vocab_of(tokenizer) == specified.vocab
+    merges = pq.read_table(tokenizer / "merges.parquet").to_pylist()
+    assert merges == [merge._asdict() for merge in specified.merges]
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ({"limit_alphabet": 60, "initial_alphabet": "zé漢"}, {}),
+        ({"min_word_count": 2, "max_word_length": 7, "max_token_length": 4}, {}),
+        ({"word_boundary": "▁", "alphabet_order": "first_seen"}, {"lowercase": False}),
+        ({"word_boundary": "▁", "byte_fallback": True}, {"pre_tokenizer": "whitespace"}),
+        ({"word_boundary": "bytes", "min_pair_count": 3}, {}),
+    ],
+    ids=str,
+)
+def test_the_options_of_training_are_those_of_the_reference(
+    tmp_path: Path, options: dict[str, Any], text: dict[str, Any]
+) -> None:
+    tokenizer = trained(tmp_path, TEXTS, 620, **options, **text)
+    assert_is_reference(tokenizer, bpe.train(counted(TEXTS, **text), 620, **options))
+
+
+def test_gpt2_cuts_the_words_and_nothing_is_added_to_them(tmp_path: Path) -> None:
+    cut = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    back = {character: byte for byte, character in enumerate(bpe.BYTE_CHARACTERS)}
+    counts: Counter[str] = Counter()
+    for text in TEXTS:
+        for piece, _ in cut.pre_tokenize_str(text):
+            counts[bytes(back[c] for c in piece).decode()] += 1
+    words = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+    tokenizer = trained(tmp_path, TEXTS, 500, **GPT2)
+    specified = bpe.train(words, 500, word_boundary="bytes", add_space=False)
+    assert_is_reference(tokenizer, specified)
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"word_boundary": "▁"}, {"byte_level": True}, GPT2], ids=str
+)
+def test_words_are_cut_by_the_merges_in_their_order(
+    tmp_path: Path, options: dict[str, Any]
+) -> None:
+    tokenizer = trained(tmp_path, TEXTS, 400, **options)
+    loaded = wp.Tokenizer.load(str(tokenizer))
+    log = pq.read_table(tokenizer / "merges.parquet").to_pylist()
+    merges = [(merge["left"], merge["right"]) for merge in log]
+    boundary = "bytes" if "byte_level" in options else options.get("word_boundary", "</w>")
+    words = [word for word, _ in counted(english(300, seed=1))]
+    for word in [*words, "unseen", "漢", "ж"]:
+        text = f" {word}" if options == GPT2 else word
+        assert loaded.tokenize(text) == bpe.tokenize(
+            text, loaded.vocab, merges, word_boundary=boundary
+        )
+    theirs = tokenizers.Tokenizer.from_file(str(tokenizer / "tokenizer.json"))
+    assert loaded.encode(TEXTS).to_pylist() == [theirs.encode(text).ids for text in TEXTS]
+
+
+def test_a_word_table_trains_as_the_text_that_it_was_counted_from(tmp_path: Path) -> None:
+    shard = write_shard(tmp_path / "shard.txt", TEXTS)
+    args = ["--model", "bpe", "--byte-level", "--vocab-size", "500"]
+    done("count", shard, "--pre-tokenizer", "gpt2", "--output", tmp_path / "words")
+    direct = ["--pre-tokenizer", "gpt2", "--output", tmp_path / "direct"]
+    done("train", shard, *args, *direct)
+    done("train", "--word-counts", tmp_path / "words", *args, "--output", tmp_path / "tok")
+    direct_files, files = files_below(tmp_path / "direct"), files_below(tmp_path / "tok")
+    assert direct_files.pop("run.json") != files.pop("run.json")
+    assert direct_files == files
+    record = json.loads((tmp_path / "tok" / "training.json").read_text())
+    assert record["training"]["word_boundary"] == "bytes"
+    assert record["text"]["pre_tokenizer"] == "gpt2"
+
+
+def test_the_words_of_gpt2_train_bytes_alone(tmp_path: Path) -> None:
+    shard = write_shard(tmp_path / "shard.txt", TEXTS)
+    done("count", shard, "--pre-tokenizer", "gpt2", "--output", tmp_path / "words")
+    places = (["--word-counts", tmp_path / "words"], [shard, "--pre-tokenizer", "gpt2"])
+    for place in places:
+        for model in (["--model", "bpe"], ["--model", "wordpiece"]):
+            outcome = wordpiece("train", *place, *model, "--output", tmp_path / "tok")
+            assert outcome.status == 2
+            assert outcome.err.count("\n") == 1
+            assert "words cut as GPT-2 does hold spaces, and train only model bpe" in outcome.fault
+            assert sorted(path.name for path in tmp_path.iterdir()) == ["shard.txt", "words"]
+
+
+def test_training_goes_on_with_the_same_words_alone(tmp_path: Path) -> None:
+    small = trained(tmp_path, TEXTS, 300)
+    shard = tmp_path / "shard.jsonl"
+    more = ["--vocab-size", "360", "--output"]
+    done("train", shard, "--continue", small, *more, tmp_path / "more")
+    done("train", shard, "--model", "bpe", *more, tmp_path / "straight")
+    assert vocab_of(tmp_path / "more") == vocab_of(tmp_path / "straight")
+    assert vocab_of(tmp_path / "more")[:300] == vocab_of(small)
+    merges = [(tmp_path / name / "merges.parquet").read_bytes() for name in ("more", "straight")]
+    assert merges[0] == merges[1]
+
+    other = write_shard(tmp_path / "other.txt", english(10, seed=5))
+    outcome = wordpiece("train", other, "--continue", small, *more, tmp_path / "other")
+    assert outcome.status == 2
+    assert outcome.fault == (
+        f"--continue: {small} is a tokenizer of the model bpe, which goes on with the words of its"
+        " training alone, not others; train anew on all words"
+    )
+    outcome = wordpiece(
+        *("train", shard, "--continue", small, "--model", "wordpiece"), *more, tmp_path / "no"
+    )
+    assert "--model: wordpiece, but" in outcome.fault
+
+
+def test_a_wordpiece_with_all_options_of_bpe_is_another_training(tmp_path: Path) -> None:
+    tokenizer = trained(tmp_path, TEXTS, 300)
+    args = ["--vocab-size", "300", "--criterion", "frequency", "--continuing-prefix", ""]
+    before = files_below(tokenizer)
+    outcome = wordpiece("train", tmp_path / "shard.jsonl", "--output", tokenizer, *args)
+    assert outcome.status == 2
+    assert "holds a tokenizer trained with model bpe, not wordpiece" in outcome.fault
+    assert files_below(tokenizer) == before
+
+
+def test_what_is_for_wordpiece_alone_is_refused(tmp_path: Path) -> None:
+    tokenizer = trained(tmp_path, TEXTS, 300)
+    shard = tmp_path / "shard.jsonl"
+    for args, what in (
+        (["extend", tokenizer, shard, "--new-tokens", "9"], "extended"),
+        (["prune", tokenizer, shard, "--vocab-size", "200"], "pruned"),
+    ):
+        outcome = wordpiece(*args, "--output", tmp_path / "out")
+        assert outcome.status == 2
+        assert outcome.fault == (
+            f"tokenizer: it has the model Bpe, and only WordPiece can be {what}; train anew"
+        )
+        assert not (tmp_path / "out").exists()
+
+
+def test_training_json_is_enough_to_get_the_same_bytes_again(tmp_path: Path) -> None:
+    options = {
+        "word_boundary": "▁",
+        "byte_fallback": True,
+        "limit_alphabet": 30,
+        "lowercase": False,
+    }
+    first = trained(tmp_path / "a", TEXTS, 500, **options)
+    noted = json.loads((first / "training.json").read_text())
+    again = {k: v for k, v in (noted["training"] | noted["text"]).items() if v is not None}
+    again["special_tokens"] = ",".join(again["special_tokens"])
+    del again["vocab_size"], again["model"]
+    second = trained(tmp_path / "b", TEXTS, 500, **again)
+    files = [files_below(directory) for directory in (first, second)]
+    assert {name for name in files[0] if files[0][name] != files[1][name]} == {"run.json"}
