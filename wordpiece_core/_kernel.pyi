@@ -117,9 +117,9 @@ class Metaspace:
     As sentencepiece applies them; or, with `by_grapheme`, as `tokenizers` does by Precompiled and
     Metaspace. `collapse_spaces`: sentencepiece's remove_extra_whitespaces; with `by_grapheme`, a
     WhitespaceSplit before Metaspace, or with `by_replacement` Strip (right) and Replace (" {2,}").
-    `prepend`: "always", "first" or "never". InputError if the map is damaged, changes the space or
-    joins it with other characters, makes several spaces of one character where spaces are
-    collapsed, or, with `by_replacement`, leaves white space that is no space."""
+    `prepend`: "always", "first" or "never"; behind WhitespaceSplit "always". InputError if the map
+    is damaged, changes the space or joins it with other characters, or makes several spaces at once
+    where spaces are collapsed."""
 
     def __init__(
         self,

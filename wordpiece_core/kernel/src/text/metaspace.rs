@@ -41,7 +41,7 @@ pub enum Way {
     /// `Precompiled`. Several spaces are one mark.
     Replaced,
     /// The same, with `WhitespaceSplit` before `Metaspace`: a mark is put before every word that has
-    /// none.
+    /// none. That is [`Prepend::Always`].
     Words,
 }
 
@@ -72,10 +72,16 @@ pub struct Metaspace {
     cuts: Vec<char>,
     /// Whether one of them begins with this byte.
     cut_leads: [bool; 256],
+    /// The one that is put before a text: no grapheme goes on behind it, if there is one of that kind.
+    added: char,
     /// Whether normalized text may hold marks that were no spaces.
     may_mark: bool,
     /// Whether the map itself makes marks.
     makes_marks: bool,
+    /// White space that stays as it is.
+    white: Vec<char>,
+    /// Whether the map makes white space that is no space.
+    makes_white: bool,
 }
 
 impl Metaspace {
@@ -84,8 +90,12 @@ impl Metaspace {
     /// # Errors
     ///
     /// Returns [`Error::Data`] if the map is damaged, if it changes the space or joins it with other
-    /// characters, or if one of its results has several spaces in a row where those are one.
+    /// characters, or if one of its results has several spaces in a row where those are one; and
+    /// [`Error::Option`] for [`Way::Words`] with marks before some words only.
     pub fn new(charsmap: &[u8], way: Way, prepend: Prepend) -> Result<Self> {
+        if way == Way::Words && prepend != Prepend::Always {
+            return Err(Error::option("prepend: words of WhitespaceSplit have a ▁ always"));
+        }
         let map = CharsMap::new(charsmap)?;
         let is_space = |c: char| c == ' ' || way == Way::Words && c.is_whitespace();
         let mut cuts: Vec<char> = ('\0'..='\u{3000}').filter(|&c| is_space(c)).collect();
@@ -118,16 +128,27 @@ impl Metaspace {
         if ends_marked && way == (Way::SentencePiece { collapse: true }) {
             return Err(Error::data("the map of characters makes a character with a ▁ behind it"));
         }
-        let unmapped = |c: char| c != ' ' && c.is_whitespace() && !mapped(c);
-        if way == Way::Replaced && (white || ('\0'..='\u{3000}').any(unmapped)) {
-            return Err(Error::data("the map of characters leaves white space that is no space"));
-        }
         let mut cut_leads = [false; 256];
         for c in &cuts {
             cut_leads[c.encode_utf8(&mut [0; 4]).as_bytes()[0] as usize] = true;
         }
+        let unmapped = |c: char| c != ' ' && c.is_whitespace() && !mapped(c);
+        let left = ('\0'..='\u{3000}').filter(|&c| unmapped(c)).collect();
+        let ends = |c: &&char| breaks(**c, '\u{301}');
+        let added = cuts.iter().find(ends).filter(|_| !way.is_plain()).copied().unwrap_or(' ');
         let may_mark = makes_marks || !mapped(MARK) || joined.contains(&MARK);
-        Ok(Metaspace { map, way, prepend, cuts, cut_leads, may_mark, makes_marks })
+        Ok(Metaspace {
+            map,
+            way,
+            prepend,
+            cuts,
+            cut_leads,
+            added,
+            may_mark,
+            makes_marks,
+            white: left,
+            makes_white: white,
+        })
     }
 
     /// Calls `each` with every segment of a part of a text, in order (see
@@ -163,7 +184,8 @@ impl Metaspace {
             Prepend::Never => false,
         };
         let end = if text.is_empty() { 0 } else { self.next_cut(text, 0) };
-        let added = |end: usize| First { raw: Some(format!(" {}", &text[..end])), end };
+        let added =
+            |end: usize| First { raw: Some(format!("{}{}", self.added, &text[..end])), end };
         match self.way {
             // A space puts a mark before the words behind it, so there must be none at the beginning.
             Way::SentencePiece { collapse: true } if !is_wanted => First::at(self.content(text)),
@@ -173,8 +195,6 @@ impl Metaspace {
                 None | Some(' ' | MARK) => First::at(0),
                 Some(_) => added(end),
             },
-            // The first word of all has a mark if no space is before it.
-            Way::Words if self.prepend == Prepend::First && !is_wanted && end > 0 => added(end),
             _ => First::at(0),
         }
     }
@@ -218,29 +238,40 @@ impl Metaspace {
         end
     }
 
-    /// How many bytes of a section make its words: `sentencepiece` removes marks at the end of a text
-    /// as it does spaces.
+    /// How many bytes of a section make its words: at the end of a text, `sentencepiece` removes marks
+    /// as it does spaces, and `Strip` of `tokenizers` all white space.
     pub fn section_end(&self, section: &str) -> usize {
-        let strips = self.way == (Way::SentencePiece { collapse: true }) && self.may_mark;
-        if !strips || !(self.makes_marks || section.contains(MARK)) {
-            return section.len();
-        }
-        let mut end = section.len();
+        let is_dropped: fn(char) -> bool = match self.way {
+            Way::SentencePiece { collapse: true }
+                if self.makes_marks || self.may_mark && section.contains(MARK) =>
+            {
+                |c| c == MARK
+            }
+            Way::Replaced if self.makes_white || section.contains(&self.white[..]) => {
+                |c| c != ' ' && c.is_whitespace()
+            }
+            _ => return section.len(),
+        };
+        let (mut end, mut dropped) = (section.len(), None);
         while end > 0 {
             let start = self.last_cut(&section[..end]);
-            let mut kept = None;
-            self.steps(&section[start..end], |at, length, result| {
-                if result.contains(|c| c != ' ' && c != MARK) {
-                    kept = Some(at + length);
+            let mut is_word = false;
+            let mut first_dropped = None;
+            self.steps(&section[start..end], |at, _, result| {
+                if result.chars().any(|c| c != ' ' && !is_dropped(c)) {
+                    (is_word, first_dropped) = (true, None);
+                } else if result.contains(is_dropped) {
+                    first_dropped = first_dropped.or(Some(start + at));
                 }
                 true
             });
-            match kept {
-                Some(kept) => return start + kept,
-                None => end = start,
+            dropped = first_dropped.or(dropped);
+            if is_word {
+                break;
             }
+            end = start;
         }
-        0
+        dropped.unwrap_or(section.len())
     }
 
     /// Calls `each` with every character that a segment becomes, and the index of the character of
@@ -273,36 +304,42 @@ impl Metaspace {
 
     /// The same where a mark is put before every word.
     fn each_of_words(&self, raw: &str, mut each: impl FnMut(char, usize)) {
-        let begins = !raw.chars().next().is_some_and(|c| self.is_cut(c));
-        let mut marks = self.prepend == Prepend::Always || self.prepend == Prepend::First && begins;
         let mut inside = false;
         self.placed(raw, |c, index| {
-            if c.is_whitespace() {
-                inside = false;
-                return;
-            }
-            if !inside && marks && c != MARK {
+            if !inside && c != MARK && !c.is_whitespace() {
                 each(MARK, index);
             }
-            marks &= self.prepend == Prepend::Always;
-            inside = true;
-            each(c, index);
+            inside = !c.is_whitespace();
+            if inside {
+                each(c, index);
+            }
         });
     }
 
     /// Calls `each` with every character that the map makes of a text, and the index of the character
-    /// that it comes from.
+    /// that it comes from. So does `tokenizers`: what a character becomes beside its first comes from
+    /// it too; but the last such, if dropped characters follow, from the first of those.
     #[inline(always)]
     fn placed(&self, text: &str, mut each: impl FnMut(char, usize)) {
         let mut index = 0;
+        let mut last: Option<(char, usize, bool)> = None;
         self.steps(text, |at, length, result| {
             let characters = text[at..at + length].chars().count();
+            if let (Some((_, place, is_more @ true)), "") = (&mut last, result) {
+                (*place, *is_more) = (index, false);
+            }
             for (number, c) in result.chars().enumerate() {
-                each(c, index + number.min(characters - 1));
+                let place = index + number.min(characters - 1);
+                if let Some((c, place, _)) = last.replace((c, place, number >= characters)) {
+                    each(c, place);
+                }
             }
             index += characters;
             true
         });
+        if let Some((c, place, _)) = last {
+            each(c, place);
+        }
     }
 
     /// Calls `each` with every string that is looked up as a whole: where it begins, its length in
