@@ -202,7 +202,7 @@ class Encoder:
         threads: int,
         sample_alpha: float | None = None,
         bpe_dropout: float | None = None,
-        sample_seed: int = 0,
+        sample_seed: int | None = None,
         pages: IdPages | None = None,
         least_ids: int = 0,
     ) -> tuple[list[ArrowArray], Pages | None, list[int]]:
@@ -211,7 +211,7 @@ class Encoder:
         cut, the rows that were cut, and the tokens cut off. With `pages`, `least_ids` ids and more
         become pages, and there is no batch; OptionError with columns, a stride, or more than one
         thread. With `sample_alpha`, of Unigram, or `bpe_dropout`, of Bpe, words are cut at random:
-        by `sample_seed` and the text alone."""
+        by `sample_seed` (None: 0) and the text alone."""
 
 class Measurer:
     """Adds up how a vocabulary cuts text, which comes as rows of a word table. `unk_id`: the id of

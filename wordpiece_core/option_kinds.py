@@ -84,9 +84,11 @@ class Whole(Kind):
 
 @dataclass(frozen=True)
 class Share(Kind):
-    """A number from 0 to 1."""
+    """A number from 0 to 1, or to another that is the most."""
 
     metavar: str = "SHARE"
+    most: float = 1
+    noun: str = "a share"
 
     def parse(self, text: str) -> float:
         try:
@@ -96,12 +98,12 @@ class Share(Kind):
 
     def check(self, value: Any) -> float:
         is_number = isinstance(value, numbers.Real) and not isinstance(value, bool)
-        if not (is_number and 0 <= value <= 1):
+        if not (is_number and 0 <= value <= self.most):
             raise self._refusal(value)
         return float(value)
 
     def _refusal(self, value: object) -> ValueError:
-        return refusal(value, "a share from 0 to 1")
+        return refusal(value, f"{self.noun} from 0 to {self.most:g}")
 
     def show(self, value: float) -> str:
         return f"{value:g}"

@@ -13,6 +13,7 @@ from wordpiece_core.option_kinds import (
     Choice,
     Flag,
     Names,
+    Share,
     Text,
     Whole,
     is_utf8,
@@ -29,6 +30,8 @@ ALPHABET_ORDERS = ("sorted", "first_seen")
 TRUNCATIONS = ("longest_first", "only_first", "only_second")
 ID_TYPES = ("int32", "uint16")
 NOT_WITH_GPT2 = "; off with gpt2"
+SAMPLING = ("sample_alpha", "bpe_dropout", "sample_seed")
+MOST_ALPHA = 1000
 PLACES_OF_TOKENS = ("append", "unused")
 UNK_SCOPES = ("word", "character")
 ENCODING_COLUMNS = (
@@ -153,14 +156,49 @@ class EncodingOptions(Declared):
         f"Columns to write beside input_ids: {', '.join(ENCODING_COLUMNS)}.",
     )
     id_type: str = option("int32", Choice(ID_TYPES), "Type of input_ids.")
+    sample_alpha: float | None = option(
+        None,
+        Share("ALPHA", MOST_ALPHA, "a number"),
+        "Of unigram: draw how words are cut, each way with its probability to this power.",
+        shown_default="off: the best way",
+    )
+    bpe_dropout: float | None = option(
+        None,
+        Share("SHARE"),
+        "Of bpe: leave out merges at random, each time with this probability.",
+        shown_default="off",
+    )
+    sample_seed: int | None = option(
+        None,
+        Whole(MOST_COUNT, least=0),
+        "Another seed draws other cuts. Those of a row follow from the seed and its text alone.",
+        shown_default="0",
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if self.sample_alpha is not None and self.bpe_dropout is not None:
+            raise OptionError("sample_alpha, bpe_dropout: give only one of them")
+        if self.sample_seed is not None and not self.samples:
+            raise OptionError("sample_seed: give sample_alpha or bpe_dropout too")
         if self.max_length is None and (self.padding or self.stride is not None):
             raise OptionError(f"{'padding' if self.padding else 'stride'}: give a max_length too")
         if self.padding or self.stride is not None:
             wanted = f"{MOST_PADDED:,} or less, with {'padding' if self.padding else 'stride'}"
             _check((self.max_length or 0) <= MOST_PADDED, "max_length", self.max_length, wanted)
+
+    @property
+    def samples(self) -> bool:
+        """Whether words are cut at random."""
+        return self.sample_alpha is not None or self.bpe_dropout is not None
+
+    @property
+    def of_documents(self) -> EncodingOptions:
+        """The options of documents that are packed: their ids alone, which are cut later."""
+        kept = ("split_special_tokens", "id_type", *SAMPLING)
+        return EncodingOptions(
+            add_special_tokens=False, **{name: getattr(self, name) for name in kept}
+        )
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from pipelines.running.call import Call
 from wordpiece_core.declaration import REQUIRED, Declared, group, option
 from wordpiece_core.errors import OptionError
 from wordpiece_core.option_kinds import Choice, Column, Flag, Names, Place, Shares, Size, Whole
-from wordpiece_core.options import UNK_SCOPES, EncodingOptions
+from wordpiece_core.options import SAMPLING, UNK_SCOPES, EncodingOptions
 
 if TYPE_CHECKING:
     from wordpiece_core import Tokenizer
@@ -99,9 +99,12 @@ class ShardOptions(Declared):
                 raise OptionError(f"{name}: cannot be used with --pack, whose rows are not texts")
 
     def plain(self) -> dict[str, Any]:
-        """The options, with those of encoding, as values that JSON can hold."""
+        """The options, with those of encoding, as values that JSON can hold. Those of sampling are
+        left out if words are not cut at random."""
         own = asdict(self)
         options = own | own.pop("encoding")
+        if not self.encoding.samples:
+            options = {name: value for name, value in options.items() if name not in SAMPLING}
         return {k: list(v) if isinstance(v, tuple) else v for k, v in options.items()}
 
     @property

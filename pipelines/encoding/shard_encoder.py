@@ -25,7 +25,7 @@ from pipelines.files.inputs import InputFile, Shard, ShardBatch, TextColumns
 from pipelines.files.outputs import empty_parquet
 from pipelines.running.figures import report
 from pipelines.running.threads import ahead, in_threads
-from wordpiece_core import EncodedBatch, EncodingOptions, Packer, Tokenizer
+from wordpiece_core import EncodedBatch, Packer, Tokenizer
 from wordpiece_core._kernel import Chunks, IdPages, Pages
 from wordpiece_core.errors import ColumnError, InputError, OptionError
 
@@ -88,11 +88,7 @@ class ShardEncoder:
         encoding = self.options.encoding
         self.packer = Packer(self.tokenizer, encoding) if self.options.pack else None
         if self.packer is not None:  # it cuts the stream of ids itself
-            encoding = EncodingOptions(
-                add_special_tokens=False,
-                split_special_tokens=encoding.split_special_tokens,
-                id_type=encoding.id_type,
-            )
+            encoding = encoding.of_documents
         self.encoding = encoding
         if self.packer or self.marks or encoding.stride is not None or encoding.columns:
             self.maker = None

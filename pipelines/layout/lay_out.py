@@ -49,7 +49,7 @@ from pipelines.layout.work import WorkDirectory
 from pipelines.running.checks import checked_call
 from pipelines.running.load_beam import load_beam
 from pipelines.running.progress import Progress
-from wordpiece_core import EncodingOptions, Tokenizer, __version__
+from wordpiece_core import Tokenizer, __version__
 from wordpiece_core.errors import OptionError, OutputError
 
 if TYPE_CHECKING:
@@ -128,11 +128,7 @@ def _work_options(call: EncodeCall) -> ShardOptions:
     nor a length yet."""
     shards, encoding = call.shards, call.shards.encoding
     if shards.pack:
-        encoding = EncodingOptions(
-            add_special_tokens=False,
-            split_special_tokens=encoding.split_special_tokens,
-            id_type=encoding.id_type,
-        )
+        encoding = encoding.of_documents
     kept = () if _only_ids(call) else shards.keep_columns
     return replace(
         shards, pack=False, keep_columns=kept, compression=WORK_COMPRESSION, encoding=encoding

@@ -18,7 +18,13 @@ from tokenizers.processors import TemplateProcessing
 
 import wordpiece_core as wp
 from wordpiece_core import reference
-from wordpiece_core.options import ENCODING_COLUMNS, TRUNCATIONS, EncodingOptions, TextOptions
+from wordpiece_core.options import (
+    ENCODING_COLUMNS,
+    SAMPLING,
+    TRUNCATIONS,
+    EncodingOptions,
+    TextOptions,
+)
 
 from .strategies import ODD
 
@@ -179,7 +185,8 @@ def random_encoding(rng: Random) -> EncodingOptions:
 def by_reference(case: Case) -> Encoded:
     """Raises OptionError, whatever the texts are, and InputError as the kernel should."""
     tok = case.tokenizer()
-    options = asdict(tok.spec.text) | asdict(case.encoding)
+    encoding = {k: v for k, v in asdict(case.encoding).items() if k not in SAMPLING}
+    options = asdict(tok.spec.text) | encoding
     options.pop("columns")
     options.pop("id_type")
     options |= {

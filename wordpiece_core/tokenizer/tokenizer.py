@@ -302,6 +302,10 @@ class Tokenizer:
             raise OptionError(f"padding: the vocabulary has no {missing}")
         if options.id_type == "uint16" and len(self) > 2**16:
             raise OptionError(f"id_type: {len(self):,} tokens are more than uint16 can number")
+        for name, model in (("sample_alpha", Unigram), ("bpe_dropout", Bpe)):
+            if getattr(options, name) is not None and not isinstance(self.spec.model, model):
+                kind = type(self.spec.model or self).__name__.replace("Tokenizer", "WordPiece")
+                raise OptionError(f"{name}: of {model.__name__}, but the tokenizer is {kind}")
         if options.truncation == "only_second" and not pairs:
             raise OptionError("truncation: only_second, but there are no pairs")
         if options.max_length is not None:

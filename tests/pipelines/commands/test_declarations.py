@@ -60,6 +60,7 @@ WITH = {
     "padding": {"max_length": 128},
     "stride": {"max_length": 128},
     "pack": {"max_length": 128},
+    "sample_seed": {"sample_alpha": 0.1},
     "until_idle": {"follow": True},
     "marker": {"follow": True},
     "prune": {"follow": True},
@@ -114,7 +115,7 @@ def bad(option: Option) -> Any:
     if isinstance(kind, Whole):
         return kind.most + 1
     if isinstance(kind, Share):
-        return 1.5
+        return kind.most + 0.5
     if isinstance(kind, Size):
         return "much"
     if isinstance(kind, Duration):

@@ -207,7 +207,7 @@ impl PyEncoder {
     /// pages, and there is no batch; then columns, a stride, and threads beside this one are left out.
     #[pyo3(signature = (texts, pairs=None, *, add_special_tokens, split_special_tokens, max_length,
         truncation, stride, padding, columns, id_type, threads, sample_alpha=None, bpe_dropout=None,
-        sample_seed=0, pages=None, least_ids=0))]
+        sample_seed=None, pages=None, least_ids=0))]
     #[allow(clippy::too_many_arguments)]
     fn encode(
         &self,
@@ -225,7 +225,7 @@ impl PyEncoder {
         threads: usize,
         sample_alpha: Option<f64>,
         bpe_dropout: Option<f64>,
-        sample_seed: u64,
+        sample_seed: Option<u64>,
         pages: Option<Py<PyIdPages>>,
         least_ids: usize,
     ) -> PyResult<(Vec<PyArrowArray>, Option<PyPages>, [usize; 6])> {
@@ -250,7 +250,7 @@ impl PyEncoder {
             stride,
             pad_id: self.pad_id.filter(|_| padding),
             split_special_tokens,
-            sampling: wanted_sampling(sample_alpha, bpe_dropout, sample_seed)?,
+            sampling: wanted_sampling(sample_alpha, bpe_dropout, sample_seed.unwrap_or(0))?,
             columns: wanted_columns(&columns)?,
         };
         let id_type = match id_type {
