@@ -26,7 +26,7 @@ OPTIONS: dict[str, Any] = {"vocab_size": VOCAB_SIZE, "lowercase": False, "quiet"
 
 
 def three_models(setting: Setting) -> Iterator[Row]:
-    """WordPiece, BPE (</w>), Unigram at 16,000 tokens, on a held-out tenth; and seconds of training"""
+    """WordPiece, BPE (</w>), Unigram at 16,000 tokens, on a held-out tenth; training in s"""
     for name, paths in setting.groups.items():
         folder = setting.work / "three-models" / name
         size = split(read_texts(paths), folder)
