@@ -28,7 +28,8 @@ from wordpiece_core.options import (
 from wordpiece_core.text_types import holds_text
 from wordpiece_core.tokenizer.decoding import decoded
 from wordpiece_core.tokenizer.files import TokenizerSpec
-from wordpiece_core.tokenizer.models import Bpe, Metaspace, Unigram
+from wordpiece_core.tokenizer.kernel_parts import kernel_model, kernel_rules
+from wordpiece_core.tokenizer.models import Unigram
 from wordpiece_core.tokenizer.reading import read_tokenizer
 from wordpiece_core.tokenizer.vocabulary import check_vocabulary
 from wordpiece_core.tokenizer.writing import tokenizer_files
@@ -177,8 +178,8 @@ class Tokenizer:
             max_word_length=self.spec.max_word_length,
             unk_scope=self.unk_scope,
             special_tokens=self.special_tokens,
-            model=_kernel_model(self.spec.model),
-            rules=kernel_rules(self.spec),
+            model=kernel_model(self.spec.model),
+            rules=kernel_rules(self.spec.rules),
             added=self._added_ids(),
             pad_id=self.pad_id,
         )
@@ -263,7 +264,7 @@ class Tokenizer:
         batches, _, counts = self.kernel.encode(
             _text_array(texts),
             None if pairs is None else _text_array(pairs),
-            **vars(options),
+            **self._kernel_options(options),
             threads=threads,
         )
         table = pa.Table.from_batches([pa.record_batch(batch) for batch in batches])
@@ -285,11 +286,25 @@ class Tokenizer:
         Raises what `encode_batch` raises.
         """
         batches, pages, counts = self.kernel.encode(
-            texts, pairs, **vars(options), threads=1, pages=maker, least_ids=least_ids
+            texts,
+            pairs,
+            **self._kernel_options(options),
+            threads=1,
+            pages=maker,
+            least_ids=least_ids,
         )
         tables = [pa.record_batch(batch) for batch in batches]
         table = pa.Table.from_batches(tables, None if tables else pa.schema([]))
         return EncodedBatch(table, None, *counts), pages
+
+    def _kernel_options(self, options: EncodingOptions) -> dict[str, Any]:
+        """The options as the kernel takes them."""
+        model = self.spec.model
+        if (
+            isinstance(model, Unigram) and model.of_sentencepiece
+        ):  # which looks for no special tokens
+            return vars(options) | {"split_special_tokens": True}
+        return vars(options)
 
     def check_options(self, options: EncodingOptions, pairs: bool = False) -> None:
         """Raises OptionError for options that do not fit this vocabulary. `pairs`: whether pairs of
@@ -450,40 +465,12 @@ def _with_options(spec: TokenizerSpec, options: dict[str, Any]) -> TokenizerSpec
     return replace(spec, text=replace(spec.text, **text), **given)
 
 
-def kernel_rules(spec: TokenizerSpec) -> _kernel.ByteLevel | _kernel.Metaspace | None:
-    """The kernel's rules of text, if they are not those of the text options."""
-    if isinstance(spec.rules, Metaspace):
-        rules = dict(vars(spec.rules))
-        return _kernel.Metaspace(rules.pop("charsmap"), **rules)
-    return None if spec.rules is None else _kernel.ByteLevel(**vars(spec.rules))
-
-
 def _check_of_model(spec: TokenizerSpec, given: Mapping[str, Any]) -> None:
     """OptionError for an option that the model of a spec does not have."""
     if spec.model is not None and (others := {"max_word_length", "continuing_prefix"} & {*given}):
         raise OptionError(f"{min(others)}: only for WordPiece")
     if spec.rules is not None and (others := TEXT_OPTIONS & {*given}):
         raise OptionError(f"{min(others)}: the tokenizer handles text in a way of its own")
-
-
-def _kernel_model(model: Bpe | Unigram | None) -> _kernel.Bpe | _kernel.Unigram | None:
-    if isinstance(model, Bpe):
-        left, right = (pa.array([pair[i] for pair in model.merges], pa.uint32()) for i in (0, 1))
-        return _kernel.Bpe(
-            left,
-            right,
-            word_boundary=model.word_boundary,
-            byte_fallback=model.byte_fallback,
-            fuse_unk=model.fuse_unk,
-            ignore_merges=model.ignore_merges,
-        )
-    if isinstance(model, Unigram):
-        return _kernel.Unigram(
-            pa.array(model.scores, pa.float64()),
-            byte_fallback=model.byte_fallback,
-            of_sentencepiece=model.of_sentencepiece,
-        )
-    return None
 
 
 def _check_room(max_length: int, options: EncodingOptions, pairs: bool, added: int) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from base64 import b64encode
 from collections.abc import Sequence
 from functools import cache
 from typing import Any
@@ -18,6 +19,8 @@ from tokenizers import (
     processors,
     trainers,
 )
+
+from wordpiece_core.tokenizer.formats import sentencepiece_proto
 
 BERT_FIVE = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 SENTENCES = [
@@ -134,3 +137,72 @@ def sentencepiece_model(options: tuple[tuple[str, Any], ...] = ()) -> bytes:
 def ids_of(tokenizer: Tokenizer, texts: Sequence[str]) -> list[list[int]]:
     """The ids that `tokenizers` gives."""
     return [row.ids for row in tokenizer.encode_batch(list(texts))]
+
+
+def _added(vocab: Sequence[str], tokens: Sequence[str], **more: Any) -> list[dict[str, Any]]:
+    flags = dict.fromkeys(("single_word", "lstrip", "rstrip", "normalized"), False)
+    return [
+        {"id": vocab.index(token), "content": token, **flags, "special": True, **more}
+        for token in sorted(tokens, key=list(vocab).index)
+    ]
+
+
+def _template(single: str, pair: str, ids: dict[str, int], second_type: int) -> dict[str, Any]:
+    """A TemplateProcessing of texts like "<s> $A </s>"."""
+
+    def items(text: str) -> list[dict[str, Any]]:
+        found, type_id = [], 0
+        for item in text.split():
+            if item == "$B":
+                type_id = second_type
+            name = {"$A": "A", "$B": "B"}.get(item)
+            kind = "SpecialToken" if name is None else "Sequence"
+            found.append({kind: {"id": name or item, "type_id": type_id}})
+        return found
+
+    used = {token for token in f"{single} {pair}".split() if token in ids}
+    tokens = {t: {"id": t, "ids": [ids[t]], "tokens": [t]} for t in used}
+    made = {"single": items(single), "pair": items(pair), "special_tokens": tokens}
+    return {"type": "TemplateProcessing", **made}
+
+
+def sentencepiece_like(kind: str) -> dict[str, Any]:
+    """The `tokenizer.json` of a tokenizer made of a model of `sentencepiece`: as of "t5", of
+    "xlm_roberta", or as newer versions of `transformers` make it ("converted")."""
+    model = sentencepiece_proto.model_class()()
+    model.ParseFromString(sentencepiece_model())
+    pieces = [[piece.piece, piece.score] for piece in model.pieces][3:]
+    charsmap = b64encode(model.normalizer_spec.precompiled_charsmap).decode()
+    more = [[f"<extra_id_{n}>", 0.0] for n in range(3)]
+    if kind == "xlm_roberta":
+        vocab = [["<s>", 0.0], ["<pad>", 0.0], ["</s>", 0.0], ["<unk>", 0.0], *pieces]
+        unk_id, special = 3, ["<s>", "<pad>", "</s>", "<unk>"]
+        around = ("<s> $A </s>", "<s> $A </s> </s> $B </s>", 0)
+    else:
+        vocab = [["<pad>", 0.0], ["</s>", 0.0], ["<unk>", 0.0], *pieces, *more]
+        unk_id, special = 2, ["<pad>", "</s>", "<unk>", *(token for token, _ in more)]
+        around = ("$A </s>", "$A </s> $B </s>", 0)
+    tokens = [token for token, _ in vocab]
+    ids = {token: i for i, token in enumerate(tokens)}
+    normalizer: dict[str, Any] = {"type": "Precompiled", "precompiled_charsmap": charsmap}
+    mark = {"type": "Metaspace", "replacement": "▁", "add_prefix_space": True}
+    cutter: dict[str, Any] = {
+        "type": "Sequence",
+        "pretokenizers": [{"type": "WhitespaceSplit"}, mark],
+    }
+    if kind == "converted":
+        strip = {"type": "Strip", "strip_left": False, "strip_right": True}
+        replace = {"type": "Replace", "pattern": {"Regex": " {2,}"}, "content": "▁"}
+        normalizer = {"type": "Sequence", "normalizers": [normalizer, strip, replace]}
+        cutter = {"type": "Metaspace", "replacement": "▁", "prepend_scheme": "always"}
+    return {
+        "version": "1.0",
+        "truncation": None,
+        "padding": None,
+        "added_tokens": _added(tokens, special),
+        "normalizer": normalizer,
+        "pre_tokenizer": cutter,
+        "post_processor": _template(*around[:2], ids, around[2]),
+        "decoder": mark,
+        "model": {"type": "Unigram", "unk_id": unk_id, "vocab": vocab, "byte_fallback": False},
+    }

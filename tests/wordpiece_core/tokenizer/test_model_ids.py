@@ -7,11 +7,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import sentencepiece
 from tokenizers import Tokenizer
 from transformers import AutoTokenizer
 
 import wordpiece_core as wp
-from tests.wordpiece_core.tokenizer.peers import TEXTS, trained
+from tests.wordpiece_core.tokenizer.peers import (
+    TEXTS,
+    sentencepiece_like,
+    sentencepiece_model,
+    trained,
+)
 from tests.wordpiece_core.tokenizer.test_model_files import OWN, own_spec, saved
 from wordpiece_core.tokenizer.reading import read_tokenizer
 
@@ -59,6 +65,52 @@ def test_tokenizers_of_bytes(tmp_path: Path, kind: str, add_prefix_space: bool) 
     path = tmp_path / "tokenizer.json"
     path.write_text(json.dumps(value))
     assert_same(path)
+
+
+@pytest.mark.parametrize("kind", ["t5", "xlm_roberta"])
+def test_tokenizers_made_of_models_of_sentencepiece(tmp_path: Path, kind: str) -> None:
+    path = tmp_path / "tokenizer.json"
+    path.write_text(json.dumps(sentencepiece_like(kind)))
+    assert_same(path)
+    roles = read_tokenizer(str(path)).tokens_by_role
+    assert roles["pad_token"] == "<pad>"
+    assert roles["eos_token"] == "</s>"
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        (),
+        (("byte_fallback", True), ("vocab_size", 450), ("character_coverage", 0.98)),
+        (("remove_extra_whitespaces", False),),
+        (("add_dummy_prefix", False),),
+        (("normalization_rule_name", "identity"),),
+        (("normalization_rule_name", "nmt_nfkc_cf"), ("vocab_size", 150)),
+    ],
+)
+def test_models_of_sentencepiece(tmp_path: Path, options: tuple[tuple[str, Any], ...]) -> None:
+    data = sentencepiece_model(options)
+    (tmp_path / "it.model").write_bytes(data)
+    theirs = sentencepiece.SentencePieceProcessor(model_proto=data)
+    ours = wp.Tokenizer.load(tmp_path / "it.model")
+    assert ours.encode(TEXTS).to_pylist() == theirs.encode(TEXTS)
+    again = wp.Tokenizer.load(Path(ours.save(tmp_path / "again")[0]).parent)
+    assert again.digest == ours.digest
+
+
+@pytest.mark.parametrize("pre_tokenizer", ["bert", "whitespace"])
+@pytest.mark.parametrize("lowercase", [True, False])
+def test_sentencepiece_gives_the_pieces_of_our_model(
+    tmp_path: Path, pre_tokenizer: str, lowercase: bool
+) -> None:
+    text = wp.TextOptions(pre_tokenizer=pre_tokenizer, lowercase=lowercase)
+    spec = own_spec("unigram", text=text)
+    theirs = sentencepiece.SentencePieceProcessor(
+        model_file=str(saved(spec, tmp_path) / "spiece.model")
+    )
+    options = wp.EncodingOptions(add_special_tokens=False, split_special_tokens=True)
+    found = wp.Tokenizer.of(spec).encode_batch(TEXTS, options=options).table["input_ids"]
+    assert found.to_pylist() == theirs.encode(TEXTS)
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,8 @@ from google.protobuf.message import DecodeError
 from wordpiece_core.errors import InputError
 from wordpiece_core.tokenizer.files import AS_IT_IS, NOTHING_ADDED, TokenizerSpec
 from wordpiece_core.tokenizer.formats import sentencepiece_proto as proto
-from wordpiece_core.tokenizer.models import Metaspace, Unigram
+from wordpiece_core.tokenizer.formats.tokenizer_json_parts import check_rules
+from wordpiece_core.tokenizer.models import SPACE_MARK, Metaspace, Unigram
 from wordpiece_core.tokenizer.vocabulary import check_vocabulary
 
 SPIECE = "spiece.model"
@@ -95,6 +96,8 @@ def read_model(data: bytes, path: str) -> TokenizerSpec:
         collapse_spaces=normalizer.remove_extra_whitespaces,
         prepend="always" if normalizer.add_dummy_prefix else "never",
     )
+    check_rules(rules, path)
+    _check_marks([t for t, kind in zip(vocab, kinds, strict=True) if kind == proto.NORMAL], path)
     return TokenizerSpec(
         vocab,
         AS_IT_IS,
@@ -141,6 +144,18 @@ def _check_kinds(
             f"{path}: {len(of_bytes)} pieces of bytes, not the {len(wanted)} of a model"
             f" {'with' if byte_fallback else 'without'} byte_fallback"
         )
+
+
+def _check_marks(pieces: Sequence[str], path: str) -> None:
+    """InputError if a piece could reach from a word into the next one."""
+    for piece in pieces:
+        if SPACE_MARK in piece[1:]:
+            raise InputError(
+                f"{path}: the piece {piece!r} has {SPACE_MARK} behind its first character; only"
+                " models trained with split_by_whitespace are known, without pieces of spaces"
+            )
+    if SPACE_MARK not in pieces:
+        raise InputError(f"{path}: no piece {SPACE_MARK}; add it, with a low score")
 
 
 def _roles(trainer: Any, vocab: Sequence[str], kinds: Sequence[int]) -> dict[str, str]:

@@ -19,6 +19,7 @@ from wordpiece_core.tokenizer.formats.tokenizer_json import (
     metaspace,
     template,
 )
+from wordpiece_core.tokenizer.kernel_parts import kernel_rules
 from wordpiece_core.tokenizer.models import BYTES, SPACE_MARK, AddedTokens, ByteLevel, Metaspace
 
 KINDS = {name: kind for kind, name in PRE_TOKENIZER_TYPES.items()}
@@ -191,7 +192,16 @@ def _metaspace_words(normalizers: list[Json], cutters: list[Json], path: str) ->
         prepend=_prepend(mark, path),
         by_replacement=replaces,
     )
+    check_rules(rules, path)
     return Words(AS_IT_IS, rules, SPACE_MARK)
+
+
+def check_rules(rules: Metaspace, path: str) -> None:
+    """InputError if the kernel does not know the map of characters of the rules."""
+    try:
+        kernel_rules(rules)
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from error
 
 
 def _prepend(mark: Json, path: str) -> str:

@@ -218,6 +218,7 @@ impl<T: Id + Default> Packer<T> {
     /// its ids count as dropped. Documents that are added later form a new stream.
     pub fn finish(&mut self) -> Sequences<T> {
         let mut last = std::mem::take(&mut self.open);
+        last.is_framed = self.options.cls_id.is_some();
         self.has_begun = false;
         if last.ids.is_empty() {
             return last;

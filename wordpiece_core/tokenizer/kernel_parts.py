@@ -1,0 +1,40 @@
+"""The models and rules of a tokenizer as the kernel takes them."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from wordpiece_core import _kernel
+from wordpiece_core.tokenizer.models import Bpe, ByteLevel, Metaspace, Unigram
+
+
+def kernel_rules(
+    rules: ByteLevel | Metaspace | None,
+) -> _kernel.ByteLevel | _kernel.Metaspace | None:
+    """The rules of text, if they are not those of the text options. InputError for a map of
+    characters that is damaged, or not known."""
+    if isinstance(rules, Metaspace):
+        options = dict(vars(rules))
+        return _kernel.Metaspace(options.pop("charsmap"), **options)
+    return None if rules is None else _kernel.ByteLevel(**vars(rules))
+
+
+def kernel_model(model: Bpe | Unigram | None) -> _kernel.Bpe | _kernel.Unigram | None:
+    """The model; None for WordPiece. The encoder checks it."""
+    if isinstance(model, Bpe):
+        left, right = (pa.array([pair[i] for pair in model.merges], pa.uint32()) for i in (0, 1))
+        return _kernel.Bpe(
+            left,
+            right,
+            word_boundary=model.word_boundary,
+            byte_fallback=model.byte_fallback,
+            fuse_unk=model.fuse_unk,
+            ignore_merges=model.ignore_merges,
+        )
+    if isinstance(model, Unigram):
+        return _kernel.Unigram(
+            pa.array(model.scores, pa.float64()),
+            byte_fallback=model.byte_fallback,
+            of_sentencepiece=model.of_sentencepiece,
+        )
+    return None
