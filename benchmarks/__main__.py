@@ -33,6 +33,7 @@ from benchmarks.many_words import hundred_million, ten_million
 from benchmarks.measure import Row, keep_temporary_files
 from benchmarks.memory import memory
 from benchmarks.merge_loop import merge_loop
+from benchmarks.model_parity import model_parity
 from benchmarks.packing import packing
 from benchmarks.parity import parity
 from benchmarks.rounds import rounds
@@ -52,13 +53,22 @@ BENCHMARKS: dict[str, Callable[[Setting], Iterator[Row]]] = {
         *(count_job, count_kernel, count_compressed, count_growth, count_large),
         *(heaps, held_out, groups, memory, formats),
         *(extend_ids, extend_others, extend_job, prune_sizes),
-        *(three_models,),
+        *(three_models, model_parity),
     )
 }
 ONLY_WHEN_NAMED = ("ten_million", "hundred_million", "many_shards", "count_large")
 PACKAGES = (
     *("apache-beam", "pyarrow", "tokenizers", "transformers", "datasets"),
-    *("flash-tokenizer", "blingfire", "nanotoken", "tokie", "splintr-rs", "rustbpe", "wordfreq"),
+    *(
+        "flash-tokenizer",
+        "blingfire",
+        "nanotoken",
+        "tokie",
+        "splintr-rs",
+        "sentencepiece",
+        "rustbpe",
+        "wordfreq",
+    ),
 )
 BERT = SHARED / "vocab" / "bert-base-uncased" / "vocab.txt"
 WIDTH = 120

@@ -30,7 +30,7 @@ def assert_same(path: Path) -> None:
     theirs = Tokenizer.from_file(str(path))
     ours = wp.Tokenizer.load(path)
     again = wp.Tokenizer.load(Path(ours.save(path.parent / "again")[0]).parent)
-    assert again.digest == ours.digest
+    assert again.encode(TEXTS) == ours.encode(TEXTS)
     options = wp.EncodingOptions(columns=COLUMNS)
     for texts, pairs in ((TEXTS, None), (TEXTS, TEXTS[::-1])):
         found = ours.encode_batch(texts, pairs, options=options).table.to_pylist()

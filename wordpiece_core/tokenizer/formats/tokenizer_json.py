@@ -5,9 +5,9 @@ from __future__ import annotations
 from base64 import b64encode
 from collections.abc import Sequence
 from dataclasses import asdict
-from typing import Any
 
 from wordpiece_core.tokenizer.files import TokenizerSpec
+from wordpiece_core.tokenizer.formats.json_text import Json
 from wordpiece_core.tokenizer.models import (
     BYTES,
     SPACE_MARK,
@@ -18,8 +18,6 @@ from wordpiece_core.tokenizer.models import (
     Metaspace,
     Unigram,
 )
-
-Json = dict[str, Any]
 
 ADDED_TOKEN_FLAGS = dict.fromkeys(("single_word", "lstrip", "rstrip", "normalized"), False)
 PRE_TOKENIZER_TYPES = {"bert": "BertPreTokenizer", "whitespace": "WhitespaceSplit"}
