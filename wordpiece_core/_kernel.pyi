@@ -165,7 +165,8 @@ class Encoder:
     there is none, which only Bpe allows: what is unknown vanishes. `rules`: how text becomes words,
     if not by the options of text. `added`: the ids of the tokens
     before a text, between those of a pair and after them, and the token type of the second; None if
-    there is nothing to add. `pad_id`: what rows are padded with."""
+    there is nothing to add. `pad_id`: what rows are padded with.
+    `left_stripped`: the special tokens that take the white space before them."""
 
     def __init__(
         self,
@@ -185,6 +186,7 @@ class Encoder:
         rules: ByteLevel | Metaspace | None = None,
         added: tuple[list[int], list[int], list[int], int] | None = None,
         pad_id: int | None = None,
+        left_stripped: Sequence[str] = (),
     ) -> None: ...
     def encode(
         self,

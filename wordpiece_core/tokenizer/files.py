@@ -44,6 +44,8 @@ class TokenizerSpec:
     """`unk_token`, `pad_token` and so on, if they are not BERT's."""
     added: AddedTokens | None = None
     """What is put around texts, if it is not what BERT puts."""
+    left_stripped: Sequence[str] | None = None
+    """Those special tokens that take the white space before them, if there are any."""
 
     def plain(self) -> dict[str, Any]:
         """As values that JSON can hold; `of_plain` makes the spec of them. What WordPiece does not

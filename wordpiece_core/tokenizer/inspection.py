@@ -45,7 +45,8 @@ class Misfit:
     """The tokens between the misfit before this one, or the start of the word, and this one."""
     known: str
     """Where the vocabulary has the character: only at the "start" of words, only as a
-    "continuation", only "inside" longer tokens, or "nowhere"."""
+    "continuation", only "inside" longer tokens, or "nowhere". With BPE and Unigram "inside" is
+    anywhere in a token."""
 
 
 @dataclass(frozen=True)
@@ -230,6 +231,8 @@ class Inspector:
 
     def _where_known(self, character: str) -> str:
         """Where the vocabulary has a character that does not fit here."""
+        if self.tokenizer.spec.model is not None:
+            return "inside" if character in self._characters else "nowhere"
         if character in self.tokenizer.ids:
             return "start"
         if self.tokenizer.spec.continuing_prefix + character in self.tokenizer.ids:

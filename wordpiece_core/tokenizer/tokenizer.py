@@ -29,7 +29,7 @@ from wordpiece_core.text_types import holds_text
 from wordpiece_core.tokenizer.decoding import decoded
 from wordpiece_core.tokenizer.files import TokenizerSpec
 from wordpiece_core.tokenizer.kernel_parts import kernel_model, kernel_rules
-from wordpiece_core.tokenizer.models import Unigram
+from wordpiece_core.tokenizer.models import Bpe, Unigram
 from wordpiece_core.tokenizer.reading import read_tokenizer
 from wordpiece_core.tokenizer.vocabulary import check_vocabulary
 from wordpiece_core.tokenizer.writing import tokenizer_files
@@ -182,6 +182,7 @@ class Tokenizer:
             rules=kernel_rules(self.spec.rules),
             added=self._added_ids(),
             pad_id=self.pad_id,
+            left_stripped=self.spec.left_stripped or (),
         )
 
     def _added_ids(self) -> tuple[list[int], list[int], list[int], int] | None:
@@ -264,7 +265,7 @@ class Tokenizer:
         batches, _, counts = self.kernel.encode(
             _text_array(texts),
             None if pairs is None else _text_array(pairs),
-            **self._kernel_options(options),
+            **vars(options),
             threads=threads,
         )
         table = pa.Table.from_batches([pa.record_batch(batch) for batch in batches])
@@ -288,7 +289,7 @@ class Tokenizer:
         batches, pages, counts = self.kernel.encode(
             texts,
             pairs,
-            **self._kernel_options(options),
+            **vars(options),
             threads=1,
             pages=maker,
             least_ids=least_ids,
@@ -296,15 +297,6 @@ class Tokenizer:
         tables = [pa.record_batch(batch) for batch in batches]
         table = pa.Table.from_batches(tables, None if tables else pa.schema([]))
         return EncodedBatch(table, None, *counts), pages
-
-    def _kernel_options(self, options: EncodingOptions) -> dict[str, Any]:
-        """The options as the kernel takes them."""
-        model = self.spec.model
-        if (
-            isinstance(model, Unigram) and model.of_sentencepiece
-        ):  # which looks for no special tokens
-            return vars(options) | {"split_special_tokens": True}
-        return vars(options)
 
     def check_options(self, options: EncodingOptions, pairs: bool = False) -> None:
         """Raises OptionError for options that do not fit this vocabulary. `pairs`: whether pairs of

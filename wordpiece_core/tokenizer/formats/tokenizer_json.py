@@ -34,7 +34,7 @@ def tokenizer_json(spec: TokenizerSpec) -> Json:
         "truncation": None,
         "padding": None,
         "added_tokens": [
-            {"id": ids[token], "content": token, **ADDED_TOKEN_FLAGS, "special": True}
+            _added_token(spec, token, ids[token])
             for token in sorted(spec.special_tokens, key=ids.__getitem__)
         ],
         "normalizer": _normalizer(spec),
@@ -43,6 +43,11 @@ def tokenizer_json(spec: TokenizerSpec) -> Json:
         "decoder": _decoder(spec),
         "model": _model(spec, ids),
     }
+
+
+def _added_token(spec: TokenizerSpec, token: str, number: int) -> Json:
+    flags = ADDED_TOKEN_FLAGS | {"lstrip": token in (spec.left_stripped or ())}
+    return {"id": number, "content": token, **flags, "special": True}
 
 
 def _one_of(parts: Sequence[Json], name: str) -> Json | None:

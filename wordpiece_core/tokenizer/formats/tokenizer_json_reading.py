@@ -223,7 +223,13 @@ def _spec(
         rules=found.rules,
         roles=roles,
         added=None if as_bert and put == usual else put,
+        left_stripped=_left_stripped(value),
     )
+
+
+def _left_stripped(value: Json) -> tuple[str, ...] | None:
+    found = [token["content"] for token in value.get("added_tokens") or () if token.get("lstrip")]
+    return tuple(sorted(found)) or None
 
 
 def usual_roles(added: Sequence[str], unk: str | None) -> dict[str, str]:
@@ -243,7 +249,7 @@ def _own_added_tokens(value: Json, ids: dict[str, int], rules: object, path: str
     as_it_is = value.get("normalizer") is None
     for token in get(value, "added_tokens", list, path, []):
         # Without a normalizer it makes no difference whether normalized text is searched.
-        check_added_token(token, path, allowed=["normalized"] if as_it_is else [])
+        check_added_token(token, path, ["lstrip", *(["normalized"] if as_it_is else [])])
         content, number = token["content"], token.get("id")
         if type(number) is not int or ids.setdefault(content, number) != number:
             raise InputError(

@@ -78,6 +78,8 @@ pub struct Encoder {
     /// the beginning of a text.
     trim: Option<bool>,
     special_matcher: AhoCorasick,
+    /// The ids of special tokens that take the white space before them.
+    left_stripped: Vec<u32>,
     /// The ids of characters that stand alone: pages by the upper bits of the character, filled on
     /// first use.
     alone: Box<[OnceLock<Box<[u32; PAGE]>>]>,
@@ -159,10 +161,21 @@ impl Encoder {
                 _ => None,
             },
             special_matcher,
+            left_stripped: Vec::new(),
             alone: (0..PAGES).map(|_| OnceLock::new()).collect(),
             caches: Mutex::default(),
             options,
         })
+    }
+
+    /// The same with special tokens, of these ids, that take the white space before them.
+    pub fn with_left_stripped(self, ids: Vec<u32>) -> Self {
+        Encoder { left_stripped: ids, ..self }
+    }
+
+    /// Whether words are cut as in a text only behind a space.
+    pub fn wants_space(&self) -> bool {
+        matches!(&self.options.text, TextRules::ByteLevel(rules) if !rules.add_prefix_space)
     }
 
     /// The id of the unknown token, if there is one.
@@ -369,11 +382,15 @@ impl Session<'_> {
         let (mut start, mut special) = (0, 0);
         if !(options.split_special_tokens || encoder.options.special_tokens.is_empty()) {
             for found in encoder.special_matcher.find_iter(text) {
-                self.encode_plain(start..found.start(), options, &mut position, encoding);
                 let id = encoder.options.special_tokens[found.pattern().as_usize()].1;
+                let mut end = found.start();
+                if encoder.left_stripped.contains(&id) {
+                    end = start + text[start..end].trim_end().len();
+                }
+                self.encode_plain(start..end, options, &mut position, encoding);
                 special += 1;
                 if options.spans {
-                    let [start, end] = [found.start(), found.end()].map(|at| position.move_to(at));
+                    let [start, end] = [end, found.end()].map(|at| position.move_to(at));
                     encoding.push_token(&(id, [start, end]), 0, 0);
                     encoding.next_word += 1;
                 } else {

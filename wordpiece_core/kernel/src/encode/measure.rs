@@ -250,12 +250,20 @@ pub fn measure<'a>(
 ) -> Result<(), CountOverflow> {
     let options = SessionOptions { split_special_tokens: false, spans: true };
     let (mut session, mut encoding) = (encoder.session(0), Encoding::default());
-    let mut tokens = Vec::new();
+    let (mut tokens, mut spaced) = (Vec::new(), String::new());
     for (chunk, count) in chunks {
-        session.encode(chunk, &options, &mut encoding);
+        let added = u32::from(encoder.wants_space() && !chunk.starts_with(' '));
+        spaced.clear();
+        spaced.extend((added > 0).then_some(' '));
+        spaced.push_str(chunk);
+        session.encode(&spaced, &options, &mut encoding);
         tokens.clear();
         let places = encoding.ids().iter().zip(&encoding.spans);
-        tokens.extend(places.map(|(&id, s)| PlacedToken { id, start: s.start, end: s.end }));
+        tokens.extend(places.map(|(&id, span)| PlacedToken {
+            id,
+            start: span.start.saturating_sub(added),
+            end: span.end.saturating_sub(added),
+        }));
         measurer.add(chunk, count, &mut tokens)?;
     }
     Ok(())

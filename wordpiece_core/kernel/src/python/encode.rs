@@ -134,7 +134,7 @@ impl PyEncoder {
     #[new]
     #[pyo3(signature = (vocab, *, clean_text, handle_chinese_chars, strip_accents, lowercase,
         pre_tokenizer, unk_token, continuing_prefix, max_word_length, unk_scope, special_tokens,
-        model=None, rules=None, added=None, pad_id=None))]
+        model=None, rules=None, added=None, pad_id=None, left_stripped=vec![]))]
     #[allow(clippy::too_many_arguments)]
     fn new(
         py: Python<'_>,
@@ -153,6 +153,7 @@ impl PyEncoder {
         rules: Option<Rules<'_>>,
         added: Option<Added>,
         pad_id: Option<u32>,
+        left_stripped: Vec<String>,
     ) -> PyResult<Self> {
         let own =
             text_rules(clean_text, handle_chinese_chars, strip_accents, lowercase, pre_tokenizer)?;
@@ -171,12 +172,15 @@ impl PyEncoder {
                 id.ok_or_else(|| Error::option(format!("the vocabulary has no {token}")))
             };
             let special_tokens = special_tokens.into_iter().map(|t| known(&t).map(|id| (t, id)));
-            let special_tokens: Vec<_> = special_tokens.collect::<Result<_>>()?;
+            let mut special_tokens: Vec<_> = special_tokens.collect::<Result<_>>()?;
             let unk_id = unk_token.map(known).transpose()?;
             let model = match model {
                 Some(AnyModel::Bpe(bpe)) => bpe.get().model(&vocabulary, unk_id)?,
                 Some(AnyModel::Unigram(unigram)) => {
                     let special: Vec<u32> = special_tokens.iter().map(|&(_, id)| id).collect();
+                    if unigram.get().of_sentencepiece {
+                        special_tokens.clear(); // it does not look for them in texts
+                    }
                     unigram.get().model(&vocabulary, unk_id, &special)?
                 }
                 None => {
@@ -195,7 +199,10 @@ impl PyEncoder {
             let second_type = added.as_ref().map_or(1, |added| added.3);
             let added =
                 added.map(|(before, between, after, _)| AddedTokens { before, between, after });
-            let encoder = Encoder::new(EncoderOptions { text, model, unk_id, special_tokens })?;
+            let left_stripped: Vec<u32> =
+                left_stripped.iter().map(|token| known(token)).collect::<Result<_>>()?;
+            let encoder = Encoder::new(EncoderOptions { text, model, unk_id, special_tokens })?
+                .with_left_stripped(left_stripped);
             Ok(PyEncoder { encoder, added, second_type, pad_id })
         })
     }

@@ -1,0 +1,150 @@
+"""Files of BPE and Unigram tokenizers that would give other ids are refused with the reason."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import wordpiece_core as wp
+from tests.wordpiece_core.tokenizer.peers import sentencepiece_like, sentencepiece_model, trained
+from wordpiece_core.tokenizer.formats import sentencepiece_proto as proto
+
+Change = Callable[[dict[str, Any]], Any]
+LLAMA3_CUT = {"type": "Split", "pattern": {"Regex": r"\p{L}+"}, "behavior": "Isolated"}
+BYTES = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": False}
+
+
+def sequence(*parts: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "Sequence", "pretokenizers": list(parts)}
+
+
+@pytest.mark.parametrize(
+    ("kind", "change", "reason"),
+    [
+        ("gpt2", lambda j: j.update(normalizer={"type": "NFC"}), "normalizer NFC; with ByteLevel"),
+        ("gpt2", lambda j: j.update(pre_tokenizer=sequence(LLAMA3_CUT, BYTES)), "Split+ByteLevel"),
+        ("gpt2", lambda j: j["pre_tokenizer"].update(use_regex=False), "use_regex of ByteLevel"),
+        ("gpt2", lambda j: j.update(pre_tokenizer={"type": "Digits"}), "pre_tokenizer Digits"),
+        ("gpt2", lambda j: j["model"].update(dropout=0.1), "dropout is 0.1; set it to null"),
+        ("gpt2", lambda j: j["model"]["merges"].append(["zz", "zz"]), "merge of 'zz' and 'zz'"),
+        ("gpt2", lambda j: j["model"]["merges"].append("a b c"), "the merge 'a b c' is not of two"),
+        ("gpt2", lambda j: j["model"]["vocab"].update(new=10**6), "ids of the vocabulary are not"),
+        ("gpt2", lambda j: j["model"].update(byte_fallback=True), "there is no token <0x00>"),
+        ("gpt2", lambda j: j["added_tokens"][0].update(rstrip=True), "is rstrip; only special"),
+        ("gpt2", lambda j: j["added_tokens"][0].update(special=False), "is not special; only"),
+        ("gpt2", lambda j: j["added_tokens"][0].update(id=7), "the id of added token"),
+        ("gpt2", lambda j: j.update(post_processor={"type": "X"}), "post_processor (X) is not"),
+        ("roberta", lambda j: j["post_processor"].update(cls=["<s>", 9]), "cls of post_processor"),
+        ("roberta", lambda j: j["pre_tokenizer"].update(add_prefix_space=True), "make them equal"),
+        ("word_end", lambda j: j["model"].update(unk_token=5), "unk_token is 5, not a string"),
+        ("word_end", lambda j: j["model"].update(unk_token="<unk>"), "no <unk> token"),
+        ("word_end", lambda j: j["model"].update(end_of_word_suffix="_"), "end_of_word_suffix is"),
+        ("word_end", lambda j: j["model"].update(continuing_subword_prefix="#"), "continuing_sub"),
+        ("unigram", lambda j: j["model"].update(unk_id=None), "unk_id is None, not a whole"),
+        ("unigram", lambda j: j["model"].update(unk_id=10**6), "unk_id is 1000000, no id"),
+        ("unigram", lambda j: j["model"]["vocab"].append(["zz", "1"]), "not a token and its score"),
+        ("unigram", lambda j: j["model"]["vocab"].append(["the", 1.0] * 2), "not a token and its"),
+        ("unigram", lambda j: j["pre_tokenizer"]["pretokenizers"].pop(), "do not begin with ▁"),
+    ],
+)
+def test_a_tokenizer_json(tmp_path: Path, kind: str, change: Change, reason: str) -> None:
+    value = trained(kind)
+    change(value)
+    refused(tmp_path, value, reason)
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (lambda j: j["normalizer"].update(precompiled_charsmap="%"), "is not base64"),
+        (lambda j: j["normalizer"].update(precompiled_charsmap="AAAA"), "map of characters"),
+        (lambda j: j.update(normalizer={"type": "Lowercase"}), "normalizer Lowercase with pre"),
+        (lambda j: j["post_processor"]["single"].pop(), "(TemplateProcessing) does not put the"),
+        (
+            lambda j: j["pre_tokenizer"]["pretokenizers"][1].update(prepend_scheme="last"),
+            "prepend_scheme is 'last', not always",
+        ),
+    ],
+)
+def test_a_tokenizer_json_like_t5s(tmp_path: Path, change: Change, reason: str) -> None:
+    value = sentencepiece_like("t5")
+    change(value)
+    refused(tmp_path, value, reason)
+
+
+def test_spaces_that_are_replaced_are_refused_if_other_white_space_is_left(tmp_path: Path) -> None:
+    refused(tmp_path, sentencepiece_like("converted"), "white space that is no space")
+
+
+def refused(tmp_path: Path, value: dict[str, Any], reason: str) -> None:
+    path = tmp_path / "tokenizer.json"
+    path.write_text(json.dumps(value))
+    with pytest.raises(wp.InputError) as raised:
+        wp.Tokenizer.load(path)
+    message = str(raised.value)
+    assert message.startswith(str(path))
+    assert reason in message
+    assert "\n" not in message
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (
+            lambda m: setattr(m.trainer_spec, "model_type", proto.BPE),
+            "a bpe model of sentencepiece",
+        ),
+        (lambda m: setattr(m.trainer_spec, "treat_whitespace_as_suffix", True), "as_suffix is set"),
+        (lambda m: setattr(m.normalizer_spec, "escape_whitespaces", False), "escape_whitespaces"),
+        (lambda m: setattr(m.pieces[9], "type", proto.USER_DEFINED), "is a user-defined symbol"),
+        (lambda m: setattr(m.pieces[9], "type", proto.UNKNOWN), "2 unknown pieces, not one"),
+        (
+            lambda m: setattr(m.trainer_spec, "byte_fallback", True),
+            "0 pieces of bytes, not the 256",
+        ),
+        (lambda m: setattr(m.pieces[9], "score", float("nan")), "not a finite number"),
+        (lambda m: setattr(m.pieces[9], "piece", m.pieces[8].piece), "is on line 9 already"),
+        (lambda m: setattr(m.pieces[9], "piece", "▁a▁b"), "'▁a▁b' has ▁ behind its first"),
+        (lambda m: setattr(m.normalizer_spec, "precompiled_charsmap", b"x"), "map of characters"),
+    ],
+)
+def test_a_model_of_sentencepiece(tmp_path: Path, change: Change, reason: str) -> None:
+    model = proto.model_class()()
+    model.ParseFromString(sentencepiece_model())
+    change(model)
+    path = tmp_path / "spiece.model"
+    path.write_bytes(model.SerializeToString())
+    for place in (path, tmp_path):
+        with pytest.raises(wp.InputError) as raised:
+            wp.Tokenizer.load(place)
+        assert str(raised.value).startswith(str(path))
+        assert reason in str(raised.value)
+
+
+def test_what_is_no_model_of_sentencepiece(tmp_path: Path) -> None:
+    for data in (b"", b"\xff\xff", b"no model"):
+        (tmp_path / "it.model").write_bytes(data)
+        with pytest.raises(wp.InputError, match="not a model of sentencepiece"):
+            wp.Tokenizer.load(tmp_path / "it.model")
+
+
+def test_two_files_of_another_kind_than_gpt2s(tmp_path: Path) -> None:
+    model = trained("word_end")["model"]
+    (tmp_path / "vocab.json").write_text(json.dumps(model["vocab"]))
+    (tmp_path / "merges.txt").write_text("\n".join(map(" ".join, model["merges"])))
+    with pytest.raises(wp.InputError, match="tokens end with </w>, which GPT-2's do not"):
+        wp.Tokenizer.load(tmp_path)
+    (tmp_path / "tokenizer_config.json").write_text('{"tokenizer_class": "CLIPTokenizer"}')
+    with pytest.raises(wp.InputError, match="tokenizer_class CLIPTokenizer is not GPT2Tokenizer"):
+        wp.Tokenizer.load(tmp_path)
+
+
+def test_options_that_a_model_does_not_have(tmp_path: Path) -> None:
+    (tmp_path / "tokenizer.json").write_text(json.dumps(sentencepiece_like("t5")))
+    for options in ({"unk_scope": "character"}, {"max_word_length": 5}, {"lowercase": True}):
+        with pytest.raises(wp.OptionError, match=next(iter(options))):
+            wp.Tokenizer.load(tmp_path, **options)  # type: ignore[arg-type]
