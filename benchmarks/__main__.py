@@ -42,6 +42,7 @@ from benchmarks.setting import SHARED, Setting, find_groups
 from benchmarks.small_files import small_files
 from benchmarks.start_up import start_up
 from benchmarks.three_models import three_models
+from benchmarks.train_bpe import train_bpe
 from benchmarks.train_job import train_job
 
 BENCHMARKS: dict[str, Callable[[Setting], Iterator[Row]]] = {
@@ -49,7 +50,7 @@ BENCHMARKS: dict[str, Callable[[Setting], Iterator[Row]]] = {
     for benchmark in (
         *(parity, encode_kernel, encode_peers, cold_start, start_up, long_words, packing),
         *(encode_job, encode_large, small_files, layout, many_shards, id_encodings),
-        *(train_job, merge_loop, rounds, rounds_bound, ten_million, hundred_million),
+        *(train_job, train_bpe, merge_loop, rounds, rounds_bound, ten_million, hundred_million),
         *(count_job, count_kernel, count_compressed, count_growth, count_large),
         *(heaps, held_out, groups, memory, formats),
         *(extend_ids, extend_others, extend_job, prune_sizes),
@@ -67,6 +68,7 @@ PACKAGES = (
         "splintr-rs",
         "sentencepiece",
         "rustbpe",
+        "gigatoken",
         "wordfreq",
     ),
 )

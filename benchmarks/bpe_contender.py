@@ -1,0 +1,149 @@
+"""One trainer of byte-level BPE on text, as a script: the seconds from texts in memory to merges.
+
+Arguments: trainer, number of merges (0: only load the texts), threads, file for the result as JSON
+(`seconds`, of which `counting`; the `tokens` made, in hexadecimal), Parquet files with the column
+`text`.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+import warnings
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from benchmarks.setting import read_texts
+from wordpiece_core.reference.bpe import BYTE_CHARACTERS
+
+Made = tuple[float, Callable[[], Iterable[bytes]]]
+"""Seconds of counting, where they are known, and what gives the tokens."""
+Train = Callable[[], Made]
+
+BYTES = 256
+GPT2 = r"'(?:[sdmt]|ll|ve|re)| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
+BATCH_ROWS = 5_000
+NO_WORD_LIMIT = 1 << 30  # characters: the peers have none
+
+
+def ours(texts: pa.Array, merges: int, threads: int) -> Train:
+    """Counting by the kernel on so many threads, then training on one."""
+    import wordpiece_core as wp
+    from wordpiece_core import _kernel
+    from wordpiece_core.training.smoothing import FRACTION_BITS
+
+    warnings.simplefilter("ignore", wp.FewerTokensWarning)
+    text = wp.TextOptions(pre_tokenizer="gpt2").for_kernel()
+
+    def count(part: pa.Array) -> list[pa.RecordBatch]:
+        counter = _kernel.WordCounter(**text)
+        for start in range(0, len(part), BATCH_ROWS):
+            counter.count(part[start : start + BATCH_ROWS])
+        return [words for *_, words in counter.take(partitions=1)]
+
+    def train() -> Made:
+        started = time.perf_counter()
+        rows = -(-len(texts) // threads)
+        parts = [texts[start : start + rows] for start in range(0, len(texts), rows)]
+        with ThreadPoolExecutor(threads) as pool:
+            tables = [table for taken in pool.map(count, parts) for table in taken]
+        weights = [1 << FRACTION_BITS] * len(tables)
+        words = pa.record_batch(_kernel.weigh_sorted_words(tables, weights, min_count=1))
+        counting = time.perf_counter() - started
+        result = wp.train(
+            words,
+            model="bpe",
+            byte_level=True,
+            pre_tokenizer="gpt2",
+            vocab_size=len(wp.TrainingOptions().special_tokens) + BYTES + merges,
+            max_word_length=NO_WORD_LIMIT,
+        )
+        return counting, lambda: map(as_bytes, result.merges["token"].to_pylist())
+
+    return train
+
+
+def of_tokenizers(texts: pa.Array, merges: int, threads: int) -> Train:
+    """The BpeTrainer of `tokenizers`; its threads are those of the process."""
+    import tokenizers
+    from tokenizers.models import BPE
+    from tokenizers.pre_tokenizers import ByteLevel
+    from tokenizers.trainers import BpeTrainer
+
+    rows = texts.to_pylist()
+
+    def train() -> Made:
+        tokenizer = tokenizers.Tokenizer(BPE())
+        tokenizer.pre_tokenizer = ByteLevel(add_prefix_space=False)
+        alphabet = ByteLevel.alphabet()
+        trainer = BpeTrainer(
+            vocab_size=BYTES + merges, initial_alphabet=alphabet, show_progress=False
+        )
+        tokenizer.train_from_iterator(rows, trainer)
+        return 0.0, lambda: map(as_bytes, tokenizer.get_vocab())
+
+    return train
+
+
+def of_rustbpe(texts: pa.Array, merges: int, threads: int) -> Train:
+    """`rustbpe`, with GPT-2's pattern."""
+    import rustbpe
+
+    rows = texts.to_pylist()
+
+    def train() -> Made:
+        tokenizer = rustbpe.Tokenizer()
+        tokenizer.train_from_iterator(rows, BYTES + merges, pattern=GPT2)
+        return 0.0, lambda: (bytes(token) for token, _ in tokenizer.get_mergeable_ranks())
+
+    return train
+
+
+def of_gigatoken(texts: pa.Array, merges: int, threads: int) -> Train:
+    """`gigatoken`, which takes all texts as one, with something between them that is no text."""
+    import gigatoken
+
+    separator = "<|endoftext|>"
+    one = pa.ListArray.from_arrays(pa.array([0, len(texts)], pa.int32()), texts)
+    data = pc.binary_join(one, separator)[0].as_buffer().to_pybytes()
+
+    def train() -> Made:
+        _, made = gigatoken.train_bpe(data, BYTES + 1 + merges, [separator])
+        return 0.0, lambda: (left + right for left, right in made)
+
+    return train
+
+
+def as_bytes(token: str) -> bytes:
+    """The bytes of a token that is written as GPT-2 writes it."""
+    return bytes(map(BYTE_OF.__getitem__, token))
+
+
+BYTE_OF = {character: byte for byte, character in enumerate(BYTE_CHARACTERS)}
+TRAINERS = {
+    "ours": ours,
+    "tokenizers": of_tokenizers,
+    "rustbpe": of_rustbpe,
+    "gigatoken": of_gigatoken,
+}
+
+
+def main(trainer: str, merges: int, threads: int, result: str, files: Sequence[str]) -> None:
+    """Trains and writes down what it took."""
+    texts = read_texts([Path(path) for path in files]).combine_chunks()
+    train = TRAINERS[trainer](texts, merges, threads)
+    started = time.perf_counter()
+    counting, made = train() if merges else (0.0, list)
+    seconds = time.perf_counter() - started
+    tokens = [token.hex() for token in made() if len(token) > 1]
+    value = {"seconds": seconds, "counting": counting, "tokens": tokens}
+    Path(result).write_text(json.dumps(value))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), sys.argv[4], sys.argv[5:])

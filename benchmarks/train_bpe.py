@@ -1,0 +1,75 @@
+"""Training byte-level BPE from text to merges, beside the peers, each run a process.
+
+All cut text as GPT-2 does, begin with the 256 bytes and make as many merges. The seconds are from
+texts in memory to the merges: as Arrow for ours, as a list of strings for `tokenizers` and
+`rustbpe`, as one string of bytes for `gigatoken`. All count on as many threads as there are cores;
+ours merges on one. Peak memory is that of the process, less that of the same process which has
+imported the trainer and has the texts in its form, and then ends. `same`: the share of the tokens
+that ours makes, too; the others are ties, of which each trainer takes another one first.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import statistics
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib.util import find_spec
+from typing import Any
+
+from benchmarks.bpe_contender import TRAINERS
+from benchmarks.measure import Row, Spread, number, run_process
+from benchmarks.setting import Setting
+
+MODULE = "benchmarks.bpe_contender"
+MERGES = (16_000, 32_000)
+
+
+@dataclass(frozen=True)
+class Run:
+    """What a run took: seconds, those of counting among them, and bytes; and what it made."""
+
+    seconds: float
+    counting: float
+    tokens: set[str]
+    peak: int
+
+
+def train_bpe(setting: Setting) -> Iterator[Row]:
+    """BPE of bytes: text in, merges out; times: to ours"""
+    tools = [tool for tool in TRAINERS if tool == "ours" or find_spec(tool)]
+    bases = {tool: run(tool, 0, setting).peak for tool in tools}
+    for merges in MERGES:
+        runs: dict[str, list[Run]] = {tool: [] for tool in tools}
+        for _ in range(setting.runs):
+            for tool in tools:
+                runs[tool].append(run(tool, merges, setting))
+        medians = {tool: statistics.median(one.seconds for one in runs[tool]) for tool in tools}
+        for tool in tools:
+            peak = statistics.median(one.peak for one in runs[tool])
+            counting = statistics.median(one.counting for one in runs[tool])
+            made, mine = runs[tool][0].tokens, runs["ours"][0].tokens
+            yield {
+                "text": setting.main_group,
+                "trainer": tool,
+                "merges": f"{len(made):,}",
+                "seconds": str(Spread.of([one.seconds for one in runs[tool]])),
+                "counting": number(counting) if counting else "",
+                "times": number(medians[tool] / medians["ours"]),
+                "peak MB": number(peak / 1e6),
+                "less base": number((peak - bases[tool]) / 1e6),
+                "same": f"{len(made & mine) / len(made):.2%}",
+            }
+
+
+def run(tool: str, merges: int, setting: Setting) -> Run:
+    """One trainer on the main text, in a process of its own."""
+    result = setting.work / "result.json"
+    files = [str(path) for path in setting.groups[setting.main_group]]
+    numbers = [str(merges), str(setting.cores)]
+    command = [sys.executable, "-m", MODULE, tool, *numbers, str(result), *files]
+    taken = run_process(command, setting.cores, os.environ)
+    made: dict[str, Any] = json.loads(result.read_text())
+    return Run(made["seconds"], made["counting"], set(made["tokens"]), taken.peak_bytes)
