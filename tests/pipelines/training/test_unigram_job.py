@@ -1,0 +1,92 @@
+"""`wordpiece train --model unigram` gives the same bytes on any runner and in any memory, and when
+it is killed."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+import wordpiece_core as wp
+from pipelines.counting import word_table
+from wordpiece_core.reference import SPECIAL_TOKENS, count_words
+
+from ..corpora import done, english, files_below, wordpiece, write_shard
+from ..stopping import killed_before
+
+SIZE = ["--model", "unigram", "--vocab-size", "250"]
+PASSES = ["--round-budget", "0.5"]  # the driver does not hold the words
+TWO_WORKERS = ["--", "--direct_running_mode=multi_threading", "--direct_num_workers=2"]
+
+
+def same_but_for_run_json(first: Path, second: Path) -> bool:
+    files = [files_below(directory) for directory in (first, second)]
+    return files[0].keys() == files[1].keys() and all(
+        data == files[1][name] for name, data in files[0].items() if name != "run.json"
+    )
+
+
+@pytest.fixture
+def shards(tmp_path: Path) -> Path:
+    for i in range(3):
+        write_shard(tmp_path / "in" / f"{i}.parquet", english(300)[i::3])
+    return tmp_path / "in"
+
+
+def test_the_pieces_are_those_of_a_training_in_memory(tmp_path: Path, shards: Path) -> None:
+    options = ["--model", "unigram", "--vocab-size", "500", "--byte-fallback"]
+    done("train", shards, "--output", tmp_path / "tok", *options)
+    words = list(count_words(english(300)).items())
+    wanted = wp.train(words, model="unigram", vocab_size=500, byte_fallback=True)
+    pieces = pq.read_table(tmp_path / "tok" / "pieces.parquet")
+    assert pieces.equals(wanted.pieces)
+    model = json.loads((tmp_path / "tok" / "tokenizer.json").read_text())["model"]
+    assert [token for token, _ in model["vocab"]] == wanted.vocab
+    assert wanted.vocab[:5] == list(SPECIAL_TOKENS)
+    record = json.loads((tmp_path / "tok" / "training.json").read_text())
+    assert record["training"]["model"] == "unigram"
+    assert record["vocab_size"] == 500
+
+
+def test_memory_and_workers_do_not_change_the_bytes(
+    tmp_path: Path, shards: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    train = ["train", shards, *SIZE]
+    done(*train, "--output", tmp_path / "straight")
+    monkeypatch.setattr(word_table, "ROWS_PER_GROUP", 20)  # many ranges
+    done(*train, "--output", tmp_path / "passes", *PASSES)
+    assert same_but_for_run_json(tmp_path / "passes", tmp_path / "straight")
+    done(*train, "--output", tmp_path / "two", *PASSES, *TWO_WORKERS)
+    assert same_but_for_run_json(tmp_path / "two", tmp_path / "straight")
+
+
+def test_a_training_killed_at_any_state_ends_with_the_same_bytes(
+    tmp_path: Path, shards: Path
+) -> None:
+    done("train", shards, "--output", tmp_path / "straight", *SIZE)
+    train = ["train", shards, "--output", tmp_path / "tok", *SIZE]
+    for state, budget in (
+        (r"written .*/rounds/00001", PASSES),  # the seeds are found, but not noted
+        (r"written .*/rounds/00003", []),
+        (r"written .*/tok/tokenizer\.json", PASSES),  # the last round is done, and not all files
+    ):
+        killed_before(1, state, *train, *budget)
+    done(*train)
+    assert same_but_for_run_json(tmp_path / "tok", tmp_path / "straight")
+    assert not (tmp_path / "tok.work").exists()
+
+
+def test_what_a_unigram_model_does_not_take_is_refused(tmp_path: Path, shards: Path) -> None:
+    train = ["train", shards, "--output", tmp_path / "tok", "--model", "unigram"]
+    for options, reason in (
+        (["--vocab-size", "20"], "make it "),
+        (["--criterion", "pmi"], "criterion: 'pmi' is not for the model unigram"),
+        (["--word-boundary", "bytes"], "word_boundary: 'bytes' is not for the model unigram"),
+        (["--pre-tokenizer", "gpt2"], "pre_tokenizer"),
+    ):
+        outcome = wordpiece(*train, *options)
+        assert outcome.status == 2, outcome.err
+        assert reason in outcome.err
+        assert not (tmp_path / "tok").exists()
