@@ -134,6 +134,17 @@ class Metaspace:
         """The normalized text; and for each of its characters the index of the character of `text`
         that it comes from."""
 
+def compile_charsmap(
+    *,
+    clean_text: bool,
+    handle_chinese_chars: bool,
+    strip_accents: bool,
+    lowercase: bool,
+    pre_tokenizer: str,
+) -> bytes:
+    """The compiled map of characters that does for sentencepiece what these options do: see
+    `wordpiece_core.tokenizer.charsmap`. OptionError for gpt2."""
+
 class Bpe:
     """Byte-pair encoding: the pairs of ids, by rank, as two arrays of uint32. The encoder that is
     made of it checks them: InputError if an id is beyond the vocabulary, if a pair is there twice,

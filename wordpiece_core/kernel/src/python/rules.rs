@@ -4,8 +4,11 @@ use std::sync::Arc;
 
 use pyo3::prelude::*;
 
+use super::text::text_rules;
 use super::{run, unknown};
+use crate::error::Error;
 use crate::text::byte_level::ByteLevel;
+use crate::text::compile::compile;
 use crate::text::metaspace::{Metaspace, Prepend, Way};
 use crate::text::rules::{Begin, TextRules};
 
@@ -69,6 +72,25 @@ impl PyMetaspace {
         });
         (normalized, places)
     }
+}
+
+/// The compiled map of characters that does what BERT's normalizer and pre-tokenizer do.
+#[pyfunction]
+#[pyo3(signature = (*, clean_text, handle_chinese_chars, strip_accents, lowercase, pre_tokenizer))]
+pub(super) fn compile_charsmap(
+    py: Python<'_>,
+    clean_text: bool,
+    handle_chinese_chars: bool,
+    strip_accents: bool,
+    lowercase: bool,
+    pre_tokenizer: &str,
+) -> PyResult<Vec<u8>> {
+    let rules =
+        text_rules(clean_text, handle_chinese_chars, strip_accents, lowercase, pre_tokenizer)?;
+    run(py, || match &rules {
+        TextRules::Bert(rules) => compile(rules),
+        _ => Err(Error::option("pre_tokenizer: no map of characters does what gpt2 does")),
+    })
 }
 
 /// The argument `rules` of functions.

@@ -2,6 +2,7 @@
 
 pub mod byte_level;
 pub mod charsmap;
+pub mod compile;
 pub mod hash;
 pub mod metaspace;
 pub mod pre_tokenize;

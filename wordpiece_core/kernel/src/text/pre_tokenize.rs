@@ -402,6 +402,29 @@ impl PreTokenizer {
     }
 }
 
+impl PreTokenizer {
+    /// What a character becomes by itself: words, with spaces where it cuts them off from others.
+    ///
+    /// # Arguments
+    ///
+    /// * `c` - The character.
+    /// * `result` - Where that is written. It is cleared first.
+    pub fn becomes(&self, c: char, result: &mut String) {
+        let entry = self.entry(c);
+        match entry.kind() {
+            SPACE => {
+                result.clear();
+                result.push(' ');
+            }
+            ALONE => {
+                result.clear();
+                result.extend([' ', entry.char(), ' ']);
+            }
+            _ => self.normalize(c.encode_utf8(&mut [0; 4]), result),
+        }
+    }
+}
+
 /// The same as `each_normalized`, for a segment with marks that are kept although accents are
 /// stripped. All marks in a row are sorted by their classes first (Unicode's canonical order). The
 /// indices are those of Hugging Face tokenizers: they are not sorted with the marks, so the second
