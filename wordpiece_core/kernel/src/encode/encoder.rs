@@ -686,7 +686,7 @@ impl SpanCache {
             });
             if count != ANEW {
                 let tokens = &list[start as usize..][..count as usize];
-                tokens.iter().for_each(|token| encoding.push_token(token, first, 0));
+                encoding.push_cached(tokens, first);
                 encoding.words += usize::from(count > 0);
                 encoding.next_word += words as u32;
                 return;
@@ -842,6 +842,19 @@ impl Encoding {
     fn push_new(&mut self, scratch: &Scratch) {
         scratch.tokens.iter().for_each(|token| self.push(token.id));
         self.words += scratch.words_with_tokens();
+    }
+
+    /// Appends the tokens of a word with their spans. `first`: how many characters of the text are
+    /// before those that they are counted from.
+    #[inline]
+    fn push_cached(&mut self, tokens: &[(u32, [u32; 2])], first: u32) {
+        tokens.iter().for_each(|&(id, _)| self.push(id));
+        let word = self.next_word;
+        self.spans.extend(tokens.iter().map(|&(_, [start, end])| Span {
+            start: first + start,
+            end: first + end,
+            word,
+        }));
     }
 
     /// Appends a token with its span. `first`: how many characters of the text are before those that
