@@ -16,7 +16,7 @@ CONTRACTIONS = ("'s", "'t", "'re", "'ve", "'m", "'ll", "'d")
 
 
 def gpt2_words(text: str, *, add_prefix_space: bool = False) -> list[str]:
-    """The pieces of a text. Together they are the text, with the space that is put before it."""
+    """The pieces of a text; joined, they are the text with the space that is put before it."""
     if add_prefix_space and text and not text.startswith(" "):
         text = " " + text
     return list(_pieces(text))

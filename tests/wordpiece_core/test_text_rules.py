@@ -1,0 +1,250 @@
+"""Rules of text that are not BERT's: GPT-2's and SentencePiece's, as `tokenizers` and
+`sentencepiece` have them."""
+
+from __future__ import annotations
+
+import struct
+import unicodedata
+from collections import Counter
+from functools import cache
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers
+
+from wordpiece_core import TextOptions, _kernel
+from wordpiece_core.errors import InputError, OptionError
+from wordpiece_core.reference.pre_tokenizers import gpt2_words
+from wordpiece_core.tokenizer.charsmap import charsmap
+
+from .sentencepiece_models import charsmap as sentencepiece_charsmap
+from .sentencepiece_models import processor
+from .strategies import ODD, odd_text
+
+GPT2 = TextOptions(pre_tokenizer="gpt2")
+RULES = ("nmt_nfkc", "nfkc", "nmt_nfkc_cf", "nfkc_cf", "identity")
+ROW = 64
+PLANES = [range(plane << 16, plane + 1 << 16) for plane in range(17)]
+BYTE_LEVEL = pre_tokenizers.ByteLevel(add_prefix_space=False)
+PIECES = (
+    "'s",
+    "'re",
+    "'ll",
+    "'",
+    "  ",
+    " ",
+    "\n",
+    "\r\n",
+    "a",
+    "B",
+    "7",
+    "...",
+    "don't",
+    "é",
+    "日",
+)
+SPACED = (" ", "  ", "\u3000", "\xa0", "▁", "▁ ", "a", "b", "e\u0301", "\xa8", "\ufb01", "\x0b")
+MARKED = ("\u0344", "\u0600", "\u0d4e", "\u200c", "が", "か\u3099", "\r\n", "\x85")
+
+mixed = st.lists(st.sampled_from([*PIECES, *ODD]), max_size=120).map("".join)
+spaced = st.lists(st.sampled_from([*SPACED, *MARKED, *ODD]), max_size=30).map("".join)
+
+
+def words(texts: list[str], options: TextOptions = GPT2, **rules: Any) -> list[list[str]]:
+    array = pa.array(texts, pa.large_string())
+    return pa.array(_kernel.pre_tokenize(array, **options.for_kernel(), **rules)).to_pylist()
+
+
+def rows(context: str) -> list[str]:
+    """Every code point in a context, many to a text."""
+    points = [chr(c) for plane in PLANES for c in plane if not 0xD800 <= c < 0xE000]
+    parts = (points[i : i + ROW] for i in range(0, len(points), ROW))
+    return ["".join(context.replace("c", c) for c in part) for part in parts]
+
+
+def pieces(text: str, rules: pre_tokenizers.ByteLevel = BYTE_LEVEL) -> list[str]:
+    return [text[start:end] for _, (start, end) in rules.pre_tokenize_str(text)]
+
+
+def test_gpt2_words_of_every_code_point_are_those_of_tokenizers() -> None:
+    texts = rows("xc7")
+    for text, found in zip(texts, words(texts), strict=True):
+        assert found == pieces(text)
+
+
+@given(st.lists(st.one_of(mixed, odd_text()), max_size=5))
+@example(["'s 's''s\n's  's", "a  \n b \t", "can't'VE'll'ld", " ", "\n\n", "x \u3000y\xa0 z"])
+def test_gpt2_words_are_those_of_tokenizers_and_of_the_reference(texts: list[str]) -> None:
+    expected = [pieces(text) for text in texts]
+    assert words(texts) == expected
+    assigned = [t for t in texts if all(unicodedata.category(c) != "Cn" for c in t)]
+    assert [gpt2_words(text) for text in assigned] == words(assigned)
+
+
+@given(mixed)
+@example("")
+@example("\n")
+@example("\t\ta")
+@example("'s")
+def test_a_space_is_put_before_a_text_as_tokenizers_does(text: str) -> None:
+    rules = _kernel.ByteLevel(add_prefix_space=True, trim_offsets=True)
+    prefixed = text if text.startswith(" ") or not text else " " + text
+    assert words([text], rules=rules) == [pieces(prefixed)]
+    assert gpt2_words(text, add_prefix_space=True) == pieces(prefixed)
+
+
+@given(st.lists(mixed, max_size=20), st.integers(1, 3))
+def test_counting_gpt2_words_is_counting_the_words(texts: list[str], partitions: int) -> None:
+    counter = _kernel.WordCounter(**GPT2.for_kernel())
+    counter.count(pa.array(texts, pa.string()))
+    found: Counter[str] = Counter()
+    for *_, taken in counter.take(partitions):
+        table = pa.record_batch(taken)
+        found.update(dict(zip(*(column.to_pylist() for column in table.columns), strict=True)))
+    assert found == Counter(word for row in words(texts) for word in row)
+
+
+def test_gpt2_takes_text_as_it_is() -> None:
+    options = GPT2.for_kernel() | {"lowercase": True}
+    with pytest.raises(OptionError, match="gpt2 takes text as it is"):
+        _kernel.pre_tokenize(pa.array(["a"]), **options)
+
+
+@cache
+def of_sentencepiece(rule: str, collapse: bool, dummy: bool) -> tuple[Any, Any]:
+    compiled = sentencepiece_charsmap(rule)
+    prepend = "always" if dummy else "never"
+    options = {"by_grapheme": False, "collapse_spaces": collapse, "prepend": prepend}
+    theirs = processor(compiled, collapse=collapse, dummy_prefix=dummy)
+    return _kernel.Metaspace(compiled, **options), theirs
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_every_code_point_is_normalized_as_sentencepiece_does(rule: str) -> None:
+    mine, theirs = of_sentencepiece(rule, collapse=True, dummy=True)
+    for text in rows("ac b"):
+        assert mine.normalize(text)[0] == theirs.normalize(text)
+
+
+@given(spaced, st.sampled_from(RULES), st.booleans(), st.booleans())
+@example("a ▁ ▁\u3000", "nfkc", True, True)
+@example("\u0001 \xa8 a", "nmt_nfkc", True, False)
+@example("\x0b", "nmt_nfkc", False, True)
+def test_text_is_normalized_as_sentencepiece_does(
+    text: str, rule: str, collapse: bool, dummy: bool
+) -> None:
+    mine, theirs = of_sentencepiece(rule, collapse, dummy)
+    assert mine.normalize(text)[0] == theirs.normalize(text)
+
+
+WAYS = {
+    "split": {"collapse_spaces": True},
+    "kept": {"collapse_spaces": False},
+    "replaced": {"collapse_spaces": True, "by_replacement": True},
+}
+
+
+@cache
+def of_tokenizers(rule: str, way: str, prepend: str) -> tuple[Any, Tokenizer]:
+    compiled = sentencepiece_charsmap(rule)
+    steps: list[Any] = [normalizers.Precompiled(compiled)] if compiled else []
+    if way == "replaced":
+        steps += [normalizers.Strip(left=False), normalizers.Replace(Regex(" {2,}"), "▁")]
+    marks = pre_tokenizers.Metaspace(prepend_scheme=prepend)
+    split = [pre_tokenizers.WhitespaceSplit()] if way == "split" else []
+    tokenizer = Tokenizer(models.WordLevel({"?": 0}, "?"))
+    tokenizer.normalizer = normalizers.Sequence(steps)
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence([*split, marks])
+    rules = _kernel.Metaspace(compiled, by_grapheme=True, prepend=prepend, **WAYS[way])
+    return rules, tokenizer
+
+
+@given(
+    spaced,
+    st.sampled_from(["nmt_nfkc", "nmt_nfkc_cf", "identity"]),
+    st.sampled_from([("split", "always"), *((w, "always") for w in WAYS), ("kept", "never")]),
+)
+@settings(max_examples=300)
+@example("a ▁b\r\nc \ufb01\x0b\x0bd", "nmt_nfkc", ("split", "always"))
+@example("  a  b\x85 ", "nmt_nfkc", ("replaced", "always"))
+@example("\u0344\u0344 a", "nmt_nfkc", ("kept", "first"))
+def test_marked_words_and_their_places_are_those_of_tokenizers(
+    text: str, rule: str, way: tuple[str, str]
+) -> None:
+    rules, tokenizer = of_tokenizers(rule, *way)
+    found = words([text], rules=rules)[0]
+    normalized = tokenizer.normalizer.normalize_str(text)
+    assert found == [word for word, _ in tokenizer.pre_tokenizer.pre_tokenize_str(normalized)]
+    first = tokenizer.normalizer.normalize_str(text[:1])
+    if first:  # of a text whose first characters are dropped, `tokenizers` misplaces all others
+        marked, places = rules.normalize(text)
+        assert marked == "".join(found)
+        at = iter(places)
+        of_words = [[next(at) for _ in word] for word in found]
+        assert [(p[0], p[-1] + 1) for p in of_words] == tokenizer.encode(text).offsets
+
+
+BERT = (
+    *({}, {"lowercase": False}, {"lowercase": False, "strip_accents": True}),
+    *({"pre_tokenizer": "whitespace"}, {"clean_text": False}, {"handle_chinese_chars": False}),
+)
+
+
+@cache
+def as_map(options: int) -> tuple[TextOptions, Any]:
+    text = TextOptions(**BERT[options])
+    return text, processor(charsmap(text))
+
+
+def said_by_a_map(text: str) -> bool:
+    return not {"\0", "▁"} & set(text)
+
+
+def marked(of_text: list[str]) -> str:
+    return "".join("▁" + word for word in of_text)
+
+
+@pytest.mark.parametrize("options", [0, 3])
+def test_sentencepiece_makes_the_words_of_every_code_point_by_our_map(options: int) -> None:
+    text, sentencepiece = as_map(options)
+    texts = [row for row in rows("ac b") if said_by_a_map(row)]
+    for row, found in zip(texts, words(texts, text), strict=True):
+        assert sentencepiece.normalize(row) == marked(found)
+
+
+@given(spaced.filter(said_by_a_map), st.integers(0, len(BERT) - 1))
+def test_sentencepiece_makes_our_words_by_our_map(raw: str, options: int) -> None:
+    text, sentencepiece = as_map(options)
+    # Marks that are kept have no order there.
+    assert sorted(sentencepiece.normalize(raw)) == sorted(marked(words([raw], text)[0]))
+
+
+def test_a_map_has_the_same_bytes_again_and_gpt2_has_none() -> None:
+    assert charsmap(TextOptions()) == charsmap(TextOptions())
+    with pytest.raises(OptionError, match="gpt2"):
+        charsmap(GPT2)
+
+
+def damaged_maps() -> list[bytes]:
+    whole = charsmap(TextOptions(handle_chinese_chars=False))
+    size = struct.unpack("<I", whole[:4])[0]
+    a = ord("a")  # the root leads to a node that leads to itself
+    ring = struct.pack("<2I", 1024, 1 << 10) + struct.pack("<I", a << 10 | a) * 255 + b"\0"
+    return [
+        *(whole[:3], whole[:100], b"\xff" * 8, whole[: 4 + size], whole[:-1], whole + b"\xff\0"),
+        *(struct.pack("<I", size - 2) + whole[4:], ring),
+    ]
+
+
+@pytest.mark.parametrize("compiled", damaged_maps())
+def test_a_damaged_map_is_refused(compiled: bytes) -> None:
+    with pytest.raises(InputError, match="map of characters"):
+        _kernel.Metaspace(compiled, by_grapheme=False, collapse_spaces=True, prepend="always")
+
+
+def test_words_of_white_space_always_have_a_mark() -> None:
+    with pytest.raises(OptionError, match="prepend"):
+        _kernel.Metaspace(b"", by_grapheme=True, collapse_spaces=True, prepend="first")
