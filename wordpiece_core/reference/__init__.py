@@ -54,6 +54,7 @@ from wordpiece_core.reference.extension import (
     placed,
     prune,
 )
+from wordpiece_core.reference.pre_tokenizers import gpt2_words
 from wordpiece_core.reference.training import (
     Merge,
     PackedSequence,
@@ -101,6 +102,7 @@ __all__ = [
     "encode_rows",
     "extend",
     "fall",
+    "gpt2_words",
     "h",
     "kept_characters",
     "kept_tokens",
