@@ -16,6 +16,9 @@ pub struct CharsMap {
 /// The node of the double array that strings begin at.
 const ROOT: usize = 0;
 
+/// The bytes by which strings go on from a node, and the nodes there.
+type Ways = Box<[(u8, usize)]>;
+
 /// The most beginnings of strings in a map, and the most bytes of a string. SentencePiece's own maps
 /// have fewer than a million, of up to 12 bytes.
 const MOST_STRINGS: usize = 1 << 24;
@@ -70,7 +73,7 @@ impl CharsMap {
     /// Calls `each` with every beginning of a string, and where the result begins if it is a whole one;
     /// until it says no.
     fn walk(&self, each: &mut impl FnMut(&[u8], Option<usize>) -> bool) {
-        let mut children: Vec<Option<Box<[(u8, usize)]>>> = vec![None; self.units.len()];
+        let mut children: Vec<Option<Ways>> = vec![None; self.units.len()];
         let mut string = Vec::new();
         // For each byte of the string, the node before it, and how many ways from there were taken.
         let mut path: Vec<_> = (!self.units.is_empty()).then_some((ROOT, 0)).into_iter().collect();

@@ -11,6 +11,7 @@ use crate::text::pre_tokenize::{PreTokenizer, Segment, SegmentBag, TextOptions};
 ///
 /// Text is cut in two steps, as [`PreTokenizer`] does it: raw text into segments, and a segment into
 /// what it becomes. That depends on the segment alone, so segments are the keys of tables and caches.
+#[expect(clippy::large_enum_variant, reason = "few are made, and BERT's are read all the time")]
 pub enum TextRules {
     /// BERT's normalizer and pre-tokenizer. A segment becomes one word, or nothing.
     Bert(PreTokenizer),
