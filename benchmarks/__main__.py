@@ -44,6 +44,7 @@ from benchmarks.start_up import start_up
 from benchmarks.three_models import three_models
 from benchmarks.train_bpe import train_bpe
 from benchmarks.train_job import train_job
+from benchmarks.train_unigram import train_unigram
 
 BENCHMARKS: dict[str, Callable[[Setting], Iterator[Row]]] = {
     benchmark.__name__: benchmark
@@ -54,7 +55,7 @@ BENCHMARKS: dict[str, Callable[[Setting], Iterator[Row]]] = {
         *(count_job, count_kernel, count_compressed, count_growth, count_large),
         *(heaps, held_out, groups, memory, formats),
         *(extend_ids, extend_others, extend_job, prune_sizes),
-        *(three_models, model_parity),
+        *(three_models, model_parity, train_unigram),
     )
 }
 ONLY_WHEN_NAMED = ("ten_million", "hundred_million", "many_shards", "count_large")

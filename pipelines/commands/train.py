@@ -43,7 +43,8 @@ def _print_training(done: Trained | Extended) -> None:
         return
     table = done.table
     print_corpus(table.totals, table.min_word_count)
-    print(f"vocabulary: {len(done.vocab):,} tokens, {len(done.merges):,} merges")
+    merges = f", {len(done.merges):,} merges" if done.result.pieces is None else ""
+    print(f"vocabulary: {len(done.vocab):,} tokens{merges}")
     _print_covered(table, done.covered)
     print(f"tokenizer: {done.output}")
 

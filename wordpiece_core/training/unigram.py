@@ -56,7 +56,7 @@ COUNT_BITS, LOG_BITS = 52, 40  # of the fractions in sums: of expected counts, o
 EXPECTED, BEST = "expected", "best"  # what the kernel sums
 
 # What the driver holds, measured: docs/unigram.md.
-BYTES_PER_CHARACTER, BYTES_PER_WORD, BYTES_PER_SEED = 56, 150, 400
+BYTES_PER_CHARACTER, BYTES_PER_WORD, BYTES_PER_SEED = 24, 40, 250
 SUFFIX_BYTES = 64  # of a suffix in a partition
 SHARE_OF_PARTITION = 4  # the suffixes of a partition have at most 1/4 of a worker's memory
 MOST_PARTITIONS = 1024

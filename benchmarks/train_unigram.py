@@ -1,0 +1,135 @@
+"""Training of a unigram language model against sentencepiece, and how good it is on other text.
+
+Both get the same lines of text: lower case, single spaces, and only the characters that make up
+99.95 % of it (sentencepiece's `character_coverage`), so that none is unknown. Each is a process
+with two threads; the seconds are those from text to pieces, without the start of Python. What they
+make is judged by the same code, in plain Python: the log-likelihood of words that were held out,
+over all ways to cut them, the probabilities of pieces made to add up to 1; and how many pieces the
+best way to cut them has. What is held out is a tenth, in blocks of neighbouring rows.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import statistics
+import sys
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.measure import Row, Taken, in_turn, number, run_process
+from benchmarks.setting import Setting, read_texts
+
+SIZES = (8000, 16_000)
+COVERED = 0.9995  # of all characters
+BLOCKS = 100  # of neighbouring rows; every tenth is held out
+OURS, PEER = "wordpiece", "sentencepiece"
+ROOT = Path(__file__).parent.parent
+
+
+def train_unigram(setting: Setting) -> Iterator[Row]:
+    """Unigram against sentencepiece (SP), on a tenth held out; %: nats, tokens more than SP's"""
+    for name, paths in setting.groups.items():
+        rows = [" ".join(text.lower().split()) for text in read_texts(paths).to_pylist() if text]
+        blocks = np.arange(len(rows)) * BLOCKS // len(rows)
+        known = common_characters(rows)
+        rows = [" ".join("".join(c if c in known else " " for c in row).split()) for row in rows]
+        training = setting.work / f"{name}.txt"
+        lines = [row for row, block in zip(rows, blocks, strict=True) if block % 10 != 9]
+        training.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        held = words_of(row for row, block in zip(rows, blocks, strict=True) if block % 10 == 9)
+        for size in SIZES:
+            yield compared(setting, name, training, held, size)
+
+
+def common_characters(rows: Iterable[str]) -> set[str]:
+    """The commonest characters, without the mark of a space."""
+    counts = Counter(c for row in rows for c in row)
+    total, found = 0, set()
+    for character, count in counts.most_common():
+        if total >= COVERED * counts.total():
+            break
+        total += count
+        found.add(character)
+    return found - {"▁"}
+
+
+def words_of(rows: Iterable[str]) -> Counter[str]:
+    """Words with their counts."""
+    return Counter(word for row in rows for word in row.split())
+
+
+def compared(setting: Setting, name: str, training: Path, held: Counter[str], size: int) -> Row:
+    """Trains with both, and judges what they make."""
+    made = {tool: setting.work / f"{name}-{size}-{tool}.json" for tool in (OURS, PEER)}
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+
+    def run(tool: str) -> tuple[Taken, float]:
+        module = [sys.executable, "-m", "benchmarks.unigram_contender"]
+        command = [*module, tool, str(made[tool]), str(size), str(training)]
+        done = run_process(command, setting.cores, environment)
+        return done, json.loads(made[tool].read_text(encoding="utf-8"))["seconds"]
+
+    taken = in_turn({tool: lambda tool=tool: run(tool) for tool in made}, setting.runs)  # type: ignore[misc]
+    models = {tool: json.loads(path.read_text("utf-8"))["pieces"] for tool, path in made.items()}
+    seconds = {tool: statistics.median(took for _, took in runs) for tool, runs in taken.items()}
+    peaks = {tool: max(run.peak_bytes for run, _ in runs) for tool, runs in taken.items()}
+    words = known_words(held, models.values())
+    judged = {tool: judge(model, words) for tool, model in models.items()}
+    (mine, my_tokens), (theirs, their_tokens) = (judged[tool] for tool in (OURS, PEER))
+    characters = sum(len(word) * count for word, count in words.items())
+    return {
+        "text": name,
+        "MB": number(training.stat().st_size / 1e6),
+        "pieces": f"{len(models[OURS]):,}",
+        "nats/char": f"{mine / characters:.4f}",
+        "%": f"{100 * (mine / theirs - 1):+.2f}",
+        "tokens/word": f"{my_tokens / words.total():.4f}",
+        "more %": f"{100 * (my_tokens / their_tokens - 1):+.2f}",
+        "seconds": number(seconds[OURS]),
+        "SP": number(seconds[PEER]),
+        "times": number(seconds[PEER] / seconds[OURS]),
+        "peak MB": number(peaks[OURS] / 1e6),
+        "SP MB": number(peaks[PEER] / 1e6),
+    }
+
+
+def known_words(held: Counter[str], models: Iterable[dict[str, float]]) -> Counter[str]:
+    """The words of which all models know all characters: some were in none of the other text."""
+    known = set.intersection(*({p for p in model if len(p) == 1} for model in models))
+    return Counter({word: count for word, count in held.items() if known.issuperset(word)})
+
+
+def judge(model: dict[str, float], words: Counter[str]) -> tuple[float, float]:
+    """The negative log-likelihood of words, in nats, and into how many pieces they are cut."""
+    total = math.log(math.fsum(map(math.exp, model.values())))
+    scores = {piece: score - total for piece, score in model.items()}
+    longest = max(map(len, scores))
+    nats = tokens = 0.0
+    for word, count in words.items():
+        likelihood, pieces = judge_word("▁" + word, scores, longest)
+        nats -= count * likelihood
+        tokens += count * pieces
+    return nats, tokens
+
+
+def judge_word(word: str, scores: dict[str, float], longest: int) -> tuple[float, int]:
+    """The log-likelihood of a word, and the number of pieces of the best way to cut it."""
+    forward = [0.0] + [-math.inf] * len(word)
+    best = [(0.0, 0)] + [(-math.inf, 0)] * len(word)
+    for end in range(1, len(word) + 1):
+        ways = []
+        for start in range(max(0, end - longest), end):
+            score = scores.get(word[start:end])
+            if score is not None:
+                ways.append(forward[start] + score)
+                if best[start][0] + score > best[end][0]:
+                    best[end] = best[start][0] + score, best[start][1] + 1
+        largest = max(ways, default=-math.inf)
+        if largest > -math.inf:
+            forward[end] = largest + math.log(math.fsum(math.exp(way - largest) for way in ways))
+    return forward[-1], best[-1][1]
