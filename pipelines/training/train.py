@@ -131,6 +131,8 @@ class _Run(WordsRun[TrainCall, Trained]):
         covered = coverage(table, Tokenizer.of(spec))
         done = Trained(self.call.output, table, spec, covered, self.seconds(), result, training)
         record, run_record = _training_record(done, identity), rounds_record(self, result.rounds)
+        if result.estimates:
+            run_record["estimates"] = result.estimates
         self.write(spec, result.log[1], record, run_record)
         return done
 

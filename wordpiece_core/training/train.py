@@ -43,7 +43,8 @@ class TrainingResult:
     `rounds`: how many times all tokens and pairs were counted. `marks`: how words were marked (see
     `TrainingOptions.word_marks`). `pieces`: of unigram, the tokens that are
     neither special nor bytes, in id order, with their `score` and their expected `count`; there are
-    no merges then.
+    no merges then. `estimates`: of unigram, for each round but the first, the `pieces` before some
+    were dropped, and the `log_likelihood` of all words, in nats.
 
     >>> result = train({"hug": 10, "pug": 5}, vocab_size=10, min_pair_count=1)
     >>> result.merges.select(["left", "right", "token", "pair_count"]).to_pylist()
@@ -56,6 +57,7 @@ class TrainingResult:
     options: TrainingOptions = field(default_factory=TrainingOptions)
     marks: str | None = None
     pieces: pa.Table | None = None
+    estimates: tuple[dict[str, float], ...] = ()
 
     @property
     def log(self) -> tuple[str, pa.Table]:
@@ -192,7 +194,10 @@ def _unigram_result(training: UnigramTraining, rounds: int) -> TrainingResult:
     assert training.pieces is not None
     pieces = pa.Table.from_batches([training.pieces]).rename_columns(["token", "score", "count"])
     vocab = [*reserved_tokens(training.options), *pieces["token"].to_pylist()]
-    return TrainingResult(vocab, pa.table({}), rounds, training.options, pieces=pieces)
+    log = tuple(training.estimates)
+    return TrainingResult(
+        vocab, pa.table({}), rounds, training.options, pieces=pieces, estimates=log
+    )
 
 
 def _merging_result(merging: Merging, rounds: int) -> TrainingResult:

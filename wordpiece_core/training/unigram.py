@@ -177,6 +177,9 @@ class UnigramTraining(RoundAlgorithm):
         self.cutter = _cutter(options, characters.alphabet)
         self.model: _kernel.UnigramModel | None = None
         self.pieces: Batch | None = None  # in the end
+        self.estimates: list[dict[str, float]] = []
+        """Of each round but the first: how many pieces there were before some were dropped, and
+        the log-likelihood of all words before their last M step, in nats."""
         self._source: _Corpus | _Results | None = None
         self._after: dict[str, _kernel.UnigramModel] = {}  # the passes of this round
         self._lock = threading.Lock()
@@ -188,6 +191,9 @@ class UnigramTraining(RoundAlgorithm):
 
     def restore(self, done: FinishedRound) -> None:
         """Takes up the pieces of a round."""
+        if "log_likelihood" in done.facts:
+            nats = done.facts["log_likelihood"] / 2**LOG_BITS
+            self.estimates.append({"pieces": done.facts["pieces"], "log_likelihood": nats})
         if done.is_last:
             self.pieces = done.decided
         else:
@@ -341,12 +347,6 @@ def numbers_of(sums: Batch) -> list[int]:
     """Numbers of 128 bits."""
     halves = zip(sums["high"].to_pylist(), sums["low"].to_pylist(), strict=True)
     return [(high << 64) + (low & (1 << 64) - 1) for high, low in halves]
-
-
-def log_likelihood(done: FinishedRound) -> float | None:
-    """The logarithm of the likelihood of all words before the last M step of a round, in nats."""
-    units = done.facts.get("log_likelihood")
-    return None if units is None else units / 2**LOG_BITS
 
 
 # --- Where sums are from --------------------------------------------------------------------------

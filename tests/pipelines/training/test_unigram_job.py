@@ -48,6 +48,9 @@ def test_the_pieces_are_those_of_a_training_in_memory(tmp_path: Path, shards: Pa
     record = json.loads((tmp_path / "tok" / "training.json").read_text())
     assert record["training"]["model"] == "unigram"
     assert record["vocab_size"] == 500
+    run = json.loads((tmp_path / "tok" / "run.json").read_text())
+    assert len(run["estimates"]) == run["rounds"] - 1
+    assert all(each["log_likelihood"] < 0 for each in run["estimates"])
 
 
 def test_memory_and_workers_do_not_change_the_bytes(
