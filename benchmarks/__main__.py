@@ -20,6 +20,7 @@ from benchmarks.count_job import count_compressed, count_job
 from benchmarks.count_kernel import count_kernel
 from benchmarks.encode_job import encode_job, encode_large, id_encodings
 from benchmarks.encode_kernel import encode_kernel
+from benchmarks.encode_models import encode_models
 from benchmarks.encode_peers import encode_peers
 from benchmarks.extend import extend_ids, extend_job, extend_others, prune_sizes
 from benchmarks.formats import formats
@@ -49,7 +50,16 @@ from benchmarks.train_unigram import train_unigram
 BENCHMARKS: dict[str, Callable[[Setting], Iterator[Row]]] = {
     benchmark.__name__: benchmark
     for benchmark in (
-        *(parity, encode_kernel, encode_peers, cold_start, start_up, long_words, packing),
+        *(
+            parity,
+            encode_kernel,
+            encode_models,
+            encode_peers,
+            cold_start,
+            start_up,
+            long_words,
+            packing,
+        ),
         *(encode_job, encode_large, small_files, layout, many_shards, id_encodings),
         *(train_job, train_bpe, merge_loop, rounds, rounds_bound, ten_million, hundred_million),
         *(count_job, count_kernel, count_compressed, count_growth, count_large),
@@ -61,17 +71,8 @@ BENCHMARKS: dict[str, Callable[[Setting], Iterator[Row]]] = {
 ONLY_WHEN_NAMED = ("ten_million", "hundred_million", "many_shards", "count_large")
 PACKAGES = (
     *("apache-beam", "pyarrow", "tokenizers", "transformers", "datasets"),
-    *(
-        "flash-tokenizer",
-        "blingfire",
-        "nanotoken",
-        "tokie",
-        "splintr-rs",
-        "sentencepiece",
-        "rustbpe",
-        "gigatoken",
-        "wordfreq",
-    ),
+    *("flash-tokenizer", "blingfire", "nanotoken", "tokie", "splintr-rs", "rustbpe", "wordfreq"),
+    *("sentencepiece", "gigatoken"),
 )
 BERT = SHARED / "vocab" / "bert-base-uncased" / "vocab.txt"
 WIDTH = 120

@@ -3,10 +3,16 @@ random models and for models that these libraries have trained."""
 
 from __future__ import annotations
 
+import io
+import random
+import struct
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
+import pytest
+import sentencepiece
 import tokenizers
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -15,7 +21,7 @@ from tokenizers import models, normalizers, pre_tokenizers, processors
 import wordpiece_core as wp
 from wordpiece_core.options import EncodingOptions, TextOptions
 from wordpiece_core.tokenizer.files import TokenizerSpec
-from wordpiece_core.tokenizer.models import BYTES, SPACE_MARK, WORD_END, Bpe, Unigram
+from wordpiece_core.tokenizer.models import BYTES, SPACE_MARK, WORD_END, Bpe, Metaspace, Unigram
 
 PLACES = EncodingOptions(
     add_special_tokens=False, split_special_tokens=True, columns=("offset_mapping", "word_ids")
@@ -167,3 +173,146 @@ def test_unigram_gives_the_ids_and_offsets_of_tokenizers(
     spec: TokenizerSpec, given: list[str]
 ) -> None:
     check(spec, tokenizers_unigram(spec), given)
+
+
+# --- Unigram of sentencepiece ---------------------------------------------------------------------
+
+NORMAL, UNKNOWN, CONTROL, BYTE = 1, 2, 3, 6
+
+
+def model_proto(pieces: Sequence[tuple[str, float, int]], *, byte_fallback: bool) -> bytes:
+    """A model of sentencepiece, without a map of characters."""
+
+    def field(number: int, value: bytes | int | float) -> bytes:
+        if isinstance(value, bytes):
+            return _varint(number << 3 | 2) + _varint(len(value)) + value
+        if isinstance(value, float):
+            return _varint(number << 3 | 5) + struct.pack("<f", value)
+        return _varint(number << 3) + _varint(value)
+
+    rows = (
+        field(1, piece.encode()) + field(2, score) + field(3, kind) for piece, score, kind in pieces
+    )
+    trainer = field(3, 1) + field(35, int(byte_fallback))
+    return b"".join(field(1, row) for row in rows) + field(2, trainer) + field(3, field(1, b"none"))
+
+
+def _varint(number: int) -> bytes:
+    low, rest = number & 127, number >> 7
+    return bytes([low | 128]) + _varint(rest) if rest else bytes([low])
+
+
+@st.composite
+def near_ties(draw: st.DrawFn) -> tuple[list[tuple[str, float, int]], bool]:
+    """Pieces whose scores differ by about as much as sums of 32 bits are rounded."""
+    letters = st.text("abc", min_size=1, max_size=4)
+    found = draw(st.lists(letters, min_size=3, max_size=25, unique=True))
+    marked = draw(st.lists(letters.map(SPACE_MARK.__add__), max_size=10, unique=True))
+    steps = draw(st.sampled_from([2.0**-24, 2.0**-18, 2.0**-12, 2.0**-8, 2.0**-6]))
+    pieces = [("<unk>", 0.0, UNKNOWN), ("<s>", 0.0, CONTROL), (SPACE_MARK, -2.0, NORMAL)]
+    for piece in (*found, *marked):
+        score = -3.0 * len(piece) - steps * draw(st.integers(0, 4))
+        pieces.append((piece, struct.unpack("<f", struct.pack("<f", score))[0], NORMAL))
+    fallback = draw(st.booleans())
+    return [*pieces, *((f"<0x{b:02X}>", 0.0, BYTE) for b in range(256 * fallback))], fallback
+
+
+def read_fields(message: bytes) -> dict[int, bytes]:
+    """The last bytes of each field of a protobuf message that holds some."""
+    found, at = {}, 0
+
+    def varint() -> int:
+        nonlocal at
+        start = at
+        while message[at] > 127:
+            at += 1
+        at += 1
+        return sum((byte & 127) << 7 * i for i, byte in enumerate(message[start:at]))
+
+    while at < len(message):
+        key = varint()
+        size = {0: 0, 1: 8, 5: 4}.get(key & 7)
+        if size == 0:
+            varint()
+            continue
+        size = varint() if size is None else size
+        found[key >> 3] = message[at : at + size]
+        at += size
+    return found
+
+
+def of_sentencepiece(
+    pieces: Sequence[tuple[str, float, int]], *, byte_fallback: bool, charsmap: bytes = b""
+) -> wp.Tokenizer:
+    model = Unigram([score for _, score, _ in pieces], byte_fallback, of_sentencepiece=True)
+    return wp.Tokenizer.of(
+        TokenizerSpec(
+            vocab=[piece for piece, _, _ in pieces],
+            rules=Metaspace(charsmap),
+            model=model,
+            more_special_tokens=[piece for piece, _, kind in pieces if kind == CONTROL],
+            roles={"unk_token": "<unk>"},
+        )
+    )
+
+
+def check_ids(tokenizer: wp.Tokenizer, other: Any, given: Sequence[str]) -> None:
+    """Ids are those of sentencepiece, from a cold cache and a warm one, and with offsets."""
+    wanted = other.encode(list(given))
+    bare = replace(PLACES, columns=())
+    for options in (bare, bare, PLACES):
+        table = tokenizer.encode_batch(given, options=options).table
+        assert table["input_ids"].to_pylist() == wanted
+
+
+@settings(max_examples=150)
+@given(
+    near_ties(), st.lists(st.text("abcx", max_size=12), min_size=1, max_size=30), st.integers(0, 3)
+)
+def test_unigram_rounds_sums_as_sentencepiece_does(
+    model: tuple[list[tuple[str, float, int]], bool], words: list[str], seed: int
+) -> None:
+    pieces, byte_fallback = model
+    proto = model_proto(pieces, byte_fallback=byte_fallback)
+    other = sentencepiece.SentencePieceProcessor(model_proto=proto)
+    rng = random.Random(seed)
+    long = [" ".join(rng.choices(words, k=k)) for k in (20, 3000)]  # sums up to 2^17
+    check_ids(of_sentencepiece(pieces, byte_fallback=byte_fallback), other, [*words, *long])
+
+
+@pytest.mark.parametrize("normalization", ["identity", "nmt_nfkc"])
+@pytest.mark.parametrize("byte_fallback", [False, True])
+def test_a_model_that_sentencepiece_has_trained_gives_its_ids(
+    byte_fallback: bool, normalization: str
+) -> None:
+    folder = Path(__file__).parents[3]
+    lines = [line for path in sorted(folder.glob("docs/*.md")) for line in path.open()]
+    proto = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(lines[::2]),
+        model_writer=proto,
+        vocab_size=1200,
+        normalization_rule_name=normalization,
+        byte_fallback=byte_fallback,
+        character_coverage=0.99,
+        minloglevel=2,
+    )
+    other = sentencepiece.SentencePieceProcessor(model_proto=proto.getvalue())
+    kinds = (
+        UNKNOWN if other.is_unknown(i) else CONTROL if other.is_control(i) else NORMAL
+        for i in range(len(other))
+    )
+    pieces = [(other.id_to_piece(i), other.get_score(i), kind) for i, kind in enumerate(kinds)]
+    charsmap = read_fields(read_fields(proto.getvalue())[3]).get(2, b"")
+    assert bool(charsmap) == (normalization != "identity")
+    tokenizer = of_sentencepiece(pieces, byte_fallback=byte_fallback, charsmap=charsmap)
+    check_ids(tokenizer, other, [*lines, " ".join(lines), "日本 ☃x", "ｶﾞ ﬁn\u3000½ ①"])
+
+
+def test_pieces_that_may_reach_into_the_next_word_are_refused() -> None:
+    known = [("<unk>", 0.0, UNKNOWN), ("a", -1.0, NORMAL)]
+    for more, message in ((("a▁b", -1.0, NORMAL), "▁ inside"), (("b", -1.0, NORMAL), "no token ▁")):
+        mark = [("▁", -1.0, NORMAL)] if "inside" in message else []
+        tokenizer = of_sentencepiece([*known, *mark, more], byte_fallback=False)
+        with pytest.raises(wp.InputError, match=message):
+            tokenizer.encode(["a"])
