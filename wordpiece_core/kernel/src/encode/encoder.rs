@@ -964,7 +964,7 @@ mod tests {
                 let ids = read(&mut session, &text, &PLAIN);
                 let spans = read(&mut session, &text, &SessionOptions { spans: true, ..PLAIN });
                 assert_eq!(ids.ids(), spans.ids());
-                let Caches { ids, spans } = &session.caches;
+                let Caches { ids, spans, .. } = &session.caches;
                 assert!(ids.segments.memory() + ids.list.len() * 4 < 2 * CACHE_LIMIT);
                 assert!(spans.segments.memory() + spans.list.len() * 12 < 2 * CACHE_LIMIT);
             }
