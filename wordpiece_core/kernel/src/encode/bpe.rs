@@ -15,6 +15,7 @@ use crate::encode::matcher::Token;
 use crate::encode::sampling::Random;
 use crate::encode::trie::NONE;
 use crate::error::{Error, Result};
+use crate::text::byte_level::byte_character;
 
 /// How the ends of words are marked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -496,28 +497,6 @@ impl MergeTable {
     }
 }
 
-/// The character that GPT-2 writes for a byte: the same one if it is visible, else one from U+0100 on.
-#[inline]
-pub fn byte_character(byte: u8) -> char {
-    BYTE_CHARACTERS[byte as usize]
-}
-
-const BYTE_CHARACTERS: [char; 256] = {
-    let mut characters = ['\0'; 256];
-    let (mut byte, mut others) = (0, 0);
-    while byte < 256 {
-        let visible = matches!(byte, 0x21..=0x7E | 0xA1..=0xAC | 0xAE..=0xFF);
-        let code = if visible { byte } else { 256 + others };
-        others += !visible as u32;
-        characters[byte as usize] = match char::from_u32(code) {
-            Some(c) => c,
-            None => panic!("every number below 0xD800 is a character"),
-        };
-        byte += 1;
-    }
-    characters
-};
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -618,15 +597,6 @@ mod tests {
         assert_eq!(sampled, plain);
         bpe.sampled_tokens(&word, 1.0, &mut draws, &mut scratch, &mut sampled);
         assert_eq!(sampled.len(), word.len());
-    }
-
-    #[test]
-    fn bytes_have_visible_characters_of_their_own() {
-        let mut characters: Vec<char> = (0..=255).map(byte_character).collect();
-        assert_eq!([b'a', b' ', b'\n', 0xAD].map(byte_character), ['a', 'Ġ', 'Ċ', 'Ń']);
-        characters.sort();
-        characters.dedup();
-        assert_eq!(characters.len(), 256);
     }
 
     #[test]

@@ -11,13 +11,13 @@ use std::sync::{Mutex, OnceLock};
 
 use aho_corasick::{AhoCorasick, MatchKind};
 
-use crate::encode::bpe::byte_character;
 use crate::encode::matcher::Token;
 use crate::encode::model::{Model, ModelScratch, Sampler};
 use crate::encode::sampling::{Random, Sampling};
 use crate::encode::trie::NONE;
 use crate::encode::unigram::{Rounding, Unigram};
 use crate::error::{Error, Result};
+use crate::text::byte_level::byte_character;
 use crate::text::metaspace::marked_words;
 use crate::text::pre_tokenize::Segment;
 use crate::text::rules::{Begin, TextRules};

@@ -331,6 +331,28 @@ mod wide {
     }
 }
 
+/// The character that GPT-2 writes for a byte: the same one if it is visible, else one from U+0100 on.
+#[inline]
+pub fn byte_character(byte: u8) -> char {
+    BYTE_CHARACTERS[byte as usize]
+}
+
+const BYTE_CHARACTERS: [char; 256] = {
+    let mut characters = ['\0'; 256];
+    let (mut byte, mut others) = (0, 0);
+    while byte < 256 {
+        let visible = matches!(byte, 0x21..=0x7E | 0xA1..=0xAC | 0xAE..=0xFF);
+        let code = if visible { byte } else { 256 + others };
+        others += !visible as u32;
+        characters[byte as usize] = match char::from_u32(code) {
+            Some(c) => c,
+            None => panic!("every number below 0xD800 is a character"),
+        };
+        byte += 1;
+    }
+    characters
+};
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -422,5 +444,14 @@ mod tests {
         let end = RULES.segment_end(text, at);
         let parts = [plain_pieces(&text[..end]), plain_pieces(&text[end..])].concat();
         assert_eq!(parts, plain, "{text:?} at {end}");
+    }
+
+    #[test]
+    fn bytes_have_visible_characters_of_their_own() {
+        let mut characters: Vec<char> = (0..=255).map(byte_character).collect();
+        assert_eq!([b'a', b' ', b'\n', 0xAD].map(byte_character), ['a', 'Ġ', 'Ċ', 'Ń']);
+        characters.sort();
+        characters.dedup();
+        assert_eq!(characters.len(), 256);
     }
 }

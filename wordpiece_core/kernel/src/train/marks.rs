@@ -1,5 +1,7 @@
 //! How words are marked, and so what the symbols of a word are before any merge.
 
+use crate::text::byte_level::byte_character;
+
 /// Ends the last symbol of a word.
 pub const WORD_END: &str = "</w>";
 /// Stands for the space before a word, U+2581.
@@ -58,7 +60,7 @@ impl WordMarks {
             WordMarks::Bytes { add_space } => {
                 let space = (*add_space && !word.starts_with(' ')).then_some(b' ');
                 let bytes = space.into_iter().chain(word.bytes());
-                bytes.for_each(|byte| found(BYTE_CHARACTERS[byte as usize], false));
+                bytes.for_each(|byte| found(byte_character(byte), false));
             }
         }
     }
@@ -77,26 +79,6 @@ impl WordMarks {
     pub fn prefix(&self) -> &str {
         if let WordMarks::Prefix(prefix) = self { prefix } else { "" }
     }
-}
-
-/// By byte, the character that GPT-2 writes for it. Printable characters of Latin-1 stand for
-/// themselves; the others have the code points from 256 on.
-pub const BYTE_CHARACTERS: [char; 256] = byte_characters();
-
-const fn byte_characters() -> [char; 256] {
-    let mut characters = ['\0'; 256];
-    let (mut byte, mut next) = (0, 256);
-    while byte < 256 {
-        let printable = matches!(byte as u8, b'!'..=b'~' | 0xA1..=0xAC | 0xAE..=0xFF);
-        let code = if printable { byte as u32 } else { next };
-        next += !printable as u32;
-        characters[byte] = match char::from_u32(code) {
-            Some(character) => character,
-            None => unreachable!(),
-        };
-        byte += 1;
-    }
-    characters
 }
 
 #[cfg(test)]
@@ -130,18 +112,5 @@ mod tests {
         assert_eq!(WordMarks::End.strip("a</w>"), Some("a"));
         assert_eq!(WordMarks::Begin.strip("▁a"), Some("a"));
         assert_eq!(WordMarks::Bytes { add_space: true }.strip("Ġa"), None);
-    }
-
-    #[test]
-    fn bytes_have_the_characters_of_gpt2() {
-        let of = |byte: u8| BYTE_CHARACTERS[byte as usize];
-        assert_eq!(
-            [0, b' ', b'~', 0x7F, 0xA0, 0xAD, 0xFF].map(of),
-            ['Ā', 'Ġ', '~', 'ġ', 'ł', 'Ń', 'ÿ']
-        );
-        let mut all = BYTE_CHARACTERS.to_vec();
-        all.sort_unstable();
-        all.dedup();
-        assert_eq!(all.len(), 256);
     }
 }
