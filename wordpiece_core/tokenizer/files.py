@@ -14,6 +14,13 @@ from wordpiece_core.reference import SPECIAL_TOKENS
 from wordpiece_core.tokenizer.models import AddedTokens, Bpe, ByteLevel, Metaspace, Unigram
 
 ROLES = {f"{token.strip('[]').lower()}_token": token for token in SPECIAL_TOKENS}
+# The roles of tokens by what they are usually called, for files that do not say them.
+USUAL_ROLES = {
+    "pad_token": ("<pad>", "[PAD]"),
+    "mask_token": ("<mask>", "[MASK]"),
+    "bos_token": ("<s>", "<|endoftext|>", "<|begin_of_text|>"),
+    "eos_token": ("</s>", "<|endoftext|>", "<|end_of_text|>"),
+}
 ROLE_NAMES = (*ROLES, "bos_token", "eos_token")
 NOTHING_ADDED = AddedTokens((), (), ())
 AS_IT_IS = TextOptions(
@@ -80,6 +87,8 @@ class TokenizerSpec:
         """The token of each role (`unk_token`, `pad_token`, ...) that the vocabulary has."""
         known = set(self.vocab)
         roles = ROLES if self.roles is None else self.roles
+        if self.roles is None and self.model is not None:
+            roles = usual_roles(self.special_tokens) | ROLES
         return {name: token for name, token in roles.items() if token in known}
 
     @property
@@ -97,6 +106,16 @@ class TokenizerSpec:
         if self.added is None and {"[CLS]", "[SEP]"} <= {*self.vocab}:
             return AddedTokens()
         return self.added
+
+
+def usual_roles(special_tokens: Sequence[str]) -> dict[str, str]:
+    """The roles of special tokens, as they are usually called."""
+    found = {}
+    for role, usual in USUAL_ROLES.items():
+        tokens = [token for token in usual if token in special_tokens]
+        if tokens:
+            found[role] = tokens[0]
+    return found
 
 
 def own_special_tokens(tokens: Sequence[str]) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -117,4 +118,6 @@ def _check(tokenizer: Tokenizer, options: EncodingOptions) -> None:
     for column in options.columns:
         if column in WITHOUT_PLACE:
             raise OptionError(f"columns: {column} cannot be had where documents are packed")
+    if tokenizer.spec.model is not None and not tokenizer.adds_special_tokens:
+        options = replace(options, add_special_tokens=False)  # sequences are bodies alone
     tokenizer.check_options(options)

@@ -8,7 +8,7 @@ from typing import Any
 
 from wordpiece_core.errors import InputError, shown
 from wordpiece_core.reference import SPECIAL_TOKENS
-from wordpiece_core.tokenizer.files import ROLES, TokenizerSpec
+from wordpiece_core.tokenizer.files import ROLES, TokenizerSpec, usual_roles
 from wordpiece_core.tokenizer.formats.json_text import Json, get
 from wordpiece_core.tokenizer.formats.merges_files import merges_by_id, vocabulary_of
 from wordpiece_core.tokenizer.formats.tokenizer_json import (
@@ -24,14 +24,6 @@ from wordpiece_core.tokenizer.models import (
     Unigram,
 )
 from wordpiece_core.tokenizer.vocabulary import UNK, check_vocabulary
-
-# The roles of tokens by what they are usually called, for files that do not say them.
-USUAL_ROLES = {
-    "pad_token": ("<pad>", "[PAD]"),
-    "mask_token": ("<mask>", "[MASK]"),
-    "bos_token": ("<s>", "<|endoftext|>", "<|begin_of_text|>"),
-    "eos_token": ("</s>", "<|endoftext|>", "<|end_of_text|>"),
-}
 
 
 def from_tokenizer_json(value: Json, path: str) -> TokenizerSpec:
@@ -211,7 +203,7 @@ def _spec(
     put = around(value, ids, path)
     of_bert = {name: token for name, token in ROLES.items() if token in ids}
     as_bert = unk == UNK and {*of_bert.values()} <= {*added}
-    roles = None if as_bert else usual_roles(added, unk)
+    roles = None if as_bert else ({} if unk is None else {"unk_token": unk}) | usual_roles(added)
     more = [token for token in added if not (as_bert and token in SPECIAL_TOKENS)]
     usual = TokenizerSpec(vocab).around
     return TokenizerSpec(
@@ -230,16 +222,6 @@ def _spec(
 def _left_stripped(value: Json) -> tuple[str, ...] | None:
     found = [token["content"] for token in value.get("added_tokens") or () if token.get("lstrip")]
     return tuple(sorted(found)) or None
-
-
-def usual_roles(added: Sequence[str], unk: str | None) -> dict[str, str]:
-    """The roles of special tokens, as they are usually called."""
-    roles = {} if unk is None else {"unk_token": unk}
-    for role, usual in USUAL_ROLES.items():
-        found = [token for token in usual if token in added]
-        if found:
-            roles[role] = found[0]
-    return roles
 
 
 def _own_added_tokens(value: Json, ids: dict[str, int], rules: object, path: str) -> list[str]:

@@ -390,7 +390,14 @@ impl Session<'_> {
                 self.encode_plain(start..end, options, &mut position, encoding);
                 special += 1;
                 if options.spans {
-                    let [start, end] = [end, found.end()].map(|at| position.move_to(at));
+                    let mut from = end;
+                    if let Some(keeps_first) = encoder.trim.filter(|_| end < found.start()) {
+                        // All but one space at the beginning of a text are left out.
+                        let kept = usize::from(keeps_first && end == 0);
+                        let spaces = text[end..found.start()].char_indices().rev().take(kept);
+                        from = spaces.last().map_or(found.start(), |(at, _)| end + at);
+                    }
+                    let [start, end] = [from, found.end()].map(|at| position.move_to(at));
                     encoding.push_token(&(id, [start, end]), 0, 0);
                     encoding.next_word += 1;
                 } else {

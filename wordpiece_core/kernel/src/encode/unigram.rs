@@ -13,7 +13,7 @@
 
 use std::ops::{Add, Sub};
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::encode::matcher::Token;
 use crate::encode::sampling::Random;
@@ -172,6 +172,9 @@ impl Unigram {
             check_marks(&found)?;
         }
         let least = found.iter().map(|&(_, id)| scores[id as usize]).fold(f64::INFINITY, f64::min);
+        // Text that is like a special token is plain text where special tokens are not looked for.
+        let special: FxHashSet<u32> = special.iter().copied().filter(|&id| id != unk_id).collect();
+        found.retain(|(_, id)| !special.contains(id));
         let unk_score = match of_sentencepiece {
             true => f64::from(least as f32 - UNK_PENALTY as f32),
             false => least - UNK_PENALTY,

@@ -1,0 +1,115 @@
+"""Directories that `train` writes of BPE and Unigram: others load them, all jobs take them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import sentencepiece
+from transformers import AutoTokenizer
+
+import pipelines
+import wordpiece_core as wp
+from pipelines.commands.cli import main
+from tests.wordpiece_core.tokenizer.peers import SENTENCES, TEXTS
+
+# The text is small: not all of them reach their size.
+pytestmark = pytest.mark.filterwarnings("ignore:the vocabulary has")
+
+MODELS: dict[str, dict[str, Any]] = {
+    "word_end": {"model": "bpe", "vocab_size": 250},
+    "gpt2": {
+        **{"model": "bpe", "word_boundary": "bytes", "pre_tokenizer": "gpt2"},
+        **{"vocab_size": 400, "special_tokens": ["[UNK]", "<|endoftext|>"]},
+    },
+    "unigram": {"model": "unigram", "byte_fallback": True, "vocab_size": 500},
+}
+
+
+@pytest.fixture(scope="module")
+def shard(tmp_path_factory: pytest.TempPathFactory) -> str:
+    place = tmp_path_factory.mktemp("corpus") / "texts.parquet"
+    pq.write_table(pa.table({"text": SENTENCES * 3}), place)
+    return str(place)
+
+
+@pytest.fixture(scope="module", params=list(MODELS))
+def trained(request: pytest.FixtureRequest, shard: str, tmp_path_factory: Any) -> Path:
+    place: Path = tmp_path_factory.mktemp("trained") / request.param
+    pipelines.train(shard, output=str(place), quiet=True, **MODELS[request.param])
+    return place
+
+
+def test_others_load_it_with_the_same_ids(trained: Path) -> None:
+    ours, theirs = wp.Tokenizer.load(trained), AutoTokenizer.from_pretrained(trained)
+    around = ours.adds_special_tokens
+    ids = ours.encode(TEXTS, add_special_tokens=around).to_pylist()
+    assert ids == [theirs(text)["input_ids"] for text in TEXTS]
+    assert [ours.decode(row) for row in ids] == [
+        theirs.decode(row, skip_special_tokens=True) for row in ids
+    ]
+    if (trained / "spiece.model").exists():
+        pieces = sentencepiece.SentencePieceProcessor(model_file=str(trained / "spiece.model"))
+        options = wp.EncodingOptions(add_special_tokens=False, split_special_tokens=True)
+        texts = [text for text in TEXTS if not {*"▁\0"} & {*text}]
+        found = ours.encode_batch(texts, options=options).table["input_ids"]
+        assert found.to_pylist() == pieces.encode(texts)
+
+
+def test_the_same_training_gives_the_same_bytes(trained: Path, shard: str, tmp_path: Path) -> None:
+    options = MODELS[trained.name]
+    pipelines.train(shard, output=str(tmp_path / "again"), quiet=True, **options)
+    names = {path.name for path in trained.iterdir()} - {"run.json"}
+    for name in names:
+        assert (tmp_path / "again" / name).read_bytes() == (trained / name).read_bytes(), name
+
+
+def test_every_job_takes_it(trained: Path, shard: str, tmp_path: Path) -> None:
+    ours = wp.Tokenizer.load(trained)
+    plain = {} if ours.adds_special_tokens else {"add_special_tokens": False}
+    done = pipelines.encode([shard], tokenizer=str(trained), output=str(tmp_path / "d"), **plain)
+    rows = pq.read_table(tmp_path / "d" / "texts.parquet")["input_ids"].to_pylist()
+    assert rows == ours.encode(SENTENCES * 3, add_special_tokens=not plain).to_pylist()
+    assert done.unknown_tokens == 0
+    table = pipelines.compare([str(trained)], on=[shard], quiet=True).to_pylist()
+    assert 1 <= table[0]["tokens_per_word"] < 3
+    for on in ({}, {"on": [shard]}):
+        page = str(tmp_path / f"report{len(on)}.html")
+        assert pipelines.report(str(trained), output=page, quiet=True, **on).bytes
+
+
+def test_documents_are_packed_with_the_separator_that_there_is(
+    trained: Path, shard: str, tmp_path: Path
+) -> None:
+    options = {"tokenizer": str(trained), "pack": True, "max_length": 16, "quiet": True}
+    pipelines.encode([shard], output=str(tmp_path / "d"), **options)
+    (place,) = (tmp_path / "d").glob("*.parquet")
+    rows = pq.read_table(place)["input_ids"].to_pylist()
+    ours = wp.Tokenizer.load(trained)
+    if trained.name != "gpt2":
+        assert {(row[0], row[-1], len(row)) for row in rows} == {(2, 3, 16)}
+        return
+    stream = [token for row in rows for token in row]
+    ids = ours.encode(SENTENCES * 3, add_special_tokens=False).to_pylist()
+    joined = [token for row in ids for token in [*row, ours.ids["<|endoftext|>"]]]
+    assert stream == joined[: len(stream)]
+    assert len(joined) - len(stream) <= 16
+
+
+def test_inspect_says_why(trained: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="0"):
+        main(["inspect", str(trained), "the", "--json", "--no-special-tokens"])
+    found = json.loads(capsys.readouterr().out)
+    (reason,) = found["reasons"]
+    if trained.name == "unigram":
+        best, other = reason["best"], reason["next_best"]
+        assert best["tokens"] == [token["token"] for token in found["tokens"]]
+        assert best["score"] > other["score"]
+    else:
+        ranks = [merge["rank"] for merge in reason["merges"]]
+        assert ranks
+        assert ranks == sorted(ranks)
