@@ -161,7 +161,7 @@ def inspect(
 ) -> None:
     """Show how TEXT is cut into tokens, and why a word is [UNK]; or what is in a dataset.
 
-    TOKENIZER: a tokenizer directory, or a vocab.txt; or a dataset that encode wrote, to show its
+    TOKENIZER: a tokenizer directory, or a file of one; or a dataset that encode wrote, to show its
     first rows as text. TEXT: - or none for the lines of standard input.
     """
     with without_collections():

@@ -41,7 +41,7 @@ class TokenizerChoice(Declared):
     """Which tokenizer to use, and which of its options to override."""
 
     tokenizer: str | Tokenizer = option(
-        REQUIRED, TokenizerPlace(), "Tokenizer directory, or a vocab.txt."
+        REQUIRED, TokenizerPlace(), "Tokenizer directory, or a file of one."
     )
     lowercase: bool | None = option(
         None,

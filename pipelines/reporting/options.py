@@ -29,7 +29,7 @@ class OneTokenizer(Kind):
 class ReportCall(JobCall):
     """Show a tokenizer, and what it does with a text, in an HTML page.
 
-    TOKENIZER: a tokenizer directory, or a vocab.txt. The page is one file that needs no network.
+    TOKENIZER: a tokenizer directory, or a file of one. The page is one file that needs no network.
     """
 
     ARGUMENTS = ("tokenizer",)
