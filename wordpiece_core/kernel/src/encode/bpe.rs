@@ -249,7 +249,9 @@ impl Bpe {
     /// Writes the symbols of a word, with the ranks of their pairs.
     fn begin(&self, word: &str, scratch: &mut BpeScratch) {
         let BpeScratch { ids, lengths, ranks, .. } = scratch;
-        (ids.clear(), lengths.clear(), ranks.clear());
+        ids.clear();
+        lengths.clear();
+        ranks.clear();
         if self.options.word_boundary == WordBoundary::Bytes {
             self.push_symbols(word.bytes().map(byte_character), scratch);
         } else {

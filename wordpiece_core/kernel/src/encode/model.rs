@@ -11,7 +11,7 @@ pub enum Model {
     /// Greedy longest match.
     WordPiece(WordPiece),
     /// Merges of pairs.
-    Bpe(Bpe),
+    Bpe(Box<Bpe>),
     /// The cut of the largest probability.
     Unigram(Unigram),
 }

@@ -72,7 +72,7 @@ impl PyBpe {
     fn model(&self, vocabulary: &[&str], unk_id: Option<u32>) -> Result<Model> {
         let &PyBpe { word_boundary, byte_fallback, fuse_unk, ignore_merges, .. } = self;
         let options = BpeOptions { word_boundary, unk_id, byte_fallback, fuse_unk, ignore_merges };
-        Ok(Model::Bpe(Bpe::new(vocabulary, &self.merges, options)?))
+        Ok(Model::Bpe(Box::new(Bpe::new(vocabulary, &self.merges, options)?)))
     }
 }
 
