@@ -334,7 +334,7 @@ def test_too_small_a_vocabulary_is_told_with_the_size_it_needs(tmp_path: Path) -
 @pytest.mark.parametrize(
     ("content", "reason"),
     [
-        (None, ": no tokenizer; give a directory with vocab.txt, or a vocab.txt"),
+        (None, ": no tokenizer; give a directory with tokenizer.json, vocab.txt, vocab.json and"),
         ("", ": the vocabulary is empty"),
         ("[UNK]\na\nb\na\n", " line 4: token 'a' is on line 2 already"),
         ("[UNK]\na\r\na\n", " line 3: token 'a' is on line 2 already"),
@@ -370,7 +370,7 @@ def test_a_vocabulary_without_cls_and_sep_encodes_when_none_are_wanted(tmp_path:
         (
             "tokenizer.json",
             lambda text: text.replace('"WordPiece"', '"BPE"'),
-            "tokenizer.json: BPE, BertNormalizer, BertPreTokenizer is not",
+            "tokenizer.json: continuing_subword_prefix is set; only BPE without one is known",
         ),
         (
             "tokenizer.json",

@@ -76,10 +76,6 @@ def test_a_tokenizer_json_like_t5s(tmp_path: Path, change: Change, reason: str) 
     refused(tmp_path, value, reason)
 
 
-def test_spaces_that_are_replaced_are_refused_if_other_white_space_is_left(tmp_path: Path) -> None:
-    refused(tmp_path, sentencepiece_like("converted"), "white space that is no space")
-
-
 def refused(tmp_path: Path, value: dict[str, Any], reason: str) -> None:
     path = tmp_path / "tokenizer.json"
     path.write_text(json.dumps(value))
