@@ -16,7 +16,7 @@ def tokenizer_files(spec: TokenizerSpec) -> dict[str, bytes]:
     """The bytes of the files of a tokenizer directory, by name. A tokenizer that was read from a
     model of `sentencepiece` is written as one: `tokenizers` would not give its ids."""
     if isinstance(spec.model, Unigram) and spec.model.of_sentencepiece:
-        return {SPIECE: sentencepiece_model(spec, b"")}
+        return {SPIECE: sentencepiece_model(spec)}
     configs = {name: written(value) for name, value in config_files(spec).items()}
     # In the order of writing: the first alone says how text is handled.
     return {"tokenizer.json": written(tokenizer_json(spec)), **configs, **_of_model(spec)}
@@ -28,4 +28,4 @@ def _of_model(spec: TokenizerSpec) -> dict[str, bytes]:
         return {"vocab.txt": vocabulary_text(spec.vocab, "vocab.txt").encode()}
     if isinstance(spec.model, Bpe):
         return merges_files(spec)
-    return {SPIECE: sentencepiece_model(spec, b"")}
+    return {SPIECE: sentencepiece_model(spec)}

@@ -90,6 +90,34 @@ def test_sentencepiece_loads_our_model(tmp_path: Path) -> None:
     assert [theirs.get_score(i) for i in range(len(theirs))] == list(spec.model.scores)
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        wp.TextOptions(),
+        wp.TextOptions(lowercase=False, pre_tokenizer="whitespace"),
+        wp.TextOptions(lowercase=False, clean_text=False, handle_chinese_chars=False),
+    ],
+)
+def test_sentencepiece_cuts_raw_text_by_our_model_as_we_do(
+    tmp_path: Path, text: wp.TextOptions
+) -> None:
+    spec = own_spec("unigram", text=text)
+    ours = wp.Tokenizer.load(saved(spec, tmp_path))
+    theirs = sentencepiece.SentencePieceProcessor(model_file=str(tmp_path / "spiece.model"))
+    odd = ["Hello, WORLD!", "Ünï \u4e2d\u6587x", "a\u200bb\x07c", "x[SEP]y ", "\uac00\u0301"]
+    texts = [text for text in [*TEXTS, *odd] if not {*"▁\0"} & {*text}]
+    options = wp.EncodingOptions(add_special_tokens=False, split_special_tokens=True)
+    found = ours.encode_batch(texts, options=options).table["input_ids"]
+    assert found.to_pylist() == theirs.encode(texts)
+
+
+def test_a_model_of_sentencepiece_keeps_its_map(tmp_path: Path) -> None:
+    wp.Tokenizer.of(own_spec("unigram")).save(tmp_path / "ours")
+    model = tmp_path / "ours" / "spiece.model"
+    wp.Tokenizer.load(model).save(tmp_path / "again")
+    assert (tmp_path / "again" / "spiece.model").read_bytes() == model.read_bytes()
+
+
 def test_files_are_those_that_a_model_has(tmp_path: Path) -> None:
     usual = {"tokenizer.json", "tokenizer_config.json", "special_tokens_map.json"}
     for kind in OWN:

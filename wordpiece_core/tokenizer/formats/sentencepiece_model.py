@@ -15,6 +15,7 @@ from typing import Any
 from google.protobuf.message import DecodeError
 
 from wordpiece_core.errors import InputError
+from wordpiece_core.tokenizer.charsmap import charsmap
 from wordpiece_core.tokenizer.files import AS_IT_IS, NOTHING_ADDED, TokenizerSpec
 from wordpiece_core.tokenizer.formats import sentencepiece_proto as proto
 from wordpiece_core.tokenizer.formats.tokenizer_json_parts import check_rules
@@ -32,11 +33,12 @@ ROLES = {"unk_token": "unk", "bos_token": "bos", "eos_token": "eos", "pad_token"
 INSTEAD = {"bos_token": "cls_token", "eos_token": "sep_token"}
 
 
-def sentencepiece_model(spec: TokenizerSpec, charsmap: bytes) -> bytes:
-    """The bytes of the model of a Unigram tokenizer. `charsmap`: the map of its normalization.
-    Special tokens are control symbols: `sentencepiece` does not look for them in texts."""
+def sentencepiece_model(spec: TokenizerSpec) -> bytes:
+    """The bytes of the model of a Unigram tokenizer. Its map of characters is that of the spec's
+    rules, or else does what the spec's text options do. Special tokens are control symbols:
+    `sentencepiece` does not look for them in texts."""
     assert isinstance(spec.model, Unigram)
-    rules = spec.rules if isinstance(spec.rules, Metaspace) else Metaspace(charsmap)
+    rules = spec.rules if isinstance(spec.rules, Metaspace) else Metaspace(charsmap(spec.text))
     model = proto.model_class()()
     roles = spec.tokens_by_role
     control = {*spec.special_tokens, *roles.values()}
