@@ -115,9 +115,10 @@ def _codes(style: str, console: Console) -> tuple[str, str]:
 
 def _changes(inspection: Inspection) -> Iterator[str]:
     """Lines on what normalization changed in words, and what it removed between them."""
-    changed = [word for word in inspection.words if word.raw != word.normalized]
-    if changed:
-        pairs = [f"{visible(word.raw)} -> {visible(word.normalized)}" for word in changed]
+    # With some rules of text the spaces before a word are part of what it comes from.
+    forms = [(word.raw.lstrip(" "), word.normalized.lstrip(" ")) for word in inspection.words]
+    pairs = [f"{visible(raw)} -> {visible(normal)}" for raw, normal in forms if raw != normal]
+    if pairs:
         yield f"changed: {_list(dict.fromkeys(pairs))}"
     places: dict[str, list[str]] = {}
     for dropped in inspection.dropped:
