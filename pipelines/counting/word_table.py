@@ -224,8 +224,11 @@ def text_of(tables: Sequence[WordTable], text: TextOptions) -> TextOptions:
     them must be cut alike. OptionError if the tables differ, or if an option in `text` is not at
     its default and differs from the tables. For tables of unknown origin, `text` is returned."""
     known = [(table.path, table.text) for table in tables if table.text is not None]
+    # The pre-tokenizer first: that of gpt2 settles the other options too.
+    names = sorted(asdict(TextOptions()), key=lambda name: name != "pre_tokenizer")
     for path, cut in known:
-        for name, value in asdict(cut).items():
+        for name in names:
+            value = getattr(cut, name)
             (first_path, first), given = known[0], getattr(text, name)
             if value != getattr(first, name):
                 other = f"{first_path} with {getattr(first, name)}"

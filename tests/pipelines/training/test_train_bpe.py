@@ -179,6 +179,18 @@ def test_what_is_for_wordpiece_alone_is_refused(tmp_path: Path) -> None:
         assert not (tmp_path / "out").exists()
 
 
+def test_words_cut_otherwise_than_asked_for_are_refused_by_the_name_of_the_cut(
+    tmp_path: Path,
+) -> None:
+    shard = write_shard(tmp_path / "a.txt", TEXTS)
+    done("count", shard, "--output", tmp_path / "words")
+    train = ["train", "--word-counts", tmp_path / "words", "--model", "bpe", "--byte-level"]
+    outcome = wordpiece(*train, "--pre-tokenizer", "gpt2", "--output", tmp_path / "no")
+    assert outcome.status == 2
+    words = tmp_path / "words"
+    assert outcome.fault == f"pre_tokenizer: gpt2, but {words} was counted with bert"
+
+
 def test_training_json_is_enough_to_get_the_same_bytes_again(tmp_path: Path) -> None:
     options = {
         "word_boundary": "▁",
