@@ -48,6 +48,7 @@ def sequence(*parts: dict[str, Any]) -> dict[str, Any]:
         ("unigram", lambda j: j["model"].update(unk_id=10**6), "unk_id is 1000000, no id"),
         ("unigram", lambda j: j["model"]["vocab"].append(["zz", "1"]), "not a token and its score"),
         ("unigram", lambda j: j["model"]["vocab"].append(["the", 1.0] * 2), "not a token and its"),
+        ("unigram", lambda j: j["model"]["vocab"].append(["zz", 10**400]), "not a token and its"),
         ("unigram", lambda j: j["pre_tokenizer"]["pretokenizers"].pop(), "do not begin with ▁"),
     ],
 )

@@ -186,7 +186,10 @@ def _unigram(value: Json, path: str) -> TokenizerSpec:
 
 
 def _is_score(value: Any) -> bool:
-    return type(value) in (int, float) and math.isfinite(value)
+    try:
+        return type(value) in (int, float) and math.isfinite(value)
+    except OverflowError:  # a whole number that no float holds
+        return False
 
 
 def _spec(
