@@ -20,11 +20,17 @@ from wordpiece_core.option_kinds import (
     refusal,
 )
 from wordpiece_core.reference import SPECIAL_TOKENS, WHITE_SPACE
-from wordpiece_core.reference.bpe import BYTE_CHARACTERS
+from wordpiece_core.reference.bpe import (
+    BYTE_CHARACTERS,
+    BYTES,
+    SPACE_MARK,
+    WORD_END,
+    byte_tokens,
+)
 
 PRE_TOKENIZERS = _, _, GPT2 = ("bert", "whitespace", "gpt2")
 MODELS = WORDPIECE, BPE, UNIGRAM = ("wordpiece", "bpe", "unigram")
-WORD_BOUNDARIES = WORD_END, SPACE_MARK, BYTES = ("</w>", "▁", "bytes")
+WORD_BOUNDARIES = (WORD_END, SPACE_MARK, BYTES)
 CRITERIA = ("pmi", "likelihood", "frequency")
 ALPHABET_ORDERS = ("sorted", "first_seen")
 TRUNCATIONS = ("longest_first", "only_first", "only_second")
@@ -326,7 +332,7 @@ class TrainingOptions(Declared):
     @property
     def byte_tokens(self) -> list[str]:
         """The tokens of bytes, as SentencePiece writes them, if there are any."""
-        return [f"<0x{byte:02X}>" for byte in range(256)] if self.byte_fallback else []
+        return byte_tokens(self.byte_fallback)
 
     def symbol(self, character: str, marked: bool) -> str:
         """A symbol of the alphabet. `marked`: whether it carries the mark of words."""
@@ -370,9 +376,9 @@ _ALL_BYTES = f"with word_boundary {BYTES}: its alphabet is all bytes"
 OF_OTHER_MODELS = ("model", "word_boundary", "byte_level", "byte_fallback", "seed_size")
 _OF_MODEL: dict[str, dict[str, Any]] = {  # what options are if they are not given
     WORDPIECE: {"criterion": "pmi", "continuing_prefix": "##", "word_boundary": None},
-    BPE: {"criterion": "frequency", "continuing_prefix": "", "word_boundary": "</w>"},
+    BPE: {"criterion": "frequency", "continuing_prefix": "", "word_boundary": WORD_END},
     UNIGRAM: {
-        **{"criterion": None, "continuing_prefix": "", "word_boundary": "▁"},
+        **{"criterion": None, "continuing_prefix": "", "word_boundary": SPACE_MARK},
         "max_token_length": 16,
     },
 }

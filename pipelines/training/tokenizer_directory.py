@@ -26,10 +26,10 @@ from wordpiece_core.options import with_model
 from wordpiece_core.tokenizer.files import TokenizerSpec
 from wordpiece_core.tokenizer.models import Unigram
 from wordpiece_core.tokenizer.writing import tokenizer_files
+from wordpiece_core.training.train import MERGES, PIECES
 
-MERGES, TRAINING, RUN = "merges.parquet", "training.json", "run.json"
+TRAINING, RUN = "training.json", "run.json"
 PRUNED_IDS = "pruned_ids.parquet"
-PIECES = "pieces.parquet"
 FILES = (
     *("vocab.txt", "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json"),
     *("vocab.json", "merges.txt", "spiece.model", MERGES, PIECES, PRUNED_IDS),

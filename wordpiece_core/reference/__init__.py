@@ -1,4 +1,4 @@
-"""WordPiece in plain Python: the specification.
+"""WordPiece, BPE and Unigram in plain Python: the specification.
 
 Read this to learn the algorithm, and the kernel to see it fast: the tests hold the two equal.
 It is slow on purpose; training counts everything anew for every merge. ``training`` makes a

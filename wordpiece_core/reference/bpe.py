@@ -37,7 +37,7 @@ from wordpiece_core.reference.training import (
     pair_counts,
 )
 
-WORD_END, SPACE_MARK, BYTES = "</w>", "▁", "bytes"
+WORD_END, SPACE_MARK, BYTES = "</w>", "▁", "bytes"  # ▁ is U+2581
 END_APART = "</w> apart"
 
 

@@ -27,10 +27,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Protocol
 
 from wordpiece_core.errors import OptionError
+from wordpiece_core.reference.bpe import SPACE_MARK, byte_tokens
 from wordpiece_core.reference.encoding import SPECIAL_TOKENS
 from wordpiece_core.reference.training import kept_characters
 
-SPACE_MARK = "▁"
 UNKNOWN_PENALTY = 10.0  # an unknown character scores this much less than the worst piece
 ROOM = 1.1  # times as many tokens as wanted are left to choose the last ones from
 KEPT_SHARE = 0.75  # of the pieces, each time some are dropped
@@ -279,8 +279,7 @@ def train(
     alphabet = _alphabet(rows, limit_alphabet, initial_alphabet, max_word_length)
     alphabet -= set(special_tokens)
     counts = run_counts(rows, alphabet, max_word_length)
-    bytes_ = [f"<0x{byte:02X}>" for byte in range(256)] if byte_fallback else []
-    reserved = dict.fromkeys([*special_tokens, *bytes_], 0.0)
+    reserved = dict.fromkeys([*special_tokens, *byte_tokens(byte_fallback)], 0.0)
     room = vocab_size - len(reserved)
     if room < len(alphabet):
         raise OptionError(f"vocab_size {vocab_size}: special tokens + alphabet are more")

@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
+from wordpiece_core.reference.bpe import BYTE_CHARACTERS
 
-def _characters() -> dict[str, int]:
-    kept = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
-    others = [byte for byte in range(256) if byte not in kept]
-    return {chr(b): b for b in kept} | {chr(256 + n): b for n, b in enumerate(others)}
-
-
-_BYTES = _characters()
+_BYTES = {character: byte for byte, character in enumerate(BYTE_CHARACTERS)}
 
 
 def byte_of(character: str) -> int | None:

@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from wordpiece_core import _kernel
 from wordpiece_core.errors import InputError, OptionError, one_line
+from wordpiece_core.tokenizer.models import SPACE_MARK
 from wordpiece_core.tokenizer.word_pieces import BYTE_SPACE, with_prefix, without_marks
 
 ROWS_AT_ONCE = 4096  # of chunks: their tokens are Python objects for a while
@@ -67,9 +68,9 @@ class ForeignTokenizer:
             k: v for k, v in json.loads(self.text).items() if k not in ("model", "added_tokens")
         }
         written = json.dumps(rules, ensure_ascii=False)
-        mark = BYTE_SPACE if '"ByteLevel"' in written else "▁" if "▁" in written else None
-        if mark is None:
+        if '"ByteLevel"' not in written and SPACE_MARK not in written:
             return list(self.ids)
+        mark = BYTE_SPACE if '"ByteLevel"' in written else SPACE_MARK
         added = {token.content for token in self.tokenizer.get_added_tokens_decoder().values()}
         return without_marks(self.ids, mark, added)
 

@@ -6,9 +6,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-SPACE_MARK = "▁"  # U+2581, as SentencePiece writes a space
-WORD_END = "</w>"
-BYTES = "bytes"
+from wordpiece_core.reference.bpe import BYTES as BYTES
+from wordpiece_core.reference.bpe import SPACE_MARK as SPACE_MARK
+from wordpiece_core.reference.bpe import WORD_END as WORD_END
 
 
 @dataclass(frozen=True)

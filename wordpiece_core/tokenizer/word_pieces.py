@@ -5,12 +5,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 
+from wordpiece_core.reference.bpe import BYTE_CHARACTERS
 from wordpiece_core.tokenizer.bytes_as_text import text_of
 from wordpiece_core.tokenizer.files import TokenizerSpec
 from wordpiece_core.tokenizer.models import BYTES, SPACE_MARK, Unigram
 
 PREFIX = "##"
-BYTE_SPACE = "Ġ"  # a space, as GPT-2 writes bytes
+BYTE_SPACE = BYTE_CHARACTERS[ord(" ")]
 
 
 def word_pieces(spec: TokenizerSpec) -> list[str]:

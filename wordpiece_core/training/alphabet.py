@@ -10,7 +10,8 @@ import pyarrow.compute as pc
 
 from wordpiece_core import _kernel
 from wordpiece_core.errors import OptionError
-from wordpiece_core.options import BYTES, GPT2, SPACE_MARK, TrainingOptions
+from wordpiece_core.options import GPT2, TrainingOptions
+from wordpiece_core.reference.bpe import BYTES, SPACE_MARK
 from wordpiece_core.training.rounds import (
     WORDS,
     Adding,

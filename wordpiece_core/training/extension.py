@@ -40,6 +40,7 @@ from wordpiece_core.training.rounds import (
     with_facts,
 )
 from wordpiece_core.training.train import (
+    MERGES,
     FewerTokensWarning,
     parts_of,
     training_result,
@@ -259,7 +260,7 @@ class ExtensionResult:
     def save(self, directory: str | os.PathLike[str]) -> tuple[str, ...]:
         """Writes the tokenizer and the log, `merges.parquet`, and returns the paths."""
         paths = self.tokenizer().save(directory)
-        log = os.path.join(directory, "merges.parquet")
+        log = os.path.join(directory, MERGES)
         pq.write_table(self.merges, log, compression="zstd")
         return (*paths, log)
 

@@ -30,7 +30,8 @@ import pyarrow.compute as pc
 
 from wordpiece_core import _kernel
 from wordpiece_core.errors import OptionError
-from wordpiece_core.options import SPACE_MARK, TrainingOptions
+from wordpiece_core.options import TrainingOptions
+from wordpiece_core.reference.bpe import SPACE_MARK
 from wordpiece_core.training.budget import RoundBudget
 from wordpiece_core.training.rounds import (
     WORDS,

@@ -15,6 +15,7 @@ from typing import Any
 from google.protobuf.message import DecodeError
 
 from wordpiece_core.errors import InputError
+from wordpiece_core.reference.bpe import byte_tokens
 from wordpiece_core.tokenizer.charsmap import charsmap
 from wordpiece_core.tokenizer.files import AS_IT_IS, NOTHING_ADDED, TokenizerSpec
 from wordpiece_core.tokenizer.formats import sentencepiece_proto as proto
@@ -140,7 +141,7 @@ def _check_kinds(
             " found before any other piece; such symbols are not known here"
         )
     of_bytes = {token for token, kind in zip(vocab, kinds, strict=True) if kind == proto.BYTE}
-    wanted = {f"<0x{byte:02X}>" for byte in range(256)} if byte_fallback else set()
+    wanted = {*byte_tokens(byte_fallback)}
     if of_bytes != wanted:
         raise InputError(
             f"{path}: {len(of_bytes)} pieces of bytes, not the {len(wanted)} of a model"

@@ -8,6 +8,7 @@ from typing import Any
 
 from wordpiece_core.errors import InputError, shown
 from wordpiece_core.reference import SPECIAL_TOKENS
+from wordpiece_core.reference.bpe import byte_tokens
 from wordpiece_core.tokenizer.files import ROLES, TokenizerSpec, usual_roles
 from wordpiece_core.tokenizer.formats.json_text import Json, get
 from wordpiece_core.tokenizer.formats.merges_files import merges_by_id, vocabulary_of
@@ -158,8 +159,8 @@ def _pairs(merges: list[Any], path: str) -> list[tuple[str, str]]:
 def _check_bytes(vocab: Sequence[str], model: Bpe | Unigram, path: str) -> None:
     """InputError if bytes are to stand for unknown characters, but not all are tokens: then
     `tokenizers` makes the unknown token of some characters only."""
-    missing = {f"<0x{byte:02X}>" for byte in range(256)} - {*vocab}
-    if model.byte_fallback and missing:
+    missing = {*byte_tokens(model.byte_fallback)} - {*vocab}
+    if missing:
         raise InputError(f"{path}: byte_fallback is set, but there is no token {min(missing)}")
 
 
