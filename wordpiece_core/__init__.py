@@ -1,4 +1,4 @@
-"""WordPiece at corpus scale: training and encoding on Arrow arrays.
+"""WordPiece, BPE and Unigram at corpus scale: training and encoding on Arrow arrays.
 
 >>> import wordpiece_core as wp
 >>> result = wp.train({"hug": 10, "pug": 5, "pun": 12}, vocab_size=14, min_pair_count=1)

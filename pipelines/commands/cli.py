@@ -52,7 +52,8 @@ LACKS_MEMORY = re.compile(
     package_name="wordpiece-beam", prog_name="wordpiece", allow_from_autoenv=False
 )
 def wordpiece() -> None:
-    """WordPiece at corpus scale: train a vocabulary, turn datasets into token ids."""
+    """WordPiece, BPE and Unigram at corpus scale: train a vocabulary, turn datasets into token
+    ids."""
 
 
 @job_command(CountCall)

@@ -128,7 +128,7 @@ def _text(manifest: Mapping[str, Any], splits: Mapping[str, Split]) -> str:
     lines = [
         "# Token ids",
         "",
-        "Texts as token ids of a WordPiece tokenizer, made by `wordpiece encode`.",
+        "Texts as token ids, made by `wordpiece encode`.",
         "",
         *_table("", "", sizes | {"tokenizer (SHA-256)": f"`{manifest['tokenizer']}`"}),
     ]

@@ -1,4 +1,5 @@
-//! The kernel of wordpiece-beam: counting words, training WordPiece vocabularies, and encoding.
+//! The kernel of wordpiece-beam: counting words, training vocabularies of WordPiece, BPE and Unigram,
+//! and encoding.
 //!
 //! The modules [`text`], [`count`], [`train`], [`unigram`] and [`encode`] are plain Rust over strings and
 //! integers; they know neither Arrow nor Python. The module [`arrow`] checks Arrow arrays that come
@@ -8,7 +9,8 @@
 //!
 //! Where to begin reading: [`text::pre_tokenize::PreTokenizer`] (text to words),
 //! [`count::counter::WordCounter`] (counting), [`encode::encoder::Encoder`] (words to ids),
-//! [`train::splits::Splitter`] and [`train::trainer::Trainer`] (training).
+//! [`train::splits::Splitter`] and [`train::trainer::Trainer`] (training by merges),
+//! [`unigram::corpus`] (training of Unigram).
 
 #![warn(missing_docs)]
 
