@@ -33,7 +33,7 @@ from pipelines.reporting.vocabulary import alphabet, lengths, words_of_text
 from wordpiece_core import Tokenizer, __version__
 from wordpiece_core.measures import parity, tokens_of
 from wordpiece_core.tokenizer.files import TokenizerSpec
-from wordpiece_core.tokenizer.models import Bpe
+from wordpiece_core.tokenizer.models import Bpe, model_name
 from wordpiece_core.visible import visible
 
 FIRST_MERGES = 50
@@ -256,7 +256,7 @@ def _handling(facts: Facts) -> Iterator[tuple[str, str]]:
         yield "continuing prefix", _value(facts.spec.continuing_prefix)
         yield "longest word, in characters", _value(facts.spec.max_word_length)
     else:
-        yield "model", type(facts.spec.model).__name__
+        yield "model", model_name(facts.spec.model)
         if isinstance(facts.spec.model, Bpe):
             yield "word boundary", _value(facts.spec.model.word_boundary)
         yield "byte fallback", _value(facts.spec.model.byte_fallback)

@@ -41,6 +41,12 @@ class Unigram:
     of_sentencepiece: bool = False
 
 
+def model_name(model: type[Bpe | Unigram] | Bpe | Unigram | None) -> str:
+    """What people call a model, or the kind of one; None: WordPiece."""
+    kind = model if isinstance(model, type) else type(model)
+    return {Bpe: "BPE", Unigram: "Unigram"}.get(kind, "WordPiece")
+
+
 @dataclass(frozen=True)
 class ByteLevel:
     """How GPT-2 cuts text: by its regular expression, into pieces that keep their space.

@@ -29,7 +29,7 @@ from wordpiece_core.text_types import holds_text
 from wordpiece_core.tokenizer.decoding import decoded
 from wordpiece_core.tokenizer.files import TokenizerSpec
 from wordpiece_core.tokenizer.kernel_parts import kernel_model, kernel_rules
-from wordpiece_core.tokenizer.models import Bpe, Unigram
+from wordpiece_core.tokenizer.models import Bpe, Unigram, model_name
 from wordpiece_core.tokenizer.reading import read_tokenizer
 from wordpiece_core.tokenizer.vocabulary import check_vocabulary
 from wordpiece_core.tokenizer.writing import tokenizer_files
@@ -311,8 +311,10 @@ class Tokenizer:
             raise OptionError(f"id_type: {len(self):,} tokens are more than uint16 can number")
         for name, model in (("sample_alpha", Unigram), ("bpe_dropout", Bpe)):
             if getattr(options, name) is not None and not isinstance(self.spec.model, model):
-                kind = type(self.spec.model or self).__name__.replace("Tokenizer", "WordPiece")
-                raise OptionError(f"{name}: of {model.__name__}, but the tokenizer is {kind}")
+                found = model_name(self.spec.model)
+                raise OptionError(
+                    f"{name}: only for {model_name(model)}, but the tokenizer is {found}"
+                )
         if options.truncation == "only_second" and not pairs:
             raise OptionError("truncation: only_second, but there are no pairs")
         if options.max_length is not None:

@@ -24,6 +24,7 @@ from wordpiece_core.errors import OptionError
 from wordpiece_core.options import ExtensionOptions, TrainingOptions
 from wordpiece_core.reference import placed
 from wordpiece_core.tokenizer.files import TokenizerSpec
+from wordpiece_core.tokenizer.models import model_name
 from wordpiece_core.tokenizer.tokenizer import Tokenizer
 from wordpiece_core.training.alphabet import InitialVocabulary, merge_symbols
 from wordpiece_core.training.budget import RoundBudget
@@ -121,11 +122,12 @@ class Goal:
 def check_is_wordpiece(base: TokenizerSpec, what: str) -> None:
     """OptionError if a tokenizer is not WordPiece. `what`: what cannot be done to it."""
     if base.model is not None or base.rules is not None:
-        kind = type(base.model or base.rules).__name__
         raise OptionError(
-            f"tokenizer: it has the model {kind}, and only WordPiece can be {what}; train anew"
+            f"tokenizer: it has the model {model_name(base.model)}, and only WordPiece can be"
+            f" {what}; train anew"
             if base.model
-            else f"tokenizer: it cuts words by {kind}, not as BERT does, and cannot be {what}"
+            else f"tokenizer: it cuts words by {type(base.rules).__name__}, not as BERT does, and"
+            f" cannot be {what}"
         )
 
 

@@ -174,7 +174,7 @@ def test_what_is_for_wordpiece_alone_is_refused(tmp_path: Path) -> None:
         outcome = wordpiece(*args, "--output", tmp_path / "out")
         assert outcome.status == 2
         assert outcome.fault == (
-            f"tokenizer: it has the model Bpe, and only WordPiece can be {what}; train anew"
+            f"tokenizer: it has the model BPE, and only WordPiece can be {what}; train anew"
         )
         assert not (tmp_path / "out").exists()
 
