@@ -316,6 +316,16 @@ class TrainingOptions(Declared):
                 self.byte_fallback and self.word_boundary != SPACE_MARK,
                 f"without unigram, or bpe with word_boundary {SPACE_MARK}",
             ),
+            (
+                "min_pair_count",
+                self.min_pair_count != "auto" and self.model == UNIGRAM,
+                "for the model unigram, which merges no pairs",
+            ),
+            (
+                "alphabet_order",
+                self.alphabet_order != "sorted" and self.model == UNIGRAM,
+                "for the model unigram, whose ids go by score",
+            ),
             ("limit_alphabet", bytes_alone and self.limit_alphabet is not None, _ALL_BYTES),
             ("initial_alphabet", bytes_alone and self.initial_alphabet != "", _ALL_BYTES),
         ):

@@ -134,7 +134,7 @@ def check(spec: TokenizerSpec, other: tokenizers.Tokenizer, given: Sequence[str]
         assert bare.table["input_ids"].to_pylist() == [row.ids for row in wanted]
 
 
-@settings(max_examples=500)
+@settings(max_examples=250)
 @given(bpes(), texts)
 def test_bpe_gives_the_ids_and_offsets_of_tokenizers(spec: TokenizerSpec, given: list[str]) -> None:
     check(spec, tokenizers_bpe(spec), given)
@@ -167,7 +167,7 @@ def tokenizers_unigram(spec: TokenizerSpec) -> tokenizers.Tokenizer:
     return with_text(tokenizers.Tokenizer(unigram), spec.text, SPACE_MARK)
 
 
-@settings(max_examples=500)
+@settings(max_examples=250)
 @given(unigrams(), texts)
 def test_unigram_gives_the_ids_and_offsets_of_tokenizers(
     spec: TokenizerSpec, given: list[str]

@@ -275,6 +275,8 @@ def test_byte_fallback_has_the_bytes_of_sentencepiece_behind_the_special_tokens(
         ({"model": "wordpiece", "byte_level": True}, "byte_level: not for the model wordpiece"),
         ({"model": "wordpiece", "word_boundary": "▁"}, "word_boundary: '▁' is not for the model"),
         ({"model": "unigram", "byte_level": True}, "byte_level: not for the model unigram"),
+        ({"model": "unigram", "min_pair_count": 5}, "min_pair_count: not for the model unigram"),
+        ({"model": "unigram", "alphabet_order": "first_seen"}, "alphabet_order: not for the model"),
     ],
 )
 def test_options_that_contradict_each_other_are_refused(
