@@ -32,7 +32,7 @@ from wordpiece_core.reference.encoding import SPECIAL_TOKENS
 from wordpiece_core.reference.training import kept_characters
 
 UNKNOWN_PENALTY = 10.0  # an unknown character scores this much less than the worst piece
-ROOM = 1.1  # times as many tokens as wanted are left to choose the last ones from
+ROOM = 1.25  # times as many tokens as wanted are left to choose the last ones from
 KEPT_SHARE = 0.75  # of the pieces, each time some are dropped
 LEAST_EXPECTED = 0.5  # pieces that are expected less often are dropped
 SCORE_UNITS = 64  # scores are multiples of 1/64 in the end

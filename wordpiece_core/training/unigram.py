@@ -48,7 +48,7 @@ from wordpiece_core.training.rounds import (
     with_facts,
 )
 
-ROOM = 1.1  # times as many pieces as wanted are left to choose the last ones from
+ROOM = 1.25  # times as many pieces as wanted are left to choose the last ones from
 KEPT_SHARE = 0.75  # of the pieces in a round
 SCORE_UNITS = 64
 """Scores are rounded to multiples of 1/64, in nats. So sums of up to 2^18 of them are exact in 32

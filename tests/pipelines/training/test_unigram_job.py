@@ -16,7 +16,7 @@ from wordpiece_core.reference import SPECIAL_TOKENS, count_words
 from ..corpora import done, english, files_below, wordpiece, write_shard
 from ..stopping import killed_before
 
-SIZE = ["--model", "unigram", "--vocab-size", "250"]
+SIZE = ["--model", "unigram", "--vocab-size", "150"]
 PASSES = ["--round-budget", "0.5"]  # the driver does not hold the words
 TWO_WORKERS = ["--", "--direct_running_mode=multi_threading", "--direct_num_workers=2"]
 
