@@ -16,8 +16,7 @@ from pathlib import Path
 import pyarrow as pa
 import sentencepiece
 
-import wordpiece_core as wp
-from wordpiece_core import _kernel
+from wordpiece_core import TextOptions, _kernel, train
 
 SPECIAL_TOKENS = ["[UNK]", "[CLS]", "[SEP]"]  # as many as sentencepiece has
 BYTES_AT_ONCE = 1 << 24
@@ -26,7 +25,7 @@ THREADS = 2
 
 def with_wordpiece(text: str, vocab_size: int) -> dict[str, float]:
     """The pieces and their scores, by this project."""
-    as_it_is = wp.TextOptions(
+    as_it_is = TextOptions(
         lowercase=False,
         strip_accents=False,
         clean_text=False,
@@ -40,7 +39,7 @@ def with_wordpiece(text: str, vocab_size: int) -> dict[str, float]:
     tables = [words for *_, words in counter.take(partitions=1)]
     weights = [1 << _kernel.FRACTION_BITS] * len(tables)
     words = pa.record_batch(_kernel.weigh_sorted_words(tables, weights, min_count=1))
-    made = wp.train(
+    made = train(
         pa.Table.from_batches([words]),
         model="unigram",
         vocab_size=vocab_size,
@@ -72,8 +71,8 @@ def with_sentencepiece(text: str, vocab_size: int) -> dict[str, float]:
 
 if __name__ == "__main__":
     tool, output, size, text = sys.argv[1:]
-    train = with_wordpiece if tool == "wordpiece" else with_sentencepiece
+    make = with_wordpiece if tool == "wordpiece" else with_sentencepiece
     started = time.perf_counter()
-    pieces = train(text, int(size))
+    pieces = make(text, int(size))
     made = {"seconds": time.perf_counter() - started, "pieces": pieces}
     Path(output).write_text(json.dumps(made), encoding="utf-8")
