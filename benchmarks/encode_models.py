@@ -27,6 +27,7 @@ from benchmarks.setting import Setting, megabytes, read_texts
 from wordpiece_core import EncodedBatch, EncodingOptions, Tokenizer
 from wordpiece_core.options import TextOptions
 from wordpiece_core.tokenizer.files import TokenizerSpec
+from wordpiece_core.tokenizer.formats.json_text import as_tokenizers
 from wordpiece_core.tokenizer.models import BYTES, SPACE_MARK, WORD_END, Bpe, Metaspace, Unigram
 
 TRAINED_BYTES = 3_000_000
@@ -161,7 +162,8 @@ def unigrams(trained: list[str], texts: list[str]) -> dict[str, Model]:
     other.normalizer = normalizers.BertNormalizer()
     marks = pre_tokenizers.Metaspace(SPACE_MARK, prepend_scheme="always", split=False)
     other.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.BertPreTokenizer(), marks])
-    plain = TokenizerSpec(vocab, model=Unigram(scores), roles={"unk_token": UNK})
+    as_read = [as_tokenizers(repr(score)) for score in scores]
+    plain = TokenizerSpec(vocab, model=Unigram(as_read), roles={"unk_token": UNK})
     of_sentencepiece = TokenizerSpec(
         vocab,
         model=Unigram(scores, of_sentencepiece=True),
