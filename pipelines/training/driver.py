@@ -40,7 +40,13 @@ from wordpiece_core.training.rounds import (
     Sum,
     begin_round,
 )
-from wordpiece_core.training.starting import MergingStart, Start, start_of, start_passes
+from wordpiece_core.training.starting import (
+    MergingStart,
+    Start,
+    algorithm_of,
+    start_of,
+    start_passes,
+)
 from wordpiece_core.training.train import TrainingResult, training_result
 
 
@@ -141,8 +147,8 @@ class _Rounds:
                 (symbols,) = self.executor.run(passes)["symbols"]
                 start = begin(symbols)
             job.work.begin(job.identity, start)
-        algorithm = start.algorithm(
-            job.options, job.budget, words=self.words, threads=local_cores()
+        algorithm = algorithm_of(
+            start, job.options, job.budget, words=self.words, threads=local_cores()
         )
         self.finished = job.work.finished_rounds()
         for done in self.finished:

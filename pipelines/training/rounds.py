@@ -54,6 +54,7 @@ from wordpiece_core.training.rounds import (
     in_partitions,
     with_facts,
 )
+from wordpiece_core.training.starting import algorithm_of
 
 PACKED = "zstd"  # batches on their way through the shuffle
 PLAN = "plan.jsonl"  # of the ranges
@@ -119,8 +120,8 @@ def _read_algorithm(state: RoundState) -> RoundAlgorithm:
     """Reads the work directory."""
     start = state.work.start()
     assert start is not None
-    algorithm = start.algorithm(
-        state.options, state.budget, words=state.words, counting_memory=state.worker_memory
+    algorithm = algorithm_of(
+        start, state.options, state.budget, words=state.words, counting_memory=state.worker_memory
     )
     for done in state.work.finished_rounds():
         algorithm.restore(done)

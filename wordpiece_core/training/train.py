@@ -21,7 +21,7 @@ from wordpiece_core.tokenizer.tokenizer import Tokenizer
 from wordpiece_core.training.budget import RoundBudget
 from wordpiece_core.training.merging import Merging
 from wordpiece_core.training.rounds import Batch, InMemory, RoundAlgorithm, make_round, with_facts
-from wordpiece_core.training.starting import start_of, start_passes
+from wordpiece_core.training.starting import algorithm_of, start_of, start_passes
 from wordpiece_core.training.unigram import UnigramTraining, reserved_tokens
 
 WORDS_AT_ONCE = 1 << 18  # cut into splits before they are handed on
@@ -161,9 +161,9 @@ def train(
     words = word_batch(word_counts)
     parts = partial(parts_of, words)
     (symbols,) = InMemory(parts).run(partial(start_passes, training, marks))["symbols"]
-    algorithm = start_of(symbols, training, marks).algorithm(
-        training, budget, words=len(words), threads=os.cpu_count() or 1
-    )
+    start = start_of(symbols, training, marks)
+    threads = os.cpu_count() or 1
+    algorithm = algorithm_of(start, training, budget, words=len(words), threads=threads)
     executor = InMemory(parts, algorithm.first_kept)
     rounds, is_over = 0, False
     while not is_over:
