@@ -11,6 +11,7 @@ TOKENS_PER_CANDIDATE, LEAST_CANDIDATES = 8, 1 << 16
 BYTES_PER_TOKEN = 64  # of runs, on the way to the driver and there: measured, see docs/memory.md
 # A round over all splits needs less: of each token and of each word, measured, see docs/memory.md.
 BYTES_PER_SPLIT_TOKEN, BYTES_PER_SPLIT = 16, 220
+SHARE_OF_PARTITION = 4  # a partition has at most 1/4 of a worker's memory
 
 
 @dataclass(frozen=True)
@@ -42,3 +43,11 @@ class RoundBudget(Declared):
         needed = split_tokens * BYTES_PER_SPLIT_TOKEN + splits * BYTES_PER_SPLIT
         memory = self.driver_memory
         return self.round_budget >= 1.0 and memory is not None and needed <= memory
+
+
+def partitions_of(total_bytes: int, worker_memory: int | None, most: int) -> int:
+    """Into how many partitions so many bytes go: into as many as leave each what a worker can hold,
+    but into no more than `most`. `worker_memory`: bytes; None: one partition will do."""
+    if worker_memory is None:
+        return 1
+    return max(min(-(-total_bytes * SHARE_OF_PARTITION // worker_memory), most), 1)

@@ -29,13 +29,14 @@ import pyarrow.compute as pc
 from wordpiece_core import _kernel
 from wordpiece_core.options import NO_LIMIT, TrainingOptions
 from wordpiece_core.training.alphabet import InitialVocabulary
-from wordpiece_core.training.budget import RoundBudget
+from wordpiece_core.training.budget import RoundBudget, partitions_of
 from wordpiece_core.training.rounds import (
     KEPT,
     Adding,
     Batch,
     Deciding,
     FinishedRound,
+    Given,
     Output,
     Pass,
     Results,
@@ -46,15 +47,12 @@ from wordpiece_core.training.rounds import (
 )
 
 LEAST_PARTITIONS = 16  # of pairs
-SHARE_OF_PARTITION = 4  # the pairs, or runs, of a partition have at most 1/4 of a worker's memory
 PARTITION_SHARE_BYTES = 128 << 10  # the least memory of a worker for each partition
 PAIR_BYTES, RUN_TOKEN_BYTES = 48, 32  # of a pair in a table, and of a token of runs, about
 MERGES_PER_CALL = 200
 ROWS_AT_ONCE = 1 << 18  # of runs
 LEAST_ADDED_BYTES = 8 << 20  # of batches, which wait to be added up
 ALL, LAST = "all", "last"  # merges
-
-Given = Iterator[tuple[str, int, Batch]]
 
 
 class Merging(RoundAlgorithm):
@@ -203,13 +201,10 @@ class Merging(RoundAlgorithm):
         return self._partitions(self.budget.tokens(self.split_tokens) * RUN_TOKEN_BYTES)
 
     def _partitions(self, total_bytes: int) -> int:
-        """As many as leave each what a worker can hold, but not more than leave each a share of a
-        full table: smaller batches are mostly overhead, and the shuffle holds all of them."""
+        """Not more than leave each a share of a full table: smaller batches are mostly overhead,
+        and the shuffle holds all of them."""
         memory = self.counting_memory
-        if memory is None:
-            return 1
-        wanted = -(-total_bytes * SHARE_OF_PARTITION // memory)
-        return max(min(wanted, memory // PARTITION_SHARE_BYTES), 1)
+        return partitions_of(total_bytes, memory, most=(memory or 0) // PARTITION_SHARE_BYTES)
 
     def _choose_from(self, pairs: Batch, used: Results) -> Batch:
         """The candidates among the pairs of a partition: its share of them, and what it may have

@@ -45,13 +45,17 @@ KEPT = "kept"
 """What a pass can go over: what is kept of a part from round to round."""
 
 
-class Accumulator(Protocol):
-    """Takes batches, on one worker; gives sums, as (output, partition, batch)."""
+Given: TypeAlias = Iterator[tuple[str, int, Batch]]
+"""Sums, as accumulators give them: the output, the partition, a batch."""
 
-    def add(self, batch: Batch) -> Iterable[tuple[str, int, Batch]]:
+
+class Accumulator(Protocol):
+    """Takes batches, on one worker; gives sums."""
+
+    def add(self, batch: Batch) -> Given:
         """Takes a batch. Gives what it can no longer hold, if anything."""
 
-    def finish(self) -> Iterable[tuple[str, int, Batch]]:
+    def finish(self) -> Given:
         """Gives the rest: of each output at least one batch, if only an empty one."""
 
 
@@ -257,14 +261,14 @@ class Adding:
     add_up: Callable[[list[Batch]], Batch]
     held: list[Batch] = field(default_factory=list)
 
-    def add(self, batch: Batch) -> Iterator[tuple[str, int, Batch]]:
+    def add(self, batch: Batch) -> Given:
         """See `Accumulator`."""
         self.held.append(self.work(batch))
         if len(self.held) >= ADDED_AT_ONCE:
             self.held = [self.add_up(self.held)]
         yield from ()
 
-    def finish(self) -> Iterator[tuple[str, int, Batch]]:
+    def finish(self) -> Given:
         """See `Accumulator`."""
         if self.held:
             yield self.output, 0, self.add_up(self.held)

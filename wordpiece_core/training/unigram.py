@@ -32,13 +32,14 @@ from wordpiece_core import _kernel
 from wordpiece_core.errors import OptionError
 from wordpiece_core.options import TrainingOptions
 from wordpiece_core.reference.bpe import SPACE_MARK
-from wordpiece_core.training.budget import RoundBudget
+from wordpiece_core.training.budget import RoundBudget, partitions_of
 from wordpiece_core.training.rounds import (
     WORDS,
     Adding,
     Batch,
     Deciding,
     FinishedRound,
+    Given,
     Output,
     Pass,
     Results,
@@ -59,11 +60,8 @@ EXPECTED, BEST = "expected", "best"  # what the kernel sums
 # What the driver holds, measured: docs/unigram.md.
 BYTES_PER_CHARACTER, BYTES_PER_WORD, BYTES_PER_SEED = 24, 40, 250
 SUFFIX_BYTES = 64  # of a suffix in a partition
-SHARE_OF_PARTITION = 4  # the suffixes of a partition have at most 1/4 of a worker's memory
 MOST_PARTITIONS = 1024
 NO_LIMIT = 1 << 62  # bytes
-
-Given = Iterator[tuple[str, int, Batch]]
 
 
 # --- What it begins with --------------------------------------------------------------------------
@@ -252,12 +250,10 @@ class UnigramTraining(RoundAlgorithm):
         ]
 
     def _suffixes(self) -> _Suffixes:
-        memory, partitions = self.counting_memory, 1
-        if memory is not None:
-            total = self.characters.in_runs * SUFFIX_BYTES
-            partitions = min(-(-total * SHARE_OF_PARTITION // memory), MOST_PARTITIONS)
+        total, memory = self.characters.in_runs * SUFFIX_BYTES, self.counting_memory
+        partitions = partitions_of(total, memory, MOST_PARTITIONS)
         counter = _kernel.SuffixCounter(
-            self.cutter, max_length=self._max_length(), partitions=max(partitions, 1)
+            self.cutter, max_length=self._max_length(), partitions=partitions
         )
         return _Suffixes(counter, memory)
 
