@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -98,7 +99,10 @@ def initial_vocabulary(
     `symbols`: the result of `symbol_passes`. Raises OptionError if the vocabulary is too small for
     them.
     """
-    kept = _kept_characters(symbols, options)
+    counts = Counter[str]()
+    for row in symbols.select(["character", "count"]).to_pylist():
+        counts[row["character"]] += row["count"]
+    kept = kept_characters(counts, options)
     rows = sorted(symbols.to_pylist(), key=lambda row: (row["first_rank"], row["first_offset"]))
     seen = dict.fromkeys(
         options.symbol(row["character"], row["marked"]) for row in rows if row["character"] in kept
@@ -108,28 +112,38 @@ def initial_vocabulary(
         alphabet = [*seen, *sorted(wanted - seen.keys())]
     else:
         alphabet = sorted(wanted | seen.keys())
-    before = [*options.special_tokens, *options.byte_tokens]
-    ids = {token: i for i, token in enumerate(dict.fromkeys([*before, *alphabet]))}
-    if len(ids) > options.vocab_size:
-        and_bytes = ", 256 bytes" if options.byte_fallback else ""
-        raise OptionError(
-            f"vocab_size: {options.vocab_size} is too small for {len(options.special_tokens)}"
-            f" special tokens{and_bytes} and an alphabet of {len(ids) - len(before)};"
-            f" make it {len(ids)} or more, or set limit_alphabet"
-        )
+    reserved = reserved_tokens(options)
+    ids = {token: i for i, token in enumerate(dict.fromkeys([*reserved, *alphabet]))}
+    check_size(len(ids) - len(reserved), options)
     alphabet_ids = [(symbol, ids[symbol]) for symbol in alphabet]
     return InitialVocabulary(list(ids), alphabet_ids, marks=marks)
 
 
-def _kept_characters(symbols: pa.RecordBatch, options: TrainingOptions) -> set[str]:
-    """The initial characters, then the commonest up to the limit (ties: lower code point). What
-    stands for a space, or for a byte, is always kept, whatever the limit."""
-    counts: dict[str, int] = {}
-    for row in symbols.select(["character", "count"]).to_pylist():
-        counts[row["character"]] = counts.get(row["character"], 0) + row["count"]
+def kept_characters(counts: Mapping[str, int], options: TrainingOptions) -> set[str]:
+    """Of characters with their counts, the initial ones, then the commonest up to the limit (ties:
+    lower code point). What stands for a space, or for a byte, is always kept, whatever the
+    limit."""
     initial = set(options.initial_alphabet)
     always = set(options.base_alphabet)
     others = sorted(counts.keys() - initial - always, key=lambda c: (-counts[c], c))
     limit = options.limit_alphabet
     room = None if limit is None else max(0, limit - len(initial - always))
     return always | initial | set(others[:room])
+
+
+def reserved_tokens(options: TrainingOptions) -> list[str]:
+    """The tokens before the alphabet, in id order: the special ones, then those of bytes."""
+    return list(dict.fromkeys([*options.special_tokens, *options.byte_tokens]))
+
+
+def check_size(alphabet: int, options: TrainingOptions) -> None:
+    """OptionError if the vocabulary is too small for the reserved tokens and an alphabet of so many
+    others."""
+    least = len(reserved_tokens(options)) + alphabet
+    if least > options.vocab_size:
+        and_bytes = ", 256 bytes" if options.byte_fallback else ""
+        raise OptionError(
+            f"vocab_size: {options.vocab_size} is too small for {len(options.special_tokens)}"
+            f" special tokens{and_bytes} and an alphabet of {alphabet};"
+            f" make it {least} or more, or set limit_alphabet"
+        )

@@ -18,11 +18,12 @@ from wordpiece_core.options import BPE, GPT2, UNIGRAM, TextOptions, TrainingOpti
 from wordpiece_core.tokenizer.files import TokenizerSpec, own_special_tokens
 from wordpiece_core.tokenizer.models import Bpe, Unigram
 from wordpiece_core.tokenizer.tokenizer import Tokenizer
+from wordpiece_core.training.alphabet import reserved_tokens
 from wordpiece_core.training.budget import RoundBudget
 from wordpiece_core.training.merging import Merging
 from wordpiece_core.training.rounds import Batch, InMemory, RoundAlgorithm, make_round, with_facts
 from wordpiece_core.training.starting import algorithm_of, start_of, start_passes
-from wordpiece_core.training.unigram import UnigramTraining, reserved_tokens
+from wordpiece_core.training.unigram import UnigramTraining
 
 WORDS_AT_ONCE = 1 << 18  # cut into splits before they are handed on
 MERGES, PIECES = "merges.parquet", "pieces.parquet"

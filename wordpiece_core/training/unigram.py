@@ -32,6 +32,7 @@ from wordpiece_core import _kernel
 from wordpiece_core.errors import OptionError
 from wordpiece_core.options import TrainingOptions
 from wordpiece_core.reference.bpe import SPACE_MARK
+from wordpiece_core.training.alphabet import check_size, kept_characters, reserved_tokens
 from wordpiece_core.training.budget import RoundBudget, partitions_of
 from wordpiece_core.training.rounds import (
     WORDS,
@@ -108,19 +109,8 @@ class Characters:
         counts = {row["word"]: row["count"] for row in symbols.to_pylist()}
         if SPACE_MARK in options.special_tokens:
             raise OptionError(f"special_tokens: {SPACE_MARK!r} stands for a space; leave it out")
-        always = {*options.initial_alphabet, SPACE_MARK}
-        others = sorted(counts.keys() - always, key=lambda c: (-counts[c], c))
-        limit = options.limit_alphabet
-        room = None if limit is None else max(0, limit - len(always - {SPACE_MARK}))
-        alphabet = (always | set(others[:room])).difference(options.special_tokens)
-        least = len(reserved_tokens(options)) + len(alphabet)
-        if least > options.vocab_size:
-            and_bytes = ", 256 bytes" if options.byte_fallback else ""
-            raise OptionError(
-                f"vocab_size: {options.vocab_size} is too small for"
-                f" {len(options.special_tokens)} special tokens{and_bytes} and an alphabet of"
-                f" {len(alphabet)}; make it {least} or more, or set limit_alphabet"
-            )
+        alphabet = kept_characters(counts, options).difference(options.special_tokens)
+        check_size(len(alphabet), options)
         in_runs = facts_of(symbols)["characters"]
         return cls([(c, counts.get(c, 0)) for c in sorted(alphabet)], in_runs)
 
@@ -143,11 +133,6 @@ class Characters:
         """The counts for the kernel."""
         columns = [[c for c, _ in self.counts], pa.array([n for _, n in self.counts], pa.int64())]
         return pa.record_batch(columns, names=["word", "count"])
-
-
-def reserved_tokens(options: TrainingOptions) -> list[str]:
-    """The tokens that are no pieces: the special ones, and those of bytes."""
-    return list(dict.fromkeys([*options.special_tokens, *options.byte_tokens]))
 
 
 # --- The rounds -----------------------------------------------------------------------------------
