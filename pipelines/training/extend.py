@@ -23,6 +23,7 @@ from pipelines.training.words_run import (
 )
 from wordpiece_core import Tokenizer
 from wordpiece_core.training.extension import ExtensionResult, Goal, fewer_new_tokens
+from wordpiece_core.training.train import MERGES
 
 
 @dataclass(frozen=True)
@@ -172,7 +173,7 @@ def extend_by_words(
         "vocab_size": len(result.vocab),
         "merges": result.merges.num_rows,
     }
-    run.write(result.spec, result.merges, record, rounds_record(run, result.rounds))
+    run.write(result.spec, {MERGES: result.merges}, record, rounds_record(run, result.rounds))
     return done
 
 

@@ -21,7 +21,7 @@ from pipelines.running.threads import in_threads
 from pipelines.training.driver import naming
 from pipelines.training.options import PruneCall
 from pipelines.training.rounds import words_of
-from pipelines.training.tokenizer_directory import NO_MERGES
+from pipelines.training.tokenizer_directory import NO_MERGES, PRUNED_IDS
 from pipelines.training.words_run import (
     MadeOfWords,
     TokenizerRun,
@@ -31,6 +31,7 @@ from pipelines.training.words_run import (
 from wordpiece_core import Tokenizer
 from wordpiece_core.training.pruning import PruningResult, check_size, pruned
 from wordpiece_core.training.rounds import Batch
+from wordpiece_core.training.train import MERGES
 
 
 @dataclass(frozen=True)
@@ -131,5 +132,6 @@ class _Run(TokenizerRun[PruneCall, Pruned]):
             "vocab_size": len(done.vocab),
             "merges": 0,
         }
-        self.write(result.spec, NO_MERGES, record, {"seconds": self.seconds()}, result.ids)
+        tables = {MERGES: NO_MERGES, PRUNED_IDS: result.ids}
+        self.write(result.spec, tables, record, {"seconds": self.seconds()})
         return done

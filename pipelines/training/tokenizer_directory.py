@@ -24,7 +24,6 @@ from pipelines.files.publishing import STAGING, Publication
 from wordpiece_core.errors import InputError, OptionError, OutputError, short
 from wordpiece_core.options import with_model
 from wordpiece_core.tokenizer.files import TokenizerSpec
-from wordpiece_core.tokenizer.models import Unigram
 from wordpiece_core.tokenizer.writing import tokenizer_files
 from wordpiece_core.training.train import MERGES, PIECES
 
@@ -104,13 +103,12 @@ def _place(output: str, name: str) -> str:
 def write_tokenizer(
     output: str,
     spec: TokenizerSpec,
-    log: pa.Table,
+    tables: Mapping[str, pa.Table],
     record: dict[str, Any],
     run: dict[str, Any],
-    pruned_ids: pa.Table | None = None,
 ) -> None:
-    """Writes the tokenizer directory, after `check_tokenizer_directory`: all files, or none. `log`:
-    the merges, or the pieces of Unigram."""
+    """Writes the tokenizer directory, after `check_tokenizer_directory`: all files, or none.
+    `tables`: the files of Parquet, by name."""
     publication = Publication(output, TRAINING)
     publication.recover()
     publication.begin()
@@ -119,8 +117,6 @@ def write_tokenizer(
         for name, data in tokenizer_files(spec).items():
             publication.stage(name, data)
             digests[name] = outputs.digest(publication.place(name))
-        name = PIECES if isinstance(spec.model, Unigram) else MERGES
-        tables = {name: log} | ({} if pruned_ids is None else {PRUNED_IDS: pruned_ids})
         for name, table in tables.items():
             _stage_table(publication, name, table)
             digests[name] = outputs.digest(publication.place(name))

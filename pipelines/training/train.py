@@ -133,7 +133,8 @@ class _Run(WordsRun[TrainCall, Trained]):
         record, run_record = _training_record(done, identity), rounds_record(self, result.rounds)
         if result.estimates:
             run_record["estimates"] = result.estimates
-        self.write(spec, result.log[1], record, run_record)
+        name, log = result.log
+        self.write(spec, {name: log}, record, run_record)
         return done
 
     def check_result(self, result: TrainingResult) -> None:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import resource
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from functools import cached_property
@@ -140,13 +140,12 @@ class WordsRun(ABC, Generic[Call, Done]):
     def write(
         self,
         spec: TokenizerSpec,
-        merges: pa.Table,
+        tables: Mapping[str, pa.Table],
         record: dict[str, Any],
         run: dict[str, Any],
-        ids: pa.Table | None = None,
     ) -> None:
-        """Writes the tokenizer directory. `run`: what `run.json` holds beside what all runs
-        note."""
+        """Writes the tokenizer directory. `tables`: its files of Parquet, by name; `run`: what
+        `run.json` holds beside what all runs note."""
         self.work.owned.check_lease()
         versions = {name: version(name) for name in ("wordpiece-beam", "pyarrow")}
         call = self.call
@@ -160,7 +159,7 @@ class WordsRun(ABC, Generic[Call, Done]):
             "workers": workers(pipeline_options(self.beam_args)),
             "beam_args": list(self.beam_args),
         }
-        write_tokenizer(call.output, spec, merges, {"versions": versions} | record, run, ids)
+        write_tokenizer(call.output, spec, tables, {"versions": versions} | record, run)
 
 
 @dataclass(frozen=True)
