@@ -26,9 +26,10 @@ from benchmarks.measure import Row, Spread, in_turn, number
 from benchmarks.setting import Setting, megabytes, read_texts
 from wordpiece_core import EncodedBatch, EncodingOptions, Tokenizer
 from wordpiece_core.options import TextOptions
+from wordpiece_core.reference.bpe import BYTES, SPACE_MARK, WORD_END
 from wordpiece_core.tokenizer.files import TokenizerSpec
 from wordpiece_core.tokenizer.formats.json_text import as_tokenizers
-from wordpiece_core.tokenizer.models import BYTES, SPACE_MARK, WORD_END, Bpe, Metaspace, Unigram
+from wordpiece_core.tokenizer.models import Bpe, Metaspace, Unigram
 
 TRAINED_BYTES = 3_000_000
 BPE_SIZE, UNIGRAM_SIZE = 16_000, 8_000

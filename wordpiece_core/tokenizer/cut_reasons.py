@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 
+from wordpiece_core.reference.bpe import WORD_END
 from wordpiece_core.tokenizer.files import TokenizerSpec
-from wordpiece_core.tokenizer.models import WORD_END, Bpe, Unigram
+from wordpiece_core.tokenizer.models import Bpe, Unigram
 
 
 @dataclass(frozen=True)

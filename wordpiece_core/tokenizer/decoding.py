@@ -7,9 +7,10 @@ import re
 from collections.abc import Callable, Sequence
 from itertools import groupby
 
+from wordpiece_core.reference.bpe import BYTES, SPACE_MARK, WORD_END
 from wordpiece_core.tokenizer.bytes_as_text import byte_of
 from wordpiece_core.tokenizer.files import TokenizerSpec
-from wordpiece_core.tokenizer.models import BYTES, SPACE_MARK, WORD_END, Bpe, Metaspace, Unigram
+from wordpiece_core.tokenizer.models import Bpe, Metaspace, Unigram
 
 # Replacements in decoded English text, in this order. `tokenizers` makes all of them in each token
 # of WordPiece, `transformers` then makes all but the last in the whole text.

@@ -6,9 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from wordpiece_core.reference.bpe import BYTES as BYTES
-from wordpiece_core.reference.bpe import SPACE_MARK as SPACE_MARK
-from wordpiece_core.reference.bpe import WORD_END as WORD_END
+from wordpiece_core.reference.bpe import WORD_END
 
 
 @dataclass(frozen=True)

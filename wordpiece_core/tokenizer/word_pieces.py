@@ -5,10 +5,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 
-from wordpiece_core.reference.bpe import BYTE_CHARACTERS
+from wordpiece_core.reference.bpe import BYTE_CHARACTERS, BYTES, SPACE_MARK
 from wordpiece_core.tokenizer.bytes_as_text import text_of
 from wordpiece_core.tokenizer.files import TokenizerSpec
-from wordpiece_core.tokenizer.models import BYTES, SPACE_MARK, Unigram
+from wordpiece_core.tokenizer.models import Unigram
 
 PREFIX = "##"
 BYTE_SPACE = BYTE_CHARACTERS[ord(" ")]

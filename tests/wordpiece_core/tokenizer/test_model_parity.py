@@ -20,8 +20,9 @@ from tokenizers import models, normalizers, pre_tokenizers, processors
 
 import wordpiece_core as wp
 from wordpiece_core.options import EncodingOptions, TextOptions
+from wordpiece_core.reference.bpe import BYTES, SPACE_MARK, WORD_END
 from wordpiece_core.tokenizer.files import TokenizerSpec
-from wordpiece_core.tokenizer.models import BYTES, SPACE_MARK, WORD_END, Bpe, Metaspace, Unigram
+from wordpiece_core.tokenizer.models import Bpe, Metaspace, Unigram
 
 PLACES = EncodingOptions(
     add_special_tokens=False, split_special_tokens=True, columns=("offset_mapping", "word_ids")

@@ -13,8 +13,9 @@ import pytest
 
 import wordpiece_core as wp
 from wordpiece_core.options import EncodingOptions
+from wordpiece_core.reference.bpe import SPACE_MARK
 from wordpiece_core.tokenizer.files import TokenizerSpec
-from wordpiece_core.tokenizer.models import SPACE_MARK, Bpe, Unigram
+from wordpiece_core.tokenizer.models import Bpe, Unigram
 
 SCORES = {"[UNK]": 0.0, "▁": -1.5, "a": -2.0, "b": -2.5, "▁a": -2.2, "ab": -3.1, "ba": -2.8}
 SCORES |= {"▁ab": -3.9, "aba": -3.3}

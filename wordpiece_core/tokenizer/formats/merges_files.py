@@ -7,9 +7,10 @@ from collections.abc import Callable
 
 from wordpiece_core.errors import InputError, shown
 from wordpiece_core.options import TextOptions
+from wordpiece_core.reference.bpe import BYTES, WORD_END
 from wordpiece_core.tokenizer.files import NOTHING_ADDED, TokenizerSpec
 from wordpiece_core.tokenizer.formats.json_text import Json, written
-from wordpiece_core.tokenizer.models import BYTES, WORD_END, AddedTokens, Bpe, ByteLevel
+from wordpiece_core.tokenizer.models import AddedTokens, Bpe, ByteLevel
 from wordpiece_core.tokenizer.vocabulary import check_vocabulary
 
 VOCAB, MERGES = "vocab.json", "merges.txt"

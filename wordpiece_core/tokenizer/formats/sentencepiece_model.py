@@ -15,12 +15,12 @@ from typing import Any
 from google.protobuf.message import DecodeError
 
 from wordpiece_core.errors import InputError
-from wordpiece_core.reference.bpe import byte_tokens
+from wordpiece_core.reference.bpe import SPACE_MARK, byte_tokens
 from wordpiece_core.tokenizer.charsmap import charsmap
 from wordpiece_core.tokenizer.files import AS_IT_IS, NOTHING_ADDED, TokenizerSpec
 from wordpiece_core.tokenizer.formats import sentencepiece_proto as proto
 from wordpiece_core.tokenizer.formats.tokenizer_json_parts import check_rules
-from wordpiece_core.tokenizer.models import SPACE_MARK, Metaspace, Unigram
+from wordpiece_core.tokenizer.models import Metaspace, Unigram
 from wordpiece_core.tokenizer.vocabulary import check_vocabulary
 
 SPIECE = "spiece.model"

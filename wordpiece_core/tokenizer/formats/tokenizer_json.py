@@ -6,18 +6,10 @@ from base64 import b64encode
 from collections.abc import Sequence
 from dataclasses import asdict
 
+from wordpiece_core.reference.bpe import BYTES, SPACE_MARK, WORD_END
 from wordpiece_core.tokenizer.files import TokenizerSpec
 from wordpiece_core.tokenizer.formats.json_text import Json
-from wordpiece_core.tokenizer.models import (
-    BYTES,
-    SPACE_MARK,
-    WORD_END,
-    AddedTokens,
-    Bpe,
-    ByteLevel,
-    Metaspace,
-    Unigram,
-)
+from wordpiece_core.tokenizer.models import AddedTokens, Bpe, ByteLevel, Metaspace, Unigram
 
 ADDED_TOKEN_FLAGS = dict.fromkeys(("single_word", "lstrip", "rstrip", "normalized"), False)
 PRE_TOKENIZER_TYPES = {"bert": "BertPreTokenizer", "whitespace": "WhitespaceSplit"}

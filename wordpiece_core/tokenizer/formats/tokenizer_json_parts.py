@@ -10,6 +10,7 @@ from typing import Any
 
 from wordpiece_core.errors import InputError, OptionError, shown
 from wordpiece_core.options import TextOptions
+from wordpiece_core.reference.bpe import BYTES, SPACE_MARK
 from wordpiece_core.tokenizer.files import AS_IT_IS, NOTHING_ADDED
 from wordpiece_core.tokenizer.formats.json_text import Json, get
 from wordpiece_core.tokenizer.formats.tokenizer_json import (
@@ -20,7 +21,7 @@ from wordpiece_core.tokenizer.formats.tokenizer_json import (
     template,
 )
 from wordpiece_core.tokenizer.kernel_parts import kernel_rules
-from wordpiece_core.tokenizer.models import BYTES, SPACE_MARK, AddedTokens, ByteLevel, Metaspace
+from wordpiece_core.tokenizer.models import AddedTokens, ByteLevel, Metaspace
 
 KINDS = {name: kind for kind, name in PRE_TOKENIZER_TYPES.items()}
 GPT2_CUT = r"""'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"""

@@ -8,7 +8,7 @@ from typing import Any
 
 from wordpiece_core.errors import InputError, shown
 from wordpiece_core.reference import SPECIAL_TOKENS
-from wordpiece_core.reference.bpe import byte_tokens
+from wordpiece_core.reference.bpe import SPACE_MARK, WORD_END, byte_tokens
 from wordpiece_core.tokenizer.files import ROLES, TokenizerSpec, usual_roles
 from wordpiece_core.tokenizer.formats.json_text import Json, get
 from wordpiece_core.tokenizer.formats.merges_files import merges_by_id, vocabulary_of
@@ -17,13 +17,7 @@ from wordpiece_core.tokenizer.formats.tokenizer_json import (
     template,
 )
 from wordpiece_core.tokenizer.formats.tokenizer_json_parts import KINDS, around, bert_text, words
-from wordpiece_core.tokenizer.models import (
-    SPACE_MARK,
-    WORD_END,
-    AddedTokens,
-    Bpe,
-    Unigram,
-)
+from wordpiece_core.tokenizer.models import AddedTokens, Bpe, Unigram
 from wordpiece_core.tokenizer.vocabulary import UNK, check_vocabulary
 
 
