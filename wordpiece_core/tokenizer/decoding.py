@@ -37,7 +37,7 @@ def _text(spec: TokenizerSpec, tokens: Sequence[str]) -> str:
         return _of_word_pieces(tokens, spec.continuing_prefix)
     if isinstance(model, Unigram) and model.of_sentencepiece:
         return _of_sentencepiece(spec, tokens)
-    boundary = SPACE_MARK if isinstance(model, Unigram) else model.word_boundary
+    boundary = spec.word_boundary
     if boundary == BYTES:
         return b"".join(map(_bytes, tokens)).decode(errors="replace")
     if boundary == WORD_END:

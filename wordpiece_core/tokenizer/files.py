@@ -11,6 +11,7 @@ from typing import Any
 
 from wordpiece_core.options import TextOptions
 from wordpiece_core.reference import SPECIAL_TOKENS
+from wordpiece_core.reference.bpe import SPACE_MARK
 from wordpiece_core.tokenizer.models import AddedTokens, Bpe, ByteLevel, Metaspace, Unigram
 
 ROLES = {f"{token.strip('[]').lower()}_token": token for token in SPECIAL_TOKENS}
@@ -101,11 +102,23 @@ class TokenizerSpec:
         return [token for token in wanted if token in known and token != ""]
 
     @property
+    def word_boundary(self) -> str | None:
+        """How words are marked: see `Bpe`. None: not at all, or as WordPiece does."""
+        if isinstance(self.model, Unigram):
+            return SPACE_MARK
+        return None if self.model is None else self.model.word_boundary
+
+    @property
     def around(self) -> AddedTokens | None:
         """What is put around texts. None: the vocabulary lacks [CLS] or [SEP]."""
         if self.added is None and {"[CLS]", "[SEP]"} <= {*self.vocab}:
             return AddedTokens()
         return self.added
+
+
+def unless_usual(rules: ByteLevel) -> ByteLevel | None:
+    """The rules of GPT-2's words; None if they are those that the text option `gpt2` says alone."""
+    return None if rules == ByteLevel() else rules
 
 
 def usual_roles(special_tokens: Sequence[str]) -> dict[str, str]:

@@ -8,7 +8,6 @@ from collections.abc import Collection, Iterable
 from wordpiece_core.reference.bpe import BYTE_CHARACTERS, BYTES, SPACE_MARK
 from wordpiece_core.tokenizer.bytes_as_text import text_of
 from wordpiece_core.tokenizer.files import TokenizerSpec
-from wordpiece_core.tokenizer.models import Unigram
 
 PREFIX = "##"
 BYTE_SPACE = BYTE_CHARACTERS[ord(" ")]
@@ -19,7 +18,7 @@ def word_pieces(spec: TokenizerSpec) -> list[str]:
     tokens begin them: those stay as they are."""
     if spec.model is None:
         return [with_prefix(token, spec.continuing_prefix) for token in spec.vocab]
-    boundary = SPACE_MARK if isinstance(spec.model, Unigram) else spec.model.word_boundary
+    boundary = spec.word_boundary
     if boundary not in (BYTES, SPACE_MARK):
         return list(spec.vocab)
     mark = BYTE_SPACE if boundary == BYTES else SPACE_MARK

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from wordpiece_core.errors import InputError, shown
 from wordpiece_core.options import TextOptions
 from wordpiece_core.reference.bpe import BYTES, WORD_END
-from wordpiece_core.tokenizer.files import NOTHING_ADDED, TokenizerSpec
+from wordpiece_core.tokenizer.files import NOTHING_ADDED, TokenizerSpec, unless_usual
 from wordpiece_core.tokenizer.formats.json_text import Json, written
 from wordpiece_core.tokenizer.models import AddedTokens, Bpe, ByteLevel
 from wordpiece_core.tokenizer.vocabulary import check_vocabulary
@@ -118,7 +118,7 @@ def of_merges_files(
         continuing_prefix="",
         more_special_tokens=special,
         model=model,
-        rules=ByteLevel(add_prefix_space=True) if add_prefix_space is True else None,
+        rules=unless_usual(ByteLevel(add_prefix_space is True)),
         roles={role: token for role, token in roles.items() if token in ids},
         added=_around(name, ids, place),
     )

@@ -9,7 +9,7 @@ from dataclasses import asdict
 from wordpiece_core.reference.bpe import BYTES, SPACE_MARK, WORD_END
 from wordpiece_core.tokenizer.files import TokenizerSpec
 from wordpiece_core.tokenizer.formats.json_text import Json
-from wordpiece_core.tokenizer.models import AddedTokens, Bpe, ByteLevel, Metaspace, Unigram
+from wordpiece_core.tokenizer.models import AddedTokens, ByteLevel, Metaspace, Unigram
 
 ADDED_TOKEN_FLAGS = dict.fromkeys(("single_word", "lstrip", "rstrip", "normalized"), False)
 PRE_TOKENIZER_TYPES = {"bert": "BertPreTokenizer", "whitespace": "WhitespaceSplit"}
@@ -49,16 +49,9 @@ def _one_of(parts: Sequence[Json], name: str) -> Json | None:
     return parts[0] if parts else None
 
 
-def word_boundary(spec: TokenizerSpec) -> str | None:
-    """How words are marked."""
-    if isinstance(spec.model, Bpe):
-        return spec.model.word_boundary
-    return SPACE_MARK if isinstance(spec.model, Unigram) else None
-
-
 def byte_level(spec: TokenizerSpec) -> ByteLevel | None:
     """How `tokenizers` puts spaces before words of bytes; None if words are not of bytes."""
-    if word_boundary(spec) != BYTES:
+    if spec.word_boundary != BYTES:
         return None
     if isinstance(spec.rules, ByteLevel):
         return spec.rules
@@ -97,7 +90,7 @@ def _pre_tokenizers(spec: TokenizerSpec) -> list[Json]:
     bytes_ = byte_level(spec)
     if bytes_ is not None:
         parts.append(_byte_level_part(bytes_, use_regex=words is None))
-    elif word_boundary(spec) == SPACE_MARK:
+    elif spec.word_boundary == SPACE_MARK:
         parts.append(metaspace("always", split=False))
     return parts
 
@@ -160,12 +153,12 @@ def template(around: AddedTokens, ids: dict[str, int]) -> Json:
 def _decoder(spec: TokenizerSpec) -> Json | None:
     if spec.model is None:
         return {"type": "WordPiece", "prefix": spec.continuing_prefix, "cleanup": True}
-    if word_boundary(spec) == BYTES:
+    if spec.word_boundary == BYTES:
         return _byte_level_part(ByteLevel(add_prefix_space=True), use_regex=True)
-    if word_boundary(spec) == WORD_END:
+    if spec.word_boundary == WORD_END:
         return {"type": "BPEDecoder", "suffix": WORD_END}
     prepend = spec.rules.prepend if isinstance(spec.rules, Metaspace) else "always"
-    mark = [metaspace(prepend, split=True)] if word_boundary(spec) == SPACE_MARK else []
+    mark = [metaspace(prepend, split=True)] if spec.word_boundary == SPACE_MARK else []
     fallback = [{"type": "ByteFallback"}] if spec.model.byte_fallback else []
     return _one_of([*fallback, *mark], "decoders")
 

@@ -11,7 +11,7 @@ from typing import Any
 from wordpiece_core.errors import InputError, OptionError, shown
 from wordpiece_core.options import TextOptions
 from wordpiece_core.reference.bpe import BYTES, SPACE_MARK
-from wordpiece_core.tokenizer.files import AS_IT_IS, NOTHING_ADDED
+from wordpiece_core.tokenizer.files import AS_IT_IS, NOTHING_ADDED, unless_usual
 from wordpiece_core.tokenizer.formats.json_text import Json, get
 from wordpiece_core.tokenizer.formats.tokenizer_json import (
     PRE_TOKENIZER_TYPES,
@@ -111,8 +111,7 @@ def _gpt2_words(
             f"{path}: normalizer {_said(normalizers)}; with ByteLevel only text as it is is known"
         )
     rules = ByteLevel(add_prefix_space, _trims(value, add_prefix_space, path))
-    own = rules == ByteLevel()  # what the text option says alone
-    return Words(TextOptions(pre_tokenizer="gpt2"), None if own else rules, BYTES)
+    return Words(TextOptions(pre_tokenizer="gpt2"), unless_usual(rules), BYTES)
 
 
 def _is_gpt2_cut(part: Json) -> bool:
