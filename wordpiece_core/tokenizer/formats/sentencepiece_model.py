@@ -12,8 +12,6 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from google.protobuf.message import DecodeError
-
 from wordpiece_core.errors import InputError
 from wordpiece_core.reference.bpe import SPACE_MARK, byte_tokens
 from wordpiece_core.tokenizer.charsmap import charsmap
@@ -78,10 +76,9 @@ def _kind(token: str, unk: str | None, control: set[str], model: Unigram) -> int
 def read_model(data: bytes, path: str) -> TokenizerSpec:
     """The tokenizer of a model's bytes. InputError, which names `path`, for what is no such model,
     and for one whose pieces could not be made here."""
-    model = proto.model_class()()
     try:
-        model.ParseFromString(data)
-    except DecodeError as error:
+        model = proto.parsed(data)
+    except ValueError as error:
         raise InputError(f"{path}: not a model of sentencepiece") from error
     if not model.pieces:
         raise InputError(f"{path}: not a model of sentencepiece (it has no pieces)")

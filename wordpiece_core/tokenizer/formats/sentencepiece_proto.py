@@ -2,15 +2,14 @@
 are not here are skipped in reading.
 
 The descriptor is made here, in a pool of its own: the one that comes with `sentencepiece` asks for
-one version of `protobuf`, and no pool can hold a file twice.
+one version of `protobuf`, and no pool can hold a file twice. `protobuf` is imported when a message
+is read or written: other files of tokenizers load without it.
 """
 
 from __future__ import annotations
 
 from functools import cache
 from typing import Any
-
-from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
 PACKAGE = "sentencepiece"
 UNIGRAM, BPE = 1, 2  # ModelType
@@ -47,6 +46,8 @@ _ENUMS = {
 @cache
 def model_class() -> Any:
     """The class of the message `ModelProto`."""
+    from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+
     file = descriptor_pb2.FileDescriptorProto(
         name="sentencepiece_model.proto", package=PACKAGE, syntax="proto2"
     )
@@ -76,6 +77,18 @@ def model_class() -> Any:
     return message_factory.GetMessageClass(pool.FindMessageTypeByName(f"{PACKAGE}.ModelProto"))
 
 
+def parsed(data: bytes) -> Any:
+    """The message `ModelProto` of bytes. ValueError if they are none."""
+    from google.protobuf.message import DecodeError
+
+    model = model_class()()
+    try:
+        model.ParseFromString(data)
+    except DecodeError as error:
+        raise ValueError(str(error)) from error
+    return model
+
+
 def _add_message(
     message: Any,
     name: str,
@@ -84,10 +97,9 @@ def _add_message(
 ) -> None:
     """Fills in a message of optional fields, and the enums that they have."""
     message.name = name
-    kinds = descriptor_pb2.FieldDescriptorProto
     for field, number, kind, default in fields:
-        added = message.field.add(name=field, number=number, label=kinds.LABEL_OPTIONAL)
-        added.type = getattr(kinds, f"TYPE_{kind.upper()}")
+        added = message.field.add(name=field, number=number)
+        added.label, added.type = added.LABEL_OPTIONAL, getattr(added, f"TYPE_{kind.upper()}")
         if default is not None:
             added.default_value = default
         if kind == "enum":
