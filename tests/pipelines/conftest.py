@@ -1,4 +1,4 @@
-"""What tests share: a stand-in for remote stores, and tables that overflow."""
+"""What tests share: shards of text, a stand-in for remote stores, and tables that overflow."""
 
 import io
 import os
@@ -16,6 +16,8 @@ from pipelines.counting import steps
 from pipelines.counting.options import CountOptions
 from pipelines.files import filesystems
 from wordpiece_core.training import merging
+
+from .corpora import english, write_shard
 
 
 class Store:
@@ -37,6 +39,14 @@ def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     monkeypatch.setattr(Store, "root", str(tmp_path.parent), raising=False)
     monkeypatch.setattr(fs, "FileSystem", Store)
     return f"store://{tmp_path.name}"
+
+
+@pytest.fixture
+def shards(tmp_path: Path) -> Path:
+    """A directory of three shards of text."""
+    for i in range(3):
+        write_shard(tmp_path / "in" / f"{i}.parquet", english(300)[i::3])
+    return tmp_path / "in"
 
 
 class ClosingHandler(FaultyHandler):

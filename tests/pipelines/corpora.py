@@ -110,6 +110,20 @@ def files_below(directory: str | Path) -> dict[str, bytes]:
     }
 
 
+def same_but_for_run_json(first: Path, second: Path) -> bool:
+    """Whether two directories have the same files, but for the record of how long it took."""
+    files = [files_below(directory) for directory in (first, second)]
+    return files[0].keys() == files[1].keys() and all(
+        data == files[1][name] for name, data in files[0].items() if name != "run.json"
+    )
+
+
+def read_json(directory: str | Path, name: str) -> dict[str, Any]:
+    """A JSON file of a directory."""
+    value: dict[str, Any] = json.loads((Path(directory) / name).read_text())
+    return value
+
+
 def column(shards: str | Path, name: str = "input_ids") -> list[Any]:
     """A column of the Parquet shards below a directory, in the order of their names."""
     paths = sorted(Path(shards).rglob("*.parquet"))
@@ -250,6 +264,12 @@ def peer(
 def vocab_of(directory: str | Path) -> list[str]:
     """The tokens of a tokenizer directory."""
     return (Path(directory) / "vocab.txt").read_text(encoding="utf-8").split("\n")[:-1]
+
+
+def merges_of(directory: str | Path) -> list[dict[str, Any]]:
+    """The log of merges in a tokenizer directory."""
+    rows: list[dict[str, Any]] = pq.read_table(f"{directory}/merges.parquet").to_pylist()
+    return rows
 
 
 def ids_by_peer(

@@ -1,10 +1,16 @@
-"""What hypothesis draws in the tests: word tables, training options, and text hard to cut."""
+"""What hypothesis draws in the tests: word tables, training options, and text hard to cut; and the
+small rounds that such tables are trained in."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
+from unittest import mock
 
 from hypothesis import strategies as st
+
+from wordpiece_core.training import budget, merging
 
 # Few letters give ties and runs such as aaaa. Some are long in UTF-8. Where words hold the prefix,
 # strings are built twice: "##" and "###".
@@ -55,6 +61,17 @@ def training_options(draw: st.DrawFn) -> dict[str, Any]:
 
 # How many tokens may join special tokens and alphabet.
 rooms = st.sampled_from([100, 30, 10, 3, 1, 0])
+
+
+@contextmanager
+def small_rounds(candidates: int, partitions: int) -> Iterator[None]:
+    """Lets rounds of small tables have few candidates, and that many partitions."""
+    with (
+        mock.patch.multiple(budget, LEAST_CANDIDATES=candidates, TOKENS_PER_CANDIDATE=2),
+        mock.patch.object(merging, "LEAST_PARTITIONS", partitions),
+        mock.patch.object(merging.Merging, "_run_partitions", return_value=partitions),
+    ):
+        yield
 
 
 def odd_text(max_size: int = 40) -> st.SearchStrategy[str]:

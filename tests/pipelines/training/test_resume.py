@@ -7,24 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from ..corpora import done, english, files_below, process, wordpiece, write_shard
+from ..corpora import (
+    done,
+    files_below,
+    process,
+    same_but_for_run_json,
+    wordpiece,
+    write_shard,
+)
 from ..stopping import HANGS, killed_before, killing_a_worker
 
 SIZE = ["--vocab-size", "150", "--round-budget", "0.1"]  # five rounds
-
-
-def same_but_for_run_json(first: Path, second: Path) -> bool:
-    files = [files_below(directory) for directory in (first, second)]
-    return files[0].keys() == files[1].keys() and all(
-        data == files[1][name] for name, data in files[0].items() if name != "run.json"
-    )
-
-
-@pytest.fixture
-def shards(tmp_path: Path) -> Path:
-    for i in range(3):
-        write_shard(tmp_path / "in" / f"{i}.parquet", english(300)[i::3])
-    return tmp_path / "in"
 
 
 @pytest.mark.parametrize(

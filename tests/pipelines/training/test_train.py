@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -22,9 +21,11 @@ from ..corpora import (
     english,
     files_below,
     flags,
+    merges_of,
     multilingual,
     peer,
     process,
+    read_json,
     vocab_of,
     wordpiece,
     write_shard,
@@ -50,16 +51,6 @@ MERGE_TYPES = {
 def many_ranges(monkeypatch: pytest.MonkeyPatch) -> None:
     """Many ranges of words for a small table."""
     monkeypatch.setattr(word_table, "ROWS_PER_GROUP", 20)
-
-
-def merges_of(tokenizer: str | Path) -> list[dict[str, Any]]:
-    rows: list[dict[str, Any]] = pq.read_table(f"{tokenizer}/merges.parquet").to_pylist()
-    return rows
-
-
-def read_json(directory: str | Path, name: str) -> dict[str, Any]:
-    value: dict[str, Any] = json.loads((Path(directory) / name).read_text())
-    return value
 
 
 def assert_is_reference(

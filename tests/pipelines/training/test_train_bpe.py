@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
-import pyarrow.parquet as pq
 import pytest
 import tokenizers
 from tokenizers import pre_tokenizers
@@ -21,7 +19,9 @@ from ..corpora import (
     english,
     files_below,
     flags,
+    merges_of,
     multilingual,
+    read_json,
     wordpiece,
     write_shard,
 )
@@ -46,8 +46,7 @@ def vocab_of(tokenizer: Path) -> list[str]:
 
 def assert_is_reference(tokenizer: Path, specified: Any) -> None:
     assert vocab_of(tokenizer) == specified.vocab
-    merges = pq.read_table(tokenizer / "merges.parquet").to_pylist()
-    assert merges == [merge._asdict() for merge in specified.merges]
+    assert merges_of(tokenizer) == [merge._asdict() for merge in specified.merges]
 
 
 @pytest.mark.parametrize(
@@ -89,8 +88,7 @@ def test_words_are_cut_by_the_merges_in_their_order(
 ) -> None:
     tokenizer = trained(tmp_path, TEXTS, 400, **options)
     loaded = wp.Tokenizer.load(str(tokenizer))
-    log = pq.read_table(tokenizer / "merges.parquet").to_pylist()
-    merges = [(merge["left"], merge["right"]) for merge in log]
+    merges = [(merge["left"], merge["right"]) for merge in merges_of(tokenizer)]
     boundary = "bytes" if "byte_level" in options else options.get("word_boundary", "</w>")
     words = [word for word, _ in counted(english(300, seed=1))]
     for word in [*words, "unseen", "漢", "ж"]:
@@ -112,7 +110,7 @@ def test_a_word_table_trains_as_the_text_that_it_was_counted_from(tmp_path: Path
     direct_files, files = files_below(tmp_path / "direct"), files_below(tmp_path / "tok")
     assert direct_files.pop("run.json") != files.pop("run.json")
     assert direct_files == files
-    record = json.loads((tmp_path / "tok" / "training.json").read_text())
+    record = read_json(tmp_path / "tok", "training.json")
     assert record["training"]["word_boundary"] == "bytes"
     assert record["text"]["pre_tokenizer"] == "gpt2"
 
@@ -199,7 +197,7 @@ def test_training_json_is_enough_to_get_the_same_bytes_again(tmp_path: Path) -> 
         "lowercase": False,
     }
     first = trained(tmp_path / "a", TEXTS, 500, **options)
-    noted = json.loads((first / "training.json").read_text())
+    noted = read_json(first, "training.json")
     again = {k: v for k, v in (noted["training"] | noted["text"]).items() if v is not None}
     again["special_tokens"] = ",".join(again["special_tokens"])
     del again["vocab_size"], again["model"]

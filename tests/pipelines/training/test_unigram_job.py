@@ -3,7 +3,6 @@ it is killed."""
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -13,26 +12,12 @@ import wordpiece_core as wp
 from pipelines.counting import word_table
 from wordpiece_core.reference import SPECIAL_TOKENS, count_words
 
-from ..corpora import done, english, files_below, wordpiece, write_shard
+from ..corpora import done, english, read_json, same_but_for_run_json, wordpiece
 from ..stopping import killed_before
 
 SIZE = ["--model", "unigram", "--vocab-size", "150"]
 PASSES = ["--round-budget", "0.5"]  # the driver does not hold the words
 TWO_WORKERS = ["--", "--direct_running_mode=multi_threading", "--direct_num_workers=2"]
-
-
-def same_but_for_run_json(first: Path, second: Path) -> bool:
-    files = [files_below(directory) for directory in (first, second)]
-    return files[0].keys() == files[1].keys() and all(
-        data == files[1][name] for name, data in files[0].items() if name != "run.json"
-    )
-
-
-@pytest.fixture
-def shards(tmp_path: Path) -> Path:
-    for i in range(3):
-        write_shard(tmp_path / "in" / f"{i}.parquet", english(300)[i::3])
-    return tmp_path / "in"
 
 
 def test_the_pieces_are_those_of_a_training_in_memory(tmp_path: Path, shards: Path) -> None:
@@ -42,13 +27,13 @@ def test_the_pieces_are_those_of_a_training_in_memory(tmp_path: Path, shards: Pa
     wanted = wp.train(words, model="unigram", vocab_size=500, byte_fallback=True)
     pieces = pq.read_table(tmp_path / "tok" / "pieces.parquet")
     assert pieces.equals(wanted.pieces)
-    model = json.loads((tmp_path / "tok" / "tokenizer.json").read_text())["model"]
+    model = read_json(tmp_path / "tok", "tokenizer.json")["model"]
     assert [token for token, _ in model["vocab"]] == wanted.vocab
     assert wanted.vocab[:5] == list(SPECIAL_TOKENS)
-    record = json.loads((tmp_path / "tok" / "training.json").read_text())
+    record = read_json(tmp_path / "tok", "training.json")
     assert record["training"]["model"] == "unigram"
     assert record["vocab_size"] == 500
-    run = json.loads((tmp_path / "tok" / "run.json").read_text())
+    run = read_json(tmp_path / "tok", "run.json")
     assert len(run["estimates"]) == run["rounds"] - 1
     assert all(each["log_likelihood"] < 0 for each in run["estimates"])
 

@@ -8,7 +8,6 @@ from collections import Counter, defaultdict
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
-from unittest import mock
 
 import pytest
 import tokenizers
@@ -20,9 +19,9 @@ import wordpiece_core as wp
 from wordpiece_core.errors import OptionError
 from wordpiece_core.reference import bpe, count_words
 from wordpiece_core.tokenizer.models import Bpe
-from wordpiece_core.training import budget, merging
+from wordpiece_core.training import budget
 
-from ..strategies import rooms, word_tables
+from ..strategies import rooms, small_rounds, word_tables
 
 # That pairs run out before the vocabulary is full is the rule with such small tables.
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -98,11 +97,7 @@ def test_the_budget_of_a_round_does_not_change_the_result(
     partitions: int,
 ) -> None:
     size = smallest_size(table, options) + room
-    with (
-        mock.patch.multiple(budget, LEAST_CANDIDATES=candidates, TOKENS_PER_CANDIDATE=2),
-        mock.patch.object(merging, "LEAST_PARTITIONS", partitions),
-        mock.patch.object(merging.Merging, "_run_partitions", return_value=partitions),
-    ):
+    with small_rounds(candidates, partitions):
         mine = wp.train(table, model="bpe", vocab_size=size, round_budget=round_budget, **options)
     assert_equal(mine, bpe.train(table, size, **options))
 

@@ -15,7 +15,7 @@ from wordpiece_core import reference
 from wordpiece_core.errors import InputError, OptionError
 from wordpiece_core.training import budget, merging
 
-from ..strategies import rooms, training_options, word_tables
+from ..strategies import rooms, small_rounds, training_options, word_tables
 
 # That pairs run out before the vocabulary is full is the rule with such small tables.
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -93,11 +93,7 @@ def test_the_budget_of_a_round_does_not_change_the_result(
 ) -> None:
     size = smallest_size(table, options) + room
     specified = reference.train(table, size, **options)
-    with (
-        mock.patch.multiple(budget, LEAST_CANDIDATES=candidates, TOKENS_PER_CANDIDATE=2),
-        mock.patch.object(merging, "LEAST_PARTITIONS", partitions),
-        mock.patch.object(merging.Merging, "_run_partitions", return_value=partitions),
-    ):
+    with small_rounds(candidates, partitions):
         mine = wp.train(table, vocab_size=size, round_budget=round_budget, **options)
     assert_equal(mine, specified)
 

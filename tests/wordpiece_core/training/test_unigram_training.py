@@ -84,15 +84,20 @@ def test_runs_are_those_of_the_reference(table: dict[str, int]) -> None:
     assert runs_of(table, "".join(half)) == known
 
 
+@st.composite
+def tables_with_scores(draw: st.DrawFn) -> tuple[dict[str, int], dict[str, float]]:
+    """A word table with at least one run, and scores for it."""
+    table = draw(TABLES.filter(runs_of))
+    return table, draw(models(table))
+
+
 @settings(max_examples=200)
-@given(TABLES, st.data())
+@given(tables_with_scores())
 def test_expected_counts_and_likelihood_are_those_of_the_reference(
-    table: dict[str, int], data: st.DataObject
+    case: tuple[dict[str, int], dict[str, float]],
 ) -> None:
+    table, scores = case
     runs = runs_of(table)
-    if not runs:
-        return
-    scores = data.draw(models(table))
     expected, likelihood = unigram.expected_counts(runs, scores)
     sums, log = sums_of(table, scores, "expected")
     found = dict(zip(sorted(scores), (value / 2**52 for value in sums), strict=True))
@@ -101,15 +106,12 @@ def test_expected_counts_and_likelihood_are_those_of_the_reference(
 
 
 @settings(max_examples=200)
-@given(TABLES, st.data())
+@given(tables_with_scores())
 def test_counts_in_the_best_cuts_are_those_of_the_reference(
-    table: dict[str, int], data: st.DataObject
+    case: tuple[dict[str, int], dict[str, float]],
 ) -> None:
-    runs = runs_of(table)
-    if not runs:
-        return
-    scores = data.draw(models(table))
-    used = unigram.best_counts(runs, scores)
+    table, scores = case
+    used = unigram.best_counts(runs_of(table), scores)
     found = sums_of(table, scores, "best")[0]
     assert found == [used[piece] for piece in sorted(scores)]
 
