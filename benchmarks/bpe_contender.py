@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from benchmarks.setting import read_texts
-from wordpiece_core.reference.bpe import BYTE_CHARACTERS
+from wordpiece_core.reference.marks import BYTE_CHARACTERS
 
 Made = tuple[float, Callable[[], Iterable[bytes]]]
 """Seconds of counting, where they are known, and what gives the tokens."""

@@ -20,7 +20,7 @@ from wordpiece_core.option_kinds import (
     refusal,
 )
 from wordpiece_core.reference import SPECIAL_TOKENS, WHITE_SPACE
-from wordpiece_core.reference.bpe import (
+from wordpiece_core.reference.marks import (
     BYTE_CHARACTERS,
     BYTES,
     SPACE_MARK,

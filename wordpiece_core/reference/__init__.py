@@ -1,10 +1,21 @@
 """WordPiece, BPE and Unigram in plain Python: the specification.
 
-Read this to learn the algorithm, and the kernel to see it fast: the tests hold the two equal.
-It is slow on purpose; training counts everything anew for every merge. ``training`` makes a
-vocabulary of words, ``encoding`` makes words of text and ids of words, ``extension`` adds tokens to
-a vocabulary or drops some; all names are here too. ``bpe`` is byte-pair encoding, and ``unigram``
-the unigram language model, a page each.
+Read this to learn the algorithms, and the kernel to see them fast: the tests hold the two equal.
+It is slow on purpose; training counts everything anew for every merge.
+
+    text to words   encoding, pre_tokenizers (GPT-2's)
+    any training    initial_vocabulary: words, alphabet and special tokens; marks: ``</w>``, ``▁``
+                    and bytes; merging: pairs of neighbours
+    WordPiece       training; encoding: words to tokens, to rows of ids, and back; extension: more
+                    tokens for a vocabulary, or fewer; packing
+    BPE             bpe: learn merges and apply them; bpe_training: with all options
+    Unigram         unigram: Viterbi, sampling, expectation maximization; unigram_training: its
+                    rounds, with unigram_runs and unigram_seeds; unigram_tokenizing: unknown
+                    characters
+    cuts at random  sampling: the random numbers of a row
+
+``bpe`` and ``unigram`` are a page each, for who has read a textbook. The names of WordPiece are all
+here, too; this is how it goes.
 
 Training starts from words with their counts. Every word is split into characters, and each
 character but the first carries a prefix that says "inside a word": ``hugs`` is ``h ##u ##g ##s``.
@@ -22,9 +33,6 @@ characters (``unicodedata``, ``str.lower``). `tokenizers`, and so the kernel, ha
 ones of categories (unicode_categories 0.1.1) and decompositions (Unicode 9), and Rust's own of
 lower case. The two can differ for characters assigned or reclassified between those versions of
 Unicode, and there `tokenizers` is right by definition.
-
-A split is a list of tokens. None in it stands for a character outside the alphabet: it is counted
-nowhere, and nothing merges across it. ``counts`` are the words' counts, in the order of the splits.
 """
 
 from __future__ import annotations
@@ -32,6 +40,7 @@ from __future__ import annotations
 from wordpiece_core.reference.encoding import (
     SPECIAL_TOKENS,
     WHITE_SPACE,
+    char_tokenize,
     count_words,
     decode,
     encode,
@@ -41,6 +50,7 @@ from wordpiece_core.reference.encoding import (
     pre_tokenize,
     tokenize,
     tokenize_word,
+    word_tokenize,
     words,
 )
 from wordpiece_core.reference.extension import (
@@ -54,32 +64,30 @@ from wordpiece_core.reference.extension import (
     placed,
     prune,
 )
-from wordpiece_core.reference.pre_tokenizers import gpt2_words
-from wordpiece_core.reference.training import (
+from wordpiece_core.reference.initial_vocabulary import kept_characters
+from wordpiece_core.reference.merging import (
     Merge,
-    PackedSequence,
     Pair,
     Split,
     Training,
-    alphabet,
-    best_merge,
-    best_merges,
-    char_tokenize,
-    fall,
-    h,
-    kept_characters,
-    lower_support,
     merge_tokens,
     merge_word,
     merges_made,
-    natural_log,
-    pack,
     pair_counts,
+    unigram_counts,
+)
+from wordpiece_core.reference.packing import PackedSequence, pack
+from wordpiece_core.reference.pre_tokenizers import gpt2_words
+from wordpiece_core.reference.training import (
+    best_merge,
+    best_merges,
+    fall,
+    h,
+    lower_support,
+    natural_log,
     score,
     split_word,
     train,
-    unigram_counts,
-    word_tokenize,
 )
 
 __all__ = [
@@ -92,7 +100,6 @@ __all__ = [
     "Pair",
     "Split",
     "Training",
-    "alphabet",
     "best_merge",
     "best_merges",
     "char_tokenize",

@@ -221,6 +221,19 @@ def cut_word(
     return tokens
 
 
+# --- The two simpler ways, for comparison ---------------------------------------------------------
+
+
+def word_tokenize(text: str, **options: Any) -> list[str]:
+    """Every word a token: few tokens, but no vocabulary holds every word."""
+    return words(text, **options)
+
+
+def char_tokenize(text: str, **options: Any) -> list[str]:
+    """Every character of every word a token: a small vocabulary, but many tokens."""
+    return [c for word in words(text, **options) for c in word]
+
+
 # --- Tokens to rows -------------------------------------------------------------------------------
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import NamedTuple
 
 from wordpiece_core.errors import OptionError
 from wordpiece_core.reference.encoding import SPECIAL_TOKENS, cut_word
-from wordpiece_core.reference.training import Merge, Split, best_merges
+from wordpiece_core.reference.initial_vocabulary import WordCounts, words_taken
+from wordpiece_core.reference.merging import Merge, Split
+from wordpiece_core.reference.training import best_merges
 
 OUTSIDE = "\0"  # stands for a character that no token fits; no vocabulary has it
 
@@ -24,7 +26,7 @@ class Extension(NamedTuple):
 
 
 def extend(
-    word_counts: Mapping[str, int] | Iterable[tuple[str, int]],
+    word_counts: WordCounts,
     vocab: Sequence[str],
     new_tokens: int,
     *,
@@ -49,8 +51,7 @@ def extend(
 
     Raises OptionError if the symbols alone are more than ``new_tokens``.
     """
-    table = word_counts.items() if isinstance(word_counts, Mapping) else word_counts
-    rows = [(w, n) for w, n in table if n >= min_word_count and 1 <= len(w) <= max_word_length]
+    rows = words_taken(word_counts, min_word_count, max_word_length)
     symbols = missing_symbols(rows, vocab, new_characters, continuing_prefix)
     room = new_tokens - len(symbols)
     if room < 0:
@@ -149,7 +150,7 @@ class Losses(NamedTuple):
 
 
 def prune(
-    word_counts: Mapping[str, int] | Iterable[tuple[str, int]],
+    word_counts: WordCounts,
     vocab: Sequence[str],
     vocab_size: int,
     *,
@@ -164,8 +165,7 @@ def prune(
     to go is dropped: those that cost least, and of equal ones those with the highest ids. Then the
     costs are counted anew. What words are missing comes back for good.
     """
-    table = word_counts.items() if isinstance(word_counts, Mapping) else word_counts
-    rows = [(w, n) for w, n in table if n >= 1 and 1 <= len(w) <= max_word_length]
+    rows = words_taken(word_counts, 1, max_word_length)
     characters = {c for word, _ in rows for c in word}
     kept = {*special_tokens, *(form for c in characters for form in (c, continuing_prefix + c))}
     dropped: set[str] = set()

@@ -1,45 +1,35 @@
-"""Words to a vocabulary."""
+"""Words to a vocabulary, by WordPiece."""
 
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from fractions import Fraction
-from itertools import pairwise
-from typing import Any, NamedTuple
 
-from wordpiece_core.errors import OptionError
-from wordpiece_core.reference.encoding import SPECIAL_TOKENS, words
-
-Pair = tuple[str, str]
-Split = list[str | None]
-
-# --- Words to a vocabulary ------------------------------------------------------------------------
-
-
-class Merge(NamedTuple):
-    """A row of the training log; the counts are those before the merge."""
-
-    step: int
-    left: str
-    right: str
-    token: str
-    score: float
-    pair_count: int
-    left_count: int
-    right_count: int
-
-
-class Training(NamedTuple):
-    """The vocabulary in id order, and the merges in the order they were made."""
-
-    vocab: list[str]
-    merges: list[Merge]
+from wordpiece_core.reference.encoding import SPECIAL_TOKENS
+from wordpiece_core.reference.initial_vocabulary import (
+    WordCounts,
+    alphabet_of,
+    initial_vocabulary,
+    kept_characters,
+    words_taken,
+)
+from wordpiece_core.reference.merging import (
+    Merge,
+    Pair,
+    Split,
+    Training,
+    filled,
+    merge_tokens,
+    merge_word,
+    merges_made,
+    pair_counts,
+    unigram_counts,
+)
 
 
 def train(
-    word_counts: Mapping[str, int] | Iterable[tuple[str, int]],
+    word_counts: WordCounts,
     vocab_size: int,
     *,
     criterion: str = "pmi",
@@ -57,24 +47,15 @@ def train(
 
     Raises OptionError if ``vocab_size`` cannot hold the special tokens and the alphabet.
     """
-    if isinstance(special_tokens, str):
-        raise OptionError(f"special_tokens: a list is wanted here, not {special_tokens!r}")
-    table = word_counts.items() if isinstance(word_counts, Mapping) else word_counts
-    rows = [(w, n) for w, n in table if n >= min_word_count and 1 <= len(w) <= max_word_length]
+    rows = words_taken(word_counts, min_word_count, max_word_length)
     counts = [n for _, n in rows]
     kept = kept_characters(rows, limit_alphabet, initial_alphabet)
     splits = [split_word(w, kept, continuing_prefix) for w, _ in rows]
-    symbols = alphabet(splits, initial_alphabet, continuing_prefix, alphabet_order)
-    vocab = dict.fromkeys([*special_tokens, *symbols])  # a dict: each token once, in order
-    if vocab_size < len(vocab):
-        raise OptionError(f"vocab_size {vocab_size}: special tokens + alphabet are {len(vocab)}")
-    merges: list[Merge] = []
+    wanted = {form for c in initial_alphabet for form in (c, continuing_prefix + c)}
+    alphabet = alphabet_of(splits, wanted, alphabet_order)
+    vocab = initial_vocabulary(vocab_size, special_tokens, alphabet)
     options = (criterion, min_pair_count, max_token_length, continuing_prefix)
-    coming = best_merges(splits, counts, *options)
-    while len(vocab) < vocab_size and (merge := next(coming, None)) is not None:
-        merges.append(merge)
-        vocab[merge.token] = None  # no change if another pair built the same string before
-    return Training(list(vocab), merges)
+    return filled(vocab, vocab_size, best_merges(splits, counts, *options))
 
 
 def best_merges(
@@ -101,72 +82,10 @@ def best_merges(
         yield merge._replace(step=step)
 
 
-def kept_characters(
-    rows: Iterable[tuple[str, int]], limit_alphabet: int | None, initial_alphabet: str
-) -> set[str]:
-    """The initial characters, then the commonest up to the limit (ties: lower code point)."""
-    counts: Counter[str] = Counter()
-    for word, count in rows:
-        for c in word:
-            counts[c] += count
-    initial = set(initial_alphabet)
-    others = sorted(counts.keys() - initial, key=lambda c: (-counts[c], c))
-    room = None if limit_alphabet is None else max(0, limit_alphabet - len(initial))
-    return initial | set(others[:room])
-
-
 def split_word(word: str, kept: Container[str], continuing_prefix: str = "##") -> Split:
     """``hug`` is ``h ##u ##g``; None for a character that is not kept."""
     symbols = [word[0], *(continuing_prefix + c for c in word[1:])]
     return [symbol if c in kept else None for c, symbol in zip(word, symbols, strict=True)]
-
-
-def alphabet(
-    splits: Iterable[Split], initial_alphabet: str, continuing_prefix: str, alphabet_order: str
-) -> list[str]:
-    """The symbols of the first splits, and of each initial character both forms.
-
-    ``sorted``: as strings, by code point. ``first_seen``: from the top, then the unseen, sorted.
-    """
-    seen = dict.fromkeys(token for split in splits for token in split if token is not None)
-    initial = {form for c in initial_alphabet for form in (c, continuing_prefix + c)}
-    if alphabet_order == "first_seen":
-        return [*seen, *sorted(initial - seen.keys())]
-    return sorted(initial | seen.keys())
-
-
-def unigram_counts(splits: Iterable[Split], counts: Iterable[int]) -> Counter[str]:
-    """How often each token occurs."""
-    totals: Counter[str] = Counter()
-    for split, count in zip(splits, counts, strict=True):
-        for token in split:
-            if token is not None:
-                totals[token] += count
-    return totals
-
-
-def pair_counts(
-    splits: Iterable[Split],
-    counts: Iterable[int],
-    max_token_length: int | None = None,
-    continuing_prefix: str = "##",
-) -> dict[Pair, int]:
-    """How often each two tokens are neighbours, in the order in which they first occur.
-
-    ``a a a`` holds the pair ``a a`` twice. Pairs that would make too long a token are left out.
-    """
-    totals: dict[Pair, int] = {}
-    for split, count in zip(splits, counts, strict=True):
-        for left, right in pairwise(split):
-            if left is not None and right is not None:
-                totals[left, right] = totals.get((left, right), 0) + count
-    if max_token_length is None:
-        return totals
-
-    def length(token: str) -> int:
-        return len(token.removeprefix(continuing_prefix))
-
-    return {(a, b): n for (a, b), n in totals.items() if length(a) + length(b) <= max_token_length}
 
 
 def fall(support: int | None, largest: int) -> int:
@@ -267,99 +186,3 @@ def natural_log(x: float) -> float:
     for d in (23.0, 21.0, 19.0, 17.0, 15.0, 13.0, 11.0, 9.0, 7.0, 5.0, 3.0, 1.0):
         r = r * z + 1.0 / d
     return e * 0.6931471805599453 + 2.0 * s * r
-
-
-def merges_made(splits: Iterable[Split], counts: Iterable[int], pair: Pair) -> int:
-    """How often ``merge_word`` would merge the pair: not its count where it overlaps itself."""
-    pairs = zip(splits, counts, strict=True)
-    return sum(n * (len(split) - len(merge_word(split, *pair))) for split, n in pairs)
-
-
-def merge_tokens(left: str, right: str, continuing_prefix: str = "##") -> str:
-    """``##g`` and ``##s`` make ``##gs``."""
-    return left + right.removeprefix(continuing_prefix)
-
-
-def merge_word(split: Split, left: str, right: str, continuing_prefix: str = "##") -> Split:
-    """The split with the pair merged, from left to right without overlap."""
-    merged: Split = []
-    i = 0
-    while i < len(split):
-        if split[i : i + 2] == [left, right]:
-            merged.append(merge_tokens(left, right, continuing_prefix))
-            i += 2
-        else:
-            merged.append(split[i])
-            i += 1
-    return merged
-
-
-# --- The two simpler ways, for comparison ---------------------------------------------------------
-
-
-def word_tokenize(text: str, **options: Any) -> list[str]:
-    """Every word a token: few tokens, but no vocabulary holds every word."""
-    return words(text, **options)
-
-
-def char_tokenize(text: str, **options: Any) -> list[str]:
-    """Every character of every word a token: a small vocabulary, but many tokens."""
-    return [c for word in words(text, **options) for c in word]
-
-
-# --- Documents to sequences of one length ---------------------------------------------------------
-
-
-class PackedSequence(NamedTuple):
-    """A sequence of ids; for each document in it, where its ids begin there, and its row."""
-
-    input_ids: list[int]
-    num_tokens: int
-    special_tokens_mask: list[int]
-    document_starts: list[int]
-    document_rows: list[int]
-
-
-def pack(
-    documents: Iterable[Sequence[int] | None],
-    max_length: int,
-    *,
-    cls_id: int,
-    sep_id: int,
-    pad_id: int | None = None,
-) -> list[PackedSequence]:
-    """Fill sequences [CLS] body [SEP] of ``max_length`` from the ids of documents.
-
-    The stream of all ids, with one [SEP] between two documents, is cut every ``max_length - 2``
-    ids; a [SEP] that would begin a body is left out. The last sequence is filled up with
-    ``pad_id``; without one it is dropped, unless it is full.
-    """
-    stream: list[tuple[int, int | None]] = []  # ids and their rows; None for [SEP]
-    for row, ids in enumerate(documents):
-        if ids:
-            stream += [(sep_id, None)] * bool(stream)
-            stream += [(token_id, row) for token_id in ids]
-    sequences: list[PackedSequence] = []
-    at = 0
-    while at < len(stream):
-        at += stream[at][1] is None
-        body = stream[at : at + max_length - 2]
-        at += len(body)
-        padding = max_length - 2 - len(body)
-        if not padding or pad_id is not None:
-            sequences.append(_sequence([(cls_id, None), *body, (sep_id, None)], padding, pad_id))
-    return sequences
-
-
-def _sequence(
-    tokens: list[tuple[int, int | None]], padding: int, pad_id: int | None
-) -> PackedSequence:
-    rows = [row for _, row in tokens]
-    starts = [i for i in range(1, len(rows)) if rows[i] is not None and rows[i] != rows[i - 1]]
-    return PackedSequence(
-        [token_id for token_id, _ in tokens] + [pad_id or 0] * padding,
-        len(tokens),
-        [int(row is None) for row in rows] + [1] * padding,
-        starts,
-        [row for row in (rows[i] for i in starts) if row is not None],
-    )

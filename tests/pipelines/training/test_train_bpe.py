@@ -11,7 +11,7 @@ import tokenizers
 from tokenizers import pre_tokenizers
 
 import wordpiece_core as wp
-from wordpiece_core.reference import bpe
+from wordpiece_core.reference import bpe, bpe_training, marks
 
 from ..corpora import (
     counted,
@@ -64,19 +64,19 @@ def test_the_options_of_training_are_those_of_the_reference(
     tmp_path: Path, options: dict[str, Any], text: dict[str, Any]
 ) -> None:
     tokenizer = trained(tmp_path, TEXTS, 620, **options, **text)
-    assert_is_reference(tokenizer, bpe.train(counted(TEXTS, **text), 620, **options))
+    assert_is_reference(tokenizer, bpe_training.train(counted(TEXTS, **text), 620, **options))
 
 
 def test_gpt2_cuts_the_words_and_nothing_is_added_to_them(tmp_path: Path) -> None:
     cut = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    back = {character: byte for byte, character in enumerate(bpe.BYTE_CHARACTERS)}
+    back = {character: byte for byte, character in enumerate(marks.BYTE_CHARACTERS)}
     counts: Counter[str] = Counter()
     for text in TEXTS:
         for piece, _ in cut.pre_tokenize_str(text):
             counts[bytes(back[c] for c in piece).decode()] += 1
     words = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
     tokenizer = trained(tmp_path, TEXTS, 500, **GPT2)
-    specified = bpe.train(words, 500, word_boundary="bytes", add_space=False)
+    specified = bpe_training.train(words, 500, word_boundary="bytes", add_space=False)
     assert_is_reference(tokenizer, specified)
 
 

@@ -17,7 +17,7 @@ from tokenizers import models, pre_tokenizers, trainers
 
 import wordpiece_core as wp
 from wordpiece_core.errors import OptionError
-from wordpiece_core.reference import bpe, count_words
+from wordpiece_core.reference import bpe_training, count_words, marks
 from wordpiece_core.tokenizer.models import Bpe
 from wordpiece_core.training import budget
 
@@ -56,7 +56,7 @@ def bpe_options(draw: st.DrawFn) -> dict[str, Any]:
 
 def smallest_size(table: dict[str, int], options: dict[str, Any]) -> int:
     """The size of special tokens and alphabet."""
-    return len(bpe.train(table, 10**6, **{**options, "min_pair_count": 2**70}).vocab)
+    return len(bpe_training.train(table, 10**6, **{**options, "min_pair_count": 2**70}).vocab)
 
 
 def assert_equal(mine: Any, specified: Any) -> None:
@@ -76,7 +76,7 @@ def test_the_kernel_trains_as_the_reference(
 ) -> None:
     size = smallest_size(table, options) + room
     mine = wp.train(table, model="bpe", vocab_size=size, **options)
-    assert_equal(mine, bpe.train(table, size, **options))
+    assert_equal(mine, bpe_training.train(table, size, **options))
 
 
 @settings(max_examples=200)
@@ -99,7 +99,7 @@ def test_the_budget_of_a_round_does_not_change_the_result(
     size = smallest_size(table, options) + room
     with small_rounds(candidates, partitions):
         mine = wp.train(table, model="bpe", vocab_size=size, round_budget=round_budget, **options)
-    assert_equal(mine, bpe.train(table, size, **options))
+    assert_equal(mine, bpe_training.train(table, size, **options))
 
 
 @settings(max_examples=100)
@@ -107,14 +107,14 @@ def test_the_budget_of_a_round_does_not_change_the_result(
 def test_the_pieces_of_gpt2_are_taken_as_they_are(table: dict[str, int]) -> None:
     options: dict[str, Any] = {"model": "bpe", "vocab_size": 290, **BYTES}
     mine = wp.train(table, pre_tokenizer="gpt2", **options)
-    assert_equal(mine, bpe.train(table, 290, add_space=False, **BYTES))
+    assert_equal(mine, bpe_training.train(table, 290, add_space=False, **BYTES))
 
 
 @pytest.mark.parametrize("boundary", BOUNDARIES)
 def test_the_words_of_real_text_give_the_merges_of_the_reference(boundary: str) -> None:
     words = dict(real_words()[:400])
     options = {"word_boundary": boundary, "alphabet_order": "first_seen"}
-    specified = bpe.train(words, 480, **options)
+    specified = bpe_training.train(words, 480, **options)
     for round_budget in (1.0, 0.3, 0.05):
         mine = wp.train(words, model="bpe", vocab_size=480, round_budget=round_budget, **options)
         assert_equal(mine, specified)
@@ -192,7 +192,7 @@ def test_tokenizers_learns_the_same_but_for_ties(boundary: str) -> None:
     words = real_words()
     theirs = merges_of_tokenizers(words, boundary, 2000)
     assert len(theirs) > 1000
-    begun = [bpe.symbols(word, boundary) for word, _ in words]
+    begun = [marks.symbols(word, boundary) for word, _ in words]
     counts = [count for _, count in words]
     oracle, wrong = Counts([list(split) for split in begun], counts), []
     for pair in theirs:
@@ -231,7 +231,7 @@ def test_a_pair_that_is_merged_twice_keeps_its_first_rank() -> None:
     followed = {start + "</w>" + end: 1 for start in ("", "xa", "yxa") for end in "qrstu"}
     table = {"xa": 90, "yxa": 80, "xab": 9, **followed}
     result = wp.train(table, model="bpe", vocab_size=200)
-    assert_equal(result, bpe.train(table, 200))
+    assert_equal(result, bpe_training.train(table, 200))
     pairs = [(row["left"], row["right"]) for row in result.merges.to_pylist()]
     assert pairs.count(("y", "xa</w>")) == 2
     model = result.spec(wp.TextOptions()).model
@@ -242,7 +242,7 @@ def test_a_pair_that_is_merged_twice_keeps_its_first_rank() -> None:
 
 def test_the_bytes_come_first_in_the_order_of_gpt2() -> None:
     result = wp.train({"é": 3}, model="bpe", byte_level=True, vocab_size=300)
-    assert result.vocab[5:261] == sorted(bpe.BYTE_CHARACTERS)
+    assert result.vocab[5:261] == sorted(marks.BYTE_CHARACTERS)
     assert result.vocab[261:] == ["ĠÃ", "ĠÃ©"]
     assert result.options.word_boundary == "bytes"
 

@@ -17,7 +17,14 @@ import wordpiece_core as wp
 from wordpiece_core import _kernel
 from wordpiece_core.errors import InputError, OptionError
 from wordpiece_core.options import TrainingOptions
-from wordpiece_core.reference import SPECIAL_TOKENS, count_words, unigram
+from wordpiece_core.reference import (
+    SPECIAL_TOKENS,
+    count_words,
+    unigram,
+    unigram_runs,
+    unigram_seeds,
+    unigram_training,
+)
 from wordpiece_core.tokenizer.models import Unigram
 from wordpiece_core.training import unigram as training
 from wordpiece_core.training.budget import RoundBudget
@@ -77,10 +84,10 @@ def models(draw: st.DrawFn, table: dict[str, int]) -> dict[str, float]:
 @settings(max_examples=200)
 @given(TABLES)
 def test_runs_are_those_of_the_reference(table: dict[str, int]) -> None:
-    expected = unigram.run_counts(table.items(), {c for w in table for c in w} | {"▁"}, 100)
+    expected = unigram_runs.run_counts(table.items(), {c for w in table for c in w} | {"▁"}, 100)
     assert runs_of({w: n for w, n in table.items() if w}) == expected
     half = {c for w in table for c in w if ord(c) % 2} | {"▁"}
-    known = unigram.run_counts(((w, n) for w, n in table.items() if w), half, 100)
+    known = unigram_runs.run_counts(((w, n) for w, n in table.items() if w), half, 100)
     assert runs_of(table, "".join(half)) == known
 
 
@@ -111,7 +118,7 @@ def test_counts_in_the_best_cuts_are_those_of_the_reference(
     case: tuple[dict[str, int], dict[str, float]],
 ) -> None:
     table, scores = case
-    used = unigram.best_counts(runs_of(table), scores)
+    used = unigram_training.best_counts(runs_of(table), scores)
     found = sums_of(table, scores, "best")[0]
     assert found == [used[piece] for piece in sorted(scores)]
 
@@ -122,7 +129,7 @@ def test_seeds_are_those_of_a_count_of_all_substrings(
     table: dict[str, int], length: int, most: int, partitions: int
 ) -> None:
     runs = runs_of(table)
-    expected = list(unigram.seeds(runs, length, most).items())
+    expected = list(unigram_seeds.seeds(runs, length, most).items())
     corpus = _kernel.RunCorpus(most_bytes=0, threads=2)
     corpus.add(word_batch(runs))
     in_memory = pa.record_batch(corpus.seeds(length, most))
@@ -138,7 +145,7 @@ def test_seeds_are_those_of_a_count_of_all_substrings(
 def test_the_words_of_real_text_give_the_pieces_of_the_reference(options: dict[str, Any]) -> None:
     words = real_words(250)
     size = 420 if options else 180
-    expected = unigram.train(words, size, **options)
+    expected = unigram_training.train(words, size, **options)
     mine = wp.train(words, model="unigram", vocab_size=size, **options)
     assert len(mine.vocab) == size
     assert mine.vocab == list(expected)

@@ -1,0 +1,66 @@
+"""Training of BPE with all its options: which words and symbols take part, which pairs are merged,
+and how many."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from wordpiece_core.reference.bpe import learn_merges
+from wordpiece_core.reference.encoding import SPECIAL_TOKENS
+from wordpiece_core.reference.initial_vocabulary import (
+    WordCounts,
+    alphabet_of,
+    initial_vocabulary,
+    kept_characters,
+    words_taken,
+)
+from wordpiece_core.reference.marks import ALWAYS, SPACE_MARK, WORD_END, bare, symbols
+from wordpiece_core.reference.merging import Pair, Split, Training, filled
+
+
+def train(
+    word_counts: WordCounts,
+    vocab_size: int,
+    *,
+    word_boundary: str = WORD_END,
+    add_space: bool = True,
+    byte_fallback: bool = False,
+    min_pair_count: int = 1,
+    min_word_count: int = 1,
+    limit_alphabet: int | None = None,
+    initial_alphabet: str = "",
+    special_tokens: Sequence[str] = SPECIAL_TOKENS,
+    max_token_length: int | None = None,
+    max_word_length: int = 100,
+    alphabet_order: str = "sorted",
+) -> Training:
+    """Merge until the vocabulary is full or no pair is left.
+
+    Lengths of words are in characters; those of tokens too, without a mark at their end or
+    beginning, and in bytes where symbols are bytes. ``byte_fallback`` puts the tokens <0x00> to
+    <0xFF> behind the special ones. ▁ and bytes have tokens whatever the limit of the alphabet.
+    Raises OptionError if ``vocab_size`` cannot hold what training begins with.
+
+    >>> train({"hug": 10, "pug": 5, "hugs": 5}, vocab_size=13).vocab[5:]
+    ['g', 'g</w>', 'h', 'p', 's</w>', 'u', 'hu', 'hug</w>']
+    """
+    rows = words_taken(word_counts, min_word_count, max_word_length)
+    counts = [n for _, n in rows]
+    always = {*ALWAYS.get(word_boundary, ())}
+    mark = SPACE_MARK if word_boundary == SPACE_MARK else ""
+    kept = kept_characters(rows, limit_alphabet, initial_alphabet, mark)
+    splits: list[Split] = [
+        [s if s in always or s[0] in kept else None for s in symbols(w, word_boundary, add_space)]
+        for w, _ in rows
+    ]
+    ends = ("", WORD_END) if word_boundary == WORD_END else ("",)
+    wanted = {c + end for c in initial_alphabet for end in ends} | always
+    alphabet = alphabet_of(splits, wanted, alphabet_order)
+    vocab = initial_vocabulary(vocab_size, special_tokens, alphabet, byte_fallback)
+
+    def is_eligible(pair: Pair, pair_count: int) -> bool:
+        length = sum(len(bare(token, word_boundary)) for token in pair)
+        short = max_token_length is None or length <= max_token_length
+        return short and pair_count >= min_pair_count
+
+    return filled(vocab, vocab_size, learn_merges(splits, counts, is_eligible))

@@ -1,0 +1,61 @@
+"""Words to tokens by a unigram language model: with the mark before a word, and with characters
+that are no pieces. How a word is cut, or a cut drawn, ``unigram`` says."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import groupby
+
+from wordpiece_core.reference.marks import marked, unknown_tokens
+from wordpiece_core.reference.sampling import Random
+from wordpiece_core.reference.unigram import Scores, best_cut, sample_cut
+
+UNKNOWN_PENALTY = 10.0  # an unknown character scores this much less than the worst piece
+
+
+def tokenize_word(
+    word: str, scores: Scores, unk_token: str = "[UNK]", byte_fallback: bool = False
+) -> list[str]:
+    """The most probable way to cut a word. Unknown characters side by side are one ``unk_token``,
+    or the tokens of their bytes. ``▁`` is put before the word unless it is there.
+
+    >>> tokenize_word("hugs", {"▁h": -2.0, "ug": -1.0, "▁hug": -2.5, "s": -2.0})
+    ['▁hug', 's']
+    >>> tokenize_word("hxyug", {"▁h": -2.0, "ug": -1.0})
+    ['▁h', '[UNK]', 'ug']
+    """
+    found = best_cut(marked(word), with_unknown(marked(word), scores))
+    assert found is not None
+    return tokens_of(found[0], scores, unk_token, byte_fallback)
+
+
+def sample_word(
+    word: str,
+    scores: Scores,
+    alpha: float,
+    random: Random,
+    unk_token: str = "[UNK]",
+    byte_fallback: bool = False,
+) -> list[str]:
+    """The same of a way that is drawn: see ``sample_cut``."""
+    cut = sample_cut(marked(word), with_unknown(marked(word), scores), alpha, random)
+    return tokens_of(cut, scores, unk_token, byte_fallback)
+
+
+def with_unknown(word: str, scores: Scores) -> Scores:
+    """The scores, and that of each character of the word that is no piece."""
+    worst = min(scores.values(), default=0.0) - UNKNOWN_PENALTY
+    return dict.fromkeys(word, worst) | dict(scores)
+
+
+def tokens_of(cut: Iterable[str], scores: Scores, unk_token: str, byte_fallback: bool) -> list[str]:
+    """The pieces of a cut, and what stands for each run of unknown characters: the piece that it is
+    as a whole, which only a drawn cut can have (`tokenizers` does so), or unknown tokens."""
+    tokens: list[str] = []
+    for known, run in groupby(cut, key=lambda piece: piece in scores):
+        pieces = list(run)
+        whole = "".join(pieces)
+        if not known:
+            pieces = [whole] if whole in scores else unknown_tokens(whole, unk_token, byte_fallback)
+        tokens += pieces
+    return tokens
