@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import warnings
+from collections import Counter
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -33,7 +34,9 @@ from wordpiece_core.training.train import word_batch
 
 from ..strategies import word_tables
 
-TABLES = word_tables("a", "ab", "abc", "abcdef", "aé", "añ漢😀я", "▁a", "a1.")
+TABLES = word_tables(
+    *("a", "ab", "abc", "abcdef", "aé", "añ漢😀я", "▁a", "a1.", "aя\u0301", "ーひカ漢a", "\ue000(a")
+)
 FULL = {"vocab_size": 60, "limit_alphabet": 20}
 
 
@@ -67,6 +70,20 @@ def sums_of(table: dict[str, int], scores: dict[str, float], what: str) -> tuple
     sums.add(word_batch(table))
     batch, log = sums.sums()
     return training.numbers_of(pa.record_batch(batch)), log
+
+
+def pieces_of(model: _kernel.UnigramModel) -> dict[str, float]:
+    """The pieces of a model and their scores."""
+    rows = pa.record_batch(model.pieces()).to_pylist()
+    return {row["piece"]: row["score"] for row in rows}
+
+
+def batch_of(sums: list[int]) -> pa.RecordBatch:
+    """Numbers of 128 bits, as the kernel takes them."""
+    high, low = [n >> 64 for n in sums], [n & (1 << 64) - 1 for n in sums]
+    signed = [n - (1 << 64) if n >> 63 else n for n in low]
+    columns = [pa.array(column, pa.int64()) for column in (high, signed)]
+    return pa.record_batch(columns, names=["high", "low"])
 
 
 @st.composite
@@ -141,6 +158,45 @@ def test_seeds_are_those_of_a_count_of_all_substrings(
     assert pa.record_batch(_kernel.best_seeds(parts, most)) == in_memory
 
 
+@settings(max_examples=100)
+@given(TABLES, st.integers(2, 5))
+def test_the_first_scores_are_those_of_the_reference(table: dict[str, int], length: int) -> None:
+    runs = unigram_runs.run_counts(((w, n) for w, n in table.items() if w), None, 100)
+    characters = unigram_runs.character_counts(runs) | {"▁": 0, "z": 0}
+    seeds = unigram_seeds.seeds(runs, length, 100)
+    model = _kernel.UnigramModel.first(word_batch(characters), word_batch(seeds))
+    assert pieces_of(model) == pytest.approx(unigram_seeds.first_scores(characters, seeds))
+
+
+@settings(max_examples=100)
+@given(TABLES, st.data())
+def test_the_m_step_is_that_of_the_reference(table: dict[str, int], data: st.DataObject) -> None:
+    scores = data.draw(models(table))
+    if not scores:
+        return
+    generator = random.Random(data.draw(st.integers(0, 1 << 30)))
+    units = [generator.choice([0, 1, 2**10 - 1, 2**10, 3**40]) << 41 for _ in scores]
+    found = pieces_of(model_of(scores).maximized(batch_of(units)))
+    counts = {p: n / 2**52 for p, n in zip(sorted(scores), units, strict=True)}
+    expected = unigram.maximized(scores, counts)
+    assert found == pytest.approx(expected, rel=1e-9, abs=1e-9)
+
+
+@settings(max_examples=200)
+@given(TABLES, st.data(), st.integers(0, 20))
+def test_the_pieces_that_are_dropped_are_those_of_the_reference(
+    table: dict[str, int], data: st.DataObject, size: int
+) -> None:
+    scores = data.draw(models(table))
+    if not scores:
+        return
+    generator = random.Random(data.draw(st.integers(0, 1 << 30)))
+    uses = Counter({p: generator.choice([0, 1]) * generator.randrange(10**9) for p in scores})
+    expected = unigram_training.pruned(scores, uses, size)
+    batch = batch_of([uses[piece] for piece in sorted(scores)])
+    assert pieces_of(model_of(scores).pruned(batch, size, threads=2)) == expected
+
+
 @pytest.mark.parametrize("options", [{}, {"limit_alphabet": 20, "byte_fallback": True}])
 def test_the_words_of_real_text_give_the_pieces_of_the_reference(options: dict[str, Any]) -> None:
     words = real_words(250)
@@ -152,6 +208,21 @@ def test_the_words_of_real_text_give_the_pieces_of_the_reference(options: dict[s
     assert mine.spec(wp.TextOptions()).model == Unigram(
         list(expected.values()), options.get("byte_fallback", False)
     )
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"seed_size": 60, "special_tokens": [*SPECIAL_TOKENS, "e", "▁to"]},
+        {"initial_alphabet": "▁zé漢", "limit_alphabet": 9, "max_token_length": 3},
+        {"min_word_count": 2, "max_word_length": 5},
+    ],
+    ids=str,
+)
+def test_the_options_of_training_are_those_of_the_reference(options: dict[str, Any]) -> None:
+    words = real_words(120)
+    expected = list(unigram_training.train(words, 90, **options))
+    assert quiet_train(words, vocab_size=90, **options).vocab == expected
 
 
 def trained(
@@ -261,13 +332,8 @@ def test_damaged_batches_are_refused() -> None:
         sums_of({"ab": 1}, {"a": -1.0, "▁": -1.0}, "expected")
     model = model_of({"a": -1.0, "b": -1.0})
     with pytest.raises(InputError, match="1 sums for 2 pieces"):
-        model.maximized(_sum_batch(1))
+        model.maximized(batch_of([0]))
     with pytest.raises(InputError, match="other pieces"):
-        _kernel.add_run_sums([_sum_batch(1), _sum_batch(2)])
+        _kernel.add_run_sums([batch_of([0]), batch_of([0, 0])])
     with pytest.raises(OptionError, match='what is "worst"'):
         sums_of({"a": 1}, {"a": -1.0, "▁": -1.0}, "worst")
-
-
-def _sum_batch(rows: int) -> Any:
-    zeros = pa.array([0] * rows, pa.int64())
-    return pa.record_batch([zeros, zeros], names=["high", "low"])
