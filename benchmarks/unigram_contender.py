@@ -71,6 +71,7 @@ def with_sentencepiece(text: str, vocab_size: int) -> dict[str, float]:
 
 if __name__ == "__main__":
     tool, output, size, text = sys.argv[1:]
+    pa.array([""])  # loads pandas, where it is installed; the command `wordpiece` never does
     make = with_wordpiece if tool == "wordpiece" else with_sentencepiece
     started = time.perf_counter()
     pieces = make(text, int(size))

@@ -18,7 +18,6 @@ so that no order and no sharding matters.
 
 from __future__ import annotations
 
-import math
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -64,6 +63,7 @@ SUFFIX_BYTES = 64  # of a suffix in a partition
 MOST_PARTITIONS = 1024
 NO_LIMIT = 1 << 62  # bytes
 
+Decided = tuple[FinishedRound, _kernel.UnigramModel | None]  # and the model of the next round
 
 # --- What it begins with --------------------------------------------------------------------------
 
@@ -175,13 +175,17 @@ class UnigramTraining(RoundAlgorithm):
 
     def restore(self, done: FinishedRound) -> None:
         """Takes up the pieces of a round."""
+        self._ended(done, None if done.is_last else _kernel.UnigramModel(done.decided))
+
+    def _ended(self, done: FinishedRound, model: _kernel.UnigramModel | None) -> None:
+        """`model`: that of the pieces decided, if there is another round."""
         if "log_likelihood" in done.facts:
             nats = done.facts["log_likelihood"] / 2**LOG_BITS
             self.estimates.append({"pieces": done.facts["pieces"], "log_likelihood": nats})
-        if done.is_last:
+        if model is None:
             self.pieces = done.decided
         else:
-            self.model = _kernel.UnigramModel(done.decided)
+            self.model = model
         self._after = {}
 
     def first_kept(self, words: Batch) -> Batch:
@@ -284,45 +288,43 @@ class UnigramTraining(RoundAlgorithm):
         assert source is not None
         if isinstance(source, _Corpus):
             self._source = source  # it stays for the next round
-        done = self._begun(source) if self.model is None else self._estimated(source)
-        self.restore(done)
+        done, model = self._begun(source) if self.model is None else self._estimated(source)
+        self._ended(done, model)
         return done
 
-    def _begun(self, source: _Corpus | _Results) -> FinishedRound:
+    def _begun(self, source: _Corpus | _Results) -> Decided:
         seeds = source.seeds(self._max_length(), self.options.seed_size)
         reserved = pa.array(reserved_tokens(self.options), pa.string())
         seeds = seeds.filter(pc.invert(pc.is_in(seeds["word"], reserved)))
         model = _kernel.UnigramModel.first(self.characters.batch, seeds)
-        return FinishedRound(pa.record_batch(model.pieces()), {"pieces": len(model)})
+        return FinishedRound(pa.record_batch(model.pieces()), {"pieces": len(model)}), model
 
-    def _estimated(self, source: _Corpus | _Results) -> FinishedRound:
+    def _estimated(self, source: _Corpus | _Results) -> Decided:
         model = self._model_of("best", source)
         sums, log_likelihood = source.sums("again", self._after["again"])
         facts = {"pieces": len(model), "log_likelihood": log_likelihood}
         if not self._is_dropping(model):
-            return FinishedRound(self._last_pieces(model, sums), facts, is_last=True)
+            return FinishedRound(self._last_pieces(model, sums), facts, is_last=True), None
         size = max(self._aim, int(KEPT_SHARE * len(model)))
         counts, _ = source.sums("best", model)
         model = model.pruned(counts, size, self.threads)
-        return FinishedRound(pa.record_batch(model.pieces()), facts)
+        return FinishedRound(pa.record_batch(model.pieces()), facts), model
 
     def _last_pieces(self, model: _kernel.UnigramModel, sums: Batch) -> Batch:
         """All characters, and the other pieces with the largest scores: `piece`, `score`, and the
         expected `count`; in the order of the scores, equal ones in the order of the pieces."""
-        before = pa.record_batch(self._after["again"].pieces())["piece"].to_pylist()
-        counts = dict(zip(before, numbers_of(sums), strict=True))
-        batch = pa.record_batch(model.pieces())
-        rows = list(zip(batch["piece"].to_pylist(), batch["score"].to_pylist(), strict=True))
-        rows.sort(key=lambda row: (len(row[0]) > 1, -row[1], row[0]))
-        rounded = [(math.floor(score * SCORE_UNITS + 0.5), p) for p, score in rows[: self.room]]
-        rounded.sort(key=lambda row: (-row[0], row[1]))
-        pieces = [piece for _, piece in rounded]
-        columns = {
-            "piece": pa.array(pieces, pa.string()),
-            "score": pa.array([score / SCORE_UNITS for score, _ in rounded], pa.float64()),
-            "count": pa.array([counts[p] / 2**COUNT_BITS for p in pieces], pa.float64()),
-        }
-        return pa.record_batch(columns)
+        found = pa.record_batch(model.pieces())
+        length = pc.min_element_wise(pc.utf8_length(found["piece"]), 2)
+        found = found.append_column("length", length)
+        first = [("length", "ascending"), ("score", "descending"), ("piece", "ascending")]
+        kept = found.take(pc.sort_indices(found, first)[: self.room])
+        units = pc.floor(pc.add(pc.multiply(kept["score"], float(SCORE_UNITS)), 0.5))
+        kept = kept.set_column(1, "score", pc.divide(units, float(SCORE_UNITS)))
+        kept = kept.sort_by(first[1:])
+        before = pa.record_batch(self._after["again"].pieces())["piece"]
+        counts = numbers_of(sums.take(pc.index_in(kept["piece"], before)))
+        columns = [*kept.columns[:2], pa.array([n / 2**COUNT_BITS for n in counts], pa.float64())]
+        return pa.record_batch(columns, names=["piece", "score", "count"])
 
 
 def numbers_of(sums: Batch) -> list[int]:
