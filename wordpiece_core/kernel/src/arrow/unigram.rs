@@ -28,7 +28,7 @@ pub fn model_batch(model: &Model) -> Result<RecordBatch> {
 /// model.
 pub fn read_model(table: &RecordBatch) -> Result<Model> {
     let column = as_bytes(column(table, "piece")?.clone());
-    let mut pieces: Vec<Box<str>> = Vec::with_capacity(table.num_rows());
+    let mut pieces: Vec<Arc<str>> = Vec::with_capacity(table.num_rows());
     each_row(&column, |piece| {
         let piece = piece.and_then(|piece| std::str::from_utf8(piece).ok());
         pieces.push(piece.unwrap_or_default().into());

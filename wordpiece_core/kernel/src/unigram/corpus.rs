@@ -31,7 +31,7 @@ pub struct Corpus {
     added: RunCounts,
     chunks: Vec<Chunk>,
     /// The pieces of the lattices that are kept.
-    known: Option<Arc<Vec<Box<str>>>>,
+    known: Option<Arc<Vec<Arc<str>>>>,
 }
 
 impl Corpus {
@@ -148,7 +148,7 @@ impl Corpus {
 
 /// For each of the old pieces its number among the new ones, or `u32::MAX`; and whether all new ones
 /// are among the old. Both are in order.
-fn new_numbers(old: &[Box<str>], new: &[Box<str>]) -> (Vec<u32>, bool) {
+fn new_numbers(old: &[Arc<str>], new: &[Arc<str>]) -> (Vec<u32>, bool) {
     let mut next = 0;
     let numbers = old.iter().map(|piece| match new.get(next) {
         Some(found) if found == piece => {

@@ -1,6 +1,6 @@
 //! The lattice of a run: all ways to cut it into pieces.
 
-use super::model::Finder;
+use super::model::{Finder, LANES, Lane};
 use crate::train::score::natural_log;
 
 /// Posterior probabilities are rounded to multiples of 2^-52.
@@ -22,6 +22,7 @@ pub struct Lattices {
     pub lengths: Vec<u32>,
     /// For each place where `ids` of it end.
     pub ends: Vec<u32>,
+    lanes: [Lane; LANES],
 }
 
 impl Lattices {
@@ -34,13 +35,12 @@ impl Lattices {
 
     /// Adds the lattice of a run.
     pub fn push(&mut self, run: &str, finder: &Finder) {
-        for (at, _) in run.char_indices() {
-            finder.each_match(&run[at..], |id, length| {
-                self.ids.push(id);
-                self.lengths.push(length);
-            });
-            self.ends.push(self.ids.len() as u32);
-        }
+        let Lattices { ids, lengths, ends, lanes } = self;
+        finder.each_place(run, lanes, |found| {
+            ids.extend(found.iter().map(|&(id, _)| id));
+            lengths.extend(found.iter().map(|&(_, length)| length));
+            ends.push(ids.len() as u32);
+        });
     }
 
     /// The lattice of a run, by its places.

@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 /// logarithms of their probabilities.
 pub struct Model {
     /// The pieces.
-    pub pieces: Arc<Vec<Box<str>>>,
+    pub pieces: Arc<Vec<Arc<str>>>,
     /// Their scores.
     pub scores: Vec<f64>,
     /// Their probabilities.
@@ -26,23 +26,38 @@ impl Model {
     ///
     /// Returns [`Error::Data`] if the pieces are not in order, or a score is no number that a
     /// logarithm of a probability can be.
-    pub fn new(pieces: Vec<Box<str>>, scores: Vec<f64>) -> Result<Self> {
+    pub fn new(pieces: Vec<Arc<str>>, scores: Vec<f64>) -> Result<Self> {
         if !pieces.is_sorted_by(|a, b| a < b) || pieces.first().is_some_and(|p| p.is_empty()) {
             return Err(Error::data("pieces are not in the order of their strings"));
         }
+        let lengths = pieces.iter().map(|piece| piece.chars().count() as u32).collect();
+        Model::with_lengths(Arc::new(pieces), lengths, scores)
+    }
+
+    /// The model of some of its pieces, in order, with other scores.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`Error::Data`] if a score is no number that a logarithm of a probability can be.
+    pub fn subset(&self, ids: &[usize], scores: Vec<f64>) -> Result<Self> {
+        let pieces = match ids.len() == self.len() {
+            true => self.pieces.clone(),
+            false => Arc::new(ids.iter().map(|&id| self.pieces[id].clone()).collect()),
+        };
+        Model::with_lengths(pieces, ids.iter().map(|&id| self.lengths[id]).collect(), scores)
+    }
+
+    fn with_lengths(
+        pieces: Arc<Vec<Arc<str>>>,
+        lengths: Vec<u32>,
+        scores: Vec<f64>,
+    ) -> Result<Self> {
         if scores.len() != pieces.len() || scores.iter().any(|s| !s.is_finite() || *s > 700.0) {
             return Err(Error::data("a piece has no valid score"));
         }
-        let lengths = pieces.iter().map(|piece| piece.chars().count() as u32).collect();
         // By a library in Rust, so that every machine has the same.
         let probabilities = scores.iter().map(|&score| libm::exp(score)).collect();
-        Ok(Model {
-            pieces: Arc::new(pieces),
-            scores,
-            probabilities,
-            lengths,
-            finder: OnceLock::new(),
-        })
+        Ok(Model { pieces, scores, probabilities, lengths, finder: OnceLock::new() })
     }
 
     /// How many pieces there are.
@@ -75,19 +90,97 @@ pub struct Finder {
     trie: Trie,
 }
 
+/// How many places of a run are looked at in turn. In a large trie each step waits for memory; so
+/// they wait together.
+pub const LANES: usize = 8;
+
+/// What is looked for at one place.
+#[derive(Default)]
+pub struct Lane {
+    state: u32,
+    at: usize,
+    characters: u32,
+    found: Vec<(u32, u32)>,
+}
+
 impl Finder {
-    /// Calls `each` with the id and the length, in characters, of every piece that a text begins
-    /// with.
-    #[inline]
-    pub fn each_match(&self, text: &str, mut each: impl FnMut(u32, u32)) {
-        let (mut state, mut characters) = (INITIAL_ROOT, 0);
-        for &byte in text.as_bytes() {
-            let Some(next) = self.trie.transition(state, byte) else { return };
-            state = next;
-            characters += u32::from(byte & 0xC0 != 0x80);
-            if let Some(id) = self.trie.token_id(state) {
-                each(id, characters);
+    /// For each character of a run in turn, calls `each` with the ids and the lengths, in characters,
+    /// of all pieces that begin there, shorter ones first. `lanes` keep their memory for the next run.
+    pub fn each_place(
+        &self,
+        run: &str,
+        lanes: &mut [Lane; LANES],
+        mut each: impl FnMut(&[(u32, u32)]),
+    ) {
+        let mut starts = run.char_indices();
+        loop {
+            let mut used = 0;
+            for (lane, (at, _)) in lanes.iter_mut().zip(&mut starts) {
+                lane.begin(at);
+                used += 1;
             }
+            let mut walking: [usize; LANES] = std::array::from_fn(|lane| lane);
+            let mut left = used;
+            while left > 0 {
+                let mut kept = 0;
+                for i in 0..left {
+                    let lane = walking[i];
+                    walking[kept] = lane;
+                    kept += usize::from(lanes[lane].step(&self.trie, run.as_bytes()));
+                }
+                left = kept;
+            }
+            lanes[..used].iter().for_each(|lane| each(&lane.found));
+            if used < LANES {
+                return;
+            }
+        }
+    }
+}
+
+impl Lane {
+    fn begin(&mut self, at: usize) {
+        (self.state, self.at, self.characters) = (INITIAL_ROOT, at, 0);
+        self.found.clear();
+    }
+
+    /// Takes the next byte of the run. Returns whether a longer piece may follow.
+    #[inline]
+    fn step(&mut self, trie: &Trie, run: &[u8]) -> bool {
+        let Some(&byte) = run.get(self.at) else { return false };
+        let Some(next) = trie.transition(self.state, byte) else { return false };
+        (self.state, self.at) = (next, self.at + 1);
+        self.characters += u32::from(byte & 0xC0 != 0x80);
+        if let Some(id) = trie.token_id(next) {
+            self.found.push((id, self.characters));
+        }
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_pieces_at_each_place_are_those_that_its_text_begins_with() {
+        let pieces = ["a", "aa", "aaa", "ab", "b", "ba", "é", "éa", "字", "字a字"];
+        let model = Model::new(pieces.map(Arc::from).to_vec(), vec![-1.0; pieces.len()]).unwrap();
+        let mut lanes = <[Lane; LANES]>::default();
+        let letters: Vec<char> = "aabaé字x".chars().collect();
+        for length in 0..3 * LANES {
+            let run: String = (0..length).map(|i| letters[i * i % letters.len()]).collect();
+            let mut found = Vec::new();
+            model.finder().unwrap().each_place(&run, &mut lanes, |pieces| {
+                found.push(pieces.to_vec());
+            });
+            let ids = 0..pieces.len() as u32;
+            let here = |text: &str| -> Vec<(u32, u32)> {
+                let begins = ids.clone().filter(|id| text.starts_with(pieces[*id as usize]));
+                begins.map(|id| (id, pieces[id as usize].chars().count() as u32)).collect()
+            };
+            let expected: Vec<_> = run.char_indices().map(|(at, _)| here(&run[at..])).collect();
+            assert_eq!(found, expected);
         }
     }
 }

@@ -1,5 +1,7 @@
 //! What is made of the sums over all runs: the first model, the M step, and which pieces are dropped.
 
+use std::sync::Arc;
+
 use super::corpus::in_threads;
 use super::lattice::{Calculator, Lattices, UNIT_BITS};
 use super::model::Model;
@@ -16,7 +18,7 @@ const CHUNK: usize = 1 << 12;
 /// # Errors
 ///
 /// Returns [`Error::Data`] if a piece is there twice.
-pub fn first_model(mut weighted: Vec<(Box<str>, u128)>) -> Result<Model> {
+pub fn first_model(mut weighted: Vec<(Arc<str>, u128)>) -> Result<Model> {
     weighted.sort_unstable();
     let sum: u128 = weighted.iter().map(|(_, weight)| (*weight).max(1)).sum();
     let log_sum = libm::log(sum as f64);
@@ -41,7 +43,7 @@ impl Model {
         let sum: u128 = kept.iter().map(|&id| count(id)).sum();
         let log_sum = digamma(from_units(sum));
         let scores = kept.iter().map(|&id| digamma(from_units(count(id))) - log_sum).collect();
-        Model::new(kept.iter().map(|&id| self.pieces[id].clone()).collect(), scores)
+        self.subset(&kept, scores)
     }
 
     /// Drops the pieces without which the likelihood loses least, so that `size` are left, or as many
@@ -93,7 +95,7 @@ impl Model {
         kept.extend(losses.iter().take(room).map(|&(_, id)| id));
         kept.sort_unstable();
         let scores = kept.iter().map(|&id| self.scores[id]).collect();
-        Model::new(kept.iter().map(|&id| self.pieces[id].clone()).collect(), scores)
+        self.subset(&kept, scores)
     }
 
     fn check(&self, sums: &[u128]) -> Result<()> {
