@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
-import io
 import json
 import statistics
 from collections.abc import Callable, Iterator
@@ -19,14 +18,20 @@ from typing import Any
 import pyarrow as pa
 import sentencepiece
 import tokenizers
-from tokenizers import models, normalizers, pre_tokenizers, trainers
+from tokenizers import models
 
 from benchmarks.encode_kernel import BATCH_ROWS, MOST_BYTES, Contender, first_bytes, one_thread
 from benchmarks.measure import Row, Spread, in_turn, number
+from benchmarks.model_peers import (
+    gpt2_like,
+    of_marked_words,
+    sentencepiece_model,
+    word_end_bpe,
+)
 from benchmarks.setting import Setting, megabytes, read_texts
 from wordpiece_core import EncodedBatch, EncodingOptions, Tokenizer
 from wordpiece_core.options import TextOptions
-from wordpiece_core.reference.bpe import BYTES, SPACE_MARK, WORD_END
+from wordpiece_core.reference.bpe import BYTES, WORD_END
 from wordpiece_core.tokenizer.files import TokenizerSpec
 from wordpiece_core.tokenizer.formats.json_text import as_tokenizers
 from wordpiece_core.tokenizer.models import Bpe, Metaspace, Unigram
@@ -98,13 +103,7 @@ def all_models(texts: pa.Array) -> dict[str, Model]:
 
 
 def gpt2(trained: list[str], texts: list[str]) -> Model:
-    other = tokenizers.Tokenizer(models.BPE())
-    other.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    alphabet = pre_tokenizers.ByteLevel.alphabet()
-    other.train_from_iterator(
-        trained,
-        trainers.BpeTrainer(vocab_size=BPE_SIZE, initial_alphabet=alphabet, show_progress=False),
-    )
+    other = gpt2_like(trained, BPE_SIZE)
     spec = bpe_spec(other, TextOptions(pre_tokenizer="gpt2"), BYTES, {})
     peers = {"tokenizers": of_tokenizers(other, texts)}
     if importlib.util.find_spec("gigatoken"):
@@ -113,16 +112,7 @@ def gpt2(trained: list[str], texts: list[str]) -> Model:
 
 
 def bpe(trained: list[str], texts: list[str]) -> Model:
-    other = tokenizers.Tokenizer(models.BPE(unk_token=UNK, end_of_word_suffix=WORD_END))
-    other.normalizer = normalizers.BertNormalizer()
-    other.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-    trainer = trainers.BpeTrainer(
-        vocab_size=BPE_SIZE,
-        special_tokens=[UNK],
-        end_of_word_suffix=WORD_END,
-        show_progress=False,
-    )
-    other.train_from_iterator(trained, trainer)
+    other = word_end_bpe(trained, BPE_SIZE, [UNK], lowercase=True)
     spec = bpe_spec(other, TextOptions(), WORD_END, {"unk_token": UNK})
     return Model(spec, {"tokenizers": of_tokenizers(other, texts)})
 
@@ -144,25 +134,14 @@ def bpe_spec(
 def unigrams(trained: list[str], texts: list[str]) -> dict[str, Model]:
     """The same pieces as `tokenizers` uses them, behind BERT's text handling, and as sentencepiece
     does."""
-    model = io.BytesIO()
-    sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=iter(trained),
-        model_writer=model,
-        vocab_size=UNIGRAM_SIZE,
-        hard_vocab_limit=False,
-        normalization_rule_name="identity",
-        unk_piece=UNK,
-        minloglevel=2,
+    model = sentencepiece_model(
+        trained, UNIGRAM_SIZE, normalization_rule_name="identity", unk_piece=UNK
     )
-    processor = sentencepiece.SentencePieceProcessor(model_proto=model.getvalue())
+    processor = sentencepiece.SentencePieceProcessor(model_proto=model)
     vocab = [processor.id_to_piece(i) for i in range(len(processor))]
     scores = [processor.get_score(i) for i in range(len(processor))]
-    other = tokenizers.Tokenizer(
-        models.Unigram(list(zip(vocab, scores, strict=True)), vocab.index(UNK), False)
-    )
-    other.normalizer = normalizers.BertNormalizer()
-    marks = pre_tokenizers.Metaspace(SPACE_MARK, prepend_scheme="always", split=False)
-    other.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.BertPreTokenizer(), marks])
+    unigram = models.Unigram(list(zip(vocab, scores, strict=True)), vocab.index(UNK), False)
+    other = of_marked_words(unigram, lowercase=True)
     as_read = [as_tokenizers(repr(score)) for score in scores]
     plain = TokenizerSpec(vocab, model=Unigram(as_read), roles={"unk_token": UNK})
     of_sentencepiece = TokenizerSpec(

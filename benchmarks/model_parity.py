@@ -6,7 +6,6 @@ use more threads. `encode_models` compares like with like."""
 
 from __future__ import annotations
 
-import io
 import json
 import time
 from base64 import b64encode
@@ -19,10 +18,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import sentencepiece
 from tokenizers import Tokenizer as Peer
-from tokenizers import decoders, models, normalizers, pre_tokenizers, trainers
+from tokenizers import models, trainers
 
 import pipelines
 from benchmarks.measure import Row, number
+from benchmarks.model_peers import (
+    gpt2_like,
+    of_marked_words,
+    sentencepiece_model,
+    word_end_bpe,
+)
 from benchmarks.setting import Setting, megabytes, read_texts
 from wordpiece_core import EncodingOptions, Tokenizer
 from wordpiece_core.reference import SPECIAL_TOKENS
@@ -110,12 +115,12 @@ def _by_sentencepiece(path: Path) -> Encode:
 def _of_peers(sample: pa.ChunkedArray, folder: Path) -> Iterator[Contest]:
     texts = sample.to_pylist()
     for name, value in (
-        ("bpe, GPT-2-like", _gpt2_like(texts)),
-        ("bpe </w>", _word_end(texts)),
+        ("bpe, GPT-2-like", gpt2_like(texts, VOCAB_SIZE, ["<|endoftext|>"])),
+        ("bpe </w>", word_end_bpe(texts, VOCAB_SIZE, SPECIAL_TOKENS, lowercase=False)),
         ("unigram", _unigram(texts)),
     ):
-        yield _written(name, "tokenizers", value, folder)
-    model = _model(texts)
+        yield _written(name, "tokenizers", value.to_str(), folder)
+    model = sentencepiece_model(texts, VOCAB_SIZE)
     yield _written("unigram, T5-like", "sentencepiece", _t5_like(model), folder)
     path = folder / "trained.model"
     path.write_bytes(model)
@@ -130,67 +135,21 @@ def _written(name: str, by: str, value: str, folder: Path) -> Contest:
     return Contest(name, by, "tokenizers", Tokenizer.load(path), _by_tokenizers(path))
 
 
-def _trained(peer: Peer, trainer: Any, texts: Sequence[str]) -> str:
-    peer.train_from_iterator(texts, trainer)
-    return str(peer.to_str())
-
-
-def _gpt2_like(texts: Sequence[str]) -> str:
-    peer = Peer(models.BPE())
-    peer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    peer.decoder = decoders.ByteLevel()
-    trainer = trainers.BpeTrainer(
-        vocab_size=VOCAB_SIZE,
-        special_tokens=["<|endoftext|>"],
-        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
-        show_progress=False,
-    )
-    return _trained(peer, trainer, texts)
-
-
-def _word_end(texts: Sequence[str]) -> str:
-    peer = Peer(models.BPE(unk_token="[UNK]", end_of_word_suffix="</w>"))
-    peer.normalizer = normalizers.BertNormalizer(lowercase=False)
-    peer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-    trainer = trainers.BpeTrainer(
-        vocab_size=VOCAB_SIZE,
-        special_tokens=list(SPECIAL_TOKENS),
-        end_of_word_suffix="</w>",
-        show_progress=False,
-    )
-    return _trained(peer, trainer, texts)
-
-
-def _unigram(texts: Sequence[str]) -> str:
-    peer = Peer(models.Unigram())
-    peer.normalizer = normalizers.BertNormalizer(lowercase=False)
-    mark = pre_tokenizers.Metaspace(prepend_scheme="always", split=False)
-    peer.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.BertPreTokenizer(), mark])
+def _unigram(texts: Sequence[str]) -> Peer:
+    peer = of_marked_words(models.Unigram(), lowercase=False)
     trainer = trainers.UnigramTrainer(
         vocab_size=VOCAB_SIZE,
         special_tokens=list(SPECIAL_TOKENS),
         unk_token="[UNK]",
         show_progress=False,
     )
-    return _trained(peer, trainer, texts)
-
-
-def _model(texts: Sequence[str]) -> bytes:
-    stream = io.BytesIO()
-    sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=iter(texts),
-        model_writer=stream,
-        vocab_size=VOCAB_SIZE,
-        hard_vocab_limit=False,
-        minloglevel=2,
-    )
-    return stream.getvalue()
+    peer.train_from_iterator(texts, trainer)
+    return peer
 
 
 def _t5_like(data: bytes) -> str:
     """The `tokenizer.json` that T5's is, of a model of `sentencepiece`."""
-    model = sentencepiece_proto.model_class()()
-    model.ParseFromString(data)
+    model = sentencepiece_proto.parsed(data)
     pieces = [[piece.piece, piece.score] for piece in model.pieces][3:]
     charsmap = b64encode(model.normalizer_spec.precompiled_charsmap).decode()
     mark = {"type": "Metaspace", "replacement": "▁", "add_prefix_space": True}

@@ -174,8 +174,7 @@ def _template(single: str, pair: str, ids: dict[str, int], second_type: int) -> 
 def sentencepiece_like(kind: str) -> dict[str, Any]:
     """The `tokenizer.json` of a tokenizer made of a model of `sentencepiece`: as of "t5", of
     "xlm_roberta", or as newer versions of `transformers` make it ("converted")."""
-    model = sentencepiece_proto.model_class()()
-    model.ParseFromString(sentencepiece_model())
+    model = sentencepiece_proto.parsed(sentencepiece_model())
     pieces = [[piece.piece, piece.score] for piece in model.pieces][3:]
     charsmap = b64encode(model.normalizer_spec.precompiled_charsmap).decode()
     more = [[f"<extra_id_{n}>", 0.0] for n in range(3)]

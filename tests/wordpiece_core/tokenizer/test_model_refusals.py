@@ -110,8 +110,7 @@ def refused(tmp_path: Path, value: dict[str, Any], reason: str) -> None:
     ],
 )
 def test_a_model_of_sentencepiece(tmp_path: Path, change: Change, reason: str) -> None:
-    model = proto.model_class()()
-    model.ParseFromString(sentencepiece_model())
+    model = proto.parsed(sentencepiece_model())
     change(model)
     path = tmp_path / "spiece.model"
     path.write_bytes(model.SerializeToString())
