@@ -262,14 +262,12 @@ def text_columns(options: ShardOptions) -> TextColumns:
 
 def check_fit(options: ShardOptions, tokenizer: Tokenizer) -> None:
     """OptionError if the options do not fit the vocabulary."""
-    packs_bodies = options.pack and tokenizer.spec.model is not None
-    wanted = options.encoding.add_special_tokens and not packs_bodies
-    if wanted and not tokenizer.adds_special_tokens:
-        raise OptionError("the vocabulary has no [CLS] or no [SEP]; give --no-special-tokens")
     if options.pack:
         Packer(tokenizer, options.encoding)
-    else:
-        tokenizer.check_options(options.encoding, bool(options.text_pair_column))
+        return
+    if options.encoding.add_special_tokens and not tokenizer.adds_special_tokens:
+        raise OptionError("the vocabulary has no [CLS] or no [SEP]; give --no-special-tokens")
+    tokenizer.check_options(options.encoding, bool(options.text_pair_column))
 
 
 @lru_cache(SCHEMAS)
