@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -20,6 +19,7 @@ from wordpiece_core.reference.bpe import WORD_END
 from wordpiece_core.reference.training import lower_support
 from wordpiece_core.tokenizer.files import TokenizerSpec
 from wordpiece_core.tokenizer.models import Bpe
+from wordpiece_core.tokenizer.vocabulary import is_unused
 from wordpiece_core.tokenizer.word_pieces import PREFIX, word_pieces
 from wordpiece_core.training.train import MERGES
 
@@ -117,7 +117,7 @@ def supports(log: TrainingLog) -> list[int] | None:
 def words_of_text(spec: TokenizerSpec) -> list[str]:
     """The tokens that words are cut into: all but the special ones and [unusedN], in id order."""
     special = {*SPECIAL_TOKENS, *spec.special_tokens}
-    return [t for t in spec.vocab if t not in special and not re.fullmatch(r"\[unused\d+\]", t)]
+    return [t for t in spec.vocab if t not in special and not is_unused(t)]
 
 
 @dataclass(frozen=True)

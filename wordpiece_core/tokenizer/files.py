@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import re
 from base64 import b64decode, b64encode
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -13,6 +12,7 @@ from wordpiece_core.options import TextOptions
 from wordpiece_core.reference import SPECIAL_TOKENS
 from wordpiece_core.reference.bpe import SPACE_MARK
 from wordpiece_core.tokenizer.models import AddedTokens, Bpe, ByteLevel, Metaspace, Unigram
+from wordpiece_core.tokenizer.vocabulary import is_unused
 
 ROLES = {f"{token.strip('[]').lower()}_token": token for token in SPECIAL_TOKENS}
 # The roles of tokens by what they are usually called, for files that do not say them.
@@ -134,4 +134,4 @@ def usual_roles(special_tokens: Sequence[str]) -> dict[str, str]:
 def own_special_tokens(tokens: Sequence[str]) -> list[str]:
     """Those special tokens of a training that are neither BERT's five nor its [unusedN]. BERT's
     tokenizers do not look for [unusedN] in a text."""
-    return [t for t in tokens if t not in SPECIAL_TOKENS and not re.fullmatch(r"\[unused\d+\]", t)]
+    return [t for t in tokens if t not in SPECIAL_TOKENS and not is_unused(t)]

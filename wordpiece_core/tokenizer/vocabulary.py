@@ -17,6 +17,11 @@ UNK = "[UNK]"
 TRIMMED = "".join(WHITE_SPACE)
 
 
+def is_unused(token: str) -> bool:
+    """Whether a token is one of BERT's [unusedN], which keep places in vocabularies free."""
+    return re.fullmatch(r"\[unused\d+\]", token) is not None
+
+
 def read_bytes(path: str) -> bytes | None:
     """The bytes of a file on any file system that Arrow reads; None if there is no such file."""
     try:

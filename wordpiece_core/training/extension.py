@@ -8,7 +8,6 @@ rounds go on until enough of them are. `wordpiece_core/reference/extension.py` s
 from __future__ import annotations
 
 import os
-import re
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -26,6 +25,7 @@ from wordpiece_core.reference import placed
 from wordpiece_core.tokenizer.files import TokenizerSpec
 from wordpiece_core.tokenizer.models import model_name
 from wordpiece_core.tokenizer.tokenizer import Tokenizer
+from wordpiece_core.tokenizer.vocabulary import is_unused
 from wordpiece_core.training.alphabet import InitialVocabulary, merge_symbols
 from wordpiece_core.training.budget import RoundBudget
 from wordpiece_core.training.merging import Merging
@@ -135,7 +135,7 @@ def unused_slots(spec: TokenizerSpec) -> list[int]:
     """The ids of the [unusedN] tokens, as BERT's vocabularies have them, without those that the
     tokenizer looks for in texts: they are in use."""
     special = {*spec.special_tokens}
-    found = (i for i, token in enumerate(spec.vocab) if re.fullmatch(r"\[unused\d+\]", token))
+    found = (i for i, token in enumerate(spec.vocab) if is_unused(token))
     return [i for i in found if spec.vocab[i] not in special]
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from wordpiece_core.errors import InputError, shown
-from wordpiece_core.options import TextOptions
+from wordpiece_core.options import GPT2, TextOptions
 from wordpiece_core.reference import SPECIAL_TOKENS
 from wordpiece_core.tokenizer.files import AS_IT_IS, ROLE_NAMES, ROLES, TokenizerSpec
 from wordpiece_core.tokenizer.formats.json_text import Json
@@ -89,7 +89,7 @@ def _roles_of_config(
 
 def _text_of_config(text: TextOptions, config: Json, path: str) -> TextOptions:
     options = dict(vars(text))
-    if text == AS_IT_IS or text.pre_tokenizer == "gpt2":
+    if text == AS_IT_IS or text.pre_tokenizer == GPT2:
         return text  # the model's own way, which these options do not change
     for name, option in CONFIG_TEXT.items():
         value = config.get(name, options[option])

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 
 from wordpiece_core.errors import InputError, shown
-from wordpiece_core.options import TextOptions
+from wordpiece_core.options import GPT2, TextOptions
 from wordpiece_core.reference.bpe import BYTES, WORD_END
 from wordpiece_core.tokenizer.files import NOTHING_ADDED, TokenizerSpec, unless_usual
 from wordpiece_core.tokenizer.formats.json_text import Json, written
@@ -77,10 +77,10 @@ def merges_by_id(
 
 END_OF_TEXT = "<|endoftext|>"
 # The classes of `transformers` that have these files, with the roles of their tokens.
-GPT2, ROBERTA = "GPT2Tokenizer", "RobertaTokenizer"
+GPT2_CLASS, ROBERTA_CLASS = "GPT2Tokenizer", "RobertaTokenizer"
 CLASS_ROLES = {
-    GPT2: {"bos_token": END_OF_TEXT, "eos_token": END_OF_TEXT},
-    ROBERTA: {
+    GPT2_CLASS: {"bos_token": END_OF_TEXT, "eos_token": END_OF_TEXT},
+    ROBERTA_CLASS: {
         **{"bos_token": "<s>", "eos_token": "</s>", "sep_token": "</s>", "cls_token": "<s>"},
         **{"pad_token": "<pad>", "mask_token": "<mask>"},
     },
@@ -101,20 +101,20 @@ def of_merges_files(
     roles = CLASS_ROLES.get(name)
     if roles is None:
         raise InputError(
-            f"{place(MERGES)}: the tokenizer_class {kind} is not {GPT2} or {ROBERTA}, whose files"
-            " these are; give its tokenizer.json"
+            f"{place(MERGES)}: the tokenizer_class {kind} is not {GPT2_CLASS} or {ROBERTA_CLASS},"
+            " whose files these are; give its tokenizer.json"
         )
     if any(token.endswith(WORD_END) for token in vocab):
         raise InputError(
             f"{place(VOCAB)}: tokens end with {WORD_END}, which GPT-2's do not; give its"
             " tokenizer.json"
         )
-    named = dict.fromkeys([*roles.values(), *(["<unk>"] if name == ROBERTA else [])])
+    named = dict.fromkeys([*roles.values(), *(["<unk>"] if name == ROBERTA_CLASS else [])])
     special = tuple(token for token in named if token in ids)
     model = Bpe(merges_by_id(merges, ids, place(MERGES)), BYTES)
     return TokenizerSpec(
         vocab,
-        TextOptions(pre_tokenizer="gpt2"),
+        TextOptions(pre_tokenizer=GPT2),
         continuing_prefix="",
         more_special_tokens=special,
         model=model,
@@ -125,9 +125,9 @@ def of_merges_files(
 
 
 def _around(name: str, ids: Json, place: Callable[[str], str]) -> AddedTokens:
-    if name == GPT2:
+    if name == GPT2_CLASS:
         return NOTHING_ADDED
     for token in ("<s>", "</s>"):
         if token not in ids:
-            raise InputError(f"{place(VOCAB)}: no {token}, which {ROBERTA} puts around texts")
+            raise InputError(f"{place(VOCAB)}: no {token}, which {ROBERTA_CLASS} puts around texts")
     return AddedTokens(("<s>",), ("</s>", "</s>"), ("</s>",), 0)

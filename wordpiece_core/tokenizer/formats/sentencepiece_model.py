@@ -8,7 +8,6 @@ A model of ours is written so that `sentencepiece` makes the same pieces of raw 
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -19,13 +18,11 @@ from wordpiece_core.tokenizer.files import AS_IT_IS, NOTHING_ADDED, TokenizerSpe
 from wordpiece_core.tokenizer.formats import sentencepiece_proto as proto
 from wordpiece_core.tokenizer.formats.tokenizer_json_parts import check_rules
 from wordpiece_core.tokenizer.models import Metaspace, Unigram
-from wordpiece_core.tokenizer.vocabulary import check_vocabulary
+from wordpiece_core.tokenizer.vocabulary import check_vocabulary, is_unused
 
 SPIECE = "spiece.model"
 MODEL_NAMES = (SPIECE, "tokenizer.model", "sentencepiece.bpe.model", "sentencepiece.model")
 NEVER_FOUND = (proto.UNKNOWN, proto.CONTROL, proto.UNUSED)  # in a text
-BYTE_PIECE = re.compile(r"<0x[0-9A-F]{2}>")
-UNUSED = re.compile(r"\[unused\d+\]")
 # The roles that such a model has, with the part of the names of its fields.
 ROLES = {"unk_token": "unk", "bos_token": "bos", "eos_token": "eos", "pad_token": "pad"}
 # Which role of BERT's is written as which of these, where a tokenizer has no such role itself.
@@ -41,8 +38,9 @@ def sentencepiece_model(spec: TokenizerSpec) -> bytes:
     model = proto.model_class()()
     roles = spec.tokens_by_role
     control = {*spec.special_tokens, *roles.values()}
+    of_bytes = {*byte_tokens(spec.model.byte_fallback)}
     for token, score in zip(spec.vocab, spec.model.scores, strict=True):
-        kind = _kind(token, roles.get("unk_token"), control, spec.model)
+        kind = _kind(token, roles.get("unk_token"), control, of_bytes)
         model.pieces.add(piece=token, score=score, type=kind)
     trainer = model.trainer_spec
     trainer.model_type = proto.UNIGRAM
@@ -63,14 +61,12 @@ def sentencepiece_model(spec: TokenizerSpec) -> bytes:
     return bytes(model.SerializeToString(deterministic=True))
 
 
-def _kind(token: str, unk: str | None, control: set[str], model: Unigram) -> int:
+def _kind(token: str, unk: str | None, control: set[str], of_bytes: set[str]) -> int:
     if token == unk:
         return proto.UNKNOWN
-    if token in control or UNUSED.fullmatch(token):
+    if token in control or is_unused(token):
         return proto.CONTROL
-    if model.byte_fallback and BYTE_PIECE.fullmatch(token):
-        return proto.BYTE
-    return proto.NORMAL
+    return proto.BYTE if token in of_bytes else proto.NORMAL
 
 
 def read_model(data: bytes, path: str) -> TokenizerSpec:

@@ -6,6 +6,7 @@ from base64 import b64encode
 from collections.abc import Sequence
 from dataclasses import asdict
 
+from wordpiece_core.options import GPT2
 from wordpiece_core.reference.bpe import BYTES, SPACE_MARK, WORD_END
 from wordpiece_core.tokenizer.files import TokenizerSpec
 from wordpiece_core.tokenizer.formats.json_text import Json
@@ -31,7 +32,7 @@ def tokenizer_json(spec: TokenizerSpec) -> Json:
         ],
         "normalizer": _normalizer(spec),
         "pre_tokenizer": _one_of(_pre_tokenizers(spec), "pretokenizers"),
-        "post_processor": _one_of(post_processors(spec, ids), "processors"),
+        "post_processor": _one_of(_post_processors(spec, ids), "processors"),
         "decoder": _decoder(spec),
         "model": _model(spec, ids),
     }
@@ -49,13 +50,13 @@ def _one_of(parts: Sequence[Json], name: str) -> Json | None:
     return parts[0] if parts else None
 
 
-def byte_level(spec: TokenizerSpec) -> ByteLevel | None:
+def _byte_level(spec: TokenizerSpec) -> ByteLevel | None:
     """How `tokenizers` puts spaces before words of bytes; None if words are not of bytes."""
     if spec.word_boundary != BYTES:
         return None
     if isinstance(spec.rules, ByteLevel):
         return spec.rules
-    if spec.text.pre_tokenizer == "gpt2":
+    if spec.text.pre_tokenizer == GPT2:
         return ByteLevel()
     # Words have no spaces, but `tokenizers` would leave one out of the offsets of each.
     return ByteLevel(add_prefix_space=True, trim_offsets=False)
@@ -63,15 +64,15 @@ def byte_level(spec: TokenizerSpec) -> ByteLevel | None:
 
 def _normalizer(spec: TokenizerSpec) -> Json | None:
     if isinstance(spec.rules, Metaspace):
-        return metaspace_normalizer(spec.rules)
-    if spec.text.pre_tokenizer == "gpt2":
+        return _metaspace_normalizer(spec.rules)
+    if spec.text.pre_tokenizer == GPT2:
         return None
     text = asdict(spec.text)
     del text["pre_tokenizer"]
     return {"type": "BertNormalizer", **text}
 
 
-def metaspace_normalizer(rules: Metaspace) -> Json | None:
+def _metaspace_normalizer(rules: Metaspace) -> Json | None:
     """The normalizer of words that begin with a space mark."""
     charsmap = b64encode(rules.charsmap).decode()
     parts: list[Json] = []
@@ -84,10 +85,10 @@ def metaspace_normalizer(rules: Metaspace) -> Json | None:
 
 def _pre_tokenizers(spec: TokenizerSpec) -> list[Json]:
     if isinstance(spec.rules, Metaspace):
-        return metaspace_pre_tokenizers(spec.rules)
+        return _metaspace_pre_tokenizers(spec.rules)
     words = PRE_TOKENIZER_TYPES.get(spec.text.pre_tokenizer)
     parts: list[Json] = [{"type": words}] if words else []
-    bytes_ = byte_level(spec)
+    bytes_ = _byte_level(spec)
     if bytes_ is not None:
         parts.append(_byte_level_part(bytes_, use_regex=words is None))
     elif spec.word_boundary == SPACE_MARK:
@@ -95,7 +96,7 @@ def _pre_tokenizers(spec: TokenizerSpec) -> list[Json]:
     return parts
 
 
-def metaspace_pre_tokenizers(rules: Metaspace) -> list[Json]:
+def _metaspace_pre_tokenizers(rules: Metaspace) -> list[Json]:
     """The pre-tokenizers of words that begin with a space mark."""
     by_split = rules.collapse_spaces and not rules.by_replacement
     parts: list[Json] = [{"type": "WhitespaceSplit"}] if by_split else []
@@ -121,9 +122,9 @@ def _byte_level_part(rules: ByteLevel, *, use_regex: bool) -> Json:
     }
 
 
-def post_processors(spec: TokenizerSpec, ids: dict[str, int]) -> list[Json]:
+def _post_processors(spec: TokenizerSpec, ids: dict[str, int]) -> list[Json]:
     """What is done with the tokens of a text: offsets without the space, and tokens around it."""
-    bytes_, around = byte_level(spec), spec.around
+    bytes_, around = _byte_level(spec), spec.around
     parts = [] if bytes_ is None else [_byte_level_part(bytes_, use_regex=True)]
     if around is not None and (around.before or around.between or around.after):
         parts.append(template(around, ids))

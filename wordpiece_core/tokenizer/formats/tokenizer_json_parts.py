@@ -9,7 +9,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from wordpiece_core.errors import InputError, OptionError, shown
-from wordpiece_core.options import TextOptions
+from wordpiece_core.options import GPT2, TextOptions
 from wordpiece_core.reference.bpe import BYTES, SPACE_MARK
 from wordpiece_core.tokenizer.files import AS_IT_IS, NOTHING_ADDED, unless_usual
 from wordpiece_core.tokenizer.formats.json_text import Json, get
@@ -68,7 +68,7 @@ def bert_text(normalizer: Json, kind: str, path: str) -> TextOptions:
         raise InputError(f"{path}: {error}") from error
 
 
-def words(value: Json, path: str) -> Words:
+def read_words(value: Json, path: str) -> Words:
     """How a tokenizer of BPE or Unigram makes words of text."""
     normalizers = parts(value, "normalizer", "normalizers", path)
     cutters = parts(value, "pre_tokenizer", "pretokenizers", path)
@@ -111,7 +111,7 @@ def _gpt2_words(
             f"{path}: normalizer {_said(normalizers)}; with ByteLevel only text as it is is known"
         )
     rules = ByteLevel(add_prefix_space, _trims(value, add_prefix_space, path))
-    return Words(TextOptions(pre_tokenizer="gpt2"), unless_usual(rules), BYTES)
+    return Words(TextOptions(pre_tokenizer=GPT2), unless_usual(rules), BYTES)
 
 
 def _is_gpt2_cut(part: Json) -> bool:
@@ -223,7 +223,7 @@ def _charsmap(part: Json, path: str) -> bytes:
 # --- What is put around texts ---------------------------------------------------------------------
 
 
-def around(value: Json, ids: dict[str, int], path: str) -> AddedTokens:
+def read_around(value: Json, ids: dict[str, int], path: str) -> AddedTokens:
     """What post-processors put around texts."""
     found = [NOTHING_ADDED]
     for part in parts(value, "post_processor", "processors", path):

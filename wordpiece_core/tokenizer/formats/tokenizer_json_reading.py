@@ -16,7 +16,13 @@ from wordpiece_core.tokenizer.formats.tokenizer_json import (
     ADDED_TOKEN_FLAGS,
     template,
 )
-from wordpiece_core.tokenizer.formats.tokenizer_json_parts import KINDS, around, bert_text, words
+from wordpiece_core.tokenizer.formats.tokenizer_json_parts import (
+    KINDS,
+    Words,
+    bert_text,
+    read_around,
+    read_words,
+)
 from wordpiece_core.tokenizer.models import AddedTokens, Bpe, Unigram
 from wordpiece_core.tokenizer.vocabulary import UNK, check_vocabulary
 
@@ -112,31 +118,31 @@ def _check_post_processor(value: Json, path: str, ids: dict[str, int]) -> None:
 
 
 def _bpe(value: Json, path: str) -> TokenizerSpec:
-    model, found = value["model"], words(value, path)
+    model, words = value["model"], read_words(value, path)
     if model.get("dropout"):
         raise InputError(f"{path}: dropout is {shown(model['dropout'])}; set it to null")
     if model.get("continuing_subword_prefix"):
         raise InputError(f"{path}: continuing_subword_prefix is set; only BPE without one is known")
     suffix = model.get("end_of_word_suffix") or None
-    if suffix not in (None, WORD_END) or (suffix and found.boundary):
+    if suffix not in (None, WORD_END) or (suffix and words.boundary):
         raise InputError(f"{path}: end_of_word_suffix is {shown(suffix)}, not {WORD_END} alone")
     unk = model.get("unk_token")
     if unk is not None and not isinstance(unk, str):
         raise InputError(f"{path}: unk_token is {shown(unk)}, not a string")
     ids = dict(get(model, "vocab", dict, path))
-    added = _own_added_tokens(value, ids, found.rules, path)
+    added = _own_added_tokens(value, ids, path)
     vocab = vocabulary_of(ids, path, unk)
     merges = merges_by_id(_pairs(get(model, "merges", list, path), path), ids, path)
     made = Bpe(
         merges,
-        suffix or found.boundary,
+        suffix or words.boundary,
         *(
             get(model, name, bool, path, False)
             for name in ("byte_fallback", "fuse_unk", "ignore_merges")
         ),
     )
     _check_bytes(vocab, made, path)
-    return _spec(value, found, vocab, added, unk, made, path)
+    return _spec(value, words, vocab, added, unk, made, path)
 
 
 def _pairs(merges: list[Any], path: str) -> list[tuple[str, str]]:
@@ -159,8 +165,8 @@ def _check_bytes(vocab: Sequence[str], model: Bpe | Unigram, path: str) -> None:
 
 
 def _unigram(value: Json, path: str) -> TokenizerSpec:
-    model, found = value["model"], words(value, path)
-    if found.boundary != SPACE_MARK:
+    model, words = value["model"], read_words(value, path)
+    if words.boundary != SPACE_MARK:
         raise InputError(f"{path}: a Unigram model whose words do not begin with {SPACE_MARK}")
     rows = get(model, "vocab", list, path)
     for row in rows:
@@ -172,12 +178,12 @@ def _unigram(value: Json, path: str) -> TokenizerSpec:
     if not 0 <= unk_id < len(tokens):
         raise InputError(f"{path}: unk_id is {unk_id}, no id of the {len(tokens)} tokens")
     ids = {token: i for i, token in enumerate(tokens)}
-    added = _own_added_tokens(value, ids, found.rules, path)
+    added = _own_added_tokens(value, ids, path)
     vocab = vocabulary_of(ids, path, tokens[unk_id])
     scores = [float(row[1]) for row in rows] + [0.0] * (len(vocab) - len(rows))
     made = Unigram(scores, get(model, "byte_fallback", bool, path, False))
     _check_bytes(vocab, made, path)
-    return _spec(value, found, vocab, added, tokens[unk_id], made, path)
+    return _spec(value, words, vocab, added, tokens[unk_id], made, path)
 
 
 def _is_score(value: Any) -> bool:
@@ -189,7 +195,7 @@ def _is_score(value: Any) -> bool:
 
 def _spec(
     value: Json,
-    found: Any,
+    words: Words,
     vocab: list[str],
     added: list[str],
     unk: str | None,
@@ -198,7 +204,7 @@ def _spec(
 ) -> TokenizerSpec:
     """The spec; what is as in BERT's is not said in it."""
     ids = {token: i for i, token in enumerate(vocab)}
-    put = around(value, ids, path)
+    put = read_around(value, ids, path)
     of_bert = {name: token for name, token in ROLES.items() if token in ids}
     as_bert = unk == UNK and {*of_bert.values()} <= {*added}
     roles = None if as_bert else ({} if unk is None else {"unk_token": unk}) | usual_roles(added)
@@ -206,11 +212,11 @@ def _spec(
     usual = TokenizerSpec(vocab).around
     return TokenizerSpec(
         vocab,
-        found.text,
+        words.text,
         continuing_prefix="",
         more_special_tokens=tuple(more),
         model=model,
-        rules=found.rules,
+        rules=words.rules,
         roles=roles,
         added=None if as_bert and put == usual else put,
         left_stripped=_left_stripped(value),
@@ -222,7 +228,7 @@ def _left_stripped(value: Json) -> tuple[str, ...] | None:
     return tuple(sorted(found)) or None
 
 
-def _own_added_tokens(value: Json, ids: dict[str, int], rules: object, path: str) -> list[str]:
+def _own_added_tokens(value: Json, ids: dict[str, int], path: str) -> list[str]:
     """The added tokens, which are put into `ids` where the model does not have them. InputError for
     one that is not searched for exactly as it is written."""
     listed = []
