@@ -31,7 +31,7 @@ from benchmarks.model_peers import (
 from benchmarks.setting import Setting, megabytes, read_texts
 from wordpiece_core import EncodedBatch, EncodingOptions, Tokenizer
 from wordpiece_core.options import TextOptions
-from wordpiece_core.reference.bpe import BYTES, WORD_END
+from wordpiece_core.reference.marks import BYTES, WORD_END
 from wordpiece_core.tokenizer.files import TokenizerSpec
 from wordpiece_core.tokenizer.formats.json_text import as_tokenizers
 from wordpiece_core.tokenizer.models import Bpe, Metaspace, Unigram

@@ -9,7 +9,7 @@ from typing import Any
 import sentencepiece
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
 
-from wordpiece_core.reference.bpe import SPACE_MARK, WORD_END
+from wordpiece_core.reference.marks import SPACE_MARK, WORD_END
 
 
 def gpt2_like(

@@ -15,7 +15,7 @@ from pipelines.reporting.scripts import scripts_of
 from pipelines.training.tokenizer_directory import RUN, TRAINING
 from wordpiece_core.errors import InputError
 from wordpiece_core.reference import SPECIAL_TOKENS
-from wordpiece_core.reference.bpe import WORD_END
+from wordpiece_core.reference.marks import WORD_END
 from wordpiece_core.reference.training import lower_support
 from wordpiece_core.tokenizer.files import TokenizerSpec
 from wordpiece_core.tokenizer.models import Bpe

@@ -14,12 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import count, pairwise
 
-from wordpiece_core.reference.marks import BYTE_CHARACTERS as BYTE_CHARACTERS
-from wordpiece_core.reference.marks import BYTES as BYTES
-from wordpiece_core.reference.marks import SPACE_MARK as SPACE_MARK
-from wordpiece_core.reference.marks import WORD_END as WORD_END
-from wordpiece_core.reference.marks import byte_tokens as byte_tokens
-from wordpiece_core.reference.marks import symbols, unknown_tokens
+from wordpiece_core.reference.marks import WORD_END, symbols, unknown_tokens
 from wordpiece_core.reference.merging import (
     Merge,
     Pair,

@@ -10,7 +10,7 @@ from typing import Any
 
 from wordpiece_core.options import TextOptions
 from wordpiece_core.reference import SPECIAL_TOKENS
-from wordpiece_core.reference.bpe import SPACE_MARK
+from wordpiece_core.reference.marks import SPACE_MARK
 from wordpiece_core.tokenizer.models import AddedTokens, Bpe, ByteLevel, Metaspace, Unigram
 from wordpiece_core.tokenizer.vocabulary import is_unused
 

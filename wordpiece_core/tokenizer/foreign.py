@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from wordpiece_core import _kernel
 from wordpiece_core.errors import InputError, OptionError, one_line
-from wordpiece_core.reference.bpe import SPACE_MARK
+from wordpiece_core.reference.marks import SPACE_MARK
 from wordpiece_core.tokenizer.word_pieces import BYTE_SPACE, with_prefix, without_marks
 
 ROWS_AT_ONCE = 4096  # of chunks: their tokens are Python objects for a while

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from wordpiece_core.errors import InputError, shown
 from wordpiece_core.options import GPT2, TextOptions
-from wordpiece_core.reference.bpe import BYTES, WORD_END
+from wordpiece_core.reference.marks import BYTES, WORD_END
 from wordpiece_core.tokenizer.files import NOTHING_ADDED, TokenizerSpec, unless_usual
 from wordpiece_core.tokenizer.formats.json_text import Json, written
 from wordpiece_core.tokenizer.models import AddedTokens, Bpe, ByteLevel

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from wordpiece_core.errors import InputError
-from wordpiece_core.reference.bpe import SPACE_MARK, byte_tokens
+from wordpiece_core.reference.marks import SPACE_MARK, byte_tokens
 from wordpiece_core.tokenizer.charsmap import charsmap
 from wordpiece_core.tokenizer.files import AS_IT_IS, NOTHING_ADDED, TokenizerSpec
 from wordpiece_core.tokenizer.formats import sentencepiece_proto as proto

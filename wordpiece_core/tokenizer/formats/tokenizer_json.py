@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 
 from wordpiece_core.options import GPT2
-from wordpiece_core.reference.bpe import BYTES, SPACE_MARK, WORD_END
+from wordpiece_core.reference.marks import BYTES, SPACE_MARK, WORD_END
 from wordpiece_core.tokenizer.files import TokenizerSpec
 from wordpiece_core.tokenizer.formats.json_text import Json
 from wordpiece_core.tokenizer.models import AddedTokens, ByteLevel, Metaspace, Unigram

@@ -8,7 +8,7 @@ from typing import Any
 
 from wordpiece_core.errors import InputError, shown
 from wordpiece_core.reference import SPECIAL_TOKENS
-from wordpiece_core.reference.bpe import SPACE_MARK, WORD_END, byte_tokens
+from wordpiece_core.reference.marks import SPACE_MARK, WORD_END, byte_tokens
 from wordpiece_core.tokenizer.files import ROLES, TokenizerSpec, usual_roles
 from wordpiece_core.tokenizer.formats.json_text import Json, get
 from wordpiece_core.tokenizer.formats.merges_files import merges_by_id, vocabulary_of
