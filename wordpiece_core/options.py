@@ -187,6 +187,8 @@ class EncodingOptions(Declared):
             raise OptionError("sample_alpha, bpe_dropout: give only one of them")
         if self.sample_seed is not None and not self.samples:
             raise OptionError("sample_seed: give sample_alpha or bpe_dropout too")
+        if self.sample_seed is None and self.samples:
+            object.__setattr__(self, "sample_seed", 0)
         if self.max_length is None and (self.padding or self.stride is not None):
             raise OptionError(f"{'padding' if self.padding else 'stride'}: give a max_length too")
         if self.padding or self.stride is not None:
