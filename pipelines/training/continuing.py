@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass, fields, replace
 from typing import Any, TypeVar
 
@@ -9,10 +10,11 @@ from pipelines.files import outputs
 from pipelines.files.filesystems import join
 from pipelines.training.options import TrainCall
 from pipelines.training.tokenizer_directory import TRAINING
-from wordpiece_core import TextOptions, Tokenizer, TrainingOptions
+from wordpiece_core import TakenAsCasedWarning, TextOptions, Tokenizer, TrainingOptions
 from wordpiece_core.declaration import Declared
 from wordpiece_core.errors import InputError, OptionError
 from wordpiece_core.options import ALL, OF_OTHER_MODELS, UNIGRAM, ExtensionOptions
+from wordpiece_core.training.extension import is_wordpiece
 
 Options = TypeVar("Options", bound=Declared)
 
@@ -58,7 +60,12 @@ def begun(call: TrainCall) -> Begun:
     record = outputs.read_json(join(place, TRAINING))
     found = record if isinstance(record, dict) else {}
     if not isinstance(found.get("training"), dict) or not isinstance(found.get("text"), dict):
-        raise InputError(f"{place}: no tokenizer that wordpiece train wrote; use wordpiece extend")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", TakenAsCasedWarning)  # the error comes next
+            mend = mend_of(Tokenizer.load(place))
+        raise InputError(f"{place}: no tokenizer that wordpiece train wrote; {mend}")
+    if found["training"].get("model") == UNIGRAM:
+        raise OptionError("--continue: unigram begins with many tokens and drops some; train anew")
     tokenizer = Tokenizer.load(place)
     size, wanted = len(tokenizer.vocab), call.training.vocab_size
     if wanted <= size:
@@ -67,10 +74,15 @@ def begun(call: TrainCall) -> Begun:
     text = _as_before(call, call.counting.text, found["text"], place)
     if tokenizer.spec.text.for_kernel() != text.for_kernel():
         raise InputError(f"{place}: its files handle text otherwise than its {TRAINING} says")
-    if training.model == UNIGRAM:
-        raise OptionError("--continue: unigram begins with many tokens and drops some; train anew")
     whole = None if "extension" in found else found.get("word_table")
     return Begun(tokenizer, training, text, whole)
+
+
+def mend_of(tokenizer: Tokenizer) -> str:
+    """What to do if no training can go on from a tokenizer."""
+    if is_wordpiece(tokenizer.spec):
+        return "use wordpiece extend"
+    return "wordpiece extend takes only WordPiece with BERT's words, so train anew"
 
 
 def _as_before(call: TrainCall, now: Options, before: dict[str, Any], place: str) -> Options:

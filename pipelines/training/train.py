@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from pipelines.counting.word_table import WordTable, coverage, table_digest, text_of
 from pipelines.running.progress import Progress
-from pipelines.training.continuing import Begun, begun
+from pipelines.training.continuing import Begun, begun, mend_of
 from pipelines.training.driver import Job, train_on_table
 from pipelines.training.extend import Extended, extend_by_words, rounds_record
 from pipelines.training.options import TrainCall
@@ -177,7 +177,7 @@ class _ContinuedRun(_Run):
         if result.vocab[: len(old)] != old:
             raise InputError(
                 f"{self.call.continue_from}: its vocabulary is not that of its training on these"
-                " words; use wordpiece extend"
+                f" words; {mend_of(self.begun.tokenizer)}"
             )
 
 

@@ -119,15 +119,20 @@ class Goal:
         )
 
 
+def is_wordpiece(base: TokenizerSpec) -> bool:
+    """Whether a tokenizer is WordPiece and cuts words as BERT does: others cannot be changed."""
+    return base.model is None and base.rules is None
+
+
 def check_is_wordpiece(base: TokenizerSpec, what: str) -> None:
     """OptionError if a tokenizer is not WordPiece. `what`: what cannot be done to it."""
-    if base.model is not None or base.rules is not None:
+    if not is_wordpiece(base):
         raise OptionError(
             f"tokenizer: it has the model {model_name(base.model)}, and only WordPiece can be"
             f" {what}; train anew"
             if base.model
             else f"tokenizer: it cuts words by {type(base.rules).__name__}, not as BERT does, and"
-            f" cannot be {what}"
+            f" cannot be {what}; train anew"
         )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -80,6 +81,24 @@ def test_every_job_takes_it(trained: Path, shard: str, tmp_path: Path) -> None:
     for on in ({}, {"on": [shard]}):
         page = str(tmp_path / f"report{len(on)}.html")
         assert pipelines.report(str(trained), output=page, quiet=True, **on).bytes
+
+
+def test_no_training_goes_on_from_the_files_alone(
+    trained: Path, shard: str, tmp_path: Path
+) -> None:
+    """As of a tokenizer that somebody published."""
+    place = tmp_path / "published"
+    ours = {"training.json", "run.json", "merges.parquet", "pieces.parquet"}
+    shutil.copytree(trained, place, ignore=lambda *_: ours)
+    with pytest.raises(
+        wp.InputError,
+        match="no tokenizer that wordpiece train wrote; wordpiece extend takes only WordPiece with"
+        " BERT's words, so train anew",
+    ):
+        pipelines.train(shard, continue_from=str(place), output=str(tmp_path / "out"), quiet=True)
+    for job in (pipelines.extend, pipelines.prune):
+        with pytest.raises(wp.OptionError, match=r"only WordPiece can be \w+; train anew"):
+            job(str(place), shard, output=str(tmp_path / "out"), vocab_size=100, quiet=True)
 
 
 def test_documents_are_packed_with_the_separator_that_there_is(

@@ -66,6 +66,16 @@ def test_a_training_killed_at_any_state_ends_with_the_same_bytes(
     assert not (tmp_path / "tok.work").exists()
 
 
+def test_no_training_goes_on_from_a_unigram_model(tmp_path: Path, shards: Path) -> None:
+    done("train", shards, "--output", tmp_path / "tok", *SIZE)
+    outcome = wordpiece(
+        *("train", shards, "--output", tmp_path / "more", "--vocab-size", "160"),
+        *("--continue", tmp_path / "tok"),
+    )
+    assert outcome.fault.endswith("unigram begins with many tokens and drops some; train anew")
+    assert not (tmp_path / "more").exists()
+
+
 def test_what_a_unigram_model_does_not_take_is_refused(tmp_path: Path, shards: Path) -> None:
     train = ["train", shards, "--output", tmp_path / "tok", "--model", "unigram"]
     for options, reason in (
