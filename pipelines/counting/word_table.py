@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -318,12 +318,23 @@ def coverage(table: WordTable, tokenizer: Tokenizer) -> Coverage:
     total = tokens = unknown = 0
     for words in map(read_words, word_ranges(table)):
         ids = tokenizer.encode(words["word"], add_special_tokens=False)
-        is_unknown = pc.equal(ids.flatten(), pa.scalar(tokenizer.unk_id, ids.type.value_type))
-        rows = pc.unique(pc.list_parent_indices(ids).filter(is_unknown))
         total += _sum(words["count"])
         tokens += _sum(pc.multiply(ids.value_lengths(), words["count"]))
-        unknown += _sum(words["count"].take(rows))
+        unknown += _sum(words["count"].take(_rows_with(tokenizer.unk_id, ids)))
     return Coverage(total, tokens, unknown)
+
+
+def unknown_words(table: WordTable, tokenizer: Tokenizer) -> Iterator[pa.RecordBatch]:
+    """The words of a table that have an [UNK], a row group at a time."""
+    for words in map(read_words, word_ranges(table)):
+        ids = tokenizer.encode(words["word"], add_special_tokens=False)
+        yield words.take(_rows_with(tokenizer.unk_id, ids))
+
+
+def _rows_with(token: int | None, ids: pa.ListArray) -> pa.Array:
+    """The numbers of the rows that have a token."""
+    is_it = pc.equal(ids.flatten(), pa.scalar(token, ids.type.value_type))
+    return pc.unique(pc.list_parent_indices(ids).filter(is_it))
 
 
 def _sum(numbers: pa.Array) -> int:

@@ -16,6 +16,7 @@ from pipelines.training.continuing import Begun, begun, mend_of
 from pipelines.training.driver import Job, train_on_table
 from pipelines.training.extend import Extended, extend_by_words, rounds_record
 from pipelines.training.options import TrainCall
+from pipelines.training.unknown import remedies
 from pipelines.training.words_run import (
     MANY_UNKNOWN,
     MadeOfWords,
@@ -43,6 +44,8 @@ class Trained(MadeOfWords):
 
     result: TrainingResult
     training: TrainingOptions
+    remedies: Sequence[str] = ()
+    """What to do about unknown words, if they are many."""
 
     @property
     def merges(self) -> pa.Table:
@@ -71,10 +74,8 @@ class Trained(MadeOfWords):
         """What may be wrong in the result, a line each."""
         said = self.table.warnings()
         share = self.covered.unknown_share
-        if share > MANY_UNKNOWN:
-            limits = "limit_alphabet"
-            limits += " or max_word_length" if self.training.model == WORDPIECE else ""
-            said.append(f"{share:.1%} of the words are [UNK]; raise {limits}")
+        if self.remedies:
+            said.append(f"{share:.1%} of the words are [UNK]; {', '.join(self.remedies)}")
         fewer = fewer_tokens(len(self.vocab), self.training)
         return [*said, fewer] if fewer else said
 
@@ -128,8 +129,13 @@ class _Run(WordsRun[TrainCall, Trained]):
         result = train_on_table(table, job)
         self.check_result(result)
         spec = result.spec(text)
-        covered = coverage(table, Tokenizer.of(spec))
-        done = Trained(self.call.output, table, spec, covered, self.seconds(), result, training)
+        tokenizer = Tokenizer.of(spec)
+        covered = coverage(table, tokenizer)
+        many = covered.unknown_share > MANY_UNKNOWN
+        done = Trained(
+            *(self.call.output, table, spec, covered, self.seconds(), result, training),
+            remedies(table, tokenizer, training) if many else [],
+        )
         record, run_record = _training_record(done, identity), rounds_record(self, result.rounds)
         if result.estimates:
             run_record["estimates"] = result.estimates

@@ -9,8 +9,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import pipelines
 from pipelines.counting import word_table
 from wordpiece_core import reference
+from wordpiece_core.options import MODELS
 
 from ..corpora import (
     ENDINGS,
@@ -204,6 +206,34 @@ def test_words_that_the_vocabulary_cannot_spell_are_counted_and_told(tmp_path: P
     assert read_json(tmp_path / "tok", "training.json")["coverage"]["unknown_words"] == 2
     assert "unknown words: 33.33%" in outcome.out.splitlines()
     assert "wordpiece: warning: 33.3% of the words are [UNK]" in outcome.err
+
+
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize(
+    ("options", "mend"),
+    [
+        ({"min_word_count": 5}, "lower min_word_count"),
+        ({"max_word_length": 5}, "raise max_word_length"),
+        ({"limit_alphabet": 2}, "raise limit_alphabet"),
+        ({"limit_alphabet": 4, "min_word_count": 5}, "lower min_word_count"),
+        (
+            {"limit_alphabet": 2, "min_word_count": 10},
+            "raise limit_alphabet, lower min_word_count",
+        ),
+    ],
+)
+def test_many_unknown_words_are_a_warning_that_names_the_mend(
+    tmp_path: Path, model: str, options: dict[str, Any], mend: str
+) -> None:
+    words = [("ab", 60), ("ba", 50), ("axb", 25), ("aaabbbz", 8), ("qb", 4)]
+    (tmp_path / "words").mkdir()
+    columns = {"word": [w for w, _ in words], "count": [n for _, n in words]}
+    pq.write_table(pa.table(columns), tmp_path / "words" / "part.parquet")
+    given = {"word_counts": tmp_path / "words", "output": tmp_path / "tok", "vocab_size": 16}
+    with pytest.warns(pipelines.JobWarning) as said:
+        pipelines.train(model=model, quiet=True, **given, **options)
+    (found,) = [str(w.message) for w in said if "[UNK]" in str(w.message)]
+    assert found.partition("; ")[2] == mend
 
 
 def test_training_json_is_enough_to_get_the_same_bytes_again(tmp_path: Path) -> None:

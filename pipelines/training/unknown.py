@@ -1,0 +1,38 @@
+"""What to do about words of a training that are [UNK] to its tokenizer."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pipelines.counting.word_table import WordTable, unknown_words
+from wordpiece_core import Tokenizer
+from wordpiece_core.options import UNIGRAM, TrainingOptions
+
+LONGER, RARER, MORE = "raise max_word_length", "lower min_word_count", "raise limit_alphabet"
+WORTH_NAMING = 0.1  # of the unknown words
+
+
+def remedies(table: WordTable, tokenizer: Tokenizer, training: TrainingOptions) -> list[str]:
+    """What makes fewer words unknown, the best first.
+
+    Training leaves out words that are too long or too rare, and with them the characters that no
+    other word has. The words that it takes are unknown only if the alphabet is limited. Unigram
+    leaves out long runs; whole words that are long tell little of them.
+    """
+    is_limited = training.limit_alphabet is not None
+    other = MORE if is_limited else LONGER
+    found: Counter[str] = Counter()
+    for words in unknown_words(table, tokenizer):
+        is_long = pc.greater(pc.utf8_length(words["word"]), training.max_word_length)
+        if training.model == UNIGRAM and is_limited:
+            is_long = pc.and_(is_long, False)
+        is_rare = pc.less(words["count"], training.min_word_count)
+        remedy = pc.if_else(is_long, LONGER, pc.if_else(is_rare, RARER, other))
+        sums = pa.table([remedy, words["count"]], ["remedy", "count"]).group_by("remedy")
+        for row in sums.aggregate([("count", "sum")]).to_pylist():
+            found[row["remedy"]] += row["count_sum"]
+    least = WORTH_NAMING * found.total()
+    return [remedy for remedy, count in found.most_common() if count >= least]
