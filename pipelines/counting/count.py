@@ -67,7 +67,7 @@ def count(
     """
     call = checked_call(call, beam_args)
     tables = _tables_to_merge(call)
-    text = text_of(tables, call.counting.text)
+    text = text_of(tables, call.counting.text, call.given)
     call = replace(call, counting=replace(call.counting, text=text))
     files = inputs.resolve(call.inputs, [call.output, *own])
     ranges: list[Range | WordRange] = [

@@ -129,7 +129,7 @@ class FollowedTable:
         try:
             self.state = State.read(call.output)
             tables = [self.state.table] if self.state.table else []
-            text = text_of(tables, call.counting.text)
+            text = text_of(tables, call.counting.text, call.given)
             _check_column(call, self.state.record)
         finally:
             publication.abandon()

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -219,22 +219,28 @@ def _read_manifest(directory: str, manifest: dict[str, Any]) -> WordTable:
     return WordTable(directory, parts, totals, text, value("min_word_count", int, 1), smoothing)
 
 
-def text_of(tables: Sequence[WordTable], text: TextOptions) -> TextOptions:
+def text_of(
+    tables: Sequence[WordTable], text: TextOptions, given: Collection[str] = ()
+) -> TextOptions:
     """The text options with which the words of the tables were cut. More text that is counted with
-    them must be cut alike. OptionError if the tables differ, or if an option in `text` is not at
-    its default and differs from the tables. For tables of unknown origin, `text` is returned."""
+    them must be cut alike. OptionError if the tables differ, or if an option in `text` differs from
+    the tables, and is not at its default or among those that were `given`. For tables of unknown
+    origin, `text` is returned."""
     known = [(table.path, table.text) for table in tables if table.text is not None]
+    usual, wanted = TextOptions(), text.for_kernel()
     # The pre-tokenizer first: that of gpt2 settles the other options too.
-    names = sorted(asdict(TextOptions()), key=lambda name: name != "pre_tokenizer")
+    names = sorted(wanted, key=lambda name: name != "pre_tokenizer")
     for path, cut in known:
+        first_path, first = known[0]
         for name in names:
-            value = getattr(cut, name)
-            (first_path, first), given = known[0], getattr(text, name)
-            if value != getattr(first, name):
-                other = f"{first_path} with {getattr(first, name)}"
-                raise OptionError(f"{name}: {path} was counted with {value}, but {other}")
-            if given not in (value, getattr(TextOptions(), name)):
-                raise OptionError(f"{name}: {given}, but {path} was counted with {value}")
+            value, other = cut.for_kernel()[name], first.for_kernel()[name]
+            if value != other:
+                raise OptionError(
+                    f"{name}: {path} was counted with {value}, but {first_path} with {other}"
+                )
+            is_given = name in given or getattr(text, name) != getattr(usual, name)
+            if is_given and wanted[name] != value:
+                raise OptionError(f"{name}: {wanted[name]}, but {path} was counted with {value}")
     return known[0][1] if known else text
 
 

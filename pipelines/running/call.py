@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Self
 
 from wordpiece_core.declaration import REQUIRED, Declared, Option, option
@@ -59,6 +59,14 @@ class Call(JobCall):
         " .csv, .tsv (text also .gz, .zst), on any file system that Arrow reads, or hf://.",
     )
     output: str = option(REQUIRED, Place(), "Directory to write.")
+    given: frozenset[str] = field(default=frozenset(), repr=False, compare=False)
+    """The names of the options that were given, be it with their defaults."""
+
+    @classmethod
+    def of(cls, **values: Any) -> Self:
+        """As in `Declared`."""
+        given = (name for name, value in values.items() if value is not None)
+        return replace(super().of(**values), given=frozenset(given))
 
     def check_inputs(self, *others: object) -> None:
         """OptionError unless there are inputs, or something else to read."""

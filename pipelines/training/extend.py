@@ -119,7 +119,7 @@ class _Run(TokenizerRun[ExtendCall, Extended]):
         return identity, base | extension
 
     def make(self, table: WordTable) -> Extended:
-        least = least_word_count(table, self.call.extension.min_word_count)
+        least = least_word_count(table, self.call.extension.min_word_count, self.call)
         options = replace(self.call.extension, min_word_count=least)
         goal = Goal.of(self.tokenizer.spec, options)
         return extend_by_words(self, table, goal, self.tokenizer)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
-from typing import Any, Self
+from dataclasses import dataclass
 
 from pipelines.counting.options import CountOptions, ReadingOptions
 from pipelines.running.call import INPUTS, Call
@@ -69,8 +68,6 @@ class TrainCall(WordsCall):
     training: TrainingOptions = group(TrainingOptions)
     budget: RoundBudget = group(RoundBudget, driver_memory=DRIVER_MEMORY)
     counting: CountOptions = group(CountOptions)
-    given: frozenset[str] = field(default=frozenset(), repr=False, compare=False)
-    """The names of the options that were given, whatever their values."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -78,11 +75,6 @@ class TrainCall(WordsCall):
         check_driver_memory(self.budget)
         if not (self.word_counts or self.continue_from):
             self.training.word_marks(self.counting.text.pre_tokenizer)
-
-    @classmethod
-    def of(cls, **values: Any) -> Self:
-        """As in `Declared`."""
-        return replace(super().of(**values), given=frozenset(values))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -21,6 +21,7 @@ from pipelines.training.words_run import (
     MANY_UNKNOWN,
     MadeOfWords,
     WordsRun,
+    check_cut_alike,
     least_word_count,
     run_on_words,
 )
@@ -110,8 +111,8 @@ class _Run(WordsRun[TrainCall, Trained]):
 
     def train(self, table: WordTable, options: TrainingOptions) -> Trained:
         """Trains on a word table."""
-        text = text_of([table], self.text())
-        least = least_word_count(table, options.min_word_count)
+        text = text_of([table], self.text(), self.call.given)
+        least = least_word_count(table, options.min_word_count, self.call)
         training = replace(options, min_word_count=least)
         digest = table_digest(table)
         identity = {"text": asdict(text), "training": training.plain(), "word_table": digest}
@@ -165,6 +166,7 @@ class _ContinuedRun(_Run):
 
     def make(self, table: WordTable) -> Any:
         begun = self.begun
+        check_cut_alike(table, begun.tokenizer.spec)
         if begun.word_table == table_digest(table):
             return self.train(table, begun.training)
         if begun.training.model != WORDPIECE:
@@ -173,7 +175,7 @@ class _ContinuedRun(_Run):
                 f" {begun.training.model}, which goes on with the words of its training alone, not"
                 " others; train anew on all words"
             )
-        least = least_word_count(table, begun.training.min_word_count)
+        least = least_word_count(table, begun.training.min_word_count, self.call)
         options = replace(begun.extension, min_word_count=least)
         goal = Goal.of(begun.tokenizer.spec, options)
         return extend_by_words(self, table, goal, begun.tokenizer)

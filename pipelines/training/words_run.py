@@ -25,7 +25,7 @@ from pipelines.files.places import check_writable
 from pipelines.running.checks import checked_call
 from pipelines.running.progress import Progress
 from pipelines.running.runner import pipeline_options, workers
-from pipelines.training.options import TokenizerWordsCall, TrainCall
+from pipelines.training.options import TokenizerWordsCall, TrainCall, WordsCall
 from pipelines.training.tokenizer_directory import check_tokenizer_directory, write_tokenizer
 from pipelines.training.work_directory import TrainingWork
 from wordpiece_core import TextOptions, Tokenizer
@@ -192,13 +192,13 @@ def run_on_words(
         return run(call, work, beam_args, progress).run()
 
 
-def least_word_count(table: WordTable, given: int) -> int:
-    """The count below which words are left out. OptionError if the table has fewer words than are
-    asked for."""
+def least_word_count(table: WordTable, wanted: int, call: WordsCall) -> int:
+    """The count below which words are left out. OptionError if the table has fewer words than the
+    call asks for."""
     known = table.min_word_count
-    if 1 < given < known:
-        raise OptionError(f"min_word_count: {given}, but {table.path} was counted with {known}")
-    return max(given, known)
+    if wanted < known and (wanted > 1 or "min_word_count" in call.given):
+        raise OptionError(f"min_word_count: {wanted}, but {table.path} was counted with {known}")
+    return max(wanted, known)
 
 
 def check_cut_alike(table: WordTable, tokenizer: TokenizerSpec) -> None:
