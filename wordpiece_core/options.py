@@ -28,7 +28,7 @@ from wordpiece_core.reference.marks import (
     byte_tokens,
 )
 
-PRE_TOKENIZERS = _, _, GPT2 = ("bert", "whitespace", "gpt2")
+PRE_TOKENIZERS = _, WHITESPACE, GPT2 = ("bert", "whitespace", "gpt2")
 MODELS = WORDPIECE, BPE, UNIGRAM = ("wordpiece", "bpe", "unigram")
 WORD_BOUNDARIES = (WORD_END, SPACE_MARK, BYTES)
 CRITERIA = ("pmi", "likelihood", "frequency")

@@ -20,6 +20,9 @@ from pipelines.running.checks import checked_call
 from pipelines.running.progress import Progress
 from wordpiece_core import TakenAsCasedWarning, TextOptions, Tokenizer
 from wordpiece_core.measures import AnyTokenizer, Measures, overlap, parity, tokens_of
+from wordpiece_core.options import GPT2, WHITESPACE
+from wordpiece_core.tokenizer.files import AS_IT_IS
+from wordpiece_core.tokenizer.models import ByteLevel
 
 SCHEMA = pa.schema(
     [
@@ -134,15 +137,29 @@ def remarks_on_table(table: WordTable, name: str, tokenizer: AnyTokenizer) -> It
         yield f"{table.path}: counted with --min-word-count, so rare words are missing"
     if table.is_smoothed:
         yield f"{table.path}: its counts are smoothed, so they are not those of the text"
-    if table.text is None:
-        return
-    cut = table.text.for_kernel()
-    plain = TextOptions(lowercase=False, strip_accents=False).for_kernel()
-    own = tokenizer.spec.text.for_kernel() if isinstance(tokenizer, Tokenizer) else plain
-    lost = {"lowercase": "lowercased", "strip_accents": "stripped of accents"}
-    changed = [text for option, text in lost.items() if cut[option] and not own[option]]
-    if changed:
+    lost = list(_lost(table.text, tokenizer)) if table.text else []
+    if lost:
+        done = " and ".join(filter(None, (", ".join(lost[:-1]), lost[-1])))
         yield (
-            f"{table.path}: its words are {' and '.join(changed)}, which {name} does not do; give"
-            " --on with the text for its true figures"
+            f"{table.path}: its words are {done}, which {name} does not do; give --on with the text"
+            " for its true figures"
         )
+
+
+def _lost(cut: TextOptions, tokenizer: AnyTokenizer) -> Iterator[str]:
+    """What was done to the words of a table that a tokenizer does not do to text."""
+    spec = tokenizer.spec if isinstance(tokenizer, Tokenizer) else None
+    own, done = (spec.text if spec else AS_IT_IS).for_kernel(), cut.for_kernel()
+    for option, text in {
+        "lowercase": "lowercased",
+        "strip_accents": "stripped of accents",
+        "clean_text": "without control characters",
+        "handle_chinese_chars": "cut at each CJK character",
+    }.items():
+        if done[option] and not own[option]:
+            yield text
+    if cut.pre_tokenizer == WHITESPACE:  # as all are measured
+        return
+    is_gpt2 = spec is not None and isinstance(spec.rules, ByteLevel)
+    if cut.pre_tokenizer != (GPT2 if is_gpt2 else own["pre_tokenizer"]):
+        yield f"cut as --pre-tokenizer {cut.pre_tokenizer} cuts text"

@@ -18,14 +18,18 @@ from rich.cells import cell_len
 from tokenizers import Tokenizer as Peer
 
 import pipelines
+from pipelines.comparing.compare import remarks_on_table
 from pipelines.comparing.steps import MeasureChunks, PackedTokenizers
 from pipelines.counting.steps import Partitions
+from pipelines.counting.word_table import WordTable
 from pipelines.files.batches import to_bytes
 from tests.pipelines.corpora import ONE_WORKER, done, multilingual, wordpiece
 from tests.wordpiece_core.test_measures import plain_measures
 from tests.wordpiece_core.tokenizer.test_foreign import byte_level_bpe, plain_of_spaced
-from wordpiece_core import InputError, OptionError, Tokenizer
+from wordpiece_core import InputError, OptionError, TextOptions, Tokenizer
 from wordpiece_core.measures import measure
+from wordpiece_core.tokenizer.files import AS_IT_IS, TokenizerSpec
+from wordpiece_core.tokenizer.models import ByteLevel, Metaspace
 
 PROCESSES = ("--direct_running_mode=multi_processing", "--direct_num_workers=2")
 LANGUAGES = ["en", "日本", None, "[red]x[/red]\x1b[31m\n"]
@@ -180,6 +184,37 @@ def test_what_a_word_table_has_lost_is_said(corpus: Path, tmp_path: Path) -> Non
     assert "rare words are missing" in said
     fault = wordpiece("compare", *places, "--word-counts", tmp_path, "--group-column", "x")
     assert (fault.status, "a word table does not keep groups" in fault.fault) == (2, True)
+
+
+BERT = TextOptions()
+GPT2_WORDS = TextOptions(pre_tokenizer="gpt2")
+SPLIT = "cut as --pre-tokenizer bert cuts text"
+CHANGED = "lowercased, stripped of accents, without control characters, cut at each CJK character"
+
+
+@pytest.mark.parametrize(
+    ("cut", "spec", "lost"),
+    [
+        (BERT, {}, None),
+        (BERT, {"text": TextOptions(lowercase=False)}, "lowercased and stripped of accents"),
+        (BERT, {"text": TextOptions(pre_tokenizer="whitespace")}, SPLIT),
+        (BERT, {"text": TextOptions(handle_chinese_chars=False)}, "cut at each CJK character"),
+        (BERT, {"text": GPT2_WORDS}, f"{CHANGED} and {SPLIT}"),
+        (BERT, {"text": AS_IT_IS, "rules": Metaspace()}, f"{CHANGED} and {SPLIT}"),
+        (AS_IT_IS, {}, None),
+        (AS_IT_IS, {"text": GPT2_WORDS}, None),
+        (GPT2_WORDS, {"text": GPT2_WORDS}, None),
+        (GPT2_WORDS, {"text": AS_IT_IS, "rules": ByteLevel()}, None),
+        (GPT2_WORDS, {}, "cut as --pre-tokenizer gpt2 cuts text"),
+    ],
+)
+def test_words_that_are_cut_otherwise_than_by_the_tokenizer_are_said(
+    cut: TextOptions, spec: dict[str, Any], lost: str | None
+) -> None:
+    tokenizer = Tokenizer.of(TokenizerSpec(["[UNK]", "a"], **spec))
+    said = list(remarks_on_table(WordTable("words", [], text=cut), "mine", tokenizer))
+    wanted = f"words: its words are {lost}, which mine does not do; give --on with the text for"
+    assert [text.startswith(wanted) for text in said] == ([] if lost is None else [True])
 
 
 def test_json_has_a_list_of_rows(corpus: Path, uncased: Path) -> None:
