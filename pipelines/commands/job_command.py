@@ -77,7 +77,7 @@ def job_command(
         @click.pass_obj
         def callback(beam_args: list[str], /, debug: bool, stdin_format: str, **given: Any) -> None:
             how = {name: value for name, value in given.items() if hasattr(How, name)}
-            plain = parted(call, _nearest(call, given))
+            plain = parted(call, nearest(call, given))
             with with_standard_input(plain, stdin_format, beam_args) as ready:
                 run(ready, How(beam_args, **how))
 
@@ -103,7 +103,7 @@ def _check_environment(command: click.Command, ctx: click.Context) -> None:
             raise click.UsageError(f"the environment variable {variable} is no option{hint}", ctx)
 
 
-def _nearest(call: type[JobCall], given: dict[str, Any]) -> dict[str, Any]:
+def nearest(call: type[JobCall], given: dict[str, Any]) -> dict[str, Any]:
     """The options that are set, without those that lose to an alternative which is set nearer to
     the call: on the command line, then in the environment, then in a config file."""
     context = click.get_current_context()

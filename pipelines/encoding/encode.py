@@ -282,7 +282,14 @@ def encode(
                 directory.notes.delete()
             manifest, notices = lifecycle.manifest(directory, found.found), card_warnings(directory)
             return Encoded(call.output, manifest, len(found.finished), found.others, [], notices)
-        made, errors = run_shards(found, call, tokenizer, beam_args=beam_args, progress=progress)
+        made, errors = run_shards(
+            found,
+            call.shards,
+            tokenizer,
+            on_error=call.on_error,
+            beam_args=beam_args,
+            progress=progress,
+        )
         if errors:
             quarantine(directory, errors)
             made = read_contents(directory)
@@ -292,14 +299,15 @@ def encode(
 
 def run_shards(
     found: Plan,
-    call: EncodeCall,
+    options: ShardOptions,
     tokenizer: Tokenizer,
     *,
+    on_error: str,
     marks: Marks | None = None,
     beam_args: Sequence[str],
     progress: Progress,
 ) -> tuple[Contents, list[BadShard]]:
-    """Encodes the shards of a plan, as `call` says. Returns what their directory holds then, and
+    """Encodes the shards of a plan. Returns what their directory holds then, and
     the bad shards. ShardsError if there are bad ones, unless they can go into quarantine. `marks`:
     how rows are marked, if they will be laid out."""
     load_beam()  # only now: what has nothing to do does not wait for it
@@ -309,10 +317,10 @@ def run_shards(
     lifecycle.begin(directory, tokenizer, planned, roots)
     with progress.stage("encode", "bytes", sum(shard.bytes for shard in found.to_run)):
         if found.to_run:
-            _run(found, call.shards, marks, beam_args)
+            _run(found, options, marks, beam_args)
         made = read_contents(directory)
         errors = _all_errors(found, made)
-        check_errors(found, errors, call.on_error)
+        check_errors(found, errors, on_error)
     return made, errors
 
 

@@ -11,7 +11,7 @@ from pipelines.running.call import Call
 from wordpiece_core.declaration import REQUIRED, Declared, group, option
 from wordpiece_core.errors import OptionError
 from wordpiece_core.option_kinds import Choice, Column, Flag, Names, Place, Shares, Size, Whole
-from wordpiece_core.options import SAMPLING, UNK_SCOPES, EncodingOptions
+from wordpiece_core.options import ID_TYPES, SAMPLING, UNK_SCOPES, EncodingOptions
 
 if TYPE_CHECKING:
     from wordpiece_core import Tokenizer
@@ -79,7 +79,7 @@ class ShardOptions(Declared):
         shown_default="all; with --stride not the texts",
     )
     pack: bool = option(False, Flag(), "Fill rows of exactly --max-length from many texts.")
-    compression: str = option("zstd", Choice(COMPRESSIONS), "Compression of the shards.")
+    compression: str = option("zstd", Choice(COMPRESSIONS), "Compression of Parquet shards.")
     encoding: EncodingOptions = group(EncodingOptions)
 
     def __post_init__(self) -> None:
@@ -208,13 +208,29 @@ class EncodeCall(Call):
             raise OptionError(
                 f"{given[0]}: cannot be used with --stride, which numbers rows by file"
             )
+        if self.layout.format != "parquet":
+            self._check_ids_alone()
+
+    def _check_ids_alone(self) -> None:
+        """OptionError for what files that hold ids alone do not have, be it the default."""
+        encoding, given = self.shards.encoding, self.given
         name = self.layout.format
-        if name == "parquet":
-            return
-        if self.shards.keep_columns:
-            raise OptionError(f"--keep-columns: cannot be used with --format {name}, only ids")
-        if encoding.columns:
-            raise OptionError(f"--columns: cannot be used with --format {name}, only ids")
+        for switch, is_given, why in (
+            ("--keep-columns", self.shards.keep_columns, "only ids"),
+            ("--columns", encoding.columns, "only ids"),
+            (
+                "--id-type",
+                "id_type" in given or encoding.id_type != ID_TYPES[0],
+                "whose type of ids follows from the size of the vocabulary",
+            ),
+            (
+                "--compression",
+                "compression" in given or self.shards.compression != COMPRESSIONS[0],
+                "whose files are not compressed",
+            ),
+        ):
+            if is_given:
+                raise OptionError(f"{switch}: cannot be used with --format {name}, {why}")
 
     @property
     def job_options(self) -> dict[str, Any]:

@@ -259,8 +259,9 @@ class _Job:
         if found.to_run or errors:
             made, errors = run_shards(
                 found,
-                replace(self.call, shards=options),
+                options,
                 self.tokenizer,
+                on_error=self.call.on_error,
                 marks=_marks(self.call, self.dataset, self.tokenizer),
                 beam_args=self.beam_args,
                 progress=self.progress,

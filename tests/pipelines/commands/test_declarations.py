@@ -17,6 +17,7 @@ import yaml
 import pipelines
 import wordpiece_core as wp
 from pipelines.commands import cli
+from pipelines.commands.job_command import nearest
 from pipelines.commands.options import parted
 from pipelines.comparing.options import CompareCall
 from pipelines.counting.options import CountCall
@@ -139,7 +140,7 @@ def of_command(command: str, *args: str) -> Any:
     found = getattr(cli, command)
     parent = click.Context(cli.wordpiece, auto_envvar_prefix="WORDPIECE")
     with found.make_context(command, list(args), parent=parent) as context:
-        return parted(CALLS[command], context.params)
+        return parted(CALLS[command], nearest(CALLS[command], context.params))
 
 
 def written(values: dict[str, Any], command: str = "") -> list[str]:
