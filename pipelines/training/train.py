@@ -16,9 +16,8 @@ from pipelines.training.continuing import Begun, begun, mend_of
 from pipelines.training.driver import Job, train_on_table
 from pipelines.training.extend import Extended, extend_by_words, rounds_record
 from pipelines.training.options import TrainCall
-from pipelines.training.unknown import remedies
+from pipelines.training.unknown import unknown_words_remark
 from pipelines.training.words_run import (
-    MANY_UNKNOWN,
     MadeOfWords,
     WordsRun,
     check_cut_alike,
@@ -29,7 +28,7 @@ from wordpiece_core import TextOptions, Tokenizer, TrainingOptions
 from wordpiece_core.errors import InputError, OptionError
 from wordpiece_core.options import WORDPIECE, with_model
 from wordpiece_core.training.extension import Goal
-from wordpiece_core.training.train import TrainingResult, fewer_tokens
+from wordpiece_core.training.train import TrainingResult, fewer_tokens, many_seeds
 
 
 @dataclass(frozen=True)
@@ -45,8 +44,8 @@ class Trained(MadeOfWords):
 
     result: TrainingResult
     training: TrainingOptions
-    remedies: Sequence[str] = ()
-    """What to do about unknown words, if they are many."""
+    remarks: Sequence[str] = ()
+    """What may be wrong in it, a sentence each."""
 
     @property
     def merges(self) -> pa.Table:
@@ -73,12 +72,7 @@ class Trained(MadeOfWords):
 
     def warnings(self) -> list[str]:
         """What may be wrong in the result, a line each."""
-        said = self.table.warnings()
-        share = self.covered.unknown_share
-        if self.remedies:
-            said.append(f"{share:.1%} of the words are [UNK]; {', '.join(self.remedies)}")
-        fewer = fewer_tokens(len(self.vocab), self.training)
-        return [*said, fewer] if fewer else said
+        return [*self.table.warnings(), *self.remarks]
 
 
 def train(
@@ -132,11 +126,13 @@ class _Run(WordsRun[TrainCall, Trained]):
         spec = result.spec(text)
         tokenizer = Tokenizer.of(spec)
         covered = coverage(table, tokenizer)
-        many = covered.unknown_share > MANY_UNKNOWN
-        done = Trained(
-            *(self.call.output, table, spec, covered, self.seconds(), result, training),
-            remedies(table, tokenizer, training) if many else [],
-        )
+        remarks = [
+            unknown_words_remark(table, tokenizer, training, covered),
+            fewer_tokens(len(result.vocab), training),
+            many_seeds(result.seeds, self.call.budget),
+        ]
+        made = (self.call.output, table, spec, covered, self.seconds(), result, training)
+        done = Trained(*made, [remark for remark in remarks if remark])
         record, run_record = _training_record(done, identity), rounds_record(self, result.rounds)
         if result.estimates:
             run_record["estimates"] = result.estimates

@@ -7,7 +7,8 @@ from collections import Counter
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipelines.counting.word_table import WordTable, unknown_words
+from pipelines.counting.word_table import Coverage, WordTable, unknown_words
+from pipelines.training.words_run import MANY_UNKNOWN
 from wordpiece_core import Tokenizer
 from wordpiece_core.options import UNIGRAM, TrainingOptions
 
@@ -15,7 +16,17 @@ LONGER, RARER, MORE = "raise max_word_length", "lower min_word_count", "raise li
 WORTH_NAMING = 0.1  # of the unknown words
 
 
-def remedies(table: WordTable, tokenizer: Tokenizer, training: TrainingOptions) -> list[str]:
+def unknown_words_remark(
+    table: WordTable, tokenizer: Tokenizer, training: TrainingOptions, covered: Coverage
+) -> str | None:
+    """The warning if many words of a training are unknown, else None."""
+    if covered.unknown_share <= MANY_UNKNOWN:
+        return None
+    remedies = ", ".join(_remedies(table, tokenizer, training))
+    return f"{covered.unknown_share:.1%} of the words are [UNK]; {remedies}"
+
+
+def _remedies(table: WordTable, tokenizer: Tokenizer, training: TrainingOptions) -> list[str]:
     """What makes fewer words unknown, the best first.
 
     Training leaves out words that are too long or too rare, and with them the characters that no

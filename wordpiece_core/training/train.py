@@ -23,7 +23,7 @@ from wordpiece_core.training.budget import RoundBudget
 from wordpiece_core.training.merging import Merging
 from wordpiece_core.training.rounds import Batch, InMemory, RoundAlgorithm, make_round, with_facts
 from wordpiece_core.training.starting import algorithm_of, start_of, start_passes
-from wordpiece_core.training.unigram import UnigramTraining
+from wordpiece_core.training.unigram import BYTES_PER_SEED, UnigramTraining
 
 WORDS_AT_ONCE = 1 << 18  # cut into splits before they are handed on
 MERGES, PIECES = "merges.parquet", "pieces.parquet"
@@ -45,7 +45,8 @@ class TrainingResult:
     `TrainingOptions.word_marks`). `pieces`: of unigram, the tokens that are
     neither special nor bytes, in id order, with their `score` and their expected `count`; there are
     no merges then. `estimates`: of unigram, for each round but the first, the `pieces` before some
-    were dropped, and the `log_likelihood` of all words, in nats.
+    were dropped, and the `log_likelihood` of all words, in nats. `seeds`: of unigram, with how many
+    substrings training began.
 
     >>> result = train({"hug": 10, "pug": 5}, vocab_size=10, min_pair_count=1)
     >>> result.merges.select(["left", "right", "token", "pair_count"]).to_pylist()
@@ -59,6 +60,7 @@ class TrainingResult:
     marks: str | None = None
     pieces: pa.Table | None = None
     estimates: tuple[dict[str, float], ...] = ()
+    seeds: int = 0
 
     @property
     def log(self) -> tuple[str, pa.Table]:
@@ -174,6 +176,9 @@ def train(
     fewer = fewer_tokens(len(result.vocab), training)
     if fewer:
         warnings.warn(fewer, FewerTokensWarning, stacklevel=2)
+    many = many_seeds(result.seeds, budget)
+    if many:
+        warnings.warn(many, stacklevel=2)
     return result
 
 
@@ -196,9 +201,8 @@ def _unigram_result(training: UnigramTraining, rounds: int) -> TrainingResult:
     pieces = pa.Table.from_batches([training.pieces]).rename_columns(["token", "score", "count"])
     vocab = [*reserved_tokens(training.options), *pieces["token"].to_pylist()]
     log = tuple(training.estimates)
-    return TrainingResult(
-        vocab, pa.table({}), rounds, training.options, pieces=pieces, estimates=log
-    )
+    more: dict[str, Any] = {"pieces": pieces, "estimates": log, "seeds": training.seeds}
+    return TrainingResult(vocab, pa.table({}), rounds, training.options, **more)
 
 
 def _merging_result(merging: Merging, rounds: int) -> TrainingResult:
@@ -242,3 +246,16 @@ def fewer_tokens(size: int, options: TrainingOptions) -> str | None:
     is_unigram = options.model == UNIGRAM
     why = "no other substring is frequent enough" if is_unigram else "no pair is left to merge"
     return f"the vocabulary has {size} tokens, not {options.vocab_size}: {why}"
+
+
+def many_seeds(seeds: int, budget: RoundBudget) -> str | None:
+    """The warning if the seeds of unigram had no room in the memory of the driver, else None. Fewer
+    of them are another vocabulary, so that is for the user to choose."""
+    memory, needed = budget.driver_memory, seeds * BYTES_PER_SEED
+    if memory is None or needed <= memory:
+        return None
+    return (
+        f"the {seeds:,} seeds took about {needed:,} bytes, more than the driver_memory of"
+        f" {memory:,}; give more, or a seed_size of {memory // BYTES_PER_SEED:,} or less, which may"
+        " give another vocabulary"
+    )

@@ -164,6 +164,8 @@ class UnigramTraining(RoundAlgorithm):
         self.estimates: list[dict[str, float]] = []
         """Of each round but the first: how many pieces there were before some were dropped, and
         the log-likelihood of all words before their last M step, in nats."""
+        self.seeds = 0
+        """With how many substrings it began, beside the characters."""
         self._source: _Corpus | _Results | None = None
         self._after: dict[str, _kernel.UnigramModel] = {}  # the passes of this round
         self._lock = threading.Lock()
@@ -182,6 +184,8 @@ class UnigramTraining(RoundAlgorithm):
         if "log_likelihood" in done.facts:
             nats = done.facts["log_likelihood"] / 2**LOG_BITS
             self.estimates.append({"pieces": done.facts["pieces"], "log_likelihood": nats})
+        else:
+            self.seeds = done.facts["pieces"] - len(self.characters.counts)
         if model is None:
             self.pieces = done.decided
         else:

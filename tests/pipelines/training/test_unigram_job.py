@@ -11,6 +11,7 @@ import pytest
 import wordpiece_core as wp
 from pipelines.counting import word_table
 from wordpiece_core.reference import SPECIAL_TOKENS, count_words
+from wordpiece_core.training import train
 
 from ..corpora import done, english, read_json, same_but_for_run_json, wordpiece
 from ..stopping import killed_before
@@ -48,6 +49,17 @@ def test_memory_and_workers_do_not_change_the_bytes(
     assert same_but_for_run_json(tmp_path / "passes", tmp_path / "straight")
     done(*train, "--output", tmp_path / "two", *PASSES, *TWO_WORKERS)
     assert same_but_for_run_json(tmp_path / "two", tmp_path / "straight")
+
+
+def test_seeds_that_the_memory_of_the_driver_does_not_hold_are_a_warning(
+    tmp_path: Path, shards: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(train, "BYTES_PER_SEED", 1 << 20)
+    call = ["train", shards, *SIZE, "--driver-memory", "64MiB"]
+    said = done(*call, "--output", tmp_path / "tok").lines[-1]
+    assert "more than the driver_memory of 67,108,864; give more, or a seed_size of 64 or" in said
+    fewer = done(*call, "--output", tmp_path / "few", "--seed-size", "64")
+    assert "seeds" not in fewer.lines[-1]
 
 
 def test_a_training_killed_at_any_state_ends_with_the_same_bytes(

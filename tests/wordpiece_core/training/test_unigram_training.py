@@ -225,6 +225,18 @@ def test_the_options_of_training_are_those_of_the_reference(options: dict[str, A
     assert quiet_train(words, vocab_size=90, **options).vocab == expected
 
 
+def test_seeds_that_the_memory_does_not_hold_are_a_warning() -> None:
+    words, options = real_words(100), {"model": "unigram", "vocab_size": 150}
+    unbounded = wp.train(words, **options)
+    needed = f"the {unbounded.seeds:,} seeds took about {unbounded.seeds * 250:,} bytes, more than"
+    with pytest.warns(UserWarning, match=needed):
+        mine = wp.train(words, driver_memory=unbounded.seeds * 250 - 1, **options)
+    assert mine.vocab == unbounded.vocab
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        wp.train(words, driver_memory=unbounded.seeds * 250, **options)
+
+
 def trained(
     words: dict[str, int], parts: int, memory: int | None = None, **budget: Any
 ) -> list[dict[str, Any]]:
