@@ -475,7 +475,7 @@ mod tests {
     #[test]
     fn symbols_and_words_are_written_in_order() {
         let mut symbols = SymbolCounts::default();
-        let marks = crate::train::marks::WordMarks::Prefix("##".into());
+        let marks = crate::text::marks::WordMarks::Prefix("##".into());
         crate::train::splits::count_symbols("ba", 2, 7, &marks, &mut symbols).unwrap();
         let batch = symbol_batch(&symbols).unwrap();
         let names = ["character", "marked", "count", "first_rank", "first_offset"];

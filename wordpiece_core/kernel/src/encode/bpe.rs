@@ -11,30 +11,13 @@ use std::collections::BinaryHeap;
 
 use rustc_hash::FxHashMap;
 
+use crate::encode::byte_fallback::ByteTokens;
 use crate::encode::matcher::Token;
 use crate::encode::sampling::Random;
 use crate::encode::trie::NONE;
 use crate::error::{Error, Result};
 use crate::text::byte_level::byte_character;
-
-/// How the ends of words are marked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum WordBoundary {
-    /// They are not.
-    None,
-    /// The last symbol of a word ends with [`WORD_END`].
-    End,
-    /// A word begins with [`SPACE_MARK`].
-    SpaceMark,
-    /// A word begins with a space, and its symbols are its bytes: each is the character that GPT-2
-    /// writes for it.
-    Bytes,
-}
-
-/// What the last symbol of a word ends with.
-pub const WORD_END: &str = "</w>";
-/// What stands for a space before a word.
-pub const SPACE_MARK: char = '▁';
+use crate::text::marks::{WORD_END, WordBoundary};
 
 /// How words become tokens.
 pub struct BpeOptions {
@@ -56,7 +39,8 @@ pub struct BpeOptions {
 /// # Examples
 ///
 /// ```
-/// use _kernel::encode::bpe::{Bpe, BpeOptions, BpeScratch, WordBoundary};
+/// use _kernel::encode::bpe::{Bpe, BpeOptions, BpeScratch};
+/// use _kernel::text::marks::WordBoundary;
 ///
 /// let options = BpeOptions {
 ///     word_boundary: WordBoundary::End,
@@ -78,8 +62,7 @@ pub struct Bpe {
     /// The ids of symbols inside a word, and at its end.
     inner: Symbols,
     last: Symbols,
-    /// The ids of the tokens `<0xNN>`, or `NONE`.
-    bytes: [u32; 256],
+    bytes: ByteTokens,
     merges: MergeTable,
     /// The token that the pair of each rank makes.
     made: Vec<u32>,
@@ -154,7 +137,6 @@ impl Bpe {
             made.push(*id);
         }
         let suffix = if options.word_boundary == WordBoundary::End { WORD_END } else { "" };
-        let byte = |byte: usize| ids.get(format!("<0x{byte:02X}>").as_str()).copied();
         let mut whole = FxHashMap::default();
         if options.ignore_merges {
             whole.extend(ids.iter().map(|(&token, &id)| (token.into(), id)));
@@ -162,7 +144,7 @@ impl Bpe {
         Ok(Bpe {
             inner: Symbols::new(&ids, ""),
             last: Symbols::new(&ids, suffix),
-            bytes: std::array::from_fn(|b| byte(b).unwrap_or(NONE)),
+            bytes: ByteTokens::new(&ids),
             merges: table,
             made,
             whole,
@@ -283,7 +265,7 @@ impl Bpe {
             } else if self.options.byte_fallback
                 && let Some(tokens) = self.byte_tokens(c, is_last)
             {
-                tokens.for_each(|token| push(token, 1));
+                tokens.into_iter().for_each(|token| push(token, 1));
             } else if unk_id != NONE {
                 unknown = match unknown {
                     Some(before) if self.options.fuse_unk => Some(before + length),
@@ -302,12 +284,11 @@ impl Bpe {
 
     /// The tokens of the bytes of a character, and of what marks the end of the word, if it is there.
     /// None if one of them is missing.
-    fn byte_tokens(&self, c: char, is_last: bool) -> Option<impl Iterator<Item = u32>> {
+    fn byte_tokens(&self, c: char, is_last: bool) -> Option<Vec<u32>> {
         let suffix = is_last && self.options.word_boundary == WordBoundary::End;
         let mut string = String::from(c);
         string.push_str(if suffix { WORD_END } else { "" });
-        let tokens: Vec<u32> = string.bytes().map(|byte| self.bytes[byte as usize]).collect();
-        (!tokens.contains(&NONE)).then(|| tokens.into_iter())
+        Some(self.bytes.of(string.as_bytes())?.collect())
     }
 
     fn merge_short(&self, scratch: &mut BpeScratch) {

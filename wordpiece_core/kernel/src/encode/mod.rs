@@ -5,6 +5,7 @@
 
 pub mod blocks;
 pub mod bpe;
+pub mod byte_fallback;
 pub mod encoder;
 pub mod matcher;
 pub mod measure;

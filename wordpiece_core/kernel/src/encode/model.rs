@@ -1,10 +1,11 @@
 //! What cuts words into the tokens of a vocabulary: one of three models.
 
-use crate::encode::bpe::{Bpe, BpeScratch, SPACE_MARK, WordBoundary};
+use crate::encode::bpe::{Bpe, BpeScratch};
 use crate::encode::matcher::{Matcher, Token, UnkScope};
 use crate::encode::sampling::{Random, Sampling, SamplingKind};
 use crate::encode::unigram::{Unigram, UnigramScratch, Weights};
 use crate::error::{Error, Result};
+use crate::text::marks::{SPACE_MARK, WordBoundary};
 
 /// A model of tokens.
 pub enum Model {

@@ -172,6 +172,17 @@ impl Trie {
         (id != NONE).then_some(id)
     }
 
+    /// The length and the id of every token below a root that some bytes begin with, the shortest
+    /// first.
+    ///
+    /// # Panics
+    ///
+    /// Panics if `root` is not the index of a state of this trie.
+    #[inline(always)]
+    pub fn prefixes<'a>(&'a self, root: u32, bytes: &'a [u8]) -> Prefixes<'a> {
+        Prefixes { trie: self, state: root, bytes, length: 0 }
+    }
+
     /// Finds the first base at which the transitions by all these bytes lead to unused states.
     /// `from`: all states before this index are in use, or given up.
     fn find_base(&mut self, groups: &[(u8, Range<usize>)], from: &mut usize) -> Result<usize> {
@@ -198,6 +209,32 @@ impl Trie {
                 *from = base + first;
             }
         }
+    }
+}
+
+/// The tokens that some bytes begin with (see [`Trie::prefixes`]).
+pub struct Prefixes<'a> {
+    trie: &'a Trie,
+    /// The state that the first `length` bytes lead to.
+    state: u32,
+    bytes: &'a [u8],
+    length: usize,
+}
+
+impl Iterator for Prefixes<'_> {
+    type Item = (usize, u32);
+
+    #[inline(always)]
+    fn next(&mut self) -> Option<(usize, u32)> {
+        while let Some(&byte) = self.bytes.get(self.length) {
+            let Some(next) = self.trie.transition(self.state, byte) else { break };
+            self.state = next;
+            self.length += 1;
+            if let Some(id) = self.trie.token_id(next) {
+                return Some((self.length, id));
+            }
+        }
+        None
     }
 }
 
@@ -239,13 +276,7 @@ mod tests {
 
     /// The longest token below a root that a text begins with.
     fn longest(trie: &Trie, root: u32, text: &str) -> Option<u32> {
-        let (mut state, mut best) = (root, None);
-        for byte in text.bytes() {
-            let Some(next) = trie.transition(state, byte) else { break };
-            state = next;
-            best = trie.token_id(state).or(best);
-        }
-        best
+        trie.prefixes(root, text.as_bytes()).last().map(|(_, id)| id)
     }
 
     #[test]

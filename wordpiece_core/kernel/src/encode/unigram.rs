@@ -15,10 +15,12 @@ use std::ops::{Add, Sub};
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use crate::encode::byte_fallback::ByteTokens;
 use crate::encode::matcher::Token;
 use crate::encode::sampling::Random;
 use crate::encode::trie::{INITIAL_ROOT, NONE, Trie};
 use crate::error::{Error, Result};
+use crate::text::marks::SPACE_MARK;
 
 /// How words become tokens.
 pub struct UnigramOptions<'a> {
@@ -59,8 +61,8 @@ pub struct Unigram {
     scores: Vec<f64>,
     unk_id: u32,
     unk_score: f64,
-    /// The ids of the tokens `<0xNN>`, or `NONE`; None without byte fallback.
-    bytes: Option<Box<[u32; 256]>>,
+    /// None without byte fallback.
+    bytes: Option<Box<ByteTokens>>,
     of_sentencepiece: bool,
     /// The scores in 32 bits, if sums are rounded.
     rounded: Option<Vec<f32>>,
@@ -153,20 +155,14 @@ impl Unigram {
             return Err(Error::data(format!("scores: that of token {id} is {}", scores[id])));
         }
         let ids: FxHashMap<&str, u32> = vocabulary.iter().copied().zip(0..).collect();
-        let byte_id = |byte: usize| ids.get(format!("<0x{byte:02X}>").as_str()).copied();
-        let byte_ids: [u32; 256] = std::array::from_fn(|b| byte_id(b).unwrap_or(NONE));
+        let bytes = byte_fallback.then(|| Box::new(ByteTokens::new(&ids)));
         let mut found: Vec<(&str, u32)> = ids.iter().map(|(&token, &id)| (token, id)).collect();
         if of_sentencepiece {
-            let mut ordinary = vec![true; vocabulary.len()];
-            let bytes = byte_ids.iter().filter(|_| byte_fallback);
-            for &id in special.iter().chain(bytes).chain([&unk_id]) {
-                ordinary
-                    .get_mut(id as usize)
-                    .into_iter()
-                    .for_each(|is_ordinary| *is_ordinary = false);
-            }
-            found.retain(|&(_, id)| ordinary[id as usize]);
-            if byte_fallback && byte_ids.contains(&NONE) {
+            let byte_ids = bytes.iter().flat_map(|bytes| bytes.ids());
+            let others: FxHashSet<u32> =
+                special.iter().copied().chain(byte_ids).chain([unk_id]).collect();
+            found.retain(|(_, id)| !others.contains(id));
+            if bytes.as_ref().is_some_and(|bytes| bytes.ids().count() < 256) {
                 return Err(Error::data("byte_fallback: a token <0xNN> is missing"));
             }
             check_marks(&found)?;
@@ -188,7 +184,7 @@ impl Unigram {
             scores: scores.to_vec(),
             unk_id,
             unk_score,
-            bytes: byte_fallback.then(|| Box::new(byte_ids)),
+            bytes,
             of_sentencepiece,
             rounded,
         })
@@ -344,28 +340,16 @@ impl Unigram {
                 }
             }
             let here = nodes[at].score;
-            let width = character_width(bytes[at]);
-            let (mut state, mut alone) = (INITIAL_ROOT, false);
-            let mut push = |end: usize, id: u32, score: S| {
-                let node = &mut nodes[end];
-                let score = score + here;
+            for (length, id) in self.prefixes(&bytes[at..]) {
+                let score = id.map_or(unk_score, |id| scores[id as usize]) + here;
+                let node = &mut nodes[at + length];
                 if node.start == NONE || score > node.score {
+                    let id = id.unwrap_or(self.unk_id);
                     *node = Node { score, start: at as u32, id };
                 }
-                frontier = frontier.max(end);
-            };
-            for (end, &byte) in (at + 1..).zip(&bytes[at..]) {
-                let Some(next) = self.trie.transition(state, byte) else { break };
-                state = next;
-                if let Some(id) = self.trie.token_id(state) {
-                    push(end, id, scores[id as usize]);
-                    alone |= end - at == width;
-                }
+                frontier = frontier.max(at + length);
             }
-            if !alone {
-                push(at + width, self.unk_id, unk_score);
-            }
-            at += width;
+            at += character_width(bytes[at]);
         }
     }
 
@@ -375,21 +359,31 @@ impl Unigram {
         let bytes = word.as_bytes();
         let mut at = 0;
         while at < bytes.len() {
-            let width = character_width(bytes[at]);
-            let (mut state, mut alone) = (INITIAL_ROOT, false);
-            for (end, &byte) in (at + 1..).zip(&bytes[at..]) {
-                let Some(next) = self.trie.transition(state, byte) else { break };
-                state = next;
-                if let Some(id) = self.trie.token_id(state) {
-                    each(at, end, id);
-                    alone |= end - at == width;
-                }
+            for (length, id) in self.prefixes(&bytes[at..]) {
+                each(at, at + length, id.unwrap_or(self.unk_id));
             }
-            if !alone {
-                each(at, at + width, self.unk_id);
-            }
-            at += width;
+            at += character_width(bytes[at]);
         }
+    }
+
+    /// The length and the id of every token that a part of a word begins with, the shortest first;
+    /// and behind them, if its first character is no token, that character: None.
+    #[inline(always)]
+    fn prefixes<'a>(&'a self, part: &'a [u8]) -> impl Iterator<Item = (usize, Option<u32>)> {
+        let width = character_width(part[0]);
+        let mut is_known = false;
+        let mut tokens = self.trie.prefixes(INITIAL_ROOT, part);
+        std::iter::from_fn(move || match tokens.next() {
+            Some((length, id)) => {
+                is_known |= length == width;
+                Some((length, Some(id)))
+            }
+            None if is_known => None,
+            None => {
+                is_known = true;
+                Some((width, None))
+            }
+        })
     }
 
     /// Writes the tokens of the pieces of a word, which come from its end. Unknown ones side by side
@@ -416,8 +410,7 @@ impl Unigram {
         // Hugging Face tokenizers looks for the string of all of them together.
         let id = if self.of_sentencepiece { None } else { self.token(run) };
         let bytes = self.bytes.as_ref().filter(|_| id.is_none());
-        let ids = bytes.map(|bytes| run.bytes().map(|byte| bytes[byte as usize]));
-        match ids.filter(|ids| !ids.clone().any(|id| id == NONE)) {
+        match bytes.and_then(|bytes| bytes.of(run.as_bytes())) {
             Some(ids) => {
                 let lengths = std::iter::once(length).chain(std::iter::repeat(0));
                 tokens.extend(ids.zip(lengths).map(|(id, length)| Token { id, length }));
@@ -436,10 +429,10 @@ impl Unigram {
 /// Refuses tokens that may reach from one word into the next, and a vocabulary by which the mark of a
 /// space is unknown: unknown characters of two words could be one token.
 fn check_marks(tokens: &[(&str, u32)]) -> Result<()> {
-    if !tokens.iter().any(|&(token, _)| token == "▁") {
+    if !tokens.iter().any(|&(token, _)| token.chars().eq([SPACE_MARK])) {
         return Err(Error::data("of sentencepiece: there is no token ▁"));
     }
-    let inside = |token: &str| token.char_indices().any(|(at, c)| at > 0 && c == '▁');
+    let inside = |token: &str| token.char_indices().any(|(at, c)| at > 0 && c == SPACE_MARK);
     match tokens.iter().filter(|(token, _)| inside(token)).min() {
         Some((token, _)) => {
             Err(Error::data(format!("of sentencepiece: the token {token:?} has ▁ inside")))

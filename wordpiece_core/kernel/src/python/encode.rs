@@ -13,7 +13,7 @@ use crate::arrow;
 use crate::arrow::count::WordTableBatch;
 use crate::arrow::encode::IdType;
 use crate::encode::blocks::encode_blocks;
-use crate::encode::bpe::{Bpe, BpeOptions, SPACE_MARK, WORD_END, WordBoundary};
+use crate::encode::bpe::{Bpe, BpeOptions};
 use crate::encode::encoder::{Encoder, EncoderOptions};
 use crate::encode::matcher::UnkScope;
 use crate::encode::measure::{Measurer, measure};
@@ -23,6 +23,7 @@ use crate::encode::rows::{AddedTokens, RowColumns, RowOptions, Rows, TextPair, T
 use crate::encode::sampling::{Sampling, SamplingKind};
 use crate::encode::unigram::{Unigram, UnigramOptions};
 use crate::error::{Error, Result};
+use crate::text::marks::WordBoundary;
 use crate::text::rules::TextRules;
 
 /// Byte-pair encoding, for an encoder.
@@ -48,14 +49,7 @@ impl PyBpe {
         fuse_unk: bool,
         ignore_merges: bool,
     ) -> PyResult<Self> {
-        let mut mark = [0; 4];
-        let word_boundary = match word_boundary {
-            None => WordBoundary::None,
-            Some(WORD_END) => WordBoundary::End,
-            Some("bytes") => WordBoundary::Bytes,
-            Some(other) if other == SPACE_MARK.encode_utf8(&mut mark) => WordBoundary::SpaceMark,
-            Some(other) => return Err(unknown("word_boundary", other, "</w>, ▁ or bytes")),
-        };
+        let word_boundary = super::word_boundary(word_boundary)?;
         let sides = [import(left)?, import(right)?];
         let left = arrow::encode::values::<UInt32Type>(&sides[0])?;
         let right = arrow::encode::values::<UInt32Type>(&sides[1])?;

@@ -16,6 +16,7 @@ use pyo3::types::{PyCapsule, PyCapsuleMethods};
 
 use crate::arrow::import;
 use crate::error::{Error, Result, caught, note_panic};
+use crate::text::marks::WordBoundary;
 
 mod count;
 mod encode;
@@ -145,6 +146,14 @@ impl From<RecordBatch> for PyArrowArray {
 /// The error of an option whose value is none of its choices.
 fn unknown(option: &str, value: &str, choices: &str) -> PyErr {
     Error::option(format!("{option} is {value:?}, not {choices}")).into()
+}
+
+/// The word boundary of this name.
+fn word_boundary(name: Option<&str>) -> PyResult<WordBoundary> {
+    let found = name.map(|name| {
+        WordBoundary::named(name).ok_or_else(|| unknown("word_boundary", name, "</w>, ▁ or bytes"))
+    });
+    Ok(found.transpose()?.unwrap_or(WordBoundary::None))
 }
 
 /// The Rust kernel of wordpiece-beam. `_kernel.pyi` describes what is in it.

@@ -4,11 +4,11 @@ use arrow_array::RecordBatch;
 use pyo3::prelude::*;
 use rustc_hash::FxHashMap;
 
-use super::{PyArrowArray, import_batch, import_batches, run, unknown};
+use super::{PyArrowArray, import_batch, import_batches, run, unknown, word_boundary};
 use crate::arrow;
 use crate::error::{Error, Result};
+use crate::text::marks::{WordBoundary, WordMarks};
 use crate::train::longest::LongestMatch;
-use crate::train::marks::{SPACE_MARK, WORD_END, WordMarks};
 use crate::train::round::RoundRuns;
 use crate::train::run_sizes::RunSizes;
 use crate::train::runs::{PairLevels, Runs};
@@ -21,15 +21,17 @@ use crate::train::tokens::Tokens;
 use crate::train::trainer::{Status, TrainOptions, Trainer};
 use crate::train::watch::Limit;
 
-/// How words are marked. `name`: None for WordPiece's prefix.
+/// How words are marked. `name`: that of a word boundary; `gpt2` for bytes of words that have their
+/// spaces already; None for WordPiece's prefix.
 fn word_marks(name: Option<&str>, continuing_prefix: &str) -> PyResult<WordMarks> {
-    Ok(match name {
-        None => WordMarks::Prefix(continuing_prefix.to_owned()),
-        Some(WORD_END) => WordMarks::End,
-        Some(name) if name.chars().eq([SPACE_MARK]) => WordMarks::Begin,
-        Some("bytes") => WordMarks::Bytes { add_space: true },
-        Some("gpt2") => WordMarks::Bytes { add_space: false },
-        Some(other) => return Err(unknown("word_marks", other, "</w>, ▁, bytes or gpt2")),
+    if name == Some("gpt2") {
+        return Ok(WordMarks::Bytes { add_space: false });
+    }
+    Ok(match word_boundary(name)? {
+        WordBoundary::None => WordMarks::Prefix(continuing_prefix.to_owned()),
+        WordBoundary::End => WordMarks::End,
+        WordBoundary::SpaceMark => WordMarks::Begin,
+        WordBoundary::Bytes => WordMarks::Bytes { add_space: true },
     })
 }
 

@@ -9,11 +9,9 @@ use unicode_segmentation::UnicodeSegmentation;
 
 use crate::error::{Error, Result};
 use crate::text::charsmap::CharsMap;
+use crate::text::marks::SPACE_MARK;
 use crate::text::pre_tokenize::Segment;
 use crate::text::rules::Begin;
-
-/// What a space becomes.
-pub const MARK: char = '▁';
 
 /// Where a mark is put that stands for no space of the text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -109,8 +107,8 @@ impl Metaspace {
                 _ => joined.extend(string.chars()),
             }
             several |= result.contains("  ");
-            makes_marks |= result.contains(MARK);
-            ends_marked |= result.ends_with(MARK) && only(result).is_none();
+            makes_marks |= result.contains(SPACE_MARK);
+            ends_marked |= result.ends_with(SPACE_MARK) && only(result).is_none();
             white |= result.contains(|c: char| c.is_whitespace() && c != ' ');
         });
         let mapped = |c: char| singles.binary_search_by_key(&c, |&(c, _)| c).is_ok(); // in order
@@ -136,7 +134,7 @@ impl Metaspace {
         let left = ('\0'..='\u{3000}').filter(|&c| unmapped(c)).collect();
         let ends = |c: &&char| breaks(**c, '\u{301}');
         let added = cuts.iter().find(ends).filter(|_| !way.is_plain()).copied().unwrap_or(' ');
-        let may_mark = makes_marks || !mapped(MARK) || joined.contains(&MARK);
+        let may_mark = makes_marks || !mapped(SPACE_MARK) || joined.contains(&SPACE_MARK);
         Ok(Metaspace {
             map,
             way,
@@ -192,7 +190,7 @@ impl Metaspace {
             Way::SentencePiece { collapse: true } if end == 0 => First::at(0),
             Way::SentencePiece { .. } if is_wanted && !text.is_empty() => added(end),
             Way::Spaces | Way::Replaced if is_wanted => match self.first_normalized(text) {
-                None | Some(' ' | MARK) => First::at(0),
+                None | Some(' ' | SPACE_MARK) => First::at(0),
                 Some(_) => added(end),
             },
             _ => First::at(0),
@@ -243,9 +241,9 @@ impl Metaspace {
     pub fn section_end(&self, section: &str) -> usize {
         let is_dropped: fn(char) -> bool = match self.way {
             Way::SentencePiece { collapse: true }
-                if self.makes_marks || self.may_mark && section.contains(MARK) =>
+                if self.makes_marks || self.may_mark && section.contains(SPACE_MARK) =>
             {
-                |c| c == MARK
+                |c| c == SPACE_MARK
             }
             Way::Replaced if self.makes_white || section.contains(&self.white[..]) => {
                 |c| c != ' ' && c.is_whitespace()
@@ -279,7 +277,7 @@ impl Metaspace {
     pub fn each_normalized(&self, raw: &str, mut each: impl FnMut(char, usize)) {
         match self.way {
             Way::Spaces | Way::SentencePiece { collapse: false } => {
-                self.placed(raw, |c, index| each(if c == ' ' { MARK } else { c }, index));
+                self.placed(raw, |c, index| each(if c == ' ' { SPACE_MARK } else { c }, index));
             }
             Way::Words => self.each_of_words(raw, each),
             Way::Replaced | Way::SentencePiece { collapse: true } => {
@@ -294,7 +292,7 @@ impl Metaspace {
                     }
                     drops = false;
                     if let Some(index) = space.take() {
-                        each(MARK, index);
+                        each(SPACE_MARK, index);
                     }
                     each(c, index);
                 });
@@ -306,8 +304,8 @@ impl Metaspace {
     fn each_of_words(&self, raw: &str, mut each: impl FnMut(char, usize)) {
         let mut inside = false;
         self.placed(raw, |c, index| {
-            if !inside && c != MARK && !c.is_whitespace() {
-                each(MARK, index);
+            if !inside && c != SPACE_MARK && !c.is_whitespace() {
+                each(SPACE_MARK, index);
             }
             inside = !c.is_whitespace();
             if inside {
@@ -461,7 +459,7 @@ fn only(string: &str) -> Option<char> {
 
 /// The words of normalized text: each mark begins one.
 pub fn marked_words(normalized: &str) -> impl Iterator<Item = &str> {
-    let starts = normalized.char_indices().filter(|&(at, c)| at == 0 || c == MARK);
+    let starts = normalized.char_indices().filter(|&(at, c)| at == 0 || c == SPACE_MARK);
     let mut starts = starts.map(|(at, _)| at).peekable();
     std::iter::from_fn(move || {
         let start = starts.next()?;

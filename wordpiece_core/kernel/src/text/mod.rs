@@ -4,6 +4,7 @@ pub mod byte_level;
 pub mod charsmap;
 pub mod compile;
 pub mod hash;
+pub mod marks;
 pub mod metaspace;
 pub mod pre_tokenize;
 pub mod rules;

@@ -102,12 +102,9 @@ impl LongestMatch {
         let mut root = INITIAL_ROOT;
         while let Some(c) = rest.chars().next() {
             let (mut symbol, mut length) = (OUTSIDE, c.len_utf8());
-            let mut state = root;
-            for (at, byte) in rest.bytes().enumerate() {
-                let Some(next) = self.trie.transition(state, byte) else { break };
-                state = next;
-                if let Some(token) = self.trie.token_id(state).filter(|&token| admits(token)) {
-                    (symbol, length) = (token, at + 1);
+            for (end, token) in self.trie.prefixes(root, rest.as_bytes()) {
+                if admits(token) {
+                    (symbol, length) = (token, end);
                 }
             }
             found(symbol, &rest[..length]);

@@ -3,7 +3,7 @@
 //!
 //! Training goes in rounds. At the beginning of a round the tokens and pairs are counted over the
 //! whole corpus; then the round merges pairs in what it holds in memory, as long as it is certain
-//! which pair is the best of the whole corpus. `marks`, `splits` and `tokens` have what a
+//! which pair is the best of the whole corpus. `splits` and `tokens` have what a
 //! worker makes of a part of the word table. `cut`, `watch`, `runs` and `run_sizes` choose what of it a round must
 //! hold. `round`, `heap` and `score` find the best pair and merge it. `trainer` goes from round to
 //! round. `longest` cuts words by a vocabulary that is to be extended or pruned.
@@ -11,7 +11,6 @@
 pub mod cut;
 pub mod heap;
 pub mod longest;
-pub mod marks;
 pub mod round;
 pub mod run_sizes;
 pub mod runs;

@@ -606,7 +606,7 @@ impl Sketch {
 mod tests {
     use super::*;
     use crate::oracle::{Random, counted, merged};
-    use crate::train::marks::WordMarks;
+    use crate::text::marks::WordMarks;
 
     fn tokens(count: u32) -> Tokens {
         // Every token is one character, so that merged tokens are new ones.

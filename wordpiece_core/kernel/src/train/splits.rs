@@ -8,8 +8,8 @@
 use rustc_hash::FxHashMap;
 
 use crate::count::sums::{CountOverflow, add};
+use crate::text::marks::WordMarks;
 use crate::train::longest::LongestMatch;
-use crate::train::marks::WordMarks;
 
 /// Stands in a split for a character that is not in the alphabet. It belongs to no pair and is not
 /// counted.
@@ -139,7 +139,7 @@ pub fn count_symbols(
 /// # Examples
 ///
 /// ```
-/// use _kernel::train::marks::WordMarks;
+/// use _kernel::text::marks::WordMarks;
 /// use _kernel::train::splits::Splitter;
 ///
 /// let marks = WordMarks::Prefix("##".into());

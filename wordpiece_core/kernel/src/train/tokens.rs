@@ -3,7 +3,7 @@
 use rustc_hash::FxHashMap;
 
 use crate::error::{Error, Result};
-use crate::train::marks::WordMarks;
+use crate::text::marks::WordMarks;
 use crate::train::splits::OUTSIDE;
 
 /// The tokens of a training, numbered from 0. Their indices are their ids in the vocabulary.
@@ -11,7 +11,7 @@ use crate::train::splits::OUTSIDE;
 /// # Examples
 ///
 /// ```
-/// use _kernel::train::marks::WordMarks;
+/// use _kernel::text::marks::WordMarks;
 /// use _kernel::train::tokens::Tokens;
 ///
 /// let marks = WordMarks::Prefix("##".into());

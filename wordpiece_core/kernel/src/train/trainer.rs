@@ -81,7 +81,7 @@ const TRACKED_PART: u64 = 8;
 /// # Examples
 ///
 /// ```
-/// use _kernel::train::marks::WordMarks;
+/// use _kernel::text::marks::WordMarks;
 /// use _kernel::train::round::RoundRuns;
 /// use _kernel::train::score::Criterion;
 /// use _kernel::train::splits::Splits;

@@ -15,6 +15,3 @@ pub mod runs;
 pub mod seeds;
 pub mod steps;
 pub mod sums;
-
-/// Stands before a word, in its first run.
-pub const SPACE_MARK: char = '▁';

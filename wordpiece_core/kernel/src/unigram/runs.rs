@@ -7,7 +7,7 @@
 use rustc_hash::{FxHashMap, FxHashSet};
 use unicode_script::{Script, UnicodeScript};
 
-use super::SPACE_MARK;
+use crate::text::marks::SPACE_MARK;
 
 /// Runs, each with how often it occurs.
 pub type RunCounts = FxHashMap<Box<str>, u64>;

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::oracle::{Random, counted, merged};
-use crate::train::marks::WordMarks;
+use crate::text::marks::WordMarks;
 use crate::train::run_sizes::RunSizes;
 use crate::train::runs::{PairLevels, Runs};
 use crate::train::splits::{PairCounter, PairCounts};

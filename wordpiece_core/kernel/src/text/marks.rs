@@ -1,4 +1,4 @@
-//! How words are marked, and so what the symbols of a word are before any merge.
+//! How tokens say where words begin or end, and so what the symbols of a word are before any merge.
 
 use crate::text::byte_level::byte_character;
 
@@ -7,13 +7,38 @@ pub const WORD_END: &str = "</w>";
 /// Stands for the space before a word, U+2581.
 pub const SPACE_MARK: char = '▁';
 
+/// How a model of merges marks where words begin or end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WordBoundary {
+    /// Not at all.
+    None,
+    /// The last symbol of a word ends with [`WORD_END`].
+    End,
+    /// A word begins with [`SPACE_MARK`].
+    SpaceMark,
+    /// A word begins with a space, and its symbols are its bytes: each is the character that GPT-2
+    /// writes for it.
+    Bytes,
+}
+
+impl WordBoundary {
+    /// The boundary of this name: the mark itself, or `bytes`. None: there is none of this name.
+    pub fn named(name: &str) -> Option<Self> {
+        match name {
+            WORD_END => Some(WordBoundary::End),
+            "bytes" => Some(WordBoundary::Bytes),
+            _ => name.chars().eq([SPACE_MARK]).then_some(WordBoundary::SpaceMark),
+        }
+    }
+}
+
 /// How words are marked, so that tokens say where words begin or end. A symbol is a character, and
 /// whether it carries the mark.
 ///
 /// # Examples
 ///
 /// ```
-/// use _kernel::train::marks::WordMarks;
+/// use _kernel::text::marks::WordMarks;
 ///
 /// let symbols = |marks: WordMarks, word| {
 ///     let mut found = Vec::new();
@@ -104,6 +129,14 @@ mod tests {
         assert_eq!(symbols(&spaced, " a"), ["Ġ", "a"]);
         assert_eq!(symbols(&as_it_is, " a"), ["Ġ", "a"]);
         assert_eq!(symbols(&as_it_is, "a\n"), ["a", "Ċ"]);
+    }
+
+    #[test]
+    fn boundaries_are_named_by_their_marks() {
+        let named = ["</w>", "▁", "bytes", "▁▁", ""].map(WordBoundary::named);
+        let known = [WordBoundary::End, WordBoundary::SpaceMark, WordBoundary::Bytes].map(Some);
+        assert_eq!(named[..3], known);
+        assert_eq!(named[3..], [None, None]);
     }
 
     #[test]

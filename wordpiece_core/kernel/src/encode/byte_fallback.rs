@@ -1,0 +1,27 @@
+//! Byte fallback: the tokens `<0xNN>`, which stand for the bytes of a character that is no token.
+
+use rustc_hash::FxHashMap;
+
+use crate::encode::trie::NONE;
+
+/// The tokens `<0xNN>` of a vocabulary.
+pub struct ByteTokens([u32; 256]);
+
+impl ByteTokens {
+    /// Finds them. `ids`: those of all tokens.
+    pub fn new(ids: &FxHashMap<&str, u32>) -> Self {
+        let id = |byte: usize| ids.get(format!("<0x{byte:02X}>").as_str()).copied();
+        ByteTokens(std::array::from_fn(|byte| id(byte).unwrap_or(NONE)))
+    }
+
+    /// The ids of those that are there.
+    pub fn ids(&self) -> impl Iterator<Item = u32> {
+        self.0.iter().copied().filter(|&id| id != NONE)
+    }
+
+    /// The ids of the tokens of bytes; None if one of them is missing.
+    pub fn of(&self, bytes: &[u8]) -> Option<impl Iterator<Item = u32>> {
+        let ids = bytes.iter().map(|&byte| self.0[byte as usize]);
+        (!ids.clone().any(|id| id == NONE)).then_some(ids)
+    }
+}
