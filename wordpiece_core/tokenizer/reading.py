@@ -95,7 +95,7 @@ def _from_directory(path: str, lowercase: bool | None) -> TokenizerSpec:
     if whole is not None:
         spec = _of_whole(whole, place, spec)
     elif spec is None:
-        spec = _of_merges(place, config) or _of_model(place)
+        spec = _of_merges(place, config) or _of_model(place, config)
     if spec is None:
         raise InputError(
             f"{path}: no tokenizer; give a directory with tokenizer.json, vocab.txt, vocab.json and"
@@ -163,10 +163,20 @@ def _of_merges(place: Place, config: Json | None) -> TokenizerSpec | None:
     )
 
 
-def _of_model(place: Place) -> TokenizerSpec | None:
-    """The tokenizer of a model of `sentencepiece`, by the names under which they are published."""
+def _of_model(place: Place, config: Json | None) -> TokenizerSpec | None:
+    """The tokenizer of a model of `sentencepiece`, by the names under which they are published.
+    InputError if a config names a class: the classes of `transformers` may number pieces otherwise,
+    or put tokens around texts."""
     for name in MODEL_NAMES:
         data = read_bytes(place(name))
-        if data is not None:
-            return read_model(data, place(name))
+        if data is None:
+            continue
+        kind = (config or {}).get("tokenizer_class")
+        if kind is not None:
+            raise InputError(
+                f"{place('tokenizer_config.json')}: the tokenizer_class {shown(kind)} may give"
+                f" other ids than its {name}; give its tokenizer.json, or {place(name)} for the ids"
+                " of sentencepiece"
+            )
+        return read_model(data, place(name))
     return None

@@ -128,6 +128,21 @@ def test_what_is_no_model_of_sentencepiece(tmp_path: Path) -> None:
             wp.Tokenizer.load(tmp_path / "it.model")
 
 
+def test_a_class_beside_a_model_of_sentencepiece(tmp_path: Path) -> None:
+    model = tmp_path / "sentencepiece.bpe.model"
+    model.write_bytes(sentencepiece_model())
+    (tmp_path / "tokenizer_config.json").write_text('{"model_max_length": 512}')
+    assert wp.Tokenizer.load(tmp_path).spec.plain() == wp.Tokenizer.load(model).spec.plain()
+    (tmp_path / "tokenizer_config.json").write_text('{"tokenizer_class": "XLMRobertaTokenizer"}')
+    with pytest.raises(wp.InputError) as raised:
+        wp.Tokenizer.load(tmp_path)
+    assert str(raised.value) == (
+        f"{tmp_path}/tokenizer_config.json: the tokenizer_class 'XLMRobertaTokenizer' may give"
+        f" other ids than its sentencepiece.bpe.model; give its tokenizer.json, or"
+        f" {model} for the ids of sentencepiece"
+    )
+
+
 def test_two_files_of_another_kind_than_gpt2s(tmp_path: Path) -> None:
     model = trained("word_end")["model"]
     (tmp_path / "vocab.json").write_text(json.dumps(model["vocab"]))
