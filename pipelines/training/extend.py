@@ -19,6 +19,7 @@ from pipelines.training.words_run import (
     WordsRun,
     check_cut_alike,
     least_word_count,
+    many_rounds_remark,
     run_on_words,
 )
 from wordpiece_core import Tokenizer
@@ -41,6 +42,8 @@ class Extended(MadeOfWords):
     before: Coverage
     result: ExtensionResult
     goal: Goal
+    slow: str | None = None
+    """What to do if there were many rounds."""
 
     @property
     def new_tokens(self) -> list[str]:
@@ -94,8 +97,8 @@ class Extended(MadeOfWords):
                 f"{share:.1%} of the words are [UNK]: characters that the tokenizer lacks are only"
                 " added by new_characters"
             )
-        fewer = fewer_new_tokens(self.result, self.goal)
-        return [*said, fewer] if fewer else said
+        remarks = (fewer_new_tokens(self.result, self.goal), self.slow)
+        return [*said, *filter(None, remarks)]
 
 
 def extend(call: ExtendCall, *, beam_args: Sequence[str] = (), progress: Progress) -> Extended:
@@ -161,7 +164,8 @@ def extend_by_words(
         for spec in (goal.base, result.spec)
     )
     made = (call.output, table, result.spec, covered, run.seconds())
-    done = Extended(*made, before, result, goal)
+    slow = many_rounds_remark(result.rounds, call.budget)
+    done = Extended(*made, before, result, goal, slow)
     record = {
         **identity,
         "corpus": table.totals,

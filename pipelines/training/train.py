@@ -22,6 +22,7 @@ from pipelines.training.words_run import (
     WordsRun,
     check_cut_alike,
     least_word_count,
+    many_rounds_remark,
     run_on_words,
 )
 from wordpiece_core import TextOptions, Tokenizer, TrainingOptions
@@ -130,6 +131,7 @@ class _Run(WordsRun[TrainCall, Trained]):
             unknown_words_remark(table, tokenizer, training, covered),
             fewer_tokens(len(result.vocab), training),
             many_seeds(result.seeds, self.call.budget),
+            many_rounds_remark(result.rounds, self.call.budget),
         ]
         made = (self.call.output, table, spec, covered, self.seconds(), result, training)
         done = Trained(*made, [remark for remark in remarks if remark])

@@ -31,8 +31,10 @@ from pipelines.training.work_directory import TrainingWork
 from wordpiece_core import TextOptions, Tokenizer
 from wordpiece_core.errors import InputError, OptionError, OutputError
 from wordpiece_core.tokenizer.files import TokenizerSpec
+from wordpiece_core.training.budget import RoundBudget
 
 MANY_UNKNOWN = 0.01  # of words: more is worth a warning
+MANY_ROUNDS = 50  # a budget that is of use makes some five or ten
 WORK = ".work"  # after the output's name: what a run keeps while it works
 
 Call = TypeVar("Call", bound=TrainCall | TokenizerWordsCall)
@@ -199,6 +201,14 @@ def least_word_count(table: WordTable, wanted: int, call: WordsCall) -> int:
     if wanted < known and (wanted > 1 or "min_word_count" in call.given):
         raise OptionError(f"min_word_count: {wanted}, but {table.path} was counted with {known}")
     return max(wanted, known)
+
+
+def many_rounds_remark(rounds: int, budget: RoundBudget) -> str | None:
+    """The warning if a budget made many rounds, else None."""
+    if rounds <= MANY_ROUNDS:
+        return None
+    name = "round_budget" if budget.round_budget < 1 else "driver_memory"
+    return f"there were {rounds:,} rounds; a larger {name} makes fewer, and the same vocabulary"
 
 
 def check_cut_alike(table: WordTable, tokenizer: TokenizerSpec) -> None:

@@ -11,6 +11,7 @@ import pytest
 
 import pipelines
 from pipelines.counting import word_table
+from pipelines.training import words_run
 from wordpiece_core import reference
 from wordpiece_core.options import MODELS
 
@@ -259,6 +260,23 @@ def test_too_few_pairs_for_the_size_are_told_and_no_failure(tmp_path: Path) -> N
     assert vocab_of(tmp_path / "tok") == [*SPECIAL, "##b", "a", "ab"]
     warning = "warning: the vocabulary has 8 tokens, not 1000: no pair is left to merge"
     assert outcome.lines[-1] == f"wordpiece: {warning}"
+
+
+def test_many_rounds_are_a_warning_that_names_the_budget(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(words_run, "MANY_ROUNDS", 0)
+    shard = write_shard(tmp_path / "shard.txt", english(20))
+    said = "warning: there were {} rounds; a larger {} makes fewer, and the same vocabulary"
+    for i, (options, name) in enumerate(
+        (([], "driver_memory"), (["--round-budget", "0.9"], "round_budget"))
+    ):
+        out = tmp_path / f"tok{i}"
+        outcome = done("train", shard, "--output", out, "--vocab-size", "60", *options)
+        rounds = read_json(out, "run.json")["rounds"]
+        assert outcome.lines[-1] == f"wordpiece: {said.format(rounds, name)}"
+    extend = ["extend", out, shard, "--new-tokens", "1", "--output", tmp_path / "more"]
+    assert done(*extend).lines[-1] == f"wordpiece: {said.format(1, 'driver_memory')}"
 
 
 def test_counts_of_64_bits_are_exact(tmp_path: Path) -> None:
