@@ -1,0 +1,142 @@
+"""`wordpiece encode` with BPE and Unigram: every way to make a dataset gives the ids that
+`tokenizers` gives."""
+
+from __future__ import annotations
+
+from array import array
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+from tokenizers import Tokenizer as Peer
+
+import pipelines
+import wordpiece_core as wp
+from wordpiece_core.options import ENCODING_COLUMNS
+from wordpiece_core.reference import count_words
+
+from ..corpora import (
+    ONE_WORKER,
+    column,
+    done,
+    english,
+    files_below,
+    ids_by_peer,
+    manifest,
+    multilingual,
+    write_shard,
+)
+from ..stopping import killed_before
+
+# The text is small: not all of them reach their size.
+pytestmark = pytest.mark.filterwarnings("ignore:the vocabulary has", "ignore:.*of the tokens are")
+
+TEXTS = english(60) + multilingual(60)
+MODELS: dict[str, dict[str, Any]] = {
+    "word_end": {"model": "bpe", "vocab_size": 400},
+    "mark": {"model": "bpe", "word_boundary": "▁", "vocab_size": 400},
+    "gpt2": {"model": "bpe", "word_boundary": "bytes", "vocab_size": 400},
+    "unigram": {"model": "unigram", "vocab_size": 400},
+}
+FOLLOW = ("--follow", "--poll", "0.1s", "--until-idle", "0s")
+DRAWN = {"word_end": ("--bpe-dropout", "0.3"), "unigram": ("--sample-alpha", "0.2")}
+
+
+class Trained:
+    """A tokenizer directory, who reads it elsewhere, and how `encode` is called with it."""
+
+    def __init__(self, place: Path, kind: str) -> None:
+        self.place, self.kind = place, kind
+        cut = {"pre_tokenizer": "gpt2"} if kind == "gpt2" else {}
+        special = {"special_tokens": ["[UNK]", "<|endoftext|>"]} if kind == "gpt2" else {}
+        made = wp.train(count_words(TEXTS, **cut), **MODELS[kind], **cut, **special)
+        made.save(place)
+        self.peer = Peer.from_file(str(place / "tokenizer.json"))
+        self.plain = ["--no-special-tokens"] if kind == "gpt2" else []
+
+    def call(self, source: Path, output: Path, *more: str) -> list[str | Path]:
+        place = ["--tokenizer", self.place, "--output", output]
+        return ["encode", source, *place, *self.plain, *more, *ONE_WORKER]
+
+    def ids(self, texts: list[str]) -> list[list[int] | None]:
+        return ids_by_peer(self.peer, texts, add_special_tokens=not self.plain)
+
+
+@pytest.fixture(scope="module", params=list(MODELS))
+def trained(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Trained:
+    return Trained(tmp_path_factory.mktemp("tokenizer"), request.param)
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    write_shard(tmp_path / "in" / "a.txt", TEXTS[:50])
+    write_shard(tmp_path / "in" / "b.parquet", TEXTS[50:])
+    return tmp_path / "in"
+
+
+def test_a_followed_dataset_is_that_of_a_batch_run(
+    trained: Trained, source: Path, tmp_path: Path
+) -> None:
+    done(*trained.call(source, tmp_path / "out", *FOLLOW, "--max-files", "1"))
+    done(*trained.call(source, tmp_path / "batch"))
+    found, wanted = files_below(tmp_path / "out"), files_below(tmp_path / "batch")
+    assert len(pq.read_table(tmp_path / "out" / "_epochs.parquet")) == 2
+    assert [found[name] for name in ("a.parquet", "b.parquet")] == [
+        wanted[name] for name in ("a.parquet", "b.parquet")
+    ]
+    noted = manifest(tmp_path / "out")
+    noted.pop("epoch")
+    assert noted == manifest(tmp_path / "batch")
+    assert column(tmp_path / "batch") == trained.ids(TEXTS)
+
+
+@pytest.mark.parametrize("trained", DRAWN, indirect=True)
+def test_a_stream_that_was_killed_goes_on_with_cuts_at_random(
+    trained: Trained, source: Path, tmp_path: Path
+) -> None:
+    follow = trained.call(source, tmp_path / "out", *FOLLOW, *DRAWN[trained.kind])
+    killed_before(3, r"written .*\.manifest\.json", *follow)
+    done(*follow)
+    done(*trained.call(source, tmp_path / "batch", *DRAWN[trained.kind]))
+    found, wanted = files_below(tmp_path / "out"), files_below(tmp_path / "batch")
+    assert [found[name] for name in ("a.parquet", "b.parquet")] == [
+        wanted[name] for name in ("a.parquet", "b.parquet")
+    ]
+    assert column(tmp_path / "batch") != trained.ids(TEXTS)  # cuts are drawn
+
+
+def test_ids_alone_in_a_random_order_are_those_of_the_texts(
+    trained: Trained, source: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    more = ("--format", "bin", "--shuffle", "7", "--splits", "train=0.7,test=0.3")
+    done(*trained.call(source, out, *more))
+    rows = []
+    for path in out.glob("*.bin"):
+        ids = array("H", path.read_bytes())
+        places = array("q", path.with_suffix(".offsets").read_bytes())
+        rows += [list(ids[a:b]) for a, b in pairwise(places)]
+    assert sorted(rows) == sorted(row for row in trained.ids(TEXTS) if row)
+
+
+def test_every_column_is_that_of_the_tokenizer(
+    trained: Trained, source: Path, tmp_path: Path
+) -> None:
+    options: dict[str, Any] = {"max_length": 12, "stride": 3, "columns": ENCODING_COLUMNS}
+    options |= {"padding": trained.kind != "gpt2", "add_special_tokens": not trained.plain}
+    place, out = str(trained.place), tmp_path / "out"
+    pipelines.encode(source, tokenizer=place, output=out, quiet=True, **options)
+    wanted = wp.Tokenizer.load(place).encode_batch(TEXTS, options=wp.EncodingOptions(**options))
+    for name in ("input_ids", *ENCODING_COLUMNS):
+        assert column(out, name) == wanted.table[name].to_pylist()
+
+
+def test_a_dataset_is_shown_as_text(trained: Trained, source: Path, tmp_path: Path) -> None:
+    done(*trained.call(source, tmp_path / "out"))
+    shown = done("inspect", tmp_path / "out", "--rows", "1").out.splitlines()
+    tok = wp.Tokenizer.load(trained.place)
+    ids = trained.ids(TEXTS[:1])[0]
+    assert shown[-1] == tok.decode(ids, skip_special_tokens=False)
+    assert TEXTS[0] in shown[-1]
