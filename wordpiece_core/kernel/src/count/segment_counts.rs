@@ -7,10 +7,10 @@
 //! gathered, and their slots asked for, before they are counted, up to 128 at a time: so no look-up
 //! waits for memory. Longer ones are in a [`SegmentMap`].
 
-use crate::text::pre_tokenize::SegmentBag;
 use crate::text::segment_map::{
     KeyTable, MIDDLE, MiddleKey, SHORT, SegmentKey, SegmentMap, first_block, middle_key, short_key,
 };
+use crate::text::segments::SegmentBag;
 
 /// The length of the longest segments whose key has 8 bytes, in bytes.
 const TINY: usize = 7;

@@ -18,9 +18,8 @@ use std::sync::LazyLock;
 
 use unicode_general_category::{GeneralCategory, get_general_category};
 
-use crate::text::pre_tokenize::{
-    BLOCK, BlockSegments, InOrder, Segment, SegmentBag, Sink, Unordered, below, masks_at,
-};
+use crate::text::blocks::{BLOCK, below, masks_at};
+use crate::text::segments::{BlockSegments, InOrder, Segment, SegmentBag, Sink, Unordered};
 
 /// GPT-2's rules of text.
 ///
@@ -276,7 +275,7 @@ fn letters_at(bytes: &[u8], at: usize) -> u64 {
 mod wide {
     use std::arch::x86_64::*;
 
-    use crate::text::pre_tokenize::wide::{in_range, is, load};
+    use crate::text::blocks::wide::{in_range, is, load};
 
     /// A bit for each byte that is an ASCII letter, a digit, ASCII white space, a space, an
     /// apostrophe, not ASCII.
@@ -309,7 +308,7 @@ mod wide {
 
 #[cfg(not(target_arch = "x86_64"))]
 mod wide {
-    use crate::text::pre_tokenize::wide::mask;
+    use crate::text::blocks::wide::mask;
 
     pub fn classes(block: &[u8; 16]) -> [u16; 6] {
         [

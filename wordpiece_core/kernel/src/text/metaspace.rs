@@ -10,8 +10,8 @@ use unicode_segmentation::UnicodeSegmentation;
 use crate::error::{Error, Result};
 use crate::text::charsmap::CharsMap;
 use crate::text::marks::SPACE_MARK;
-use crate::text::pre_tokenize::Segment;
 use crate::text::rules::Begin;
+use crate::text::segments::Segment;
 
 /// Where a mark is put that stands for no space of the text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

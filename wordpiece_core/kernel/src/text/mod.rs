@@ -1,5 +1,6 @@
 //! Text to words: the rules that counting and encoding share. Knows strings and bytes only.
 
+mod blocks;
 pub mod byte_level;
 pub mod charsmap;
 pub mod compile;
@@ -9,4 +10,5 @@ pub mod metaspace;
 pub mod pre_tokenize;
 pub mod rules;
 pub mod segment_map;
+pub mod segments;
 pub mod utf8;

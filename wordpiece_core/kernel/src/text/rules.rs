@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use crate::text::byte_level::ByteLevel;
 use crate::text::metaspace::{Metaspace, marked_words};
-use crate::text::pre_tokenize::{PreTokenizer, Segment, SegmentBag, TextOptions};
+use crate::text::pre_tokenize::{PreTokenizer, TextOptions};
+use crate::text::segments::{Segment, SegmentBag};
 
 /// The rules by which text becomes words. They can be shared by threads.
 ///

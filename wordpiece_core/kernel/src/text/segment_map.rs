@@ -10,7 +10,7 @@
 
 use rustc_hash::FxHashMap;
 
-use crate::text::pre_tokenize::Segment;
+use crate::text::segments::Segment;
 
 /// The length of the longest segments whose key is one number, in bytes.
 pub const SHORT: usize = 15;

@@ -1,0 +1,83 @@
+//! The cold path: a segment is normalized, and its words are cut by the model.
+
+use super::Encoder;
+use crate::encode::matcher::Token;
+use crate::encode::model::ModelScratch;
+use crate::text::metaspace::marked_words;
+use crate::text::rules::TextRules;
+
+/// What segments are cut in. It is kept, so that memory is asked for only once.
+#[derive(Default)]
+pub(super) struct Scratch {
+    model: ModelScratch,
+    /// The words of a segment, one behind the other.
+    pub(super) word: String,
+    pub(super) tokens: Vec<Token>,
+    /// The tokens of one of several words.
+    part: Vec<Token>,
+    /// Where each word ends in `tokens`, and in `word`.
+    pub(super) ends: Vec<(usize, usize)>,
+    /// For each byte of the word, the index of the character of the segment that it comes from.
+    pub(super) origin: Vec<u32>,
+}
+
+impl Scratch {
+    /// How many words of the segment that was cut have tokens.
+    pub(super) fn words_with_tokens(&self) -> usize {
+        let starts = std::iter::once(0).chain(self.ends.iter().map(|&(end, _)| end));
+        self.ends.iter().zip(starts).filter(|((end, _), start)| end > start).count()
+    }
+}
+
+impl Encoder {
+    /// Puts the mark of words before a word.
+    #[inline]
+    pub(super) fn put_mark(&self, word: &mut String) {
+        if let Some(mark) = self.word_mark
+            && !word.is_empty()
+            && !word.starts_with(mark)
+        {
+            word.insert(0, mark);
+        }
+    }
+
+    /// Writes the tokens of a segment into `scratch.tokens`, and its words into `scratch.word`.
+    pub(super) fn cut(&self, raw: &str, scratch: &mut Scratch) {
+        let model = &self.options.model;
+        self.cut_by(raw, scratch, |word, scratch, tokens| model.tokens(word, scratch, tokens));
+    }
+
+    /// The same, if words are cut by `cut`.
+    #[inline]
+    pub(super) fn cut_by(
+        &self,
+        raw: &str,
+        scratch: &mut Scratch,
+        mut cut: impl FnMut(&str, &mut ModelScratch, &mut Vec<Token>),
+    ) {
+        let Scratch { model, word, tokens, part, ends, .. } = scratch;
+        self.options.text.normalize(raw, word);
+        self.put_mark(word);
+        ends.clear();
+        let first = self.first_word(word);
+        cut(&word[..first], model, tokens);
+        ends.extend((first > 0).then_some((tokens.len(), first)));
+        let mut at = first;
+        while at < word.len() {
+            let end = at + self.first_word(&word[at..]);
+            cut(&word[at..end], model, part);
+            tokens.append(part);
+            ends.push((tokens.len(), end));
+            at = end;
+        }
+    }
+
+    /// The length of the first of the words that a segment has become.
+    #[inline]
+    fn first_word(&self, words: &str) -> usize {
+        match self.options.text {
+            TextRules::Bert(_) | TextRules::ByteLevel(_) => words.len(),
+            TextRules::Metaspace(_) => marked_words(words).next().map_or(0, str::len),
+        }
+    }
+}

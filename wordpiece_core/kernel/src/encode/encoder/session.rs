@@ -1,0 +1,240 @@
+//! What one thread encodes texts with: around the special tokens in them, and segment by segment.
+
+use std::ops::Range;
+
+use super::cache::Caches;
+use super::cut::Scratch;
+use super::encoding::Encoding;
+use super::spans::{CharPosition, push_with_spans};
+use super::{Encoder, EncoderOptions};
+use crate::encode::model::Sampler;
+use crate::encode::sampling::{Random, Sampling};
+use crate::error::Result;
+use crate::text::rules::Begin;
+use crate::text::segments::Segment;
+
+/// About how many bytes of text are encoded before the caches are looked at. So the list of a cache
+/// has far fewer than 2^32 entries, and their indices fit into 32 bits.
+const AT_ONCE: usize = if cfg!(test) { 1 << 12 } else { 1 << 20 };
+
+/// What a text is encoded to.
+#[derive(Clone, Copy)]
+pub struct SessionOptions {
+    /// Whether special tokens in the text are encoded as plain text.
+    pub split_special_tokens: bool,
+    /// Whether spans are wanted, not ids alone. Then the text may have 2^31 - 1 bytes at most.
+    pub spans: bool,
+}
+
+/// What one thread encodes with: an encoder, and caches. They go back to the encoder when the session
+/// is dropped.
+pub struct Session<'e> {
+    encoder: &'e Encoder,
+    /// The place of the caches among those of the encoder.
+    place: usize,
+    pub(super) caches: Caches,
+    scratch: Scratch,
+    drawing: Option<Drawing>,
+}
+
+/// What words are drawn with, if they are cut at random.
+struct Drawing {
+    sampling: Sampling,
+    sampler: Sampler,
+    /// The numbers of the text.
+    random: Random,
+}
+
+impl Encoder {
+    /// A session of this encoder, for one thread. It takes over the caches of one that has ended: if
+    /// that can be, of one with the same number.
+    pub fn session(&self, number: usize) -> Session<'_> {
+        let (mut place, mut caches) = (number, None);
+        if let Ok(mut kept) = self.caches.lock() {
+            if kept.len() <= number {
+                kept.resize_with(number + 1, || Some(Caches::default()));
+            }
+            if kept[number].is_none() {
+                place = kept.iter().rposition(Option::is_some).unwrap_or(kept.len());
+            }
+            match kept.get_mut(place) {
+                Some(found) => caches = found.take(),
+                None => kept.push(None),
+            }
+        }
+        let caches = caches.unwrap_or_default();
+        Session { encoder: self, place, caches, scratch: Scratch::default(), drawing: None }
+    }
+}
+
+impl Drop for Session<'_> {
+    fn drop(&mut self) {
+        if let Ok(mut kept) = self.encoder.caches.lock()
+            && let Some(place) = kept.get_mut(self.place)
+        {
+            *place = Some(std::mem::take(&mut self.caches));
+        }
+    }
+}
+
+impl Session<'_> {
+    /// Whether texts may have 2^31 bytes and more.
+    pub fn takes_any_length(&self) -> bool {
+        self.encoder.is_wordpiece()
+    }
+
+    /// Sets how words are cut at random from now on; None: they are not.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`Error::Option`](crate::error::Error::Option) if words of the model are not drawn so.
+    pub fn set_sampling(&mut self, sampling: Option<&Sampling>) -> Result<()> {
+        let as_before = self.drawing.as_ref().map(|drawing| &drawing.sampling) == sampling;
+        if !as_before {
+            let model = &self.encoder.options.model;
+            let sampler = sampling.map(|sampling| model.sampler(sampling)).transpose()?;
+            self.drawing = sampling.zip(sampler).map(|(&sampling, sampler)| Drawing {
+                sampling,
+                sampler,
+                random: Random::of(sampling.seed, b""),
+            });
+        }
+        Ok(())
+    }
+
+    /// Encodes a text.
+    ///
+    /// # Arguments
+    ///
+    /// * `text` - The text. If spans are wanted, it may have 2^31 - 1 bytes at most.
+    /// * `options` - What it is encoded to.
+    /// * `encoding` - Where the tokens are written. It is cleared first.
+    pub fn encode(&mut self, text: &str, options: &SessionOptions, encoding: &mut Encoding) {
+        encoding.clear();
+        if let Some(drawing) = &mut self.drawing {
+            drawing.random = Random::of(drawing.sampling.seed, text.as_bytes());
+        }
+        self.encode_around_special_tokens(text, options, encoding);
+    }
+
+    /// Cuts a text at the special tokens in it and encodes what is between them.
+    fn encode_around_special_tokens(
+        &mut self,
+        text: &str,
+        options: &SessionOptions,
+        encoding: &mut Encoding,
+    ) {
+        let encoder = self.encoder;
+        let mut position = CharPosition::new(text);
+        let (mut start, mut special) = (0, 0);
+        if !(options.split_special_tokens || encoder.options.special_tokens.is_empty()) {
+            for found in encoder.special_matcher.find_iter(text) {
+                let id = encoder.options.special_tokens[found.pattern().as_usize()].1;
+                let mut end = found.start();
+                if encoder.left_stripped.contains(&id) {
+                    end = start + text[start..end].trim_end().len();
+                }
+                self.encode_plain(start..end, options, &mut position, encoding);
+                special += 1;
+                if options.spans {
+                    let from = encoder.special_start(text, end, found.start());
+                    let [start, end] = [from, found.end()].map(|at| position.move_to(at));
+                    encoding.push_token(&(id, [start, end]), 0, 0);
+                    encoding.next_word += 1;
+                } else {
+                    encoding.push(id);
+                }
+                start = found.end();
+            }
+        }
+        self.encode_plain(start..text.len(), options, &mut position, encoding);
+        encoding.word_tokens = encoding.count - special;
+    }
+
+    /// Encodes a range of the text that has no special tokens.
+    fn encode_plain(
+        &mut self,
+        range: Range<usize>,
+        options: &SessionOptions,
+        position: &mut CharPosition<'_>,
+        encoding: &mut Encoding,
+    ) {
+        let rules = &self.encoder.options.text;
+        let mut sum = 0.0; // of scores, if they are rounded
+        let mut start = range.start;
+        let end = start + rules.section_end(&position.text[range]);
+        let mut begin = if start == 0 { Begin::Text } else { Begin::Section };
+        while start < end {
+            let text = &position.text[..end];
+            let most = (start + AT_ONCE).min(text.len());
+            let most = (most..text.len()).find(|&at| text.is_char_boundary(at));
+            let end = rules.segment_end(text, most.unwrap_or(text.len()));
+            self.encode_part(start..end, begin, options, position, &mut sum, encoding);
+            self.caches.bound();
+            (start, begin) = (end, Begin::Within);
+        }
+    }
+
+    /// Encodes a part of a text. `sum`: of the scores of what is before it.
+    #[inline(always)] // most texts are short
+    fn encode_part(
+        &mut self,
+        part: Range<usize>,
+        begin: Begin,
+        options: &SessionOptions,
+        position: &mut CharPosition<'_>,
+        sum: &mut f32,
+        encoding: &mut Encoding,
+    ) {
+        let Session { encoder, caches, scratch, drawing, .. } = self;
+        let EncoderOptions { text: rules, model, .. } = &encoder.options;
+        let (start, raw) = (part.start, &position.text[part]);
+        let rounding = model.rounding();
+        if drawing.is_some() || rounding.is_some() && options.spans {
+            rules.segments(raw, begin, |segment| {
+                cut_anew(encoder, &segment, drawing.as_mut(), sum, scratch);
+                if options.spans {
+                    let first = position.move_to(start + segment.start);
+                    push_with_spans(encoder, &segment, first, scratch, encoding);
+                } else {
+                    encoding.push_new(scratch);
+                }
+            });
+        } else if options.spans {
+            rules.segments(raw, begin, |segment| {
+                let first = position.move_to(start + segment.start);
+                caches.spans.push(encoder, segment, first, scratch, encoding);
+            });
+        } else if let Some(unigram) = rounding {
+            rules.segments(raw, begin, |segment| {
+                caches.rounded.push(encoder, unigram, segment, sum, scratch, encoding);
+            });
+        } else {
+            rules.segments(raw, begin, |segment| {
+                caches.ids.push(encoder, segment, scratch, encoding);
+            });
+        }
+    }
+}
+
+/// Cuts a segment that no cache can know: at random, or behind a sum of scores.
+fn cut_anew(
+    encoder: &Encoder,
+    segment: &Segment<'_>,
+    mut drawing: Option<&mut Drawing>,
+    sum: &mut f32,
+    scratch: &mut Scratch,
+) {
+    let model = &encoder.options.model;
+    encoder.cut_by(segment.raw, scratch, |word, scratch, tokens| {
+        match (&mut drawing, model.rounding()) {
+            (Some(Drawing { sampler, random, .. }), _) => {
+                model.sampled_tokens(word, sampler, random, scratch, tokens);
+            }
+            (None, Some(unigram)) => {
+                unigram.rounded_tokens(word, sum, &mut scratch.unigram, tokens);
+            }
+            (None, None) => model.tokens(word, scratch, tokens),
+        }
+    });
+}

@@ -1,0 +1,102 @@
+use super::cache::{CACHE_LIMIT, CACHED, Caches};
+use super::*;
+use crate::encode::matcher::UnkScope;
+use crate::encode::model::WordPiece;
+use crate::text::pre_tokenize::TextOptions;
+
+const VOCABULARY: [&str; 8] = ["[UNK]", "[SEP]", "a", "##a", "ab", "##b", "日", "!"];
+const PLAIN: SessionOptions = SessionOptions { split_special_tokens: false, spans: false };
+
+fn encoder() -> Encoder {
+    let text = TextOptions {
+        clean_text: true,
+        handle_chinese_chars: true,
+        strip_accents: true,
+        lowercase: true,
+        split_punctuation: true,
+    };
+    let options = EncoderOptions {
+        text: text.into(),
+        model: Model::WordPiece(
+            WordPiece::new(VOCABULARY.into_iter().zip(0..), "##", 0, UnkScope::Word, 100)
+                .expect("no two tokens are alike"),
+        ),
+        unk_id: Some(0),
+        special_tokens: vec![("[SEP]".into(), 1)],
+    };
+    Encoder::new(options).expect("no two special tokens are alike")
+}
+
+fn read(session: &mut Session<'_>, text: &str, options: &SessionOptions) -> Encoding {
+    let mut encoding = Encoding::default();
+    session.encode(text, options, &mut encoding);
+    encoding
+}
+
+#[test]
+fn spans_are_characters_and_words() {
+    let encoder = encoder();
+    let options = SessionOptions { spans: true, ..PLAIN };
+    let mut session = encoder.session(0);
+    for _ in 0..2 {
+        let encoding = read(&mut session, "\u{1F600} Ábaa日[SEP]b!", &options);
+        assert_eq!(encoding.ids(), [0, 4, 3, 3, 6, 1, 0, 7]);
+        let spans: Vec<_> = encoding.spans.iter().map(|s| (s.start, s.end, s.word)).collect();
+        let words = [(0, 1, 0), (2, 4, 1), (4, 5, 1), (5, 6, 1)];
+        assert_eq!(spans[..4], words);
+        assert_eq!(spans[4..], [(6, 7, 2), (7, 12, 3), (12, 13, 4), (13, 14, 5)]);
+    }
+}
+
+#[test]
+fn words_are_counted_with_their_tokens_and_special_tokens_are_not() {
+    let encoder = encoder();
+    let long = "ab".repeat(CACHED);
+    for spans in [false, true] {
+        let mut session = encoder.session(0);
+        let options = SessionOptions { spans, ..PLAIN };
+        let mut count = |text: &str| {
+            let encoding = read(&mut session, text, &options);
+            (encoding.words, encoding.word_tokens, encoding.len())
+        };
+        assert_eq!(count("aba aba[SEP]日! zzz \u{301} [SEP]"), (5, 7, 9));
+        assert_eq!(count(&format!("[SEP]{long}")), (1, 1, 2));
+        assert_eq!(count(""), (0, 0, 0));
+    }
+}
+
+#[test]
+fn a_cached_word_is_encoded_as_a_new_one() {
+    let encoder = encoder();
+    let lengths = [1, 2, 3, 4, 7, 8, 15, 16, 31, 32, 33, 99, 100, 101, 1024, 1025];
+    let words: Vec<String> =
+        lengths.iter().map(|&length| "ab".repeat(length)[..length].into()).collect();
+    let text = words.join(" ").repeat(2) + " " + &words.join("!");
+    let mut together = Vec::new();
+    for word in text.split(' ').flat_map(|words| words.split_inclusive('!')) {
+        encoder.caches.lock().expect("no thread has failed").clear();
+        together.extend_from_slice(read(&mut encoder.session(0), word, &PLAIN).ids());
+    }
+    let mut session = encoder.session(0);
+    assert_eq!(read(&mut session, &text, &PLAIN).ids(), together);
+    let spans = SessionOptions { spans: true, ..PLAIN };
+    assert_eq!(read(&mut session, &text, &spans).ids(), together);
+}
+
+#[test]
+fn caches_are_bounded_in_a_text_and_over_texts() {
+    let encoder = encoder();
+    let words = |n| format!("{n} a{n}ab{n}abab{n} {}{n} ", "ab".repeat(20));
+    let texts: Vec<String> = (0..2_000).map(words).collect();
+    for texts in [vec![texts.concat()], texts] {
+        let mut session = encoder.session(0);
+        for text in texts {
+            let ids = read(&mut session, &text, &PLAIN);
+            let spans = read(&mut session, &text, &SessionOptions { spans: true, ..PLAIN });
+            assert_eq!(ids.ids(), spans.ids());
+            let Caches { ids, spans, .. } = &session.caches;
+            assert!(ids.memory() < 2 * CACHE_LIMIT);
+            assert!(spans.memory() < 2 * CACHE_LIMIT);
+        }
+    }
+}

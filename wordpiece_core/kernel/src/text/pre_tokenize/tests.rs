@@ -1,0 +1,204 @@
+use super::*;
+
+fn options(bits: u32) -> TextOptions {
+    TextOptions {
+        clean_text: bits & 1 == 0,
+        handle_chinese_chars: bits & 2 == 0,
+        strip_accents: bits & 4 == 0,
+        lowercase: bits & 8 == 0,
+        split_punctuation: bits & 16 == 0,
+    }
+}
+
+fn words(text: &PreTokenizer, raw: &str) -> Vec<String> {
+    let mut words = Vec::new();
+    text.segments(raw, |segment| {
+        let mut word = String::new();
+        text.normalize(segment.raw, &mut word);
+        words.extend((!word.is_empty()).then_some(word));
+    });
+    words
+}
+
+#[test]
+fn chunks_are_what_is_between_white_space_that_bert_cuts_at() {
+    let text = PreTokenizer::chunks();
+    let raw = "Héllo,\u{b}a\u{c}b\u{85}c\t\u{0}d\u{a0}日本!\n\u{3000} e\u{301}\u{2028}f";
+    let expected = ["Héllo,\u{b}a\u{c}b\u{85}c", "\u{0}d", "日本!", "e\u{301}", "f"];
+    assert_eq!(words(&text, raw), expected);
+    for bits in 0..32 {
+        let rules = PreTokenizer::new(options(bits));
+        let chunks = words(&text, raw);
+        let of_chunks: Vec<_> = chunks.iter().flat_map(|chunk| words(&rules, chunk)).collect();
+        assert_eq!(words(&rules, raw), of_chunks);
+    }
+}
+
+#[test]
+fn bert_words() {
+    let text = PreTokenizer::new(options(0));
+    let raw = "Héllo, wörld!  don't\u{200b}stop 日本語x\u{0301}y the_longest_word_of_all1234567890";
+    let expected =
+        "hello , world ! don ' tstop 日 本 語 xy the _ longest _ word _ of _ all1234567890";
+    assert_eq!(words(&text, raw), expected.split(' ').collect::<Vec<_>>());
+}
+
+/// Segments are cut before normalization, so no character may become both a cut and a letter.
+#[test]
+fn no_character_is_both_a_cut_and_part_of_a_word() {
+    for bits in 0..32 {
+        for c in '\0'..=char::MAX {
+            let fates = fates(c, &options(bits));
+            let cuts = fates.iter().filter(|f| matches!(f, Fate::Space | Fate::Alone(_)));
+            assert!(cuts.count() == 0 || fates.len() == 1, "{c:?} {fates:?}");
+        }
+    }
+}
+
+#[test]
+fn letters_of_blocks_never_cut() {
+    let letters = ('\u{80}'..='\u{7FF}').filter(|c| {
+        let mut bytes = [0; 2];
+        c.encode_utf8(&mut bytes);
+        is_letter_lead(bytes[0])
+    });
+    let letters: String = letters.collect();
+    assert_eq!(letters.chars().count(), 15 * 64);
+    for bits in 0..32 {
+        let text = PreTokenizer::new(options(bits));
+        assert_eq!(text.segment_end(&letters, 0), letters.len());
+    }
+    let bytes = letters.as_bytes();
+    assert_eq!(letters_at(bytes, 0, bytes.len()), u64::MAX);
+    // A block ends behind its own bytes, and at a character that is not known.
+    assert_eq!(letters_at("aé\u{3000}".as_bytes(), 0, 6), 0b000110);
+    assert_eq!(letters_at("éé".as_bytes(), 0, 2), 0b11);
+}
+
+#[test]
+fn classes_are_those_of_the_bytes() {
+    for b in 0..=255u8 {
+        let classes = Classes::at(&[b; BLOCK], 0, BLOCK);
+        let all = |is_in: bool| if is_in { u64::MAX } else { 0 };
+        assert_eq!(classes.alphanumeric, all(b.is_ascii_alphanumeric()), "{b}");
+        assert_eq!(classes.other, all(b.is_ascii_punctuation()), "{b}");
+        assert_eq!(classes.space, all(matches!(b, b' ' | b'\t' | b'\n' | b'\r')), "{b}");
+    }
+    let bytes: Vec<u8> = b"a.\n\0".iter().copied().cycle().take(200).collect();
+    for length in 1..bytes.len() {
+        for at in (0..length).rev().take(80) {
+            let classes = Classes::at(&bytes[..length], at, length);
+            for i in 0..BLOCK {
+                let b = bytes[..length].get(at + i).copied().unwrap_or(b' ');
+                let bits = [classes.alphanumeric, classes.other, classes.space];
+                let found = bits.map(|bits| bits >> i & 1 == 1);
+                assert_eq!(found, [b == b'a', b == b'.', b == b' ' || b == b'\n']);
+            }
+        }
+    }
+}
+
+/// The segments by their definition, character by character.
+fn plain_segments(text: &PreTokenizer, raw: &str) -> Vec<(usize, usize)> {
+    let (mut segments, mut start) = (Vec::new(), None);
+    for (at, c) in raw.char_indices() {
+        let entry = text.entry(c);
+        if entry.cuts() {
+            segments.extend(start.take().map(|start| (start, at)));
+        } else {
+            start = start.or(Some(at));
+        }
+        if entry.kind() == ALONE {
+            segments.push((at, at + c.len_utf8()));
+        }
+    }
+    segments.extend(start.map(|start| (start, raw.len())));
+    segments
+}
+
+#[test]
+fn segments_are_cut_at_every_place_in_a_block() {
+    let pieces = [
+        "a", "bcdefgh", " ", ".", "\t", "\r\n", "\0", "\u{b}", "é", "日", "\u{3000}", "\u{301}",
+        "ん", "ー", "゠", "・", "だ", "ボ", "、", "，", "＋", "龥", "㐀", "\u{4DC0}", "가", "я",
+        "’",
+    ];
+    let long = "x".repeat(70);
+    let mut state = 1u64;
+    let mut random = |below: usize| {
+        state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        (state >> 33) as usize % below
+    };
+    for round in 0..if cfg!(debug_assertions) { 1_000 } else { 20_000 } {
+        let text = PreTokenizer::new(options(random(32) as u32));
+        for _ in 0..if round < 40 { 40 } else { 1 } {
+            let kinds = 1 + random(pieces.len());
+            let mut raw: String = (0..random(120)).map(|_| pieces[random(kinds)]).collect();
+            if random(8) == 0 {
+                raw.push_str(&long);
+            }
+            let mut found = Vec::new();
+            text.segments(&raw, |s| {
+                assert_eq!(s.rest, &raw.as_bytes()[s.start..]);
+                assert!(s.alone.is_none() || !s.raw.is_ascii());
+                found.push((s.start, s.start + s.raw.len()));
+            });
+            assert_eq!(found, plain_segments(&text, &raw), "{raw:?}");
+            let behind = ["", "x", "é. ", "日本", &long][random(5)];
+            check_unordered(&text, &raw, behind);
+        }
+    }
+}
+
+#[test]
+fn every_character_is_cut_alike_in_any_order() {
+    for bits in (0..32).step_by(if cfg!(debug_assertions) { 5 } else { 1 }) {
+        let text = PreTokenizer::new(options(bits));
+        let all: String = ('\0'..='\u{1F000}').collect();
+        check_unordered(&text, &all, "");
+        let between: String = ('\0'..='\u{1F000}').flat_map(|c| ['a', c]).collect();
+        check_unordered(&text, &between, "b");
+    }
+}
+
+fn check_unordered(text: &PreTokenizer, raw: &str, behind: &str) {
+    let mut bag = Found::default();
+    text.segments_into(raw, (raw.to_string() + behind).as_bytes(), &mut bag);
+    // Characters that stand alone come as their words.
+    let words = plain_segments(text, raw).into_iter().map(|(start, end)| {
+        let entry = text.entry(first_char(&raw[start..]));
+        let segment = raw[start..end].to_string();
+        if entry.kind() == ALONE { entry.char().to_string() } else { segment }
+    });
+    let mut words: Vec<_> = words.collect();
+    words.sort();
+    bag.0.sort();
+    assert!(bag.0 == words, "{raw:?}");
+}
+
+#[derive(Default)]
+struct Found(Vec<String>);
+
+impl SegmentBag for Found {
+    fn alone_ascii(&mut self, word: u8, _at: usize) {
+        assert!(word.is_ascii());
+        self.alone(word as char);
+    }
+
+    fn alone(&mut self, word: char) {
+        self.0.push(word.to_string());
+    }
+
+    fn segments(&mut self, bytes: &[u8], at: usize, mut starts: u64, mut ends: u64) {
+        while starts != 0 {
+            let [start, end] = [starts, ends].map(|bits| at + bits.trailing_zeros() as usize);
+            self.segment(bytes, start, end);
+            (starts, ends) = (starts & (starts - 1), ends & ends.wrapping_sub(1));
+        }
+        assert_eq!(ends, 0);
+    }
+
+    fn segment(&mut self, bytes: &[u8], start: usize, end: usize) {
+        self.0.push(String::from_utf8(bytes[start..end].to_vec()).unwrap());
+    }
+}
