@@ -11,7 +11,8 @@
 //! the beginning of the text, so that near-ties in a word may depend on what is before it: see
 //! [`Unigram::rounds`].
 
-use std::ops::{Add, Sub};
+mod lattice;
+mod rounding;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -21,6 +22,11 @@ use crate::encode::sampling::Random;
 use crate::encode::trie::{INITIAL_ROOT, NONE, Trie};
 use crate::error::{Error, Result};
 use crate::text::marks::SPACE_MARK;
+
+use lattice::Lattice;
+pub use lattice::Weights;
+pub use rounding::Rounding;
+use rounding::{Score, is_exact};
 
 /// How words become tokens.
 pub struct UnigramOptions<'a> {
@@ -71,12 +77,6 @@ pub struct Unigram {
 /// What the score of an unknown character is below the least score.
 const UNK_PENALTY: f64 = 10.0;
 
-/// Where a sum is larger than this, sentencepiece counts anew from 0.
-const RESET_AT: f32 = 100_000.0;
-
-/// If all scores are multiples of this, 32-bit sums up to `RESET_AT` and beyond are exact.
-const EXACT_STEP: f64 = 1.0 / 64.0;
-
 /// What words are cut in. It is kept, so that memory is asked for only once.
 #[derive(Default)]
 pub struct UnigramScratch {
@@ -96,47 +96,6 @@ struct Node<S> {
     id: u32,
 }
 
-/// A number that scores are added up in.
-trait Score: Copy + Default + PartialOrd + Add<Output = Self> + Sub<Output = Self> {
-    /// Whether a sum so large is counted anew.
-    fn resets(self) -> bool;
-}
-
-impl Score for f64 {
-    #[inline]
-    fn resets(self) -> bool {
-        false
-    }
-}
-
-impl Score for f32 {
-    #[inline]
-    fn resets(self) -> bool {
-        self.abs() > RESET_AT
-    }
-}
-
-/// What is known of a word whose sums are rounded: for which sums before it the cut stays the same.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Rounding {
-    /// By how much each choice was made, at least.
-    margin: f32,
-    /// The largest distance of a sum within the word from the sum before it.
-    reach: f32,
-    /// How many sums are rounded, at most, up to a choice.
-    steps: f32,
-}
-
-impl Rounding {
-    /// Whether the cut is the same behind this sum.
-    #[inline]
-    pub fn allows(&self, sum: f32) -> bool {
-        let most = sum.abs() + self.reach;
-        // Rounding changes a sum by 2^-24 of it at most, and a choice compares two of them.
-        most < RESET_AT * 0.99 && self.margin > self.steps * most * f32::EPSILON
-    }
-}
-
 impl Unigram {
     /// Makes the model of a vocabulary.
     ///
@@ -147,13 +106,7 @@ impl Unigram {
     /// there is no token for the mark alone, or with byte fallback not for every byte.
     pub fn new(vocabulary: &[&str], options: UnigramOptions<'_>) -> Result<Self> {
         let UnigramOptions { scores, unk_id, byte_fallback, of_sentencepiece, special } = options;
-        if scores.len() != vocabulary.len() {
-            let (scores, tokens) = (scores.len(), vocabulary.len());
-            return Err(Error::data(format!("scores: {scores}, but there are {tokens} tokens")));
-        }
-        if let Some(id) = scores.iter().position(|score| !score.is_finite()) {
-            return Err(Error::data(format!("scores: that of token {id} is {}", scores[id])));
-        }
+        check_scores(scores, vocabulary.len())?;
         let ids: FxHashMap<&str, u32> = vocabulary.iter().copied().zip(0..).collect();
         let bytes = byte_fallback.then(|| Box::new(ByteTokens::new(&ids)));
         let mut found: Vec<(&str, u32)> = ids.iter().map(|(&token, &id)| (token, id)).collect();
@@ -190,12 +143,6 @@ impl Unigram {
         })
     }
 
-    /// Whether the cut of a word depends on what is before it: sums are rounded to 32 bits, and the
-    /// scores are not such that all sums are exact.
-    pub fn rounds(&self) -> bool {
-        self.rounded.is_some()
-    }
-
     /// Cuts a word into its tokens.
     ///
     /// # Arguments
@@ -208,75 +155,6 @@ impl Unigram {
         self.find_best(word, &self.scores, self.unk_score, 0.0, &mut scratch.nodes);
         trace_back(&scratch.nodes, &mut scratch.pieces);
         self.push_tokens(word, &scratch.pieces, tokens);
-    }
-
-    /// The same behind a sum, rounded as sentencepiece rounds.
-    ///
-    /// # Arguments
-    ///
-    /// * `word`, `scratch`, `tokens` - As for [`Unigram::tokens`].
-    /// * `sum` - The sum of what is before the word. That of the word is added.
-    ///
-    /// # Panics
-    ///
-    /// Panics unless [`Unigram::rounds`].
-    pub fn rounded_tokens(
-        &self,
-        word: &str,
-        sum: &mut f32,
-        scratch: &mut UnigramScratch,
-        tokens: &mut Vec<Token>,
-    ) {
-        let scores = self.rounded.as_deref().expect("sums are rounded");
-        self.find_best(word, scores, self.unk_score as f32, *sum, &mut scratch.rounded);
-        *sum = scratch.rounded.last().map_or(*sum, |node| node.score);
-        trace_back(&scratch.rounded, &mut scratch.pieces);
-        self.push_tokens(word, &scratch.pieces, tokens);
-    }
-
-    /// Cuts a word as [`Unigram::tokens`] does, and tells for which sums that is right.
-    ///
-    /// # Arguments
-    ///
-    /// * `word`, `scratch`, `tokens` - As for [`Unigram::tokens`].
-    /// * `added` - Where the scores of the pieces are written, in 32 bits. It is cleared first.
-    ///
-    /// # Panics
-    ///
-    /// Panics unless [`Unigram::rounds`].
-    pub fn tokens_with_rounding(
-        &self,
-        word: &str,
-        scratch: &mut UnigramScratch,
-        tokens: &mut Vec<Token>,
-        added: &mut Vec<f32>,
-    ) -> Rounding {
-        self.tokens(word, scratch, tokens);
-        let scores = self.rounded.as_deref().expect("sums are rounded");
-        let pieces = scratch.pieces.iter().rev();
-        added.clear();
-        added.extend(pieces.map(|&(.., id)| {
-            if id == self.unk_id { self.unk_score as f32 } else { scores[id as usize] }
-        }));
-        let nodes = &scratch.nodes;
-        let mut chosen = vec![false; nodes.len()];
-        scratch.pieces.iter().for_each(|&(_, end, _)| chosen[end as usize] = true);
-        let mut margin = f64::INFINITY;
-        self.each_candidate(word, |start, end, id| {
-            let node = nodes[end];
-            if chosen[end] && (node.start, node.id) != (start as u32, id) {
-                let other = nodes[start].score + self.score(id);
-                margin = margin.min(node.score - other);
-            }
-        });
-        let reached = nodes.iter().filter(|node| node.start != NONE);
-        let reach = reached.map(|node| node.score.abs()).fold(0.0, f64::max);
-        Rounding {
-            // Rounded down and up, and with more steps than there are: these are bounds.
-            margin: (margin - margin.min(1.0) * 1e-6) as f32 - 1e-6,
-            reach: reach as f32 * 1.001 + 1.0,
-            steps: word.chars().count() as f32 + 4.0,
-        }
     }
 
     /// Draws one of all the cuts of a word, each with a probability in proportion to its own to the
@@ -307,8 +185,7 @@ impl Unigram {
 
     /// The probabilities of all tokens to the power of `alpha`.
     pub fn weights(&self, alpha: f64) -> Weights {
-        let of = self.scores.iter().map(|score| Wide::exp(alpha * score)).collect();
-        Weights { of, unk: Wide::exp(alpha * self.unk_score) }
+        Weights::new(&self.scores, self.unk_score, alpha)
     }
 
     fn score(&self, id: u32) -> f64 {
@@ -426,6 +303,18 @@ impl Unigram {
     }
 }
 
+/// Refuses scores that are no numbers, or not as many as there are tokens.
+fn check_scores(scores: &[f64], tokens: usize) -> Result<()> {
+    if scores.len() != tokens {
+        let scores = scores.len();
+        return Err(Error::data(format!("scores: {scores}, but there are {tokens} tokens")));
+    }
+    match scores.iter().position(|score| !score.is_finite()) {
+        Some(id) => Err(Error::data(format!("scores: that of token {id} is {}", scores[id]))),
+        None => Ok(()),
+    }
+}
+
 /// Refuses tokens that may reach from one word into the next, and a vocabulary by which the mark of a
 /// space is unknown: unknown characters of two words could be one token.
 fn check_marks(tokens: &[(&str, u32)]) -> Result<()> {
@@ -439,11 +328,6 @@ fn check_marks(tokens: &[(&str, u32)]) -> Result<()> {
         }
         None => Ok(()),
     }
-}
-
-/// Whether 32-bit sums of such scores are exact.
-fn is_exact(score: f64) -> bool {
-    score.abs() < 1000.0 && (score / EXACT_STEP).fract() == 0.0
 }
 
 /// Writes the pieces of the best cut, from the end of the word.
@@ -465,113 +349,5 @@ fn character_width(first: u8) -> usize {
         0x80..0xE0 => 2,
         0xE0..0xF0 => 3,
         0xF0.. => 4,
-    }
-}
-
-/// The probabilities of tokens to some power.
-pub struct Weights {
-    of: Vec<Wide>,
-    unk: Wide,
-}
-
-/// A positive number of any size, or 0: a factor from 1 up to 2, and a power of two. Probabilities of
-/// long words, and large powers of them, are smaller than a 64-bit number can be.
-#[derive(Clone, Copy, Debug, Default)]
-struct Wide {
-    factor: f64,
-    power: i64,
-}
-
-impl Wide {
-    /// e to the power of `x`, the same on every machine.
-    fn exp(x: f64) -> Self {
-        let x = x * std::f64::consts::LOG2_E;
-        let power = x.floor();
-        Wide { factor: libm::exp2(x - power), power: power as i64 }
-    }
-
-    fn of(factor: f64, power: i64) -> Self {
-        const EXPONENT: u64 = 0x7FF << 52;
-        let bits = factor.to_bits();
-        let more = (bits >> 52) as i64 - 1023;
-        Wide { factor: f64::from_bits(bits & !EXPONENT | 1023 << 52), power: power + more }
-    }
-
-    /// The number divided by a power of two.
-    fn over(self, power: i64) -> f64 {
-        let by = self.power - power;
-        if by < -1000 { 0.0 } else { self.factor * f64::from_bits(((1023 + by) as u64) << 52) }
-    }
-
-    fn times(self, other: Self) -> Self {
-        Wide::of(self.factor * other.factor, self.power + other.power)
-    }
-
-    fn plus(self, other: Self) -> Self {
-        if self.factor == 0.0 {
-            return other;
-        }
-        let power = self.power.max(other.power);
-        Wide::of(self.over(power) + other.over(power), power)
-    }
-}
-
-/// All cuts of a word.
-#[derive(Default)]
-struct Lattice {
-    /// For each place of the word, the sum of the weights of all cuts of what is before it.
-    sums: Vec<Wide>,
-    /// For each place, the last of the edges that end there, or `NONE`.
-    last: Vec<u32>,
-    edges: Vec<Edge>,
-}
-
-/// A token at a place of the word.
-struct Edge {
-    start: u32,
-    id: u32,
-    /// The edge before it that ends at the same place, or `NONE`.
-    before: u32,
-    weight: Wide,
-}
-
-impl Lattice {
-    fn clear(&mut self, length: usize) {
-        self.sums.clear();
-        self.sums.resize(length + 1, Wide::default());
-        self.sums[0] = Wide { factor: 1.0, power: 0 };
-        self.last.clear();
-        self.last.resize(length + 1, NONE);
-        self.edges.clear();
-    }
-
-    /// Adds an edge. All that end where it begins must have been added.
-    fn add(&mut self, start: usize, end: usize, id: u32, weight: Wide) {
-        let weight = self.sums[start].times(weight);
-        self.sums[end] = self.sums[end].plus(weight);
-        let edge = Edge { start: start as u32, id, before: self.last[end], weight };
-        self.last[end] = self.edges.len() as u32;
-        self.edges.push(edge);
-    }
-
-    /// Draws a cut from the end of the word: at each place one of the edges that end there, those that
-    /// begin last first.
-    fn draw(&self, random: &mut Random, pieces: &mut Vec<(u32, u32, u32)>) {
-        pieces.clear();
-        let mut end = self.sums.len() - 1;
-        while end > 0 {
-            let Wide { factor, power } = self.sums[end];
-            let mut left = random.unit() * factor;
-            let mut edge = &self.edges[self.last[end] as usize];
-            loop {
-                left -= edge.weight.over(power);
-                if left < 0.0 || edge.before == NONE {
-                    break;
-                }
-                edge = &self.edges[edge.before as usize];
-            }
-            pieces.push((edge.start, end as u32, edge.id));
-            end = edge.start as usize;
-        }
     }
 }
