@@ -178,16 +178,10 @@ impl PyEncoder {
                     unigram.get().model(&vocabulary, unk_id, &special)?
                 }
                 None => {
-                    let unk =
-                        unk_id.ok_or_else(|| Error::option("unk_token: wordpiece needs one"))?;
+                    let needed = || Error::option("unk_token: wordpiece needs one");
+                    let (unk, most) = (unk_id.ok_or_else(needed)?, max_word_length);
                     let prefix = &continuing_prefix;
-                    Model::WordPiece(WordPiece::new(
-                        tokens,
-                        prefix,
-                        unk,
-                        unk_scope,
-                        max_word_length,
-                    )?)
+                    Model::WordPiece(WordPiece::new(tokens, prefix, unk, unk_scope, most)?)
                 }
             };
             let second_type = added.as_ref().map_or(1, |added| added.3);
@@ -242,12 +236,7 @@ impl PyEncoder {
             added: self.added.clone().filter(|_| add_special_tokens),
             second_type: self.second_type,
             max_length,
-            truncation: match truncation {
-                "longest_first" => Truncation::LongestFirst,
-                "only_first" => Truncation::OnlyFirst,
-                "only_second" => Truncation::OnlySecond,
-                other => return Err(unknown("truncation", other, "longest_first, only_...")),
-            },
+            truncation: wanted_truncation(truncation)?,
             stride,
             pad_id: self.pad_id.filter(|_| padding),
             split_special_tokens,
@@ -261,15 +250,7 @@ impl PyEncoder {
         };
         run(py, || {
             let texts = text_rows(&texts, pairs.as_ref())?;
-            // Tokens, unknown ones, words, the tokens of words, rows that were cut, and the tokens cut
-            // off.
-            let counts = |rows: &Rows| {
-                let unk_id = self.encoder.unk_id();
-                let unknown =
-                    unk_id.map_or(0, |unk| rows.ids.iter().filter(|&&id| id == unk).count());
-                let truncated = [rows.truncated_rows, rows.truncated_tokens];
-                [rows.tokens, unknown, rows.words, rows.word_tokens, truncated[0], truncated[1]]
-            };
+            let counts = |rows: &Rows| row_counts(rows, self.encoder.unk_id());
             if let Some(maker) = pages.as_ref().map(|maker| &maker.get().0) {
                 return Ok(match maker.encoded(&self.encoder, &options, &texts, least_ids)? {
                     (Some(pages), rows) => (Vec::new(), Some(PyPages(pages)), counts(&rows)),
@@ -287,6 +268,23 @@ impl PyEncoder {
             let counts = [sum(0), sum(1), sum(2), sum(3), sum(4), sum(5)];
             Ok((blocks.into_iter().map(|(batch, _)| batch.into()).collect(), None, counts))
         })
+    }
+}
+
+/// Tokens, unknown ones, words, the tokens of words, rows that were cut, and the tokens cut off.
+fn row_counts(rows: &Rows, unk_id: Option<u32>) -> [usize; 6] {
+    let unknown = unk_id.map_or(0, |unk| rows.ids.iter().filter(|&&id| id == unk).count());
+    let truncated = [rows.truncated_rows, rows.truncated_tokens];
+    [rows.tokens, unknown, rows.words, rows.word_tokens, truncated[0], truncated[1]]
+}
+
+/// The truncation of this name.
+fn wanted_truncation(name: &str) -> PyResult<Truncation> {
+    match name {
+        "longest_first" => Ok(Truncation::LongestFirst),
+        "only_first" => Ok(Truncation::OnlyFirst),
+        "only_second" => Ok(Truncation::OnlySecond),
+        other => Err(unknown("truncation", other, "longest_first, only_...")),
     }
 }
 

@@ -82,6 +82,40 @@ pub struct Metaspace {
     makes_white: bool,
 }
 
+/// What a map of characters does.
+#[derive(Default)]
+struct MapTraits {
+    /// The characters that it maps by themselves, in order, and whether each becomes a space.
+    singles: Vec<(char, bool)>,
+    /// The characters of the longer strings that it maps.
+    joined: FxHashSet<char>,
+    /// Whether it makes several spaces in a row.
+    several: bool,
+    makes_marks: bool,
+    /// Whether it makes a mark at the end of several characters.
+    ends_marked: bool,
+    /// Whether it makes white space that is no space.
+    makes_white: bool,
+}
+
+impl MapTraits {
+    fn of(map: &CharsMap, is_space: impl Fn(char) -> bool) -> Self {
+        let mut traits = MapTraits::default();
+        map.for_each(|string, result| {
+            let mut characters = string.chars();
+            match (characters.next(), characters.next()) {
+                (Some(c), None) => traits.singles.push((c, only(result).is_some_and(&is_space))),
+                _ => traits.joined.extend(string.chars()),
+            }
+            traits.several |= result.contains("  ");
+            traits.makes_marks |= result.contains(SPACE_MARK);
+            traits.ends_marked |= result.ends_with(SPACE_MARK) && only(result).is_none();
+            traits.makes_white |= result.contains(|c: char| c.is_whitespace() && c != ' ');
+        });
+        traits
+    }
+}
+
 impl Metaspace {
     /// Makes the rules of a compiled map of characters; an empty one changes nothing.
     ///
@@ -97,20 +131,8 @@ impl Metaspace {
         let map = CharsMap::new(charsmap)?;
         let is_space = |c: char| c == ' ' || way == Way::Words && c.is_whitespace();
         let mut cuts: Vec<char> = ('\0'..='\u{3000}').filter(|&c| is_space(c)).collect();
-        let (mut joined, mut singles) = (FxHashSet::default(), Vec::new());
-        let (mut several, mut makes_marks, mut ends_marked, mut white) =
-            (false, false, false, false);
-        map.for_each(|string, result| {
-            let mut characters = string.chars();
-            match (characters.next(), characters.next()) {
-                (Some(c), None) => singles.push((c, only(result).is_some_and(is_space))),
-                _ => joined.extend(string.chars()),
-            }
-            several |= result.contains("  ");
-            makes_marks |= result.contains(SPACE_MARK);
-            ends_marked |= result.ends_with(SPACE_MARK) && only(result).is_none();
-            white |= result.contains(|c: char| c.is_whitespace() && c != ' ');
-        });
+        let MapTraits { singles, joined, several, makes_marks, ends_marked, makes_white } =
+            MapTraits::of(&map, is_space);
         let mapped = |c: char| singles.binary_search_by_key(&c, |&(c, _)| c).is_ok(); // in order
         cuts.retain(|&c| !mapped(c));
         cuts.extend(singles.iter().filter(|(_, is_space)| *is_space).map(|&(c, _)| c));
@@ -145,7 +167,7 @@ impl Metaspace {
             may_mark,
             makes_marks,
             white: left,
-            makes_white: white,
+            makes_white,
         })
     }
 

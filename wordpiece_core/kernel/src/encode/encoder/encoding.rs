@@ -90,6 +90,7 @@ impl Encoding {
     /// Appends a token with its span. `first`: how many characters of the text are before those that
     /// it is counted from; `word`: how many words are before its own, of those that are not counted
     /// yet.
+    #[inline]
     pub(super) fn push_token(
         &mut self,
         (id, [start, end]): &(u32, [u32; 2]),

@@ -218,6 +218,7 @@ impl Session<'_> {
 }
 
 /// Cuts a segment that no cache can know: at random, or behind a sum of scores.
+#[inline]
 fn cut_anew(
     encoder: &Encoder,
     segment: &Segment<'_>,

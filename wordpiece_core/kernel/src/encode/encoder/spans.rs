@@ -115,6 +115,7 @@ impl<'a> CharPosition<'a> {
     }
 
     /// Moves to a byte offset; returns the number of characters before it.
+    #[inline]
     pub(super) fn move_to(&mut self, byte: usize) -> u32 {
         self.character += self.text[self.byte..byte].chars().count() as u32;
         self.byte = byte;
