@@ -3,7 +3,7 @@ sentencepiece, with two threads. Both take the text as it is, cut words at space
 characters.
 
 Arguments: "wordpiece" or "sentencepiece", the file to write with the pieces and the seconds from
-text to pieces (without those in which Python starts), vocabulary size, text.
+text to pieces (without those in which Python and modules are loaded), vocabulary size, text.
 """
 
 from __future__ import annotations
@@ -71,8 +71,9 @@ def with_sentencepiece(text: str, vocab_size: int) -> dict[str, float]:
 
 if __name__ == "__main__":
     tool, output, size, text = sys.argv[1:]
-    pa.array([""])  # loads pandas, where it is installed; the command `wordpiece` never does
     make = with_wordpiece if tool == "wordpiece" else with_sentencepiece
+    if make is with_wordpiece:
+        pa.array([""])  # loads pandas, where it is installed; the command `wordpiece` never does
     started = time.perf_counter()
     pieces = make(text, int(size))
     made = {"seconds": time.perf_counter() - started, "pieces": pieces}
