@@ -2,10 +2,11 @@
 
 Both get the same lines of text: lower case, single spaces, and only the characters that make up
 99.95 % of it (sentencepiece's `character_coverage`), so that none is unknown. Each is a process
-with two threads; the seconds are those from text to pieces, without the loading of Python and of modules. What they
-make is judged by the same code, in plain Python: the log-likelihood of words that were held out,
-over all ways to cut them, the probabilities of pieces made to add up to 1; and how many pieces the
-best way to cut them has. What is held out is a tenth, in blocks of neighbouring rows.
+with two threads; the seconds are those from text to pieces, without the loading of Python and of
+modules. What they make is judged by the same code, in plain Python: the log-likelihood of words
+that were held out, over all ways to cut them, the probabilities of pieces made to add up to 1; and
+how many pieces the best way to cut them has. What is held out is a tenth, in blocks of neighbouring
+rows.
 """
 
 from __future__ import annotations
