@@ -21,7 +21,7 @@ from wordpiece_core.option_kinds import (
 )
 from wordpiece_core.reference import SPECIAL_TOKENS, WHITE_SPACE
 from wordpiece_core.reference.marks import (
-    BYTE_CHARACTERS,
+    ALWAYS,
     BYTES,
     SPACE_MARK,
     WORD_END,
@@ -338,8 +338,7 @@ class TrainingOptions(Declared):
     def base_alphabet(self) -> Sequence[str]:
         """The characters that are in the alphabet whatever the words: of bytes, those that GPT-2
         writes for them; the mark, where it is a symbol."""
-        always = {BYTES: BYTE_CHARACTERS, SPACE_MARK: [SPACE_MARK]}
-        return always.get(self.word_boundary, [])
+        return ALWAYS.get(self.word_boundary, [])
 
     @property
     def byte_tokens(self) -> list[str]:

@@ -136,15 +136,15 @@ class LayoutOptions(Declared):
     format: str = option("parquet", Choice(FORMATS), "Format of the shards.")
 
     @property
-    def given(self) -> list[str]:
+    def asked_for(self) -> list[str]:
         """The options that ask for a layout."""
-        given = {
+        asked_for = {
             "--shard-size": self.shard_size,
             "--shuffle": self.shuffle,
             "--splits": self.splits,
             "--format": None if self.format == "parquet" else self.format,
         }
-        return [name for name, value in given.items() if value is not None]
+        return [name for name, value in asked_for.items() if value is not None]
 
     @property
     def size(self) -> int:
@@ -198,15 +198,17 @@ class EncodeCall(Call):
     @property
     def is_laid_out(self) -> bool:
         """Whether shards are made from the rows of all inputs, not one from each input."""
-        return bool(self.layout.given) or (self.shards.pack and not self.following.follow)
+        return bool(self.layout.asked_for) or (self.shards.pack and not self.following.follow)
 
     def _check_layout(self) -> None:
-        given, encoding = self.layout.given, self.shards.encoding
-        if given and self.following.follow:
-            raise OptionError(f"{given[0]}: cannot be used with --follow, which never has all rows")
-        if given and encoding.stride is not None:
+        asked_for, encoding = self.layout.asked_for, self.shards.encoding
+        if asked_for and self.following.follow:
             raise OptionError(
-                f"{given[0]}: cannot be used with --stride, which numbers rows by file"
+                f"{asked_for[0]}: cannot be used with --follow, which never has all rows"
+            )
+        if asked_for and encoding.stride is not None:
+            raise OptionError(
+                f"{asked_for[0]}: cannot be used with --stride, which numbers rows by file"
             )
         if self.layout.format != "parquet":
             self._check_ids_alone()
@@ -230,7 +232,7 @@ class EncodeCall(Call):
             ),
         ):
             if is_given:
-                raise OptionError(f"{switch}: cannot be used with --format {name}, {why}")
+                raise OptionError(f"{switch}: leave it out with --format {name}, {why}")
 
     @property
     def job_options(self) -> dict[str, Any]:

@@ -65,8 +65,7 @@ class Call(JobCall):
     @classmethod
     def of(cls, **values: Any) -> Self:
         """As in `Declared`."""
-        given = (name for name, value in values.items() if value is not None)
-        return replace(super().of(**values), given=frozenset(given))
+        return replace(super().of(**values), given=frozenset(values))
 
     def check_inputs(self, *others: object) -> None:
         """OptionError unless there are inputs, or something else to read."""

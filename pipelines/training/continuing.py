@@ -62,7 +62,7 @@ def begun(call: TrainCall) -> Begun:
     if not isinstance(found.get("training"), dict) or not isinstance(found.get("text"), dict):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", TakenAsCasedWarning)  # the error comes next
-            mend = mend_of(Tokenizer.load(place))
+            mend = _mend_at(place)
         raise InputError(f"{place}: no tokenizer that wordpiece train wrote; {mend}")
     if found["training"].get("model") == UNIGRAM:
         raise OptionError("--continue: unigram begins with many tokens and drops some; train anew")
@@ -76,6 +76,14 @@ def begun(call: TrainCall) -> Begun:
         raise InputError(f"{place}: its files handle text otherwise than its {TRAINING} says")
     whole = None if "extension" in found else found.get("word_table")
     return Begun(tokenizer, training, text, whole)
+
+
+def _mend_at(place: str) -> str:
+    try:
+        tokenizer = Tokenizer.load(place)
+    except InputError:
+        return "give the directory that it wrote"
+    return mend_of(tokenizer)
 
 
 def mend_of(tokenizer: Tokenizer) -> str:

@@ -23,27 +23,29 @@ def unknown_words_remark(
     if covered.unknown_share <= MANY_UNKNOWN:
         return None
     remedies = ", ".join(_remedies(table, tokenizer, training))
-    return f"{covered.unknown_share:.1%} of the words are [UNK]; {remedies}"
+    mend = f"; {remedies}" if remedies else ""
+    return f"{covered.unknown_share:.1%} of the words are [UNK]{mend}"
 
 
 def _remedies(table: WordTable, tokenizer: Tokenizer, training: TrainingOptions) -> list[str]:
     """What makes fewer words unknown, the best first.
 
     Training leaves out words that are too long or too rare, and with them the characters that no
-    other word has. The words that it takes are unknown only if the alphabet is limited. Unigram
-    leaves out long runs; whole words that are long tell little of them.
+    other word has. Of the words that it takes most are unknown because the alphabet is limited. If
+    it is not, no option is to blame: a character may be a special token. Unigram leaves out long
+    runs, of which the length of words tells little: it is to blame only where the alphabet is not.
     """
-    is_limited = training.limit_alphabet is not None
-    other = MORE if is_limited else LONGER
+    is_unigram, is_limited = training.model == UNIGRAM, training.limit_alphabet is not None
+    other = MORE if is_limited else LONGER if is_unigram else ""
     found: Counter[str] = Counter()
     for words in unknown_words(table, tokenizer):
-        is_long = pc.greater(pc.utf8_length(words["word"]), training.max_word_length)
-        if training.model == UNIGRAM and is_limited:
-            is_long = pc.and_(is_long, False)
         is_rare = pc.less(words["count"], training.min_word_count)
-        remedy = pc.if_else(is_long, LONGER, pc.if_else(is_rare, RARER, other))
+        remedy = pc.if_else(is_rare, RARER, other)
+        if not (is_unigram and is_limited):
+            is_long = pc.greater(pc.utf8_length(words["word"]), training.max_word_length)
+            remedy = pc.if_else(is_long, LONGER, remedy)
         sums = pa.table([remedy, words["count"]], ["remedy", "count"]).group_by("remedy")
         for row in sums.aggregate([("count", "sum")]).to_pylist():
             found[row["remedy"]] += row["count_sum"]
     least = WORTH_NAMING * found.total()
-    return [remedy for remedy, count in found.most_common() if count >= least]
+    return [remedy for remedy, count in found.most_common() if remedy and count >= least]

@@ -120,4 +120,10 @@ def _check(tokenizer: Tokenizer, options: EncodingOptions) -> None:
             raise OptionError(f"columns: {column} cannot be had where documents are packed")
     if tokenizer.spec.model is not None and not tokenizer.adds_special_tokens:
         options = replace(options, add_special_tokens=False)  # sequences are bodies alone
+    elif not tokenizer.adds_special_tokens:
+        missing = "[SEP]" if "[CLS]" in tokenizer.ids else "[CLS]"
+        raise OptionError(
+            f"add_special_tokens, which packing needs: the vocabulary has no {missing}; use one that"
+            " has it"
+        )
     tokenizer.check_options(options)

@@ -254,8 +254,9 @@ def many_seeds(seeds: int, budget: RoundBudget) -> str | None:
     memory, needed = budget.driver_memory, seeds * BYTES_PER_SEED
     if memory is None or needed <= memory:
         return None
+    fitting = memory // BYTES_PER_SEED
+    fewer = f", or a seed_size of {fitting:,} or less, which may give another vocabulary"
     return (
         f"the {seeds:,} seeds took about {needed:,} bytes, more than the driver_memory of"
-        f" {memory:,}; give more, or a seed_size of {memory // BYTES_PER_SEED:,} or less, which may"
-        " give another vocabulary"
+        f" {memory:,}; give more{fewer if fitting else ''}"
     )

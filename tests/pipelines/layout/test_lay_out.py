@@ -363,12 +363,12 @@ def test_large_vocabularies_have_ids_of_32_bits(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("args", "fault"),
     [
-        ("--format bin --keep-columns id", "--keep-columns: cannot be used with --format bin"),
-        ("--format megatron --columns num_tokens", "--columns: cannot be used with --format mega"),
-        ("--format bin --compression lz4", "--compression: cannot be used with --format bin"),
-        ("--format megatron --compression zstd", "--compression: cannot be used with --format meg"),
-        ("--format bin --id-type uint16", "--id-type: cannot be used with --format bin"),
-        ("--format megatron --id-type int32", "--id-type: cannot be used with --format megatron"),
+        ("--format bin --keep-columns id", "--keep-columns: leave it out with --format bin"),
+        ("--format megatron --columns num_tokens", "--columns: leave it out with --format mega"),
+        ("--format bin --compression lz4", "--compression: leave it out with --format bin"),
+        ("--format megatron --compression zstd", "--compression: leave it out with --format meg"),
+        ("--format bin --id-type uint16", "--id-type: leave it out with --format bin"),
+        ("--format megatron --id-type int32", "--id-type: leave it out with --format megatron"),
         ("--shuffle 1 --max-length 8 --stride 2", "--shuffle: cannot be used with --stride"),
         ("--shard-size 1MiB --follow", "--shard-size: cannot be used with --follow"),
         ("--splits train=0.9", "'--splits': train=0.9 adds up to 0.9, not to 1"),

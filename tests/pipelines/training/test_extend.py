@@ -282,6 +282,18 @@ def test_what_contradicts_the_earlier_training_is_refused(
             vocab_size=40_000,
             criterion="pmi",
         )
+    limited = tmp_path / "limited"
+    done("train", domain, "--output", limited, "--vocab-size", "120", "--limit-alphabet", "30")
+    with pytest.raises(wp.OptionError, match=r"limit_alphabet: None, but .* was trained with 30"):
+        pipelines.train(
+            str(domain),
+            output=str(tmp_path / "more"),
+            continue_from=str(limited),
+            vocab_size=130,
+            limit_alphabet=None,
+        )
+    outcome = wordpiece(*train[:-1], tmp_path / "nowhere")
+    assert "no tokenizer that wordpiece train wrote; give the directory that it" in outcome.fault
     (tmp_path / "bare").mkdir()
     (tmp_path / "bare" / "vocab.txt").write_text("[UNK]\n")
     outcome = wordpiece(*train[:-1], tmp_path / "bare")

@@ -209,6 +209,26 @@ def test_words_that_the_vocabulary_cannot_spell_are_counted_and_told(tmp_path: P
     assert "wordpiece: warning: 33.3% of the words are [UNK]" in outcome.err
 
 
+def write_words(directory: Path, words: dict[str, int]) -> Path:
+    directory.mkdir()
+    columns = {"word": list(words), "count": list(words.values())}
+    pq.write_table(pa.table(columns), directory / "part.parquet")
+    return directory
+
+
+def test_unknown_words_that_no_option_made_are_a_warning_without_a_mend(tmp_path: Path) -> None:
+    options: dict[str, Any] = {"special_tokens": ["[UNK]", "e"], "min_pair_count": 1}
+    with pytest.warns(pipelines.JobWarning, match=r"of the words are \[UNK\]$"):
+        pipelines.train(
+            model="bpe",
+            word_counts=write_words(tmp_path / "words", {"ab": 6, "ae": 4}),
+            output=tmp_path / "tok",
+            vocab_size=6,
+            quiet=True,
+            **options,
+        )
+
+
 @pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize(
     ("options", "mend"),
@@ -226,11 +246,9 @@ def test_words_that_the_vocabulary_cannot_spell_are_counted_and_told(tmp_path: P
 def test_many_unknown_words_are_a_warning_that_names_the_mend(
     tmp_path: Path, model: str, options: dict[str, Any], mend: str
 ) -> None:
-    words = [("ab", 60), ("ba", 50), ("axb", 25), ("aaabbbz", 8), ("qb", 4)]
-    (tmp_path / "words").mkdir()
-    columns = {"word": [w for w, _ in words], "count": [n for _, n in words]}
-    pq.write_table(pa.table(columns), tmp_path / "words" / "part.parquet")
-    given = {"word_counts": tmp_path / "words", "output": tmp_path / "tok", "vocab_size": 16}
+    words = {"ab": 60, "ba": 50, "axb": 25, "aaabbbz": 8, "qb": 4}
+    table = write_words(tmp_path / "words", words)
+    given = {"word_counts": table, "output": tmp_path / "tok", "vocab_size": 16}
     with pytest.warns(pipelines.JobWarning) as said:
         pipelines.train(model=model, quiet=True, **given, **options)
     (found,) = [str(w.message) for w in said if "[UNK]" in str(w.message)]

@@ -49,7 +49,8 @@ impl PyBpe {
         fuse_unk: bool,
         ignore_merges: bool,
     ) -> PyResult<Self> {
-        let word_boundary = super::word_boundary(word_boundary)?;
+        let word_boundary =
+            super::word_boundary("word_boundary", word_boundary, "</w>, ▁ or bytes")?;
         let sides = [import(left)?, import(right)?];
         let left = arrow::encode::values::<UInt32Type>(&sides[0])?;
         let right = arrow::encode::values::<UInt32Type>(&sides[1])?;

@@ -148,11 +148,10 @@ fn unknown(option: &str, value: &str, choices: &str) -> PyErr {
     Error::option(format!("{option} is {value:?}, not {choices}")).into()
 }
 
-/// The word boundary of this name.
-fn word_boundary(name: Option<&str>) -> PyResult<WordBoundary> {
-    let found = name.map(|name| {
-        WordBoundary::named(name).ok_or_else(|| unknown("word_boundary", name, "</w>, ▁ or bytes"))
-    });
+/// The word boundary that an option names; `choices`: what it may be.
+fn word_boundary(option: &str, name: Option<&str>, choices: &str) -> PyResult<WordBoundary> {
+    let found =
+        name.map(|name| WordBoundary::named(name).ok_or_else(|| unknown(option, name, choices)));
     Ok(found.transpose()?.unwrap_or(WordBoundary::None))
 }
 

@@ -27,7 +27,7 @@ fn word_marks(name: Option<&str>, continuing_prefix: &str) -> PyResult<WordMarks
     if name == Some("gpt2") {
         return Ok(WordMarks::Bytes { add_space: false });
     }
-    Ok(match word_boundary(name)? {
+    Ok(match word_boundary("word_marks", name, "</w>, ▁, bytes or gpt2")? {
         WordBoundary::None => WordMarks::Prefix(continuing_prefix.to_owned()),
         WordBoundary::End => WordMarks::End,
         WordBoundary::SpaceMark => WordMarks::Begin,
