@@ -140,14 +140,16 @@ def remarks_on_table(table: WordTable, name: str, tokenizer: AnyTokenizer) -> It
     lost = list(_lost(table.text, tokenizer)) if table.text else []
     if lost:
         done = " and ".join(filter(None, (", ".join(lost[:-1]), lost[-1])))
+        not_done = "does not do" if isinstance(tokenizer, Tokenizer) else "may not do"
         yield (
-            f"{table.path}: its words are {done}, which {name} does not do; give --on with the text"
+            f"{table.path}: its words are {done}, which {name} {not_done}; give --on with the text"
             " for its true figures"
         )
 
 
 def _lost(cut: TextOptions, tokenizer: AnyTokenizer) -> Iterator[str]:
-    """What was done to the words of a table that a tokenizer does not do to text."""
+    """What was done to the words of a table that a tokenizer does not do to text. Of one that is
+    not read here it is not known: all of it."""
     spec = tokenizer.spec if isinstance(tokenizer, Tokenizer) else None
     own, done = (spec.text if spec else AS_IT_IS).for_kernel(), cut.for_kernel()
     for option, text in {

@@ -227,7 +227,8 @@ class EncodeCall(Call):
             ),
             (
                 "--compression",
-                "compression" in given or self.shards.compression != COMPRESSIONS[0],
+                ("compression" in given or self.shards.compression != COMPRESSIONS[0])
+                and self.shards.compression != "none",
                 "whose files are not compressed",
             ),
         ):

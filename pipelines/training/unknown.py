@@ -32,11 +32,12 @@ def _remedies(table: WordTable, tokenizer: Tokenizer, training: TrainingOptions)
 
     Training leaves out words that are too long or too rare, and with them the characters that no
     other word has. Of the words that it takes most are unknown because the alphabet is limited. If
-    it is not, no option is to blame: a character may be a special token. Unigram leaves out long
-    runs, of which the length of words tells little: it is to blame only where the alphabet is not.
+    it is not, none of these options is to blame: the words of a table may be cut otherwise than the
+    tokenizer cuts text. Unigram leaves out long runs, of which the length of words tells little: it
+    is to blame only where the alphabet is not.
     """
     is_unigram, is_limited = training.model == UNIGRAM, training.limit_alphabet is not None
-    other = MORE if is_limited else LONGER if is_unigram else ""
+    other = MORE if is_limited else ""
     found: Counter[str] = Counter()
     for words in unknown_words(table, tokenizer):
         is_rare = pc.less(words["count"], training.min_word_count)

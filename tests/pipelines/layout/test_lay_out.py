@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import pipelines
+from pipelines.encoding.options import FORMATS
 from pipelines.layout import scatter
 
 from ..corpora import (
@@ -344,6 +345,18 @@ def test_ids_alone_are_those_of_the_parquet_files(
     )  # fmt: skip
     assert encoded.kept == len(encoded.shards)
     assert {Path(name).suffix for name in encoded.shards} == {".bin"}
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_the_ready_config_of_packed_rows_goes_with_every_format(
+    tmp_path: Path, tokenizer: str, format: str
+) -> None:
+    config = Path(pipelines.__file__).parents[1] / "configs" / "packed-pretraining.yaml"
+    source = Path(write_shard(tmp_path / "a.txt", english(50)))
+    options = ["--config", config, "--max-length", "16", "--format", format]
+    encode(source, tokenizer, tmp_path / format, *options)
+    ending = "parquet" if format == "parquet" else "bin"
+    assert (tmp_path / format / f"train-00000-of-00001.{ending}").stat().st_size > 0
 
 
 def test_large_vocabularies_have_ids_of_32_bits(tmp_path: Path) -> None:
