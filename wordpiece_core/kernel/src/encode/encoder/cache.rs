@@ -32,28 +32,45 @@ impl Caches {
     /// Empties a cache that takes more memory than its limit.
     #[inline]
     pub(super) fn bound(&mut self) {
-        if self.ids.memory() > CACHE_LIMIT {
-            self.ids = IdCache::default();
-        }
-        if self.spans.memory() > CACHE_LIMIT {
-            self.spans = SpanCache::default();
-        }
-        if self.rounded.memory() > CACHE_LIMIT {
-            self.rounded = RoundedCache::default();
+        self.ids.bound();
+        self.spans.bound();
+        self.rounded.bound();
+    }
+}
+
+/// A cache of segments: what is known of each, and a list of what that points into.
+pub(super) struct Cache<Known, Item> {
+    segments: SegmentMap<Known>,
+    list: Vec<Item>,
+}
+
+impl<Known: Copy + Default, Item> Default for Cache<Known, Item> {
+    fn default() -> Self {
+        Cache { segments: SegmentMap::default(), list: Vec::new() }
+    }
+}
+
+impl<Known: Copy + Default, Item> Cache<Known, Item> {
+    /// The memory that it takes, in bytes.
+    #[inline]
+    pub(super) fn memory(&self) -> usize {
+        self.segments.memory() + size_of_val(&self.list[..])
+    }
+
+    #[inline]
+    fn bound(&mut self) {
+        if self.memory() > CACHE_LIMIT {
+            *self = Self::default();
         }
     }
 }
 
 /// A cache of the ids of segments.
-#[derive(Default)]
-pub(super) struct IdCache {
-    segments: SegmentMap<CachedIds>,
-    list: Vec<u32>,
-}
+type IdCache = Cache<CachedIds, u32>;
 
 /// The ids of a segment: up to three are held here, more in the list of the cache.
 #[derive(Clone, Copy, Default)]
-struct CachedIds {
+pub(super) struct CachedIds {
     /// The ids; or, if they are more than three, first the index in the list where they begin.
     ids: [u32; 3],
     count: u16,
@@ -62,12 +79,6 @@ struct CachedIds {
 }
 
 impl IdCache {
-    /// The memory that it takes, in bytes.
-    #[inline]
-    pub(super) fn memory(&self) -> usize {
-        self.segments.memory() + size_of_val(&self.list[..])
-    }
-
     #[inline]
     pub(super) fn push(
         &mut self,
@@ -87,7 +98,7 @@ impl IdCache {
             encoder.cut(segment.raw, scratch);
             return encoding.push_new(scratch);
         }
-        let IdCache { segments, list } = self;
+        let Cache { segments, list } = self;
         let new = || first_seen(encoder, segment.raw, list, scratch);
         let CachedIds { ids, count, words } = *segments.entry(&segment, new);
         let (at, count) = (encoding.count, count as usize);
@@ -130,15 +141,11 @@ fn first_seen(
 
 /// A cache of the ids of segments and of the characters that each id stands for, as their indices in
 /// the segment.
-#[derive(Default)]
-pub(super) struct SpanCache {
-    segments: SegmentMap<CachedRange>,
-    list: Vec<(u32, [u32; 2])>,
-}
+type SpanCache = Cache<CachedRange, (u32, [u32; 2])>;
 
 /// Where the tokens of a segment are in the list of a cache.
 #[derive(Clone, Copy, Default)]
-struct CachedRange {
+pub(super) struct CachedRange {
     start: u32,
     count: u16,
     /// How many words the segment has: one, or none.
@@ -146,12 +153,6 @@ struct CachedRange {
 }
 
 impl SpanCache {
-    /// The memory that it takes, in bytes.
-    #[inline]
-    pub(super) fn memory(&self) -> usize {
-        self.segments.memory() + size_of_val(&self.list[..])
-    }
-
     /// `first`: how many characters of the text are before the segment.
     #[inline]
     pub(super) fn push(
@@ -165,7 +166,7 @@ impl SpanCache {
         // At the beginning of a text spans may be other ones.
         let begins = segment.added || first == 0 && encoder.trim == Some(true);
         if segment.raw.len() <= CACHED && !begins {
-            let SpanCache { segments, list } = self;
+            let Cache { segments, list } = self;
             let CachedRange { start, count, words } = *segments.entry(&segment, || {
                 encoder.cut(segment.raw, scratch);
                 let (start, count) = (list.len() as u32, u16::try_from(scratch.tokens.len()));
@@ -189,15 +190,11 @@ impl SpanCache {
 }
 
 /// A cache of the ids of segments for a unigram model whose sums are rounded.
-#[derive(Default)]
-pub(super) struct RoundedCache {
-    segments: SegmentMap<CachedRounded>,
-    list: Vec<u32>,
-}
+type RoundedCache = Cache<CachedRounded, u32>;
 
 /// The ids of a segment, which are right behind some sums.
 #[derive(Clone, Copy, Default)]
-struct CachedRounded {
+pub(super) struct CachedRounded {
     rounding: Rounding,
     /// Where, in the list of the cache, the scores of its pieces are, as bits, and then the ids.
     start: u32,
@@ -206,12 +203,6 @@ struct CachedRounded {
 }
 
 impl RoundedCache {
-    /// The memory that it takes, in bytes.
-    #[inline]
-    pub(super) fn memory(&self) -> usize {
-        self.segments.memory() + size_of_val(&self.list[..])
-    }
-
     /// `sum`: of the scores of what is before the segment.
     #[inline]
     pub(super) fn push(
@@ -224,7 +215,7 @@ impl RoundedCache {
         encoding: &mut Encoding,
     ) {
         if segment.raw.len() <= CACHED {
-            let RoundedCache { segments, list } = self;
+            let Cache { segments, list } = self;
             let new = || first_rounded(encoder, unigram, segment.raw, list, scratch);
             let CachedRounded { rounding, start, pieces, count } = *segments.entry(&segment, new);
             if rounding.allows(*sum) {
