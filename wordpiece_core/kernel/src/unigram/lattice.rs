@@ -71,6 +71,7 @@ impl Lattices {
 
     /// Gives back memory that is not in use.
     pub fn shrink(&mut self) {
+        self.lanes = Default::default();
         self.ids.shrink_to_fit();
         self.lengths.shrink_to_fit();
         self.ends.shrink_to_fit();
