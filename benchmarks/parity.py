@@ -27,6 +27,7 @@ from benchmarks.setting import SHARED, Setting, find_groups, read_texts
 from wordpiece_core import Tokenizer
 from wordpiece_core.options import ENCODING_COLUMNS, EncodingOptions, TextOptions
 from wordpiece_core.reference import SPECIAL_TOKENS
+from wordpiece_core.tokenizer.files import ROLES
 
 EVERYTHING = EncodingOptions(columns=ENCODING_COLUMNS)
 BATCH = 1000
@@ -71,20 +72,25 @@ class Pair:
 
     kernel: Tokenizer
     peer: Any
+    hides: bool
 
     @classmethod
-    def of(cls, vocab: list[str], text: TextOptions) -> Pair:
+    def of(cls, vocab: list[str], text: TextOptions, hides: bool = False) -> Pair:
+        """`hides`: whether special tokens are to be split. `encode_special_tokens` of `tokenizers`
+        is not enough, because its models go on to find them: here they have other names."""
         kernel = Tokenizer(vocab, **vars(text))
-        ids = {token: i for i, token in enumerate(vocab)}
+        special = kernel.special_tokens if hides else ()
+        ids = {f"{token} hidden" if token in special else token: i for i, token in enumerate(vocab)}
         switches = {name: value for name, value in vars(text).items() if name != "pre_tokenizer"}
-        peer = BertWordPieceTokenizer(ids, **switches)._tokenizer
+        names = {name: f"{token} hidden" for name, token in ROLES.items()} if hides else {}
+        peer = BertWordPieceTokenizer(ids, **names, **switches)._tokenizer
         if text.pre_tokenizer == "whitespace":
             peer.pre_tokenizer = WhitespaceSplit()
-        return cls(kernel, peer)
+        return cls(kernel, peer, hides)
 
     def set(self, options: EncodingOptions) -> None:
         """Gives the peer the options of encoding."""
-        self.peer.encode_special_tokens = options.split_special_tokens
+        assert self.hides == options.split_special_tokens
         self.peer.no_truncation()
         self.peer.no_padding()
         if options.max_length is not None:

@@ -76,6 +76,9 @@ def draw_words(words: ArrowArray, every: int) -> ArrowArray:
 def partition_words(words: ArrowArray, partitions: int) -> list[tuple[int, ArrowArray]]:
     """The words by partition, as `WordCounter.take` divides them, in their order."""
 
+def lowercase(text: str) -> str:
+    """The text with each character in lowercase, by the same Unicode tables as everywhere."""
+
 def string_array(texts: Sequence[str | None]) -> ArrowArray: ...
 def repair_utf8(array: ArrowArray) -> tuple[ArrowArray, int]: ...
 def split_lines(block: bytes | memoryview) -> tuple[ArrowArray, int]: ...
@@ -107,10 +110,9 @@ def pre_tokenize(
 
 class ByteLevel:
     """GPT-2's rules of text, for `Encoder` and `pre_tokenize`. `add_prefix_space`: a space is put
-    before a text, and behind each special token, if there is none. `trim_offsets`: the offsets of
-    tokens are without the spaces at their ends."""
+    before a text, and behind each added token, if there is none."""
 
-    def __init__(self, *, add_prefix_space: bool, trim_offsets: bool) -> None: ...
+    def __init__(self, *, add_prefix_space: bool) -> None: ...
 
 class Metaspace:
     """SentencePiece's rules of text: `charsmap` maps characters (empty: none), a space becomes ▁.
@@ -174,10 +176,14 @@ class Unigram:
 class Encoder:
     """Cuts texts into the tokens of a vocabulary. `model`: None for WordPiece. `unk_token`: None if
     there is none, which only Bpe allows: what is unknown vanishes. `rules`: how text becomes words,
-    if not by the options of text. `added`: the ids of the tokens
-    before a text, between those of a pair and after them, and the token type of the second; None if
-    there is nothing to add. `pad_id`: what rows are padded with.
-    `left_stripped`: the special tokens that take the white space before them."""
+    if not by the options of text. `added_tokens`: the tokens that are found in texts before
+    anything else; for each whether it takes the white space before it, and whether it is searched
+    for only between the others. `hidden`: the tokens that no word becomes, but for `unk_token`
+    where a word is unknown.
+    `template`: the ids of the tokens before a text, between those of a pair and after them, the
+    token type of the second, and whether it is the same in all rows of a stride; None if nothing is
+    known. `pad_id`: what rows are padded with. `trim_offsets`: the `add_prefix_space` of each
+    post-processor of `tokenizers` that trims offsets."""
 
     def __init__(
         self,
@@ -192,12 +198,13 @@ class Encoder:
         continuing_prefix: str,
         max_word_length: int,
         unk_scope: str,
-        special_tokens: Sequence[str],
+        added_tokens: Sequence[tuple[str, bool, bool]],
+        hidden: Sequence[str],
         model: Bpe | Unigram | None = None,
         rules: ByteLevel | Metaspace | None = None,
-        added: tuple[list[int], list[int], list[int], int] | None = None,
+        template: tuple[list[int], list[int], list[int], int, bool] | None = None,
         pad_id: int | None = None,
-        left_stripped: Sequence[str] = (),
+        trim_offsets: Sequence[bool] = (),
     ) -> None: ...
     def encode(
         self,
@@ -205,7 +212,6 @@ class Encoder:
         pairs: ArrowArray | None = None,
         *,
         add_special_tokens: bool,
-        split_special_tokens: bool,
         max_length: int | None,
         truncation: str,
         stride: int | None,

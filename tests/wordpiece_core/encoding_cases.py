@@ -206,14 +206,22 @@ def by_reference(case: Case) -> Encoded:
     return encoded
 
 
+def out_of_reach(token: str) -> str:
+    """The name of a token that no word has. `encode_special_tokens` of `tokenizers` is not enough:
+    its models go on to find special tokens."""
+    return f"{token} out of reach"
+
+
 def peer(case: Case) -> tokenizers.Tokenizer:
     """The same tokenizer of `tokenizers`, with truncation and padding as the case has them."""
     options = {"max_word_length": 100, "continuing_prefix": "##", "more_special_tokens": ()}
     options |= asdict(TextOptions()) | case.options
     ids = {token: i for i, token in enumerate(case.vocab)}
+    special = [*reference.SPECIAL_TOKENS, *options["more_special_tokens"]]
+    hidden = special if case.encoding.split_special_tokens else []
     model = WordPiece(
-        ids,
-        unk_token="[UNK]",
+        {out_of_reach(token) if token in hidden else token: i for token, i in ids.items()},
+        unk_token=out_of_reach("[UNK]") if hidden else "[UNK]",
         max_input_chars_per_word=options["max_word_length"],
         continuing_subword_prefix=options["continuing_prefix"],
     )
@@ -230,12 +238,9 @@ def peer(case: Case) -> tokenizers.Tokenizer:
             pair="[CLS] $A [SEP] $B:1 [SEP]:1",
             special_tokens=[(token, ids[token]) for token in ("[CLS]", "[SEP]")],
         )
-    special = [*reference.SPECIAL_TOKENS, *options["more_special_tokens"]]
-    tok.add_special_tokens(
-        [tokenizers.AddedToken(token, normalized=False) for token in special if token in ids]
-    )
+    found = [token for token in special if token in ids and token not in hidden]
+    tok.add_special_tokens([tokenizers.AddedToken(token, normalized=False) for token in found])
     encoding = case.encoding
-    tok.encode_special_tokens = encoding.split_special_tokens
     if encoding.max_length is not None:
         stride = encoding.stride or 0
         tok.enable_truncation(encoding.max_length, stride=stride, strategy=encoding.truncation)

@@ -405,7 +405,8 @@ def encoder() -> _kernel.Encoder:
         continuing_prefix="##",
         max_word_length=100,
         unk_scope="word",
-        special_tokens=VOCAB[:5],
+        added_tokens=[(token, False, False) for token in VOCAB[:5]],
+        hidden=[],
     )
 
 
@@ -414,7 +415,6 @@ def encoded(texts: Any, pairs: Any = None, threads: int = 1) -> list[Any]:
         texts,
         pairs,
         add_special_tokens=False,
-        split_special_tokens=False,
         max_length=None,
         truncation="longest_first",
         stride=None,

@@ -158,14 +158,15 @@ def tokenize_placed(
 ) -> list[PlacedToken]:
     """Tokens of raw text; ``options`` are those of ``normalize_placed``.
 
-    Special tokens are cut out of the raw text first: the leftmost, and of those the longest. With
-    ``split_special_tokens`` they are text like any other.
+    Special tokens are found in the raw text first: the leftmost, and of those the longest. With
+    ``split_special_tokens`` none of them comes out of a text, but for ``unk_token`` where no other
+    token fits.
     """
-    known = set(vocab)
+    known = set(vocab).difference(special_tokens if split_special_tokens else ())
     rules = (unk_token, unk_scope, max_word_length, continuing_prefix)
     special = sorted(known.intersection(special_tokens), key=len, reverse=True)
     pattern = "|".join(map(re.escape, special)) or "(?!)"  # (?!) matches nothing
-    parts = [text] if split_special_tokens else re.split(f"({pattern})", text)
+    parts = re.split(f"({pattern})", text)
     tokens: list[PlacedToken] = []
     start = count = 0
     for i, part in enumerate(parts):

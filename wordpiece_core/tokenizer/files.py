@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from wordpiece_core.options import TextOptions
+from wordpiece_core.options import GPT2, TextOptions
 from wordpiece_core.reference import SPECIAL_TOKENS
 from wordpiece_core.reference.marks import SPACE_MARK
 from wordpiece_core.tokenizer.models import AddedTokens, Bpe, ByteLevel, Metaspace, Unigram
@@ -53,7 +53,13 @@ class TokenizerSpec:
     added: AddedTokens | None = None
     """What is put around texts, if it is not what BERT puts."""
     left_stripped: Sequence[str] | None = None
-    """Those special tokens that take the white space before them, if there are any."""
+    """Those special tokens that take the white space before them (`lstrip` of `tokenizers`)."""
+    not_in_model: Sequence[str] | None = None
+    """Those that only the search finds: words do not become them."""
+    found_late: Sequence[str] | None = None
+    """Those that are searched for only between the others (`normalized` of `tokenizers`)."""
+    trim_offsets: Sequence[bool] | None = None
+    """The `add_prefix_space` of each post-processor that trims offsets. None: as GPT-2 does."""
 
     def plain(self) -> dict[str, Any]:
         """As values that JSON can hold; `of_plain` makes the spec of them. What WordPiece does not
@@ -109,6 +115,13 @@ class TokenizerSpec:
         return None if self.model is None else self.model.word_boundary
 
     @property
+    def offset_trimming(self) -> list[bool]:
+        """The `add_prefix_space` of each post-processor that trims offsets."""
+        if self.trim_offsets is None:
+            return [False] if self.text.pre_tokenizer == GPT2 else []
+        return list(self.trim_offsets)
+
+    @property
     def around(self) -> AddedTokens | None:
         """What is put around texts. None: the vocabulary lacks [CLS] or [SEP]."""
         if self.added is None and {"[CLS]", "[SEP]"} <= {*self.vocab}:
@@ -119,6 +132,12 @@ class TokenizerSpec:
 def unless_usual(rules: ByteLevel) -> ByteLevel | None:
     """The rules of GPT-2's words; None if they are those that the text option `gpt2` says alone."""
     return None if rules == ByteLevel() else rules
+
+
+def trimming_unless_usual(trimming: Sequence[bool], text: TextOptions) -> Sequence[bool] | None:
+    """The `trim_offsets` of a spec; None if they are those that the text options say alone."""
+    usual = TokenizerSpec((), text).offset_trimming
+    return None if list(trimming) == usual else trimming
 
 
 def usual_roles(special_tokens: Sequence[str]) -> dict[str, str]:

@@ -103,7 +103,9 @@ class Inspector:
             split_special_tokens=split_special_tokens,
             columns=("offset_mapping", "word_ids"),
         )
-        found = [] if split_special_tokens else tokenizer.special_tokens
+        special = tokenizer.special_tokens
+        found = [] if split_special_tokens else special
+        self._known = {*tokenizer.ids} - {*(special if split_special_tokens else ())}
         longest_first = map(re.escape, sorted(found, key=len, reverse=True))
         self._special = re.compile(f"({'|'.join(longest_first) or '(?!)'})")
         self._longest = max(map(len, tokenizer.vocab))
@@ -227,15 +229,15 @@ class Inspector:
         prefix = self.tokenizer.spec.continuing_prefix if at else ""
         ends = range(min(len(word), at + self._longest), at, -1)
         tokens = (prefix + word[at:end] for end in ends)
-        return next((token for token in tokens if token in self.tokenizer.ids), None)
+        return next((token for token in tokens if token in self._known), None)
 
     def _where_known(self, character: str) -> str:
         """Where the vocabulary has a character that does not fit here."""
         if self.tokenizer.spec.model is not None:
             return "inside" if character in self._characters else "nowhere"
-        if character in self.tokenizer.ids:
+        if character in self._known:
             return "start"
-        if self.tokenizer.spec.continuing_prefix + character in self.tokenizer.ids:
+        if self.tokenizer.spec.continuing_prefix + character in self._known:
             return "continuation"
         return "inside" if character in self._characters else "nowhere"
 

@@ -48,11 +48,9 @@ def model_name(model: type[Bpe | Unigram] | Bpe | Unigram | None) -> str:
 @dataclass(frozen=True)
 class ByteLevel:
     """How GPT-2 cuts text: by its regular expression, into pieces that keep their space.
-    `add_prefix_space`: a space is put before a text that has none. `trim_offsets`: offsets are
-    without the space."""
+    `add_prefix_space`: a space is put before a text that has none."""
 
     add_prefix_space: bool = False
-    trim_offsets: bool = True
 
 
 @dataclass(frozen=True)
@@ -75,9 +73,12 @@ class Metaspace:
 @dataclass(frozen=True)
 class AddedTokens:
     """The special tokens around texts: `before` A `after`, and for pairs `before` A `between` B
-    `after`. `second_type`: the token type of B and of what is after it."""
+    `after`. `second_type`: the token type of B and of what is after it. `fixed_type`: B has it in
+    all rows of a stride, as BertProcessing and RobertaProcessing of `tokenizers` do it; with its
+    TemplateProcessing B has 1 in rows that do not begin with the beginning of B."""
 
     before: Sequence[str] = ("[CLS]",)
     between: Sequence[str] = ("[SEP]",)
     after: Sequence[str] = ("[SEP]",)
     second_type: int = 1
+    fixed_type: bool = False

@@ -12,6 +12,7 @@ import re
 import warnings
 from collections.abc import Callable
 
+from wordpiece_core import _kernel
 from wordpiece_core.errors import InputError, shown
 from wordpiece_core.options import TextOptions
 from wordpiece_core.tokenizer.files import TokenizerSpec
@@ -75,7 +76,7 @@ def _bare(vocab: list[str], path: str, lowercase: bool | None) -> TokenizerSpec:
 
 def _has_capitals(token: str) -> bool:
     """Whether lowercased text can never match a token. Tokens in brackets do not count."""
-    return token.lower() != token and not re.fullmatch(r"\[.*\]|<.*>", token)
+    return _kernel.lowercase(token) != token and not re.fullmatch(r"\[.*\]|<.*>", token)
 
 
 def _from_directory(path: str, lowercase: bool | None) -> TokenizerSpec:

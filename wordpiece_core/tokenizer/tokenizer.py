@@ -170,6 +170,19 @@ class Tokenizer:
     @cached_property
     def kernel(self) -> _kernel.Encoder:
         """The kernel's encoder of this vocabulary."""
+        return self._encoder(split_special_tokens=False)
+
+    @cached_property
+    def _splitting_kernel(self) -> _kernel.Encoder:
+        """The same for texts in which special tokens are text like any other."""
+        return self._encoder(split_special_tokens=True)
+
+    def _encoder(self, *, split_special_tokens: bool) -> _kernel.Encoder:
+        spec, special = self.spec, self.special_tokens
+        of_sentencepiece = isinstance(spec.model, Unigram) and spec.model.of_sentencepiece
+        # sentencepiece does not find its control tokens in texts either.
+        hides = split_special_tokens or of_sentencepiece
+        late, stripped = {*(spec.found_late or ())}, {*(spec.left_stripped or ())}
         return _kernel.Encoder(
             self.vocab,
             **self.spec.text.for_kernel(),
@@ -177,15 +190,16 @@ class Tokenizer:
             continuing_prefix=self.spec.continuing_prefix,
             max_word_length=self.spec.max_word_length,
             unk_scope=self.unk_scope,
-            special_tokens=self.special_tokens,
+            added_tokens=[] if hides else [(t, t in stripped, t in late) for t in special],
+            hidden=special if hides else spec.not_in_model or (),
             model=kernel_model(self.spec.model),
             rules=kernel_rules(self.spec.rules),
-            added=self._added_ids(),
+            template=self._template(),
             pad_id=self.pad_id,
-            left_stripped=self.spec.left_stripped or (),
+            trim_offsets=self.spec.offset_trimming,
         )
 
-    def _added_ids(self) -> tuple[list[int], list[int], list[int], int] | None:
+    def _template(self) -> tuple[list[int], list[int], list[int], int, bool] | None:
         """What is put around texts, as the kernel takes it."""
         around = self.around
         if around is None:
@@ -194,7 +208,7 @@ class Tokenizer:
             [self.ids[token] for token in tokens]
             for tokens in (around.before, around.between, around.after)
         )
-        return before, between, after, around.second_type
+        return before, between, after, around.second_type, around.fixed_type
 
     @property
     def unk_id(self) -> int | None:
@@ -262,10 +276,10 @@ class Tokenizer:
         """
         check_threads(threads)
         self.check_options(options, pairs is not None)
-        batches, _, counts = self.kernel.encode(
+        batches, _, counts = self._kernel_encode(
             _text_array(texts),
             None if pairs is None else _text_array(pairs),
-            **vars(options),
+            options,
             threads=threads,
         )
         table = pa.Table.from_batches([pa.record_batch(batch) for batch in batches])
@@ -286,10 +300,10 @@ class Tokenizer:
 
         Raises what `encode_batch` raises.
         """
-        batches, pages, counts = self.kernel.encode(
+        batches, pages, counts = self._kernel_encode(
             texts,
             pairs,
-            **vars(options),
+            options,
             threads=1,
             pages=maker,
             least_ids=least_ids,
@@ -297,6 +311,14 @@ class Tokenizer:
         tables = [pa.record_batch(batch) for batch in batches]
         table = pa.Table.from_batches(tables, None if tables else pa.schema([]))
         return EncodedBatch(table, None, *counts), pages
+
+    def _kernel_encode(
+        self, texts: pa.Array, pairs: pa.Array | None, options: EncodingOptions, **more: Any
+    ) -> tuple[list[Any], _kernel.Pages | None, list[int]]:
+        values = dict(vars(options))
+        splits = values.pop("split_special_tokens")
+        kernel = self._splitting_kernel if splits else self.kernel
+        return kernel.encode(texts, pairs, **values, **more)
 
     def check_options(self, options: EncodingOptions, pairs: bool = False) -> None:
         """Raises OptionError for options that do not fit this vocabulary. `pairs`: whether pairs of

@@ -121,8 +121,8 @@ def test_sequences_are_encoded_whole_and_in_part(options: TextOptions, text: str
     texts += [a + b for a, b in product(text.split()[::2], repeat=2)]
     vocab = point_vocabulary(sorted(set(text)))
     vocab += [t for t in ("##mask", "mask", "##ask", "한국", "##글") if t not in vocab]
-    pair = Pair.of(vocab, options)
     for split in (False, True):
+        pair = Pair.of(vocab, options, hides=split)
         way = replace(EVERYTHING, split_special_tokens=split)
         assert [texts[i] for i in pair.differing(texts, None, way)] == []
         added = replace(way, add_special_tokens=False)

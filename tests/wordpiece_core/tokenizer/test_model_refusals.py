@@ -39,7 +39,6 @@ def sequence(*parts: dict[str, Any]) -> dict[str, Any]:
         ("gpt2", lambda j: j["added_tokens"][0].update(id=7), "the id of added token"),
         ("gpt2", lambda j: j.update(post_processor={"type": "X"}), "post_processor (X) is not"),
         ("roberta", lambda j: j["post_processor"].update(cls=["<s>", 9]), "cls of post_processor"),
-        ("roberta", lambda j: j["pre_tokenizer"].update(add_prefix_space=True), "make them equal"),
         ("word_end", lambda j: j["model"].update(unk_token=5), "unk_token is 5, not a string"),
         ("word_end", lambda j: j["model"].update(unk_token="<unk>"), "no <unk> token"),
         ("word_end", lambda j: j["model"].update(end_of_word_suffix="_"), "end_of_word_suffix is"),

@@ -8,7 +8,12 @@ from collections.abc import Callable
 from wordpiece_core.errors import InputError, shown
 from wordpiece_core.options import GPT2, TextOptions
 from wordpiece_core.reference.marks import BYTES, WORD_END
-from wordpiece_core.tokenizer.files import NOTHING_ADDED, TokenizerSpec, unless_usual
+from wordpiece_core.tokenizer.files import (
+    NOTHING_ADDED,
+    TokenizerSpec,
+    trimming_unless_usual,
+    unless_usual,
+)
 from wordpiece_core.tokenizer.formats.json_text import Json, written
 from wordpiece_core.tokenizer.models import AddedTokens, Bpe, ByteLevel
 from wordpiece_core.tokenizer.vocabulary import check_vocabulary
@@ -112,15 +117,18 @@ def of_merges_files(
     named = dict.fromkeys([*roles.values(), *(["<unk>"] if name == ROBERTA_CLASS else [])])
     special = tuple(token for token in named if token in ids)
     model = Bpe(merges_by_id(merges, ids, place(MERGES)), BYTES)
+    text = TextOptions(pre_tokenizer=GPT2)
+    trimming = [add_prefix_space is True] if name == ROBERTA_CLASS else []
     return TokenizerSpec(
         vocab,
-        TextOptions(pre_tokenizer=GPT2),
+        text,
         continuing_prefix="",
         more_special_tokens=special,
         model=model,
         rules=unless_usual(ByteLevel(add_prefix_space is True)),
         roles={role: token for role, token in roles.items() if token in ids},
         added=_around(name, ids, place),
+        trim_offsets=trimming_unless_usual(trimming, text),
     )
 
 
@@ -130,4 +138,4 @@ def _around(name: str, ids: Json, place: Callable[[str], str]) -> AddedTokens:
     for token in ("<s>", "</s>"):
         if token not in ids:
             raise InputError(f"{place(VOCAB)}: no {token}, which {ROBERTA_CLASS} puts around texts")
-    return AddedTokens(("<s>",), ("</s>", "</s>"), ("</s>",), 0)
+    return AddedTokens(("<s>",), ("</s>", "</s>"), ("</s>",), 0, fixed_type=True)

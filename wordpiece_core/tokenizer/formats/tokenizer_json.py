@@ -15,6 +15,7 @@ from wordpiece_core.tokenizer.models import AddedTokens, ByteLevel, Metaspace, U
 ADDED_TOKEN_FLAGS = dict.fromkeys(("single_word", "lstrip", "rstrip", "normalized"), False)
 PRE_TOKENIZER_TYPES = {"bert": "BertPreTokenizer", "whitespace": "WhitespaceSplit"}
 # How the normalizer makes several spaces one, where the pre-tokenizer does not.
+ROBERTA, BERT = "RobertaProcessing", "BertProcessing"
 STRIP = {"type": "Strip", "strip_left": False, "strip_right": True}
 REPLACE = {"type": "Replace", "pattern": {"Regex": " {2,}"}, "content": SPACE_MARK}
 
@@ -39,7 +40,10 @@ def tokenizer_json(spec: TokenizerSpec) -> Json:
 
 
 def _added_token(spec: TokenizerSpec, token: str, number: int) -> Json:
-    flags = ADDED_TOKEN_FLAGS | {"lstrip": token in (spec.left_stripped or ())}
+    flags = ADDED_TOKEN_FLAGS | {
+        "lstrip": token in (spec.left_stripped or ()),
+        "normalized": token in (spec.found_late or ()),
+    }
     return {"id": number, "content": token, **flags, "special": True}
 
 
@@ -58,8 +62,7 @@ def _byte_level(spec: TokenizerSpec) -> ByteLevel | None:
         return spec.rules
     if spec.text.pre_tokenizer == GPT2:
         return ByteLevel()
-    # Words have no spaces, but `tokenizers` would leave one out of the offsets of each.
-    return ByteLevel(add_prefix_space=True, trim_offsets=False)
+    return ByteLevel(add_prefix_space=True)
 
 
 def _normalizer(spec: TokenizerSpec) -> Json | None:
@@ -117,18 +120,29 @@ def _byte_level_part(rules: ByteLevel, *, use_regex: bool) -> Json:
     return {
         "type": "ByteLevel",
         "add_prefix_space": rules.add_prefix_space,
-        "trim_offsets": rules.trim_offsets,
+        "trim_offsets": True,
         "use_regex": use_regex,
     }
 
 
 def _post_processors(spec: TokenizerSpec, ids: dict[str, int]) -> list[Json]:
     """What is done with the tokens of a text: offsets without the space, and tokens around it."""
-    bytes_, around = _byte_level(spec), spec.around
-    parts = [] if bytes_ is None else [_byte_level_part(bytes_, use_regex=True)]
+    around = spec.around
+    parts = [
+        _byte_level_part(ByteLevel(add_prefix_space), use_regex=True)
+        for add_prefix_space in spec.offset_trimming
+    ]
     if around is not None and (around.before or around.between or around.after):
-        parts.append(template(around, ids))
+        parts.append((_of_ends if around.fixed_type else template)(around, ids))
     return parts
+
+
+def _of_ends(around: AddedTokens, ids: dict[str, int]) -> Json:
+    """RobertaProcessing or BertProcessing, which alone give a second text a fixed type."""
+    kind = ROBERTA if len(around.between) > 1 else BERT
+    ends = {"sep": around.after[0], "cls": around.before[0]}
+    trims = {"trim_offsets": False, "add_prefix_space": True} if kind == ROBERTA else {}
+    return {"type": kind, **{name: [token, ids[token]] for name, token in ends.items()}, **trims}
 
 
 def template(around: AddedTokens, ids: dict[str, int]) -> Json:
@@ -165,6 +179,8 @@ def _decoder(spec: TokenizerSpec) -> Json | None:
 
 
 def _model(spec: TokenizerSpec, ids: dict[str, int]) -> Json:
+    beyond = {*(spec.not_in_model or ())}
+    ids = {token: i for token, i in ids.items() if token not in beyond}
     unk = spec.tokens_by_role.get("unk_token")
     if spec.model is None:
         return {
@@ -178,7 +194,7 @@ def _model(spec: TokenizerSpec, ids: dict[str, int]) -> Json:
         return {
             "type": "Unigram",
             "unk_id": None if unk is None else ids[unk],
-            "vocab": [[t, score] for t, score in zip(spec.vocab, spec.model.scores, strict=True)],
+            "vocab": [[t, spec.model.scores[i]] for t, i in ids.items()],
             "byte_fallback": spec.model.byte_fallback,
         }
     return {

@@ -14,8 +14,10 @@ from wordpiece_core.reference.marks import BYTES, SPACE_MARK
 from wordpiece_core.tokenizer.files import AS_IT_IS, NOTHING_ADDED, unless_usual
 from wordpiece_core.tokenizer.formats.json_text import Json, get
 from wordpiece_core.tokenizer.formats.tokenizer_json import (
+    BERT,
     PRE_TOKENIZER_TYPES,
     REPLACE,
+    ROBERTA,
     STRIP,
     metaspace,
     template,
@@ -110,28 +112,13 @@ def _gpt2_words(
         raise InputError(
             f"{path}: normalizer {_said(normalizers)}; with ByteLevel only text as it is is known"
         )
-    rules = ByteLevel(add_prefix_space, _trims(value, add_prefix_space, path))
+    rules = ByteLevel(add_prefix_space)
     return Words(TextOptions(pre_tokenizer=GPT2), unless_usual(rules), BYTES)
 
 
 def _is_gpt2_cut(part: Json) -> bool:
     wanted = {"pattern": {"Regex": GPT2_CUT}, "behavior": "Isolated", "invert": False}
     return {name: part.get(name) for name in wanted} == wanted
-
-
-def _trims(value: Json, add_prefix_space: bool, path: str) -> bool:
-    """Whether post-processors leave the space out of offsets."""
-    for part in parts(value, "post_processor", "processors", path):
-        if part["type"] not in ("ByteLevel", "RobertaProcessing"):
-            continue
-        if get(part, "trim_offsets", bool, path, True):
-            if get(part, "add_prefix_space", bool, path, True) != add_prefix_space:
-                raise InputError(
-                    f"{path}: add_prefix_space of post_processor ({part['type']}) is not that of"
-                    " the pre_tokenizer; make them equal, or set trim_offsets to false"
-                )
-            return True
-    return False
 
 
 def _bert_words(
@@ -159,11 +146,6 @@ def _bert_words(
                 f"{path}: {name} of ByteLevel is {shown(not wanted).lower()}; after"
                 f" {cutters[0]['type']} only {shown(wanted).lower()} is known"
             )
-    if _trims(value, True, path):
-        raise InputError(
-            f"{path}: trim_offsets of the post_processor is true, which makes offsets wrong after"
-            f" {cutters[0]['type']}; set it to false"
-        )
     return Words(text, None, BYTES)
 
 
@@ -220,7 +202,23 @@ def _charsmap(part: Json, path: str) -> bytes:
         raise InputError(f"{path}: precompiled_charsmap is not base64") from error
 
 
-# --- What is put around texts ---------------------------------------------------------------------
+# --- What post-processors do ----------------------------------------------------------------------
+
+
+def read_trimming(value: Json, path: str) -> list[bool]:
+    """The `add_prefix_space` of each post-processor that trims offsets. InputError if one does it
+    when tokens have been put around the text, which it would take for text."""
+    found, is_surrounded = [], False
+    for part in parts(value, "post_processor", "processors", path):
+        if part["type"] in ("ByteLevel", ROBERTA) and get(part, "trim_offsets", bool, path, True):
+            if is_surrounded:
+                raise InputError(
+                    f"{path}: post_processor ({part['type']}) trims offsets after another has put"
+                    " tokens around the text; put it first, or set its trim_offsets to false"
+                )
+            found.append(get(part, "add_prefix_space", bool, path, True))
+        is_surrounded |= part["type"] in (ROBERTA, BERT, "TemplateProcessing")
+    return found
 
 
 def read_around(value: Json, ids: dict[str, int], path: str) -> AddedTokens:
@@ -228,7 +226,7 @@ def read_around(value: Json, ids: dict[str, int], path: str) -> AddedTokens:
     found = [NOTHING_ADDED]
     for part in parts(value, "post_processor", "processors", path):
         kind = part["type"]
-        if kind in ("RobertaProcessing", "BertProcessing"):
+        if kind in (ROBERTA, BERT):
             found.append(_of_ends(part, ids, path))
         elif kind == "TemplateProcessing":
             found.append(_of_template(part, ids, path))
@@ -250,9 +248,9 @@ def _of_ends(part: Json, ids: dict[str, int], path: str) -> AddedTokens:
             )
         ends.append(pair[0])
     cls, sep = ends
-    if part["type"] == "BertProcessing":
-        return AddedTokens((cls,), (sep,), (sep,), 1)
-    return AddedTokens((cls,), (sep, sep), (sep,), 0)
+    if part["type"] == BERT:
+        return AddedTokens((cls,), (sep,), (sep,), 1, fixed_type=True)
+    return AddedTokens((cls,), (sep, sep), (sep,), 0, fixed_type=True)
 
 
 def _of_template(part: Json, ids: dict[str, int], path: str) -> AddedTokens:

@@ -9,7 +9,12 @@ from typing import Any
 from wordpiece_core.errors import InputError, shown
 from wordpiece_core.reference import SPECIAL_TOKENS
 from wordpiece_core.reference.marks import SPACE_MARK, WORD_END, byte_tokens
-from wordpiece_core.tokenizer.files import ROLES, TokenizerSpec, usual_roles
+from wordpiece_core.tokenizer.files import (
+    ROLES,
+    TokenizerSpec,
+    trimming_unless_usual,
+    usual_roles,
+)
 from wordpiece_core.tokenizer.formats.json_text import Json, get
 from wordpiece_core.tokenizer.formats.merges_files import merges_by_id, vocabulary_of
 from wordpiece_core.tokenizer.formats.tokenizer_json import (
@@ -21,6 +26,7 @@ from wordpiece_core.tokenizer.formats.tokenizer_json_parts import (
     Words,
     bert_text,
     read_around,
+    read_trimming,
     read_words,
 )
 from wordpiece_core.tokenizer.models import AddedTokens, Bpe, Unigram
@@ -130,7 +136,7 @@ def _bpe(value: Json, path: str) -> TokenizerSpec:
     if unk is not None and not isinstance(unk, str):
         raise InputError(f"{path}: unk_token is {shown(unk)}, not a string")
     ids = dict(get(model, "vocab", dict, path))
-    added = _own_added_tokens(value, ids, path)
+    added, beyond = _own_added_tokens(value, ids, path)
     vocab = vocabulary_of(ids, path, unk)
     merges = merges_by_id(_pairs(get(model, "merges", list, path), path), ids, path)
     made = Bpe(
@@ -142,7 +148,7 @@ def _bpe(value: Json, path: str) -> TokenizerSpec:
         ),
     )
     _check_bytes(vocab, made, path)
-    return _spec(value, words, vocab, added, unk, made, path)
+    return _spec(value, words, vocab, added, unk, made, beyond, path)
 
 
 def _pairs(merges: list[Any], path: str) -> list[tuple[str, str]]:
@@ -178,12 +184,15 @@ def _unigram(value: Json, path: str) -> TokenizerSpec:
     if not 0 <= unk_id < len(tokens):
         raise InputError(f"{path}: unk_id is {unk_id}, no id of the {len(tokens)} tokens")
     ids = {token: i for i, token in enumerate(tokens)}
-    added = _own_added_tokens(value, ids, path)
+    added, beyond = _own_added_tokens(value, ids, path)
     vocab = vocabulary_of(ids, path, tokens[unk_id])
-    scores = [float(row[1]) for row in rows] + [0.0] * (len(vocab) - len(rows))
+    scores = [float(row[1]) for row in rows]
+    scores += [max(scores)] * (
+        len(vocab) - len(rows)
+    )  # not the least, which unknown text depends on
     made = Unigram(scores, get(model, "byte_fallback", bool, path, False))
     _check_bytes(vocab, made, path)
-    return _spec(value, words, vocab, added, tokens[unk_id], made, path)
+    return _spec(value, words, vocab, added, tokens[unk_id], made, beyond, path)
 
 
 def _is_score(value: Any) -> bool:
@@ -200,9 +209,11 @@ def _spec(
     added: list[str],
     unk: str | None,
     model: Bpe | Unigram,
+    beyond: Sequence[str],
     path: str,
 ) -> TokenizerSpec:
-    """The spec; what is as in BERT's is not said in it."""
+    """The spec, in which nothing is said that is as in BERT's. `beyond`: the added tokens that the
+    model does not have."""
     ids = {token: i for i, token in enumerate(vocab)}
     put = read_around(value, ids, path)
     of_bert = {name: token for name, token in ROLES.items() if token in ids}
@@ -219,19 +230,25 @@ def _spec(
         rules=words.rules,
         roles=roles,
         added=None if as_bert and put == usual else put,
-        left_stripped=_left_stripped(value),
+        left_stripped=_flagged(value, "lstrip"),
+        not_in_model=beyond or None,
+        found_late=_flagged(value, "normalized"),
+        trim_offsets=trimming_unless_usual(read_trimming(value, path), words.text),
     )
 
 
-def _left_stripped(value: Json) -> tuple[str, ...] | None:
-    found = [token["content"] for token in value.get("added_tokens") or () if token.get("lstrip")]
+def _flagged(value: Json, flag: str) -> tuple[str, ...] | None:
+    """The added tokens that have a flag; None if none has it."""
+    found = [token["content"] for token in value.get("added_tokens") or () if token.get(flag)]
     return tuple(sorted(found)) or None
 
 
-def _own_added_tokens(value: Json, ids: dict[str, int], path: str) -> list[str]:
-    """The added tokens, which are put into `ids` where the model does not have them. InputError for
-    one that is not searched for exactly as it is written."""
-    listed = []
+def _own_added_tokens(
+    value: Json, ids: dict[str, int], path: str
+) -> tuple[list[str], tuple[str, ...]]:
+    """The added tokens; and those that the model does not have, which are put into `ids`.
+    InputError for one that is not searched for exactly as it is written."""
+    listed, of_model = [], {*ids}
     as_it_is = value.get("normalizer") is None
     for token in get(value, "added_tokens", list, path, []):
         # Without a normalizer it makes no difference whether normalized text is searched.
@@ -242,28 +259,5 @@ def _own_added_tokens(value: Json, ids: dict[str, int], path: str) -> list[str]:
                 f"{path}: the id of added token {content!r} is {shown(number)}, and not that of the"
                 " vocabulary"
             )
-        listed.append((content, bool(token.get("normalized"))))
-    _check_apart(listed, path)
-    return [content for content, _ in listed]
-
-
-def _check_apart(listed: Sequence[tuple[str, bool]], path: str) -> None:
-    """InputError if tokens of both kinds could overlap in a text: `tokenizers` finds those that are
-    not `normalized` first."""
-    early = [token for token, normalized in listed if not normalized]
-    for token in (token for token, normalized in listed if normalized):
-        for other in early:
-            if _overlap(token, other):
-                raise InputError(
-                    f"{path}: added tokens {token!r} (normalized) and {other!r} can overlap; set"
-                    " both to the same"
-                )
-
-
-def _overlap(token: str, other: str) -> bool:
-    ends = range(1, min(len(token), len(other)))
-    return (
-        token in other
-        or other in token
-        or any(token[-n:] == other[:n] or other[-n:] == token[:n] for n in ends)
-    )
+        listed.append(content)
+    return listed, tuple(token for token in listed if token not in of_model)

@@ -13,7 +13,7 @@ mod tests;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::encode::byte_fallback::ByteTokens;
 use crate::encode::matcher::Token;
@@ -56,7 +56,7 @@ pub struct BpeOptions {
 ///     ignore_merges: false,
 /// };
 /// let vocabulary = ["[UNK]", "h", "u", "g", "g</w>", "ug", "hug</w>", "ug</w>"];
-/// let bpe = Bpe::new(&vocabulary, &[(2, 4), (1, 7)], options).unwrap();
+/// let bpe = Bpe::new(&vocabulary, &[(2, 4), (1, 7)], &[], options).unwrap();
 /// let mut tokens = Vec::new();
 /// bpe.tokens("hug", &mut BpeScratch::default(), &mut tokens);
 /// assert_eq!(tokens.iter().map(|token| token.id).collect::<Vec<_>>(), [6]);
@@ -72,8 +72,6 @@ pub struct Bpe {
     merges: MergeTable,
     /// The token that the pair of each rank makes.
     made: Vec<u32>,
-    /// How many spaces each token begins with, and ends with; empty if symbols are not bytes.
-    spaces: Vec<[u32; 2]>,
     /// Tokens by what they stand for, if a word that is a token stays whole.
     whole: FxHashMap<Box<str>, u32>,
 }
@@ -113,14 +111,22 @@ impl Bpe {
     ///
     /// * `vocabulary` - The tokens, by id.
     /// * `merges` - The pairs of ids, by rank. None is there twice.
+    /// * `hidden` - The ids of tokens that no word becomes, except for the unknown token. Merges that
+    ///   make one of them are left out.
     /// * `options` - How words become tokens.
     ///
     /// # Errors
     ///
     /// Returns [`Error::Data`] if an id is beyond the vocabulary, if there is a pair twice, or if what
     /// a pair makes is no token.
-    pub fn new(vocabulary: &[&str], merges: &[(u32, u32)], options: BpeOptions) -> Result<Self> {
-        let ids: FxHashMap<&str, u32> = vocabulary.iter().copied().zip(0..).collect();
+    pub fn new(
+        vocabulary: &[&str],
+        merges: &[(u32, u32)],
+        hidden: &[u32],
+        options: BpeOptions,
+    ) -> Result<Self> {
+        let mut ids: FxHashMap<&str, u32> = vocabulary.iter().copied().zip(0..).collect();
+        let hidden: FxHashSet<u32> = hidden.iter().copied().collect();
         let mut table = MergeTable::new(merges.len());
         let mut made = Vec::with_capacity(merges.len());
         let mut string = String::new();
@@ -137,11 +143,12 @@ impl Bpe {
             })?;
             let few = u32::try_from(rank).ok().filter(|&rank| rank != NONE);
             let rank = few.ok_or_else(|| Error::data("merges: 2^32 or more"))?;
-            if !table.insert(left, right, rank) {
+            if !hidden.contains(id) && !table.insert(left, right, rank) {
                 return Err(Error::data(format!("merge {rank}: the pair is there twice")));
             }
             made.push(*id);
         }
+        ids.retain(|_, id| !hidden.contains(id));
         let suffix = if options.word_boundary == WordBoundary::End { WORD_END } else { "" };
         let mut whole = FxHashMap::default();
         if options.ignore_merges {
@@ -154,10 +161,6 @@ impl Bpe {
             merges: table,
             made,
             whole,
-            spaces: match options.word_boundary {
-                WordBoundary::Bytes => vocabulary.iter().map(|token| spaces(token)).collect(),
-                _ => Vec::new(),
-            },
             options,
         })
     }
@@ -165,11 +168,6 @@ impl Bpe {
     /// How the ends of words are marked.
     pub fn word_boundary(&self) -> WordBoundary {
         self.options.word_boundary
-    }
-
-    /// How many spaces a token begins with, and ends with, if symbols are bytes.
-    pub fn spaces(&self, id: u32) -> [u32; 2] {
-        self.spaces.get(id as usize).copied().unwrap_or_default()
     }
 
     /// Cuts a word into its tokens.
@@ -395,13 +393,6 @@ impl BpeScratch {
             self.work += _work;
         }
     }
-}
-
-/// How many spaces a token of bytes begins with, and ends with.
-fn spaces(token: &str) -> [u32; 2] {
-    let is_space = |c: &char| *c == byte_character(b' ') || c.is_whitespace();
-    let leading = token.chars().take_while(is_space).count();
-    [leading, token.chars().rev().take_while(is_space).count()].map(|count| count as u32)
 }
 
 fn heap_entry(rank: u32, at: usize) -> Reverse<u64> {

@@ -16,16 +16,16 @@ mod tests;
 
 use std::sync::{Mutex, OnceLock};
 
-use aho_corasick::{AhoCorasick, MatchKind};
-
+use crate::encode::added_tokens::{AddedToken, AddedTokens};
 use crate::encode::model::{Model, ModelScratch};
 use crate::encode::trie::NONE;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::text::rules::TextRules;
 
 use cache::Caches;
 pub use encoding::{Encoding, Span};
-pub use session::{Session, SessionOptions};
+pub use session::Session;
+pub use spans::OffsetTrimming;
 
 /// What an encoder does with texts.
 pub struct EncoderOptions {
@@ -35,8 +35,10 @@ pub struct EncoderOptions {
     pub model: Model,
     /// The id of the unknown token, if there is one.
     pub unk_id: Option<u32>,
-    /// Strings that are looked for in the raw text before anything else, with their ids.
-    pub special_tokens: Vec<(String, u32)>,
+    /// The strings that are found in texts before anything else.
+    pub added_tokens: Vec<AddedToken>,
+    /// How offsets are trimmed, if they are.
+    pub trimming: Option<OffsetTrimming>,
 }
 
 /// Cuts texts into the tokens of a vocabulary. It can be shared by threads; each of them encodes with
@@ -45,12 +47,14 @@ pub struct EncoderOptions {
 /// # Examples
 ///
 /// ```
-/// use _kernel::encode::encoder::{Encoder, EncoderOptions, Encoding, SessionOptions};
+/// use _kernel::encode::added_tokens::AddedToken;
+/// use _kernel::encode::encoder::{Encoder, EncoderOptions, Encoding};
 /// use _kernel::encode::matcher::UnkScope;
 /// use _kernel::encode::model::{Model, WordPiece};
 /// use _kernel::text::pre_tokenize::TextOptions;
 ///
 /// let vocabulary = ["[UNK]", "[SEP]", "hug", "##s", "!"].into_iter().zip(0..);
+/// let sep = AddedToken { content: "[SEP]".into(), id: 1, lstrip: false, normalized: false };
 /// let options = EncoderOptions {
 ///     text: TextOptions {
 ///         clean_text: true,
@@ -64,13 +68,12 @@ pub struct EncoderOptions {
 ///         WordPiece::new(vocabulary, "##", 0, UnkScope::Word, 100).unwrap(),
 ///     ),
 ///     unk_id: Some(0),
-///     special_tokens: vec![("[SEP]".into(), 1)],
+///     added_tokens: vec![sep],
+///     trimming: None,
 /// };
 /// let encoder = Encoder::new(options).unwrap();
 /// let mut encoding = Encoding::default();
-/// let options =
-///     SessionOptions { split_special_tokens: false, spans: true };
-/// encoder.session(0).encode("Hugs![SEP]pug", &options, &mut encoding);
+/// encoder.session(0).encode("Hugs![SEP]pug", true, &mut encoding);
 /// assert_eq!(encoding.ids(), [2, 3, 4, 1, 0]);
 /// assert_eq!((encoding.spans[1].start, encoding.spans[1].end), (3, 4)); // the s
 /// ```
@@ -78,12 +81,7 @@ pub struct Encoder {
     options: EncoderOptions,
     /// What is put before each word, where the rules of text do not do it.
     word_mark: Option<char>,
-    /// Whether spans are without the spaces at their ends; and, if so, whether one space is kept at
-    /// the beginning of a text.
-    trim: Option<bool>,
-    special_matcher: AhoCorasick,
-    /// The ids of special tokens that take the white space before them.
-    left_stripped: Vec<u32>,
+    added_tokens: AddedTokens,
     /// The ids of characters that stand alone: pages by the upper bits of the character, filled on
     /// first use.
     alone: Box<[OnceLock<Box<[u32; PAGE]>>]>,
@@ -100,33 +98,20 @@ impl Encoder {
     ///
     /// # Errors
     ///
-    /// Returns [`Error::Option`] if no search for the special tokens can be built.
-    pub fn new(options: EncoderOptions) -> Result<Self> {
-        let patterns: Vec<_> = options.special_tokens.iter().map(|(t, _)| t.as_str()).collect();
-        let special_matcher = AhoCorasick::builder()
-            .match_kind(MatchKind::LeftmostLongest)
-            .build(&patterns)
-            .map_err(|error| Error::option(format!("special tokens: {error}")))?;
+    /// Returns [`Error::Option`](crate::error::Error::Option) if no search for the added tokens can
+    /// be built.
+    pub fn new(mut options: EncoderOptions) -> Result<Self> {
+        let added_tokens = AddedTokens::new(std::mem::take(&mut options.added_tokens))?;
         Ok(Encoder {
             word_mark: match options.text {
                 TextRules::Bert(_) => options.model.word_mark(),
                 TextRules::ByteLevel(_) | TextRules::Metaspace(_) => None,
             },
-            trim: match &options.text {
-                TextRules::ByteLevel(rules) if rules.trim_offsets => Some(rules.add_prefix_space),
-                _ => None,
-            },
-            special_matcher,
-            left_stripped: Vec::new(),
+            added_tokens,
             alone: (0..PAGES).map(|_| OnceLock::new()).collect(),
             caches: Mutex::default(),
             options,
         })
-    }
-
-    /// The same with special tokens, of these ids, that take the white space before them.
-    pub fn with_left_stripped(self, ids: Vec<u32>) -> Self {
-        Encoder { left_stripped: ids, ..self }
     }
 
     /// Whether words are cut as in a text only behind a space.

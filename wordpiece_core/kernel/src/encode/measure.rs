@@ -6,8 +6,9 @@
 //! does not matter how the tokenizer itself finds words, or whether it knows any.
 
 use crate::count::sums::{CountOverflow, add};
-use crate::encode::encoder::{Encoder, Encoding, SessionOptions};
+use crate::encode::encoder::{Encoder, Encoding};
 use crate::text::pre_tokenize::{PreTokenizer, TextOptions};
+use crate::text::unicode::is_whitespace;
 
 /// BERT's rules without those that change characters: white space, punctuation and CJK characters are
 /// set apart, and control characters are none.
@@ -138,7 +139,7 @@ impl Measurer {
                     known_end = known_end.max(token.end);
                 }
             }
-            if !c.is_whitespace() {
+            if !is_whitespace(c) {
                 found.characters += 1;
                 found.bytes += c.len_utf8() as u64;
                 found.dropped_characters += u64::from(at >= known_end);
@@ -248,7 +249,6 @@ pub fn measure<'a>(
     chunks: impl IntoIterator<Item = (&'a str, u64)>,
     measurer: &mut Measurer,
 ) -> Result<(), CountOverflow> {
-    let options = SessionOptions { split_special_tokens: false, spans: true };
     let (mut session, mut encoding) = (encoder.session(0), Encoding::default());
     let (mut tokens, mut spaced) = (Vec::new(), String::new());
     for (chunk, count) in chunks {
@@ -256,13 +256,12 @@ pub fn measure<'a>(
         spaced.clear();
         spaced.extend((added > 0).then_some(' '));
         spaced.push_str(chunk);
-        session.encode(&spaced, &options, &mut encoding);
+        session.encode(&spaced, true, &mut encoding);
         tokens.clear();
-        let places = encoding.ids().iter().zip(&encoding.spans);
-        tokens.extend(places.map(|(&id, span)| PlacedToken {
-            id,
-            start: span.start.saturating_sub(added),
-            end: span.end.saturating_sub(added),
+        let placed = encoding.ids().iter().zip(encoding.offsets(0..encoding.len()));
+        tokens.extend(placed.map(|(&id, offsets)| {
+            let [start, end] = offsets.map(|at| at.saturating_sub(added));
+            PlacedToken { id, start, end }
         }));
         measurer.add(chunk, count, &mut tokens)?;
     }

@@ -1,9 +1,10 @@
-//! Encoding: the words of a text to ids (`encoder`) by a model (`model`): WordPiece (`matcher`,
+//! Encoding: the words of a text to ids (`encoder`), between added tokens (`added_tokens`), by a model (`model`): WordPiece (`matcher`,
 //! `trie`), BPE (`bpe`) or a unigram language model (`unigram`), at random if that is wanted
 //! (`sampling`), with tokens of bytes for unknown characters (`byte_fallback`); ids to rows (`rows`) or
 //! to sequences of one length (`pack`), on several threads (`blocks`); and how text is cut, in sums
 //! (`measure`).
 
+pub mod added_tokens;
 pub mod blocks;
 pub mod bpe;
 pub mod byte_fallback;

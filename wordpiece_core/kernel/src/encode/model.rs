@@ -89,14 +89,6 @@ impl Model {
         matches!(self, Model::Bpe(bpe) if bpe.word_boundary() == WordBoundary::Bytes)
     }
 
-    /// How many spaces a token begins with, and ends with. Only tokens of bytes have any.
-    pub fn spaces(&self, id: u32) -> [u32; 2] {
-        match self {
-            Model::Bpe(bpe) => bpe.spaces(id),
-            _ => [0, 0],
-        }
-    }
-
     /// The unigram model whose cut of a word depends on what is before it, if it is one.
     pub fn rounding(&self) -> Option<&Unigram> {
         match self {

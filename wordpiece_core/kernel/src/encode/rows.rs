@@ -6,7 +6,7 @@
 
 use std::ops::Range;
 
-use crate::encode::encoder::{Encoding, Session, SessionOptions, Span};
+use crate::encode::encoder::{Encoding, Session};
 use crate::encode::sampling::Sampling;
 use crate::error::{Error, Result};
 use crate::text::utf8;
@@ -36,6 +36,8 @@ pub struct RowOptions {
     pub added: Option<AddedTokens>,
     /// The token type of the second text of a pair, and of what is after it.
     pub second_type: i8,
+    /// The same where the text is not shown from its beginning on, in further rows of a stride.
+    pub overflow_type: i8,
     /// The most tokens of a row, added ones included. None: any number.
     pub max_length: Option<usize>,
     /// Which text of a pair is cut.
@@ -45,8 +47,6 @@ pub struct RowOptions {
     pub stride: Option<usize>,
     /// The id of the token that rows are filled up with, to `max_length`. None: they are not.
     pub pad_id: Option<u32>,
-    /// Whether special tokens in the text are encoded as plain text.
-    pub split_special_tokens: bool,
     /// How words are cut at random, if they are.
     pub sampling: Option<Sampling>,
     /// The columns beside the ids.
@@ -123,7 +123,7 @@ pub struct Rows {
 
 /// A part of a row, all of whose tokens are of one kind.
 enum Part<'a> {
-    Text(&'a [u32], &'a [Span]),
+    Text(&'a Encoding, Range<usize>),
     Added(u32),
     Padding(u32, usize),
 }
@@ -233,11 +233,8 @@ pub fn encode(
 ) -> Result<Rows> {
     let columns = &options.columns;
     let mut rows = Rows::new(options, texts.iter().map(|text| text.0.map_or(0, <[u8]>::len)).sum());
-    let session_options = SessionOptions {
-        split_special_tokens: options.split_special_tokens,
-        spans: columns.offset_mapping || columns.word_ids,
-    };
-    let any_length = session.takes_any_length() && !session_options.spans;
+    let spans = columns.offset_mapping || columns.word_ids;
+    let any_length = session.takes_any_length() && !spans;
     let longest = if any_length { usize::MAX } else { i32::MAX as usize };
     session.set_sampling(options.sampling.as_ref())?;
     let (mut one, mut other) = (Encoding::default(), Encoding::default());
@@ -251,7 +248,7 @@ pub fn encode(
                 let message = format!("text {number} has {} bytes, over {longest}", text.len());
                 return Err(Error::data(message));
             }
-            session.encode(&utf8::repair(text).0, &session_options, encoding);
+            session.encode(&utf8::repair(text).0, spans, encoding);
             Ok(())
         };
         read(text, &mut one)?;
@@ -380,13 +377,13 @@ impl Rows {
                 self.push_added(if number == 0 { before } else { between }, 0);
             }
             if number > 0 {
-                type_id = options.second_type;
+                let overflows = window.start > 0;
+                type_id = if overflows { options.overflow_type } else { options.second_type };
             }
-            let spans = encoding.spans.get(window.clone()).unwrap_or_default();
-            self.push(Part::Text(&encoding.ids()[window], spans), type_id);
+            self.push(Part::Text(encoding, window), type_id);
         }
         if let Some(AddedTokens { after, .. }) = added {
-            self.push_added(after, type_id);
+            self.push_added(after, if N > 1 { options.second_type } else { 0 });
         }
         let end = self.ids.len();
         if let (Some(pad_id), Some(most)) = (options.pad_id, options.max_length) {
@@ -423,32 +420,27 @@ impl Rows {
     #[inline]
     fn push(&mut self, part: Part<'_>, type_id: i8) {
         let before = self.ids.len();
-        let spans = match part {
-            Part::Text(ids, spans) => {
-                self.ids.extend_from_slice(ids);
-                Some(spans)
+        match &part {
+            Part::Text(encoding, window) => {
+                self.ids.extend_from_slice(&encoding.ids()[window.clone()]);
             }
-            Part::Added(id) => {
-                self.ids.push(id);
-                None
-            }
-            Part::Padding(id, count) => {
-                self.ids.resize(before + count, id);
-                None
-            }
-        };
+            Part::Added(id) => self.ids.push(*id),
+            Part::Padding(id, count) => self.ids.resize(before + count, *id),
+        }
         let end = self.ids.len();
         fill(&mut self.attention_mask, end, !matches!(part, Part::Padding(..)) as i8);
         fill(&mut self.token_type_ids, end, type_id);
-        fill(&mut self.special_tokens_mask, end, spans.is_none() as i8);
+        fill(&mut self.special_tokens_mask, end, !matches!(part, Part::Text(..)) as i8);
         if let Some(offsets) = &mut self.offset_mapping {
-            offsets.extend(
-                spans.iter().copied().flatten().flat_map(|s| [s.start as i32, s.end as i32]),
-            );
+            if let Part::Text(encoding, window) = &part {
+                offsets.extend(encoding.offsets(window.clone()).flatten().map(|at| at as i32));
+            }
             offsets.resize(2 * end, 0);
         }
         if let Some(words) = &mut self.word_ids {
-            words.extend(spans.iter().copied().flatten().map(|span| span.word as i32));
+            if let Part::Text(encoding, window) = part {
+                words.extend(encoding.spans[window].iter().map(|span| span.word as i32));
+            }
             words.resize(end, -1);
         }
     }
@@ -468,6 +460,7 @@ fn fill(column: &mut Option<Vec<i8>>, end: usize, value: i8) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::encode::added_tokens::AddedToken;
     use crate::encode::blocks::encode_blocks;
     use crate::encode::encoder::{Encoder, EncoderOptions};
     use crate::encode::matcher::UnkScope;
@@ -503,9 +496,14 @@ mod tests {
                 WordPiece::new(vocabulary.into_iter().zip(0..), "##", 1, unk_scope, 20).unwrap(),
             ),
             unk_id: Some(1),
-            special_tokens: vec![("[SEP]".to_owned(), 3), ("[UNK]".to_owned(), 1)],
+            added_tokens: vec![added("[SEP]", 3), added("[UNK]", 1)],
+            trimming: None,
         };
         Encoder::new(options).unwrap()
+    }
+
+    fn added(content: &str, id: u32) -> AddedToken {
+        AddedToken { content: content.into(), id, lstrip: false, normalized: false }
     }
 
     fn random(state: &mut u64, below: usize) -> usize {
@@ -542,11 +540,11 @@ mod tests {
         RowOptions {
             added: (random(state, 3) > 0).then(|| bert_tokens(2, 3)),
             second_type: 1,
+            overflow_type: 1,
             max_length,
             truncation: Truncation::LongestFirst,
             stride: max_length.filter(|_| random(state, 2) > 0).map(|_| random(state, 2)),
             pad_id: max_length.filter(|_| random(state, 2) > 0).map(|_| 0),
-            split_special_tokens: random(state, 3) == 0,
             sampling: None,
             columns,
         }

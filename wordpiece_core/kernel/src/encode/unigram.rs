@@ -39,8 +39,8 @@ pub struct UnigramOptions<'a> {
     /// Whether sums are rounded as sentencepiece rounds them, and only ordinary tokens are found in
     /// words; else all is as in Hugging Face tokenizers.
     pub of_sentencepiece: bool,
-    /// The ids of the tokens that stand for no text: control tokens and the like.
-    pub special: &'a [u32],
+    /// The ids of tokens that no word becomes, except for the unknown token.
+    pub hidden: &'a [u32],
 }
 
 /// The scores of a vocabulary.
@@ -55,7 +55,7 @@ pub struct UnigramOptions<'a> {
 ///     unk_id: 0,
 ///     byte_fallback: false,
 ///     of_sentencepiece: false,
-///     special: &[],
+///     hidden: &[],
 /// };
 /// let unigram = Unigram::new(&["<unk>", "▁h", "ug", "▁hu", "g"], options).unwrap();
 /// let mut tokens = Vec::new();
@@ -105,28 +105,27 @@ impl Unigram {
     /// number; and for `of_sentencepiece` if a token has the mark of a space where no word begins, if
     /// there is no token for the mark alone, or with byte fallback not for every byte.
     pub fn new(vocabulary: &[&str], options: UnigramOptions<'_>) -> Result<Self> {
-        let UnigramOptions { scores, unk_id, byte_fallback, of_sentencepiece, special } = options;
+        let UnigramOptions { scores, unk_id, byte_fallback, of_sentencepiece, hidden } = options;
         check_scores(scores, vocabulary.len())?;
-        let ids: FxHashMap<&str, u32> = vocabulary.iter().copied().zip(0..).collect();
+        let hidden: FxHashSet<u32> = hidden.iter().copied().collect();
+        let tokens = vocabulary.iter().copied().zip(0..);
+        let ids: FxHashMap<&str, u32> = tokens.filter(|(_, id)| !hidden.contains(id)).collect();
         let bytes = byte_fallback.then(|| Box::new(ByteTokens::new(&ids)));
         let mut found: Vec<(&str, u32)> = ids.iter().map(|(&token, &id)| (token, id)).collect();
         if of_sentencepiece {
-            let byte_ids = bytes.iter().flat_map(|bytes| bytes.ids());
-            let others: FxHashSet<u32> =
-                special.iter().copied().chain(byte_ids).chain([unk_id]).collect();
-            found.retain(|(_, id)| !others.contains(id));
+            let byte_ids: FxHashSet<u32> = bytes.iter().flat_map(|bytes| bytes.ids()).collect();
+            found.retain(|(_, id)| *id != unk_id && !byte_ids.contains(id));
             if bytes.as_ref().is_some_and(|bytes| bytes.ids().count() < 256) {
                 return Err(Error::data("byte_fallback: a token <0xNN> is missing"));
             }
             check_marks(&found)?;
         }
-        let least = found.iter().map(|&(_, id)| scores[id as usize]).fold(f64::INFINITY, f64::min);
-        // Text that is like a special token is plain text where special tokens are not looked for.
-        let special: FxHashSet<u32> = special.iter().copied().filter(|&id| id != unk_id).collect();
-        found.retain(|(_, id)| !special.contains(id));
+        let found_scores = found.iter().map(|&(_, id)| scores[id as usize]);
         let unk_score = match of_sentencepiece {
-            true => f64::from(least as f32 - UNK_PENALTY as f32),
-            false => least - UNK_PENALTY,
+            true => {
+                f64::from(found_scores.fold(f64::INFINITY, f64::min) as f32 - UNK_PENALTY as f32)
+            }
+            false => scores.iter().copied().fold(f64::INFINITY, f64::min) - UNK_PENALTY,
         };
         let exact = found.iter().all(|&(_, id)| is_exact(scores[id as usize]));
         let rounded = (of_sentencepiece && !exact)

@@ -3,7 +3,7 @@
 use arrow_array::types::{Float64Type, Int32Type, UInt16Type, UInt32Type};
 use arrow_array::{Array, ArrayRef};
 use pyo3::prelude::*;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::rules::Rules;
 use super::shards::{PyIdPages, PyPages};
@@ -12,9 +12,10 @@ use super::{PyArrowArray, import, import_batch, run, unknown};
 use crate::arrow;
 use crate::arrow::count::WordTableBatch;
 use crate::arrow::encode::IdType;
+use crate::encode::added_tokens::AddedToken;
 use crate::encode::blocks::encode_blocks;
 use crate::encode::bpe::{Bpe, BpeOptions};
-use crate::encode::encoder::{Encoder, EncoderOptions};
+use crate::encode::encoder::{Encoder, EncoderOptions, OffsetTrimming};
 use crate::encode::matcher::UnkScope;
 use crate::encode::measure::{Measurer, measure};
 use crate::encode::model::{Model, WordPiece};
@@ -64,10 +65,10 @@ impl PyBpe {
 }
 
 impl PyBpe {
-    fn model(&self, vocabulary: &[&str], unk_id: Option<u32>) -> Result<Model> {
+    fn model(&self, vocabulary: &[&str], unk_id: Option<u32>, hidden: &[u32]) -> Result<Model> {
         let &PyBpe { word_boundary, byte_fallback, fuse_unk, ignore_merges, .. } = self;
         let options = BpeOptions { word_boundary, unk_id, byte_fallback, fuse_unk, ignore_merges };
-        Ok(Model::Bpe(Box::new(Bpe::new(vocabulary, &self.merges, options)?)))
+        Ok(Model::Bpe(Box::new(Bpe::new(vocabulary, &self.merges, hidden, options)?)))
     }
 }
 
@@ -96,11 +97,11 @@ impl PyUnigram {
 }
 
 impl PyUnigram {
-    fn model(&self, vocabulary: &[&str], unk_id: Option<u32>, special: &[u32]) -> Result<Model> {
+    fn model(&self, vocabulary: &[&str], unk_id: Option<u32>, hidden: &[u32]) -> Result<Model> {
         let unk_id = unk_id.ok_or_else(|| Error::option("unk_token: unigram needs one"))?;
         let &PyUnigram { byte_fallback, of_sentencepiece, .. } = self;
         let scores = &self.scores;
-        let options = UnigramOptions { scores, unk_id, byte_fallback, of_sentencepiece, special };
+        let options = UnigramOptions { scores, unk_id, byte_fallback, of_sentencepiece, hidden };
         Ok(Model::Unigram(Unigram::new(vocabulary, options)?))
     }
 }
@@ -112,15 +113,15 @@ enum AnyModel {
     Unigram(Py<PyUnigram>),
 }
 
-/// The ids of the tokens before, between and after texts, and the token type of a second text.
-type Added = (Vec<u32>, Vec<u32>, Vec<u32>, i8);
+/// The ids of the tokens before, between and after texts; the token type of a second text; and whether
+/// it is the same in all rows of a stride, if these tokens are added.
+type Template = (Vec<u32>, Vec<u32>, Vec<u32>, i8, bool);
 
 /// Encodes texts by a vocabulary.
 #[pyclass(name = "Encoder", frozen)]
 pub(super) struct PyEncoder {
     encoder: Encoder,
-    added: Option<AddedTokens>,
-    second_type: i8,
+    template: Option<Template>,
     pad_id: Option<u32>,
 }
 
@@ -128,8 +129,9 @@ pub(super) struct PyEncoder {
 impl PyEncoder {
     #[new]
     #[pyo3(signature = (vocab, *, clean_text, handle_chinese_chars, strip_accents, lowercase,
-        pre_tokenizer, unk_token, continuing_prefix, max_word_length, unk_scope, special_tokens,
-        model=None, rules=None, added=None, pad_id=None, left_stripped=vec![]))]
+        pre_tokenizer, unk_token, continuing_prefix, max_word_length, unk_scope, added_tokens,
+        hidden, model=None, rules=None, template=None, pad_id=None,
+        trim_offsets=vec![]))]
     #[allow(clippy::too_many_arguments)]
     fn new(
         py: Python<'_>,
@@ -143,12 +145,13 @@ impl PyEncoder {
         continuing_prefix: String,
         max_word_length: usize,
         unk_scope: &str,
-        special_tokens: Vec<String>,
+        added_tokens: Vec<(String, bool, bool)>,
+        hidden: Vec<String>,
         model: Option<AnyModel>,
         rules: Option<Rules<'_>>,
-        added: Option<Added>,
+        template: Option<Template>,
         pad_id: Option<u32>,
-        left_stripped: Vec<String>,
+        trim_offsets: Vec<bool>,
     ) -> PyResult<Self> {
         let own =
             text_rules(clean_text, handle_chinese_chars, strip_accents, lowercase, pre_tokenizer)?;
@@ -166,33 +169,31 @@ impl PyEncoder {
                 let id = ids.get(token).copied();
                 id.ok_or_else(|| Error::option(format!("the vocabulary has no {token}")))
             };
-            let special_tokens = special_tokens.into_iter().map(|t| known(&t).map(|id| (t, id)));
-            let mut special_tokens: Vec<_> = special_tokens.collect::<Result<_>>()?;
+            let added_tokens = added_tokens.into_iter().map(|(content, lstrip, normalized)| {
+                Ok(AddedToken { id: known(&content)?, content, lstrip, normalized })
+            });
+            let added_tokens: Vec<_> = added_tokens.collect::<Result<_>>()?;
             let unk_id = unk_token.map(known).transpose()?;
+            let hidden: Vec<u32> =
+                hidden.iter().map(|token| known(token)).collect::<Result<_>>()?;
             let model = match model {
-                Some(AnyModel::Bpe(bpe)) => bpe.get().model(&vocabulary, unk_id)?,
+                Some(AnyModel::Bpe(bpe)) => bpe.get().model(&vocabulary, unk_id, &hidden)?,
                 Some(AnyModel::Unigram(unigram)) => {
-                    let special: Vec<u32> = special_tokens.iter().map(|&(_, id)| id).collect();
-                    if unigram.get().of_sentencepiece {
-                        special_tokens.clear(); // it does not look for them in texts
-                    }
-                    unigram.get().model(&vocabulary, unk_id, &special)?
+                    unigram.get().model(&vocabulary, unk_id, &hidden)?
                 }
                 None => {
                     let needed = || Error::option("unk_token: wordpiece needs one");
                     let (unk, most) = (unk_id.ok_or_else(needed)?, max_word_length);
                     let prefix = &continuing_prefix;
-                    Model::WordPiece(WordPiece::new(tokens, prefix, unk, unk_scope, most)?)
+                    let hidden: FxHashSet<u32> = hidden.iter().copied().collect();
+                    let shown = tokens.filter(|(_, id)| !hidden.contains(id));
+                    Model::WordPiece(WordPiece::new(shown, prefix, unk, unk_scope, most)?)
                 }
             };
-            let second_type = added.as_ref().map_or(1, |added| added.3);
-            let added =
-                added.map(|(before, between, after, _)| AddedTokens { before, between, after });
-            let left_stripped: Vec<u32> =
-                left_stripped.iter().map(|token| known(token)).collect::<Result<_>>()?;
-            let encoder = Encoder::new(EncoderOptions { text, model, unk_id, special_tokens })?
-                .with_left_stripped(left_stripped);
-            Ok(PyEncoder { encoder, added, second_type, pad_id })
+            let trims = !trim_offsets.is_empty();
+            let trimming = trims.then(|| OffsetTrimming::new(&vocabulary, trim_offsets));
+            let options = EncoderOptions { text, model, unk_id, added_tokens, trimming };
+            Ok(PyEncoder { encoder: Encoder::new(options)?, template, pad_id })
         })
     }
 
@@ -201,9 +202,9 @@ impl PyEncoder {
     /// of these are unknown, the number of words, and the number of their tokens. With `id_type` "uint16"
     /// the vocabulary must have 65,536 tokens at most. With `pages`, `least_ids` ids and more become
     /// pages, and there is no batch; then columns, a stride, and threads beside this one are left out.
-    #[pyo3(signature = (texts, pairs=None, *, add_special_tokens, split_special_tokens, max_length,
-        truncation, stride, padding, columns, id_type, threads, sample_alpha=None, bpe_dropout=None,
-        sample_seed=None, pages=None, least_ids=0))]
+    #[pyo3(signature = (texts, pairs=None, *, add_special_tokens, max_length, truncation, stride,
+        padding, columns, id_type, threads, sample_alpha=None, bpe_dropout=None, sample_seed=None,
+        pages=None, least_ids=0))]
     #[allow(clippy::too_many_arguments)]
     fn encode(
         &self,
@@ -211,7 +212,6 @@ impl PyEncoder {
         texts: &Bound<'_, PyAny>,
         pairs: Option<&Bound<'_, PyAny>>,
         add_special_tokens: bool,
-        split_special_tokens: bool,
         max_length: Option<usize>,
         truncation: &str,
         stride: Option<usize>,
@@ -234,13 +234,13 @@ impl PyEncoder {
         let texts = import(texts)?;
         let pairs = pairs.map(import).transpose()?;
         let options = RowOptions {
-            added: self.added.clone().filter(|_| add_special_tokens),
-            second_type: self.second_type,
+            added: self.added_tokens().filter(|_| add_special_tokens),
+            second_type: self.second_types(add_special_tokens)[0],
+            overflow_type: self.second_types(add_special_tokens)[1],
             max_length,
             truncation: wanted_truncation(truncation)?,
             stride,
             pad_id: self.pad_id.filter(|_| padding),
-            split_special_tokens,
             sampling: wanted_sampling(sample_alpha, bpe_dropout, sample_seed.unwrap_or(0))?,
             columns: wanted_columns(&columns)?,
         };
@@ -269,6 +269,23 @@ impl PyEncoder {
             let counts = [sum(0), sum(1), sum(2), sum(3), sum(4), sum(5)];
             Ok((blocks.into_iter().map(|(batch, _)| batch.into()).collect(), None, counts))
         })
+    }
+}
+
+impl PyEncoder {
+    /// The tokens around texts, if there is a template.
+    fn added_tokens(&self) -> Option<AddedTokens> {
+        let (before, between, after, ..) = self.template.as_ref()?.clone();
+        Some(AddedTokens { before, between, after })
+    }
+
+    /// The token type of a second text, and in rows that do not show its beginning.
+    fn second_types(&self, is_added: bool) -> [i8; 2] {
+        match self.template {
+            Some((.., second_type, true)) if is_added => [second_type; 2],
+            Some((.., second_type, _)) => [second_type, 1],
+            None => [1, 1],
+        }
     }
 }
 

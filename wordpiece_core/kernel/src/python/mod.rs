@@ -196,6 +196,7 @@ fn _kernel(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(count::draw_words, module)?)?;
     module.add_function(wrap_pyfunction!(count::partition_words, module)?)?;
     module.add_function(wrap_pyfunction!(rules::compile_charsmap, module)?)?;
+    module.add_function(wrap_pyfunction!(text::lowercase, module)?)?;
     module.add_function(wrap_pyfunction!(text::string_array, module)?)?;
     module.add_function(wrap_pyfunction!(text::repair_utf8, module)?)?;
     module.add_function(wrap_pyfunction!(text::split_lines, module)?)?;

@@ -19,9 +19,9 @@ pub(super) struct PyByteLevel(ByteLevel);
 #[pymethods]
 impl PyByteLevel {
     #[new]
-    #[pyo3(signature = (*, add_prefix_space, trim_offsets))]
-    fn new(add_prefix_space: bool, trim_offsets: bool) -> Self {
-        PyByteLevel(ByteLevel { add_prefix_space, trim_offsets })
+    #[pyo3(signature = (*, add_prefix_space))]
+    fn new(add_prefix_space: bool) -> Self {
+        PyByteLevel(ByteLevel { add_prefix_space })
     }
 }
 

@@ -16,7 +16,7 @@ use crate::text::byte_level::ByteLevel;
 use crate::text::hash::KeyedHash;
 use crate::text::pre_tokenize::TextOptions;
 use crate::text::rules::{Begin, TextRules};
-use crate::text::utf8;
+use crate::text::{unicode, utf8};
 
 /// The rules of text, from the names of the options in Python.
 pub(super) fn text_rules(
@@ -30,10 +30,7 @@ pub(super) fn text_rules(
         "bert" => true,
         "whitespace" => false,
         "gpt2" if !(clean_text || handle_chinese_chars || strip_accents || lowercase) => {
-            return Ok(TextRules::ByteLevel(ByteLevel {
-                add_prefix_space: false,
-                trim_offsets: true,
-            }));
+            return Ok(TextRules::ByteLevel(ByteLevel { add_prefix_space: false }));
         }
         "gpt2" => {
             let message = "pre_tokenizer: gpt2 takes text as it is; turn the other options off";
@@ -141,6 +138,12 @@ pub(super) fn pre_tokenize(
         })?;
         Ok(PyArrowArray(arrow::string_lists(&rows)?))
     })
+}
+
+/// A text with each character in lowercase, by the tables of the kernel.
+#[pyfunction]
+pub(super) fn lowercase(text: &str) -> String {
+    text.chars().flat_map(unicode::lowercase).collect()
 }
 
 /// The keyed hash of each row of an array of strings or bytes. A null hashes as the empty string.

@@ -68,7 +68,8 @@ mod tests {
                     .unwrap(),
             ),
             unk_id: Some(1),
-            special_tokens: Vec::new(),
+            added_tokens: Vec::new(),
+            trimming: None,
         };
         Encoder::new(options).unwrap()
     }
@@ -88,11 +89,11 @@ mod tests {
             let options = RowOptions {
                 added: Some(AddedTokens { before: vec![2], between: vec![3], after: vec![3] }),
                 second_type: 1,
+                overflow_type: 1,
                 max_length: padded.then_some(1000),
                 truncation: Truncation::LongestFirst,
                 stride: None,
                 pad_id: padded.then_some(0),
-                split_special_tokens: false,
                 sampling: None,
                 columns: RowColumns::default(),
             };

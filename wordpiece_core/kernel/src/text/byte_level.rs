@@ -20,6 +20,7 @@ use unicode_general_category::{GeneralCategory, get_general_category};
 
 use crate::text::blocks::{BLOCK, below, masks_at};
 use crate::text::segments::{BlockSegments, InOrder, Segment, SegmentBag, Sink, Unordered};
+use crate::text::unicode::is_whitespace;
 
 /// GPT-2's rules of text.
 ///
@@ -28,7 +29,7 @@ use crate::text::segments::{BlockSegments, InOrder, Segment, SegmentBag, Sink, U
 /// ```
 /// use _kernel::text::byte_level::ByteLevel;
 ///
-/// let rules = ByteLevel { add_prefix_space: false, trim_offsets: true };
+/// let rules = ByteLevel { add_prefix_space: false };
 /// let mut pieces = Vec::new();
 /// rules.segments("It's  a 1st try.", false, |piece| pieces.push(piece.raw.to_string()));
 /// assert_eq!(pieces, ["It", "'s", " ", " a", " 1", "st", " try", "."]);
@@ -37,8 +38,6 @@ use crate::text::segments::{BlockSegments, InOrder, Segment, SegmentBag, Sink, U
 pub struct ByteLevel {
     /// Whether a space is put before a text, and behind each special token, if there is none.
     pub add_prefix_space: bool,
-    /// Whether the offsets of tokens are without the spaces at their ends.
-    pub trim_offsets: bool,
 }
 
 /// What a character is to the rules.
@@ -59,7 +58,7 @@ fn class_of(code: u32) -> Class {
         return Class::Other; // a surrogate: never in a string
     };
     match get_general_category(c) {
-        _ if c.is_whitespace() => Class::Space,
+        _ if is_whitespace(c) => Class::Space,
         UppercaseLetter | LowercaseLetter | TitlecaseLetter | ModifierLetter | OtherLetter => {
             Class::Letter
         }
@@ -358,7 +357,7 @@ mod tests {
     use crate::count::segment_counts::SegmentCounts;
     use crate::oracle::Random;
 
-    const RULES: ByteLevel = ByteLevel { add_prefix_space: false, trim_offsets: true };
+    const RULES: ByteLevel = ByteLevel { add_prefix_space: false };
 
     fn pieces(rules: &ByteLevel, text: &str) -> Vec<String> {
         let mut pieces = Vec::new();
@@ -414,7 +413,7 @@ mod tests {
             }
             let plain = plain_pieces(&text);
             assert_eq!(pieces(&RULES, &text), plain, "{text:?}");
-            let prefixed = ByteLevel { add_prefix_space: true, ..RULES };
+            let prefixed = ByteLevel { add_prefix_space: true };
             let with_space = if text.is_empty() || text.starts_with(' ') {
                 text.clone()
             } else {

@@ -12,6 +12,7 @@ use crate::text::charsmap::CharsMap;
 use crate::text::marks::SPACE_MARK;
 use crate::text::rules::Begin;
 use crate::text::segments::Segment;
+use crate::text::unicode::is_whitespace;
 
 /// Where a mark is put that stands for no space of the text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -110,7 +111,7 @@ impl MapTraits {
             traits.several |= result.contains("  ");
             traits.makes_marks |= result.contains(SPACE_MARK);
             traits.ends_marked |= result.ends_with(SPACE_MARK) && only(result).is_none();
-            traits.makes_white |= result.contains(|c: char| c.is_whitespace() && c != ' ');
+            traits.makes_white |= result.contains(|c: char| is_whitespace(c) && c != ' ');
         });
         traits
     }
@@ -129,7 +130,7 @@ impl Metaspace {
             return Err(Error::option("prepend: words of WhitespaceSplit have a ▁ always"));
         }
         let map = CharsMap::new(charsmap)?;
-        let is_space = |c: char| c == ' ' || way == Way::Words && c.is_whitespace();
+        let is_space = |c: char| c == ' ' || way == Way::Words && is_whitespace(c);
         let mut cuts: Vec<char> = ('\0'..='\u{3000}').filter(|&c| is_space(c)).collect();
         let MapTraits { singles, joined, several, makes_marks, ends_marked, makes_white } =
             MapTraits::of(&map, is_space);
@@ -152,7 +153,7 @@ impl Metaspace {
         for c in &cuts {
             cut_leads[c.encode_utf8(&mut [0; 4]).as_bytes()[0] as usize] = true;
         }
-        let unmapped = |c: char| c != ' ' && c.is_whitespace() && !mapped(c);
+        let unmapped = |c: char| c != ' ' && is_whitespace(c) && !mapped(c);
         let left = ('\0'..='\u{3000}').filter(|&c| unmapped(c)).collect();
         let ends = |c: &&char| breaks(**c, '\u{301}');
         let added = cuts.iter().find(ends).filter(|_| !way.is_plain()).copied().unwrap_or(' ');
@@ -268,7 +269,7 @@ impl Metaspace {
                 |c| c == SPACE_MARK
             }
             Way::Replaced if self.makes_white || section.contains(&self.white[..]) => {
-                |c| c != ' ' && c.is_whitespace()
+                |c| c != ' ' && is_whitespace(c)
             }
             _ => return section.len(),
         };
@@ -292,6 +293,21 @@ impl Metaspace {
             end = start;
         }
         dropped.unwrap_or(section.len())
+    }
+
+    /// How many characters the offsets of a section are too small: `Precompiled` of `tokenizers` does
+    /// not count those that it drops at the beginning.
+    pub fn lost_characters(&self, section: &str) -> u32 {
+        let mut lost = 0;
+        if !self.way.is_plain() {
+            self.steps(section, |at, length, result| {
+                if result.is_empty() {
+                    lost += section[at..at + length].chars().count() as u32;
+                }
+                result.is_empty()
+            });
+        }
+        lost
     }
 
     /// Calls `each` with every character that a segment becomes, and the index of the character of
@@ -326,10 +342,10 @@ impl Metaspace {
     fn each_of_words(&self, raw: &str, mut each: impl FnMut(char, usize)) {
         let mut inside = false;
         self.placed(raw, |c, index| {
-            if !inside && c != SPACE_MARK && !c.is_whitespace() {
+            if !inside && c != SPACE_MARK && !is_whitespace(c) {
                 each(SPACE_MARK, index);
             }
-            inside = !c.is_whitespace();
+            inside = !is_whitespace(c);
             if inside {
                 each(c, index);
             }

@@ -11,4 +11,5 @@ pub mod pre_tokenize;
 pub mod rules;
 pub mod segment_map;
 pub mod segments;
+pub mod unicode;
 pub mod utf8;

@@ -106,6 +106,14 @@ impl TextRules {
         }
     }
 
+    /// How many characters the offsets of a section are too small in Hugging Face tokenizers.
+    pub fn lost_characters(&self, section: &str) -> u32 {
+        match self {
+            TextRules::Bert(_) | TextRules::ByteLevel(_) => 0,
+            TextRules::Metaspace(rules) => rules.lost_characters(section),
+        }
+    }
+
     /// Normalizes a segment.
     ///
     /// # Arguments

@@ -52,7 +52,7 @@ fn short_and_long_words_are_merged_as_by_definition() {
         let merges = random.below(30);
         let (tokens, merges) = random_bpe(&mut random, merges);
         let vocabulary: Vec<&str> = tokens.iter().map(String::as_str).collect();
-        let bpe = Bpe::new(&vocabulary, &merges, options(WordBoundary::None)).unwrap();
+        let bpe = Bpe::new(&vocabulary, &merges, &[], options(WordBoundary::None)).unwrap();
         for length in [1, 2, 5, 12, 39, 41, 90] {
             let word = random.word(&['a', 'b', 'c', 'é', 'x'], length);
             let (mut scratch, mut found) = (BpeScratch::default(), Vec::new());
@@ -73,7 +73,7 @@ fn a_long_word_takes_work_in_proportion_to_its_length() {
     let tokens: Vec<String> = (0..12).map(|power| "a".repeat(1 << power)).collect();
     let vocabulary: Vec<&str> = tokens.iter().map(String::as_str).collect();
     let merges: Vec<(u32, u32)> = (0..11).map(|id| (id, id)).collect();
-    let bpe = Bpe::new(&vocabulary, &merges, options(WordBoundary::None)).unwrap();
+    let bpe = Bpe::new(&vocabulary, &merges, &[], options(WordBoundary::None)).unwrap();
     let length = if cfg!(miri) { 1 << 12 } else { 1 << 20 };
     let (mut scratch, mut found) = (BpeScratch::default(), Vec::new());
     bpe.tokens(&"a".repeat(length), &mut scratch, &mut found);
@@ -87,7 +87,7 @@ fn dropout_leaves_nothing_out_or_everything() {
     let mut random = OracleRandom::new(2);
     let (tokens, merges) = random_bpe(&mut random, 30);
     let vocabulary: Vec<&str> = tokens.iter().map(String::as_str).collect();
-    let bpe = Bpe::new(&vocabulary, &merges, options(WordBoundary::None)).unwrap();
+    let bpe = Bpe::new(&vocabulary, &merges, &[], options(WordBoundary::None)).unwrap();
     let word = random.word(&['a', 'b', 'c'], 60);
     let (mut scratch, mut plain, mut sampled) = Default::default();
     bpe.tokens(&word, &mut scratch, &mut plain);
@@ -102,7 +102,7 @@ fn dropout_leaves_nothing_out_or_everything() {
 fn merges_that_make_no_sense_are_refused() {
     let vocabulary = ["a", "b", "ab"];
     for merges in [vec![(0, 3)], vec![(1, 0)], vec![(0, 1), (0, 1)]] {
-        let bpe = Bpe::new(&vocabulary, &merges, options(WordBoundary::None));
+        let bpe = Bpe::new(&vocabulary, &merges, &[], options(WordBoundary::None));
         assert!(matches!(bpe, Err(Error::Data(_))));
     }
 }

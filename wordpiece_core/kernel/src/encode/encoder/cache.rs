@@ -163,9 +163,8 @@ impl SpanCache {
         scratch: &mut Scratch,
         encoding: &mut Encoding,
     ) {
-        // At the beginning of a text spans may be other ones.
-        let begins = segment.added || first == 0 && encoder.trim == Some(true);
-        if segment.raw.len() <= CACHED && !begins {
+        // A space that is not in the text has another place than one that is.
+        if segment.raw.len() <= CACHED && !segment.added {
             let Cache { segments, list } = self;
             let CachedRange { start, count, words } = *segments.entry(&segment, || {
                 encoder.cut(segment.raw, scratch);
@@ -173,7 +172,7 @@ impl SpanCache {
                 let (Ok(count), [] | [_]) = (count, &scratch.ends[..]) else {
                     return CachedRange { start, count: ANEW, words: 0 };
                 };
-                spans(encoder, &segment, false, scratch, |_, token| list.push(token));
+                spans(encoder, &segment, scratch, |_, token, _| list.push(token));
                 CachedRange { start, count, words: scratch.ends.len() as u16 }
             });
             if count != ANEW {

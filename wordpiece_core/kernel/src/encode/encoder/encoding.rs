@@ -1,6 +1,9 @@
 //! The tokens of a text.
 
+use std::ops::Range;
+
 use super::cut::Scratch;
+use super::spans::{OffsetTrimming, trim};
 
 /// The tokens of a text, which [`Session::encode`](super::Session::encode) writes.
 #[derive(Default)]
@@ -17,9 +20,15 @@ pub struct Encoding {
     /// How many words and special tokens there are, with words that have no tokens; counted only with
     /// spans.
     pub(super) next_word: u32,
+    /// How many spaces tokens begin with, and end with, where their ids do not say it: the index of
+    /// each such token, and the numbers. Only if offsets are trimmed.
+    own_spaces: Vec<(usize, [u32; 2])>,
+    /// The same for all tokens, and the `add_prefix_space` of each trimming by it.
+    spaces: Vec<[u32; 2]>,
+    trimmings: Vec<bool>,
 }
 
-/// What a token stands for.
+/// What a token stands for, before offsets are trimmed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Span {
     /// How many characters of the raw text are before those that it stands for.
@@ -49,7 +58,37 @@ impl Encoding {
     pub(super) fn clear(&mut self) {
         self.count = 0;
         self.spans.clear();
+        self.own_spaces.clear();
+        self.spaces.clear();
         (self.words, self.word_tokens, self.next_word) = (0, 0, 0);
+    }
+
+    /// The characters that the tokens of a row stand for: of those in `row`. If spans are not wanted,
+    /// there are none.
+    pub fn offsets(&self, row: Range<usize>) -> impl Iterator<Item = [u32; 2]> {
+        let first = row.start;
+        let spans = self.spans.get(row.clone()).unwrap_or_default();
+        row.zip(spans).map(move |(index, span)| {
+            let mut offsets = [span.start, span.end];
+            if let Some(&spaces) = self.spaces.get(index) {
+                trim(&mut offsets, spaces, index == first, &self.trimmings);
+            }
+            offsets
+        })
+    }
+
+    /// Notes how many spaces the token that is appended next begins with, and ends with.
+    pub(super) fn push_spaces(&mut self, spaces: [u32; 2]) {
+        self.own_spaces.push((self.count, spaces));
+    }
+
+    /// Finds how many spaces all tokens begin with, and end with.
+    pub(super) fn prepare_trimming(&mut self, trimming: &OffsetTrimming) {
+        self.trimmings.clone_from(&trimming.add_prefix_space);
+        self.spaces.extend(self.ids[..self.count].iter().map(|&id| trimming.spaces(id)));
+        for &(index, spaces) in &self.own_spaces {
+            self.spaces[index] = spaces;
+        }
     }
 
     /// Makes room for `more` ids, and three beyond.
@@ -81,8 +120,8 @@ impl Encoding {
         tokens.iter().for_each(|&(id, _)| self.push(id));
         let word = self.next_word;
         self.spans.extend(tokens.iter().map(|&(_, [start, end])| Span {
-            start: first + start,
-            end: first + end,
+            start: first.wrapping_add(start),
+            end: first.wrapping_add(end),
             word,
         }));
     }
@@ -99,6 +138,7 @@ impl Encoding {
     ) {
         self.push(*id);
         let word = self.next_word + word;
-        self.spans.push(Span { start: first + start, end: first + end, word });
+        let [start, end] = [start, end].map(|at| first.wrapping_add(*at));
+        self.spans.push(Span { start, end, word });
     }
 }

@@ -1,12 +1,13 @@
-//! What one thread encodes texts with: around the special tokens in them, and segment by segment.
+//! What one thread encodes texts with: around the added tokens in them, and segment by segment.
 
 use std::ops::Range;
 
 use super::cache::Caches;
 use super::cut::Scratch;
 use super::encoding::Encoding;
-use super::spans::{CharPosition, push_with_spans};
+use super::spans::{CharPosition, push_added, push_with_spans};
 use super::{Encoder, EncoderOptions};
+use crate::encode::added_tokens::Section;
 use crate::encode::model::Sampler;
 use crate::encode::sampling::{Random, Sampling};
 use crate::error::Result;
@@ -16,15 +17,6 @@ use crate::text::segments::Segment;
 /// About how many bytes of text are encoded before the caches are looked at. So the list of a cache
 /// has far fewer than 2^32 entries, and their indices fit into 32 bits.
 const AT_ONCE: usize = if cfg!(test) { 1 << 12 } else { 1 << 20 };
-
-/// What a text is encoded to.
-#[derive(Clone, Copy)]
-pub struct SessionOptions {
-    /// Whether special tokens in the text are encoded as plain text.
-    pub split_special_tokens: bool,
-    /// Whether spans are wanted, not ids alone. Then the text may have 2^31 - 1 bytes at most.
-    pub spans: bool,
-}
 
 /// What one thread encodes with: an encoder, and caches. They go back to the encoder when the session
 /// is dropped.
@@ -107,55 +99,37 @@ impl Session<'_> {
     /// # Arguments
     ///
     /// * `text` - The text. If spans are wanted, it may have 2^31 - 1 bytes at most.
-    /// * `options` - What it is encoded to.
+    /// * `spans` - Whether spans are wanted, not ids alone.
     /// * `encoding` - Where the tokens are written. It is cleared first.
-    pub fn encode(&mut self, text: &str, options: &SessionOptions, encoding: &mut Encoding) {
+    pub fn encode(&mut self, text: &str, spans: bool, encoding: &mut Encoding) {
         encoding.clear();
         if let Some(drawing) = &mut self.drawing {
             drawing.random = Random::of(drawing.sampling.seed, text.as_bytes());
         }
-        self.encode_around_special_tokens(text, options, encoding);
-    }
-
-    /// Cuts a text at the special tokens in it and encodes what is between them.
-    fn encode_around_special_tokens(
-        &mut self,
-        text: &str,
-        options: &SessionOptions,
-        encoding: &mut Encoding,
-    ) {
-        let encoder = self.encoder;
         let mut position = CharPosition::new(text);
-        let (mut start, mut special) = (0, 0);
-        if !(options.split_special_tokens || encoder.options.special_tokens.is_empty()) {
-            for found in encoder.special_matcher.find_iter(text) {
-                let id = encoder.options.special_tokens[found.pattern().as_usize()].1;
-                let mut end = found.start();
-                if encoder.left_stripped.contains(&id) {
-                    end = start + text[start..end].trim_end().len();
-                }
-                self.encode_plain(start..end, options, &mut position, encoding);
-                special += 1;
-                if options.spans {
-                    let from = encoder.special_start(text, end, found.start());
-                    let [start, end] = [from, found.end()].map(|at| position.move_to(at));
-                    encoding.push_token(&(id, [start, end]), 0, 0);
-                    encoding.next_word += 1;
+        let mut added = 0;
+        self.encoder.added_tokens.split(text, |section| match section {
+            Section::Text(range) => self.encode_plain(range, spans, &mut position, encoding),
+            Section::Token(id, range) => {
+                added += 1;
+                if spans {
+                    push_added(self.encoder, id, range, &mut position, encoding);
                 } else {
                     encoding.push(id);
                 }
-                start = found.end();
             }
+        });
+        encoding.word_tokens = encoding.count - added;
+        if spans && let Some(trimming) = &self.encoder.options.trimming {
+            encoding.prepare_trimming(trimming);
         }
-        self.encode_plain(start..text.len(), options, &mut position, encoding);
-        encoding.word_tokens = encoding.count - special;
     }
 
-    /// Encodes a range of the text that has no special tokens.
+    /// Encodes a range of the text that has no added tokens.
     fn encode_plain(
         &mut self,
         range: Range<usize>,
-        options: &SessionOptions,
+        spans: bool,
         position: &mut CharPosition<'_>,
         encoding: &mut Encoding,
     ) {
@@ -164,12 +138,13 @@ impl Session<'_> {
         let mut start = range.start;
         let end = start + rules.section_end(&position.text[range]);
         let mut begin = if start == 0 { Begin::Text } else { Begin::Section };
+        position.lost = if spans { rules.lost_characters(&position.text[start..end]) } else { 0 };
         while start < end {
             let text = &position.text[..end];
             let most = (start + AT_ONCE).min(text.len());
             let most = (most..text.len()).find(|&at| text.is_char_boundary(at));
             let end = rules.segment_end(text, most.unwrap_or(text.len()));
-            self.encode_part(start..end, begin, options, position, &mut sum, encoding);
+            self.encode_part(start..end, begin, spans, position, &mut sum, encoding);
             self.caches.bound();
             (start, begin) = (end, Begin::Within);
         }
@@ -181,7 +156,7 @@ impl Session<'_> {
         &mut self,
         part: Range<usize>,
         begin: Begin,
-        options: &SessionOptions,
+        spans: bool,
         position: &mut CharPosition<'_>,
         sum: &mut f32,
         encoding: &mut Encoding,
@@ -190,19 +165,20 @@ impl Session<'_> {
         let EncoderOptions { text: rules, model, .. } = &encoder.options;
         let (start, raw) = (part.start, &position.text[part]);
         let rounding = model.rounding();
-        if drawing.is_some() || rounding.is_some() && options.spans {
+        let cached = drawing.is_none() && !(spans && encoder.spans_depend_on_text());
+        if !cached {
             rules.segments(raw, begin, |segment| {
                 cut_anew(encoder, &segment, drawing.as_mut(), sum, scratch);
-                if options.spans {
-                    let first = position.move_to(start + segment.start);
+                if spans {
+                    let first = position.segment(start + segment.start);
                     push_with_spans(encoder, &segment, first, scratch, encoding);
                 } else {
                     encoding.push_new(scratch);
                 }
             });
-        } else if options.spans {
+        } else if spans {
             rules.segments(raw, begin, |segment| {
-                let first = position.move_to(start + segment.start);
+                let first = position.segment(start + segment.start);
                 caches.spans.push(encoder, segment, first, scratch, encoding);
             });
         } else if let Some(unigram) = rounding {

@@ -1,11 +1,86 @@
 //! What tokens stand for: which characters of the raw text.
 
+use std::ops::Range;
+
 use super::Encoder;
 use super::cut::Scratch;
 use super::encoding::Encoding;
 use crate::encode::matcher::Token;
+use crate::encode::model::Model;
 use crate::text::byte_level::byte_character;
 use crate::text::segments::Segment;
+use crate::text::unicode::is_whitespace;
+
+/// How the spaces at the ends of tokens are left out of offsets: by the post-processors `ByteLevel`
+/// and `RobertaProcessing` of Hugging Face tokenizers with `trim_offsets`.
+#[derive(Clone, Debug, Default)]
+pub struct OffsetTrimming {
+    /// For each post-processor that trims, in order, its `add_prefix_space`: whether the only space
+    /// of a token at the beginning of a row or of a text is kept.
+    pub(super) add_prefix_space: Vec<bool>,
+    /// How many spaces each token begins with, and ends with, by id.
+    spaces: Vec<[u32; 2]>,
+}
+
+impl OffsetTrimming {
+    /// The trimming of the tokens of a vocabulary by post-processors with these `add_prefix_space`.
+    pub fn new(vocabulary: &[&str], add_prefix_space: Vec<bool>) -> Self {
+        let spaces = vocabulary.iter().map(|token| spaces(token)).collect();
+        OffsetTrimming { add_prefix_space, spaces }
+    }
+
+    /// How many spaces a token begins with, and ends with.
+    pub(super) fn spaces(&self, id: u32) -> [u32; 2] {
+        self.spaces.get(id as usize).copied().unwrap_or_default()
+    }
+}
+
+/// Leaves the spaces of a token out of its offsets.
+///
+/// # Arguments
+///
+/// * `offsets` - The offsets.
+/// * `spaces` - How many spaces the token begins with, and ends with.
+/// * `is_first` - Whether it is the first of a row.
+/// * `add_prefix_space` - As [`OffsetTrimming`] has it.
+pub(super) fn trim(
+    [start, end]: &mut [u32; 2],
+    [leading, trailing]: [u32; 2],
+    is_first: bool,
+    add_prefix_space: &[bool],
+) {
+    for &add_prefix_space in add_prefix_space {
+        let kept = add_prefix_space && leading == 1 && (is_first || *start == 0);
+        *start = (*start + if kept { 0 } else { leading }).min(*end);
+        if *end >= trailing {
+            *end = (*end - trailing).max(*start);
+        }
+    }
+}
+
+/// How many spaces a string begins with, and ends with. The space of GPT-2's alphabet of bytes is one.
+fn spaces(string: &str) -> [u32; 2] {
+    let is_space = |c: &char| *c == byte_character(b' ') || is_whitespace(*c);
+    let leading = string.chars().take_while(is_space).count();
+    [leading, string.chars().rev().take_while(is_space).count()].map(|count| count as u32)
+}
+
+/// Appends an added token that is at a range of the text, with its span.
+pub(super) fn push_added(
+    encoder: &Encoder,
+    id: u32,
+    range: Range<usize>,
+    position: &mut CharPosition<'_>,
+    encoding: &mut Encoding,
+) {
+    if encoder.options.trimming.is_some() {
+        // The white space that belongs to it counts, too.
+        encoding.push_spaces(spaces(&position.text[range.clone()]));
+    }
+    let span = [range.start, range.end].map(|at| position.move_to(at));
+    encoding.push_token(&(id, span), 0, 0);
+    encoding.next_word += 1;
+}
 
 /// Appends the tokens of a segment that was cut, with their spans.
 pub(super) fn push_with_spans(
@@ -15,29 +90,32 @@ pub(super) fn push_with_spans(
     scratch: &mut Scratch,
     encoding: &mut Encoding,
 ) {
-    let begins = first == 0;
-    spans(encoder, segment, begins, scratch, |word, token| {
-        encoding.push_token(&token, first, word)
+    let trims_unknown = encoder.trims_unknown();
+    spans(encoder, segment, scratch, |word, token, text| {
+        if trims_unknown && Some(token.0) == encoder.unk_id() {
+            encoding.push_spaces(spaces(text));
+        }
+        encoding.push_token(&token, first, word);
     });
     encoding.words += scratch.words_with_tokens();
     encoding.next_word += scratch.ends.len() as u32;
 }
 
-/// Calls `each` with every token of a segment that was cut: the number of its word, its id, and the
-/// characters that it stands for. `begins`: whether the segment is at the beginning of the text.
+/// Calls `each` with every token of a segment that was cut: the number of its word; its id, and the
+/// characters that it stands for; and, of Unigram, what it stands for in the normalized word.
 #[cold]
 pub(super) fn spans(
     encoder: &Encoder,
     segment: &Segment<'_>,
-    begins: bool,
     scratch: &mut Scratch,
-    mut each: impl FnMut(u32, (u32, [u32; 2])),
+    mut each: impl FnMut(u32, (u32, [u32; 2]), &str),
 ) {
     let Scratch { word, tokens, ends, origin, .. } = scratch;
     encoder.find_origin(segment, word, origin);
-    let (mut next, mut from, mut last) = (0, 0usize, [0, 0]);
+    let of_bytes = encoder.options.model.is_of_bytes();
+    let (mut next, mut from, mut last, mut text) = (0, 0usize, [0, 0], "");
     for (number, &(end, to)) in (0..).zip(ends.iter()) {
-        let to = if encoder.options.model.is_of_bytes() { origin.len() } else { to };
+        let to = if of_bytes { origin.len() } else { to };
         let mut at = from;
         for &Token { id, length } in &tokens[next..end] {
             if length > 0 {
@@ -45,43 +123,31 @@ pub(super) fn spans(
                 at = at.min(to - 1);
                 let until = at.saturating_add(length as usize).min(to);
                 last = [origin[at], origin[until - 1] + 1];
-                if let Some(keeps_first) = encoder.trim {
-                    let [leading, trailing] = encoder.options.model.spaces(id);
-                    let keep = u32::from(keeps_first && begins && last[0] == 0);
-                    trim(&mut last, leading.saturating_sub(keep), trailing);
-                }
+                text = word.get(at..until).unwrap_or_default();
                 at = until;
             }
-            each(number, (id, last));
+            each(number, (id, last), text);
         }
         (next, from) = (end, to);
     }
 }
 
 impl Encoder {
-    /// Where, in a text, the span of a special token begins that is at `start`, with the white space
-    /// before it from `white` on, if it takes that.
-    pub(super) fn special_start(&self, text: &str, white: usize, start: usize) -> usize {
-        let Some(keeps_first) = self.trim.filter(|_| white < start) else { return white };
-        // All but one space at the beginning of a text are left out.
-        let kept = usize::from(keeps_first && white == 0);
-        let spaces = text[white..start].char_indices().rev().take(kept);
-        spaces.last().map_or(start, |(at, _)| white + at)
+    /// Whether spans depend on more than the segment: on what is before it, or on the text of unknown
+    /// tokens.
+    pub(super) fn spans_depend_on_text(&self) -> bool {
+        self.options.model.rounding().is_some() || self.trims_unknown()
     }
-}
 
-/// Takes spaces off both ends of a span, as Hugging Face tokenizers does.
-fn trim([start, end]: &mut [u32; 2], leading: u32, trailing: u32) {
-    *start = (*start + leading).min(*end);
-    if *end >= trailing {
-        *end = (*end - trailing).max(*start);
+    /// Whether offsets of unknown tokens are trimmed by their text: Hugging Face's Unigram keeps it as
+    /// the token's string.
+    fn trims_unknown(&self) -> bool {
+        self.options.trimming.is_some() && matches!(self.options.model, Model::Unigram(_))
     }
-}
 
-impl Encoder {
     /// Writes for each byte of the words of a segment, or for each byte of the characters that stand
-    /// for these, the index of the character of the segment that it comes from. A mark comes from the
-    /// character behind it.
+    /// for these, the index of the character of the segment that it comes from. A mark that is not in
+    /// the text comes from the character behind it.
     fn find_origin(&self, segment: &Segment<'_>, word: &str, origin: &mut Vec<u32>) {
         let of_bytes = self.options.model.is_of_bytes();
         let width = |c: char| match of_bytes {
@@ -89,9 +155,12 @@ impl Encoder {
             false => c.len_utf8(),
         };
         origin.clear();
-        // A space that is not in the text has the place of what is behind it.
+        let mut begins_added = segment.added;
         let place = |index: usize| (index as u32).saturating_sub(segment.added as u32);
         self.options.text.each_normalized(segment.raw, |c, index| {
+            if index > 0 && std::mem::take(&mut begins_added) {
+                origin.fill(place(index));
+            }
             if origin.is_empty() && self.word_mark.is_some_and(|mark| mark != c) {
                 origin.resize(self.word_mark.map_or(0, width), place(index));
             }
@@ -101,24 +170,34 @@ impl Encoder {
     }
 }
 
-/// A position in a text, in bytes and in characters. It moves forward only. The text has fewer than
-/// 2^31 bytes (see `SessionOptions::spans`).
+/// A position in a text, in bytes and in characters. The text has fewer than 2^31 bytes if spans are
+/// wanted.
 pub(super) struct CharPosition<'a> {
     pub(super) text: &'a str,
     byte: usize,
     character: u32,
+    /// How many characters the offsets of the section are too small.
+    pub(super) lost: u32,
 }
 
 impl<'a> CharPosition<'a> {
     pub(super) fn new(text: &'a str) -> Self {
-        CharPosition { text, byte: 0, character: 0 }
+        CharPosition { text, byte: 0, character: 0, lost: 0 }
     }
 
-    /// Moves to a byte offset; returns the number of characters before it.
+    /// Moves to a byte offset, which is not before that of the last call; returns the number of
+    /// characters before it.
     #[inline]
     pub(super) fn move_to(&mut self, byte: usize) -> u32 {
         self.character += self.text[self.byte..byte].chars().count() as u32;
         self.byte = byte;
         self.character
+    }
+
+    /// Moves to the beginning of a segment; returns what its offsets are counted from. It may be
+    /// negative, and is added to with wrapping.
+    #[inline]
+    pub(super) fn segment(&mut self, byte: usize) -> u32 {
+        self.move_to(byte).wrapping_sub(self.lost)
     }
 }

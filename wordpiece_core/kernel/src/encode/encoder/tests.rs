@@ -1,11 +1,11 @@
 use super::cache::{CACHE_LIMIT, CACHED, Caches};
 use super::*;
+use crate::encode::added_tokens::AddedToken;
 use crate::encode::matcher::UnkScope;
 use crate::encode::model::WordPiece;
 use crate::text::pre_tokenize::TextOptions;
 
 const VOCABULARY: [&str; 8] = ["[UNK]", "[SEP]", "a", "##a", "ab", "##b", "日", "!"];
-const PLAIN: SessionOptions = SessionOptions { split_special_tokens: false, spans: false };
 
 fn encoder() -> Encoder {
     let text = TextOptions {
@@ -15,6 +15,7 @@ fn encoder() -> Encoder {
         lowercase: true,
         split_punctuation: true,
     };
+    let sep = AddedToken { content: "[SEP]".into(), id: 1, lstrip: false, normalized: false };
     let options = EncoderOptions {
         text: text.into(),
         model: Model::WordPiece(
@@ -22,24 +23,24 @@ fn encoder() -> Encoder {
                 .expect("no two tokens are alike"),
         ),
         unk_id: Some(0),
-        special_tokens: vec![("[SEP]".into(), 1)],
+        added_tokens: vec![sep],
+        trimming: None,
     };
     Encoder::new(options).expect("no two special tokens are alike")
 }
 
-fn read(session: &mut Session<'_>, text: &str, options: &SessionOptions) -> Encoding {
+fn read(session: &mut Session<'_>, text: &str, spans: bool) -> Encoding {
     let mut encoding = Encoding::default();
-    session.encode(text, options, &mut encoding);
+    session.encode(text, spans, &mut encoding);
     encoding
 }
 
 #[test]
 fn spans_are_characters_and_words() {
     let encoder = encoder();
-    let options = SessionOptions { spans: true, ..PLAIN };
     let mut session = encoder.session(0);
     for _ in 0..2 {
-        let encoding = read(&mut session, "\u{1F600} Ábaa日[SEP]b!", &options);
+        let encoding = read(&mut session, "\u{1F600} Ábaa日[SEP]b!", true);
         assert_eq!(encoding.ids(), [0, 4, 3, 3, 6, 1, 0, 7]);
         let spans: Vec<_> = encoding.spans.iter().map(|s| (s.start, s.end, s.word)).collect();
         let words = [(0, 1, 0), (2, 4, 1), (4, 5, 1), (5, 6, 1)];
@@ -54,9 +55,8 @@ fn words_are_counted_with_their_tokens_and_special_tokens_are_not() {
     let long = "ab".repeat(CACHED);
     for spans in [false, true] {
         let mut session = encoder.session(0);
-        let options = SessionOptions { spans, ..PLAIN };
         let mut count = |text: &str| {
-            let encoding = read(&mut session, text, &options);
+            let encoding = read(&mut session, text, spans);
             (encoding.words, encoding.word_tokens, encoding.len())
         };
         assert_eq!(count("aba aba[SEP]日! zzz \u{301} [SEP]"), (5, 7, 9));
@@ -75,12 +75,11 @@ fn a_cached_word_is_encoded_as_a_new_one() {
     let mut together = Vec::new();
     for word in text.split(' ').flat_map(|words| words.split_inclusive('!')) {
         encoder.caches.lock().expect("no thread has failed").clear();
-        together.extend_from_slice(read(&mut encoder.session(0), word, &PLAIN).ids());
+        together.extend_from_slice(read(&mut encoder.session(0), word, false).ids());
     }
     let mut session = encoder.session(0);
-    assert_eq!(read(&mut session, &text, &PLAIN).ids(), together);
-    let spans = SessionOptions { spans: true, ..PLAIN };
-    assert_eq!(read(&mut session, &text, &spans).ids(), together);
+    assert_eq!(read(&mut session, &text, false).ids(), together);
+    assert_eq!(read(&mut session, &text, true).ids(), together);
 }
 
 #[test]
@@ -91,8 +90,8 @@ fn caches_are_bounded_in_a_text_and_over_texts() {
     for texts in [vec![texts.concat()], texts] {
         let mut session = encoder.session(0);
         for text in texts {
-            let ids = read(&mut session, &text, &PLAIN);
-            let spans = read(&mut session, &text, &SessionOptions { spans: true, ..PLAIN });
+            let ids = read(&mut session, &text, false);
+            let spans = read(&mut session, &text, true);
             assert_eq!(ids.ids(), spans.ids());
             let Caches { ids, spans, .. } = &session.caches;
             assert!(ids.memory() < 2 * CACHE_LIMIT);

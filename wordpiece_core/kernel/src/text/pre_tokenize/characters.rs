@@ -4,6 +4,7 @@ use unicode_categories::UnicodeCategories;
 use unicode_normalization_alignments::char::{canonical_combining_class, decompose_canonical};
 
 use super::TextOptions;
+use crate::text::unicode::{is_whitespace, lowercase};
 
 /// What becomes of one character after normalization.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,7 +82,7 @@ pub(super) fn fates(c: char, options: &TextOptions) -> Vec<Fate> {
         if is_removed(c) {
             return vec![Fate::Dropped];
         }
-        if c.is_whitespace() {
+        if is_whitespace(c) {
             cleaned = ' ';
         }
     }
@@ -110,7 +111,7 @@ pub(super) fn fates(c: char, options: &TextOptions) -> Vec<Fate> {
 }
 
 fn fate(c: char, mark: bool, options: &TextOptions) -> Fate {
-    if c.is_whitespace() {
+    if is_whitespace(c) {
         Fate::Space
     } else if options.split_punctuation && (c.is_ascii_punctuation() || c.is_punctuation()) {
         Fate::Alone(c)
@@ -122,7 +123,7 @@ fn fate(c: char, mark: bool, options: &TextOptions) -> Fate {
 }
 
 fn lowered(c: char, options: &TextOptions) -> impl Iterator<Item = char> {
-    let lower = options.lowercase.then(|| c.to_lowercase());
+    let lower = options.lowercase.then(|| lowercase(c));
     let kept = (!options.lowercase).then_some(c);
     lower.into_iter().flatten().chain(kept)
 }

@@ -1,0 +1,129 @@
+"""One tokenizer, read here and by the library `tokenizers`, on the same texts."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Sequence
+from copy import deepcopy
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from tokenizers import Encoding, Tokenizer
+
+import wordpiece_core as wp
+from wordpiece_core.options import ENCODING_COLUMNS, TRUNCATIONS, EncodingOptions
+
+from .random_tokenizers import Json, random_text, random_tokenizer
+
+COLUMNS = ("input_ids", *(name for name in ENCODING_COLUMNS if name != "num_tokens"))
+
+
+def random_options(rng: Random, pairs: bool) -> EncodingOptions:
+    """Options that both libraries take."""
+    stride = rng.choice([None, 0, 1, 3])
+    max_length = rng.choice([None, (stride or 0) + rng.randint(6, 20)])
+    return EncodingOptions(
+        add_special_tokens=rng.random() < 0.7,
+        split_special_tokens=rng.random() < 0.3,
+        max_length=max_length,
+        truncation=rng.choice(TRUNCATIONS) if pairs else "longest_first",
+        stride=stride if max_length else None,
+        columns=COLUMNS[1:],
+    )
+
+
+def load(value: Json) -> wp.Tokenizer:
+    """The tokenizer as we read it."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "tokenizer.json"
+        path.write_text(json.dumps(value))
+        return wp.Tokenizer.load(path)
+
+
+def peer(value: Json, options: EncodingOptions) -> Tokenizer:
+    """The tokenizer as `tokenizers` reads it, with the options of encoding."""
+    if options.split_special_tokens:
+        value = without_special_tokens(value)
+    made = Tokenizer.from_str(json.dumps(value))
+    made.no_truncation()
+    made.no_padding()
+    if options.max_length is not None:
+        made.enable_truncation(
+            options.max_length, stride=options.stride or 0, strategy=options.truncation
+        )
+    return made
+
+
+def without_special_tokens(value: Json) -> Json:
+    """A tokenizer in whose texts no special token is found: not as an added token, and not by the
+    model (which `encode_special_tokens` of `tokenizers` does not prevent)."""
+    value = deepcopy(value)
+    special = [token["content"] for token in value["added_tokens"]]
+    names = {token: f"{token} out \x00 of reach" for token in special}
+    value["added_tokens"] = []
+    model = value["model"]
+    if isinstance(model["vocab"], dict):
+        model["vocab"] = {names.get(token, token): i for token, i in model["vocab"].items()}
+    else:
+        model["vocab"] = [[names.get(token, token), score] for token, score in model["vocab"]]
+    if "merges" in model:
+        hidden = {*names}
+        model["merges"] = [pair for pair in model["merges"] if not {*pair, "".join(pair)} & hidden]
+    if model.get("unk_token") is not None:
+        model["unk_token"] = names.get(model["unk_token"], model["unk_token"])
+    return value
+
+
+def their_rows(encoding: Encoding, options: EncodingOptions) -> list[dict[str, Any]]:
+    rows = [encoding, *(encoding.overflowing if options.stride is not None else ())]
+    return [
+        {
+            "input_ids": row.ids,
+            "attention_mask": row.attention_mask,
+            "token_type_ids": row.type_ids,
+            "special_tokens_mask": row.special_tokens_mask,
+            "offset_mapping": [list(offsets) for offsets in row.offsets],
+            "word_ids": row.word_ids,
+        }
+        for row in rows
+    ]
+
+
+def difference(
+    value: Json,
+    texts: Sequence[str],
+    pairs: Sequence[str] | None,
+    options: EncodingOptions,
+) -> str | None:
+    """What differs first, in a line; None if nothing does. Raises InputError if we do not read the
+    tokenizer."""
+    ours, theirs = load(value), peer(value, options)
+    inputs = list(texts) if pairs is None else list(zip(texts, pairs, strict=True))
+    try:
+        table = ours.encode_batch(texts, pairs, options=options)
+    except wp.InputError as error:
+        try:
+            theirs.encode_batch(inputs, add_special_tokens=options.add_special_tokens)
+        except BaseException as other:  # a panic of Rust is no Exception
+            if not isinstance(other, KeyboardInterrupt):
+                return None
+        return f"we raise {error}, and tokenizers does not"
+    encodings = theirs.encode_batch(inputs, add_special_tokens=options.add_special_tokens)
+    wanted = [row for encoding in encodings for row in their_rows(encoding, options)]
+    found = table.table.select(COLUMNS).to_pylist()
+    for ours_row, theirs_row in zip(found, wanted, strict=False):
+        for name in COLUMNS:
+            if ours_row[name] != theirs_row[name]:
+                return f"{name}: {ours_row[name]} not {theirs_row[name]}"
+    return None if len(found) == len(wanted) else f"{len(found)} rows not {len(wanted)}"
+
+
+def random_case(seed: int) -> tuple[Json, list[str], list[str] | None, EncodingOptions]:
+    """The tokenizer, texts, pairs and options of a seed."""
+    rng = Random(seed)
+    value = random_tokenizer(rng)
+    texts = [random_text(rng, value) for _ in range(6)]
+    pairs = [random_text(rng, value) for _ in texts] if rng.random() < 0.4 else None
+    return value, texts, pairs, random_options(rng, pairs is not None)

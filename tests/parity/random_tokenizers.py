@@ -1,0 +1,333 @@
+"""Random files of `tokenizers`, and texts for them that are full of what normalization turns into
+their special tokens."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from random import Random
+from typing import Any
+
+from ..wordpiece_core.tokenizer import peers
+
+Json = dict[str, Any]
+
+LETTERS = "abcdeot"
+OTHERS = [
+    "é",
+    "ß",
+    "ж",
+    "中",
+    "日",
+    "한",
+    "１",
+    "2",
+    "34",
+    ".",
+    "'s",
+    "'",
+    "-",
+    "😀",
+    "\u0301",
+    "ﬁ",
+    "İ",
+]
+SPACES = [" ", "  ", "   ", "\n", "\t", "\u00a0", "\u3000", " \n ", "\u2028"]
+HIDDEN = ["\x00", "\x01", "\u200b", "\u00ad", "\u0301", "\ufeff", "\u200d"]
+ADDED = [
+    *("[UNK]", "[CLS]", "[SEP]", "[MASK]", "[PAD]", "<s>", "</s>", "<pad>", "<unk>", "<mask>"),
+    *("<extra_id_1>", "<|endoftext|>", "eos", "ab", "abc", "a", "\n", "\n\n", "  ", "Ġ", "ĠĠ", "▁"),
+    *("▁▁", "##a", "é", "b c", " a", "a "),
+]
+# What the normalizers of published tokenizers turn into ASCII.
+LOOKALIKES = {
+    "<": "＜‹",
+    ">": "＞›",
+    "/": "／",
+    "[": "［",
+    "]": "］",
+    "|": "｜",
+    "_": "＿",
+    "1": "１¹",
+}
+
+
+def random_tokenizer(rng: Random) -> Json:
+    """The `tokenizer.json` of a tokenizer of a kind that is supported."""
+    kind = rng.choice(["wordpiece", "word_bpe", "byte_bpe", "bert_bytes", "unigram", "metaspace"])
+    model = {
+        "wordpiece": _wordpiece,
+        "word_bpe": _word_bpe,
+        "byte_bpe": _byte_bpe,
+        "bert_bytes": _byte_bpe,
+        "unigram": _unigram,
+        "metaspace": _unigram,
+    }[kind](rng)
+    value = {
+        "version": "1.0",
+        "truncation": None,
+        "padding": None,
+        "added_tokens": [],
+        "normalizer": None,
+        "pre_tokenizer": None,
+        "post_processor": None,
+        "decoder": None,
+        "model": model,
+    }
+    if kind == "byte_bpe":
+        value["pre_tokenizer"] = _byte_level(rng, use_regex=True)
+    elif kind == "metaspace":
+        value["normalizer"], value["pre_tokenizer"] = _sentencepiece_text(rng)
+    else:
+        value["normalizer"], value["pre_tokenizer"] = _bert_text(rng, kind, model)
+    value["added_tokens"] = _added_tokens(rng, kind, value)
+    value["post_processor"] = _post_processor(rng, kind, value)
+    return value
+
+
+def _pieces(rng: Random, marks: Sequence[str]) -> list[str]:
+    """Random strings, some of them with a mark of words before them."""
+    alphabet = [*LETTERS, *OTHERS]
+    pieces = [c for c in alphabet if rng.random() < 0.8]
+    for _ in range(rng.choice([5, 20, 60])):
+        pieces.append("".join(rng.choices(alphabet[: rng.choice([3, 8, 24])], k=rng.randint(2, 5))))
+    pieces += [mark + rng.choice(pieces) for mark in marks for _ in pieces if rng.random() < 0.6]
+    return list(dict.fromkeys(pieces))
+
+
+def _numbered(tokens: Sequence[str]) -> dict[str, int]:
+    return {token: i for i, token in enumerate(dict.fromkeys(tokens))}
+
+
+def _wordpiece(rng: Random) -> Json:
+    tokens = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *_pieces(rng, ["##", "##"])]
+    return {
+        "type": "WordPiece",
+        "unk_token": "[UNK]",
+        "continuing_subword_prefix": "##",
+        "max_input_chars_per_word": rng.choice([3, 100]),
+        "vocab": _numbered(tokens),
+    }
+
+
+def _merged(rng: Random, tokens: list[str], last: Sequence[str]) -> list[list[str]]:
+    """Random merges, whose tokens are appended. `last`: tokens that nothing is put behind."""
+    merges = []
+    for _ in range(rng.choice([0, 10, 40, 120])):
+        left, right = rng.choice(tokens), rng.choice(tokens)
+        made = left + right
+        if left in last or len(made) > 12 or [left, right] in merges:
+            continue
+        if made.endswith("</w>"):
+            last = [*last, made]
+        if made not in tokens:
+            tokens.append(made)
+        merges.append([left, right])
+    return merges
+
+
+def _bpe(tokens: Sequence[str], merges: list[list[str]], **more: Any) -> Json:
+    return {
+        "type": "BPE",
+        "dropout": None,
+        "unk_token": None,
+        "continuing_subword_prefix": None,
+        "end_of_word_suffix": None,
+        "fuse_unk": False,
+        "byte_fallback": False,
+        "ignore_merges": False,
+        "vocab": _numbered(tokens),
+        "merges": merges,
+        **more,
+    }
+
+
+def _word_bpe(rng: Random) -> Json:
+    suffix = rng.choice([None, "</w>"])
+    tokens = [c for c in [*LETTERS, *OTHERS, "▁"] if len(c) == 1 and rng.random() < 0.8] or ["a"]
+    ends = [token + suffix for token in tokens if suffix and rng.random() < 0.8]
+    tokens += ends
+    merges = _merged(rng, tokens, ends)
+    unk = rng.choice([None, "[UNK]", "[UNK]"])
+    fallback = suffix is None and rng.random() < 0.3
+    head = ["[PAD]", "[UNK]", *([f"<0x{byte:02X}>" for byte in range(256)] if fallback else [])]
+    return _bpe(
+        [*head, *tokens],
+        merges,
+        unk_token=unk,
+        end_of_word_suffix=suffix,
+        fuse_unk=rng.random() < 0.5,
+        byte_fallback=fallback,
+        ignore_merges=rng.random() < 0.2,
+    )
+
+
+def _byte_bpe(rng: Random) -> Json:
+    tokens = [*BYTE_CHARACTERS]
+    common = ["Ġ", *LETTERS, "Ċ", "Ã", "©", "'", "s"]
+    merges = _merged(rng, common, ())
+    tokens += [token for token in common if token not in tokens]
+    return _bpe(["<s>", "</s>", *tokens], merges, ignore_merges=rng.random() < 0.2)
+
+
+def _unigram(rng: Random) -> Json:
+    fallback = rng.random() < 0.3
+    head = ["<pad>", "<unk>", "</s>", *([f"<0x{byte:02X}>" for byte in range(256)] * fallback)]
+    pieces = _numbered([*head, "▁", *_pieces(rng, ["▁", "▁"])])
+    scores = [0.0, -0.5, -1.0, -2.5, -3.7, -8.123456789, -20.0]
+    rows = [[piece, 0.0 if piece in head else rng.choice(scores)] for piece in pieces]
+    return {"type": "Unigram", "unk_id": 1, "vocab": rows, "byte_fallback": fallback}
+
+
+def _byte_level(rng: Random, use_regex: bool, add_prefix_space: bool | None = None) -> Json:
+    prefix = rng.random() < 0.5 if add_prefix_space is None else add_prefix_space
+    return {
+        "type": "ByteLevel",
+        "add_prefix_space": prefix,
+        "trim_offsets": rng.random() < 0.5,
+        "use_regex": use_regex,
+    }
+
+
+def _bert_text(rng: Random, kind: str, model: Json) -> tuple[Json | None, Json]:
+    normalizer: Json | None = {
+        "type": "BertNormalizer",
+        "clean_text": rng.random() < 0.7,
+        "handle_chinese_chars": rng.random() < 0.7,
+        "strip_accents": rng.choice([None, True, False]),
+        "lowercase": rng.random() < 0.6,
+    }
+    if kind != "wordpiece" and rng.random() < 0.2:
+        normalizer = None
+    cutters = [{"type": rng.choice(["BertPreTokenizer", "WhitespaceSplit"])}]
+    if kind == "bert_bytes":
+        cutters.append(_byte_level(rng, use_regex=False, add_prefix_space=True))
+    elif kind == "unigram" or (kind == "word_bpe" and not model["end_of_word_suffix"]):
+        mark = {"type": "Metaspace", "replacement": "▁", "prepend_scheme": "always", "split": False}
+        if kind == "unigram" or rng.random() < 0.5:
+            cutters.append(mark)
+    if len(cutters) == 1:
+        return normalizer, cutters[0]
+    return normalizer, {"type": "Sequence", "pretokenizers": cutters}
+
+
+def _sentencepiece_text(rng: Random) -> tuple[Json | None, Json]:
+    value = peers.sentencepiece_like(rng.choice(["t5", "converted"]))
+    normalizer, cutter = value["normalizer"], value["pre_tokenizer"]
+    if cutter["type"] == "Metaspace":
+        cutter = cutter | {"prepend_scheme": rng.choice(["always", "first", "never"])}
+        if rng.random() < 0.3:
+            normalizer = rng.choice([None, normalizer["normalizers"][0]])
+    return normalizer, cutter
+
+
+def _added_tokens(rng: Random, kind: str, value: Json) -> list[Json]:
+    model = value["model"]
+    listed = model["vocab"]
+    ids = dict(listed) if isinstance(listed, dict) else {row[0]: i for i, row in enumerate(listed)}
+    wanted = [token for token in peers.BERT_FIVE if token in ids]
+    wanted += [token for token in ("<s>", "</s>", "<pad>", "<unk>") if token in ids]
+    wanted += rng.sample(ADDED, rng.choice([0, 2, 5]))
+    if rng.random() < 0.5:
+        wanted += rng.sample(sorted(ids), 2)
+    as_it_is = value["normalizer"] is None and kind != "wordpiece"
+    added = []
+    for token in dict.fromkeys(wanted):
+        if token not in ids and kind == "wordpiece":
+            listed[token] = len(listed)
+        flags = {
+            "single_word": False,
+            "lstrip": kind != "wordpiece" and rng.random() < 0.3,
+            "rstrip": False,
+            "normalized": as_it_is and rng.random() < 0.3,
+        }
+        number = ids.setdefault(token, len(ids))
+        added.append({"id": number, "content": token, **flags, "special": True})
+    return sorted(added, key=lambda token: token["id"])
+
+
+def _post_processor(rng: Random, kind: str, value: Json) -> Json | None:
+    ids = {token["content"]: token["id"] for token in value["added_tokens"]}
+    if kind == "wordpiece":
+        return peers._template("[CLS] $A [SEP]", "[CLS] $A [SEP] $B [SEP]", ids, 1)
+    parts = []
+    if rng.random() < 0.5:
+        parts.append(_byte_level(rng, use_regex=True))
+    names = rng.sample(sorted(ids), min(2, len(ids)))
+    if len(names) == 2 and rng.random() < 0.8:
+        parts.append(_around(rng, names, ids))
+    if len(parts) < 2:
+        return parts[0] if parts else None
+    return {"type": "Sequence", "processors": parts}
+
+
+def _around(rng: Random, names: Sequence[str], ids: dict[str, int]) -> Json:
+    first, last = names
+    kind = rng.choice(["RobertaProcessing", "BertProcessing", "TemplateProcessing"])
+    if kind == "TemplateProcessing":
+        # Names with spaces in them cannot be written in this short form.
+        if any(" " in name or "\n" in name or name.startswith("$") for name in names):
+            return {"type": kind, "single": [SEQUENCE_A], "pair": [SEQUENCE_A, SEQUENCE_B]} | {
+                "special_tokens": {}
+            }
+        single = rng.choice([f"{first} $A {last}", f"$A {last}", f"{first} $A", "$A"])
+        pair = {
+            f"{first} $A {last}": f"{first} $A {last} $B {last}",
+            f"$A {last}": f"$A {last} $B {last}",
+            f"{first} $A": f"{first} $A $B",
+            "$A": "$A $B",
+        }[single]
+        return peers._template(single, pair, ids, rng.choice([0, 1]))
+    made = {"type": kind, "sep": [last, ids[last]], "cls": [first, ids[first]]}
+    if kind == "RobertaProcessing":
+        made |= {"trim_offsets": rng.random() < 0.5, "add_prefix_space": rng.random() < 0.5}
+    return made
+
+
+SEQUENCE_A = {"Sequence": {"id": "A", "type_id": 0}}
+SEQUENCE_B = {"Sequence": {"id": "B", "type_id": 1}}
+
+
+def _byte_characters() -> list[str]:
+    visible = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
+    others = iter(range(256, 512))
+    return [chr(byte if byte in visible else next(others)) for byte in range(256)]
+
+
+BYTE_CHARACTERS = _byte_characters()
+
+
+def random_text(rng: Random, value: Json) -> str:
+    """A text of pieces of a tokenizer's vocabulary, and of what may become its added tokens."""
+    vocab = [row if isinstance(row, str) else row[0] for row in value["model"]["vocab"]]
+    added = [token["content"] for token in value["added_tokens"]]
+    parts = []
+    for _ in range(rng.choice([0, 1, 2, 4, 8, 20])):
+        source = rng.randrange(8)
+        if source < 3:
+            token = rng.choice(vocab).removesuffix("</w>").removeprefix("##")
+            part = token.replace("▁", " ").replace("Ġ", " ").replace("Ċ", "\n")
+        elif source == 3:
+            part = rng.choice(SPACES)
+        elif source == 4:
+            part = rng.choice([*OTHERS, *HIDDEN, chr(rng.randrange(0xD800))])
+        elif added:
+            part = rng.choice(added)
+            if source > 5:
+                part = _mangled(rng, part)
+        else:
+            part = rng.choice(ADDED)
+        parts.append(part)
+    text = "".join(part + rng.choice(["", "", " "]) for part in parts)
+    return text.encode("utf-8", "ignore").decode()
+
+
+def _mangled(rng: Random, token: str) -> str:
+    """A token with lookalikes, hidden characters, or other letters."""
+    characters = []
+    for character in token:
+        if rng.random() < 0.4:
+            character = rng.choice([*LOOKALIKES.get(character, character), character.swapcase()])
+        if rng.random() < 0.15:
+            character += rng.choice(HIDDEN)
+        characters.append(character)
+    return "".join(characters)

@@ -1,0 +1,46 @@
+//! Properties of characters. They are those of Unicode 17, as in Hugging Face tokenizers 0.23,
+//! whatever version the toolchain has that compiles the kernel.
+
+use icu_casemap::CaseMapper;
+
+/// Whether a character has the property White_Space.
+#[inline]
+pub fn is_whitespace(c: char) -> bool {
+    matches!(
+        c,
+        '\t'..='\r' | ' ' | '\u{85}' | '\u{A0}' | '\u{1680}' | '\u{2000}'..='\u{200A}'
+            | '\u{2028}' | '\u{2029}' | '\u{202F}' | '\u{205F}' | '\u{3000}'
+    )
+}
+
+/// The lowercase mapping of a character by itself, whatever is around it.
+pub fn lowercase(c: char) -> impl Iterator<Item = char> {
+    // The only character whose full mapping differs from its simple one.
+    let dot_above = (c == '\u{130}').then_some('\u{307}');
+    std::iter::once(CaseMapper::new().simple_lowercase(c)).chain(dot_above)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn characters_are_those_of_unicode_17() {
+        // The first four got their lowercase letters in Unicode 16 and 17.
+        let pairs = [('\u{A7CB}', '\u{264}'), ('\u{A7DA}', '\u{A7DB}'), ('\u{A7CE}', '\u{A7CF}')];
+        for (c, lower) in [('\u{10D50}', '\u{10D70}'), ('\u{16EA0}', '\u{16EBB}'), ('A', 'a')]
+            .into_iter()
+            .chain(pairs)
+        {
+            assert!(lowercase(c).eq([lower]), "{c:?}");
+        }
+        assert!(lowercase('İ').eq("i\u{307}".chars()));
+        assert_eq!(('\0'..=char::MAX).filter(|&c| is_whitespace(c)).count(), 25);
+        if char::UNICODE_VERSION.0 == 17 {
+            for c in '\0'..=char::MAX {
+                assert!(lowercase(c).eq(c.to_lowercase()), "{c:?}");
+                assert_eq!(is_whitespace(c), c.is_whitespace(), "{c:?}");
+            }
+        }
+    }
+}
