@@ -20,15 +20,18 @@ import pyarrow.json as pj
 
 from pipelines.files.input_batches import TextColumns, it_has
 from pipelines.files.input_files import InputFile
+from pipelines.files.json_numbers import Numbers, Path, numbers_at, numbers_of, typed
 from pipelines.files.line_input import blocks, newlines_before
 from wordpiece_core._kernel import repair_utf8
-from wordpiece_core.errors import ColumnError, InputError, one_line
+from wordpiece_core.errors import ColumnError, InputError, one_line, shown
 
 FIRST_BYTES = 1 << 20  # of a file, looked through for the keys
 
 MAX_DEPTH = 100  # of nested values: at some thousands Arrow's inference overflows the stack
 _WINDOW_BYTES = 1024  # of lines with so few brackets in all that none can be nested deeply
 _TOO_DEEP = f"nested more than {MAX_DEPTH} levels deep (flatten it, or leave it out)"
+
+_TOO_LARGE = "a number that is too large for a double"
 
 _NO_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
 _FAULTS = (pa.ArrowException, ValueError, RecursionError)
@@ -64,10 +67,13 @@ def read_schema(
     in `columns` have only their name, not their type. One block is held at a time."""
     plain = text_schema(texts)
     schema = pa.schema([])
+    numbers: dict[Path, Numbers] = {}
     if columns is not None and set(columns) <= set(texts.names):
         return plain
     for offset, block in blocks(file, 0, file.size, block_bytes):
-        found = _infer(file, offset, _valid_utf8(block)[0], texts, columns)
+        found, of_block = _infer(file, offset, _valid_utf8(block)[0], texts, columns)
+        for path, more in of_block.items():
+            numbers[path] = numbers.get(path, more) | more
         fields = [
             _with_text(field, plain.field(field.name).type, columns)
             if field.name in plain.names
@@ -80,10 +86,45 @@ def read_schema(
             raise InputError(
                 f"{file.path}: {one_line(error)} (leave the column out with --keep-columns)"
             ) from error
+    schema = _exact(file, schema, numbers, block_bytes)
     for field in schema:
         _check_storable(file, field.name, field.type)
     missing = [name for name in texts.names if not {name, _top(name)} & {*schema.names}]
     return pa.schema([*schema, *((name, pa.string()) for name in missing)])
+
+
+def _exact(
+    file: InputFile, schema: pa.Schema, numbers: dict[Path, Numbers], block_bytes: int
+) -> pa.Schema:
+    """The schema with types that hold all numbers exactly. InputError if there is none for some."""
+    fields = []
+    for field in schema:
+        kind, wrong = typed(field.type, numbers, (field.name,))
+        for path in wrong:
+            number, line = _first_conflict(file, path, numbers[path], block_bytes)
+            name = ".".join(filter(None, path))
+            what = _TOO_LARGE if isinstance(number, float) else shown(number)
+            raise InputError(
+                f"{file.path} line {line}: {name!r} holds {what}, and no type holds this and the"
+                " other numbers there exactly (write it as a string, or leave the column out with"
+                " --keep-columns)"
+            )
+        fields.append(field.with_type(kind))
+    return pa.schema(fields)
+
+
+def _first_conflict(
+    file: InputFile, path: Path, numbers: Numbers, block_bytes: int
+) -> tuple[float, int]:
+    """The first number at a path for which there is no type, and its line."""
+    lines = 0
+    for _, block in blocks(file, 0, file.size, block_bytes):
+        for number, line in enumerate(block.split(b"\n"), lines + 1):
+            for value in numbers_at(line, path):
+                if numbers.conflicts(value):
+                    return value, number
+        lines += block.count(b"\n")
+    raise AssertionError("one of the numbers has no type")
 
 
 def text_schema(columns: TextColumns) -> pa.Schema:
@@ -164,19 +205,26 @@ def read_table(
 
 def _infer(
     file: InputFile, offset: int, block: bytes, texts: TextColumns, columns: list[str] | None
-) -> pa.Schema:
-    """The columns of a block. A column that changes its type is an error only if it is kept."""
+) -> tuple[pa.Schema, dict[Path, Numbers]]:
+    """The columns of a block, and the numbers in those that are kept. A column that changes its
+    type is an error only if it is kept."""
     _check_depth(file, offset, block)
     parse = partial(_parse, schema=None)
+
+    def found(block: bytes) -> tuple[pa.Schema, dict[Path, Numbers]]:
+        table = parse(block)
+        kept = [name for name in table.column_names if columns is None or name in columns]
+        return table.schema, numbers_of(table.select(kept), block)
+
     try:
-        return parse(block).schema
+        return found(block)
     except _FAULTS as error:
         read_table(file, offset, block, text_schema(texts), texts)
         if columns is None:
             _raise_fault(file, offset, block, parse, texts, error)
     block = _select_keys(block, {*columns, *keys_to_read(texts.names)})
     try:
-        return parse(block).schema
+        return found(block)
     except _FAULTS as error:
         _raise_fault(file, offset, block, parse, texts, error)
 
@@ -376,6 +424,12 @@ def _reason(line: bytes, fault: BaseException, columns: TextColumns) -> str:
     if changed:
         name, before, now = changed.groups()
         return f"{name!r} changes from {before} to {now} (leave it out with --keep-columns)"
+    if reason == "Number too big to be stored in double":
+        return f"holds {_TOO_LARGE} (write it as a string)"
+    changed = re.fullmatch(r"Failed to convert JSON to (\w+), couldn't parse:(.*)", reason)
+    if changed:
+        kind, number = changed.groups()
+        return f"holds the number {number} in a column of {kind} (leave it out with --keep-columns)"
     return f"not JSON ({reason})"
 
 

@@ -2,6 +2,7 @@
 
 import json
 import re
+from fractions import Fraction
 from pathlib import Path
 from unittest import mock
 
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 
 from pipelines.files import inputs, json_input
 from pipelines.files.inputs import Range, TextColumns, open_shard, plan, read_texts
+from wordpiece_core.errors import InputError
 
 from ..shard_files import (
     COMPRESS,
@@ -94,6 +96,113 @@ def test_json_types_are_those_of_the_whole_file(tmp_path: Path) -> None:
     )
     assert [row["when"] for row in read] == ["2020-01-01", "soon", None]
     assert [row["meta"] for row in read] == [{"k": None, "z": None}, {"k": None, "z": 1}, None]
+
+
+# --- Numbers --------------------------------------------------------------------------------------
+
+LITERALS = st.one_of(
+    st.integers(-(1 << 66), 1 << 66).map(str),
+    st.sampled_from([53, 63, 64]).flatmap(
+        lambda bits: st.integers((1 << bits) - 2, (1 << bits) + 2).map(str)
+    ),
+    st.integers(0, 9).map(str),
+    st.floats(allow_nan=False, allow_infinity=False).map(repr),
+    st.sampled_from(["1e2", "1.0", "-0.0", "5e15", "1e16", "1" + "0" * 20, "9" * 309, "1e308"]),
+)
+PLACES = ["{}", "[{}]", "[1, {}]", '{{"deep": {}}}', '{{"deep": [{{"x": {}}}]}}', "[[{}], null]"]
+
+
+def exactly(value: object) -> object:
+    """A value in which equal numbers are equal whatever their types, and others never are."""
+    if isinstance(value, dict):
+        return {key: exactly(below) for key, below in value.items() if below is not None}
+    if isinstance(value, list):
+        return [exactly(below) for below in value]
+    return Fraction(value) if isinstance(value, int | float) else value
+
+
+@given(st.lists(LITERALS, min_size=1, max_size=8), st.sampled_from(PLACES), st.integers(1, 200))
+def test_numbers_are_read_exactly_or_refused(literals: list[str], place: str, block: int) -> None:
+    lines = [f'{{"text": "a", "n": {place.format(literal)}}}' for literal in literals]
+    with (
+        new_file(".jsonl", "\n".join(lines).encode()) as file,
+        mock.patch.object(inputs, "SHARD_BLOCK_BYTES", block),
+    ):
+        try:
+            found = rows_of(file)
+        except InputError as error:
+            number, value = re.fullmatch(  # type: ignore[union-attr]
+                rf"{re.escape(file.path)} line (\d+): 'n[a-z.]*' holds (\S+), and no type .*",
+                str(error),
+            ).groups()
+            literal = literals[int(number) - 1]
+            assert value == literal or "..." in value
+            integers = [json.loads(each) for each in literals if each.lstrip("-").isdigit()]
+            low, high = min([*integers, 1]), max([*integers, 1])  # PLACES have a 1
+            assert len(integers) < len(literals) or low < -(1 << 63) or high >> 63
+            assert len(integers) < len(literals) or low < 0 or high >> 64
+        else:
+            assert exactly(found) == exactly([json.loads(line) for line in lines])
+
+
+@pytest.mark.parametrize(
+    ("values", "kind"),
+    [
+        (["18446744073709551615", "1", "null"], pa.uint64()),
+        (["9223372036854775807", "-9223372036854775808"], pa.int64()),
+        (["9007199254740993", "9007199254740992"], pa.int64()),
+        (["9007199254740992", "0.5"], pa.float64()),
+        (["1.5", "1e2", "2", "Infinity", "NaN"], pa.float64()),
+        (["[18446744073709551615]", "[]", "[1, null]"], pa.list_(pa.uint64())),
+        (['{"id": 18446744073709551615}', '{"id": 1}'], pa.struct([("id", pa.uint64())])),
+        (['"2020-01-01T00:00:00Z"', '"2020-01-01"'], pa.string()),
+        (['["2020-01-01"]', '["2020-01-01 10:20:30"]'], pa.list_(pa.string())),
+    ],
+)
+@pytest.mark.parametrize("block", [1, 1 << 20])
+def test_a_type_holds_all_values_of_the_file(
+    tmp_path: Path, values: list[str], kind: pa.DataType, block: int
+) -> None:
+    file = write(tmp_path / "a.jsonl", "\n".join(f'{{"text": "a", "x": {v}}}' for v in values))
+    with mock.patch.object(inputs, "SHARD_BLOCK_BYTES", block):
+        assert open_shard(file, TextColumns()).schema.field("x").type == kind
+        assert repr([row["x"] for row in rows_of(file)]) == repr(
+            pa.array([json.loads(value) for value in values], kind).to_pylist()
+        )
+
+
+NO_TYPE = ", and no type holds this and the other numbers there exactly (write it as a string, or "
+
+
+@pytest.mark.parametrize(
+    ("values", "line", "reason"),
+    [
+        (["9007199254740993", "1.5"], 1, "'x' holds 9007199254740993" + NO_TYPE),
+        (["1.5", "9007199254740993"], 2, "'x' holds 9007199254740993" + NO_TYPE),
+        (["-1", "18446744073709551615"], 2, "'x' holds 18446744073709551615" + NO_TYPE),
+        (["1", "1" * 30], 2, f"'x' holds {'1' * 30}{NO_TYPE}"),
+        (["[1, 9007199254740993, 1e2]"], 1, "'x' holds 9007199254740993" + NO_TYPE),
+        (['{"a": {"id": 1.5}}', '{"a": {"id": 9007199254740993}}'], 2, "'x.a.id' holds 90071"),
+        (["1", "1.8e308"], 2, "'x' holds a number that is too large for a double" + NO_TYPE),
+        (["1", "1e400"], 2, "holds a number that is too large for a double (write it as a str"),
+        (["1", "9" * 5000, "2"], 2, "'x' holds a number that is too large for a double" + NO_TYPE),
+        (["1", "9" * 309], 2, "'x' holds 999"),
+        (["18446744073709551615", "-0"], 2, "holds the number -0 in a column of uint64 (leave"),
+        (['{"id": 1, "id": 2}'], 1, "not JSON (Column(/x/id) was specified twice)"),
+        (['1, "x": 2'], 1, "not JSON (Column(/x) was specified twice)"),
+    ],
+)
+@pytest.mark.parametrize("block", [1, 1 << 20])
+def test_numbers_that_no_type_holds_are_refused(
+    tmp_path: Path, values: list[str], line: int, reason: str, block: int
+) -> None:
+    lines = "".join(f'{{"text": "a", "x": {value}}}\n' for value in values)
+    file = write(tmp_path / "a.jsonl", lines)
+    with mock.patch.object(inputs, "SHARD_BLOCK_BYTES", block):
+        message = fault(lambda: rows_of(file))
+        assert message.startswith(f"{file.path} line {line}: {reason}")
+        if "column" in reason or NO_TYPE in reason:
+            assert rows_of(file, ["text"]) == [{"text": "a"}] * len(values)
 
 
 CONFLICT = [{"text": "a", "id": 1}, {"text": "b", "id": "x"}, {"text": "c", "id": [1]}]
