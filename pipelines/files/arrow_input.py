@@ -110,7 +110,7 @@ def _check_storable(file: InputFile, schema: pa.Schema) -> None:
         try:
             with pq.ParquetWriter(pa.BufferOutputStream(), pa.schema([field])):
                 pass
-        except (pa.ArrowNotImplementedError, pa.ArrowInvalid) as error:
+        except (OSError, pa.ArrowException) as error:
             raise InputError(
                 f"{file.path}: column {field.name!r} is {field.type}, which Parquet"
                 " cannot store (leave it out with --keep-columns)"

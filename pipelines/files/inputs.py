@@ -183,7 +183,8 @@ def open_shard(
     this `compression`.
 
     JSON lines are read twice, because the types of the columns must fit the whole file. Strings
-    stay strings. Numbers are int64, or float64 if one has a fraction or needs more than 64 bits.
+    stay strings. Numbers are int64, uint64 or float64, and no integer changes; an InputError says
+    where there is no such type.
     """
     if file.format == "parquet":
         return parquet_input.open_shard(file, texts, columns, compression)

@@ -2,12 +2,13 @@
 
 import os
 from collections.abc import Collection, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from functools import partial
 from itertools import pairwise
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from pipelines.files.columns import (
@@ -30,7 +31,7 @@ from pipelines.files.input_batches import (
 from pipelines.files.input_files import InputFile
 from pipelines.files.outputs import empty_parquet
 from pipelines.files.reading import Planned, bad_data, open_planned
-from pipelines.files.storage import StoredFile
+from pipelines.files.storage import MOST_TIME, StoredFile
 from wordpiece_core import _kernel
 from wordpiece_core._kernel import Chunks, ChunkSource
 from wordpiece_core.errors import InputError
@@ -41,6 +42,7 @@ MAX_SHARD_ROWS = 1_024  # the same for encoding
 BUFFER_BYTES = 4 << 20  # for each column: a column chunk is streamed, it is not held
 TAIL_BYTES = 64 << 10  # of a file are read at once, as Arrow does; mostly the footer is there
 MOST_FOOTER_BYTES = 64 << 20  # are held while a file is opened; bad files may say anything
+FINEST = "ns"  # the unit that times of the type INT96 are read in, if it holds them
 MAX_COPIED_BYTES = 32 << 20  # of the chunks of a row group that are held to be copied
 
 
@@ -62,8 +64,9 @@ class ParquetFile(pq.ParquetFile):
 
 
 @contextmanager
-def open_parquet(file: Planned) -> Iterator[ParquetFile]:
-    """Opens a Parquet file. Bad data while it is open is an InputError that names the path."""
+def open_parquet(file: Planned, times: str = FINEST) -> Iterator[ParquetFile]:
+    """Opens a Parquet file. Bad data while it is open is an InputError that names the path.
+    `times`: the unit to read times of the type INT96 in."""
     with open_planned(file) as stored, bad_data(file.path):
         stored.hold_end(TAIL_BYTES)
         footer = _footer_bytes(stored)
@@ -74,6 +77,7 @@ def open_parquet(file: Planned) -> Iterator[ParquetFile]:
             pre_buffer=False,
             buffer_size=BUFFER_BYTES,
             page_checksum_verification=True,
+            coerce_int96_timestamp_unit=times,
         )
         parquet.stored = stored
         try:
@@ -98,9 +102,11 @@ def _footer(stored: StoredFile) -> bytes:
 
 
 @contextmanager
-def _open_checked(file: InputFile, columns: TextColumns) -> Iterator[ParquetFile]:
+def _open_checked(
+    file: InputFile, columns: TextColumns, times: str = FINEST
+) -> Iterator[ParquetFile]:
     """Opens a Parquet file and checks that `columns` are there and hold text."""
-    with open_parquet(file) as parquet:
+    with open_parquet(file, times) as parquet:
         for name in columns.names:
             check_column(file, parquet.schema_arrow, name, columns.option(name))
         parquet.check_readable(file.path, columns.names)
@@ -185,7 +191,17 @@ def open_shard(
 ) -> Shard:
     """Opens a file for encoding. Its batches are parts of its row groups. A small file is read
     whole at once, and not opened again for them."""
-    with _open_checked(file, texts) as parquet:
+    return _open_shard(file, texts, columns, compression, FINEST)
+
+
+def _open_shard(
+    file: InputFile,
+    texts: TextColumns,
+    columns: list[str] | None,
+    compression: str | None,
+    times: str,
+) -> Shard:
+    with _open_checked(file, texts, times) as parquet:
         schema = parquet.schema_arrow
         for name in schema.names:
             check_once(file, schema, name)
@@ -193,11 +209,65 @@ def open_shard(
         parquet.check_readable(file.path, kept)
         if file.is_small:
             parquet.stored.hold_end(file.size)
+        unsure = _int96(parquet, kept) if times == FINEST else []
+    if unsure and (unit := _unit_of_times(file, unsure)) != times:
+        return _open_shard(file, texts, columns, compression, unit)
     read = to_read(schema, kept, texts)
     if kept != schema.names:  # the metadata of the whole may be wrong for a part
         schema = pa.schema([schema.field(name) for name in kept])
     held = parquet if file.is_small else None
-    return Shard(schema, partial(_batches, file, held, read, schema, texts, compression))
+    return Shard(schema, partial(_batches, file, held, times, read, schema, texts, compression))
+
+
+def _int96(parquet: ParquetFile, columns: Collection[str]) -> list[str]:
+    """The paths in columns that hold times of the type INT96."""
+    leaves = (parquet.schema.column(i) for i in range(len(parquet.schema)))
+    paths = (leaf.path for leaf in leaves if leaf.physical_type == "INT96")
+    return [path for path in paths if path in columns or path.split(".")[0] in columns]
+
+
+def _unit_of_times(file: InputFile, paths: list[str]) -> str:
+    """The unit that holds all times of the type INT96 exactly. Those of Spark and Impala have
+    nanoseconds and any year; Arrow's have nanoseconds from 1677 to 2262, or larger units, and what
+    does not fit is changed without a word. InputError if no unit fits."""
+    fits = {FINEST: True, "us": True}
+    with ExitStack() as files:
+        opened = [files.enter_context(open_parquet(file, unit)) for unit in ("ms", "us", FINEST)]
+        batches = (
+            parquet.iter_batches(MAX_BATCH_ROWS, columns=paths, use_threads=False)
+            for parquet in opened
+        )
+        for read in zip(*batches, strict=True):
+            columns = (_times(pa.StructArray.from_arrays(b.columns, b.schema.names)) for b in read)
+            for ms, us, ns in zip(*columns, strict=True):
+                size = pc.max(pc.abs(ms)).as_py() or 0
+                fits[FINEST] &= size < MOST_TIME // 10**6
+                # Both sides lose the same high bits, if any.
+                whole = pc.all(pc.equal(pc.multiply(us, 1000), ns)).as_py() is not False
+                fits["us"] &= size < MOST_TIME // 10**3 and whole
+    for unit, all_fit in fits.items():
+        if all_fit:
+            return unit
+    raise InputError(
+        f"{file.path}: column {paths[0].split('.')[0]!r} holds times before 1678 or after 2261, and"
+        " nanoseconds, which no type holds exactly (write them in microseconds, or leave the"
+        " column out with --keep-columns)"
+    )
+
+
+def _times(array: pa.Array) -> Iterator[pa.Array]:
+    """The times in an array, and in what it nests, as numbers."""
+    kind = array.type
+    if pa.types.is_timestamp(kind):
+        yield array.cast(pa.int64())
+    elif pa.types.is_struct(kind):
+        for field in array.flatten():
+            yield from _times(field)
+    elif pa.types.is_map(kind):
+        yield from _times(array.keys)
+        yield from _times(array.items)
+    else:
+        yield from _times(array.flatten())
 
 
 @contextmanager
@@ -210,12 +280,13 @@ def _held(file: InputFile, parquet: ParquetFile) -> Iterator[ParquetFile]:
 def _batches(
     file: InputFile,
     held: ParquetFile | None,
+    times: str,
     read: list[str],
     schema: pa.Schema,
     columns: TextColumns,
     compression: str | None,
 ) -> Iterator[ShardBatch]:
-    with _held(file, held) if held else _open_checked(file, columns) as parquet:
+    with _held(file, held) if held else _open_checked(file, columns, times) as parquet:
         source = _chunk_source(parquet, schema, compression)
         for group in range(parquet.num_row_groups):
             with bad_data(file.path, group):

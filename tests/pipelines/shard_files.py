@@ -6,6 +6,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -46,7 +47,7 @@ def write_raw(path: Path) -> None:
 
 
 def write_parquet(
-    path: Path, table: pa.Table, rows: int | None = None, **options: str
+    path: Path, table: pa.Table, rows: int | None = None, **options: Any
 ) -> InputFile:
     pq.write_table(table, path, row_group_size=rows, **options)
     return resolve([str(path)])[0]

@@ -144,6 +144,26 @@ def test_a_fault_of_the_input_is_named_and_nothing_looks_whole(
     assert_nothing_whole(tmp_path / "out")
 
 
+def test_ids_that_no_type_holds_are_named_and_those_of_64_bits_are_kept(
+    tmp_path: Path, vocab: Path
+) -> None:
+    ids = [9007199254740992, 9007199254740993, 18446744073709551615]
+    lines = "".join(json.dumps({"text": "a", "id": number}) + "\n" for number in ids)
+    path = tmp_path / "in.jsonl"
+    path.write_text(lines)
+    args = ["encode", "--tokenizer", vocab, "--output", tmp_path / "out"]
+    done(*args, path)
+    assert column(tmp_path / "out", "id") == ids
+    path.write_text(lines + '{"text": "a", "id": 0.5}\n')
+    outcome = run("encode", path, tmp_path)
+    assert outcome.status == 1
+    assert outcome.fault.startswith(
+        f"{path} line 2: 'id' holds 9007199254740993, and no type holds"
+    )
+    done("count", path, "--output", tmp_path / "words")
+    assert table_rows(tmp_path / "words") == [("a", 4)]
+
+
 def test_a_directory_without_texts_is_named(tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "notes.md").write_text("no text")

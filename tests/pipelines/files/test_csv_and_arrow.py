@@ -7,6 +7,7 @@ import gzip
 import io
 import json
 from collections.abc import Callable
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -262,6 +263,7 @@ def test_bad_arrow_files_are_named(tmp_path: Path, stream: bool) -> None:
         pa.array([{}], pa.struct([])),
         pa.array([[{}]], pa.list_(pa.struct([]))),
         pa.array([pa.MonthDayNano([1, 2, 3])]),
+        pa.array([Decimal(1200)], pa.decimal128(5, -2)),
     ],
     ids=lambda array: str(array.type),
 )
