@@ -29,6 +29,7 @@ from pipelines.files.input_batches import (
     kept_columns,
 )
 from pipelines.files.input_files import InputFile
+from pipelines.files.joined import check_parquet
 from pipelines.files.outputs import empty_parquet
 from pipelines.files.reading import Planned, bad_data, open_planned
 from pipelines.files.storage import MOST_TIME, StoredFile
@@ -84,6 +85,8 @@ def open_parquet(file: Planned, times: str = FINEST) -> Iterator[ParquetFile]:
             parquet.encrypted = _kernel.encrypted_columns(_footer(stored))
         except InputError as error:
             raise InputError(f"{file.path}: cannot be read ({error})") from error
+        if not parquet.encrypted:
+            check_parquet(file.path, stored, parquet.metadata)
         if footer > TAIL_BYTES:
             stored.hold_end(0)
         yield parquet
