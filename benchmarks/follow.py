@@ -8,7 +8,7 @@
 Files are dropped at random times. Every other one is written piece by piece under its own name; the
 others are written under a hidden name and renamed. The command runs with `--follow` in a process
 group of its own, which gets SIGKILL after a random time, and is started again at once. In the end
-the output must be that of one batch run over all files, and the epochs must add up to it. The
+the output must be that of one batch run over all files, and the commits must add up to it. The
 latency of a file is the time from its last byte to the commit that has it, as a reader of the
 manifest sees it.
 """
@@ -32,12 +32,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import click
-import pyarrow.parquet as pq
 
 from benchmarks.kills import contents, run, start, texts
 from benchmarks.measure import keep_temporary_files
 
-OWN = {"_epochs.parquet", "_files.parquet", ".run.json", "README.md"}
+OWN = {".commits.jsonl", ".files.jsonl", ".run.json", "README.md"}
 MANIFEST = {"encode": ".manifest.json", "count": "_manifest.json"}
 SETTLE = 300.0  # seconds in which what was dropped last must be done
 
@@ -97,7 +96,7 @@ class Reader:
 
     def watch(self) -> None:
         """Looks again and again, until `ended`."""
-        path = self.output / (MANIFEST["encode"] if self.job == "encode" else "_files.parquet")
+        path = self.output / (MANIFEST["encode"] if self.job == "encode" else ".files.jsonl")
         before = None
         while not self.ended:
             time.sleep(0.02)
@@ -119,7 +118,8 @@ class Reader:
                     if size != shard["output_bytes"]:
                         self.faults.append(f"{shard['name']}: in the manifest, but not whole")
         else:
-            for file in pq.read_table(path, columns=["file"])["file"].to_pylist():
+            for line in path.read_bytes().splitlines():
+                file = json.loads(line)["file"]
                 name = "/".join(file.split("/")[-2:]).removesuffix(".txt")
                 self.seen.setdefault(name, moment)
 
@@ -154,7 +154,7 @@ def check(job: str, folder: Path, files: int) -> list[str]:
     expected, found = (contents(folder / name) for name in ("at-once", "out"))
     faults = []
     manifests = [json.loads(tree.pop(MANIFEST[job])) for tree in (expected, found)]
-    manifests[1].pop("epoch", None)
+    manifests[1].pop("commit", None)
     if manifests[0] != manifests[1]:
         faults.append("the manifests differ")
     for tree in (expected, found):
@@ -165,13 +165,14 @@ def check(job: str, folder: Path, files: int) -> list[str]:
     for what, names in (("lost", lost), ("too much", more), ("other bytes", other)):
         if names:
             faults.append(f"{what}: {len(names)}, as {min(names)}")
-    epochs = pq.read_table(folder / "out" / "_epochs.parquet").to_pylist()
-    if sum(epoch["files"] for epoch in epochs) != files:
-        faults.append(f"the epochs have {sum(epoch['files'] for epoch in epochs)} files")
-    if sum(epoch["rows"] for epoch in epochs) != manifests[0]["rows"]:
-        faults.append("the epochs' rows do not add up")
-    if [epoch["epoch"] for epoch in epochs] != list(range(1, len(epochs) + 1)):
-        faults.append("an epoch is missing, or there twice")
+    lines = (folder / "out" / ".commits.jsonl").read_bytes().splitlines()
+    commits = [json.loads(line) for line in lines]
+    if sum(commit["files"] for commit in commits) != files:
+        faults.append(f"the commits have {sum(commit['files'] for commit in commits)} files")
+    if sum(commit["rows"] for commit in commits) != manifests[0]["rows"]:
+        faults.append("the commits' rows do not add up")
+    if [commit["commit"] for commit in commits] != list(range(1, len(commits) + 1)):
+        faults.append("a commit is missing, or there twice")
     return faults
 
 
@@ -227,9 +228,9 @@ def main(
         if name in reader.seen
     ]
     cuts = statistics.quantiles(waits, n=100)
-    epochs = len(pq.read_table(folder / "out" / "_epochs.parquet"))
+    commits = len((folder / "out" / ".commits.jsonl").read_bytes().splitlines())
     print(
-        f"{job}: {files:,} files in {ended:.0f} s, {kills} kills, {epochs} epochs, --poll {poll};"
+        f"{job}: {files:,} files in {ended:.0f} s, {kills} kills, {commits} commits, --poll {poll};"
         f" seconds from the last byte to the commit: median {statistics.median(waits):.2f},"
         f" 99th {cuts[98]:.2f}, most {max(waits):.2f}; {len(faults)} faults"
     )

@@ -49,7 +49,7 @@ STOPS = "stops"  # beside the states that a run has found: how many changes it m
 _ID = re.compile(rb"(?<![0-9a-f])[0-9a-f]{16}(?![0-9a-f])")
 NOTES = ("out/_shards", "out/_layout/encoded/_shards")  # of `encode`
 _LANE = re.compile(rb"/lanes/\d+/")
-_EPOCH = re.compile(rb'"epoch": \{[^}]*\},')
+_COMMIT = re.compile(rb'"commit": \{[^}]*\},')
 _TEXTS = ["the cat sat on the mat", "a hat on a cat", "unaffordable hats", "pneumonia"]
 
 Call = list[str]
@@ -260,11 +260,11 @@ def tree(folder: Path) -> dict[str, bytes]:
     def content(path: Path, notes: str) -> bytes:
         if path.name == "run.json":
             return b"what a run took"
-        if path.name == "_epochs.parquet":
+        if path.name == ".commits.jsonl":
             return b"when it was committed"
         if path.name == MARKER and (notes in noted or path.parent.name == "_layout"):
             return _ID.sub(b"ID", path.read_bytes())  # a run takes it, whoever has it
-        return _EPOCH.sub(b"", without_ids(path.read_bytes(), notes))
+        return _COMMIT.sub(b"", without_ids(path.read_bytes(), notes))
 
     for above, folders, files in os.walk(folder):
         name = os.path.relpath(above, folder)

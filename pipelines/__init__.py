@@ -19,7 +19,7 @@ A folder imports only from the folders below it in this list:
     training    a word table to a tokenizer, in exact rounds
     comparing   tokenizers measured on text, side by side
     counting    text to a word table
-    following   input that never ends: which files have arrived, epochs, the loop
+    following   input that never ends: which files have arrived, commits, the loop
     running     Beam's runner, progress, threads
     files       where data is, how it is read, and how it is written whole or not at all
 

@@ -21,7 +21,7 @@ from pipelines.encoding import encode as encoding
 from pipelines.encoding.encode import Encoded
 from pipelines.encoding.follow import follow_encode
 from pipelines.encoding.options import EncodeCall
-from pipelines.following.epochs import line
+from pipelines.following.commits import line
 from pipelines.following.loop import Row
 from pipelines.layout.lay_out import lay_out
 from pipelines.reporting import report as reporting
@@ -54,13 +54,13 @@ class JobWarning(UserWarning):
 
 
 class _Log:
-    """The log of a job that follows its inputs: a line for each epoch, and warnings."""
+    """The log of a job that follows its inputs: a line for each commit, and warnings."""
 
     def __init__(self, quiet: bool) -> None:
         self.quiet = quiet
         self.progress = Progress(quiet=quiet)
 
-    def epoch(self, row: Row) -> None:
+    def commit(self, row: Row) -> None:
         if not self.quiet:
             print(line(row), file=sys.stderr, flush=True)
 

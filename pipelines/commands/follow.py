@@ -1,5 +1,5 @@
-"""What a command prints while it follows its inputs: a line on standard error for each epoch, or a
-JSON object a line with --json. Without --json, it also shows how far a long epoch has come."""
+"""What a command prints while it follows its inputs: a line on standard error for each commit, or
+a JSON object a line with --json. Without --json, it also shows how far a long commit has come."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 from pipelines.commands.job_command import How
 from pipelines.commands.summary import say
-from pipelines.following.epochs import line, shown
+from pipelines.following.commits import line
 from pipelines.running.progress import Progress
 
 
@@ -21,8 +21,8 @@ class CommandLog:
         self.how = how
         self.progress = Progress(quiet=how.quiet or how.json)
 
-    def epoch(self, row: Mapping[str, Any]) -> None:
-        """Prints the row of an epoch."""
+    def commit(self, row: Mapping[str, Any]) -> None:
+        """Prints a commit."""
         if self.how.json:
             self._print_json(row)
         elif not self.how.quiet:
@@ -36,5 +36,4 @@ class CommandLog:
             say(f"warning: {message}")
 
     def _print_json(self, value: Mapping[str, Any]) -> None:
-        text = json.dumps(dict(value), ensure_ascii=False, default=shown)
-        print(text, file=sys.stderr, flush=True)
+        print(json.dumps(dict(value), ensure_ascii=False), file=sys.stderr, flush=True)

@@ -1,10 +1,10 @@
 """`count --follow`: a word table that is kept up to date with files as they come.
 
     files that have arrived ─▶ counted, and added to the words of the table ─▶ published as one:
-                                       the new table, the files that are in it, the row of the epoch
+                                       the new table, the files that are in it, the commits
 
 The table is that of counting all these files at once. Which files are in it is published with it,
-in `_files.parquet`, so a file is in the table once, whatever is killed and when.
+in `.files.jsonl`, so a file is in the table once, whatever is killed and when.
 """
 
 from __future__ import annotations
@@ -34,26 +34,27 @@ from pipelines.files.filesystems import join
 from pipelines.files.input_files import covers
 from pipelines.files.inputs import InputFile
 from pipelines.files.owned import one_run
-from pipelines.following import epochs
+from pipelines.following import commits
 from pipelines.following.arrivals import Arrivals, Look, Version, version
-from pipelines.following.epochs import EPOCHS
+from pipelines.following.commits import COMMITS
 from pipelines.following.loop import Log, follow
 from pipelines.running.checks import checked_call
 from wordpiece_core.errors import ChangedError, OptionError, OutputError
 from wordpiece_core.uri import split_query
 
-COLUMN = b"wordpiece.text_column"  # in the metadata of the record
 RECORD = pa.schema(
     [
-        ("file", pa.string()),  # the path or URI, without a query
-        ("bytes", pa.int64()),
-        ("modified", pa.int64()),  # nanoseconds since 1970
-        ("epoch", pa.int64()),
-        ("counted", pa.bool_()),  # False for other bytes of a file that is in the table already
+        pa.field("file", pa.string(), nullable=False),  # the path or URI, without a query
+        pa.field("bytes", pa.int64(), nullable=False),
+        pa.field("modified", pa.int64()),  # nanoseconds since 1970
+        pa.field("text_column", pa.string(), nullable=False),
+        pa.field("commit", pa.int64(), nullable=False),
+        # False for other bytes of a file that is in the table already.
+        pa.field("counted", pa.bool_(), nullable=False),
     ]
 )
 READ = ("rows", "bytes", "words")
-SCHEMA = epochs.schema(dict.fromkeys((*READ, "distinct_words", "changed"), int))
+FIELDS = commits.schema(dict.fromkeys((*READ, "distinct_words"), int))
 
 
 def follow_count(call: CountCall, *, beam_args: Sequence[str] = (), log: Log) -> WordTable | None:
@@ -70,11 +71,11 @@ def follow_count(call: CountCall, *, beam_args: Sequence[str] = (), log: Log) ->
 
 @dataclass(frozen=True)
 class State:
-    """What is published: the table, the record of its files, and the epochs."""
+    """What is published: the table, the record of its files, and the commits."""
 
     table: WordTable | None = None
     record: pa.Table = field(default_factory=RECORD.empty_table)
-    epochs: pa.Table = field(default_factory=SCHEMA.empty_table)
+    commits: pa.Table = field(default_factory=FIELDS.empty_table)
 
     @classmethod
     def read(cls, output: str) -> State:
@@ -87,13 +88,13 @@ class State:
                 f"{output}: holds a word table that was made without --follow, and it is not known"
                 " which files are in it; give another directory"
             )
-        record = outputs.read_rows(join(output, FILES), RECORD)
-        return cls(table, record, epochs.read(join(output, EPOCHS), SCHEMA))
+        record = outputs.read_lines(join(output, FILES), RECORD)
+        return cls(table, record, commits.read(join(output, COMMITS), FIELDS))
 
     @property
-    def next_epoch(self) -> int:
-        """The number of the next epoch, also if the table of epochs was deleted."""
-        return max(epochs.last(self.epochs), pc.max(self.record["epoch"]).as_py() or 0) + 1
+    def next_commit(self) -> int:
+        """The number of the next commit, also if the file of commits was deleted."""
+        return max(commits.last(self.commits), pc.max(self.record["commit"]).as_py() or 0) + 1
 
     def versions(self) -> dict[str, set[Version]]:
         """The versions of each file that are on record."""
@@ -104,24 +105,28 @@ class State:
         return found
 
     def grown(
-        self, table: WordTable, new: Sequence[InputFile], changed: Sequence[InputFile]
+        self,
+        table: WordTable,
+        text_column: str,
+        new: Sequence[InputFile],
+        changed: Sequence[InputFile],
     ) -> State:
-        """The state after one epoch more. `new`: the files that were counted. `changed`: those that
-        were not, because other bytes of them had been."""
-        number = self.next_epoch
+        """The state after one commit more. `new`: the files that were counted. `changed`: those
+        that were not, because other bytes of them had been."""
+        number = self.next_commit
         files = [(file, True) for file in new] + [(file, False) for file in changed]
-        rows = [(_key(f), f.size, f.modified, number, counted) for f, counted in files]
+        rows = [(_key(f), f.size, f.modified, text_column, number, c) for f, c in files]
         added = [dict(zip(RECORD.names, row, strict=True)) for row in rows]
         before = self.table.totals if self.table else {}
-        row: dict[str, Any] = {"epoch": number, "committed": epochs.now(), "files": len(new)}
+        row: dict[str, Any] = {"commit": number, "time": commits.now(), "files": len(new)}
         row |= {name: table.totals[name] - before.get(name, 0) for name in READ}
-        row |= {"distinct_words": table.totals["distinct_words"], "changed": len(changed)}
+        row |= {"distinct_words": table.totals["distinct_words"]}
         record = pa.concat_tables([self.record, pa.Table.from_pylist(added, RECORD)])
-        return State(table, record.combine_chunks(), epochs.with_row(self.epochs, row))
+        return State(table, record.combine_chunks(), commits.with_row(self.commits, row))
 
 
 class FollowedTable:
-    """The job: an epoch adds files to the table."""
+    """The job: a commit adds files to the table."""
 
     def __init__(self, call: CountCall, beam_args: Sequence[str], log: Log) -> None:
         """Brings the output into its state before or after a publication that was killed."""
@@ -159,7 +164,8 @@ class FollowedTable:
             )
         for file in files:
             self.versions.setdefault(_key(file), set()).add(version(file))
-        self.log.epoch(epochs.last_row(self.state.epochs))
+        row = commits.last_row(self.state.commits)
+        self.log.commit(row | {"changed": len(changed)} if changed else row)
         return True
 
     def _say_gone(self, files: Sequence[InputFile]) -> None:
@@ -171,8 +177,8 @@ class FollowedTable:
         self.gone = gone
 
     def _publish(self, new: Sequence[InputFile], changed: Sequence[InputFile]) -> bool:
-        """Publishes the state after one epoch more. False if a file has changed meanwhile, which is
-        looked at again."""
+        """Publishes the state after one commit more. False if a file has changed meanwhile, which
+        is looked at again."""
         call, before = self.call, self.state
         publication = prepare(call.output)
         try:
@@ -183,16 +189,15 @@ class FollowedTable:
                 *(word_ranges(before.table) if before.table else ()),
             ]
             total = sum(map(bytes_of, ranges))
-            epoch = f"epoch {before.next_epoch}"
-            with self.log.progress.stage(epoch, "bytes", total, passing=True):
+            name = f"commit {before.next_commit}"
+            with self.log.progress.stage(name, "bytes", total, passing=True):
                 counting.run(ranges, publication, call, self.beam_args)
-            metadata = {COLUMN: call.counting.text_column.encode()}
 
             def stage(table: WordTable) -> None:
-                self.state = state = before.grown(table, new, changed)
-                record = state.record.replace_schema_metadata(metadata)
-                for name, rows in ((FILES, record), (EPOCHS, state.epochs)):
-                    publication.write(name, partial(_write, table=rows))
+                column = call.counting.text_column
+                self.state = state = before.grown(table, column, new, changed)
+                for name, rows in ((FILES, state.record), (COMMITS, state.commits)):
+                    publication.write(name, partial(outputs.write_lines, table=rows))
 
             counting.finish_table(publication, call, [before.table] if before.table else [], stage)
         except ChangedError as error:
@@ -205,10 +210,6 @@ class FollowedTable:
         return True
 
 
-def _write(stream: outputs.NewFile, table: pa.Table) -> None:
-    outputs.write_tables(stream, table, compression="zstd")
-
-
 def _key(file: InputFile) -> str:
     """What a file is known by: its path, without options of the file system."""
     return split_query(file.path)[0]
@@ -217,6 +218,6 @@ def _key(file: InputFile) -> str:
 def _check_column(call: CountCall, record: pa.Table) -> None:
     """OptionError if the table was counted from another column."""
     column = call.counting.text_column
-    before = (record.schema.metadata or {}).get(COLUMN, column.encode()).decode()
-    if before != column:
-        raise OptionError(f"{call.output}: was counted with --text-column {before}; give that")
+    before = pc.unique(record["text_column"]).to_pylist()
+    if before not in ([], [column]):
+        raise OptionError(f"{call.output}: was counted with --text-column {before[0]}; give that")

@@ -21,13 +21,13 @@ from pipelines.files.filesystems import inside, join
 from pipelines.files.input_batches import warnings_of_text
 from pipelines.files.parquet_input import open_parquet
 from pipelines.files.publishing import STAGING, Publication
-from pipelines.following.epochs import EPOCHS
+from pipelines.following.commits import COMMITS
 from wordpiece_core import TextOptions, Tokenizer
 from wordpiece_core.errors import InputError, OptionError, OutputError
 
 MANIFEST = "_manifest.json"
-FILES = "_files.parquet"  # with --follow, the files that are in the table
-FOLLOWED = (FILES, EPOCHS)
+FILES = ".files.jsonl"  # with --follow, the files that are in the table
+FOLLOWED = (FILES, COMMITS)
 PART = r"part-\d{5,}\.parquet"
 READ = ("rows", "nulls", "bytes", "replaced")
 TOTALS = ("rows", "nulls", "bytes", "words", "replaced")

@@ -13,21 +13,24 @@ MOVED = 0.1  # the share by which tokens per word may differ from those before
 
 
 def drift(before: pa.Table, row: Mapping[str, Any]) -> list[str]:
-    """What is wrong with an epoch, one sentence each. `before`: the rows of the epochs before it;
-    their tokens per word count by their words."""
-    said = []
-    if row["unknown_rate"] is not None and row["unknown_rate"] > MANY_UNKNOWN:
-        said.append(
-            f"epoch {row['epoch']}: {row['unknown_rate']:.1%} of the tokens are [UNK]; does the"
-            " tokenizer still fit the text?"
+    """What is wrong with a commit, one sentence each. `before`: the commits before it; their tokens
+    per word count by their tokens."""
+    warnings = []
+    unknown = row["unknown_tokens"] / max(row["tokens"], 1)
+    if unknown > MANY_UNKNOWN:
+        warnings.append(
+            f"commit {row['commit']}: {unknown:.1%} of the tokens are [UNK]; does the tokenizer"
+            " still fit the text?"
         )
-    words = pc.sum(before["words"]).as_py() or 0
+    with_words = before.filter(pc.is_valid(before["tokens_per_word"]))
+    tokens = pc.sum(with_words["tokens"]).as_py() or 0
     now = row["tokens_per_word"]
-    if words and now is not None:
-        usual = pc.sum(pc.multiply(before["tokens_per_word"], before["words"])).as_py() / words
+    if tokens and now is not None:
+        weighted = pc.multiply(with_words["tokens_per_word"], with_words["tokens"])
+        usual = pc.sum(weighted).as_py() / tokens
         if abs(now - usual) > MOVED * usual:
-            said.append(
-                f"epoch {row['epoch']}: {now:.3f} tokens per word, not {usual:.3f} as in the epochs"
-                " before; if that stays so, train a new vocabulary"
+            warnings.append(
+                f"commit {row['commit']}: {now:.3f} tokens per word, not {usual:.3f} as in the"
+                " commits before; if that stays so, train a new vocabulary"
             )
-    return said
+    return warnings

@@ -1,12 +1,12 @@
 """`encode --follow`: shards of files as they come, and a manifest that is always true.
 
-    files that have arrived ─▶ encoded, with notes ─▶ the manifest is replaced ─▶ _epochs.parquet
+    files that have arrived ─▶ encoded, with notes ─▶ the manifest is replaced ─▶ .commits.jsonl
 
-On a cluster one pipeline encodes for all epochs (`pipelines.encoding.stream`).
+On a cluster one pipeline encodes for all commits (`pipelines.encoding.stream`).
 
-What is done is in the manifest alone, with the row of the last epoch, so nothing is lost or done
-twice whatever is killed and when: a shard is a function of its file, and a note says that it is
-whole. `_epochs.parquet` is written last; if it lacks the row of the manifest, that is added.
+What is done is in the manifest alone, with the last commit, so nothing is lost or done twice
+whatever is killed and when: a shard is a function of its file, and a note says that it is whole.
+`.commits.jsonl` is written last; if it lacks the commit that the manifest has, that is added.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from datetime import datetime
 from functools import partial
 from typing import Any
 
@@ -25,7 +24,7 @@ from pipelines.encoding.directory.bad_shards import BadShard, ShardsError, quara
 from pipelines.encoding.directory.card import card_warnings
 from pipelines.encoding.directory.contents import Contents, read_contents
 from pipelines.encoding.directory.encoded_directory import MANIFEST, EncodedDirectory
-from pipelines.encoding.directory.following import begin_following, commit_epoch
+from pipelines.encoding.directory.following import begin_following, commit
 from pipelines.encoding.directory.logs import notes_made
 from pipelines.encoding.directory.notes import (
     AGAIN,
@@ -47,9 +46,9 @@ from pipelines.files.filesystems import join
 from pipelines.files.input_files import above, covers, output_name
 from pipelines.files.inputs import InputFile
 from pipelines.files.owned import one_run
-from pipelines.following import epochs
+from pipelines.following import commits
 from pipelines.following.arrivals import Arrivals, Look, Version, version
-from pipelines.following.epochs import EPOCHS
+from pipelines.following.commits import COMMITS
 from pipelines.following.loop import Log, changed_meanwhile, follow
 from pipelines.running.checks import checked_call
 from pipelines.running.runner import is_local, pipeline_options
@@ -60,10 +59,8 @@ from wordpiece_core.uri import is_uri
 CHANGED_FILE = "has come again with other bytes; its shard stays (give changed files new names)"
 LONGEST_NAME = 255  # bytes, of a file on a disk
 SHARD_FOLDER = ".parquet/"  # in a name: a directory that could have the name of a shard
-SCHEMA = epochs.schema(
-    dict.fromkeys(("rows", "bytes", "tokens", "unknown_tokens"), int)
-    | {"unknown_rate": float, "words": int, "tokens_per_word": float}
-    | dict.fromkeys(("bad", "refused", "pruned"), int)
+FIELDS = commits.schema(
+    dict.fromkeys(("rows", "bytes", "tokens", "unknown_tokens"), int) | {"tokens_per_word": float}
 )
 
 
@@ -71,7 +68,7 @@ def follow_encode(
     call: EncodeCall, tokenizer: Tokenizer, *, beam_args: Sequence[str] = (), log: Log
 ) -> Encoded:
     """Encodes files as they come, until it is stopped or idle. Raises what `encode` raises, but
-    with `on_error` "fail" at the first epoch with a bad file, after its other files."""
+    with `on_error` "fail" at the first bad file, after the commit of those that came with it."""
     call = checked_call(call, beam_args)
     check_fit(call.shards, tokenizer)
     arrivals = Arrivals(call.inputs, [call.output], call.following)
@@ -89,7 +86,7 @@ def follow_encode(
 
 
 class FollowedDataset:
-    """The job: an epoch adds shards to the dataset, or takes some away."""
+    """The job: a commit adds shards to the dataset, or takes some away."""
 
     def __init__(
         self,
@@ -112,7 +109,7 @@ class FollowedDataset:
                 " inputs are still there are encoded again"
             )
         self.found = begin_following(directory, tokenizer)
-        self.epochs = self._epochs()
+        self.commits = self._commits()
         self.paths = {self.found.source(name): name for name in self.found.results}
         self.look: Look | None = None  # the last one
         self.listed: set[str] = set()  # the paths of its files
@@ -120,29 +117,27 @@ class FollowedDataset:
         self.going: set[str] = set()  # shards that the next look may delete
         self.refused: dict[str, set[tuple[str, Version]]] = {}  # by the names of their shards
 
-    def _epochs(self) -> pa.Table:
-        """The table of epochs, with the row of the manifest if a kill has left it out."""
-        table = epochs.read(join(self.call.output, EPOCHS), SCHEMA)
-        row = self.found.epoch
+    def _commits(self) -> pa.Table:
+        """The commits, with that of the manifest if a kill has left it out."""
+        found = commits.read(join(self.call.output, COMMITS), FIELDS)
+        if self.found.commit is None:
+            return found
         try:
-            if row is None or row["epoch"] <= epochs.last(table):
-                return table
-            committed = datetime.fromisoformat(row["committed"])
-            table = epochs.with_row(table, row | {"committed": committed})
-        except (KeyError, TypeError, ValueError, pa.ArrowException) as error:
+            last = outputs.table_of([self.found.commit], FIELDS)
+        except ValueError as error:
             raise outputs.damaged(join(self.call.output, MANIFEST)) from error
-        self._write_epochs(table)
-        return table
+        if commits.last(last) > commits.last(found):
+            found = pa.concat_tables([found, last]).combine_chunks()
+            self._write_commits(found)
+        return found
 
-    def _write_epochs(self, table: pa.Table) -> None:
-        path, scratch = join(self.call.output, EPOCHS), self.directory.notes.path
-        outputs.write_file(
-            path, lambda stream: outputs.write_tables(stream, table, compression="zstd"), scratch
-        )
+    def _write_commits(self, found: pa.Table) -> None:
+        path, scratch = join(self.call.output, COMMITS), self.directory.notes.path
+        outputs.write_file(path, lambda stream: outputs.write_lines(stream, found), scratch)
 
     @contextmanager
     def encoding(self) -> Iterator[None]:
-        """Lets files be encoded while the block runs: in a pipeline for each epoch, or in one for
+        """Lets files be encoded while the block runs: in a pipeline for each commit, or in one for
         all where the runner is elsewhere."""
         step = EncodeShard(self.directory, self.call.shards, threads(self.beam_args))
         if is_local(pipeline_options(self.beam_args)):
@@ -259,8 +254,8 @@ class FollowedDataset:
         last value is whether there are any."""
         if not new:
             return [], [], False
-        epoch = f"epoch {epochs.last(self.epochs) + 1}"
-        with self.log.progress.stage(epoch, "shards", len(new), passing=True):
+        stage = f"commit {commits.last(self.commits) + 1}"
+        with self.log.progress.stage(stage, "shards", len(new), passing=True):
             self.encode([PlannedShard(file, name) for name, file in new.items()])
         results, errors = notes_made(self.directory, new)
         bad = [BadShard(new[e.name], e) for e in errors if e.cause != CHANGED]
@@ -303,22 +298,22 @@ class FollowedDataset:
         files: Sequence[InputFile] = (),
         gone: Sequence[str] = (),
     ) -> None:
-        """Commits an epoch, and says so. `bad`: files that have no shard, or not of these bytes.
+        """Commits, and says so. `bad`: files that have no shard, or not of these bytes.
         `files`: those of the results, unless it is known where they are."""
-        number = epochs.last(self.epochs) + 1
-        row = {"epoch": number, "committed": epochs.now(), **_figures(results)}
-        row["refused"] = sum(shard.error.cause == AGAIN for shard in bad)
-        row |= {"bad": len(bad) - row["refused"], "pruned": len(gone)}
-        before, self.epochs = self.epochs, epochs.with_row(self.epochs, row)
+        before = self.commits
+        row = {"commit": commits.last(before) + 1, "time": commits.now(), **_sums(results)}
+        self.commits = commits.with_row(before, row)
         self.found = self._grown(results, bad, files, gone)
-        commit_epoch(self.directory, self.found, gone)
-        self._write_epochs(self.epochs)
+        commit(self.directory, self.found, gone)
+        self._write_commits(self.commits)
         deleted = {*gone}
         self.paths = {path: name for path, name in self.paths.items() if name not in deleted}
         self.paths |= {self.found.source(result.name): result.name for result in results}
         for shard in bad:
             self.log.warn(shard.message)
-        self.log.epoch(epochs.last_row(self.epochs))
+        refused = sum(shard.error.cause == AGAIN for shard in bad)
+        others = {"bad": len(bad) - refused, "refused": refused, "deleted": len(gone)}
+        self.log.commit(row | {name: many for name, many in others.items() if many})
         for warning in drift(before, row):
             self.log.warn(warning)
 
@@ -329,7 +324,7 @@ class FollowedDataset:
         files: Sequence[InputFile],
         gone: Sequence[str],
     ) -> Contents:
-        """What the directory holds with one epoch more."""
+        """What the directory holds with one commit more."""
         shards = self.found.results | {result.name: result for result in results}
         errors = {n: e for n, e in self.found.errors.items() if e.cause == AGAIN or n not in shards}
         errors |= {shard.error.name: shard.error for shard in bad}
@@ -340,8 +335,6 @@ class FollowedDataset:
         for name in _freed(gone, {*again, *self.refused}):
             errors.pop(name, None)
             self.refused.pop(name, None)
-        row = epochs.last_row(self.epochs)
-        epoch = {**row, "committed": row["committed"].isoformat()}
         return replace(
             self.found,
             results=shards,
@@ -349,7 +342,7 @@ class FollowedDataset:
             roots=roots,
             bad=self.found.bad | {error.input for error in errors.values()},
             uncommitted=frozenset(),
-            epoch=epoch,
+            commit=commits.last_row(self.commits),
         )
 
 
@@ -364,14 +357,10 @@ def _freed(gone: Collection[str], refused: Iterable[str]) -> list[str]:
     ]
 
 
-def _figures(results: Sequence[ShardResult]) -> dict[str, Any]:
-    """The figures of an epoch."""
+def _sums(results: Sequence[ShardResult]) -> dict[str, Any]:
+    """What a commit has of shards."""
     names = ("rows", "bytes", "tokens", "unknown_tokens", "words", "word_tokens")
     sums = {name: sum(getattr(result, name) for result in results) for name in names}
-    tokens, words, word_tokens = sums["tokens"], sums["words"], sums.pop("word_tokens")
-    return {
-        "files": len(results),
-        **sums,
-        "unknown_rate": sums["unknown_tokens"] / tokens if tokens else None,
-        "tokens_per_word": word_tokens / words if words else None,
-    }
+    words, word_tokens = sums.pop("words"), sums.pop("word_tokens")
+    per_word = word_tokens / words if words else None
+    return {"files": len(results), **sums, "tokens_per_word": per_word}

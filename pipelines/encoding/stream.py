@@ -4,10 +4,10 @@
                                   │                                   ▲
     pipeline:  clock ─▶ files of the plan that are new ─▶ shards ─▶ encode
 
-The driver looks and commits as on one machine. But where a pipeline is run for each epoch there, it
-writes a file of the plan here, from where the pipeline takes it, and waits until each shard of it
-has a note. What a runner does again, after a fault, gives the same shards and the same notes; what
-has been committed meanwhile is left out.
+The driver looks and commits as on one machine. But where it runs a pipeline for each commit there,
+it writes a file of the plan here, from where the pipeline takes it, and waits until each shard of
+it has a note. What a runner does again, after a fault, gives the same shards and the same notes;
+what has been committed meanwhile is left out.
 """
 
 from __future__ import annotations

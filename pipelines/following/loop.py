@@ -1,11 +1,11 @@
 """The loop of a job that follows its inputs: look, do what has arrived, commit, wait.
 
-    look ─▶ at most --max-files of what has arrived ─▶ an epoch is committed ─┐
-     ▲                                                                        │
-     └──────────────── wait until --poll is over ◀── nothing more has arrived ┘
+    look ─▶ at most --max-files of what has arrived ─▶ they are done, and committed ─┐
+     ▲                                                                               │
+     └──────────────────── wait until --poll is over ◀──── nothing more has arrived ─┘
 
-The first SIGINT (Ctrl-C) or SIGTERM ends it after the commit of the epoch that is at work; a second
-one ends the process at once, which costs no more than that epoch's work.
+The first SIGINT (Ctrl-C) or SIGTERM ends it after the commit that is at work; a second one ends the
+process at once, which costs no more than the work since the last commit.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ from pipelines.running.progress import Progress
 from pipelines.running.signals import first_signal
 
 Row = Mapping[str, Any]
-"""A row of the table of epochs."""
+"""A commit (`commits`), perhaps with more values, for messages."""
 
 TICK = 0.1  # seconds after which a wait sees that the end was asked for
 
 
 class Log(Protocol):
     """Where a job that follows its inputs says what it does, while it does it. `progress`: shows
-    how far an epoch has come."""
+    how far the next commit has come."""
 
     progress: Progress
 
-    def epoch(self, row: Row) -> None:
-        """An epoch has been committed."""
+    def commit(self, row: Row) -> None:
+        """Something has been committed."""
 
     def warn(self, message: str) -> None:
         """Something should be looked at."""

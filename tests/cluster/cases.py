@@ -217,9 +217,9 @@ def _store() -> fs.S3FileSystem:
 
 def without_times(manifest: bytes) -> bytes:
     """A manifest without the times of the inputs, which are others in a store, and what depends on
-    them, and without those of epochs."""
+    them, and without the last commit."""
     value = json.loads(manifest)
-    value.pop("epoch", None)
+    value.pop("commit", None)
     for note in (*value.get("shards", ()), *value.get("sources", ())):
         note["source"] = note["source"].get("bytes")
     return json.dumps(value).encode()

@@ -1,6 +1,6 @@
 """Cases of `--follow`: files come while the command runs, and while faults happen.
 
-The output must be that of one run over all files, to the byte, and the epochs must add up to it.
+The output must be that of one run over all files, to the byte, and the commits must add up to it.
 
 A worker waits while the later files come. So the command cannot find that nothing comes any more,
 and end, before they are there.
@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import json
 import subprocess
-
-import pyarrow.parquet as pq
+from pathlib import Path
+from typing import Any
 
 from tests.pipelines.corpora import files_below
 
@@ -43,13 +43,13 @@ AT_ONCE = {ENCODE: "expected encode", COUNT: "words"}  # what one run over all f
 
 FIRST = 3  # files that are there when the command begins
 PAUSE_BEFORE = {
-    # The second of two epochs for the first files.
+    # The second of two commits of the first files.
     (ENCODE, LOCAL): (2, r"written .*/002\.parquet"),
     (ENCODE, S3): (1, r"written .*/002\.parquet"),
     (COUNT, S3): (1, r"written .*/part-"),
 }
 """As in `cases`. A file in a store has its name at once, in one change."""
-EPOCHS, FILES, RUN = "_epochs.parquet", "_files.parquet", ".run.json"
+COMMITS, FILES, RUN = ".commits.jsonl", ".files.jsonl", ".run.json"
 CARD = "README.md"
 
 
@@ -104,17 +104,18 @@ class FollowingRun(Run):
     def _check(self) -> None:
         super()._check()
         root = self.bench.root(self.case.files)
-        epochs = pq.read_table(root / self.output / EPOCHS).to_pydict()
+        commits = _lines(root / self.output / COMMITS)
         noted = next(name for name in MANIFESTS if (root / self.output / name).exists())
         manifest = json.loads((root / self.output / noted).read_bytes())
-        if epochs["epoch"] != [*range(1, len(epochs["epoch"]) + 1)] or len(epochs["epoch"]) < 2:
-            raise CaseError(f"epochs {epochs['epoch']}")
-        if sum(epochs["files"]) != len(self.names):
-            raise CaseError(f"the epochs have {sum(epochs['files'])} files")
-        if sum(epochs["rows"]) != manifest["rows"]:
-            raise CaseError(f"the epochs have {sum(epochs['rows'])} rows")
+        numbers = [commit["commit"] for commit in commits]
+        if numbers != [*range(1, len(commits) + 1)] or len(commits) < 2:
+            raise CaseError(f"commits {numbers}")
+        for name, wanted in (("files", len(self.names)), ("rows", manifest["rows"])):
+            found = sum(commit[name] for commit in commits)
+            if found != wanted:
+                raise CaseError(f"the commits have {found} {name}")
         if self.case.job == COUNT:
-            counted = pq.read_table(root / self.output / FILES)["file"].to_pylist()
+            counted = [row["file"] for row in _lines(root / self.output / FILES)]
             if sorted(file.rpartition("/")[2] for file in counted) != self.names:
                 raise CaseError(f"the table has the files {counted}")
 
@@ -123,8 +124,12 @@ class FollowingRun(Run):
         found = files_below(bench.root(self.case.files) / self.output)
         wanted = files_below(bench.local / AT_ONCE[self.case.job])
         for files in (found, wanted):
-            for name in (EPOCHS, FILES, RUN, CARD):
+            for name in (COMMITS, FILES, RUN, CARD):
                 files.pop(name, None)
             for name in MANIFESTS & files.keys():
                 files[name] = without_times(files[name])
         return found == wanted
+
+
+def _lines(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_bytes().splitlines()]

@@ -1,7 +1,7 @@
 """The output directory of `encode`, and what becomes of it. Each file imports only from those below
 it in this list:
 
-    following.py           with --follow: a run that begins, and the commit of an epoch
+    following.py           with --follow: a run that begins, and its commits
     lifecycle.py           a run that begins and ends; the manifest
     card.py                the dataset card
     earlier.py             files of earlier versions of this program are deleted

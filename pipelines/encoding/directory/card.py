@@ -78,17 +78,14 @@ def laid_out_splits(manifest: Mapping[str, Any]) -> dict[str, Split] | None:
 
 def all_shards(manifest: Mapping[str, Any]) -> Split:
     """The split that has all shards. A directory that follows its inputs may have more of them than
-    its manifest, and has a table of epochs, which begins with `_`."""
-    follows = "epoch" in manifest
+    its manifest."""
     apart = [
         shard["name"]
         for shard in manifest["shards"]
         if any(part.startswith((".", "__")) for part in shard["name"].split("/"))
-        or (follows and shard["name"].rpartition("/")[2].startswith("_"))
     ]
-    pattern = "**/[!_]*.parquet" if follows else "**/*.parquet"
-    rows = None if follows else manifest["rows"]
-    return Split([pattern, *map(glob.escape, apart)], rows, manifest["output_bytes"])
+    rows = None if "commit" in manifest else manifest["rows"]
+    return Split(["**/*.parquet", *map(glob.escape, apart)], rows, manifest["output_bytes"])
 
 
 def _info(schema: pa.Schema | None, splits: Mapping[str, Split]) -> dict[str, Any]:

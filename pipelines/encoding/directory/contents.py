@@ -36,7 +36,7 @@ from pipelines.encoding.directory.plans import planned_roots
 from pipelines.files import outputs, storage
 from pipelines.files.filesystems import inside, is_plain_name, join
 from pipelines.files.storage import Entry
-from pipelines.following.epochs import EPOCHS
+from pipelines.following.commits import COMMITS
 from wordpiece_core.errors import OptionError
 
 
@@ -50,9 +50,9 @@ class Contents:
     except those of the job itself. `logs`: the names of the files of notes and plans. `is_whole`:
     whether there is a manifest. `has_notes`: whether there is a directory of notes. `version`: it
     is another one if another run has begun since. `uncommitted`: the shards that are finished, but
-    not in the manifest that is there. `gone`: the shards that were to be deleted. `epoch`: the last
-    one of a run that followed its inputs. `earlier`: the names of files as earlier versions of this
-    program wrote them. `has_card`, `has_tokenizer`: whether there is a dataset card, and the
+    not in the manifest that is there. `gone`: the shards that were to be deleted. `commit`: the
+    last one of a run that followed its inputs. `earlier`: the names of files as earlier versions of
+    this program wrote them. `has_card`, `has_tokenizer`: whether there is a dataset card, and the
     tokenizer. `sources`: of a dataset that is laid out, the notes of its inputs."""
 
     sizes: dict[str, int]
@@ -66,7 +66,7 @@ class Contents:
     roots: dict[str, str] = field(default_factory=dict)
     uncommitted: frozenset[str] = frozenset()
     gone: frozenset[str] = frozenset()
-    epoch: dict[str, Any] | None = None
+    commit: dict[str, Any] | None = None
     earlier: frozenset[str] = frozenset()
     has_card: bool = False
     has_tokenizer: bool = False
@@ -122,7 +122,7 @@ def read_contents(directory: EncodedDirectory) -> Contents:
         _check_names(directory, found, entries)
     if any(entry.name == GONE for entry in noted):
         found = replace(found, gone=_read_gone(directory) - found.results.keys())
-    for name in (MANIFEST, RUN, CARD, TOKENIZER, *EARLIER.values(), EPOCHS, *found.gone):
+    for name in (MANIFEST, RUN, CARD, TOKENIZER, *EARLIER.values(), COMMITS, *found.gone):
         found.sizes.pop(name, None)
     return found
 
@@ -185,7 +185,7 @@ def _with_notes(
         bad=frozenset(noted.bad),
         roots=roots,
         uncommitted=frozenset(noted.uncommitted),
-        epoch=common.get("epoch"),
+        commit=common.get("commit"),
         sources=_sources(common.get("sources"), path),
     )
 

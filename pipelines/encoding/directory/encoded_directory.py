@@ -5,7 +5,7 @@
     .run.json           what the last run read, with absolute paths. Readers do not need it
     .tokenizer.json     the tokenizer, with which `wordpiece inspect` shows rows as text
     README.md           the dataset card (`card`)
-    _epochs.parquet     with --follow: a row for each commit (`pipelines.following.epochs`)
+    .commits.jsonl      with --follow: an object for each commit (`pipelines.following.commits`)
     _shards/            owned by the job (`pipelines.files.owned`), and there while the directory is
                         not complete:
                         job.json has what the shards share, the id of the run, and all notes of

@@ -1,5 +1,5 @@
 """What `encode --follow` does in an output directory, which is complete all the time: a run begins,
-and epochs are committed."""
+and shards are committed."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def begin_following(directory: EncodedDirectory, tokenizer: Tokenizer) -> Conten
     return replace(found, earlier=frozenset(), has_tokenizer=True)
 
 
-def commit_epoch(directory: EncodedDirectory, found: Contents, gone: Collection[str]) -> None:
+def commit(directory: EncodedDirectory, found: Contents, gone: Collection[str]) -> None:
     """Replaces the manifest. `gone`: shards to delete, which `found` has not. OutputError if
     another run has begun."""
     if gone:

@@ -50,7 +50,7 @@ def begin(
         "run": directory.run,
         "planned": sorted(again),
         "bad": sorted(found.bad),
-        "epoch": found.epoch,
+        "commit": found.commit,
         "shards": [plain(found.results[name]) for name in there],
         "errors": [plain(found.errors[name]) for name in sorted(found.errors)],
         **inputs_of(found.roots | roots),
@@ -98,12 +98,12 @@ def manifest(directory: EncodedDirectory, found: Contents) -> dict[str, Any]:
         sources = {"sources": [plain(note) for note in found.sources]}
         for name in totals.keys() - OF_SHARDS:
             totals[name] = _sum(getattr(note, name) for note in found.sources)
-    epoch = {} if found.epoch is None else {"epoch": found.epoch}
+    commit = {} if found.commit is None else {"commit": found.commit}
     return {
         "format": FORMAT,
         **directory.job,
         **totals,
-        **epoch,
+        **commit,
         **sources,
         "shards": shards,
         "errors": errors,

@@ -6,7 +6,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-import pyarrow.parquet as pq
+import duckdb
+import polars
+import pyarrow.dataset
 import pytest
 
 from pipelines.counting import count as counting
@@ -18,13 +20,14 @@ from ..corpora import (
     english,
     files_below,
     multilingual,
+    table_rows,
     wordpiece,
     write_shard,
 )
 from ..stopping import killed_before
 
 FOLLOW = ("--follow", "--poll", "0.1s", "--until-idle", "0s")
-OWN = ("_epochs.parquet", "_files.parquet")
+OWN = (".commits.jsonl", ".files.jsonl")
 TEXTS = multilingual(60) + english(60)
 
 
@@ -50,24 +53,41 @@ def at_once(directory: Path) -> dict[str, bytes]:
 
 
 def rows(directory: Path, name: str) -> list[dict[str, object]]:
-    found: list[dict[str, object]] = pq.read_table(directory / "words" / name).to_pylist()
-    return found
+    return [json.loads(line) for line in (directory / "words" / name).read_text().splitlines()]
 
 
-def test_epochs_give_the_bytes_of_counting_all_files_at_once(tmp_path: Path) -> None:
+def test_commits_give_the_bytes_of_counting_all_files_at_once(tmp_path: Path) -> None:
     for i, name in enumerate(["a.txt", "b.jsonl", "sub/c.parquet", "d.txt.gz", "e.parquet"]):
         write_shard(tmp_path / "in" / name, TEXTS[i * 20 : i * 30 + 20])
         if i % 2 == 0:
             follow(tmp_path, "--max-files", "1")
             assert table(tmp_path / "words") == at_once(tmp_path)
-    epochs = rows(tmp_path, "_epochs.parquet")
-    assert [epoch["epoch"] for epoch in epochs] == [1, 2, 3, 4, 5]
+    commits = rows(tmp_path, ".commits.jsonl")
+    assert [commit["commit"] for commit in commits] == [1, 2, 3, 4, 5]
+    assert {tuple(commit) for commit in commits} == {
+        ("commit", "time", "files", "rows", "bytes", "words", "distinct_words")
+    }
     noted = json.loads((tmp_path / "words" / "_manifest.json").read_text())
     for name in ("rows", "bytes", "words"):
-        assert sum(int(str(epoch[name])) for epoch in epochs) == noted[name]
-    assert epochs[-1]["distinct_words"] == noted["distinct_words"]
+        assert sum(int(str(commit[name])) for commit in commits) == noted[name]
+    assert commits[-1]["distinct_words"] == noted["distinct_words"]
     trained = ["--output", tmp_path / "tokenizer", "--vocab-size", "500", *ONE_WORKER]
     done("train", "--word-counts", tmp_path / "words", *trained)
+
+
+def test_readers_find_the_words_and_nothing_else(tmp_path: Path) -> None:
+    for name in ("a.txt", "b.txt"):
+        write_shard(tmp_path / "in" / name, TEXTS[:40])
+        follow(tmp_path)
+    words = tmp_path / "words"
+    assert [path.name for path in words.rglob("*.parquet")] == ["part-00000.parquet"]
+    wanted = dict(table_rows(words))
+    for place in (words, f"{words}/**/*.parquet"):
+        found = duckdb.sql(f"select word, count from read_parquet('{place}')").fetchall()
+        assert dict(found) == wanted
+    assert dict(polars.read_parquet(f"{words}/*.parquet").iter_rows()) == wanted
+    table = pyarrow.dataset.dataset(words).to_table().to_pydict()
+    assert dict(zip(table["word"], table["count"], strict=True)) == wanted
 
 
 def test_a_file_that_changes_while_it_is_read_is_looked_at_again(
@@ -86,27 +106,25 @@ def test_a_file_that_changes_while_it_is_read_is_looked_at_again(
     assert table(tmp_path / "words") == at_once(tmp_path)
 
 
-def test_epochs_go_on_where_their_table_was_deleted(tmp_path: Path) -> None:
+def test_commits_go_on_where_their_file_was_deleted(tmp_path: Path) -> None:
     for name in ("a.txt", "b.txt"):
         write_shard(tmp_path / "in" / name, ["some words"])
         follow(tmp_path)
-        (tmp_path / "words" / "_epochs.parquet").unlink()
+        (tmp_path / "words" / ".commits.jsonl").unlink()
     write_shard(tmp_path / "in" / "c.txt", ["some words"])
     follow(tmp_path)
-    assert [epoch["epoch"] for epoch in rows(tmp_path, "_epochs.parquet")] == [3]
+    assert [commit["commit"] for commit in rows(tmp_path, ".commits.jsonl")] == [3]
 
 
-def test_each_epoch_is_a_line_and_with_json_an_object(tmp_path: Path) -> None:
+def test_each_commit_is_a_line_and_with_json_an_object(tmp_path: Path) -> None:
     write_shard(tmp_path / "in" / "a.txt", ["some words"])
     outcome = follow(tmp_path)
-    assert outcome.lines[0].startswith("epoch 1, committed ")
-    assert outcome.lines[0].endswith(
-        ", files 1, rows 1, bytes 10, words 2, distinct words 2, changed 0"
-    )
+    assert outcome.lines[0].startswith("commit 1, time ")
+    assert outcome.lines[0].endswith(", files 1, rows 1, bytes 10, words 2, distinct words 2")
     write_shard(tmp_path / "in" / "b.txt", ["some more"])
     outcome = follow(tmp_path, "--json")
     line = json.loads(outcome.lines[0])
-    assert (line["epoch"], line["files"], line["distinct_words"]) == (2, 1, 3)
+    assert (line["commit"], line["files"], line["distinct_words"]) == (2, 1, 3)
     assert json.loads(outcome.out)["words"] == 4
     assert follow(tmp_path, "--quiet") == Outcome(0, "", "")
 
@@ -118,10 +136,11 @@ def test_a_file_that_comes_again_with_other_bytes_is_said_once_and_not_counted(
     follow(tmp_path)
     before = table(tmp_path / "words")
     write_shard(tmp_path / "in" / "a.txt", ["others here"])
-    assert "has come again with other bytes, which are not counted" in follow(tmp_path).err
+    said = follow(tmp_path).err
+    assert "has come again with other bytes, which are not counted" in said
+    assert ", changed 1\n" in said
     assert table(tmp_path / "words") == before
-    assert [epoch["changed"] for epoch in rows(tmp_path, "_epochs.parquet")] == [0, 1]
-    assert [row["counted"] for row in rows(tmp_path, "_files.parquet")] == [True, False]
+    assert [row["counted"] for row in rows(tmp_path, ".files.jsonl")] == [True, False]
     assert follow(tmp_path).lines == []
 
 
@@ -151,7 +170,7 @@ def test_files_without_words_are_counted_too(tmp_path: Path) -> None:
     [
         r"written .*publish\.json",
         r"deleted .*_manifest\.json",
-        r"written .*words/_files\.parquet",
+        r"written .*words/\.files\.jsonl",
         r"written .*words/_manifest\.json",
     ],
 )
@@ -162,7 +181,7 @@ def test_a_kill_at_a_commit_neither_loses_nor_doubles_a_file(tmp_path: Path, cha
     killed_before(1, change, *call(tmp_path), *ONE_WORKER)
     follow(tmp_path)
     assert table(tmp_path / "words") == at_once(tmp_path)
-    assert [row["file"] for row in rows(tmp_path, "_files.parquet")] == [
+    assert [row["file"] for row in rows(tmp_path, ".files.jsonl")] == [
         str(tmp_path / "in" / f"{name}.txt") for name in "ab"
     ]
 

@@ -8,7 +8,6 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-import pyarrow.parquet as pq
 import pytest
 from tokenizers import Tokenizer as Peer
 
@@ -82,12 +81,12 @@ def test_a_followed_dataset_is_that_of_a_batch_run(
     done(*trained.call(source, tmp_path / "out", *FOLLOW, "--max-files", "1"))
     done(*trained.call(source, tmp_path / "batch"))
     found, wanted = files_below(tmp_path / "out"), files_below(tmp_path / "batch")
-    assert len(pq.read_table(tmp_path / "out" / "_epochs.parquet")) == 2
+    assert len((tmp_path / "out" / ".commits.jsonl").read_text().splitlines()) == 2
     assert [found[name] for name in ("a.parquet", "b.parquet")] == [
         wanted[name] for name in ("a.parquet", "b.parquet")
     ]
     noted = manifest(tmp_path / "out")
-    noted.pop("epoch")
+    noted.pop("commit")
     assert noted == manifest(tmp_path / "batch")
     assert column(tmp_path / "batch") == trained.ids(TEXTS)
 

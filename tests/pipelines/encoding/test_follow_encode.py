@@ -6,11 +6,14 @@ import json
 import os
 import shutil
 from collections.abc import Callable, Iterator
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import datasets
-import pyarrow.parquet as pq
+import duckdb
+import polars
+import pyarrow.dataset
 import pytest
 from apache_beam.runners.runner import PipelineResult, PipelineState
 
@@ -34,6 +37,7 @@ from wordpiece_core.errors import OutputError, StorageError
 from ..corpora import (
     ONE_WORKER,
     Outcome,
+    column,
     done,
     english,
     files_below,
@@ -45,6 +49,7 @@ from ..corpora import (
 )
 from ..stopping import killed_before
 
+FIELDS = ["commit", "time", "files", "rows", "bytes", "tokens", "unknown_tokens", "tokens_per_word"]
 FOLLOW = ("--follow", "--poll", "0.1s", "--until-idle", "0s")
 TEXTS = multilingual(60) + english(60)
 
@@ -81,48 +86,95 @@ class Dataset:
         """The one line of a call that fails."""
         return wordpiece(*self.call(*options)).fault
 
-    def epochs(self) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = pq.read_table(self.output / "_epochs.parquet").to_pylist()
-        return found
+    def commits(self) -> list[dict[str, Any]]:
+        lines = (self.output / ".commits.jsonl").read_text().splitlines()
+        return [json.loads(line) for line in lines]
 
     def check(self, *, quarantine: bool = False) -> None:
-        """The shards and the manifest are those of a run over what is there now, but for epochs;
-        nothing else is left. The epochs add up to the manifest."""
+        """The shards and the manifest are those of a run over what is there now, but for commits;
+        nothing else is left. The commits add up to the manifest."""
         other = Dataset(self.path, self.tokenizer)
         other.output = self.path / "at-once"
         done(*other.call("--on-error", "quarantine"))
         expected, found = files_below(other.output), files_below(self.output)
         shutil.rmtree(other.output)
-        epochs = self.epochs()
-        del found["_epochs.parquet"], found["README.md"], expected["README.md"]
+        commits = self.commits()
+        del found[".commits.jsonl"], found["README.md"], expected["README.md"]
         for files in (expected, found):
             for name in [name for name in files if name.startswith("_errors/")]:
                 assert quarantine
                 del files[name]
-        assert without_epoch(found) == without_epoch(expected)
-        last = json.loads(found[".manifest.json"])["epoch"]
-        assert last["epoch"] == epochs[-1]["epoch"] == len(epochs)
-        for name in ("rows", "tokens", "unknown_tokens", "bytes", "words"):
-            assert sum(epoch[name] for epoch in epochs) == manifest(self.output)[name]
+        assert without_commit(found) == without_commit(expected)
+        assert json.loads(found[".manifest.json"])["commit"] == commits[-1]
+        assert [commit["commit"] for commit in commits] == list(range(1, len(commits) + 1))
+        for commit in commits:
+            assert list(commit) == FIELDS
+            assert datetime.fromisoformat(commit["time"]).tzinfo is not None
+        for name in ("rows", "tokens", "unknown_tokens", "bytes"):
+            assert sum(commit[name] for commit in commits) == manifest(self.output)[name]
 
 
-def without_epoch(files: dict[str, bytes]) -> dict[str, object]:
-    """The files, with the manifest as a value, and without its epoch."""
+def without_commit(files: dict[str, bytes]) -> dict[str, object]:
+    """The files, with the manifest as a value, and without its commit."""
     noted = json.loads(files[".manifest.json"])
-    noted.pop("epoch", None)
+    noted.pop("commit", None)
     return {**files, ".manifest.json": noted}
 
 
-def test_epochs_give_the_shards_of_a_batch_run(dataset: Dataset) -> None:
+def test_commits_give_the_shards_of_a_batch_run(dataset: Dataset) -> None:
     for i, name in enumerate(["a.txt", "sub/b.jsonl", "c.parquet", "d.txt.gz", "e.txt"]):
         dataset.write(name, i * 15)
         if i % 2 == 0:
             dataset.follow("--max-files", "1")
             dataset.check()
-    assert [epoch["files"] for epoch in dataset.epochs()] == [1] * 5
+    assert [commit["files"] for commit in dataset.commits()] == [1] * 5
 
 
-def test_datasets_loads_the_shards_and_no_epochs(dataset: Dataset, tmp_path: Path) -> None:
+@pytest.mark.parametrize("options", [(), ("--pack", "--max-length", "16", "--padding")])
+def test_readers_find_the_rows_and_nothing_else(
+    dataset: Dataset, tmp_path: Path, options: tuple[str, ...]
+) -> None:
+    for name in ("a.txt", "b.txt.gz", "sub/c.txt"):
+        dataset.write(name, len(name))
+        dataset.follow(*options)
+    files = sorted(name for name in files_below(dataset.output) if name.endswith(".parquet"))
+    assert files == ["a.parquet", "b.parquet", "sub/c.parquet"]
+    wanted = {tuple(ids) for ids in column(dataset.output)}
+    rows = manifest(dataset.output)["rows"]
+    place, pattern = str(dataset.output), f"{dataset.output}/**/*.parquet"
+    ignored = [".", "_", "README.md"]
+    cache = str(tmp_path / "cache")
+
+    def load(path: str, **options: Any) -> list[list[int]]:
+        loaded = datasets.load_dataset(path, cache_dir=cache, **options)
+        assert list(loaded) == ["train"]
+        return loaded["train"]["input_ids"][:]
+
+    found = {
+        "duckdb": [row for (row,) in duckdb.sql(f"select input_ids from '{pattern}'").fetchall()],
+        "duckdb directory": [
+            row
+            for (row,) in duckdb.sql(f"select input_ids from read_parquet('{place}')").fetchall()
+        ],
+        "polars": polars.read_parquet(pattern)["input_ids"].to_list(),
+        "polars directory": polars.scan_parquet(place, hidden_file_prefix=ignored)
+        .collect()["input_ids"]
+        .to_list(),
+        "pyarrow": pyarrow.dataset.dataset(place, ignore_prefixes=ignored)
+        .to_table()["input_ids"]
+        .to_pylist(),
+        "datasets": load(place),
+        "datasets data_dir": load("parquet", data_dir=place),
+        "datasets data_files": load("parquet", data_files=pattern),
+    }
+    for reader, ids in found.items():
+        assert len(ids) == rows, reader
+        assert {tuple(row) for row in ids} == wanted, reader
+
+
+def test_names_of_shards_make_no_splits_and_the_card_of_a_user_stays(
+    dataset: Dataset, tmp_path: Path
+) -> None:
     for name in ("a.txt", "sub/test.txt"):
         dataset.write(name)
     dataset.follow()
@@ -141,12 +193,12 @@ def test_a_plain_run_goes_on_where_a_followed_one_ended_and_the_other_way_round(
     done(*dataset.call())
     dataset.write("b.txt", 10)
     dataset.follow()
-    assert [epoch["files"] for epoch in dataset.epochs()] == [1]
+    assert [commit["files"] for commit in dataset.commits()] == [1]
     dataset.write("c.txt", 20)
     assert "shards: 3 (2 finished before)" in done(*dataset.call()).out
     dataset.write("d.txt", 30)
     assert "shards: 4 (3 finished before)" in dataset.follow().out
-    assert [epoch["epoch"] for epoch in dataset.epochs()] == [1, 2]
+    assert [commit["commit"] for commit in dataset.commits()] == [1, 2]
 
 
 def test_tokens_per_word_are_those_of_the_words(dataset: Dataset) -> None:
@@ -154,10 +206,8 @@ def test_tokens_per_word_are_those_of_the_words(dataset: Dataset) -> None:
     dataset.follow("--max-length", "8", "--stride", "2")
     tok = wp.Tokenizer.load(dataset.tokenizer)
     words = tok.encode_batch(TEXTS[:25])
-    (epoch,) = dataset.epochs()
-    assert epoch["words"] == words.words
-    assert epoch["tokens_per_word"] == words.word_tokens / words.words
-    assert epoch["unknown_rate"] == epoch["unknown_tokens"] / epoch["tokens"]
+    (commit,) = dataset.commits()
+    assert commit["tokens_per_word"] == words.word_tokens / words.words
 
 
 def test_text_that_drifts_away_from_the_vocabulary_is_a_warning(dataset: Dataset) -> None:
@@ -168,7 +218,7 @@ def test_text_that_drifts_away_from_the_vocabulary_is_a_warning(dataset: Dataset
     write_shard(dataset.path / "in" / "c.txt", ["zyzzyva quetzalcoatl ꙮꙮ ꙮ"])
     warnings = dataset.follow().err
     assert "of the tokens are [UNK]; does the tokenizer still fit the text?" in warnings
-    assert "as in the epochs before; if that stays so, train a new vocabulary" in warnings
+    assert "as in the commits before; if that stays so, train a new vocabulary" in warnings
 
 
 def test_a_file_that_comes_again_with_other_bytes_is_an_error_and_its_shard_stays(
@@ -178,10 +228,11 @@ def test_a_file_that_comes_again_with_other_bytes_is_an_error_and_its_shard_stay
     dataset.follow()
     before = files_below(dataset.output)
     dataset.write("a.txt", 30)
-    assert "a.txt: has come again with other bytes; its shard stays" in dataset.follow().err
+    said = dataset.follow().err
+    assert "a.txt: has come again with other bytes; its shard stays" in said
+    assert ", refused 1\n" in said
     assert files_below(dataset.output)["a.parquet"] == before["a.parquet"]
     assert [e["cause"] for e in manifest(dataset.output)["errors"]] == ["again"]
-    assert [epoch["refused"] for epoch in dataset.epochs()] == [0, 1]
     assert "warning" not in dataset.follow().err
     done(*dataset.call())  # a batch run encodes what is there now
     assert files_below(dataset.output)["a.parquet"] != before["a.parquet"]
@@ -237,12 +288,12 @@ def test_a_file_whose_shard_cannot_be_there_stops_no_other(dataset: Dataset) -> 
     assert "a.parquet cannot be a shard and a directory" in said
     assert "sub.parquet cannot be a shard and a directory" in said
     assert "its shard would have a name of more than 255 bytes" in said
+    assert ", refused 3\n" in said
     shards = [shard["name"] for shard in manifest(dataset.output)["shards"]]
     assert shards == ["a.parquet", "d.parquet", "sub.parquet/b.parquet"]
     assert "warning" not in dataset.follow().err
     (dataset.path / "in" / "a.txt").unlink()
-    dataset.follow("--prune")
-    assert [epoch["refused"] for epoch in dataset.epochs()] == [0, 3, 0, 0]
+    assert "refused" not in dataset.follow("--prune").err
     assert (dataset.output / "a.parquet" / "c.parquet").exists()
 
 
@@ -253,8 +304,10 @@ def test_a_file_that_takes_the_place_of_a_deleted_one_is_encoded(dataset: Datase
     (dataset.path / "in" / "a.txt").unlink()
     dataset.write("a.jsonl", 30)
     (dataset.path / "in" / "a.jsonl.ok").touch()  # so it has arrived at the first look
-    assert "warning" not in dataset.follow("--prune", "--marker", "NAME.ok").err
-    assert [epoch["pruned"] for epoch in dataset.epochs()] == [0, 1, 0]
+    said = dataset.follow("--prune", "--marker", "NAME.ok").err
+    assert "warning" not in said
+    assert ", deleted 1\n" in said
+    assert [commit["files"] for commit in dataset.commits()] == [2, 0, 1]
     (dataset.path / "in" / "b.txt").rename(dataset.path / "in" / "c.txt")
     dataset.follow("--prune")
     shards = [shard["name"] for shard in manifest(dataset.output)["shards"]]
@@ -280,14 +333,14 @@ def test_a_file_that_changes_while_it_is_read_is_looked_at_again(
     dataset.check()
 
 
-def test_a_long_epoch_shows_how_far_it_is(
+def test_a_long_commit_shows_how_far_it_is(
     dataset: Dataset, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(progress, "LINE_SECONDS", 0.001)
     dataset.write("a.txt")
     said = dataset.follow().err
-    assert "epoch 1: running" in said
-    assert "epoch 1: done" not in said
+    assert "commit 1: running" in said
+    assert "commit 1: done" not in said
     dataset.write("b.txt")
     assert "running" not in dataset.follow("--json").err
 
@@ -345,8 +398,7 @@ def test_shards_of_deleted_inputs_stay_and_prune_takes_them_away(dataset: Datase
     before = files_below(dataset.output)
     assert "gone: 1 files" in dataset.follow().err
     assert files_below(dataset.output) == before
-    dataset.follow("--prune")
-    assert [epoch["pruned"] for epoch in dataset.epochs()] == [0, 1]
+    assert ", deleted 1\n" in dataset.follow("--prune").err
     assert "a.parquet" not in files_below(dataset.output)
     dataset.write("a.txt", 40)
     dataset.follow("--prune")
@@ -413,17 +465,21 @@ KILLS = [
     (2, r"written .*out/b\.parquet"),
     (3, COMMIT),
     (1, r"deleted .*out/gone\.parquet"),
-    (1, r"written .*_epochs\.parquet"),
+    (1, r"written .*\.commits\.jsonl"),
 ]
 
 
 @pytest.mark.parametrize(("number", "change"), KILLS)
-def test_a_kill_costs_no_file_and_no_epoch(half_done: Dataset, number: int, change: str) -> None:
+def test_a_kill_costs_no_file_and_no_commit(half_done: Dataset, number: int, change: str) -> None:
     killed_before(number, change, *half_done.call(*FOLLOW, "--prune"))
     half_done.follow("--prune")
-    epochs = half_done.epochs()
-    assert [epoch["epoch"] for epoch in epochs] == list(range(1, len(epochs) + 1))
-    assert [sum(epoch[name] for epoch in epochs) for name in ("files", "pruned")] == [3, 1]
+    commits = half_done.commits()
+    assert [commit["commit"] for commit in commits] == list(range(1, len(commits) + 1))
+    assert sum(commit["files"] for commit in commits) == 3
+    assert manifest(half_done.output)["commit"] == commits[-1]
+    before = files_below(half_done.output)
+    half_done.follow("--prune")
+    assert files_below(half_done.output) == before
 
 
 def test_a_plain_run_goes_on_from_a_kill_and_the_other_way_round(dataset: Dataset) -> None:
@@ -439,7 +495,7 @@ def test_a_plain_run_goes_on_from_a_kill_and_the_other_way_round(dataset: Datase
     assert "shards: 6 (6 finished before)" in dataset.follow().out
     dataset.write("6.txt", 60)
     dataset.follow()
-    assert [epoch["files"] for epoch in dataset.epochs()] == [1]
+    assert [commit["files"] for commit in dataset.commits()] == [1]
 
 
 @pytest.mark.parametrize("option", [FOLLOW, ()])
@@ -453,9 +509,7 @@ def test_a_prune_that_was_killed_is_ended_by_any_run(
     killed_before(1, r"deleted .*out/a\.parquet", *dataset.call(*FOLLOW, "--prune"))
     assert (dataset.output / "a.parquet").exists()
     done(*dataset.call(*option))
-    assert {
-        path.name for path in dataset.output.glob("*.parquet") if path.name != "_epochs.parquet"
-    } == {"b.parquet"}
+    assert [path.name for path in dataset.output.glob("*.parquet")] == ["b.parquet"]
 
 
 @pytest.mark.parametrize(
@@ -493,7 +547,7 @@ def test_what_a_killed_run_has_finished_is_committed_also_if_its_input_is_gone(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(follow, "run", fail)
         assert wordpiece(*dataset.call(*FOLLOW)).status == 1
-    assert [epoch["files"] for epoch in dataset.epochs()] == [2]
+    assert [commit["files"] for commit in dataset.commits()] == [2]
     (dataset.path / "in" / "c.txt").unlink()
     dataset.follow("--prune")
     assert [shard["name"] for shard in manifest(dataset.output)["shards"]] == ["b.parquet"]
@@ -516,27 +570,33 @@ def test_notes_of_other_bytes_of_a_file_do_not_count(dataset: Dataset) -> None:
 
 
 @pytest.mark.parametrize(
-    "epoch",
-    [5, {}, {"epoch": "x"}, {"epoch": 9, "committed": "yesterday"}, {"epoch": 9, "rows": 1}],
+    "commit",
+    [5, {}, {"commit": "x"}, dict.fromkeys(FIELDS), dict.fromkeys(FIELDS, "x"), {"commit": 9}],
 )
-def test_a_damaged_row_of_an_epoch_is_named(dataset: Dataset, epoch: object) -> None:
+def test_a_damaged_commit_in_the_manifest_is_named(dataset: Dataset, commit: object) -> None:
     dataset.write("a.txt")
     dataset.follow()
-    noted = manifest(dataset.output) | {"epoch": epoch}
+    noted = manifest(dataset.output) | {"commit": commit}
     (dataset.output / ".manifest.json").write_text(json.dumps(noted))
     assert ".manifest.json: not as this program writes it" in dataset.fault(*FOLLOW)
 
 
-def test_a_cut_table_of_epochs_is_named_and_can_be_deleted(dataset: Dataset) -> None:
+def test_damaged_commits_are_named_and_can_be_deleted(dataset: Dataset) -> None:
     for i in range(2):
         dataset.write(f"{i}.txt")
         dataset.follow()
-    table = dataset.output / "_epochs.parquet"
-    table.write_bytes(table.read_bytes()[:-20])
-    assert dataset.fault(*FOLLOW).endswith("; restore it, or delete it, and it begins anew")
-    table.unlink()
+    commits = dataset.output / ".commits.jsonl"
+    good = commits.read_bytes()
+    first = good.splitlines(keepends=True)[0]
+    for bad in (good[:-1], good[:-20], good + b"null\n", first + b"{}\n", b"\xff\n", b"[]\n"):
+        commits.write_bytes(bad)
+        assert dataset.fault(*FOLLOW).endswith("; restore it, or delete it, and it begins anew")
+    commits.write_bytes(first)  # the manifest has the second one
     dataset.follow()
-    assert [epoch["epoch"] for epoch in dataset.epochs()] == [2]
+    assert commits.read_bytes() == good
+    commits.unlink()
+    dataset.follow()
+    assert [commit["commit"] for commit in dataset.commits()] == [2]
 
 
 def test_a_stream_that_is_stopped_has_no_lease_any_more(dataset: Dataset) -> None:

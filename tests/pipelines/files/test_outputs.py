@@ -323,15 +323,34 @@ def test_a_copy_is_made_anew_after_a_fault_of_storage(
 
 
 def test_a_table_that_is_damaged_is_told_from_one_that_is_missing(tmp_path: Path) -> None:
-    path, wanted = str(tmp_path / "a.parquet"), pa.schema([("a", pa.int64())])
-    assert outputs.read_rows(path, wanted) == wanted.empty_table()
-    table = pa.table({"a": [1, 2]}, wanted)
+    table = pa.table({"a": [1, 2]})
+    path = str(tmp_path / "a.parquet")
+    with pytest.raises(storage.MissingError):
+        outputs.read_parquet(path)
     outputs.write_parquet(path, table)
-    assert outputs.read_rows(path, wanted) == table == outputs.read_parquet(path)
-    mend = "; restore it, or delete the directory"
-    with pytest.raises(InputError, match=rf"a.parquet: not as this program writes it{mend}$"):
-        outputs.read_rows(path, pa.schema([("b", pa.int64())]))
+    assert outputs.read_parquet(path) == table
     Path(path).write_bytes(b"no table")
-    for read in (outputs.read_parquet, lambda path: outputs.read_rows(path, wanted)):
-        with pytest.raises(InputError, match=rf"a.parquet: cannot be read \(.*\){mend}$"):
-            read(path)
+    mend = "; restore it, or delete the directory"
+    with pytest.raises(InputError, match=rf"a.parquet: cannot be read \(.*\){mend}$"):
+        outputs.read_parquet(path)
+
+
+def test_lines_that_are_damaged_are_told_from_those_that_are_missing(tmp_path: Path) -> None:
+    path = str(tmp_path / "a.jsonl")
+    wanted = pa.schema([pa.field("a", pa.int64(), nullable=False), ("b", pa.string())])
+    assert outputs.read_lines(path, wanted) == wanted.empty_table()
+    names = ["", None, '\u2028 \x85\n"', "\U0001f600"]
+    for rows in (0, 4):
+        table = pa.table({"a": [2**62 + 1] * rows, "b": names[:rows]}, wanted)
+        outputs.write_file(path, lambda stream, table=table: outputs.write_lines(stream, table))
+        assert outputs.read_lines(path, wanted) == table
+    lines = Path(path).read_bytes().splitlines(keepends=True)
+    for bad in (
+        *(b"".join(lines)[:-1], lines[0] + lines[1][:-5], b"null\n", b"[1]\n", b"no JSON\n"),
+        *(b'{"a": 1}\n', b'{"a": 1, "c": ""}\n', b'{"a": "x", "b": ""}\n', b"\xff\n"),
+        *(b'{"a": null, "b": ""}\n', b'{"a": 1.5, "b": ""}\n', b'{"a": 1, "b": 2}\n'),
+        b"[" * 100_000 + b"\n",
+    ):
+        Path(path).write_bytes(bad)
+        with pytest.raises(InputError, match=r"a.jsonl: not as this program writes it; restore"):
+            outputs.read_lines(path, wanted)

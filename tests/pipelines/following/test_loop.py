@@ -20,15 +20,15 @@ class Noted:
     """A job that only notes what it is given. `then`: what it does in each commit."""
 
     def __init__(self, then: Callable[[], None] = lambda: None) -> None:
-        self.epochs: list[list[str]] = []
+        self.commits: list[list[str]] = []
         self.then = then
 
     def is_new(self, file: InputFile) -> bool:
-        return all(file.name not in names for names in self.epochs)
+        return all(file.name not in names for names in self.commits)
 
     def commit(self, files: Sequence[InputFile], look: Look) -> bool:
         if files:
-            self.epochs.append([file.name for file in files])
+            self.commits.append([file.name for file in files])
             self.then()
         return bool(files)
 
@@ -50,14 +50,14 @@ def test_it_ends_when_nothing_has_come_for_long_enough(tmp_path: Path) -> None:
     more = iter(["c", "d"])
     job = Noted(lambda: write(tmp_path, next(more, "")))
     run(tmp_path, job, until_idle="0s")
-    assert job.epochs == [["a.txt", "b.txt"], ["c.txt"], ["d.txt"]]
+    assert job.commits == [["a.txt", "b.txt"], ["c.txt"], ["d.txt"]]
 
 
-def test_an_epoch_has_so_many_files_at_most(tmp_path: Path) -> None:
+def test_a_commit_has_so_many_files_at_most(tmp_path: Path) -> None:
     write(tmp_path, "abcde")
     job = Noted()
     run(tmp_path, job, until_idle="0s", max_files=2)
-    assert job.epochs == [["a.txt", "b.txt"], ["c.txt", "d.txt"], ["e.txt"]]
+    assert job.commits == [["a.txt", "b.txt"], ["c.txt", "d.txt"], ["e.txt"]]
 
 
 @pytest.mark.parametrize("number", SIGNALS)
@@ -68,7 +68,7 @@ def test_a_signal_ends_it_after_the_commit_that_is_at_work(
     before = signal.getsignal(number)
     job = Noted(lambda: os.kill(os.getpid(), number))
     run(tmp_path, job, max_files=2)  # for ever, otherwise
-    assert job.epochs == [["a.txt", "b.txt"]]
+    assert job.commits == [["a.txt", "b.txt"]]
     assert signal.getsignal(number) == before
 
 
