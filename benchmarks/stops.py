@@ -85,7 +85,8 @@ def _encode(inputs: Path, state: Path) -> Call:
 
 
 def _lay_out(inputs: Path, state: Path) -> Call:
-    return [*_encode(inputs, state), "--shuffle", "1", "--format", "bin"]
+    options = ["--shuffle", "1", "--format", "bin", "--shard-size", "1KiB"]
+    return [*_encode(inputs, state), *options]
 
 
 FOLLOW = ["--follow", "--poll", "0.1s", "--until-idle", "0s", "--max-files", "1"]
@@ -138,8 +139,9 @@ def _two_shards(inputs: Path, _: Path) -> None:
     run(train)
 
 
-def _one_shard(inputs: Path, _: Path) -> None:
-    _inputs(inputs / "in", _TEXTS)
+def _long_and_short(inputs: Path, _: Path) -> None:
+    """Texts of which one does not go into a shard with others."""
+    _inputs(inputs / "in", [*_TEXTS, "hats " * 600])
     run(["train", str(inputs / "in"), "--output", str(inputs / "tok"), "--vocab-size", "45"])
 
 
@@ -169,7 +171,7 @@ SCENARIOS = {
         Scenario("train-again", _old_tokenizer, _train),
         Scenario("encode", bad_and_good_shards, _encode),
         Scenario("encode-again", _old_shards, _encode),
-        Scenario("encode-layout", _one_shard, _lay_out),
+        Scenario("encode-layout", _long_and_short, _lay_out),
         Scenario("count-follow", _one_more, _follow_count),
         Scenario("encode-follow", _coming_and_going, _follow_encode),
     )

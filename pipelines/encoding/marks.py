@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import accumulate
+from itertools import accumulate, pairwise
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -16,7 +16,7 @@ from wordpiece_core import _kernel
 WEIGHT, SPLIT = "__wordpiece_weight", "__wordpiece_split"
 SPLIT_KEY = b"wordpiece split"  # of the hash of texts
 PLAIN_BYTES = 8  # of a value that is neither a string nor bytes
-MOST_SHRUNK = 8  # so much smaller than in memory, at most, are rows taken to become
+CHUNK_BYTES = 64 << 10  # of rows that are compressed to see how small they get
 
 
 @dataclass(frozen=True)
@@ -55,26 +55,38 @@ class Marks:
         return table
 
     def _weights(self, ids: pa.ChunkedArray, kept: pa.Table) -> pa.Array:
-        """The weight of each row: its part of what all of them take."""
+        """The weight of each row: its part of what the rows around it take."""
         of_id, of_row = self.bytes
         lengths = pc.fill_null(pc.list_value_length(ids), 0).cast(pa.int64())
         sizes = pc.add(pc.multiply(lengths, of_id), of_row)
         for column in kept.columns:
             sizes = pc.add(sizes, _bytes(column))
+        sizes = sizes.combine_chunks()
         if self.codec is not None and len(sizes):
-            sizes = pc.floor(pc.multiply(sizes, self._shrunk(ids, kept))).cast(pa.int64())
+            shares = self._shares(sizes, ids, kept)
+            sizes = pc.floor(pc.multiply(sizes, shares)).cast(pa.int64())
         sizes = pc.max_element_wise(sizes, 1)
-        return pc.if_else(pc.equal(lengths, 0), 0, sizes) if self.only_ids else sizes
+        if not self.only_ids:
+            return sizes
+        return pc.if_else(pc.equal(lengths, 0), 0, sizes).combine_chunks()
 
-    def _shrunk(self, ids: pa.ChunkedArray, kept: pa.Table) -> float:
-        """How small compression makes rows, as a share of their size."""
+    def _shares(self, sizes: pa.Array, ids: pa.ChunkedArray, kept: pa.Table) -> pa.Array:
+        """For each row, how small compression makes those around it, as a share of their size."""
         codec = pa.Codec(self.codec)
-        whole = shrunk = 0
-        for data in (*_ids(ids, self.bytes[0]), *_strings(kept)):
-            whole += data.size
-            shrunk += len(codec.compress(data, asbytes=True))
-        shrunk = max(shrunk, whole // MOST_SHRUNK)
-        return shrunk / whole if whole else 1.0
+        shares, lengths = [], []
+        for start, end in pairwise([0, *_ends(sizes)]):
+            rows = end - start
+            whole = shrunk = 0
+            some = kept.slice(start, rows)
+            for data in (*_ids(ids.slice(start, rows), self.bytes[0]), *_strings(some)):
+                whole += data.size
+                shrunk += len(codec.compress(data, asbytes=True))
+            shares.append(shrunk / whole if whole else 1.0)
+            lengths.append(rows)
+        decoded = pa.RunEndEncodedArray.from_arrays(
+            pa.array(accumulate(lengths), pa.int32()), pa.array(shares)
+        )
+        return pc.run_end_decode(decoded)
 
     def _splits(self, texts: pa.Array) -> pa.Array:
         """The number of the split of each text."""
@@ -94,6 +106,15 @@ class Marks:
             return [pc.sum(weight).as_py() or 0]
         numbers = range(len(self.bounds))
         return [pc.sum(weight.filter(pc.equal(split, n))).as_py() or 0 for n in numbers]
+
+
+def _ends(sizes: pa.Array) -> list[int]:
+    """The ends of rows that are compressed together: of about `CHUNK_BYTES`. A row of that size is
+    alone, so that it does not count for others, nor they for it."""
+    starts = pc.subtract(pc.cumulative_sum(sizes), sizes)
+    together = pc.run_end_encode(pc.divide(starts, CHUNK_BYTES)).run_ends.to_pylist()
+    large = pc.indices_nonzero(pc.greater_equal(sizes, CHUNK_BYTES)).to_pylist()
+    return sorted({*together, *large, *(row + 1 for row in large)} - {0})
 
 
 def _bytes(column: pa.ChunkedArray) -> pa.ChunkedArray | int:

@@ -1,112 +1,148 @@
-"""The step that makes a shard of the rows that were dealt to it, with its note."""
+"""The step that makes shards of the rows that were dealt to a task.
+
+They are written as so many shards as are planned. One that is larger than it may be is given up,
+and its rows are divided, until no shard is too large or it has one row. What is made is in the work
+directory, until it is known how many shards there are (`pipelines.layout.made`).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import sys
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import apache_beam as beam
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipelines.encoding.directory.encoded_directory import EncodedDirectory
-from pipelines.encoding.directory.logs import Log
-from pipelines.encoding.directory.new_shards import NewShard, commit, write_shard
 from pipelines.encoding.directory.notes import ShardResult
-from pipelines.encoding.options import ShardOptions
+from pipelines.encoding.marks import WEIGHT
 from pipelines.encoding.pieces import Part
 from pipelines.encoding.shard_encoder import added_schema, leaf_paths, text_columns
 from pipelines.encoding.shard_writer import IDS, ShardWriter, id_pages
-from pipelines.files import storage
+from pipelines.files import outputs, storage
+from pipelines.files.filesystems import join
 from pipelines.files.outputs import NewFile
-from pipelines.layout.deal import LaidShard
-from pipelines.layout.formats import ENDING_BESIDE, IdFiles, id_type
+from pipelines.layout.deal import ShardTask, even_ends, number_of_shards
+from pipelines.layout.formats import IdFiles, id_type
+from pipelines.layout.made import MADE_JSON, Layout, made_json, made_name
 from pipelines.layout.packed import PackedRows, packed_schema
-from pipelines.layout.rows import Rows, conformed
+from pipelines.layout.rows import conformed
 from pipelines.running.figure_files import FigureFiles
 from pipelines.running.figures import report
 from wordpiece_core import Tokenizer
 from wordpiece_core.errors import InputError, one_line
 
-
-@dataclass(frozen=True)
-class Layout:
-    """How shards are made. `options`: as they were asked for; `format`: of the files; `digest`: of
-    the inputs and options, which the notes of shards hold."""
-
-    dataset: EncodedDirectory
-    options: ShardOptions
-    format: str
-    digest: str
-    rows: Rows
-
-    @property
-    def ending(self) -> str:
-        """What the names of the files with ids end with."""
-        return ".parquet" if self.format == "parquet" else ".bin"
-
-    def source(self) -> dict[str, Any]:
-        """What the notes of shards have as their source."""
-        return {"layout": self.digest}
+MOST_ROWS = sys.maxsize
 
 
-@dataclass
-class ShardRows:
-    """The rows of a shard on their way, and their sums."""
+class TaskRows:
+    """The rows of a task, as they come into shards, with their weights. `weight`: of what has been
+    read; `packed`: the sums of what packed rows are made of, when all have been read once."""
 
-    layout: Layout
-    tokenizer: Tokenizer
-    sums: dict[str, int] = field(default_factory=dict)
+    def __init__(self, layout: Layout, tokenizer: Tokenizer, task: ShardTask) -> None:
+        self.layout, self.tokenizer, self.task = layout, tokenizer, task
+        self.packed: Counter[str] = Counter()
+        self._reported = 0  # rows
+        self._begin()
 
-    def tables(self, rows: Iterator[pa.Table]) -> Iterator[pa.Table]:
-        """The rows of a shard in its schema."""
-        options = self.layout.options
-        self.sums = dict.fromkeys(("input_rows", "nulls", "tokens", "unknown_tokens", "rows"), 0)
-        counted = map(self._counted, rows)
-        if not options.pack:
-            for table in counted:
-                self.sums["rows"] += table.num_rows
-                yield conformed(table, self.schema)
-            return
-        packed = PackedRows(self.tokenizer, options.encoding)
-        for table in packed.tables(counted):
-            self.sums["rows"] += table.num_rows
-            yield table.cast(self.schema)
-        self.sums["dropped_tokens"] = packed.dropped
+    def _begin(self) -> None:
+        self._tables = self._packed() if self.layout.options.pack else self._plain()
+        self._held: pa.Table | None = None
+        self._row = 0  # the number of the next one
+        self.weight = 0
 
-    @property
+    def _plain(self) -> Iterator[pa.Table]:
+        read = 0
+        for table in self.layout.rows.of(self.task):
+            self.weight += pc.sum(table.column(WEIGHT)).as_py() or 0
+            read += table.num_rows
+            if read > self._reported:  # and not read again
+                report(rows=read - self._reported)
+                self._reported = read
+            yield table
+
+    def _packed(self) -> Iterator[pa.Table]:
+        """Packed rows, which are of one size."""
+        packed = PackedRows(self.tokenizer, self.layout.options.encoding)
+        sums: Counter[str] = Counter()
+
+        def read() -> Iterator[pa.Table]:
+            for table in self._plain():
+                sums.update(self.counted(table))
+                yield table
+
+        for table in packed.tables(read()):
+            weights = pa.repeat(pa.scalar(1, pa.int64()), table.num_rows)
+            yield table.cast(self.schema).append_column(WEIGHT, weights)
+        self.packed = sums + Counter(dropped_tokens=packed.dropped)
+
+    @cached_property
     def schema(self) -> pa.Schema:
-        """The schema of the shard."""
+        """The schema of shards."""
         schema, options = self.layout.rows.schema, self.layout.options
         if options.pack:
             packed = packed_schema(self.tokenizer, options.encoding)
             return packed.with_metadata(schema.metadata)
         return schema
 
-    def _counted(self, table: pa.Table) -> pa.Table:
+    def between(self, first: int, last: int) -> Iterator[pa.Table]:
+        """The rows [first, last), in pieces of some MB. They are read again from the beginning,
+        unless they come after those before."""
+        if first < self._row:
+            self._begin()
+        while self._row < last:
+            table = self._held or next(self._tables, None)
+            if table is None:
+                return
+            start, end = (min(max(row - self._row, 0), table.num_rows) for row in (first, last))
+            self._held = table.slice(end) if end < table.num_rows else None
+            self._row += end
+            if end > start:
+                yield table.slice(start, end - start)
+
+    def weights(self, first: int, last: int) -> Iterator[pa.Array]:
+        """The weights of the rows [first, last)."""
+        for table in self.between(first, last):
+            yield table.column(WEIGHT).combine_chunks()
+
+    def counted(self, table: pa.Table) -> dict[str, int]:
+        """What a note says of texts, from their rows."""
         ids = table.column(IDS)
         unknown = pa.scalar(self.tokenizer.unk_id, ids.type.value_type)
         values = pa.chunked_array([chunk.flatten() for chunk in ids.chunks], ids.type.value_type)
-        found = {
+        return {
             "input_rows": table.num_rows,
             "nulls": ids.null_count,
             "tokens": len(values),
             "unknown_tokens": pc.sum(pc.equal(values, unknown)).as_py() or 0,
         }
-        for name, amount in found.items():
-            self.sums[name] += amount
-        report(rows=table.num_rows)
-        return table
 
 
-def write_parquet(
-    stream: NewFile, rows: ShardRows, tables: Iterator[pa.Table], threads: int
+def write_shard(
+    files: Sequence[NewFile], rows: TaskRows, tables: Iterator[pa.Table], threads: int
+) -> int:
+    """Writes rows to the files of a shard. Returns how many are left out."""
+    format = rows.layout.format
+    if format == "parquet":
+        _write_parquet(files[0], rows, tables, threads)
+        return 0
+    ids = IdFiles(format, id_type(format, len(rows.tokenizer.vocab)))
+    ids.write_ids(files[0], tables)
+    ids.write_places(files[1])
+    return ids.left_out
+
+
+def _write_parquet(
+    stream: NewFile, rows: TaskRows, tables: Iterator[pa.Table], threads: int
 ) -> None:
     """Writes rows as a Parquet file, as encoded shards are written."""
-    options = rows.layout.options
-    schema = rows.schema
+    options, schema = rows.layout.options, rows.schema
     added = schema.names if options.pack else added_schema(rows.tokenizer, options).names
     others = {*added, *text_columns(options).names}
     stored = leaf_paths(schema, tuple(name for name in schema.names if name not in others))
@@ -116,7 +152,7 @@ def write_parquet(
         "write_statistics": stored,
     }
     maker = id_pages(rows.tokenizer, options.compression)
-    parts = (Part(False, table) for table in tables if table.num_rows)
+    parts = (Part(False, conformed(table, schema)) for table in tables)
     ShardWriter(schema, storing, maker, threads).write(stream, parts)
 
 
@@ -133,10 +169,42 @@ def laid_out(name: str) -> Iterator[None]:
 
 
 @dataclass
-class MakeShard(beam.DoFn):
-    """Makes shards, and notes them. `figures`: where they are left while the pipeline runs."""
+class _Written:
+    """A shard that is written, and has no name yet. `end`: the number of the first row after it.
+    `weight`: of its rows. `sums`: for its notes."""
+
+    end: int
+    files: list[NewFile] = field(default_factory=list)
+    weight: int = 0
+    sums: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def size(self) -> int:
+        """The bytes of its files."""
+        return sum(file.size for file in self.files)
+
+    def put(self) -> None:
+        """Gives the files their names."""
+        for file in self.files:
+            file.put()
+
+    def give_up(self) -> None:
+        """Takes the files away. In a store a file can only be closed."""
+        for file in self.files:
+            if file.is_atomic and not file.is_held:
+                file.put()
+                storage.delete_file(file.path)
+            else:
+                file.discard()
+
+
+@dataclass
+class MakeShards(beam.DoFn):
+    """Makes shards, and notes them. `empty`: the bytes of a shard without rows. `figures`: where
+    they are left while the pipeline runs."""
 
     layout: Layout
+    empty: int
     threads: int
     figures: FigureFiles
 
@@ -146,46 +214,104 @@ class MakeShard(beam.DoFn):
     def start_bundle(self) -> None:
         self.figures.leave()
 
-    def process(self, shard: LaidShard) -> None:
-        with laid_out(shard.name):
-            storage.again(lambda: self._make(shard))
-        report(shards=1)
+    def process(self, task: ShardTask) -> None:
+        with laid_out(self.layout.dataset.path):
+            storage.again(lambda: self._make(task))
 
-    def _make(self, shard: LaidShard) -> None:
+    def _make(self, task: ShardTask) -> None:
         layout = self.layout
-        rows = ShardRows(layout, self.tokenizer)
-        name = shard.name + layout.ending
-        dataset = layout.dataset
-        dataset.notes.check_lease()
+        folder = layout.rows.work.folder("made")
+        rows = TaskRows(layout, self.tokenizer, task)
+        lease = layout.dataset.notes
+        made: list[list[ShardResult]] = []
+        waiting = [*reversed(_planned(rows))]
+        while waiting:
+            first, last = waiting.pop()
+            names = [made_name(task.number, len(made), ending) for ending in layout.endings]
+            with ExitStack() as opened:
+                written = self._written(rows, first, last, [join(folder, n) for n in names], opened)
+                if written.size > layout.size and written.sums["rows"] > 1:
+                    written.give_up()
+                    waiting += reversed(self._parts(rows, first, written))
+                    continue
+                lease.check_lease()
+                written.put()
+            made.append(self._notes(written))
+        if layout.options.pack:
+            _share_out(made, rows.packed)
+        storage.sync(folder)
+        lease.check_lease()
+        outputs.write_json(join(folder, MADE_JSON.format(task.number)), made_json(made))
+        report(shards=len(made))
 
-        def result(size: int) -> ShardResult:
-            return ShardResult(name, name, layout.source(), output_bytes=size, **rows.sums)
+    def _written(
+        self, rows: TaskRows, first: int, last: int, paths: list[str], opened: ExitStack
+    ) -> _Written:
+        """Writes rows as a shard."""
+        layout, done = self.layout, _Written(first)
 
-        files = IdFiles(layout.format, id_type(layout.format, len(self.tokenizer.vocab)))
+        def tables() -> Iterator[pa.Table]:
+            for table in rows.between(first, last):
+                done.end += table.num_rows
+                done.weight += pc.sum(table.column(WEIGHT)).as_py()
+                if not layout.options.pack:
+                    done.sums.update(rows.counted(table))
+                yield table
 
-        def write(stream: NewFile) -> None:
-            tables = rows.tables(layout.rows.of(shard))
-            if layout.format == "parquet":
-                write_parquet(stream, rows, tables, self.threads)
-            else:
-                files.write_ids(stream, tables)
-                rows.sums["rows"] = files.rows
+        done.files = [
+            opened.enter_context(NewFile(path, layout.rows.work.owned.path)) for path in paths
+        ]
+        with storage.writing(paths[0]):
+            left_out = write_shard(done.files, rows, tables(), self.threads)
+        done.sums["rows"] = done.end - first - left_out
+        return done
 
-        with ExitStack() as open_files:
-            written = [write_shard(dataset, name, write, result)]
-            open_files.enter_context(written[0].file)
-            if layout.format != "parquet":
-                beside = shard.name + ENDING_BESIDE[layout.format]
-                written.append(self._beside(beside, files))
-                open_files.enter_context(written[1].file)
-            commit(dataset, written, (), Log())
+    def _parts(self, rows: TaskRows, first: int, written: _Written) -> list[tuple[int, int]]:
+        """The rows of a shard that is too large, in parts that may not be."""
+        parts = max(number_of_shards(written.size - self.empty, self.layout.size, self.empty), 2)
+        return _divided(rows, first, written.end, written.weight, parts)
 
-    def _beside(self, name: str, files: IdFiles) -> NewShard:
-        """The file that says where the rows are."""
-        source = self.layout.source()
-        return write_shard(
-            self.layout.dataset,
-            name,
-            files.write_places,
-            lambda size: ShardResult(name, name, source, output_bytes=size),
-        )
+    def _notes(self, written: _Written) -> list[ShardResult]:
+        """The notes of the files of a shard. Their names and sources are not known yet."""
+        ids, *beside = (ShardResult("", "", {}, output_bytes=file.size) for file in written.files)
+        sums: dict[str, Any] = written.sums
+        return [replace(ids, **sums), *beside]
+
+
+def _planned(rows: TaskRows) -> list[tuple[int, int]]:
+    """The rows of each shard that is planned."""
+    if rows.task.shards == 1:
+        return [(0, MOST_ROWS)]
+    many = weight = 0
+    for weights in rows.weights(0, MOST_ROWS):
+        many += len(weights)
+        weight += pc.sum(weights).as_py()
+    if many < 2:
+        return [(0, MOST_ROWS)]
+    return _divided(rows, 0, many, weight, rows.task.shards)
+
+
+def _divided(
+    rows: TaskRows, first: int, last: int, weight: int, parts: int
+) -> list[tuple[int, int]]:
+    """Rows in parts of about equal weights."""
+    ends = even_ends(rows.weights(first, last), weight, parts)
+    return list(pairwise([first, *(first + end for end in ends), last]))
+
+
+def _share_out(made: list[list[ShardResult]], read: Counter[str]) -> None:
+    """Notes what packed rows were made of: it is divided in proportion to the rows. What was left
+    out at the end is noted of the last shard."""
+    total = sum(notes[0].rows for notes in made)
+    dropped = read["dropped_tokens"]
+    read = read - Counter(dropped_tokens=dropped)
+    before = 0
+    for notes in made:
+        after = before + notes[0].rows
+        shares: dict[str, Any] = {
+            name: many * after // max(total, 1) - many * before // max(total, 1)
+            for name, many in read.items()
+        }
+        notes[0] = replace(notes[0], **shares)
+        before = after
+    made[-1][0] = replace(made[-1][0], dropped_tokens=dropped)

@@ -38,11 +38,11 @@ def id_type(name: str, tokens: int) -> pa.DataType:
 
 @dataclass
 class IdFiles:
-    """Writes the two files of a shard. `rows`: how many it has so far."""
+    """Writes the two files of a shard. `left_out`: how many rows had no ids so far."""
 
     format: str
     kind: pa.DataType
-    rows: int = 0
+    left_out: int = 0
     lengths: list[pa.Array] = field(default_factory=list)
 
     def write_ids(self, stream: NewFile, tables: Iterator[pa.Table]) -> None:
@@ -51,7 +51,7 @@ class IdFiles:
             for ids in table.column(IDS).chunks:
                 lengths = pc.fill_null(pc.list_value_length(ids), 0)
                 self.lengths.append(lengths.filter(pc.greater(lengths, 0)).cast(pa.int32()))
-                self.rows += len(self.lengths[-1])
+                self.left_out += len(ids) - len(self.lengths[-1])
                 values = ids.flatten().cast(self.kind)
                 size = self.kind.bit_width // 8
                 buffer = values.buffers()[1]

@@ -13,7 +13,7 @@ import hashlib
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 
@@ -24,6 +24,7 @@ from pipelines.encoding.directory.contents import Contents, read_contents, read_
 from pipelines.encoding.directory.encoded_directory import BESIDE, EncodedDirectory
 from pipelines.encoding.directory.notes import (
     MarkedResult,
+    ShardResult,
     is_of,
     unmarked,
 )
@@ -41,8 +42,16 @@ from pipelines.encoding.shard_encoder import check_fit
 from pipelines.files import inputs, outputs, storage
 from pipelines.files.inputs import InputFile
 from pipelines.files.owned import one_run
-from pipelines.layout.deal import LaidShard, deal, number_of_shards, shard_name
-from pipelines.layout.formats import ENDING_BESIDE, ROW_BYTES, id_type
+from pipelines.layout.deal import FILLED, ShardTask, deal, number_of_shards
+from pipelines.layout.formats import ROW_BYTES, id_type
+from pipelines.layout.made import (
+    MADE_JSON,
+    Layout,
+    made_files,
+    noted_made,
+    publish,
+    read_made,
+)
 from pipelines.layout.rows import Rows, joined_schema
 from pipelines.layout.scatter import BOUNDS, Bins, read_weights, scattered_inputs
 from pipelines.layout.work import WorkDirectory
@@ -52,14 +61,16 @@ from pipelines.running.progress import Progress
 from wordpiece_core import Tokenizer, __version__
 from wordpiece_core.errors import OptionError, OutputError
 
-if TYPE_CHECKING:
-    from pipelines.layout.assemble import Layout
-
 WORK_COMPRESSION = "lz4"  # of what is encoded and soon deleted
 PLAIN_ROW_BYTES = 1  # of a row of Parquet, beside its ids and kept columns
 STORED_UINT16 = 1 << 16  # vocabularies up to this have ids of 16 bits in Parquet
 CODECS = {"lz4": "lz4", "snappy": "snappy", "none": None}  # others are about as zstd
+TASK_BYTES = 8 << 20  # of the shards that a task makes, if they are small
+LEAST_PACKED = 128  # rows that are packed together: less than one is left out
+MOST_SHRUNK = 8  # so much smaller than in memory, at most, are rows taken to be for a random order
+ID_BYTES = 4  # in memory
 SAMPLED_PLACES = 8
+SMALL_SHARD = 1 << 20  # bytes, below which the same rows take more room
 SAMPLED_BYTES = 32 << 20  # of rows, by their weights, that are written to see how small they get
 
 
@@ -190,15 +201,8 @@ def _noted_errors(found: Contents, files: Sequence[InputFile]) -> list[BadShard]
 
 
 def _notices(dataset: EncodedDirectory, manifest: dict[str, Any]) -> list[str]:
-    """What should be looked at: splits or shards without rows, and a card of somebody else."""
+    """What should be looked at: splits without rows, and a card of somebody else."""
     said = []
-    made = [shard for shard in manifest["shards"] if not shard["name"].endswith(BESIDE)]
-    without = sum(not shard["rows"] for shard in made)
-    if without and without < len(made):
-        said.append(
-            f"{without} of {len(made)} shards have no rows, for rows are not divided; give a larger"
-            " --shard-size"
-        )
     for split in manifest["options"]["layout"]["splits"] or {"train": "1"}:
         shards = (s for s in manifest["shards"] if s["name"].startswith(f"{split}-"))
         if manifest["input_rows"] and not sum(shard["rows"] for shard in shards):
@@ -236,8 +240,9 @@ class _Job:
         layout = self._layout(sources)
         if self.call.layout.shuffle is not None and sources:
             layout = self._scatter(layout, sources, self.call.layout.shuffle)
-        shards = self._deal(layout, sources)
-        kept = self._make(layout, shards, sum(source.input_rows for source in sources))
+        empty = self._empty(layout)
+        tasks = self._deal(layout, sources, empty)
+        kept = self._make(layout, tasks, empty, sum(source.input_rows for source in sources))
         made = replace(
             read_contents(self.dataset),
             sources=[unmarked(source) for source in sources],
@@ -273,18 +278,21 @@ class _Job:
 
     def _layout(self, sources: Sequence[MarkedResult]) -> Layout:
         """How shards are made of the encoded inputs."""
-        from pipelines.layout.assemble import Layout
-
         said = {
             "job": self.dataset.job,
-            "version": [__version__, *BOUNDS],
+            "version": [__version__, *BOUNDS, FILLED, TASK_BYTES, LEAST_PACKED],
             "sources": [[note.name, note.input, note.source] for note in sources],
         }
         digest = hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()
         schema = joined_schema([(note.input, _schema(note)) for note in sources])
         work = WorkDirectory(self.dataset, digest)
+        work.sweep()
         rows = Rows(work, schema, has_places=self.call.shards.pack)
-        return Layout(self.dataset, self.call.shards, self.call.layout.format, digest, rows)
+        options = self.call.layout
+        splits = [name for name, _ in options.shares]
+        return Layout(
+            self.dataset, self.call.shards, options.format, options.size, splits, digest, rows
+        )
 
     def _scatter(self, layout: Layout, sources: Sequence[MarkedResult], seed: int) -> Layout:
         """Brings the rows into a random order, as far as that is not done."""
@@ -292,54 +300,77 @@ class _Job:
 
         weights = [sum(note.weights) for note in sources]
         names, many = [note.name for note in sources], [note.input_rows for note in sources]
-        bins = Bins.of([sum(split) for split in zip(*(n.weights for n in sources), strict=True)])
+        of_splits = [sum(split) for split in zip(*(n.weights for n in sources), strict=True)]
+        held = sum(note.bytes + ID_BYTES * note.tokens for note in sources) // MOST_SHRUNK
+        larger = max(held / max(sum(of_splits), 1), 1)  # what shrinks much is held as it is
+        bins = Bins.of([round(weight * larger) for weight in of_splits])
         groups = scattered_inputs(names, weights, many, bins)
         rows = replace(layout.rows, bins=bins, files=len(groups))
         layout = replace(layout, rows=rows)
-        owned = layout.rows.work.owned
-        owned.sweep(rf"runs-(?!{layout.rows.work.folder[5:]}/).*")
-        there = {*outputs.list_directory(owned.place(rows.work.folder))}
+        there = {*outputs.list_directory(rows.work.folder("runs"))}
         missing = [group for group in groups if f"{group.number:05}.runs" not in there]
         if missing:
             with self.progress.stage("shuffle", "rows", sum(group.rows for group in missing)):
                 scatter(layout, seed, missing, self.beam_args)
         return layout
 
-    def _deal(self, layout: Layout, sources: Sequence[MarkedResult]) -> list[LaidShard]:
-        """The shards of all splits."""
-        shares = self.call.layout.shares if sources else ()
+    def _deal(self, layout: Layout, sources: Sequence[MarkedResult], empty: int) -> list[ShardTask]:
+        """The tasks of all splits. Each is planned to make one shard; or several where shards are
+        so small that most of what a task reads would be for others, or that much would be left out
+        at the end of packed rows."""
+        shares = layout.splits if sources else ()
         if layout.rows.bins is None:
             names = [note.name for note in sources]
             numbers = range(len(shares))
             blocks = [_Blocks([note.weights[n] for note in sources], names) for n in numbers]
         else:
             blocks = list(_of_bins(layout.rows))
-        density = self._density(layout, blocks)
+        density = self._density(layout, blocks, empty)
         total = sum(sum(found.weights) for found in blocks)
-        shards = []
-        for split, ((name, _), found) in enumerate(zip(shares, blocks, strict=True)):
+        tokens = sum(note.tokens for note in sources)
+        tasks: list[ShardTask] = []
+        for split, found in enumerate(blocks):
             weight = sum(found.weights)
             if not weight and (total or layout.format != "parquet"):
                 continue  # neither `datasets` nor Megatron reads a split without rows
-            number = number_of_shards(weight * density, self.call.layout.size)
-            dealt = deal(found.weights, number)
-            for at, slices in enumerate(dealt):
+            shards = number_of_shards(weight * density, layout.size, empty)
+            number = max(min(shards, weight * density / TASK_BYTES), 1)
+            if layout.options.pack:
+                length = layout.options.encoding.max_length or 1
+                rows = tokens * weight / max(total, 1) / length
+                number = max(min(number, rows / LEAST_PACKED), 1)
+            at_once = -(-shards // int(number))
+            for slices in deal(found.weights, -(-shards // at_once)):
                 named = [(n, start, end, found.names[n]) for n, start, end in slices]
                 weight = sum(end - start for _, start, end in slices)
-                shards.append(LaidShard(shard_name(name, at, number), split, named, weight))
-        return shards
+                tasks.append(ShardTask(len(tasks), split, named, weight, at_once))
+        return tasks
 
-    def _density(self, layout: Layout, blocks: Sequence[_Blocks]) -> float:
-        """How many bytes of a shard there are for each byte of the weights. If there may be more
-        than one shard, some rows are written to see it."""
+    def _empty(self, layout: Layout) -> int:
+        """The bytes of a shard without rows. OptionError if no shard may have more."""
+        size, _ = size_of(layout, self.tokenizer, ShardTask(0, 0, (), 0, 1))
+        if size >= layout.size:
+            raise OptionError(
+                f"--shard-size: a shard of these columns has {size:,} bytes without a row; give"
+                " more than that"
+            )
+        return size
+
+    def _density(self, layout: Layout, blocks: Sequence[_Blocks], empty: int) -> float:
+        """How many bytes of a shard there are for each byte of the weights, beside those of a shard
+        without rows. If there may be more than one shard, some rows are written to see it."""
         if layout.format != "parquet":
             return self._density_of_ids(layout)
         weights = [sum(found.weights) for found in blocks]
         if max(weights, default=0) <= self.call.layout.size // 2:
             return 1.0
         split = weights.index(max(weights))
-        sample = min(SAMPLED_BYTES, self.call.layout.size)  # small files are stored otherwise
-        return sampled_density(layout, self.tokenizer, blocks[split], split, sample)
+        sample = min(SAMPLED_BYTES, self.call.layout.size)
+        density, weight = 1.0, sample
+        for _ in range(2 if sample < SMALL_SHARD else 1):
+            density = sampled_density(layout, self.tokenizer, blocks[split], split, weight, empty)
+            weight = max(round((FILLED * sample - empty) / density), 1)  # of a shard
+        return density
 
     def _density_of_ids(self, layout: Layout) -> float:
         """Packed rows have more ids than their texts, and places of their own."""
@@ -349,31 +380,54 @@ class _Job:
         id_bytes: int = self.dataset.job["id_bytes"]
         return (length * id_bytes + ROW_BYTES[layout.format]) / ((length - 2) * id_bytes)
 
-    def _make(self, layout: Layout, shards: Sequence[LaidShard], rows: int) -> int:
+    def _make(self, layout: Layout, tasks: Sequence[ShardTask], empty: int, rows: int) -> int:
         """Makes the shards that are not there; returns how many were."""
+        folder = layout.rows.work.folder("made")
+        found = read_contents(self.dataset)
+        made = noted_made(found.finished.values(), layout)
+        there = outputs.file_sizes(folder)
+        done = [t.number for t in tasks if MADE_JSON.format(t.number) in there]
+        made = dict(zip(done, self._read_made(folder, done), strict=True)) | made
+        known = {*made}
+
+        def make(wanted: Sequence[ShardTask]) -> None:
+            numbers = [task.number for task in wanted]
+            self._do(layout, wanted, empty, rows)
+            made.update(zip(numbers, self._read_made(folder, numbers), strict=True))
+
+        make([task for task in tasks if task.number not in made])
+        files = made_files(tasks, made, layout)
+        there = outputs.file_sizes(folder)
+        lost = {
+            file.task
+            for file in files
+            if there.get(file.made) != file.note.output_bytes
+            and found.finished.get(file.note.name) != file.note
+        }
+        make([task for task in tasks if task.number in lost])
+        wanted = {file.note.name: file.note for file in files}
+        for name in sorted(wanted.keys() & found.sizes.keys() - found.results.keys()):
+            path = self.dataset.place(name)
+            raise OutputError(f"{path}: is not of this job; take it away")
+        stale = {name for name, note in found.results.items() if wanted.get(name) != note}
+        if stale:
+            lifecycle.begin(self.dataset, self.tokenizer, stale, {})
+        publish(files, layout)
+        kept = [file for file in files if file.task in known - lost]
+        return len(kept) // len(layout.endings)
+
+    @staticmethod
+    def _read_made(folder: str, tasks: Sequence[int]) -> list[list[list[ShardResult]]]:
+        return storage.in_parallel(lambda task: read_made(folder, task), tasks)
+
+    def _do(self, layout: Layout, tasks: Sequence[ShardTask], empty: int, rows: int) -> None:
+        """Does tasks, if there are any."""
         from pipelines.encoding.encode_shards import threads
         from pipelines.layout.pipeline import make_shards
 
-        found = read_contents(self.dataset)
-        source = layout.source()
-        finished = {name for name, note in found.finished.items() if note.source == source}
-
-        def files(shard: LaidShard) -> set[str]:
-            endings = {layout.ending, ENDING_BESIDE.get(layout.format, layout.ending)}
-            return {shard.name + ending for ending in endings}
-
-        missing = [shard for shard in shards if not files(shard) <= finished]
-        wanted = {name for shard in shards for name in files(shard)}
-        stale = (found.results.keys() - wanted) | {n for s in missing for n in files(s)}
-        if stale & found.results.keys():
-            lifecycle.begin(self.dataset, self.tokenizer, stale, {})
-        for name in sorted(wanted & found.sizes.keys() - found.results.keys()):
-            path = self.dataset.place(name)
-            raise OutputError(f"{path}: is not of this job; take it away")
-        if missing:
+        if tasks:
             with self.progress.stage("lay out", "rows", rows):
-                make_shards(layout, missing, threads(self.beam_args), self.beam_args)
-        return len(shards) - len(missing)
+                make_shards(layout, tasks, empty, threads(self.beam_args), self.beam_args)
 
 
 @dataclass(frozen=True)
@@ -414,20 +468,26 @@ class _Counted:
         return len(data)
 
 
-def sampled_density(
-    layout: Layout, tokenizer: Tokenizer, blocks: _Blocks, split: int, most: int
-) -> float:
-    """How many bytes of a shard there are for each byte of the weights: rows from some places, of
-    about `most` bytes by their weights, are written as a shard would be."""
-    from pipelines.layout.assemble import ShardRows, write_parquet
+def size_of(layout: Layout, tokenizer: Tokenizer, task: ShardTask) -> tuple[int, int]:
+    """The bytes of a shard of the rows of a task, and the weight of the rows."""
+    from pipelines.layout.assemble import MOST_ROWS, TaskRows, write_shard
 
+    rows = TaskRows(layout, tokenizer, task)
+    streams: list[Any] = [_Counted() for _ in layout.endings]
+    write_shard(streams, rows, rows.between(0, MOST_ROWS), 0)
+    return sum(stream.size for stream in streams), rows.weight
+
+
+def sampled_density(
+    layout: Layout, tokenizer: Tokenizer, blocks: _Blocks, split: int, most: int, empty: int
+) -> float:
+    """How many bytes of a shard there are for each byte of the weights, beside the `empty` ones of
+    a shard without rows: rows from some places, of about `most` bytes by their weights, are written
+    as a shard would be."""
     places = SAMPLED_PLACES if layout.rows.bins is None else 1  # in random order, one is as another
     number = max(-(-sum(blocks.weights) * places // most), 1)
     parts = deal(blocks.weights, number)
     chosen = [parts[number * (2 * n + 1) // (2 * places)] for n in range(min(places, number))]
     slices = [(n, start, end, blocks.names[n]) for part in chosen for n, start, end in part]
-    rows = ShardRows(layout, tokenizer)
-    shard = LaidShard("sample", split, slices, 0)
-    counted: Any = _Counted()
-    write_parquet(counted, rows, rows.tables(layout.rows.of(shard)), 0)
-    return float(counted.size / max(sum(end - start for _, start, end, _ in slices), 1))
+    size, weight = size_of(layout, tokenizer, ShardTask(0, split, slices, 0, 1))
+    return max(size - empty, 1) / weight if weight else 1.0

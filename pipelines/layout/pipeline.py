@@ -9,8 +9,9 @@ from typing import Any
 import apache_beam as beam
 
 from pipelines.files import outputs, storage
-from pipelines.layout.assemble import Layout, MakeShard, laid_out
-from pipelines.layout.deal import LaidShard
+from pipelines.layout.assemble import MakeShards, laid_out
+from pipelines.layout.deal import ShardTask
+from pipelines.layout.made import Layout
 from pipelines.layout.rows import Rows
 from pipelines.layout.scatter import RunWriter, ScatteredInputs, order_key
 from pipelines.running.figure_files import FigureFiles
@@ -23,16 +24,16 @@ SHARDS, SCATTERED = 0, 1  # the numbers of the plans of a run
 
 
 def make_shards(
-    layout: Layout, shards: Sequence[LaidShard], threads: int, beam_args: Sequence[str]
+    layout: Layout, tasks: Sequence[ShardTask], empty: int, threads: int, beam_args: Sequence[str]
 ) -> None:
-    """Makes shards."""
+    """Does tasks. `empty`: the bytes of a shard without rows."""
     notes = layout.dataset.notes
-    to_make = FromPlan(_plan(layout, SHARDS, shards, "weight"), _shard)
+    to_make = FromPlan(_plan(layout, SHARDS, tasks, "weight"), _task)
     figures = FigureFiles(notes)
-    step = beam.ParDo(MakeShard(layout, threads, figures))
+    step = beam.ParDo(MakeShards(layout, empty, threads, figures))
 
     def build(pipeline: beam.Pipeline) -> None:
-        _ = pipeline | "shards" >> to_make | "make" >> step
+        _ = pipeline | "tasks" >> to_make | "make" >> step
 
     run_pipeline(build, beam_args, figures)
 
@@ -57,8 +58,8 @@ def _plan(layout: Layout, number: int, elements: Sequence[Any], size: str) -> Pl
     return write_plan(path, notes, elements, lambda element: 1 + getattr(element, size))
 
 
-def _shard(fields: dict[str, Any]) -> LaidShard:
-    return LaidShard(**fields)
+def _task(fields: dict[str, Any]) -> ShardTask:
+    return ShardTask(**fields)
 
 
 def _group(fields: dict[str, Any]) -> ScatteredInputs:

@@ -1,4 +1,4 @@
-"""The rows of a shard, in their order: those of encoded inputs, or of runs in random order."""
+"""The rows of a task, in their order: those of encoded inputs, or of runs in random order."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pipelines.encoding.marks import SPLIT, WEIGHT
 from pipelines.encoding.pieces import pieces_of
 from pipelines.files.reading import bad_data
 from pipelines.files.storage import StoredFile
-from pipelines.layout.deal import LaidShard
+from pipelines.layout.deal import ShardTask
 from pipelines.layout.packed import INPUT, ROW
 from pipelines.layout.scatter import ORDER, Bins, read_segments
 from pipelines.layout.work import WorkDirectory
@@ -26,7 +26,7 @@ _PLAIN = {pa.string_view(): pa.large_string(), pa.binary_view(): pa.large_binary
 
 @dataclass(frozen=True)
 class Rows:
-    """Where the rows of shards are. `schema`: of the rows, without marks. `has_places`: whether
+    """Where the rows of tasks are. `schema`: of the rows, without marks. `has_places`: whether
     they come with the number of their input and their row there. `bins`: of the random order, if
     they have one, and in how many files it is."""
 
@@ -44,14 +44,14 @@ class Rows:
             fields += [pa.field(INPUT, pa.int32()), pa.field(ROW, pa.int64())]
         return pa.schema(fields)
 
-    def of(self, shard: LaidShard) -> Iterator[pa.Table]:
-        """The rows of a shard, in pieces of some MB."""
-        for number, start, end, name in shard.slices:
+    def of(self, task: ShardTask) -> Iterator[pa.Table]:
+        """The rows of a task, in pieces of some MB."""
+        for number, start, end, name in task.slices:
             if self.bins is None:
-                yield from self._between(number, name, shard.split, start, end)
+                yield from self._between(number, name, task.split, start, end)
             else:
-                table = self._of_bin(self.bins.first(shard.split) + number)
-                yield from in_pieces(_cut(table, shard.split, start, end))
+                table = self._of_bin(self.bins.first(task.split) + number)
+                yield from in_pieces(_cut(table, task.split, start, end))
 
     def _between(
         self, number: int, name: str, split: int, start: int, end: int

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
+import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.layout.deal import deal, number_of_shards
+from pipelines.layout.deal import deal, even_ends, number_of_shards
 
 WEIGHTS = st.lists(st.integers(0, 1000), max_size=30)
 
@@ -34,4 +37,23 @@ def test_shards_are_even(weights: list[int], shards: int) -> None:
 
 
 def test_there_are_as_few_shards_as_their_size_allows() -> None:
-    assert [number_of_shards(size, 10) for size in (0, 1, 10, 11, 20, 20.5)] == [1, 1, 1, 2, 2, 3]
+    sizes = (0, 1, 950, 951, 1900, 1900.5)
+    assert [number_of_shards(size, 1000) for size in sizes] == [1, 1, 1, 2, 2, 3]
+    assert [number_of_shards(size, 1000, 450) for size in (500, 501)] == [1, 2]
+    assert number_of_shards(7, 10, 20) == 7  # there is no room in any
+
+
+@given(st.lists(st.integers(0, 1000), min_size=2), st.integers(2, 40), st.integers(1, 7))
+def test_rows_are_divided_into_parts_that_are_even_and_have_rows(
+    weights: list[int], parts: int, piece: int
+) -> None:
+    pieces = [pa.array(weights[i : i + piece], pa.int64()) for i in range(0, len(weights), piece)]
+    ends = even_ends(iter(pieces), sum(weights), parts)
+    assert ends == sorted({*ends})
+    assert 0 < ends[0] <= ends[-1] < len(weights)
+    assert len(ends) < parts
+    sums = [sum(weights[start:end]) for start, end in pairwise([0, *ends, len(weights)])]
+    if ends != [len(weights) - 1]:  # as where all begin in one part
+        last = [weights[end - 1] for end in (*ends, len(weights))]
+        for part, row in zip(sums, last, strict=True):
+            assert part - row <= sum(weights) / parts + 1

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+import random
+import re
 import struct
 from array import array
 from collections import Counter
@@ -19,7 +21,7 @@ import pytest
 
 import pipelines
 from pipelines.encoding.options import FORMATS
-from pipelines.layout import scatter
+from pipelines.layout import lay_out, scatter
 
 from ..corpora import (
     ONE_WORKER,
@@ -59,9 +61,10 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def small_runs(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Many bins and runs, as a large corpus has."""
+    """Many bins, runs and tasks, as a large corpus has."""
     monkeypatch.setattr(scatter, "BIN_BYTES", 1000)
     monkeypatch.setattr(scatter, "LARGE_BINS", 2)
+    monkeypatch.setattr(lay_out, "TASK_BYTES", 1000)
 
 
 def encode(source: Path, tokenizer: str, output: Path, *args: str) -> dict[str, Any]:
@@ -200,15 +203,114 @@ def test_strings_of_any_kind_go_together(tmp_path: Path, tokenizer: str, args: l
     assert {*texts.drop_null().to_pylist()} == {"text a", "text b", "text c"}
 
 
-def test_shards_without_rows_are_said_also_by_a_rerun(tmp_path: Path, tokenizer: str) -> None:
-    write_shard(tmp_path / "in" / "a.jsonl", ["one text", "a long text " * 2000, "another"])
+# --- Sizes ----------------------------------------------------------------------------------------
+
+WORDS = " ".join(english(200, seed=5)).split()
+SHORT = [" ".join(WORDS[i % 500 : i % 500 + 10]) for i in range(2000)]
+UNEVEN: dict[str, list[str | None]] = {
+    "a long row that shrinks": [*SHORT[:1000], "wordy " * 300_000, *SHORT[1000:]],
+    "long rows that do not": [
+        text for i in range(30) for text in (random.Random(i).randbytes(4000).hex(), SHORT[i])
+    ],
+    "first what shrinks": [
+        *["ab " * 3000] * 60,
+        *(random.Random(i).randbytes(900).hex() for i in range(90)),
+    ],
+    "long rows at both ends": ["x " * 40_000, *SHORT[:300], None, "", "y " * 40_000],
+    "rows of one size": SHORT,
+    "one row": ["z " * 30_000],
+    "rows of any size": [
+        random.Random(i).choice([SHORT[i], "spam " * (i * 37 % 5000), "", "x" * (i * 91 % 9000)])
+        for i in range(300)
+    ],
+}  # fmt: skip
+WAYS: dict[str, tuple[str, ...]] = {
+    "plain": (),
+    "shuffled": ("--shuffle", "3"),
+    "splits": ("--splits", "train=0.7,test=0.3"),
+    "packed": ("--pack", "--max-length", "32"),
+    "packed and shuffled": ("--pack", "--max-length", "600", "--padding", "--shuffle", "3"),
+    "bin": ("--format", "bin"),
+    "megatron": ("--format", "megatron", "--shuffle", "3", "--splits", "train=0.7,test=0.3"),
+    "bin, packed": ("--format", "bin", "--pack", "--max-length", "64"),
+    "without compression": ("--compression", "none", "--keep-columns", "id"),
+}
+
+
+def shard_sizes(found: dict[str, Any], output: Path) -> dict[str, tuple[int, int]]:
+    """For each shard the bytes of its files, and its rows."""
+    sizes: dict[str, tuple[int, int]] = {}
+    for shard in found["shards"]:
+        path = output / shard["name"]
+        assert path.stat().st_size == shard["output_bytes"]
+        size, rows = sizes.get(path.stem, (0, 0))
+        sizes[path.stem] = size + path.stat().st_size, rows + shard["rows"]
+    return sizes
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("texts", UNEVEN)
+def test_no_shard_is_larger_than_asked_for_unless_it_is_a_row(
+    tmp_path: Path, tokenizer: str, texts: str, way: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lay_out, "TASK_BYTES", 200_000)  # some shards have a task of their own
+    write_shard(tmp_path / "in" / "a.parquet", UNEVEN[texts], rows_per_group=500)
+    write_shard(tmp_path / "in" / "b.jsonl", UNEVEN[texts][:100])
+    encode(tmp_path / "in", tokenizer, tmp_path / "plain")
+    wanted = Counter(map(repr, column(tmp_path / "plain")))
+    for size in (16 << 10, 64 << 10):
+        output = tmp_path / str(size)
+        found = encode(tmp_path / "in", tokenizer, output, "--shard-size", str(size), *WAYS[way])
+        sizes = shard_sizes(found, output)
+        assert all(rows for _, rows in sizes.values())
+        assert all(bytes <= size or rows == 1 for bytes, rows in sizes.values()), sizes
+        for split in ("train", "test"):
+            names = sorted(name for name in sizes if name.startswith(split))
+            many = len(names)
+            assert names == [f"{split}-{i:05}-of-{many:05}" for i in range(many)]
+        assert not (output / "_layout").exists()
+        if "--pack" not in WAYS[way]:
+            if "--format" not in WAYS[way]:
+                assert Counter(map(repr, column(output))) == wanted
+            assert found["rows"] == sum(rows for _, rows in sizes.values())
+            tokens = sum(shard["tokens"] for shard in found["shards"])
+            assert tokens == found["tokens"] == manifest(tmp_path / "plain")["tokens"]
+        else:
+            tokens = sum(shard["tokens"] for shard in found["shards"])
+            assert tokens == found["tokens"]
+
+
+def test_little_of_small_packed_shards_is_left_out(tmp_path: Path, tokenizer: str) -> None:
+    """A row has half the size of a shard, and yet each has two."""
+    write_shard(tmp_path / "in" / "a.txt", SHORT)
+    args = ["--pack", "--max-length", "1024", "--format", "bin", "--shard-size", "4400"]
+    found = encode(tmp_path / "in", tokenizer, tmp_path / "out", *args)
+    assert found["dropped_tokens"] < 1024
+    assert {rows for _, rows in shard_sizes(found, tmp_path / "out").values()} <= {1, 2}
+    assert found["rows"] == found["tokens"] // 1022 or found["rows"] > 10
+
+
+def test_a_size_that_has_no_room_for_a_row_is_a_wrong_call(tmp_path: Path, tokenizer: str) -> None:
+    columns = {f"a_column_with_a_long_name_{i}": [i] for i in range(40)}
+    (tmp_path / "in").mkdir()
+    pq.write_table(pa.table({"text": ["a"], **columns}), tmp_path / "in" / "a.parquet")
     call = ["encode", tmp_path / "in", "--tokenizer", tokenizer, "--output", tmp_path / "out"]
-    for _ in range(2):
-        outcome = done(*call, "--format", "bin", "--shard-size", "4KiB", *ONE_WORKER)
-        sizes = [file.stat().st_size for file in (tmp_path / "out").glob("*.bin")]
-        empty, many = sizes.count(0), len(sizes)
-        assert 0 < empty < many
-        assert f"{empty} of {many} shards have no rows" in outcome.err
+    outcome = wordpiece(*call, "--shard-size", "4KiB", *ONE_WORKER)
+    assert outcome.status == 2
+    fault = r"--shard-size: a shard of these columns has [\d,]+ bytes without a row; give more"
+    assert re.search(fault, outcome.fault)
+
+
+def test_a_dataset_without_rows_has_one_shard(tmp_path: Path, tokenizer: str) -> None:
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "a.txt").write_text("")
+    encode(tmp_path / "in", tokenizer, tmp_path / "out", "--shard-size", "4KiB")
+    assert shards(tmp_path / "out") == ["train-00000-of-00001.parquet"]
+    assert column(tmp_path / "out") == []
+    write_shard(tmp_path / "in" / "a.txt", ["a"])
+    found = encode(tmp_path / "in", tokenizer, tmp_path / "packed", "--pack", "--max-length", "99")
+    assert shards(tmp_path / "packed") == ["train-00000-of-00001.parquet"]
+    assert (found["rows"], found["dropped_tokens"]) == (0, found["tokens"])
 
 
 # --- Packing --------------------------------------------------------------------------------------
@@ -418,13 +520,24 @@ def test_columns_that_an_input_lacks_are_null(tmp_path: Path, tokenizer: str) ->
     assert rows == {("a", 1, None), ("b", None, "z")}
 
 
-def test_columns_of_different_types_are_named(tmp_path: Path, tokenizer: str) -> None:
+@pytest.mark.parametrize(
+    ("value", "kind"),
+    [
+        ('"z"', "string"),
+        ("0.5", "double"),
+        ("18446744073709551615", "uint64"),
+        ("[1]", "list<item: int64>"),
+    ],
+)
+def test_columns_of_different_types_are_named(
+    tmp_path: Path, tokenizer: str, value: str, kind: str
+) -> None:
     (tmp_path / "in").mkdir()
-    (tmp_path / "in" / "a.jsonl").write_text('{"text": "a", "x": 1}\n')
-    (tmp_path / "in" / "b.jsonl").write_text('{"text": "b", "x": "z"}\n')
+    (tmp_path / "in" / "a.jsonl").write_text('{"text": "a", "x": 9007199254740993}\n')
+    (tmp_path / "in" / "b.jsonl").write_text(f'{{"text": "b", "x": {value}}}\n')
     call = ["encode", tmp_path / "in", "--tokenizer", tokenizer, "--output", tmp_path / "out"]
     fault = wordpiece(*call, "--shard-size", "1MiB", *ONE_WORKER).fault
-    assert "b.jsonl: column 'x' is string, but int64 in a.jsonl; leave it out with --keep-" in fault
+    assert f"b.jsonl: column 'x' is {kind}, but int64 in a.jsonl; leave it out with --keep" in fault
 
 
 @pytest.mark.parametrize("how", [("--shard-size", "1MiB"), ("--shuffle", "5")])
@@ -464,6 +577,22 @@ def test_the_bytes_are_the_same_on_any_number_of_workers(
         beam = ("--", f"--direct_running_mode={mode}", "--direct_num_workers=2")
         encode(source, tokenizer, output, *args, *beam)
         assert files_below(output) == files_below(tmp_path / "one")
+
+
+@pytest.mark.parametrize("way", ["shuffled", "packed", "megatron"])
+@pytest.mark.usefixtures("small_runs")
+def test_uneven_rows_are_divided_alike_on_any_number_of_workers(
+    tmp_path: Path, tokenizer: str, way: str
+) -> None:
+    for name, texts in zip("abc", UNEVEN.values(), strict=False):
+        write_shard(tmp_path / "in" / f"{name}.parquet", texts, rows_per_group=100)
+    args = ["--shard-size", "6KiB", *WAYS[way]]
+    encode(tmp_path / "in", tokenizer, tmp_path / "one", *args)
+    assert len(files_below(tmp_path / "one")) > 10
+    for mode in ("in_memory", "multi_processing"):
+        beam = ("--", f"--direct_running_mode={mode}", "--direct_num_workers=2")
+        encode(tmp_path / "in", tokenizer, tmp_path / mode, *args, *beam)
+        assert files_below(tmp_path / mode) == files_below(tmp_path / "one")
 
 
 def test_stores_have_the_bytes_of_a_local_run(
@@ -554,7 +683,7 @@ def test_an_input_that_is_mended_while_the_dataset_is_not_whole_is_no_error(
     (tmp_path / "in" / "b.parquet").write_bytes(b"bad")
     args = ["encode", str(tmp_path / "in"), "--tokenizer", tokenizer, "--shard-size", "1MiB"]
     args += ["--on-error", "quarantine", "--output", str(tmp_path / "out")]
-    killed_before(1, r"written .*/out/train-", *args, *ONE_WORKER)
+    killed_before(1, r"written .*/made-", *args, *ONE_WORKER)
     assert (tmp_path / "out" / "_errors").exists()
     write_shard(tmp_path / "in" / "b.parquet", english(30))
     done(*args, *ONE_WORKER)
@@ -575,25 +704,32 @@ def test_files_of_others_stay(tmp_path: Path, tokenizer: str, source: Path) -> N
 def test_killed_at_any_state_it_goes_on_to_the_same_bytes(
     tmp_path: Path, tokenizer: str, source: Path
 ) -> None:
-    args = ["encode", str(source), "--tokenizer", tokenizer, *ALL, "--format", "bin"]
+    args = ["encode", str(source), "--tokenizer", tokenizer, *ALL[:-1], "2KiB", "--format", "bin"]
     done(*args, "--output", tmp_path / "straight", *ONE_WORKER)
+    assert len(shards(tmp_path / "straight", "train-*.bin")) > 5
     output = tmp_path / "killed"
     for number, state in (
         (1, r"written .*/_layout/\.wordpiece\.json"),
         (2, r"written .*/_layout/encoded/.*\.parquet"),
         (1, r"written .*/runs-.*/00000\.runs"),
-        (2, r"written .*/killed/train-.*\.bin"),
-        (4, r"written .*/killed/train-.*\.offsets"),
+        (2, r"written .*/made-.*/0.*\.bin"),
+        (1, r"written .*/made-.*/00000\.json"),
+        (1, r"written .*/made-.*/00001\.json"),
+        (1, r"written .*/killed/train-.*\.bin"),
+        (3, r"written .*/killed/train-.*\.offsets"),
         (1, r"written .*/killed/\.manifest\.json"),
         (1, r"deleted .*/_shards/job\.json"),
         (1, r"deleted .*/_layout/.*"),
     ):
         pairs = (p for p in output.glob("*.bin") if p.with_suffix(".offsets").exists())
         there = {path: path.stat().st_mtime_ns for path in pairs}
+        made = [*output.rglob("made-*/*.json")]
         work = {p: p.stat().st_mtime_ns for p in output.rglob("_layout/encoded/*.parquet")}
         killed_before(number, state, *args, "--output", output, *ONE_WORKER)
         for path, stamp in there.items():
             assert path.stat().st_mtime_ns == stamp  # what is finished is kept
+        if "deleted" not in state:
+            assert all(path.exists() for path in made)
         if "_layout" not in state or "deleted" not in state:
             assert all(path.stat().st_mtime_ns == stamp for path, stamp in work.items())
     done(*args, "--output", output, *ONE_WORKER)
@@ -607,6 +743,7 @@ def test_a_killed_run_can_go_on_with_other_inputs(tmp_path: Path, tokenizer: str
     args += ["--shard-size", "2KiB"]
     output = tmp_path / "killed"
     killed_before(2, r"written .*/killed/train-", *args, "--output", output, *ONE_WORKER)
+    assert len(shards(output, "train-*")) == 1
     write_shard(tmp_path / "in" / "b.txt", english(300, seed=4))
     done(*args, "--output", output, *ONE_WORKER)
     done(*args, "--output", tmp_path / "straight", *ONE_WORKER)
