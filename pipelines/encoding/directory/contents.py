@@ -103,7 +103,6 @@ def read_contents(directory: EncodedDirectory) -> Contents:
         is_whole=whole is not None,
         has_notes=any(entry.name == NOTES for entry in entries) or bool(noted),
         version=_version(whole, directory.notes.holder() if noted else None),
-        earlier=frozenset(files.keys() & {*EARLIER.values()}),
         has_card=CARD in files,
         has_tokenizer=TOKENIZER in files,
     )
@@ -122,7 +121,10 @@ def read_contents(directory: EncodedDirectory) -> Contents:
         _check_names(directory, found, entries)
     if any(entry.name == GONE for entry in noted):
         found = replace(found, gone=_read_gone(directory) - found.results.keys())
-    for name in (MANIFEST, RUN, CARD, TOKENIZER, *EARLIER.values(), COMMITS, *found.gone):
+    earlier = frozenset(files.keys() & {*EARLIER.values()}) - found.results.keys()
+    found = replace(found, earlier=earlier)
+    others = earlier - {EARLIER[COMMITS]}  # which a shard may be called, too
+    for name in (MANIFEST, RUN, CARD, TOKENIZER, COMMITS, *others, *found.gone):
         found.sizes.pop(name, None)
     return found
 

@@ -16,7 +16,8 @@ from pipelines.encoding.directory.encoded_directory import (
     EncodedDirectory,
 )
 from pipelines.files import storage
-from pipelines.files.outputs import read_json
+from pipelines.files.outputs import read_json, read_parquet
+from pipelines.following.commits import COMMITS
 from wordpiece_core.errors import InputError
 
 CARD_OF_STREAMS = b"""\
@@ -26,6 +27,7 @@ configs:
   - split: train
     path: "**/[!_]*.parquet"
 """  # what `encode --follow` wrote, for `datasets`
+COLUMNS_OF_COMMITS = ["epoch", "committed", "files"]  # and others
 
 
 def delete_earlier(directory: EncodedDirectory, names: Collection[str]) -> None:
@@ -41,6 +43,9 @@ def _is_ours(directory: EncodedDirectory, name: str) -> bool:
     if name == EARLIER[CARD]:
         return storage.read_bytes(path) == CARD_OF_STREAMS
     try:
+        if name == EARLIER[COMMITS]:
+            columns: list[str] = read_parquet(path).column_names
+            return columns[:3] == COLUMNS_OF_COMMITS
         found = read_json(path)
     except InputError:
         return False

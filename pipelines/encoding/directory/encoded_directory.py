@@ -48,6 +48,7 @@ from typing import Any
 from pipelines.files import outputs
 from pipelines.files.filesystems import join
 from pipelines.files.owned import OwnedDirectory, new_id
+from pipelines.following.commits import COMMITS
 from wordpiece_core import Tokenizer
 from wordpiece_core.errors import OptionError
 from wordpiece_core.tokenizer.files import TokenizerSpec
@@ -56,7 +57,12 @@ MANIFEST = ".manifest.json"
 RUN = ".run.json"
 CARD = "README.md"
 TOKENIZER = ".tokenizer.json"
-EARLIER = {MANIFEST: "_manifest.json", RUN: "_run.json", CARD: ".huggingface.yaml"}
+EARLIER = {
+    MANIFEST: "_manifest.json",
+    RUN: "_run.json",
+    CARD: ".huggingface.yaml",
+    COMMITS: "_epochs.parquet",
+}
 NOTES = "_shards"
 JOB = "job.json"  # what the shards have in common, and the notes of earlier runs
 GONE = "gone.json"  # shards that are deleted once they are not in the manifest

@@ -8,6 +8,7 @@ from typing import Any
 
 import datasets
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import yaml
 from huggingface_hub import DatasetCard
@@ -185,6 +186,12 @@ def made_old(out: Path) -> None:
     (out / "README.md").unlink()
 
 
+def with_epochs(out: Path, *columns: str) -> None:
+    """Adds a table of commits, as they were written before."""
+    names = columns or ("epoch", "committed", "files", "rows", "bytes", "tokens")
+    pq.write_table(pa.table({name: [1] for name in names}), out / "_epochs.parquet")
+
+
 def shards(out: Path) -> dict[str, int]:
     return {path.name: path.stat().st_mtime_ns for path in out.rglob("*.parquet")}
 
@@ -200,6 +207,7 @@ def test_a_directory_of_an_earlier_version_is_mended_and_nothing_encoded_again(
     made_old(out)
     if followed:
         (out / ".huggingface.yaml").write_bytes(CARD_OF_STREAMS)
+        with_epochs(out)
     if more:
         write_shard(tmp_path / "in" / "more.txt", TEXTS)
     done(*call, "--output", out)
@@ -214,6 +222,7 @@ def test_a_stream_of_an_earlier_version_is_mended(tmp_path: Path, call: list[str
     before, files = shards(out), files_below(out)
     made_old(out)
     (out / ".huggingface.yaml").write_bytes(CARD_OF_STREAMS)
+    with_epochs(out)
     done(*call, "--output", out, *follow)
     assert shards(out) == before
     assert files_below(out) == files
@@ -254,6 +263,28 @@ def test_files_of_others_with_earlier_names_stay(
     write_shard(tmp_path / "in" / "more.txt", TEXTS)
     done(*call, "--output", out)
     assert (out / name).read_text() == "[]"
+
+
+@pytest.mark.parametrize("follow", [(), ("--follow", "--until-idle", "0.3s", "--poll", "0.1s")])
+def test_shards_and_files_of_others_called_epochs_stay(
+    tmp_path: Path, call: list[str], follow: tuple[str, ...]
+) -> None:
+    write_shard(tmp_path / "in" / "more.txt", TEXTS)
+    done(*call, "--output", tmp_path / "out", *follow)
+    with_epochs(tmp_path / "out", "epoch", "loss")
+    before = shards(tmp_path / "out")
+    write_shard(tmp_path / "in" / "still-more.txt", TEXTS)
+    done(*call, "--output", tmp_path / "out", *follow)
+    assert shards(tmp_path / "out").items() >= before.items()
+    write_shard(tmp_path / "_epochs.txt", TEXTS)
+    named = [*call, str(tmp_path / "_epochs.txt")]
+    outcome = wordpiece(*named, "--output", tmp_path / "out", *follow)
+    assert outcome.status != 0
+    assert "_epochs.parquet" in outcome.fault
+    assert shards(tmp_path / "out").items() >= before.items()
+    for _ in range(2):
+        done(*named, "--output", tmp_path / "named", *follow)
+        assert pq.read_table(tmp_path / "named" / "_epochs.parquet").num_rows == len(TEXTS)
 
 
 def test_a_manifest_of_others_is_refused(tmp_path: Path, call: list[str]) -> None:
