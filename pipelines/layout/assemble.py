@@ -8,12 +8,14 @@ directory, until it is known how many shards there are (`pipelines.layout.made`)
 from __future__ import annotations
 
 import sys
-from collections import Counter
+from bisect import bisect_right
+from collections import Counter, deque
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
+from statistics import median_high
 from typing import Any
 
 import apache_beam as beam
@@ -39,6 +41,8 @@ from wordpiece_core import Tokenizer
 from wordpiece_core.errors import InputError, one_line
 
 MOST_ROWS = sys.maxsize
+HELD_BYTES = 16 << 20  # of rows that may be read again
+LAST_SIZES = 3  # of shards, by which those that follow are planned
 
 
 class TaskRows:
@@ -53,8 +57,8 @@ class TaskRows:
 
     def _begin(self) -> None:
         self._tables = self._packed() if self.layout.options.pack else self._plain()
-        self._held: pa.Table | None = None
-        self._row = 0  # the number of the next one
+        self._held: deque[pa.Table] = deque()  # the last ones that were read
+        self._row = 0  # the number of the first one in them
         self.weight = 0
 
     def _plain(self) -> Iterator[pa.Table]:
@@ -92,19 +96,33 @@ class TaskRows:
         return schema
 
     def between(self, first: int, last: int) -> Iterator[pa.Table]:
-        """The rows [first, last), in pieces of some MB. They are read again from the beginning,
-        unless they come after those before."""
+        """The rows [first, last), in pieces of some MB. The last `HELD_BYTES` are at hand; for
+        those before, all are read again from the beginning."""
         if first < self._row:
             self._begin()
-        while self._row < last:
-            table = self._held or next(self._tables, None)
-            if table is None:
-                return
-            start, end = (min(max(row - self._row, 0), table.num_rows) for row in (first, last))
-            self._held = table.slice(end) if end < table.num_rows else None
-            self._row += end
-            if end > start:
-                yield table.slice(start, end - start)
+        while first < last:
+            start = self._row
+            for table in self._held:
+                if start <= first < start + table.num_rows:
+                    break
+                start += table.num_rows
+            else:
+                if not self._read():
+                    return
+                continue
+            piece = table.slice(first - start, last - first)
+            first += piece.num_rows
+            yield piece
+
+    def _read(self) -> bool:
+        """Reads a table more, and lets go of the oldest ones. False if there is none."""
+        table = next(self._tables, None)
+        if table is None:
+            return False
+        self._held.append(table)
+        while len(self._held) > 1 and sum(held.nbytes for held in self._held) > HELD_BYTES:
+            self._row += self._held.popleft().num_rows
+        return True
 
     def weights(self, first: int, last: int) -> Iterator[pa.Array]:
         """The weights of the rows [first, last)."""
@@ -224,25 +242,54 @@ class MakeShards(beam.DoFn):
         rows = TaskRows(layout, self.tokenizer, task)
         lease = layout.dataset.notes
         made: list[list[ShardResult]] = []
-        waiting = [*reversed(_planned(rows))]
-        while waiting:
-            first, last = waiting.pop()
-            names = [made_name(task.number, len(made), ending) for ending in layout.endings]
-            with ExitStack() as opened:
-                written = self._written(rows, first, last, [join(folder, n) for n in names], opened)
-                if written.size > layout.size and written.sums["rows"] > 1:
-                    written.give_up()
-                    waiting += reversed(self._parts(rows, first, written))
-                    continue
-                lease.check_lease()
-                written.put()
-            made.append(self._notes(written))
+        densities: list[float] = []
+        for planned in self._planned(rows, densities):
+            waiting = [planned]
+            while waiting:
+                first, last = waiting.pop()
+                names = [made_name(task.number, len(made), ending) for ending in layout.endings]
+                paths = [join(folder, name) for name in names]
+                with ExitStack() as opened:
+                    written = self._written(rows, first, last, paths, opened)
+                    if (first, last) == planned:
+                        densities.append((written.size - self.empty) / max(written.weight, 1))
+                    if written.size > layout.size and written.sums["rows"] > 1:
+                        written.give_up()
+                        waiting += reversed(self._parts(rows, first, written))
+                        continue
+                    lease.check_lease()
+                    written.put()
+                made.append(self._notes(written))
         if layout.options.pack:
             _share_out(made, rows.packed)
         storage.sync(folder)
         lease.check_lease()
         outputs.write_json(join(folder, MADE_JSON.format(task.number)), made_json(made))
         report(shards=len(made))
+
+    def _planned(self, rows: TaskRows, densities: Sequence[float]) -> Iterator[tuple[int, int]]:
+        """The rows of each shard that is planned: equal parts of what is left. Their number is that
+        of the task, and then what the last shards let expect. `densities`: of the shards so far,
+        how many bytes they have for each byte of the weights."""
+        parts = rows.task.shards
+        if parts == 1:
+            yield 0, MOST_ROWS
+            return
+        weights = pa.concat_arrays([pa.array([], pa.int64()), *rows.weights(0, MOST_ROWS)])
+        sums = pc.cumulative_sum(weights)
+        first = before = 0
+        while len(sums) - first > 1:
+            weight = sums[-1].as_py() - before
+            if densities:
+                size = weight * median_high(densities[-LAST_SIZES:])
+                parts = number_of_shards(size, self.layout.size, self.empty)
+            if parts == 1:
+                break
+            part = before + weight / parts
+            end = bisect_right(sums, part, first + 1, len(sums) - 1, key=pa.Int64Scalar.as_py)
+            yield first, end
+            first, before = end, sums[end - 1].as_py()
+        yield first, MOST_ROWS
 
     def _written(
         self, rows: TaskRows, first: int, last: int, paths: list[str], opened: ExitStack
@@ -269,34 +316,14 @@ class MakeShards(beam.DoFn):
     def _parts(self, rows: TaskRows, first: int, written: _Written) -> list[tuple[int, int]]:
         """The rows of a shard that is too large, in parts that may not be."""
         parts = max(number_of_shards(written.size - self.empty, self.layout.size, self.empty), 2)
-        return _divided(rows, first, written.end, written.weight, parts)
+        ends = even_ends(rows.weights(first, written.end), written.weight, parts)
+        return list(pairwise([first, *(first + end for end in ends), written.end]))
 
     def _notes(self, written: _Written) -> list[ShardResult]:
         """The notes of the files of a shard. Their names and sources are not known yet."""
         ids, *beside = (ShardResult("", "", {}, output_bytes=file.size) for file in written.files)
         sums: dict[str, Any] = written.sums
         return [replace(ids, **sums), *beside]
-
-
-def _planned(rows: TaskRows) -> list[tuple[int, int]]:
-    """The rows of each shard that is planned."""
-    if rows.task.shards == 1:
-        return [(0, MOST_ROWS)]
-    many = weight = 0
-    for weights in rows.weights(0, MOST_ROWS):
-        many += len(weights)
-        weight += pc.sum(weights).as_py()
-    if many < 2:
-        return [(0, MOST_ROWS)]
-    return _divided(rows, 0, many, weight, rows.task.shards)
-
-
-def _divided(
-    rows: TaskRows, first: int, last: int, weight: int, parts: int
-) -> list[tuple[int, int]]:
-    """Rows in parts of about equal weights."""
-    ends = even_ends(rows.weights(first, last), weight, parts)
-    return list(pairwise([first, *(first + end for end in ends), last]))
 
 
 def _share_out(made: list[list[ShardResult]], read: Counter[str]) -> None:

@@ -21,7 +21,7 @@ import pytest
 
 import pipelines
 from pipelines.encoding.options import FORMATS
-from pipelines.layout import lay_out, scatter
+from pipelines.layout import assemble, lay_out, scatter
 
 from ..corpora import (
     ONE_WORKER,
@@ -278,6 +278,21 @@ def test_no_shard_is_larger_than_asked_for_unless_it_is_a_row(
         else:
             tokens = sum(shard["tokens"] for shard in found["shards"])
             assert tokens == found["tokens"]
+
+
+@pytest.mark.parametrize("expected", [0.5, 0.9, 2])
+def test_what_shards_turn_out_to_have_is_expected_of_the_next_ones(
+    tmp_path: Path, tokenizer: str, expected: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where all rows take more or less than the sample let expect."""
+    sampled = lay_out.sampled_density
+    monkeypatch.setattr(lay_out, "sampled_density", lambda *args: expected * sampled(*args))
+    write_shard(tmp_path / "in" / "a.parquet", [*SHORT, *SHORT[::-1]], rows_per_group=500)
+    found = encode(tmp_path / "in", tokenizer, tmp_path / "out", "--shard-size", "6KiB")
+    sizes = [size for size, _ in shard_sizes(found, tmp_path / "out").values()]
+    assert len(sizes) > 10
+    assert max(sizes) <= 6 << 10
+    assert sum(sizes) / len(sizes) > 0.75 * (6 << 10)
 
 
 def test_little_of_small_packed_shards_is_left_out(tmp_path: Path, tokenizer: str) -> None:
@@ -582,13 +597,16 @@ def test_the_bytes_are_the_same_on_any_number_of_workers(
 @pytest.mark.parametrize("way", ["shuffled", "packed", "megatron"])
 @pytest.mark.usefixtures("small_runs")
 def test_uneven_rows_are_divided_alike_on_any_number_of_workers(
-    tmp_path: Path, tokenizer: str, way: str
+    tmp_path: Path, tokenizer: str, way: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name, texts in zip("abc", UNEVEN.values(), strict=False):
         write_shard(tmp_path / "in" / f"{name}.parquet", texts, rows_per_group=100)
     args = ["--shard-size", "6KiB", *WAYS[way]]
     encode(tmp_path / "in", tokenizer, tmp_path / "one", *args)
     assert len(files_below(tmp_path / "one")) > 10
+    monkeypatch.setattr(assemble, "HELD_BYTES", 0)
+    encode(tmp_path / "in", tokenizer, tmp_path / "read again", *args)
+    assert files_below(tmp_path / "read again") == files_below(tmp_path / "one")
     for mode in ("in_memory", "multi_processing"):
         beam = ("--", f"--direct_running_mode={mode}", "--direct_num_workers=2")
         encode(tmp_path / "in", tokenizer, tmp_path / mode, *args, *beam)
