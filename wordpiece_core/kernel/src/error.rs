@@ -6,6 +6,7 @@ use std::fmt;
 use std::panic::{AssertUnwindSafe, PanicHookInfo, catch_unwind};
 
 use crate::count::sums::CountOverflow;
+use crate::memory::OutOfMemory;
 
 /// The result of what can fail in the kernel.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -22,6 +23,8 @@ pub enum Error {
     Type(String),
     /// The sum of counts exceeds 2^63 - 1, which Arrow's int64 cannot hold.
     Overflow,
+    /// The system has no memory for so many bytes more.
+    Memory(usize),
     /// A panic, which is a fault of the kernel itself. The message has its place in the source.
     Panic(String),
 }
@@ -55,6 +58,9 @@ impl fmt::Display for Error {
             Error::Data(message) | Error::Option(message) | Error::Type(message) => {
                 f.write_str(message)
             }
+            Error::Memory(bytes) => {
+                write!(f, "out of memory: {bytes} bytes more cannot be allocated")
+            }
             Error::Panic(message) => write!(f, "the kernel failed at {message}"),
         }
     }
@@ -84,10 +90,14 @@ pub fn note_panic(info: &PanicHookInfo<'_>) {
 ///
 /// # Errors
 ///
-/// Returns the error of `work`, or [`Error::Panic`] if it panics. That error has a place in the
-/// source if [`note_panic`] is the panic hook.
+/// Returns the error of `work`, [`Error::Memory`] if it has given up for want of memory, or
+/// [`Error::Panic`] if it panics. That error has a place in the source if [`note_panic`] is the panic
+/// hook.
 pub fn caught<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
+        if let Some(&OutOfMemory(bytes)) = panic.downcast_ref() {
+            return Err(Error::Memory(bytes));
+        }
         let noted = PANIC.take();
         Err(Error::Panic(noted.unwrap_or_else(|| format!("a place unknown: {}", message(&*panic)))))
     })

@@ -18,6 +18,7 @@ pub mod arrow;
 pub mod count;
 pub mod encode;
 pub mod error;
+pub mod memory;
 pub mod shards;
 pub mod text;
 pub mod train;

@@ -1,7 +1,10 @@
 //! What the tests compare the kernel with: pseudorandom numbers, and counting and merging by their
-//! definitions.
+//! definitions. And an allocator that tells how much memory a test takes, and can refuse it.
 
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
 use std::collections::HashMap;
+use std::ptr;
 
 use crate::train::splits::OUTSIDE;
 
@@ -31,6 +34,84 @@ impl Random {
     pub fn word(&mut self, characters: &[char], most: usize) -> String {
         (0..1 + self.below(most)).map(|_| *self.choose(characters)).collect()
     }
+}
+
+/// The memory of the thread of a test.
+#[derive(Clone, Copy)]
+struct Held {
+    bytes: isize,
+    peak: isize,
+    /// No allocation may be larger.
+    largest: usize,
+}
+
+thread_local! {
+    static HELD: Cell<Held> =
+        const { Cell::new(Held { bytes: 0, peak: 0, largest: usize::MAX }) };
+}
+
+/// The system's allocator, which counts the bytes of each thread.
+struct Counting;
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+// SAFETY: memory is that of the system's allocator, or there is none.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        match changed(0, layout.size()) {
+            // SAFETY: as the caller says.
+            true => unsafe { System.alloc(layout) },
+            false => ptr::null_mut(),
+        }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        changed(layout.size(), 0);
+        // SAFETY: as the caller says.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+
+    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        // The old memory and the new are there at once, as where they are copied.
+        if !changed(0, size) {
+            return ptr::null_mut();
+        }
+        changed(layout.size(), 0);
+        // SAFETY: as the caller says.
+        unsafe { System.realloc(pointer, layout, size) }
+    }
+}
+
+/// Notes that so many bytes are freed, and others allocated. Returns false if these are too many.
+fn changed(freed: usize, allocated: usize) -> bool {
+    // A thread that ends has no count any more.
+    let noted = HELD.try_with(|held| {
+        let Held { bytes, peak, largest } = held.get();
+        if allocated > largest {
+            return false;
+        }
+        let bytes = bytes + allocated as isize - freed as isize;
+        held.set(Held { bytes, peak: peak.max(bytes), largest });
+        true
+    });
+    noted.unwrap_or(true)
+}
+
+/// The most bytes that this thread holds while it works, beside those that it has held before.
+pub fn peak_of<T>(work: impl FnOnce() -> T) -> (usize, T) {
+    let before = HELD.get().bytes;
+    HELD.set(Held { peak: before, ..HELD.get() });
+    let result = work();
+    ((HELD.get().peak - before) as usize, result)
+}
+
+/// Lets this thread work without any allocation of more than so many bytes.
+pub fn within<T>(largest: usize, work: impl FnOnce() -> T) -> T {
+    HELD.set(Held { largest, ..HELD.get() });
+    let result = work();
+    HELD.set(Held { largest: usize::MAX, ..HELD.get() });
+    result
 }
 
 /// A split in which a pair is replaced by its token, from left to right.

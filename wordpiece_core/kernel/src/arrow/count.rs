@@ -8,13 +8,15 @@ use arrow_array::{Array, ArrayRef, Int64Array, RecordBatch};
 
 use super::{as_bytes, batch, column, each_row, strings};
 use crate::error::{Error, Result};
+use crate::memory;
 
 /// The record batch of a part of a word table: `word: string, count: int64`. Counts must be below
 /// 2^63.
 pub fn word_table<'a>(rows: impl Iterator<Item = (&'a str, u64)> + Clone) -> Result<RecordBatch> {
-    let words = strings(rows.clone().map(|(word, _)| Some(word)));
-    let counts: Int64Array = rows.map(|(_, count)| Some(count as i64)).collect();
-    batch(vec![("word", Arc::new(words)), ("count", Arc::new(counts))])
+    let words = strings(rows.clone().map(|(word, _)| Some(word)))?;
+    let mut counts = memory::with_capacity(words.len());
+    counts.extend(rows.map(|(_, count)| count as i64));
+    batch(vec![("word", Arc::new(words)), ("count", Arc::new(Int64Array::from(counts)))])
 }
 
 /// A record batch with the columns of a word table.
@@ -42,7 +44,7 @@ impl WordTableBatch {
     ///
     /// Returns [`Error::Data`] if a word is null or no UTF-8, or a count null or negative.
     pub fn rows(&self) -> Result<Vec<(&str, u64)>> {
-        let mut rows = Vec::with_capacity(self.words.len());
+        let mut rows = memory::with_capacity(self.words.len());
         let mut wrong = None;
         each_row(&self.words, |word| {
             let at = rows.len();

@@ -8,7 +8,7 @@ use arrow_array::{
     Array, ArrayRef, ArrowPrimitiveType, FixedSizeListArray, Int8Array, Int32Array, Int64Array,
     PrimitiveArray, RecordBatch, UInt16Array,
 };
-use arrow_buffer::{Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
+use arrow_buffer::{Buffer, OffsetBuffer, ScalarBuffer};
 use arrow_schema::{DataType, Field};
 
 use super::{batch, list, offsets};
@@ -16,6 +16,7 @@ use crate::encode::measure::PlacedToken;
 use crate::encode::pack::{Id, Packer, Sequences};
 use crate::encode::rows::{Rows, too_many_ids};
 use crate::error::{Error, Result};
+use crate::memory;
 
 /// The type of a column of ids.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,18 +34,13 @@ pub enum IdType {
 ///
 /// Returns [`Error::Data`] if there are 2^31 ids or more.
 pub fn encoded(rows: Rows, id_type: IdType) -> Result<RecordBatch> {
-    let mut offsets = vec![0i32];
-    for &end in &rows.ends {
-        offsets.push(i32::try_from(end).map_err(|_| too_many_ids())?);
-    }
-    let offsets = OffsetBuffer::new(offsets.into());
-    let nulls = NullBuffer::from(rows.valid);
-    let nulls = (nulls.null_count() > 0).then_some(nulls);
+    let offsets = OffsetBuffer::new(offsets(&rows.ends)?.into());
+    let nulls = super::nulls(&rows.valid);
     let lists = |values| list(offsets.clone(), values, nulls.clone());
     let ids: ArrayRef = match id_type {
         IdType::Int32 => Arc::new(int32_array(rows.ids)),
         IdType::UInt16 => {
-            Arc::new(UInt16Array::from_iter_values(rows.ids.iter().map(|&id| id as u16)))
+            Arc::new(UInt16Array::from(memory::collected(rows.ids.iter().map(|&id| id as u16))))
         }
     };
     let mut columns = vec![("input_ids", lists(ids)?)];
@@ -65,8 +61,8 @@ pub fn encoded(rows: Rows, id_type: IdType) -> Result<RecordBatch> {
         columns.push(("offset_mapping", lists(Arc::new(pairs))?));
     }
     if let Some(words) = rows.word_ids {
-        let some = NullBuffer::from_iter(words.iter().map(|&word| word >= 0));
-        columns.push(("word_ids", lists(Arc::new(Int32Array::new(words.into(), Some(some))))?));
+        let some = super::nulls(&memory::collected(words.iter().map(|&word| word >= 0)));
+        columns.push(("word_ids", lists(Arc::new(Int32Array::new(words.into(), some)))?));
     }
     if let Some(lengths) = rows.num_tokens {
         columns.push(("num_tokens", Arc::new(Int32Array::new(lengths.into(), nulls))));
@@ -177,7 +173,7 @@ pub fn pack<P: ArrowPrimitiveType<Native: Id>>(
         }
     }
     let most = packer.most(lists.len(), (ends[lists.len()] - ends[0]) as usize);
-    i32::try_from(most).map_err(|_| too_many_ids())?;
+    i32::try_from(most).map_err(|_| too_many_ids("one batch"))?;
     Ok(packer.add(rows, most))
 }
 
@@ -199,7 +195,7 @@ pub fn packed_batch<P: ArrowPrimitiveType<Native: Id>>(
     for name in names {
         let mask = match name.as_str() {
             "attention_mask" => sequences.attention_mask(),
-            "token_type_ids" => vec![0; sequences.ids.len()],
+            "token_type_ids" => memory::filled(0, sequences.ids.len()),
             "special_tokens_mask" => sequences.special_tokens_mask(),
             "num_tokens" => {
                 others.push((name, Arc::new(Int32Array::from(sequences.num_tokens()))));

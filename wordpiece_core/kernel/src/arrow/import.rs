@@ -3,12 +3,19 @@
 //! The producer of an array may have made it wrongly, and arrow-rs reads arrays without looking at
 //! their bounds. So everything that can be known is checked here, before anything is read: lengths,
 //! the numbers of buffers and children, that offsets ascend and end in the child, and that views lie
-//! in their buffers. The interface does not say how large the other buffers are; only the producer
-//! knows (see `python::import`). Buffers are taken over without a copy, so this costs one pass over
-//! the offsets.
+//! in their buffers. The interface does not say how large the other buffers are; where the producer
+//! says it in another way, they are [`Sizes`].
+//!
+//! The producer, or another thread, may also change an array while it is read. So what decides which
+//! memory is read is copied, and then checked: offsets, views, and the bitmaps of nulls. So are the
+//! bytes of strings in record batches, which are word tables and the like. Other buffers are taken over
+//! without a copy. If numbers or the bytes of texts change meanwhile, the results are any, but no memory
+//! is read that is not the array's: numbers are never trusted, and a text is copied before its UTF-8 is
+//! checked (see [`TextCopy`](crate::text::utf8::TextCopy)).
 //!
 //! Strings are taken for bytes: their UTF-8 is not checked here, but repaired where they are read.
 
+use std::collections::HashMap;
 use std::ffi::c_void;
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -28,6 +35,7 @@ use arrow_buffer::{
 use arrow_schema::{DataType, Field, Fields};
 
 use crate::error::{Error, Result, caught};
+use crate::memory;
 
 /// The `struct ArrowArray` of the interface, whose fields arrow-rs does not make public.
 #[repr(C)]
@@ -60,6 +68,19 @@ const _: () = assert!(size_of::<CSchema>() == size_of::<FFI_ArrowSchema>());
 /// The most rows, and the most bytes, that are accepted: more than any memory has.
 const MOST: i64 = 1 << 48;
 
+/// The sizes of buffers in bytes, as far as they are known, by their addresses.
+#[derive(Default)]
+pub struct Sizes(HashMap<usize, usize>);
+
+impl Sizes {
+    /// Adds the size of a buffer. Of several sizes at one address, all of which there are, the largest
+    /// counts.
+    pub fn add(&mut self, address: usize, size: usize) {
+        let known = self.0.entry(address).or_default();
+        *known = size.max(*known);
+    }
+}
+
 /// The type of an array.
 ///
 /// # Errors
@@ -85,6 +106,13 @@ pub unsafe fn data_type(schema: &FFI_ArrowSchema) -> Result<DataType> {
 /// Takes an array over, and checks it. Strings become bytes, and a struct keeps only the columns whose
 /// types the kernel reads.
 ///
+/// # Arguments
+///
+/// * `array` - The array.
+/// * `data_type` - Its type.
+/// * `sizes` - The sizes of its buffers that are known.
+/// * `copies_text` - Whether the bytes of strings are copied also if the array is no struct.
+///
 /// # Errors
 ///
 /// Returns [`Error::Data`] if the array breaks the rules of Arrow, or is of a type that the kernel does
@@ -93,12 +121,18 @@ pub unsafe fn data_type(schema: &FFI_ArrowSchema) -> Result<DataType> {
 /// # Safety
 ///
 /// `array` must be a `struct ArrowArray` as a producer has made it: its pointers are null or point to
-/// what the fields say, and its offsets and views are initialized memory. Their values may be wrong.
-pub unsafe fn array(array: FFI_ArrowArray, data_type: &DataType) -> Result<ArrayRef> {
+/// what the fields say, and its offsets and views are initialized memory. Their values may be wrong, and
+/// may change at any time.
+pub unsafe fn array(
+    array: FFI_ArrowArray,
+    data_type: &DataType,
+    sizes: &Sizes,
+    copies_text: bool,
+) -> Result<ArrayRef> {
     let owner = Arc::new(array);
     // SAFETY: both are `struct ArrowArray`, as C lays it out, and `owner` outlives the reference.
     let fields = unsafe { &*Arc::as_ptr(&owner).cast::<CArray>() };
-    let source = Source { array: fields, owner: &owner };
+    let source = Source { array: fields, owner: &owner, sizes, copies_text };
     // SAFETY: as the caller says.
     unsafe { source.read(data_type) }.map_err(|error| match data_type {
         DataType::Struct(_) => error.at("a record batch"),
@@ -111,6 +145,9 @@ pub unsafe fn array(array: FFI_ArrowArray, data_type: &DataType) -> Result<Array
 struct Source<'a> {
     array: &'a CArray,
     owner: &'a Arc<FFI_ArrowArray>,
+    sizes: &'a Sizes,
+    /// Whether the bytes of strings are copied.
+    copies_text: bool,
 }
 
 fn broken<T>(what: impl std::fmt::Display) -> Result<T> {
@@ -189,6 +226,11 @@ impl Source<'_> {
         else {
             return broken(format!("{count} values in buffer {index}"));
         };
+        if let Some(&known) = self.sizes.0.get(&data.addr())
+            && known < size
+        {
+            return broken(format!("buffer {index} has {known} bytes, not {size}"));
+        }
         match NonNull::new(data) {
             _ if size == 0 => Ok(Buffer::default()),
             None => broken(format!("buffer {index} is missing")),
@@ -199,7 +241,7 @@ impl Source<'_> {
                 let aligned = data.as_ptr().addr().is_multiple_of(align_of::<T>());
                 // Arrow does not demand alignment, but a slice of numbers must be aligned: so the
                 // values are copied if they are not.
-                Ok(if aligned { buffer } else { Buffer::from_slice_ref(buffer.as_slice()) })
+                Ok(if aligned { buffer } else { copy_of(&buffer) })
             }
         }
     }
@@ -233,7 +275,7 @@ impl Source<'_> {
         }
         let bytes = (self.offset() + self.len()).div_ceil(8);
         // SAFETY: a bitmap has a bit for each row, and each before `offset`.
-        let bitmap = unsafe { self.buffer::<u8>(0, bytes) }?;
+        let bitmap = copy_of(&unsafe { self.buffer::<u8>(0, bytes) }?);
         let nulls = NullBuffer::new(BooleanBuffer::new(bitmap, self.offset(), self.len()));
         Ok((nulls.null_count() > 0).then_some(nulls))
     }
@@ -247,7 +289,8 @@ impl Source<'_> {
             return Ok(OffsetBuffer::new_empty()); // the buffer may be missing, or hold anything
         }
         // SAFETY: there is one offset more than rows.
-        let offsets = unsafe { self.rows::<O>(1, 1) }?;
+        let offsets = copy_of(unsafe { self.rows::<O>(1, 1) }?.inner());
+        let offsets = ScalarBuffer::<O>::new(offsets, 0, self.len() + 1);
         if offsets[0] < O::zero() {
             return broken(format!("an offset of {:?}", offsets[0]));
         }
@@ -269,6 +312,7 @@ impl Source<'_> {
             let offsets = self.offsets::<T::Offset>()?;
             let end = offsets[offsets.len() - 1].as_usize();
             let (data, nulls) = (self.buffer::<u8>(2, end)?, self.nulls()?);
+            let data = if self.copies_text { copy_of(&data) } else { data };
             let array = GenericByteArray::<T>::try_new(offsets, data, nulls);
             Ok(Arc::new(array.map_err(Error::data)?))
         }
@@ -281,15 +325,18 @@ impl Source<'_> {
         let others = self.array.n_buffers as usize - 3;
         // SAFETY: after the views come the other buffers, and their lengths.
         unsafe {
-            let (views, nulls) = (self.rows::<u128>(1, 0)?, self.nulls()?);
-            let lengths = self.buffer::<i64>(2 + others, others)?;
+            let views = copy_of(self.rows::<u128>(1, 0)?.inner());
+            let views = ScalarBuffer::<u128>::new(views, 0, self.len());
+            let nulls = self.nulls()?;
+            let lengths = copy_of(&self.buffer::<i64>(2 + others, others)?);
             let lengths = ScalarBuffer::<i64>::new(lengths, 0, others);
             let mut data = Vec::with_capacity(others);
             for (index, &length) in (2..).zip(&lengths) {
                 if !(0..=MOST).contains(&length) {
                     return broken(format!("{length} bytes in buffer {index}"));
                 }
-                data.push(self.buffer::<u8>(index, length as usize)?);
+                let bytes = self.buffer::<u8>(index, length as usize)?;
+                data.push(if self.copies_text { copy_of(&bytes) } else { bytes });
             }
             check_views(&views, &data, nulls.as_ref())?;
             let data = data.into();
@@ -311,7 +358,7 @@ impl Source<'_> {
     unsafe fn child(&self, index: usize) -> Result<Source<'_>> {
         // SAFETY: there are so many pointers, and each is null or one to a `struct ArrowArray`.
         match unsafe { (*self.array.children.add(index)).as_ref() } {
-            Some(array) => Ok(Source { array, owner: self.owner }),
+            Some(array) => Ok(Source { array, ..*self }),
             None => broken(format!("child {index} is missing")),
         }
     }
@@ -337,7 +384,9 @@ impl Source<'_> {
         let (mut kept, mut columns) = (Vec::new(), Vec::new());
         for (index, field) in fields.iter().enumerate().filter(|(_, field)| is_read(field)) {
             // SAFETY: there are so many children.
-            let column = unsafe { self.child(index)?.read(field.data_type()) };
+            let column = unsafe {
+                Source { copies_text: true, ..self.child(index)? }.read(field.data_type())
+            };
             let column = column.map_err(|error| error.at(format!("column {:?}", field.name())))?;
             if column.len() < self.offset() + self.len() {
                 return broken(format!("column {:?} has too few rows", field.name()));
@@ -354,6 +403,17 @@ impl Source<'_> {
         let array = StructArray::try_new_with_length(kept.into(), columns, nulls, self.len());
         Ok(Arc::new(array.map_err(Error::data)?))
     }
+}
+
+/// A copy of a buffer, which nobody else can change.
+fn copy_of(buffer: &Buffer) -> Buffer {
+    // The words of 128 bits are aligned for all numbers.
+    let mut words = memory::filled(0u128, buffer.len().div_ceil(size_of::<u128>()));
+    // SAFETY: the vector has as many bytes and more, and all of them are numbers.
+    let bytes =
+        unsafe { std::slice::from_raw_parts_mut(words.as_mut_ptr().cast::<u8>(), buffer.len()) };
+    bytes.copy_from_slice(buffer);
+    Buffer::from_vec(words).slice_with_length(0, buffer.len())
 }
 
 /// Whether the kernel reads columns of this type. Others are left out.
@@ -413,7 +473,15 @@ mod tests {
         // SAFETY: both are `struct ArrowArray`.
         change(unsafe { &mut *(&raw mut array).cast::<CArray>() });
         // SAFETY: pointers are as arrow-rs made them, or null.
-        unsafe { super::array(array, &data_type(&schema)?) }
+        unsafe { super::array(array, &data_type(&schema)?, &Sizes::default(), false) }
+    }
+
+    fn source<'a>(
+        array: &'a CArray,
+        owner: &'a Arc<FFI_ArrowArray>,
+        sizes: &'a Sizes,
+    ) -> Source<'a> {
+        Source { array, owner, sizes, copies_text: false }
     }
 
     fn rows(array: &ArrayRef) -> Vec<Option<Vec<u8>>> {
@@ -501,7 +569,8 @@ mod tests {
         assert!(through(&lists, |array| array.n_children = 0).is_err());
         let released = FFI_ArrowArray::empty();
         // SAFETY: an empty structure is one that was released.
-        let error = unsafe { super::array(released, &DataType::Binary) }.unwrap_err();
+        let error = unsafe { super::array(released, &DataType::Binary, &Sizes::default(), false) }
+            .unwrap_err();
         assert!(error.to_string().ends_with("it was released, or taken before"), "{error}");
         // SAFETY: the same.
         assert!(unsafe { data_type(&FFI_ArrowSchema::empty()) }.is_err());
@@ -539,7 +608,7 @@ mod tests {
                 let fields = &mut *(&raw mut array).cast::<CArray>();
                 (fields.n_buffers, fields.n_children) = (2, 1);
                 fields.children = children.as_ptr();
-                let read = Source { array: fields, owner: &Arc::new(FFI_ArrowArray::empty()) }
+                let read = source(fields, &Arc::new(FFI_ArrowArray::empty()), &Sizes::default())
                     .read(&lists)
                     .map(|lists| lists.len());
                 // The fields are set back before the producer releases the array.
@@ -599,7 +668,8 @@ mod tests {
         // SAFETY: both are `struct ArrowArray`; the pointers outlive the call.
         let fields = unsafe { &mut *(&raw mut array).cast::<CArray>() };
         let before = std::mem::replace(&mut fields.buffers, pointers.as_ptr());
-        let source = Source { array: fields, owner: &Arc::new(FFI_ArrowArray::empty()) };
+        let (owner, sizes) = (Arc::new(FFI_ArrowArray::empty()), Sizes::default());
+        let source = source(fields, &owner, &sizes);
         // SAFETY: there are two buffers, of which one may be null.
         let found = unsafe { source.read(&data_type(&schema).unwrap()) }.unwrap();
         assert_eq!(found.as_primitive::<Int64Type>().values(), &[7]);

@@ -13,7 +13,6 @@ pub mod unigram;
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use arrow_array::builder::StringBuilder;
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
 use arrow_array::{
@@ -21,11 +20,12 @@ use arrow_array::{
     LargeBinaryArray, ListArray, OffsetSizeTrait, PrimitiveArray, RecordBatch, StringArray,
     UInt32Array,
 };
-use arrow_buffer::{NullBuffer, OffsetBuffer};
+use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer, OffsetBuffer};
 use arrow_schema::{DataType, Field, Schema};
 
 use crate::error::{Error, Result};
-use crate::text::utf8::repair;
+use crate::memory;
+use crate::text::utf8::{TextCopy, repair};
 
 /// An array of strings as an array of bytes, without a copy. Its producer may not have checked that
 /// the strings are UTF-8. Arrays of other types are returned as they are.
@@ -54,11 +54,11 @@ pub fn each_row<'a>(array: &'a dyn Array, mut each: impl FnMut(Option<&'a [u8]>)
     Ok(())
 }
 
-/// A row of an array of bytes as a string (see [`repair`]).
+/// A copy of a row of an array of bytes as a string (see [`repair`]).
 pub struct TextRow<'a> {
     /// The text.
     pub text: Cow<'a, str>,
-    /// The bytes of the row as it was, and those that follow it in memory.
+    /// The bytes of the row as it was, and others behind them.
     pub bytes: &'a [u8],
     /// How many bytes the row had.
     pub length: usize,
@@ -73,9 +73,12 @@ impl<'a> TextRow<'a> {
     }
 }
 
-/// About how many bytes of text are checked at once: so many that one check costs little, and so few
-/// that they are in the processor's caches afterwards.
+/// About how many bytes of text are copied and checked at once: so many that one check costs little, and
+/// so few that they are in the processor's caches afterwards.
 const CHECKED_AT_ONCE: usize = 1 << 16;
+
+/// How many zeros are put behind a copy, so that a block of bytes can be read where a text ends.
+const BEHIND: usize = 64;
 
 /// Calls `each` with every row of an array of bytes as a string, as long as it returns true. None
 /// stands for a null.
@@ -83,16 +86,22 @@ const CHECKED_AT_ONCE: usize = 1 << 16;
 /// # Errors
 ///
 /// Returns [`Error::Data`] if the array is of another type.
-pub fn each_text<'a>(
-    array: &'a dyn Array,
-    mut each: impl FnMut(Option<TextRow<'a>>) -> bool,
+pub fn each_text(
+    array: &dyn Array,
+    mut each: impl FnMut(Option<TextRow<'_>>) -> bool,
 ) -> Result<()> {
     match array.data_type() {
         DataType::Binary => each_text_in_blocks(array.as_binary::<i32>(), each),
         DataType::LargeBinary => each_text_in_blocks(array.as_binary::<i64>(), each),
         _ => {
-            let mut more = true;
-            each_row(array, |row| more = more && each(row.map(|row| TextRow::of(row, row))))?;
+            let (mut more, mut copy) = (true, TextCopy::default());
+            each_row(array, |row| {
+                more = more
+                    && each(row.map(|row| {
+                        let bytes = copy.bytes(row, BEHIND);
+                        TextRow::of(&bytes[..row.len()], bytes)
+                    }));
+            })?;
         }
     }
     Ok(())
@@ -100,40 +109,62 @@ pub fn each_text<'a>(
 
 /// Consecutive rows are checked together. If they are one valid string, and each row begins at a
 /// character of it, then each row is valid; if not, it is checked alone.
-fn each_text_in_blocks<'a, O: OffsetSizeTrait>(
-    array: &'a GenericBinaryArray<O>,
-    mut each: impl FnMut(Option<TextRow<'a>>) -> bool,
+fn each_text_in_blocks<O: OffsetSizeTrait>(
+    array: &GenericBinaryArray<O>,
+    mut each: impl FnMut(Option<TextRow<'_>>) -> bool,
 ) {
     let values = array.values().as_slice();
-    let end_of = |row: usize| array.value_offsets()[row + 1].as_usize();
-    let (mut block, mut valid, mut next_block) = (0, None, 0);
-    let mut start = array.value_offsets()[0].as_usize();
-    for row in 0..array.len() {
-        if row == next_block {
-            let more = row + 1..array.len();
-            let last = more.take_while(|&row| end_of(row) - start <= CHECKED_AT_ONCE).last();
-            let last = last.unwrap_or(row);
-            valid = simdutf8::basic::from_utf8(&values[start..end_of(last)]).ok();
-            (block, next_block) = (start, last + 1);
+    let place = |row: usize| array.value_offsets()[row].as_usize();
+    let mut copy = TextCopy::default();
+    let mut first = 0;
+    while first < array.len() {
+        let start = place(first);
+        let more = first + 1..array.len();
+        let last = more.take_while(|&row| place(row + 1) - start <= CHECKED_AT_ONCE).last();
+        let next = last.unwrap_or(first) + 1;
+        let block = copy.bytes(&values[start..place(next)], BEHIND);
+        let valid = simdutf8::basic::from_utf8(&block[..block.len() - BEHIND]).ok();
+        for row in first..next {
+            let span = place(row) - start..place(row + 1) - start;
+            let bytes = &block[span.start..];
+            let text = match valid.and_then(|text| text.get(span.clone())) {
+                Some(text) => TextRow { text: text.into(), bytes, length: text.len(), replaced: 0 },
+                None => TextRow::of(&block[span], bytes),
+            };
+            if !each(array.is_valid(row).then_some(text)) {
+                return;
+            }
         }
-        let (end, bytes) = (end_of(row), &values[start..]);
-        let checked = valid.and_then(|text| text.get(start - block..end - block));
-        let text = match checked {
-            Some(text) => TextRow { text: text.into(), bytes, length: text.len(), replaced: 0 },
-            None => TextRow::of(&values[start..end], bytes),
-        };
-        if !each(array.is_valid(row).then_some(text)) {
-            return;
-        }
-        start = end;
+        first = next;
     }
 }
 
 /// An array of strings. None stands for a null.
-pub fn strings<'a>(rows: impl Iterator<Item = Option<&'a str>>) -> StringArray {
-    let mut builder = StringBuilder::new();
-    rows.for_each(|row| builder.append_option(row));
-    builder.finish()
+///
+/// # Errors
+///
+/// Returns [`Error::Data`] if there are 2^31 bytes or more.
+pub fn strings<'a>(rows: impl Iterator<Item = Option<&'a str>>) -> Result<StringArray> {
+    let (mut ends, mut bytes, mut valid) = (vec![0i32], Vec::new(), Vec::new());
+    for row in rows {
+        memory::extend_from_slice(&mut bytes, row.unwrap_or_default().as_bytes());
+        let end = i32::try_from(bytes.len());
+        memory::push(&mut ends, end.map_err(|_| Error::data("more than 2^31 bytes in one batch"))?);
+        memory::push(&mut valid, row.is_some());
+    }
+    let offsets = OffsetBuffer::new(ends.into());
+    // SAFETY: the offsets ascend to the number of bytes, and each row is a string.
+    Ok(unsafe { StringArray::new_unchecked(offsets, Buffer::from_vec(bytes), nulls(&valid)) })
+}
+
+/// Which rows are not null; None: all.
+pub fn nulls(valid: &[bool]) -> Option<NullBuffer> {
+    let bytes = valid
+        .chunks(8)
+        .map(|eight| eight.iter().rev().fold(0, |bits, &bit| bits << 1 | u8::from(bit)));
+    let bits = Buffer::from_vec(memory::collected(bytes));
+    let nulls = NullBuffer::new(BooleanBuffer::new(bits, 0, valid.len()));
+    (nulls.null_count() > 0).then_some(nulls)
 }
 
 /// An array of type `list<string>`. None stands for a null.
@@ -142,15 +173,16 @@ pub fn strings<'a>(rows: impl Iterator<Item = Option<&'a str>>) -> StringArray {
 ///
 /// Returns [`Error::Data`] if there are 2^31 strings or more.
 pub fn string_lists(rows: &[Option<Vec<String>>]) -> Result<ArrayRef> {
-    let words = strings(rows.iter().flatten().flatten().map(|word| Some(word.as_str())));
+    let words = strings(rows.iter().flatten().flatten().map(|word| Some(word.as_str())))?;
     let mut offsets = vec![0i32];
     for row in rows {
         let length = i32::try_from(row.as_ref().map_or(0, Vec::len)).ok();
         let end = length.and_then(|length| offsets[offsets.len() - 1].checked_add(length));
-        offsets.push(end.ok_or_else(|| Error::data("more than 2^31 words in one batch"))?);
+        let end = end.ok_or_else(|| Error::data("more than 2^31 words in one batch"))?;
+        memory::push(&mut offsets, end);
     }
-    let nulls = NullBuffer::from_iter(rows.iter().map(Option::is_some));
-    list(OffsetBuffer::new(offsets.into()), Arc::new(words), Some(nulls))
+    let valid = memory::collected(rows.iter().map(Option::is_some));
+    list(OffsetBuffer::new(offsets.into()), Arc::new(words), nulls(&valid))
 }
 
 /// A record batch of columns with these names.
@@ -168,13 +200,13 @@ pub fn batch(columns: Vec<(&str, ArrayRef)>) -> Result<RecordBatch> {
 }
 
 /// An array of int64. The values must be below 2^63, or hashes, whose bits are kept.
-pub fn to_int64(values: impl Iterator<Item = u64>) -> ArrayRef {
-    Arc::new(Int64Array::from_iter_values(values.map(|value| value as i64)))
+pub fn to_int64(values: impl ExactSizeIterator<Item = u64>) -> ArrayRef {
+    Arc::new(Int64Array::from(memory::collected(values.map(|value| value as i64))))
 }
 
 /// An array of uint32.
-pub fn to_uint32(values: impl Iterator<Item = u32>) -> ArrayRef {
-    Arc::new(UInt32Array::from_iter_values(values))
+pub fn to_uint32(values: impl ExactSizeIterator<Item = u32>) -> ArrayRef {
+    Arc::new(UInt32Array::from(memory::collected(values)))
 }
 
 fn column<'a>(table: &'a RecordBatch, name: &str) -> Result<&'a ArrayRef> {
@@ -211,7 +243,7 @@ fn values<'a, P: ArrowPrimitiveType>(
 fn counts(table: &RecordBatch, name: &str) -> Result<Vec<u64>> {
     let values = values::<Int64Type>(table, name)?;
     match values.iter().position(|&value| value < 0) {
-        None => Ok(values.iter().map(|&value| value as u64).collect()),
+        None => Ok(memory::collected(values.iter().map(|&value| value as u64))),
         Some(row) => Err(Error::data(format!("column {name:?}: {} in row {row}", values[row]))),
     }
 }
@@ -226,9 +258,13 @@ fn list(
 }
 
 fn offsets(ends: &[usize]) -> Result<Vec<i32>> {
-    let too_many = || Error::data("more than 2^31 symbols in one batch");
-    let end = |&end| i32::try_from(end).map_err(|_| too_many());
-    std::iter::once(Ok(0)).chain(ends.iter().map(end)).collect()
+    let mut offsets = memory::with_capacity(ends.len() + 1);
+    offsets.push(0);
+    for &end in ends {
+        let end = i32::try_from(end);
+        offsets.push(end.map_err(|_| Error::data("more than 2^31 values in one batch"))?);
+    }
+    Ok(offsets)
 }
 
 #[cfg(test)]

@@ -8,10 +8,11 @@ use arrow_array::{
     Array, ArrayRef, BooleanArray, Float64Array, Int64Array, RecordBatch, UInt16Array, UInt32Array,
 };
 use arrow_buffer::OffsetBuffer;
-use rustc_hash::FxHashMap;
+use foldhash::HashMap;
 
 use super::{batch, column, counts, list, offsets, strings, to_int64, to_uint32, values};
 use crate::error::{Error, Result};
+use crate::memory;
 use crate::train::longest::{Losses, Uses};
 use crate::train::run_sizes::{RunSizes, SampledRun};
 use crate::train::splits::{PairCount, PairCounts, Place, Splits, SymbolCounts, add_pair};
@@ -64,8 +65,8 @@ pub fn read_splits(table: &RecordBatch) -> Result<Splits> {
     Ok(Splits {
         firsts: places(table, ["rank", "offset"], |row| (ends[row + 1] - ends[row]) as usize)?,
         counts: counts(table, "count")?,
-        symbols: symbols.values()[first..last].to_vec(),
-        ends: ends[1..].iter().map(|&end| end as usize - first).collect(),
+        symbols: memory::collected(symbols.values()[first..last].iter().copied()),
+        ends: memory::collected(ends[1..].iter().map(|&end| end as usize - first)),
     })
 }
 
@@ -114,7 +115,7 @@ pub fn symbol_batch(symbols: &SymbolCounts) -> Result<RecordBatch> {
     let characters: Vec<String> = rows.iter().map(|((c, _), _)| c.to_string()).collect();
     let marked: BooleanArray = rows.iter().map(|((_, marked), _)| Some(*marked)).collect();
     batch(vec![
-        ("character", Arc::new(strings(characters.iter().map(|c| Some(c.as_str()))))),
+        ("character", Arc::new(strings(characters.iter().map(|c| Some(c.as_str())))?)),
         ("marked", Arc::new(marked)),
         ("count", to_int64(rows.iter().map(|(_, symbol)| symbol.count))),
         ("first_rank", to_int64(rows.iter().map(|(_, symbol)| symbol.first.0))),
@@ -142,7 +143,7 @@ pub fn loss_batch(sums: &Losses) -> Result<RecordBatch> {
 }
 
 /// The record batch of the counts of tokens, ordered by token: `token: uint32, count: int64`.
-pub fn unigram_batch(counts: &FxHashMap<u32, u64>) -> Result<RecordBatch> {
+pub fn unigram_batch(counts: &HashMap<u32, u64>) -> Result<RecordBatch> {
     let mut rows: Vec<_> = counts.iter().map(|(&token, &count)| (token, count)).collect();
     rows.sort_unstable();
     batch(vec![
@@ -168,7 +169,7 @@ pub fn read_unigrams(table: &RecordBatch) -> Result<Vec<(u32, u64)>> {
 ///
 /// The same as for [`read_unigrams`]; also for a token that is none of them.
 pub fn unigrams_by_token(table: &RecordBatch, tokens: usize) -> Result<Vec<u64>> {
-    let mut by_token = vec![0; tokens];
+    let mut by_token = memory::filled(0, tokens);
     for (token, count) in read_unigrams(table)? {
         *by_token.get_mut(token as usize).ok_or_else(|| no_token(token, tokens))? = count;
     }
@@ -183,7 +184,7 @@ pub fn pair_batch(rows: &[((u32, u32), PairCount)]) -> Result<RecordBatch> {
 
 /// The record batch of candidates: the columns of [`pair_batch`], and `level: uint16`.
 pub fn candidate_batch(rows: &[Candidate]) -> Result<RecordBatch> {
-    let pairs: Vec<_> = rows.iter().map(|(pair, count, _)| (*pair, *count)).collect();
+    let pairs = memory::collected(rows.iter().map(|(pair, count, _)| (*pair, *count)));
     let mut columns = pair_columns(&pairs);
     let levels = UInt16Array::from_iter_values(rows.iter().map(|(_, _, level)| *level));
     columns.push(("level", Arc::new(levels)));
@@ -235,7 +236,7 @@ pub fn read_candidates(table: &RecordBatch) -> Result<Vec<Candidate>> {
 
 /// The record batch of limits, ordered by token: `token: uint32, count, rare: int64`, and the columns
 /// `score_0`, `score_1`, ... of doubles, one for each entry of [`Limit::scores`].
-pub fn limit_batch(limits: &FxHashMap<u32, Limit>) -> Result<RecordBatch> {
+pub fn limit_batch(limits: &HashMap<u32, Limit>) -> Result<RecordBatch> {
     let mut rows: Vec<_> = limits.iter().collect();
     rows.sort_unstable_by_key(|(token, _)| **token);
     let mut columns = vec![
@@ -275,7 +276,7 @@ pub fn read_limits(table: &RecordBatch) -> Result<Vec<(u32, Limit)>> {
 /// # Errors
 ///
 /// Returns [`Error::Data`] if a column is missing, of another type, has nulls, or negative counts.
-pub fn read_pair_levels(table: &RecordBatch) -> Result<FxHashMap<(u32, u32), u16>> {
+pub fn read_pair_levels(table: &RecordBatch) -> Result<HashMap<(u32, u32), u16>> {
     let levels = values::<UInt16Type>(table, "level")?;
     Ok(read_pairs(table)?.into_iter().zip(levels.iter().copied()).collect())
 }
@@ -418,7 +419,7 @@ mod tests {
             candidates.push(candidates[0]);
             assert!(read_candidates(&candidate_batch(&candidates).unwrap()).is_err());
 
-            let unigrams: FxHashMap<u32, u64> =
+            let unigrams: HashMap<u32, u64> =
                 rows.iter().map(|((left, _), count)| (*left, count.count)).collect();
             let batch = unigram_batch(&unigrams).unwrap();
             let by_token = unigrams_by_token(&batch, 9).unwrap();
@@ -435,7 +436,7 @@ mod tests {
     #[test]
     fn limits_merges_and_samples_come_back() {
         let limit = Limit { scores: [0.5, 1.0, 1.5, 2.0, 2.5, f64::INFINITY], count: 3, rare: 4 };
-        let limits: FxHashMap<u32, Limit> = [(3, limit), (1, Limit::NONE)].into_iter().collect();
+        let limits: HashMap<u32, Limit> = [(3, limit), (1, Limit::NONE)].into_iter().collect();
         let batch = limit_batch(&limits).unwrap();
         assert_eq!(read_limits(&batch), Ok(vec![(1, Limit::NONE), (3, limit)]));
         let names = ["token", "count", "rare", "score_0", "score_5"];

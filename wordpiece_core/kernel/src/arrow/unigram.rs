@@ -15,7 +15,7 @@ use crate::unigram::model::Model;
 ///
 /// None that a model can have.
 pub fn model_batch(model: &Model) -> Result<RecordBatch> {
-    let pieces = strings(model.pieces.iter().map(|piece| Some(&**piece)));
+    let pieces = strings(model.pieces.iter().map(|piece| Some(&**piece)))?;
     let scores = Float64Array::from(model.scores.clone());
     batch(vec![("piece", Arc::new(pieces)), ("score", Arc::new(scores))])
 }

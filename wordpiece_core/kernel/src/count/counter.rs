@@ -5,7 +5,7 @@
 //! emptied are its segments normalized, each distinct one once, and equal words added up. So the
 //! cost of a text is little more than that of cutting it at its spaces.
 
-use rustc_hash::FxHashMap;
+use foldhash::HashMap;
 
 use crate::count::segment_counts::SegmentCounts;
 use crate::count::word_lists::{CountResult, WordList, partition};
@@ -39,7 +39,7 @@ pub struct WordCounter {
     most_bytes: usize,
     groups: Vec<Group>,
     /// The index of each group in `groups`, by name.
-    numbers: FxHashMap<Option<Box<str>>, usize>,
+    numbers: HashMap<Option<Box<str>>, usize>,
     /// The index of the group of the last text, which is mostly that of the next.
     current: usize,
     memory: usize,
@@ -72,7 +72,7 @@ impl WordCounter {
     ///   [`WordCounter::memory`]). A full counter still counts.
     pub fn new(text: impl Into<TextRules>, most_bytes: usize) -> Self {
         let text = text.into();
-        let numbers = FxHashMap::default();
+        let numbers = HashMap::default();
         WordCounter { text, most_bytes, groups: Vec::new(), numbers, current: 0, memory: 0 }
     }
 

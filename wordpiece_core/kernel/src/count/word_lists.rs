@@ -9,6 +9,7 @@ use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 
 use crate::count::sums::{CountOverflow, add};
+use crate::memory;
 
 /// The result of adding up counts.
 pub type CountResult<T> = std::result::Result<T, CountOverflow>;
@@ -37,8 +38,8 @@ impl WordList {
     /// Appends a word with its count.
     pub fn push(&mut self, word: &str, count: u64) {
         let row = WordRow { head: head(word), start: self.text.len(), len: word.len(), count };
-        self.text.push_str(word);
-        self.rows.push(row);
+        memory::push_str(&mut self.text, word);
+        memory::push(&mut self.rows, row);
     }
 
     /// Whether there are no words.
@@ -191,7 +192,7 @@ pub fn sum<'a>(rows: impl Iterator<Item = (&'a str, u64)>) -> CountResult<Vec<(&
     for (word, count) in rows {
         match sums.last_mut() {
             Some(last) if last.0 == word => last.1 = add(last.1, count)?,
-            _ => sums.push((word, add(0, count)?)),
+            _ => memory::push(&mut sums, (word, add(0, count)?)),
         }
     }
     Ok(sums)
@@ -224,7 +225,7 @@ pub fn weighted_sum<'a>(
     for (word, count, list) in rows {
         if sums.last().is_none_or(|last| last.0 != word) {
             sum = 0;
-            sums.push((word, 0));
+            memory::push(&mut sums, (word, 0));
         }
         let more = weights[list].checked_mul(count as u128);
         sum = more.and_then(|more| sum.checked_add(more)).ok_or(CountOverflow)?;

@@ -10,7 +10,7 @@ use crate::encode::encoder::{Encoder, Session};
 use crate::encode::rows::{self, RowOptions, Rows, TextPair};
 use crate::error::{Result, caught};
 
-/// Encodes texts in blocks. The results are in the order of the texts.
+/// Encodes texts in blocks, each of one batch or more. The results are in the order of the texts.
 ///
 /// # Arguments
 ///
@@ -19,7 +19,7 @@ use crate::error::{Result, caught};
 /// * `texts` - The texts, or the pairs of texts.
 /// * `threads` - How many threads encode, this one included. With one thread, all texts are one
 ///   block.
-/// * `finish` - Is called with the rows of each block, on the thread that has made them.
+/// * `finish` - Is called with the rows of each batch, on the thread that has made them.
 ///
 /// # Errors
 ///
@@ -36,11 +36,14 @@ pub fn encode_blocks<T: Send>(
     // A panic is caught on the thread where it occurs, which knows its place.
     let encode = |session: &mut Session<'_>, block: &Range<usize>| {
         let texts = &texts[block.clone()];
-        caught(|| rows::encode(session, options, texts, block.start).and_then(&finish))
+        caught(|| {
+            let batches = rows::encode(session, options, texts, block.start)?;
+            batches.into_iter().map(&finish).collect::<Result<Vec<T>>>()
+        })
     };
     if blocks.len() == 1 {
         let mut session = encoder.session(0);
-        return blocks.iter().map(|block| encode(&mut session, block)).collect();
+        return encode(&mut session, &blocks[0]);
     }
     let threads = threads.min(blocks.len());
     let shares: Vec<Share> =
@@ -63,7 +66,8 @@ pub fn encode_blocks<T: Send>(
         done
     });
     done.sort_by_key(|(number, _)| *number);
-    done.into_iter().map(|(_, result)| result).collect()
+    let done: Result<Vec<_>> = done.into_iter().map(|(_, result)| result).collect();
+    Ok(done?.into_iter().flatten().collect())
 }
 
 /// The blocks of one thread.

@@ -13,13 +13,14 @@ mod tests;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use rustc_hash::{FxHashMap, FxHashSet};
+use foldhash::{HashMap, HashSet};
 
 use crate::encode::byte_fallback::ByteTokens;
 use crate::encode::matcher::Token;
 use crate::encode::sampling::Random;
 use crate::encode::trie::NONE;
 use crate::error::{Error, Result};
+use crate::memory;
 use crate::text::byte_level::byte_character;
 use crate::text::marks::{WORD_END, WordBoundary};
 
@@ -73,13 +74,13 @@ pub struct Bpe {
     /// The token that the pair of each rank makes.
     made: Vec<u32>,
     /// Tokens by what they stand for, if a word that is a token stays whole.
-    whole: FxHashMap<Box<str>, u32>,
+    whole: HashMap<Box<str>, u32>,
 }
 
 /// The ids of characters as symbols, or `NONE`.
 struct Symbols {
     ascii: [u32; 128],
-    others: FxHashMap<char, u32>,
+    others: HashMap<char, u32>,
 }
 
 /// What words are cut in. It is kept, so that memory is asked for only once.
@@ -125,8 +126,8 @@ impl Bpe {
         hidden: &[u32],
         options: BpeOptions,
     ) -> Result<Self> {
-        let mut ids: FxHashMap<&str, u32> = vocabulary.iter().copied().zip(0..).collect();
-        let hidden: FxHashSet<u32> = hidden.iter().copied().collect();
+        let mut ids: HashMap<&str, u32> = vocabulary.iter().copied().zip(0..).collect();
+        let hidden: HashSet<u32> = hidden.iter().copied().collect();
         let mut table = MergeTable::new(merges.len());
         let mut made = Vec::with_capacity(merges.len());
         let mut string = String::new();
@@ -150,7 +151,7 @@ impl Bpe {
         }
         ids.retain(|_, id| !hidden.contains(id));
         let suffix = if options.word_boundary == WordBoundary::End { WORD_END } else { "" };
-        let mut whole = FxHashMap::default();
+        let mut whole = HashMap::default();
         if options.ignore_merges {
             whole.extend(ids.iter().map(|(&token, &id)| (token.into(), id)));
         }
@@ -181,6 +182,9 @@ impl Bpe {
     ///   the word; those of a word of bytes in bytes of the characters that stand for these.
     pub fn tokens(&self, word: &str, scratch: &mut BpeScratch, tokens: &mut Vec<Token>) {
         tokens.clear();
+        if word.is_empty() {
+            return; // also if the empty string is a token
+        }
         if self.options.ignore_merges && self.push_whole(word, tokens) {
             return;
         }
@@ -244,15 +248,15 @@ impl Bpe {
             self.push_symbols(word.chars(), scratch);
         }
         let BpeScratch { ids, ranks, .. } = scratch;
-        ranks.extend(ids.windows(2).map(|pair| self.merges.rank(pair[0], pair[1])));
-        ranks.extend(ids.last().map(|_| NONE));
+        memory::extend(ranks, ids.windows(2).map(|pair| self.merges.rank(pair[0], pair[1])));
+        memory::extend(ranks, ids.last().map(|_| NONE).into_iter());
     }
 
     fn push_symbols(&self, characters: impl Iterator<Item = char>, scratch: &mut BpeScratch) {
         let BpeScratch { ids, lengths, .. } = scratch;
         let mut push = |id: u32, length: u32| {
-            ids.push(id);
-            lengths.push(length);
+            memory::push(ids, id);
+            memory::push(lengths, length);
         };
         let mut unknown: Option<u32> = None; // the bytes of an unknown token that is not written yet
         let unk_id = self.options.unk_id.unwrap_or(NONE);
@@ -329,7 +333,7 @@ impl Bpe {
                 continue; // another merge was faster
             }
             if random.as_mut().is_some_and(|random| random.unit() < dropout) {
-                scratch.dropped.push(Reverse(top));
+                memory::push(&mut scratch.dropped, Reverse(top));
                 continue;
             }
             scratch.heap.extend(scratch.dropped.drain(..));
@@ -358,7 +362,7 @@ impl Bpe {
         let rank = self.merges.rank(scratch.ids[at], scratch.ids[right]);
         scratch.ranks[at] = rank;
         if rank != NONE {
-            scratch.heap.push(heap_entry(rank, at));
+            memory::push_heap(&mut scratch.heap, heap_entry(rank, at));
         }
         scratch.count_work(1);
     }
@@ -369,11 +373,15 @@ impl BpeScratch {
     fn link(&mut self) {
         let count = self.ids.len() as u32;
         self.links.clear();
-        self.links.extend((0..count).map(|at| {
-            [at.checked_sub(1).unwrap_or(NONE), if at + 1 < count { at + 1 } else { NONE }]
-        }));
+        memory::extend(
+            &mut self.links,
+            (0..count).map(|at| {
+                [at.checked_sub(1).unwrap_or(NONE), if at + 1 < count { at + 1 } else { NONE }]
+            }),
+        );
         let mut entries = std::mem::take(&mut self.heap).into_vec();
         entries.clear();
+        memory::reserve(&mut entries, self.ids.len());
         let pairs = self.ranks.iter().enumerate().filter(|(_, rank)| **rank != NONE);
         entries.extend(pairs.map(|(at, &rank)| heap_entry(rank, at)));
         self.heap = entries.into();
@@ -383,6 +391,7 @@ impl BpeScratch {
 
     fn push_tokens(&self, tokens: &mut Vec<Token>) {
         let left = self.ids.iter().zip(&self.lengths).filter(|(id, _)| **id != NONE);
+        memory::reserve(tokens, self.ids.len());
         tokens.extend(left.map(|(&id, &length)| Token { id, length }));
     }
 
@@ -400,8 +409,8 @@ fn heap_entry(rank: u32, at: usize) -> Reverse<u64> {
 }
 
 impl Symbols {
-    fn new(ids: &FxHashMap<&str, u32>, suffix: &str) -> Self {
-        let mut symbols = Symbols { ascii: [NONE; 128], others: FxHashMap::default() };
+    fn new(ids: &HashMap<&str, u32>, suffix: &str) -> Self {
+        let mut symbols = Symbols { ascii: [NONE; 128], others: HashMap::default() };
         for (token, &id) in ids {
             let mut characters = token.strip_suffix(suffix).unwrap_or_default().chars();
             if let (Some(c), None) = (characters.next(), characters.next()) {

@@ -1,6 +1,6 @@
 //! Byte fallback: the tokens `<0xNN>`, which stand for the bytes of a character that is no token.
 
-use rustc_hash::FxHashMap;
+use foldhash::HashMap;
 
 use crate::encode::trie::NONE;
 
@@ -9,7 +9,7 @@ pub struct ByteTokens([u32; 256]);
 
 impl ByteTokens {
     /// Finds them. `ids`: those of all tokens.
-    pub fn new(ids: &FxHashMap<&str, u32>) -> Self {
+    pub fn new(ids: &HashMap<&str, u32>) -> Self {
         let id = |byte: usize| ids.get(format!("<0x{byte:02X}>").as_str()).copied();
         ByteTokens(std::array::from_fn(|byte| id(byte).unwrap_or(NONE)))
     }

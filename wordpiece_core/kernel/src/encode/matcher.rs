@@ -12,6 +12,7 @@
 
 use crate::encode::trie::{CONTINUING_ROOT, INITIAL_ROOT, NONE, StateInfo, Trie};
 use crate::error::{Error, Result};
+use crate::memory;
 
 /// What becomes of a word that the vocabulary cannot cover.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -182,7 +183,7 @@ impl Matcher {
         // In this scope every token is shorter than 2^32 bytes, so their lengths are exact.
         let covered: usize = tokens.iter().map(|token| token.length as usize).sum();
         let c = word[covered..].chars().next()?;
-        tokens.push(Token::new(self.unk_id, c.len_utf8()));
+        memory::push(tokens, Token::new(self.unk_id, c.len_utf8()));
         Some(covered + c.len_utf8())
     }
 
@@ -192,7 +193,7 @@ impl Matcher {
         if let Some(&OutputNode { previous: NONE, item }) = self.outputs.get(at as usize)
             && item.length != 0
         {
-            return tokens.push(item); // most lists have one token
+            return memory::push(tokens, item); // most lists have one token
         }
         let start = tokens.len();
         let mut left = Vec::new(); // lists that are not read to their beginnings
@@ -208,7 +209,7 @@ impl Matcher {
                 left.push(previous);
                 at = item.id;
             } else {
-                tokens.push(item);
+                memory::push(tokens, item);
                 at = previous;
             }
         }

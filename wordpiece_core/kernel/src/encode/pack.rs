@@ -10,6 +10,7 @@
 
 use crate::encode::rows::MOST_PADDED;
 use crate::error::{Error, Result};
+use crate::memory;
 
 /// An id as a column holds it: an `i32` or a `u16`.
 pub trait Id: Copy {
@@ -159,7 +160,8 @@ impl<T: Id + Default> Packer<T> {
     {
         let mut out = std::mem::take(&mut self.open);
         out.is_framed = self.options.cls_id.is_some();
-        out.ids.reserve(most.saturating_sub(out.ids.len()));
+        let held = out.ids.len();
+        memory::reserve_exact(&mut out.ids, most.saturating_sub(held));
         let mut start = 0; // where the sequence begins that is not full
         for (row, document) in documents {
             if !document.is_empty() {
@@ -180,7 +182,7 @@ impl<T: Id + Default> Packer<T> {
         let body_end = self.options.length - self.frame();
         let is_first = !std::mem::replace(&mut self.has_begun, true);
         if out.ids.len() > *start || (self.options.cls_id.is_none() && !is_first) {
-            out.separators.push(out.ids.len());
+            memory::push(&mut out.separators, out.ids.len());
             out.ids.push(T::of(self.options.sep_id));
             self.close_if_full(out, start);
         }
@@ -189,10 +191,10 @@ impl<T: Id + Default> Packer<T> {
                 out.ids.extend(self.options.cls_id.map(T::of));
             }
             let at = out.ids.len() - *start;
-            out.document_starts.push(at as i32);
-            out.document_rows.push(row);
+            memory::push(&mut out.document_starts, at as i32);
+            memory::push(&mut out.document_rows, row);
             let (now, later) = rest.split_at(rest.len().min(body_end - at));
-            out.ids.extend_from_slice(now);
+            memory::extend_from_slice(&mut out.ids, now);
             rest = later;
             self.close_if_full(out, start);
         }
@@ -229,7 +231,7 @@ impl<T: Id + Default> Packer<T> {
         };
         self.end_body(&mut last);
         last.padding = self.options.length - last.ids.len();
-        last.ids.resize(self.options.length, T::of(pad));
+        memory::resize(&mut last.ids, self.options.length, T::of(pad));
         last.document_ends.push(last.document_starts.len());
         last
     }
@@ -261,14 +263,14 @@ impl<T: Id + Default> Sequences<T> {
 
     /// For each id 1, or 0 for padding.
     pub fn attention_mask(&self) -> Vec<i8> {
-        let mut mask = vec![1; self.ids.len()];
+        let mut mask = memory::filled(1, self.ids.len());
         mask[self.ids.len() - self.padding..].fill(0);
         mask
     }
 
     /// For each id, 1 if it is `[CLS]`, `[SEP]` or padding, and 0 if it is of a document.
     pub fn special_tokens_mask(&self) -> Vec<i8> {
-        let mut mask = vec![0; self.ids.len()];
+        let mut mask = memory::filled(0, self.ids.len());
         let length = self.ids.len() / self.len().max(1);
         if self.is_framed {
             for sequence in mask.chunks_exact_mut(length.max(1)) {

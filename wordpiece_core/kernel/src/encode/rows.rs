@@ -9,14 +9,15 @@ use std::ops::Range;
 use crate::encode::encoder::{Encoding, Session};
 use crate::encode::sampling::Sampling;
 use crate::error::{Error, Result};
-use crate::text::utf8;
+use crate::memory;
+use crate::text::utf8::TextCopy;
 
 /// The most tokens that a padded row, one of several rows of a text, or a packed sequence may have:
 /// there is no memory for rows of any length.
 pub const MOST_PADDED: usize = 1 << 24;
 
 /// The most ids of a batch. Its offsets are of 32 bits.
-const MOST_IDS: usize = i32::MAX as usize;
+const MOST_IDS: usize = if cfg!(test) { 1 << 18 } else { i32::MAX as usize };
 
 /// Which text of a pair is cut if the pair is too long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -181,7 +182,7 @@ impl RowOptions {
         let mut window = 0..length.min(most);
         loop {
             let end = window.end;
-            windows.push(window);
+            memory::push(&mut windows, window);
             match self.stride {
                 Some(stride) if end < length => {
                     let start = end - stride;
@@ -199,10 +200,11 @@ impl RowOptions {
         // On average a window is at least half full.
         let rows = first.len().saturating_mul(second.len());
         if rows.saturating_mul(cut[0] + cut[1]) / 2 > MOST_IDS {
-            return Err(too_many_ids());
+            return Err(too_many_ids("the rows of one text"));
         }
         let both = |a: &Range<usize>, b: &Range<usize>| [a.clone(), b.clone()];
-        let mut rows = vec![both(&first[0], &second[0])];
+        let mut rows = memory::with_capacity(first.len() * second.len());
+        rows.push(both(&first[0], &second[0]));
         for a in &first[1..] {
             rows.extend(second.iter().map(|b| both(a, b)));
         }
@@ -211,7 +213,8 @@ impl RowOptions {
     }
 }
 
-/// Encodes texts to rows. Invalid UTF-8 is replaced by U+FFFD.
+/// Encodes texts to batches of rows: one batch, unless it would have 2^31 ids or more. Invalid UTF-8 is
+/// replaced by U+FFFD.
 ///
 /// # Arguments
 ///
@@ -223,23 +226,27 @@ impl RowOptions {
 /// # Errors
 ///
 /// Returns [`Error::Data`] if a text cannot be cut as the options demand, if a text has 2^31 bytes or
-/// more where offsets are wanted or the model is not WordPiece, or if a batch would have more ids than
-/// it can; [`Error::Option`] if words of the model are not drawn as the options say.
+/// more where offsets are wanted or the model is not WordPiece, or if the rows of a text have more ids
+/// than a batch can; [`Error::Option`] if words of the model are not drawn as the options say.
 pub fn encode(
     session: &mut Session<'_>,
     options: &RowOptions,
     texts: &[TextPair<'_>],
     first: usize,
-) -> Result<Rows> {
+) -> Result<Vec<Rows>> {
     let columns = &options.columns;
-    let mut rows = Rows::new(options, texts.iter().map(|text| text.0.map_or(0, <[u8]>::len)).sum());
+    let bytes =
+        |texts: &[TextPair<'_>]| texts.iter().map(|text| text.0.map_or(0, <[u8]>::len)).sum();
+    let (mut done, mut rows) = (Vec::new(), Rows::new(options, bytes(texts)));
     let spans = columns.offset_mapping || columns.word_ids;
     let any_length = session.takes_any_length() && !spans;
     let longest = if any_length { usize::MAX } else { i32::MAX as usize };
     session.set_sampling(options.sampling.as_ref())?;
     let (mut one, mut other) = (Encoding::default(), Encoding::default());
-    for (number, texts) in (first..).zip(texts) {
-        let &(Some(text), second @ (None | Some(Some(_)))) = texts else {
+    let mut copy = TextCopy::default();
+    for (index, pair) in texts.iter().enumerate() {
+        let number = first + index;
+        let &(Some(text), second @ (None | Some(Some(_)))) = pair else {
             rows.push_null(number);
             continue;
         };
@@ -248,22 +255,31 @@ pub fn encode(
                 let message = format!("text {number} has {} bytes, over {longest}", text.len());
                 return Err(Error::data(message));
             }
-            session.encode(&utf8::repair(text).0, spans, encoding);
+            session.encode(&copy.of(text).0, spans, encoding);
             Ok(())
         };
         read(text, &mut one)?;
-        rows.count_words(&one);
-        match second.flatten() {
-            None => rows.push_text(options, &one, number)?,
-            Some(second) => {
-                read(second, &mut other)?;
-                rows.count_words(&other);
+        if let Some(second) = second.flatten() {
+            read(second, &mut other)?;
+        }
+        let push = |rows: &mut Rows| match second {
+            None => rows.push_text(options, &one, number),
+            Some(_) => {
                 let pushed = rows.push_pair(options, &one, &other, number);
-                pushed.map_err(|error| error.at(format!("pair {number}")))?;
+                pushed.map_err(|error| error.at(format!("pair {number}")))
             }
+        };
+        if !push(&mut rows)? {
+            done.push(std::mem::replace(&mut rows, Rows::new(options, bytes(&texts[index..]))));
+            push(&mut rows)?;
+        }
+        rows.count_words(&one);
+        if second.is_some() {
+            rows.count_words(&other);
         }
     }
-    Ok(rows)
+    done.push(rows);
+    Ok(done)
 }
 
 impl Rows {
@@ -277,10 +293,12 @@ impl Rows {
             word_ids,
             num_tokens,
         } = options.columns;
+        // More than most texts have: when a vector grows, all ids are copied to pages that the system
+        // has to find first. Pages that nothing is written to cost no memory; without them it goes, too.
+        let mut ids = Vec::new();
+        let _ = ids.try_reserve_exact(bytes / 2);
         Rows {
-            // More than most texts have: when a vector grows, all ids are copied to pages that the
-            // system has to find first. Pages that nothing is written to cost no memory.
-            ids: Vec::with_capacity(bytes / 2),
+            ids,
             attention_mask: attention_mask.then(Vec::new),
             token_type_ids: token_type_ids.then(Vec::new),
             special_tokens_mask: special_tokens_mask.then(Vec::new),
@@ -317,49 +335,62 @@ impl Rows {
         self.end_row(false, self.ids.len(), source);
     }
 
-    fn push_text(&mut self, options: &RowOptions, text: &Encoding, source: usize) -> Result<()> {
+    /// Appends the rows of a text. Returns false if the batch has no room for them: then nothing was done.
+    fn push_text(&mut self, options: &RowOptions, text: &Encoding, source: usize) -> Result<bool> {
         let most = options.room(1).unwrap_or(usize::MAX);
         if text.len() <= most {
-            return self.push_row(options, [(text, 0..text.len())], source);
+            if !self.has_room(options, std::iter::once(text.len()), 1)? {
+                return Ok(false);
+            }
+            self.push_row(options, [(text, 0..text.len())], source);
+            return Ok(true);
         }
         let windows = options.windows(text.len(), most);
-        self.count_truncated(options, text.len() - most);
-        self.check_room(options, windows.iter().map(Range::len), 1)?;
-        for window in windows {
-            self.push_row(options, [(text, window)], source)?;
+        if !self.has_room(options, windows.iter().map(Range::len), 1)? {
+            return Ok(false);
         }
-        Ok(())
+        self.count_truncated(options, text.len() - most);
+        for window in windows {
+            self.push_row(options, [(text, window)], source);
+        }
+        Ok(true)
     }
 
+    /// The same for a pair.
     fn push_pair(
         &mut self,
         options: &RowOptions,
         first: &Encoding,
         second: &Encoding,
         source: usize,
-    ) -> Result<()> {
+    ) -> Result<bool> {
         let windows = options.pair_windows([first.len(), second.len()])?;
+        if !self.has_room(options, windows.iter().map(|[a, b]| a.len() + b.len()), 2)? {
+            return Ok(false);
+        }
         let [a, b] = &windows[0];
         self.count_truncated(options, first.len() + second.len() - a.len() - b.len());
-        self.check_room(options, windows.iter().map(|[a, b]| a.len() + b.len()), 2)?;
         for [a, b] in windows {
-            self.push_row(options, [(first, a), (second, b)], source)?;
+            self.push_row(options, [(first, a), (second, b)], source);
         }
-        Ok(())
+        Ok(true)
     }
 
-    /// Fails if the batch would have more ids than it can with the rows of a text, or of a pair. These
-    /// may be many times as large as the text, so this is checked before they are made.
-    fn check_room(
+    /// Whether the batch can have the rows of a text, or of a pair, too. These may be many times as large
+    /// as the text. Fails if no batch can have them.
+    fn has_room(
         &self,
         options: &RowOptions,
         lengths: impl Iterator<Item = usize>,
         texts: usize,
-    ) -> Result<()> {
+    ) -> Result<bool> {
         let least = options.max_length.filter(|_| options.pad_id.is_some()).unwrap_or(0);
         let added = options.added_tokens(texts);
         let ids: usize = lengths.map(|length| (length + added).max(least)).sum();
-        if self.ids.len() + ids > MOST_IDS { Err(too_many_ids()) } else { Ok(()) }
+        if ids > MOST_IDS {
+            return Err(too_many_ids("the rows of one text"));
+        }
+        Ok(self.ids.len() + ids <= MOST_IDS)
     }
 
     /// Appends a row of one text or two, with the tokens around them.
@@ -368,7 +399,7 @@ impl Rows {
         options: &RowOptions,
         texts: [(&Encoding, Range<usize>); N],
         source: usize,
-    ) -> Result<()> {
+    ) {
         let start = self.ids.len();
         let added = options.added.as_ref();
         let mut type_id = 0;
@@ -387,29 +418,23 @@ impl Rows {
         }
         let end = self.ids.len();
         if let (Some(pad_id), Some(most)) = (options.pad_id, options.max_length) {
-            let padding = most.saturating_sub(end - start);
-            if end + padding > MOST_IDS {
-                return Err(too_many_ids());
-            }
-            self.push(Part::Padding(pad_id, padding), 0);
+            self.push(Part::Padding(pad_id, most.saturating_sub(end - start)), 0);
         }
         self.tokens += end - start;
         self.end_row(true, end, source);
-        Ok(())
     }
 
-    /// Ends a row. `end`: where its tokens end in `ids`, without padding. Numbers that do not fit into
-    /// 32 bits are only in a batch with too many ids, which is refused later.
+    /// Ends a row. `end`: where its tokens end in `ids`, without padding.
     fn end_row(&mut self, valid: bool, end: usize, source: usize) {
         let start = self.ends.last().copied().unwrap_or(0);
         if let Some(lengths) = &mut self.num_tokens {
-            lengths.push((end - start) as i32);
+            memory::push(lengths, (end - start) as i32);
         }
         if let Some(sources) = &mut self.sources {
-            sources.push(source as i64);
+            memory::push(sources, source as i64);
         }
-        self.ends.push(self.ids.len());
-        self.valid.push(valid);
+        memory::push(&mut self.ends, self.ids.len());
+        memory::push(&mut self.valid, valid);
     }
 
     #[inline]
@@ -422,22 +447,24 @@ impl Rows {
         let before = self.ids.len();
         match &part {
             Part::Text(encoding, window) => {
-                self.ids.extend_from_slice(&encoding.ids()[window.clone()]);
+                memory::extend_from_slice(&mut self.ids, &encoding.ids()[window.clone()]);
             }
-            Part::Added(id) => self.ids.push(*id),
-            Part::Padding(id, count) => self.ids.resize(before + count, *id),
+            Part::Added(id) => memory::push(&mut self.ids, *id),
+            Part::Padding(id, count) => memory::resize(&mut self.ids, before + count, *id),
         }
         let end = self.ids.len();
         fill(&mut self.attention_mask, end, !matches!(part, Part::Padding(..)) as i8);
         fill(&mut self.token_type_ids, end, type_id);
         fill(&mut self.special_tokens_mask, end, !matches!(part, Part::Text(..)) as i8);
         if let Some(offsets) = &mut self.offset_mapping {
+            memory::reserve(offsets, 2 * (end - before));
             if let Part::Text(encoding, window) = &part {
                 offsets.extend(encoding.offsets(window.clone()).flatten().map(|at| at as i32));
             }
             offsets.resize(2 * end, 0);
         }
         if let Some(words) = &mut self.word_ids {
+            memory::reserve(words, end - before);
             if let Part::Text(encoding, window) = part {
                 words.extend(encoding.spans[window].iter().map(|span| span.word as i32));
             }
@@ -446,14 +473,14 @@ impl Rows {
     }
 }
 
-/// The error of a batch with more ids than its offsets can count.
-pub fn too_many_ids() -> Error {
-    Error::data("more than 2^31 ids in one batch")
+/// The error of more ids than the offsets of a batch can count.
+pub fn too_many_ids(place: &str) -> Error {
+    Error::data(format!("more than 2^31 ids in {place}"))
 }
 
 fn fill(column: &mut Option<Vec<i8>>, end: usize, value: i8) {
     if let Some(column) = column {
-        column.resize(end, value);
+        memory::resize(column, end, value);
     }
 }
 
@@ -563,16 +590,47 @@ mod tests {
                 .collect();
             let full = options(&mut state, ALL);
             let bare = RowOptions { columns: RowColumns::default(), ..full.clone() };
-            let rows = encode(&mut encoder.session(0), &full, &texts, 0).unwrap();
-            let ids = encode(&mut encoder.session(0), &bare, &texts, 0).unwrap();
-            assert_eq!((&rows.ids, &rows.ends), (&ids.ids, &ids.ends));
+            let batches = encode(&mut encoder.session(0), &full, &texts, 0).unwrap();
+            let bare = encode(&mut encoder.session(0), &bare, &texts, 0).unwrap();
             let blocks = encode_blocks(&encoder, &full, &texts, 3, Ok).unwrap();
-            let of_blocks: Vec<_> = blocks.iter().flat_map(|block| &block.ids).collect();
-            assert!(rows.ids.iter().eq(of_blocks));
-            let offsets = rows.offset_mapping.unwrap();
-            assert_eq!(offsets.len(), 2 * rows.ids.len());
-            assert!(offsets.chunks(2).all(|span| 0 <= span[0] && span[0] <= span[1]));
-            assert_eq!(rows.word_ids.unwrap().len(), rows.ids.len());
+            assert_eq!(ids_of(&batches), ids_of(&bare));
+            assert_eq!(ids_of(&batches), ids_of(&blocks));
+            for Rows { ids, offset_mapping, word_ids, .. } in batches {
+                let offsets = offset_mapping.unwrap();
+                assert_eq!(offsets.len(), 2 * ids.len());
+                assert!(offsets.chunks(2).all(|span| 0 <= span[0] && span[0] <= span[1]));
+                assert_eq!(word_ids.unwrap().len(), ids.len());
+            }
         }
+    }
+
+    /// The ids of all rows.
+    fn ids_of(batches: &[Rows]) -> Vec<Option<&[u32]>> {
+        batches.iter().flat_map(Rows::lists).collect()
+    }
+
+    #[test]
+    fn many_ids_are_several_batches_however_many_threads_there_are() {
+        let encoder = encoder(0);
+        let padded = |max_length| RowOptions {
+            max_length: Some(max_length),
+            stride: None,
+            pad_id: Some(0),
+            ..options(&mut 1, ALL)
+        };
+        let texts: Vec<TextPair<'_>> = vec![(Some(b"a b ab"), None); 100];
+        let lengths = |threads| {
+            let blocks = encode_blocks(&encoder, &padded(MOST_IDS / 8), &texts, threads, Ok);
+            let blocks = blocks.unwrap();
+            assert!(blocks.iter().all(|rows| rows.ids.len() <= MOST_IDS));
+            assert_eq!(blocks.iter().map(|rows| rows.words).sum::<usize>(), 300);
+            blocks.iter().map(|rows| rows.ends.len()).collect::<Vec<_>>()
+        };
+        assert_eq!(lengths(1), [vec![8; 12], vec![4]].concat());
+        assert_eq!(lengths(2), lengths(1)); // there is too little text for two blocks
+        let batches = encode(&mut encoder.session(0), &padded(MOST_IDS), &texts[..3], 7).unwrap();
+        assert_eq!(batches.len(), 3);
+        let error = encode(&mut encoder.session(0), &padded(MOST_IDS + 1), &texts, 0).err();
+        assert_eq!(error, Some(too_many_ids("the rows of one text")));
     }
 }

@@ -6,6 +6,9 @@
 //! longer part. The tokens that begin at a place are found by walking a trie of all of them, byte by
 //! byte. So a word takes time in proportion to its bytes and to the longest token.
 //!
+//! A long word, as a row of Japanese is one, is cut in windows: where the best cuts up to all places
+//! that tokens may still begin at have a place in common, what is before it is decided, and forgotten.
+//!
 //! Ties are broken as the peers break them: of equal sums, the one that begins earlier stays. Hugging
 //! Face tokenizers adds up 64-bit numbers within each word. sentencepiece adds up 32-bit numbers from
 //! the beginning of the text, so that near-ties in a word may depend on what is before it: see
@@ -13,14 +16,20 @@
 
 mod lattice;
 mod rounding;
+#[cfg(test)]
+mod tests;
 
-use rustc_hash::{FxHashMap, FxHashSet};
+use std::collections::BTreeSet;
+use std::ops::RangeInclusive;
+
+use foldhash::{HashMap, HashSet};
 
 use crate::encode::byte_fallback::ByteTokens;
 use crate::encode::matcher::Token;
 use crate::encode::sampling::Random;
 use crate::encode::trie::{INITIAL_ROOT, NONE, Trie};
 use crate::error::{Error, Result};
+use crate::memory;
 use crate::text::marks::SPACE_MARK;
 
 use lattice::Lattice;
@@ -64,6 +73,8 @@ pub struct UnigramOptions<'a> {
 /// ```
 pub struct Unigram {
     trie: Trie,
+    /// The most bytes of a token, or of a character.
+    longest: usize,
     scores: Vec<f64>,
     unk_id: u32,
     unk_score: f64,
@@ -74,6 +85,9 @@ pub struct Unigram {
     rounded: Option<Vec<f32>>,
 }
 
+/// How many bytes of a word are looked at before what is decided is forgotten.
+const WINDOW: usize = 1 << 16;
+
 /// What the score of an unknown character is below the least score.
 const UNK_PENALTY: f64 = 10.0;
 
@@ -82,10 +96,13 @@ const UNK_PENALTY: f64 = 10.0;
 pub struct UnigramScratch {
     nodes: Vec<Node<f64>>,
     rounded: Vec<Node<f32>>,
-    /// The pieces of a word, from its end to its beginning: where each begins and ends, and its id.
-    pieces: Vec<(u32, u32, u32)>,
+    /// The pieces of a word: where each begins and ends, and its id.
+    pieces: Vec<Piece>,
     lattice: Lattice,
 }
+
+/// Where a piece of a word begins and ends, and its id.
+type Piece = (u32, u32, u32);
 
 /// The best cut of a word up to a place: its sum, and its last token.
 #[derive(Clone, Copy, Default)]
@@ -107,13 +124,13 @@ impl Unigram {
     pub fn new(vocabulary: &[&str], options: UnigramOptions<'_>) -> Result<Self> {
         let UnigramOptions { scores, unk_id, byte_fallback, of_sentencepiece, hidden } = options;
         check_scores(scores, vocabulary.len())?;
-        let hidden: FxHashSet<u32> = hidden.iter().copied().collect();
+        let hidden: HashSet<u32> = hidden.iter().copied().collect();
         let tokens = vocabulary.iter().copied().zip(0..);
-        let ids: FxHashMap<&str, u32> = tokens.filter(|(_, id)| !hidden.contains(id)).collect();
+        let ids: HashMap<&str, u32> = tokens.filter(|(_, id)| !hidden.contains(id)).collect();
         let bytes = byte_fallback.then(|| Box::new(ByteTokens::new(&ids)));
         let mut found: Vec<(&str, u32)> = ids.iter().map(|(&token, &id)| (token, id)).collect();
         if of_sentencepiece {
-            let byte_ids: FxHashSet<u32> = bytes.iter().flat_map(|bytes| bytes.ids()).collect();
+            let byte_ids: HashSet<u32> = bytes.iter().flat_map(|bytes| bytes.ids()).collect();
             found.retain(|(_, id)| *id != unk_id && !byte_ids.contains(id));
             if bytes.as_ref().is_some_and(|bytes| bytes.ids().count() < 256) {
                 return Err(Error::data("byte_fallback: a token <0xNN> is missing"));
@@ -130,9 +147,11 @@ impl Unigram {
         let exact = found.iter().all(|&(_, id)| is_exact(scores[id as usize]));
         let rounded = (of_sentencepiece && !exact)
             .then(|| scores.iter().map(|&score| score as f32).collect());
+        let longest = found.iter().map(|(token, _)| token.len()).max().unwrap_or(0).max(4);
         let (trie, _) = Trie::new([found, Vec::new()])?;
         Ok(Unigram {
             trie,
+            longest,
             scores: scores.to_vec(),
             unk_id,
             unk_score,
@@ -151,8 +170,8 @@ impl Unigram {
     /// * `tokens` - Where the tokens are written. It is cleared first. A length of 0 says that a token
     ///   stands for the same bytes as the one before it.
     pub fn tokens(&self, word: &str, scratch: &mut UnigramScratch, tokens: &mut Vec<Token>) {
-        self.find_best(word, &self.scores, self.unk_score, 0.0, &mut scratch.nodes);
-        trace_back(&scratch.nodes, &mut scratch.pieces);
+        let UnigramScratch { nodes, pieces, .. } = scratch;
+        self.find_best(word, &self.scores, self.unk_score, 0.0, WINDOW, nodes, pieces);
         self.push_tokens(word, &scratch.pieces, tokens);
     }
 
@@ -191,41 +210,61 @@ impl Unigram {
         if id == self.unk_id { self.unk_score } else { self.scores[id as usize] }
     }
 
-    /// Finds the best cut up to each place of a word.
+    /// Finds the best cut of a word. `nodes` are then those of its last window, up to the end of the word;
+    /// of a word that is no longer than a window, all.
     #[inline]
+    #[allow(clippy::too_many_arguments)]
     fn find_best<S: Score>(
         &self,
         word: &str,
         scores: &[S],
         unk_score: S,
         sum: S,
+        window: usize,
         nodes: &mut Vec<Node<S>>,
+        pieces: &mut Vec<Piece>,
     ) {
         let bytes = word.as_bytes();
+        pieces.clear();
         nodes.clear();
-        nodes.resize(bytes.len() + 1, Node { score: S::default(), start: NONE, id: NONE });
-        nodes[0].score = sum;
+        nodes.push(Node { score: sum, start: NONE, id: NONE });
         let (mut at, mut frontier) = (0, 0);
-        while at < bytes.len() {
-            let here = nodes[at].score;
-            if here.resets() {
-                // Every score is counted from this one.
-                let reached = nodes[at..=frontier.max(at)].iter_mut().enumerate();
-                for (_, node) in reached.filter(|(i, node)| *i == 0 || node.start != NONE) {
-                    node.score = node.score - here;
+        let (mut base, mut size) = (0, window); // the first node is that of the place `base`
+        loop {
+            let end = bytes.len().min(base + size);
+            let last = bytes.len().min(end + self.longest);
+            let unreached = Node { score: S::default(), start: NONE, id: NONE };
+            memory::resize(nodes, last - base + 1, unreached);
+            while at < end {
+                let here = nodes[at - base].score;
+                if here.resets() {
+                    // Every score is counted from this one.
+                    let reached = nodes[at - base..=frontier.max(at) - base].iter_mut().enumerate();
+                    for (_, node) in reached.filter(|(i, node)| *i == 0 || node.start != NONE) {
+                        node.score = node.score - here;
+                    }
                 }
-            }
-            let here = nodes[at].score;
-            for (length, id) in self.prefixes(&bytes[at..]) {
-                let score = id.map_or(unk_score, |id| scores[id as usize]) + here;
-                let node = &mut nodes[at + length];
-                if node.start == NONE || score > node.score {
-                    let id = id.unwrap_or(self.unk_id);
-                    *node = Node { score, start: at as u32, id };
+                let here = nodes[at - base].score;
+                for (length, id) in self.prefixes(&bytes[at..]) {
+                    let score = id.map_or(unk_score, |id| scores[id as usize]) + here;
+                    let node = &mut nodes[at + length - base];
+                    if node.start == NONE || score > node.score {
+                        let id = id.unwrap_or(self.unk_id);
+                        *node = Node { score, start: at as u32, id };
+                    }
+                    frontier = frontier.max(at + length);
                 }
-                frontier = frontier.max(at + length);
+                at += character_width(bytes[at]);
             }
-            at += character_width(bytes[at]);
+            if at >= bytes.len() {
+                return trace_back(nodes, base, bytes.len(), pieces);
+            }
+            let shared = shared_place(nodes, base, at..=frontier);
+            trace_back(nodes, base, shared, pieces);
+            nodes.drain(..shared - base);
+            base = shared;
+            // Where much is left, it takes as long again until it is worth another look.
+            size = window.max(2 * (at - base));
         }
     }
 
@@ -262,11 +301,11 @@ impl Unigram {
         })
     }
 
-    /// Writes the tokens of the pieces of a word, which come from its end. Unknown ones side by side
-    /// are one.
-    fn push_tokens(&self, word: &str, pieces: &[(u32, u32, u32)], tokens: &mut Vec<Token>) {
+    /// Writes the tokens of the pieces of a word. Unknown ones side by side are one.
+    fn push_tokens(&self, word: &str, pieces: &[Piece], tokens: &mut Vec<Token>) {
         tokens.clear();
-        let mut pieces = pieces.iter().rev().peekable();
+        memory::reserve(tokens, pieces.len());
+        let mut pieces = pieces.iter().peekable();
         while let Some(&(start, mut end, id)) = pieces.next() {
             if id != self.unk_id {
                 tokens.push(Token { id, length: end - start });
@@ -289,9 +328,10 @@ impl Unigram {
         match bytes.and_then(|bytes| bytes.of(run.as_bytes())) {
             Some(ids) => {
                 let lengths = std::iter::once(length).chain(std::iter::repeat(0));
+                memory::reserve(tokens, run.len());
                 tokens.extend(ids.zip(lengths).map(|(id, length)| Token { id, length }));
             }
-            None => tokens.push(Token { id: id.unwrap_or(self.unk_id), length }),
+            None => memory::push(tokens, Token { id: id.unwrap_or(self.unk_id), length }),
         }
     }
 
@@ -329,15 +369,30 @@ fn check_marks(tokens: &[(&str, u32)]) -> Result<()> {
     }
 }
 
-/// Writes the pieces of the best cut, from the end of the word.
-fn trace_back<S: Score>(nodes: &[Node<S>], pieces: &mut Vec<(u32, u32, u32)>) {
-    pieces.clear();
-    let mut end = nodes.len() as u32 - 1;
-    while end > 0 {
-        let Node { start, id, .. } = nodes[end as usize];
-        pieces.push((start, end, id));
-        end = start;
+/// Appends the pieces of the best cut from the place `base`, that of the first node, to another one.
+fn trace_back<S>(nodes: &[Node<S>], base: usize, mut end: usize, pieces: &mut Vec<Piece>) {
+    let first = pieces.len();
+    while end > base {
+        let Node { start, id, .. } = nodes[end - base];
+        memory::push(pieces, (start, end as u32, id));
+        end = start as usize;
     }
+    pieces[first..].reverse();
+}
+
+/// The last place that the best cuts up to all of these places have in common. What is beyond these
+/// places can only be cut on from them, so it is in the best cut of the word. `base`: that of the first
+/// node.
+fn shared_place<S>(nodes: &[Node<S>], base: usize, places: RangeInclusive<usize>) -> usize {
+    let first = *places.start();
+    let reached = places.filter(|&at| at == first || nodes[at - base].start != NONE);
+    let mut ends: BTreeSet<usize> = reached.collect();
+    while ends.len() > 1
+        && let Some(last) = ends.pop_last()
+    {
+        ends.insert(nodes[last - base].start as usize);
+    }
+    ends.first().copied().unwrap_or(base)
 }
 
 /// How many bytes the character with this first byte has.

@@ -7,7 +7,7 @@ use arrow_array::{Array, RecordBatch};
 use pyo3::prelude::*;
 
 use super::text::text_rules;
-use super::{PyArrowArray, import, import_batch, import_batches, run};
+use super::{PyArrowArray, import, import_batch, import_batches, import_copy, run};
 use crate::arrow::{self, TextRow};
 use crate::count::counter::WordCounter;
 use crate::count::word_lists;
@@ -84,7 +84,7 @@ impl PyWordCounter {
         groups: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<usize> {
         let texts = import(texts)?;
-        let groups = groups.map(import).transpose()?;
+        let groups = groups.map(import_copy).transpose()?;
         run(py, move || {
             if let Some(groups) = groups.as_ref().filter(|groups| groups.len() != texts.len()) {
                 let message = format!("{} texts, but {} groups", texts.len(), groups.len());

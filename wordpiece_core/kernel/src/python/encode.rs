@@ -2,8 +2,8 @@
 
 use arrow_array::types::{Float64Type, Int32Type, UInt16Type, UInt32Type};
 use arrow_array::{Array, ArrayRef};
+use foldhash::{HashMap, HashSet};
 use pyo3::prelude::*;
-use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::rules::Rules;
 use super::shards::{PyIdPages, PyPages};
@@ -24,6 +24,7 @@ use crate::encode::rows::{AddedTokens, RowColumns, RowOptions, Rows, TextPair, T
 use crate::encode::sampling::{Sampling, SamplingKind};
 use crate::encode::unigram::{Unigram, UnigramOptions};
 use crate::error::{Error, Result};
+use crate::memory;
 use crate::text::marks::WordBoundary;
 use crate::text::rules::TextRules;
 
@@ -164,7 +165,7 @@ impl PyEncoder {
         run(py, || {
             let vocabulary: Vec<&str> = vocab.iter().map(String::as_str).collect();
             let tokens = vocabulary.iter().copied().zip(0..);
-            let ids: FxHashMap<&str, u32> = tokens.clone().collect();
+            let ids: HashMap<&str, u32> = tokens.clone().collect();
             let known = |token: &str| {
                 let id = ids.get(token).copied();
                 id.ok_or_else(|| Error::option(format!("the vocabulary has no {token}")))
@@ -185,7 +186,7 @@ impl PyEncoder {
                     let needed = || Error::option("unk_token: wordpiece needs one");
                     let (unk, most) = (unk_id.ok_or_else(needed)?, max_word_length);
                     let prefix = &continuing_prefix;
-                    let hidden: FxHashSet<u32> = hidden.iter().copied().collect();
+                    let hidden: HashSet<u32> = hidden.iter().copied().collect();
                     let shown = tokens.filter(|(_, id)| !hidden.contains(id));
                     Model::WordPiece(WordPiece::new(shown, prefix, unk, unk_scope, most)?)
                 }
@@ -253,21 +254,18 @@ impl PyEncoder {
             let texts = text_rows(&texts, pairs.as_ref())?;
             let counts = |rows: &Rows| row_counts(rows, self.encoder.unk_id());
             if let Some(maker) = pages.as_ref().map(|maker| &maker.get().0) {
-                return Ok(match maker.encoded(&self.encoder, &options, &texts, least_ids)? {
-                    (Some(pages), rows) => (Vec::new(), Some(PyPages(pages)), counts(&rows)),
-                    (None, rows) => {
-                        let counts = counts(&rows);
-                        (vec![arrow::encode::encoded(rows, id_type)?.into()], None, counts)
-                    }
-                });
+                let (pages, batches) = maker.encoded(&self.encoder, &options, &texts, least_ids)?;
+                let counts = sum(batches.iter().map(counts));
+                let batches = batches.into_iter().filter(|_| pages.is_none());
+                let batches = batches.map(|rows| Ok(arrow::encode::encoded(rows, id_type)?.into()));
+                return Ok((batches.collect::<Result<_>>()?, pages.map(PyPages), counts));
             }
-            let blocks = encode_blocks(&self.encoder, &options, &texts, threads, |rows| {
+            let batches = encode_blocks(&self.encoder, &options, &texts, threads, |rows| {
                 let counts = counts(&rows);
                 Ok((arrow::encode::encoded(rows, id_type)?, counts))
             })?;
-            let sum = |i: usize| blocks.iter().map(|(_, counts)| counts[i]).sum();
-            let counts = [sum(0), sum(1), sum(2), sum(3), sum(4), sum(5)];
-            Ok((blocks.into_iter().map(|(batch, _)| batch.into()).collect(), None, counts))
+            let counts = sum(batches.iter().map(|(_, counts)| *counts));
+            Ok((batches.into_iter().map(|(batch, _)| batch.into()).collect(), None, counts))
         })
     }
 }
@@ -287,6 +285,10 @@ impl PyEncoder {
             None => [1, 1],
         }
     }
+}
+
+fn sum(counts: impl Iterator<Item = [usize; 6]>) -> [usize; 6] {
+    counts.fold([0; 6], |sum, counts| std::array::from_fn(|i| sum[i] + counts[i]))
 }
 
 /// Tokens, unknown ones, words, the tokens of words, rows that were cut, and the tokens cut off.
@@ -421,7 +423,7 @@ fn wanted_columns(names: &[String]) -> PyResult<RowColumns> {
 
 /// The texts, each with the second text of its pair if there are pairs.
 fn text_rows<'a>(texts: &'a ArrayRef, pairs: Option<&'a ArrayRef>) -> Result<Vec<TextPair<'a>>> {
-    let mut rows = Vec::with_capacity(texts.len());
+    let mut rows = memory::with_capacity(texts.len());
     arrow::each_row(texts, |text| rows.push((text, None)))?;
     if let Some(pairs) = pairs {
         if pairs.len() != rows.len() {

@@ -10,11 +10,11 @@ use std::sync::Arc;
 
 use arrow_array::ffi::{FFI_ArrowArray, FFI_ArrowSchema, to_ffi};
 use arrow_array::{Array, ArrayRef, RecordBatch, StructArray};
-use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
+use pyo3::exceptions::{PyMemoryError, PyRuntimeError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyCapsuleMethods};
 
-use crate::arrow::import;
+use crate::arrow::import::{self, Sizes};
 use crate::error::{Error, Result, caught, note_panic};
 use crate::text::marks::WordBoundary;
 
@@ -28,6 +28,7 @@ mod unigram;
 
 const SCHEMA: &CStr = c"arrow_schema";
 const ARRAY: &CStr = c"arrow_array";
+const EXPORT: &str = "__arrow_c_array__";
 
 mod exceptions {
     pyo3::import_exception!(wordpiece_core.errors, InputError);
@@ -41,6 +42,7 @@ impl From<Error> for PyErr {
             Error::Data(_) | Error::Overflow => exceptions::InputError::new_err(message),
             Error::Option(_) => exceptions::OptionError::new_err(message),
             Error::Type(_) => PyTypeError::new_err(message),
+            Error::Memory(_) => PyMemoryError::new_err(message),
             Error::Panic(_) => PyRuntimeError::new_err(message),
         }
     }
@@ -51,15 +53,32 @@ fn run<T: Send>(py: Python<'_>, work: impl FnOnce() -> Result<T> + Send) -> PyRe
     Ok(py.detach(|| caught(work))?)
 }
 
-/// Takes an Arrow array over from a Python object, and checks it.
+/// Takes an Arrow array over from a Python object, and checks it. The bytes of its strings are those of
+/// the object.
 fn import(object: &Bound<'_, PyAny>) -> PyResult<ArrayRef> {
-    check_buffers(object)?;
+    import_from(object, false)
+}
+
+/// The same with a copy of the bytes of its strings, which can be trusted to stay as they are.
+fn import_copy(object: &Bound<'_, PyAny>) -> PyResult<ArrayRef> {
+    import_from(object, true)
+}
+
+fn import_from(object: &Bound<'_, PyAny>, copies_text: bool) -> PyResult<ArrayRef> {
     let py = object.py();
-    let Some(export) = object.getattr_opt("__arrow_c_array__")? else {
+    let own_class = pyarrow_class(object)?;
+    let capsules = if let Some(class) = &own_class {
+        class.call_method1(EXPORT, (object,))? // not that of a class which inherits from it
+    } else if let Some(export) = object.getattr_opt(EXPORT)? {
+        export.call0()?
+    } else {
         let kind = object.get_type().to_string();
         return Err(Error::Type(format!("expected an Arrow array, not {kind}")).into());
     };
-    let capsules = export.call0()?;
+    let mut sizes = Sizes::default();
+    if let Some(class) = &own_class {
+        add_sizes(class, object, &mut sizes)?;
+    }
     let pair = capsules.extract::<(Bound<'_, PyCapsule>, Bound<'_, PyCapsule>)>();
     let pointers = pair.and_then(|(schema, array)| {
         let schema_pointer = schema.pointer_checked(Some(SCHEMA))?.cast::<FFI_ArrowSchema>();
@@ -75,23 +94,42 @@ fn import(object: &Bound<'_, PyAny>) -> PyResult<ArrayRef> {
     // SAFETY: as above; the producer of the structures is trusted with the pointers in them.
     let data_type = unsafe { import::data_type(schema) }?;
     // SAFETY: the same.
-    run(py, || unsafe { import::array(array, &data_type) })
+    run(py, || unsafe { import::array(array, &data_type, &sizes, copies_text) })
 }
 
-/// Checks that the buffers of an array are as large as they must be, if it is an array of pyarrow:
-/// only pyarrow knows their sizes.
-fn check_buffers(object: &Bound<'_, PyAny>) -> PyResult<()> {
-    let module = object.get_type().module();
-    if !module.is_ok_and(|module| module.to_str().is_ok_and(|name| name.starts_with("pyarrow"))) {
-        return Ok(());
+/// The class of pyarrow that an object is of: an array or a record batch, also of a class that inherits
+/// from one of them, as those of extension types may. None: the object is not pyarrow's.
+fn pyarrow_class<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
+    // Where pyarrow was not imported, there are no objects of it.
+    let modules = object.py().import("sys")?.getattr("modules")?;
+    let Ok(pyarrow) = modules.get_item("pyarrow.lib") else { return Ok(None) };
+    for name in ["Array", "RecordBatch"] {
+        let class = pyarrow.getattr(name)?;
+        if object.is_instance(&class)? {
+            return Ok(Some(class));
+        }
     }
-    let Some(validate) = object.getattr_opt("validate")? else { return Ok(()) };
-    let checked = validate.call0();
-    let invalid = |error: PyErr| match error.is_instance_of::<PyValueError>(object.py()) {
-        true => Error::data(format!("breaks Arrow's rules: {}", error.value(object.py()))).into(),
-        false => error,
-    };
-    checked.map(|_| ()).map_err(invalid)
+    Ok(None)
+}
+
+/// Adds the sizes of the buffers of an array or a record batch of pyarrow, which alone knows them.
+fn add_sizes(
+    class: &Bound<'_, PyAny>,
+    object: &Bound<'_, PyAny>,
+    sizes: &mut Sizes,
+) -> PyResult<()> {
+    if !class.hasattr("buffers")? {
+        let columns = class.getattr("columns")?.call_method1("__get__", (object,))?;
+        let array = class.py().import("pyarrow.lib")?.getattr("Array")?;
+        return columns.try_iter()?.try_for_each(|column| add_sizes(&array, &column?, sizes));
+    }
+    for buffer in class.call_method1("buffers", (object,))?.try_iter()? {
+        let buffer = buffer?;
+        if !buffer.is_none() {
+            sizes.add(buffer.getattr("address")?.extract()?, buffer.getattr("size")?.extract()?);
+        }
+    }
+    Ok(())
 }
 
 /// Takes a record batch over from a Python object, and checks it.

@@ -10,7 +10,7 @@ use pyo3::types::PyBytes;
 
 use super::{import, run, unknown};
 use crate::error::Error;
-use crate::shards::id_pages::{Codec, IdPages, Pages};
+use crate::shards::id_pages::{Codec, IdPages, Pages, copy_of};
 use crate::shards::shard_file::ShardFile;
 use crate::shards::source::{Chunks, Source};
 
@@ -87,8 +87,7 @@ impl PyChunkSource {
             "zstd" => CompressionCodec::ZSTD,
             other => return Err(unknown("compression", other, "a codec of Parquet")),
         };
-        let wanted = Bytes::copy_from_slice(wanted);
-        run(py, || Ok(PyChunkSource(Source::new(footer, &wanted, codec)?)))
+        run(py, || Ok(PyChunkSource(Source::new(footer, &copy_of(wanted), codec)?)))
     }
 
     /// Offset and length of the chunks of a row group that can be copied.
@@ -134,8 +133,7 @@ impl PyShardFile {
         ids: String,
         maker: Option<Py<PyIdPages>>,
     ) -> PyResult<Self> {
-        let empty = Bytes::copy_from_slice(empty);
-        let file = run(py, || ShardFile::new(&empty, ids))?;
+        let file = run(py, || ShardFile::new(&copy_of(empty), ids))?;
         Ok(PyShardFile { file: Mutex::new(Some(file)), maker })
     }
 
@@ -151,7 +149,7 @@ impl PyShardFile {
         let copied = copied.as_ref().map(|copied| &copied.get().0);
         let maker = self.maker.as_ref().map(|maker| &maker.get().0);
         let done = run(py, || {
-            let others = others.map(Bytes::copy_from_slice);
+            let others = others.map(copy_of);
             let mut file = self.file.lock().unwrap_or_else(|error| error.into_inner());
             let file = file.as_mut().ok_or_else(finished)?;
             file.add_row_group(others.as_ref(), copied, &pages, maker)

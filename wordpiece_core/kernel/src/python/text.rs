@@ -11,12 +11,14 @@ use super::rules::Rules;
 use super::{PyArrowArray, import, run, unknown};
 use crate::arrow;
 use crate::arrow::parquet_footer;
-use crate::error::Error;
+use crate::error::{Error, caught};
+use crate::memory;
 use crate::text::byte_level::ByteLevel;
 use crate::text::hash::KeyedHash;
 use crate::text::pre_tokenize::TextOptions;
 use crate::text::rules::{Begin, TextRules};
-use crate::text::{unicode, utf8};
+use crate::text::unicode;
+use crate::text::utf8::{self, TextCopy};
 
 /// The rules of text, from the names of the options in Python.
 pub(super) fn text_rules(
@@ -53,12 +55,8 @@ pub(super) fn text_rules(
 #[pyfunction]
 pub(super) fn string_array(texts: Vec<Option<PyBackedStr>>) -> PyResult<PyArrowArray> {
     let texts: Vec<_> = texts.iter().map(Option::as_deref).collect();
-    let bytes: usize = texts.iter().flatten().map(|text| text.len()).sum();
-    if bytes > i32::MAX as usize {
-        let message = format!("{bytes} bytes of text are too many for one batch");
-        return Err(Error::data(message).into());
-    }
-    Ok(PyArrowArray(Arc::new(arrow::strings(texts.into_iter()))))
+    let strings = caught(|| arrow::strings(texts.into_iter()))?;
+    Ok(PyArrowArray(Arc::new(strings)))
 }
 
 /// The strings of an array of strings or bytes, with invalid UTF-8 replaced by U+FFFD, and how many
@@ -76,10 +74,10 @@ pub(super) fn repair_utf8(
         {
             return Ok((PyArrowArray(Arc::new(valid)), 0));
         }
-        let mut rows = Vec::with_capacity(array.len());
+        let mut rows = memory::with_capacity(array.len());
         arrow::each_row(&array, |row| rows.push(row.map(utf8::repair)))?;
         let replaced = rows.iter().flatten().map(|(_, replaced)| replaced).sum();
-        let strings = arrow::strings(rows.iter().map(|row| row.as_ref().map(|(text, _)| &**text)));
+        let strings = arrow::strings(rows.iter().map(|row| row.as_ref().map(|(text, _)| &**text)))?;
         Ok((PyArrowArray(Arc::new(strings)), replaced))
     })
 }
@@ -97,7 +95,7 @@ pub(super) fn split_lines(py: Python<'_>, block: PyBuffer<u8>) -> PyResult<(PyAr
                 text
             })
             .collect();
-        let strings = arrow::strings(rows.iter().map(|row| Some(&**row)));
+        let strings = arrow::strings(rows.iter().map(|row| Some(&**row)))?;
         Ok((PyArrowArray(Arc::new(strings)), replaced))
     })
 }
@@ -122,12 +120,13 @@ pub(super) fn pre_tokenize(
     let rules = rules.map_or(own, TextRules::from);
     let texts = import(texts)?;
     run(py, || {
-        let mut rows = Vec::with_capacity(texts.len());
+        let mut rows = memory::with_capacity(texts.len());
+        let mut copy = TextCopy::default();
         arrow::each_row(&texts, |row| {
             rows.push(row.map(|row| {
                 let mut words = Vec::new();
                 let mut word = String::new();
-                let text = utf8::repair(row).0;
+                let text = copy.of(row).0;
                 let text = &text[..rules.section_end(&text)];
                 rules.segments(text, Begin::Text, |segment| {
                     rules.normalize(segment.raw, &mut word);
@@ -156,7 +155,7 @@ pub(super) fn hash_texts(
     let texts = import(texts)?;
     run(py, || {
         let hash = KeyedHash::new(key)?;
-        let mut hashes = Vec::with_capacity(texts.len());
+        let mut hashes = memory::with_capacity(texts.len());
         arrow::each_row(&texts, |row| hashes.push(hash.of(row.unwrap_or_default())))?;
         Ok(PyArrowArray(Arc::new(UInt64Array::from(hashes))))
     })
@@ -167,14 +166,14 @@ pub(super) fn hash_texts(
 pub(super) fn hash_numbers(
     py: Python<'_>,
     first: u64,
-    rows: u64,
+    rows: usize,
     key: &[u8],
 ) -> PyResult<PyArrowArray> {
     run(py, || {
         let hash = KeyedHash::new(key)?;
-        let numbers = (0..rows).map(|row| first.wrapping_add(row));
-        let hashes = UInt64Array::from_iter_values(numbers.map(|n| hash.of(&n.to_le_bytes())));
-        Ok(PyArrowArray(Arc::new(hashes)))
+        let numbers = (0..rows).map(|row| first.wrapping_add(row as u64));
+        let hashes = memory::collected(numbers.map(|n| hash.of(&n.to_le_bytes())));
+        Ok(PyArrowArray(Arc::new(UInt64Array::from(hashes))))
     })
 }
 

@@ -1,8 +1,8 @@
 //! Training, for Python.
 
 use arrow_array::RecordBatch;
+use foldhash::HashMap;
 use pyo3::prelude::*;
-use rustc_hash::FxHashMap;
 
 use super::{PyArrowArray, import_batch, import_batches, run, unknown, word_boundary};
 use crate::arrow;
@@ -333,7 +333,7 @@ pub(super) fn join_limits(
 ) -> PyResult<PyArrowArray> {
     let batches = import_batches(&batches)?;
     run(py, || {
-        let mut joined = FxHashMap::default();
+        let mut joined = HashMap::default();
         for batch in &batches {
             for (token, limit) in arrow::train::read_limits(batch)? {
                 joined.entry(token).or_insert(Limit::NONE).join(&limit);

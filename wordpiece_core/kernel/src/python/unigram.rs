@@ -3,13 +3,14 @@
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
+use foldhash::HashMap;
 use pyo3::prelude::*;
-use rustc_hash::FxHashMap;
 
 use super::{PyArrowArray, import_batch, import_batches, run, unknown};
 use crate::arrow;
 use crate::count::sums::add;
 use crate::error::Result;
+use crate::memory;
 use crate::train::splits::WordLimits;
 use crate::unigram::corpus::Corpus;
 use crate::unigram::lattice::{Calculator, Lattices};
@@ -68,7 +69,7 @@ impl PyRunCutter {
     ) -> PyResult<(PyArrowArray, u64)> {
         let words = import_batch(words)?;
         run(py, || {
-            let (mut counts, mut all) = (FxHashMap::default(), 0);
+            let (mut counts, mut all) = (HashMap::default(), 0);
             self.0.each_run(&words, |run, characters, count| {
                 all += characters as u64;
                 for c in run.chars() {
@@ -100,11 +101,14 @@ fn add_run(runs: &mut RunCounts, run: &str, count: u64) {
     match runs.get_mut(run) {
         // The characters of all runs are fewer than 2^63: see `add_characters`.
         Some(sum) => *sum += count,
-        None => _ = runs.insert(run.into(), count),
+        None => {
+            memory::reserve_entry(runs);
+            runs.insert(run.into(), count);
+        }
     }
 }
 
-fn character_batch(counts: FxHashMap<char, u64>) -> Result<PyArrowArray> {
+fn character_batch(counts: HashMap<char, u64>) -> Result<PyArrowArray> {
     let mut counts: Vec<_> = counts.into_iter().collect();
     counts.sort_unstable();
     let rows: Vec<_> = counts.iter().map(|(c, count)| (c.to_string(), *count)).collect();
@@ -119,7 +123,7 @@ pub(super) fn add_characters(
 ) -> PyResult<PyArrowArray> {
     let batches = import_batches(&batches)?;
     run(py, || {
-        let (mut counts, mut all) = (FxHashMap::default(), 0);
+        let (mut counts, mut all) = (HashMap::default(), 0);
         for batch in &batches {
             for (text, count) in arrow::count::WordTableBatch::new(batch)?.rows()? {
                 all = add(all, count)?;

@@ -27,20 +27,23 @@ impl IdPages {
         options: &RowOptions,
         texts: &[TextPair<'_>],
         least_ids: usize,
-    ) -> Result<(Option<Pages>, Rows)> {
-        let rows = rows::encode(&mut encoder.session(0), options, texts, 0)?;
-        if rows.ids.len() < least_ids {
-            return Ok((None, rows));
+    ) -> Result<(Option<Pages>, Vec<Rows>)> {
+        let batches = rows::encode(&mut encoder.session(0), options, texts, 0)?;
+        if batches.iter().map(|rows| rows.ids.len()).sum::<usize>() < least_ids {
+            return Ok((None, batches));
         }
         let mut pages = self.writer()?;
-        rows.lists().try_for_each(|list| pages.add(list))?;
-        Ok((Some(pages.finish()?), rows))
+        batches.iter().flat_map(Rows::lists).try_for_each(|list| pages.add(list))?;
+        Ok((Some(pages.finish()?), batches))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
+
+    use arrow_array::cast::AsArray;
+    use arrow_array::types::Int32Type;
 
     use super::*;
     use crate::arrow::encode::{IdType, encoded};
@@ -74,6 +77,10 @@ mod tests {
         Encoder::new(options).unwrap()
     }
 
+    fn ids_of(batches: &[Rows]) -> Vec<u32> {
+        batches.iter().flat_map(|rows| rows.ids.iter().copied()).collect()
+    }
+
     #[test]
     fn pages_are_those_of_the_arrays() {
         let encoder = encoder();
@@ -97,19 +104,28 @@ mod tests {
                 sampling: None,
                 columns: RowColumns::default(),
             };
-            let rows = rows::encode(&mut encoder.session(0), &options, &texts, 0).unwrap();
-            let ids = rows.ids.clone();
-            let lists = Arc::clone(encoded(rows, IdType::Int32).unwrap().column(0));
+            let batches = rows::encode(&mut encoder.session(0), &options, &texts, 0).unwrap();
+            let ids = ids_of(&batches);
+            let lists: Vec<_> = batches
+                .into_iter()
+                .map(|rows| Arc::clone(encoded(rows, IdType::Int32).unwrap().column(0)))
+                .collect();
             let maker = IdPages::new(VOCABULARY.len() as u32, Codec::Zstd);
-            let wanted = maker.pages(&[lists]).unwrap();
+            let mut writer = maker.writer().unwrap();
+            for lists in &lists {
+                let lists = lists.as_list::<i32>();
+                let values = lists.values().as_primitive::<Int32Type>().values();
+                writer.add_lists(lists, values).unwrap();
+            }
+            let wanted = writer.finish().unwrap();
             assert_eq!((wanted.rows, wanted.nulls, wanted.ids), (texts.len(), 3, ids.len()));
             // Then with memory that was used before.
             for least in [0, ids.len()] {
-                let (pages, rows) = maker.encoded(&encoder, &options, &texts, least).unwrap();
-                assert_eq!((pages.as_ref(), &rows.ids), (Some(&wanted), &ids));
+                let (pages, batches) = maker.encoded(&encoder, &options, &texts, least).unwrap();
+                assert_eq!((pages.as_ref(), &ids_of(&batches)), (Some(&wanted), &ids));
             }
             let few = maker.encoded(&encoder, &options, &texts, ids.len() + 1).unwrap();
-            assert_eq!((few.0, few.1.ids), (None, ids));
+            assert_eq!((few.0, ids_of(&few.1)), (None, ids));
         }
     }
 }

@@ -23,6 +23,7 @@ use parquet::file::writer::{SerializedPageWriter, TrackedWrite};
 
 use crate::encode::pack::Id;
 use crate::error::{Error, Result};
+use crate::memory;
 
 /// The most ids of a page. With their levels they are just below 256 KB, where zstd looks for shorter
 /// matches: pages of this size are the smallest of all, and as fast to write as larger ones.
@@ -34,6 +35,8 @@ const ZSTD_LEVEL: i32 = 1;
 /// The level of zstd for the dictionary, which is compressed once. From this level on it takes a
 /// quarter of its size.
 const DICTIONARY_LEVEL: i32 = 18;
+/// More bytes than the header of a page has.
+const PAGE_HEADER: usize = 1 << 10;
 /// The most bytes of memory for pages that are kept for those to come.
 const MOST_KEPT: usize = 8 << 20;
 
@@ -250,7 +253,7 @@ impl IdPageWriter<'_> {
         Ok(pages)
     }
 
-    fn add_lists<T: Id>(&mut self, lists: &ListArray, values: &[T]) -> Result<()> {
+    pub(super) fn add_lists<T: Id>(&mut self, lists: &ListArray, values: &[T]) -> Result<()> {
         let ends = lists.value_offsets();
         for row in 0..lists.len() {
             let ids = &values[ends[row] as usize..ends[row + 1] as usize];
@@ -358,6 +361,13 @@ impl DataPage {
     }
 }
 
+/// A copy of some bytes.
+pub fn copy_of(bytes: &[u8]) -> Bytes {
+    let mut copy = memory::with_capacity(bytes.len());
+    copy.extend_from_slice(bytes);
+    copy.into()
+}
+
 /// Writes what `write` does, with its length before it.
 fn with_length(page: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
     let start = page.len();
@@ -418,6 +428,7 @@ impl PageSink {
             }
             (None, Codec::None | Codec::Zstd) => compressed.clone_from(plain),
         }
+        memory::reserve(done, compressed.len() + PAGE_HEADER);
         let bytes = Bytes::from(std::mem::take(compressed));
         let mut sink = TrackedWrite::new(std::mem::take(done));
         let page = CompressedPage::new(page(bytes.clone()), plain.len());
@@ -432,8 +443,7 @@ impl PageSink {
 
     /// The pages that are written. After that there are none.
     fn take(&mut self) -> Pages {
-        let pages =
-            Pages { bytes: Bytes::copy_from_slice(&self.done), ..std::mem::take(&mut self.pages) };
+        let pages = Pages { bytes: copy_of(&self.done), ..std::mem::take(&mut self.pages) };
         self.done.clear();
         self.done.shrink_to(MOST_KEPT);
         pages

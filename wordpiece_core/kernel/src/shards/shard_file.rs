@@ -19,6 +19,7 @@ use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::ColumnDescPtr;
 
 use crate::error::{Error, Result};
+use crate::memory;
 use crate::shards::id_pages::{IdPages, Pages};
 use crate::shards::source::{Chunks, metadata_of};
 
@@ -77,7 +78,7 @@ impl ShardFile {
         let group = read.as_ref().map(only_row_group).transpose()?;
         let mut chunks = group.map_or(&[][..], RowGroupMetaData::columns).iter();
         let columns = self.writer.schema_descr().columns().to_vec();
-        self.writer.inner_mut().reserve(size(others, copied, pages));
+        memory::reserve(self.writer.inner_mut(), size(others, copied, pages));
         let mut row_group = self.writer.next_row_group().map_err(Error::data)?;
         for column in columns {
             let is_ids = !pages.is_empty() && column.path().parts().first() == Some(&self.ids);
@@ -232,7 +233,7 @@ impl ChunkReader for Parts {
     }
 
     fn get_bytes(&self, start: u64, length: usize) -> parquet::errors::Result<Bytes> {
-        let mut bytes = vec![0; length];
+        let mut bytes = memory::filled(0, length);
         self.get_read(start)?.read_exact(&mut bytes)?;
         Ok(bytes.into())
     }

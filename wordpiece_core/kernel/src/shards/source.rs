@@ -13,7 +13,7 @@ use parquet::file::serialized_reader::SerializedPageReader;
 use parquet::file::statistics::Statistics;
 use parquet::schema::types::SchemaDescriptor;
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, caught};
 
 /// The encodings that every reader knows.
 #[allow(deprecated)] // old files have levels that are packed by bits
@@ -56,8 +56,8 @@ impl Source {
     pub fn new(footer: &[u8], wanted: &Bytes, codec: CompressionCodec) -> Result<Self> {
         let footer = footer.get(..footer.len().saturating_sub(8)).unwrap_or_default();
         let options = ParquetMetaDataOptions::new().with_encoding_stats_as_mask(false);
-        let metadata = ParquetMetaDataReader::decode_metadata_with_options(footer, Some(&options));
-        let metadata = metadata.map_err(Error::data)?;
+        let metadata =
+            sound(|| ParquetMetaDataReader::decode_metadata_with_options(footer, Some(&options)))?;
         let wanted = metadata_of(wanted)?;
         let wanted = wanted.file_metadata().schema_descr();
         let here = metadata.file_metadata().schema_descr();
@@ -97,7 +97,7 @@ impl Source {
             }
             let leaves = column.iter().zip(data).map(|(&leaf, bytes)| {
                 let metadata = self.own_metadata(group, leaf)?;
-                let whole = adds_up(&metadata, &bytes, chunks.rows).unwrap_or(false);
+                let whole = caught(|| adds_up(&metadata, &bytes, chunks.rows)).unwrap_or(false);
                 Ok(whole.then_some((metadata, bytes)))
             });
             if let Some(leaves) = leaves.collect::<Result<Option<Vec<_>>>>()? {
@@ -158,7 +158,15 @@ impl Source {
 pub(crate) fn metadata_of(file: &Bytes) -> Result<ParquetMetaData> {
     let options = ParquetMetaDataOptions::new().with_encoding_stats_as_mask(false);
     let mut reader = ParquetMetaDataReader::new().with_metadata_options(Some(options));
-    reader.try_parse(file).and_then(|()| reader.finish()).map_err(Error::data)
+    sound(|| reader.try_parse(file).and_then(|()| reader.finish()))
+}
+
+/// What the library reads of a file. For what cannot be right it returns an error, or panics.
+fn sound<T>(read: impl FnOnce() -> parquet::errors::Result<T>) -> Result<T> {
+    caught(|| read().map_err(Error::data)).map_err(|error| match error {
+        Error::Panic(_) => Error::data("the metadata of a Parquet file cannot be right"),
+        error => error,
+    })
 }
 
 /// The leaves of a top-level column.

@@ -18,6 +18,7 @@ use std::sync::LazyLock;
 
 use unicode_general_category::{GeneralCategory, get_general_category};
 
+use crate::memory;
 use crate::text::blocks::{BLOCK, below, masks_at};
 use crate::text::segments::{BlockSegments, InOrder, Segment, SegmentBag, Sink, Unordered};
 use crate::text::unicode::is_whitespace;
@@ -31,7 +32,7 @@ use crate::text::unicode::is_whitespace;
 ///
 /// let rules = ByteLevel { add_prefix_space: false };
 /// let mut pieces = Vec::new();
-/// rules.segments("It's  a 1st try.", false, |piece| pieces.push(piece.raw.to_string()));
+/// rules.segments("It's  a 1st try.", |piece| pieces.push(piece.raw.to_string()));
 /// assert_eq!(pieces, ["It", "'s", " ", " a", " 1", "st", " try", "."]);
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,11 +74,10 @@ impl ByteLevel {
     /// # Arguments
     ///
     /// * `text` - The text.
-    /// * `is_begin` - Whether it begins where a space may be put before it.
     /// * `each` - What takes the pieces.
     #[inline(always)]
-    pub fn segments(&self, text: &str, is_begin: bool, mut each: impl FnMut(Segment<'_>)) {
-        let first = self.first(text, is_begin);
+    pub fn segments(&self, text: &str, mut each: impl FnMut(Segment<'_>)) {
+        let first = self.first(text);
         if let Some((raw, _)) = &first {
             let rest = raw.as_bytes();
             each(Segment { raw, start: 0, added: true, alone: None, rest });
@@ -90,7 +90,7 @@ impl ByteLevel {
     /// [`PreTokenizer::segments_into`](crate::text::pre_tokenize::PreTokenizer::segments_into)).
     #[inline(always)]
     pub fn segments_into(&self, text: &str, bytes: &[u8], bag: &mut impl SegmentBag) {
-        let first = self.first(text, true);
+        let first = self.first(text);
         if let Some((raw, _)) = &first {
             bag.segment(raw.as_bytes(), 0, raw.len());
         }
@@ -99,40 +99,17 @@ impl ByteLevel {
     }
 
     /// The first piece, if a space is put before it, and where it ends in the text.
-    fn first(&self, text: &str, is_begin: bool) -> Option<(String, usize)> {
-        let wanted = self.add_prefix_space && is_begin;
-        if !wanted || text.is_empty() || text.starts_with(' ') {
+    fn first(&self, text: &str) -> Option<(String, usize)> {
+        if !self.add_prefix_space || text.is_empty() || text.starts_with(' ') {
             return None;
         }
         let end = match class(first_char(text)) {
             Class::Space => white_space_end(text, 0, true),
             of_run => run_end(text, 0, of_run),
         };
-        Some((format!(" {}", &text[..end]), end))
-    }
-
-    /// A byte offset, `at` or the first behind it, where a text can be divided: both parts together
-    /// have its pieces. `at` must not be 0.
-    ///
-    /// # Panics
-    ///
-    /// Panics if `at` is not at the boundary of a character of `text`.
-    pub fn segment_end(&self, text: &str, at: usize) -> usize {
-        let Some(before) = text[..at].chars().next_back() else { return at };
-        let mut before = (class(before), before);
-        for (place, c) in text[at..].char_indices() {
-            let now = class(c);
-            let ends = match before {
-                (Class::Space, _) => false, // how white space is cut depends on all of it
-                (Class::Other, '\'') => matches!(now, Class::Space | Class::Number),
-                (of_run, _) => of_run != now,
-            };
-            if ends {
-                return at + place;
-            }
-            before = (now, c);
-        }
-        text.len()
+        let mut first = String::from(' ');
+        memory::push_str(&mut first, &text[..end]);
+        Some((first, end))
     }
 }
 
@@ -361,7 +338,7 @@ mod tests {
 
     fn pieces(rules: &ByteLevel, text: &str) -> Vec<String> {
         let mut pieces = Vec::new();
-        rules.segments(text, true, |piece| {
+        rules.segments(text, |piece| {
             let added = usize::from(piece.added);
             assert!(text[piece.start..].starts_with(&piece.raw[added..]));
             pieces.push(piece.raw.to_string());
@@ -421,7 +398,6 @@ mod tests {
             };
             assert_eq!(pieces(&prefixed, &text), plain_pieces(&with_space), "{text:?}");
             check_counts(&text, &plain);
-            check_parts(&text, &plain, choose(&mut random, text.len() + 1));
         }
     }
 
@@ -435,13 +411,6 @@ mod tests {
         let mut plain = plain.to_vec();
         plain.sort();
         assert_eq!(found, plain, "{text:?}");
-    }
-
-    fn check_parts(text: &str, plain: &[&str], at: usize) {
-        let at = (at..=text.len()).find(|&at| text.is_char_boundary(at)).unwrap_or(0);
-        let end = RULES.segment_end(text, at);
-        let parts = [plain_pieces(&text[..end]), plain_pieces(&text[end..])].concat();
-        assert_eq!(parts, plain, "{text:?} at {end}");
     }
 
     #[test]

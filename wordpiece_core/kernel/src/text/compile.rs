@@ -4,7 +4,7 @@
 //! of characters that are dropped takes little. The children of a node are put at the places
 //! `base ^ byte` of the array, with a base that no other node has.
 
-use rustc_hash::FxHashMap;
+use foldhash::HashMap;
 
 use crate::error::{Error, Result};
 use crate::text::pre_tokenize::PreTokenizer;
@@ -49,7 +49,7 @@ pub fn compile(rules: &PreTokenizer) -> Result<Vec<u8>> {
 #[derive(Default)]
 struct Results {
     text: String,
-    places: FxHashMap<String, u32>,
+    places: HashMap<String, u32>,
 }
 
 impl Results {
@@ -84,7 +84,7 @@ impl Node {
 #[derive(Default)]
 struct Tree {
     nodes: Vec<Node>,
-    numbers: FxHashMap<Node, usize>,
+    numbers: HashMap<Node, usize>,
 }
 
 impl Tree {
@@ -140,7 +140,7 @@ impl Tree {
 struct Places {
     blocks: Vec<Taken>,
     /// For labels that were put before, the first block that may have room for such.
-    first: FxHashMap<Vec<u8>, usize>,
+    first: HashMap<Vec<u8>, usize>,
 }
 
 #[derive(Clone, Copy)]

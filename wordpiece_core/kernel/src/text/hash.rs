@@ -1,7 +1,11 @@
 //! Keyed hashes of 64 bits: BLAKE2b with a digest of 8 bytes, read as a little-endian number. In
 //! Python: `int.from_bytes(hashlib.blake2b(data, digest_size=8, key=key).digest(), "little")`.
+//! And the seeds of the hash tables of this crate.
+
+use std::hash::BuildHasher;
 
 use blake2b_simd::{KEYBYTES, Params};
+use foldhash::quality::RandomState;
 
 use crate::error::{Error, Result};
 
@@ -36,6 +40,26 @@ impl KeyedHash {
         let hash = self.0.hash(bytes);
         let digest = hash.as_bytes().first_chunk().expect("a digest has the length asked for");
         u64::from_le_bytes(*digest)
+    }
+}
+
+/// Two numbers that a hash table mixes with its keys. They are random in each process, so that nobody
+/// can write texts or tokenizer files whose keys collide.
+#[derive(Clone, Copy)]
+pub(crate) struct Seed([u64; 2]);
+
+impl Seed {
+    /// A new seed.
+    pub(crate) fn random() -> Self {
+        let state = RandomState::default();
+        Seed([0u64, 1].map(|number| state.hash_one(number)))
+    }
+
+    /// The hash of a key of two numbers: one multiplication, whose product is folded onto itself.
+    #[inline(always)]
+    pub(crate) fn hash(self, low: u64, high: u64) -> u64 {
+        let product = (low ^ self.0[0]) as u128 * (high ^ self.0[1]) as u128;
+        (product as u64) ^ (product >> 64) as u64
     }
 }
 

@@ -4,10 +4,11 @@
 //! Raw text is cut before characters that are spaces to the map, whatever is around them. So every
 //! segment is normalized by itself; nearly always it is one word, with the space before it.
 
-use rustc_hash::FxHashSet;
+use foldhash::HashSet;
 use unicode_segmentation::UnicodeSegmentation;
 
 use crate::error::{Error, Result};
+use crate::memory;
 use crate::text::charsmap::CharsMap;
 use crate::text::marks::SPACE_MARK;
 use crate::text::rules::Begin;
@@ -89,7 +90,7 @@ struct MapTraits {
     /// The characters that it maps by themselves, in order, and whether each becomes a space.
     singles: Vec<(char, bool)>,
     /// The characters of the longer strings that it maps.
-    joined: FxHashSet<char>,
+    joined: HashSet<char>,
     /// Whether it makes several spaces in a row.
     several: bool,
     makes_marks: bool,
@@ -176,15 +177,12 @@ impl Metaspace {
     /// [`TextRules::segments`](crate::text::rules::TextRules::segments)).
     #[inline(always)]
     pub fn segments(&self, text: &str, begin: Begin, mut each: impl FnMut(Segment<'_>)) {
-        let mut start = 0;
-        if begin != Begin::Within {
-            let first = self.first(text, begin);
-            if let Some(raw) = &first.raw {
-                let rest = raw.as_bytes();
-                each(Segment { raw, start: 0, added: true, alone: None, rest });
-            }
-            start = first.end;
+        let first = self.first(text, begin);
+        if let Some(raw) = &first.raw {
+            let rest = raw.as_bytes();
+            each(Segment { raw, start: 0, added: true, alone: None, rest });
         }
+        let mut start = first.end;
         let merges = self.way.merges();
         while start < text.len() {
             let end = self.next_cut(text, start + 1);
@@ -205,8 +203,11 @@ impl Metaspace {
             Prepend::Never => false,
         };
         let end = if text.is_empty() { 0 } else { self.next_cut(text, 0) };
-        let added =
-            |end: usize| First { raw: Some(format!("{}{}", self.added, &text[..end])), end };
+        let added = |end: usize| {
+            let mut raw = String::from(self.added);
+            memory::push_str(&mut raw, &text[..end]);
+            First { raw: Some(raw), end }
+        };
         match self.way {
             // A space puts a mark before the words behind it, so there must be none at the beginning.
             Way::SentencePiece { collapse: true } if !is_wanted => First::at(self.content(text)),
@@ -241,22 +242,6 @@ impl Metaspace {
             !is_word
         });
         found
-    }
-
-    /// A byte offset, `at` or the first behind it, where a text can be divided into parts.
-    ///
-    /// # Panics
-    ///
-    /// Panics if `at` is not at the boundary of a character of `text`.
-    pub fn segment_end(&self, text: &str, at: usize) -> usize {
-        let end = self.next_cut(text, at);
-        let strips = self.way == (Way::SentencePiece { collapse: true });
-        if strips && self.prepend != Prepend::Always && self.content(&text[..end]) == end {
-            // Nothing is before it, so the space there makes no mark.
-            let content = end + self.content(&text[end..]);
-            return self.next_cut(text, content);
-        }
-        end
     }
 
     /// How many bytes of a section make its words: at the end of a text, `sentencepiece` removes marks

@@ -269,7 +269,7 @@ impl PreTokenizer {
     /// # Panics
     ///
     /// Panics if `at` is not at the boundary of a character of `text`.
-    pub fn segment_end(&self, text: &str, at: usize) -> usize {
+    fn segment_end(&self, text: &str, at: usize) -> usize {
         let mut rest = text[at..].chars();
         loop {
             let end = text.len() - rest.as_str().len();

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use crate::memory;
 use crate::text::byte_level::ByteLevel;
 use crate::text::metaspace::{Metaspace, marked_words};
 use crate::text::pre_tokenize::{PreTokenizer, TextOptions};
@@ -29,8 +30,6 @@ pub enum Begin {
     Text,
     /// Behind a special token.
     Section,
-    /// Where [`TextRules::segment_end`] says that the part before may end.
-    Within,
 }
 
 impl From<TextOptions> for TextRules {
@@ -59,7 +58,7 @@ impl TextRules {
     pub fn segments(&self, text: &str, begin: Begin, each: impl FnMut(Segment<'_>)) {
         match self {
             TextRules::Bert(rules) => rules.segments(text, each),
-            TextRules::ByteLevel(rules) => rules.segments(text, begin != Begin::Within, each),
+            TextRules::ByteLevel(rules) => rules.segments(text, each),
             TextRules::Metaspace(rules) => rules.segments(text, begin, each),
         }
     }
@@ -80,20 +79,6 @@ impl TextRules {
             TextRules::Metaspace(rules) => rules.segments(text, Begin::Text, |segment| {
                 bag.segment(segment.raw.as_bytes(), 0, segment.raw.len());
             }),
-        }
-    }
-
-    /// A byte offset, `at` or the first behind it, where a part of the text may end, so that all parts
-    /// together have the segments of the text.
-    ///
-    /// # Panics
-    ///
-    /// Panics if `at` is not at the boundary of a character of `text`.
-    pub fn segment_end(&self, text: &str, at: usize) -> usize {
-        match self {
-            TextRules::Bert(rules) => rules.segment_end(text, at),
-            TextRules::ByteLevel(rules) => rules.segment_end(text, at),
-            TextRules::Metaspace(rules) => rules.segment_end(text, at),
         }
     }
 
@@ -127,11 +112,11 @@ impl TextRules {
             TextRules::Bert(rules) => rules.normalize(raw, word),
             TextRules::ByteLevel(_) => {
                 word.clear();
-                word.push_str(raw);
+                memory::push_str(word, raw);
             }
             TextRules::Metaspace(rules) => {
                 word.clear();
-                rules.each_normalized(raw, |c, _| word.push(c));
+                rules.each_normalized(raw, |c, _| memory::push_char(word, c));
             }
         }
     }

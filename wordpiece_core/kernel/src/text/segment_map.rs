@@ -6,10 +6,13 @@
 //! cache line and compares one number; no pointer is followed. Segments of 16 to 31 bytes have a
 //! table whose keys are two such numbers. Longer ones go to an ordinary map.
 //!
-//! The tables use open addressing with linear probing, and are at most half full.
+//! The tables use open addressing with linear probing, and are at most half full. Each hashes with a
+//! random seed of its own.
 
-use rustc_hash::FxHashMap;
+use foldhash::HashMap;
 
+use crate::memory;
+use crate::text::hash::Seed;
 use crate::text::segments::Segment;
 
 /// The length of the longest segments whose key is one number, in bytes.
@@ -46,7 +49,7 @@ const NEAR_GROWTH: usize = 256;
 pub struct SegmentMap<V> {
     pub(crate) short: KeyTable<u128, V>,
     pub(crate) middle: KeyTable<MiddleKey, V>,
-    long: FxHashMap<Box<[u8]>, V>,
+    long: HashMap<Box<[u8]>, V>,
     long_bytes: usize,
 }
 
@@ -55,7 +58,7 @@ impl<V: Copy + Default> Default for SegmentMap<V> {
         SegmentMap {
             short: KeyTable::new(1 << 10),
             middle: KeyTable::new(1 << 6),
-            long: FxHashMap::default(),
+            long: HashMap::default(),
             long_bytes: 0,
         }
     }
@@ -74,14 +77,59 @@ impl<V: Copy + Default> SegmentMap<V> {
 
     /// The memory that the map takes, in bytes, keys and free slots included.
     pub fn memory(&self) -> usize {
-        let per_long = size_of::<(Box<[u8]>, V)>() * 2 + 16;
-        let long = self.long.len() * per_long + self.long_bytes;
+        let long = self.long_table(self.long.capacity()) + self.long.len() * 16 + self.long_bytes;
         self.short.memory() + self.middle.memory() + long
+    }
+
+    /// The memory that the map may take while a segment of `length` bytes is put in: with that of a
+    /// larger table beside the old one, if one will soon grow.
+    pub fn memory_to_insert(&self, length: usize) -> usize {
+        let larger = if length <= SHORT {
+            self.short.growth(1)
+        } else if length <= MIDDLE {
+            self.middle.growth(1)
+        } else if self.long.len() < self.long.capacity() {
+            length + 16
+        } else {
+            length + 16 + self.long_table(2 * self.long.capacity().max(4))
+        };
+        self.memory() + larger
+    }
+
+    /// The bytes of the table of longer segments with this capacity: the number of its slots is a power
+    /// of two, of which seven of eight may be used, and each has a byte beside it.
+    fn long_table(&self, capacity: usize) -> usize {
+        match capacity {
+            0 => 0,
+            _ => {
+                (capacity * 8).div_ceil(7).next_power_of_two() * (size_of::<(Box<[u8]>, V)>() + 1)
+                    + 16
+            }
+        }
     }
 
     /// An upper limit of the bytes of all segments together.
     pub fn text_bytes(&self) -> usize {
         self.short.held * SHORT + self.middle.held * MIDDLE + self.long_bytes
+    }
+
+    /// The value of a segment, if it is in the map.
+    #[inline]
+    pub fn get(&self, segment: &Segment<'_>) -> Option<&V> {
+        let length = segment.raw.len();
+        if length <= SHORT {
+            self.short.get(short_key(first_block(segment.rest, 0), length))
+        } else {
+            self.get_longer(segment.raw.as_bytes())
+        }
+    }
+
+    #[inline(never)]
+    fn get_longer(&self, segment: &[u8]) -> Option<&V> {
+        if segment.len() <= MIDDLE {
+            return self.middle.get(middle_key(segment));
+        }
+        self.long.get(segment)
     }
 
     /// The value of a segment. If the segment is not in the map, it is put in with the value that
@@ -108,8 +156,9 @@ impl<V: Copy + Default> SegmentMap<V> {
     pub(crate) fn long_entry(&mut self, segment: &[u8], new: impl FnOnce() -> V) -> &mut V {
         if !self.long.contains_key(segment) {
             let value = new();
+            memory::reserve_entry(&mut self.long);
             self.long_bytes += segment.len();
-            self.long.insert(segment.into(), value);
+            self.long.insert(memory::boxed(segment), value);
         }
         self.long.get_mut(segment).expect("just inserted")
     }
@@ -136,6 +185,7 @@ impl<V: Copy + Default> SegmentMap<V> {
 pub(crate) struct KeyTable<K, V> {
     slots: Vec<KeySlot<K, V>>,
     held: usize,
+    seed: Seed,
 }
 
 #[derive(Clone, Copy)]
@@ -151,14 +201,14 @@ struct KeySlot<K, V> {
 pub(crate) struct MiddleKey(u128, u128);
 
 pub(crate) trait SegmentKey: Copy + PartialEq + Default {
-    fn hash(self) -> u64;
+    fn hash(self, seed: Seed) -> u64;
 }
 
 impl<K: SegmentKey, V: Copy + Default> KeyTable<K, V> {
     /// An empty table. `slots`: how many slots, a power of two.
     pub(crate) fn new(slots: usize) -> Self {
         let free = KeySlot { key: K::default(), value: V::default() };
-        KeyTable { slots: vec![free; slots], held: 0 }
+        KeyTable { slots: memory::filled(free, slots), held: 0, seed: Seed::random() }
     }
 
     pub(crate) fn held(&self) -> usize {
@@ -174,6 +224,12 @@ impl<K: SegmentKey, V: Copy + Default> KeyTable<K, V> {
     pub(crate) fn growth(&self, gathered: usize) -> usize {
         let soon = (self.held + gathered) * 2 + NEAR_GROWTH;
         if soon > self.slots.len() { 2 * self.memory() } else { 0 }
+    }
+
+    #[inline]
+    pub(crate) fn get(&self, key: K) -> Option<&V> {
+        let slot = &self.slots[self.find(key)];
+        (slot.key == key).then_some(&slot.value)
     }
 
     #[inline]
@@ -196,7 +252,7 @@ impl<K: SegmentKey, V: Copy + Default> KeyTable<K, V> {
     pub(crate) fn prefetch(&self, key: K) {
         #[cfg(all(target_arch = "x86_64", not(miri)))]
         {
-            let slot = &self.slots[key.hash() as usize & (self.slots.len() - 1)];
+            let slot = &self.slots[key.hash(self.seed) as usize & (self.slots.len() - 1)];
             // SAFETY: every x86_64 processor has SSE, and a prefetch reads and writes nothing.
             unsafe {
                 use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
@@ -211,7 +267,7 @@ impl<K: SegmentKey, V: Copy + Default> KeyTable<K, V> {
     #[inline]
     fn find(&self, key: K) -> usize {
         let mask = self.slots.len() - 1;
-        let mut at = key.hash() as usize & mask;
+        let mut at = key.hash(self.seed) as usize & mask;
         while self.slots[at].key != key && self.slots[at].key != K::default() {
             at = (at + 1) & mask;
         }
@@ -220,8 +276,9 @@ impl<K: SegmentKey, V: Copy + Default> KeyTable<K, V> {
 
     #[cold]
     fn grow(&mut self) {
-        let larger = KeyTable::new(self.slots.len() * 2);
-        let old = std::mem::replace(&mut self.slots, larger.slots);
+        let free = KeySlot { key: K::default(), value: V::default() };
+        let larger = memory::filled(free, self.slots.len() * 2);
+        let old = std::mem::replace(&mut self.slots, larger);
         for slot in old.into_iter().filter(|slot| slot.key != K::default()) {
             let at = self.find(slot.key);
             self.slots[at] = slot;
@@ -294,26 +351,23 @@ fn first16(bytes: &[u8]) -> u128 {
 
 impl SegmentKey for u64 {
     #[inline]
-    fn hash(self) -> u64 {
-        (self as u128).hash()
+    fn hash(self, seed: Seed) -> u64 {
+        seed.hash(self, 0)
     }
 }
 
 impl SegmentKey for u128 {
-    /// Both halves, mixed by one multiplication whose product is folded onto itself.
     #[inline]
-    fn hash(self) -> u64 {
-        const A: u64 = 0x9E37_79B9_7F4A_7C15;
-        const B: u64 = 0xD6E8_FEB8_6659_FD93;
-        let product = ((self as u64 ^ A) as u128) * (((self >> 64) as u64 ^ B) as u128);
-        (product as u64) ^ (product >> 64) as u64
+    fn hash(self, seed: Seed) -> u64 {
+        seed.hash(self as u64, (self >> 64) as u64)
     }
 }
 
 impl SegmentKey for MiddleKey {
     #[inline]
-    fn hash(self) -> u64 {
-        self.0.hash().rotate_left(32) ^ self.1.hash()
+    fn hash(self, seed: Seed) -> u64 {
+        let MiddleKey(low, high) = self;
+        seed.hash(low.hash(seed) ^ high as u64, (high >> 64) as u64)
     }
 }
 

@@ -3,6 +3,8 @@
 
 use std::borrow::Cow;
 
+use crate::memory;
+
 /// The bytes as a string, and how many invalid sequences were replaced. As in Python's
 /// `bytes.decode(errors="replace")`, each longest invalid sequence becomes one U+FFFD.
 ///
@@ -18,10 +20,50 @@ use std::borrow::Cow;
 pub fn repair(bytes: &[u8]) -> (Cow<'_, str>, u64) {
     match simdutf8::basic::from_utf8(bytes) {
         Ok(text) => (Cow::Borrowed(text), 0),
-        Err(_) => {
-            let invalid = bytes.utf8_chunks().filter(|chunk| !chunk.invalid().is_empty()).count();
-            (String::from_utf8_lossy(bytes), invalid as u64)
+        Err(_) => repaired(bytes),
+    }
+}
+
+#[cold]
+fn repaired(bytes: &[u8]) -> (Cow<'_, str>, u64) {
+    let (mut text, mut replaced) = (String::new(), 0);
+    for chunk in bytes.utf8_chunks() {
+        memory::push_str(&mut text, chunk.valid());
+        if !chunk.invalid().is_empty() {
+            memory::push_str(&mut text, "\u{FFFD}");
+            replaced += 1;
         }
+    }
+    (Cow::Owned(text), replaced)
+}
+
+/// The most bytes that are kept for the next text.
+const MOST_KEPT: usize = 1 << 20;
+
+/// Copies one text after the other before it is read: the memory that it comes from may be changed
+/// meanwhile, by whoever shares it, and a string that has become invalid must never be read.
+#[derive(Default)]
+pub struct TextCopy(Vec<u8>);
+
+impl TextCopy {
+    /// A copy of the bytes as a string, as [`repair`] gives it.
+    #[inline]
+    pub fn of(&mut self, bytes: &[u8]) -> (Cow<'_, str>, u64) {
+        repair(self.bytes(bytes, 0))
+    }
+
+    /// A copy of the bytes, with so many zeros behind it.
+    #[inline]
+    pub fn bytes(&mut self, bytes: &[u8], zeros: usize) -> &[u8] {
+        let TextCopy(copy) = self;
+        copy.clear();
+        if copy.capacity() > MOST_KEPT.max(bytes.len()) {
+            copy.shrink_to(MOST_KEPT.max(bytes.len()));
+        }
+        memory::reserve(copy, bytes.len() + zeros);
+        copy.extend_from_slice(bytes);
+        copy.resize(bytes.len() + zeros, 0);
+        copy
     }
 }
 

@@ -7,10 +7,11 @@
 //! anywhere. The counts of the others are found again, by one pass over all runs, when they matter
 //! (`Round::track`).
 
-use rustc_hash::FxHashMap;
+use foldhash::HashMap;
 
 use crate::count::sums::{CountOverflow, add};
 use crate::error::{Error, Result};
+use crate::memory;
 use crate::train::heap::PairHeap;
 use crate::train::score::Criterion;
 use crate::train::splits::{OUTSIDE, PairCount, Place, Splits, adjacent, pair_hash};
@@ -45,7 +46,8 @@ impl RoundRuns {
             return Err(Error::option(message));
         }
         if self.symbols.capacity() - self.symbols.len() < runs.symbols.len() {
-            self.symbols.reserve_exact(runs.symbols.len().max(self.symbols.len() / 8));
+            let more = runs.symbols.len().max(self.symbols.len() / 8);
+            memory::reserve_exact(&mut self.symbols, more);
         }
         for (first, count, symbols) in runs.iter() {
             if self.last.is_some_and(|last| last >= first) {
@@ -54,8 +56,8 @@ impl RoundRuns {
             let tokens = symbols.iter().filter(|&&symbol| symbol != OUTSIDE).count() as u64;
             self.tokens = add(self.tokens, count.checked_mul(tokens).ok_or(CountOverflow)?)?;
             self.last = Some(first);
-            self.starts.push(self.symbols.len() as u32); // it fits, as checked above
-            self.counts.push(count);
+            memory::push(&mut self.starts, self.symbols.len() as u32); // it fits, as checked above
+            memory::push(&mut self.counts, count);
             self.symbols.extend_from_slice(symbols);
         }
         Ok(())
@@ -77,10 +79,37 @@ impl RoundRuns {
         &symbols[..symbols.len() - gone]
     }
 
-    /// The index in a run of the first occurrence of a pair.
-    fn position(&self, run: u32, pair: (u32, u32)) -> Option<usize> {
-        self.symbols(run).windows(2).position(|two| (two[0], two[1]) == pair)
+    /// The index in a run of the first occurrence of a pair. `long`: what was looked up in the same runs
+    /// before.
+    fn position(&self, run: u32, pair: (u32, u32), long: &mut LongRuns) -> Option<u32> {
+        if self.span(run).len() <= LONG {
+            let two = self.symbols(run).windows(2);
+            return two.zip(0..).find(|(two, _)| (two[0], two[1]) == pair).map(|(_, at)| at);
+        }
+        let firsts = long.firsts.entry(run).or_insert_with(|| {
+            let symbols = self.symbols(run);
+            long.work += symbols.len();
+            let mut firsts = HashMap::default();
+            for (at, two) in (0..).zip(symbols.windows(2)) {
+                memory::reserve_entry(&mut firsts);
+                firsts.entry((two[0], two[1])).or_insert(at);
+            }
+            firsts
+        });
+        firsts.get(&pair).copied()
     }
+}
+
+/// The most symbols of a run that is searched for each pair anew.
+const LONG: usize = 256;
+
+/// Where pairs occur first in long runs: each run is looked through once, however many pairs of it are
+/// looked up. It is good as long as no pair is merged.
+#[derive(Default)]
+pub struct LongRuns {
+    firsts: HashMap<u32, HashMap<(u32, u32), u32>>,
+    /// How many symbols were looked at, for tests of how much work it is.
+    pub work: usize,
 }
 
 /// A pair that is tracked: its count is exact.
@@ -119,7 +148,7 @@ pub struct Round {
     /// The pairs that are or were tracked. Their indices are their numbers.
     pub pairs: Vec<Pair>,
     /// The number of each tracked pair.
-    pub index: FxHashMap<(u32, u32), u32>,
+    pub index: HashMap<(u32, u32), u32>,
     /// By token, the numbers of its pairs. Some may no longer be tracked.
     pub of_token: Vec<Vec<u32>>,
     /// The tracked pairs that are eligible.
@@ -129,7 +158,7 @@ pub struct Round {
     /// The best of all pairs at the beginning of the round.
     pub best: Option<(u32, u32)>,
     /// How many merges each token makes with itself (`a a a`: one). Kept for the likelihood alone.
-    self_merges: FxHashMap<u32, u64>,
+    self_merges: HashMap<u32, u64>,
     neighbours: Neighbours,
 }
 
@@ -162,7 +191,7 @@ impl Round {
 
     /// The largest count of a pair in the runs that makes a token which is short enough.
     pub fn largest_count(&self, tokens: &Tokens) -> u64 {
-        let mut counts: FxHashMap<(u32, u32), u64> = FxHashMap::default();
+        let mut counts: HashMap<(u32, u32), u64> = HashMap::default();
         for run in self.runs.numbers() {
             for (left, right) in adjacent(self.runs.symbols(run)) {
                 *counts.entry((left, right)).or_default() += self.runs.counts[run as usize];
@@ -182,9 +211,9 @@ impl Round {
     pub fn track(&mut self, least: u64, tokens: &Tokens, criterion: Criterion) {
         let sketch = (least > 1).then(|| Sketch::of(&self.runs));
         self.pairs = Vec::new();
-        self.index = FxHashMap::default();
+        self.index = HashMap::default();
         self.heap = PairHeap::default();
-        self.self_merges = FxHashMap::default();
+        self.self_merges = HashMap::default();
         self.tracked = least;
         for run in self.runs.numbers() {
             let count = self.runs.counts[run as usize];
@@ -193,10 +222,11 @@ impl Round {
                     sketch.as_ref().is_none_or(|sketch| sketch.limit(pair) >= least);
                 let is_tracked = may_be_frequent || self.best == Some(pair);
                 if is_tracked && tokens.fits(pair.0, pair.1) {
+                    memory::reserve_entry(&mut self.index);
                     let new = self.pairs.len() as u32; // fewer than the symbols of the runs
                     let index = *self.index.entry(pair).or_insert(new);
                     if index == new {
-                        self.pairs.push(Pair::new(pair, run));
+                        memory::push(&mut self.pairs, Pair::new(pair, run));
                     }
                     let known = &mut self.pairs[index as usize];
                     known.count += count;
@@ -209,7 +239,7 @@ impl Round {
         }
         let best = self.best;
         self.pairs.retain(|p| p.count >= least || best == Some((p.left, p.right)));
-        self.index = FxHashMap::default();
+        self.index = HashMap::default();
         self.of_token.iter_mut().for_each(Vec::clear);
         for at in 0..self.pairs.len() as u32 {
             let Pair { left, right, .. } = self.pairs[at as usize];
@@ -251,12 +281,8 @@ impl Round {
             let at = self.pairs.len() as u32;
             let merged_token = if likelihood { tokens.merged(left, right) } else { None };
             let merged_token = merged_token.unwrap_or(UNKNOWN);
-            self.pairs.push(Pair {
-                count,
-                outside: count,
-                merged_token,
-                ..Pair::new((left, right), 0)
-            });
+            let pair = Pair::new((left, right), 0);
+            memory::push(&mut self.pairs, Pair { count, outside: count, merged_token, ..pair });
             self.enter(at, (left, right));
         }
         for run in self.runs.numbers() {
@@ -285,10 +311,11 @@ impl Round {
 
     /// Enters a pair into the index and the lists of its tokens.
     fn enter(&mut self, at: u32, (left, right): (u32, u32)) {
+        memory::reserve_entry(&mut self.index);
         self.index.insert((left, right), at);
-        self.of_token[left as usize].push(at);
+        memory::push(&mut self.of_token[left as usize], at);
         if left != right {
-            self.of_token[right as usize].push(at);
+            memory::push(&mut self.of_token[right as usize], at);
         }
     }
 
@@ -298,16 +325,17 @@ impl Round {
         if same { self.self_merges.get(&pair.left).copied().unwrap_or(0) } else { pair.count }
     }
 
-    /// The first occurrence of a pair: the run, and how many symbols are before it there.
+    /// The first occurrence of a pair: the run, and how many symbols are before it there. `long`: what
+    /// was looked up since the last merge.
     ///
     /// # Panics
     ///
     /// Panics if no run holds the pair.
-    pub fn locate(&self, pair: &Pair) -> (u32, u32) {
+    pub fn locate(&self, pair: &Pair, long: &mut LongRuns) -> (u32, u32) {
         let from = pair.runs.partition_point(|&run| run < pair.first);
-        let found = pair.runs[from..]
-            .iter()
-            .find_map(|&run| Some((run, self.runs.position(run, (pair.left, pair.right))? as u32)));
+        let mut runs = pair.runs[from..].iter();
+        let found = runs
+            .find_map(|&run| Some((run, self.runs.position(run, (pair.left, pair.right), long)?)));
         found.expect("a tracked pair occurs")
     }
 
@@ -456,7 +484,7 @@ impl Round {
     fn new_pair(&mut self, pair: (u32, u32), count: u64, changed: &mut Vec<u32>) -> u32 {
         let at = u32::try_from(self.pairs.len()).ok().filter(|&at| at != UNKNOWN);
         let at = at.expect("memory ends before the numbers of pairs do");
-        self.pairs.push(Pair { count, ..Pair::new(pair, 0) });
+        memory::push(&mut self.pairs, Pair { count, ..Pair::new(pair, 0) });
         self.enter(at, pair);
         changed.push(at);
         at
@@ -487,7 +515,7 @@ impl Pair {
             if self.runs.is_empty() {
                 self.first = run;
             }
-            self.runs.push(run);
+            memory::push(&mut self.runs, run);
         }
     }
 }
@@ -537,7 +565,7 @@ struct Side {
 impl Neighbours {
     fn between(&mut self, run: u32, count: u64) {
         self.between += count;
-        self.between_runs.push(run);
+        memory::push(&mut self.between_runs, run);
     }
 
     fn clear(&mut self) {
@@ -561,7 +589,7 @@ impl Side {
             self.tokens.push(token);
         }
         *sum += count;
-        self.runs.push((token, run));
+        memory::push(&mut self.runs, (token, run));
     }
 
     fn clear(&mut self) {
@@ -631,7 +659,8 @@ mod tests {
         assert_eq!(held.len(), pairs.len());
         for pair in held {
             let (count, (run, at)) = pairs[&(pair.left, pair.right)];
-            assert_eq!((pair.count, round.locate(pair)), (count, (run as u32, at as u32)));
+            let place = round.locate(pair, &mut LongRuns::default());
+            assert_eq!((pair.count, place), (count, (run as u32, at as u32)));
         }
         let found = (0..).zip(&round.unigrams).filter(|(_, count)| **count > 0);
         assert_eq!(

@@ -11,7 +11,8 @@
 use std::collections::hash_map::Entry;
 use std::hash::Hasher;
 
-use rustc_hash::{FxHashMap, FxHasher};
+use foldhash::HashMap;
+use rustc_hash::FxHasher;
 
 use crate::train::runs::PairLevels;
 use crate::train::splits::Splits;
@@ -27,7 +28,7 @@ pub struct RunSizes {
     rate: u64,
     /// The highest one for which the sample is within the budget so far.
     max_level: u16,
-    sample: FxHashMap<u64, SampledRun>,
+    sample: HashMap<u64, SampledRun>,
     /// The tokens in the runs of the sample, for each `max_level`.
     tokens: Vec<u64>,
 }
@@ -53,7 +54,7 @@ impl RunSizes {
     pub fn new(budget: u64, max_level: u16) -> Self {
         let rate = (budget / SAMPLE_TOKENS).max(1).next_power_of_two();
         let tokens = vec![0; max_level as usize + 1];
-        RunSizes { budget, rate, max_level, sample: FxHashMap::default(), tokens }
+        RunSizes { budget, rate, max_level, sample: HashMap::default(), tokens }
     }
 
     /// The highest `max_level` for which the runs are within the budget; 0 if there is none.

@@ -4,12 +4,15 @@
 //! The symbols of all runs are in one vector, and equal runs are found by a hash table of their
 //! indices, so that a run takes little more memory than its symbols.
 
-use std::hash::Hasher;
+use std::hash::{BuildHasher, Hasher};
 
-use rustc_hash::{FxHashMap, FxHasher};
+use foldhash::HashMap;
+use foldhash::fast::RandomState;
+use rustc_hash::FxHasher;
 
 use crate::count::sums::add;
 use crate::error::{Error, Result};
+use crate::memory;
 use crate::train::splits::{OUTSIDE, Place, Splits};
 
 /// Stands for the level of a pair that has none: it is always cut.
@@ -19,7 +22,7 @@ const NEVER: u16 = u16::MAX;
 #[derive(Default)]
 pub struct PairLevels {
     /// The level of each pair.
-    pub levels: FxHashMap<(u32, u32), u16>,
+    pub levels: HashMap<(u32, u32), u16>,
     /// Whether a split is held whole if one of its pairs is; only with a `max_level` of 0, the best
     /// pair is held alone.
     pub whole_splits: bool,
@@ -118,10 +121,10 @@ impl Runs {
         });
         self.index = index;
         if run == self.counts.len() {
-            self.symbols.extend_from_slice(symbols);
-            self.ends.push(self.symbols.len());
-            self.counts.push(0);
-            self.firsts.push(first);
+            memory::extend_from_slice(&mut self.symbols, symbols);
+            memory::push(&mut self.ends, self.symbols.len());
+            memory::push(&mut self.counts, 0);
+            memory::push(&mut self.firsts, first);
         }
         self.counts[run] = add(self.counts[run], count)?;
         self.firsts[run] = self.firsts[run].min(first);
@@ -156,9 +159,8 @@ impl Runs {
         let table = std::mem::take(self);
         let mut of_partition = vec![Vec::new(); partitions];
         for run in 0..table.counts.len() {
-            // The lower bits choose the slot in a table of runs.
             let partition = (run_hash(&table.symbols[table.span(run)]) >> 32) % partitions as u64;
-            of_partition[partition as usize].push(run);
+            memory::push(&mut of_partition[partition as usize], run);
         }
         of_partition.into_iter().enumerate().flat_map(move |(partition, runs)| {
             let parts: Vec<_> = runs.chunks(most).map(|part| table.splits_of(part)).collect();
@@ -177,7 +179,7 @@ impl Runs {
     /// Empties the table. Gives its runs in the order of their first places, `most` at a time.
     pub fn take_sorted(&mut self, most: usize) -> impl Iterator<Item = Splits> {
         let table = std::mem::take(self);
-        let mut order: Vec<u32> = (0..table.counts.len() as u32).collect();
+        let mut order: Vec<u32> = memory::collected(0..table.counts.len() as u32);
         order.sort_unstable_by_key(|&run| table.firsts[run as usize]);
         let mut from = 0;
         std::iter::from_fn(move || {
@@ -197,6 +199,7 @@ impl Runs {
 struct RunIndex {
     slots: Vec<u32>,
     held: usize,
+    state: RandomState,
 }
 
 const FREE: u32 = u32::MAX;
@@ -227,7 +230,7 @@ impl RunIndex {
 
     fn grow<'a>(&mut self, symbols_of: &impl Fn(u32) -> &'a [u32]) {
         let size = (self.slots.len() * 2).max(64);
-        let held = std::mem::replace(&mut self.slots, vec![FREE; size]);
+        let held = std::mem::replace(&mut self.slots, memory::filled(FREE, size));
         for run in held.into_iter().filter(|&run| run != FREE) {
             let mut slot = self.slot(symbols_of(run));
             while self.slots[slot] != FREE {
@@ -238,10 +241,11 @@ impl RunIndex {
     }
 
     fn slot(&self, symbols: &[u32]) -> usize {
-        run_hash(symbols) as usize & (self.slots.len() - 1)
+        self.state.hash_one(symbols) as usize & (self.slots.len() - 1)
     }
 }
 
+/// The same for the same run on every machine, unlike the hashes of tables.
 fn run_hash(symbols: &[u32]) -> u64 {
     let mut hasher = FxHasher::default();
     symbols.iter().for_each(|&symbol| hasher.write_u32(symbol));
@@ -265,7 +269,7 @@ pub(crate) mod tests {
         }
         let pairs = (1..4).flat_map(|left| (1..4).map(move |right| (left, right)));
         let levels = pairs.map(|pair| (pair, random.below(6) as u16)).filter(|(_, n)| *n < 5);
-        let levels: FxHashMap<_, _> = levels.collect();
+        let levels: HashMap<_, _> = levels.collect();
         (splits, PairLevels { levels, whole_splits: random.below(2) == 0 })
     }
 

@@ -5,9 +5,10 @@
 //! merges comes first among its pairs, again and again; so the time depends on the merges that
 //! change the word, not on how many there are.
 
-use rustc_hash::FxHashMap;
+use foldhash::HashMap;
 
 use crate::count::sums::{CountOverflow, add};
+use crate::memory;
 use crate::text::marks::WordMarks;
 use crate::train::longest::LongestMatch;
 
@@ -36,10 +37,10 @@ pub struct Splits {
 impl Splits {
     /// Appends a split.
     pub fn push(&mut self, first: Place, count: u64, symbols: &[u32]) {
-        self.firsts.push(first);
-        self.counts.push(count);
-        self.symbols.extend_from_slice(symbols);
-        self.ends.push(self.symbols.len());
+        memory::push(&mut self.firsts, first);
+        memory::push(&mut self.counts, count);
+        memory::extend_from_slice(&mut self.symbols, symbols);
+        memory::push(&mut self.ends, self.symbols.len());
     }
 
     /// How many splits there are.
@@ -99,7 +100,7 @@ pub struct SymbolCount {
 }
 
 /// The counts of all symbols. A symbol is a character, and whether it carries the mark of words.
-pub type SymbolCounts = FxHashMap<(char, bool), SymbolCount>;
+pub type SymbolCounts = HashMap<(char, bool), SymbolCount>;
 
 /// Adds the symbols of a word to the counts of symbols.
 ///
@@ -152,7 +153,7 @@ pub fn count_symbols(
 pub struct Splitter {
     first: FirstSplits,
     /// For each pair, the steps at which it is merged, ascending; mostly one.
-    steps: FxHashMap<(u32, u32), Vec<u32>>,
+    steps: HashMap<(u32, u32), Vec<u32>>,
     /// For each step, the token that it makes.
     merged_tokens: Vec<u32>,
 }
@@ -160,7 +161,7 @@ pub struct Splitter {
 /// What splits begin with.
 enum FirstSplits {
     /// How words are marked; for each character, its token without the mark, and the one with it.
-    Alphabet(WordMarks, FxHashMap<char, (u32, u32)>),
+    Alphabet(WordMarks, HashMap<char, (u32, u32)>),
     /// The tokens that a vocabulary has already.
     LongestMatch(LongestMatch),
 }
@@ -178,7 +179,7 @@ impl Splitter {
         marks: WordMarks,
         merges: &[(u32, u32, u32)],
     ) -> Self {
-        let mut alphabet: FxHashMap<char, (u32, u32)> = FxHashMap::default();
+        let mut alphabet: HashMap<char, (u32, u32)> = HashMap::default();
         for (symbol, id) in symbols {
             if let Some(c) = only_char(symbol) {
                 alphabet.entry(c).or_insert((OUTSIDE, OUTSIDE)).0 = id;
@@ -197,7 +198,7 @@ impl Splitter {
     }
 
     fn beginning_with(first: FirstSplits, merges: &[(u32, u32, u32)]) -> Self {
-        let mut steps: FxHashMap<(u32, u32), Vec<u32>> = FxHashMap::default();
+        let mut steps: HashMap<(u32, u32), Vec<u32>> = HashMap::default();
         for (step, &(left, right, _)) in (0..).zip(merges) {
             steps.entry((left, right)).or_default().push(step);
         }
@@ -211,7 +212,7 @@ impl Splitter {
             FirstSplits::LongestMatch(longest) => longest.cut(word, |_| true, symbols),
             FirstSplits::Alphabet(marks, alphabet) => marks.each_symbol(word, |c, marked| {
                 let (plain, with_mark) = alphabet.get(&c).copied().unwrap_or((OUTSIDE, OUTSIDE));
-                symbols.push(if marked { with_mark } else { plain });
+                memory::push(symbols, if marked { with_mark } else { plain });
             }),
         }
         self.merge(symbols);
@@ -277,13 +278,13 @@ pub struct PairCount {
 }
 
 /// The counts of pairs.
-pub type PairCounts = FxHashMap<(u32, u32), PairCount>;
+pub type PairCounts = HashMap<(u32, u32), PairCount>;
 
 /// Counts tokens and adjacent pairs over splits.
 #[derive(Default)]
 pub struct PairCounter {
     /// The counts of tokens.
-    pub unigrams: FxHashMap<u32, u64>,
+    pub unigrams: HashMap<u32, u64>,
     /// The counts of pairs.
     pub pairs: PairCounts,
     /// The number of symbols in all splits, whatever the counts of the splits.
@@ -303,7 +304,9 @@ impl PairCounter {
         symbols: &[u32],
     ) -> Result<(), CountOverflow> {
         self.symbols += symbols.len() as u64;
+        let mut repeats = 0; // how many equal symbols are right before
         for (at, &symbol) in symbols.iter().enumerate() {
+            repeats = if at > 0 && symbols[at - 1] == symbol { repeats + 1 } else { 0 };
             if symbol != OUTSIDE {
                 self.add_unigram(symbol, count)?;
             }
@@ -311,7 +314,8 @@ impl PairCounter {
                 && symbol != OUTSIDE
                 && next != OUTSIDE
             {
-                let merges = count * merges_here(symbols, at) as u64;
+                // Of equal symbols, those before it have been merged from the left.
+                let merges = if symbol == next && repeats % 2 == 1 { 0 } else { count };
                 let pair = PairCount { count, merges, first: (first.0, first.1 + at as u32) };
                 add_pair(&mut self.pairs, (symbol, next), pair)?;
             }
@@ -341,6 +345,7 @@ pub fn add_pair(
     pair: (u32, u32),
     more: PairCount,
 ) -> Result<(), CountOverflow> {
+    memory::reserve_entry(pairs);
     let none = PairCount { count: 0, merges: 0, first: more.first };
     let sum = pairs.entry(pair).or_insert(none);
     sum.count = add(sum.count, more.count)?;
@@ -352,14 +357,6 @@ pub fn add_pair(
 /// A hash of a pair. Its upper bits are better mixed than the lower ones.
 pub fn pair_hash((left, right): (u32, u32)) -> u64 {
     ((left as u64) << 32 | right as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15)
-}
-
-/// Whether the pair at `at` is merged there when equal pairs are merged from left to right.
-fn merges_here(symbols: &[u32], at: usize) -> bool {
-    if symbols[at] != symbols[at + 1] {
-        return true;
-    }
-    symbols[..at].iter().rev().take_while(|&&s| s == symbols[at]).count() % 2 == 0
 }
 
 #[cfg(test)]

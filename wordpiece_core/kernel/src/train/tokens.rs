@@ -1,6 +1,6 @@
 //! The tokens of a training, by their ids.
 
-use rustc_hash::FxHashMap;
+use foldhash::HashMap;
 
 use crate::error::{Error, Result};
 use crate::text::marks::WordMarks;
@@ -22,7 +22,7 @@ use crate::train::splits::OUTSIDE;
 /// ```
 pub struct Tokens {
     strings: Vec<Box<str>>,
-    ids: FxHashMap<Box<str>, u32>,
+    ids: HashMap<Box<str>, u32>,
     /// By token, how many characters it has, without its mark.
     lengths: Vec<u32>,
     marks: WordMarks,
@@ -38,7 +38,7 @@ impl Tokens {
     /// * `marks` - How words are marked.
     /// * `max_length` - The most characters of a token that a pair makes, without its mark.
     pub fn new(strings: Vec<String>, marks: WordMarks, max_length: usize) -> Self {
-        let (ids, lengths) = (FxHashMap::default(), Vec::new());
+        let (ids, lengths) = (HashMap::default(), Vec::new());
         let mut tokens = Tokens { strings: Vec::new(), ids, lengths, marks, max_length };
         for string in strings {
             tokens.add(string);

@@ -14,13 +14,13 @@ mod candidates;
 #[cfg(test)]
 mod tests;
 
-use rustc_hash::FxHashMap;
+use foldhash::HashMap;
 
 use crate::count::sums::add;
 use crate::error::{Error, Result};
 use crate::train::cut::{Cut, Ladder};
 use crate::train::heap::HeapKey;
-use crate::train::round::{Pair, Round, RoundRuns, UNKNOWN, contradicting_counts};
+use crate::train::round::{LongRuns, Pair, Round, RoundRuns, UNKNOWN, contradicting_counts};
 use crate::train::score::{Counts, Criterion, Score};
 use crate::train::splits::{OUTSIDE, PairCount, Splits};
 use crate::train::tokens::Tokens;
@@ -562,11 +562,12 @@ impl Trainer {
     /// The best eligible pair that is tracked; of equals, the one that occurs first.
     fn best_in_heap(&mut self) -> Option<(u32, Score)> {
         let mut best: Option<(u32, Score)> = None;
-        let mut places: FxHashMap<u32, (u32, u32)> = FxHashMap::default();
+        let mut places: HashMap<u32, (u32, u32)> = HashMap::default();
+        let mut long = LongRuns::default();
         let mut place = |at: u32| {
             let pair = &self.round.pairs[at as usize];
             (pair.outside == 0)
-                .then(|| *places.entry(at).or_insert_with(|| self.round.locate(pair)))
+                .then(|| *places.entry(at).or_insert_with(|| self.round.locate(pair, &mut long)))
         };
         self.round.heap.walk(|key, at| {
             let Some((champion, champion_score)) = best else {
@@ -585,8 +586,9 @@ impl Trainer {
             true
         });
         for (at, (run, _)) in places {
-            self.round.pairs[at as usize].first = run;
-            self.update_key(at);
+            if std::mem::replace(&mut self.round.pairs[at as usize].first, run) != run {
+                self.update_key(at);
+            }
         }
         best
     }

@@ -10,6 +10,7 @@ use super::runs::RunCounts;
 use super::seeds::{BestSeeds, Seed, each_suffix, find_seeds, partition};
 use super::sums::{Summand, Sums};
 use crate::error::Result;
+use crate::memory;
 
 const CHUNK: usize = 1 << 16; // bytes of text
 const SEED_PARTITIONS: usize = 256;
@@ -40,7 +41,10 @@ impl Corpus {
         // The characters of all runs are fewer than 2^63.
         match self.added.get_mut(run) {
             Some(sum) => *sum += count,
-            None => _ = self.added.insert(run.into(), count),
+            None => {
+                memory::reserve_entry(&mut self.added);
+                self.added.insert(run.into(), count);
+            }
         }
     }
 
@@ -66,7 +70,7 @@ impl Corpus {
         for chunk in &self.chunks {
             for (run, count) in chunk.runs() {
                 each_suffix(run, max_length, |suffix| {
-                    parts[partition(suffix, SEED_PARTITIONS)].push((suffix, count));
+                    memory::push(&mut parts[partition(suffix, SEED_PARTITIONS)], (suffix, count));
                 });
             }
         }

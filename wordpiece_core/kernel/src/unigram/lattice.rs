@@ -1,6 +1,7 @@
 //! The lattice of a run: all ways to cut it into pieces.
 
 use super::model::{Finder, LANES, Lane};
+use crate::memory;
 use crate::train::score::natural_log;
 
 /// Posterior probabilities are rounded to multiples of 2^-52.
@@ -37,9 +38,9 @@ impl Lattices {
     pub fn push(&mut self, run: &str, finder: &Finder) {
         let Lattices { ids, lengths, ends, lanes } = self;
         finder.each_place(run, lanes, |found| {
-            ids.extend(found.iter().map(|&(id, _)| id));
-            lengths.extend(found.iter().map(|&(_, length)| length));
-            ends.push(ids.len() as u32);
+            memory::extend(ids, found.iter().map(|&(id, _)| id));
+            memory::extend(lengths, found.iter().map(|&(_, length)| length));
+            memory::push(ends, ids.len() as u32);
         });
     }
 
@@ -130,14 +131,14 @@ impl Calculator {
     ) -> Option<i64> {
         let (n, all) = (lattice.len(), lattice.all);
         self.forward.clear();
-        self.forward.resize(n + 1, 0.0);
+        memory::resize(&mut self.forward, n + 1, 0.0);
         self.forward[0] = 1.0;
         self.weights.clear();
         for place in 0..n {
             let before = self.forward[place];
             for at in lattice.at(place) {
                 let probability = probabilities[all.ids[at] as usize];
-                self.weights.push(probability);
+                memory::push(&mut self.weights, probability);
                 self.forward[place + all.lengths[at] as usize] += before * probability;
             }
         }
@@ -157,7 +158,7 @@ impl Calculator {
     ) {
         let (n, all) = (lattice.len(), lattice.all);
         self.backward.clear();
-        self.backward.resize(n + 1, 0.0);
+        memory::resize(&mut self.backward, n + 1, 0.0);
         self.backward[n] = 1.0;
         let first = lattice.first as usize;
         for place in (0..n).rev() {
@@ -185,7 +186,7 @@ impl Calculator {
         let (n, all, first) = (lattice.len(), lattice.all, lattice.first as usize);
         let forward = &mut self.wide_forward;
         forward.clear();
-        forward.resize(n + 1, Wide::ZERO);
+        memory::resize(forward, n + 1, Wide::ZERO);
         forward[0] = Wide::ONE;
         for place in 0..n {
             for at in lattice.at(place) {
@@ -199,7 +200,7 @@ impl Calculator {
         }
         let backward = &mut self.wide_backward;
         backward.clear();
-        backward.resize(n + 1, Wide::ZERO);
+        memory::resize(backward, n + 1, Wide::ZERO);
         backward[n] = Wide::ONE;
         let scale = Wide { value: 1.0 / likelihood.value, blocks: -likelihood.blocks };
         for place in (0..n).rev() {
@@ -230,7 +231,7 @@ impl Calculator {
     ) -> Option<f64> {
         let (n, all) = (lattice.len(), lattice.all);
         self.best.clear();
-        self.best.resize(n + 1, (f64::NEG_INFINITY, u32::MAX, 0));
+        memory::resize(&mut self.best, n + 1, (f64::NEG_INFINITY, u32::MAX, 0));
         self.best[0].0 = 0.0;
         for place in 0..n {
             let before = self.best[place].0;

@@ -4,13 +4,13 @@
 //! are one (`TrainerInterface::IsValidSentencePiece`). So the ways to cut a word are those of its
 //! runs, combined. Characters outside the alphabet belong to no run.
 
-use rustc_hash::{FxHashMap, FxHashSet};
+use foldhash::{HashMap, HashSet};
 use unicode_script::{Script, UnicodeScript};
 
 use crate::text::marks::SPACE_MARK;
 
 /// Runs, each with how often it occurs.
-pub type RunCounts = FxHashMap<Box<str>, u64>;
+pub type RunCounts = HashMap<Box<str>, u64>;
 
 const OUTSIDE: u8 = 0;
 const ANY: u8 = 1;
@@ -32,7 +32,7 @@ const TABLE: usize = 1 << 16;
 /// assert_eq!(runs, ["▁x", "-", "rays", "ビーム線"]);
 /// ```
 pub struct RunCutter {
-    alphabet: Option<FxHashSet<char>>,
+    alphabet: Option<HashSet<char>>,
     most: usize,
     /// The kinds of the first characters of Unicode.
     table: Vec<u8>,

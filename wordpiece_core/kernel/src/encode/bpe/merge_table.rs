@@ -1,11 +1,12 @@
 //! The ranks of pairs.
 
 use crate::encode::trie::NONE;
+use crate::text::hash::Seed;
 
 /// The ranks of pairs: a hash table with open addressing, at most half full.
 pub(super) struct MergeTable {
     slots: Box<[MergeSlot]>,
-    shift: u32,
+    seed: Seed,
 }
 
 #[derive(Clone, Copy)]
@@ -21,7 +22,7 @@ impl MergeTable {
     pub(super) fn new(pairs: usize) -> Self {
         let slots = (2 * pairs).next_power_of_two().max(2);
         let free = MergeSlot { left: NONE, right: NONE, rank: NONE };
-        MergeTable { slots: vec![free; slots].into(), shift: 64 - slots.ilog2() }
+        MergeTable { slots: vec![free; slots].into(), seed: Seed::random() }
     }
 
     /// Puts a pair in; returns false if it was there.
@@ -42,16 +43,14 @@ impl MergeTable {
 
     #[inline]
     fn find(&self, left: u32, right: u32) -> usize {
-        let key = (left as u64) << 32 | right as u64;
-        let mixed = key.wrapping_mul(0x9E37_79B9_7F4A_7C15);
-        let mut at =
-            ((mixed ^ mixed >> 32).wrapping_mul(0xD6E8_FEB8_6659_FD93) >> self.shift) as usize;
+        let mask = self.slots.len() - 1;
+        let mut at = self.seed.hash(left.into(), right.into()) as usize & mask;
         loop {
             let slot = &self.slots[at];
             if slot.rank == NONE || slot.left == left && slot.right == right {
                 return at;
             }
-            at = (at + 1) & (self.slots.len() - 1);
+            at = (at + 1) & mask;
         }
     }
 }

@@ -3,8 +3,12 @@
 use super::Encoder;
 use crate::encode::matcher::Token;
 use crate::encode::model::ModelScratch;
+use crate::memory;
 use crate::text::metaspace::marked_words;
 use crate::text::rules::TextRules;
+
+/// The length of a segment, in bytes, from which on memory for its words is asked for at once.
+const LONG: usize = 1 << 12;
 
 /// What segments are cut in. It is kept, so that memory is asked for only once.
 #[derive(Default)]
@@ -56,6 +60,9 @@ impl Encoder {
         mut cut: impl FnMut(&str, &mut ModelScratch, &mut Vec<Token>),
     ) {
         let Scratch { model, word, tokens, part, ends, .. } = scratch;
+        if raw.len() > LONG {
+            memory::reserve_text(word, 3 * raw.len()); // of Hangul, accents are three times as long
+        }
         self.options.text.normalize(raw, word);
         self.put_mark(word);
         ends.clear();
@@ -66,8 +73,8 @@ impl Encoder {
         while at < word.len() {
             let end = at + self.first_word(&word[at..]);
             cut(&word[at..end], model, part);
-            tokens.append(part);
-            ends.push((tokens.len(), end));
+            memory::extend_from_slice(tokens, part);
+            memory::push(ends, (tokens.len(), end));
             at = end;
         }
     }

@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use super::cut::Scratch;
 use super::spans::{OffsetTrimming, trim};
+use crate::memory;
 
 /// The tokens of a text, which [`Session::encode`](super::Session::encode) writes.
 #[derive(Default)]
@@ -79,13 +80,14 @@ impl Encoding {
 
     /// Notes how many spaces the token that is appended next begins with, and ends with.
     pub(super) fn push_spaces(&mut self, spaces: [u32; 2]) {
-        self.own_spaces.push((self.count, spaces));
+        memory::push(&mut self.own_spaces, (self.count, spaces));
     }
 
     /// Finds how many spaces all tokens begin with, and end with.
     pub(super) fn prepare_trimming(&mut self, trimming: &OffsetTrimming) {
         self.trimmings.clone_from(&trimming.add_prefix_space);
-        self.spaces.extend(self.ids[..self.count].iter().map(|&id| trimming.spaces(id)));
+        let ids = self.ids[..self.count].iter();
+        memory::extend(&mut self.spaces, ids.map(|&id| trimming.spaces(id)));
         for &(index, spaces) in &self.own_spaces {
             self.spaces[index] = spaces;
         }
@@ -96,7 +98,9 @@ impl Encoding {
     pub(super) fn reserve(&mut self, more: usize) {
         let needed = self.count + more + 3;
         if self.ids.len() < needed {
-            self.ids.resize(needed.max(self.ids.len() * 2), 0);
+            let held = self.ids.len();
+            memory::reserve(&mut self.ids, needed - held);
+            self.ids.resize(self.ids.capacity(), 0);
         }
     }
 
@@ -119,11 +123,14 @@ impl Encoding {
     pub(super) fn push_cached(&mut self, tokens: &[(u32, [u32; 2])], first: u32) {
         tokens.iter().for_each(|&(id, _)| self.push(id));
         let word = self.next_word;
-        self.spans.extend(tokens.iter().map(|&(_, [start, end])| Span {
-            start: first.wrapping_add(start),
-            end: first.wrapping_add(end),
-            word,
-        }));
+        memory::extend(
+            &mut self.spans,
+            tokens.iter().map(|&(_, [start, end])| Span {
+                start: first.wrapping_add(start),
+                end: first.wrapping_add(end),
+                word,
+            }),
+        );
     }
 
     /// Appends a token with its span. `first`: how many characters of the text are before those that
@@ -139,6 +146,6 @@ impl Encoding {
         self.push(*id);
         let word = self.next_word + word;
         let [start, end] = [start, end].map(|at| first.wrapping_add(*at));
-        self.spans.push(Span { start, end, word });
+        memory::push(&mut self.spans, Span { start, end, word });
     }
 }

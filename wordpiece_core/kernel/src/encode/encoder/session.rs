@@ -14,10 +14,6 @@ use crate::error::Result;
 use crate::text::rules::Begin;
 use crate::text::segments::Segment;
 
-/// About how many bytes of text are encoded before the caches are looked at. So the list of a cache
-/// has far fewer than 2^32 entries, and their indices fit into 32 bits.
-const AT_ONCE: usize = if cfg!(test) { 1 << 12 } else { 1 << 20 };
-
 /// What one thread encodes with: an encoder, and caches. They go back to the encoder when the session
 /// is dropped.
 pub struct Session<'e> {
@@ -133,37 +129,13 @@ impl Session<'_> {
         position: &mut CharPosition<'_>,
         encoding: &mut Encoding,
     ) {
-        let rules = &self.encoder.options.text;
-        let mut sum = 0.0; // of scores, if they are rounded
-        let mut start = range.start;
-        let end = start + rules.section_end(&position.text[range]);
-        let mut begin = if start == 0 { Begin::Text } else { Begin::Section };
-        position.lost = if spans { rules.lost_characters(&position.text[start..end]) } else { 0 };
-        while start < end {
-            let text = &position.text[..end];
-            let most = (start + AT_ONCE).min(text.len());
-            let most = (most..text.len()).find(|&at| text.is_char_boundary(at));
-            let end = rules.segment_end(text, most.unwrap_or(text.len()));
-            self.encode_part(start..end, begin, spans, position, &mut sum, encoding);
-            self.caches.bound();
-            (start, begin) = (end, Begin::Within);
-        }
-    }
-
-    /// Encodes a part of a text. `sum`: of the scores of what is before it.
-    #[inline(always)] // most texts are short
-    fn encode_part(
-        &mut self,
-        part: Range<usize>,
-        begin: Begin,
-        spans: bool,
-        position: &mut CharPosition<'_>,
-        sum: &mut f32,
-        encoding: &mut Encoding,
-    ) {
         let Session { encoder, caches, scratch, drawing, .. } = self;
         let EncoderOptions { text: rules, model, .. } = &encoder.options;
-        let (start, raw) = (part.start, &position.text[part]);
+        let (start, section) = (range.start, &position.text[range]);
+        let raw = &section[..rules.section_end(section)];
+        let begin = if start == 0 { Begin::Text } else { Begin::Section };
+        position.lost = if spans { rules.lost_characters(raw) } else { 0 };
+        let sum = &mut 0.0; // of scores, if they are rounded
         let rounding = model.rounding();
         let cached = drawing.is_none() && !(spans && encoder.spans_depend_on_text());
         if !cached {

@@ -7,6 +7,7 @@ use super::cut::Scratch;
 use super::encoding::Encoding;
 use crate::encode::matcher::Token;
 use crate::encode::model::Model;
+use crate::memory;
 use crate::text::byte_level::byte_character;
 use crate::text::segments::Segment;
 use crate::text::unicode::is_whitespace;
@@ -162,9 +163,9 @@ impl Encoder {
                 origin.fill(place(index));
             }
             if origin.is_empty() && self.word_mark.is_some_and(|mark| mark != c) {
-                origin.resize(self.word_mark.map_or(0, width), place(index));
+                memory::resize(origin, self.word_mark.map_or(0, width), place(index));
             }
-            origin.resize(origin.len() + width(c), place(index));
+            memory::resize(origin, origin.len() + width(c), place(index));
         });
         debug_assert!(of_bytes || origin.len() == word.len());
     }

@@ -3,6 +3,7 @@ use super::*;
 use crate::encode::added_tokens::AddedToken;
 use crate::encode::matcher::UnkScope;
 use crate::encode::model::WordPiece;
+use crate::oracle::peak_of;
 use crate::text::pre_tokenize::TextOptions;
 
 const VOCABULARY: [&str; 8] = ["[UNK]", "[SEP]", "a", "##a", "ab", "##b", "日", "!"];
@@ -94,8 +95,33 @@ fn caches_are_bounded_in_a_text_and_over_texts() {
             let spans = read(&mut session, &text, true);
             assert_eq!(ids.ids(), spans.ids());
             let Caches { ids, spans, .. } = &session.caches;
-            assert!(ids.memory() < 2 * CACHE_LIMIT);
-            assert!(spans.memory() < 2 * CACHE_LIMIT);
+            assert!(ids.memory() <= CACHE_LIMIT && spans.memory() <= CACHE_LIMIT);
         }
     }
+}
+
+#[test]
+fn caches_are_bounded_while_they_grow() {
+    let encoder = encoder();
+    let texts: Vec<String> =
+        (0..3_000).map(|n| format!("{n} {} {n:020} a{n:050}", "ab".repeat(n % 60))).collect();
+    let mut ids = Vec::new();
+    for spans in [false, true] {
+        let mut session = encoder.session(usize::from(spans));
+        read(&mut session, &texts[2_999], spans); // what is filled once
+        let (peak, largest) = peak_of(|| {
+            let mut largest = 0;
+            for text in &texts {
+                largest = largest.max(read(&mut session, text, spans).len());
+                let Caches { ids, spans, .. } = &session.caches;
+                largest = largest.max(ids.memory().max(spans.memory()));
+            }
+            largest
+        });
+        assert!(peak < CACHE_LIMIT + (1 << 15), "{peak}");
+        assert!(largest > CACHE_LIMIT / 3, "{largest}"); // of the memory that it may take, it makes use
+        ids.push(texts.iter().map(|t| read(&mut session, t, spans).ids().to_vec()).collect());
+    }
+    let [plain, spanned]: [Vec<Vec<u32>>; 2] = ids.try_into().expect("two");
+    assert_eq!(plain, spanned);
 }

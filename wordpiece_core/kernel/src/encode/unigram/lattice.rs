@@ -2,6 +2,7 @@
 
 use crate::encode::sampling::Random;
 use crate::encode::trie::NONE;
+use crate::memory;
 
 /// The probabilities of tokens to some power.
 pub struct Weights {
@@ -82,10 +83,10 @@ struct Edge {
 impl Lattice {
     pub(super) fn clear(&mut self, length: usize) {
         self.sums.clear();
-        self.sums.resize(length + 1, Wide::default());
+        memory::resize(&mut self.sums, length + 1, Wide::default());
         self.sums[0] = Wide { factor: 1.0, power: 0 };
         self.last.clear();
-        self.last.resize(length + 1, NONE);
+        memory::resize(&mut self.last, length + 1, NONE);
         self.edges.clear();
     }
 
@@ -96,7 +97,7 @@ impl Lattice {
         self.sums[end] = self.sums[end].plus(weight);
         let edge = Edge { start: start as u32, id, before: self.last[end], weight };
         self.last[end] = self.edges.len() as u32;
-        self.edges.push(edge);
+        memory::push(&mut self.edges, edge);
     }
 
     /// Draws a cut from the end of the word: at each place one of the edges that end there, those that
@@ -115,8 +116,9 @@ impl Lattice {
                 }
                 edge = &self.edges[edge.before as usize];
             }
-            pieces.push((edge.start, end as u32, edge.id));
+            memory::push(pieces, (edge.start, end as u32, edge.id));
             end = edge.start as usize;
         }
+        pieces.reverse();
     }
 }

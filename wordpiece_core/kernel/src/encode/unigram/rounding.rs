@@ -3,7 +3,7 @@
 
 use std::ops::{Add, Sub};
 
-use super::{Unigram, UnigramScratch, trace_back};
+use super::{Unigram, UnigramScratch, WINDOW};
 use crate::encode::matcher::Token;
 use crate::encode::trie::NONE;
 
@@ -81,10 +81,11 @@ impl Unigram {
         tokens: &mut Vec<Token>,
     ) {
         let scores = self.rounded.as_deref().expect("sums are rounded");
-        self.find_best(word, scores, self.unk_score as f32, *sum, &mut scratch.rounded);
-        *sum = scratch.rounded.last().map_or(*sum, |node| node.score);
-        trace_back(&scratch.rounded, &mut scratch.pieces);
-        self.push_tokens(word, &scratch.pieces, tokens);
+        let UnigramScratch { rounded, pieces, .. } = scratch;
+        let unk_score = self.unk_score as f32;
+        self.find_best(word, scores, unk_score, *sum, WINDOW, rounded, pieces);
+        *sum = rounded.last().map_or(*sum, |node| node.score);
+        self.push_tokens(word, pieces, tokens);
     }
 
     /// Cuts a word as [`Unigram::tokens`] does, and tells for which sums that is right.
@@ -106,12 +107,15 @@ impl Unigram {
     ) -> Rounding {
         self.tokens(word, scratch, tokens);
         let scores = self.rounded.as_deref().expect("sums are rounded");
-        let pieces = scratch.pieces.iter().rev();
+        let pieces = scratch.pieces.iter();
         added.clear();
         added.extend(pieces.map(|&(.., id)| {
             if id == self.unk_id { self.unk_score as f32 } else { scores[id as usize] }
         }));
         let nodes = &scratch.nodes;
+        if nodes.len() != word.len() + 1 {
+            return Rounding::default(); // longer than a window: then it is right behind no sum
+        }
         let mut chosen = vec![false; nodes.len()];
         scratch.pieces.iter().for_each(|&(_, end, _)| chosen[end as usize] = true);
         let mut margin = f64::INFINITY;

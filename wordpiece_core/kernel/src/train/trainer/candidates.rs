@@ -6,7 +6,7 @@
 
 use std::cmp::Ordering;
 
-use rustc_hash::FxHashMap;
+use foldhash::HashMap;
 
 use super::{Candidates, Trainer, lower_support};
 use crate::count::sums::{CountOverflow, add};
@@ -141,12 +141,12 @@ impl Trainer {
         &self,
         unigrams: &[u64],
         pairs: &PairCounts,
-        known: &FxHashMap<(u32, u32), u16>,
+        known: &HashMap<(u32, u32), u16>,
         largest: u64,
-    ) -> Result<FxHashMap<u32, Limit>> {
+    ) -> Result<HashMap<u32, Limit>> {
         self.check_pairs(unigrams, pairs.iter())?;
         let (total, support) = (sum(unigrams)?, self.support_for(largest));
-        let mut limits = FxHashMap::default();
+        let mut limits = HashMap::default();
         for (&pair, count) in pairs.iter().filter(|(pair, _)| !known.contains_key(pair)) {
             if !self.tokens.fits(pair.0, pair.1) || count.count < self.least() {
                 continue;

@@ -131,10 +131,10 @@ impl Case {
         all.unigrams.iter().for_each(|(&token, &count)| unigrams[token as usize] = count);
         let largest = trainer.largest(&all.pairs).unwrap();
         let chosen = trainer.candidates(&unigrams, &all.pairs, largest, most, None).unwrap();
-        let levels: FxHashMap<_, _> = chosen.pairs.iter().map(|&(p, _, n)| (p, n)).collect();
+        let levels: HashMap<_, _> = chosen.pairs.iter().map(|&(p, _, n)| (p, n)).collect();
         let limits = match trainer.watches() {
             true => trainer.limits(&unigrams, &all.pairs, &levels, largest).unwrap(),
-            false => FxHashMap::default(),
+            false => HashMap::default(),
         };
         let levels = PairLevels { levels, whole_splits: trainer.watches() };
         let mut sizes = RunSizes::new(all.symbols * share / 100, chosen.max_level);
@@ -215,7 +215,7 @@ fn what_contradicts_itself_is_an_error_and_no_panic() {
         }
         let (largest, max_level) = (some_count(&mut random), random.below(200) as u16);
         let pairs: PairCounts = candidates.iter().map(|&(p, n, _)| (p, n)).collect();
-        let levels = FxHashMap::default();
+        let levels = HashMap::default();
         let _ = trainer.largest(&pairs);
         let _ = trainer.limits(&unigrams, &pairs, &levels, largest);
         let _ = trainer.candidates(&unigrams, &pairs, largest, 2, Some(max_level));

@@ -1,0 +1,170 @@
+//! Vocabularies, merges and scores as a tokenizer file may hold them: a model is refused, or encodes any
+//! text into ids of its vocabulary with spans in the text.
+#![no_main]
+
+use _kernel::encode::added_tokens::AddedToken;
+use _kernel::encode::bpe::{Bpe, BpeOptions};
+use _kernel::encode::encoder::{Encoder, EncoderOptions, Encoding, OffsetTrimming};
+use _kernel::encode::matcher::UnkScope;
+use _kernel::encode::model::{Model, WordPiece};
+use _kernel::encode::sampling::{Sampling, SamplingKind};
+use _kernel::encode::unigram::{Unigram, UnigramOptions};
+use _kernel::text::byte_level::ByteLevel;
+use _kernel::text::marks::WordBoundary;
+use _kernel::text::metaspace::{Metaspace, Prepend, Way};
+use _kernel::text::pre_tokenize::TextOptions;
+use _kernel::text::rules::TextRules;
+use libfuzzer_sys::arbitrary::{self, Arbitrary};
+use libfuzzer_sys::fuzz_target;
+use std::collections::HashSet;
+use std::sync::Arc;
+
+#[derive(Arbitrary, Debug)]
+enum Kind {
+    WordPiece { prefix: String, by_word: bool, most: u8 },
+    Bpe { boundary: u8, byte_fallback: bool, fuse_unk: bool, ignore_merges: bool },
+    Unigram { scores: Vec<f32>, byte_fallback: bool, of_sentencepiece: bool },
+}
+
+#[derive(Arbitrary, Debug)]
+enum Text {
+    Bert(bool, bool, bool, bool, bool),
+    ByteLevel(bool),
+    Metaspace(u8, u8),
+}
+
+#[derive(Arbitrary, Debug)]
+struct Input {
+    vocabulary: Vec<String>,
+    /// How a token is made of two others, by their places: so that merges make tokens.
+    joined: Vec<(u8, u8)>,
+    kind: Kind,
+    text: Text,
+    /// The places of added tokens, with their `lstrip` and `normalized`.
+    added: Vec<(u8, bool, bool)>,
+    hidden: Vec<u8>,
+    trimming: Option<Vec<bool>>,
+    unk: Option<u8>,
+    texts: Vec<String>,
+    sampling: Option<(bool, u8)>,
+}
+
+fn rules(text: &Text) -> Option<TextRules> {
+    Some(match *text {
+        Text::Bert(a, b, c, d, e) => TextOptions {
+            clean_text: a,
+            handle_chinese_chars: b,
+            strip_accents: c,
+            lowercase: d,
+            split_punctuation: e,
+        }
+        .into(),
+        Text::ByteLevel(add_prefix_space) => TextRules::ByteLevel(ByteLevel { add_prefix_space }),
+        Text::Metaspace(way, prepend) => {
+            let ways = [
+                Way::SentencePiece { collapse: true },
+                Way::SentencePiece { collapse: false },
+                Way::Spaces,
+                Way::Replaced,
+                Way::Words,
+            ];
+            let prepends = [Prepend::Always, Prepend::First, Prepend::Never];
+            let (way, prepend) = (ways[way as usize % 5], prepends[prepend as usize % 3]);
+            TextRules::Metaspace(Arc::new(Metaspace::new(&[], way, prepend).ok()?))
+        }
+    })
+}
+
+fn encoder(input: &Input) -> Option<(Encoder, usize)> {
+    let mut vocabulary = input.vocabulary.clone();
+    let mut merges = Vec::new();
+    for &(left, right) in &input.joined {
+        if vocabulary.is_empty() {
+            break;
+        }
+        let [left, right] = [left, right].map(|at| at as usize % vocabulary.len());
+        merges.push((left as u32, right as u32));
+        vocabulary.push(format!("{}{}", vocabulary[left], vocabulary[right]));
+    }
+    let mut seen = HashSet::new();
+    // Ids are the places of tokens, each of which is there once.
+    if !vocabulary.iter().all(|token| seen.insert(token.as_str())) || vocabulary.is_empty() {
+        return None;
+    }
+    let listed: Vec<&str> = vocabulary.iter().map(String::as_str).collect();
+    let id = |at: u8| u32::from(at) % listed.len() as u32;
+    let unk_id = input.unk.map(id);
+    let added_tokens = (input.added.iter())
+        .map(|&(at, lstrip, normalized)| {
+            (vocabulary[id(at) as usize].clone(), id(at), lstrip, normalized)
+        })
+        .map(|(content, id, lstrip, normalized)| AddedToken { content, id, lstrip, normalized })
+        .collect();
+    let hidden: Vec<u32> = input.hidden.iter().map(|&at| id(at)).collect();
+    let model = match &input.kind {
+        Kind::WordPiece { prefix, by_word, most } => {
+            let scope = if *by_word { UnkScope::Word } else { UnkScope::Character };
+            let tokens = listed.iter().copied().zip(0..);
+            let model = WordPiece::new(tokens, prefix, unk_id?, scope, *most as usize);
+            Model::WordPiece(model.ok()?)
+        }
+        Kind::Bpe { boundary, byte_fallback, fuse_unk, ignore_merges } => {
+            let boundaries = [
+                WordBoundary::None,
+                WordBoundary::End,
+                WordBoundary::SpaceMark,
+                WordBoundary::Bytes,
+            ];
+            let options = BpeOptions {
+                word_boundary: boundaries[*boundary as usize % 4],
+                unk_id,
+                byte_fallback: *byte_fallback,
+                fuse_unk: *fuse_unk,
+                ignore_merges: *ignore_merges,
+            };
+            Model::Bpe(Box::new(Bpe::new(&listed, &merges, &hidden, options).ok()?))
+        }
+        Kind::Unigram { scores, byte_fallback, of_sentencepiece } => {
+            let mut scores: Vec<f64> = scores.iter().map(|&score| score.into()).collect();
+            scores.resize(listed.len(), -1.0);
+            let options = UnigramOptions {
+                scores: &scores,
+                unk_id: unk_id?,
+                byte_fallback: *byte_fallback,
+                of_sentencepiece: *of_sentencepiece,
+                hidden: &hidden,
+            };
+            Model::Unigram(Unigram::new(&listed, options).ok()?)
+        }
+    };
+    let trimming = input.trimming.clone().map(|prefixes| OffsetTrimming::new(&listed, prefixes));
+    let text = rules(&input.text)?;
+    let options = EncoderOptions { text, model, unk_id, added_tokens, trimming };
+    Some((Encoder::new(options).ok()?, listed.len()))
+}
+
+fuzz_target!(|input: Input| {
+    let Some((encoder, tokens)) = encoder(&input) else { return };
+    let (mut encoding, mut again) = (Encoding::default(), Encoding::default());
+    let mut session = encoder.session(0);
+    let kinds = |&(alpha, amount): &(bool, u8)| match alpha {
+        true => SamplingKind::Alpha(f64::from(amount) / 64.0),
+        false => SamplingKind::Dropout(f64::from(amount) / 255.0),
+    };
+    let sampling = input.sampling.as_ref().map(|given| Sampling { kind: kinds(given), seed: 1 });
+    if session.set_sampling(sampling.as_ref()).is_err() {
+        return;
+    }
+    for text in &input.texts {
+        session.encode(text, false, &mut encoding);
+        assert!(encoding.ids().iter().all(|&id| (id as usize) < tokens));
+        session.encode(text, true, &mut again);
+        assert_eq!(encoding.ids(), again.ids());
+        let characters = text.chars().count() as u32;
+        assert_eq!(again.spans.len(), again.len());
+        assert!(again.spans.iter().all(|span| span.start <= span.end && span.end <= characters));
+        assert_eq!(again.offsets(0..again.len()).count(), again.len());
+        session.encode(text, false, &mut again); // now from the caches
+        assert_eq!(encoding.ids(), again.ids());
+    }
+});
