@@ -7,7 +7,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 KERNEL := $(shell find wordpiece_core/kernel -name '*.rs' -o -name 'Cargo.*' | grep -v /target/)
 
-.PHONY: demo test test-cluster test-browser lint docs bench memcheck check-tools clean
+.PHONY: demo test test-cluster test-browser lint docs bench fuzz memcheck check-tools clean
 
 demo: $(VENV)/.installed
 	$(BIN)/python -m pipelines.commands.demo out/demo
@@ -42,6 +42,19 @@ docs: $(VENV)/.installed-docs
 
 bench: $(VENV)/.installed-bench
 	$(BIN)/python -m benchmarks $(CORPUS)
+
+# Random inputs that fuzzing makes worse, for so many seconds each: four targets of the kernel, with
+# the address sanitizer (which stable Rust has, but does not offer), and changed tokenizer files.
+FUZZ_SECONDS ?= 60
+FUZZED := $(CURDIR)/out/fuzz
+fuzz: $(VENV)/.installed-test
+	cargo fuzz --version || cargo install --locked cargo-fuzz
+	$(BIN)/python -m tests.fuzz.seeds $(FUZZED)
+	cd wordpiece_core/kernel && for target in $$(cargo fuzz list); do \
+		mkdir -p $(FUZZED)/$$target && RUSTC_BOOTSTRAP=1 cargo fuzz run $$target $(FUZZED)/$$target -- \
+		-max_total_time=$(FUZZ_SECONDS) -timeout=60 -rss_limit_mb=4096 -max_len=4096 -verbosity=0 \
+		-print_final_stats=1 || exit 1; done
+	$(BIN)/python -m tests.fuzz.tokenizer_files --seconds $(FUZZ_SECONDS)
 
 # The kernel's tests, and arrays passed from Python and back, under valgrind.
 VALGRIND := valgrind -q --error-exitcode=1 --show-leak-kinds=none

@@ -28,7 +28,12 @@ RULES = {
 }
 """Rules of normalization, as sentencepiece reads them: characters, and what they become."""
 
-TEXTS = ("A b\u00a0 \u3000c", "＜/s＞ \x01a\u0301 ", "  ▁ a▁b  \r\n", "ﷺ 👩‍👩‍👧 e\u0301\u0301 \u0085")
+TEXTS = (
+    "A b\u00a0 \u3000c",
+    "＜/s＞ \x01a\u0301 ",
+    "  ▁ a▁b  \r\n",
+    "ﷺ 👩‍👩‍👧 e\u0301\u0301 \u0085",
+)
 
 
 def charsmaps() -> Iterator[bytes]:

@@ -31,7 +31,8 @@ def run(code: str) -> str:
     "work",
     [
         "tok.encode_batch(texts, options=EncodingOptions(max_length=2**24, padding=True))",
-        "tok.encode_batch(texts, options=EncodingOptions(max_length=2**24, padding=True), threads=2)",
+        "tok.encode_batch(texts, options=EncodingOptions(max_length=2**24, padding=True), "
+        "threads=2)",
         "tok.encode_batch(texts, options=EncodingOptions(max_length=2**24, padding=True, "
         "columns=ENCODING_COLUMNS, id_type='uint16'))",
         "tok.encode(pa.array(['a' * 10**8]))",
@@ -84,9 +85,10 @@ def test_arrays_that_change_while_they_are_read_do_no_harm() -> None:
 
             def shared(kind):
                 made = pa.array(texts, kind)
-                memory = [None if b is None else np.frombuffer(b, np.uint8).copy() for b in made.buffers()]
+                memory = [b and np.frombuffer(b, np.uint8).copy() for b in made.buffers()]
                 buffers = [None if m is None else pa.py_buffer(m) for m in memory]
-                return pa.Array.from_buffers(kind, len(made), buffers), [m for m in memory if m is not None]
+                changed = [m for m in memory if m is not None]
+                return pa.Array.from_buffers(kind, len(made), buffers), changed
 
             def change(memory, stop):
                 rng = np.random.default_rng(1)

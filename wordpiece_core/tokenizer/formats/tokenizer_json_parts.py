@@ -259,7 +259,7 @@ def _of_template(part: Json, ids: dict[str, int], path: str) -> AddedTokens:
         single = [_item(item) for item in part["single"]]
         pair = [_item(item) for item in part["pair"]]
         first, second = pair.index(("Sequence", "A")), pair.index(("Sequence", "B"))
-        second_type = int(part["pair"][second]["Sequence"]["type_id"])
+        second_type = _token_type(part["pair"][second]["Sequence"]["type_id"])
         made = AddedTokens(
             tuple(name for _, name in pair[:first]),
             tuple(name for _, name in pair[first + 1 : second]),
@@ -277,6 +277,13 @@ def _of_template(part: Json, ids: dict[str, int], path: str) -> AddedTokens:
             " replace it"
         )
     return made
+
+
+def _token_type(value: int) -> int:
+    """A token type that the column `token_type_ids`, of int8, can hold."""
+    if not 0 <= value <= 127:
+        raise ValueError(value)
+    return int(value)
 
 
 def _item(item: Json) -> tuple[str, str]:

@@ -1,0 +1,22 @@
+"""Changed tokenizer files, for seconds; `make fuzz` goes on longer."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from . import tokenizer_files
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_changed_tokenizer_files_are_read_or_refused(tmp_path: Path) -> None:
+    read = []
+    for number in range(300):
+        rng = Random(number)
+        name, data = tokenizer_files.files(rng)
+        path = tmp_path / name
+        path.write_bytes(tokenizer_files.changed(data, rng))
+        read.append(tokenizer_files.check(path, rng))
+    assert 20 < sum(read) < 280
