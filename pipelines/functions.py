@@ -27,7 +27,7 @@ from pipelines.layout.lay_out import lay_out
 from pipelines.reporting import report as reporting
 from pipelines.reporting.options import ReportCall
 from pipelines.reporting.report import Report
-from pipelines.running.call import JobCall, in_python, names_of_python
+from pipelines.running.call import JobCall
 from pipelines.running.progress import Progress
 from pipelines.training import extend as extending
 from pipelines.training import prune as pruning
@@ -37,7 +37,7 @@ from pipelines.training.options import ExtendCall, PruneCall, TrainCall
 from pipelines.training.prune import Pruned
 from pipelines.training.train import Trained
 from wordpiece_core import Tokenizer
-from wordpiece_core.declaration import Option
+from wordpiece_core.declaration import Option, names_of_python, with_names
 from wordpiece_core.errors import InputError
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -82,7 +82,7 @@ def _documented(call: type[JobCall]) -> Callable[[Function], Function]:
     def decorate(function: Function) -> Function:
         @functools.wraps(function)
         def with_names_of_python(*args: Any, **options: Any) -> Any:
-            with names_of_python(call):
+            with names_of_python():
                 return function(*args, **options)
 
         parameters = [_parameter(option, call) for option in call.arguments_first()]
@@ -94,7 +94,9 @@ def _documented(call: type[JobCall]) -> Callable[[Function], Function]:
         given = inspect.signature(function)
         documented: Any = with_names_of_python
         documented.__signature__ = given.replace(parameters=parameters)
-        documented.__doc__ = "\n".join([inspect.cleandoc(function.__doc__ or ""), *_lines(call)])
+        with names_of_python():
+            lines = [inspect.cleandoc(function.__doc__ or ""), *_lines(call)]
+        documented.__doc__ = "\n".join(lines)
         return documented  # type: ignore[no-any-return]
 
     return decorate
@@ -113,7 +115,7 @@ def _lines(call: type[JobCall]) -> Iterator[str]:
     for option in call.arguments_first():
         needed = " Required." if option.is_required else ""
         shown = f" Default: {option.shown_default}." if option.shown_default else ""
-        yield f"    {option.name}: {in_python(option.help + needed + shown, call)}"
+        yield f"    {option.name}: {with_names(option.help + needed + shown)}"
     for name, (_, _, text) in RUN.items():
         yield f"    {name}: {text}"
     yield "\nRaises:"

@@ -17,12 +17,12 @@ from apache_beam.utils.windowed_value import WindowedValue
 
 from pipelines.counting.options import CountOptions
 from pipelines.counting.steps import PARTITION_SHARE_BYTES, SortedWords
-from pipelines.encoding.options import EncodeCall, ShardOptions, TokenizerChoice
+from pipelines.encoding.options import ShardOptions, TokenizerChoice
 from pipelines.encoding.shard_encoder import check_fit
 from pipelines.files.batches import from_bytes, to_bytes
-from pipelines.running.call import names_of_python
 from pipelines.running.figures import report
 from wordpiece_core import EncodingOptions, TextOptions, Tokenizer, _kernel
+from wordpiece_core.declaration import names_of_python
 from wordpiece_core.errors import InputError, OptionError, one_line, shown
 
 LEAST_PARTITIONS = 64  # of words, by hash; no result depends on their number
@@ -182,7 +182,7 @@ class EncodeTexts(beam.PTransform):
         **encoding: Any,
     ) -> None:
         super().__init__()
-        with names_of_python(EncodeCall):
+        with names_of_python():
             choice = TokenizerChoice(tokenizer=tokenizer, lowercase=lowercase, unk_scope=unk_scope)
             self.options = ShardOptions(
                 text_column=text_column,

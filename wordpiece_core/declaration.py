@@ -23,7 +23,10 @@ wordpiece_core.errors.OptionError: size: 10 is not a whole number from 1 to 9
 from __future__ import annotations
 
 import difflib
+import os
+import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import MISSING, Field, dataclass, field, fields, replace
 from typing import Any, Self
 
@@ -31,15 +34,74 @@ from wordpiece_core.errors import OptionError
 from wordpiece_core.option_kinds import Kind
 
 REQUIRED: Any = object()  # the default of an option that has none
-_OPTION, _GROUP = "option", "group"
+_OPTION, _GROUP, _NAMES = "option", "group", "names"
+
+_python_calls = 0  # of the functions for Python that are at work
+_works_for_python = False  # whether this is a worker process of such a call
+_lock = threading.Lock()
+
+
+@contextmanager
+def names_of_python() -> Iterator[None]:
+    """Messages that are made while the block runs name options as Python does, in all threads and
+    in the worker processes of its pipelines. Otherwise they name them as the command line does."""
+    global _python_calls
+    with _lock:
+        _python_calls += 1
+    try:
+        yield
+    finally:
+        with _lock:
+            _python_calls -= 1
+
+
+def called(on_command_line: str, in_python: str) -> str:
+    """What a message that is made now calls something that has two names."""
+    return in_python if _python_calls or _works_for_python else on_command_line
+
+
+def named(name: str, *, off: bool = False) -> str:
+    """What a message that is made now calls an option: `--max-length` in the command, `max_length`
+    in Python. `off`: what turns it off."""
+    known = [option for kind in _subclasses(Declared) for option in kind.options()]
+    option = next((o for o in known if o.name == name and (o.on or o.off)), None)
+    option = option or next(option for option in known if option.name == name)
+    if off:
+        return called(option.switch_off, f"{name}=False")
+    return called(option.switch, name)
+
+
+def with_names(text: str) -> str:
+    """A text of a declaration, where `{max_length}` stands for what that option is called.
+
+    >>> from wordpiece_core.options import EncodingOptions
+    >>> with_names("Fill rows up to {max_length}.")
+    'Fill rows up to --max-length.'
+    >>> with names_of_python():
+    ...     with_names("Fill rows up to {max_length}.")
+    'Fill rows up to max_length.'
+    """
+    return text.format_map(_Names())
+
+
+class _Names(dict[str, str]):
+    def __missing__(self, name: str) -> str:
+        return named(name)
+
+
+def _subclasses(kind: type[Declared]) -> Iterator[type[Declared]]:
+    for below in kind.__subclasses__():
+        yield below
+        yield from _subclasses(below)
 
 
 @dataclass(frozen=True)
 class Option:
-    """A declared option. `default`: REQUIRED if it must be given. `help`: one or two sentences.
-    `shown_default`: how the help says the default, if not by its value. `off`: the switch of the
-    command line that turns a flag off which is usually on; `--no-NAME` unless given. `on`: what the
-    command line calls it; `--NAME` unless given. `type`: the annotation of the field."""
+    """A declared option. `default`: REQUIRED if it must be given. `help`: one or two sentences, for
+    `with_names`. `shown_default`: how the help says the default, if not by its value; for
+    `with_names` too. `off`: the switch of the command line that turns a flag off which is usually
+    on; `--no-NAME` unless given. `on`: what the command line calls it; `--NAME` unless given.
+    `type`: the annotation of the field."""
 
     kind: Kind
     help: str
@@ -117,7 +179,8 @@ def _default(known: Field[Any], defaults: Declared | None) -> Any:
 
 
 class Declared:
-    """Base of dataclasses of options. They are checked when one is made."""
+    """Base of dataclasses of options. They are checked when one is made. In a worker process, where
+    one is unpickled, messages name options as they did where it was pickled."""
 
     def __post_init__(self) -> None:
         for known in fields(self):  # type: ignore[arg-type]
@@ -126,6 +189,16 @@ class Declared:
                 if value is not None or declared.default is not None:
                     value = checked(declared.kind, known.name, value)
                     object.__setattr__(self, known.name, value)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return vars(self) | {_NAMES: (os.getpid(), called("", "python"))}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        global _works_for_python
+        process, names = state.pop(_NAMES)
+        if process != os.getpid():
+            _works_for_python = bool(names)
+        vars(self).update(state)
 
     @classmethod
     def options(cls, defaults: Declared | None = None) -> Iterator[Option]:

@@ -155,7 +155,7 @@ class EncodingOptions(Declared):
         Whole(MOST_TOKENS, least=0),
         "Put what is cut into further rows, which overlap by this many tokens.",
     )
-    padding: bool = option(False, Flag(), "Fill rows up to --max-length.")
+    padding: bool = option(False, Flag(), "Fill rows up to {max_length}.")
     columns: tuple[str, ...] = option(
         (),
         Names("columns", ENCODING_COLUMNS),
@@ -231,7 +231,7 @@ class TrainingOptions(Declared):
         "How BPE marks words: at their end, at their beginning, or as GPT-2's bytes.",
         shown_default="</w>; of unigram ▁",
     )
-    byte_level: bool = option(False, Flag(), "The same as --word-boundary bytes.")
+    byte_level: bool = option(False, Flag(), "The same as {word_boundary} bytes.")
     byte_fallback: bool = option(
         False,
         Flag(),
@@ -417,7 +417,7 @@ class ExtensionOptions(Declared):
         None,
         Whole(MOST_TOKENS),
         "Number of tokens to add.",
-        shown_default="all [unusedN] with --into unused",
+        shown_default="all [unusedN] with {into} unused",
     )
     vocab_size: int | None = option(
         None, Whole(MOST_TOKENS), "Or: number of tokens to have in the end."

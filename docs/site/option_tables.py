@@ -21,7 +21,7 @@ from pipelines.encoding.options import EncodeCall, TokenizerChoice
 from pipelines.functions import RUN
 from pipelines.reporting.options import ReportCall
 from pipelines.training.options import ExtendCall, PruneCall, TrainCall
-from wordpiece_core.declaration import Declared, Option
+from wordpiece_core.declaration import Declared, Option, names_of_python, with_names
 from wordpiece_core.option_kinds import Choice, Duration, Flag, Places, Share, Size, Whole
 from wordpiece_core.options import EncodingOptions
 from wordpiece_core.sizes import show_size
@@ -75,7 +75,8 @@ def command_table(name: str) -> str:
 def options_table(options: type[Declared]) -> str:
     """The options that a class declares."""
     heads = ["Name", "Values", "Default", "Meaning"]
-    return _table(heads, ([f"`{o.name}`", *_cells(o)] for o in options.options()))
+    with names_of_python():
+        return _table(heads, ([f"`{o.name}`", *_cells(o)] for o in options.options()))
 
 
 def _switches(parameter: click.Parameter) -> str:
@@ -95,7 +96,7 @@ def _described(parameter: click.Parameter, declared: dict[str, Option]) -> tuple
 
 
 def _cells(option: Option) -> tuple[str, str, str]:
-    return _values(option), _default(option), _plain(option.help)
+    return _values(option), _default(option), _plain(with_names(option.help))
 
 
 def _values(option: Option) -> str:
@@ -125,7 +126,7 @@ def _default(option: Option) -> str:
     if option.is_required:
         return "has to be given"
     if option.shown_default:
-        return _plain(option.shown_default)
+        return _plain(with_names(option.shown_default))
     if isinstance(option.kind, Flag):
         return "yes" if default else "no"
     if default is None or default == () or default == "":

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import click
 
 from pipelines.running.call import JobCall
-from wordpiece_core.declaration import Declared, Option
+from wordpiece_core.declaration import Declared, Option, with_names
 from wordpiece_core.option_kinds import Flag, Kind, Place, Places
 
 D = TypeVar("D", bound=Declared)
@@ -84,14 +84,15 @@ def _argument(option: Option) -> click.Argument:
 
 
 def _parameter(option: Option) -> click.Option:
-    name, shown = option.switch, option.shown_default
+    name, text = option.switch, with_names(option.help)
+    shown = with_names(option.shown_default or "")
     if isinstance(option.kind, Flag):
         if option.default is False:
-            return click.Option([option.name, name], is_flag=True, default=None, help=option.help)
+            return click.Option([option.name, name], is_flag=True, default=None, help=text)
         names = [option.name, f"{name}/{option.switch_off}"]
-        return click.Option(names, default=None, show_default=shown or "yes", help=option.help)
-    several, text = isinstance(option.kind, Places), _text(option)
-    default: dict[str, Any] = {} if text is None else {"default": text}
+        return click.Option(names, default=None, show_default=shown or "yes", help=text)
+    several, usual = isinstance(option.kind, Places), _usual(option)
+    default: dict[str, Any] = {} if usual is None else {"default": usual}
     return click.Option(
         [option.name, name],
         type=Value(Place() if several else option.kind),
@@ -99,12 +100,12 @@ def _parameter(option: Option) -> click.Option:
         required=option.is_required,
         show_default=shown or True,
         metavar=option.kind.metavar,
-        help=option.help,
+        help=text,
         **default,
     )
 
 
-def _text(option: Option) -> str | None:
+def _usual(option: Option) -> str | None:
     """The default as one would write it, or None if there is none to show."""
     if option.is_required or not option.default:
         return None

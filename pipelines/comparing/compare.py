@@ -19,6 +19,7 @@ from pipelines.files.input_batches import warnings_of_text
 from pipelines.running.checks import checked_call
 from pipelines.running.progress import Progress
 from wordpiece_core import TakenAsCasedWarning, TextOptions, Tokenizer
+from wordpiece_core.declaration import named
 from wordpiece_core.measures import AnyTokenizer, Measures, overlap, parity, tokens_of
 from wordpiece_core.options import GPT2, WHITESPACE
 from wordpiece_core.tokenizer.files import AS_IT_IS
@@ -125,7 +126,7 @@ def _figures(measures: Measures) -> dict[str, Any]:
 
 def _remarks_on_words(measured: Measured, call: CompareCall) -> Iterator[str]:
     if not measured.whole[0].words:
-        yield "no word in the text; is --text-column the one that holds it?"
+        yield f"no word in the text; is {named('text_column')} the one that holds it?"
     left = measured.groups.get((0, None))
     if call.measuring.group_column is not None and left is not None and left.words:
         yield (f"{left.words:,} words have no group (null); they are in the row of all text alone")
@@ -134,7 +135,7 @@ def _remarks_on_words(measured: Measured, call: CompareCall) -> Iterator[str]:
 def remarks_on_table(table: WordTable, name: str, tokenizer: AnyTokenizer) -> Iterator[str]:
     """What a table has lost of its text that a tokenizer would have seen."""
     if table.min_word_count > 1:
-        yield f"{table.path}: counted with --min-word-count, so rare words are missing"
+        yield f"{table.path}: counted with {named('min_word_count')}, so rare words are missing"
     if table.is_smoothed:
         yield f"{table.path}: its counts are smoothed, so they are not those of the text"
     lost = list(_lost(table.text, tokenizer)) if table.text else []
@@ -142,8 +143,8 @@ def remarks_on_table(table: WordTable, name: str, tokenizer: AnyTokenizer) -> It
         done = " and ".join(filter(None, (", ".join(lost[:-1]), lost[-1])))
         not_done = "does not do" if isinstance(tokenizer, Tokenizer) else "may not do"
         yield (
-            f"{table.path}: its words are {done}, which {name} {not_done}; give --on with the text"
-            " for its true figures"
+            f"{table.path}: its words are {done}, which {name} {not_done}; give"
+            f" {named('on')} with the text for its true figures"
         )
 
 
@@ -164,4 +165,4 @@ def _lost(cut: TextOptions, tokenizer: AnyTokenizer) -> Iterator[str]:
         return
     is_gpt2 = spec is not None and isinstance(spec.rules, ByteLevel)
     if cut.pre_tokenizer != (GPT2 if is_gpt2 else own["pre_tokenizer"]):
-        yield f"cut as --pre-tokenizer {cut.pre_tokenizer} cuts text"
+        yield f"cut as {named('pre_tokenizer')} {cut.pre_tokenizer} cuts text"

@@ -38,6 +38,7 @@ from pipelines.files.inputs import InputFile, Range
 from pipelines.files.owned import new_id
 from pipelines.running.progress import Progress
 from pipelines.running.runner import is_local, pipeline_options, run_pipeline
+from wordpiece_core.declaration import named
 from wordpiece_core.errors import OptionError, WordpieceError
 from wordpiece_core.measures import AnyTokenizer, Measures
 
@@ -145,8 +146,8 @@ def work_directory(work_dir: str | None, beam_args: Sequence[str]) -> Iterator[s
     if work_dir is None:
         if not is_local(pipeline_options(beam_args)):
             raise OptionError(
-                "--work-dir: give a directory that the workers and this machine reach; they leave"
-                " their sums there"
+                f"{named('work_dir')}: give a directory that the workers and this machine reach;"
+                " they leave their sums there"
             )
         with tempfile.TemporaryDirectory(prefix="wordpiece-") as directory:
             yield directory

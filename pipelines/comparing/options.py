@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pipelines.running.call import JobCall
-from wordpiece_core.declaration import Declared, group, option
+from wordpiece_core.declaration import Declared, called, group, named, option
 from wordpiece_core.errors import OptionError
 from wordpiece_core.option_kinds import Column, Place, Places, Size, refusal
 from wordpiece_core.options import LEAST_WORKER_MEMORY
@@ -84,11 +84,13 @@ class CompareCall(JobCall):
         super().__post_init__()
         if not self.tokenizers:
             raise OptionError(
-                "give TOKENIZER, before --on: tokenizer directories, files, or names on the Hub"
+                f"give {called('TOKENIZER, before --on', 'tokenizers')}: tokenizer directories,"
+                " files, or names on the Hub"
             )
         if bool(self.on) == bool(self.word_counts):
-            raise OptionError("give either --on or --word-counts")
+            raise OptionError(f"give either {named('on')} or {named('word_counts')}")
         if self.word_counts and self.measuring.group_column is not None:
             raise OptionError(
-                "--group-column: a word table does not keep groups; give --on with the texts"
+                f"{named('group_column')}: a word table does not keep groups; give"
+                f" {named('on')} with the texts"
             )

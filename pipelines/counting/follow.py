@@ -39,6 +39,7 @@ from pipelines.following.arrivals import Arrivals, Look, Version, version
 from pipelines.following.commits import COMMITS
 from pipelines.following.loop import Log, follow
 from pipelines.running.checks import checked_call
+from wordpiece_core.declaration import named
 from wordpiece_core.errors import ChangedError, OptionError, OutputError
 from wordpiece_core.uri import split_query
 
@@ -85,8 +86,8 @@ class State:
         table = read_word_table(output)
         if storage.info(join(output, FILES)) is None:
             raise OptionError(
-                f"{output}: holds a word table that was made without --follow, and it is not known"
-                " which files are in it; give another directory"
+                f"{output}: holds a word table that was made without {named('follow')}, and it is"
+                " not known which files are in it; give another directory"
             )
         record = outputs.read_lines(join(output, FILES), RECORD)
         return cls(table, record, commits.read(join(output, COMMITS), FIELDS))
@@ -220,4 +221,6 @@ def _check_column(call: CountCall, record: pa.Table) -> None:
     column = call.counting.text_column
     before = pc.unique(record["text_column"]).to_pylist()
     if before not in ([], [column]):
-        raise OptionError(f"{call.output}: was counted with --text-column {before[0]}; give that")
+        raise OptionError(
+            f"{call.output}: was counted with {named('text_column')} {before[0]}; give that"
+        )

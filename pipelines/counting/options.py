@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from pipelines.following.options import FollowOptions
 from pipelines.running.call import Call
-from wordpiece_core.declaration import Declared, group, option
+from wordpiece_core.declaration import Declared, group, named, option
 from wordpiece_core.errors import OptionError
 from wordpiece_core.option_kinds import Column, Places, Share, Size, Whole
 from wordpiece_core.options import LEAST_WORKER_MEMORY, MOST_COUNT, TextOptions
@@ -34,7 +34,7 @@ class ReadingOptions(Declared):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.smoothing_exponent != 1 and self.group_column is None:
-            raise OptionError("--smoothing-exponent: give --group-column too")
+            raise OptionError(f"{named('smoothing_exponent')}: give {named('group_column')} too")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,7 +65,8 @@ class CountCall(Call):
         self.check_inputs(self.merge)
         if self.merge and self.counting.group_column is not None:
             raise OptionError(
-                "--merge: a word table does not keep groups; leave out --group-column"
+                f"{named('merge')}: a word table does not keep groups; leave out"
+                f" {named('group_column')}"
             )
         if self.following.follow:
             self._check_following()
@@ -73,12 +74,12 @@ class CountCall(Call):
     def _check_following(self) -> None:
         """OptionError for what cannot be done again and again: the table is all that is kept."""
         for name, given in {
-            "--merge": self.merge,
-            "--group-column": self.counting.group_column is not None,
-            "--min-word-count": self.min_word_count > 1,
+            named("merge"): self.merge,
+            named("group_column"): self.counting.group_column is not None,
+            named("min_word_count"): self.min_word_count > 1,
         }.items():
             if given:
                 raise OptionError(
-                    f"{name}: cannot be used with --follow; give it to count or train afterwards,"
-                    " with the table"
+                    f"{name}: cannot be used with {named('follow')}; give it to count or train"
+                    " afterwards, with the table"
                 )

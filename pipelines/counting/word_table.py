@@ -23,6 +23,7 @@ from pipelines.files.parquet_input import open_parquet
 from pipelines.files.publishing import STAGING, Publication
 from pipelines.following.commits import COMMITS
 from wordpiece_core import TextOptions, Tokenizer
+from wordpiece_core.declaration import named
 from wordpiece_core.errors import InputError, OptionError, OutputError
 
 MANIFEST = "_manifest.json"
@@ -32,7 +33,6 @@ PART = r"part-\d{5,}\.parquet"
 READ = ("rows", "nulls", "bytes", "replaced")
 TOTALS = ("rows", "nulls", "bytes", "words", "replaced")
 ROWS_PER_GROUP = 65_536
-NO_WORDS = "is --text-column the one that holds the text?"
 SCHEMA = pa.schema([("word", pa.string()), ("count", pa.int64())])
 
 
@@ -157,7 +157,10 @@ def finish(
     parts = [name for name in outputs.list_directory(staged) if re.fullmatch(PART, name)]
     rows = sum(part.rows for part in word_ranges(WordTable(staged, parts)))
     if not rows and followed is None:
-        raise InputError(f"no word in the input ({totals.get('rows', 0):,} rows); {NO_WORDS}")
+        raise InputError(
+            f"no word in the input ({totals.get('rows', 0):,} rows);"
+            f" is {named('text_column')} the one that holds the text?"
+        )
     totals = {key: totals.get(key, 0) for key in TOTALS} | {"distinct_words": rows}
     made = {"min_word_count": min_word_count, "smoothing": smoothing}
     manifest = {"parts": parts, "text": asdict(text), **made, **totals}

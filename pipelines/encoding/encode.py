@@ -47,6 +47,7 @@ from pipelines.running.checks import checked_call
 from pipelines.running.load_beam import load_beam
 from pipelines.running.progress import Progress
 from wordpiece_core import Tokenizer
+from wordpiece_core.declaration import named
 from wordpiece_core.errors import InputError, OptionError, OutputError
 
 MANY_DROPPED = 0.01  # with `pack`: the share of dropped tokens above which there is a warning
@@ -184,15 +185,15 @@ class Encoded:
         dropped = manifest["dropped_tokens"] / max(self.tokens, 1)
         if dropped > MANY_DROPPED:
             is_laid_out = manifest["options"].get("layout") is not None
-            larger = "a larger --shard-size" if is_laid_out else "larger input files"
+            larger = f"a larger {named('shard_size')}" if is_laid_out else "larger input files"
             said.append(
                 f"{dropped:.1%} of the tokens were left out, at the ends of the shards; give"
-                f" --padding, {larger}, or a smaller --max-length"
+                f" {named('padding')}, {larger}, or a smaller {named('max_length')}"
             )
         if manifest["invalid"]:
             said.append(
                 f"{manifest['invalid']:,} invalid UTF-8 sequences in kept columns are kept as they"
-                " are; some readers refuse them (--keep-columns leaves columns out)"
+                f" are; some readers refuse them ({named('keep_columns')} leaves columns out)"
             )
         said += [f"in quarantine: {bad.message}" for bad in self.errors]
         return said + self.notices

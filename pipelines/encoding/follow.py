@@ -53,6 +53,7 @@ from pipelines.following.loop import Log, changed_meanwhile, follow
 from pipelines.running.checks import checked_call
 from pipelines.running.runner import is_local, pipeline_options
 from wordpiece_core import Tokenizer
+from wordpiece_core.declaration import named
 from wordpiece_core.errors import InputError, OptionError
 from wordpiece_core.uri import is_uri
 
@@ -228,7 +229,7 @@ class FollowedDataset:
         if self.paths.get(file.path, name) != name:
             raise OptionError(
                 f"{file.path}: {self.call.output} holds a shard {self.paths[file.path]} of it; give"
-                " the INPUT of before, or another directory"
+                f" the {named('inputs')} of before, or another directory"
             )
         if not is_uri(self.call.output) and len(name.rpartition("/")[2].encode()) > LONGEST_NAME:
             return f"its shard would have a name of more than {LONGEST_NAME} bytes; rename it"
@@ -239,7 +240,7 @@ class FollowedDataset:
                 return CHANGED_FILE
         if known is not None or name in new:
             other = new[name].name if known is None else known.input
-            which = " of another INPUT" if other == file.name else ""
+            which = f" of another {named('inputs')}" if other == file.name else ""
             return f"its shard would be named {name}, as that of {other}{which}; rename it"
         directory = next((d for d in above(name) if d in new or d in self.found.results), None)
         if directory or name in folders:
@@ -279,7 +280,8 @@ class FollowedDataset:
             return [self.paths[path] for path in self._covered(missing & before)]
         if new:
             self.log.warn(
-                f"gone: {len(new):,} files, as {min(new)}; their shards stay (--prune deletes them)"
+                f"gone: {len(new):,} files, as {min(new)}; their shards stay"
+                f" ({named('prune')} deletes them)"
             )
         return []
 

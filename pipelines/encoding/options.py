@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipelines.following.options import FollowOptions
 from pipelines.running.call import Call
-from wordpiece_core.declaration import REQUIRED, Declared, group, option
+from wordpiece_core.declaration import REQUIRED, Declared, group, named, option
 from wordpiece_core.errors import OptionError
 from wordpiece_core.option_kinds import Choice, Column, Flag, Names, Place, Shares, Size, Whole
 from wordpiece_core.options import ID_TYPES, SAMPLING, UNK_SCOPES, EncodingOptions
@@ -75,10 +75,10 @@ class ShardOptions(Declared):
     keep_columns: tuple[str, ...] | None = option(
         None,
         Names("columns"),
-        'Columns of the input to keep; "" for none, as with --pack.',
-        shown_default="all; with --stride not the texts",
+        'Columns of the input to keep; "" for none, as with {pack}.',
+        shown_default="all; with {stride} not the texts",
     )
-    pack: bool = option(False, Flag(), "Fill rows of exactly --max-length from many texts.")
+    pack: bool = option(False, Flag(), "Fill rows of exactly {max_length} from many texts.")
     compression: str = option("zstd", Choice(COMPRESSIONS), "Compression of Parquet shards.")
     encoding: EncodingOptions = group(EncodingOptions)
 
@@ -88,15 +88,19 @@ class ShardOptions(Declared):
             return
         encoding = self.encoding
         if encoding.max_length is None:
-            raise OptionError("--pack: give --max-length, the length of a sequence")
+            raise OptionError(
+                f"{named('pack')}: give {named('max_length')}, the length of a sequence"
+            )
         for name, given in {
-            "--keep-columns": self.keep_columns,
-            "--text-pair-column": self.text_pair_column,
-            "--stride": encoding.stride is not None,
-            "--no-special-tokens": not encoding.add_special_tokens,
+            named("keep_columns"): self.keep_columns,
+            named("text_pair_column"): self.text_pair_column,
+            named("stride"): encoding.stride is not None,
+            named("add_special_tokens", off=True): not encoding.add_special_tokens,
         }.items():
             if given:
-                raise OptionError(f"{name}: cannot be used with --pack, whose rows are not texts")
+                raise OptionError(
+                    f"{name}: cannot be used with {named('pack')}, whose rows are not texts"
+                )
 
     def plain(self) -> dict[str, Any]:
         """The options, with those of encoding, as values that JSON can hold. Those of sampling are
@@ -122,7 +126,7 @@ class LayoutOptions(Declared):
         None,
         Size(least=LEAST_SHARD_SIZE),
         "Join small inputs, and divide large ones, to shards of this size.",
-        shown_default="off; 256MiB with --pack, --shuffle, --splits, --format",
+        shown_default="off; 256MiB with {pack}, {shuffle}, {splits}, {format}",
     )
     shuffle: int | None = option(
         None, Whole((1 << 63) - 1, 0), "Seed of a random order of all texts.", shown_default="off"
@@ -139,10 +143,10 @@ class LayoutOptions(Declared):
     def asked_for(self) -> list[str]:
         """The options that ask for a layout."""
         asked_for = {
-            "--shard-size": self.shard_size,
-            "--shuffle": self.shuffle,
-            "--splits": self.splits,
-            "--format": None if self.format == "parquet" else self.format,
+            named("shard_size"): self.shard_size,
+            named("shuffle"): self.shuffle,
+            named("splits"): self.splits,
+            named("format"): None if self.format == "parquet" else self.format,
         }
         return [name for name, value in asked_for.items() if value is not None]
 
@@ -185,14 +189,14 @@ class EncodeCall(Call):
     )
     following: FollowOptions = group(FollowOptions)
     prune: bool = option(
-        False, Flag(), "With --follow: delete the shards of inputs that were deleted."
+        False, Flag(), "With {follow}: delete the shards of inputs that were deleted."
     )
 
     def __post_init__(self) -> None:
         super().__post_init__()
         self.check_inputs()
         if self.prune and not self.following.follow:
-            raise OptionError("--prune: give --follow too")
+            raise OptionError(f"{named('prune')}: give {named('follow')} too")
         self._check_layout()
 
     @property
@@ -204,11 +208,11 @@ class EncodeCall(Call):
         asked_for, encoding = self.layout.asked_for, self.shards.encoding
         if asked_for and self.following.follow:
             raise OptionError(
-                f"{asked_for[0]}: cannot be used with --follow, which never has all rows"
+                f"{asked_for[0]}: cannot be used with {named('follow')}, which never has all rows"
             )
         if asked_for and encoding.stride is not None:
             raise OptionError(
-                f"{asked_for[0]}: cannot be used with --stride, which numbers rows by file"
+                f"{asked_for[0]}: cannot be used with {named('stride')}, which numbers rows by file"
             )
         if self.layout.format != "parquet":
             self._check_ids_alone()
@@ -218,22 +222,22 @@ class EncodeCall(Call):
         encoding, given = self.shards.encoding, self.given
         name = self.layout.format
         for switch, is_given, why in (
-            ("--keep-columns", self.shards.keep_columns, "only ids"),
-            ("--columns", encoding.columns, "only ids"),
+            (named("keep_columns"), self.shards.keep_columns, "only ids"),
+            (named("columns"), encoding.columns, "only ids"),
             (
-                "--id-type",
+                named("id_type"),
                 "id_type" in given or encoding.id_type != ID_TYPES[0],
                 "whose type of ids follows from the size of the vocabulary",
             ),
             (
-                "--compression",
+                named("compression"),
                 ("compression" in given or self.shards.compression != COMPRESSIONS[0])
                 and self.shards.compression != "none",
                 "whose files are not compressed",
             ),
         ):
             if is_given:
-                raise OptionError(f"{switch}: leave it out with --format {name}, {why}")
+                raise OptionError(f"{switch}: leave it out with {named('format')} {name}, {why}")
 
     @property
     def job_options(self) -> dict[str, Any]:

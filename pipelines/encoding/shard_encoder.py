@@ -27,6 +27,7 @@ from pipelines.running.figures import report
 from pipelines.running.threads import ahead, in_threads
 from wordpiece_core import EncodedBatch, Packer, Tokenizer
 from wordpiece_core._kernel import Chunks, IdPages, Pages
+from wordpiece_core.declaration import named
 from wordpiece_core.errors import ColumnError, InputError, OptionError
 
 METADATA_KEY = b"wordpiece.tokenizer"
@@ -106,7 +107,7 @@ class ShardEncoder:
                 others = ",".join(other for other in kept.names if other not in added.names)
                 raise ColumnError(
                     f"{self.file.path}: has a column {name!r} already; leave it out with"
-                    f" --keep-columns '{others}'"
+                    f" {named('keep_columns')} '{others}'"
                 )
         metadata = {METADATA_KEY: self.tokenizer.digest.encode()}
         return pa.schema([*kept, *added], metadata=metadata)
@@ -237,7 +238,7 @@ class ShardEncoder:
         except pa.ArrowNotImplementedError as error:
             raise ColumnError(
                 f"{self.file.path}: column {name!r} of {kind} cannot be repeated in several rows;"
-                " leave it out with --keep-columns"
+                f" leave it out with {named('keep_columns')}"
             ) from error
 
 
@@ -266,7 +267,9 @@ def check_fit(options: ShardOptions, tokenizer: Tokenizer) -> None:
         Packer(tokenizer, options.encoding)
         return
     if options.encoding.add_special_tokens and not tokenizer.adds_special_tokens:
-        raise OptionError("the vocabulary has no [CLS] or no [SEP]; give --no-special-tokens")
+        raise OptionError(
+            f"the vocabulary has no [CLS] or no [SEP]; give {named('add_special_tokens', off=True)}"
+        )
     tokenizer.check_options(options.encoding, bool(options.text_pair_column))
 
 

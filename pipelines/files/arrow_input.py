@@ -37,6 +37,7 @@ from pipelines.files.input_files import InputFile
 from pipelines.files.joined import ARROW, check_arrow
 from pipelines.files.reading import bad_data, open_planned
 from pipelines.files.storage import StoredFile
+from wordpiece_core.declaration import named
 from wordpiece_core.errors import InputError, one_line
 
 BATCH_BYTES = 8 << 20  # of the rows that are encoded at once
@@ -189,7 +190,7 @@ def _check_storable(file: InputFile, schema: pa.Schema) -> None:
         except (OSError, pa.ArrowException) as error:
             raise InputError(
                 f"{file.path}: column {field.name!r} is {field.type}, which Parquet"
-                " cannot store (leave it out with --keep-columns)"
+                f" cannot store (leave it out with {named('keep_columns')})"
             ) from error
 
 

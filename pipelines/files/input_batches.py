@@ -8,6 +8,7 @@ import pyarrow.compute as pc
 
 from pipelines.files.input_files import InputFile
 from wordpiece_core._kernel import Chunks
+from wordpiece_core.declaration import named
 from wordpiece_core.errors import ColumnError, OptionError
 
 
@@ -85,8 +86,8 @@ class TextColumns:
     def option(self, name: str) -> str:
         """The option that chose a column."""
         if name == self.text:
-            return "--text-column"
-        return "--text-pair-column" if name == self.pair else "--group-column"
+            return named("text_column")
+        return named("text_pair_column") if name == self.pair else named("group_column")
 
     def check_plain_text(self, path: str) -> None:
         """OptionError if a file of plain text cannot have the columns."""

@@ -23,6 +23,7 @@ from pipelines.files.input_files import InputFile
 from pipelines.files.json_numbers import Numbers, Path, numbers_at, numbers_of, typed
 from pipelines.files.line_input import blocks, newlines_before
 from wordpiece_core._kernel import repair_utf8
+from wordpiece_core.declaration import named
 from wordpiece_core.errors import ColumnError, InputError, one_line, shown
 
 FIRST_BYTES = 1 << 20  # of a file, looked through for the keys
@@ -84,7 +85,8 @@ def read_schema(
             schema = pa.unify_schemas([schema, pa.schema(fields)], promote_options="permissive")
         except pa.ArrowException as error:
             raise InputError(
-                f"{file.path}: {one_line(error)} (leave the column out with --keep-columns)"
+                f"{file.path}: {one_line(error)} (leave the column out with"
+                f" {named('keep_columns')})"
             ) from error
     schema = _exact(file, schema, numbers, block_bytes)
     for field in schema:
@@ -332,7 +334,7 @@ def _check_storable(file: InputFile, name: str, kind: pa.DataType) -> None:
     if pa.types.is_struct(kind) and not kind.num_fields:
         raise InputError(
             f"{file.path}: {name!r} holds only empty objects, which Parquet cannot store "
-            "(leave it out with --keep-columns)"
+            f"(leave it out with {named('keep_columns')})"
         )
     for i in range(kind.num_fields):
         _check_storable(file, name, kind.field(i).type)
@@ -423,13 +425,18 @@ def _reason(line: bytes, fault: BaseException, columns: TextColumns) -> str:
     changed = re.fullmatch(r"Column\(/(.*)\) changed from (\w+) to (\w+)", reason)
     if changed:
         name, before, now = changed.groups()
-        return f"{name!r} changes from {before} to {now} (leave it out with --keep-columns)"
+        return (
+            f"{name!r} changes from {before} to {now} (leave it out with {named('keep_columns')})"
+        )
     if reason == "Number too big to be stored in double":
         return f"holds {_TOO_LARGE} (write it as a string)"
     changed = re.fullmatch(r"Failed to convert JSON to (\w+), couldn't parse:(.*)", reason)
     if changed:
         kind, number = changed.groups()
-        return f"holds the number {number} in a column of {kind} (leave it out with --keep-columns)"
+        return (
+            f"holds the number {number} in a column of {kind} (leave it out with"
+            f" {named('keep_columns')})"
+        )
     return f"not JSON ({reason})"
 
 

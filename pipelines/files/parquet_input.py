@@ -35,6 +35,7 @@ from pipelines.files.reading import Planned, bad_data, open_planned
 from pipelines.files.storage import MOST_TIME, StoredFile
 from wordpiece_core import _kernel
 from wordpiece_core._kernel import Chunks, ChunkSource
+from wordpiece_core.declaration import named
 from wordpiece_core.errors import InputError
 
 BATCH_BYTES = 8 << 20  # of the rows in a batch for encoding
@@ -60,7 +61,7 @@ class ParquetFile(pq.ParquetFile):
             if name in columns or name.split(".")[0] in columns:
                 raise InputError(
                     f"{path}: column {name!r} is encrypted; write the file again without that, or"
-                    " leave the column out with --keep-columns"
+                    f" leave the column out with {named('keep_columns')}"
                 )
 
 

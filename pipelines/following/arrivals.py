@@ -20,6 +20,7 @@ from pipelines.files.input_files import is_input_name, leads_into
 from pipelines.files.inputs import InputFile
 from pipelines.files.outputs import parent
 from pipelines.following.options import NAME, FollowOptions
+from wordpiece_core.declaration import named
 from wordpiece_core.errors import OptionError
 
 Version = tuple[int, int | None]
@@ -57,13 +58,15 @@ class Arrivals:
         """OptionError if what is written would be read."""
         for pattern in self.patterns:
             if pattern.startswith(HUB):
-                raise OptionError(f"--follow: {pattern} cannot be followed; give files elsewhere")
+                raise OptionError(
+                    f"{named('follow')}: {pattern} cannot be followed; give files elsewhere"
+                )
             if any(leads_into(pattern, directory) for directory in self.own):
-                raise OptionError(f"{pattern}: is in the output; give another --output")
+                raise OptionError(f"{pattern}: is in the output; give another {named('output')}")
         if self.options.marker is not None and is_input_name(self.options.marker):
             raise OptionError(
-                f"--marker: a file {self.options.marker} would be read as an input; give another"
-                " ending, or a name that begins with _"
+                f"{named('marker')}: a file {self.options.marker} would be read as an input; give"
+                " another ending, or a name that begins with _"
             )
 
     def look(self, is_new: Callable[[InputFile], bool]) -> Look:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from wordpiece_core.declaration import Declared, option
+from wordpiece_core.declaration import Declared, named, option
 from wordpiece_core.errors import OptionError
 from wordpiece_core.option_kinds import Duration, Flag, Text, Whole
 
@@ -32,22 +32,22 @@ class FollowOptions(Declared):
 
     follow: bool = option(False, Flag(), "Go on with new files as they come, until stopped.")
     poll: float = option(
-        5.0, Duration(least=0.1), "With --follow: how often to look for new files."
+        5.0, Duration(least=0.1), "With {follow}: how often to look for new files."
     )
     max_files: int = option(
-        10_000, Whole(MOST_FILES), "With --follow: most files between two commits."
+        10_000, Whole(MOST_FILES), "With {follow}: most files between two commits."
     )
     until_idle: float | None = option(
-        None, Duration(), "With --follow: end when nothing has come for so long."
+        None, Duration(), "With {follow}: end when nothing has come for so long."
     )
     marker: str | None = option(
         None,
         Marker(),
-        "With --follow: a file has arrived when this file is beside it, as NAME._SUCCESS.",
+        "With {follow}: a file has arrived when this file is beside it, as NAME._SUCCESS.",
     )
 
     def __post_init__(self) -> None:
         super().__post_init__()
         for name in ("until_idle", "marker"):
             if getattr(self, name) is not None and not self.follow:
-                raise OptionError(f"--{name.replace('_', '-')}: give --follow too")
+                raise OptionError(f"{named(name)}: give {named('follow')} too")

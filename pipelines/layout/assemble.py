@@ -38,6 +38,7 @@ from pipelines.layout.rows import conformed
 from pipelines.running.figure_files import FigureFiles
 from pipelines.running.figures import report
 from wordpiece_core import Tokenizer
+from wordpiece_core.declaration import named
 from wordpiece_core.errors import InputError, one_line
 
 MOST_ROWS = sys.maxsize
@@ -182,7 +183,7 @@ def laid_out(name: str) -> Iterator[None]:
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise InputError(
             f"{name}: cannot be laid out ({one_line(error)}); leave columns that are neither text"
-            " nor numbers out with --keep-columns"
+            f" nor numbers out with {named('keep_columns')}"
         ) from error
 
 

@@ -59,6 +59,7 @@ from pipelines.running.checks import checked_call
 from pipelines.running.load_beam import load_beam
 from pipelines.running.progress import Progress
 from wordpiece_core import Tokenizer, __version__
+from wordpiece_core.declaration import named
 from wordpiece_core.errors import OptionError, OutputError
 
 WORK_COMPRESSION = "lz4"  # of what is encoded and soon deleted

@@ -19,6 +19,7 @@ from pipelines.layout.deal import ShardTask
 from pipelines.layout.packed import INPUT, ROW
 from pipelines.layout.scatter import ORDER, Bins, read_segments
 from pipelines.layout.work import WorkDirectory
+from wordpiece_core.declaration import named
 from wordpiece_core.errors import ColumnError
 
 _PLAIN = {pa.string_view(): pa.large_string(), pa.binary_view(): pa.large_binary()}
@@ -146,7 +147,7 @@ def joined_schema(schemas: Sequence[tuple[str, pa.Schema]]) -> pa.Schema:
                 elif not pa.types.is_null(field.type):
                     raise ColumnError(
                         f"{name}: column {field.name!r} is {field.type}, but {other.type} in {of};"
-                        " leave it out with --keep-columns"
+                        f" leave it out with {named('keep_columns')}"
                     )
     fields = [field.with_nullable(True) for field, _ in joined.values()]
     return pa.schema(fields, metadata=schemas[0][1].metadata if schemas else None)

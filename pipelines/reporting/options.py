@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipelines.comparing.options import MeasureOptions, Tokenizers
 from pipelines.running.call import JobCall
-from wordpiece_core.declaration import REQUIRED, group, option
+from wordpiece_core.declaration import REQUIRED, group, named, option
 from wordpiece_core.errors import OptionError
 from wordpiece_core.option_kinds import Flag, Kind, Place, Places
 
@@ -51,6 +51,9 @@ class ReportCall(JobCall):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.on and self.word_counts:
-            raise OptionError("give either --on or --word-counts")
+            raise OptionError(f"give either {named('on')} or {named('word_counts')}")
         if self.measuring.group_column is not None and not self.on:
-            raise OptionError("--group-column: give --on too; a word table does not keep groups")
+            raise OptionError(
+                f"{named('group_column')}: give {named('on')} too; a word table does not keep"
+                " groups"
+            )

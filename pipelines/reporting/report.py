@@ -27,6 +27,7 @@ from pipelines.reporting.words import cuts_of
 from pipelines.running.checks import checked_call
 from pipelines.running.progress import Progress
 from wordpiece_core import Tokenizer
+from wordpiece_core.declaration import named
 from wordpiece_core.errors import InputError, OptionError, OutputError, WordpieceError
 from wordpiece_core.measures import AnyTokenizer, tokens_of
 
@@ -83,7 +84,7 @@ def report(call: ReportCall, *, beam_args: Sequence[str] = (), progress: Progres
     if not isinstance(tokenizer, Tokenizer):
         raise InputError(
             f"{call.tokenizer}: of a kind that only the library tokenizers runs; give it by"
-            " --against, or to wordpiece compare"
+            f" {named('against')}, or to wordpiece compare"
         )
     place = call.tokenizer if isinstance(call.tokenizer, str) else None
     name, *names = names_of([call.tokenizer, *call.against])
@@ -112,16 +113,20 @@ def check_libraries() -> None:
 def check_output(path: str, *, overwrite: bool) -> None:
     """OptionError unless a page can be written there; OutputError if that would replace something
     else than a page."""
-    check_writable("--output", outputs.parent(path) or ".")
+    check_writable(named("output"), outputs.parent(path) or ".")
     entry = storage.info(path)
     if entry is None:
         return
     if entry.kind != "file":
-        raise OptionError(f"--output: {path} is a directory; give a file, such as report.html")
+        raise OptionError(
+            f"{named('output')}: {path} is a directory; give a file, such as report.html"
+        )
     with storage.StoredFile(path) as file:
         is_page = GENERATOR.encode() in file.read(HEAD_BYTES)
     if not is_page and not overwrite:
-        raise OutputError(f"{path}: not a page of this command; give --overwrite, or another file")
+        raise OutputError(
+            f"{path}: not a page of this command; give {named('overwrite')}, or another file"
+        )
 
 
 def tokens_by_id(tokenizer: AnyTokenizer) -> dict[int, str]:

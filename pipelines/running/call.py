@@ -1,18 +1,21 @@
-"""The options that all jobs share, and how messages name options in Python."""
+"""The options that all jobs share."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Self
 
-from wordpiece_core.declaration import REQUIRED, Declared, Option, option
-from wordpiece_core.errors import OptionError, WordpieceError
-from wordpiece_core.option_kinds import Flag, Place, Places
+from wordpiece_core.declaration import REQUIRED, Declared, Option, called, named, option
+from wordpiece_core.errors import OptionError
+from wordpiece_core.option_kinds import Place, Places
 
 INPUTS = "inputs"
+
+
+def beam_args_name() -> str:
+    """What messages call the arguments for Beam."""
+    return called("arguments after --", "beam_args")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,6 +60,7 @@ class Call(JobCall):
         Places("INPUT..."),
         "Files, globs or directories of .parquet, .arrow, .feather, .txt, .jsonl, .ndjson, .json,"
         " .csv, .tsv (text also .gz, .zst), on any file system that Arrow reads, or hf://.",
+        on="INPUT",
     )
     output: str = option(REQUIRED, Place(), "Directory to write.")
     given: frozenset[str] = field(default=frozenset(), repr=False, compare=False)
@@ -70,35 +74,4 @@ class Call(JobCall):
     def check_inputs(self, *others: object) -> None:
         """OptionError unless there are inputs, or something else to read."""
         if not self.inputs and not any(others):
-            raise OptionError("give INPUT: files, globs or directories")
-
-
-@contextmanager
-def names_of_python(options: type[Declared]) -> Iterator[None]:
-    """Makes errors name options as in Python. They are written as the command line names them."""
-    try:
-        yield
-    except WordpieceError as error:
-        error.args = tuple(in_python(str(text), options) for text in error.args)
-        raise
-
-
-def in_python(text: str, options: type[Declared]) -> str:
-    """A message or a help that names options as in Python, not as on the command line.
-
-    >>> from wordpiece_core.option_kinds import Whole
-    >>> @dataclass(frozen=True, kw_only=True)
-    ... class Example(Call):
-    ...     max_length: int | None = option(None, Whole(99), "How many ids.")
-    ...     lowercase: bool = option(True, Flag(), "Lowercase texts.")
-    >>> in_python("--lowercase: give --max-length, or --no-lowercase", Example)
-    'lowercase: give max_length, or lowercase=False'
-    """
-    names = {}
-    for declared in options.options():
-        names[declared.switch] = declared.name
-        if isinstance(declared.kind, Flag) and declared.default is True:
-            names[declared.switch_off] = f"{declared.name}=False"
-    text = re.sub(r"--[a-z]+(-[a-z]+)*", lambda found: names.get(found[0], found[0]), text)
-    text = text.replace("arguments after --:", "beam_args:")
-    return re.sub(r"\bINPUT\b", INPUTS, text)
+            raise OptionError(f"give {named(INPUTS)}: files, globs or directories")

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from typing import TypeVar
 
 from pipelines.files.places import check_writable
-from pipelines.running.call import Call, JobCall
+from pipelines.running.call import Call, JobCall, beam_args_name
 from pipelines.running.load_beam import load_beam
+from wordpiece_core.declaration import named
 from wordpiece_core.errors import OptionError
 
 AnyCall = TypeVar("AnyCall", bound=JobCall)
@@ -21,9 +22,9 @@ def checked_call(call: AnyCall, beam_args: Sequence[str]) -> AnyCall:
     accept, and JobError if a job server cannot be reached.
     """
     if isinstance(beam_args, str) or not all(isinstance(arg, str) for arg in beam_args or ()):
-        raise OptionError("beam_args: give a list of texts, as ['--runner=FlinkRunner']")
+        raise OptionError(f"{beam_args_name()}: give a list of texts, as ['--runner=FlinkRunner']")
     if isinstance(call, Call):
-        check_writable("--output", call.output)
+        check_writable(named("output"), call.output)
     if not beam_args:
         return call
     load_beam()

@@ -31,6 +31,7 @@ from apache_beam.runners.runner import PipelineResult, PipelineRunner
 from apache_beam.transforms.resources import resource_hints_from_options
 from apache_beam.utils.subprocess_server import SubprocessServer
 
+from pipelines.running.call import beam_args_name
 from pipelines.running.figure_files import FigureFiles
 from pipelines.running.figures import PipelineFigures
 from pipelines.running.flink import FlinkJob
@@ -73,7 +74,7 @@ def check_beam_args(beam_args: Sequence[str]) -> bool:
     unknown = _unknown(beam_args)
     options = pipeline_options(beam_args)
     if unknown and is_local(options):
-        raise OptionError(f"arguments after --: Beam does not know {' '.join(unknown)}")
+        raise OptionError(f"{beam_args_name()}: Beam does not know {' '.join(unknown)}")
     _check_taken(options)
     if not is_local(options):
         reach_job_server(options, unknown)
@@ -85,7 +86,7 @@ def _check_taken(options: PipelineOptions) -> None:
     number = options.view_as(DirectOptions).direct_num_workers
     if not 1 <= number <= MOST_WORKERS:
         raise OptionError(
-            f"arguments after --: --direct_num_workers={number}: give 1 to {MOST_WORKERS}, or leave"
+            f"{beam_args_name()}: --direct_num_workers={number}: give 1 to {MOST_WORKERS}, or leave"
             " it out for one for each core"
         )
     local = is_local(options)
@@ -95,7 +96,7 @@ def _check_taken(options: PipelineOptions) -> None:
         with _new_pipeline(options, runner):
             pass
     except (ValueError, TypeError, ImportError, AttributeError) as error:
-        raise OptionError(f"arguments after --: {one_line(error)}") from error
+        raise OptionError(f"{beam_args_name()}: {one_line(error)}") from error
 
 
 def is_local(options: PipelineOptions) -> bool:
@@ -269,13 +270,13 @@ class _Parser(argparse.ArgumentParser):
     """A parser that raises an OptionError where `argparse` would exit."""
 
     def error(self, message: str) -> NoReturn:
-        raise OptionError(f"arguments after --: {message}")
+        raise OptionError(f"{beam_args_name()}: {message}")
 
 
 def _check_text(beam_args: Sequence[str]) -> None:
     for arg in beam_args:
         if not is_utf8(arg):
-            raise OptionError(f"arguments after --: {os.fsencode(arg)!r} is not UTF-8")
+            raise OptionError(f"{beam_args_name()}: {os.fsencode(arg)!r} is not UTF-8")
 
 
 def _unknown(beam_args: Sequence[str]) -> list[str]:

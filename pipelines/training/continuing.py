@@ -11,7 +11,7 @@ from pipelines.files.filesystems import join
 from pipelines.training.options import TrainCall
 from pipelines.training.tokenizer_directory import TRAINING
 from wordpiece_core import TakenAsCasedWarning, TextOptions, Tokenizer, TrainingOptions
-from wordpiece_core.declaration import Declared
+from wordpiece_core.declaration import Declared, named
 from wordpiece_core.errors import InputError, OptionError
 from wordpiece_core.options import ALL, OF_OTHER_MODELS, UNIGRAM, ExtensionOptions
 from wordpiece_core.training.extension import is_wordpiece
@@ -56,7 +56,10 @@ def begun(call: TrainCall) -> Begun:
     training made it."""
     place = (call.continue_from or "").rstrip("/")
     if place == call.output.rstrip("/"):
-        raise OptionError(f"--output: {place} is what --continue goes on from; give another one")
+        raise OptionError(
+            f"{named('output')}: {place} is what {named('continue_from')} goes on from; give"
+            " another one"
+        )
     record = outputs.read_json(join(place, TRAINING))
     found = record if isinstance(record, dict) else {}
     if not isinstance(found.get("training"), dict) or not isinstance(found.get("text"), dict):
@@ -65,7 +68,9 @@ def begun(call: TrainCall) -> Begun:
             mend = _mend_at(place)
         raise InputError(f"{place}: no tokenizer that wordpiece train wrote; {mend}")
     if found["training"].get("model") == UNIGRAM:
-        raise OptionError("--continue: unigram begins with many tokens and drops some; train anew")
+        raise OptionError(
+            f"{named('continue_from')}: unigram begins with many tokens and drops some; train anew"
+        )
     tokenizer = Tokenizer.load(place)
     size, wanted = len(tokenizer.vocab), call.training.vocab_size
     if wanted <= size:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from pipelines.counting.options import CountOptions, ReadingOptions
 from pipelines.running.call import INPUTS, Call
-from wordpiece_core.declaration import REQUIRED, checked, group, option
+from wordpiece_core.declaration import REQUIRED, checked, group, named, option
 from wordpiece_core.errors import OptionError
 from wordpiece_core.option_kinds import Flag, Place, Size, Whole
 from wordpiece_core.options import (
@@ -27,12 +27,12 @@ class WordsCall(Call):
 
     ALTERNATIVES = (("inputs", "word_counts"),)
 
-    word_counts: str | None = option(None, Place(), "Take this word table, not INPUT.")
+    word_counts: str | None = option(None, Place(), "Take this word table, not {inputs}.")
     work_dir: str | None = option(
         None,
         Place(),
         "Where a run that was killed goes on from.",
-        shown_default="DIR of --output and .work",
+        shown_default="{output} followed by .work",
     )
     keep_work: bool = option(False, Flag(), "Keep the work directory when done.")
     overwrite: bool = option(False, Flag(), "Replace a tokenizer that was made otherwise.")
@@ -40,9 +40,11 @@ class WordsCall(Call):
     def check_words(self, reading: ReadingOptions) -> None:
         """OptionError unless it says where the words come from, and no more than that."""
         if self.inputs and self.word_counts:
-            raise OptionError("give either INPUT or --word-counts")
+            raise OptionError(f"give either {named('inputs')} or {named('word_counts')}")
         if reading.group_column and self.word_counts:
-            raise OptionError("--group-column: give it to the count that makes the word table")
+            raise OptionError(
+                f"{named('group_column')}: give it to the count that makes the word table"
+            )
         self.check_inputs(self.word_counts)
 
 

@@ -21,6 +21,7 @@ import pyarrow as pa
 from pipelines.files import outputs, storage
 from pipelines.files.filesystems import join
 from pipelines.files.publishing import STAGING, Publication
+from wordpiece_core.declaration import named
 from wordpiece_core.errors import InputError, OptionError, OutputError, short
 from wordpiece_core.options import with_model
 from wordpiece_core.tokenizer.files import TokenizerSpec
@@ -62,7 +63,8 @@ def check_tokenizer_directory(output: str, identity: Mapping[str, Any], *, overw
     difference = _difference(identity, record) or _changed_file(output, record)
     if difference and not overwrite:
         raise OptionError(
-            f"{output}: holds a tokenizer {difference}; give --overwrite or another directory"
+            f"{output}: holds a tokenizer {difference}; give {named('overwrite')} or another"
+            " directory"
         )
 
 

@@ -26,6 +26,7 @@ from pipelines.training.words_run import (
     run_on_words,
 )
 from wordpiece_core import TextOptions, Tokenizer, TrainingOptions
+from wordpiece_core.declaration import named
 from wordpiece_core.errors import InputError, OptionError
 from wordpiece_core.options import WORDPIECE, with_model
 from wordpiece_core.training.extension import Goal
@@ -169,7 +170,7 @@ class _ContinuedRun(_Run):
             return self.train(table, begun.training)
         if begun.training.model != WORDPIECE:
             raise OptionError(
-                f"--continue: {self.call.continue_from} is a tokenizer of the model"
+                f"{named('continue_from')}: {self.call.continue_from} is a tokenizer of the model"
                 f" {begun.training.model}, which goes on with the words of its training alone, not"
                 " others; train anew on all words"
             )

@@ -29,6 +29,7 @@ from pipelines.training.options import TokenizerWordsCall, TrainCall, WordsCall
 from pipelines.training.tokenizer_directory import check_tokenizer_directory, write_tokenizer
 from pipelines.training.work_directory import TrainingWork
 from wordpiece_core import TextOptions, Tokenizer
+from wordpiece_core.declaration import named
 from wordpiece_core.errors import InputError, OptionError, OutputError
 from wordpiece_core.tokenizer.files import TokenizerSpec
 from wordpiece_core.training.budget import RoundBudget
@@ -174,7 +175,7 @@ class TokenizerRun(WordsRun[Changing, Done]):
         call = self.call
         if f"{call.tokenizer.rstrip('/')}/".startswith(f"{call.output.rstrip('/')}/"):
             raise OptionError(
-                f"--output: {call.output} holds the tokenizer; give another directory"
+                f"{named('output')}: {call.output} holds the tokenizer; give another directory"
             )
         return Tokenizer.load(call.tokenizer, lowercase=call.lowercase)
 
@@ -188,7 +189,7 @@ def run_on_words(
     """Does a job, while no other run has its output and its work directory."""
     call = checked_call(call, beam_args)
     place = call.work_dir or beside(call.output, WORK)
-    check_writable("--work-dir", place)
+    check_writable(named("work_dir"), place)
     work = TrainingWork(place)
     with one_run(call.output), one_run(work.path):
         return run(call, work, beam_args, progress).run()
@@ -220,7 +221,7 @@ def check_cut_alike(table: WordTable, tokenizer: TokenizerSpec) -> None:
         if value != wanted[name]:
             raise OptionError(
                 f"{name}: {table.path} was counted with {value}, but the tokenizer has"
-                f" {wanted[name]}; count again with the tokenizer's, or give INPUT"
+                f" {wanted[name]}; count again with the tokenizer's, or give {named('inputs')}"
             )
 
 

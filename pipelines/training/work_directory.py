@@ -32,6 +32,7 @@ from pipelines.files.batches import one_batch
 from pipelines.files.filesystems import join
 from pipelines.files.owned import OwnedDirectory, new_id
 from pipelines.files.publishing import STAGING, Publication
+from wordpiece_core.declaration import named
 from wordpiece_core.errors import InputError, OptionError, short
 from wordpiece_core.options import ExtensionOptions, with_model
 from wordpiece_core.tokenizer.files import TokenizerSpec
@@ -144,7 +145,7 @@ class TrainingWork:
                 raise OptionError(
                     f"{self.path}: holds an unfinished training with {key}"
                     f" {short(found.get(key))}, not {short(value)};"
-                    " give the same options, another --work-dir, or delete it"
+                    f" give the same options, another {named('work_dir')}, or delete it"
                 )
 
     # --- Counting --------------------------------------------------------------------------------

@@ -132,3 +132,38 @@ def test_a_tokenizer_is_the_same_after_pickling(tmp_path: Path) -> None:
     again = pickle.loads(pickle.dumps(tok))
     assert again.digest == tok.digest
     assert again.encode(pa.array(["ab c"]), add_special_tokens=False).to_pylist() == [[1, 2, 0]]
+
+
+def test_a_path_with_words_of_the_command_line_is_shown_as_it_is(tmp_path: Path) -> None:
+    folder = tmp_path / "INPUT" / "my--output"
+    bad = write_shard(folder / "a--keep-columns.jsonl", ["a"])
+    Path(bad).write_text('{"text": 1}\n')
+    with pytest.raises(wp.InputError) as raised:
+        pipelines.count(bad, output=tmp_path / "words", quiet=True)
+    assert str(raised.value).startswith(f"{bad} line 1: ")
+    with pytest.raises(wp.InputError) as raised:
+        pipelines.count(folder / "--text-column.txt", output=tmp_path / "words", quiet=True)
+    assert str(raised.value) == f"{folder}/--text-column.txt: no such file or directory"
+    with pytest.raises(wp.OptionError) as raised:
+        pipelines.count(bad, output=bad, quiet=True)
+    assert str(raised.value).startswith(f"output: {bad} is not a directory")
+
+
+@pytest.mark.parametrize("mode", ["in_memory", "multi_threading", "multi_processing"])
+def test_workers_name_options_as_the_one_who_called_does(tmp_path: Path, mode: str) -> None:
+    """What a worker finds wrong: a file that the driver did not look into."""
+    rows = [{"text": "a", "kept": {}}]
+    path = tmp_path / "INPUT" / "a.jsonl"
+    path.parent.mkdir()
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    vocab = tmp_path / "vocab.txt"
+    vocab.write_text("[UNK]\n[CLS]\n[SEP]\na\n")
+    beam_args = [f"--direct_running_mode={mode}", "--direct_num_workers=1"]
+    with pytest.raises(wp.InputError) as raised:
+        pipelines.encode(
+            path, tokenizer=vocab, output=tmp_path / "out", beam_args=beam_args, quiet=True
+        )
+    fault = f"{path}: 'kept' holds only empty objects, which Parquet cannot store"
+    assert str(raised.value) == f"{fault} (leave it out with keep_columns)"
+    args = ["encode", path, "--tokenizer", vocab, "--output", tmp_path / "out-2"]
+    assert process(*args, "--", *beam_args).fault == f"{fault} (leave it out with --keep-columns)"

@@ -3,6 +3,7 @@ same options, with the same defaults, and refuse the same values."""
 
 from __future__ import annotations
 
+import ast
 import inspect
 import re
 from collections.abc import Iterator
@@ -25,7 +26,7 @@ from pipelines.encoding.options import EncodeCall
 from pipelines.reporting.options import OneTokenizer, ReportCall
 from pipelines.running.call import Call, JobCall
 from pipelines.training.options import ExtendCall, PruneCall, TrainCall
-from wordpiece_core.declaration import Option
+from wordpiece_core.declaration import Option, named, names_of_python
 from wordpiece_core.option_kinds import (
     Choice,
     Column,
@@ -43,6 +44,7 @@ from wordpiece_core.option_kinds import (
 
 from ..corpora import done, english, wordpiece, write_shard
 
+PROJECT = Path(__file__).parents[3]
 CALLS: dict[str, type[JobCall]] = {
     **{"count": CountCall, "train": TrainCall, "encode": EncodeCall},
     **{"extend": ExtendCall, "prune": PruneCall, "compare": CompareCall, "report": ReportCall},
@@ -346,3 +348,36 @@ def test_arguments_for_beam_are_texts(given: Any, tmp_path: Path) -> None:
         given = [None]
     with pytest.raises(wp.OptionError, match="beam_args: give a list of texts"):
         pipelines.count("in", output=tmp_path / "out", beam_args=given)
+
+
+def test_every_option_that_a_message_names_is_declared() -> None:
+    """By `named("max_length")`, and by `{max_length}` in the text of a declaration."""
+    for path in (*PROJECT.glob("pipelines/**/*.py"), *PROJECT.glob("wordpiece_core/**/*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            is_call = isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
+            if is_call and node.func.id == "named" and isinstance(node.args[0], ast.Constant):
+                name = node.args[0].value
+                assert re.fullmatch(r"--[a-z-]+|INPUT", named(name)), (path, name)
+                with names_of_python():
+                    assert named(name) == name
+    assert named("continue_from") == "--continue"
+    assert named("add_special_tokens", off=True) == "--no-special-tokens"
+    assert named("lowercase", off=True) == "--no-lowercase"
+    with names_of_python():
+        assert named("lowercase", off=True) == "lowercase=False"
+
+
+def test_no_message_names_an_option_of_the_command_line_by_itself() -> None:
+    """It would be wrong in Python. The command line itself may, and so may what is about Beam."""
+    apart = ("commands", "running")
+    for path in PROJECT.glob("pipelines/**/*.py"):
+        if path.parent.name in apart:
+            continue
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        for node in ast.walk(tree):  # `called` has a name for Python too
+            if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "called":
+                node.args = []
+        raised = [n for n in ast.walk(tree) if isinstance(n, ast.Raise | ast.Yield | ast.Return)]
+        said = [n for statement in raised for n in ast.walk(statement)]
+        texts = [n.value for n in said if isinstance(n, ast.Constant) and isinstance(n.value, str)]
+        assert [t for t in texts if re.search(r"(?<![\w-])--[a-z]|\bINPUT\b", t)] == [], path
