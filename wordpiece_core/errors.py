@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from reprlib import Repr
+
+from wordpiece_core.uri import without_secrets
 
 _SHORT = Repr()
 _SHORT.maxstring = _SHORT.maxother = _SHORT.maxlong = 80
@@ -21,13 +24,14 @@ class WordpieceError(Exception):
 
     `exit_status` is what the command exits with. A message has no line breaks: an error in a Beam
     worker reaches the driver as the text of a traceback, and is recognized there by a line that
-    begins with the name of its class.
+    begins with the name of its class. There are no secrets of URIs in it.
     """
 
     exit_status = 1
 
     def __init__(self, message: str = "") -> None:
-        super().__init__(message.replace("\n", "\\n").replace("\r", "\\r"))
+        message = message.replace("\n", "\\n").replace("\r", "\\r")
+        super().__init__(without_secrets(message))
 
     @staticmethod
     def from_traceback(text: str) -> WordpieceError | None:
@@ -91,9 +95,18 @@ class OptionError(WordpieceError):
 
 
 def one_line(error: BaseException) -> str:
-    """The message of `error` on one line, without the repetitions of Arrow's I/O errors."""
+    """The message of `error` on one line, without the repetitions of Arrow's I/O errors, and
+    without what Google's library says about itself."""
     text = " ".join(str(error).split())
+    google = _GOOGLE.search(text)
+    if google:
+        return f"{google[1]}: {google[2]}"
     return text.rsplit("Detail: ", 1)[-1] or type(error).__name__
+
+
+_GOOGLE = re.compile(
+    r"google::cloud::Status\((\w+): (?:[^:]* with a last message of )?(.*?)(?: error_info=.*)?\)$"
+)
 
 
 def short(value: object) -> str:

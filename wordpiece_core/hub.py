@@ -14,13 +14,15 @@ from huggingface_hub import HfFileSystem
 from huggingface_hub.errors import HTTPError  # of its client, which differs by version
 from pyarrow import fs
 
+DENIED = (401, 403)  # what the Hub answers to who may not read
+
 
 def open_hub() -> fs.FileSystem:
     """The file system. Faults of the network are OSErrors."""
     return fs.PyFileSystem(_Hub(HfFileSystem()))
 
 
-class _Hub(fs.FSSpecHandler):
+class _Hub(fs.FSSpecHandler):  # type: ignore[misc]
     """Reads through `HfFileSystem`."""
 
     def get_file_info(self, paths: list[str]) -> Any:
@@ -56,7 +58,10 @@ class _HubFile:
 def _faults() -> Iterator[None]:
     try:
         yield
-    except OSError:
-        raise
-    except HTTPError as error:
+    except (OSError, HTTPError) as error:
+        status = getattr(getattr(error, "response", None), "status_code", None)
+        if status in DENIED:
+            raise PermissionError(str(error)) from error
+        if isinstance(error, OSError):
+            raise
         raise OSError(f"{type(error).__name__}: {error}") from error

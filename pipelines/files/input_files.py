@@ -11,10 +11,10 @@ from itertools import accumulate
 from urllib.parse import quote, unquote
 
 from pipelines.files import storage
-from pipelines.files.filesystems import open_filesystem
+from pipelines.files.filesystems import join, open_filesystem
 from pipelines.files.storage import Entry
 from wordpiece_core.errors import InputError
-from wordpiece_core.uri import is_uri, split_query
+from wordpiece_core.uri import is_uri, same_store, split_query
 
 _TEXTS = {"txt": "text", "jsonl": "jsonl", "ndjson": "jsonl", "json": "jsonl"}
 _TEXTS |= {"csv": "csv", "tsv": "tsv"}
@@ -61,7 +61,7 @@ class InputFile:
         base, query = split_query(self.path)
         if not is_uri(self.path):
             return base.removesuffix(self.name).rstrip("/") or "/"
-        return base.removesuffix(quote(self.name)).rstrip("/") + query
+        return same_store(self.path, base.removesuffix(quote(self.name)).rstrip("/") + query)
 
 
 def resolve(
@@ -204,24 +204,25 @@ def _matches(pattern: str, may_be_empty: bool) -> list[InputFile]:
     base = base.rstrip("/") if is_uri(pattern) else open_filesystem(pattern)[1]
     if _WILDCARD.search(base) and (is_uri(pattern) or not os.path.lexists(base)):
         return _glob(pattern, base, query, may_be_empty)
-    entry = storage.info(base + query)
+    place = same_store(pattern, base + query)
+    entry = storage.info(place)
     if entry is None and may_be_empty and is_uri(pattern):  # stores have no empty directories
         return []
     if entry is None:
         raise InputError(f"{pattern}: no such file or directory")
     if entry.kind == "directory":
-        return _directory(pattern, base, query, may_be_empty)
+        return _directory(pattern, place, may_be_empty)
     if entry.kind != "file":
         raise InputError(f"{pattern}: neither a file nor a directory")
     if not _ending(entry.name):
         raise InputError(f"{pattern}: unknown ending; give {_one_of_the_endings()}")
-    return [_input_file(base + query, os.path.basename(entry.name), entry)]
+    return [_input_file(place, os.path.basename(entry.name), entry)]
 
 
-def _directory(pattern: str, base: str, query: str, may_be_empty: bool) -> list[InputFile]:
+def _directory(pattern: str, place: str, may_be_empty: bool) -> list[InputFile]:
     files = [
         _input_file(path, entry.name, entry)
-        for path, entry in _listing(base, query, recursive=True)
+        for path, entry in _listing(place, recursive=True)
         if _is_data(entry.name) and not any(_hidden(part) for part in entry.name.split("/"))
     ]
     if not files and not may_be_empty:
@@ -241,7 +242,7 @@ def _glob(pattern: str, base: str, query: str, may_be_empty: bool) -> list[Input
     recursive = len(wanted) > 1 or wanted == ["**"]
     matching = [
         (path, entry)
-        for path, entry in _listing(root, query, recursive=recursive)
+        for path, entry in _listing(same_store(pattern, root + query), recursive=recursive)
         if _glob_match(entry.name.split("/"), wanted)
     ]
     if not matching and not may_be_empty:
@@ -252,16 +253,12 @@ def _glob(pattern: str, base: str, query: str, may_be_empty: bool) -> list[Input
     return files
 
 
-def _listing(root: str, query: str, *, recursive: bool) -> list[tuple[str, Entry]]:
+def _listing(root: str, *, recursive: bool) -> list[tuple[str, Entry]]:
     """The path of every file below `root`, and its entry with its relative name."""
     if not is_uri(root):
         return storage.attempt("listed", root, lambda: list(_walk(root, recursive)))
-    found = storage.entries(root + query, recursive=recursive)
-    return [
-        (f"{root.rstrip('/')}/{quote(entry.name)}{query}", entry)
-        for entry in found
-        if entry.kind == "file"
-    ]
+    found = storage.entries(root, recursive=recursive)
+    return [(join(root, entry.name), entry) for entry in found if entry.kind == "file"]
 
 
 def _walk(root: str, recursive: bool) -> Iterator[tuple[str, Entry]]:

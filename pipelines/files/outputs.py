@@ -12,6 +12,7 @@ import json
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from itertools import islice
 from typing import Any, TypeVar
 
@@ -19,11 +20,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pipelines.files import storage
-from pipelines.files.filesystems import appears_when_closed, join, open_filesystem
+from pipelines.files.filesystems import appears_when_closed, join, open_filesystem, parent
 from pipelines.files.reading import bad_data
 from pipelines.files.storage import MissingError, StoredFile, writing
 from wordpiece_core.errors import InputError, WordpieceError, one_line
-from wordpiece_core.uri import split_query
+from wordpiece_core.filesystems import reach
 
 T = TypeVar("T")
 
@@ -71,7 +72,7 @@ class NewFile:
         with writing(self.path):
             if self._stream is None:
                 self._stream = self._open()
-            self._stream.write(data)
+            reach(self.path, partial(self._stream.write, data))
         return len(data)
 
     def _open(self) -> pa.NativeFile:
@@ -82,8 +83,7 @@ class NewFile:
             place = self._temporary = join(directory, f".wordpiece-tmp-{secrets.token_hex(8)}")
         stream = _open_output(place, directory, self.path)
         try:
-            for data in self._held:
-                stream.write(data)
+            reach(self.path, lambda: stream.writelines(self._held))
         except BaseException:
             _give_up(stream, self.is_atomic)
             raise
@@ -95,8 +95,8 @@ class NewFile:
         if self.is_atomic or self._is_staged:
             return
         try:
-            with writing(self.path), self._stream or self._open():
-                pass
+            with writing(self.path):
+                reach(self.path, (self._stream or self._open()).close)
         except BaseException:
             self._delete_temporary()
             raise
@@ -112,7 +112,7 @@ class NewFile:
         self.stage()
         if self._temporary is None:
             with writing(self.path):
-                (self._stream or self._open()).close()
+                reach(self.path, (self._stream or self._open()).close)
         else:
             temporary = self._temporary
             _in_directory(parent(self.path), lambda: storage.move(temporary, self.path))
@@ -202,12 +202,6 @@ def passing_writer(path: str) -> Iterator[pa.NativeFile]:
     be written."""
     with writing(path), _open_output(path, parent(path), path) as stream:
         yield stream
-
-
-def parent(path: str) -> str:
-    """The directory that a path is in."""
-    base, query = split_query(path)
-    return base.rstrip("/").rpartition("/")[0] + query
 
 
 def write_tables(

@@ -7,23 +7,23 @@ means that the bytes of a file are bad.
 
 from __future__ import annotations
 
-import errno
 import os
 import stat
 import time
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
+from threading import Thread
 from types import TracebackType
 from typing import TypeVar
 
 import pyarrow as pa
 from pyarrow import fs
 
-from pipelines.files.filesystems import open_filesystem
-from wordpiece_core.errors import InputError, StorageError, one_line
+from wordpiece_core.errors import InputError, StorageError
+from wordpiece_core.filesystems import FAULTS, open_filesystem, reach, storage_fault
 from wordpiece_core.uri import is_uri
 
 A = TypeVar("A")
@@ -31,14 +31,9 @@ T = TypeVar("T")
 
 MOST_TIME = (1 << 63) - 1
 THREADS = 64  # that wait for a file system at the same time
+SIGNAL_SECONDS = 1.0  # so long a signal leaves them to end
 
 DELAYS: tuple[float, ...] = (0.1, 0.4, 1.6, 3.2)  # seconds before each further try
-LASTING = (
-    *(errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.EEXIST, errno.EACCES, errno.EPERM),
-    *(errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.ENAMETOOLONG, errno.EXDEV),
-)
-"""Faults that do not go away by waiting."""
-FAULTS = (OSError, pa.ArrowException)
 
 
 def on_retry() -> None:
@@ -55,7 +50,7 @@ def attempt(done: str, path: str, call: Callable[[], T]) -> T:
     nothing at the path."""
     for delay in (*DELAYS, None):
         try:
-            return call()
+            return reach(path, call)
         except MemoryError:
             raise
         except UnicodeError as error:
@@ -87,26 +82,44 @@ def again(call: Callable[[], T]) -> T:
 
 def _fault(done: str, path: str, error: Exception) -> StorageError:
     missing = isinstance(error, FileNotFoundError | NotADirectoryError)
-    kind = MissingError if missing else StorageError
-    fault = kind(f"{path}: cannot be {done} ({one_line(error)})")
-    fault.path = path
-    fault.lasting = missing or getattr(error, "errno", None) in LASTING
-    return fault
+    return storage_fault(done, path, error, MissingError if missing else StorageError)
 
 
 def in_parallel(call: Callable[[A], T], items: Iterable[A]) -> list[T]:
     """What `call` returns for each item, in order. It is called on `THREADS` threads, because a
-    call to a file system is mostly waiting. If one raises, what has not begun is left out."""
+    call to a file system is mostly waiting. If one raises, what has not begun is left out, and what
+    has begun is waited for; after a signal only a short time, for a store may not answer."""
     waiting = list(items)
-    threads = min(THREADS, len(waiting))
-    if threads < 2:
+    count = min(THREADS, len(waiting))
+    if count < 2:
         return [call(item) for item in waiting]
-    with ThreadPoolExecutor(threads, thread_name_prefix="storage") as pool:
-        try:
-            return list(pool.map(call, waiting))
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
+    results: list[Future[T]] = [Future() for _ in waiting]
+    pairs = iter(zip(waiting, results, strict=True))  # which threads take one by one
+
+    def work() -> None:
+        for item, result in pairs:
+            try:
+                result.set_result(call(item))
+            except BaseException as error:
+                result.set_exception(error)
+
+    threads = [Thread(target=work, name="storage", daemon=True) for _ in range(count)]
+    for thread in threads:
+        thread.start()
+    patience = None
+    try:
+        return [result.result() for result in results]
+    except Exception:
+        raise
+    except BaseException:
+        patience = SIGNAL_SECONDS
+        raise
+    finally:
+        for _ in pairs:
+            pass  # nobody takes it now
+        end = None if patience is None else time.monotonic() + patience
+        for thread in threads:
+            thread.join(None if end is None else max(end - time.monotonic(), 0))
 
 
 @contextmanager
@@ -242,8 +255,13 @@ def overwrite(path: str, data: bytes) -> None:
     """Writes a small file in its place, in a directory that is there, without a second try. Who
     reads it meanwhile may see a part."""
     filesystem, inner = open_filesystem(path)
-    with writing(path), filesystem.open_output_stream(inner, compression=None) as stream:
-        stream.write(data)
+
+    def write() -> None:
+        with filesystem.open_output_stream(inner, compression=None) as stream:
+            stream.write(data)
+
+    with writing(path):
+        reach(path, write)
 
 
 def move(source: str, target: str) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import apache_beam as beam
 
 from pipelines.files import outputs, storage
+from pipelines.files.filesystems import parent
 from pipelines.layout.assemble import MakeShards, laid_out
 from pipelines.layout.deal import ShardTask
 from pipelines.layout.made import Layout
@@ -100,4 +101,4 @@ class _Scatter(beam.DoFn):
             file.stage()
             lease.check_lease()
             file.put()
-        storage.sync(outputs.parent(path))
+        storage.sync(parent(path))

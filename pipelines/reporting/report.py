@@ -15,7 +15,7 @@ from pipelines.counting.count import count
 from pipelines.counting.options import CountCall, CountOptions
 from pipelines.counting.word_table import WordTable, read_word_table
 from pipelines.files import inputs, outputs, storage
-from pipelines.files.filesystems import join
+from pipelines.files.filesystems import join, parent
 from pipelines.files.input_batches import warnings_of_text
 from pipelines.files.owned import OwnedDirectory
 from pipelines.files.places import check_writable
@@ -113,7 +113,7 @@ def check_libraries() -> None:
 def check_output(path: str, *, overwrite: bool) -> None:
     """OptionError unless a page can be written there; OutputError if that would replace something
     else than a page."""
-    check_writable(named("output"), outputs.parent(path) or ".")
+    check_writable(named("output"), parent(path) or ".")
     entry = storage.info(path)
     if entry is None:
         return

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from pipelines.encoding.directory.encoded_directory import MANIFEST, EncodedDirectory
 from pipelines.encoding.directory.logs import Log, read_logs
 from pipelines.encoding.directory.notes import ShardError, ShardResult, all_notes, read_object
-from pipelines.files import outputs, storage
+from pipelines.files import storage
+from pipelines.files.filesystems import parent
 from pipelines.files.outputs import NewFile
 from pipelines.files.storage import in_parallel
 from wordpiece_core.errors import OutputError
@@ -58,7 +59,7 @@ def commit(
     shards = [shard for shard in shards if shard.note.name not in late]
     log.write(directory, [*errors, *(shard.note for shard in shards)])
     in_parallel(lambda shard: shard.file.put(), shards)
-    in_parallel(storage.sync, {outputs.parent(shard.file.path) for shard in shards})
+    in_parallel(storage.sync, {parent(shard.file.path) for shard in shards})
 
 
 def check_free(directory: EncodedDirectory, names: Sequence[str]) -> set[str]:
