@@ -20,7 +20,7 @@ from urllib.parse import unquote, urlsplit
 import pyarrow as pa
 from pyarrow import fs
 
-from wordpiece_core.errors import InputError, OptionError, StorageError, one_line
+from wordpiece_core.errors import InputError, OptionError, StorageError, one_line, redact
 from wordpiece_core.uri import Location, is_uri, split_query
 
 T = TypeVar("T")
@@ -127,7 +127,7 @@ def _first_answer(location: Location) -> tuple[fs.FileSystem, str]:
         try:
             return aside(lambda: _asked(location), max(end - began, 0.0))
         except pa.ArrowInvalid as error:
-            hide(location, error)
+            redact(error, location.hide)
             reason = one_line(error)
             raise InputError(f"{location}: not a place that can be opened ({reason})") from error
         except FAULTS as error:
@@ -221,7 +221,8 @@ def storage_fault(
 ) -> StorageError:
     """The StorageError for what a file system has raised. `done`: what was done to `path`, as the
     "read" in "cannot be read". `is_first`: whether the store has never answered."""
-    hide(path, error)
+    if isinstance(path, Location):
+        redact(error, path.hide)
     said = one_line(error)
     fixes = REFUSED | AT_FIRST if is_first else REFUSED
     fix = next((fix for pattern, fix in fixes.items() if re.search(pattern, said)), None)
@@ -234,10 +235,3 @@ def storage_fault(
         or (is_first and isinstance(error, TimeoutError))
     )
     return fault
-
-
-def hide(path: str, error: BaseException | None) -> None:
-    """Takes the secrets of a location out of the messages of an error, and of those behind it."""
-    while error is not None and isinstance(path, Location) and path.is_secret:
-        error.args = tuple(path.hide(a) if isinstance(a, str) else a for a in error.args)
-        error = error.__cause__ or error.__context__

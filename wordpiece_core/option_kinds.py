@@ -13,8 +13,10 @@ from typing import Any, ClassVar
 
 from wordpiece_core.errors import shown
 from wordpiece_core.sizes import MOST, parse_size, show_size
+from wordpiece_core.uri import Location, without_secrets
 
 MOST_SECONDS = 365 * 24 * 3600.0  # more is a mistake
+_ONE_SLASH = re.compile(r"(?:s3|gs|gcs|abfss?|hdfs|viewfs|hf|https?|file):/(?!/)")
 _DURATION = re.compile(r"(\d{1,20}(?:\.\d{1,20})?)\s*([smh])?")
 _SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0}
 
@@ -197,6 +199,8 @@ class Text(Kind):
             raise ValueError(f"{_raw(value)} is not UTF-8")
         if "\0" in value:
             raise ValueError(f"{shown(value)} holds the character NUL")
+        if without_secrets(value) != value:
+            raise ValueError(f"{without_secrets(value)}: a secret is only for a location")
         return value
 
 
@@ -214,11 +218,11 @@ class Column(Text):
 
 @dataclass(frozen=True)
 class Place(Text):
-    """A path or a URI."""
+    """A path or a URI, kept as a `Location`: its secrets are neither shown nor stored."""
 
     metavar: str = "DIR"
 
-    def check(self, value: Any) -> str:
+    def check(self, value: Any) -> Location:
         if not isinstance(value, str | os.PathLike):
             raise refusal(value, "a path")
         path = os.fspath(value)
@@ -226,7 +230,11 @@ class Place(Text):
             raise ValueError("give a path; this one is empty")
         if isinstance(path, str) and not is_utf8(path):
             raise ValueError(f"{_raw(path)} is not UTF-8; rename it")
-        return super().check(path)
+        if _ONE_SLASH.match(path):  # else it would be a local path, secrets and all
+            raise ValueError(f"{path.partition(':')[0]}:/ begins no location; give it two slashes")
+        location = Location(path)
+        super().check(location)
+        return location
 
 
 @dataclass(frozen=True)

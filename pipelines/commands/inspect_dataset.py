@@ -24,7 +24,7 @@ from pipelines.encoding.directory.encoded_directory import (
 from pipelines.encoding.directory.notes import SUMS, TRUNCATED
 from pipelines.encoding.options import TokenizerChoice
 from pipelines.files import storage
-from pipelines.files.filesystems import inside, join
+from pipelines.files.filesystems import beside, inside, join
 from pipelines.files.inputs import open_parquet
 from pipelines.files.outputs import damaged, read_json
 from pipelines.files.storage import MissingError, StoredFile, as_planned
@@ -174,7 +174,10 @@ def _rows(
         if name.endswith(BESIDE):
             continue  # it is read with the shard that it is beside
         place = inside(path, name)
-        ids = _parquet_rows(place, left) if name.endswith(".parquet") else _flat_rows(place, left)
+        if name.endswith(".parquet"):
+            ids = _parquet_rows(place, left)
+        else:
+            ids = _flat_rows(place, join(path, name.removesuffix(".bin")), left)
         for row, found in enumerate(ids):
             yield name, row, found
             left -= 1
@@ -191,14 +194,13 @@ def _parquet_rows(place: str, most: int) -> Iterator[list[int] | None]:
                 return
 
 
-def _flat_rows(place: str, most: int) -> Iterator[list[int]]:
-    """The rows of a `.bin`, whose places are in the file beside it."""
-    base = place.removesuffix(".bin")
+def _flat_rows(place: str, bare: str, most: int) -> Iterator[list[int]]:
+    """The rows of a `.bin`, whose places are in the file beside it. `bare`: without the ending."""
     with StoredFile(place) as file:
         try:
-            kind, ends = _ends_of_bin(f"{base}.offsets", file.size())
+            kind, ends = _ends_of_bin(beside(bare, ".offsets"), file.size())
         except MissingError:
-            kind, ends = _ends_of_megatron(f"{base}.idx")
+            kind, ends = _ends_of_megatron(beside(bare, ".idx"))
         start, size = 0, kind.bit_width // 8
         for end in islice(ends, most):
             file.seek(start * size)

@@ -147,7 +147,7 @@ class FollowedDataset:
             return
         from pipelines.encoding.stream import Stream
 
-        stream = Stream(step, self.beam_args)
+        stream = Stream(step, self.call.inputs, self.beam_args)
         self.encode = stream.encode
         try:
             yield

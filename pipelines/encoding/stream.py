@@ -33,19 +33,20 @@ from pipelines.encoding.encode_shard import EncodeShard
 from pipelines.files import outputs
 from pipelines.files.inputs import InputFile
 from pipelines.files.storage import MissingError
-from pipelines.running.plan import read_plan
+from pipelines.running.plan import known_stores, read_plan
 from pipelines.running.runner import start_stream
 from wordpiece_core.errors import JobError, WordpieceError
+from wordpiece_core.uri import Location
 
 TICK = 1.0  # seconds after which the pipeline looks for new files of the plan
 WAIT = 0.3  # seconds after which the driver looks for notes
 
 
 class Stream:
-    """A pipeline that encodes what it is given, until `stop`."""
+    """A pipeline that encodes what it is given, until `stop`. `inputs`: where that is."""
 
-    def __init__(self, step: EncodeShard, beam_args: Sequence[str]) -> None:
-        self.directory, self.plans = step.directory, 0
+    def __init__(self, step: EncodeShard, inputs: Sequence[str], beam_args: Sequence[str]) -> None:
+        self.directory, self.plans, self.stores = step.directory, 0, known_stores(inputs)
 
         def build(pipeline: beam.Pipeline) -> None:
             (
@@ -53,7 +54,7 @@ class Stream:
                 | "clock" >> PeriodicImpulse(Timestamp.now(), fire_interval=TICK)
                 | "plans" >> beam.FlatMap(_plans, self.directory).with_output_types(_Plan)
                 | "new plans" >> beam.ParDo(_FirstTime())
-                | "shards" >> beam.FlatMap(planned_shards, self.directory)
+                | "shards" >> beam.FlatMap(planned_shards, self.directory, self.stores)
                 | "spread" >> beam.Reshuffle()
                 | "encode" >> beam.ParDo(step)
             )
@@ -62,7 +63,7 @@ class Stream:
 
     def encode(self, shards: Sequence[PlannedShard]) -> None:
         """Encodes shards. JobError if the pipeline has ended."""
-        write_plan(self.directory, shards, self.plans)
+        write_plan(self.directory, shards, self.plans, self.stores)
         self.plans += 1
         waiting = {shard.name: shard.file for shard in shards}
         while waiting:
@@ -104,12 +105,14 @@ def _plans(_: Any, directory: EncodedDirectory) -> Iterator[_Plan]:
             yield name, None
 
 
-def planned_shards(name: str, directory: EncodedDirectory) -> Iterator[PlannedShard]:
+def planned_shards(
+    name: str, directory: EncodedDirectory, stores: Sequence[Location] = ()
+) -> Iterator[PlannedShard]:
     """The shards in a file of the plan; none if it is gone, as they have been committed then.
     OutputError if another run has begun."""
     notes = directory.notes
     with suppress(MissingError):
-        yield from map(planned, read_plan(notes.place(name), notes))
+        yield from map(planned, read_plan(notes.place(name), notes, stores=stores))
 
 
 _SEEN = beam.DoFn.StateParam(ReadModifyWriteStateSpec("seen", BooleanCoder()))

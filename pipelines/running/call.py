@@ -6,16 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Self
 
-from wordpiece_core.declaration import REQUIRED, Declared, Option, called, named, option
+from wordpiece_core.declaration import REQUIRED, Declared, Option, named, option
 from wordpiece_core.errors import OptionError
 from wordpiece_core.option_kinds import Place, Places
 
 INPUTS = "inputs"
-
-
-def beam_args_name() -> str:
-    """What messages call the arguments for Beam."""
-    return called("arguments after --", "beam_args")
 
 
 @dataclass(frozen=True, kw_only=True)

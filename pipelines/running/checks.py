@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import TypeVar
 
 from pipelines.files.places import check_writable
-from pipelines.running.call import Call, JobCall, beam_args_name
+from pipelines.running.beam_args import beam_args_name
+from pipelines.running.call import Call, JobCall
 from pipelines.running.load_beam import load_beam
 from wordpiece_core.declaration import named
 from wordpiece_core.errors import OptionError

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import apache_beam as beam
 
-from pipelines.files.owned import OwnedDirectory
 from pipelines.running.plan import Place, Plan, read_plan
 
 
@@ -26,7 +25,7 @@ class FromPlan(beam.PTransform):
             pipeline
             | "places" >> beam.Create(enumerate(self.plan.places), reshuffle=False)
             | "spread" >> beam.GroupByKey()
-            | "read" >> beam.FlatMap(_Read(self.plan.path, self.plan.owned, self.element))
+            | "read" >> beam.FlatMap(_Read(replace(self.plan, places=[]), self.element))
         )
 
 
@@ -34,9 +33,9 @@ class FromPlan(beam.PTransform):
 class _Read:
     """From the key and the places that a shuffle gives to the elements there."""
 
-    path: str
-    owned: OwnedDirectory
+    plan: Plan
     element: Callable[[dict[str, Any]], Any]
 
     def __call__(self, grouped: tuple[int, Iterable[Place]]) -> Iterator[Any]:
-        return map(self.element, read_plan(self.path, self.owned, grouped[1]))
+        plan = self.plan
+        return map(self.element, read_plan(plan.path, plan.owned, grouped[1], plan.stores))

@@ -8,7 +8,7 @@ import grpc
 from apache_beam.options.pipeline_options import PipelineOptions, PortableOptions
 from apache_beam.portability.api import beam_job_api_pb2, beam_job_api_pb2_grpc
 
-from pipelines.running.call import beam_args_name
+from pipelines.running.beam_args import beam_args_name
 from wordpiece_core.errors import JobError, OptionError
 
 REACH_SECONDS = 10.0  # a job server answers within milliseconds

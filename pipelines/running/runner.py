@@ -31,13 +31,13 @@ from apache_beam.runners.runner import PipelineResult, PipelineRunner
 from apache_beam.transforms.resources import resource_hints_from_options
 from apache_beam.utils.subprocess_server import SubprocessServer
 
-from pipelines.running.call import beam_args_name
+from pipelines.running.beam_args import beam_args_name, shown_args, without_values
 from pipelines.running.figure_files import FigureFiles
 from pipelines.running.figures import PipelineFigures
 from pipelines.running.flink import FlinkJob
 from pipelines.running.job_server import reach_job_server
 from pipelines.running.signals import first_signal
-from wordpiece_core.errors import JobError, OptionError, WordpieceError, one_line
+from wordpiece_core.errors import JobError, OptionError, WordpieceError, one_line, redact
 from wordpiece_core.option_kinds import is_utf8
 
 MOST_WORKERS = 1024  # of a local run
@@ -74,14 +74,15 @@ def check_beam_args(beam_args: Sequence[str]) -> bool:
     unknown = _unknown(beam_args)
     options = pipeline_options(beam_args)
     if unknown and is_local(options):
-        raise OptionError(f"{beam_args_name()}: Beam does not know {' '.join(unknown)}")
-    _check_taken(options)
+        known_not = " ".join(shown_args(unknown))
+        raise OptionError(f"{beam_args_name()}: Beam does not know {known_not}")
+    _check_taken(options, beam_args)
     if not is_local(options):
         reach_job_server(options, unknown)
     return is_local(options)
 
 
-def _check_taken(options: PipelineOptions) -> None:
+def _check_taken(options: PipelineOptions, beam_args: Sequence[str]) -> None:
     """Raises OptionError for what Beam would refuse only later, when it builds a pipeline."""
     number = options.view_as(DirectOptions).direct_num_workers
     if not 1 <= number <= MOST_WORKERS:
@@ -96,6 +97,7 @@ def _check_taken(options: PipelineOptions) -> None:
         with _new_pipeline(options, runner):
             pass
     except (ValueError, TypeError, ImportError, AttributeError) as error:
+        redact(error, lambda text: without_values(text, beam_args))
         raise OptionError(f"{beam_args_name()}: {one_line(error)}") from error
 
 
@@ -158,6 +160,7 @@ def run_pipeline(
         if files is not None:
             files.delete()
     except Exception as error:
+        redact(error, lambda text: without_values(text, beam_args))
         raise _raised(error) from error
 
 
@@ -241,6 +244,7 @@ def start_stream(build: Callable[[beam.Pipeline], object], beam_args: Sequence[s
             build(pipeline)
             return Submitted(pipeline.run(), flink_job)
     except Exception as error:
+        redact(error, lambda text: without_values(text, beam_args))
         raise _raised(error) from error
 
 
@@ -269,24 +273,29 @@ def _without_step(message: str) -> str:
 class _Parser(argparse.ArgumentParser):
     """A parser that raises an OptionError where `argparse` would exit."""
 
+    beam_args: Sequence[str] = ()
+
     def error(self, message: str) -> NoReturn:
-        raise OptionError(f"{beam_args_name()}: {message}")
+        message = without_values(message, self.beam_args)
+        raise OptionError(f"{beam_args_name()}: {message}") from None
 
 
 def _check_text(beam_args: Sequence[str]) -> None:
     for arg in beam_args:
         if not is_utf8(arg):
-            raise OptionError(f"{beam_args_name()}: {os.fsencode(arg)!r} is not UTF-8")
+            (shown,) = shown_args([arg])
+            raise OptionError(f"{beam_args_name()}: {os.fsencode(shown)!r} is not UTF-8")
 
 
 def _unknown(beam_args: Sequence[str]) -> list[str]:
     """The arguments that Beam's Python does not know. They may be options of the runner."""
-    return _parser().parse_known_args(list(beam_args))[1]
+    return _parser(beam_args).parse_known_args(list(beam_args))[1]
 
 
-def _parser() -> _Parser:
-    """A parser of all of Beam's options."""
+def _parser(beam_args: Sequence[str] = ()) -> _Parser:
+    """A parser of all of Beam's options. `beam_args`: which it will parse."""
     parser = _Parser(add_help=False, allow_abbrev=False)
+    parser.beam_args = beam_args
     for options in PipelineOptions.__subclasses__():
         options._add_argparse_args(parser)
     return parser

@@ -15,6 +15,7 @@ from wordpiece_core.declaration import Declared, named
 from wordpiece_core.errors import InputError, OptionError
 from wordpiece_core.options import ALL, OF_OTHER_MODELS, UNIGRAM, ExtensionOptions
 from wordpiece_core.training.extension import is_wordpiece
+from wordpiece_core.uri import same_store
 
 Options = TypeVar("Options", bound=Declared)
 
@@ -54,7 +55,8 @@ class Begun:
 def begun(call: TrainCall) -> Begun:
     """What a call goes on from. OptionError for options that contradict it, and InputError if no
     training made it."""
-    place = (call.continue_from or "").rstrip("/")
+    given = call.continue_from or ""
+    place = same_store(given, given.rstrip("/"))
     if place == call.output.rstrip("/"):
         raise OptionError(
             f"{named('output')}: {place} is what {named('continue_from')} goes on from; give"

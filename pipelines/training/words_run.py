@@ -22,6 +22,7 @@ from pipelines.files.filesystems import beside
 from pipelines.files.input_files import resolve
 from pipelines.files.owned import one_run
 from pipelines.files.places import check_writable
+from pipelines.running.beam_args import shown_args
 from pipelines.running.checks import checked_call
 from pipelines.running.progress import Progress
 from pipelines.running.runner import pipeline_options, workers
@@ -160,7 +161,7 @@ class WordsRun(ABC, Generic[Call, Done]):
             **run,
             "peak_memory_bytes": peak_memory(),
             "workers": workers(pipeline_options(self.beam_args)),
-            "beam_args": list(self.beam_args),
+            "beam_args": shown_args(self.beam_args),
         }
         write_tokenizer(call.output, spec, tables, {"versions": versions} | record, run)
 

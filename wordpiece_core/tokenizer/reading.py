@@ -27,7 +27,7 @@ from wordpiece_core.tokenizer.formats.merges_files import (
 from wordpiece_core.tokenizer.formats.sentencepiece_model import MODEL_NAMES, read_model
 from wordpiece_core.tokenizer.formats.tokenizer_json_reading import from_tokenizer_json
 from wordpiece_core.tokenizer.vocabulary import parse_vocabulary, read_bytes, read_text
-from wordpiece_core.uri import split_query
+from wordpiece_core.uri import Location, same_store, split_query
 
 
 class TakenAsCasedWarning(UserWarning):
@@ -52,8 +52,9 @@ def read_tokenizer(path: str, lowercase: bool | None = None) -> TokenizerSpec:
     have capital letters, which lowercased text could never match. Then a TakenAsCasedWarning is
     given, unless `lowercase` is given. `truncation` and `padding` of a `tokenizer.json` are
     ignored, its decoder is taken to be the usual one of its model, and rows are padded and cut on
-    the right. Raises InputError.
+    the right. Raises InputError, and StorageError for a store that cannot be reached.
     """
+    path = Location(path)
     if split_query(path)[0].endswith(".model"):
         data = read_bytes(path)
         if data is not None:
@@ -83,7 +84,7 @@ def _from_directory(path: str, lowercase: bool | None) -> TokenizerSpec:
     directory, query = split_query(path)
 
     def place(name: str) -> str:
-        return f"{directory.rstrip('/')}/{name}{query}"
+        return same_store(path, f"{directory.rstrip('/')}/{name}{query}")
 
     def read(name: str) -> Json | None:
         text = read_text(place(name))

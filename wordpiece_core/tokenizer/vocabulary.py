@@ -10,8 +10,10 @@ import pyarrow as pa
 from pyarrow import fs
 
 from wordpiece_core.errors import InputError, one_line, shown
+from wordpiece_core.filesystems import FAULTS, open_filesystem, reach, storage_fault
 from wordpiece_core.option_kinds import is_utf8
 from wordpiece_core.reference import WHITE_SPACE
+from wordpiece_core.uri import is_uri
 
 UNK = "[UNK]"
 TRIMMED = "".join(WHITE_SPACE)
@@ -24,16 +26,19 @@ def is_unused(token: str) -> bool:
 
 def read_bytes(path: str) -> bytes | None:
     """The bytes of a file on any file system that Arrow reads; None if there is no such file."""
-    try:
-        if "://" in path:
-            filesystem, place = fs.FileSystem.from_uri(path)
-        else:
-            filesystem, place = fs.LocalFileSystem(), path
+    filesystem, place = open_filesystem(path)
+
+    def read() -> bytes | None:
         if filesystem.get_file_info(place).type != fs.FileType.File:
             return None
         with filesystem.open_input_stream(place, compression=None) as stream:
             return bytes(stream.read())
+
+    try:
+        return reach(path, read)
     except (OSError, ValueError, pa.ArrowException) as error:
+        if is_uri(path) and isinstance(error, FAULTS):
+            raise storage_fault("read", path, error) from error
         name = path if path.isprintable() else repr(path)
         raise InputError(f"{name}: cannot be read ({one_line(error)})") from error
 

@@ -31,12 +31,16 @@ class PlannedShard:
 
 
 def write_plan(
-    directory: EncodedDirectory, shards: Sequence[PlannedShard], number: int = 0
+    directory: EncodedDirectory,
+    shards: Sequence[PlannedShard],
+    number: int = 0,
+    stores: Sequence[str] = (),
 ) -> Plan:
     """Writes the shards to encode, which have no errors. `number`: how many plans of this run there
-    are already. OutputError if another run has begun."""
+    are already. `stores`: see `pipelines.running.plan.write_plan`. OutputError if another run has
+    begun."""
     path = directory.notes.place(f"plan-{directory.run}-{number:06}.jsonl")
-    return plan.write_plan(path, directory.notes, shards, lambda shard: 1 + shard.file.size)
+    return plan.write_plan(path, directory.notes, shards, lambda s: 1 + s.file.size, stores)
 
 
 def planned(fields: dict[str, Any]) -> PlannedShard:
