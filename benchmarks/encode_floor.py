@@ -61,9 +61,9 @@ def take_kernel_out(made: str) -> None:
 
 def main() -> None:
     """Runs the command, with its allocator and its way out."""
-    from pipelines.commands import cli
+    from pipelines.commands import cli, program
 
-    os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", cli.ARROW_MEMORY)
+    os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", program.ARROW_MEMORY)
     take_kernel_out(sys.argv.pop(1))
     cli.main()
 

@@ -30,8 +30,8 @@ writes are those of a tokenizer.
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING
 
+TYPE_CHECKING = False  # as that of `typing`, which takes a while to import
 if TYPE_CHECKING:
     from pipelines.counting.word_table import WordTable
     from pipelines.encoding.encode import Encoded

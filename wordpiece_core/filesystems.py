@@ -7,6 +7,7 @@ gives up soon. Only a store that has answered is waited for with patience.
 
 from __future__ import annotations
 
+import atexit
 import errno
 import os
 import re
@@ -125,7 +126,7 @@ def _first_answer(location: Location) -> tuple[fs.FileSystem, str]:
     for pause in (*PAUSES, None):
         began = time.monotonic()
         try:
-            return aside(lambda: _asked(location), max(end - began, 0.0))
+            return aside(_noted(lambda: _asked(location)), max(end - began, 0.0))
         except pa.ArrowInvalid as error:
             redact(error, location.hide)
             reason = one_line(error)
@@ -181,9 +182,33 @@ def _hub(path: str) -> fs.FileSystem:
 # --- Calls ----------------------------------------------------------------------------------------
 
 
+_under_way: list[None] = []  # an item for each call to a store
+
+
+def at_exit(calls: int) -> None:
+    """Is called when the process ends, before Arrow waits for the calls to stores that are under
+    way, with their number. The command replaces it."""
+
+
+atexit.register(lambda: at_exit(len(_under_way)))  # later than that of Arrow, so it comes first
+
+
 def reach(path: str, call: Callable[[], T]) -> T:
     """What `call` returns, which does something to `path`. A signal need not wait for a store."""
-    return aside(call) if is_uri(path) else call()
+    return aside(_noted(call)) if is_uri(path) else call()
+
+
+def _noted(call: Callable[[], T]) -> Callable[[], T]:
+    """A call to a store, which is known to be under way."""
+
+    def noted() -> T:
+        _under_way.append(None)
+        try:
+            return call()
+        finally:
+            _under_way.pop()
+
+    return noted
 
 
 def aside(call: Callable[[], T], seconds: float | None = None) -> T:

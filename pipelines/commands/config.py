@@ -85,6 +85,11 @@ def _parse(path: str, text: str) -> Any:
             return None
         _check_keys(path, root)
         return _Loader("").construct_document(root)
+    except yaml.MarkedYAMLError as error:  # without the line itself, where a secret may be
+        mark = error.problem_mark or error.context_mark
+        place = f" line {mark.line + 1}" if mark else ""
+        said = ": ".join(filter(None, (error.context, error.problem)))
+        raise OptionError(f"{path}{place}: not YAML ({said})") from None
     except yaml.YAMLError as error:
         raise OptionError(f"{path}: not YAML ({one_line(error)})") from error
 

@@ -47,12 +47,8 @@ def run_inspect(
             encoding="utf-8" if as_json else None,
             errors="replace" if as_json else "backslashreplace",
         )
-    try:
-        inspections = map(inspector.inspect, _texts(texts))
-        _print_json(inspections) if as_json else _print_tables(inspections, inspector.tokenizer)
-        sys.stdout.flush()
-    except BrokenPipeError:  # whoever reads has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    inspections = map(inspector.inspect, _texts(texts))
+    _print_json(inspections) if as_json else _print_tables(inspections, inspector.tokenizer)
 
 
 def _texts(arguments: Sequence[str]) -> Iterator[str]:

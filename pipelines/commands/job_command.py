@@ -16,6 +16,7 @@ from pipelines.commands.hints import hinted
 from pipelines.commands.options import Value, parameters, parted
 from pipelines.commands.standard_input import with_standard_input
 from pipelines.running.call import JobCall
+from wordpiece_core.errors import OptionError
 from wordpiece_core.option_kinds import Place
 
 C = TypeVar("C", bound=JobCall)
@@ -35,7 +36,40 @@ class How:
     dry_run: bool = False
 
 
-class JobCommand(click.Command):
+class Command(click.Command):
+    """A command that names the variable of the environment whose value is wrong."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        try:
+            return super().parse_args(ctx, args)
+        except click.BadParameter as error:
+            name = error.param.name if error.param else None
+            if name and ctx.get_parameter_source(name) is ParameterSource.ENVIRONMENT:
+                raise _bad_variable(ctx, name, error.message) from error
+            raise
+        except ValueError as error:
+            name = next((p.name for p in self.params if _is_badly_quoted(p, ctx)), None)
+            if name is None:
+                raise
+            raise _bad_variable(ctx, name, f"{error}; quote values as in a shell") from error
+
+
+def _is_badly_quoted(parameter: click.Parameter, ctx: click.Context) -> bool:
+    """Whether the variable of a parameter cannot be divided into its values."""
+    try:
+        parameter.value_from_envvar(ctx)
+    except ValueError:
+        return True
+    return False
+
+
+def _bad_variable(ctx: click.Context, name: str, reason: str) -> click.UsageError:
+    """The error for a variable of the environment with a wrong value."""
+    variable = f"{ctx.auto_envvar_prefix}_{name}".upper()
+    return click.UsageError(f"the environment variable {variable}: {reason}", ctx)
+
+
+class JobCommand(Command):
     """A command that says what an unknown option is called here, or an unknown variable."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -153,9 +187,15 @@ def debug() -> click.Option:
 
 def _read_config(ctx: click.Context, _: click.Parameter, path: str | None) -> None:
     """Makes the options of a config file the defaults of the command."""
-    if path is not None:
-        from pipelines.commands.config import read_config
+    if path is None:
+        return
+    from pipelines.commands.config import read_config
 
-        group = ctx.parent.command if ctx.parent else None
-        sections = group.commands if isinstance(group, click.Group) else ()
+    group = ctx.parent.command if ctx.parent else None
+    sections = group.commands if isinstance(group, click.Group) else ()
+    try:
         ctx.default_map = read_config(path, ctx.command, sections)
+    except OptionError as error:
+        if ctx.get_parameter_source("config") is ParameterSource.ENVIRONMENT:
+            raise _bad_variable(ctx, "config", str(error)) from error
+        raise

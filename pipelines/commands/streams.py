@@ -11,8 +11,9 @@ from typing import TextIO
 from wordpiece_core.errors import OutputError
 
 
-class ReaderGoneError(BrokenPipeError):
-    """The reader of standard output has closed it, as `head` does."""
+class ReaderGoneError(Exception):
+    """The reader of standard output has closed it, as `head` does. (It is no BrokenPipeError: some
+    libraries would end the process.)"""
 
 
 class StandardOutput(io.TextIOWrapper):
@@ -36,6 +37,10 @@ class StandardOutput(io.TextIOWrapper):
             super().flush()
         except OSError as error:
             raise self._noted(error) from error
+
+    def end(self) -> None:
+        """From now on nothing is raised: what is wrong has been reported."""
+        self.fault = None
 
     def _noted(self, error: OSError) -> Exception:
         self.drop()  # else the contents of the buffer would fail again and again

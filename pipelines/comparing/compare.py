@@ -126,7 +126,10 @@ def _figures(measures: Measures) -> dict[str, Any]:
 
 def _remarks_on_words(measured: Measured, call: CompareCall) -> Iterator[str]:
     if not measured.whole[0].words:
-        yield f"no word in the text; is {named('text_column')} the one that holds it?"
+        if call.word_counts:
+            yield f"no word in the table {call.word_counts}; give another one"
+        else:
+            yield f"no word in the text; is {named('text_column')} the one that holds it?"
     left = measured.groups.get((0, None))
     if call.measuring.group_column is not None and left is not None and left.words:
         yield (f"{left.words:,} words have no group (null); they are in the row of all text alone")

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -157,10 +157,7 @@ def finish(
     parts = [name for name in outputs.list_directory(staged) if re.fullmatch(PART, name)]
     rows = sum(part.rows for part in word_ranges(WordTable(staged, parts)))
     if not rows and followed is None:
-        raise InputError(
-            f"no word in the input ({totals.get('rows', 0):,} rows);"
-            f" is {named('text_column')} the one that holds the text?"
-        )
+        raise InputError(_why_no_word(totals, min_word_count, smoothing))
     totals = {key: totals.get(key, 0) for key in TOTALS} | {"distinct_words": rows}
     made = {"min_word_count": min_word_count, "smoothing": smoothing}
     manifest = {"parts": parts, "text": asdict(text), **made, **totals}
@@ -173,6 +170,35 @@ def finish(
         followed(table)
     publication.publish([*parts, *(FOLLOWED if followed else ()), MANIFEST], replaced)
     return table
+
+
+def _why_no_word(
+    totals: Mapping[str, int], min_word_count: int, smoothing: dict[str, Any] | None
+) -> str:
+    """What has left no word, and what to do about it."""
+    rows, words, size = (totals.get(name, 0) for name in ("rows", "words", "bytes"))
+    if words and min_word_count > 1:
+        smoothed = " when it is smoothed" if smoothing is not None else ""
+        return (
+            f"none of the {words:,} words in the input has a count of {min_word_count:,}{smoothed};"
+            f" give a smaller {named('min_word_count')}"
+        )
+    if words:
+        return (
+            f"none of the {words:,} words in the input has a count of 1 when it is smoothed; give a"
+            f" larger {named('smoothing_exponent')}"
+        )
+    fix = f"is {named('text_column')} the one that holds the text?"
+    if not rows:
+        fix = "give files that have some"
+    elif size:
+        fix = (
+            f"{named('pre_tokenizer')} and the normalizer leave nothing of {size:,} bytes of text;"
+            f" {fix}"
+        )
+    elif totals.get("nulls", 0) == rows:
+        fix = f"all are null; {fix}"
+    return f"no word in the input ({rows:,} rows); {fix}"
 
 
 def read_word_table(path: str) -> WordTable:

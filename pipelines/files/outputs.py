@@ -7,6 +7,7 @@ by a killed writer is known to belong to the job.
 
 from __future__ import annotations
 
+import ctypes
 import hashlib
 import json
 import secrets
@@ -44,9 +45,9 @@ class NewFile:
     directory `scratch`; or, on a store where a file appears when it is closed, to its own name: to
     rename a file there is to copy it. `path`: where the file will be.
 
-    A stream of S3 can only be closed, which the garbage collector does too, and then half a file
-    would appear. So one that is given up is kept until the process ends. What was sent stays in the
-    bucket as an incomplete multipart upload, as after a kill.
+    A stream of S3 can only be closed, which the garbage collector does too, also when the process
+    ends, and then half a file would appear. So one that is given up is kept for ever. What was sent
+    stays in the bucket as an incomplete multipart upload, as after a kill.
     """
 
     def __init__(self, path: str, scratch: str) -> None:
@@ -152,13 +153,10 @@ class NewFile:
 
 def _give_up(stream: pa.NativeFile, is_atomic: bool) -> None:
     if is_atomic:
-        _abandoned.append(stream)
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(stream))
     else:
         with suppress(OSError):
             stream.close()
-
-
-_abandoned: list[pa.NativeFile] = []
 
 
 def _open_output(place: str, directory: str, named: str) -> pa.NativeFile:

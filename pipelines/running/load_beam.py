@@ -18,6 +18,8 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any
 
+from pipelines.running import interrupts
+
 CONNECTORS = frozenset(
     {
         "apache_beam.io.aws.s3filesystem",
@@ -73,11 +75,12 @@ def _is_of_use(record: logging.LogRecord) -> bool:
 @contextmanager
 def without_collections() -> Iterator[None]:
     """Imports modules without looking for garbage: all that they make is there to stay, and Python
-    would go through it again and again, for a tenth of the time."""
+    would go through it again and again, for a tenth of the time. Signals wait meanwhile."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:
-        yield
+        with interrupts.held():
+            yield
     finally:
         if _own_process:
             gc.freeze()

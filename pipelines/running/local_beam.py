@@ -8,8 +8,6 @@ Each item says what Beam does, and what changes it:
   (`test_a_failed_job_does_not_wait_for_a_worker_that_starts_late`).
 - Elements of large bundles are lost silently: `DATA_BUFFER_TIME_LIMIT_MS`
   (`test_no_element_of_a_large_bundle_is_lost_to_a_thread_that_sends_at_times`).
-- Workers print tracebacks at any log level: `sdk_worker.print`
-  (`test_nothing_of_the_libraries_beneath_is_shown`).
 - Beam's runner advises against workers that are threads of one process, the default here:
   `_no_advice` (`test_nothing_is_printed_or_logged_on_import_or_by_a_quiet_job`).
 - In a notebook, Beam loads its interactive runner to label steps, which fails with pandas 3:
@@ -42,7 +40,6 @@ from apache_beam.runners.portability.fn_api_runner.worker_handlers import (
     ControlFuture,
 )
 from apache_beam.runners.portability.local_job_service import SubprocessSdkWorker
-from apache_beam.runners.worker import sdk_worker
 from apache_beam.transforms.environments import SubprocessSDKEnvironment
 
 from wordpiece_core.errors import JobError
@@ -65,19 +62,16 @@ def own_pipeline() -> Iterator[None]:
         _own_pipeline.reset(token)
 
 
-def local_runner(options: PipelineOptions) -> FnApiRunner:
-    """Beam's local runner. Unless logging is enabled, what the workers write to standard error is
-    dropped: the tracebacks of workers in this process, even after the end of the pipeline, and the
-    log of workers in other processes."""
+def local_runner(options: PipelineOptions, *, is_quiet: bool) -> FnApiRunner:
+    """Beam's local runner. `is_quiet`: whether the log of workers in other processes, which is
+    their standard error, is dropped."""
     direct = options.view_as(DirectOptions)
-    quiet = not logging.getLogger().isEnabledFor(logging.ERROR)
-    sdk_worker.print = _nothing if quiet else print
     ControlConnection.close = _close_connection
     fn_runner._LOGGER.addFilter(_no_advice)
     # Beam would send the buffer every second from another thread. Elements that are written while
     # that thread copies and clears the buffer would be lost silently.
     worker_handlers.DATA_BUFFER_TIME_LIMIT_MS = 0
-    if direct.direct_running_mode != "multi_processing" or not quiet:
+    if direct.direct_running_mode != "multi_processing" or not is_quiet:
         return FnApiRunner()
     direct.direct_running_mode = "in_memory"  # otherwise the runner sets an environment of its own
     command = f"{shlex.quote(sys.executable)} -m apache_beam.runners.worker.sdk_worker_main"
@@ -143,7 +137,3 @@ def _alter_label(*args: object) -> None:
 def _no_advice(record: logging.LogRecord) -> bool:
     """False for the advice to run workers as processes, which is then not logged."""
     return "direct_running_mode should be" not in record.getMessage()
-
-
-def _nothing(*_: object, **__: object) -> None:
-    """Prints nothing."""

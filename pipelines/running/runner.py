@@ -9,6 +9,7 @@ Beam downloads.) Other runners are used as Beam provides them.
 from __future__ import annotations
 
 import argparse
+import logging
 import os
 import shutil
 import signal
@@ -28,6 +29,7 @@ from apache_beam.options.pipeline_options import (
 from apache_beam.runners import create_runner
 from apache_beam.runners.portability.fn_api_runner import FnApiRunner
 from apache_beam.runners.runner import PipelineResult, PipelineRunner
+from apache_beam.runners.worker import sdk_worker
 from apache_beam.transforms.resources import resource_hints_from_options
 from apache_beam.utils.subprocess_server import SubprocessServer
 
@@ -137,13 +139,14 @@ def run_pipeline(
     leave their figures in, in the directory whose lease they look at."""
     options = pipeline_options(beam_args)
     figures = PipelineFigures(files.read if files and not _is_here(options) else Counter)
+    is_quiet = _quiet_workers()
     runner = flink_job = None
     building: AbstractContextManager[None] = nullcontext()
     if is_local(options):
         # imported only here, because it changes classes of Beam
         from pipelines.running.local_beam import local_runner, own_pipeline
 
-        runner, building = local_runner(options), own_pipeline()
+        runner, building = local_runner(options, is_quiet=is_quiet), own_pipeline()
     else:
         reach_job_server(options)
         flink_job = FlinkJob.named(options)
@@ -162,6 +165,18 @@ def run_pipeline(
     except Exception as error:
         redact(error, lambda text: without_values(text, beam_args))
         raise _raised(error) from error
+
+
+def _quiet_workers() -> bool:
+    """Has workers in this process print no tracebacks, also after the end of the pipeline, unless
+    errors are logged: Beam's print them at any log level. Returns whether they are quiet."""
+    is_quiet = not logging.getLogger().isEnabledFor(logging.ERROR)
+    sdk_worker.print = _nothing if is_quiet else print
+    return is_quiet
+
+
+def _nothing(*_: object, **__: object) -> None:
+    """Prints nothing."""
 
 
 @contextmanager
@@ -238,6 +253,7 @@ def start_stream(build: Callable[[beam.Pipeline], object], beam_args: Sequence[s
     """Builds a pipeline without end and starts it, on a runner that is not local."""
     options = pipeline_options(beam_args)
     options.view_as(StandardOptions).streaming = True
+    _quiet_workers()
     flink_job = FlinkJob.named(options)
     try:
         with _new_pipeline(options) as pipeline:

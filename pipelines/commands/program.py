@@ -1,0 +1,292 @@
+"""The commands of `wordpiece`: count, train, extend, prune, encode, compare, report, inspect.
+
+Only the jobs load Beam and Arrow, so that `--help` is fast.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import sys
+import threading
+import traceback
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import click
+
+from pipelines.commands import streams
+from pipelines.commands.job_command import Command, How, debug, dry_run, job_command
+from pipelines.commands.options import Value, parameters, parted
+from pipelines.comparing.options import CompareCall
+from pipelines.counting.options import CountCall
+from pipelines.encoding.options import EncodeCall, TokenizerChoice
+from pipelines.reporting.options import ReportCall
+from pipelines.running import interrupts
+from pipelines.running.beam_args import without_values
+from pipelines.running.load_beam import in_own_process, load_beam, without_collections
+from pipelines.training.options import ExtendCall, PruneCall, TrainCall
+from wordpiece_core.errors import WordpieceError, one_line
+from wordpiece_core.option_kinds import Place
+from wordpiece_core.options import EncodingOptions
+from wordpiece_core.uri import without_secrets
+
+# Options can also be set by environment variables, such as WORDPIECE_TRAIN_VOCAB_SIZE.
+CONTEXT = {
+    "help_option_names": ["-h", "--help"],
+    "terminal_width": 100,
+    "show_default": True,
+    "auto_envvar_prefix": "WORDPIECE",
+}
+# The allocator of Arrow. The large buffers of the jobs come and go, and jemalloc keeps their pages:
+# this takes a tenth less CPU time and a fifth less memory than Arrow's default, mimalloc.
+ARROW_MEMORY = "jemalloc"
+LACKS_MEMORY = re.compile(
+    r"MemoryError|[mM]emory allocation|[cC]annot allocate|[cm]?alloc of size|bad_alloc"
+    r"|can't start new thread|failed to map segment|without (setting an exception|exception set)"
+)
+
+
+@click.group(context_settings=CONTEXT, epilog="wordpiece COMMAND --help shows a command's options.")
+@click.version_option(
+    package_name="wordpiece-beam", prog_name="wordpiece", allow_from_autoenv=False
+)
+def wordpiece() -> None:
+    """WordPiece, BPE and Unigram at corpus scale: train a vocabulary, turn datasets into token
+    ids."""
+
+
+@job_command(CountCall)
+def count(call: CountCall, how: How) -> None:
+    """`wordpiece count`"""
+    with without_collections():
+        load_beam()
+        from pipelines.commands.count import run_count
+
+    run_count(call, how)
+
+
+@job_command(TrainCall)
+def train(call: TrainCall, how: How) -> None:
+    """`wordpiece train`"""
+    with without_collections():
+        load_beam()
+        from pipelines.commands.train import run_train
+
+    run_train(call, how)
+
+
+@job_command(ExtendCall)
+def extend(call: ExtendCall, how: How) -> None:
+    """`wordpiece extend`"""
+    with without_collections():
+        load_beam()
+        from pipelines.commands.train import run_extend
+
+    run_extend(call, how)
+
+
+@job_command(PruneCall)
+def prune(call: PruneCall, how: How) -> None:
+    """`wordpiece prune`"""
+    with without_collections():
+        load_beam()
+        from pipelines.commands.train import run_prune
+
+    run_prune(call, how)
+
+
+@job_command(EncodeCall, dry_run())
+def encode(call: EncodeCall, how: How) -> None:
+    """`wordpiece encode`"""
+    with without_collections():
+        from pipelines.commands.encode import run_encode
+
+    run_encode(call, how)
+
+
+@job_command(CompareCall)
+def compare(call: CompareCall, how: How) -> None:
+    """`wordpiece compare`"""
+    with without_collections():
+        load_beam()
+        from pipelines.commands.compare import run_compare
+
+    run_compare(call, how)
+
+
+@job_command(ReportCall)
+def report(call: ReportCall, how: How) -> None:
+    """`wordpiece report`"""
+    with without_collections():
+        load_beam()
+        from pipelines.commands.report import run_report
+
+    run_report(call, how)
+
+
+@click.command(
+    cls=Command,
+    epilog="After --, a TEXT may begin with a dash.",
+    params=[
+        click.Argument(["tokenizer"], type=Value(Place())),
+        click.Argument(["texts"], nargs=-1, metavar="[TEXT...]"),
+        *parameters(TokenizerChoice, ["lowercase", "unk_scope"]),
+        *parameters(EncodingOptions, ["add_special_tokens", "split_special_tokens"]),
+        click.Option(
+            ["--rows"],
+            type=click.IntRange(0),
+            default=5,
+            help="Of a dataset: how many of its first rows to show.",
+        ),
+        click.Option(
+            ["--tokenizer", "of_dataset"],
+            type=Value(Place()),
+            help="Of a dataset that keeps no tokenizer.",
+        ),
+        click.Option(
+            ["--json", "as_json"], is_flag=True, help="Print one JSON object a line, for scripts."
+        ),
+        debug(),
+    ],
+)
+@click.pass_obj
+def inspect(
+    more_texts: list[str],
+    /,
+    texts: tuple[str, ...],
+    debug: bool,
+    as_json: bool,
+    rows: int,
+    of_dataset: str | None,
+    **given: Any,
+) -> None:
+    """Show how TEXT is cut into tokens, and why a word is [UNK]; or what is in a dataset.
+
+    TOKENIZER: a tokenizer directory, or a file of one; or a dataset that encode wrote, to show its
+    first rows as text. TEXT: - or none for the lines of standard input.
+    """
+    with without_collections():
+        from pipelines.commands.inspect import run_inspect
+        from pipelines.commands.inspect_dataset import inspected_dataset
+
+    if inspected_dataset(given, [*texts, *more_texts], rows, of_dataset, as_json=as_json):
+        return
+    choice, encoding = parted(TokenizerChoice, given), parted(EncodingOptions, given)
+    run_inspect([*texts, *more_texts], choice, encoding, as_json=as_json)
+
+
+for command in (count, train, extend, prune, encode, compare, report, inspect):
+    wordpiece.add_command(command)
+
+
+def prepare() -> None:
+    """Makes this process the command's own."""
+    streams.use_utf8()
+    streams.prepare()
+    # Beam loads NumPy, but nothing is computed with it here. Its threads need memory, and if it
+    # cannot start them it prints six lines and interrupts the process.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    if sys.platform == "linux":  # elsewhere Arrow's wheels may not have it
+        os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", ARROW_MEMORY)
+
+
+def run(args: Sequence[str], *, is_own_process: bool = False) -> int:
+    """Runs the command with these arguments; returns the exit status. KeyboardInterrupt if it is
+    interrupted. `is_own_process`: whether `prepare` has been called."""
+    beam_args: Sequence[str] = ()
+    if "--" in args:
+        place = args.index("--")
+        args, beam_args = args[:place], args[place + 1 :]
+    if is_own_process:
+        in_own_process(only_local=not beam_args)
+    debug = "--debug" in args or _debug_by_environment(args)
+    if debug:
+        _show_libraries(beam_args)
+    else:
+        _silence_libraries()
+    try:
+        wordpiece.main(
+            args or ["--help"],
+            prog_name="wordpiece",
+            standalone_mode=False,
+            obj=list(beam_args),
+        )
+        sys.stdout.flush()
+        return 0
+    except streams.ReaderGoneError:
+        return 0
+    except (KeyboardInterrupt, click.exceptions.Abort):
+        raise KeyboardInterrupt from None
+    except Exception as error:
+        if debug:
+            trace = "".join(traceback.format_exception(error))
+            print(_public(trace, beam_args), end="", file=sys.stderr)
+        return _explain(error, beam_args)
+    finally:
+        if isinstance(sys.stdout, streams.StandardOutput):
+            sys.stdout.end()
+
+
+def _debug_by_environment(args: Sequence[str]) -> bool:
+    variable = f"WORDPIECE_{args[0].upper()}_DEBUG" if args else ""
+    return os.environ.get(variable, "").lower() in ("1", "true", "yes", "on", "t", "y")
+
+
+def _silence_libraries() -> None:
+    """Keeps the messages of libraries off the terminal, and the tracebacks of their threads. The
+    threads of this project pass their exceptions on."""
+    warnings.simplefilter("ignore")
+    threading.excepthook = lambda _: None
+    interrupts.is_quiet = True
+    root = logging.getLogger()
+    root.handlers = [logging.NullHandler()]
+    root.setLevel(logging.CRITICAL)
+
+
+def _show_libraries(beam_args: Sequence[str]) -> None:
+    """Shows the messages of libraries, without what is secret."""
+
+    class Public(logging.Formatter):
+        def format(self, record: logging.LogRecord) -> str:
+            return _public(super().format(record), beam_args)
+
+    handler = logging.StreamHandler()
+    handler.setFormatter(Public(logging.BASIC_FORMAT))
+    logging.getLogger().addHandler(handler)
+
+
+def _public(text: str, beam_args: Sequence[str]) -> str:
+    """A text without secrets."""
+    return without_values(without_secrets(text), beam_args)
+
+
+def _explain(error: Exception, beam_args: Sequence[str]) -> int:
+    """Prints an error on one line; returns the exit status."""
+    if isinstance(error, click.ClickException):
+        message, status = error.format_message(), 2
+    elif isinstance(error, WordpieceError):
+        message, status = str(error), error.exit_status
+    elif (lack := _lack_of_memory(error)) is not None:
+        message, status = f"{lack}; give the command more, or less to hold", 1
+    else:
+        message, status = f"{type(error).__name__}: {one_line(error)} (--debug shows where)", 1
+    message = _public(" ".join(message.split()), beam_args)
+    line = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in message)
+    print(f"wordpiece: {line}", file=sys.stderr)
+    return status
+
+
+def _lack_of_memory(error: BaseException) -> str | None:
+    """The message for an error that was caused by too little memory, or None. Beam turns errors of
+    its threads into other errors, and libraries that cannot be loaded have messages of their
+    own."""
+    seen: BaseException | None = error
+    while seen is not None:
+        message = one_line(seen)
+        if isinstance(seen, MemoryError) or LACKS_MEMORY.search(message):
+            return f"not enough memory: {message}".removesuffix(": MemoryError")
+        seen = seen.__cause__ or seen.__context__
+    return None
