@@ -42,7 +42,8 @@ CREDENTIALS = "check the credentials, and what they allow"
 BUCKET = "check the name of the bucket"
 ADDRESS = "check the address and the network"
 REFUSED = {
-    r"AWS Error NO_SUCH_BUCKET|Azure Error: \[(?:Container|Filesystem)NotFound": BUCKET,
+    r"AWS Error NO_SUCH_BUCKET|Bucket '.*' not found"
+    r"|Azure Error: \[(?:Container|Filesystem)NotFound": BUCKET,
     r"AWS Error (?:ACCESS_DENIED|INVALID_ACCESS_KEY_ID|SIGNATURE_DOES_NOT_MATCH|OPT_IN_REQUIRED"
     r"|IN(?:VALID|COMPLETE)_SIGNATURE|INVALID_CLIENT_TOKEN_ID|UNRECOGNIZED_CLIENT"
     r"|MISSING_AUTHENTICATION_TOKEN|REQUEST_TIME_TOO_SKEWED|UNKNOWN \(HTTP status 40[13])"
@@ -143,6 +144,10 @@ def _first_answer(location: Location) -> tuple[fs.FileSystem, str]:
 def _asked(location: Location) -> tuple[fs.FileSystem, str]:
     """A client of a store, after one question to it."""
     if location.startswith(HUB):
+        if location.is_secret:
+            raise OptionError(
+                f"{location}: give a token for the Hub by `hf auth login` or HF_TOKEN"
+            )
         filesystem, inner = _hub(location), location.removeprefix(HUB).rstrip("/")
         filesystem.get_file_info(inner)
         return filesystem, inner

@@ -13,10 +13,9 @@ from typing import Any, ClassVar
 
 from wordpiece_core.errors import shown
 from wordpiece_core.sizes import MOST, parse_size, show_size
-from wordpiece_core.uri import Location, without_secrets
+from wordpiece_core.uri import Location, is_uri, lacks_slash, without_secrets
 
 MOST_SECONDS = 365 * 24 * 3600.0  # more is a mistake
-_ONE_SLASH = re.compile(r"(?:s3|gs|gcs|abfss?|hdfs|viewfs|hf|https?|file):/(?!/)")
 _DURATION = re.compile(r"(\d{1,20}(?:\.\d{1,20})?)\s*([smh])?")
 _SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0}
 
@@ -230,9 +229,11 @@ class Place(Text):
             raise ValueError("give a path; this one is empty")
         if isinstance(path, str) and not is_utf8(path):
             raise ValueError(f"{_raw(path)} is not UTF-8; rename it")
-        if _ONE_SLASH.match(path):  # else it would be a local path, secrets and all
+        if lacks_slash(path):  # else it would be a local path, secrets and all
             raise ValueError(f"{path.partition(':')[0]}:/ begins no location; give it two slashes")
         location = Location(path)
+        if location.is_secret and not is_uri(location):
+            raise ValueError(f"{location}: a local path is not opened with a secret")
         super().check(location)
         return location
 

@@ -11,7 +11,10 @@ from functools import cached_property
 from typing import Self
 from urllib.parse import unquote
 
-_URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
+_URI = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*)(?P<slashes>://)")
+_ONE_SLASH = re.compile(
+    r"(?P<scheme>s3|gs|gcs|abfss?|hdfs|viewfs|hf|https?|file)(?P<slashes>:/)(?!/)"
+)
 _QUERY = re.compile(r"\?\w+=[^*?\[\]]*\Z")
 _WITH_SECRET = re.compile(
     r"\?(?=\w+=)(?=.*?(?:sig|secret|token|passw|credential|key)\w*=)", re.IGNORECASE | re.DOTALL
@@ -39,6 +42,11 @@ HIDDEN = "***"
 def is_uri(path: str) -> bool:
     """Whether a path is a URI of another file system than the local one."""
     return bool(_URI.match(path)) and not path.startswith("file://")
+
+
+def lacks_slash(path: str) -> bool:
+    """Whether a path would be a URI with one slash more."""
+    return bool(_ONE_SLASH.match(path))
 
 
 def split_query(path: str) -> tuple[str, str]:
@@ -97,7 +105,7 @@ class Location(str):
         if not self.is_secret:
             return str(self)
         base, query = split_query(self)
-        scheme, slashes, rest = base.partition("://")
+        scheme, slashes, rest = _begin(base)
         rest = rest.removeprefix(_shown_user(scheme, self._user))
         parts = [part for part in (query.removeprefix("?"), self._hidden) if part]
         return scheme + slashes + self._user + rest + "?" * bool(parts) + "&".join(parts)
@@ -113,7 +121,7 @@ class Location(str):
         user = self._user.rstrip("@")
         values = [user, *user.split(":", 1)]
         values += [part.partition("=")[2] for part in self._hidden.split("&")]
-        found = {*values, *map(unquote, values)} - {_shown_user(str(self), self._user)[:-1]}
+        found = {*values, *map(unquote, values)} - {_shown_user(_begin(self)[0], self._user)[:-1]}
         text = text.replace(self.uri, self)
         for secret in sorted((s for s in found if len(s) >= _LEAST_HIDDEN), key=len, reverse=True):
             text = text.replace(secret, HIDDEN)
@@ -127,20 +135,22 @@ def same_store(place: str, shown: str) -> str:
 
 def without_secrets(text: str) -> str:
     """A text, such as a message, in which URIs are as a `Location` shows them."""
-    return _URI_IN_TEXT.sub(lambda uri: Location(uri[0]), text) if "://" in text else text
+    return _URI_IN_TEXT.sub(lambda uri: Location(uri[0]), text) if ":/" in text else text
 
 
-_URI_IN_TEXT = re.compile(r"""[A-Za-z][A-Za-z0-9+.-]*://[^\s'"<>]*""")
+_URI_IN_TEXT = re.compile(
+    r"""(?:[A-Za-z][A-Za-z0-9+.-]*://|\b(?:s3|gs|gcs|abfss?|hdfs|hf|https?):/)[^\s'"<>]*"""
+)
 
 
 def _parted(text: str) -> tuple[str, str, str]:
     """What is shown of a text; and of the rest, what stands before the host and in the query."""
-    if not _URI.match(text):
+    if not _begin(text)[1]:
         return text, "", ""
     base, query = split_query(text)
     if not query and (hidden := _WITH_SECRET.search(text)):  # a secret may have any character
         base, query = text[: hidden.start()], text[hidden.start() :]
-    scheme, slashes, rest = base.partition("://")
+    scheme, slashes, rest = _begin(base)
     user = _user(scheme, rest)
     parts = query.removeprefix("?").split("&") if query else []
     shown = [part for part in parts if _is_shown(part)]
@@ -150,6 +160,13 @@ def _parted(text: str) -> tuple[str, str, str]:
     if _shown_user(scheme, user) == user:
         user = ""
     return f"{scheme}{slashes}{rest}{query}", user, "&".join(hidden_parts)
+
+
+def _begin(text: str) -> tuple[str, str, str]:
+    """The scheme of a URI, its slashes, and the rest. Without slashes it is none. (One slash, which
+    makes a local path of it, may be a mistake.)"""
+    found = _URI.match(text) or _ONE_SLASH.match(text)
+    return (found["scheme"], found["slashes"], text[found.end() :]) if found else ("", "", text)
 
 
 def _user(scheme: str, rest: str) -> str:
@@ -167,7 +184,7 @@ def _user(scheme: str, rest: str) -> str:
 
 def _shown_user(scheme: str, user: str) -> str:
     name = user.rstrip("@").partition(":")[0]
-    is_name = name == "anonymous" or scheme.partition("://")[0].lower() in _NAMES_FIRST
+    is_name = name == "anonymous" or scheme.lower() in _NAMES_FIRST
     return f"{name}@" if is_name and name and user.endswith("@") else ""
 
 

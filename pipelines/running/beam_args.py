@@ -40,7 +40,7 @@ HARMLESS = frozenset(
     )
 )
 """The names of options whose values are no secrets."""
-_NAME = re.compile(r"--?[A-Za-z][\w.-]*")
+_NAME = re.compile(r"--[A-Za-z][\w.-]*")
 _LEAST_HIDDEN = 4  # characters of a value that is looked for in messages
 
 
