@@ -41,15 +41,17 @@ class Object:
 class Store:
     """`objects`: by bucket and key. `status`: what every request is answered with, if not None.
     `failures`: how many requests are answered with `status` before all is well again; None: all.
-    `hangs`: no request is answered. `requests`: how many there have been."""
+    `hangs_after`: how many requests are answered before no other is. `requests`: how many there
+    have been. `waiting`: set when one is not answered."""
 
     address: str = ""
     objects: dict[str, dict[str, Object]] = field(default_factory=dict)
     parts: dict[str, dict[int, bytes]] = field(default_factory=dict)
     status: int | None = None
     failures: int | None = None
+    hangs_after: int | None = None
     requests: int = 0
-    hangs: threading.Event = field(default_factory=threading.Event)
+    waiting: threading.Event = field(default_factory=threading.Event)
     goes_on: threading.Event = field(default_factory=threading.Event)
 
     def put(self, place: str, data: bytes) -> None:
@@ -77,7 +79,8 @@ class S3(BaseHTTPRequestHandler):
         store, url = self.store, urlsplit(self.path)
         store.requests += 1
         self.body = self.read_body()
-        if store.hangs.is_set():
+        if store.hangs_after is not None and store.requests > store.hangs_after:
+            store.waiting.set()
             store.goes_on.wait()
         if store.status is not None and store.failures != 0:
             store.failures = None if store.failures is None else store.failures - 1
@@ -238,12 +241,17 @@ class S3(BaseHTTPRequestHandler):
         """Says nothing."""
 
 
+class _Server(ThreadingHTTPServer):
+    def handle_error(self, *_: object) -> None:
+        """Says nothing: whoever asked has gone."""
+
+
 @contextmanager
 def serving() -> Iterator[Store]:
     """A store, as long as the block runs."""
     store = Store()
     handler = type("Handler", (S3,), {"store": store})
-    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+    with _Server(("127.0.0.1", 0), handler) as server:
         server.daemon_threads = True
         store.address = f"127.0.0.1:{server.server_port}"
         threading.Thread(target=server.serve_forever, daemon=True).start()
