@@ -42,7 +42,7 @@ class Store:
     """`objects`: by bucket and key. `status`: what every request is answered with, if not None.
     `failures`: how many requests are answered with `status` before all is well again; None: all.
     `hangs_after`: how many requests are answered before no other is. `requests`: how many there
-    have been. `waiting`: set when one is not answered."""
+    have been. `waiting`: set when one is not answered. `unanswered`: which are not."""
 
     address: str = ""
     objects: dict[str, dict[str, Object]] = field(default_factory=dict)
@@ -51,6 +51,7 @@ class Store:
     failures: int | None = None
     hangs_after: int | None = None
     requests: int = 0
+    unanswered: list[str] = field(default_factory=list)
     waiting: threading.Event = field(default_factory=threading.Event)
     goes_on: threading.Event = field(default_factory=threading.Event)
 
@@ -80,6 +81,7 @@ class S3(BaseHTTPRequestHandler):
         store.requests += 1
         self.body = self.read_body()
         if store.hangs_after is not None and store.requests > store.hangs_after:
+            store.unanswered.append(self.requestline)
             store.waiting.set()
             store.goes_on.wait()
         if store.status is not None and store.failures != 0:
