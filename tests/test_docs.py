@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
-from pipelines.commands.cli import wordpiece
+from pipelines.commands.program import wordpiece
 from pipelines.functions import RUN
 
 DOCS = Path(__file__).parent.parent / "docs"

@@ -14,7 +14,7 @@ from typing import Any
 
 import click
 
-from pipelines.commands.cli import wordpiece
+from pipelines.commands.program import wordpiece
 from pipelines.comparing.options import CompareCall
 from pipelines.counting.options import CountCall
 from pipelines.encoding.options import EncodeCall, TokenizerChoice

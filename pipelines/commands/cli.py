@@ -11,7 +11,6 @@ import sys
 TYPE_CHECKING = False  # as that of `typing`, which takes a while to import
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import Any
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -35,14 +34,6 @@ def main(argv: Sequence[str] | None = None) -> None:
         print("wordpiece: interrupted; run the same command again to go on", file=sys.stderr)
         status = interrupts.STATUS
     sys.exit(status)
-
-
-def __getattr__(name: str) -> Any:
-    if name == "wordpiece":
-        from pipelines.commands.program import wordpiece
-
-        return wordpiece
-    raise AttributeError(name)
 
 
 if __name__ == "__main__":

@@ -76,7 +76,9 @@ def begun(call: TrainCall) -> Begun:
     tokenizer = Tokenizer.load(place)
     size, wanted = len(tokenizer.vocab), call.training.vocab_size
     if wanted <= size:
-        raise OptionError(f"vocab_size: {wanted:,}, but {place} has {size:,} tokens; give more")
+        raise OptionError(
+            f"{named('vocab_size')}: {wanted:,}, but {place} has {size:,} tokens; give more"
+        )
     training = _as_before(call, call.training, found["training"], place)
     text = _as_before(call, call.counting.text, found["text"], place)
     if tokenizer.spec.text.for_kernel() != text.for_kernel():

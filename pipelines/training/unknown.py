@@ -10,9 +10,11 @@ import pyarrow.compute as pc
 from pipelines.counting.word_table import Coverage, WordTable, unknown_words
 from pipelines.training.words_run import MANY_UNKNOWN
 from wordpiece_core import Tokenizer
+from wordpiece_core.declaration import named
 from wordpiece_core.options import UNIGRAM, TrainingOptions
 
-LONGER, RARER, MORE = "raise max_word_length", "lower min_word_count", "raise limit_alphabet"
+LONGER, RARER, MORE = "max_word_length", "min_word_count", "limit_alphabet"
+CHANGE = {LONGER: "raise", RARER: "lower", MORE: "raise"}  # what to do with each option
 WORTH_NAMING = 0.1  # of the unknown words
 
 
@@ -49,4 +51,5 @@ def _remedies(table: WordTable, tokenizer: Tokenizer, training: TrainingOptions)
         for row in sums.aggregate([("count", "sum")]).to_pylist():
             found[row["remedy"]] += row["count_sum"]
     least = WORTH_NAMING * found.total()
-    return [remedy for remedy, count in found.most_common() if remedy and count >= least]
+    useful = [name for name, count in found.most_common() if name and count >= least]
+    return [f"{CHANGE[name]} {named(name)}" for name in useful]

@@ -201,7 +201,9 @@ def least_word_count(table: WordTable, wanted: int, call: WordsCall) -> int:
     call asks for."""
     known = table.min_word_count
     if wanted < known and (wanted > 1 or "min_word_count" in call.given):
-        raise OptionError(f"min_word_count: {wanted}, but {table.path} was counted with {known}")
+        raise OptionError(
+            f"{named('min_word_count')}: {wanted}, but {table.path} was counted with {known}"
+        )
     return max(wanted, known)
 
 

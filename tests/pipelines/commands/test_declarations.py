@@ -17,7 +17,7 @@ import yaml
 
 import pipelines
 import wordpiece_core as wp
-from pipelines.commands import cli
+from pipelines.commands import program
 from pipelines.commands.job_command import nearest
 from pipelines.commands.options import parted
 from pipelines.comparing.options import CompareCall
@@ -139,8 +139,8 @@ def every() -> Iterator[Any]:
 
 def of_command(command: str, *args: str) -> Any:
     """The call that a command line makes."""
-    found = getattr(cli, command)
-    parent = click.Context(cli.wordpiece, auto_envvar_prefix="WORDPIECE")
+    found = getattr(program, command)
+    parent = click.Context(program.wordpiece, auto_envvar_prefix="WORDPIECE")
     with found.make_context(command, list(args), parent=parent) as context:
         return parted(CALLS[command], nearest(CALLS[command], context.params))
 
@@ -253,7 +253,7 @@ def said(error: BaseException) -> str:
 
 
 def cli_help(command: str) -> str:
-    found = getattr(cli, command)
+    found = getattr(program, command)
     with click.Context(found, info_name=command, terminal_width=100) as context:
         return str(found.get_help(context))
 
