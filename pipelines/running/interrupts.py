@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 STATUS = 130
 SAME_SECONDS = 0.5  # two signals in so short a time are one: some senders send it twice
 AGAIN_SECONDS = 0.05  # after which a signal that got lost is sent again
-END_SECONDS = 3.0  # for all to end after a signal
+END_SECONDS = 6.0  # for all to end after a signal; Beam gives a server five before it kills it
 
 _last: float | None = None  # when a signal came
 _blocks = 0  # that hold signals
@@ -99,12 +99,13 @@ class held:  # noqa: N801 (it is used as a function)
 
 
 def end() -> None:
-    """From now on the process of the command has nothing to do but to end: signals end it at once,
-    or do nothing if it ends because of one. Then it does not wait for long for its threads, nor for
-    stores that do not answer."""
+    """From now on the process of the command has nothing to do but to end. A signal does not keep
+    it from ending the servers that libraries have started; a second one ends it at once. If it
+    ends because of a signal, others do nothing, and it does not wait for long for its threads, nor
+    for stores that do not answer."""
     if not _is_begun:
         return
-    _handle_by(signal.SIG_DFL if _last is None else signal.SIG_IGN)
+    _handle_by(_take_at_end if _last is None else signal.SIG_IGN)
     if _last is not None:
         from threading import Thread
 
@@ -113,6 +114,13 @@ def end() -> None:
             from wordpiece_core import filesystems
 
             filesystems.at_exit = _end_if_stores_are_waited_for
+
+
+def _take_at_end(number: int, _: FrameType | None) -> None:
+    global _last
+    before, _last = _last, time.monotonic()
+    if before is not None and _last - before >= SAME_SECONDS:
+        _die(number)
 
 
 def _end_soon() -> None:

@@ -255,7 +255,7 @@ def test_training_on_a_table_without_rare_words_is_training_without_them(tmp_pat
     assert record["training"]["min_word_count"] == 3
     outcome = wordpiece(*train, *tables["some"], "--min-word-count", 2, "--output", tmp_path / "no")
     assert outcome.status == 2
-    assert f"min_word_count: 2, but {tmp_path / 'some'} was counted with 3" in outcome.fault
+    assert f"--min-word-count: 2, but {tmp_path / 'some'} was counted with 3" in outcome.fault
 
 
 @pytest.mark.parametrize(

@@ -262,7 +262,7 @@ def test_what_contradicts_the_earlier_training_is_refused(
 ) -> None:
     train = ["train", domain, "--output", tmp_path / "more", "--continue", base]
     for options, message in (
-        (["--vocab-size", "120"], f"vocab_size: 120, but {base} has 120 tokens; give more"),
+        (["--vocab-size", "120"], f"--vocab-size: 120, but {base} has 120 tokens; give more"),
         (["--criterion", "frequency"], f"--criterion: frequency, but {base} was trained with pmi"),
         (["--no-lowercase"], f"--lowercase: False, but {base} was trained with True"),
     ):
