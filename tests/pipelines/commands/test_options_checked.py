@@ -80,6 +80,31 @@ def test_a_value_out_of_bounds_is_refused_before_anything_is_read(
     assert option.strip("-") in outcome.fault.replace("_", "-")
 
 
+@pytest.mark.parametrize(
+    ("name", "value", "reason"),
+    [
+        ("inputs", "'unclosed", "No closing quotation; quote values as in a shell"),
+        ("merge", '"unclosed', "No closing quotation; quote values as in a shell"),
+        ("min_word_count", "many", "'many' is not a whole number from 1 to"),
+        ("quiet", "perhaps", "'perhaps' is not a valid boolean"),
+        ("config", "none.yaml", "none.yaml: cannot be read"),
+    ],
+)
+def test_a_variable_of_the_environment_with_a_wrong_value_is_named(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    shard: str,
+    name: str,
+    value: str,
+    reason: str,
+) -> None:
+    variable = f"WORDPIECE_COUNT_{name}".upper()
+    monkeypatch.setenv(variable, value)
+    inputs = [] if name == "inputs" else [shard]
+    outcome = refused(tmp_path, "count", *inputs, "--output", tmp_path / "out")
+    assert outcome.fault.startswith(f"the environment variable {variable}: {reason}")
+
+
 # --- Config files ---------------------------------------------------------------------------------
 
 LAUGHS = "a: &a [x, x, x]\n" + "".join(f"{c}: &{c} [*{b}, *{b}]\n" for b, c in ("ab", "bc", "cd"))

@@ -69,7 +69,10 @@ def test_a_full_standard_output_is_an_error_on_one_line(tmp_path: Path, unbuffer
 @pytest.mark.parametrize("unbuffered", ["", "1"])
 def test_a_reader_that_has_gone_is_no_error(tmp_path: Path, unbuffered: str) -> None:
     environment = os.environ | {"PYTHONUNBUFFERED": unbuffered}
-    for args in (["--help"], count(tmp_path)):
+    vocab, shard = tmp_path / "vocab.txt", tmp_path / "in.txt"
+    vocab.write_text("[PAD]\n[UNK]\n[CLS]\n[SEP]\na\n")
+    compare = ["compare", str(vocab), str(vocab), "--on", str(shard)]
+    for args in (["--help"], count(tmp_path), compare, ["inspect", str(vocab), "a b"]):
         reader, writer = os.pipe()
         os.close(reader)
         command = [*script(), *args]

@@ -350,6 +350,16 @@ def test_input_without_any_word_is_an_error_that_leaves_nothing(
     assert not (tmp_path / "out").exists()
 
 
+def test_a_least_count_that_no_word_has_is_blamed_for_it(tmp_path: Path) -> None:
+    shard = write_shard(tmp_path / "shard.txt", ["a a b"])
+    outcome = wordpiece("count", shard, "--output", tmp_path / "out", "--min-word-count", "3")
+    assert outcome.status == 1
+    assert outcome.fault == (
+        "none of the 3 words in the input has a count of 3; give a smaller --min-word-count"
+    )
+    assert not (tmp_path / "out").exists()
+
+
 def test_the_installed_command_counts_as_well(tmp_path: Path) -> None:
     texts = multilingual(50)
     write_shards(tmp_path / "in", texts, 3, ".jsonl.zst")

@@ -1,0 +1,80 @@
+"""Signals to the process of the command, from its first moment to its last."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from ..corpora import Outcome, write_shard
+
+INTERRUPTED = "wordpiece: interrupted; run the same command again to go on"
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+def python(code: str, *args: str | Path) -> Outcome:
+    """Python code in a process of its own."""
+    ended = subprocess.run(
+        [sys.executable, "-c", code, *map(str, args)], capture_output=True, text=True, check=False
+    )
+    return Outcome(ended.returncode, ended.stdout, ended.stderr)
+
+
+WHEN_IMPORTED = """
+import os, sys
+module, number = sys.argv.pop(1), int(sys.argv.pop(1))
+from pipelines.commands.cli import main
+
+def hook(event, args):
+    global module
+    if event == "import" and args[0] == module:
+        module = None
+        os.kill(os.getpid(), number)
+
+sys.addaudithook(hook)
+main()
+"""
+
+
+@pytest.mark.parametrize("number", SIGNALS)
+@pytest.mark.parametrize(
+    "module", ["click", "pipelines.commands.program", "pyarrow.lib", "numpy", "apache_beam", "grpc"]
+)
+def test_a_signal_while_modules_are_imported_is_one_line(
+    tmp_path: Path, module: str, number: int
+) -> None:
+    shard = write_shard(tmp_path / "in.txt", ["some text"])
+    args = ["count", shard, "--output", tmp_path / "out", "--quiet"]
+    outcome = python(WHEN_IMPORTED, module, str(int(number)), *args)
+    assert (outcome.status, outcome.err.strip()) == (130, INTERRUPTED)
+    assert not (tmp_path / "out").exists()
+
+
+AT_THE_END = """
+import atexit, os, sys
+from pipelines.running import interrupts
+
+def clean_up():
+    for number in map(int, sys.argv[1:]):
+        os.kill(os.getpid(), number)
+    print("cleaned up", flush=True)
+
+interrupts.SAME_SECONDS = 0
+atexit.register(clean_up)
+interrupts.begin()
+interrupts.end()
+"""
+
+
+@pytest.mark.parametrize("number", SIGNALS)
+def test_a_signal_at_the_end_does_not_stop_the_cleaning_up(number: int) -> None:
+    assert python(AT_THE_END, str(int(number))) == Outcome(0, "cleaned up\n", "")
+
+
+@pytest.mark.parametrize("number", SIGNALS)
+def test_a_second_signal_at_the_end_ends_the_process_at_once(number: int) -> None:
+    again = str(int(number))
+    assert python(AT_THE_END, again, again) == Outcome(-number, "", "")
