@@ -119,5 +119,5 @@ def _as_before(call: TrainCall, now: Options, before: dict[str, Any], place: str
         value, then = getattr(now, option.name), getattr(made, option.name)
         given = option.name in call.given or value != getattr(usual, option.name)
         if value != then and given:
-            raise OptionError(f"{option.switch}: {value}, but {place} was trained with {then}")
+            raise OptionError(f"{named(option.name)}: {value}, but {place} was trained with {then}")
     return made

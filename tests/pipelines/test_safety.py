@@ -101,7 +101,7 @@ def test_empty_row_groups_of_a_word_table_hide_no_words(tmp_path: Path) -> None:
 def test_a_local_runner_by_any_name_stays_in_this_process(name: str) -> None:
     options = runner.pipeline_options([f"--runner={name}"])
     assert runner.is_local(options)
-    assert type(local_runner(options)).__name__ == "FnApiRunner"
+    assert type(local_runner(options, is_quiet=True)).__name__ == "FnApiRunner"
 
 
 def test_special_tokens_of_ones_own_are_found_in_text(tmp_path: Path, shard: str) -> None:

@@ -381,3 +381,4 @@ def test_no_message_names_an_option_of_the_command_line_by_itself() -> None:
         said = [n for statement in raised for n in ast.walk(statement)]
         texts = [n.value for n in said if isinstance(n, ast.Constant) and isinstance(n.value, str)]
         assert [t for t in texts if re.search(r"(?<![\w-])--[a-z]|\bINPUT\b", t)] == [], path
+        assert not [n for n in said if getattr(n, "attr", "") in ("switch", "switch_off")], path
