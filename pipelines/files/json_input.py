@@ -109,7 +109,7 @@ def _exact(
             raise InputError(
                 f"{file.path} line {line}: {name!r} holds {what}, and no type holds this and the"
                 " other numbers there exactly (write it as a string, or leave the column out with"
-                " --keep-columns)"
+                f" {named('keep_columns')})"
             )
         fields.append(field.with_type(kind))
     return pa.schema(fields)

@@ -255,7 +255,7 @@ def _unit_of_times(file: InputFile, paths: list[str]) -> str:
     raise InputError(
         f"{file.path}: column {paths[0].split('.')[0]!r} holds times before 1678 or after 2261, and"
         " nanoseconds, which no type holds exactly (write them in microseconds, or leave the"
-        " column out with --keep-columns)"
+        f" column out with {named('keep_columns')})"
     )
 
 

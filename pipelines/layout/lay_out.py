@@ -342,9 +342,9 @@ class _Job:
                 number = max(min(number, rows / LEAST_PACKED), 1)
             at_once = -(-shards // int(number))
             for slices in deal(found.weights, -(-shards // at_once)):
-                named = [(n, start, end, found.names[n]) for n, start, end in slices]
+                parts = [(n, start, end, found.names[n]) for n, start, end in slices]
                 weight = sum(end - start for _, start, end in slices)
-                tasks.append(ShardTask(len(tasks), split, named, weight, at_once))
+                tasks.append(ShardTask(len(tasks), split, parts, weight, at_once))
         return tasks
 
     def _empty(self, layout: Layout) -> int:
@@ -352,8 +352,8 @@ class _Job:
         size, _ = size_of(layout, self.tokenizer, ShardTask(0, 0, (), 0, 1))
         if size >= layout.size:
             raise OptionError(
-                f"--shard-size: a shard of these columns has {size:,} bytes without a row; give"
-                " more than that"
+                f"{named('shard_size')}: a shard of these columns has {size:,} bytes without a"
+                " row; give more than that"
             )
         return size
 
