@@ -161,7 +161,7 @@ def test_options_that_contradict_a_table_are_refused_by_all_who_take_one(tmp_pat
     lowercase = "lowercase: True, but"
     for call, option, fault in (
         (["train", "--word-counts", table], "--lowercase", lowercase),
-        (["train", "--word-counts", table], "--min-word-count=1", "min_word_count: 1, but"),
+        (["train", "--word-counts", table], "--min-word-count=1", "--min-word-count: 1, but"),
         (["count", "--merge", tmp_path / "followed"], "--lowercase", lowercase),
         (["count", shard, "--follow", *AT_ONCE], "--lowercase", lowercase),
     ):
