@@ -518,7 +518,7 @@ def test_an_output_that_is_a_file_is_named(tmp_path: Path, vocab: Path, command:
     ("content", "reason"),
     [
         (None, ": cannot be read ("),
-        ("vocab_size: [1, 2\n", ": not YAML ("),
+        ("vocab_size: [1, 2\n", " line 2: not YAML ("),
         ("\xff", ": not YAML ("),
         ("- vocab_size\n", ": not a mapping of options"),
         ("text\n", ": not a mapping of options"),
