@@ -399,6 +399,47 @@ mod tests {
         }
     }
 
+    /// How many slots are looked at on average to find a key, in the middle one of tables of many seeds.
+    fn probes<K: SegmentKey>(keys: impl Iterator<Item = K>) -> f64 {
+        let keys: Vec<K> = keys.collect();
+        let mut found: Vec<usize> = (0..9)
+            .map(|_| {
+                let mut table = KeyTable::new(1 << 6);
+                keys.iter().for_each(|&key| *table.entry(key, || 0) += 1);
+                let mask = table.slots.len() - 1;
+                let begin = |key: K| key.hash(table.seed) as usize;
+                keys.iter().map(|&key| (table.find(key).wrapping_sub(begin(key)) & mask) + 1).sum()
+            })
+            .collect();
+        found.sort_unstable();
+        found[4] as f64 / keys.len() as f64
+    }
+
+    #[test]
+    fn keys_that_differ_in_few_bits_do_not_collide() {
+        const KEYS: u128 = 1 << 12;
+        // Random places take 1.5 probes where half of the slots are held.
+        for shift in (0..=108).step_by(6) {
+            let key = |n: u128| n << shift | 1 << 123;
+            let all = [
+                probes((1..KEYS).map(key)),
+                probes((1..KEYS).map(|n| MiddleKey(key(n), 16 << 120))),
+                probes((1..KEYS).map(|n| MiddleKey(7, key(n)))),
+                probes((1..KEYS).map(|n| MiddleKey(key(n), key(n)))),
+            ];
+            assert!(all.iter().all(|&probes| probes < 4.0), "{shift}: {all:?}");
+        }
+    }
+
+    #[test]
+    fn nobody_knows_where_the_keys_of_a_table_are() {
+        let hashes = || {
+            let table = KeyTable::<u128, u32>::new(1 << 6);
+            [1u128 << 120, 3 << 64, 5].map(|key| key.hash(table.seed))
+        };
+        assert_ne!(hashes(), hashes());
+    }
+
     #[test]
     fn counts_like_a_plain_map() {
         let mut map = SegmentMap::<u64>::default();
