@@ -208,8 +208,8 @@ def test_tokenizers_learns_the_same_but_for_ties(boundary: str) -> None:
         assert merge["pair_count"] == oracle.largest()
         oracle.merge((merge["left"], merge["right"]))
     # Rare pairs have many equals, so the vocabularies part there.
-    first = {left + right for left, right in theirs[:500]}
-    assert len(first & {merge["token"] for merge in log[:500]}) > 0.95 * 500
+    first = {left + right for left, right in theirs[:200]}
+    assert len(first & {merge["token"] for merge in log[:200]}) > 0.95 * 200
 
 
 # --- What comes of it -----------------------------------------------------------------------------
