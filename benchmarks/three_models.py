@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -20,7 +20,8 @@ from benchmarks.measure import Row, number
 from benchmarks.setting import Setting, megabytes, read_texts
 
 VOCAB_SIZE = 16_000
-MODELS = ("wordpiece", "bpe", "unigram")
+Model = Literal["wordpiece", "bpe", "unigram"]
+MODELS: tuple[Model, ...] = ("wordpiece", "bpe", "unigram")
 MANY_CHARACTERS = 4_000  # kept of writing systems that have more
 OPTIONS: dict[str, Any] = {
     **{"vocab_size": VOCAB_SIZE, "lowercase": False, "quiet": True},
@@ -62,7 +63,7 @@ def split(texts: pa.Array, folder: Path) -> float:
     return megabytes(texts)
 
 
-def trained(folder: Path, model: str) -> float:
+def trained(folder: Path, model: Model) -> float:
     """Trains a model; returns the seconds."""
     begun = time.perf_counter()
     pipelines.train(

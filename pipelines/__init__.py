@@ -31,28 +31,6 @@ from __future__ import annotations
 
 from importlib import import_module
 
-TYPE_CHECKING = False  # as that of `typing`, which takes a while to import
-if TYPE_CHECKING:
-    from pipelines.counting.word_table import WordTable
-    from pipelines.encoding.encode import Encoded
-    from pipelines.functions import (
-        JobWarning,
-        compare,
-        count,
-        encode,
-        extend,
-        prune,
-        report,
-        train,
-    )
-    from pipelines.reporting.report import Report
-    from pipelines.training.extend import Extended
-    from pipelines.training.prune import Pruned
-    from pipelines.training.train import Trained
-    from pipelines.transforms import CountWords, EncodeTexts
-
-    __version__: str
-
 __all__ = [
     "CountWords",
     "EncodeTexts",

@@ -100,8 +100,7 @@ class Option:
     """A declared option. `default`: REQUIRED if it must be given. `help`: one or two sentences, for
     `with_names`. `shown_default`: how the help says the default, if not by its value; for
     `with_names` too. `off`: the switch of the command line that turns a flag off which is usually
-    on; `--no-NAME` unless given. `on`: what the command line calls it; `--NAME` unless given.
-    `type`: the annotation of the field."""
+    on; `--no-NAME` unless given. `on`: what the command line calls it; `--NAME` unless given."""
 
     kind: Kind
     help: str
@@ -110,12 +109,16 @@ class Option:
     shown_default: str | None = None
     off: str | None = None
     on: str | None = None
-    type: str = ""
 
     @property
     def is_required(self) -> bool:
         """Whether it has no default."""
         return self.default is REQUIRED
+
+    @property
+    def annotation(self) -> str:
+        """The type of its values in Python, as in a signature."""
+        return f"{self.kind.annotation}{' | None' if self.default is None else ''}"
 
     @property
     def switch(self) -> str:
@@ -206,8 +209,7 @@ class Declared:
         for known in fields(cls):  # type: ignore[arg-type]
             default = _default(known, defaults)
             if _OPTION in known.metadata:
-                place = {"name": known.name, "default": default, "type": str(known.type)}
-                yield replace(known.metadata[_OPTION], **place)
+                yield replace(known.metadata[_OPTION], name=known.name, default=default)
             elif _GROUP in known.metadata:
                 yield from known.metadata[_GROUP].options(default)
 

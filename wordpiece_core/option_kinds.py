@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import numbers
 import operator
 import os
@@ -26,6 +27,9 @@ class Kind:
     metavar = ""
     """What stands for a value in the help."""
 
+    annotation: ClassVar[str] = "Any"
+    """The type of a value that is given in Python, as in a signature."""
+
     def parse(self, text: str) -> Any:
         """The value that a text says."""
         return text
@@ -43,6 +47,8 @@ class Kind:
 class Flag(Kind):
     """True or False."""
 
+    annotation = "bool"
+
     def check(self, value: Any) -> bool:
         if not isinstance(value, bool):
             raise refusal(value, "a bool")
@@ -56,6 +62,10 @@ class Whole(Kind):
     most: int
     least: int = 1
     word: str | None = None
+
+    @property
+    def annotation(self) -> str:  # type: ignore[override]
+        return f'int | Literal["{self.word}"]' if self.word else "int"
 
     @property
     def metavar(self) -> str:  # type: ignore[override]
@@ -87,6 +97,7 @@ class Whole(Kind):
 class Share(Kind):
     """A number from 0 to 1, or to another that is the most."""
 
+    annotation = "float"
     metavar: str = "SHARE"
     most: float = 1
     noun: str = "a share"
@@ -114,6 +125,7 @@ class Share(Kind):
 class Size(Kind):
     """Bytes: a number, or a text like `512MiB`."""
 
+    annotation = "int | str"
     least: int = 1
     metavar: str = "SIZE"
 
@@ -141,6 +153,7 @@ class Size(Kind):
 class Duration(Kind):
     """Seconds: a number, or a text like `5s`, `2m` or `1.5h`. `least`: the fewest seconds."""
 
+    annotation = "float | str"
     least: float = 0.0
     metavar: str = "TIME"
 
@@ -176,6 +189,10 @@ class Choice(Kind):
     values: Sequence[str]
 
     @property
+    def annotation(self) -> str:  # type: ignore[override]
+        return literal(self.values)
+
+    @property
     def metavar(self) -> str:  # type: ignore[override]
         return f"[{'|'.join(self.values)}]"
 
@@ -189,6 +206,7 @@ class Choice(Kind):
 class Text(Kind):
     """Any text that files can hold."""
 
+    annotation = "str"
     metavar: str = "STR"
 
     def check(self, value: Any) -> str:
@@ -219,6 +237,7 @@ class Column(Text):
 class Place(Text):
     """A path or a URI, kept as a `Location`: its secrets are neither shown nor stored."""
 
+    annotation = "str | PathLike[str]"
     metavar: str = "DIR"
 
     def check(self, value: Any) -> Location:
@@ -242,6 +261,7 @@ class Place(Text):
 class Places(Kind):
     """Paths or URIs; from Python, one alone is a list of one."""
 
+    annotation = "str | PathLike[str] | Sequence[str | PathLike[str]]"
     metavar: str = "DIR"
     are_paths: ClassVar[bool] = True
     """Whether all are; elsewhere they then need absolute paths."""
@@ -264,6 +284,10 @@ class Names(Kind):
     what: str = "names"
     values: Sequence[str] | None = None
     metavar: str = "LIST"
+
+    @property
+    def annotation(self) -> str:  # type: ignore[override]
+        return f"Sequence[{'str' if self.values is None else literal(self.values)}]"
 
     def parse(self, text: str) -> tuple[str, ...]:
         Text().check(text)
@@ -289,6 +313,7 @@ class Shares(Kind):
     """Names with shares of a whole, as a text like `train=0.98,validation=0.02`, or from Python a
     dict. They are kept as pairs of a name and a decimal number as text, so that they are exact."""
 
+    annotation = "str | Mapping[str, str | float] | Sequence[tuple[str, str | float]]"
     metavar: str = "NAME=SHARE,..."
 
     def check(self, value: Any) -> tuple[tuple[str, str], ...]:
@@ -323,6 +348,11 @@ class Shares(Kind):
 
 _SPLIT_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}")
 _DECIMAL = re.compile(r"[0-9]{1,20}(?:\.[0-9]{1,20})?|0?\.[0-9]{1,20}")
+
+
+def literal(values: Sequence[str]) -> str:
+    """The type of these values."""
+    return f"Literal[{', '.join(json.dumps(value) for value in values)}]"
 
 
 def refusal(value: object, wanted: str) -> ValueError:

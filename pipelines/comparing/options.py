@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 class Tokenizers(Places):
     """Places of tokenizers, or names on the Hub. From Python, one can be a `Tokenizer` itself."""
 
+    annotation = "str | PathLike[str] | Tokenizer | Sequence[str | PathLike[str] | Tokenizer]"
     are_paths = False
 
     def check(self, value: Any) -> tuple[Any, ...]:

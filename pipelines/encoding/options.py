@@ -27,6 +27,8 @@ LEAST_SHARD_SIZE = 1 << 10
 class TokenizerPlace(Place):
     """The place of a tokenizer. From Python, it can be a `Tokenizer` itself."""
 
+    annotation = "str | PathLike[str] | Tokenizer"
+
     def check(self, value: Any) -> Any:
         if not isinstance(value, str | os.PathLike):
             from wordpiece_core import Tokenizer  # it loads Arrow, for which help need not wait

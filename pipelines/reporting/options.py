@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 class OneTokenizer(Kind):
     """The place of a tokenizer. From Python, it can be a `Tokenizer` itself."""
 
+    annotation = "str | PathLike[str] | Tokenizer"
     metavar: str = "TOKENIZER"
 
     def check(self, value: Any) -> Any:

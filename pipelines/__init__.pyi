@@ -1,0 +1,204 @@
+# ruff: noqa: E501
+# fmt: off
+"""The jobs of wordpiece-beam as functions, and transforms for your own Beam pipelines.
+
+Made by `python -m tests.pipelines.signatures`.
+"""
+
+from collections.abc import Mapping, Sequence
+from os import PathLike
+from typing import Literal
+
+import pyarrow as pa
+
+from pipelines.counting.word_table import WordTable as WordTable
+from pipelines.encoding.encode import Encoded as Encoded
+from pipelines.functions import JobWarning as JobWarning
+from pipelines.reporting.report import Report as Report
+from pipelines.training.extend import Extended as Extended
+from pipelines.training.prune import Pruned as Pruned
+from pipelines.training.train import Trained as Trained
+from pipelines.transforms import CountWords as CountWords
+from pipelines.transforms import EncodeTexts as EncodeTexts
+from wordpiece_core import Tokenizer
+
+__all__: list[str]
+__version__: str
+
+def compare(
+    tokenizers: str | PathLike[str] | Tokenizer | Sequence[str | PathLike[str] | Tokenizer] = ...,
+    *,
+    on: str | PathLike[str] | Sequence[str | PathLike[str]] = ...,
+    word_counts: str | PathLike[str] | None = ...,
+    group_column: str | None = ...,
+    text_column: str = ...,
+    worker_memory: int | str = ...,
+    work_dir: str | PathLike[str] | None = ...,
+    beam_args: Sequence[str] = ...,
+    quiet: bool = ...,
+) -> pa.Table: ...
+
+def count(
+    inputs: str | PathLike[str] | Sequence[str | PathLike[str]] = ...,
+    *,
+    output: str | PathLike[str],
+    merge: str | PathLike[str] | Sequence[str | PathLike[str]] = ...,
+    min_word_count: int = ...,
+    group_column: str | None = ...,
+    smoothing_exponent: float = ...,
+    worker_memory: int | str = ...,
+    text_column: str = ...,
+    lowercase: bool | None = ...,
+    strip_accents: bool | None = ...,
+    clean_text: bool | None = ...,
+    handle_chinese_chars: bool | None = ...,
+    pre_tokenizer: Literal["bert", "whitespace", "gpt2"] = ...,
+    follow: bool = ...,
+    poll: float | str = ...,
+    max_files: int = ...,
+    until_idle: float | str | None = ...,
+    marker: str | None = ...,
+    beam_args: Sequence[str] = ...,
+    quiet: bool = ...,
+) -> WordTable: ...
+
+def encode(
+    inputs: str | PathLike[str] | Sequence[str | PathLike[str]] = ...,
+    *,
+    output: str | PathLike[str],
+    tokenizer: str | PathLike[str] | Tokenizer,
+    lowercase: bool | None = ...,
+    unk_scope: Literal["word", "character"] = ...,
+    text_column: str = ...,
+    text_pair_column: str | None = ...,
+    keep_columns: Sequence[str] | None = ...,
+    pack: bool = ...,
+    compression: Literal["zstd", "snappy", "gzip", "lz4", "brotli", "none"] = ...,
+    add_special_tokens: bool = ...,
+    split_special_tokens: bool = ...,
+    max_length: int | None = ...,
+    truncation: Literal["longest_first", "only_first", "only_second"] = ...,
+    stride: int | None = ...,
+    padding: bool = ...,
+    columns: Sequence[Literal["attention_mask", "token_type_ids", "special_tokens_mask", "offset_mapping", "word_ids", "num_tokens"]] = ...,
+    id_type: Literal["int32", "uint16"] = ...,
+    sample_alpha: float | None = ...,
+    bpe_dropout: float | None = ...,
+    sample_seed: int | None = ...,
+    shard_size: int | str | None = ...,
+    shuffle: int | None = ...,
+    splits: str | Mapping[str, str | float] | Sequence[tuple[str, str | float]] | None = ...,
+    format: Literal["parquet", "megatron", "bin"] = ...,
+    on_error: Literal["fail", "quarantine"] = ...,
+    follow: bool = ...,
+    poll: float | str = ...,
+    max_files: int = ...,
+    until_idle: float | str | None = ...,
+    marker: str | None = ...,
+    prune: bool = ...,
+    beam_args: Sequence[str] = ...,
+    quiet: bool = ...,
+) -> Encoded: ...
+
+def extend(
+    tokenizer: str | PathLike[str],
+    inputs: str | PathLike[str] | Sequence[str | PathLike[str]] = ...,
+    *,
+    output: str | PathLike[str],
+    word_counts: str | PathLike[str] | None = ...,
+    work_dir: str | PathLike[str] | None = ...,
+    keep_work: bool = ...,
+    overwrite: bool = ...,
+    lowercase: bool | None = ...,
+    group_column: str | None = ...,
+    smoothing_exponent: float = ...,
+    worker_memory: int | str = ...,
+    text_column: str = ...,
+    new_tokens: int | None = ...,
+    vocab_size: int | None = ...,
+    into: Literal["append", "unused"] = ...,
+    criterion: Literal["pmi", "likelihood", "frequency"] | None = ...,
+    min_pair_count: int | Literal["auto"] = ...,
+    min_word_count: int = ...,
+    new_characters: int | Literal["all"] = ...,
+    max_token_length: int | None = ...,
+    round_budget: float = ...,
+    driver_memory: int | str = ...,
+    beam_args: Sequence[str] = ...,
+    quiet: bool = ...,
+) -> Extended: ...
+
+def prune(
+    tokenizer: str | PathLike[str],
+    inputs: str | PathLike[str] | Sequence[str | PathLike[str]] = ...,
+    *,
+    output: str | PathLike[str],
+    word_counts: str | PathLike[str] | None = ...,
+    work_dir: str | PathLike[str] | None = ...,
+    keep_work: bool = ...,
+    overwrite: bool = ...,
+    lowercase: bool | None = ...,
+    group_column: str | None = ...,
+    smoothing_exponent: float = ...,
+    worker_memory: int | str = ...,
+    text_column: str = ...,
+    vocab_size: int,
+    beam_args: Sequence[str] = ...,
+    quiet: bool = ...,
+) -> Pruned: ...
+
+def report(
+    tokenizer: str | PathLike[str] | Tokenizer,
+    *,
+    on: str | PathLike[str] | Sequence[str | PathLike[str]] = ...,
+    word_counts: str | PathLike[str] | None = ...,
+    against: str | PathLike[str] | Tokenizer | Sequence[str | PathLike[str] | Tokenizer] = ...,
+    output: str | PathLike[str],
+    overwrite: bool = ...,
+    group_column: str | None = ...,
+    text_column: str = ...,
+    worker_memory: int | str = ...,
+    work_dir: str | PathLike[str] | None = ...,
+    beam_args: Sequence[str] = ...,
+    quiet: bool = ...,
+) -> Report: ...
+
+def train(
+    inputs: str | PathLike[str] | Sequence[str | PathLike[str]] = ...,
+    *,
+    output: str | PathLike[str],
+    word_counts: str | PathLike[str] | None = ...,
+    work_dir: str | PathLike[str] | None = ...,
+    keep_work: bool = ...,
+    overwrite: bool = ...,
+    continue_from: str | PathLike[str] | None = ...,
+    vocab_size: int = ...,
+    model: Literal["wordpiece", "bpe", "unigram"] = ...,
+    word_boundary: Literal["</w>", "\u2581", "bytes"] | None = ...,
+    byte_level: bool = ...,
+    byte_fallback: bool = ...,
+    seed_size: int = ...,
+    criterion: Literal["pmi", "likelihood", "frequency"] | None = ...,
+    min_pair_count: int | Literal["auto"] = ...,
+    min_word_count: int = ...,
+    limit_alphabet: int | None = ...,
+    initial_alphabet: str = ...,
+    special_tokens: Sequence[str] = ...,
+    max_token_length: int | None = ...,
+    max_word_length: int = ...,
+    continuing_prefix: str | None = ...,
+    alphabet_order: Literal["sorted", "first_seen"] = ...,
+    round_budget: float = ...,
+    driver_memory: int | str = ...,
+    group_column: str | None = ...,
+    smoothing_exponent: float = ...,
+    worker_memory: int | str = ...,
+    text_column: str = ...,
+    lowercase: bool | None = ...,
+    strip_accents: bool | None = ...,
+    clean_text: bool | None = ...,
+    handle_chinese_chars: bool | None = ...,
+    pre_tokenizer: Literal["bert", "whitespace", "gpt2"] = ...,
+    beam_args: Sequence[str] = ...,
+    quiet: bool = ...,
+) -> Trained | Extended: ...

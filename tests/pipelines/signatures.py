@@ -1,0 +1,69 @@
+"""The signatures of the functions of `pipelines`, for editors and type checkers, from the options
+that are declared. This writes `pipelines/__init__.pyi` again:
+
+    python -m tests.pipelines.signatures
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator
+from pathlib import Path
+
+import pipelines
+from pipelines import functions
+
+STUB = Path(pipelines.__file__).with_suffix(".pyi")
+HEAD = '''\
+# ruff: noqa: E501
+# fmt: off
+"""The jobs of wordpiece-beam as functions, and transforms for your own Beam pipelines.
+
+Made by `python -m tests.pipelines.signatures`.
+"""
+
+from collections.abc import Mapping, Sequence
+from os import PathLike
+from typing import Literal
+
+import pyarrow as pa
+
+from pipelines.counting.word_table import WordTable as WordTable
+from pipelines.encoding.encode import Encoded as Encoded
+from pipelines.functions import JobWarning as JobWarning
+from pipelines.reporting.report import Report as Report
+from pipelines.training.extend import Extended as Extended
+from pipelines.training.prune import Pruned as Pruned
+from pipelines.training.train import Trained as Trained
+from pipelines.transforms import CountWords as CountWords
+from pipelines.transforms import EncodeTexts as EncodeTexts
+from wordpiece_core import Tokenizer
+
+__all__: list[str]
+__version__: str
+'''
+
+
+def stub() -> str:
+    """The text of the stub."""
+    exported = ((name, getattr(functions, name, None)) for name in pipelines.__all__)
+    jobs = [name for name, value in exported if inspect.isfunction(value)]
+    return HEAD + "".join(line + "\n" for name in jobs for line in _function(name))
+
+
+def _function(name: str) -> Iterator[str]:
+    signature = inspect.signature(getattr(functions, name))
+    yield ""
+    yield f"def {name}("
+    is_positional = True
+    for parameter in signature.parameters.values():
+        if is_positional and parameter.kind is parameter.KEYWORD_ONLY:
+            yield "    *,"
+            is_positional = False
+        default = "" if parameter.default is parameter.empty else " = ..."
+        yield f"    {parameter.name}: {parameter.annotation}{default},"
+    yield f") -> {signature.return_annotation}: ..."
+
+
+if __name__ == "__main__":
+    STUB.write_text(stub())

@@ -1,0 +1,10 @@
+"""The signatures that editors and type checkers see are those of the declared options."""
+
+from __future__ import annotations
+
+from . import signatures
+
+
+def test_the_stub_has_the_declared_options() -> None:
+    made = "; run python -m tests.pipelines.signatures"
+    assert signatures.STUB.read_text() == signatures.stub(), made

@@ -1,0 +1,28 @@
+"""Calls as users write them, for mypy, which `make lint` runs: it accepts the right ones, and
+reports each wrong one, or `warn_unused_ignores` reports that it does not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+
+import pipelines
+from wordpiece_core import Tokenizer
+
+
+def right(tokenizer: Tokenizer) -> pa.Table:
+    table = pipelines.count(["a.txt", Path("b.txt")], output="words", worker_memory="64MiB")
+    trained = pipelines.train(word_counts=table.path, output=Path("tokenizer"), vocab_size=1000)
+    pipelines.encode("a.txt", tokenizer=tokenizer, output="ids", columns=["word_ids"], padding=True)
+    pipelines.encode("in/", tokenizer="t", output="ids", splits={"train": 0.9, "test": 0.1})
+    return pipelines.compare([trained.tokenizer, tokenizer], on="a.txt", quiet=True)
+
+
+def wrong() -> None:
+    pipelines.count("a.txt", outptu="words")  # type: ignore[call-arg]
+    pipelines.count("a.txt")  # type: ignore[call-arg]
+    pipelines.train("a.txt", output="t", vocab_size="many")  # type: ignore[arg-type]
+    pipelines.encode("a.txt", tokenizer="t", output="o", columns=["ids"])  # type: ignore[list-item]
+    pipelines.encode("a.txt", tokenizer="t", output="o", id_type="int8")  # type: ignore[arg-type]
+    pipelines.encode("a.txt", "t", output="o")  # type: ignore[call-arg, misc]
