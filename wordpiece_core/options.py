@@ -3,7 +3,7 @@ default, bounds and help (`wordpiece_core.declaration`)."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -370,21 +370,15 @@ class TrainingOptions(Declared):
         return GPT2
 
     def plain(self) -> dict[str, Any]:
-        """The options as values that JSON can hold. Those of WordPiece are without those that are
-        of other models alone."""
+        """The options that the model has, as values that JSON can hold."""
         value = asdict(self) | {"special_tokens": list(self.special_tokens)}
         others = {WORDPIECE: OF_OTHER_MODELS, BPE: ("byte_level", "seed_size")}
         unused = others.get(self.model, ("byte_level",))
         return {name: item for name, item in value.items() if name not in unused}
 
 
-def with_model(values: Mapping[str, Any]) -> dict[str, Any]:
-    """What `plain` gave, with the model that WordPiece's leaves out."""
-    return {"model": WORDPIECE, **values}
-
-
 _ALL_BYTES = f"with word_boundary {BYTES}: its alphabet is all bytes"
-OF_OTHER_MODELS = ("model", "word_boundary", "byte_level", "byte_fallback", "seed_size")
+OF_OTHER_MODELS = ("word_boundary", "byte_level", "byte_fallback", "seed_size")
 _OF_MODEL: dict[str, dict[str, Any]] = {  # what options are if they are not given
     WORDPIECE: {"criterion": "pmi", "continuing_prefix": "##", "word_boundary": None},
     BPE: {"criterion": "frequency", "continuing_prefix": "", "word_boundary": WORD_END},

@@ -15,13 +15,12 @@ from pipelines.commands.loading import load_tokenizer
 from pipelines.commands.options import parted
 from pipelines.encoding.directory.encoded_directory import (
     BESIDE,
-    EARLIER,
     LAYOUT,
     MANIFEST,
     NOTES,
     kept_tokenizer,
 )
-from pipelines.encoding.directory.notes import SUMS, TRUNCATED
+from pipelines.encoding.directory.notes import SUMS
 from pipelines.encoding.options import TokenizerChoice
 from pipelines.files import storage
 from pipelines.files.filesystems import beside, inside, join
@@ -41,13 +40,12 @@ _ROWS_AT_ONCE = 1024
 def manifest_of(path: str) -> dict[str, Any] | None:
     """The manifest of the dataset at a path; None if there is no dataset. InputError if it is
     damaged, or if the dataset is not finished."""
-    for name in (MANIFEST, EARLIER[MANIFEST]):
-        place = join(path, name)
-        found = read_json(place)
-        if isinstance(found, dict) and {"tokenizer", "shards"} <= found.keys():
-            if not _is_whole(found):
-                raise damaged(place)
-            return found
+    place = join(path, MANIFEST)
+    found = read_json(place)
+    if isinstance(found, dict) and {"tokenizer", "shards"} <= found.keys():
+        if not _is_whole(found):
+            raise damaged(place)
+        return found
     if any(storage.info(join(path, name)) for name in (NOTES, LAYOUT)):
         raise InputError(f"{path}: this dataset is not finished; run encode again")
     return None
@@ -112,7 +110,7 @@ def _print_json(
     path: str, manifest: dict[str, Any], rows: Iterator[tuple[str, int, Any]], tokenizer: Tokenizer
 ) -> None:
     """Prints an object for the dataset, and one for each row."""
-    known = ("tokenizer", "options", *SUMS, *TRUNCATED)
+    known = ("tokenizer", "options", *SUMS)
     about = {name: manifest.get(name) for name in known}
     print(json.dumps({"dataset": path, "shards": _number_of_shards(manifest), **about}))
     for shard, row, ids in rows:
@@ -129,7 +127,7 @@ def _print_lines(
     unknown = manifest["unknown_tokens"] / max(manifest["tokens"], 1)
     print(f"rows: {manifest['rows']:,}, {manifest['nulls']:,} of them null")
     print(f"tokens: {manifest['tokens']:,}, {unknown:.2%} of them unknown")
-    if manifest.get("truncated_rows"):
+    if manifest["truncated_rows"]:
         cut = manifest["truncated_tokens"]
         print(f"truncated: {manifest['truncated_rows']:,} rows, {cut:,} tokens cut off")
     for shard, row, ids in rows:

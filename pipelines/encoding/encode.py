@@ -26,7 +26,6 @@ from pipelines.encoding.directory.notes import (
     CHANGED,
     COLUMN,
     SUMS,
-    TRUNCATED,
     ShardError,
     ShardResult,
     shard_error,
@@ -86,10 +85,9 @@ class Plan:
         return found.is_whole and unchanged and not (found.gone or self.to_run or self.errors)
 
     @property
-    def is_of_today(self) -> bool:
-        """Whether a directory that is done has the files of this version of the program."""
-        found = self.found
-        return found.has_card and found.has_tokenizer and not found.earlier
+    def has_all_files(self) -> bool:
+        """Whether a directory that is done has its dataset card and its tokenizer."""
+        return self.found.has_card and self.found.has_tokenizer
 
     def summary(self) -> dict[str, Any]:
         """What `wordpiece encode --dry-run --json` prints."""
@@ -169,7 +167,7 @@ class Encoded:
             "shards": len(self.shards),
             "kept": self.kept,
             "others": self.others,
-            **{name: self.manifest[name] for name in (*SUMS, *TRUNCATED)},
+            **{name: self.manifest[name] for name in SUMS},
             "errors": [asdict(bad.error) for bad in self.errors],
         }
 
@@ -277,8 +275,8 @@ def encode(
         if read_version(directory) != found.found.version:
             raise OutputError(f"{output}: another run has just written there; run this one again")
         if found.is_done:
-            if not found.is_of_today:
-                lifecycle.mend(directory, found.found, tokenizer)
+            if not found.has_all_files:
+                lifecycle.restore(directory, found.found, tokenizer)
             elif found.found.has_notes:
                 directory.notes.delete()
             manifest, notices = lifecycle.manifest(directory, found.found), card_warnings(directory)

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from pipelines.encoding import pieces, shard_writer
-from pipelines.encoding.directory.notes import SUMS, TRUNCATED
+from pipelines.encoding.directory.notes import SUMS
 from pipelines.encoding.marks import Marks
 from pipelines.encoding.options import ShardOptions
 from pipelines.encoding.pieces import Part, piece_ends
@@ -94,7 +94,7 @@ class ShardEncoder:
         if self.packer or self.marks or encoding.stride is not None or encoding.columns:
             self.maker = None
         self.schema = self._schema()
-        self.sums = {name: 0 for name in (*SUMS, *TRUNCATED) if name != "output_bytes"}
+        self.sums = {name: 0 for name in SUMS if name != "output_bytes"}
         self.weights = [0] * len(self.marks.bounds if self.marks else ())
 
     def _schema(self) -> pa.Schema:
@@ -208,10 +208,10 @@ class ShardEncoder:
         if self.marks:
             sums = self.marks.sums(batch.table)
             self.weights = [a + b for a, b in zip(self.weights, sums, strict=True)]
-        truncated = {name: getattr(batch, name) for name in TRUNCATED}
-        for name, amount in truncated.items():
-            self.sums[name] += amount
-        report(**amounts, **truncated, unknown=batch.unknown)
+        for name in ("truncated_rows", "truncated_tokens"):
+            amounts[name] = getattr(batch, name)
+            self.sums[name] += amounts[name]
+        report(**amounts, unknown=batch.unknown)
 
     def _tables(self, piece: Piece, batch: EncodedBatch) -> Iterator[pa.Table]:
         """Tables of the kept and the added columns. With a stride, rows repeat what is kept. Then

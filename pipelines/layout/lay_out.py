@@ -109,7 +109,7 @@ def lay_out(
             raise OutputError(f"{call.output}: another run has just written there; run this again")
         if _is_done(found):
             if not (found.has_card and found.has_tokenizer):
-                lifecycle.mend(dataset, found, tokenizer)
+                lifecycle.restore(dataset, found, tokenizer)
             _delete_work(dataset, found)
             manifest = lifecycle.manifest(dataset, found)
             errors, notices = _noted_errors(found, files), _notices(dataset, manifest)

@@ -23,7 +23,6 @@ from pipelines.files.filesystems import join
 from pipelines.files.publishing import STAGING, Publication
 from wordpiece_core.declaration import named
 from wordpiece_core.errors import InputError, OptionError, OutputError, short
-from wordpiece_core.options import with_model
 from wordpiece_core.tokenizer.files import TokenizerSpec
 from wordpiece_core.tokenizer.writing import tokenizer_files
 from wordpiece_core.training.train import MERGES, PIECES
@@ -72,8 +71,6 @@ def _difference(identity: Mapping[str, Any], record: dict[str, Any]) -> str | No
     for key, wanted in identity.items():
         found = record.get(key)
         if isinstance(wanted, dict) and isinstance(found, dict):
-            if key == "training":
-                wanted, found = with_model(wanted), with_model(found)
             for name, value in wanted.items():
                 if found.get(name) != value:
                     return f"trained with {name} {short(found.get(name))}, not {short(value)}"

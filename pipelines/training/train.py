@@ -28,7 +28,7 @@ from pipelines.training.words_run import (
 from wordpiece_core import TextOptions, Tokenizer, TrainingOptions
 from wordpiece_core.declaration import named
 from wordpiece_core.errors import InputError, OptionError
-from wordpiece_core.options import WORDPIECE, with_model
+from wordpiece_core.options import WORDPIECE
 from wordpiece_core.training.extension import Goal
 from wordpiece_core.training.train import TrainingResult, fewer_tokens, many_seeds
 
@@ -159,7 +159,7 @@ class _ContinuedRun(_Run):
         return self.begun.text
 
     def known(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        options = with_model(self.begun.training.plain())
+        options = self.begun.training.plain()
         both = ("model", "vocab_size", "criterion", "min_pair_count", "max_token_length")
         return {"text": asdict(self.begun.text)}, {name: options[name] for name in both}
 

@@ -34,7 +34,7 @@ from pipelines.files.owned import OwnedDirectory, new_id
 from pipelines.files.publishing import STAGING, Publication
 from wordpiece_core.declaration import named
 from wordpiece_core.errors import InputError, OptionError, short
-from wordpiece_core.options import ExtensionOptions, with_model
+from wordpiece_core.options import ExtensionOptions
 from wordpiece_core.tokenizer.files import TokenizerSpec
 from wordpiece_core.training.extension import Goal
 from wordpiece_core.training.rounds import FinishedRound
@@ -139,7 +139,6 @@ class TrainingWork:
     def _check_identity(self, identity: dict[str, Any], found: dict[str, Any]) -> None:
         if not found:
             return
-        identity, found = with_model(identity), with_model(found)
         for key, value in identity.items():
             if found.get(key) != value:
                 raise OptionError(

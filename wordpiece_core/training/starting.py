@@ -32,8 +32,8 @@ class MergingStart:
         vocabulary = InitialVocabulary(
             value["tokens"],
             [(symbol, number) for symbol, number in value["alphabet"]],
-            by_longest_match=value.get("by_longest_match", False),
-            marks=value.get("marks"),
+            by_longest_match=value["by_longest_match"],
+            marks=value["marks"],
         )
         return cls(vocabulary, value["split_tokens"])
 

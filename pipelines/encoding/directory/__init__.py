@@ -4,7 +4,6 @@ it in this list:
     following.py           with --follow: a run that begins, and its commits
     lifecycle.py           a run that begins and ends; the manifest
     card.py                the dataset card
-    earlier.py             files of earlier versions of this program are deleted
     bad_shards.py          the inputs that could not be encoded, and their quarantine
     new_shards.py          what workers do: shards and their notes are written
     contents.py            what a directory holds: it is read

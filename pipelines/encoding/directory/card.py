@@ -109,8 +109,8 @@ def _text(manifest: Mapping[str, Any], splits: Mapping[str, Split]) -> str:
         "rows": manifest["rows"],
         "tokens": manifest["tokens"],
         "unknown tokens": manifest["unknown_tokens"],
-        "rows cut to `max_length`": manifest.get("truncated_rows"),
-        "tokens cut off": manifest.get("truncated_tokens"),
+        "rows cut to `max_length`": manifest["truncated_rows"],
+        "tokens cut off": manifest["truncated_tokens"],
         "bytes of text": manifest["bytes"],
         "shards": sum(not shard["name"].endswith(BESIDE) for shard in manifest["shards"]),
     }

@@ -11,7 +11,6 @@ from typing import Any
 from pipelines.encoding.directory.encoded_directory import (
     BAD_SHARDS,
     CARD,
-    EARLIER,
     ERRORS,
     GONE,
     JOB,
@@ -51,9 +50,9 @@ class Contents:
     whether there is a manifest. `has_notes`: whether there is a directory of notes. `version`: it
     is another one if another run has begun since. `uncommitted`: the shards that are finished, but
     not in the manifest that is there. `gone`: the shards that were to be deleted. `commit`: the
-    last one of a run that followed its inputs. `earlier`: the names of files as earlier versions of
-    this program wrote them. `has_card`, `has_tokenizer`: whether there is a dataset card, and the
-    tokenizer. `sources`: of a dataset that is laid out, the notes of its inputs."""
+    last one of a run that followed its inputs. `has_card`, `has_tokenizer`: whether there is a
+    dataset card, and the tokenizer. `sources`: of a dataset that is laid out, the notes of its
+    inputs."""
 
     sizes: dict[str, int]
     logs: list[str]
@@ -67,7 +66,6 @@ class Contents:
     uncommitted: frozenset[str] = frozenset()
     gone: frozenset[str] = frozenset()
     commit: dict[str, Any] | None = None
-    earlier: frozenset[str] = frozenset()
     has_card: bool = False
     has_tokenizer: bool = False
     sources: list[ShardResult] | None = None
@@ -96,7 +94,7 @@ def read_contents(directory: EncodedDirectory) -> Contents:
     directory.errors.check(bad)
     own = (f"{NOTES}/", f"{ERRORS}/", f"{LAYOUT}/")
     files = {entry.name: entry for entry in entries if entry.kind == "file"}
-    whole = files.get(MANIFEST) or files.get(EARLIER[MANIFEST])
+    whole = files.get(MANIFEST)
     found = Contents(
         sizes={name: file.size for name, file in files.items() if not name.startswith(own)},
         logs=[entry.name for entry in noted if re.fullmatch(f"{LOG}|{PLAN}", entry.name)],
@@ -106,7 +104,7 @@ def read_contents(directory: EncodedDirectory) -> Contents:
         has_card=CARD in files,
         has_tokenizer=TOKENIZER in files,
     )
-    path = directory.place(whole.name) if whole else directory.notes.place(JOB)
+    path = directory.place(MANIFEST) if whole else directory.notes.place(JOB)
     common = read_object(path) if whole or noted else None
     if found.sizes and common is None:
         raise OptionError(
@@ -115,25 +113,18 @@ def read_contents(directory: EncodedDirectory) -> Contents:
         )
     if common is not None:
         directory.check_same(common)
-        if {MANIFEST, EARLIER[MANIFEST]} <= files.keys():  # a run that mended it was killed
-            directory.check_same(read_object(directory.place(EARLIER[MANIFEST])) or {})
         found = _with_notes(directory, found, common, path)
         _check_names(directory, found, entries)
     if any(entry.name == GONE for entry in noted):
         found = replace(found, gone=_read_gone(directory) - found.results.keys())
-    earlier = frozenset(files.keys() & {*EARLIER.values()}) - found.results.keys()
-    found = replace(found, earlier=earlier)
-    others = earlier - {EARLIER[COMMITS]}  # which a shard may be called, too
-    for name in (MANIFEST, RUN, CARD, TOKENIZER, COMMITS, *others, *found.gone):
+    for name in (MANIFEST, RUN, CARD, TOKENIZER, COMMITS, *found.gone):
         found.sizes.pop(name, None)
     return found
 
 
 def read_version(directory: EncodedDirectory) -> object:
     """The version of what the directory holds, as in `Contents`."""
-    names = (MANIFEST, EARLIER[MANIFEST])
-    whole = next(filter(None, (storage.info(directory.place(name)) for name in names)), None)
-    return _version(whole, directory.notes.holder())
+    return _version(storage.info(directory.place(MANIFEST)), directory.notes.holder())
 
 
 def _version(manifest: Entry | None, holder: str | None) -> object:
@@ -172,8 +163,7 @@ def _with_notes(
     errors = {note.name: note for note in lists[1] if isinstance(note, ShardError)}
     bad = {error.input for error in errors.values()} | {*common.get("bad", [])}
     noted = _Noted(results, errors, bad)
-    run = next((name for name in (RUN, EARLIER[RUN]) if name in found.sizes), None)
-    roots = roots_of(read_object(directory.place(run)) if run else None)
+    roots = roots_of(read_object(directory.place(RUN)) if RUN in found.sizes else None)
     if found.is_whole:
         _add_uncommitted(directory, found, noted)
         roots |= _roots_of_uncommitted(directory, found, noted)
@@ -293,7 +283,7 @@ def roots_of(record: dict[str, Any] | None) -> dict[str, str]:
 
 
 def inputs_of(roots: dict[str, str]) -> dict[str, Any]:
-    """The contents of `_run.json`: the names of the shards, by the directories of their inputs."""
+    """The contents of `.run.json`: the names of the shards, by the directories of their inputs."""
     names: dict[str, list[str]] = {}
     for name in sorted(roots):
         names.setdefault(roots[name], []).append(name)

@@ -29,8 +29,7 @@ of `_shards`. If it looked just before that, its temporary files are gone when i
 stores without renaming, a shard of it may still appear; there is a note of it then, and it counts
 only where this run knows nothing of the shard.
 
-`datasets` passes over names that begin with a dot. Earlier versions of this program had other names
-(`EARLIER`), which are read, and are deleted when the files of today are there.
+`datasets` ignores names that begin with a dot.
 
 With --follow the directory is always complete: the manifest is replaced at each commit, and never
 taken away. Then `_shards` has the notes of shards that will be in the next manifest, and while
@@ -48,7 +47,6 @@ from typing import Any
 from pipelines.files import outputs
 from pipelines.files.filesystems import join
 from pipelines.files.owned import OwnedDirectory, new_id
-from pipelines.following.commits import COMMITS
 from wordpiece_core import Tokenizer
 from wordpiece_core.errors import OptionError
 from wordpiece_core.tokenizer.files import TokenizerSpec
@@ -57,12 +55,6 @@ MANIFEST = ".manifest.json"
 RUN = ".run.json"
 CARD = "README.md"
 TOKENIZER = ".tokenizer.json"
-EARLIER = {
-    MANIFEST: "_manifest.json",
-    RUN: "_run.json",
-    CARD: ".huggingface.yaml",
-    COMMITS: "_epochs.parquet",
-}
 NOTES = "_shards"
 JOB = "job.json"  # what the shards have in common, and the notes of earlier runs
 GONE = "gone.json"  # shards that are deleted once they are not in the manifest
@@ -73,7 +65,7 @@ ERRORS = "_errors"
 BESIDE = (".idx", ".offsets")  # the endings of files that belong to the one with the ids
 LAYOUT = "_layout"  # the work of `pipelines.layout`
 BAD_SHARDS = "__shards__"
-FORMAT = 3  # of manifests and notes
+FORMAT = 1  # of manifests and notes
 
 _tokenizers: dict[str, Tokenizer] = {}  # by digest
 _tokenizers_lock = threading.Lock()

@@ -35,7 +35,7 @@ def begin_following(directory: EncodedDirectory, tokenizer: Tokenizer) -> Conten
     write_manifest(directory, replace(found, results=committed))
     delete_gone(directory, found.gone)
     directory.notes.sweep(rf"{JOB}|{GONE}" if found.uncommitted else rf"{JOB}|{GONE}|{LOG}|{PLAN}")
-    return replace(found, earlier=frozenset(), has_tokenizer=True)
+    return replace(found, has_tokenizer=True)
 
 
 def commit(directory: EncodedDirectory, found: Contents, gone: Collection[str]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from typing import Any
 
 import pyarrow as pa
@@ -11,9 +11,7 @@ import pyarrow.parquet as pq
 from pipelines.encoding.directory.bad_shards import release
 from pipelines.encoding.directory.card import dataset_card, laid_out_splits, write_card
 from pipelines.encoding.directory.contents import Contents, inputs_of, read_contents
-from pipelines.encoding.directory.earlier import delete_earlier
 from pipelines.encoding.directory.encoded_directory import (
-    EARLIER,
     FORMAT,
     GONE,
     JOB,
@@ -21,7 +19,7 @@ from pipelines.encoding.directory.encoded_directory import (
     RUN,
     EncodedDirectory,
 )
-from pipelines.encoding.directory.notes import OF_SHARDS, SUMS, TRUNCATED, plain
+from pipelines.encoding.directory.notes import OF_SHARDS, SUMS, plain
 from pipelines.files import outputs, storage
 from pipelines.files.reading import bad_data
 from pipelines.files.storage import StoredFile
@@ -57,7 +55,6 @@ def begin(
     }
     outputs.write_json(directory.notes.place(JOB), job)
     if found.is_whole:
-        storage.delete_file(directory.place(EARLIER[MANIFEST]))
         storage.delete_file(directory.place(MANIFEST))
         storage.sync(directory.path)
     storage.delete_files(map(directory.notes.place, found.logs))
@@ -78,9 +75,9 @@ def finish(directory: EncodedDirectory, found: Contents) -> dict[str, Any]:
     return written
 
 
-def mend(directory: EncodedDirectory, found: Contents, tokenizer: Tokenizer) -> None:
-    """Brings a complete directory of an earlier version of this program, or one that has lost its
-    card, into its state of today. OutputError if another run has begun."""
+def restore(directory: EncodedDirectory, found: Contents, tokenizer: Tokenizer) -> None:
+    """Writes the dataset card and the tokenizer of a complete directory that has lost them.
+    OutputError if another run has begun."""
     directory.notes.claim()
     directory.write_tokenizer(tokenizer)
     write_manifest(directory, found)
@@ -91,13 +88,12 @@ def manifest(directory: EncodedDirectory, found: Contents) -> dict[str, Any]:
     """The manifest of what the directory holds."""
     shards = [plain(found.results[name]) for name in sorted(found.results)]
     errors = [plain(found.errors[name]) for name in sorted(found.errors)]
-    names = (*SUMS, *TRUNCATED)
-    totals = {name: _sum(shard[name] for shard in shards) for name in names}
+    totals = {name: sum(shard[name] for shard in shards) for name in SUMS}
     sources = {}
     if found.sources is not None:
         sources = {"sources": [plain(note) for note in found.sources]}
         for name in totals.keys() - OF_SHARDS:
-            totals[name] = _sum(getattr(note, name) for note in found.sources)
+            totals[name] = sum(getattr(note, name) for note in found.sources)
     commit = {} if found.commit is None else {"commit": found.commit}
     return {
         "format": FORMAT,
@@ -108,16 +104,6 @@ def manifest(directory: EncodedDirectory, found: Contents) -> dict[str, Any]:
         "shards": shards,
         "errors": errors,
     }
-
-
-def _sum(values: Iterable[int | None]) -> int | None:
-    """The sum; None if one of the values is not known."""
-    total = 0
-    for value in values:
-        if value is None:
-            return None
-        total += value
-    return total
 
 
 def write_manifest(
@@ -135,7 +121,6 @@ def write_manifest(
     card = dataset_card(written, _columns(directory, found), laid_out_splits(written))
     write_card(directory, card)
     outputs.write_json(directory.place(MANIFEST), written, directory.notes.path)
-    delete_earlier(directory, found.earlier)
     return written
 
 

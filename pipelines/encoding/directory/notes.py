@@ -18,12 +18,11 @@ from wordpiece_core.errors import ChangedError, ColumnError, InputError
 SUMS = (
     *("rows", "input_rows", "nulls", "bytes", "tokens", "unknown_tokens", "words", "word_tokens"),
     *("replaced", "dropped_tokens", "invalid", "output_bytes"),
+    *("truncated_rows", "truncated_tokens"),
 )
 OF_SHARDS = {"rows", "dropped_tokens", "output_bytes"}
 """The sums of a dataset that is laid out which are those of its shards. All others are those of its
 inputs: which shard has which share of them is not known."""
-TRUNCATED = ("truncated_rows", "truncated_tokens")
-"""Further sums. Notes of earlier versions of this program do not have them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +31,7 @@ class ShardResult:
     of that file and the time of its last change. `rows`: the rows of the shard. `bytes`: the size
     of the texts. `words`, `word_tokens`: as in `wordpiece_core.EncodedBatch`. `replaced`: the
     invalid UTF-8 sequences in the texts. `invalid`: those in the kept columns, where they stay.
-    `truncated_rows`, `truncated_tokens`: as in `wordpiece_core.EncodedBatch`; None if nobody has
-    counted them."""
+    `truncated_rows`, `truncated_tokens`: as in `wordpiece_core.EncodedBatch`."""
 
     name: str
     input: str
@@ -50,8 +48,8 @@ class ShardResult:
     dropped_tokens: int = 0
     invalid: int = 0
     output_bytes: int = 0
-    truncated_rows: int | None = None
-    truncated_tokens: int | None = None
+    truncated_rows: int = 0
+    truncated_tokens: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +121,6 @@ _KINDS = {
     frozenset(field.name for field in fields(kind)): kind
     for kind in (ShardResult, MarkedResult, ShardError)
 }
-_KINDS |= {names.difference(TRUNCATED): kind for names, kind in _KINDS.items()}
 _TYPES: dict[str, Any] = {
     "str": str,
     "int": int,

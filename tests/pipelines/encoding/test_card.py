@@ -8,27 +8,20 @@ from typing import Any
 
 import datasets
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 import yaml
 from huggingface_hub import DatasetCard
 
 from pipelines.encoding.directory.card import Split, dataset_card, features_of
-from pipelines.encoding.directory.earlier import CARD_OF_STREAMS
 
 from ..corpora import (
-    ONE_WORKER,
     done,
     english,
-    files_below,
     train_tokenizer,
-    wordpiece,
     write_shard,
 )
-from ..stopping import killed_before
 
 TEXTS = english(60)
-OLD_NAMES = {".manifest.json": "_manifest.json", ".run.json": "_run.json"}
 
 TYPES = [
     *(pa.null(), pa.bool_(), pa.int8(), pa.uint16(), pa.int32(), pa.int64(), pa.float16()),
@@ -174,125 +167,3 @@ def test_a_card_of_somebody_else_stays(tmp_path: Path, call: list[str], follow: 
     outcome = done(*call, *follow, "--output", out)
     assert "README.md" not in outcome.err
     assert "| rows | 80 |" in card.read_text()
-
-
-# --- Directories of earlier versions --------------------------------------------------------------
-
-
-def made_old(out: Path) -> None:
-    """Gives the files of a directory the names that they had before."""
-    for new, old in OLD_NAMES.items():
-        (out / new).rename(out / old)
-    (out / "README.md").unlink()
-
-
-def with_epochs(out: Path, *columns: str) -> None:
-    """Adds a table of commits, as they were written before."""
-    names = columns or ("epoch", "committed", "files", "rows", "bytes", "tokens")
-    pq.write_table(pa.table({name: [1] for name in names}), out / "_epochs.parquet")
-
-
-def shards(out: Path) -> dict[str, int]:
-    return {path.name: path.stat().st_mtime_ns for path in out.rglob("*.parquet")}
-
-
-@pytest.mark.parametrize("more", [False, True])
-@pytest.mark.parametrize("followed", [False, True])
-def test_a_directory_of_an_earlier_version_is_mended_and_nothing_encoded_again(
-    tmp_path: Path, call: list[str], more: bool, followed: bool
-) -> None:
-    out = tmp_path / "out"
-    done(*call, "--output", out)
-    before = shards(out)
-    made_old(out)
-    if followed:
-        (out / ".huggingface.yaml").write_bytes(CARD_OF_STREAMS)
-        with_epochs(out)
-    if more:
-        write_shard(tmp_path / "in" / "more.txt", TEXTS)
-    done(*call, "--output", out)
-    assert shards(out).items() >= before.items()
-    done(*call, "--output", tmp_path / "straight")
-    assert files_below(out) == files_below(tmp_path / "straight")
-
-
-def test_a_stream_of_an_earlier_version_is_mended(tmp_path: Path, call: list[str]) -> None:
-    out, follow = tmp_path / "out", ["--follow", "--until-idle", "0.3s", "--poll", "0.1s"]
-    done(*call, "--output", out, *follow)
-    before, files = shards(out), files_below(out)
-    made_old(out)
-    (out / ".huggingface.yaml").write_bytes(CARD_OF_STREAMS)
-    with_epochs(out)
-    done(*call, "--output", out, *follow)
-    assert shards(out) == before
-    assert files_below(out) == files
-
-
-@pytest.mark.parametrize(
-    ("number", "state"),
-    [
-        (1, r"written .*/killed/README\.md"),
-        (1, r"written .*/killed/\.manifest\.json"),
-        (1, r"deleted .*/killed/_run\.json"),
-        (1, r"deleted .*/killed/_manifest\.json"),
-        (1, r"deleted .*/_shards/\.wordpiece\.json"),
-    ],
-)
-@pytest.mark.parametrize("more", [False, True])
-def test_killed_while_it_is_mended_it_goes_on(
-    tmp_path: Path, call: list[str], number: int, state: str, more: bool
-) -> None:
-    out = tmp_path / "killed"
-    done(*call, "--output", out)
-    made_old(out)
-    if more:
-        write_shard(tmp_path / "in" / "more.txt", TEXTS)
-    killed_before(number, state, *call, "--output", out, *ONE_WORKER)
-    done(*call, "--output", out)
-    done(*call, "--output", tmp_path / "straight")
-    assert files_below(out) == files_below(tmp_path / "straight")
-
-
-@pytest.mark.parametrize("name", ["_run.json", ".huggingface.yaml"])
-def test_files_of_others_with_earlier_names_stay(
-    tmp_path: Path, call: list[str], name: str
-) -> None:
-    out = tmp_path / "out"
-    done(*call, "--output", out)
-    (out / name).write_text("[]")
-    write_shard(tmp_path / "in" / "more.txt", TEXTS)
-    done(*call, "--output", out)
-    assert (out / name).read_text() == "[]"
-
-
-@pytest.mark.parametrize("follow", [(), ("--follow", "--until-idle", "0.3s", "--poll", "0.1s")])
-def test_shards_and_files_of_others_called_epochs_stay(
-    tmp_path: Path, call: list[str], follow: tuple[str, ...]
-) -> None:
-    write_shard(tmp_path / "in" / "more.txt", TEXTS)
-    done(*call, "--output", tmp_path / "out", *follow)
-    with_epochs(tmp_path / "out", "epoch", "loss")
-    before = shards(tmp_path / "out")
-    write_shard(tmp_path / "in" / "still-more.txt", TEXTS)
-    done(*call, "--output", tmp_path / "out", *follow)
-    assert shards(tmp_path / "out").items() >= before.items()
-    write_shard(tmp_path / "_epochs.txt", TEXTS)
-    named = [*call, str(tmp_path / "_epochs.txt")]
-    outcome = wordpiece(*named, "--output", tmp_path / "out", *follow)
-    assert outcome.status != 0
-    assert "_epochs.parquet" in outcome.fault
-    assert shards(tmp_path / "out").items() >= before.items()
-    for _ in range(2):
-        done(*named, "--output", tmp_path / "named", *follow)
-        assert pq.read_table(tmp_path / "named" / "_epochs.parquet").num_rows == len(TEXTS)
-
-
-def test_a_manifest_of_others_is_refused(tmp_path: Path, call: list[str]) -> None:
-    out = tmp_path / "out"
-    done(*call, "--output", out)
-    (out / "_manifest.json").write_text('{"shards": []}')
-    write_shard(tmp_path / "in" / "more.txt", TEXTS)
-    before = files_below(out)
-    fault = wordpiece(*call, "--output", out).fault
-    assert fault == f"{out}: holds something else than shards; give an empty one"
-    assert files_below(out) == before

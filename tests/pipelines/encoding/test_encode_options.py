@@ -23,7 +23,6 @@ from ..corpora import (
     column,
     done,
     manifest,
-    manifest_path,
     multilingual,
     train_tokenizer,
     wordpiece,
@@ -420,21 +419,3 @@ def test_the_summary_says_how_much_was_cut(tmp_path: Path, tokenizer: str) -> No
     assert "truncated: 1 rows, 3 tokens cut off" in done(*args, tmp_path / "out").out.splitlines()
     found = json.loads(done(*args, tmp_path / "json", "--json").out)
     assert (found["truncated_rows"], found["truncated_tokens"]) == (1, 3)
-
-
-def test_a_manifest_without_what_was_cut_is_read_and_the_sum_is_unknown(
-    tmp_path: Path, tokenizer: str
-) -> None:
-    write_shard(tmp_path / "in" / "a.txt", ["a a a a a"])
-    out = tmp_path / "out"
-    args = ["encode", tmp_path / "in", "--tokenizer", tokenizer, "--max-length", "4"]
-    done(*args, "--output", out)
-    noted = manifest(out)
-    for name in ("truncated_rows", "truncated_tokens"):
-        del noted["shards"][0][name], noted[name]
-    manifest_path(out).write_text(json.dumps(noted))
-    write_shard(tmp_path / "in" / "b.txt", ["a a a a a"])
-    assert "1 finished before" in done(*args, "--output", out).out
-    noted = manifest(out)
-    assert noted["truncated_rows"] is None
-    assert [shard["truncated_rows"] for shard in noted["shards"]] == [None, 1]
