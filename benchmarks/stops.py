@@ -97,7 +97,7 @@ def _follow_count(inputs: Path, state: Path) -> Call:
 
 
 def _follow_encode(inputs: Path, state: Path) -> Call:
-    return [*_encode(inputs, state), *FOLLOW, "--prune"]
+    return [*_encode(inputs, state), *FOLLOW, "--delete-removed"]
 
 
 def _one_more(inputs: Path, state: Path) -> None:

@@ -95,7 +95,7 @@ def encode(
     max_files: int = ...,
     until_idle: float | str | None = ...,
     marker: str | None = ...,
-    prune: bool = ...,
+    delete_removed: bool = ...,
     beam_args: Sequence[str] = ...,
     quiet: bool = ...,
 ) -> Encoded: ...
@@ -152,7 +152,7 @@ def report(
     *,
     on: str | PathLike[str] | Sequence[str | PathLike[str]] = ...,
     word_counts: str | PathLike[str] | None = ...,
-    against: str | PathLike[str] | Tokenizer | Sequence[str | PathLike[str] | Tokenizer] = ...,
+    compare_with: str | PathLike[str] | Tokenizer | Sequence[str | PathLike[str] | Tokenizer] = ...,
     output: str | PathLike[str],
     overwrite: bool = ...,
     group_column: str | None = ...,

@@ -275,13 +275,13 @@ class FollowedDataset:
         missing = self.paths.keys() - self.listed
         before, self.gone = self.gone, missing
         new = self._covered(missing - before)
-        if self.call.prune:
+        if self.call.delete_removed:
             self.going = {self.paths[path] for path in new}
             return [self.paths[path] for path in self._covered(missing & before)]
         if new:
             self.log.warn(
                 f"gone: {len(new):,} files, as {min(new)}; their shards stay"
-                f" ({named('prune')} deletes them)"
+                f" ({named('delete_removed')} deletes them)"
             )
         return []
 

@@ -190,15 +190,15 @@ class EncodeCall(Call):
         "If a shard cannot be read: exit with 1, or put it into _errors/.",
     )
     following: FollowOptions = group(FollowOptions)
-    prune: bool = option(
-        False, Flag(), "With {follow}: delete the shards of inputs that were deleted."
+    delete_removed: bool = option(
+        False, Flag(), "With {follow}: delete the shards of inputs that no longer exist."
     )
 
     def __post_init__(self) -> None:
         super().__post_init__()
         self.check_inputs()
-        if self.prune and not self.following.follow:
-            raise OptionError(f"{named('prune')}: give {named('follow')} too")
+        if self.delete_removed and not self.following.follow:
+            raise OptionError(f"{named('delete_removed')}: give {named('follow')} too")
         self._check_layout()
 
     @property

@@ -31,7 +31,7 @@ class OnText:
 
 @dataclass(frozen=True)
 class Other:
-    """A tokenizer that another one is held against. `tokens`: by their ids, as WordPiece writes
+    """A tokenizer that another one is compared with. `tokens`: by their ids, as WordPiece writes
     them. `on_text`: None without a text."""
 
     name: str
@@ -45,8 +45,8 @@ class Facts:
 
     `name`: what the tokenizer is called. `text`: what the text is called; None if there is none,
     and then `on_text`, `cuts` and `at_sizes` are not there either. `at_sizes`: by the size of the
-    vocabulary. `rare_count`: rare words occur at most so often. `others`: those it is held
-    against, in order.
+    vocabulary. `rare_count`: rare words occur at most so often. `others`: those it is compared
+    with, in order.
     """
 
     name: str

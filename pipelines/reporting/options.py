@@ -42,8 +42,8 @@ class ReportCall(JobCall):
         (), Places("INPUT..."), "Texts to show it on: files, globs or directories, as for count."
     )
     word_counts: str | None = option(None, Place(), "Show it on this word table, not on texts.")
-    against: tuple[str | Tokenizer, ...] = option(
-        (), Tokenizers("TOKENIZER..."), "Tokenizers to hold it against, of any kind."
+    compare_with: tuple[str | Tokenizer, ...] = option(
+        (), Tokenizers("TOKENIZER..."), "Tokenizers of any kind to compare it with."
     )
     output: str = option(REQUIRED, Place("FILE"), "The page to write, such as report.html.")
     overwrite: bool = option(False, Flag(), "Replace a file that is not a page of this command.")

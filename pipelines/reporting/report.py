@@ -80,14 +80,14 @@ def report(call: ReportCall, *, beam_args: Sequence[str] = (), progress: Progres
     checked = checked_call(call, beam_args)
     from pipelines.reporting.page import page  # it loads libraries that are not always there
 
-    (tokenizer, *others), remarks = load_all([call.tokenizer, *call.against])
+    (tokenizer, *others), remarks = load_all([call.tokenizer, *call.compare_with])
     if not isinstance(tokenizer, Tokenizer):
         raise InputError(
             f"{call.tokenizer}: of a kind that only the library tokenizers runs; give it by"
-            f" {named('against')}, or to wordpiece compare"
+            f" {named('compare_with')}, or to wordpiece compare"
         )
     place = call.tokenizer if isinstance(call.tokenizer, str) else None
-    name, *names = names_of([call.tokenizer, *call.against])
+    name, *names = names_of([call.tokenizer, *call.compare_with])
     facts = Facts(
         name,
         tokenizer.spec,

@@ -32,7 +32,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         tokenizer,
         on=str(corpus),
         group_column="source",
-        against=small,
+        compare_with=small,
         output=str(place / "plain.html"),
         quiet=True,
     )

@@ -72,7 +72,7 @@ def options_of(job: str, store: s3.Store, output: str) -> dict[str, Any]:
         "compare": {"tokenizers": [tokenizer, tokenizer], "on": [source]},
         "report": {
             "tokenizer": tokenizer,
-            "against": [tokenizer],
+            "compare_with": [tokenizer],
             "on": [source],
             "output": uri(f"corpora/{output}.html"),
         },

@@ -237,7 +237,8 @@ def _apply_logs(
 
 
 def _read_gone(directory: EncodedDirectory) -> frozenset[str]:
-    """The shards that a prune deletes. InputError for a name that is no shard in the directory."""
+    """The shards of removed inputs, which are to be deleted. InputError for a name that is no shard
+    in the directory."""
     path = directory.notes.place(GONE)
     names = (read_object(path) or {}).get("shards")
     if not isinstance(names, list) or not all(str(name).endswith(".parquet") for name in names):

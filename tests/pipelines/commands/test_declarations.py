@@ -66,7 +66,7 @@ WITH = {
     "sample_seed": {"sample_alpha": 0.1},
     "until_idle": {"follow": True},
     "marker": {"follow": True},
-    "prune": {"follow": True},
+    "delete_removed": {"follow": True},
     "word_counts": {"inputs": None, "on": None},
 }
 WITH_OF_COMMAND = {

@@ -266,7 +266,7 @@ def test_a_file_of_another_input_is_not_taken_for_one_of_the_same_name_and_time(
         os.utime(path, ns=(modified, modified))
     shutil.rmtree(dataset.output)
     dataset.follow()
-    call = [*dataset.call(*FOLLOW, "--prune")]
+    call = [*dataset.call(*FOLLOW, "--delete-removed")]
     call.insert(2, double.parent)
     assert f"{double}: its shard would be named a.parquet, as that of a.txt of" in done(*call).err
     assert "warning" not in done(*call).err
@@ -293,7 +293,7 @@ def test_a_file_whose_shard_cannot_be_there_stops_no_other(dataset: Dataset) -> 
     assert shards == ["a.parquet", "d.parquet", "sub.parquet/b.parquet"]
     assert "warning" not in dataset.follow().err
     (dataset.path / "in" / "a.txt").unlink()
-    assert "refused" not in dataset.follow("--prune").err
+    assert "refused" not in dataset.follow("--delete-removed").err
     assert (dataset.output / "a.parquet" / "c.parquet").exists()
 
 
@@ -304,12 +304,12 @@ def test_a_file_that_takes_the_place_of_a_deleted_one_is_encoded(dataset: Datase
     (dataset.path / "in" / "a.txt").unlink()
     dataset.write("a.jsonl", 30)
     (dataset.path / "in" / "a.jsonl.ok").touch()  # so it has arrived at the first look
-    said = dataset.follow("--prune", "--marker", "NAME.ok").err
+    said = dataset.follow("--delete-removed", "--marker", "NAME.ok").err
     assert "warning" not in said
     assert ", deleted 1\n" in said
     assert [commit["files"] for commit in dataset.commits()] == [2, 0, 1]
     (dataset.path / "in" / "b.txt").rename(dataset.path / "in" / "c.txt")
-    dataset.follow("--prune")
+    dataset.follow("--delete-removed")
     shards = [shard["name"] for shard in manifest(dataset.output)["shards"]]
     assert shards == ["a.parquet", "c.parquet"]
 
@@ -390,7 +390,7 @@ def test_options_that_fit_no_file_end_it(dataset: Dataset) -> None:
     assert manifest(dataset.output)["errors"] == []
 
 
-def test_shards_of_deleted_inputs_stay_and_prune_takes_them_away(dataset: Dataset) -> None:
+def test_shards_of_deleted_inputs_stay_unless_delete_removed(dataset: Dataset) -> None:
     for i, name in enumerate(["a.txt", "b.txt", "other/c.txt"]):
         dataset.write(name, i * 10)
     dataset.follow()
@@ -398,14 +398,14 @@ def test_shards_of_deleted_inputs_stay_and_prune_takes_them_away(dataset: Datase
     before = files_below(dataset.output)
     assert "gone: 1 files" in dataset.follow().err
     assert files_below(dataset.output) == before
-    assert ", deleted 1\n" in dataset.follow("--prune").err
+    assert ", deleted 1\n" in dataset.follow("--delete-removed").err
     assert "a.parquet" not in files_below(dataset.output)
     dataset.write("a.txt", 40)
-    dataset.follow("--prune")
+    dataset.follow("--delete-removed")
     assert "a.parquet" in files_below(dataset.output)
 
 
-def test_prune_takes_nothing_away_that_it_does_not_look_at_or_when_nothing_is_there(
+def test_delete_removed_deletes_nothing_that_it_does_not_look_at_or_when_nothing_is_there(
     dataset: Dataset,
 ) -> None:
     for name in ("a.txt", "other/b.txt"):
@@ -415,7 +415,7 @@ def test_prune_takes_nothing_away_that_it_does_not_look_at_or_when_nothing_is_th
     for pattern, hidden in (("in/a*.txt", "in/other"), ("in", "in")):
         shutil.move(dataset.path / hidden, dataset.path / "hidden")
         (dataset.path / "in").mkdir(exist_ok=True)
-        call = [*dataset.call(*FOLLOW, "--prune")]
+        call = [*dataset.call(*FOLLOW, "--delete-removed")]
         call[1] = dataset.path / pattern
         done(*call)
         assert files_below(dataset.output) == before
@@ -471,14 +471,14 @@ KILLS = [
 
 @pytest.mark.parametrize(("number", "change"), KILLS)
 def test_a_kill_costs_no_file_and_no_commit(half_done: Dataset, number: int, change: str) -> None:
-    killed_before(number, change, *half_done.call(*FOLLOW, "--prune"))
-    half_done.follow("--prune")
+    killed_before(number, change, *half_done.call(*FOLLOW, "--delete-removed"))
+    half_done.follow("--delete-removed")
     commits = half_done.commits()
     assert [commit["commit"] for commit in commits] == list(range(1, len(commits) + 1))
     assert sum(commit["files"] for commit in commits) == 3
     assert manifest(half_done.output)["commit"] == commits[-1]
     before = files_below(half_done.output)
-    half_done.follow("--prune")
+    half_done.follow("--delete-removed")
     assert files_below(half_done.output) == before
 
 
@@ -499,14 +499,14 @@ def test_a_plain_run_goes_on_from_a_kill_and_the_other_way_round(dataset: Datase
 
 
 @pytest.mark.parametrize("option", [FOLLOW, ()])
-def test_a_prune_that_was_killed_is_ended_by_any_run(
+def test_a_deletion_that_was_killed_is_ended_by_any_run(
     dataset: Dataset, option: tuple[str, ...]
 ) -> None:
     for name in ("a.txt", "b.txt"):
         dataset.write(name)
     dataset.follow()
     (dataset.path / "in" / "a.txt").unlink()
-    killed_before(1, r"deleted .*out/a\.parquet", *dataset.call(*FOLLOW, "--prune"))
+    killed_before(1, r"deleted .*out/a\.parquet", *dataset.call(*FOLLOW, "--delete-removed"))
     assert (dataset.output / "a.parquet").exists()
     done(*dataset.call(*option))
     assert [path.name for path in dataset.output.glob("*.parquet")] == ["b.parquet"]
@@ -515,7 +515,7 @@ def test_a_prune_that_was_killed_is_ended_by_any_run(
 @pytest.mark.parametrize(
     "names", ["../precious.parquet", ["../precious.parquet"], ["precious"], [["a"]], None]
 )
-def test_a_prune_deletes_nothing_outside(dataset: Dataset, names: object) -> None:
+def test_a_deletion_deletes_nothing_outside(dataset: Dataset, names: object) -> None:
     dataset.write("a.txt")
     dataset.follow()
     precious = dataset.path / "precious.parquet"
@@ -549,7 +549,7 @@ def test_what_a_killed_run_has_finished_is_committed_also_if_its_input_is_gone(
         assert wordpiece(*dataset.call(*FOLLOW)).status == 1
     assert [commit["files"] for commit in dataset.commits()] == [2]
     (dataset.path / "in" / "c.txt").unlink()
-    dataset.follow("--prune")
+    dataset.follow("--delete-removed")
     assert [shard["name"] for shard in manifest(dataset.output)["shards"]] == ["b.parquet"]
 
 
@@ -634,5 +634,5 @@ def test_work_that_a_runner_does_again_after_the_commit_changes_nothing(dataset:
 
 
 def test_options_of_following_need_it(dataset: Dataset) -> None:
-    for option in (["--prune"], ["--until-idle", "1s"], ["--marker", "NAME.ok"]):
+    for option in (["--delete-removed"], ["--until-idle", "1s"], ["--marker", "NAME.ok"]):
         assert wordpiece(*dataset.call(*option)).fault.endswith(f"{option[0]}: give --follow too")

@@ -30,7 +30,7 @@ NAME = "<img src=x onerror=alert(4)>.parquet"
 
 
 def hostile_report(folder: Path) -> Report:
-    """A report on the words, by a tokenizer that has learned them, against another with them."""
+    """A report on the words, by a tokenizer that has learned them, compared with another."""
     table = pa.table({"word": WORDS, "count": pa.array(range(len(WORDS), 0, -1), pa.int64())})
     words = folder / "words"
     words.mkdir()
@@ -51,7 +51,7 @@ def hostile_report(folder: Path) -> Report:
         str(folder / "<\u2044title><b>"),
         on=[str(texts / NAME)],
         group_column="group",
-        against=str(folder / "other"),
+        compare_with=str(folder / "other"),
         output=str(folder / "report.html"),
         quiet=True,
     )

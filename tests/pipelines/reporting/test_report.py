@@ -92,7 +92,7 @@ def full(tmp_path_factory: pytest.TempPathFactory, corpus: Path, tokenizer: Path
         str(tokenizer),
         on=str(corpus),
         group_column="source",
-        against=str(other),
+        compare_with=str(other),
         output=str(folder / "report.html"),
         quiet=True,
     )
@@ -282,7 +282,7 @@ def test_the_page_is_the_same_for_any_number_of_workers(
             call.name,
             on=call.text,
             group_column="source",
-            against=call.others[0].name,
+            compare_with=call.others[0].name,
             output=output,
             beam_args=[f"--direct_num_workers={workers}"],
             quiet=True,
