@@ -58,7 +58,7 @@ def ours(texts: pa.Array, merges: int, threads: int) -> Train:
         result = wp.train(
             words,
             model="bpe",
-            byte_level=True,
+            word_boundary="bytes",
             pre_tokenizer="gpt2",
             vocab_size=len(wp.TrainingOptions().special_tokens) + BYTES + merges,
             max_word_length=NO_WORD_LIMIT,

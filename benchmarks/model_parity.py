@@ -39,8 +39,8 @@ BATCH = 1_000  # texts
 OURS: dict[str, dict[str, Any]] = {  # options of training
     "bpe </w>": {"model": "bpe"},
     "bpe ▁": {"model": "bpe", "word_boundary": "▁"},
-    "bpe bytes": {"model": "bpe", "byte_level": True},
-    "bpe bytes, gpt2": {"model": "bpe", "byte_level": True, "pre_tokenizer": "gpt2"},
+    "bpe bytes": {"model": "bpe", "word_boundary": "bytes"},
+    "bpe bytes, gpt2": {"model": "bpe", "word_boundary": "bytes", "pre_tokenizer": "gpt2"},
     "unigram": {"model": "unigram"},
 }
 PLAIN = EncodingOptions(add_special_tokens=False)

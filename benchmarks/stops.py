@@ -89,15 +89,18 @@ def _lay_out(inputs: Path, state: Path) -> Call:
     return [*_encode(inputs, state), *options]
 
 
-FOLLOW = ["--follow", "--poll", "0.1s", "--until-idle", "0s", "--max-files", "1"]
+def _follow(inputs: Path) -> list[str]:
+    config = inputs / "follow.yaml"
+    config.write_text("max_files: 1\n")
+    return ["--follow", "--poll", "0.1s", "--until-idle", "0s", "--config", str(config)]
 
 
 def _follow_count(inputs: Path, state: Path) -> Call:
-    return [*_count(inputs, state), *FOLLOW]
+    return [*_count(inputs, state), *_follow(inputs)]
 
 
 def _follow_encode(inputs: Path, state: Path) -> Call:
-    return [*_encode(inputs, state), *FOLLOW, "--delete-removed"]
+    return [*_encode(inputs, state), *_follow(inputs), "--delete-removed"]
 
 
 def _one_more(inputs: Path, state: Path) -> None:

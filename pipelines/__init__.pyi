@@ -175,7 +175,6 @@ def train(
     vocab_size: int = ...,
     model: Literal["wordpiece", "bpe", "unigram"] = ...,
     word_boundary: Literal["</w>", "\u2581", "bytes"] | None = ...,
-    byte_level: bool = ...,
     byte_fallback: bool = ...,
     seed_size: int = ...,
     criterion: Literal["pmi", "likelihood", "frequency"] | None = ...,

@@ -28,12 +28,17 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import MISSING, Field, dataclass, field, fields, replace
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from wordpiece_core.errors import OptionError
 from wordpiece_core.option_kinds import Kind
 
 REQUIRED: Any = object()  # the default of an option that has none
+MAIN, INPUT, TOKENIZER, IDS, OUTPUT, FOLLOW, PERFORMANCE, OTHER = SECTIONS = (
+    *("Main options", "Input", "Tokenizer", "Token ids", "Output", "Following"),
+    *("Performance", "Other options"),
+)
+"""The headings of a command's help, in their order. The first has what most people need."""
 _OPTION, _GROUP, _NAMES = "option", "group", "names"
 
 _python_calls = 0  # of the functions for Python that are at work
@@ -100,7 +105,9 @@ class Option:
     """A declared option. `default`: REQUIRED if it must be given. `help`: one or two sentences, for
     `with_names`. `shown_default`: how the help says the default, if not by its value; for
     `with_names` too. `off`: the switch of the command line that turns a flag off which is usually
-    on; `--no-NAME` unless given. `on`: what the command line calls it; `--NAME` unless given."""
+    on; `--no-NAME` unless given. `on`: what the command line calls it; `--NAME` unless given.
+    `section`: the heading under which the help of a command shows it. `in_config`: whether the
+    command takes it only from a config file and the environment, because hardly anyone sets it."""
 
     kind: Kind
     help: str
@@ -109,6 +116,8 @@ class Option:
     shown_default: str | None = None
     off: str | None = None
     on: str | None = None
+    section: str | None = None
+    in_config: bool = False
 
     @property
     def is_required(self) -> bool:
@@ -122,12 +131,16 @@ class Option:
 
     @property
     def switch(self) -> str:
-        """What the command line calls it."""
+        """What the command calls it: the key of config files, if it is only there."""
+        if self.in_config:
+            return self.name
         return self.on or f"--{self.name.replace('_', '-')}"
 
     @property
     def switch_off(self) -> str:
         """What turns it off there, if it is a flag."""
+        if self.in_config:
+            return f"{self.name}: false"
         return self.off or self.switch.replace("--", "--no-", 1)
 
 
@@ -147,9 +160,12 @@ def option(
     shown_default: str | None = None,
     off: str | None = None,
     on: str | None = None,
+    section: str | None = None,
+    in_config: bool = False,
 ) -> Any:
-    """A field that is an option. If the default is None, None is a value too."""
-    declared = Option(kind, help, default=default, shown_default=shown_default, off=off, on=on)
+    """A field that is an option. If the default is None, None is a value too. The arguments are as
+    in `Option`; the `section` is that of the class, unless given."""
+    declared = Option(kind, help, "", default, shown_default, off, on, section, in_config)
     return field(default=_for_field(default), metadata={_OPTION: declared})
 
 
@@ -185,6 +201,9 @@ class Declared:
     """Base of dataclasses of options. They are checked when one is made. In a worker process, where
     one is unpickled, messages name options as they did where it was pickled."""
 
+    SECTION: ClassVar[str] = OTHER
+    """The heading of its options in the help of a command."""
+
     def __post_init__(self) -> None:
         for known in fields(self):  # type: ignore[arg-type]
             if _OPTION in known.metadata:
@@ -209,7 +228,9 @@ class Declared:
         for known in fields(cls):  # type: ignore[arg-type]
             default = _default(known, defaults)
             if _OPTION in known.metadata:
-                yield replace(known.metadata[_OPTION], name=known.name, default=default)
+                declared: Option = known.metadata[_OPTION]
+                section = declared.section or cls.SECTION
+                yield replace(declared, name=known.name, default=default, section=section)
             elif _GROUP in known.metadata:
                 yield from known.metadata[_GROUP].options(default)
 

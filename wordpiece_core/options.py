@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from wordpiece_core.declaration import Declared, checked, option, same_option
+from wordpiece_core.declaration import IDS, MAIN, TOKENIZER, Declared, checked, option, same_option
 from wordpiece_core.errors import OptionError
 from wordpiece_core.option_kinds import (
     Choice,
@@ -88,17 +88,27 @@ class TextOptions(Declared):
     wordpiece_core.errors.OptionError: unknown option lowercas; did you mean lowercase?
     """
 
+    SECTION = TOKENIZER
+
     lowercase: bool = option(
-        None, Flag(), "Lowercase the text.", shown_default=f"on{NOT_WITH_GPT2}"
+        None, Flag(), "Lowercase the text.", shown_default=f"on{NOT_WITH_GPT2}", section=MAIN
     )
     strip_accents: bool | None = option(
         None, Flag(), "Remove accents.", shown_default="as lowercase"
     )
     clean_text: bool = option(
-        None, Flag(), "Remove control characters.", shown_default=f"on{NOT_WITH_GPT2}"
+        None,
+        Flag(),
+        "Remove control characters.",
+        shown_default=f"on{NOT_WITH_GPT2}",
+        in_config=True,
     )
     handle_chinese_chars: bool = option(
-        None, Flag(), "Make each CJK character a word.", shown_default=f"on{NOT_WITH_GPT2}"
+        None,
+        Flag(),
+        "Make each CJK character a word.",
+        shown_default=f"on{NOT_WITH_GPT2}",
+        in_config=True,
     )
     pre_tokenizer: str = option(
         "bert",
@@ -137,6 +147,8 @@ class EncodingOptions(Declared):
     for a value that an option does not take, and for options that contradict each other.
     """
 
+    SECTION = IDS
+
     add_special_tokens: bool = option(
         True, Flag(), "Put [CLS] and [SEP] around texts.", off="--no-special-tokens"
     )
@@ -147,13 +159,18 @@ class EncodingOptions(Declared):
         " otherwise smuggle in a [SEP] or [MASK].",
     )
     max_length: int | None = option(
-        None, Whole(MOST_TOKENS), "Most tokens in a row; longer rows are cut."
+        None,
+        Whole(MOST_TOKENS),
+        "Maximum number of tokens per row; longer rows are truncated.",
+        section=MAIN,
     )
-    truncation: str = option("longest_first", Choice(TRUNCATIONS), "Which text of a pair is cut.")
+    truncation: str = option(
+        "longest_first", Choice(TRUNCATIONS), "Which text of a pair is truncated."
+    )
     stride: int | None = option(
         None,
         Whole(MOST_TOKENS, least=0),
-        "Put what is cut into further rows, which overlap by this many tokens.",
+        "Put what is truncated into further rows, which overlap by this many tokens.",
     )
     padding: bool = option(False, Flag(), "Fill rows up to {max_length}.")
     columns: tuple[str, ...] = option(
@@ -167,18 +184,21 @@ class EncodingOptions(Declared):
         Share("ALPHA", MOST_ALPHA, "a number"),
         "Of unigram: draw how words are cut, each way with its probability to this power.",
         shown_default="off: the best way",
+        in_config=True,
     )
     bpe_dropout: float | None = option(
         None,
         Share("SHARE"),
         "Of bpe: leave out merges at random, each time with this probability.",
         shown_default="off",
+        in_config=True,
     )
     sample_seed: int | None = option(
         None,
         Whole(MOST_COUNT, least=0),
         "Another seed draws other cuts. Those of a row follow from the seed and its text alone.",
         shown_default="0",
+        in_config=True,
     )
 
     def __post_init__(self) -> None:
@@ -221,24 +241,31 @@ class TrainingOptions(Declared):
     wordpiece_core.errors.OptionError: criterion: 'best' is not one of pmi, likelihood, frequency
     """
 
+    SECTION = TOKENIZER
+
     vocab_size: int = option(
-        30_522, Whole(MOST_TOKENS), "Number of tokens, with the special ones and the alphabet."
+        30_522,
+        Whole(MOST_TOKENS),
+        "Number of tokens, with the special ones and the alphabet.",
+        section=MAIN,
     )
-    model: str = option("wordpiece", Choice(MODELS), "What is trained.")
+    model: str = option("wordpiece", Choice(MODELS), "Algorithm to train.", section=MAIN)
     word_boundary: str = option(
         None,
         Choice(WORD_BOUNDARIES),
         "How BPE marks words: at their end, at their beginning, or as GPT-2's bytes.",
         shown_default="</w>; of unigram ▁",
     )
-    byte_level: bool = option(False, Flag(), "The same as {word_boundary} bytes.")
     byte_fallback: bool = option(
         False,
         Flag(),
         "Have a token for each byte: no character is unknown to unigram, or to bpe with ▁.",
     )
     seed_size: int = option(
-        SEEDS, Whole(MOST_TOKENS), "Of unigram: number of substrings to begin with."
+        SEEDS,
+        Whole(MOST_TOKENS),
+        "Of unigram: number of substrings to begin with.",
+        in_config=True,
     )
     criterion: str = option(
         None, Choice(CRITERIA), "How pairs are ranked.", shown_default="pmi; of bpe frequency"
@@ -252,12 +279,15 @@ class TrainingOptions(Declared):
     limit_alphabet: int | None = option(
         None, Whole(MOST_CHARACTERS), "Keep at most this many characters."
     )
-    initial_alphabet: str = option("", Text("CHARS"), "Characters that are always in the alphabet.")
+    initial_alphabet: str = option(
+        "", Text("CHARS"), "Characters that are always in the alphabet.", in_config=True
+    )
     special_tokens: Sequence[str] | str = option(
         SPECIAL_TOKENS,
         SpecialTokens(metavar="LIST|bert"),
         "Comma-separated, from id 0; bert: with the ids of the published models.",
         shown_default="BERT's five",
+        section=MAIN,
     )
     max_token_length: int | None = option(
         None,
@@ -275,8 +305,11 @@ class TrainingOptions(Declared):
         Text(),
         "Prefix of tokens that continue a word.",
         shown_default="##; of bpe and unigram none",
+        in_config=True,
     )
-    alphabet_order: str = option("sorted", Choice(ALPHABET_ORDERS), "Order of the alphabet's ids.")
+    alphabet_order: str = option(
+        "sorted", Choice(ALPHABET_ORDERS), "Order of the alphabet's ids.", in_config=True
+    )
 
     def __post_init__(self) -> None:
         """Also checks what is known about the vocabulary before anything is counted."""
@@ -297,21 +330,14 @@ class TrainingOptions(Declared):
 
     def _resolve_model(self) -> None:
         """Puts in what the model decides. OptionError for an option that it does not take."""
-        resolved = _OF_MODEL[self.model]
-        if self.byte_level and self.word_boundary not in (None, "bytes"):
-            raise OptionError("byte_level: it contradicts the word_boundary; give one of them")
-        if self.byte_level and self.model == BPE:
-            resolved = resolved | {"word_boundary": "bytes"}
-        for name, value in resolved.items():
+        for name, value in _OF_MODEL[self.model].items():
             found = getattr(self, name)
             if found is None:
                 object.__setattr__(self, name, value)
             elif name in _FIXED[self.model] and found != value:
                 raise OptionError(f"{name}: {found!r} is not for the model {self.model}")
         bytes_alone = self.word_boundary == BYTES
-        object.__setattr__(self, "byte_level", self.byte_level or bytes_alone)
         for name, is_wrong, why in (
-            ("byte_level", self.byte_level and self.model != BPE, f"for the model {self.model}"),
             ("seed_size", self.seed_size != SEEDS and self.model != UNIGRAM, "without unigram"),
             (
                 "byte_fallback",
@@ -372,13 +398,12 @@ class TrainingOptions(Declared):
     def plain(self) -> dict[str, Any]:
         """The options that the model has, as values that JSON can hold."""
         value = asdict(self) | {"special_tokens": list(self.special_tokens)}
-        others = {WORDPIECE: OF_OTHER_MODELS, BPE: ("byte_level", "seed_size")}
-        unused = others.get(self.model, ("byte_level",))
+        unused = {WORDPIECE: OF_OTHER_MODELS, BPE: ("seed_size",)}.get(self.model, ())
         return {name: item for name, item in value.items() if name not in unused}
 
 
 _ALL_BYTES = f"with word_boundary {BYTES}: its alphabet is all bytes"
-OF_OTHER_MODELS = ("word_boundary", "byte_level", "byte_fallback", "seed_size")
+OF_OTHER_MODELS = ("word_boundary", "byte_fallback", "seed_size")
 _OF_MODEL: dict[str, dict[str, Any]] = {  # what options are if they are not given
     WORDPIECE: {"criterion": "pmi", "continuing_prefix": "##", "word_boundary": None},
     BPE: {"criterion": "frequency", "continuing_prefix": "", "word_boundary": WORD_END},
@@ -407,19 +432,23 @@ class ExtensionOptions(Declared):
     wordpiece_core.errors.OptionError: vocab_size: stays as it is with into=unused; give new_tokens
     """
 
+    SECTION = TOKENIZER
+
     new_tokens: int | None = option(
         None,
         Whole(MOST_TOKENS),
         "Number of tokens to add.",
         shown_default="all [unusedN] with {into} unused",
+        section=MAIN,
     )
     vocab_size: int | None = option(
-        None, Whole(MOST_TOKENS), "Or: number of tokens to have in the end."
+        None, Whole(MOST_TOKENS), "Or: number of tokens to have in the end.", section=MAIN
     )
     into: str = option(
         "append",
         Choice(PLACES_OF_TOKENS),
         "Put new tokens at the end, or in place of [unusedN] tokens.",
+        section=MAIN,
     )
     criterion: str = same_option(TrainingOptions, "criterion")
     min_pair_count: int | str = same_option(TrainingOptions, "min_pair_count")

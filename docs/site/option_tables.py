@@ -14,6 +14,7 @@ from typing import Any
 
 import click
 
+from pipelines.commands.options import ConfigOption
 from pipelines.commands.program import wordpiece
 from pipelines.comparing.options import CompareCall
 from pipelines.counting.options import CountCall
@@ -82,6 +83,8 @@ def options_table(options: type[Declared]) -> str:
 def _switches(parameter: click.Parameter) -> str:
     if isinstance(parameter, click.Argument):
         return f"`{parameter.make_metavar(click.Context(wordpiece))}`"
+    if isinstance(parameter, ConfigOption):
+        return "(none)"
     return " ".join(f"`{name}`" for name in (*parameter.opts, *parameter.secondary_opts))
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import click
 
+from pipelines.commands.options import ConfigOption
+
 PROCESSES = "every core is used; for fewer: -- --direct_num_workers=N"
 ELSEWHERE = {
     "--num-proc": PROCESSES,
@@ -29,14 +31,21 @@ def hinted(error: click.NoSuchOption, command: click.Command) -> click.UsageErro
     """The error for an unknown option, with a hint if there is one."""
     name = error.option_name.replace("_", "-")
     hint = ELSEWHERE.get(name)
-    own = {option for parameter in command.params for option in parameter.opts}
-    if hint is not None and hint.startswith("--") and hint.split()[0] not in own:
+    wanted = hint.split()[0] if hint is not None and hint.startswith("--") else name
+    parameter = next((p for p in command.params if _key(wanted) in map(_key, p.opts)), None)
+    if isinstance(parameter, ConfigOption):
+        hint = f"set {parameter.name} in a config file, by --config"
+    elif wanted != name and parameter is None:
         hint = None
     if hint is None and _is_beams(error.option_name):
         hint = f"options for Beam go after --, as in: -- {error.option_name}=..."
     if hint is None:
         return error
     return click.UsageError(f"No such option: {error.option_name} ({hint})", ctx=error.ctx)
+
+
+def _key(name: str) -> str:
+    return name.removeprefix("--").replace("-", "_")
 
 
 def _is_beams(name: str) -> bool:

@@ -13,15 +13,17 @@ import click
 from click.core import ParameterSource
 
 from pipelines.commands.hints import hinted
-from pipelines.commands.options import Value, parameters, parted
+from pipelines.commands.options import DECLARED, ConfigOption, Value, parameters, parted
 from pipelines.commands.standard_input import with_standard_input
 from pipelines.running.call import JobCall
+from wordpiece_core.declaration import INPUT, MAIN, OTHER, SECTIONS, Option
 from wordpiece_core.errors import OptionError
 from wordpiece_core.option_kinds import Place
 
 C = TypeVar("C", bound=JobCall)
 
 NEAREST = [ParameterSource.COMMANDLINE, ParameterSource.ENVIRONMENT, ParameterSource.DEFAULT_MAP]
+UNDECLARED = {"config": MAIN, "dry_run": MAIN, "stdin_format": INPUT}  # options and their sections
 PASSED_ON = "Arguments after -- go to Beam, for example: -- --runner=FlinkRunner"
 
 
@@ -37,7 +39,26 @@ class How:
 
 
 class Command(click.Command):
-    """A command that names the variable of the environment whose value is wrong."""
+    """A command whose help groups the options, and that names the variable of the environment whose
+    value is wrong."""
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Writes the options below the headings of their sections."""
+        sections: dict[str, list[tuple[str, str]]] = {name: [] for name in SECTIONS}
+        for parameter in self.get_params(ctx):
+            record = parameter.get_help_record(ctx)
+            if record is not None and not isinstance(parameter, click.Argument):
+                declared: Option | None = getattr(parameter, DECLARED, None)
+                section = declared.section if declared else UNDECLARED.get(parameter.name or "")
+                sections[section or OTHER].append(record)
+        for name, records in sections.items():
+            if records:
+                with formatter.section(name):
+                    formatter.write_dl(records)
+        apart = [p.name for p in self.get_params(ctx) if isinstance(p, ConfigOption) and p.name]
+        if apart:
+            with formatter.section("Only in config files and Python"):
+                formatter.write_text(", ".join(apart))
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         try:

@@ -18,6 +18,13 @@ D = TypeVar("D", bound=Declared)
 DECLARED = "declared"  # of a parameter: the option that it is made from
 
 
+class ConfigOption(click.Option):
+    """An option that a command takes from a config file and the environment only."""
+
+    def add_to_parser(self, parser: Any, ctx: click.Context) -> None:
+        """The command line does not have it."""
+
+
 class Value(click.ParamType):  # type: ignore[type-arg]
     """A parameter type of click for a kind of values."""
 
@@ -84,6 +91,10 @@ def _argument(option: Option) -> click.Argument:
 
 
 def _parameter(option: Option) -> click.Option:
+    if option.in_config:
+        is_flag = isinstance(option.kind, Flag)
+        kind = click.BOOL if is_flag else Value(option.kind)
+        return ConfigOption([option.name, f"--{option.name}"], type=kind, hidden=True)
     name, text = option.switch, with_names(option.help)
     shown = with_names(option.shown_default or "")
     if isinstance(option.kind, Flag):

@@ -8,7 +8,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pipelines.running.call import JobCall
-from wordpiece_core.declaration import Declared, called, group, named, option
+from wordpiece_core.declaration import (
+    INPUT,
+    MAIN,
+    PERFORMANCE,
+    Declared,
+    called,
+    group,
+    named,
+    option,
+)
 from wordpiece_core.errors import OptionError
 from wordpiece_core.option_kinds import Column, Place, Places, Size, refusal
 from wordpiece_core.options import LEAST_WORKER_MEMORY
@@ -45,10 +54,15 @@ class MeasureOptions(Declared):
     """How texts are read to measure tokenizers on them. `worker_memory`, in bytes, does not change
     the result."""
 
+    SECTION = PERFORMANCE
+
     group_column: str | None = option(
-        None, Column(), "Column of groups, such as languages, which are measured apart."
+        None,
+        Column(),
+        "Column of groups, such as languages, which are measured apart.",
+        section=INPUT,
     )
-    text_column: str = option("text", Column(), "Column or key that holds the text.")
+    text_column: str = option("text", Column(), "Column or key that holds the text.", section=INPUT)
     worker_memory: int = option(
         512 << 20, Size(LEAST_WORKER_MEMORY), "Memory for the tables of one worker in counting."
     )
@@ -68,6 +82,7 @@ class CompareCall(JobCall):
     on the Hub.
     """
 
+    SECTION = MAIN
     ARGUMENTS = ("tokenizers",)
     TEXTS = "on"
     ALTERNATIVES = (("on", "word_counts"),)

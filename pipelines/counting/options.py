@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from pipelines.following.options import FollowOptions
 from pipelines.running.call import Call
-from wordpiece_core.declaration import Declared, group, named, option
+from wordpiece_core.declaration import INPUT, MAIN, PERFORMANCE, Declared, group, named, option
 from wordpiece_core.errors import OptionError
 from wordpiece_core.option_kinds import Column, Places, Share, Size, Whole
 from wordpiece_core.options import LEAST_WORKER_MEMORY, MOST_COUNT, TextOptions
@@ -16,6 +16,8 @@ from wordpiece_core.options import LEAST_WORKER_MEMORY, MOST_COUNT, TextOptions
 class ReadingOptions(Declared):
     """How words are counted, but for how text is cut into words. `worker_memory`, in bytes, does
     not change the result."""
+
+    SECTION = INPUT
 
     group_column: str | None = option(
         None, Column(), "Column of groups, such as languages, whose counts are smoothed."
@@ -27,9 +29,12 @@ class ReadingOptions(Declared):
         shown_default="1, none",
     )
     worker_memory: int = option(
-        512 << 20, Size(LEAST_WORKER_MEMORY), "Memory for the tables of one worker in counting."
+        512 << 20,
+        Size(LEAST_WORKER_MEMORY),
+        "Memory for the tables of one worker in counting.",
+        section=PERFORMANCE,
     )
-    text_column: str = option("text", Column(), "Column or key that holds the text.")
+    text_column: str = option("text", Column(), "Column or key that holds the text.", section=MAIN)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -54,9 +59,11 @@ class CountCall(Call):
     """
 
     merge: tuple[str, ...] = option(
-        (), Places(), "Add the counts of this word table; can be repeated."
+        (), Places(), "Add the counts of this word table; can be repeated.", section=MAIN
     )
-    min_word_count: int = option(1, Whole(MOST_COUNT), "Leave out words with a smaller count.")
+    min_word_count: int = option(
+        1, Whole(MOST_COUNT), "Leave out words with a smaller count.", section=MAIN
+    )
     counting: CountOptions = group(CountOptions)
     following: FollowOptions = group(FollowOptions)
 

@@ -8,7 +8,18 @@ from typing import TYPE_CHECKING, Any
 
 from pipelines.following.options import FollowOptions
 from pipelines.running.call import Call
-from wordpiece_core.declaration import REQUIRED, Declared, group, named, option
+from wordpiece_core.declaration import (
+    FOLLOW,
+    INPUT,
+    MAIN,
+    OUTPUT,
+    REQUIRED,
+    TOKENIZER,
+    Declared,
+    group,
+    named,
+    option,
+)
 from wordpiece_core.errors import OptionError
 from wordpiece_core.option_kinds import Choice, Column, Flag, Names, Place, Shares, Size, Whole
 from wordpiece_core.options import ID_TYPES, SAMPLING, UNK_SCOPES, EncodingOptions
@@ -42,8 +53,10 @@ class TokenizerPlace(Place):
 class TokenizerChoice(Declared):
     """Which tokenizer to use, and which of its options to override."""
 
+    SECTION = TOKENIZER
+
     tokenizer: str | Tokenizer = option(
-        REQUIRED, TokenizerPlace(), "Tokenizer directory, or a file of one."
+        REQUIRED, TokenizerPlace(), "Tokenizer directory, or a file of one.", section=MAIN
     )
     lowercase: bool | None = option(
         None,
@@ -70,17 +83,22 @@ class ShardOptions(Declared):
     """What an encoded shard holds. `keep_columns`: the columns of the input to keep. None keeps all
     of them; with a stride all but the texts, which each row would repeat; with `pack` none."""
 
-    text_column: str = option("text", Column(), "Column or key that holds the text.")
+    SECTION = OUTPUT
+
+    text_column: str = option("text", Column(), "Column or key that holds the text.", section=MAIN)
     text_pair_column: str | None = option(
-        None, Column(), "Column or key that holds the second text, for pairs."
+        None, Column(), "Column or key that holds the second text, for pairs.", section=INPUT
     )
     keep_columns: tuple[str, ...] | None = option(
         None,
         Names("columns"),
         'Columns of the input to keep; "" for none, as with {pack}.',
         shown_default="all; with {stride} not the texts",
+        section=MAIN,
     )
-    pack: bool = option(False, Flag(), "Fill rows of exactly {max_length} from many texts.")
+    pack: bool = option(
+        False, Flag(), "Fill rows of exactly {max_length} from many texts.", section=MAIN
+    )
     compression: str = option("zstd", Choice(COMPRESSIONS), "Compression of Parquet shards.")
     encoding: EncodingOptions = group(EncodingOptions)
 
@@ -124,14 +142,21 @@ class ShardOptions(Declared):
 class LayoutOptions(Declared):
     """How the rows of all inputs are laid out in shards of one size (`pipelines.layout`)."""
 
+    SECTION = OUTPUT
+
     shard_size: int | None = option(
         None,
         Size(least=LEAST_SHARD_SIZE),
         "Join small inputs, and divide large ones, to shards of this size.",
         shown_default="off; 256MiB with {pack}, {shuffle}, {splits}, {format}",
+        section=MAIN,
     )
     shuffle: int | None = option(
-        None, Whole((1 << 63) - 1, 0), "Seed of a random order of all texts.", shown_default="off"
+        None,
+        Whole((1 << 63) - 1, 0),
+        "Seed of a random order of all texts.",
+        shown_default="off",
+        section=MAIN,
     )
     splits: tuple[tuple[str, str], ...] | None = option(
         None,
@@ -188,10 +213,14 @@ class EncodeCall(Call):
         "fail",
         Choice(ON_ERROR),
         "If a shard cannot be read: exit with 1, or put it into _errors/.",
+        section=OUTPUT,
     )
     following: FollowOptions = group(FollowOptions)
     delete_removed: bool = option(
-        False, Flag(), "With {follow}: delete the shards of inputs that no longer exist."
+        False,
+        Flag(),
+        "With {follow}: delete the shards of inputs that no longer exist.",
+        section=FOLLOW,
     )
 
     def __post_init__(self) -> None:

@@ -1,6 +1,6 @@
 """The loop of a job that follows its inputs: look, do what has arrived, commit, wait.
 
-    look ─▶ at most --max-files of what has arrived ─▶ they are done, and committed ─┐
+    look ─▶ at most `max_files` of what has arrived ─▶ they are done, and committed ─┐
      ▲                                                                               │
      └──────────────────── wait until --poll is over ◀──── nothing more has arrived ─┘
 

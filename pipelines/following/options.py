@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from wordpiece_core.declaration import Declared, named, option
+from wordpiece_core.declaration import FOLLOW, MAIN, Declared, named, option
 from wordpiece_core.errors import OptionError
 from wordpiece_core.option_kinds import Duration, Flag, Text, Whole
 
@@ -30,12 +30,19 @@ class Marker(Text):
 class FollowOptions(Declared):
     """How a job follows its inputs. Times are in seconds."""
 
-    follow: bool = option(False, Flag(), "Go on with new files as they come, until stopped.")
+    SECTION = FOLLOW
+
+    follow: bool = option(
+        False, Flag(), "Go on with new files as they come, until stopped.", section=MAIN
+    )
     poll: float = option(
         5.0, Duration(least=0.1), "With {follow}: how often to look for new files."
     )
     max_files: int = option(
-        10_000, Whole(MOST_FILES), "With {follow}: most files between two commits."
+        10_000,
+        Whole(MOST_FILES),
+        "With {follow}: most files between two commits.",
+        in_config=True,
     )
     until_idle: float | None = option(
         None, Duration(), "With {follow}: end when nothing has come for so long."

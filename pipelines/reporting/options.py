@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipelines.comparing.options import MeasureOptions, Tokenizers
 from pipelines.running.call import JobCall
-from wordpiece_core.declaration import REQUIRED, group, named, option
+from wordpiece_core.declaration import MAIN, REQUIRED, group, named, option
 from wordpiece_core.errors import OptionError
 from wordpiece_core.option_kinds import Flag, Kind, Place, Places
 
@@ -33,6 +33,7 @@ class ReportCall(JobCall):
     TOKENIZER: a tokenizer directory, or a file of one. The page is one file that needs no network.
     """
 
+    SECTION = MAIN
     ARGUMENTS = ("tokenizer",)
     TEXTS = "on"
     ALTERNATIVES = (("on", "word_counts"),)

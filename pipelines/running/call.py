@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Self
 
-from wordpiece_core.declaration import REQUIRED, Declared, Option, named, option
+from wordpiece_core.declaration import MAIN, REQUIRED, Declared, Option, named, option
 from wordpiece_core.errors import OptionError
 from wordpiece_core.option_kinds import Place, Places
 
@@ -57,7 +57,7 @@ class Call(JobCall):
         " .csv, .tsv (text also .gz, .zst), on any file system that Arrow reads, or hf://.",
         on="INPUT",
     )
-    output: str = option(REQUIRED, Place(), "Directory to write.")
+    output: str = option(REQUIRED, Place(), "Directory to write.", section=MAIN)
     given: frozenset[str] = field(default=frozenset(), repr=False, compare=False)
     """The names of the options that were given, be it with their defaults."""
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from pipelines.counting.options import CountOptions, ReadingOptions
 from pipelines.running.call import INPUTS, Call
-from wordpiece_core.declaration import REQUIRED, checked, group, named, option
+from wordpiece_core.declaration import MAIN, OUTPUT, REQUIRED, checked, group, named, option
 from wordpiece_core.errors import OptionError
 from wordpiece_core.option_kinds import Flag, Place, Size, Whole
 from wordpiece_core.options import (
@@ -25,16 +25,19 @@ class WordsCall(Call):
     """A call of a job that needs a word table: one that is there, or one of INPUT, which it counts
     first."""
 
+    SECTION = OUTPUT
     ALTERNATIVES = (("inputs", "word_counts"),)
 
-    word_counts: str | None = option(None, Place(), "Take this word table, not {inputs}.")
+    word_counts: str | None = option(
+        None, Place(), "Take this word table, not {inputs}.", section=MAIN
+    )
     work_dir: str | None = option(
         None,
         Place(),
         "Where a run that was killed goes on from.",
         shown_default="{output} followed by .work",
     )
-    keep_work: bool = option(False, Flag(), "Keep the work directory when done.")
+    keep_work: bool = option(False, Flag(), "Keep the work directory when done.", in_config=True)
     overwrite: bool = option(False, Flag(), "Replace a tokenizer that was made otherwise.")
 
     def check_words(self, reading: ReadingOptions) -> None:
@@ -66,6 +69,7 @@ class TrainCall(WordsCall):
         Place(),
         "Go on from this tokenizer directory: more tokens, or more text.",
         on="--continue",
+        section=MAIN,
     )
     training: TrainingOptions = group(TrainingOptions)
     budget: RoundBudget = group(RoundBudget, driver_memory=DRIVER_MEMORY)
@@ -91,6 +95,7 @@ class TokenizerWordsCall(WordsCall):
         Flag(),
         "Override the tokenizer. A vocab.txt alone is cased if its tokens have capital letters.",
         shown_default="as the tokenizer",
+        section=MAIN,
     )
     counting: ReadingOptions = group(ReadingOptions)
 
@@ -124,4 +129,6 @@ class PruneCall(TokenizerWordsCall):
     --word-counts.
     """
 
-    vocab_size: int = option(REQUIRED, Whole(MOST_TOKENS), "Number of tokens to keep.")
+    vocab_size: int = option(
+        REQUIRED, Whole(MOST_TOKENS), "Number of tokens to keep.", section=MAIN
+    )

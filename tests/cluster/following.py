@@ -33,9 +33,10 @@ from .cases import (
 )
 
 ENCODE, COUNT = "encode --follow", "count --follow"
+CONFIG = f"--config={Path(__file__).with_name('following.yaml')}"
 JOBS: dict[str, tuple[str, ...]] = {
-    ENCODE: ("encode", "--tokenizer", "tokenizer", "--max-files=2"),
-    COUNT: ("count", "--max-files=5"),
+    ENCODE: ("encode", "--tokenizer", "tokenizer", CONFIG),
+    COUNT: ("count", CONFIG),
 }
 """The calls, without their input and output."""
 FOLLOW = ("--follow", "--poll=1s", "--until-idle=2s")

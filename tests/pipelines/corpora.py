@@ -8,7 +8,7 @@ import random
 import subprocess
 import sysconfig
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
@@ -183,6 +183,13 @@ def wordpiece(*args: str | Path) -> Outcome:
     return Outcome(status, out.getvalue(), err.getvalue())
 
 
+def config(directory: Path, **options: Any) -> tuple[str, str]:
+    """The arguments for a config file of these options, which it writes."""
+    path = directory / "config.yaml"
+    path.write_text(json.dumps(options))
+    return "--config", str(path)
+
+
 def done(*args: str | Path) -> Outcome:
     """Runs the command in this process; it must end well."""
     outcome = wordpiece(*args)
@@ -280,15 +287,3 @@ def ids_by_peer(
         None if text is None else tokenizer.encode(text, add_special_tokens=add_special_tokens).ids
         for text in texts
     ]
-
-
-def flags(options: Mapping[str, Any]) -> list[str]:
-    """Options as arguments of the command."""
-    args: list[str] = []
-    for name, value in options.items():
-        flag = name.replace("_", "-")
-        if isinstance(value, bool):
-            args.append(f"--{flag}" if value else f"--no-{flag}")
-        else:
-            args += [f"--{flag}", str(value)]
-    return args

@@ -116,7 +116,7 @@ def test_any_number_of_workers_of_any_kind_gives_the_same_bytes(
 BPE = {
     "</w>": ["--model", "bpe", "--vocab-size", "420"],
     "▁": ["--model", "bpe", "--word-boundary", "▁", "--byte-fallback", "--vocab-size", "700"],
-    "bytes": ["--model", "bpe", "--byte-level", "--vocab-size", "600"],
+    "bytes": ["--model", "bpe", "--word-boundary", "bytes", "--vocab-size", "600"],
 }
 
 

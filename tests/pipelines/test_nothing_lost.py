@@ -25,6 +25,7 @@ from wordpiece_core.errors import ChangedError, InputError, StorageError
 from ..wordpiece_core.encrypted_files import write_encrypted
 from .corpora import (
     Outcome,
+    config,
     done,
     english,
     files_below,
@@ -97,7 +98,8 @@ def test_a_staging_directory_of_others_is_refused(
 
 
 def test_a_link_in_a_work_directory_is_not_followed(tmp_path: Path, corpus: Path) -> None:
-    done("train", corpus, "--output", tmp_path / "tok", "--keep-work", *SIZE)
+    keeping = config(tmp_path, keep_work=True)
+    done("train", corpus, "--output", tmp_path / "tok", *keeping, *SIZE)
     work = tmp_path / "tok.work"
     shutil.rmtree(work / "words")
     (work / "words").symlink_to(corpus)
@@ -146,7 +148,7 @@ def test_a_failed_call_does_not_block_the_next(tmp_path: Path, corpus: Path) -> 
     assert wordpiece(*train, "--vocab-size", "7").status == 2
     work = tmp_path / "tok.work"
     words = (work / "words" / "part-00000.parquet").stat().st_mtime_ns
-    outcome = done(*train, *SIZE, "--keep-work")
+    outcome = done(*train, *SIZE, *config(tmp_path, keep_work=True))
     assert "count: done" not in outcome.err  # what was counted is of use
     assert (work / "words" / "part-00000.parquet").stat().st_mtime_ns == words
     shutil.rmtree(work)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from wordpiece_core.declaration import Declared, option
+from wordpiece_core.declaration import PERFORMANCE, Declared, option
 from wordpiece_core.option_kinds import Share, Size
 
 TOKENS_PER_CANDIDATE, LEAST_CANDIDATES = 8, 1 << 16
@@ -17,6 +17,8 @@ SHARE_OF_PARTITION = 4  # a partition has at most 1/4 of a worker's memory
 @dataclass(frozen=True)
 class RoundBudget(Declared):
     """How much a round of training may hold in memory. It does not change the result."""
+
+    SECTION = PERFORMANCE
 
     round_budget: float = option(
         1.0, Share(), "Share of all split tokens that a round may hold.", shown_default="1, all"

@@ -18,6 +18,7 @@ from wordpiece_core.sizes import parse_size
 from ..corpora import (
     Outcome,
     column,
+    config,
     done,
     english,
     files_below,
@@ -34,14 +35,19 @@ PROJECT = Path(__file__).parents[3]
 
 # Of interface.md: the options of each command.
 EVERYWHERE = "--output --config --debug --quiet --text-column"
-TEXT = "--lowercase --strip-accents --pre-tokenizer --clean-text --handle-chinese-chars"
+TEXT = "--lowercase --strip-accents --pre-tokenizer clean_text handle_chinese_chars"
 OPTIONS = {
     "count": f"{EVERYWHERE} {TEXT}",
     "train": f"{EVERYWHERE} {TEXT} --word-counts --vocab-size --criterion --min-pair-count"
-    " --min-word-count --limit-alphabet --initial-alphabet --special-tokens --max-token-length"
-    " --max-word-length --continuing-prefix --alphabet-order --round-budget",
+    " --min-word-count --limit-alphabet initial_alphabet --special-tokens --max-token-length"
+    " --max-word-length continuing_prefix alphabet_order --round-budget",
     "encode": f"{EVERYWHERE} --tokenizer --keep-columns --columns --no-special-tokens --unk-scope"
     " --compression attention_mask token_type_ids special_tokens_mask offset_mapping num_tokens",
+}
+FIRST_SCREEN = {
+    "count": "--output --text-column --lowercase --config",
+    "train": "--output --word-counts --vocab-size --model --text-column --lowercase --config",
+    "encode": "--output --tokenizer --text-column --max-length --pack --shard-size --config",
 }
 DEFAULTS = {
     "count": ["[default: text]", "[default: bert]", "[default: (as lowercase)]"],
@@ -82,6 +88,17 @@ def test_help_shows_every_option_and_its_default(command: str) -> None:
     assert max(map(len, outcome.out.splitlines())) <= 100
     assert "Arguments after -- go to Beam" in outcome.out
     assert outcome.err == ""
+
+
+@pytest.mark.parametrize("command", OPTIONS)
+def test_the_first_screen_of_help_has_what_most_people_need(command: str) -> None:
+    lines = done(command, "--help").out.splitlines()
+    assert len(lines) <= 80  # two screens
+    first = "\n".join(lines[:30])
+    for option in FIRST_SCREEN[command].split():
+        assert f"  {option} " in first
+    headings = [line for line in lines if re.fullmatch(r"[A-Z][a-z ]+:", line)]
+    assert headings[:2] == ["Main options:", "Input:"]
 
 
 @pytest.mark.parametrize("args", [[], ["--help"], ["--version"], ["train", "--help"]], ids=str)
@@ -329,7 +346,7 @@ def test_an_output_among_the_inputs_is_not_read_again(tmp_path: Path, command: s
     texts = english(50)
     more = {
         "count": [],
-        "train": ["--vocab-size", "200", "--keep-work"],
+        "train": ["--vocab-size", "200", *config(tmp_path, keep_work=True)],
         "encode": ["--tokenizer", train_tokenizer(tmp_path / "t", texts, "--vocab-size", "200")],
     }[command]
     corpus = tmp_path / "corpus"

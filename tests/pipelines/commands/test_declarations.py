@@ -72,7 +72,6 @@ WITH = {
 WITH_OF_COMMAND = {
     ("extend", "vocab_size"): {"new_tokens": None},
     ("train", "word_boundary"): {"model": "bpe"},
-    ("train", "byte_level"): {"model": "bpe"},
     ("train", "byte_fallback"): {"model": "unigram"},
     ("train", "seed_size"): {"model": "unigram"},
     **{(c, "tokenizer"): {"inputs": None, "word_counts": "words"} for c in ("extend", "prune")},
@@ -149,6 +148,7 @@ def written(values: dict[str, Any], command: str = "") -> list[str]:
     """Values as arguments of a command line, those without a name first."""
     call = CALLS.get(command, Call)
     switches = {option.name: option.switch for option in call.options()}
+    values = {k: v for k, v in values.items() if switches.get(k) != k}  # it has no others
     bare = [values[name] for name in call.ARGUMENTS if command and name in values]
     args = []
     for name, value in values.items():
@@ -156,6 +156,18 @@ def written(values: dict[str, Any], command: str = "") -> list[str]:
         if not (command and name in call.ARGUMENTS):
             args += [flag] if value is True else [flag, str(value)]
     return [*bare, *args]
+
+
+@pytest.fixture(autouse=True)
+def environment(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sets what an option needs and the command line does not have."""
+    if "option" in request.fixturenames:
+        command, option = (request.getfixturevalue(name) for name in ("command", "option"))
+        others = needed(command, option)
+        for known in CALLS[command].options():
+            if known.in_config and known.name in others:
+                variable = f"WORDPIECE_{command.upper()}_{known.name.upper()}"
+                monkeypatch.setenv(variable, str(others[known.name]))
 
 
 def given(command: str) -> dict[str, Any]:
@@ -205,7 +217,12 @@ def test_an_option_is_the_same_by_every_way(
     is_argument = option.name in CALLS[command].ARGUMENTS
     of_all = written(others | {option.name: text}, command)
     line = of_all if is_argument else [*written(others, command), *args]
-    assert of_command(command, *line) == wanted
+    if option.in_config:
+        key = option.name.replace("_", "-")
+        with pytest.raises(click.UsageError, match=f"--{key} .set {option.name} in a config file"):
+            of_command(command, *written(others, command), f"--{key}=x")
+    else:
+        assert of_command(command, *line) == wanted
 
     config = tmp_path / "config.yaml"
     plain = list(value) if isinstance(value, tuple) else value
@@ -231,7 +248,7 @@ def test_a_value_that_an_option_cannot_have_is_refused_by_every_way(
         CALLS[command].of(**others, **{option.name: value})
     name = option.name.removesuffix("s").replace("_", "[-_]")
     named = re.compile(rf"{name}|{option.switch}", re.IGNORECASE)
-    if not isinstance(option.kind, Flag):
+    if not (isinstance(option.kind, Flag) or option.in_config):
         with pytest.raises((click.UsageError, wp.OptionError)) as raised:
             of_command(command, *written(others | {option.name: value}, command))
         assert named.search(said(raised.value))
@@ -357,12 +374,13 @@ def test_every_option_that_a_message_names_is_declared() -> None:
             is_call = isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
             if is_call and node.func.id == "named" and isinstance(node.args[0], ast.Constant):
                 name = node.args[0].value
-                assert re.fullmatch(r"--[a-z-]+|INPUT", named(name)), (path, name)
+                assert re.fullmatch(rf"--[a-z-]+|INPUT|{name}", named(name)), (path, name)
                 with names_of_python():
                     assert named(name) == name
     assert named("continue_from") == "--continue"
     assert named("add_special_tokens", off=True) == "--no-special-tokens"
     assert named("lowercase", off=True) == "--no-lowercase"
+    assert named("clean_text", off=True) == "clean_text: false"
     with names_of_python():
         assert named("lowercase", off=True) == "lowercase=False"
 

@@ -23,10 +23,10 @@ from wordpiece_core.options import LEAST_WORKER_MEMORY
 
 from ..corpora import (
     ENDINGS,
+    config,
     counted,
     done,
     files_below,
-    flags,
     manifest,
     multilingual,
     process,
@@ -118,7 +118,7 @@ def test_how_the_work_is_cut_leaves_no_trace_in_the_rows(
 def test_text_options_are_those_of_tokenizers(tmp_path: Path, options: dict[str, object]) -> None:
     texts = multilingual(100)
     shard = write_shard(tmp_path / "shard.parquet", texts)
-    done("count", shard, "--output", tmp_path / "words", *flags(options))
+    done("count", shard, "--output", tmp_path / "words", *config(tmp_path, **options))
     assert table_rows(tmp_path / "words") == counted(texts, **options) != counted(texts)
 
 

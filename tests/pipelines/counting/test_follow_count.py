@@ -16,6 +16,7 @@ from pipelines.counting import count as counting
 from ..corpora import (
     ONE_WORKER,
     Outcome,
+    config,
     done,
     english,
     files_below,
@@ -60,7 +61,7 @@ def test_commits_give_the_bytes_of_counting_all_files_at_once(tmp_path: Path) ->
     for i, name in enumerate(["a.txt", "b.jsonl", "sub/c.parquet", "d.txt.gz", "e.parquet"]):
         write_shard(tmp_path / "in" / name, TEXTS[i * 20 : i * 30 + 20])
         if i % 2 == 0:
-            follow(tmp_path, "--max-files", "1")
+            follow(tmp_path, *config(tmp_path, max_files=1))
             assert table(tmp_path / "words") == at_once(tmp_path)
     commits = rows(tmp_path, ".commits.jsonl")
     assert [commit["commit"] for commit in commits] == [1, 2, 3, 4, 5]

@@ -22,10 +22,10 @@ from ..corpora import (
     ONE_WORKER,
     SPECIAL,
     column,
+    config,
     done,
     english,
     files_below,
-    flags,
     ids_by_peer,
     manifest,
     multilingual,
@@ -184,7 +184,9 @@ def test_columns_on_request_are_those_of_tokenizers(
 def test_what_was_trained_is_encoded_and_everybody_loads_it(
     tmp_path: Path, options: dict[str, Any]
 ) -> None:
-    tokenizer = train_tokenizer(tmp_path, TEXTS, "--vocab-size", "1500", *flags(options))
+    tokenizer = train_tokenizer(
+        tmp_path, TEXTS, "--vocab-size", "1500", *config(tmp_path, **options)
+    )
     shard = write_shard(tmp_path / "shard.parquet", TEXTS)
     noted = encode(tokenizer, tmp_path / "out", shard)
     ids = column(tmp_path / "out")

@@ -19,6 +19,7 @@ from wordpiece_core.reference import count_words
 from ..corpora import (
     ONE_WORKER,
     column,
+    config,
     done,
     english,
     files_below,
@@ -40,7 +41,7 @@ MODELS: dict[str, dict[str, Any]] = {
     "unigram": {"model": "unigram", "vocab_size": 400},
 }
 FOLLOW = ("--follow", "--poll", "0.1s", "--until-idle", "0s")
-DRAWN = {"word_end": ("--bpe-dropout", "0.3"), "unigram": ("--sample-alpha", "0.2")}
+DRAWN = {"word_end": {"bpe_dropout": 0.3}, "unigram": {"sample_alpha": 0.2}}
 
 
 class Trained:
@@ -78,7 +79,7 @@ def source(tmp_path: Path) -> Path:
 def test_a_followed_dataset_is_that_of_a_batch_run(
     trained: Trained, source: Path, tmp_path: Path
 ) -> None:
-    done(*trained.call(source, tmp_path / "out", *FOLLOW, "--max-files", "1"))
+    done(*trained.call(source, tmp_path / "out", *FOLLOW, *config(tmp_path, max_files=1)))
     done(*trained.call(source, tmp_path / "batch"))
     found, wanted = files_below(tmp_path / "out"), files_below(tmp_path / "batch")
     assert len((tmp_path / "out" / ".commits.jsonl").read_text().splitlines()) == 2
@@ -95,10 +96,11 @@ def test_a_followed_dataset_is_that_of_a_batch_run(
 def test_a_stream_that_was_killed_goes_on_with_cuts_at_random(
     trained: Trained, source: Path, tmp_path: Path
 ) -> None:
-    follow = trained.call(source, tmp_path / "out", *FOLLOW, *DRAWN[trained.kind])
+    drawn = config(tmp_path, **DRAWN[trained.kind])
+    follow = trained.call(source, tmp_path / "out", *FOLLOW, *drawn)
     killed_before(3, r"written .*\.manifest\.json", *follow)
     done(*follow)
-    done(*trained.call(source, tmp_path / "batch", *DRAWN[trained.kind]))
+    done(*trained.call(source, tmp_path / "batch", *drawn))
     found, wanted = files_below(tmp_path / "out"), files_below(tmp_path / "batch")
     assert [found[name] for name in ("a.parquet", "b.parquet")] == [
         wanted[name] for name in ("a.parquet", "b.parquet")

@@ -1,4 +1,4 @@
-"""`encode --sample-alpha` and `--bpe-dropout`: the ids of a row are the same by every way."""
+"""`sample_alpha` and `bpe_dropout` of `encode`: the ids of a row are the same by every way."""
 
 from __future__ import annotations
 

@@ -38,6 +38,7 @@ from ..corpora import (
     ONE_WORKER,
     Outcome,
     column,
+    config,
     done,
     english,
     files_below,
@@ -125,7 +126,7 @@ def test_commits_give_the_shards_of_a_batch_run(dataset: Dataset) -> None:
     for i, name in enumerate(["a.txt", "sub/b.jsonl", "c.parquet", "d.txt.gz", "e.txt"]):
         dataset.write(name, i * 15)
         if i % 2 == 0:
-            dataset.follow("--max-files", "1")
+            dataset.follow(*config(dataset.path, max_files=1))
             dataset.check()
     assert [commit["files"] for commit in dataset.commits()] == [1] * 5
 
@@ -442,7 +443,7 @@ def test_readers_see_a_true_manifest_at_every_moment(
     monkeypatch.setattr(storage, "attempt", watched)
     for i in range(4):
         dataset.write(f"{i}.txt", i * 10)
-    dataset.follow("--max-files", "2")
+    dataset.follow(*config(dataset.path, max_files=2))
     assert sorted(set(seen)) == [0, 2]
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from ..corpora import (
+    config,
     done,
     files_below,
     process,
@@ -53,7 +54,7 @@ def test_only_the_rounds_that_were_not_finished_are_made_again(
     ]
     words = tmp_path / "tok.work" / "words" / "part-00000.parquet"
     counted = words.stat().st_mtime_ns
-    outcome = done(*train, "--keep-work")
+    outcome = done(*train, *config(tmp_path, keep_work=True))
     made = len(re.findall("^aggregate: done", outcome.err, re.MULTILINE))
     assert made + 4 == len(list(rounds.iterdir()))
     assert words.stat().st_mtime_ns == counted
@@ -124,7 +125,7 @@ def test_the_work_directory_is_where_it_is_told_and_kept_if_told(
     tmp_path: Path, shards: Path
 ) -> None:
     args = ["--output", tmp_path / "tok", "--work-dir", tmp_path / "work", *SIZE]
-    done("train", shards, *args, "--keep-work")
+    done("train", shards, *args, *config(tmp_path, keep_work=True))
     assert (tmp_path / "work" / "job.json").exists()
     first = files_below(tmp_path / "tok")
     done("train", shards, *args)  # nothing is left to do

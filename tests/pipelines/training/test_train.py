@@ -19,11 +19,11 @@ from ..corpora import (
     ENDINGS,
     ONE_WORKER,
     SPECIAL,
+    config,
     counted,
     done,
     english,
     files_below,
-    flags,
     merges_of,
     multilingual,
     peer,
@@ -91,7 +91,7 @@ def test_training_options_are_those_of_the_reference(
 ) -> None:
     texts = english(60) + multilingual(40)
     shard = write_shard(tmp_path / "shard.txt", texts)
-    args = ["--vocab-size", "320", *flags(options)]
+    args = ["--vocab-size", "320", *config(tmp_path, **options)]
     done("train", shard, "--output", tmp_path / "tok", *args)
     assert_is_reference(tmp_path / "tok", counted(texts), 320, **options)
 
@@ -104,7 +104,7 @@ def test_training_options_are_those_of_the_reference(
 def test_text_options_are_those_of_tokenizers(tmp_path: Path, options: dict[str, Any]) -> None:
     texts = multilingual(60)
     shard = write_shard(tmp_path / "shard.jsonl", texts)
-    args = ["--vocab-size", "500", *flags(options), *ONE_WORKER]
+    args = ["--vocab-size", "500", *config(tmp_path, **options), *ONE_WORKER]
     done("train", shard, "--output", tmp_path / "tok", *args)
     assert_is_reference(tmp_path / "tok", counted(texts, **options), 500)
 
@@ -133,7 +133,8 @@ def test_any_parquet_files_of_words_and_counts_are_a_word_table(tmp_path: Path) 
         table = pa.table({**columns, "word": pa.array([w for w, _ in rows], pa.large_string())})
         table = table.set_column(0, "count", table["count"].cast(pa.int64()))
         pq.write_table(table, tmp_path / "words" / f"{i}.parquet")
-    args = ["--vocab-size", "18", "--min-pair-count", "1", "--alphabet-order", "first_seen"]
+    args = ["--vocab-size", "18", "--min-pair-count", "1"]
+    args += config(tmp_path, alphabet_order="first_seen")
     done("train", "--word-counts", tmp_path / "words", "--output", tmp_path / "tok", *args)
     options: dict[str, Any] = {"min_pair_count": 1, "alphabet_order": "first_seen"}
     assert_is_reference(tmp_path / "tok", words, 18, **options)
@@ -263,11 +264,10 @@ def test_training_json_is_enough_to_get_the_same_bytes_again(tmp_path: Path) -> 
         **{"initial_alphabet": "äß", "max_token_length": 6, "max_word_length": 50},
         **{"continuing_prefix": "##", "special_tokens": "[UNK],[CLS],[SEP]"},
     }
-    done("train", shard, "--output", tmp_path / "first", *flags(options))
+    done("train", shard, "--output", tmp_path / "first", *config(tmp_path, **options))
     noted = read_json(tmp_path / "first", "training.json")
     again = {k: v for k, v in (noted["training"] | noted["text"]).items() if v is not None}
-    again["special_tokens"] = ",".join(again["special_tokens"])
-    done("train", shard, "--output", tmp_path / "second", *flags(again))
+    done("train", shard, "--output", tmp_path / "second", *config(tmp_path, **again))
     first, second = files_below(tmp_path / "first"), files_below(tmp_path / "second")
     assert {name for name in FILES if first[name] != second[name]} == {"run.json"}
 

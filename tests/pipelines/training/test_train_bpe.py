@@ -14,11 +14,11 @@ import wordpiece_core as wp
 from wordpiece_core.reference import bpe, bpe_training, marks
 
 from ..corpora import (
+    config,
     counted,
     done,
     english,
     files_below,
-    flags,
     merges_of,
     multilingual,
     read_json,
@@ -27,13 +27,13 @@ from ..corpora import (
 )
 
 TEXTS = english(120) + multilingual(60)
-GPT2 = {"byte_level": True, "pre_tokenizer": "gpt2"}
+GPT2 = {"word_boundary": "bytes", "pre_tokenizer": "gpt2"}
 
 
 def trained(directory: Path, texts: list[str], size: int, **options: Any) -> Path:
     """A tokenizer directory."""
     shard = write_shard(directory / "shard.jsonl", texts)
-    args = ["--model", "bpe", "--vocab-size", size, *flags(options)]
+    args = ["--model", "bpe", "--vocab-size", size, *config(directory, **options)]
     done("train", shard, "--output", directory / "tok", *args)
     return directory / "tok"
 
@@ -81,7 +81,7 @@ def test_gpt2_cuts_the_words_and_nothing_is_added_to_them(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize(
-    "options", [{}, {"word_boundary": "▁"}, {"byte_level": True}, GPT2], ids=str
+    "options", [{}, {"word_boundary": "▁"}, {"word_boundary": "bytes"}, GPT2], ids=str
 )
 def test_words_are_cut_by_the_merges_in_their_order(
     tmp_path: Path, options: dict[str, Any]
@@ -89,7 +89,7 @@ def test_words_are_cut_by_the_merges_in_their_order(
     tokenizer = trained(tmp_path, TEXTS, 400, **options)
     loaded = wp.Tokenizer.load(str(tokenizer))
     merges = [(merge["left"], merge["right"]) for merge in merges_of(tokenizer)]
-    boundary = "bytes" if "byte_level" in options else options.get("word_boundary", "</w>")
+    boundary = options.get("word_boundary", "</w>")
     words = [word for word, _ in counted(english(300, seed=1))]
     for word in [*words, "unseen", "漢", "ж"]:
         text = f" {word}" if options == GPT2 else word
@@ -102,7 +102,7 @@ def test_words_are_cut_by_the_merges_in_their_order(
 
 def test_a_word_table_trains_as_the_text_that_it_was_counted_from(tmp_path: Path) -> None:
     shard = write_shard(tmp_path / "shard.txt", TEXTS)
-    args = ["--model", "bpe", "--byte-level", "--vocab-size", "500"]
+    args = ["--model", "bpe", "--word-boundary", "bytes", "--vocab-size", "500"]
     done("count", shard, "--pre-tokenizer", "gpt2", "--output", tmp_path / "words")
     direct = ["--pre-tokenizer", "gpt2", "--output", tmp_path / "direct"]
     done("train", shard, *args, *direct)
@@ -154,7 +154,8 @@ def test_training_goes_on_with_the_same_words_alone(tmp_path: Path) -> None:
 
 def test_a_wordpiece_with_all_options_of_bpe_is_another_training(tmp_path: Path) -> None:
     tokenizer = trained(tmp_path, TEXTS, 300)
-    args = ["--vocab-size", "300", "--criterion", "frequency", "--continuing-prefix", ""]
+    args = ["--vocab-size", "300", "--criterion", "frequency"]
+    args += config(tmp_path, continuing_prefix="")
     before = files_below(tokenizer)
     outcome = wordpiece("train", tmp_path / "shard.jsonl", "--output", tokenizer, *args)
     assert outcome.status == 2
@@ -182,8 +183,9 @@ def test_words_cut_otherwise_than_asked_for_are_refused_by_the_name_of_the_cut(
 ) -> None:
     shard = write_shard(tmp_path / "a.txt", TEXTS)
     done("count", shard, "--output", tmp_path / "words")
-    train = ["train", "--word-counts", tmp_path / "words", "--model", "bpe", "--byte-level"]
-    outcome = wordpiece(*train, "--pre-tokenizer", "gpt2", "--output", tmp_path / "no")
+    model = ["--model", "bpe", "--word-boundary", "bytes", "--pre-tokenizer", "gpt2"]
+    train = ["train", "--word-counts", tmp_path / "words", *model]
+    outcome = wordpiece(*train, "--output", tmp_path / "no")
     assert outcome.status == 2
     words = tmp_path / "words"
     assert outcome.fault == f"pre_tokenizer: gpt2, but {words} was counted with bert"
@@ -199,7 +201,6 @@ def test_training_json_is_enough_to_get_the_same_bytes_again(tmp_path: Path) -> 
     first = trained(tmp_path / "a", TEXTS, 500, **options)
     noted = read_json(first, "training.json")
     again = {k: v for k, v in (noted["training"] | noted["text"]).items() if v is not None}
-    again["special_tokens"] = ",".join(again["special_tokens"])
     del again["vocab_size"], again["model"]
     second = trained(tmp_path / "b", TEXTS, 500, **again)
     files = [files_below(directory) for directory in (first, second)]

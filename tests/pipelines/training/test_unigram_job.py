@@ -13,7 +13,7 @@ from pipelines.counting import word_table
 from wordpiece_core.reference import SPECIAL_TOKENS, count_words
 from wordpiece_core.training import train
 
-from ..corpora import done, english, read_json, same_but_for_run_json, wordpiece
+from ..corpora import config, done, english, read_json, same_but_for_run_json, wordpiece
 from ..stopping import killed_before
 
 SIZE = ["--model", "unigram", "--vocab-size", "150"]
@@ -58,7 +58,7 @@ def test_seeds_that_the_memory_of_the_driver_does_not_hold_are_a_warning(
     call = ["train", shards, *SIZE, "--driver-memory", "64MiB"]
     said = done(*call, "--output", tmp_path / "tok").lines[-1]
     assert "more than the driver_memory of 67,108,864; give more, or a seed_size of 64 or" in said
-    fewer = done(*call, "--output", tmp_path / "few", "--seed-size", "64")
+    fewer = done(*call, "--output", tmp_path / "few", *config(tmp_path, seed_size=64))
     assert "seeds" not in fewer.lines[-1]
 
 

@@ -241,7 +241,7 @@ def test_a_pair_that_is_merged_twice_keeps_its_first_rank() -> None:
 
 
 def test_the_bytes_come_first_in_the_order_of_gpt2() -> None:
-    result = wp.train({"é": 3}, model="bpe", byte_level=True, vocab_size=300)
+    result = wp.train({"é": 3}, model="bpe", word_boundary="bytes", vocab_size=300)
     assert result.vocab[5:261] == sorted(marks.BYTE_CHARACTERS)
     assert result.vocab[261:] == ["ĠÃ", "ĠÃ©"]
     assert result.options.word_boundary == "bytes"
@@ -262,14 +262,12 @@ def test_byte_fallback_has_the_bytes_of_sentencepiece_behind_the_special_tokens(
         ({**BYTES, "limit_alphabet": 9}, "limit_alphabet: not with word_boundary bytes"),
         ({**BYTES, "initial_alphabet": "a"}, "initial_alphabet: not with word_boundary bytes"),
         ({**BYTES, "byte_fallback": True}, "byte_fallback: not without unigram, or bpe with"),
-        ({"byte_level": True, "word_boundary": "▁"}, "byte_level: it contradicts"),
         ({"seed_size": 5}, "seed_size: not without unigram"),
         ({**BYTES, "vocab_size": 260}, "vocab_size: 260 is too small .* make it 261 or more"),
         ({"pre_tokenizer": "gpt2"}, "pre_tokenizer: words cut as GPT-2 does hold spaces"),
         ({"model": "wordpiece", "pre_tokenizer": "gpt2"}, "pre_tokenizer: words cut as GPT-2"),
-        ({"model": "wordpiece", "byte_level": True}, "byte_level: not for the model wordpiece"),
         ({"model": "wordpiece", "word_boundary": "▁"}, "word_boundary: '▁' is not for the model"),
-        ({"model": "unigram", "byte_level": True}, "byte_level: not for the model unigram"),
+        ({"model": "unigram", **BYTES}, "word_boundary: 'bytes' is not for the model unigram"),
         ({"model": "unigram", "min_pair_count": 5}, "min_pair_count: not for the model unigram"),
         ({"model": "unigram", "alphabet_order": "first_seen"}, "alphabet_order: not for the model"),
     ],
