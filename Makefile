@@ -7,13 +7,23 @@ VENV := .venv
 BIN := $(VENV)/bin
 KERNEL := $(shell find wordpiece_core/kernel -name '*.rs' -o -name 'Cargo.*' | grep -v /target/)
 
-.PHONY: demo test test-cluster test-browser lint docs bench fuzz memcheck check-tools clean
+.PHONY: demo test soak test-cluster test-browser lint docs bench fuzz memcheck check-tools clean
 
 demo: $(VENV)/.installed
 	$(BIN)/python -m pipelines.commands.demo out/demo
 
 test: $(VENV)/.installed-test
 	$(BIN)/python -m pytest -n auto --maxprocesses 4
+
+# What is too slow for `make test`: a job goes on from every state that stopping it can leave (some
+# 100,000 stops), and after faults of every kind of call to the file system; and thousands of random
+# tokenizers, texts and all code points give what `tokenizers` and `sentencepiece` give.
+soak: $(VENV)/.installed-test
+	$(BIN)/python -m tests.soak.stops
+	$(BIN)/python -m tests.soak.faults --every 5
+	$(BIN)/python -m tests.parity random --seed 0 --cases 3200
+	$(BIN)/python -m tests.parity reference --seed 0 --cases 3200
+	$(BIN)/python -m tests.parity points
 
 # On Flink and Spark, with S3 and with faults. Needs Java 17 and Maven. CASES: words in the names of
 # the cases to run (`--list` names them).

@@ -15,6 +15,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.cold_start import cold_start
+from benchmarks.compare_job import compare_job
 from benchmarks.count_growth import count_growth, count_large
 from benchmarks.count_job import count_compressed, count_job
 from benchmarks.count_kernel import count_kernel
@@ -34,9 +35,7 @@ from benchmarks.many_words import hundred_million, ten_million
 from benchmarks.measure import Row, keep_temporary_files
 from benchmarks.memory import memory
 from benchmarks.merge_loop import merge_loop
-from benchmarks.model_parity import model_parity
 from benchmarks.packing import packing
-from benchmarks.parity import parity
 from benchmarks.rounds import rounds
 from benchmarks.rounds_bound import rounds_bound
 from benchmarks.setting import SHARED, Setting, find_groups
@@ -51,7 +50,6 @@ BENCHMARKS: dict[str, Callable[[Setting], Iterator[Row]]] = {
     benchmark.__name__: benchmark
     for benchmark in (
         *(
-            parity,
             encode_kernel,
             encode_models,
             encode_peers,
@@ -65,7 +63,7 @@ BENCHMARKS: dict[str, Callable[[Setting], Iterator[Row]]] = {
         *(count_job, count_kernel, count_compressed, count_growth, count_large),
         *(heaps, held_out, groups, memory, formats),
         *(extend_ids, extend_others, extend_job, prune_sizes),
-        *(three_models, model_parity, train_unigram),
+        *(three_models, train_unigram, compare_job),
     )
 }
 ONLY_WHEN_NAMED = ("ten_million", "hundred_million", "many_shards", "count_large")

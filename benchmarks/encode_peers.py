@@ -27,8 +27,8 @@ from tokenizers.processors import TemplateProcessing
 
 from benchmarks.encode_kernel import MOST_BYTES, first_bytes
 from benchmarks.measure import Row, in_turn, number
-from benchmarks.parity import Column, differing_rows, kernel_column
 from benchmarks.setting import Setting, megabytes, read_texts
+from tests.parity.bert import Column, differing_rows, kernel_column
 from wordpiece_core import Tokenizer
 
 OURS = "wordpiece_core"

@@ -76,11 +76,11 @@ def write_inputs(root: Path, files: int, ending: str) -> None:
 
 def run(root: Path, job: str) -> dict[str, float]:
     """Encodes or counts the inputs, and returns what that took."""
-    from benchmarks.faults import Faults, install
     from pipelines.commands.cli import main as wordpiece
     from pipelines.counting import count
     from pipelines.encoding import encode_shards
     from pipelines.running.runner import run_pipeline
+    from tests.pipelines.faulty_store import Faults, install
 
     faults = Faults(slow=SECONDS_A_CALL)
     install(root, faults)

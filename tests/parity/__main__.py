@@ -1,61 +1,173 @@
-"""Random tokenizers against `tokenizers` and `sentencepiece`, until the time is up.
+"""Whether our ids, offsets and measures are those of `tokenizers` and `sentencepiece`.
 
-python -m tests.parity --minutes 60
-"""
+    python -m tests.parity random --minutes 60      # random tokenizers, or --cases 1600
+    python -m tests.parity reference --minutes 60   # random texts and options, and the reference
+    python -m tests.parity points                   # every code point among neighbours
+    python -m tests.parity bert CORPUS...           # every row of a corpus: published vocabularies,
+    python -m tests.parity models CORPUS...         # BPE and Unigram,
+    python -m tests.parity measures CORPUS...       # and what `compare` measures on it
+
+Each exits with status 1 if anything differs. CORPUS: Parquet files with a column `text`, or
+directories of them."""
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
+import tempfile
 import time
 from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from random import Random
+
+import click
 
 import wordpiece_core as wp
 
-from .compare import difference, random_case
+from ..wordpiece_core import encoding_cases
+from . import reference as kernel_and_reference
+from .bert import corpus_parity, point_parity
+from .corpus import VOCABULARIES, texts_by_language
+from .measures import measure_parity
+from .models import model_parity
+from .random_cases import difference, random_case
 from .random_sentencepiece import sentencepiece_difference
 
+MOST = 20  # differences, after which a random check ends
 
+corpus = click.argument("corpus", nargs=-1)
+vocabularies = click.option(
+    "--vocabularies",
+    default=VOCABULARIES,
+    type=click.Path(exists=True, path_type=Path),
+    help="A directory of directories with vocab.txt; one with -cased in its name is cased.",
+)
+
+
+@click.group()
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--minutes", type=float, default=10)
-    parser.add_argument("--seed", type=int, help="the first one; default: of the time")
-    parser.add_argument("--cases", type=int, help="how many, whatever the time")
-    parser.add_argument("--verbose", action="store_true")
-    given = parser.parse_args()
-    first = seed = time.time_ns() // 1000 if given.seed is None else given.seed
-    end = time.monotonic() + given.minutes * 60
+    """Compares with `tokenizers` and `sentencepiece`."""
+
+
+# --- Corpora --------------------------------------------------------------------------------------
+
+
+def show(found: Iterator[tuple[str, int, int]]) -> None:
+    """Prints what was compared, and exits with 1 if anything differs."""
+    total = differ = 0
+    for what, count, wrong in found:
+        total, differ = total + count, differ + wrong
+        print(f"{what}: {count} compared, {wrong} differ", flush=True)
+    print(f"all: {total} compared, {differ} differ")
+    sys.exit(1 if differ else 0)
+
+
+@main.command()
+def points() -> None:
+    """Every code point, among neighbours of every kind."""
+    show(point_parity())
+
+
+@main.command()
+@corpus
+@vocabularies
+def bert(corpus: Sequence[str], vocabularies: Path) -> None:
+    """Every column of every row of a corpus, with published vocabularies."""
+    show(corpus_parity(texts_by_language(corpus), sorted(vocabularies.glob("*/vocab.txt"))))
+
+
+@main.command()
+@corpus
+@click.option("--vocab-size", default=8_000, show_default=True)
+def models(corpus: Sequence[str], vocab_size: int) -> None:
+    """The ids of every text of a corpus, with BPE and Unigram."""
+    with tempfile.TemporaryDirectory() as work:
+        show(model_parity(texts_by_language(corpus), vocab_size, Path(work)))
+
+
+@main.command()
+@corpus
+@vocabularies
+@click.option("--vocab-size", default=16_000, show_default=True, help="Of BPE and Unigram.")
+def measures(corpus: Sequence[str], vocabularies: Path, vocab_size: int) -> None:
+    """What `compare` measures on a corpus."""
+    published = sorted(vocabularies.glob("*/vocab.txt"))
+    with tempfile.TemporaryDirectory() as work:
+        show(measure_parity(texts_by_language(corpus), published, vocab_size, Path(work)))
+
+
+# --- Random cases ---------------------------------------------------------------------------------
+
+
+def until_the_end(
+    check: Callable[[int], str], seed: int | None, minutes: float, cases: int
+) -> None:
+    """Runs `check` with one seed after the other. It returns how a case ended, and the case counts
+    as one that differs if that begins with "different"."""
+    first = time.time_ns() // 1000 if seed is None else seed
+    end = time.monotonic() + minutes * 60
     counts: Counter[str] = Counter()
-    while time.monotonic() < end and seed - first != given.cases:
-        if seed % 8 == 0 and (found := sentencepiece_difference(seed)):
-            counts["different from sentencepiece"] += 1
-            print(f"seed {seed}: sentencepiece: {found}", flush=True)
-        value, texts, pairs, options = random_case(seed)
-        try:
-            found = difference(value, texts, pairs, options)
-        except wp.InputError as error:
-            counts["refused"] += 1
-            if given.verbose:
-                print(f"seed {seed}: refused: {error}")
-        else:
-            counts["different" if found else "equal"] += 1
-            if found:
-                report(seed, found)
-        seed += 1
-        if counts["different"] >= 20:
+    for number in range(first, first + cases):
+        counts[check(number)] += 1
+        if counts["different"] >= MOST or time.monotonic() > end:
             break
     print(f"from seed {first}: {dict(counts)}")
-    sys.exit(any(name.startswith("different") for name in counts))
+    sys.exit(1 if counts["different"] else 0)
+
+
+def random_check(check: Callable[[int], str]) -> click.Command:
+    """A command with the options of random checks."""
+
+    @click.option("--minutes", default=10.0, show_default=True)
+    @click.option(
+        "--cases", default=sys.maxsize, help="At most; default: as many as there is time."
+    )
+    @click.option("--seed", type=int, help="The first one; default: from the time.")
+    def command(minutes: float, cases: int, seed: int | None) -> None:
+        until_the_end(check, seed, minutes, cases)
+
+    return main.command(check.__name__, help=check.__doc__)(command)
+
+
+@random_check
+def reference(seed: int) -> str:
+    """Random texts, vocabularies and options: the kernel, the reference, and `tokenizers`."""
+    rng = Random(seed)
+    case = encoding_cases.random_case(rng, rng.choice([1, 2, 6, 20]))
+    threads = rng.choice([1, 1, 1, 2, 3])
+    if not kernel_and_reference.faults(case, threads):
+        return "equal"
+    small = kernel_and_reference.smallest(case, threads)
+    print(f"seed {seed}: {small!a}")
+    for fault in kernel_and_reference.faults(small, threads)[:3]:
+        print(f"    {fault}", flush=True)
+    return "different"
+
+
+@random_check
+def random(seed: int) -> str:
+    """Random tokenizers of `tokenizers`, and every eighth time a model of `sentencepiece`."""
+    if seed % 8 == 0 and (found := sentencepiece_difference(seed)):
+        print(f"seed {seed}: sentencepiece: {found}", flush=True)
+        return "different"
+    try:
+        found = difference(*random_case(seed))
+    except wp.InputError:
+        return "refused"
+    if found:
+        report(seed, found)
+    return "different" if found else "equal"
 
 
 def report(seed: int, found: str) -> None:
     """Prints a difference with the smallest texts that show it."""
     value, texts, pairs, options = random_case(seed)
+    other: str | None
     for i in range(len(texts)):
         pair = None if pairs is None else [pairs[i]]
         if one := difference(value, [texts[i]], pair, options):
-            text, other = shortened(seed, texts[i], pair and pair[0])
+            text, other = shortened(seed, texts[i], pair[0] if pair else None)
             found = difference(value, [text], other and [other], options) or one
             print(f"seed {seed}: {text!a} {other!a}: {found}")
             break

@@ -62,7 +62,7 @@ def random_tokenizer(rng: Random) -> Json:
         "unigram": _unigram,
         "metaspace": _unigram,
     }[kind](rng)
-    value = {
+    value: Json = {
         "version": "1.0",
         "truncation": None,
         "padding": None,
@@ -198,7 +198,7 @@ def _bert_text(rng: Random, kind: str, model: Json) -> tuple[Json | None, Json]:
     }
     if kind != "wordpiece" and rng.random() < 0.2:
         normalizer = None
-    cutters = [{"type": rng.choice(["BertPreTokenizer", "WhitespaceSplit"])}]
+    cutters: list[Json] = [{"type": rng.choice(["BertPreTokenizer", "WhitespaceSplit"])}]
     if kind == "bert_bytes":
         cutters.append(_byte_level(rng, use_regex=False, add_prefix_space=True))
     elif kind == "unigram" or (kind == "word_bpe" and not model["end_of_word_suffix"]):
@@ -277,7 +277,7 @@ def _around(rng: Random, names: Sequence[str], ids: dict[str, int]) -> Json:
             "$A": "$A $B",
         }[single]
         return peers._template(single, pair, ids, rng.choice([0, 1]))
-    made = {"type": kind, "sep": [last, ids[last]], "cls": [first, ids[first]]}
+    made: Json = {"type": kind, "sep": [last, ids[last]], "cls": [first, ids[first]]}
     if kind == "RobertaProcessing":
         made |= {"trim_offsets": rng.random() < 0.5, "add_prefix_space": rng.random() < 0.5}
     return made

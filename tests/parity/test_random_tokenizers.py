@@ -1,10 +1,10 @@
-"""Random tokenizers, a few of them: `python -m tests.parity` tries more."""
+"""Random tokenizers, a few of them: `python -m tests.parity random` tries more."""
 
 from __future__ import annotations
 
 import pytest
 
-from .compare import difference, random_case
+from .random_cases import difference, random_case
 from .random_sentencepiece import sentencepiece_difference
 
 

@@ -11,13 +11,13 @@ import pyarrow as pa
 import pytest
 from pyarrow import fs
 
-from benchmarks.faults import Faults, FaultyHandler
 from pipelines.counting import steps
 from pipelines.counting.options import CountOptions
 from pipelines.files import filesystems
 from wordpiece_core.training import merging
 
 from .corpora import english, write_shard
+from .faulty_store import Faults, FaultyHandler
 
 
 class Store:

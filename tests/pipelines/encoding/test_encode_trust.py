@@ -18,7 +18,6 @@ import pytest
 from pyarrow import fs
 
 import wordpiece_core as wp
-from benchmarks.faults import Faults, install
 from pipelines.encoding import encode as encode_job
 from pipelines.encoding.directory import lifecycle, new_shards
 from pipelines.encoding.directory.contents import read_contents
@@ -43,6 +42,7 @@ from ..corpora import (
     write_shard,
     write_shards,
 )
+from ..faulty_store import Faults, install
 from ..stopping import HANGS, killed_before, killing_a_worker
 from ..test_bad_input import corrupt_page, truncated
 

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from transformers import BertTokenizerFast
 
 import wordpiece_core as wp
-from benchmarks.parity import is_plain
 from wordpiece_core import reference
 from wordpiece_core.options import TRUNCATIONS, EncodingOptions
 
+from ...parity.bert import is_plain
 from ..encoding_cases import (
     Case,
     Encoded,

@@ -58,15 +58,21 @@ def corpus() -> list[str]:
     return SENTENCES * 20
 
 
-@cache
-def _trained(kind: str) -> str:
+KINDS = ("word_end", "mark", "bert_bytes", "unigram", "gpt2", "roberta")
+
+
+def train(kind: str, texts: Sequence[str], vocab_size: int) -> str:
+    """The `tokenizer.json` of a tokenizer of one of KINDS that `tokenizers` trained."""
     if kind == "word_end":
         made = Tokenizer(models.BPE(unk_token="[UNK]", end_of_word_suffix="</w>"))
         made.normalizer = normalizers.BertNormalizer()
         made.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
         made.decoder = decoders.BPEDecoder(suffix="</w>")
         trainer: Any = trainers.BpeTrainer(
-            vocab_size=400, special_tokens=BERT_FIVE, end_of_word_suffix="</w>", show_progress=False
+            vocab_size=vocab_size,
+            special_tokens=BERT_FIVE,
+            end_of_word_suffix="</w>",
+            show_progress=False,
         )
     elif kind == "mark":
         made = Tokenizer(models.BPE(unk_token="[UNK]"))
@@ -74,7 +80,9 @@ def _trained(kind: str) -> str:
         mark = pre_tokenizers.Metaspace(prepend_scheme="always", split=False)
         made.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.BertPreTokenizer(), mark])
         made.decoder = decoders.Metaspace()
-        trainer = trainers.BpeTrainer(vocab_size=400, special_tokens=BERT_FIVE, show_progress=False)
+        trainer = trainers.BpeTrainer(
+            vocab_size=vocab_size, special_tokens=BERT_FIVE, show_progress=False
+        )
     elif kind == "bert_bytes":
         made = Tokenizer(models.BPE(unk_token="[UNK]"))
         made.normalizer = normalizers.BertNormalizer()
@@ -83,7 +91,7 @@ def _trained(kind: str) -> str:
         made.decoder = decoders.ByteLevel()
         made.post_processor = processors.ByteLevel(trim_offsets=False)
         trainer = trainers.BpeTrainer(
-            vocab_size=500,
+            vocab_size=vocab_size,
             special_tokens=BERT_FIVE,
             initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
             show_progress=False,
@@ -95,7 +103,7 @@ def _trained(kind: str) -> str:
         made.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.BertPreTokenizer(), mark])
         made.decoder = decoders.Metaspace()
         trainer = trainers.UnigramTrainer(
-            vocab_size=300, special_tokens=BERT_FIVE, unk_token="[UNK]", show_progress=False
+            vocab_size=vocab_size, special_tokens=BERT_FIVE, unk_token="[UNK]", show_progress=False
         )
     elif kind in ("gpt2", "roberta"):
         made = Tokenizer(models.BPE())
@@ -103,19 +111,24 @@ def _trained(kind: str) -> str:
         made.decoder = decoders.ByteLevel()
         special = ["<|endoftext|>"] if kind == "gpt2" else ["<s>", "<pad>", "</s>", "<unk>"]
         trainer = trainers.BpeTrainer(
-            vocab_size=500,
+            vocab_size=vocab_size,
             special_tokens=special,
             initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
             show_progress=False,
         )
     else:
         raise ValueError(kind)
-    made.train_from_iterator(corpus(), trainer)
+    made.train_from_iterator(texts, trainer)
     if kind == "roberta":
         made.post_processor = processors.RobertaProcessing(("</s>", 2), ("<s>", 0), True, False)
     elif kind == "gpt2":
         made.post_processor = processors.ByteLevel(trim_offsets=False)
     return str(made.to_str())
+
+
+@cache
+def _trained(kind: str) -> str:
+    return train(kind, corpus(), {"word_end": 400, "mark": 400, "unigram": 300}.get(kind, 500))
 
 
 def trained(kind: str) -> dict[str, Any]:
@@ -127,16 +140,22 @@ def trained(kind: str) -> dict[str, Any]:
     return dict(value)
 
 
-@cache
-def sentencepiece_model(options: tuple[tuple[str, Any], ...] = ()) -> bytes:
-    """A model that `sentencepiece` trained, with these options beside the usual ones."""
+def train_sentencepiece(texts: Sequence[str], vocab_size: int, **options: Any) -> bytes:
+    """A model that `sentencepiece` trained, with these options besides the usual ones."""
     stream = io.BytesIO()
     sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=iter(corpus()),
+        sentence_iterator=iter(texts),
         model_writer=stream,
-        **{"vocab_size": 250, "hard_vocab_limit": False, "minloglevel": 2} | dict(options),
+        vocab_size=vocab_size,
+        **{"hard_vocab_limit": False, "minloglevel": 2} | options,
     )
     return stream.getvalue()
+
+
+@cache
+def sentencepiece_model(options: tuple[tuple[str, Any], ...] = ()) -> bytes:
+    """A model that `sentencepiece` trained on `corpus`, with these options."""
+    return train_sentencepiece(corpus(), **{"vocab_size": 250} | dict(options))
 
 
 def ids_of(tokenizer: Tokenizer, texts: Sequence[str]) -> list[list[int]]:
@@ -171,10 +190,10 @@ def _template(single: str, pair: str, ids: dict[str, int], second_type: int) -> 
     return {"type": "TemplateProcessing", **made}
 
 
-def sentencepiece_like(kind: str) -> dict[str, Any]:
+def sentencepiece_like(kind: str, trained: bytes | None = None) -> dict[str, Any]:
     """The `tokenizer.json` of a tokenizer made of a model of `sentencepiece`: as of "t5", of
     "xlm_roberta", or as newer versions of `transformers` make it ("converted")."""
-    model = sentencepiece_proto.parsed(sentencepiece_model())
+    model = sentencepiece_proto.parsed(trained or sentencepiece_model())
     pieces = [[piece.piece, piece.score] for piece in model.pieces][3:]
     charsmap = b64encode(model.normalizer_spec.precompiled_charsmap).decode()
     more = [[f"<extra_id_{n}>", 0.0] for n in range(3)]

@@ -1,5 +1,5 @@
 """Every column of the kernel's rows against `tokenizers`: code points in contexts, and what is hard
-to cut. `python -m benchmarks.parity` does more of the first, and whole corpora."""
+to cut. `python -m tests.parity` does more of the first, and whole corpora."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import wordpiece_core as wp
-from benchmarks.parity import (
+from wordpiece_core.options import TRUNCATIONS, EncodingOptions, TextOptions
+from wordpiece_core.reference import SPECIAL_TOKENS
+
+from ...parity.bert import (
     CONTEXTS,
     EVERYTHING,
     TEXT_OPTIONS,
@@ -26,10 +29,7 @@ from benchmarks.parity import (
     is_plain,
     point_vocabulary,
 )
-from wordpiece_core.options import TRUNCATIONS, EncodingOptions, TextOptions
-from wordpiece_core.reference import SPECIAL_TOKENS
-
-from ...fuzz_encoding import faults
+from ...parity.reference import faults
 from ..encoding_cases import Case, Rows, by_kernel, by_reference, random_case
 from ..strategies import odd_text
 
@@ -210,13 +210,13 @@ def test_threads_and_slices_do_not_change_rows() -> None:
 def test_random_cases_are_those_of_the_reference_and_of_tokenizers(block: int) -> None:
     for seed in range(block * 200, block * 200 + 200):
         rng = Random(seed)
-        assert faults(random_case(rng), rng.choice([1, 1, 2]), tokenizers=True) == [], seed
+        assert faults(random_case(rng), rng.choice([1, 1, 2])) == [], seed
 
 
 @settings(max_examples=300)
 @given(st.randoms(use_true_random=False))
 def test_cases_that_hypothesis_draws_are_those_of_the_reference(rng: Random) -> None:
-    assert faults(random_case(rng, rows=2), 1, tokenizers=True) == []
+    assert faults(random_case(rng, rows=2), 1) == []
 
 
 @settings(max_examples=300)
@@ -252,6 +252,6 @@ FOUND = [
 
 @pytest.mark.parametrize("case", [case for _, case in FOUND], ids=[name for name, _ in FOUND])
 def test_what_was_wrong_stays_right(case: Case) -> None:
-    assert faults(case, 1, tokenizers=True) == []
+    assert faults(case, 1) == []
     rows: Rows = by_reference(case).rows
     assert any(row and row["num_tokens"] > 2 for row in rows)

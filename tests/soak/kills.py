@@ -1,13 +1,13 @@
 """Jobs that are killed at random moments, again and again, end with the bytes of a straight run.
 
-    python -m benchmarks.kills              # 1,000 kills, about half an hour
-    python -m benchmarks.kills --kills 100
+    python -m tests.soak.kills              # 1,000 kills, about half an hour
+    python -m tests.soak.kills --kills 100
 
 The installed command is run on small inputs in a process group of its own, which gets SIGKILL at a
 random moment of the run; it is run again, and killed again, one to four times, and then runs to its
 end. No byte of the output may differ from that of a run that was never killed, nothing else may be
 left beside it, and the inputs must be as they were. Only kills of a job that was still running
-count. `benchmarks.stops` finds every state that a stop can leave; this is the same with processes.
+count. `tests.soak.stops` finds every state that a stop can leave; this is the same with processes.
 """
 
 from __future__ import annotations
@@ -29,10 +29,9 @@ from pathlib import Path
 from threading import Lock
 
 import click
-import pyarrow as pa
-import pyarrow.parquet as pq
 
-from benchmarks.measure import WORDPIECE, keep_temporary_files
+from ..pipelines.corpora import english, script, write_shard
+from . import keep_temporary_files
 
 AT_ONCE = 2  # jobs
 MOST_IN_A_ROW = 4  # kills of a job before it may end
@@ -61,22 +60,8 @@ class Job:
 # --- The jobs -------------------------------------------------------------------------------------
 
 
-def texts(rows: int, seed: int) -> list[str]:
-    """Rows of made-up words that repeat as words of a language do."""
-    rng = random.Random(seed)
-    parts = [rng.choice("bcdfghklmnprst") + rng.choice("aeiou") for _ in range(40)]
-    words = ["".join(rng.choices(parts, k=rng.randrange(1, 5))) for _ in range(2_000)]
-    weights = [1 / rank for rank in range(1, len(words) + 1)]
-    return [" ".join(rng.choices(words, weights, k=rng.randrange(1, 20))) for _ in range(rows)]
-
-
 def _write(path: Path, rows: int, seed: int) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    rows_of_text = texts(rows, seed)
-    if path.suffix == ".parquet":
-        pq.write_table(pa.table({"text": rows_of_text}), path, row_group_size=200)
-    else:
-        path.write_text("".join(f"{text}\n" for text in rows_of_text), encoding="utf-8")
+    write_shard(path, english(rows, seed), rows_per_group=200)
 
 
 def _shards(inputs: Path, shards: int, rows: int) -> None:
@@ -155,7 +140,7 @@ JOBS = {
 def start(call: Sequence[str], log: int = subprocess.DEVNULL) -> subprocess.Popen[bytes]:
     """Starts the command in a process group of its own."""
     return subprocess.Popen(
-        [WORDPIECE, *call],
+        [*script(), *call],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=log,

@@ -1,28 +1,19 @@
-"""Whether `compare` gives the figures that NumPy makes of the tokens and offsets of `tokenizers`,
-over whole texts, by language; and what it takes beside counting, and beside a plain loop.
-
-    python -m benchmarks.compare_parity              # the shared corpus, some minutes
-    python -m benchmarks.compare_parity CORPUS... --vocabularies DIR
+"""Whether `compare` gives the measures that NumPy computes from the tokens and offsets of
+`tokenizers`, over complete texts, by language.
 
 The tokenizers are published vocabularies, and a byte-level BPE and a Unigram that `tokenizers`
-trains on some of the text.
-"""
+trains on some of the text."""
 
 from __future__ import annotations
 
 import math
-import os
 import re
-import sys
-import tempfile
-import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-import click
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -36,15 +27,11 @@ from tokenizers import (
 )
 
 import pipelines
-from benchmarks.measure import run_process
-from benchmarks.parity import VOCABULARIES
-from benchmarks.setting import find_groups, read_texts
 from wordpiece_core import Tokenizer as OwnTokenizer
 
 BATCH = 2000  # texts
 FIRST = "a"  # the word before the texts of tokenizers that are not BERT's
 TRAIN_EVERY = 20  # of so many texts one is trained on
-VOCAB_SIZE = 16_000
 CLOSE = 1e-12  # of figures that are no ratios of whole numbers
 SPACES = "\t\n\r \xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(
     map(chr, range(0x2000, 0x200B))
@@ -208,7 +195,7 @@ def published(path: Path, work: Path) -> Contender:
     return Contender(directory, peer, peer.token_to_id("[UNK]") or 0, 0)
 
 
-def trained(texts: Sequence[str], work: Path) -> Iterator[Contender]:
+def trained(texts: Sequence[str], vocab_size: int, work: Path) -> Iterator[Contender]:
     """A byte-level BPE and a Unigram."""
     bpe = Tokenizer(models.BPE())
     bpe.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
@@ -217,7 +204,7 @@ def trained(texts: Sequence[str], work: Path) -> Iterator[Contender]:
     unigram = Tokenizer(models.Unigram())
     unigram.normalizer = normalizers.NFKC()
     unigram.pre_tokenizer = pre_tokenizers.Metaspace()
-    size: dict[str, Any] = {"vocab_size": VOCAB_SIZE, "show_progress": False}
+    size: dict[str, Any] = {"vocab_size": vocab_size, "show_progress": False}
     of_bpe = trainers.BpeTrainer(initial_alphabet=alphabet, **size)
     of_unigram = trainers.UnigramTrainer(unk_token="<unk>", special_tokens=["<unk>"], **size)
     for name, peer, trainer in (("bpe", bpe, of_bpe), ("unigram", unigram, of_unigram)):
@@ -228,7 +215,7 @@ def trained(texts: Sequence[str], work: Path) -> Iterator[Contender]:
         yield Contender(path, peer, -1 if unk_id is None else unk_id, len(FIRST))
 
 
-# --- The command ----------------------------------------------------------------------------------
+# --- The check ------------------------------------------------------------------------------------
 
 
 def differing(found: dict[str, Any], wanted: dict[str, float]) -> list[str]:
@@ -242,110 +229,30 @@ def differing(found: dict[str, Any], wanted: dict[str, float]) -> list[str]:
     ]
 
 
-def check(groups: dict[str, list[Path]], vocabularies: Sequence[Path], work: Path) -> bool:
-    """Compares all figures; whether they are equal."""
-    texts = {name: read_texts(paths).to_pylist() for name, paths in groups.items()}
-    texts = {name: [text or "" for text in of_group] for name, of_group in texts.items()}
-    sample = [text for of_group in texts.values() for text in of_group[::TRAIN_EVERY]]
-    contenders = [*(published(path, work) for path in vocabularies), *trained(sample, work)]
+def measure_parity(
+    texts: Mapping[str, Sequence[str]], vocabularies: Sequence[Path], vocab_size: int, work: Path
+) -> Iterator[tuple[str, int, int]]:
+    """What was compared, how many measures, and how many of them differ."""
+    sample = [text for of_language in texts.values() for text in of_language[::TRAIN_EVERY]]
+    contenders = [
+        *(published(path, work) for path in vocabularies),
+        *trained(sample, vocab_size, work),
+    ]
     corpus = work / "corpus.parquet"
-    tables = [pa.table({"text": t, "group": [name] * len(t)}) for name, t in texts.items()]
+    tables = [pa.table({"text": list(t), "group": [name] * len(t)}) for name, t in texts.items()]
     pq.write_table(pa.concat_tables(tables), corpus, row_group_size=5000)
-    began = time.perf_counter()
     places = [str(contender.path) for contender in contenders]
     table = pipelines.compare(places, on=corpus, group_column="group", quiet=True)
-    print(f"compare, {len(places)} tokenizers: {time.perf_counter() - began:.1f} s", flush=True)
     rows = {(row["tokenizer"], row["group"]): row for row in table.to_pylist()}
-    equal = True
     for contender in contenders:
-        whole = Sums()
-        peer, began = contender.peer, time.perf_counter()
-        for name in sorted(texts):
-            given = contender.texts(texts[name])
-            sums = plain_sums(peer, contender.unk_id, given, contender.first)
-            whole = whole + sums
-            wrong = differing(rows[str(contender.path), name], sums.figures(peer.get_vocab_size()))
-            raw = sum(map(len, peer.encode_batch(texts[name], add_special_tokens=False)))
-            as_written = raw / sums.counts["tokens"] - 1
-            equal = equal and not wrong
-            print(
-                f"{contender.path.name}, {name}: {sums.counts['words']:,} words,"
-                f" {'equal' if not wrong else '; '.join(wrong)}"
-                f" (tokens of the text as written: {as_written:+.3%})",
-                flush=True,
-            )
-        wrong = differing(rows[str(contender.path), None], whole.figures(peer.get_vocab_size()))
-        equal = equal and not wrong
-        seconds = time.perf_counter() - began
-        said = "equal" if not wrong else "; ".join(wrong)
-        print(f"{contender.path.name}, all: {said}; the plain way took {seconds:.0f} s", flush=True)
-    return equal
-
-
-LOOP = """
-import sys, pyarrow.parquet as pq
-from collections import Counter
-from tokenizers import Tokenizer
-tokenizer, words, tokens, uses = Tokenizer.from_file(sys.argv[1]), 0, 0, Counter()
-for path in sys.argv[2:]:
-    for batch in pq.ParquetFile(path).iter_batches(5000, columns=["text"]):
-        for row in tokenizer.encode_batch(batch["text"].to_pylist(), add_special_tokens=False):
-            uses.update(row.ids)
-print(sum(uses.values()))
-"""
-
-
-def time_jobs(paths: Sequence[str], tokenizers: Sequence[Path], work: Path, runs: int) -> None:
-    """What whole processes take: compare, count, and a loop that only counts tokens."""
-    command = [sys.executable, "-m", "pipelines"]
-    cores = len(os.sched_getaffinity(0))
-    jobs = {
-        "count": [*command, "count", *paths, "--output", str(work / "words"), "--quiet"],
-        **{
-            f"compare {path.name}": [*command, "compare", str(path), "--on", *paths, "--json"]
-            for path in tokenizers
-        },
-        **{
-            f"loop {path.name}": [
-                *(sys.executable, "-c", LOOP),
-                str(path if path.suffix else path / "tokenizer.json"),
-                *paths,
-            ]
-            for path in tokenizers
-        },
-    }
-    seconds: dict[str, list[str]] = {name: [] for name in jobs}
-    for _ in range(runs):
-        for name, job in jobs.items():
-            taken = run_process(job, cores, os.environ)
-            seconds[name].append(f"{taken.seconds:.1f} s ({taken.peak_bytes / 1e6:.0f} MB)")
-    for name, all_runs in seconds.items():
-        print(f"{name}: {', '.join(all_runs)}", flush=True)
-
-
-@click.command()
-@click.argument("corpus", nargs=-1)
-@click.option("--vocabularies", default=VOCABULARIES, type=click.Path(path_type=Path))
-@click.option("--runs", default=3, help="Of each process that is timed; 0 for none.")
-@click.option("--only-times", is_flag=True, help="Leave the parity out.")
-def main(corpus: Sequence[str], vocabularies: Path, runs: int, only_times: bool) -> None:
-    """Compares all figures with plain ones; exits with 1 if any differs."""
-    with tempfile.TemporaryDirectory() as folder:
-        work = Path(folder)
-        groups = find_groups(corpus, work)
-        vocabs = sorted(vocabularies.glob("*/vocab.txt"))
-        if only_times:
-            texts = read_texts(next(iter(groups.values()))).to_pylist()[::TRAIN_EVERY]
-            contenders = [*(published(path, work) for path in vocabs), *trained(texts, work)]
-            equal, tokenizers = True, [contender.path for contender in contenders]
-        else:
-            equal = check(groups, vocabs, work)
-            tokenizers = [*(work / path.parent.name for path in vocabs)]
-            tokenizers += [work / "bpe.json", work / "unigram.json"]
-        main_group = "en" if "en" in groups else next(iter(groups))
-        time_jobs([str(path) for path in groups[main_group]], tokenizers, work, runs)
-    sys.exit(0 if equal else 1)
-
-
-if __name__ == "__main__":
-    main()
+        total = Sums()
+        for name in [*sorted(texts), None]:
+            sums = total
+            if name is not None:
+                given = contender.texts(texts[name])
+                sums = plain_sums(contender.peer, contender.unk_id, given, contender.first)
+                total = total + sums
+            wanted = sums.figures(contender.peer.get_vocab_size())
+            wrong = differing(rows[str(contender.path), name], wanted)
+            where = f" ({'; '.join(wrong)})" if wrong else ""
+            yield f"{contender.path.name}, {name or 'all'}{where}", len(wanted), len(wrong)

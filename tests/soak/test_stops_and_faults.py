@@ -1,6 +1,6 @@
 """From every state that stopping a job can leave, and after a fault of any call to the file system,
 the job ends with the same bytes. (Here the quickest scenario; .ci/run has all of them, and
-`benchmarks.faults` all faults.)"""
+`tests.soak.faults` injects all faults.)"""
 
 import json
 import subprocess
@@ -10,7 +10,7 @@ import pytest
 
 SWEEP = """
 import dataclasses, json
-from benchmarks.{module} import *
+from tests.soak.{module} import *
 print(json.dumps(dataclasses.asdict({call})))
 """
 

@@ -1,8 +1,8 @@
 """Every state of the disk that stopping a job can leave, and that from each of them the job ends
 with the bytes of a run that was never stopped.
 
-    python -m benchmarks.stops              # all scenarios, some minutes
-    python -m benchmarks.stops --only count
+    python -m tests.soak.stops              # all scenarios, some minutes
+    python -m tests.soak.stops --only count
 
 What a run leaves that is stopped before a change it makes to the disk, as by SIGKILL, is what is on
 the disk before that change. So a run looks at the disk before every change, and copies it if this
@@ -37,10 +37,11 @@ import pipelines.commands.train
 import pipelines.encoding.encode_shards
 import pipelines.encoding.follow
 import pipelines.layout.pipeline  # noqa: F401 (all: loaded once, not in every fork)
-from benchmarks.measure import keep_temporary_files
 from pipelines.commands.cli import main as wordpiece
 from pipelines.files import storage
 from pipelines.files.owned import MARKER
+
+from . import keep_temporary_files
 
 CHANGES = ("made", "written", "deleted")
 MEMORY = Path("/dev/shm")  # of Linux

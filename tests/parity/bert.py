@@ -1,29 +1,20 @@
 """Whether the kernel gives the rows of `tokenizers`, in every column: on a corpus with published
-vocabularies, and on every code point among neighbours of every kind.
-
-    python -m benchmarks.parity              # all, some minutes
-    python -m benchmarks.parity --only corpus CORPUS...
-"""
+vocabularies, and on every code point among neighbours of every kind."""
 
 from __future__ import annotations
 
-import sys
-import tempfile
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, product
 from pathlib import Path
 from typing import Any
 
-import click
 import numpy as np
 import pyarrow as pa
 from tokenizers import BertWordPieceTokenizer
 from tokenizers.pre_tokenizers import WhitespaceSplit
 
-from benchmarks.measure import Row
-from benchmarks.setting import SHARED, Setting, find_groups, read_texts
 from wordpiece_core import Tokenizer
 from wordpiece_core.options import ENCODING_COLUMNS, EncodingOptions, TextOptions
 from wordpiece_core.reference import SPECIAL_TOKENS
@@ -31,7 +22,6 @@ from wordpiece_core.tokenizer.files import ROLES
 
 EVERYTHING = EncodingOptions(columns=ENCODING_COLUMNS)
 BATCH = 1000
-VOCABULARIES = SHARED / "vocab"
 
 TEXT_OPTIONS = (
     *(
@@ -246,30 +236,21 @@ def differing_points(pair: Pair, points: Sequence[str], contexts: Sequence[str])
     return wrong
 
 
-# --- The command ----------------------------------------------------------------------------------
+# --- Whole checks ---------------------------------------------------------------------------------
 
 
 def corpus_parity(
-    groups: dict[str, list[Path]], vocabularies: Sequence[Path]
+    texts: Mapping[str, Sequence[str]], vocabularies: Sequence[Path]
 ) -> Iterator[tuple[str, int, int]]:
-    """What, how many texts, and how many of them differ."""
-    texts = {name: read_texts(paths).to_pylist() for name, paths in groups.items()}
+    """What was compared, how many rows, and how many of them differ."""
     options = replace(EVERYTHING, max_length=128, stride=16, padding=True)
     for path in vocabularies:
         vocab = path.read_text(encoding="utf-8").split("\n")[:-1]
         pair = Pair.of(vocab, TextOptions(lowercase="-cased" not in path.parent.name))
-        for name, of_group in texts.items():
-            ways = {"": EVERYTHING, ", max_length 128, stride 16, padded": options}
-            for way, chosen in ways.items():
-                wrong = sum(len(pair.differing(b, None, chosen)) for b in batches(of_group))
-                yield f"{name}, {path.parent.name}{way}", len(of_group), wrong
-
-
-def parity(setting: Setting) -> Iterator[Row]:
-    """Texts whose rows differ from those of tokenizers in any column"""
-    vocabularies = sorted(VOCABULARIES.glob("*/vocab.txt")) or [setting.vocab]
-    for what, texts, differ in corpus_parity(setting.groups, vocabularies):
-        yield {"texts of, vocabulary": what, "texts": f"{texts:,}", "differ": f"{differ:,}"}
+        for name, of_language in texts.items():
+            for how, chosen in {"": EVERYTHING, ", max_length 128, stride 16": options}.items():
+                wrong = sum(len(pair.differing(b, None, chosen)) for b in batches(of_language))
+                yield f"{name}, {path.parent.name}{how}", len(of_language), wrong
 
 
 def point_parity() -> Iterator[tuple[str, int, int]]:
@@ -281,37 +262,5 @@ def point_parity() -> Iterator[tuple[str, int, int]]:
             pair = Pair.of(point_vocabulary(points), options)
             wrong += differing_points(pair, points, tuple(CONTEXTS))
             count += len(points) * len(CONTEXTS)
-        for name in wrong[:20]:
-            print(name, file=sys.stderr)
-        yield f"code points, {options}", count, len(wrong)
-
-
-@click.command()
-@click.argument("corpus", nargs=-1)
-@click.option("--only", type=click.Choice(["corpus", "points"]), help="Of the two.")
-@click.option(
-    "--vocabularies",
-    default=VOCABULARIES,
-    type=click.Path(exists=True, path_type=Path),
-    help="A directory of directories with vocab.txt; one with -cased in its name is.",
-)
-def main(corpus: Sequence[str], only: str | None, vocabularies: Path) -> None:
-    """Compares all columns with `tokenizers`; exits with 1 if any row differs."""
-    rows = differ = 0
-
-    def of_corpus() -> Iterator[tuple[str, int, int]]:
-        with tempfile.TemporaryDirectory() as work:
-            groups = find_groups(corpus, Path(work))
-            yield from corpus_parity(groups, sorted(vocabularies.glob("*/vocab.txt")))
-
-    parts = {"corpus": of_corpus, "points": point_parity}
-    for part in [only] if only else parts:
-        for what, count, wrong in parts[part]():
-            rows, differ = rows + count, differ + wrong
-            print(f"{what}: {count} rows, {wrong} differ", flush=True)
-    print(f"all: {rows} rows, {differ} rows differ")
-    sys.exit(1 if differ else 0)
-
-
-if __name__ == "__main__":
-    main()
+        where = f" ({', '.join(wrong[:20])})" if wrong else ""
+        yield f"code points, {options}{where}", count, len(wrong)

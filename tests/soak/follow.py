@@ -1,9 +1,9 @@
 """A job that follows its inputs is killed every few seconds: no file is lost, and none done twice.
 
-    python -m benchmarks.follow                       # encode, 1,000 files: about five minutes
-    python -m benchmarks.follow --job count
-    python -m benchmarks.follow --kill-every 0        # without kills, for the latency
-    python -m benchmarks.follow --kill-every 40 --beam "--runner=PortableRunner ..."    # on Flink
+    python -m tests.soak.follow                       # encode, 1,000 files: about five minutes
+    python -m tests.soak.follow --job count
+    python -m tests.soak.follow --kill-every 0        # without kills, for the latency
+    python -m tests.soak.follow --kill-every 40 --beam "--runner=PortableRunner ..."    # on Flink
 
 Files are dropped at random times. Every other one is written piece by piece under its own name; the
 others are written under a hidden name and renamed. The command runs with `--follow` in a process
@@ -33,8 +33,9 @@ from pathlib import Path
 
 import click
 
-from benchmarks.kills import contents, run, start, texts
-from benchmarks.measure import keep_temporary_files
+from ..pipelines.corpora import english
+from . import keep_temporary_files
+from .kills import contents, run, start
 
 OWN = {".commits.jsonl", ".files.jsonl", ".run.json", "README.md"}
 MANIFEST = {"encode": ".manifest.json", "count": "_manifest.json"}
@@ -69,7 +70,7 @@ class Dropper:
         name = f"{number % 7}/{number:05}.txt"
         path = self.inputs / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        lines = "".join(f"{text}\n" for text in texts(rng.randrange(20, 200), number))
+        lines = "".join(f"{text}\n" for text in english(rng.randrange(20, 200), number))
         if number % 2:
             hidden = path.with_name(f".{path.name}")
             hidden.write_text(lines, encoding="utf-8")
@@ -191,7 +192,7 @@ def main(
     folder = Path(tempfile.mkdtemp(prefix="wordpiece-follow-"))
     keep_temporary_files(folder)
     (folder / "in").mkdir()
-    (folder / "train.txt").write_text("\n".join(texts(2_000, 0)))
+    (folder / "train.txt").write_text("\n".join(english(2_000)))
     trained = ["train", str(folder / "train.txt"), "--output", str(folder / "tokenizer")]
     run([*trained, "--vocab-size", "300"])
     rng = random.Random(seed)

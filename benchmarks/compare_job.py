@@ -1,0 +1,51 @@
+"""Comparing tokenizers, as whole processes: `wordpiece compare`, `count`, and a loop of
+`tokenizers` on all cores that only counts how often each token is used."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+
+from benchmarks.measure import WORDPIECE, Row, in_turn, process_columns, run_process
+from benchmarks.model_peers import gpt2_like
+from benchmarks.setting import Setting, megabytes, read_texts
+from wordpiece_core import Tokenizer
+
+TRAIN_EVERY = 20  # texts, of which one is trained on
+VOCAB_SIZE = 16_000
+LOOP = """
+import sys, pyarrow.parquet as pq
+from collections import Counter
+from tokenizers import Tokenizer
+tokenizer, uses = Tokenizer.from_file(sys.argv[1]), Counter()
+for path in sys.argv[2:]:
+    for batch in pq.ParquetFile(path).iter_batches(5000, columns=["text"]):
+        for row in tokenizer.encode_batch(batch["text"].to_pylist(), add_special_tokens=False):
+            uses.update(row.ids)
+print(sum(uses.values()))
+"""
+
+
+def compare_job(setting: Setting) -> Iterator[Row]:
+    """Comparing tokenizers on Parquet, whole processes, beside counting and a plain loop"""
+    paths = setting.groups[setting.main_group]
+    texts = read_texts(paths)
+    folder = setting.work / "compared"
+    folder.mkdir()
+    Tokenizer.load(setting.vocab, lowercase=True).save(folder / "wordpiece")
+    bpe = folder / "bpe.json"
+    gpt2_like(texts.to_pylist()[::TRAIN_EVERY], VOCAB_SIZE).save(str(bpe))
+    files = list(map(str, paths))
+    jobs = {"count": [WORDPIECE, "count", *files, "--output", str(folder / "words"), "--quiet"]}
+    for path, file in ((folder / "wordpiece", folder / "wordpiece" / "tokenizer.json"), (bpe, bpe)):
+        compare = [WORDPIECE, "compare", str(path), "--on", *files, "--json"]
+        jobs[f"compare {path.name}"] = compare
+        jobs[f"loop {path.name}"] = [sys.executable, "-c", LOOP, str(file), *files]
+    contenders = {
+        name: (lambda job=job: run_process(job, setting.cores, os.environ))
+        for name, job in jobs.items()
+    }
+    for name, taken in in_turn(contenders, setting.runs).items():
+        columns = process_columns(taken, megabytes(texts))
+        yield {"text": setting.main_group, "job": name, **columns}

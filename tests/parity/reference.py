@@ -1,0 +1,45 @@
+"""The kernel, the reference in plain Python, and `tokenizers`, on the same texts."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import wordpiece_core as wp
+
+from ..wordpiece_core.encoding_cases import (
+    Case,
+    by_kernel,
+    by_reference,
+    by_tokenizers,
+    differences,
+)
+
+
+def faults(case: Case, threads: int) -> list[str]:
+    """What the kernel does otherwise than it should."""
+    expected = error = None
+    try:
+        expected = by_reference(case)
+    except wp.WordpieceError as raised:
+        error = raised
+    try:
+        found = by_kernel(case, threads)
+    except wp.WordpieceError as raised:
+        if error is None or type(raised) is not type(error) or "\n" in str(raised):
+            return [f"raises {raised!r}, not {error!r}"]
+        return []
+    if expected is None:
+        return [f"does not raise {error!r}"]
+    found_faults = differences(found, expected)
+    if case.unk_scope == "word":
+        found_faults += differences(found, by_tokenizers(case))
+    return found_faults
+
+
+def smallest(case: Case, threads: int) -> Case:
+    """One text, and its pair, that shows a fault of the case; the case, if none does alone."""
+    for i, text in enumerate(case.texts):
+        alone = replace(case, texts=[text], pairs=case.pairs and [case.pairs[i]])
+        if faults(alone, threads):
+            return alone
+    return case

@@ -1,0 +1,19 @@
+"""Checks that take minutes or longer: jobs that are stopped, killed, or run on a failing store.
+
+    python -m tests.soak.stops     every state that stopping a job can leave
+    python -m tests.soak.faults    every call to the file system fails
+    python -m tests.soak.kills     processes are killed at random times
+    python -m tests.soak.follow    the same, while files arrive
+
+`make soak` runs the first two, and the random parity checks of `tests/parity`.
+"""
+
+import os
+import tempfile
+from pathlib import Path
+
+
+def keep_temporary_files(folder: Path) -> None:
+    """Puts the temporary files of this process, and of those it starts from now on, into a folder,
+    because processes that are killed leave some."""
+    os.environ["TMPDIR"] = tempfile.tempdir = str(folder)
