@@ -15,10 +15,13 @@ demo: $(VENV)/.installed
 test: $(VENV)/.installed-test
 	$(BIN)/python -m pytest -n auto --maxprocesses 4
 
-# What is too slow for `make test`: a job goes on from every state that stopping it can leave (some
-# 100,000 stops), and after faults of every kind of call to the file system; and thousands of random
+# What is too slow for `make test`: tests that are marked `soak`; properties, with more examples; that a
+# job goes on from every state that stopping it can leave (some 100,000 stops), and after faults of
+# calls to the file system; and that thousands of random
 # tokenizers, texts and all code points give what `tokenizers` and `sentencepiece` give.
 soak: $(VENV)/.installed-test
+	$(BIN)/python -m pytest -n auto --maxprocesses 4 -m soak
+	$(BIN)/python -m pytest -n auto --maxprocesses 4 --hypothesis-profile=soak tests/wordpiece_core
 	$(BIN)/python -m tests.soak.stops
 	$(BIN)/python -m tests.soak.faults --every 5
 	$(BIN)/python -m tests.parity random --seed 0 --cases 3200

@@ -1,18 +1,31 @@
 """What all tests share."""
 
 import os
+import shutil
 import signal
 import tempfile
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
 
-# A busy machine is no failure.
-settings.register_profile(
-    "any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow]
-)
-settings.load_profile("any machine")
+# Jobs wait for the disk after every file they write. So the files of tests are in memory, on Linux
+# if there is room; `PYTEST_DEBUG_TEMPROOT`, or `--basetemp`, names another directory.
+MEMORY, NEEDED_BYTES = Path("/dev/shm"), 2 << 30
+if os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).free > NEEDED_BYTES:
+    os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))
+
+# How many examples Hypothesis draws; `make soak` asks for the profile "soak". A busy machine is no
+# failure.
+for name, examples in (("quick", 40), ("soak", 600)):
+    settings.register_profile(
+        name,
+        max_examples=examples,
+        deadline=None,
+        suppress_health_check=[HealthCheck.too_slow],
+    )
+settings.load_profile("quick")
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in the background of a shell script
     signal.signal(signal.SIGINT, signal.default_int_handler)  # tests send themselves the signal

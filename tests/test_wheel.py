@@ -11,6 +11,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+pytestmark = pytest.mark.soak  # it compiles the kernel, and installs libraries
+
 ROOT = Path(__file__).parents[1]
 
 

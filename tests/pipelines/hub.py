@@ -24,6 +24,7 @@ class Hub(BaseHTTPRequestHandler):
 
     root: Path
     protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True  # as in `s3`
 
     def do_GET(self) -> None:
         place = unquote(urlsplit(self.path).path)

@@ -75,6 +75,7 @@ class Store:
 class S3(BaseHTTPRequestHandler):
     store: Store
     protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True  # or the rest of an answer waits, 40 ms, for its head to arrive
 
     def do_GET(self) -> None:
         store, url = self.store, urlsplit(self.path)

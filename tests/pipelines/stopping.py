@@ -5,16 +5,20 @@
 runs `wordpiece ARGUMENT...`. Before it makes the third change of the disk that PATTERN is found in,
 as in "written DIRECTORY/vocab.txt", the process is killed; with STOP it is stopped, until SIGCONT;
 with INT it is interrupted, as by Ctrl-C, and changes nothing before that has reached it.
+
+`killed_before` forks a process that has already loaded everything, which takes a tenth of the time.
 """
 
 from __future__ import annotations
 
 import itertools
+import multiprocessing.util
 import os
 import re
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -84,11 +88,44 @@ def _command(how: str, number: int, pattern: str, *args: object) -> list[str]:
     return [sys.executable, "-P", __file__, how, str(number), pattern, *map(str, args)]
 
 
+FORKS = multiprocessing.get_context("forkserver")
+multiprocessing.util.get_temp_dir()  # not among the files of tests, which are deleted before
+FORKS.set_forkserver_preload(
+    [
+        "pipelines.commands.train",
+        "pipelines.encoding.encode_shards",
+        "pipelines.encoding.follow",
+        "pipelines.layout.pipeline",
+    ]
+)
+
+
 def killed_before(number: int, pattern: str, *args: object) -> None:
     """Runs the command until it is killed, which it must be."""
-    command = _command("KILL", number, pattern, *args)
-    ended = subprocess.run(command, capture_output=True, text=True, check=False, timeout=HANGS)
-    assert ended.returncode == -signal.SIGKILL, ended
+    with tempfile.NamedTemporaryFile() as log:
+        call = (number, pattern, [*map(str, args)], log.name, os.getcwd(), dict(os.environ))
+        running = FORKS.Process(target=_kill_before, args=call)
+        running.start()
+        running.join(HANGS)
+        status = running.exitcode
+        running.kill()
+        assert status == -signal.SIGKILL, (status, log.read().decode(errors="replace"))
+
+
+def _kill_before(
+    number: int, pattern: str, args: list[str], log: str, folder: str, environment: dict[str, str]
+) -> None:
+    """In the process that is forked."""
+    output = os.open(log, os.O_WRONLY | os.O_APPEND)
+    for stream in (1, 2):
+        os.dup2(output, stream)
+    os.chdir(folder)
+    os.environ.clear()
+    os.environ.update(environment)
+    stop_before(number, pattern, kill)
+    from pipelines.commands.cli import main
+
+    main(args)
 
 
 def interrupted_before(

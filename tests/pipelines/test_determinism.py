@@ -146,7 +146,7 @@ def test_a_small_budget_makes_more_rounds_and_the_same_bytes(
 ) -> None:
     words = tmp_path / "words"
     done("count", write_shard(tmp_path / "a.txt", english(150)), "--output", words)
-    options = ["--vocab-size", "120", "--criterion", criterion, "--min-pair-count", least]
+    options = ["--vocab-size", "70", "--criterion", criterion, "--min-pair-count", least]
     outputs = {budget: tmp_path / budget for budget in ("1.0", "0.3", "0.1")}
     for budget, output in outputs.items():
         args = ["--word-counts", words, "--output", output, "--round-budget", budget]

@@ -109,7 +109,12 @@ def check_hidden(outcome: Outcome, store: s3.Store, *directories: Path) -> None:
     [*((job, "arguments") for job in CALLS), ("encode", "config"), ("train", "environment")],
 )
 def test_a_job_that_succeeds_stores_and_prints_no_secret(
-    tmp_path: Path, store: s3.Store, job: str, how: str
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+    store: s3.Store,
+    job: str,
+    how: str,
 ) -> None:
     options, env = options_of(job, store, f"{job}-{how}"), dict(os.environ)
     work = tmp_path / "work"
@@ -124,9 +129,14 @@ def test_a_job_that_succeeds_stores_and_prints_no_secret(
         for name, value in options.items():
             text = " ".join(value) if isinstance(value, list) else str(value)
             env[f"WORDPIECE_{job}_{name}".upper()] = text
-    outcome = process(job, *args, cwd=work, env=env)
+    if how == "environment":
+        outcome = process(job, *args, cwd=work, env=env)
+    else:
+        monkeypatch.chdir(work)
+        outcome = wordpiece(job, *args)
     assert outcome.status == 0, outcome.err
     check_hidden(outcome, store, work)
+    check_hidden(Outcome(0, *capfd.readouterr()), store)
     if job in ("train", "extend", "prune"):
         run = json.loads(store.files(f"corpora/{job}-{how}")["run.json"])
         assert run["word_counts"] == Location(options["word_counts"])
@@ -137,13 +147,13 @@ def test_a_job_that_succeeds_stores_and_prints_no_secret(
 
 def test_what_a_job_has_written_can_be_inspected_with_the_secret(store: s3.Store) -> None:
     args = ["inspect", store.uri("corpora/tokenizer"), "hello", "--debug"]
-    outcome = process(*args)
+    outcome = wordpiece(*args)
     assert outcome.status == 0, outcome.err
     check_hidden(outcome, store)
     encode = ["encode", store.uri("corpora/in"), "--output", store.uri("corpora/bins")]
     args = ["--tokenizer", store.uri("corpora/tokenizer"), "--format", "megatron"]
-    assert process(*encode, *args).status == 0
-    outcome = process("inspect", store.uri("corpora/bins"), "--rows", "2", "--json")
+    assert wordpiece(*encode, *args).status == 0
+    outcome = wordpiece("inspect", store.uri("corpora/bins"), "--rows", "2", "--json")
     assert (outcome.status, outcome.out.count("\n")) == (0, 3), outcome.err
     check_hidden(outcome, store)
 
@@ -269,7 +279,8 @@ def test_what_beam_refuses_is_shown_without_its_value(tmp_path: Path, store: s3.
         "--s3_secret_acess_key",
     ):
         more = ["MARKED"] if arg.endswith("key") else []
-        outcome = process("count", vocab, "--output", tmp_path / "out", "--debug", "--", arg, *more)
+        args = ["count", vocab, "--output", tmp_path / "out", "--debug", "--", arg, *more]
+        outcome = wordpiece(*args)
         shown = arg.startswith(("--direct", "--environment_type", "--resource"))
         assert outcome.status == (0 if arg.startswith("--environment") else 2), outcome
         if not shown:
@@ -321,7 +332,11 @@ def test_a_killed_run_is_gone_on_with_whatever_the_secret_is(
     if another == "none":
         env |= {"AWS_ACCESS_KEY_ID": s3.KEY, "AWS_SECRET_ACCESS_KEY": s3.SECRET}
     inputs = store.uri("corpora/in", *keys.get(another, ("", "")))
-    outcome = process("encode", inputs, *args[:-1], "--json", env=env)
+    outcome = (
+        process("encode", inputs, *args[:-1], "--json", env=env)
+        if another == "none"
+        else (wordpiece("encode", inputs, *args[:-1], "--json"))
+    )
     assert outcome.status == 0, outcome.err
     assert json.loads(outcome.out)["kept"] == 2
     check_hidden(outcome, store, tmp_path)
@@ -332,12 +347,12 @@ def test_a_followed_store_is_recorded_without_its_secret(tmp_path: Path, store: 
         output = tmp_path / "words"
         args = ["--output", output, "--follow", "--poll", "0.1", "--until-idle", "0.3"]
         key = (s3.KEY, s3.SECRET if not again else "MARKED-OTHER")
-        outcome = process("count", store.uri("corpora/in", *key), *args)
+        outcome = wordpiece("count", store.uri("corpora/in", *key), *args)
         assert outcome.status == 0, outcome.err
         check_hidden(outcome, store, tmp_path)
         assert ("commit 1" in outcome.err) == (not again)
         tokenizer = ["--tokenizer", store.uri("corpora/tokenizer"), "--output", tmp_path / "ids"]
-        outcome = process("encode", store.uri("corpora/in", *key), *tokenizer, *args[2:])
+        outcome = wordpiece("encode", store.uri("corpora/in", *key), *tokenizer, *args[2:])
         assert outcome.status == 0, outcome.err
         check_hidden(outcome, store, tmp_path)
     assert manifest(tmp_path / "ids")["rows"] == len(TEXTS)
@@ -346,11 +361,12 @@ def test_a_followed_store_is_recorded_without_its_secret(tmp_path: Path, store: 
 @pytest.mark.parametrize("mode", ["multi_threading", "multi_processing"])
 def test_workers_get_the_secret(tmp_path: Path, store: s3.Store, mode: str) -> None:
     beam = ["--debug", "--", f"--direct_running_mode={mode}", "--direct_num_workers=2", *BEAM]
-    outcome = process("count", store.uri("corpora/in"), "--output", tmp_path / "out", *beam)
+    run = process if mode == "multi_processing" else wordpiece
+    outcome = run("count", store.uri("corpora/in"), "--output", tmp_path / "out", *beam)
     assert outcome.status == 0, outcome.err
     check_hidden(outcome, store, tmp_path)
     store.put("corpora/bad/a.jsonl", b'{"text": 1}\n')
-    outcome = process("count", store.uri("corpora/bad"), "--output", tmp_path / "bad", *beam)
+    outcome = run("count", store.uri("corpora/bad"), "--output", tmp_path / "bad", *beam)
     assert outcome.status == 1
     check_hidden(outcome, store, tmp_path)
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from tokenizers import BertWordPieceTokenizer
 
@@ -123,7 +123,6 @@ TEXTS = st.lists(st.text(st.sampled_from("aabb é!?[]mskMASK" + ODD), max_size=3
 
 
 @pytest.mark.parametrize("options", OPTIONS)
-@settings(max_examples=150, deadline=None)
 @example(texts=["aab aab\x0caab aab!!", "a[MASK]b [SEP]", "中a漢é中 e\u0301 e\u0301e"])
 @given(texts=TEXTS)
 def test_measures_are_those_of_whole_texts(options: dict[str, Any], texts: list[str]) -> None:

@@ -6,7 +6,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from tokenizers.models import WordPiece
 
@@ -112,7 +112,6 @@ READERS: dict[str, Callable[[Path], list[str]]] = {
 @pytest.mark.filterwarnings("ignore::wordpiece_core.FewerTokensWarning")
 @example("a\x07b")
 @example("a b")
-@settings(max_examples=200)
 def test_what_is_taken_comes_back_the_same_from_every_reader(token: str) -> None:
     options = {"special_tokens": [token, "[UNK]"], "continuing_prefix": token}
     try:

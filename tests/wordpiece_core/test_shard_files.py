@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from wordpiece_core import EncodingOptions, Tokenizer
@@ -37,7 +37,6 @@ def written(
     return pq.ParquetFile(pa.BufferReader(b"".join([*parts, file.finish()])))
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     lists=st.lists(
         st.lists(

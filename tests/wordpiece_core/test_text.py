@@ -26,6 +26,9 @@ PRE_TOKENIZERS = {"bert": BertPreTokenizer(), "whitespace": WhitespaceSplit()}
 
 # The 17 planes of Unicode. A text of the tests holds 64 code points, with a space between them.
 PLANES = range(17)
+ASSIGNED = [
+    pytest.param(plane, marks=() if plane in (0, 1) else pytest.mark.soak) for plane in PLANES
+]
 ROW = 64
 
 CONTEXTS: dict[str, Callable[[str], str]] = {
@@ -77,12 +80,13 @@ def assert_same_words(
     assert not wrong, (switches, names)
 
 
-@pytest.mark.parametrize("plane", PLANES)
+@pytest.mark.parametrize("plane", ASSIGNED)
 def test_every_code_point_alone_gives_the_words_of_tokenizers(plane: int) -> None:
     for switches in COMBINATIONS:
         assert_same_words(plane, str, switches)
 
 
+@pytest.mark.soak  # `test_encoding_parity` has most of them in more contexts
 @pytest.mark.parametrize("switches", [UNCASED, CASED])
 @pytest.mark.parametrize("context", CONTEXTS)
 def test_every_code_point_in_context_gives_the_words_of_tokenizers(
@@ -92,7 +96,7 @@ def test_every_code_point_in_context_gives_the_words_of_tokenizers(
         assert_same_words(plane, CONTEXTS[context], switches)
 
 
-@pytest.mark.parametrize("switches", [UNCASED, BARE])
+@pytest.mark.parametrize("switches", [UNCASED, pytest.param(BARE, marks=pytest.mark.soak)])
 def test_every_code_point_is_cut_at_white_space_as_tokenizers_cuts_it(switches: Switches) -> None:
     for plane in PLANES:
         assert_same_words(plane, CONTEXTS["between letters"], switches, "whitespace")

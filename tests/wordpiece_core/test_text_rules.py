@@ -11,7 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers
 
@@ -167,7 +167,6 @@ def of_tokenizers(rule: str, way: str, prepend: str) -> tuple[Any, Tokenizer]:
     st.sampled_from(["nmt_nfkc", "nmt_nfkc_cf", "identity"]),
     st.sampled_from([("split", "always"), *((w, "always") for w in WAYS), ("kept", "never")]),
 )
-@settings(max_examples=300)
 @example("a ▁b\r\nc \ufb01\x0b\x0bd", "nmt_nfkc", ("split", "always"))
 @example("  a  b\x85 ", "nmt_nfkc", ("replaced", "always"))
 @example("\u0344\u0344 a", "nmt_nfkc", ("kept", "first"))

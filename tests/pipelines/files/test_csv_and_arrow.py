@@ -14,7 +14,7 @@ from unittest import mock
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pyarrow import feather
 
@@ -92,7 +92,6 @@ def test_rows_are_those_of_pythons_reader(
 FIELDS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=12)
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.lists(st.tuples(FIELDS, FIELDS), min_size=1), st.sampled_from(["\n", "\r\n"]))
 def test_any_rows_that_pythons_writer_writes_are_read(
     tmp_path_factory: pytest.TempPathFactory, values: list[tuple[str, str]], end: str
@@ -396,7 +395,6 @@ def test_a_name_with_a_dot_comes_first(tmp_path: Path) -> None:
     assert [t for b in batches for t in b.texts.to_pylist()] == ["own", "y"]
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.lists(st.tuples(st.none() | FIELDS, st.none() | FIELDS), min_size=1, max_size=20))
 def test_nested_texts_are_those_of_pythons_reader(
     tmp_path_factory: pytest.TempPathFactory, values: list[tuple[str | None, str | None]]

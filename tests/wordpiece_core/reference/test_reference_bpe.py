@@ -7,7 +7,7 @@ from collections import Counter
 from itertools import islice
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tokenizers.models import BPE
 
@@ -105,7 +105,6 @@ def test_too_small_a_vocabulary_is_refused() -> None:
 WORDS = st.text("ab", min_size=1, max_size=9)
 
 
-@settings(max_examples=200)
 @given(st.dictionaries(WORDS, st.integers(1, 9), min_size=1, max_size=8), WORDS)
 def test_tokenizers_cuts_words_by_the_same_merges(table: dict[str, int], word: str) -> None:
     training = bpe_training.train(table, 40, word_boundary=marks.SPACE_MARK)

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import pytest
 import tokenizers
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from wordpiece_core.reference import unigram, unigram_tokenizing, unigram_training
@@ -46,7 +46,6 @@ def test_the_words_of_the_textbook_become_pieces() -> None:
     assert math.fsum(map(math.exp, pieces)) <= 1
 
 
-@settings(max_examples=200)
 @given(st.text("ab", max_size=7), SCORES)
 def test_the_best_cuts_are_the_best_of_all(word: str, scores: dict[str, float]) -> None:
     everything = list(ways(word, scores))
@@ -56,7 +55,6 @@ def test_the_best_cuts_are_the_best_of_all(word: str, scores: dict[str, float]) 
     assert best[1] == sum(scores[p] for p in best[0]) == largest
 
 
-@settings(max_examples=100)
 @given(st.text("ab", min_size=1, max_size=7), SCORES)
 def test_expected_counts_are_those_of_all_ways(word: str, scores: dict[str, float]) -> None:
     total = math.fsum(probability(cut, scores) for cut in ways(word, scores))
@@ -69,7 +67,6 @@ def test_expected_counts_are_those_of_all_ways(word: str, scores: dict[str, floa
     assert likelihood == pytest.approx(3 * math.log(total))
 
 
-@settings(max_examples=100)
 @given(st.text("abc", min_size=1, max_size=9), SCORES)
 def test_words_are_cut_as_tokenizers_cuts_them(word: str, scores: dict[str, float]) -> None:
     vocab = [("[UNK]", 0.0), *((piece, score) for piece, score in scores.items())]

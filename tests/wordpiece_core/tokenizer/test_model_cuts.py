@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import wordpiece_core as wp
@@ -34,7 +34,6 @@ SCORES = st.dictionaries(
 )
 
 
-@settings(max_examples=200)
 @given(SCORES, TEXTS, st.booleans(), st.sampled_from([0.0, 0.2, 1.0, 3.0]), SEEDS)
 @example({"a": -1.0, "aa": -2.0, "▁": -1.0, "▁a": -2.0}, "aaaa ca aacca", True, 1.0, 0)
 @example({"▁": -1.0, "abb": -1.0, "ab": -2.0}, "abb " * 600, False, 0.1, 0)  # b is unknown
@@ -55,7 +54,6 @@ def test_unigram_cuts_words_as_the_reference(
     assert found == [token for cut in cuts for token in cut]
 
 
-@settings(max_examples=200)
 @given(
     word_tables("a", "ab", "abc"),
     st.sampled_from(["</w>", "▁", "bytes", "byte_fallback"]),

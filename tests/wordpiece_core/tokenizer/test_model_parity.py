@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 import sentencepiece
 import tokenizers
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tokenizers import models, normalizers, pre_tokenizers, processors
 
@@ -135,7 +135,6 @@ def check(spec: TokenizerSpec, other: tokenizers.Tokenizer, given: Sequence[str]
         assert bare.table["input_ids"].to_pylist() == [row.ids for row in wanted]
 
 
-@settings(max_examples=250)
 @given(bpes(), texts)
 def test_bpe_gives_the_ids_and_offsets_of_tokenizers(spec: TokenizerSpec, given: list[str]) -> None:
     check(spec, tokenizers_bpe(spec), given)
@@ -168,7 +167,6 @@ def tokenizers_unigram(spec: TokenizerSpec) -> tokenizers.Tokenizer:
     return with_text(tokenizers.Tokenizer(unigram), spec.text, SPACE_MARK)
 
 
-@settings(max_examples=250)
 @given(unigrams(), texts)
 def test_unigram_gives_the_ids_and_offsets_of_tokenizers(
     spec: TokenizerSpec, given: list[str]
@@ -266,7 +264,6 @@ def check_ids(tokenizer: wp.Tokenizer, other: Any, given: Sequence[str]) -> None
         assert table["input_ids"].to_pylist() == wanted
 
 
-@settings(max_examples=150)
 @given(
     near_ties(), st.lists(st.text("abcx", max_size=12), min_size=1, max_size=30), st.integers(0, 3)
 )

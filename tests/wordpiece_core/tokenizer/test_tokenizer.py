@@ -6,7 +6,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 import tokenizers
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from transformers import AutoTokenizer
 
@@ -73,7 +73,6 @@ def test_offsets_are_those_of_tokenizers(
     assert [[tuple(o) for o in row] for row in offsets.to_pylist()] == [r.offsets for r in other]
 
 
-@settings(max_examples=300)
 @given(text=st.text(max_size=60) | st.text("aAéÉ́ i'İß中[]MASK ,\u0345\u1d165\u302e", max_size=40))
 def test_ids_of_any_text_are_those_of_the_reference_and_of_tokenizers(
     vocab: list[str], text: str
@@ -92,7 +91,6 @@ def _peer(vocab: tuple[str, ...]) -> tokenizers.BertWordPieceTokenizer:
     return _PEERS[vocab]
 
 
-@settings(max_examples=200)
 @given(
     word=st.text("abhugs", min_size=1, max_size=12), scope=st.sampled_from(["word", "character"])
 )
@@ -123,7 +121,6 @@ def test_arrays_of_any_kind_of_text_are_taken(vocab: list[str], kind: pa.DataTyp
         tok.encode(pa.array([1]))
 
 
-@settings(max_examples=200)
 @given(data=st.data())
 def test_decoding_is_that_of_transformers(
     vocab: list[str], transformers_tokenizer: object, data: st.DataObject

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 import tokenizers
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from tokenizers import models, pre_tokenizers, trainers
 
@@ -65,7 +65,6 @@ def assert_equal(mine: Any, specified: Any) -> None:
     assert mine.vocab == specified.vocab
 
 
-@settings(max_examples=300)
 @given(TABLES, bpe_options(), rooms)
 @example({"aaaaaaa": 3, "aaaa": 2, "aa": 1}, {"word_boundary": "▁"}, 40)
 @example({"a</w>b": 3, "a": 9, "</w>": 2}, {"word_boundary": "</w>"}, 40)
@@ -79,7 +78,6 @@ def test_the_kernel_trains_as_the_reference(
     assert_equal(mine, bpe_training.train(table, size, **options))
 
 
-@settings(max_examples=200)
 @given(
     TABLES,
     bpe_options(),
@@ -102,7 +100,6 @@ def test_the_budget_of_a_round_does_not_change_the_result(
     assert_equal(mine, bpe_training.train(table, size, **options))
 
 
-@settings(max_examples=100)
 @given(word_tables("ab ", "é a", "\na "))
 def test_the_pieces_of_gpt2_are_taken_as_they_are(table: dict[str, int]) -> None:
     options: dict[str, Any] = {"model": "bpe", "vocab_size": 290, **BYTES}

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import wordpiece_core as wp
@@ -71,7 +71,6 @@ def extended(
     return wp.extend(tokenizer(vocab), table, new_tokens=room, **given, **budget), specified
 
 
-@settings(max_examples=120)
 @given(domains(), options(), rooms, st.sampled_from([1.0, 1.0, 0.3, 0.05]))
 @example((["[UNK]"], {}, {"####": 4, "##a": 2}), {"criterion": "frequency"}, 9, 1.0)
 def test_the_kernel_extends_as_the_reference(
@@ -86,7 +85,6 @@ def test_the_kernel_extends_as_the_reference(
     assert mine.vocab == [*domain[0], *specified.new_tokens]
 
 
-@settings(max_examples=120)
 @given(domains(), options(), rooms, st.text("abcdé# ", max_size=30))
 def test_only_texts_with_new_tokens_are_cut_otherwise(
     domain: tuple[list[str], dict[str, int], dict[str, int]],
@@ -109,7 +107,6 @@ def test_only_texts_with_new_tokens_are_cut_otherwise(
         assert not complete <= set(vocab)
 
 
-@settings(max_examples=120)
 @given(domains(), options(), rooms)
 def test_every_new_token_but_characters_is_used_and_no_word_is_lost(
     domain: tuple[list[str], dict[str, int], dict[str, int]], given: dict[str, Any], room: int

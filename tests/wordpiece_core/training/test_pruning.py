@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import wordpiece_core as wp
@@ -13,7 +13,6 @@ from wordpiece_core.errors import OptionError
 from .test_extension import domains, tokenizer
 
 
-@settings(max_examples=120)
 @given(domains(), st.integers(1, 12))
 def test_the_kernel_prunes_as_the_reference(
     domain: tuple[list[str], dict[str, int], dict[str, int]], fewer: int

@@ -7,7 +7,7 @@ from unittest import mock
 
 import pyarrow as pa
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import wordpiece_core as wp
@@ -50,7 +50,6 @@ def assert_equal(mine: Any, specified: reference.Training) -> None:
     assert mine.vocab == specified.vocab
 
 
-@settings(max_examples=600)
 @given(word_tables(), training_options(), rooms)
 @example({"aaaaaaa": 3, "aaaa": 2, "aa": 1}, {**FREQUENCY, "continuing_prefix": ""}, 40)
 @example({"aaaaaaa": 3, "aaaa": 2, "aa": 1}, {**LIKELIHOOD, "continuing_prefix": ""}, 40)
@@ -68,7 +67,6 @@ def test_the_kernel_trains_as_the_reference(
     assert_equal(wp.train(table, vocab_size=size, **options), specified)
 
 
-@settings(max_examples=300)
 @given(
     word_tables(),
     training_options(),
@@ -137,7 +135,6 @@ def test_scores_are_compared_exactly_where_doubles_are_equal(n: int) -> None:
         assert_equal(mine, reference.train(table, 11, min_pair_count=1))
 
 
-@settings(max_examples=100)
 @given(
     st.dictionaries(
         st.text("ab", min_size=1, max_size=4), st.integers(2**56, 2**58), min_size=1, max_size=6

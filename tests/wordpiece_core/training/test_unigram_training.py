@@ -11,7 +11,7 @@ from unittest import mock
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import wordpiece_core as wp
@@ -98,7 +98,6 @@ def models(draw: st.DrawFn, table: dict[str, int]) -> dict[str, float]:
     return {piece: -generator.expovariate(0.2) for piece in pieces}
 
 
-@settings(max_examples=200)
 @given(TABLES)
 def test_runs_are_those_of_the_reference(table: dict[str, int]) -> None:
     expected = unigram_runs.run_counts(table.items(), {c for w in table for c in w} | {"▁"}, 100)
@@ -115,7 +114,6 @@ def tables_with_scores(draw: st.DrawFn) -> tuple[dict[str, int], dict[str, float
     return table, draw(models(table))
 
 
-@settings(max_examples=200)
 @given(tables_with_scores())
 def test_expected_counts_and_likelihood_are_those_of_the_reference(
     case: tuple[dict[str, int], dict[str, float]],
@@ -129,7 +127,6 @@ def test_expected_counts_and_likelihood_are_those_of_the_reference(
     assert log / 2**40 == pytest.approx(likelihood, rel=1e-9)
 
 
-@settings(max_examples=200)
 @given(tables_with_scores())
 def test_counts_in_the_best_cuts_are_those_of_the_reference(
     case: tuple[dict[str, int], dict[str, float]],
@@ -140,7 +137,6 @@ def test_counts_in_the_best_cuts_are_those_of_the_reference(
     assert found == [used[piece] for piece in sorted(scores)]
 
 
-@settings(max_examples=200)
 @given(TABLES, st.integers(2, 8), st.integers(1, 30), st.sampled_from([1, 2, 50]))
 def test_seeds_are_those_of_a_count_of_all_substrings(
     table: dict[str, int], length: int, most: int, partitions: int
@@ -158,7 +154,6 @@ def test_seeds_are_those_of_a_count_of_all_substrings(
     assert pa.record_batch(_kernel.best_seeds(parts, most)) == in_memory
 
 
-@settings(max_examples=100)
 @given(TABLES, st.integers(2, 5))
 def test_the_first_scores_are_those_of_the_reference(table: dict[str, int], length: int) -> None:
     runs = unigram_runs.run_counts(((w, n) for w, n in table.items() if w), None, 100)
@@ -170,7 +165,6 @@ def test_the_first_scores_are_those_of_the_reference(table: dict[str, int], leng
     )
 
 
-@settings(max_examples=100)
 @given(tables_with_scores(), st.integers(0, 1 << 30))
 def test_the_m_step_is_that_of_the_reference(
     case: tuple[dict[str, int], dict[str, float]], seed: int
@@ -183,7 +177,6 @@ def test_the_m_step_is_that_of_the_reference(
     assert found == pytest.approx(expected, rel=1e-9, abs=1e-9)
 
 
-@settings(max_examples=200)
 @given(tables_with_scores(), st.integers(0, 1 << 30), st.integers(0, 20))
 def test_the_pieces_that_are_dropped_are_those_of_the_reference(
     case: tuple[dict[str, int], dict[str, float]], seed: int, size: int
