@@ -139,8 +139,18 @@ def test_the_words_of_gpt2_are_the_same_for_1_or_50_shards(tmp_path: Path) -> No
     assert without_run(tmp_path / "50") == without_run(tmp_path / "1")
 
 
-@pytest.mark.parametrize("criterion", ["pmi", "likelihood", "frequency"])
-@pytest.mark.parametrize("least", ["auto", "1"])
+@pytest.mark.parametrize(
+    ("criterion", "least"),
+    [
+        ("pmi", "auto"),
+        ("likelihood", "auto"),
+        *(
+            pytest.param(*kind, marks=pytest.mark.soak)
+            for kind in (("frequency", "auto"), ("pmi", "1"), ("likelihood", "1"))
+        ),
+        ("frequency", "1"),
+    ],
+)
 def test_a_small_budget_makes_more_rounds_and_the_same_bytes(
     tmp_path: Path, criterion: str, least: str
 ) -> None:

@@ -5,7 +5,7 @@
     python -m tests.soak.kills     processes are killed at random times
     python -m tests.soak.follow    the same, while files arrive
 
-`make soak` runs the first two, and the random parity checks of `tests/parity`.
+`make soak` runs the first two, the random checks of `tests/parity`, and the tests marked `soak`.
 """
 
 import os

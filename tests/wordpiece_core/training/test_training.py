@@ -111,7 +111,7 @@ def syllables(count: int) -> dict[str, int]:
 
 
 @pytest.mark.parametrize("criterion", ["pmi", "likelihood", "frequency"])
-@pytest.mark.parametrize("min_pair_count", [1, 50, "auto"])
+@pytest.mark.parametrize("min_pair_count", [pytest.param(1, marks=pytest.mark.soak), 50, "auto"])
 def test_a_larger_table_gives_the_same_hundreds_of_merges(
     criterion: str, min_pair_count: int | str
 ) -> None:
