@@ -30,7 +30,9 @@ pub(super) struct Wide {
 impl Wide {
     /// e to the power of `x`, the same on every machine.
     fn exp(x: f64) -> Self {
-        let x = x * std::f64::consts::LOG2_E;
+        // So the powers of the tokens of a word, fewer than 2^31, add up to one that 64 bits hold.
+        let most = (1u64 << 31) as f64;
+        let x = (x * std::f64::consts::LOG2_E).clamp(-most, most);
         let power = x.floor();
         Wide { factor: libm::exp2(x - power), power: power as i64 }
     }

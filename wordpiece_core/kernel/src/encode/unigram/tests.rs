@@ -65,3 +65,18 @@ fn long_words_take_memory_for_their_tokens_alone() {
     let of_window = 3 * (WINDOW + 100) * size_of::<Node<f64>>();
     assert!(peak < of_tokens + of_window, "{peak}");
 }
+
+#[test]
+fn words_are_drawn_by_scores_of_any_size() {
+    for score in [1e300, -1e300, 1e19, -1e19, f64::MAX] {
+        let unigram = unigram(&["<unk>", "▁", "a", "aa"], &[0.0, score, score, -3.0], false);
+        for alpha in [0.5, 1.0, 1e9] {
+            let (weights, mut tokens) = (unigram.weights(alpha), Vec::new());
+            let mut random = crate::encode::sampling::Random::of(1, b"a");
+            let scratch = &mut UnigramScratch::default();
+            unigram.sampled_tokens("▁aaaa", &weights, &mut random, scratch, &mut tokens);
+            let lengths: u32 = tokens.iter().map(|token| token.length).sum();
+            assert!((3..=5).contains(&tokens.len()) && lengths == 7, "{score} {alpha}");
+        }
+    }
+}
