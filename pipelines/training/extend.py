@@ -147,11 +147,11 @@ def extend_by_words(
         "word_table": digest,
     }
     run.check_output(identity)
-    noted = {"word_table": digest, "tokenizer": tokenizer.digest} | extension
+    noted = {"word_table": digest, "tokenizer": tokenizer.digest, "model": goal.training.model}
     call = run.call
     job = Job(
         goal.training,
-        noted,
+        noted | extension,
         run.work,
         run.progress,
         call.budget,
