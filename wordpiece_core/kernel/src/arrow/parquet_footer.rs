@@ -17,6 +17,9 @@ const STRUCT: u8 = 12;
 /// How deep structures may be nested. Those of Parquet are seven deep.
 const MOST_DEPTH: usize = 32;
 
+/// How deep groups of a schema may be nested. A list takes two levels.
+const MOST_NESTED: usize = 300;
+
 /// The paths of the columns that are encrypted, as `a.b`, in the order of the file, each once.
 ///
 /// # Arguments
@@ -48,8 +51,39 @@ pub fn encrypted_columns(tail: &[u8]) -> Result<Vec<String>> {
     Ok(encrypted)
 }
 
+/// Checks the schema in a footer before the Parquet library reads it: that reserves memory for as many
+/// children as an element says it has, and recurses as deep as they are nested.
+///
+/// # Arguments
+///
+/// * `metadata` - The footer, without its length and the magic number behind it.
+///
+/// # Errors
+///
+/// Returns [`Error::Data`] if elements have more children than there are, or are nested too deep.
+pub(crate) fn check_schema(metadata: &[u8]) -> Result<()> {
+    let mut reader = Reader { left: metadata, depth: 0 };
+    reader.structure(|reader, field, kind| match (field, kind) {
+        (2, LIST) => {
+            let mut places = reader.clone().list_head()?.1; // for elements that are children
+            let mut open = Vec::new(); // of each group around: how many of its children are to come
+            reader.list(STRUCT, |reader| {
+                let children = reader.number_of_children()?;
+                places = places.checked_sub(children).ok_or_else(broken)?;
+                while open.pop_if(|left| *left == 0).is_some() {}
+                if let Some(left) = open.last_mut() {
+                    *left -= 1;
+                }
+                open.push(children);
+                if open.len() > MOST_NESTED { Err(broken()) } else { Ok(()) }
+            })
+        }
+        _ => reader.skip(kind),
+    })
+}
+
 /// The bytes of the structure in the footer, without its length and the magic number behind it.
-fn metadata(tail: &[u8]) -> Result<&[u8]> {
+pub(crate) fn metadata(tail: &[u8]) -> Result<&[u8]> {
     let Some((rest, [l0, l1, l2, l3, magic @ ..])) = tail.split_last_chunk::<8>() else {
         return Err(broken());
     };
@@ -67,6 +101,7 @@ fn broken() -> Error {
     Error::data("not the footer of a Parquet file, or a broken one")
 }
 
+#[derive(Clone)]
 struct Reader<'a> {
     left: &'a [u8],
     depth: usize,
@@ -93,6 +128,20 @@ impl<'a> Reader<'a> {
             _ => reader.skip(kind),
         })?;
         Ok(encrypted.then(|| path.unwrap_or_else(|| format!("column {position}"))))
+    }
+
+    /// Reads a SchemaElement: how many children it has.
+    fn number_of_children(&mut self) -> Result<u64> {
+        let mut children = 0;
+        self.structure(|reader, field, kind| match (field, kind) {
+            (5, 3..=6) => {
+                let number = if kind == 3 { reader.byte()?.into() } else { reader.varint()? };
+                children = number >> 1; // zigzag; what is negative is an error to the library
+                Ok(())
+            }
+            _ => reader.skip(kind),
+        })?;
+        Ok(children)
     }
 
     /// Reads a structure that has a path, which is a list of names, in one of its fields.
@@ -264,6 +313,25 @@ mod tests {
             let length = (deep.len() as u32).to_le_bytes();
             assert!(encrypted_columns(&[deep, &length, b"PAR1"].concat()).is_err());
         }
+    }
+
+    #[test]
+    fn a_schema_has_as_many_children_as_it_says_and_is_not_too_deep() {
+        // Elements with nothing but their numbers of children (field 5), as a list in field 2.
+        let schema = |children: &[u8]| {
+            let mut bytes = vec![0x29, 0xFC];
+            bytes.extend([children.len() as u8 | 128, (children.len() >> 7) as u8]);
+            children.iter().for_each(|number| bytes.extend([0x55, number << 1, 0]));
+            [&bytes[..], &[0]].concat()
+        };
+        let chain = |length: usize| schema(&[&vec![1; length - 1][..], &[0]].concat());
+        assert_eq!(check_schema(&schema(&[2, 0, 1, 0])), Ok(()));
+        assert_eq!(check_schema(&chain(MOST_NESTED)), Ok(()));
+        assert_eq!(check_schema(&schema(&vec![0; 5000])), Ok(()));
+        assert_eq!(check_schema(&chain(MOST_NESTED + 1)), Err(broken()));
+        assert_eq!(check_schema(&schema(&[2, 0, 3, 0])), Err(broken()));
+        let huge = [0x29, 0x1C, 0x55, 0xA7, 0xA7, 0xA7, 0xA7, 8, 0, 0];
+        assert_eq!(check_schema(&huge), Err(broken()));
     }
 
     #[test]
