@@ -1,9 +1,10 @@
-//! Which columns of a Parquet file are encrypted, from its footer. pyarrow does not say, and aborts
-//! the process when the chunk of such a column is looked at.
+//! Structures of a Parquet file, read safely from any bytes: the columns that are encrypted (pyarrow
+//! does not say, and aborts the process when it reads the chunk of such a column), the nesting of the
+//! schema, and the headers of pages.
 //!
-//! A footer is a structure in Thrift's compact protocol. Only what leads to the columns is read, and
-//! the rest is skipped. Every step takes one byte at least, so that reading any bytes takes no longer
-//! than they are long, and the depth is limited.
+//! They are in Thrift's compact protocol. Only the fields that are asked for are read, and the rest is
+//! skipped. Every step takes at least one byte, so that reading any bytes takes no longer than they
+//! are long, and the depth is limited.
 
 use std::collections::HashSet;
 
@@ -82,6 +83,40 @@ pub(crate) fn check_schema(metadata: &[u8]) -> Result<()> {
     })
 }
 
+/// The header of a page.
+pub(crate) struct PageHeader {
+    /// What the page is: 0 is data of version 1, 1 an index, 2 a dictionary, 3 data of version 2.
+    pub kind: i64,
+    /// The bytes of the page after its header.
+    pub size: i64,
+    /// The values of a page of data of version 1.
+    pub values: i64,
+    /// The bytes of the header.
+    pub length: usize,
+}
+
+/// Reads the header of the page at the beginning of these bytes. (The Parquet library takes the size
+/// of a list at its word, and goes on beyond the end.)
+///
+/// # Errors
+///
+/// Returns [`Error::Data`] if there is none.
+pub(crate) fn page_header(bytes: &[u8]) -> Result<PageHeader> {
+    let mut reader = Reader { left: bytes, depth: 0 };
+    let mut header = PageHeader { kind: -1, size: -1, values: 0, length: 0 };
+    reader.structure(|reader, field, kind| match (field, kind) {
+        (1, 4..=6) => reader.integer().map(|kind| header.kind = kind),
+        (3, 4..=6) => reader.integer().map(|size| header.size = size),
+        (5, STRUCT) => reader.structure(|reader, field, kind| match (field, kind) {
+            (1, 4..=6) => reader.integer().map(|values| header.values = values),
+            _ => reader.skip(kind),
+        }),
+        _ => reader.skip(kind),
+    })?;
+    header.length = bytes.len() - reader.left.len();
+    Ok(header)
+}
+
 /// The bytes of the structure in the footer, without its length and the magic number behind it.
 pub(crate) fn metadata(tail: &[u8]) -> Result<&[u8]> {
     let Some((rest, [l0, l1, l2, l3, magic @ ..])) = tail.split_last_chunk::<8>() else {
@@ -134,9 +169,8 @@ impl<'a> Reader<'a> {
     fn number_of_children(&mut self) -> Result<u64> {
         let mut children = 0;
         self.structure(|reader, field, kind| match (field, kind) {
-            (5, 3..=6) => {
-                let number = if kind == 3 { reader.byte()?.into() } else { reader.varint()? };
-                children = number >> 1; // zigzag; what is negative is an error to the library
+            (5, 4..=6) => {
+                children = u64::try_from(reader.integer()?).map_err(|_| broken())?;
                 Ok(())
             }
             _ => reader.skip(kind),
@@ -174,10 +208,7 @@ impl<'a> Reader<'a> {
                 return Ok(());
             }
             field = match head >> 4 {
-                0 => {
-                    let number = self.varint()?;
-                    ((number >> 1) as i16) ^ -((number & 1) as i16) // zigzag
-                }
+                0 => self.integer()? as i16,
                 more => field.checked_add(more.into()).ok_or_else(broken)?,
             };
             each(self, field, head & 15)?;
@@ -240,6 +271,11 @@ impl<'a> Reader<'a> {
         self.skip(if kind <= 2 { 3 } else { kind })?;
         self.depth -= 1;
         Ok(())
+    }
+
+    fn integer(&mut self) -> Result<i64> {
+        let number = self.varint()?;
+        Ok((number >> 1) as i64 ^ -((number & 1) as i64)) // zigzag
     }
 
     fn varint(&mut self) -> Result<u64> {
@@ -332,6 +368,17 @@ mod tests {
         assert_eq!(check_schema(&schema(&[2, 0, 3, 0])), Err(broken()));
         let huge = [0x29, 0x1C, 0x55, 0xA7, 0xA7, 0xA7, 0xA7, 8, 0, 0];
         assert_eq!(check_schema(&huge), Err(broken()));
+    }
+
+    #[test]
+    fn a_page_header_is_read_to_its_end() {
+        // type: DATA_PAGE; uncompressed_page_size: 9; compressed_page_size: 5; num_values: 3
+        let bytes = [0x15, 0, 0x15, 18, 0x15, 10, 0x2C, 0x15, 6, 0, 0, 77];
+        let header = page_header(&bytes).unwrap();
+        assert_eq!((header.kind, header.size, header.values, header.length), (0, 5, 3, 11));
+        assert!((0..11).all(|end| page_header(&bytes[..end]).is_err()));
+        let endless = [0x19, 0xF8, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 1]; // a list of 2^48 texts
+        assert!(page_header(&endless).is_err());
     }
 
     #[test]

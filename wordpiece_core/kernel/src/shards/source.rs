@@ -1,15 +1,11 @@
 //! Column chunks of a Parquet file that can be copied to another one as they are.
 
-use std::sync::Arc;
-
 use bytes::Bytes;
 use parquet::basic::{ColumnOrder, Compression, CompressionCodec, Encoding, SortOrder};
-use parquet::column::page::PageReader;
 use parquet::file::metadata::{
     ColumnChunkMetaData, ParquetMetaData, ParquetMetaDataOptions, ParquetMetaDataReader,
     RowGroupMetaData,
 };
-use parquet::file::serialized_reader::SerializedPageReader;
 use parquet::file::statistics::Statistics;
 use parquet::schema::types::SchemaDescriptor;
 
@@ -33,6 +29,10 @@ pub struct Source {
     columns: Vec<Vec<usize>>,
     codec: CompressionCodec,
 }
+
+const DATA_PAGE: i64 = 0;
+const INDEX_PAGE: i64 = 1;
+const DICTIONARY_PAGE: i64 = 2;
 
 /// Column chunks of a row group, with their metadata. Offsets count from the start of each chunk.
 pub struct Chunks {
@@ -99,7 +99,7 @@ impl Source {
             }
             let leaves = column.iter().zip(data).map(|(&leaf, bytes)| {
                 let metadata = self.own_metadata(group, leaf)?;
-                let whole = caught(|| adds_up(&metadata, &bytes, chunks.rows)).unwrap_or(false);
+                let whole = adds_up(&metadata, &bytes).unwrap_or(false);
                 Ok(whole.then_some((metadata, bytes)))
             });
             if let Some(leaves) = leaves.collect::<Result<Option<Vec<_>>>>()? {
@@ -188,22 +188,21 @@ fn range(chunk: &ColumnChunkMetaData) -> Option<(u64, u64)> {
 
 /// Whether the pages of a chunk fill it, have as many values as its metadata says, and are of version
 /// 1, which every reader knows. Old writers gave some chunks a wrong size, which readers mend.
-fn adds_up(chunk: &ColumnChunkMetaData, bytes: &Bytes, rows: usize) -> Result<bool> {
+fn adds_up(chunk: &ColumnChunkMetaData, bytes: &Bytes) -> Result<bool> {
     if bytes.len() as i64 != chunk.compressed_size() {
         return Ok(false);
     }
-    // Headers are read and pages are skipped: no codec is needed.
-    let plain = chunk.clone().into_builder().set_compression(Compression::UNCOMPRESSED).build();
-    let plain = plain.map_err(Error::data)?;
-    let pages = SerializedPageReader::new(Arc::new(bytes.clone()), &plain, rows, None);
-    let mut pages = pages.map_err(Error::data)?;
-    let mut levels = 0;
-    while let Some(page) = pages.peek_next_page().map_err(Error::data)? {
-        if page.num_rows.is_some() {
-            return Ok(false); // a page of version 2
+    let (mut left, mut levels) = (&bytes[..], 0i64);
+    while !left.is_empty() {
+        let page = parquet_footer::page_header(left)?;
+        match page.kind {
+            DATA_PAGE => levels = levels.saturating_add(page.values.max(0)),
+            INDEX_PAGE | DICTIONARY_PAGE => {}
+            _ => return Ok(false), // above all a page of version 2
         }
-        levels += page.num_levels.unwrap_or(0);
-        pages.skip_next_page().map_err(Error::data)?;
+        let size = usize::try_from(page.size).map_err(Error::data)?;
+        let Some(rest) = left[page.length..].get(size..) else { return Ok(false) };
+        left = rest;
     }
-    Ok(levels as i64 == chunk.num_values())
+    Ok(levels == chunk.num_values())
 }
