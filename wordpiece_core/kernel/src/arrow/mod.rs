@@ -6,7 +6,9 @@
 pub mod count;
 pub mod encode;
 pub mod import;
+pub(crate) mod parquet_check;
 pub mod parquet_footer;
+mod thrift;
 pub mod train;
 pub mod unigram;
 

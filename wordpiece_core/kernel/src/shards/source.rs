@@ -9,6 +9,7 @@ use parquet::file::metadata::{
 use parquet::file::statistics::Statistics;
 use parquet::schema::types::SchemaDescriptor;
 
+use crate::arrow::parquet_check::check_footer;
 use crate::arrow::parquet_footer;
 use crate::error::{Error, Result, caught};
 
@@ -56,7 +57,7 @@ impl Source {
     /// Returns [`Error::Data`] if one of the two is no Parquet file that can be read here.
     pub fn new(footer: &[u8], wanted: &Bytes, codec: CompressionCodec) -> Result<Self> {
         let footer = footer.get(..footer.len().saturating_sub(8)).unwrap_or_default();
-        parquet_footer::check_schema(footer)?;
+        check_footer(footer)?;
         let options = ParquetMetaDataOptions::new().with_encoding_stats_as_mask(false);
         let metadata =
             sound(|| ParquetMetaDataReader::decode_metadata_with_options(footer, Some(&options)))?;
@@ -158,7 +159,7 @@ impl Source {
 
 /// The metadata of a Parquet file, with the encodings of all its pages.
 pub(crate) fn metadata_of(file: &Bytes) -> Result<ParquetMetaData> {
-    parquet_footer::check_schema(parquet_footer::metadata(file)?)?;
+    check_footer(parquet_footer::metadata(file)?)?;
     let options = ParquetMetaDataOptions::new().with_encoding_stats_as_mask(false);
     let mut reader = ParquetMetaDataReader::new().with_metadata_options(Some(options));
     sound(|| reader.try_parse(file).and_then(|()| reader.finish()))
