@@ -49,11 +49,29 @@ impl<'a> Reader<'a> {
                 return Ok(());
             }
             field = match head >> 4 {
-                0 => self.integer()? as i16,
+                0 => self.field_number()?,
                 more => field.checked_add(more.into()).ok_or_else(broken)?,
             };
             each(self, field, head & 15)?;
         }
+    }
+
+    /// The number of a field that is written in full: where the one before it is more than 15 away. The
+    /// Parquet library takes some fields to be numbered by their distance.
+    fn field_number(&mut self) -> Result<i16> {
+        let number = i16::try_from(self.integer()?).map_err(|_| broken())?;
+        if number > 15 { Ok(number) } else { Err(broken()) }
+    }
+
+    /// Reads a part that is one level deeper.
+    pub(super) fn nested(&mut self, read: impl FnOnce(&mut Self) -> Result<()>) -> Result<()> {
+        self.depth += 1;
+        if self.depth > MOST_DEPTH {
+            return Err(broken());
+        }
+        read(self)?;
+        self.depth -= 1;
+        Ok(())
     }
 
     /// Calls `each` for every element of a list, which it must read.
@@ -109,13 +127,7 @@ impl<'a> Reader<'a> {
 
     /// Skips an element of a list or a map. Lists of lists count as depth, too.
     fn skip_element(&mut self, kind: u8) -> Result<()> {
-        self.depth += 1;
-        if self.depth > MOST_DEPTH {
-            return Err(broken());
-        }
-        self.skip(if kind <= 2 { 3 } else { kind })?;
-        self.depth -= 1;
-        Ok(())
+        self.nested(|reader| reader.skip(if kind <= 2 { 3 } else { kind }))
     }
 
     pub(super) fn integer(&mut self) -> Result<i64> {
