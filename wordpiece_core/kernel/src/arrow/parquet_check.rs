@@ -23,9 +23,11 @@ enum Kind {
     Binary,
     List(&'static Kind),
     Structure(Fields),
+    /// The list of the elements of a schema.
+    Schema,
 }
 
-use Kind::{Binary, Byte, Double, Flag, Integer, List, Structure};
+use Kind::{Binary, Byte, Double, Flag, Integer, List, Schema, Structure};
 
 const EMPTY: Kind = Structure(&[]);
 const KEY_VALUE: Kind = Structure(&[(1, Binary), (2, Binary)]);
@@ -50,18 +52,19 @@ const LOGICAL_TYPE: Kind = Structure(&[
     (17, Structure(&[(1, Binary)])),               // GEOMETRY
     (18, Structure(&[(1, Binary), (2, Integer)])), // GEOGRAPHY
 ]);
-const SCHEMA_ELEMENT: Kind = Structure(&[
+const NUM_CHILDREN: i16 = 5;
+const SCHEMA_ELEMENT: Fields = &[
     (1, Integer), // type
     (2, Integer), // type_length
     (3, Integer), // repetition_type
     (4, Binary),  // name
-    (5, Integer), // num_children
+    (NUM_CHILDREN, Integer),
     (6, Integer), // converted_type
     (7, Integer), // scale
     (8, Integer), // precision
     (9, Integer), // field_id
     (10, LOGICAL_TYPE),
-]);
+];
 const STATISTICS: Kind = Structure(&[
     (1, Binary),  // max
     (2, Binary),  // min
@@ -123,9 +126,9 @@ const ROW_GROUP: Kind = Structure(&[
     (7, Integer),                                                 // ordinal
 ]);
 const ENCRYPTION: Kind = Structure(&[(1, Binary), (2, Binary), (3, Flag)]);
-const FILE_METADATA: Kind = Structure(&[
+const FILE_METADATA: Fields = &[
     (1, Integer), // version
-    (2, List(&SCHEMA_ELEMENT)),
+    (2, Schema),
     (3, Integer), // num_rows
     (4, List(&ROW_GROUP)),
     (5, List(&KEY_VALUE)),
@@ -133,7 +136,7 @@ const FILE_METADATA: Kind = Structure(&[
     (7, List(&Structure(&[(1, EMPTY), (2, EMPTY)]))),    // column_orders
     (8, Structure(&[(1, ENCRYPTION), (2, ENCRYPTION)])), // encryption_algorithm
     (9, Binary),                                         // footer_signing_key_metadata
-]);
+];
 
 /// Checks a footer.
 ///
@@ -146,8 +149,7 @@ const FILE_METADATA: Kind = Structure(&[
 /// Returns [`Error::Data`](crate::error::Error::Data) if a field is not of the type that Parquet
 /// defines, or if elements of the schema have more children than there are, or are nested too deep.
 pub(crate) fn check_footer(metadata: &[u8]) -> Result<()> {
-    check(&mut Reader::new(metadata), &FILE_METADATA)?;
-    check_children(metadata)
+    check(&mut Reader::strict(metadata), &Structure(FILE_METADATA))
 }
 
 /// Reads a value, which must be of a kind.
@@ -159,37 +161,59 @@ fn check(reader: &mut Reader, kind: &Kind) -> Result<()> {
         Double => reader.skip(7),
         Binary => reader.binary().map(drop),
         List(kind) => {
-            let (found, size) = reader.list_head()?;
-            if size > 0 && !is_written_as(kind, found) {
-                return Err(broken());
-            }
+            let size = list_of(reader, kind)?;
             (0..size).try_for_each(|_| check(reader, kind))
         }
-        Structure(fields) => reader.structure(|reader, field, found| {
-            match fields.iter().find(|(number, _)| *number == field) {
-                None => skip(reader, found),
-                Some((_, kind)) if is_written_as(kind, found) => check(reader, kind),
-                Some(_) => Err(broken()),
-            }
-        }),
+        Structure(fields) => {
+            reader.structure(|reader, field, found| check_field(reader, fields, field, found))
+        }
+        Schema => check_schema(reader),
     }
 }
 
-/// Skips a field that is not known here. What the library skips in a way of its own is refused: flags
-/// in lists, sets and maps. Parquet has none of them.
-fn skip(reader: &mut Reader, found: u8) -> Result<()> {
-    match found {
-        LIST => {
-            let (kind, size) = reader.list_head()?;
-            if size > 0 && kind < 3 {
-                return Err(broken());
-            }
-            (0..size).try_for_each(|_| reader.nested(|reader| skip(reader, kind)))
-        }
-        STRUCT => reader.structure(|reader, _, kind| skip(reader, kind)),
-        10 | 11 => Err(broken()),
-        simple => reader.skip(simple),
+/// Reads a field of a structure with these fields. One that is not known here is skipped.
+fn check_field(reader: &mut Reader, fields: Fields, field: i16, found: u8) -> Result<()> {
+    match fields.iter().find(|(number, _)| *number == field) {
+        None => reader.skip(found),
+        Some((_, kind)) if is_written_as(kind, found) => check(reader, kind),
+        Some(_) => Err(broken()),
     }
+}
+
+/// Reads the head of a list, whose elements must be of a kind: how many there are.
+fn list_of(reader: &mut Reader, kind: &Kind) -> Result<u64> {
+    let (found, size) = reader.list_head()?;
+    if size > 0 && !is_written_as(kind, found) { Err(broken()) } else { Ok(size) }
+}
+
+/// Reads the elements of a schema, in each of which are as many of those after it as it has children.
+fn check_schema(reader: &mut Reader) -> Result<()> {
+    let size = list_of(reader, &Structure(SCHEMA_ELEMENT))?;
+    let mut places = size; // for elements that are children
+    let mut open = Vec::new(); // of each group around: how many of its children are to come
+    (0..size).try_for_each(|_| {
+        let children = number_of_children(reader)?;
+        places = places.checked_sub(children).ok_or_else(broken)?;
+        while open.pop_if(|left| *left == 0).is_some() {}
+        if let Some(left) = open.last_mut() {
+            *left -= 1;
+        }
+        open.push(children);
+        if open.len() > MOST_NESTED { Err(broken()) } else { Ok(()) }
+    })
+}
+
+/// Reads an element of a schema: how many children it has.
+fn number_of_children(reader: &mut Reader) -> Result<u64> {
+    let mut children = 0;
+    reader.structure(|reader, field, found| match (field, found) {
+        (NUM_CHILDREN, 4..=6) => {
+            children = u64::try_from(reader.integer()?).map_err(|_| broken())?;
+            Ok(())
+        }
+        _ => check_field(reader, SCHEMA_ELEMENT, field, found),
+    })?;
+    Ok(children)
 }
 
 /// Whether a kind has the type of the protocol that was found.
@@ -200,42 +224,9 @@ fn is_written_as(kind: &Kind, found: u8) -> bool {
         Integer => matches!(found, 4..=6),
         Double => found == 7,
         Binary => found == BINARY,
-        List(_) => found == LIST,
+        List(_) | Schema => found == LIST,
         Structure(_) => found == STRUCT,
     }
-}
-
-/// Checks the nesting of the schema.
-fn check_children(metadata: &[u8]) -> Result<()> {
-    Reader::new(metadata).structure(|reader, field, kind| match (field, kind) {
-        (2, LIST) => {
-            let mut places = reader.clone().list_head()?.1; // for elements that are children
-            let mut open = Vec::new(); // of each group around: how many of its children are to come
-            reader.list(STRUCT, |reader| {
-                let children = number_of_children(reader)?;
-                places = places.checked_sub(children).ok_or_else(broken)?;
-                while open.pop_if(|left| *left == 0).is_some() {}
-                if let Some(left) = open.last_mut() {
-                    *left -= 1;
-                }
-                open.push(children);
-                if open.len() > MOST_NESTED { Err(broken()) } else { Ok(()) }
-            })
-        }
-        _ => reader.skip(kind),
-    })
-}
-
-fn number_of_children(element: &mut Reader) -> Result<u64> {
-    let mut children = 0;
-    element.structure(|reader, field, kind| match (field, kind) {
-        (5, 4..=6) => {
-            children = u64::try_from(reader.integer()?).map_err(|_| broken())?;
-            Ok(())
-        }
-        _ => reader.skip(kind),
-    })?;
-    Ok(children)
 }
 
 #[cfg(test)]

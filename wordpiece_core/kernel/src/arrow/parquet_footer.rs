@@ -37,9 +37,14 @@ pub fn encrypted_columns(tail: &[u8]) -> Result<Vec<String>> {
     Ok(encrypted)
 }
 
+/// Kinds of pages. Data is that of version 1; of version 2 it has a kind of its own.
+pub(crate) const DATA_PAGE: i64 = 0;
+pub(crate) const INDEX_PAGE: i64 = 1;
+pub(crate) const DICTIONARY_PAGE: i64 = 2;
+
 /// The header of a page.
 pub(crate) struct PageHeader {
-    /// What the page is: 0 is data of version 1, 1 an index, 2 a dictionary, 3 data of version 2.
+    /// What the page is: one of the kinds above, or another one.
     pub kind: i64,
     /// The bytes of the page after its header.
     pub size: i64,
@@ -153,6 +158,8 @@ mod tests {
         let columns = encrypted_columns(&footer(&chunks, b"PAR1")).unwrap();
         assert_eq!(columns, ["c", "a.b", "column 5"]);
         assert_eq!(encrypted_columns(&footer(&[PATH], b"PAR1")), Ok(vec![]));
+        let in_full = [6, 6, 0, 5, 2, 2, 0, 7, 0, 0, 0]; // the fields 3 and 1, numbered in full
+        assert_eq!(encrypted_columns(&[&in_full[..], b"PAR1"].concat()), Ok(vec![]));
     }
 
     #[test]

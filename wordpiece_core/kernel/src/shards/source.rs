@@ -31,10 +31,6 @@ pub struct Source {
     codec: CompressionCodec,
 }
 
-const DATA_PAGE: i64 = 0;
-const INDEX_PAGE: i64 = 1;
-const DICTIONARY_PAGE: i64 = 2;
-
 /// Column chunks of a row group, with their metadata. Offsets count from the start of each chunk.
 pub struct Chunks {
     /// How many rows the row group has.
@@ -57,10 +53,7 @@ impl Source {
     /// Returns [`Error::Data`] if one of the two is no Parquet file that can be read here.
     pub fn new(footer: &[u8], wanted: &Bytes, codec: CompressionCodec) -> Result<Self> {
         let footer = footer.get(..footer.len().saturating_sub(8)).unwrap_or_default();
-        check_footer(footer)?;
-        let options = ParquetMetaDataOptions::new().with_encoding_stats_as_mask(false);
-        let metadata =
-            sound(|| ParquetMetaDataReader::decode_metadata_with_options(footer, Some(&options)))?;
+        let metadata = decoded(footer)?;
         let wanted = metadata_of(wanted)?;
         let wanted = wanted.file_metadata().schema_descr();
         let here = metadata.file_metadata().schema_descr();
@@ -159,14 +152,14 @@ impl Source {
 
 /// The metadata of a Parquet file, with the encodings of all its pages.
 pub(crate) fn metadata_of(file: &Bytes) -> Result<ParquetMetaData> {
-    check_footer(parquet_footer::metadata(file)?)?;
-    let options = ParquetMetaDataOptions::new().with_encoding_stats_as_mask(false);
-    let mut reader = ParquetMetaDataReader::new().with_metadata_options(Some(options));
-    sound(|| reader.try_parse(file).and_then(|()| reader.finish()))
+    decoded(parquet_footer::metadata(file)?)
 }
 
-/// What the library reads of a file. For what cannot be right it returns an error, or panics.
-fn sound<T>(read: impl FnOnce() -> parquet::errors::Result<T>) -> Result<T> {
+/// The metadata in a footer. For what cannot be right the library returns an error, or panics.
+fn decoded(footer: &[u8]) -> Result<ParquetMetaData> {
+    check_footer(footer)?;
+    let options = ParquetMetaDataOptions::new().with_encoding_stats_as_mask(false);
+    let read = || ParquetMetaDataReader::decode_metadata_with_options(footer, Some(&options));
     caught(|| read().map_err(Error::data)).map_err(|error| match error {
         Error::Panic(_) => Error::data("the metadata of a Parquet file cannot be right"),
         error => error,
@@ -197,8 +190,8 @@ fn adds_up(chunk: &ColumnChunkMetaData, bytes: &Bytes) -> Result<bool> {
     while !left.is_empty() {
         let page = parquet_footer::page_header(left)?;
         match page.kind {
-            DATA_PAGE => levels = levels.saturating_add(page.values.max(0)),
-            INDEX_PAGE | DICTIONARY_PAGE => {}
+            parquet_footer::DATA_PAGE => levels = levels.saturating_add(page.values.max(0)),
+            parquet_footer::INDEX_PAGE | parquet_footer::DICTIONARY_PAGE => {}
             _ => return Ok(false), // above all a page of version 2
         }
         let size = usize::try_from(page.size).map_err(Error::data)?;
