@@ -25,11 +25,7 @@ from wordpiece_core.training.smoothing import FRACTION_BITS
 # What the command loads, Beam most of it, and how it ends.
 IMPORTS = """
 import os
-from pipelines.running.load_beam import in_own_process, load_beam, without_collections
-in_own_process(only_local=True)
-with without_collections():
-    load_beam()
-    import pipelines.commands.count
+import pipelines.commands.count
 os._exit(0)
 """
 TIMES = (1, 4, 8)

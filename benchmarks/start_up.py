@@ -18,15 +18,13 @@ from benchmarks.measure import WORDPIECE, Row, Spread, Taken, in_turn, number, r
 from benchmarks.setting import COLUMN, Setting
 
 RUNS = 4  # processes in each run
-OWN = "from pipelines.running.load_beam import *; in_own_process(only_local=True)"
 ARROW = "import pyarrow.parquet, pyarrow.compute"
 KERNEL = "import wordpiece_core._kernel"
 FLOORS = {
     "Python": [],
-    "Python and Arrow": [OWN, ARROW],
-    "Python, Arrow and the kernel": [OWN, ARROW, KERNEL],
-    "the same, and the Beam of a local run": [OWN, ARROW, KERNEL, "load_beam()"],
-    "the same, and all of Beam": [ARROW, KERNEL, "import apache_beam"],
+    "Python and Arrow": [ARROW],
+    "Python, Arrow and the kernel": [ARROW, KERNEL],
+    "the same, and Beam": [ARROW, KERNEL, "import apache_beam"],
 }
 
 

@@ -73,7 +73,7 @@ if __name__ == "__main__":
     tool, output, size, text = sys.argv[1:]
     make = with_wordpiece if tool == "wordpiece" else with_sentencepiece
     if make is with_wordpiece:
-        pa.array([""])  # loads pandas, where it is installed; the command `wordpiece` never does
+        pa.array([""])  # imports pandas, where it is installed
     started = time.perf_counter()
     pieces = make(text, int(size))
     made = {"seconds": time.perf_counter() - started, "pieces": pieces}

@@ -71,9 +71,6 @@ def __getattr__(name: str) -> object:
         return wordpiece_core.__version__
     for module, names in _MODULES.items():
         if name in names:
-            from pipelines.running.load_beam import load_beam
-
-            load_beam()
             value = getattr(import_module(f"pipelines.{module}"), name)
             globals()[name] = value  # so that it is found at once from now on
             return value

@@ -27,7 +27,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 
             if is_own_process:
                 prepare()
-        status = run(sys.argv[1:] if argv is None else argv, is_own_process=is_own_process)
+        status = run(sys.argv[1:] if argv is None else argv)
         interrupts.end()
     except KeyboardInterrupt:
         interrupts.end()

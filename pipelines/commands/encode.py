@@ -13,7 +13,7 @@ from pipelines.encoding.directory.plans import PlannedShard
 from pipelines.encoding.encode import Encoded, Plan, encode, plan
 from pipelines.encoding.options import EncodeCall
 from pipelines.layout.lay_out import lay_out, plan_layout
-from pipelines.running.load_beam import load_beam
+from pipelines.running import interrupts
 from pipelines.running.progress import Progress
 
 
@@ -30,8 +30,8 @@ def run_encode(call: EncodeCall, how: How) -> None:
     progress = Progress(quiet=how.quiet)
     try:
         if call.following.follow:
-            load_beam()
-            from pipelines.encoding.follow import follow_encode
+            with interrupts.held():
+                from pipelines.encoding.follow import follow_encode
 
             done = follow_encode(call, tokenizer, beam_args=how.beam_args, log=CommandLog(how))
         else:

@@ -37,7 +37,7 @@ def hinted(error: click.NoSuchOption, command: click.Command) -> click.UsageErro
         hint = f"set {parameter.name} in a config file, by --config"
     elif wanted != name and parameter is None:
         hint = None
-    if hint is None and _is_beams(error.option_name):
+    if hint is None and name not in own and _is_beams(error.option_name):
         hint = f"options for Beam go after --, as in: -- {error.option_name}=..."
     if hint is None:
         return error
@@ -49,6 +49,6 @@ def _key(name: str) -> str:
 
 
 def _is_beams(name: str) -> bool:
-    from pipelines.running.runner import beam_option_names
-
-    return name in beam_option_names()
+    """Whether a name looks like that of an option of Beam. (Most have underscores, which no option
+    here has. Importing Beam to look them up would take longer than all else.)"""
+    return name == "--runner" or "_" in name

@@ -1,6 +1,6 @@
 """The commands of `wordpiece`: count, train, extend, prune, encode, compare, report, inspect.
 
-Only the jobs load Beam and Arrow, so that `--help` is fast.
+Each command imports its job when it runs, so that `--help` waits neither for Beam nor for Arrow.
 """
 
 from __future__ import annotations
@@ -26,7 +26,6 @@ from pipelines.encoding.options import EncodeCall, TokenizerChoice
 from pipelines.reporting.options import ReportCall
 from pipelines.running import interrupts
 from pipelines.running.beam_args import without_values
-from pipelines.running.load_beam import in_own_process, load_beam, without_collections
 from pipelines.training.options import ExtendCall, PruneCall, TrainCall
 from wordpiece_core.errors import WordpieceError, one_line
 from wordpiece_core.option_kinds import Place
@@ -61,8 +60,7 @@ def wordpiece() -> None:
 @job_command(CountCall)
 def count(call: CountCall, how: How) -> None:
     """`wordpiece count`"""
-    with without_collections():
-        load_beam()
+    with interrupts.held():
         from pipelines.commands.count import run_count
 
     run_count(call, how)
@@ -71,8 +69,7 @@ def count(call: CountCall, how: How) -> None:
 @job_command(TrainCall)
 def train(call: TrainCall, how: How) -> None:
     """`wordpiece train`"""
-    with without_collections():
-        load_beam()
+    with interrupts.held():
         from pipelines.commands.train import run_train
 
     run_train(call, how)
@@ -81,8 +78,7 @@ def train(call: TrainCall, how: How) -> None:
 @job_command(ExtendCall)
 def extend(call: ExtendCall, how: How) -> None:
     """`wordpiece extend`"""
-    with without_collections():
-        load_beam()
+    with interrupts.held():
         from pipelines.commands.train import run_extend
 
     run_extend(call, how)
@@ -91,8 +87,7 @@ def extend(call: ExtendCall, how: How) -> None:
 @job_command(PruneCall)
 def prune(call: PruneCall, how: How) -> None:
     """`wordpiece prune`"""
-    with without_collections():
-        load_beam()
+    with interrupts.held():
         from pipelines.commands.train import run_prune
 
     run_prune(call, how)
@@ -101,7 +96,7 @@ def prune(call: PruneCall, how: How) -> None:
 @job_command(EncodeCall, dry_run())
 def encode(call: EncodeCall, how: How) -> None:
     """`wordpiece encode`"""
-    with without_collections():
+    with interrupts.held():
         from pipelines.commands.encode import run_encode
 
     run_encode(call, how)
@@ -110,8 +105,7 @@ def encode(call: EncodeCall, how: How) -> None:
 @job_command(CompareCall)
 def compare(call: CompareCall, how: How) -> None:
     """`wordpiece compare`"""
-    with without_collections():
-        load_beam()
+    with interrupts.held():
         from pipelines.commands.compare import run_compare
 
     run_compare(call, how)
@@ -120,8 +114,7 @@ def compare(call: CompareCall, how: How) -> None:
 @job_command(ReportCall)
 def report(call: ReportCall, how: How) -> None:
     """`wordpiece report`"""
-    with without_collections():
-        load_beam()
+    with interrupts.held():
         from pipelines.commands.report import run_report
 
     run_report(call, how)
@@ -168,7 +161,7 @@ def inspect(
     TOKENIZER: a tokenizer directory, or a file of one; or a dataset that encode wrote, to show its
     first rows as text. TEXT: - or none for the lines of standard input.
     """
-    with without_collections():
+    with interrupts.held():
         from pipelines.commands.inspect import run_inspect
         from pipelines.commands.inspect_dataset import inspected_dataset
 
@@ -193,15 +186,13 @@ def prepare() -> None:
         os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", ARROW_MEMORY)
 
 
-def run(args: Sequence[str], *, is_own_process: bool = False) -> int:
+def run(args: Sequence[str]) -> int:
     """Runs the command with these arguments; returns the exit status. KeyboardInterrupt if it is
-    interrupted. `is_own_process`: whether `prepare` has been called."""
+    interrupted."""
     beam_args: Sequence[str] = ()
     if "--" in args:
         place = args.index("--")
         args, beam_args = args[:place], args[place + 1 :]
-    if is_own_process:
-        in_own_process(only_local=not beam_args)
     debug = "--debug" in args or _debug_by_environment(args)
     if debug:
         _show_libraries(beam_args)

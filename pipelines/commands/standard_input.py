@@ -15,6 +15,7 @@ from dataclasses import replace
 from typing import TypeVar
 
 from pipelines.commands.streams import ClosedInput
+from pipelines.running import interrupts
 from pipelines.running.call import JobCall
 from wordpiece_core.errors import OptionError, StorageError
 
@@ -61,10 +62,8 @@ def _check(call: JobCall, ending: str, beam_args: list[str]) -> None:
     if isinstance(sys.stdin, ClosedInput):
         raise OptionError("-: standard input is closed; give files")
     if beam_args:
-        from pipelines.running.load_beam import load_beam
-
-        load_beam()
-        from pipelines.running.runner import is_local, pipeline_options
+        with interrupts.held():
+            from pipelines.running.runner import is_local, pipeline_options
 
         if not is_local(pipeline_options(beam_args)):
             raise OptionError("-: workers elsewhere cannot read standard input; give files")

@@ -42,8 +42,8 @@ from pipelines.files.input_batches import warnings_of_text
 from pipelines.files.inputs import InputFile
 from pipelines.files.owned import one_run
 from pipelines.files.storage import in_parallel
+from pipelines.running import interrupts
 from pipelines.running.checks import checked_call
-from pipelines.running.load_beam import load_beam
 from pipelines.running.progress import Progress
 from wordpiece_core import Tokenizer
 from wordpiece_core.declaration import named
@@ -309,7 +309,6 @@ def run_shards(
     """Encodes the shards of a plan. Returns what their directory holds then, and
     the bad shards. ShardsError if there are bad ones, unless they can go into quarantine. `marks`:
     how rows are marked, if they will be laid out."""
-    load_beam()  # only now: what has nothing to do does not wait for it
     directory = found.directory
     planned = {shard.name for shard in found.shards if not shard.finished}
     roots = {shard.name: shard.file.root for shard in found.shards}
@@ -330,8 +329,9 @@ def check_errors(found: Plan, errors: list[BadShard], on_error: str) -> None:
 
 
 def _run(found: Plan, options: ShardOptions, marks: Marks | None, beam_args: Sequence[str]) -> None:
-    from pipelines.encoding.encode_shard import EncodeShard
-    from pipelines.encoding.encode_shards import run, threads
+    with interrupts.held():  # only here, so that a run with nothing to do does not import Beam
+        from pipelines.encoding.encode_shard import EncodeShard
+        from pipelines.encoding.encode_shards import run, threads
 
     step = EncodeShard(found.directory, options, threads(beam_args), marks)
     run(step, found.to_run, beam_args)

@@ -55,8 +55,8 @@ from pipelines.layout.made import (
 from pipelines.layout.rows import Rows, joined_schema
 from pipelines.layout.scatter import BOUNDS, Bins, read_weights, scattered_inputs
 from pipelines.layout.work import WorkDirectory
+from pipelines.running import interrupts
 from pipelines.running.checks import checked_call
-from pipelines.running.load_beam import load_beam
 from pipelines.running.progress import Progress
 from wordpiece_core import Tokenizer, __version__
 from wordpiece_core.declaration import named
@@ -231,7 +231,8 @@ class _Job:
 
     def run(self) -> Encoded:
         """Does all steps, as far as they are not done."""
-        load_beam()  # only now: what has nothing to do does not wait for it
+        with interrupts.held():  # only here, so that a run with nothing to do does not import Beam
+            import pipelines.layout.pipeline  # noqa: F401
         lifecycle.begin(self.dataset, self.tokenizer, (), {})
         work = WorkDirectory(self.dataset)
         work.owned.claim()

@@ -1,4 +1,4 @@
-"""Running pipelines: loading Beam (`load_beam`), the runner (`runner`), changes of Beam for local
+"""Running pipelines: the runner (`runner`), changes of Beam for local
 runs (`local_beam`), the common options of jobs (`call`), what is checked of them (`checks`),
 arguments for Beam as they are shown (`beam_args`), elements that lie in files (`plan`,
 `from_plan`), signals (`interrupts`, `signals`), progress (`progress`), what it shows (`figures`,

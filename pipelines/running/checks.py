@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import TypeVar
 
 from pipelines.files.places import check_writable
+from pipelines.running import interrupts
 from pipelines.running.beam_args import beam_args_name
 from pipelines.running.call import Call, JobCall
-from pipelines.running.load_beam import load_beam
 from wordpiece_core.declaration import named
 from wordpiece_core.errors import OptionError
 
@@ -17,7 +17,7 @@ AnyCall = TypeVar("AnyCall", bound=JobCall)
 
 def checked_call(call: AnyCall, beam_args: Sequence[str]) -> AnyCall:
     """The call as workers are to see it: where they may be elsewhere, with absolute paths. Without
-    arguments for Beam it runs on this machine, and Beam is not loaded.
+    arguments for Beam it runs on this machine, and Beam is not imported.
 
     Raises OptionError for a wrong output or for arguments that Beam does not know or does not
     accept, and JobError if a job server cannot be reached.
@@ -28,7 +28,7 @@ def checked_call(call: AnyCall, beam_args: Sequence[str]) -> AnyCall:
         check_writable(named("output"), call.output)
     if not beam_args:
         return call
-    load_beam()
-    from pipelines.running.runner import check_beam_args
+    with interrupts.held():
+        from pipelines.running.runner import check_beam_args
 
     return call if check_beam_args(beam_args) else call.absolute()

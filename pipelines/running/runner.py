@@ -305,18 +305,8 @@ def _check_text(beam_args: Sequence[str]) -> None:
 
 def _unknown(beam_args: Sequence[str]) -> list[str]:
     """The arguments that Beam's Python does not know. They may be options of the runner."""
-    return _parser(beam_args).parse_known_args(list(beam_args))[1]
-
-
-def _parser(beam_args: Sequence[str] = ()) -> _Parser:
-    """A parser of all of Beam's options. `beam_args`: which it will parse."""
     parser = _Parser(add_help=False, allow_abbrev=False)
     parser.beam_args = beam_args
     for options in PipelineOptions.__subclasses__():
         options._add_argparse_args(parser)
-    return parser
-
-
-def beam_option_names() -> set[str]:
-    """The names of Beam's options, such as `--runner`."""
-    return {name for action in _parser()._actions for name in action.option_strings}
+    return parser.parse_known_args(list(beam_args))[1]
