@@ -15,7 +15,7 @@ import shutil
 import signal
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from typing import NoReturn
 
@@ -141,19 +141,17 @@ def run_pipeline(
     figures = PipelineFigures(files.read if files and not _is_here(options) else Counter)
     is_quiet = _quiet_workers()
     runner = flink_job = None
-    building: AbstractContextManager[None] = nullcontext()
     if is_local(options):
         # imported only here, because it changes classes of Beam
-        from pipelines.running.local_beam import local_runner, own_pipeline
+        from pipelines.running.local_beam import local_runner
 
-        runner, building = local_runner(options, is_quiet=is_quiet), own_pipeline()
+        runner = local_runner(options, is_quiet=is_quiet)
     else:
         reach_job_server(options)
         flink_job = FlinkJob.named(options)
     try:
         with _new_pipeline(options, runner) as pipeline:
-            with building:
-                build(pipeline)
+            build(pipeline)
             # A local runner returns when all is done; others when the job is theirs.
             holding = nullcontext() if is_local(options) else _interrupts_held()
             # Processes that Beam starts, such as a job server, are for all of this.
