@@ -36,10 +36,9 @@ from pipelines.counting.word_table import (
 )
 from pipelines.files import inputs
 from pipelines.files.inputs import InputFile, Range
-from pipelines.files.owned import one_run
+from pipelines.files.lease import one_run
 from pipelines.files.publishing import Publication
 from pipelines.running.checks import checked_call
-from pipelines.running.figure_files import FigureFiles
 from pipelines.running.from_plan import FromPlan
 from pipelines.running.plan import Plan, write_plan
 from pipelines.running.progress import Progress
@@ -97,15 +96,15 @@ def run(
     options = call.counting
     partitions = Partitions.of(sum(map(bytes_of, ranges)), options.worker_memory)
     largest_first = sorted(ranges, key=bytes_of, reverse=True)
-    plan = write_plan(publication.place(PLAN), publication.staging, largest_first, bytes_of)
-    figures = FigureFiles(publication.staging)
+    lease = publication.staging.lease
+    plan = write_plan(publication.place(PLAN), lease, largest_first, bytes_of)
     handed = Handed.in_run(publication, is_local=is_local(pipeline_options(beam_args)))
 
     def build(pipeline: beam.Pipeline) -> None:
         counted = (
             pipeline
             | "ranges" >> ranges_of(plan)
-            | "count" >> CountRanges(options, partitions.number, figures, handed)
+            | "count" >> CountRanges(options, partitions.number, lease, handed)
         )
         (
             counted.words
@@ -115,7 +114,7 @@ def run(
         )
         counted.totals | "write totals" >> beam.Map(write_totals, publication)
 
-    run_pipeline(build, beam_args, figures)
+    run_pipeline(build, beam_args, lease)
 
 
 def ranges_of(plan: Plan) -> FromPlan:

@@ -33,7 +33,7 @@ from pipelines.files import outputs, storage
 from pipelines.files.filesystems import join
 from pipelines.files.input_files import covers
 from pipelines.files.inputs import InputFile
-from pipelines.files.owned import one_run
+from pipelines.files.lease import one_run
 from pipelines.following import commits
 from pipelines.following.arrivals import Arrivals, Look, Version, version
 from pipelines.following.commits import COMMITS

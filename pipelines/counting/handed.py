@@ -84,5 +84,5 @@ class Handed:
                 file.seek(start)
                 return from_bytes(file.read(length))
         except MissingError:
-            self.publication.staging.check_lease()
+            self.publication.staging.lease.check()
             raise

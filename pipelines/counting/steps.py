@@ -23,7 +23,7 @@ from pipelines.counting.totals import ONE, Group, Totals, add_totals, group_weig
 from pipelines.counting.word_table import ROWS_PER_GROUP, WordRange, read_words
 from pipelines.files import inputs
 from pipelines.files.inputs import Range, TextBatch
-from pipelines.running.figure_files import FigureFiles
+from pipelines.files.lease import Lease
 from pipelines.running.figures import report
 from pipelines.running.threads import ahead
 from wordpiece_core import _kernel
@@ -88,15 +88,15 @@ class Counted:
 @dataclass
 class CountRanges(beam.PTransform):
     """From ranges of input to partial tables, which are partitioned by word. Ranges are counted as
-    long as the run has the lease of the directory of the figures."""
+    long as the run has its lease."""
 
     options: CountOptions
     partitions: int
-    figures: FigureFiles
+    lease: Lease
     handed: Handed
 
     def expand(self, ranges: beam.PCollection) -> Counted:
-        count_range = _CountRange(self.options, self.partitions, self.figures, self.handed)
+        count_range = _CountRange(self.options, self.partitions, self.lease, self.handed)
         counted = ranges | beam.ParDo(count_range).with_outputs("totals", main="words")
         totals = (
             counted.totals
@@ -111,19 +111,18 @@ class _CountRange(beam.DoFn):
     """Counts into one table for each bundle. The table is passed on and emptied when it is full."""
 
     def __init__(
-        self, options: CountOptions, partitions: int, figures: FigureFiles, handed: Handed
+        self, options: CountOptions, partitions: int, lease: Lease, handed: Handed
     ) -> None:
-        self.options, self.partitions, self.figures = options, partitions, figures
+        self.options, self.partitions, self.lease = options, partitions, lease
         self.handed = handed
 
     def start_bundle(self) -> None:
-        self.figures.leave()
         most_bytes = self.handed.most_bytes(self.options.worker_memory)
         self.counter = _kernel.WordCounter(**self.options.text.for_kernel(), most_bytes=most_bytes)
         self.totals = Totals()
 
     def process(self, part: Range | WordRange) -> Iterator[tuple[int, Partial]]:
-        self.figures.owned.check_lease()
+        self.lease.check()
         if isinstance(part, WordRange):
             yield from self._add(part)
             return

@@ -40,7 +40,7 @@ from pipelines.files import inputs
 from pipelines.files.filesystems import join
 from pipelines.files.input_batches import warnings_of_text
 from pipelines.files.inputs import InputFile
-from pipelines.files.owned import one_run
+from pipelines.files.lease import one_run
 from pipelines.files.storage import in_parallel
 from pipelines.running import interrupts
 from pipelines.running.checks import checked_call

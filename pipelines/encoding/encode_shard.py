@@ -28,7 +28,6 @@ from pipelines.encoding.shard_writer import ShardWriter, id_pages
 from pipelines.files import inputs, storage
 from pipelines.files.inputs import InputFile
 from pipelines.files.outputs import NewFile
-from pipelines.running.figure_files import FigureFiles
 from pipelines.running.figures import report
 from wordpiece_core.errors import InputError, one_line
 
@@ -40,14 +39,13 @@ WAITING_SECONDS = 10.0  # after which the next shard takes those that wait along
 @dataclass
 class EncodeShard(beam.DoFn):
     """Encodes shards and writes notes of the results, also for shards that cannot be read. Small
-    shards wait in memory, so that several have their notes in one file. `figures`: where they are
-    left while a pipeline runs that ends. `marks`: how rows are marked, if they will be laid out."""
+    shards wait in memory, so that several have their notes in one file. `marks`: how
+    rows are marked, if they will be laid out."""
 
     directory: EncodedDirectory
     options: ShardOptions
     threads: int
     marks: Marks | None = None
-    figures: FigureFiles | None = None
 
     def setup(self) -> None:
         self.tokenizer = self.directory.tokenizer()
@@ -55,8 +53,6 @@ class EncodeShard(beam.DoFn):
         self.log = Log()
 
     def start_bundle(self) -> None:
-        if self.figures is not None:
-            self.figures.leave()
         self.waiting: list[NewShard] = []
         self.errors: list[ShardError] = []
         self.size = 0

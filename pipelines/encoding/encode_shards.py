@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import apache_beam as beam
 
 from pipelines.encoding.directory.plans import PlannedShard, planned, write_plan
 from pipelines.encoding.encode_shard import EncodeShard
-from pipelines.running.figure_files import FigureFiles
 from pipelines.running.from_plan import FromPlan
 from pipelines.running.runner import (
     is_local,
@@ -23,13 +21,11 @@ from pipelines.running.runner import (
 def run(step: EncodeShard, shards: Sequence[PlannedShard], beam_args: Sequence[str]) -> None:
     """Encodes shards."""
     to_encode = FromPlan(write_plan(step.directory, shards), planned)
-    figures = FigureFiles(step.directory.notes)
-    step = replace(step, figures=figures)
 
     def build(pipeline: beam.Pipeline) -> None:
         _ = pipeline | "shards" >> to_encode | "encode" >> beam.ParDo(step)
 
-    run_pipeline(build, beam_args, figures)
+    run_pipeline(build, beam_args, step.directory.notes.lease)
 
 
 def threads(beam_args: Sequence[str]) -> int:

@@ -89,7 +89,7 @@ class Stream:
         """Cancels the pipeline. Where the runner only stops waiting for it, the lease that is given
         up ends it."""
         with suppress(WordpieceError):
-            self.directory.notes.give_up()
+            self.directory.notes.lease.give_up()
         self.pipeline.cancel()
 
 
@@ -99,7 +99,7 @@ _Plan = tuple[str, None]  # the name of a file of the plan, as a key
 def _plans(_: Any, directory: EncodedDirectory) -> Iterator[_Plan]:
     """The names of the files of the plan. OutputError if another run has begun, which ends a
     pipeline whose driver was killed."""
-    directory.notes.check_lease()
+    directory.notes.lease.check()
     for name in outputs.list_directory(directory.notes.path):
         if re.fullmatch(PLAN, name) and directory.run in name:
             yield name, None
@@ -112,7 +112,7 @@ def planned_shards(
     OutputError if another run has begun."""
     notes = directory.notes
     with suppress(MissingError):
-        yield from map(planned, read_plan(notes.place(name), notes, stores=stores))
+        yield from map(planned, read_plan(notes.place(name), notes.lease, stores=stores))
 
 
 _SEEN = beam.DoFn.StateParam(ReadModifyWriteStateSpec("seen", BooleanCoder()))

@@ -20,7 +20,8 @@ import pyarrow as pa
 
 from pipelines.files import outputs, storage
 from pipelines.files.filesystems import inside, join
-from pipelines.files.owned import MARKER, OwnedDirectory, new_id
+from pipelines.files.lease import MARKER
+from pipelines.files.owned import OwnedDirectory, new_id
 from wordpiece_core.errors import InputError
 
 STAGING = "_staging"
@@ -52,7 +53,7 @@ class Publication:
 
         def once() -> None:
             place = self.place(name)
-            with self.staging.fenced(place), outputs.atomic_writer(place) as stream:
+            with self.staging.lease.fenced(place), outputs.atomic_writer(place) as stream:
                 write(stream)
 
         storage.again(once)
@@ -63,7 +64,7 @@ class Publication:
 
         def once() -> None:
             place = self.place(name)
-            with self.staging.fenced(place), outputs.passing_writer(place) as stream:
+            with self.staging.lease.fenced(place), outputs.passing_writer(place) as stream:
                 write(stream)
 
         storage.again(once)
@@ -93,14 +94,14 @@ class Publication:
         """Deletes what was staged, unless it is being published or another run has begun."""
         staging = self.staging
         if storage.info(staging.place(MARKER)) is not None:
-            staging.check_lease()
+            staging.lease.check()
             if storage.info(staging.place(PUBLISH)) is None:
                 staging.delete()
 
     def publish(self, names: Sequence[str], replaced: Collection[str]) -> None:
         """Moves the staged files `names`, with `self.last` among them, into the output, and deletes
         the files `replaced`. OutputError if another run has begun."""
-        self.staging.check_lease()
+        self.staging.lease.check()
         files = [name for name in names if name != self.last]
         gone = sorted(set(replaced) - {*names})
         journal = {"run": self.run, "files": files, "last": self.last, "gone": gone}

@@ -35,7 +35,6 @@ from pipelines.layout.formats import IdFiles, id_type
 from pipelines.layout.made import MADE_JSON, Layout, made_json, made_name
 from pipelines.layout.packed import PackedRows, packed_schema
 from pipelines.layout.rows import conformed
-from pipelines.running.figure_files import FigureFiles
 from pipelines.running.figures import report
 from wordpiece_core import Tokenizer
 from wordpiece_core.declaration import named
@@ -219,19 +218,14 @@ class _Written:
 
 @dataclass
 class MakeShards(beam.DoFn):
-    """Makes shards, and notes them. `empty`: the bytes of a shard without rows. `figures`: where
-    they are left while the pipeline runs."""
+    """Makes shards, and notes them. `empty`: the bytes of a shard without rows."""
 
     layout: Layout
     empty: int
     threads: int
-    figures: FigureFiles
 
     def setup(self) -> None:
         self.tokenizer = self.layout.dataset.tokenizer()
-
-    def start_bundle(self) -> None:
-        self.figures.leave()
 
     def process(self, task: ShardTask) -> None:
         with laid_out(self.layout.dataset.path):
@@ -241,7 +235,7 @@ class MakeShards(beam.DoFn):
         layout = self.layout
         folder = layout.rows.work.folder("made")
         rows = TaskRows(layout, self.tokenizer, task)
-        lease = layout.dataset.notes
+        lease = layout.dataset.notes.lease
         made: list[list[ShardResult]] = []
         densities: list[float] = []
         for planned in self._planned(rows, densities):
@@ -258,13 +252,13 @@ class MakeShards(beam.DoFn):
                         written.give_up()
                         waiting += reversed(self._parts(rows, first, written))
                         continue
-                    lease.check_lease()
+                    lease.check()
                     written.put()
                 made.append(self._notes(written))
         if layout.options.pack:
             _share_out(made, rows.packed)
         storage.sync(folder)
-        lease.check_lease()
+        lease.check()
         outputs.write_json(join(folder, MADE_JSON.format(task.number)), made_json(made))
         report(shards=len(made))
 

@@ -41,7 +41,7 @@ from pipelines.encoding.options import EncodeCall, ShardOptions
 from pipelines.encoding.shard_encoder import check_fit
 from pipelines.files import inputs, outputs, storage
 from pipelines.files.inputs import InputFile
-from pipelines.files.owned import one_run
+from pipelines.files.lease import one_run
 from pipelines.layout.deal import FILLED, ShardTask, deal, number_of_shards
 from pipelines.layout.formats import ROW_BYTES, id_type
 from pipelines.layout.made import (

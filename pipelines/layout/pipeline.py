@@ -10,12 +10,12 @@ import apache_beam as beam
 
 from pipelines.files import outputs, storage
 from pipelines.files.filesystems import parent
+from pipelines.files.lease import Lease
 from pipelines.layout.assemble import MakeShards, laid_out
 from pipelines.layout.deal import ShardTask
 from pipelines.layout.made import Layout
 from pipelines.layout.rows import Rows
 from pipelines.layout.scatter import RunWriter, ScatteredInputs, order_key
-from pipelines.running.figure_files import FigureFiles
 from pipelines.running.figures import report
 from pipelines.running.from_plan import FromPlan
 from pipelines.running.plan import Plan, write_plan
@@ -28,35 +28,32 @@ def make_shards(
     layout: Layout, tasks: Sequence[ShardTask], empty: int, threads: int, beam_args: Sequence[str]
 ) -> None:
     """Does tasks. `empty`: the bytes of a shard without rows."""
-    notes = layout.dataset.notes
     to_make = FromPlan(_plan(layout, SHARDS, tasks, "weight"), _task)
-    figures = FigureFiles(notes)
-    step = beam.ParDo(MakeShards(layout, empty, threads, figures))
+    step = beam.ParDo(MakeShards(layout, empty, threads))
 
     def build(pipeline: beam.Pipeline) -> None:
         _ = pipeline | "tasks" >> to_make | "make" >> step
 
-    run_pipeline(build, beam_args, figures)
+    run_pipeline(build, beam_args, layout.dataset.notes.lease)
 
 
 def scatter(
     layout: Layout, seed: int, groups: Sequence[ScatteredInputs], beam_args: Sequence[str]
 ) -> None:
     """Writes the rows of inputs in random order."""
-    figures = FigureFiles(layout.dataset.notes)
     groups_of_plan = FromPlan(_plan(layout, SCATTERED, groups, "rows"), _group)
-    step = beam.ParDo(_Scatter(layout.rows, seed, figures))
+    step = beam.ParDo(_Scatter(layout.rows, seed, layout.dataset.notes.lease))
 
     def build(pipeline: beam.Pipeline) -> None:
         _ = pipeline | "inputs" >> groups_of_plan | "scatter" >> step
 
-    run_pipeline(build, beam_args, figures)
+    run_pipeline(build, beam_args, layout.dataset.notes.lease)
 
 
 def _plan(layout: Layout, number: int, elements: Sequence[Any], size: str) -> Plan:
     notes = layout.dataset.notes
     path = notes.place(f"plan-{layout.dataset.run}-{number:06}.jsonl")
-    return write_plan(path, notes, elements, lambda element: 1 + getattr(element, size))
+    return write_plan(path, notes.lease, elements, lambda element: 1 + getattr(element, size))
 
 
 def _task(fields: dict[str, Any]) -> ShardTask:
@@ -73,10 +70,7 @@ class _Scatter(beam.DoFn):
 
     rows: Rows
     seed: int
-    figures: FigureFiles
-
-    def start_bundle(self) -> None:
-        self.figures.leave()
+    lease: Lease
 
     def process(self, group: ScatteredInputs) -> None:
         with laid_out(group.inputs[0][1]):
@@ -85,8 +79,7 @@ class _Scatter(beam.DoFn):
     def _write(self, group: ScatteredInputs) -> None:
         work, bins = self.rows.work, self.rows.bins
         assert bins is not None
-        lease = self.figures.owned
-        lease.check_lease()
+        self.lease.check()
         path = work.runs(group.number)
         with outputs.NewFile(path, work.owned.path) as file:
             with storage.writing(path):
@@ -99,6 +92,6 @@ class _Scatter(beam.DoFn):
                         first += table.num_rows
                 writer.finish()
             file.stage()
-            lease.check_lease()
+            self.lease.check()
             file.put()
         storage.sync(parent(path))

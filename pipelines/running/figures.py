@@ -4,8 +4,7 @@ driver gets to know them.
 Workers call `report`. Figures are counters of Beam's metrics, in the namespace "wordpiece", so
 every runner adds them up and shows them on its own page. The driver knows at once what this process
 has reported. For what workers elsewhere have done it asks the runner (`PipelineFigures`): some
-runners say it while a pipeline runs, others only at its end. So until then it also looks at the
-files that workers leave (`pipelines.running.figure_files`).
+runners say it while a pipeline runs, others only at its end.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ import copy
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache, partial
 from typing import TYPE_CHECKING
@@ -77,35 +76,27 @@ def snapshot() -> Counter[str]:
         return Counter({name: _here[name] + _elsewhere[name] for name in FIGURES})
 
 
-def reported() -> Counter[str]:
-    """What has been reported in this process since it began."""
-    with _lock:
-        return _here.copy()
-
-
 class PipelineFigures:
     """Brings what is known of a pipeline into the figures. Make it before the pipeline runs.
 
     Workers may be in this process. What they report is known before the runner says it, so only
-    what goes beyond it is added. `left`: gives what workers in other processes have left.
+    what goes beyond it is added.
     """
 
-    def __init__(self, left: Callable[[], Mapping[str, int]] = Counter) -> None:
+    def __init__(self) -> None:
         with _lock:
             self.here, self.elsewhere = _here.copy(), _elsewhere.copy()
-        self.left, self.is_over = left, False
+        self.is_over = False
         self.result: PipelineResult | None = None
         """Of the pipeline, as soon as the runner has given it."""
 
     def add(self, figures: Mapping[str, int]) -> None:
-        """Takes the figures of the pipeline so far, as the runner gives them."""
-        self.add_elsewhere({name: n - self._reported(name) for name, n in figures.items()})
-
-    def add_elsewhere(self, figures: Mapping[str, int]) -> None:
-        """Takes the figures of other processes so far. They never go back, before the end."""
+        """Takes the figures of the pipeline so far, as the runner gives them. They never go back,
+        before the end."""
         with _lock:
             for name, amount in figures.items() if not self.is_over else ():
-                _elsewhere[name] = max(_elsewhere[name], self.elsewhere[name] + amount)
+                elsewhere = self.elsewhere[name] + amount - self._reported(name)
+                _elsewhere[name] = max(_elsewhere[name], elsewhere)
 
     def end(self, figures: Mapping[str, int]) -> None:
         """Takes the figures of the whole pipeline. They are without the work that was lost and done
@@ -136,7 +127,6 @@ class PipelineFigures:
         while not stop.wait(pause):
             began = time.monotonic()
             self.add(self._of_runner())
-            self.add_elsewhere(self.left())
             pause = max((time.monotonic() - began) / SHARE_OF_TIME, POLL_SECONDS)
 
     def _of_runner(self) -> Counter[str]:

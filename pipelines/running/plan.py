@@ -12,7 +12,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from pipelines.files import outputs
-from pipelines.files.owned import OwnedDirectory
+from pipelines.files.lease import Lease
 from pipelines.files.storage import MissingError, StoredFile
 from wordpiece_core.uri import Location
 
@@ -27,28 +27,28 @@ Place = tuple[int, int]
 
 @dataclass(frozen=True)
 class Plan:
-    """A plan. `owned`: the directory whose run it is of. `places`: all together are all lines.
-    `stores`: see `write_plan`."""
+    """A plan. `lease`: of the run that wrote it. `places`: all together are all lines. `stores`:
+    see `write_plan`."""
 
     path: str
-    owned: OwnedDirectory
+    lease: Lease
     places: list[Place]
     stores: tuple[Location, ...]
 
 
 def write_plan(
     path: str,
-    owned: OwnedDirectory,
+    lease: Lease,
     elements: Sequence[Any],
     size: Callable[[Any], int],
     stores: Iterable[str] = (),
 ) -> Plan:
     """Writes a plan of dataclasses. `size`: how much work an element is. Where there are many,
-    elements of little work share a place. OutputError if another run has begun in `owned`.
+    elements of little work share a place. OutputError if the run has lost its lease.
 
     The secrets of locations are not written. Instead an element has a number, of one of the
     `stores` that is opened with the same ones; those that are missing there are added."""
-    owned.check_lease()
+    lease.check()
     lengths: list[int] = []
     known = _Stores(stores)
 
@@ -62,7 +62,7 @@ def write_plan(
 
     outputs.write_file(path, write)
     places = list(_places(lengths, list(map(size, elements))))
-    return Plan(path, owned, places, tuple(known.locations))
+    return Plan(path, lease, places, tuple(known.locations))
 
 
 def known_stores(paths: Iterable[str]) -> tuple[Location, ...]:
@@ -112,13 +112,13 @@ def _places(lengths: Sequence[int], sizes: Sequence[int]) -> Iterator[Place]:
 
 def read_plan(
     path: str,
-    owned: OwnedDirectory,
+    lease: Lease,
     places: Iterable[Place] | None = None,
     stores: Sequence[Location] = (),
 ) -> Iterator[dict[str, Any]]:
     """The fields of the elements at places of a plan, or of all. `stores`: see `write_plan`;
-    without them paths are as they are shown. If the plan is not there: OutputError if another run
-    has begun in `owned`, otherwise MissingError."""
+    without them paths are as they are shown. If the plan is not there: OutputError if the run
+    has lost its lease, otherwise MissingError."""
 
     def with_secrets(found: dict[str, Any]) -> dict[str, Any]:
         number = found.pop(STORE, None)
@@ -133,5 +133,5 @@ def read_plan(
                 for line in file.read(end - start).splitlines():
                     yield json.loads(line, object_hook=with_secrets)
     except MissingError:
-        owned.check_lease()
+        lease.check()
         raise

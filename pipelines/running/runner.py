@@ -13,7 +13,6 @@ import logging
 import os
 import shutil
 import signal
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
@@ -33,8 +32,8 @@ from apache_beam.runners.worker import sdk_worker
 from apache_beam.transforms.resources import resource_hints_from_options
 from apache_beam.utils.subprocess_server import SubprocessServer
 
+from pipelines.files.lease import Lease
 from pipelines.running.beam_args import beam_args_name, shown_args, without_values
-from pipelines.running.figure_files import FigureFiles
 from pipelines.running.figures import PipelineFigures
 from pipelines.running.flink import FlinkJob
 from pipelines.running.job_server import reach_job_server
@@ -117,28 +116,18 @@ def workers(options: PipelineOptions) -> int | None:
 def processes(options: PipelineOptions) -> int:
     """The number of processes of a local run."""
     direct = options.view_as(DirectOptions)
-    return int(direct.direct_num_workers) if _are_apart(direct) else 1
-
-
-def _are_apart(direct: DirectOptions) -> bool:
-    """Whether the workers of a local run are processes of their own."""
-    return bool(direct.direct_running_mode == "multi_processing")
-
-
-def _is_here(options: PipelineOptions) -> bool:
-    """Whether all workers are threads of this process."""
-    return is_local(options) and not _are_apart(options.view_as(DirectOptions))
+    return int(direct.direct_num_workers) if direct.direct_running_mode == "multi_processing" else 1
 
 
 def run_pipeline(
     build: Callable[[beam.Pipeline], object],
     beam_args: Sequence[str],
-    files: FigureFiles | None = None,
+    lease: Lease | None = None,
 ) -> None:
-    """Builds a pipeline and runs it. Raises the error that a step raised. `files`: what workers
-    leave their figures in, in the directory whose lease they look at."""
+    """Builds a pipeline and runs it. Raises the error that a step raised. `lease`: of
+    the run, which workers check."""
     options = pipeline_options(beam_args)
-    figures = PipelineFigures(files.read if files and not _is_here(options) else Counter)
+    figures = PipelineFigures()
     is_quiet = _quiet_workers()
     runner = flink_job = None
     if is_local(options):
@@ -157,9 +146,7 @@ def run_pipeline(
             # Processes that Beam starts, such as a job server, are for all of this.
             with SubprocessServer.cache_subprocesses(), holding as release, figures.watching():
                 figures.result = pipeline.run()
-                _finish(Submitted(figures.result, flink_job), files, release)
-        if files is not None:
-            files.delete()
+                _finish(Submitted(figures.result, flink_job), lease, release)
     except Exception as error:
         redact(error, lambda text: without_values(text, beam_args))
         raise _raised(error) from error
@@ -229,7 +216,7 @@ class Submitted:
 
 def _finish(
     submitted: Submitted,
-    files: FigureFiles | None,
+    lease: Lease | None,
     release: Callable[[], None] | None,
 ) -> None:
     """Waits until a pipeline that runs has ended. If that is interrupted, or fails, the pipeline is
@@ -240,9 +227,9 @@ def _finish(
             release()
         submitted.result.wait_until_finish()
     except BaseException as error:
-        if files is not None and not isinstance(error, Exception):
+        if lease is not None and not isinstance(error, Exception):
             with suppress(WordpieceError):
-                files.owned.give_up()
+                lease.give_up()
         submitted.cancel()
         raise
 

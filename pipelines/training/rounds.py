@@ -32,7 +32,7 @@ from pipelines.counting.word_table import WordRange, read_words
 from pipelines.files import outputs, storage
 from pipelines.files.batches import from_bytes, read_batches, to_bytes, write_batches
 from pipelines.files.filesystems import join
-from pipelines.running.figure_files import FigureFiles
+from pipelines.files.lease import Lease
 from pipelines.running.figures import report
 from pipelines.running.from_plan import FromPlan
 from pipelines.running.plan import Plan, write_plan
@@ -98,7 +98,7 @@ class RoundState:
             kept = self.algorithm().next_kept(_read_kept(earlier))
         else:
             kept = self.algorithm().first_kept(words_of(part))
-        with self.work.owned.fenced(path):
+        with self.work.owned.lease.fenced(path):
             write_batches(path, [kept], "lz4")
         report(words=part.rows)
         return kept
@@ -156,14 +156,14 @@ class OnBeam:
 
     def run(self, passes: Passes) -> Results:
         """Runs passes as one pipeline. Its results are read from files."""
-        exchange = Exchange(self.work.exchange(), FigureFiles(self.work.owned))
+        exchange = Exchange(self.work.exchange(), self.work.owned.lease)
         path = join(exchange.directory, PLAN)
-        plan = write_plan(path, self.work.owned, self.ranges, lambda part: part.rows)
+        plan = write_plan(path, exchange.lease, self.ranges, lambda part: part.rows)
         step = RunPasses(passes, self.kept, exchange)
         run_pipeline(
             lambda pipeline: pipeline | "ranges" >> ranges_of(plan) | step,
             self.beam_args,
-            exchange.figures,
+            exchange.lease,
         )
         return exchange.results(passes())
 
@@ -175,11 +175,11 @@ def ranges_of(plan: Plan) -> FromPlan:
 
 @dataclass(frozen=True)
 class Exchange:
-    """A directory of files with what the passes of a pipeline give: one for each sum. `figures`:
-    those of the pipeline, in the work directory, whose lease workers look at."""
+    """A directory of files with what the passes of a pipeline give: one for each sum. `lease`:
+    of the run, which workers check."""
 
     directory: str
-    figures: FigureFiles
+    lease: Lease
 
     def place(self, output: str, partition: int) -> str:
         """Where a sum is. What is not in partitions is in partition 0."""
@@ -189,7 +189,7 @@ class Exchange:
         """Writes a sum."""
         written = list(batches)
         place = self.place(output, partition)
-        with self.figures.owned.fenced(place):
+        with self.lease.fenced(place):
             write_batches(place, written)
         return output, partition, facts_of(written[0]) if written else {}
 
@@ -292,7 +292,6 @@ class Accumulate(beam.DoFn):
         self.passes, self.name, self.kept, self.exchange = passes, name, kept, exchange
 
     def start_bundle(self) -> None:
-        self.exchange.figures.leave()
         self.accumulator: Accumulator | None = None
 
     @no_annotations  # as Beam does not understand the last of them

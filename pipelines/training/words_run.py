@@ -20,7 +20,7 @@ from pipelines.counting.options import CountCall, CountOptions, ReadingOptions
 from pipelines.counting.word_table import Coverage, WordTable, read_word_table
 from pipelines.files.filesystems import beside
 from pipelines.files.input_files import resolve
-from pipelines.files.owned import one_run
+from pipelines.files.lease import one_run
 from pipelines.files.places import check_writable
 from pipelines.running.beam_args import shown_args
 from pipelines.running.checks import checked_call
@@ -150,7 +150,7 @@ class WordsRun(ABC, Generic[Call, Done]):
     ) -> None:
         """Writes the tokenizer directory. `tables`: its files of Parquet, by name; `run`: what
         `run.json` holds beside what all runs note."""
-        self.work.owned.check_lease()
+        self.work.owned.lease.check()
         versions = {name: version(name) for name in ("wordpiece-beam", "pyarrow")}
         call = self.call
         run = {

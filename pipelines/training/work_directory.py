@@ -78,7 +78,7 @@ class TrainingWork:
     def exchange(self) -> str:
         """A new directory for one pipeline. What is left of an earlier pipeline, and still writes,
         does not know it."""
-        self.owned.check_lease()
+        self.owned.lease.check()
         self.owned.sweep(rf"{EXCHANGE}/.*")
         directory = join(self.path, EXCHANGE, new_id())
         storage.make_directory(directory)
@@ -86,7 +86,7 @@ class TrainingWork:
 
     def write(self, name: str, value: object) -> None:
         """Commits a JSON file. OutputError if another run has begun."""
-        self.owned.check_lease()
+        self.owned.lease.check()
         outputs.write_json(join(self.path, name), value)
 
     # --- Who holds it ----------------------------------------------------------------------------
@@ -196,7 +196,7 @@ class TrainingWork:
         decided = done.decided.replace_schema_metadata(metadata)
 
         def write() -> None:
-            self.owned.check_lease()
+            self.owned.lease.check()
             outputs.write_parquet(path, [decided], decided.schema)
 
         storage.again(write)

@@ -39,7 +39,7 @@ import pipelines.encoding.follow
 import pipelines.layout.pipeline  # noqa: F401 (all: loaded once, not in every fork)
 from pipelines.commands.cli import main as wordpiece
 from pipelines.files import storage
-from pipelines.files.owned import MARKER
+from pipelines.files.lease import MARKER
 
 from . import keep_temporary_files
 

@@ -11,7 +11,7 @@ from pipelines.encoding.directory.notes import ShardError
 from pipelines.files import outputs, storage
 from pipelines.files.filesystems import inside
 from pipelines.files.input_files import InputFile
-from pipelines.files.owned import MARKER
+from pipelines.files.lease import MARKER
 from pipelines.files.storage import in_parallel
 from wordpiece_core.errors import InputError, StorageError
 

@@ -100,7 +100,7 @@ def read_contents(directory: EncodedDirectory) -> Contents:
         logs=[entry.name for entry in noted if re.fullmatch(f"{LOG}|{PLAN}", entry.name)],
         is_whole=whole is not None,
         has_notes=any(entry.name == NOTES for entry in entries) or bool(noted),
-        version=_version(whole, directory.notes.holder() if noted else None),
+        version=_version(whole, directory.notes.lease.holder() if noted else None),
         has_card=CARD in files,
         has_tokenizer=TOKENIZER in files,
     )
@@ -124,7 +124,7 @@ def read_contents(directory: EncodedDirectory) -> Contents:
 
 def read_version(directory: EncodedDirectory) -> object:
     """The version of what the directory holds, as in `Contents`."""
-    return _version(storage.info(directory.place(MANIFEST)), directory.notes.holder())
+    return _version(storage.info(directory.place(MANIFEST)), directory.notes.lease.holder())
 
 
 def _version(manifest: Entry | None, holder: str | None) -> object:

@@ -110,7 +110,7 @@ class EncodedDirectory:
             if digest not in _tokenizers:
                 plain = outputs.read_json(self.notes.place(SPEC))
                 if plain is None:
-                    self.notes.check_lease()
+                    self.notes.lease.check()
                 _tokenizers[digest] = _of_spec(plain)
             return _tokenizers[digest]
 

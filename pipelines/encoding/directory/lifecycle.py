@@ -114,7 +114,7 @@ def write_manifest(
     has not."""
     written = manifest(directory, found)
     release(directory, found.bad - {error.input for error in found.errors.values()})
-    directory.notes.check_lease()
+    directory.notes.lease.check()
     write_run(directory, found, gone)
     if not found.has_tokenizer:
         directory.keep_tokenizer()

@@ -41,7 +41,7 @@ class Log:
 
 def write_notes(directory: EncodedDirectory, *notes: Note) -> None:
     """Writes the notes of finished or bad shards. OutputError if another run has begun."""
-    directory.notes.check_lease()
+    directory.notes.lease.check()
     Log().write(directory, notes)
 
 

@@ -51,7 +51,7 @@ def commit(
     Shards that are in the manifest already are given up: a stream that does its work again after a
     fault comes too late with them."""
     in_parallel(lambda shard: shard.file.stage(), shards)
-    directory.notes.check_lease()  # after the files are staged: see `encoded_directory`
+    directory.notes.lease.check()  # after the files are staged: see `encoded_directory`
     late = check_free(directory, [shard.note.name for shard in shards])
     for shard in shards:
         if shard.note.name in late:

@@ -40,7 +40,7 @@ def write_plan(
     are already. `stores`: see `pipelines.running.plan.write_plan`. OutputError if another run has
     begun."""
     path = directory.notes.place(f"plan-{directory.run}-{number:06}.jsonl")
-    return plan.write_plan(path, directory.notes, shards, lambda s: 1 + s.file.size, stores)
+    return plan.write_plan(path, directory.notes.lease, shards, lambda s: 1 + s.file.size, stores)
 
 
 def planned(fields: dict[str, Any]) -> PlannedShard:
@@ -55,7 +55,7 @@ def planned_roots(directory: EncodedDirectory, names: Sequence[str]) -> dict[str
     def read(name: str) -> list[PlannedShard]:
         path = directory.notes.place(name)
         try:
-            return [planned(fields) for fields in plan.read_plan(path, directory.notes)]
+            return [planned(fields) for fields in plan.read_plan(path, directory.notes.lease)]
         except (ValueError, TypeError, KeyError) as error:
             raise damaged(path) from error
 

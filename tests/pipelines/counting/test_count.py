@@ -18,7 +18,6 @@ from pipelines.counting.options import CountOptions
 from pipelines.counting.steps import LEAST_PIECE_BYTES, PARTITION_SHARE_BYTES, Partitions
 from pipelines.files import inputs
 from pipelines.files.publishing import Publication
-from pipelines.running.figure_files import FigureFiles
 from wordpiece_core.options import LEAST_WORKER_MEMORY
 
 from ..corpora import (
@@ -202,7 +201,7 @@ def test_a_worker_hands_its_table_on_whenever_it_is_full(tmp_path: Path, is_loca
     publication.begin()
     options = CountOptions(worker_memory=64 << 10)
     handed = Handed.in_run(publication, is_local=is_local)
-    step = steps._CountRange(options, 2, FigureFiles(publication.staging), handed)
+    step = steps._CountRange(options, 2, publication.staging.lease, handed)
     step.start_bundle()
     partials = [element for part in inputs.plan(files, "text") for element in step.process(part)]
     assert {partition for partition, _ in partials} == {0, 1}

@@ -26,7 +26,7 @@ from pipelines.encoding.directory.logs import Log, write_notes
 from pipelines.encoding.directory.new_shards import NewShard, commit
 from pipelines.encoding.directory.notes import ShardResult
 from pipelines.files import inputs, storage
-from pipelines.files.owned import OwnedDirectory, one_run
+from pipelines.files.lease import Lease, one_run
 from wordpiece_core.errors import StorageError
 
 from ..corpora import (
@@ -517,15 +517,15 @@ def test_a_worker_of_an_earlier_run_that_looked_before_this_one_began_renames_no
 ) -> None:
     tok, output = wp.Tokenizer.load(tokenizer), str(tmp_path / "out")
     first = begun(output, tok)
-    look = OwnedDirectory.check_lease
+    look = Lease.check
 
-    def then_another_begins(notes: OwnedDirectory) -> None:
-        look(notes)
-        monkeypatch.setattr(OwnedDirectory, "check_lease", look)
+    def then_another_begins(lease: Lease) -> None:
+        look(lease)
+        monkeypatch.setattr(Lease, "check", look)
         second.append(begun(output, tok))
 
     second: list[EncodedDirectory] = []
-    monkeypatch.setattr(OwnedDirectory, "check_lease", then_another_begins)
+    monkeypatch.setattr(Lease, "check", then_another_begins)
     with pytest.raises(StorageError, match="cannot be written"):
         commit(first, [written(first, b"of the earlier run")], (), Log())
     assert not (tmp_path / "out" / "a.parquet").exists()
@@ -541,14 +541,14 @@ def test_a_shard_of_an_earlier_run_that_appears_late_is_of_the_job(
     first = begun(output, tok)
     second = begun(output, tok)
     with monkeypatch.context() as patch:
-        patch.setattr(OwnedDirectory, "check_lease", lambda _: None)  # it looked before
+        patch.setattr(Lease, "check", lambda _: None)  # it looked before
         commit(first, [written(first, b"late")], (), Log())
     commit(second, [written(second)], (), Log())
     assert list(read_contents(second).finished) == ["a.parquet"]
 
     third = begun(output, tok)
     with monkeypatch.context() as patch:
-        patch.setattr(OwnedDirectory, "check_lease", lambda _: None)
+        patch.setattr(Lease, "check", lambda _: None)
         commit(second, [written(second, b"late")], (), Log())
     assert list(read_contents(third).finished) == ["a.parquet"]
     assert list(read_contents(begun(output, tok)).results) == []

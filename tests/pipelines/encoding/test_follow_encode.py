@@ -609,7 +609,7 @@ def test_a_stream_that_is_stopped_has_no_lease_any_more(dataset: Dataset) -> Non
     stream.pipeline = Submitted(PipelineResult(PipelineState.RUNNING), None)  # cannot be cancelled
     stream.stop()
     with pytest.raises(OutputError):
-        directory.notes.check_lease()
+        directory.notes.lease.check()
 
 
 def test_work_that_a_runner_does_again_after_the_commit_changes_nothing(dataset: Dataset) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from pipelines.files import storage
-from pipelines.files.owned import OwnedDirectory
+from pipelines.files.lease import Lease
 from pipelines.files.publishing import Publication
 from wordpiece_core.errors import OutputError
 
@@ -116,16 +116,16 @@ def running_another_before(
 ) -> list[Outcome]:
     """Has another run made, from beginning to end, before the look of that number, from 1, that a
     run takes at whether another has begun. Its outcome will be in the list."""
-    check_lease, looks = OwnedDirectory.check_lease, itertools.count(1)
+    check, looks = Lease.check, itertools.count(1)
     outcomes: list[Outcome] = []
 
-    def taking_over(directory: OwnedDirectory) -> None:
+    def taking_over(lease: Lease) -> None:
         if next(looks) == look:
-            monkeypatch.setattr(OwnedDirectory, "check_lease", check_lease)
+            monkeypatch.setattr(Lease, "check", check)
             outcomes.append(another())
-        check_lease(directory)
+        check(lease)
 
-    monkeypatch.setattr(OwnedDirectory, "check_lease", taking_over)
+    monkeypatch.setattr(Lease, "check", taking_over)
     return outcomes
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -18,9 +17,7 @@ from apache_beam.runners.portability.local_job_service import LocalJobServicer
 from pipelines.encoding.encode import encode
 from pipelines.encoding.options import EncodeCall
 from pipelines.files import storage
-from pipelines.files.owned import OwnedDirectory
 from pipelines.running import progress
-from pipelines.running.figure_files import FigureFiles
 from pipelines.running.figures import PipelineFigures, report, snapshot
 from pipelines.running.progress import Progress
 from pipelines.running.runner import run_pipeline
@@ -87,24 +84,11 @@ def run(beam_args: list[str]) -> Counter[str]:
     return job.figures - Counter(shards=job.figures["shards"])
 
 
-@pytest.mark.parametrize("beam_args", [HERE, THREADS], ids=["here", "threads"])
+@pytest.mark.parametrize(
+    "beam_args", [HERE, THREADS, PROCESSES], ids=["here", "threads", "processes"]
+)
 def test_a_local_run_has_all_figures_at_its_end(beam_args: list[str]) -> None:
     assert run(beam_args) == DONE
-
-
-class WaitingWork(beam.DoFn):
-    """Reports, and ends when somebody has seen that."""
-
-    def __init__(self, figures: FigureFiles, seen: Path) -> None:
-        self.figures, self.seen = figures, seen
-
-    def start_bundle(self) -> None:
-        self.figures.leave()
-
-    def process(self, _: int) -> None:
-        report(rows=1)
-        while not self.seen.exists():
-            time.sleep(0.01)
 
 
 def elsewhere(job_service: str) -> list[str]:
@@ -112,29 +96,6 @@ def elsewhere(job_service: str) -> list[str]:
     command = f"{sys.executable} -m apache_beam.runners.worker.sdk_worker_main"
     worker = [f"--environment_type={SUBPROCESS_SDK}", f"--environment_config={command}"]
     return ["--runner=PortableRunner", f"--job_endpoint={job_service}", *worker]
-
-
-@pytest.mark.parametrize("is_local", [True, False], ids=["local", "job service"])
-def test_the_figures_of_worker_processes_are_known_while_they_work(
-    tmp_path: Path, job_service: str, is_local: bool
-) -> None:
-    began, seen = snapshot(), tmp_path / "seen"
-    figures = FigureFiles(OwnedDirectory(str(tmp_path / "work"), "work", "x"))
-    figures.owned.claim()
-
-    def steps(pipeline: beam.Pipeline) -> None:
-        pipeline | beam.Create([1]) | beam.ParDo(WaitingWork(figures, seen))
-
-    beam_args = PROCESSES if is_local else elsewhere(job_service)
-    job = threading.Thread(target=run_pipeline, args=(steps, beam_args, figures))
-    job.start()
-    while job.is_alive() and not (snapshot() - began)["rows"]:
-        time.sleep(0.01)
-    assert job.is_alive()
-    seen.touch()
-    job.join()
-    assert (snapshot() - began)["rows"] == 1
-    assert figures.read() == {}
 
 
 def test_a_job_service_has_all_figures_of_workers_elsewhere(job_service: str) -> None:
@@ -160,12 +121,12 @@ def test_an_encoding_reports_from_other_processes_what_its_manifest_says(tmp_pat
 
 def test_figures_do_not_go_back_before_the_end_and_are_of_the_runner_then() -> None:
     began, pipeline = snapshot(), PipelineFigures()
-    pipeline.add_elsewhere({"bytes": 300})  # as of bundles that were lost and done again
-    pipeline.add_elsewhere({"bytes": 100})
+    pipeline.add({"bytes": 300})  # as of bundles that were lost and done again
+    pipeline.add({"bytes": 100})
     pipeline.add({"bytes": 200})
     assert snapshot() - began == {"bytes": 300}
     pipeline.end({"bytes": 200})
-    pipeline.add_elsewhere({"bytes": 300})  # an answer that comes late
+    pipeline.add({"bytes": 300})  # an answer that comes late
     assert snapshot() - began == {"bytes": 200}
 
 

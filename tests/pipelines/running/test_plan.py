@@ -33,7 +33,7 @@ def elements(number: int) -> list[Element]:
 def plan_of(path: Path, number: int, size: Callable[[Element], int]) -> Plan:
     owned = OwnedDirectory(str(path / "work"), "work", "plan")
     owned.claim()
-    return write_plan(owned.place("plan"), owned, elements(number), size)
+    return write_plan(owned.place("plan"), owned.lease, elements(number), size)
 
 
 def made_of(fields: dict[str, Any]) -> Element:
@@ -49,7 +49,7 @@ def test_all_elements_come_once(
     made = plan_of(tmp_path, number, lambda element: element.number)
     assert len(made.places) <= min(number, 1 + 3 * most // 2)
     run_pipeline(lambda p: assert_that(p | FromPlan(made, made_of), equal_to(elements(number))), [])
-    assert [made_of(fields) for fields in read_plan(made.path, made.owned)] == elements(number)
+    assert [made_of(fields) for fields in read_plan(made.path, made.lease)] == elements(number)
 
 
 def test_the_graph_of_many_elements_is_small(tmp_path: Path) -> None:
@@ -69,10 +69,10 @@ def test_a_plan_that_another_run_has_deleted_is_not_a_missing_file(tmp_path: Pat
     made = plan_of(tmp_path, 1, lambda _: 1)
     Path(made.path).unlink()
     with pytest.raises(MissingError):
-        list(read_plan(made.path, made.owned))
+        list(read_plan(made.path, made.lease))
     plan_of(tmp_path, 1, lambda _: 1)
     Path(made.path).unlink()
     with pytest.raises(OutputError, match="another run has begun there"):
-        list(read_plan(made.path, made.owned))
+        list(read_plan(made.path, made.lease))
     with pytest.raises(OutputError, match="another run has begun there"):
-        write_plan(made.path, made.owned, elements(1), lambda _: 1)
+        write_plan(made.path, made.lease, elements(1), lambda _: 1)

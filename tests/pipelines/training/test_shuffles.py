@@ -9,7 +9,6 @@ from functools import partial
 import apache_beam as beam
 import pytest
 
-from pipelines.running.figure_files import FigureFiles
 from pipelines.running.plan import Plan
 from pipelines.training.rounds import Exchange, RunPasses, ranges_of, to_wait_for
 from pipelines.training.work_directory import TrainingWork
@@ -32,8 +31,8 @@ def test_a_cut_round_has_few_shuffles_and_waits(least: int | str, shuffles: int)
     passes = partial(passes_of, least)
     pipeline = beam.Pipeline()
     work = TrainingWork("work")
-    plan = Plan("plan", work.owned, [(0, 1)], ())
-    exchange = Exchange("exchange", FigureFiles(work.owned))
+    plan = Plan("plan", work.owned.lease, [(0, 1)], ())
+    exchange = Exchange("exchange", work.owned.lease)
     _ = pipeline | ranges_of(plan) | RunPasses(passes, None, exchange)
     transforms = pipeline.to_runner_api().components.transforms.values()
     kinds = Counter(transform.spec.urn for transform in transforms)

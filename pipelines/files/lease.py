@@ -1,0 +1,146 @@
+"""Only one run at a time writes to a directory: locks and leases.
+
+On a local disk, `one_run` locks the directory and keeps other runs out at once. Everywhere, a run
+has a lease (`Lease`): the marker of the directory names the run that writes there. A run that
+begins writes its id into the marker, and a run that finds another id stops before it commits
+anything. Workers write under names with the id of their run, and check the lease before and after.
+
+On a store without locks, another run can begin between a check and a commit of a driver. What they
+commit is complete, but may come from either run.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import Any
+
+from pipelines.files import outputs, storage
+from pipelines.files.filesystems import join, open_filesystem
+from wordpiece_core.errors import OutputError
+from wordpiece_core.uri import is_uri
+
+MARKER = ".wordpiece.json"
+RUN = "run"  # in a marker, the id of the run that writes to the directory
+
+
+@dataclass(frozen=True)
+class Lease:
+    """The right of a run to write to a directory. `path`: of the directory; `run`: the id of the
+    run. Drivers and workers have equal copies."""
+
+    path: str
+    run: str
+
+    def holder(self) -> str | None:
+        """The id of the run that writes to the directory; None if it has no marker."""
+        run = read_marker(self.path).get(RUN)
+        return run if isinstance(run, str) else None
+
+    def check(self) -> None:
+        """Raises OutputError if another run has taken the directory, if this one has given it up,
+        or if it is gone."""
+        if self.holder() != self.run:
+            raise OutputError(
+                f"{self.path}: another run has begun there; wait for it to end, then run this again"
+            )
+
+    def give_up(self) -> None:
+        """Ends the lease, if this run has it. Workers that are still running stop when they check
+        it."""
+        marker = read_marker(self.path)
+        if marker.get(RUN) == self.run:
+            outputs.write_json(join(self.path, MARKER), marker | {RUN: None})
+
+    @contextmanager
+    def fenced(self, path: str) -> Iterator[None]:
+        """Lets the block write a file at `path`, which is a name of this run only. OutputError if
+        another run has taken the directory, before the block or while it ran. Then the file is
+        deleted: a worker that outlives its driver leaves nothing."""
+        self.check()
+        try:
+            yield
+        finally:
+            try:
+                self.check()
+            except OutputError:
+                storage.delete_file(path)
+                storage.delete_empty_directory(self.path)
+                raise
+
+
+def read_marker(path: str) -> dict[str, Any]:
+    """The marker of a directory; empty if it has none."""
+    value = outputs.read_json(join(path, MARKER))
+    return value if isinstance(value, dict) else {}
+
+
+@contextmanager
+def one_run(path: str) -> Iterator[None]:
+    """Locks a directory while the block runs. The directory is made if necessary, and deleted in
+    the end if it is empty. OutputError if another process holds the lock. This works on local disks
+    only: stores have no locks, and network file systems may have none."""
+    if is_uri(path):
+        yield
+        return
+    with _made(path):
+        descriptor = _locked(path)
+        try:
+            yield
+        finally:
+            os.close(descriptor)
+
+
+@contextmanager
+def _made(path: str) -> Iterator[None]:
+    """Makes a directory and those above it. In the end, the new ones are deleted if empty."""
+    inner = open_filesystem(path)[1]
+    made = []
+    place = inner
+    while not os.path.lexists(place):
+        made.append(place)
+        place = os.path.dirname(place)
+    storage.make_directory(path)
+    try:
+        yield
+    finally:
+        for directory in made:
+            with suppress(OSError):
+                os.rmdir(directory)
+
+
+def _locked(path: str) -> int:
+    """An open descriptor of the directory, with a lock on it."""
+    inner = open_filesystem(path)[1]
+    while True:
+        storage.make_directory(path)
+        with storage.writing(path):
+            descriptor = os.open(inner, os.O_RDONLY)
+        try:
+            _lock(descriptor, path)
+            if _is_open_at(descriptor, inner):
+                return descriptor
+        except BaseException:
+            os.close(descriptor)
+            raise
+        os.close(descriptor)  # the last run that held this directory has deleted it
+
+
+def _lock(descriptor: int, path: str) -> None:
+    with suppress(OSError):  # without locks, the lease must do
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise OutputError(
+                f"{path}: another run is writing there; wait for it, or give another directory"
+            ) from None
+
+
+def _is_open_at(descriptor: int, path: str) -> bool:
+    try:
+        return os.path.samestat(os.fstat(descriptor), os.stat(path))
+    except FileNotFoundError:
+        return False
