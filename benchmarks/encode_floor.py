@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 # Arrow is loaded after its allocator is chosen.
 if TYPE_CHECKING:
     from pipelines.encoding.pieces import Part
-    from pipelines.encoding.shard_encoder import Encoded, Piece, ShardEncoder
+    from pipelines.encoding.shard_encoder import EncodedPiece, Piece, ShardEncoder
     from pipelines.encoding.shard_writer import ShardWriter
     from pipelines.files.outputs import NewFile
 
@@ -27,7 +27,7 @@ def take_kernel_out(made: str) -> None:
     import pyarrow as pa
 
     from pipelines.encoding.pieces import row_groups
-    from pipelines.encoding.shard_encoder import Encoded, ShardEncoder
+    from pipelines.encoding.shard_encoder import EncodedPiece, ShardEncoder
     from pipelines.encoding.shard_writer import ShardWriter
     from pipelines.files import parquet_input
     from pipelines.files.outputs import empty_parquet
@@ -35,9 +35,9 @@ def take_kernel_out(made: str) -> None:
     from wordpiece_core import EncodedBatch
     from wordpiece_core._kernel import ChunkSource, ShardFile
 
-    def encode(encoder: ShardEncoder, piece: Piece) -> Encoded:
+    def encode(encoder: ShardEncoder, piece: Piece) -> EncodedPiece:
         ids = pa.table({IDS: pa.nulls(len(piece.texts), pa.list_(pa.int32()))})
-        return Encoded(piece, EncodedBatch(ids, None, 0, 0, 0, 0, 0, 0))
+        return EncodedPiece(piece, EncodedBatch(ids, None, 0, 0, 0, 0, 0, 0))
 
     def write(writer: ShardWriter, stream: NewFile, parts: Iterator[Part]) -> None:
         empty = empty_parquet(writer.schema)

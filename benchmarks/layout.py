@@ -13,7 +13,7 @@ from pathlib import Path
 from benchmarks.measure import WORDPIECE, Row, Taken, in_turn, process_columns, run_process
 from benchmarks.setting import Setting, megabytes, read_texts
 from benchmarks.small_files import FILES, write_files
-from pipelines.encoding.directory.encoded_directory import BESIDE
+from pipelines.encoding.directory.encoded_directory import SECOND_FILES
 
 SIZE = 8 << 20
 PACK = ("--pack", "--max-length", "512")
@@ -69,7 +69,7 @@ def sizes_of(output: Path) -> str:
         sizes[name] = sizes.get(name, 0) + shard["output_bytes"]
     train = [size for name, size in sizes.items() if not name.startswith("validation")]
     dropped = manifest["dropped_tokens"] / max(manifest["tokens"], 1)
-    shards = sum(not shard["name"].endswith(BESIDE) for shard in manifest["shards"])
+    shards = sum(not shard["name"].endswith(SECOND_FILES) for shard in manifest["shards"])
     return f"{shards:,} of {min(train) / 1e6:.2f} to {max(train) / 1e6:.2f} MB" + (
         f", {dropped:.4%}" if manifest["options"]["pack"] else ""
     )

@@ -78,7 +78,7 @@ def run(root: Path, job: str) -> dict[str, float]:
     """Encodes or counts the inputs, and returns what that took."""
     from pipelines.commands.cli import main as wordpiece
     from pipelines.counting import count
-    from pipelines.encoding import encode_shards
+    from pipelines.encoding import encode_step
     from pipelines.running.runner import run_pipeline
     from tests.pipelines.faulty_store import Faults, install
 
@@ -101,7 +101,7 @@ def run(root: Path, job: str) -> dict[str, float]:
         os.waitpid(child, 0)
         found["worker seconds"] = time.monotonic() - began
 
-    for module in (count, encode_shards):
+    for module in (count, encode_step):
         module.run_pipeline = forked  # type: ignore[attr-defined]
     began = time.monotonic()
     args = ["faulty://store/in", "--output", f"faulty://store/{job}"]

@@ -17,13 +17,13 @@ from pipelines.counting import count as counting
 from pipelines.counting.follow import follow_count
 from pipelines.counting.options import CountCall
 from pipelines.counting.word_table import WordTable
-from pipelines.encoding import encode as encoding
-from pipelines.encoding.encode import Encoded
+from pipelines.encoding.encode import encode as encode_inputs
 from pipelines.encoding.follow import follow_encode
 from pipelines.encoding.options import EncodeCall
+from pipelines.encoding.resharding.reshard import reshard
+from pipelines.encoding.result import Encoded
 from pipelines.following.commits import line
 from pipelines.following.loop import Row
-from pipelines.layout.lay_out import lay_out
 from pipelines.reporting import report as reporting
 from pipelines.reporting.options import ReportCall
 from pipelines.reporting.report import Report
@@ -241,7 +241,7 @@ def encode(
         log = _Log(quiet)
         return _warned(follow_encode(call, tokenizer, beam_args=beam_args, log=log))
     progress = Progress(quiet=quiet)
-    run = lay_out if call.is_laid_out else encoding.encode
+    run = reshard if call.is_resharded else encode_inputs
     return _warned(run(call, tokenizer, beam_args=beam_args, progress=progress))
 
 

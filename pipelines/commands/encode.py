@@ -8,11 +8,13 @@ from pipelines.commands.follow import CommandLog
 from pipelines.commands.job_command import How
 from pipelines.commands.loading import load_tokenizer
 from pipelines.commands.summary import finish, print_corpus, say
-from pipelines.encoding.directory.bad_shards import ShardsError
 from pipelines.encoding.directory.plans import PlannedShard
-from pipelines.encoding.encode import Encoded, Plan, encode, plan
+from pipelines.encoding.directory.quarantine import ShardsError
+from pipelines.encoding.encode import encode
 from pipelines.encoding.options import EncodeCall
-from pipelines.layout.lay_out import lay_out, plan_layout
+from pipelines.encoding.plan import EncodePlan, plan
+from pipelines.encoding.resharding.reshard import plan_reshard, reshard
+from pipelines.encoding.result import Encoded
 from pipelines.running import interrupts
 from pipelines.running.progress import Progress
 
@@ -21,7 +23,7 @@ def run_encode(call: EncodeCall, how: How) -> None:
     """Runs `wordpiece encode`."""
     tokenizer = load_tokenizer(call.choice)
     if how.dry_run:
-        planned = plan_layout(call, tokenizer) if call.is_laid_out else plan(call, tokenizer)
+        planned = plan_reshard(call, tokenizer) if call.is_resharded else plan(call, tokenizer)
         if how.json:
             print(json.dumps(planned.summary(), ensure_ascii=False))
         elif not how.quiet:
@@ -35,7 +37,7 @@ def run_encode(call: EncodeCall, how: How) -> None:
 
             done = follow_encode(call, tokenizer, beam_args=how.beam_args, log=CommandLog(how))
         else:
-            run = lay_out if call.is_laid_out else encode
+            run = reshard if call.is_resharded else encode
             done = run(call, tokenizer, beam_args=how.beam_args, progress=progress)
     except ShardsError as failed:
         for error in failed.errors if len(failed.errors) > 1 else []:
@@ -61,7 +63,7 @@ def _print_encoded(done: Encoded) -> None:
     print(f"dataset: {done.output}")
 
 
-def _print_plan(found: Plan) -> None:
+def _print_plan(found: EncodePlan) -> None:
     """Prints what `wordpiece encode --dry-run` shows."""
     for shard in found.shards:
         print(f"{shard.file.path} -> {shard.name}: {_planned(shard)}")

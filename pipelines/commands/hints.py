@@ -37,7 +37,7 @@ def hinted(error: click.NoSuchOption, command: click.Command) -> click.UsageErro
         hint = f"set {parameter.name} in a config file, by --config"
     elif wanted != name and parameter is None:
         hint = None
-    if hint is None and name not in own and _is_beams(error.option_name):
+    if hint is None and parameter is None and _is_beams(error.option_name):
         hint = f"options for Beam go after --, as in: -- {error.option_name}=..."
     if hint is None:
         return error

@@ -14,20 +14,20 @@ import pyarrow as pa
 from pipelines.commands.loading import load_tokenizer
 from pipelines.commands.options import parted
 from pipelines.encoding.directory.encoded_directory import (
-    BESIDE,
     LAYOUT,
     MANIFEST,
-    NOTES,
+    SECOND_FILES,
+    SHARDS,
     kept_tokenizer,
 )
-from pipelines.encoding.directory.notes import SUMS
+from pipelines.encoding.directory.status import SUMS
 from pipelines.encoding.options import TokenizerChoice
+from pipelines.encoding.resharding.formats import MEGATRON_CODES, MEGATRON_HEADER, MEGATRON_MAGIC
 from pipelines.files import storage
 from pipelines.files.filesystems import beside, inside, join
 from pipelines.files.inputs import open_parquet
 from pipelines.files.outputs import damaged, read_json
 from pipelines.files.storage import MissingError, StoredFile, as_planned
-from pipelines.layout.formats import MEGATRON_CODES, MEGATRON_HEADER, MEGATRON_MAGIC
 from wordpiece_core import Tokenizer
 from wordpiece_core.errors import InputError, OptionError
 from wordpiece_core.visible import visible
@@ -46,7 +46,7 @@ def manifest_of(path: str) -> dict[str, Any] | None:
         if not _is_whole(found):
             raise damaged(place)
         return found
-    if any(storage.info(join(path, name)) for name in (NOTES, LAYOUT)):
+    if any(storage.info(join(path, name)) for name in (SHARDS, LAYOUT)):
         raise InputError(f"{path}: this dataset is not finished; run encode again")
     return None
 
@@ -140,7 +140,7 @@ def _print_lines(
 
 def _number_of_shards(manifest: dict[str, Any]) -> int:
     """How many shards there are; files beside them do not count."""
-    return sum(not shard["name"].endswith(BESIDE) for shard in manifest["shards"])
+    return sum(not shard["name"].endswith(SECOND_FILES) for shard in manifest["shards"])
 
 
 def _text(ids: list[int], tokenizer: Tokenizer) -> str:
@@ -169,7 +169,7 @@ def _rows(
         if left <= 0:
             return
         name = shard["name"]
-        if name.endswith(BESIDE):
+        if name.endswith(SECOND_FILES):
             continue  # it is read with the shard that it is beside
         place = inside(path, name)
         if name.endswith(".parquet"):

@@ -35,9 +35,9 @@ from pipelines.files.input_files import covers
 from pipelines.files.inputs import InputFile
 from pipelines.files.lease import one_run
 from pipelines.following import commits
-from pipelines.following.arrivals import Arrivals, Look, Version, version
 from pipelines.following.commits import COMMITS
-from pipelines.following.loop import Log, follow
+from pipelines.following.loop import FollowLog, follow
+from pipelines.following.watcher import FileWatcher, Listing, Version, version
 from pipelines.running.checks import checked_call
 from wordpiece_core.declaration import named
 from wordpiece_core.errors import ChangedError, OptionError, OutputError
@@ -58,15 +58,17 @@ READ = ("rows", "bytes", "words")
 FIELDS = commits.schema(dict.fromkeys((*READ, "distinct_words"), int))
 
 
-def follow_count(call: CountCall, *, beam_args: Sequence[str] = (), log: Log) -> WordTable | None:
+def follow_count(
+    call: CountCall, *, beam_args: Sequence[str] = (), log: FollowLog
+) -> WordTable | None:
     """Counts files as they come, until it is stopped or idle. Returns the table; None if no file
     has come. Raises what `count` raises, and OptionError for a table that was made without
     `--follow`, or with another text column."""
     call = checked_call(call, beam_args)
-    arrivals = Arrivals(call.inputs, [call.output], call.following)
+    watcher = FileWatcher(call.inputs, [call.output], call.following)
     with one_run(call.output):
         job = FollowedTable(call, beam_args, log)
-        follow(job, arrivals, call.following)
+        follow(job, watcher, call.following)
         return job.state.table
 
 
@@ -129,7 +131,7 @@ class State:
 class FollowedTable:
     """The job: a commit adds files to the table."""
 
-    def __init__(self, call: CountCall, beam_args: Sequence[str], log: Log) -> None:
+    def __init__(self, call: CountCall, beam_args: Sequence[str], log: FollowLog) -> None:
         """Brings the output into its state before or after a publication that was killed."""
         publication = prepare(call.output)
         try:
@@ -142,16 +144,16 @@ class FollowedTable:
         self.call = replace(call, counting=replace(call.counting, text=text))
         self.beam_args, self.log = beam_args, log
         self.versions = self.state.versions()
-        self.gone: set[str] = set()
+        self.removed: set[str] = set()
 
     def is_new(self, file: InputFile) -> bool:
         """Whether the record lacks this version of the file."""
         return version(file) not in self.versions.get(_key(file), ())
 
-    def commit(self, files: Sequence[InputFile], look: Look) -> bool:
+    def commit(self, files: Sequence[InputFile], listing: Listing) -> bool:
         """Adds new files to the table. Of files that are in it, with other bytes, it puts on record
         that they have come again."""
-        self._say_gone(look.files)
+        self._warn_of_removed(listing.files)
         changed = [file for file in files if _key(file) in self.versions]
         new = [file for file in files if _key(file) not in self.versions]
         if not files:
@@ -169,17 +171,17 @@ class FollowedTable:
         self.log.commit(row | {"changed": len(changed)} if changed else row)
         return True
 
-    def _say_gone(self, files: Sequence[InputFile]) -> None:
-        gone = self.versions.keys() - {_key(file) for file in files}
+    def _warn_of_removed(self, files: Sequence[InputFile]) -> None:
+        removed = self.versions.keys() - {_key(file) for file in files}
         inputs = self.call.inputs
-        new = [path for path in gone - self.gone if any(covers(place, path) for place in inputs)]
+        new = [p for p in removed - self.removed if any(covers(place, p) for place in inputs)]
         if new:
-            self.log.warn(f"gone: {len(new):,} files, as {min(new)}; their words stay counted")
-        self.gone = gone
+            self.log.warn(f"removed: {len(new):,} files, as {min(new)}; their words stay counted")
+        self.removed = removed
 
     def _publish(self, new: Sequence[InputFile], changed: Sequence[InputFile]) -> bool:
         """Publishes the state after one commit more. False if a file has changed meanwhile, which
-        is looked at again."""
+        is read again."""
         call, before = self.call, self.state
         publication = prepare(call.output)
         try:
@@ -203,7 +205,7 @@ class FollowedTable:
             counting.finish_table(publication, call, [before.table] if before.table else [], stage)
         except ChangedError as error:
             publication.abandon()
-            self.log.warn(f"{str(error).rpartition('; ')[0]}; it is looked at again")
+            self.log.warn(f"{str(error).rpartition('; ')[0]}; it is read again")
             return False
         except Exception:
             publication.abandon()

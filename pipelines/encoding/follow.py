@@ -1,12 +1,12 @@
-"""`encode --follow`: shards of files as they come, and a manifest that is always true.
+"""`encode --follow`: shards of files as they come, in a directory that is always complete.
 
-    files that have arrived ─▶ encoded, with notes ─▶ the manifest is replaced ─▶ .commits.jsonl
+    new files ─▶ encoded, and recorded in journals ─▶ the manifest is replaced ─▶ .commits.jsonl
 
 On a cluster one pipeline encodes for all commits (`pipelines.encoding.stream`).
 
-What is done is in the manifest alone, with the last commit, so nothing is lost or done twice
-whatever is killed and when: a shard is a function of its file, and a note says that it is whole.
-`.commits.jsonl` is written last; if it lacks the commit that the manifest has, that is added.
+The manifest alone says what is done, and has the last commit, so nothing is lost or done twice
+whatever is killed and when. `.commits.jsonl` is written last; if it lacks the commit of the
+manifest, that is added.
 """
 
 from __future__ import annotations
@@ -19,27 +19,25 @@ from typing import Any
 
 import pyarrow as pa
 
-from pipelines.encoding.directory import lifecycle
-from pipelines.encoding.directory.bad_shards import BadShard, ShardsError, quarantine
+from pipelines.encoding.directory import state
 from pipelines.encoding.directory.card import card_warnings
 from pipelines.encoding.directory.contents import Contents, read_contents
 from pipelines.encoding.directory.encoded_directory import MANIFEST, EncodedDirectory
-from pipelines.encoding.directory.following import begin_following, commit
-from pipelines.encoding.directory.logs import notes_made
-from pipelines.encoding.directory.notes import (
-    AGAIN,
+from pipelines.encoding.directory.plans import PlannedShard
+from pipelines.encoding.directory.quarantine import BadShard, ShardsError, quarantine
+from pipelines.encoding.directory.status import (
     CHANGED,
+    REFUSED,
     ShardError,
     ShardResult,
     is_of,
     source_of,
 )
-from pipelines.encoding.directory.plans import PlannedShard
 from pipelines.encoding.drift import drift
-from pipelines.encoding.encode import Encoded, fits_no_file
-from pipelines.encoding.encode_shard import EncodeShard
-from pipelines.encoding.encode_shards import run, threads
+from pipelines.encoding.encode_step import EncodeShard, run_step, threads
 from pipelines.encoding.options import EncodeCall
+from pipelines.encoding.plan import fits_no_file
+from pipelines.encoding.result import Encoded
 from pipelines.encoding.shard_encoder import check_fit
 from pipelines.files import outputs
 from pipelines.files.filesystems import join
@@ -47,9 +45,9 @@ from pipelines.files.input_files import above, covers, output_name
 from pipelines.files.inputs import InputFile
 from pipelines.files.lease import one_run
 from pipelines.following import commits
-from pipelines.following.arrivals import Arrivals, Look, Version, version
 from pipelines.following.commits import COMMITS
-from pipelines.following.loop import Log, changed_meanwhile, follow
+from pipelines.following.loop import FollowLog, changed_meanwhile, follow
+from pipelines.following.watcher import FileWatcher, Listing, Version, version
 from pipelines.running.checks import checked_call
 from pipelines.running.runner import is_local, pipeline_options
 from wordpiece_core import Tokenizer
@@ -65,29 +63,32 @@ FIELDS = commits.schema(
 )
 
 
+Encode = Callable[[Sequence[PlannedShard]], tuple[list[ShardResult], list[ShardError]]]
+
+
 def follow_encode(
-    call: EncodeCall, tokenizer: Tokenizer, *, beam_args: Sequence[str] = (), log: Log
+    call: EncodeCall, tokenizer: Tokenizer, *, beam_args: Sequence[str] = (), log: FollowLog
 ) -> Encoded:
     """Encodes files as they come, until it is stopped or idle. Raises what `encode` raises, but
     with `on_error` "fail" at the first bad file, after the commit of those that came with it."""
     call = checked_call(call, beam_args)
     check_fit(call.shards, tokenizer)
-    arrivals = Arrivals(call.inputs, [call.output], call.following)
+    watcher = FileWatcher(call.inputs, [call.output], call.following)
     job = {"tokenizer": tokenizer.digest, "options": call.job_options}
     directory = EncodedDirectory(call.output, job)
     with one_run(call.output):
         dataset = FollowedDataset(call, directory, tokenizer, beam_args, log)
-        before = dataset.found.results.keys()
+        before = dataset.contents.results.keys()
         with dataset.encoding():
-            follow(dataset, arrivals, call.following)
-        directory.notes.delete()
-        manifest, notices = lifecycle.manifest(directory, dataset.found), card_warnings(directory)
-    kept = len(before & dataset.found.results.keys())
-    return Encoded(call.output, manifest, kept, 0, [], notices)
+            follow(dataset, watcher, call.following)
+        directory.work.delete()
+        manifest, warnings = state.manifest(directory, dataset.contents), card_warnings(directory)
+    kept = len(before & dataset.contents.results.keys())
+    return Encoded(call.output, manifest, kept, 0, [], warnings)
 
 
 class FollowedDataset:
-    """The job: a commit adds shards to the dataset, or takes some away."""
+    """The job: a commit adds shards to the dataset, or deletes some."""
 
     def __init__(
         self,
@@ -95,36 +96,54 @@ class FollowedDataset:
         directory: EncodedDirectory,
         tokenizer: Tokenizer,
         beam_args: Sequence[str],
-        log: Log,
+        log: FollowLog,
     ) -> None:
-        """Brings the directory into the state of a commit, with what a killed run has finished."""
+        """Begins a run: commits what the directory holds, with what a killed run has finished."""
         self.call, self.directory, self.beam_args, self.log = call, directory, beam_args, log
-        self.encode: Callable[[Sequence[PlannedShard]], None]
-        found = read_contents(directory)
-        for name in sorted((found.results.keys() & found.sizes.keys()) - found.finished.keys()):
-            raise InputError(f"{join(call.output, name)}: has been changed; delete it")
-        missing = found.results.keys() - found.sizes.keys() if found.is_whole else ()
-        if missing:
-            log.warn(
-                f"missing in {call.output}: {len(missing):,} shards, as {min(missing)}; those whose"
-                " inputs are still there are encoded again"
-            )
-        self.found = begin_following(directory, tokenizer)
-        self.commits = self._commits()
-        self.paths = {self.found.source(name): name for name in self.found.results}
-        self.look: Look | None = None  # the last one
+        self.encode: Encode
+        self.listing: Listing | None = None  # the last one
         self.listed: set[str] = set()  # the paths of its files
-        self.gone: set[str] = set()  # the paths of inputs that it has not found
-        self.going: set[str] = set()  # shards that the next look may delete
+        self.removed: set[str] = set()  # the paths of inputs that it does not have
+        self.leaving: set[str] = set()  # shards that the next commit may delete
         self.refused: dict[str, set[tuple[str, Version]]] = {}  # by the names of their shards
+        found = self._read()
+        state.claim(directory, found, tokenizer)
+        # Inputs that could not be encoded are tried again, unless they are in quarantine.
+        errors = {
+            name: error
+            for name, error in found.errors.items()
+            if error.cause == REFUSED
+            or (error.input in found.quarantined and name not in found.finished)
+        }
+        self.contents = replace(found, results=found.finished, errors=errors)
+        self.paths = {found.source(name): name for name in self.contents.results}
+        self.commits = self._read_commits()
+        left = [found.results[name] for name in sorted(found.uncommitted)]
+        if left and found.is_complete:  # and not what a killed run without --follow has finished
+            self._commit(left)
+        else:
+            self._replace_state()
 
-    def _commits(self) -> pa.Table:
+    def _read(self) -> Contents:
+        """What the directory holds. InputError for a shard that has been changed."""
+        found, output = read_contents(self.directory), self.call.output
+        for name in sorted((found.results.keys() & found.sizes.keys()) - found.finished.keys()):
+            raise InputError(f"{join(output, name)}: has been changed; delete it")
+        missing = found.results.keys() - found.sizes.keys() if found.is_complete else ()
+        if missing:
+            self.log.warn(
+                f"missing in {output}: {len(missing):,} shards, as {min(missing)}; those whose"
+                " inputs still exist are encoded again"
+            )
+        return found
+
+    def _read_commits(self) -> pa.Table:
         """The commits, with that of the manifest if a kill has left it out."""
         found = commits.read(join(self.call.output, COMMITS), FIELDS)
-        if self.found.commit is None:
+        if self.contents.commit is None:
             return found
         try:
-            last = outputs.table_of([self.found.commit], FIELDS)
+            last = outputs.table_of([self.contents.commit], FIELDS)
         except ValueError as error:
             raise outputs.damaged(join(self.call.output, MANIFEST)) from error
         if commits.last(last) > commits.last(found):
@@ -133,16 +152,16 @@ class FollowedDataset:
         return found
 
     def _write_commits(self, found: pa.Table) -> None:
-        path, scratch = join(self.call.output, COMMITS), self.directory.notes.path
+        path, scratch = join(self.call.output, COMMITS), self.directory.work.path
         outputs.write_file(path, lambda stream: outputs.write_lines(stream, found), scratch)
 
     @contextmanager
     def encoding(self) -> Iterator[None]:
-        """Lets files be encoded while the block runs: in a pipeline for each commit, or in one for
-        all where the runner is elsewhere."""
+        """Encodes files while the block runs: in a pipeline for each commit, or in one for all
+        where the runner is elsewhere."""
         step = EncodeShard(self.directory, self.call.shards, threads(self.beam_args))
         if is_local(pipeline_options(self.beam_args)):
-            self.encode = partial(run, step, beam_args=self.beam_args)
+            self.encode = partial(run_step, step, beam_args=self.beam_args)
             yield
             return
         from pipelines.encoding.stream import Stream
@@ -156,44 +175,42 @@ class FollowedDataset:
 
     def is_new(self, file: InputFile) -> bool:
         """Whether there is neither a shard of a file as it is now, nor an error."""
-        name, found = output_name(file), self.found
+        name, found = output_name(file), self.contents
         if (file.path, version(file)) in self.refused.get(name, ()):
             return False
         notes = (found.results.get(name), found.errors.get(name))
         return not any(note is not None and is_of(note, file) for note in notes)
 
-    def commit(self, files: Sequence[InputFile], look: Look) -> bool:
-        """Encodes new files, and commits their shards. A file whose shard there is already, of
-        other bytes, is an error in the manifest. Before, it commits what a killed run has finished,
-        because what ended that run may end this one too, and deletes shards, because new files may
-        have their names."""
-        is_first = look is not self.look  # and not a further part of the same one
+    def commit(self, files: Sequence[InputFile], listing: Listing) -> bool:
+        """Encodes new files, and commits their shards. A file whose shard exists already, of other
+        bytes, is an error in the manifest. Shards are deleted first, because new files may have
+        their names."""
+        is_first = listing is not self.listing  # and not another part of the same one
         if is_first:
-            self.look, self.listed = look, {file.path for file in look.files}
-        gone = self._gone() if is_first else []
-        left = [self.found.results[name] for name in sorted(self.found.uncommitted)]
-        if left or gone:
-            self._commit(left, gone=gone)
-        doubles = self._doubles(look.files) if is_first else []
-        able = [file for file in (*files, *doubles) if output_name(file) not in self.going]
+            self.listing, self.listed = listing, {file.path for file in listing.files}
+        deleted = self._to_delete() if is_first else []
+        if deleted:
+            self._commit(deleted=deleted)
+        doubles = self._doubles(listing.files) if is_first else []
+        able = [file for file in (*files, *doubles) if output_name(file) not in self.leaving]
         new, refused = self._parted(able)
         results, bad, waits = self._encode(new)
         fails = bool(bad) and self.call.on_error != "quarantine"
         errors = refused if fails else refused + bad
         if results or errors:
-            self._commit(results, errors, list(new.values()))
+            self._commit(results, errors)
         if fails:
             raise ShardsError(bad, len(new))
-        return bool(left or gone or self.going or results or errors or waits)
+        return bool(deleted or self.leaving or results or errors or waits)
 
     def _doubles(self, files: Sequence[InputFile]) -> list[InputFile]:
         """The files that have the name, the size and the time of the input of a shard, and are
-        another file: that input is there too. They are not new, but must not be passed over."""
+        another file: that input exists too. They are not new, but must not be skipped."""
         others = (file for file in files if file.path not in self.paths)
         return [file for file in others if self._is_double(file)]
 
     def _is_double(self, file: InputFile) -> bool:
-        name, found = output_name(file), self.found
+        name, found = output_name(file), self.contents
         known, error = found.results.get(name), found.errors.get(name)
         if known is None or not is_of(known, file) or found.source(name) not in self.listed:
             return False
@@ -204,13 +221,13 @@ class FollowedDataset:
         """The files to encode, by the names of their shards, and those that must not be."""
         new: dict[str, InputFile] = {}
         refused = []
-        names = self.found.results
+        names = self.contents.results
         folders = {part for name in names if SHARD_FOLDER in name for part in above(name)}
         for file in files:
             name = output_name(file)
             if reason := self._refusal(file, name, new, folders):
                 message = f"{file.name}: {reason}"
-                error = ShardError(name, file.name, source_of(file), None, message, AGAIN)
+                error = ShardError(name, file.name, source_of(file), None, message, REFUSED)
                 refused.append(BadShard(file, error))
                 self.refused.setdefault(name, set()).add((file.path, version(file)))
             else:
@@ -233,16 +250,16 @@ class FollowedDataset:
             )
         if not is_uri(self.call.output) and len(name.rpartition("/")[2].encode()) > LONGEST_NAME:
             return f"its shard would have a name of more than {LONGEST_NAME} bytes; rename it"
-        known = self.found.results.get(name)
+        known = self.contents.results.get(name)
         if known is not None and known.input == file.name:
-            source = self.found.source(name)
+            source = self.contents.source(name)
             if source == file.path or source not in self.listed:
                 return CHANGED_FILE
         if known is not None or name in new:
             other = new[name].name if known is None else known.input
             which = f" of another {named('inputs')}" if other == file.name else ""
             return f"its shard would be named {name}, as that of {other}{which}; rename it"
-        directory = next((d for d in above(name) if d in new or d in self.found.results), None)
+        directory = next((d for d in above(name) if d in new or d in self.contents.results), None)
         if directory or name in folders:
             both = f"{directory or name} cannot be a shard and a directory"
             return f"its shard would be named {name}, but {both}; rename it"
@@ -251,43 +268,45 @@ class FollowedDataset:
     def _encode(
         self, new: Mapping[str, InputFile]
     ) -> tuple[list[ShardResult], list[BadShard], bool]:
-        """Encodes files. Those that have changed meanwhile are left out, and looked at again; the
-        last value is whether there are any."""
+        """Encodes files. Those that have changed meanwhile are left out, and listed again; the last
+        value is whether there are any."""
         if not new:
             return [], [], False
+        roots = {name: file.root for name, file in new.items()}
+        self.contents = replace(self.contents, roots={**self.contents.roots, **roots})
+        state.write_roots(self.directory, self.contents.roots)
         stage = f"commit {commits.last(self.commits) + 1}"
         with self.log.progress.stage(stage, "shards", len(new), passing=True):
-            self.encode([PlannedShard(file, name) for name, file in new.items()])
-        results, errors = notes_made(self.directory, new)
+            results, errors = self.encode([PlannedShard(file, name) for name, file in new.items()])
         bad = [BadShard(new[e.name], e) for e in errors if e.cause != CHANGED]
-        if bad and not (self.found.results or results) and fits_no_file(bad, len(new)):
+        if bad and not (self.contents.results or results) and fits_no_file(bad, len(new)):
             raise ShardsError(bad, len(new))
-        if bad and self.call.on_error == "quarantine":
+        if self.call.on_error == "quarantine":
             quarantine(self.directory, bad)
         changed = [error.input for error in errors if error.cause == CHANGED]
         if changed:
             self.log.warn(changed_meanwhile(changed))
         return results, bad, bool(changed)
 
-    def _gone(self) -> list[str]:
-        """The shards to delete, because two looks have not found their inputs. Those that this look
-        is the first not to find are in `going`, and what may take their places waits."""
+    def _to_delete(self) -> list[str]:
+        """The shards to delete, because two listings do not have their inputs. Those that this
+        listing is the first not to have are in `leaving`, and what may take their places waits."""
         missing = self.paths.keys() - self.listed
-        before, self.gone = self.gone, missing
+        before, self.removed = self.removed, missing
         new = self._covered(missing - before)
         if self.call.delete_removed:
-            self.going = {self.paths[path] for path in new}
+            self.leaving = {self.paths[path] for path in new}
             return [self.paths[path] for path in self._covered(missing & before)]
         if new:
             self.log.warn(
-                f"gone: {len(new):,} files, as {min(new)}; their shards stay"
+                f"removed: {len(new):,} files, as {min(new)}; their shards stay"
                 f" ({named('delete_removed')} deletes them)"
             )
         return []
 
     def _covered(self, paths: Collection[str]) -> list[str]:
         """Those of the paths that would have been listed. What was in an input that lists no file
-        is not among them: that may be a disk which is not there."""
+        is not among them: that may be a disk which is not mounted."""
         if not paths:
             return []
         inputs = [p for p in self.call.inputs if any(covers(p, path) for path in self.listed)]
@@ -295,63 +314,64 @@ class FollowedDataset:
 
     def _commit(
         self,
-        results: Sequence[ShardResult],
+        results: Sequence[ShardResult] = (),
         bad: Sequence[BadShard] = (),
-        files: Sequence[InputFile] = (),
-        gone: Sequence[str] = (),
+        deleted: Sequence[str] = (),
     ) -> None:
-        """Commits, and says so. `bad`: files that have no shard, or not of these bytes.
-        `files`: those of the results, unless it is known where they are."""
+        """Commits, and logs it. `bad`: files that have no shard, or not of these bytes."""
         before = self.commits
         row = {"commit": commits.last(before) + 1, "time": commits.now(), **_sums(results)}
         self.commits = commits.with_row(before, row)
-        self.found = self._grown(results, bad, files, gone)
-        commit(self.directory, self.found, gone)
+        self.contents = self._grown(results, bad, deleted)
+        self._replace_state()
         self._write_commits(self.commits)
-        deleted = {*gone}
-        self.paths = {path: name for path, name in self.paths.items() if name not in deleted}
-        self.paths |= {self.found.source(result.name): result.name for result in results}
+        self.paths = {path: name for path, name in self.paths.items() if name not in {*deleted}}
+        self.paths |= {self.contents.source(result.name): result.name for result in results}
         for shard in bad:
             self.log.warn(shard.message)
-        refused = sum(shard.error.cause == AGAIN for shard in bad)
-        others = {"bad": len(bad) - refused, "refused": refused, "deleted": len(gone)}
+        refused = sum(shard.error.cause == REFUSED for shard in bad)
+        others = {"bad": len(bad) - refused, "refused": refused, "deleted": len(deleted)}
         self.log.commit(row | {name: many for name, many in others.items() if many})
         for warning in drift(before, row):
             self.log.warn(warning)
 
+    def _replace_state(self) -> None:
+        state.commit(self.directory, self.contents)
+        self.contents = replace(
+            self.contents, deleted=frozenset(), uncommitted=frozenset(), is_complete=True
+        )
+
     def _grown(
-        self,
-        results: Sequence[ShardResult],
-        bad: Sequence[BadShard],
-        files: Sequence[InputFile],
-        gone: Sequence[str],
+        self, results: Sequence[ShardResult], bad: Sequence[BadShard], deleted: Sequence[str]
     ) -> Contents:
         """What the directory holds with one commit more."""
-        shards = self.found.results | {result.name: result for result in results}
-        errors = {n: e for n, e in self.found.errors.items() if e.cause == AGAIN or n not in shards}
-        errors |= {shard.error.name: shard.error for shard in bad}
-        roots = self.found.roots | {output_name(file): file.root for file in files}
-        for name in gone:
+        shards = self.contents.results | {result.name: result for result in results}
+        for name in deleted:
             shards.pop(name)
-        again = [name for name, error in errors.items() if error.cause == AGAIN]
-        for name in _freed(gone, {*again, *self.refused}):
+        errors = {
+            name: error
+            for name, error in self.contents.errors.items()
+            if error.cause == REFUSED or name not in shards
+        }
+        errors |= {shard.error.name: shard.error for shard in bad}
+        refused = [name for name, error in errors.items() if error.cause == REFUSED]
+        for name in _freed(deleted, {*refused, *self.refused}):
             errors.pop(name, None)
             self.refused.pop(name, None)
         return replace(
-            self.found,
+            self.contents,
             results=shards,
             errors=errors,
-            roots=roots,
-            bad=self.found.bad | {error.input for error in errors.values()},
-            uncommitted=frozenset(),
+            bad=self.contents.bad | {error.input for error in errors.values()},
+            deleted=self.contents.deleted | {*deleted},
             commit=commits.last_row(self.commits),
         )
 
 
-def _freed(gone: Collection[str], refused: Iterable[str]) -> list[str]:
-    """Those of the refused shards that deleted ones have made room for."""
-    shards = {*gone}
-    folders = {folder for name in gone for folder in above(name)}
+def _freed(deleted: Collection[str], refused: Iterable[str]) -> list[str]:
+    """Those of the refused shards whose names deleted ones have freed."""
+    shards = {*deleted}
+    folders = {folder for name in deleted for folder in above(name)}
     return [
         name
         for name in refused

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 COMPRESSIONS = ("zstd", "snappy", "gzip", "lz4", "brotli", "none")
 ON_ERROR = ("fail", "quarantine")
 FORMATS = ("parquet", "megatron", "bin")
-SHARD_SIZE = 256 << 20  # of a dataset that is laid out, unless said otherwise
+SHARD_SIZE = 256 << 20  # of a resharded dataset, by default
 LEAST_SHARD_SIZE = 1 << 10
 
 
@@ -139,8 +139,8 @@ class ShardOptions(Declared):
 
 
 @dataclass(frozen=True, kw_only=True)
-class LayoutOptions(Declared):
-    """How the rows of all inputs are laid out in shards of one size (`pipelines.layout`)."""
+class ReshardOptions(Declared):
+    """How the rows of all inputs are resharded (`pipelines.encoding.resharding`)."""
 
     SECTION = OUTPUT
 
@@ -208,7 +208,7 @@ class EncodeCall(Call):
 
     choice: TokenizerChoice = group(TokenizerChoice)
     shards: ShardOptions = group(ShardOptions)
-    layout: LayoutOptions = group(LayoutOptions)
+    layout: ReshardOptions = group(ReshardOptions)
     on_error: str = option(
         "fail",
         Choice(ON_ERROR),
@@ -231,7 +231,7 @@ class EncodeCall(Call):
         self._check_layout()
 
     @property
-    def is_laid_out(self) -> bool:
+    def is_resharded(self) -> bool:
         """Whether shards are made from the rows of all inputs, not one from each input."""
         return bool(self.layout.asked_for) or (self.shards.pack and not self.following.follow)
 
@@ -273,5 +273,5 @@ class EncodeCall(Call):
     @property
     def job_options(self) -> dict[str, Any]:
         """The options that all shards of a directory share."""
-        layout = self.layout.plain() if self.is_laid_out else None
+        layout = self.layout.plain() if self.is_resharded else None
         return self.shards.plain() | {"layout": layout}

@@ -1,4 +1,4 @@
-"""How much is encoded at once: batches are cut into pieces, tables are joined to row groups.
+"""How much is encoded at once: batches are split into pieces, tables are joined to row groups.
 
 Where they begin depends only on the rows and the options, never on the number of threads. So the
 written bytes do not depend on it either.

@@ -16,10 +16,10 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from pipelines.encoding import pieces, shard_writer
-from pipelines.encoding.directory.notes import SUMS
-from pipelines.encoding.marks import Marks
+from pipelines.encoding.directory.status import SUMS
 from pipelines.encoding.options import ShardOptions
 from pipelines.encoding.pieces import Part, piece_ends
+from pipelines.encoding.row_weights import RowWeights
 from pipelines.encoding.shard_writer import IDS
 from pipelines.files.inputs import InputFile, Shard, ShardBatch, TextColumns
 from pipelines.files.outputs import empty_parquet
@@ -50,7 +50,7 @@ class Piece:
 
 
 @dataclass(frozen=True)
-class Encoded:
+class EncodedPiece:
     """What a piece has become: a batch of ids; or pages of them, and a batch without columns."""
 
     piece: Piece
@@ -71,8 +71,8 @@ class Encoded:
 @dataclass
 class ShardEncoder:
     """Makes tables with ids from a shard, and adds up rows, tokens and the like in `sums`. With a
-    `maker` it makes pages of the ids where nothing else needs them. `marks`: how rows are marked,
-    if they will be laid out; `weights` are the sums of their weights, by split."""
+    `maker` it makes pages of the ids where nothing else needs them. `weights`: how rows are
+    weighted that will be resharded; `split_weights`: the sums of their weights, by split."""
 
     file: InputFile
     shard: Shard
@@ -80,10 +80,10 @@ class ShardEncoder:
     options: ShardOptions
     maker: IdPages | None
     threads: int
-    marks: Marks | None = None
+    weights: RowWeights | None = None
     schema: pa.Schema = field(init=False)
     sums: dict[str, int] = field(init=False)
-    weights: list[int] = field(init=False)
+    split_weights: list[int] = field(init=False)
 
     def __post_init__(self) -> None:
         encoding = self.options.encoding
@@ -91,17 +91,17 @@ class ShardEncoder:
         if self.packer is not None:  # it cuts the stream of ids itself
             encoding = encoding.of_documents
         self.encoding = encoding
-        if self.packer or self.marks or encoding.stride is not None or encoding.columns:
+        if self.packer or self.weights or encoding.stride is not None or encoding.columns:
             self.maker = None
         self.schema = self._schema()
         self.sums = {name: 0 for name in SUMS if name != "output_bytes"}
-        self.weights = [0] * len(self.marks.bounds if self.marks else ())
+        self.split_weights = [0] * len(self.weights.bounds if self.weights else ())
 
     def _schema(self) -> pa.Schema:
         """The schema of the output: the kept columns, the ids, and the other columns added."""
         kept, added = self.shard.schema, added_schema(self.tokenizer, self.options)
-        if self.marks:
-            added = pa.schema([*added, *self.marks.fields])
+        if self.weights:
+            added = pa.schema([*added, *self.weights.fields])
         for name in added.names:
             if name in kept.names:
                 others = ",".join(other for other in kept.names if other not in added.names)
@@ -135,7 +135,7 @@ class ShardEncoder:
                 yield replace(part, begins=begins)
                 begins = False
 
-    def _encoded(self, encoded: Iterator[Encoded]) -> Iterator[Part]:
+    def _encoded(self, encoded: Iterator[EncodedPiece]) -> Iterator[Part]:
         for done in encoded:
             self._count(done)
             piece = done.piece
@@ -144,7 +144,7 @@ class ShardEncoder:
             for number, table in enumerate(tables):
                 yield Part(False, table) if number else replace(first, table=table)
 
-    def _packed(self, encoded: Iterator[Encoded]) -> Iterator[Part]:
+    def _packed(self, encoded: Iterator[EncodedPiece]) -> Iterator[Part]:
         """Packed sequences. The last one goes into the row group of those before it."""
         assert self.packer is not None
         rows = 0
@@ -178,25 +178,25 @@ class ShardEncoder:
                 )
             row += len(batch.texts)
 
-    def _encode(self, piece: Piece) -> Encoded:
+    def _encode(self, piece: Piece) -> EncodedPiece:
         texts, pairs, options = piece.texts, piece.pairs, self.encoding
         try:
             if self.maker is None:
                 batch = self.tokenizer.encode_batch(texts, pairs, options=options)
-                if self.marks:
-                    marked = self.marks.add(batch.table, piece.table, IDS, texts)
-                    batch = replace(batch, table=marked)
-                return Encoded(piece, batch)
+                if self.weights:
+                    table = self.weights.add(batch.table, piece.table, IDS, texts)
+                    batch = replace(batch, table=table)
+                return EncodedPiece(piece, batch)
             least_ids = shard_writer.LEAST_IDS
             batch, pages = self.tokenizer.encode_pages(
                 texts, pairs, options=options, maker=self.maker, least_ids=least_ids
             )
-            return Encoded(piece, batch, pages)
+            return EncodedPiece(piece, batch, pages)
         except InputError as error:
             place = f"{self.file.path}, counted from row {piece.first_row}"
             raise InputError(f"{place}: {error}") from error
 
-    def _count(self, done: Encoded) -> None:
+    def _count(self, done: EncodedPiece) -> None:
         batch = done.batch
         amounts = {"bytes": done.piece.bytes, "rows": done.rows, "tokens": batch.tokens}
         for name, amount in amounts.items():
@@ -205,9 +205,9 @@ class ShardEncoder:
         self.sums["unknown_tokens"] += batch.unknown
         self.sums["words"] += batch.words
         self.sums["word_tokens"] += batch.word_tokens
-        if self.marks:
-            sums = self.marks.sums(batch.table)
-            self.weights = [a + b for a, b in zip(self.weights, sums, strict=True)]
+        if self.weights:
+            sums = self.weights.sums(batch.table)
+            self.split_weights = [a + b for a, b in zip(self.split_weights, sums, strict=True)]
         for name in ("truncated_rows", "truncated_tokens"):
             amounts[name] = getattr(batch, name)
             self.sums[name] += amounts[name]

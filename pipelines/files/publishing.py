@@ -13,7 +13,8 @@ finishes the moves.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+import re
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -23,25 +24,30 @@ from pipelines.files.filesystems import inside, join
 from pipelines.files.lease import MARKER
 from pipelines.files.owned import OwnedDirectory, new_id
 from wordpiece_core.errors import InputError
+from wordpiece_core.uri import is_uri
 
 STAGING = "_staging"
 PUBLISH = "publish.json"
+STAGED = rf"{re.escape(PUBLISH)}|[0-9a-f]{{16}}/[^/]+"  # the files that a publication writes
+MOST_MOVED = 5 << 30  # bytes of a file that a store can rename
 
 
 @dataclass(frozen=True)
 class Publication:
     """Files that will be published in `output`. `last`: the name of the file that marks the output
-    as complete."""
+    as complete. `directory`: of the files until they are published, if not `_staging`."""
 
     output: str
     last: str
     run: str = field(default_factory=new_id)
+    directory: OwnedDirectory | None = None
 
     @property
     def staging(self) -> OwnedDirectory:
         """The directory of the files that wait to be published."""
-        names = rf"{PUBLISH}|[0-9a-f]{{16}}/[^/]+"
-        return OwnedDirectory(join(self.output, STAGING), "staging", names, self.run)
+        if self.directory is not None:
+            return self.directory
+        return OwnedDirectory(join(self.output, STAGING), "staging", STAGED, self.run)
 
     def place(self, name: str) -> str:
         """The path of a file that waits to be published."""
@@ -81,10 +87,19 @@ class Publication:
         """Brings the output into its state before or after the publication of a killed run.
         OutputError if the staging directory holds anything that does not belong to the job."""
         self.staging.check()
+        self.go_on()
+        self.staging.delete()
+
+    def is_pending(self) -> bool:
+        """Whether a killed run has left a publication unfinished."""
+        return storage.info(self.staging.place(PUBLISH)) is not None
+
+    def go_on(self) -> bool:
+        """Does the rest of the publication of a killed run. Returns whether there was one."""
         journal = outputs.read_json(self.staging.place(PUBLISH))
         if journal is not None:
             self._go_on(journal)
-        self.staging.delete()
+        return journal is not None
 
     def begin(self) -> None:
         """Prepares for files to be staged. `recover` must have been called."""
@@ -95,42 +110,54 @@ class Publication:
         staging = self.staging
         if storage.info(staging.place(MARKER)) is not None:
             staging.lease.check()
-            if storage.info(staging.place(PUBLISH)) is None:
+            if not self.is_pending():
                 staging.delete()
 
-    def publish(self, names: Sequence[str], replaced: Collection[str]) -> None:
-        """Moves the staged files `names`, with `self.last` among them, into the output, and deletes
-        the files `replaced`. OutputError if another run has begun."""
+    def publish(
+        self,
+        names: Sequence[str],
+        replaced: Collection[str],
+        staged: Mapping[str, str] | None = None,
+    ) -> None:
+        """Moves the files `names`, with `self.last` among them, into the output, and deletes the
+        files `replaced`. `staged`: where in the staging directory files are that `write` has not
+        written there. OutputError if another run has begun."""
         self.staging.lease.check()
-        files = [name for name in names if name != self.last]
-        gone = sorted(set(replaced) - {*names})
-        journal = {"run": self.run, "files": files, "last": self.last, "gone": gone}
+        places = {name: f"{self.run}/{name}" for name in names} | {**(staged or {})}
+        gone = sorted({*replaced} - {*names})
+        journal = {"files": places, "last": self.last, "gone": gone}
         outputs.write_json(self.staging.place(PUBLISH), journal)
         self._go_on(journal)
         self.staging.delete()
 
     def _go_on(self, journal: object) -> None:
         """Does the rest of a publication."""
-        run, files, gone = _read(self.staging.place(PUBLISH), journal)
-        staged = {name: inside(self.staging.path, f"{run}/{name}") for name in (*files, self.last)}
-        places = {name: inside(self.output, name) for name in (*files, *gone, self.last)}
+        files, gone = self._read(journal)
+        staged = {name: inside(self.staging.path, place) for name, place in files.items()}
+        places = {name: inside(self.output, name) for name in (*files, *gone)}
         if storage.info(staged[self.last]) is None:
             return  # it is in its place, so all others are too
 
         def move(name: str) -> None:
-            if storage.info(staged[name]) is not None:
+            entry = storage.info(staged[name])
+            if entry is None:
+                return
+            if is_uri(places[name]) and entry.size > MOST_MOVED:
+                outputs.copy(staged[name], places[name])
+                storage.delete_file(staged[name])
+            else:
                 storage.move(staged[name], places[name])
 
         storage.delete_file(places[self.last])
         storage.delete_files(places[name] for name in gone)
-        storage.in_parallel(move, files)
+        storage.in_parallel(move, [name for name in files if name != self.last])
         move(self.last)
         storage.sync(self.output)
 
-
-def _read(path: str, journal: object) -> tuple[str, list[str], list[str]]:
-    if isinstance(journal, dict):
-        run, files, gone = (journal.get(key) for key in ("run", "files", "gone"))
-        if isinstance(run, str) and isinstance(files, list) and isinstance(gone, list):
-            return run, files, gone
-    raise InputError(f"{path}: not as this program writes it; delete it and run the job again")
+    def _read(self, journal: object) -> tuple[dict[str, str], list[str]]:
+        if isinstance(journal, dict):
+            files, last, gone = (journal.get(key) for key in ("files", "last", "gone"))
+            if isinstance(files, dict) and last == self.last in files and isinstance(gone, list):
+                return files, gone
+        path = self.staging.place(PUBLISH)
+        raise InputError(f"{path}: not as this program writes it; delete it and run the job again")

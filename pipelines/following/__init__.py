@@ -1,4 +1,3 @@
-"""Input that never ends: what jobs share that go on with new files until they are stopped. The
-options (`options`), which files have arrived (`arrivals`), what was committed and when (`commits`),
-and the loop (`loop`). It knows files, but no job: a job says which files it has done,
-and does more of them."""
+"""Input that never ends: what the jobs share that follow their inputs. Options (`options`), the
+file watcher (`watcher`), the commits of a job (`commits`), and the loop (`loop`). Nothing here
+knows a job: a job tells which files it has processed, and processes more of them."""

@@ -1,10 +1,10 @@
-"""The loop of a job that follows its inputs: look, do what has arrived, commit, wait.
+"""The loop of a job that follows its inputs: list, process new files, commit, wait.
 
-    look ─▶ at most `max_files` of what has arrived ─▶ they are done, and committed ─┐
-     ▲                                                                               │
-     └──────────────────── wait until --poll is over ◀──── nothing more has arrived ─┘
+    list the inputs ─▶ at most `max_files` new ones ─▶ they are processed and committed ─┐
+     ▲                                                                                   │
+     └──────────────────── wait until --poll is over ◀──── no more new ones ─────────────┘
 
-The first SIGINT (Ctrl-C) or SIGTERM ends it after the commit that is at work; a second one ends the
+The first SIGINT (Ctrl-C) or SIGTERM ends it after the commit in progress; a second one ends the
 process at once, which costs no more than the work since the last commit.
 """
 
@@ -16,57 +16,56 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from pipelines.files.inputs import InputFile
-from pipelines.following.arrivals import Arrivals, Look
 from pipelines.following.options import FollowOptions
+from pipelines.following.watcher import FileWatcher, Listing
 from pipelines.running.progress import Progress
 from pipelines.running.signals import first_signal
 
 Row = Mapping[str, Any]
 """A commit (`commits`), perhaps with more values, for messages."""
 
-TICK = 0.1  # seconds after which a wait sees that the end was asked for
+TICK = 0.1  # seconds between two looks of a wait for a signal
 
 
-class Log(Protocol):
-    """Where a job that follows its inputs says what it does, while it does it. `progress`: shows
-    how far the next commit has come."""
+class FollowLog(Protocol):
+    """Where a job reports its commits while it follows its inputs. `progress`: of the next one."""
 
     progress: Progress
 
     def commit(self, row: Row) -> None:
-        """Something has been committed."""
+        """Reports a commit."""
 
     def warn(self, message: str) -> None:
-        """Something should be looked at."""
+        """Reports a warning."""
 
 
-class Job(Protocol):
+class FollowingJob(Protocol):
     """A job that follows its inputs."""
 
     def is_new(self, file: InputFile) -> bool:
-        """Whether the job has nothing of a file as it is now."""
+        """Whether the job has not processed a file as it is now."""
 
-    def commit(self, files: Sequence[InputFile], look: Look) -> bool:
-        """Does the files, which have arrived and are new, commits them, and logs that. It may have
-        other things to commit, as inputs that are gone. False if there is nothing to do: for the
-        option `until_idle`."""
+    def commit(self, files: Sequence[InputFile], listing: Listing) -> bool:
+        """Processes new files, commits them, and reports that. There may be other things to commit,
+        such as inputs that were removed. False if there was nothing to do: for the option
+        `until_idle`."""
 
 
-def follow(job: Job, arrivals: Arrivals, options: FollowOptions) -> None:
-    """Has a job do new files as they arrive, until it is stopped, or idle for long enough."""
+def follow(job: FollowingJob, watcher: FileWatcher, options: FollowOptions) -> None:
+    """Has a job process new files, until it is stopped, or idle for long enough."""
     idle_since = time.monotonic()
     stop = Stop()
     with first_signal(stop.ask):
         while not stop.asked:
             began = time.monotonic()
-            look = arrivals.look(job.is_new)
-            comes = bool(look.unsettled)
-            for files in _parts(look.arrived, options.max_files):
-                comes |= job.commit(files, look)
+            listing = watcher.list_inputs(job.is_new)
+            is_busy = bool(listing.unsettled)
+            for files in _parts(listing.ready, options.max_files):
+                is_busy |= job.commit(files, listing)
                 if stop.asked:
                     return
             now = time.monotonic()
-            if comes:
+            if is_busy:
                 idle_since = now
             elif options.until_idle is not None and now - idle_since >= options.until_idle:
                 return
@@ -80,10 +79,9 @@ def _parts(files: Sequence[InputFile], most: int) -> Iterator[Sequence[InputFile
 
 
 def changed_meanwhile(names: Sequence[str]) -> str:
-    """A warning of files that have changed, or have been deleted, while they were read."""
+    """The warning of files that were changed or deleted while they were read."""
     return (
-        f"changed while they were read: {len(names):,} files, as {min(names)}; they are looked at"
-        " again"
+        f"changed while they were read: {len(names):,} files, as {min(names)}; they are read again"
     )
 
 

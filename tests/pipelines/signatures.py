@@ -29,7 +29,7 @@ from typing import Literal
 import pyarrow as pa
 
 from pipelines.counting.word_table import WordTable as WordTable
-from pipelines.encoding.encode import Encoded as Encoded
+from pipelines.encoding.result import Encoded as Encoded
 from pipelines.functions import JobWarning as JobWarning
 from pipelines.reporting.report import Report as Report
 from pipelines.training.extend import Extended as Extended

@@ -93,9 +93,9 @@ multiprocessing.util.get_temp_dir()  # not among the files of tests, which are d
 FORKS.set_forkserver_preload(
     [
         "pipelines.commands.train",
-        "pipelines.encoding.encode_shards",
+        "pipelines.encoding.encode_step",
         "pipelines.encoding.follow",
-        "pipelines.layout.pipeline",
+        "pipelines.encoding.resharding.pipeline",
     ]
 )
 

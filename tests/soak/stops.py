@@ -33,10 +33,6 @@ import click
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-import pipelines.commands.train
-import pipelines.encoding.encode_shards
-import pipelines.encoding.follow
-import pipelines.layout.pipeline  # noqa: F401 (all: loaded once, not in every fork)
 from pipelines.commands.cli import main as wordpiece
 from pipelines.files import storage
 from pipelines.files.lease import MARKER

@@ -1,14 +1,12 @@
-"""The output directory of `encode`, and what becomes of it. Each file imports only from those below
-it in this list:
+"""The output directory of `encode`. Each file imports only from those below it in this list:
 
-    following.py           with --follow: a run that begins, and its commits
-    lifecycle.py           a run that begins and ends; the manifest
-    card.py                the dataset card
-    bad_shards.py          the inputs that could not be encoded, and their quarantine
-    new_shards.py          what workers do: shards and their notes are written
-    contents.py            what a directory holds: it is read
-    plans.py               what is to be encoded, in files
-    logs.py                the files of notes
-    notes.py               a note of a shard: it is finished, or it could not be encoded
-    encoded_directory.py   which files there are, and what they are for
+state.py               begin a run; commit the state of the directory: its manifest
+card.py                the dataset card
+quarantine.py          inputs that could not be encoded
+new_shards.py          how workers write shards and record their status
+contents.py            read what a directory holds
+plans.py               the shards to encode, in files
+journals.py            files in which workers record the status of shards
+status.py              the status of a shard: finished, or an error
+encoded_directory.py   which files there are, and what they are for
 """

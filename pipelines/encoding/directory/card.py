@@ -17,8 +17,8 @@ from typing import Any
 import pyarrow as pa
 import yaml
 
-from pipelines.encoding.directory.encoded_directory import BESIDE, CARD, EncodedDirectory
-from pipelines.files import outputs, storage
+from pipelines.encoding.directory.encoded_directory import CARD, SECOND_FILES, EncodedDirectory
+from pipelines.files import storage
 from pipelines.files.storage import MissingError
 
 KEPT = f"{CARD} is not as this program wrote it, and stays; see that its `configs` name the shards"
@@ -61,8 +61,8 @@ def dataset_card(
     return data + LAST_LINE.format(hashlib.sha256(data).hexdigest()).encode()
 
 
-def laid_out_splits(manifest: Mapping[str, Any]) -> dict[str, Split] | None:
-    """The splits of a dataset that is laid out; None for others. `datasets` knows Parquet only."""
+def split_shards(manifest: Mapping[str, Any]) -> dict[str, Split] | None:
+    """The splits of a resharded dataset; None for others. `datasets` knows Parquet only."""
     layout = manifest["options"].get("layout")
     if layout is None:
         return None
@@ -112,7 +112,7 @@ def _text(manifest: Mapping[str, Any], splits: Mapping[str, Split]) -> str:
         "rows cut to `max_length`": manifest["truncated_rows"],
         "tokens cut off": manifest["truncated_tokens"],
         "bytes of text": manifest["bytes"],
-        "shards": sum(not shard["name"].endswith(BESIDE) for shard in manifest["shards"]),
+        "shards": sum(not shard["name"].endswith(SECOND_FILES) for shard in manifest["shards"]),
     }
     sizes = {name: _shown(value) for name, value in figures.items() if value}
     given = dict(manifest["options"])
@@ -204,15 +204,14 @@ def _feature(kind: pa.DataType) -> dict[str, Any] | None:
 # --- In its place ---------------------------------------------------------------------------------
 
 
-def write_card(directory: EncodedDirectory, card: bytes) -> None:
-    """Writes the card, unless it is there or there is a card of somebody else."""
+def is_replaceable(directory: EncodedDirectory, card: bytes) -> bool:
+    """Whether the card is to be written: there is none, or another one of this program."""
     there = _read(directory)
-    if there is None or (there != card and _is_ours(there)):
-        outputs.write_bytes(directory.place(CARD), card, directory.notes.path)
+    return there is None or (there != card and _is_ours(there))
 
 
 def card_warnings(directory: EncodedDirectory) -> list[str]:
-    """The warning that a card of somebody else stays, in a list; none if the card is ours."""
+    """The warning that a card which this program did not write stays, in a list."""
     there = _read(directory)
     return [KEPT] if there is not None and not _is_ours(there) else []
 

@@ -1,40 +1,36 @@
-"""The directory that `encode` writes, and which of its shards are finished or could not be read.
+"""The directory that `encode` writes, and which of its shards are finished or have errors.
 
     NAME.parquet        the shards
-    .manifest.json      the job, sums, shards, errors. If it is there, the directory is complete
-    .run.json           what the last run read, with absolute paths. Readers do not need it
+    .manifest.json      the state: the job, totals, shards, errors. Where it is, the directory is
+                        complete
+    .run.json           where the inputs are, with absolute paths. Readers do not need it
     .tokenizer.json     the tokenizer, with which `wordpiece inspect` shows rows as text
     README.md           the dataset card (`card`)
     .commits.jsonl      with --follow: an object for each commit (`pipelines.following.commits`)
-    _shards/            owned by the job (`pipelines.files.owned`), and there while the directory is
-                        not complete:
-                        job.json has what the shards share, the id of the run, and all notes of
-                        earlier runs; RUN-ID.jsonl are the notes of finished and bad shards since
-                        then; plan-RUN-NUMBER.jsonl are the shards to encode; spec.json is the
-                        tokenizer
-    _errors/            owned too: the inputs that could not be read, with --on-error quarantine:
-                        __shards__/NAME.bad has the bytes, __shards__/NAME.json what is wrong.
+    _shards/            the work directory (`pipelines.files.owned`), while a run is at work:
+                        manifest.json   the state while the directory is not complete
+                        RUN-ID.jsonl    journals: the shards finished since, and errors
+                        plan-RUN-NUMBER.jsonl   the shards to encode
+                        spec.json       the tokenizer, for workers
+    _errors/            inputs that could not be encoded, with --on-error quarantine:
+                        __shards__/NAME.bad has the bytes, __shards__/NAME.json the error.
                         (`datasets` skips names with two underscores, others skip `.bad`)
-
-    _layout/            owned too: what is encoded, until it is laid out (`pipelines.layout`)
-
-Shards are written, then the notes of several shards are written as one file, and then the shards
-get their names. So every shard is in a note or in the manifest, and any other file is not of this
-job. A shard is finished if there is a note of it for the current input, and its size is that in the
-note.
-
-A run begins by writing job.json, which takes up all notes that are there. From then on only the
-notes of this run count. A worker of an earlier run that still lives finds another id in the marker
-of `_shards`. If it looked just before that, its temporary files are gone when it renames them. On
-stores without renaming, a shard of it may still appear; there is a note of it then, and it counts
-only where this run knows nothing of the shard.
+    _layout/            the work directory of a resharded dataset
+                        (`pipelines.encoding.resharding.work`)
 
 `datasets` ignores names that begin with a dot.
 
-With --follow the directory is always complete: the manifest is replaced at each commit, and never
-taken away. Then `_shards` has the notes of shards that will be in the next manifest, and while
-shards are deleted, gone.json with their names. Readers must not read what the manifest does not
-list.
+A worker writes shards under temporary names, records their status in a journal, and renames them.
+So every shard is in the state or in a journal, and any other file is not of this job. A shard is
+finished if its status is that of its input as it is now, and its size is the recorded one.
+
+A commit replaces the state, deletes the shards that the new state says are deleted, and then the
+journals. A run begins with a commit; one without --follow then has the state in `_shards`, as the
+directory is not complete until its last commit.
+
+A worker of an earlier run that is still running finds another run in the marker of `_shards` and
+stops. If it looked just before that, its temporary files are deleted when it renames them. On
+stores without renaming, a shard of it may still appear; its journal has the status.
 """
 
 from __future__ import annotations
@@ -55,17 +51,16 @@ MANIFEST = ".manifest.json"
 RUN = ".run.json"
 CARD = "README.md"
 TOKENIZER = ".tokenizer.json"
-NOTES = "_shards"
-JOB = "job.json"  # what the shards have in common, and the notes of earlier runs
-GONE = "gone.json"  # shards that are deleted once they are not in the manifest
-SPEC = "spec.json"  # the tokenizer, for workers: Beam would pack and unpack it many times
-LOG = r"[0-9a-f]{16}-[0-9a-f]{16}\.jsonl"  # names of files of notes: the run, and a random part
+SHARDS = "_shards"
+LAYOUT = "_layout"
+STATE = "manifest.json"
+SPEC = "spec.json"  # the tokenizer, for workers: Beam would pickle it many times
+JOURNAL = r"[0-9a-f]{16}-[0-9a-f]{16}\.jsonl"  # the run, and a random part
 PLAN = r"plan-[0-9a-f]{16}-[0-9]{6,}\.jsonl"
 ERRORS = "_errors"
-BESIDE = (".idx", ".offsets")  # the endings of files that belong to the one with the ids
-LAYOUT = "_layout"  # the work of `pipelines.layout`
+SECOND_FILES = (".idx", ".offsets")  # the endings of files that belong to one with ids
 BAD_SHARDS = "__shards__"
-FORMAT = 1  # of manifests and notes
+FORMAT = 1  # of manifests and journals
 
 _tokenizers: dict[str, Tokenizer] = {}  # by digest
 _tokenizers_lock = threading.Lock()
@@ -74,17 +69,20 @@ _tokenizers_lock = threading.Lock()
 @dataclass(frozen=True)
 class EncodedDirectory:
     """The output directory of a job. `job`: what all its shards share, `tokenizer` and `options`.
-    `run`: the id of the run."""
+    `run`: the id of the run. `work_name`: the name of the work directory; `work_files`: a regular
+    expression for the names of the files in it."""
 
     path: str
     job: dict[str, Any]
     run: str = field(default_factory=new_id)
+    work_name: str = SHARDS
+    work_files: str = rf"{STATE}|{SPEC}|{JOURNAL}|{PLAN}"
 
     @property
-    def notes(self) -> OwnedDirectory:
-        """The directory of notes."""
-        names = rf"{JOB}|{GONE}|{SPEC}|{LOG}|{PLAN}"
-        return OwnedDirectory(self.place(NOTES), "notes", names, self.run)
+    def work(self) -> OwnedDirectory:
+        """The work directory."""
+        path, kind = self.place(self.work_name), self.work_name.removeprefix("_")
+        return OwnedDirectory(path, kind, self.work_files, self.run)
 
     @property
     def errors(self) -> OwnedDirectory:
@@ -99,7 +97,7 @@ class EncodedDirectory:
 
     def write_tokenizer(self, tokenizer: Tokenizer) -> None:
         """Writes the tokenizer of the job, for workers."""
-        outputs.write_bytes(self.notes.place(SPEC), _spec_bytes(tokenizer))
+        outputs.write_bytes(self.work.place(SPEC), _spec_bytes(tokenizer))
         with _tokenizers_lock:
             _tokenizers[tokenizer.digest] = tokenizer
 
@@ -108,19 +106,18 @@ class EncodedDirectory:
         digest = self.job["tokenizer"]
         with _tokenizers_lock:
             if digest not in _tokenizers:
-                plain = outputs.read_json(self.notes.place(SPEC))
+                plain = outputs.read_json(self.work.place(SPEC))
                 if plain is None:
-                    self.notes.lease.check()
+                    self.work.lease.check()
                 _tokenizers[digest] = _of_spec(plain)
             return _tokenizers[digest]
 
-    def keep_tokenizer(self) -> None:
-        """Writes the tokenizer of the job beside the shards, for those who read them."""
-        data = _spec_bytes(self.tokenizer())
-        outputs.write_bytes(self.place(TOKENIZER), data, self.notes.path)
+    def tokenizer_bytes(self) -> bytes:
+        """The bytes of `.tokenizer.json`."""
+        return _spec_bytes(self.tokenizer())
 
     def check_same(self, found: dict[str, Any]) -> None:
-        """OptionError unless a manifest, or a `job.json`, is of this job."""
+        """OptionError unless a state is of this job."""
         if "tokenizer" not in found:
             raise OptionError(f"{self.path}: holds something else than shards; give an empty one")
         if found.get("tokenizer") != self.job["tokenizer"]:

@@ -10,11 +10,11 @@ import datasets
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pipelines.encoding.encode_step import threads as threads_of
 from tokenizers import Tokenizer
 from transformers import AutoTokenizer
 
 import wordpiece_core as wp
-from pipelines.encoding.encode_shards import threads as threads_of
 from pipelines.files import inputs, parquet_input
 
 from ..corpora import (
@@ -434,7 +434,7 @@ def test_a_killed_run_goes_on_to_the_same_bytes(tmp_path: Path, tokenizer: str) 
 
 
 def test_threads_and_processes_share_the_cores(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pipelines.encoding.encode_shards.local_cores", lambda: 8)
+    monkeypatch.setattr("pipelines.encoding.encode_step.local_cores", lambda: 8)
     apart = ["--direct_running_mode=multi_processing", "--direct_num_workers=4"]
     calls = [[], ["--direct_num_workers=4"], apart, [apart[0], "--direct_num_workers=9"]]
     assert [threads_of(call) for call in calls] == [8, 8, 2, 1]

@@ -19,14 +19,14 @@ from apache_beam.runners.runner import PipelineResult, PipelineState
 
 import wordpiece_core as wp
 from pipelines.encoding import follow
+from pipelines.encoding.directory import state
+from pipelines.encoding.directory.contents import read_contents
 from pipelines.encoding.directory.encoded_directory import EncodedDirectory
-from pipelines.encoding.directory.following import begin_following
-from pipelines.encoding.directory.logs import notes_made, write_notes
+from pipelines.encoding.directory.journals import Journal, recorded
 from pipelines.encoding.directory.new_shards import check_free
-from pipelines.encoding.directory.notes import ShardError, ShardResult, source_of
 from pipelines.encoding.directory.plans import PlannedShard
-from pipelines.encoding.encode_shard import EncodeShard
-from pipelines.encoding.encode_shards import run
+from pipelines.encoding.directory.status import ShardError, ShardResult, source_of
+from pipelines.encoding.encode_step import EncodeShard, run_step
 from pipelines.encoding.options import EncodeCall
 from pipelines.encoding.stream import Stream, planned_shards
 from pipelines.files import inputs, storage
@@ -315,22 +315,22 @@ def test_a_file_that_takes_the_place_of_a_deleted_one_is_encoded(dataset: Datase
     assert shards == ["a.parquet", "c.parquet"]
 
 
-def test_a_file_that_changes_while_it_is_read_is_looked_at_again(
+def test_a_file_that_changes_while_it_is_read_is_read_again(
     dataset: Dataset, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     dataset.write("a.txt")
     dataset.write("deleted.txt")
     first = iter([True])
 
-    def run_late(*args: Any, **options: Any) -> None:
+    def run_late(*args: Any, **options: Any) -> Any:
         if next(first, False):
             dataset.write("a.txt", 30)
             (dataset.path / "in" / "deleted.txt").unlink()
-        run(*args, **options)
+        return run_step(*args, **options)
 
-    monkeypatch.setattr(follow, "run", run_late)
+    monkeypatch.setattr(follow, "run_step", run_late)
     said = dataset.follow().err
-    assert "changed while they were read: 2 files, as a.txt; they are looked at again" in said
+    assert "changed while they were read: 2 files, as a.txt; they are read again" in said
     dataset.check()
 
 
@@ -352,7 +352,7 @@ def test_shards_that_are_missing_are_said_and_encoded_again(dataset: Dataset) ->
     dataset.follow()
     for name in ("out/a.parquet", "out/b.parquet", "in/b.txt"):
         (dataset.path / name).unlink()
-    assert "out: 2 shards, as a.parquet; those whose inputs are" in dataset.follow().err
+    assert "out: 2 shards, as a.parquet; those whose inputs" in dataset.follow().err
     assert [shard["name"] for shard in manifest(dataset.output)["shards"]] == ["a.parquet"]
 
 
@@ -397,7 +397,7 @@ def test_shards_of_deleted_inputs_stay_unless_delete_removed(dataset: Dataset) -
     dataset.follow()
     (dataset.path / "in" / "a.txt").unlink()
     before = files_below(dataset.output)
-    assert "gone: 1 files" in dataset.follow().err
+    assert "removed: 1 files" in dataset.follow().err
     assert files_below(dataset.output) == before
     assert ", deleted 1\n" in dataset.follow("--delete-removed").err
     assert "a.parquet" not in files_below(dataset.output)
@@ -522,10 +522,8 @@ def test_a_deletion_deletes_nothing_outside(dataset: Dataset, names: object) -> 
     precious = dataset.path / "precious.parquet"
     precious.touch()
     (dataset.output / "precious").touch()
-    notes = dataset.output / "_shards"
-    notes.mkdir()
-    (notes / ".wordpiece.json").write_text('{"kind": "notes", "id": "a", "run": "a"}')
-    (notes / "gone.json").write_text(json.dumps({"shards": names}))
+    state = manifest(dataset.output) | {"deleted": names}
+    (dataset.output / ".manifest.json").write_text(json.dumps(state))
     for option in (FOLLOW, ()):
         fault = wordpiece(*dataset.call(*option)).fault
         assert "not as this program writes it" in fault or "no name in there" in fault
@@ -538,7 +536,7 @@ def test_what_a_killed_run_has_finished_is_committed_also_if_its_input_is_gone(
 ) -> None:
     for name in ("a.txt", "b.txt"):
         dataset.write(name)
-    killed_before(3, r"written .*\.run\.json", *dataset.call(*FOLLOW))
+    killed_before(3, COMMIT, *dataset.call(*FOLLOW))
     (dataset.path / "in" / "a.txt").unlink()
     dataset.write("c.txt")
 
@@ -546,7 +544,7 @@ def test_what_a_killed_run_has_finished_is_committed_also_if_its_input_is_gone(
         raise StorageError("c.txt: cannot be read")
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(follow, "run", fail)
+        patch.setattr(follow, "run_step", fail)
         assert wordpiece(*dataset.call(*FOLLOW)).status == 1
     assert [commit["files"] for commit in dataset.commits()] == [2]
     (dataset.path / "in" / "c.txt").unlink()
@@ -554,20 +552,22 @@ def test_what_a_killed_run_has_finished_is_committed_also_if_its_input_is_gone(
     assert [shard["name"] for shard in manifest(dataset.output)["shards"]] == ["b.parquet"]
 
 
-def test_notes_of_other_bytes_of_a_file_do_not_count(dataset: Dataset) -> None:
-    """Workers of a stream write older notes again with new ones, also those of deleted shards."""
+def test_the_status_of_another_version_of_a_file_does_not_count(dataset: Dataset) -> None:
+    """Workers of a stream record older shards again with new ones, also deleted ones."""
     dataset.write("a.txt")
     (file,) = inputs.resolve([str(dataset.path / "in")])
     tokenizer = wp.Tokenizer.load(dataset.tokenizer)
     directory = EncodedDirectory(str(dataset.output), {"tokenizer": tokenizer.digest})
-    directory.notes.claim()
+    directory.work.claim()
     source = {"bytes": 1, "modified": 1}
-    write_notes(directory, ShardResult("a.parquet", "a.txt", source))
-    write_notes(directory, ShardError("a.parquet", "a.txt", source, None, "a.txt: bad", "file"))
-    assert notes_made(directory, {"a.parquet": file}) == ([], [])
+    old = ShardResult("a.parquet", "a.txt", source)
+    Journal().record(directory, [old])
+    error = ShardError("a.parquet", "a.txt", source, None, "a.txt: bad", "file")
+    Journal().record(directory, [error])
+    assert recorded(directory, {"a.parquet": file}) == ([], [])
     new = ShardResult("a.parquet", "a.txt", source_of(file))
-    write_notes(directory, new)
-    assert notes_made(directory, {"a.parquet": file}) == ([new], [])
+    Journal().record(directory, [old, new])
+    assert recorded(directory, {"a.parquet": file}) == ([new], [])
 
 
 @pytest.mark.parametrize(
@@ -603,13 +603,13 @@ def test_damaged_commits_are_named_and_can_be_deleted(dataset: Dataset) -> None:
 def test_a_stream_that_is_stopped_has_no_lease_any_more(dataset: Dataset) -> None:
     """Not each runner cancels: its workers then see that they have no lease."""
     directory = EncodedDirectory(str(dataset.output), {"tokenizer": "0" * 16})
-    directory.notes.claim()
+    directory.work.claim()
     stream = Stream.__new__(Stream)
     stream.directory = directory
     stream.pipeline = Submitted(PipelineResult(PipelineState.RUNNING), None)  # cannot be cancelled
     stream.stop()
     with pytest.raises(OutputError):
-        directory.notes.lease.check()
+        directory.work.lease.check()
 
 
 def test_work_that_a_runner_does_again_after_the_commit_changes_nothing(dataset: Dataset) -> None:
@@ -621,15 +621,15 @@ def test_work_that_a_runner_does_again_after_the_commit_changes_nothing(dataset:
     call = EncodeCall.of(inputs="in", output="out", tokenizer=tokenizer)
     job = {"tokenizer": tokenizer.digest, "options": call.job_options}
     directory = EncodedDirectory(str(dataset.output), job)
-    begin_following(directory, tokenizer)
+    state.claim(directory, read_contents(directory), tokenizer)
     (file,) = inputs.resolve([str(dataset.path / "in")])
-    run(EncodeShard(directory, call.shards, 1), [PlannedShard(file, "a.parquet")], ONE_WORKER[1:])
-    assert notes_made(directory, {"a.parquet": file}) == ([], [])
+    step, planned = EncodeShard(directory, call.shards, 1), [PlannedShard(file, "a.parquet")]
+    assert run_step(step, planned, ONE_WORKER[1:]) == ([], [])
     assert list(planned_shards("plan-of-a-commit.jsonl", directory)) == []
-    directory.notes.delete()
+    directory.work.delete()
     assert files_below(dataset.output) == before
     (dataset.output / "b.parquet").write_bytes(b"of somebody else")
-    directory.notes.claim()
+    directory.work.claim()
     with pytest.raises(OutputError, match="was not there when the job began"):
         check_free(directory, ["a.parquet", "b.parquet"])
 

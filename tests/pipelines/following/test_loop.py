@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from pipelines.files.inputs import InputFile
-from pipelines.following.arrivals import Arrivals, Look
 from pipelines.following.loop import follow
 from pipelines.following.options import FollowOptions
+from pipelines.following.watcher import FileWatcher, Listing
 from pipelines.running.signals import SIGNALS
 
 
@@ -26,7 +26,7 @@ class Noted:
     def is_new(self, file: InputFile) -> bool:
         return all(file.name not in names for names in self.commits)
 
-    def commit(self, files: Sequence[InputFile], look: Look) -> bool:
+    def commit(self, files: Sequence[InputFile], look: Listing) -> bool:
         if files:
             self.commits.append([file.name for file in files])
             self.then()
@@ -35,7 +35,7 @@ class Noted:
 
 def run(directory: Path, job: Noted, **options: object) -> None:
     chosen = FollowOptions.of(follow=True, poll=0.1, **options)
-    follow(job, Arrivals([str(directory)], [], chosen), chosen)
+    follow(job, FileWatcher([str(directory)], [], chosen), chosen)
 
 
 def write(directory: Path, names: str) -> None:

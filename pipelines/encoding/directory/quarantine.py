@@ -1,4 +1,4 @@
-"""Inputs that could not be read or encoded, and their quarantine in `_errors`."""
+"""Inputs that could not be encoded, and their quarantine in `_errors`."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from pipelines.encoding.directory.encoded_directory import BAD_SHARDS, EncodedDirectory
-from pipelines.encoding.directory.logs import write_notes
-from pipelines.encoding.directory.notes import ShardError
+from pipelines.encoding.directory.journals import Journal
+from pipelines.encoding.directory.status import ShardError
 from pipelines.files import outputs, storage
 from pipelines.files.filesystems import inside
 from pipelines.files.input_files import InputFile
@@ -50,16 +50,19 @@ class ShardsError(InputError):
 
 
 def quarantine(directory: EncodedDirectory, errors: Sequence[BadShard]) -> None:
-    """Writes the notes of bad shards, and copies their inputs and what is wrong to quarantine.
-    OutputError if another run has begun."""
-    write_notes(directory, *(bad.error for bad in errors))
-    if errors and not directory.errors.check():
-        directory.errors.claim(directory.notes.path)
+    """Copies inputs, and their errors, to quarantine. They are recorded first, so that a later run
+    can delete them from there. OutputError if another run has begun."""
+    if not errors:
+        return
+    directory.work.lease.check()
+    Journal().record(directory, [bad.error for bad in errors])
+    if not directory.errors.check():
+        directory.errors.claim(directory.work.path)
     in_parallel(lambda bad: _copy(directory, bad), errors)
 
 
 def _copy(directory: EncodedDirectory, bad: BadShard) -> None:
-    error, file, scratch = bad.error, bad.file, directory.notes.path
+    error, file, scratch = bad.error, bad.file, directory.work.path
     copied = True
     copy = _place(directory, error.input, ".bad")
     try:
@@ -80,12 +83,6 @@ def _copy(directory: EncodedDirectory, bad: BadShard) -> None:
 
 def _place(directory: EncodedDirectory, name: str, ending: str) -> str:
     return inside(directory.errors.place(BAD_SHARDS), name + ending)
-
-
-def quarantined(directory: EncodedDirectory, errors: Collection[ShardError]) -> set[str]:
-    """The inputs of those of the errors that are in quarantine."""
-    there = {*outputs.list_directory(directory.errors.path, recursive=True)}
-    return {error.input for error in errors if f"{BAD_SHARDS}/{error.input}.json" in there}
 
 
 def release(directory: EncodedDirectory, names: Collection[str]) -> None:

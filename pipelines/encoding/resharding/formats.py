@@ -20,7 +20,7 @@ from pipelines.encoding.shard_writer import IDS
 from pipelines.files.outputs import NewFile
 
 MEGATRON, BIN = "megatron", "bin"
-ENDING_BESIDE = {MEGATRON: ".idx", BIN: ".offsets"}
+SECOND_ENDING = {MEGATRON: ".idx", BIN: ".offsets"}
 ROW_BYTES = {MEGATRON: 4 + 8 + 8, BIN: 8}  # of a row in the file beside the ids
 MEGATRON_MAGIC = b"MMIDIDX\0\0"
 MEGATRON_HEADER = struct.Struct("<9sQBQQ")

@@ -1,4 +1,4 @@
-"""Rows are dealt out so that each is in one shard, and shards are even."""
+"""Rows are assigned out so that each is in one shard, and shards are even."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.layout.deal import deal, even_ends, number_of_shards
+from pipelines.encoding.resharding.assign import assign, even_ends, number_of_shards
 
 WEIGHTS = st.lists(st.integers(0, 1000), max_size=30)
 
@@ -17,9 +17,9 @@ WEIGHTS = st.lists(st.integers(0, 1000), max_size=30)
 def test_each_part_of_each_block_is_in_one_shard_and_in_order(
     weights: list[int], shards: int
 ) -> None:
-    dealt = deal(weights, shards)
-    assert len(dealt) == shards
-    slices = [part for shard in dealt for part in shard]
+    assigned = assign(weights, shards)
+    assert len(assigned) == shards
+    slices = [part for shard in assigned for part in shard]
     assert slices == sorted(slices)
     for number, weight in enumerate(weights):
         ends = [(start, end) for block, start, end in slices if block == number]
@@ -31,7 +31,7 @@ def test_each_part_of_each_block_is_in_one_shard_and_in_order(
 
 @given(WEIGHTS, st.integers(1, 40))
 def test_shards_are_even(weights: list[int], shards: int) -> None:
-    sums = [sum(end - start for _, start, end in shard) for shard in deal(weights, shards)]
+    sums = [sum(end - start for _, start, end in shard) for shard in assign(weights, shards)]
     assert sum(sums) == sum(weights)
     assert max(sums) - min(sums) <= 1
 

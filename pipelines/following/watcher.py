@@ -1,11 +1,11 @@
-"""Which new files have arrived, so that they can be read.
+"""The file watcher: which new files of the inputs are complete, so that they can be read.
 
-A file on a disk grows while it is written. So it has arrived when its size and the time of its last
-change have been the same for one poll. An object of a store appears whole, and has arrived when it
-is listed. With a marker, a file has arrived when the marker is beside it.
+A file on a local disk grows while it is written. It is taken for complete when its size and its
+modification time have been the same for one poll. An object of a store appears complete. With a
+marker, a file is complete when its marker exists.
 
-Nothing is remembered but since when files that wait have been as they are. After a stop they wait
-for one poll more.
+The watcher remembers only since when files have been as they are. After a restart they wait for one
+poll more.
 """
 
 from __future__ import annotations
@@ -23,29 +23,28 @@ from wordpiece_core.declaration import named
 from wordpiece_core.errors import OptionError
 
 Version = tuple[int, int | None]
-"""The size of a file, and the time of its last change."""
+"""The size of a file, and its modification time."""
 
 
 def version(file: InputFile) -> Version:
-    """What tells whether the bytes of a file are others."""
+    """The version of a file, which changes with its bytes."""
     return file.size, file.modified
 
 
 @dataclass(frozen=True)
-class Look:
-    """What a look at the inputs has found. `files`: all files, sorted by path. `arrived`: those
-    that are new and can be read, the oldest first. `unsettled`: the paths of new files that may
-    still be written."""
+class Listing:
+    """A listing of the inputs. `files`: all files, sorted by path. `ready`: the new ones that are
+    complete, the oldest first. `unsettled`: the paths of new files that may still be written."""
 
     files: list[InputFile]
-    arrived: list[InputFile]
+    ready: list[InputFile]
     unsettled: set[str]
 
 
 @dataclass
-class Arrivals:
-    """Looks at the inputs of a job. `own`: the directories that the job writes. `now`: the clock,
-    in seconds."""
+class FileWatcher:
+    """Lists the inputs of a job. `own`: the directories that the job writes. `now`: the clock, in
+    seconds."""
 
     patterns: Sequence[str]
     own: Sequence[str]
@@ -68,23 +67,23 @@ class Arrivals:
                 " another ending, or a name that begins with _"
             )
 
-    def look(self, is_new: Callable[[InputFile], bool]) -> Look:
-        """Lists the inputs. InputError for an input that is not there, StorageError if it cannot
-        be listed. That an input holds no file is no error."""
+    def list_inputs(self, is_new: Callable[[InputFile], bool]) -> Listing:
+        """Lists the inputs. InputError for an input that does not exist, StorageError if it cannot
+        be listed. An input without files is no error."""
         now = self.now()
         files = inputs.resolve(self.patterns, self.own, may_be_empty=True)
         new = [file for file in files if is_new(file)]
         self._since = {file.path: self._seen(file, now) for file in new}
         if self.options.marker is not None:
-            arrived, unsettled = self._marked(new), set[str]()
+            ready, unsettled = self._marked(new), set[str]()
         else:
-            arrived = [file for file in new if self._is_settled(file, now)]
-            unsettled = self._since.keys() - {file.path for file in arrived}
-        oldest_first = sorted(arrived, key=lambda file: (file.modified or 0, file.path))
-        return Look(files, oldest_first, unsettled)
+            ready = [file for file in new if self._is_settled(file, now)]
+            unsettled = self._since.keys() - {file.path for file in ready}
+        oldest_first = sorted(ready, key=lambda file: (file.modified or 0, file.path))
+        return Listing(files, oldest_first, unsettled)
 
     def _seen(self, file: InputFile, now: float) -> tuple[Version, float]:
-        """The version of a file, and since when it has been there."""
+        """The version of a file, and the time since when it has been unchanged."""
         known = self._since.get(file.path)
         return known if known is not None and known[0] == version(file) else (version(file), now)
 
@@ -94,7 +93,7 @@ class Arrivals:
         return now - self._since[file.path][1] >= self.options.poll
 
     def _marked(self, files: Sequence[InputFile]) -> list[InputFile]:
-        """The files whose marker is there. Each directory is listed once."""
+        """The files whose marker exists. Each directory is listed once."""
         there = {directory: _names(directory) for directory in {parent(f.path) for f in files}}
         return [file for file in files if self._marker(file) in there[parent(file.path)]]
 

@@ -21,9 +21,9 @@ import pytest
 
 import pipelines
 from pipelines.encoding.options import FORMATS
-from pipelines.layout import assemble, lay_out, scatter
+from pipelines.encoding.resharding import make_shards, reshard, shuffle
 
-from ..corpora import (
+from ...corpora import (
     ONE_WORKER,
     SPECIAL,
     column,
@@ -38,7 +38,7 @@ from ..corpora import (
     wordpiece,
     write_shard,
 )
-from ..stopping import killed_before
+from ...stopping import killed_before
 
 TEXTS: list[str | None] = [*english(700), None, "", *english(300, seed=1), None]
 NAMES = ("a.parquet", "b.jsonl", "sub/c.parquet", "sub/d.jsonl")
@@ -62,9 +62,9 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def small_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     """Many bins, runs and tasks, as a large corpus has."""
-    monkeypatch.setattr(scatter, "BIN_BYTES", 1000)
-    monkeypatch.setattr(scatter, "LARGE_BINS", 2)
-    monkeypatch.setattr(lay_out, "TASK_BYTES", 1000)
+    monkeypatch.setattr(shuffle, "BUCKET_BYTES", 1000)
+    monkeypatch.setattr(shuffle, "LARGE_BUCKETS", 2)
+    monkeypatch.setattr(reshard, "TASK_BYTES", 1000)
 
 
 def encode(source: Path, tokenizer: str, output: Path, *args: str) -> dict[str, Any]:
@@ -259,7 +259,7 @@ ALL_WAYS = [
 def test_no_shard_is_larger_than_asked_for_unless_it_is_a_row(
     tmp_path: Path, tokenizer: str, texts: str, way: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lay_out, "TASK_BYTES", 200_000)  # some shards have a task of their own
+    monkeypatch.setattr(reshard, "TASK_BYTES", 200_000)  # some shards have a task of their own
     write_shard(tmp_path / "in" / "a.parquet", UNEVEN[texts], rows_per_group=500)
     write_shard(tmp_path / "in" / "b.jsonl", UNEVEN[texts][:100])
     encode(tmp_path / "in", tokenizer, tmp_path / "plain")
@@ -291,8 +291,8 @@ def test_what_shards_turn_out_to_have_is_expected_of_the_next_ones(
     tmp_path: Path, tokenizer: str, expected: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also where all rows take more or less than the sample let expect."""
-    sampled = lay_out.sampled_density
-    monkeypatch.setattr(lay_out, "sampled_density", lambda *args: expected * sampled(*args))
+    sampled = reshard.sampled_density
+    monkeypatch.setattr(reshard, "sampled_density", lambda *args: expected * sampled(*args))
     write_shard(tmp_path / "in" / "a.parquet", [*SHORT, *SHORT[::-1]], rows_per_group=500)
     found = encode(tmp_path / "in", tokenizer, tmp_path / "out", "--shard-size", "6KiB")
     sizes = [size for size, _ in shard_sizes(found, tmp_path / "out").values()]
@@ -608,7 +608,7 @@ def test_uneven_rows_are_divided_alike_on_any_number_of_workers(
     args = ["--shard-size", "12KiB", *WAYS[way]]
     encode(tmp_path / "in", tokenizer, tmp_path / "one", *args)
     assert len(files_below(tmp_path / "one")) > 5
-    monkeypatch.setattr(assemble, "HELD_BYTES", 0)
+    monkeypatch.setattr(make_shards, "HELD_BYTES", 0)
     encode(tmp_path / "in", tokenizer, tmp_path / "read again", *args)
     assert files_below(tmp_path / "read again") == files_below(tmp_path / "one")
     mode = "multi_processing" if way == "packed" else "in_memory"
@@ -641,12 +641,9 @@ def test_a_rerun_with_nothing_to_do_changes_nothing(
 def test_a_shard_that_is_lost_is_made_again(tmp_path: Path, tokenizer: str, source: Path) -> None:
     encode(source, tokenizer, tmp_path / "out", *ALL)
     before = files_below(tmp_path / "out")
-    kept = tmp_path / "out" / shards(tmp_path / "out")[1]
-    stamp = kept.stat().st_mtime_ns
     (tmp_path / "out" / shards(tmp_path / "out")[0]).unlink()
     encode(source, tokenizer, tmp_path / "out", *ALL)
     assert files_below(tmp_path / "out") == before
-    assert kept.stat().st_mtime_ns == stamp
 
 
 def test_a_dataset_that_is_laid_out_is_of_its_inputs_and_options(
@@ -733,14 +730,14 @@ def test_killed_at_any_state_it_goes_on_to_the_same_bytes(
     for number, state in (
         (1, r"written .*/_layout/\.wordpiece\.json"),
         (2, r"written .*/_layout/encoded/.*\.parquet"),
-        (1, r"written .*/runs-.*/00000\.runs"),
+        (1, r"written .*/buckets-.*/00000\.runs"),
         (2, r"written .*/made-.*/0.*\.bin"),
         (1, r"written .*/made-.*/00000\.json"),
         (1, r"written .*/made-.*/00001\.json"),
         (1, r"written .*/killed/train-.*\.bin"),
         (3, r"written .*/killed/train-.*\.offsets"),
         (1, r"written .*/killed/\.manifest\.json"),
-        (1, r"deleted .*/_shards/job\.json"),
+        (1, r"deleted .*/_layout/publish\.json"),
         (1, r"deleted .*/_layout/.*"),
     ):
         pairs = (p for p in output.glob("*.bin") if p.with_suffix(".offsets").exists())
@@ -764,10 +761,25 @@ def test_a_killed_run_can_go_on_with_other_inputs(tmp_path: Path, tokenizer: str
     args = ["encode", str(tmp_path / "in"), "--tokenizer", tokenizer, "--shuffle", "1"]
     args += ["--shard-size", "2KiB"]
     output = tmp_path / "killed"
-    killed_before(2, r"written .*/killed/train-", *args, "--output", output, *ONE_WORKER)
-    assert len(shards(output, "train-*")) == 1
+    killed_before(2, r"written .*/made-.*\.json", *args, "--output", output, *ONE_WORKER)
     write_shard(tmp_path / "in" / "b.txt", english(300, seed=4))
     done(*args, "--output", output, *ONE_WORKER)
     done(*args, "--output", tmp_path / "straight", *ONE_WORKER)
     assert files_below(output) == files_below(tmp_path / "straight")
     assert json.loads((output / ".manifest.json").read_text())["rows"] == 500
+
+
+def test_a_dataset_whose_publication_was_killed_is_complete_in_the_next_run(
+    tmp_path: Path, tokenizer: str
+) -> None:
+    write_shard(tmp_path / "in" / "a.txt", english(200))
+    args = ["encode", str(tmp_path / "in"), "--tokenizer", tokenizer, "--shard-size", "2KiB"]
+    output = tmp_path / "killed"
+    done(*args, "--output", tmp_path / "straight", *ONE_WORKER)
+    killed_before(2, r"written .*/killed/train-", *args, "--output", output, *ONE_WORKER)
+    assert len(shards(output, "train-*")) == 1
+    assert wordpiece(*args, "--output", output, "--dry-run").status == 0
+    write_shard(tmp_path / "in" / "a.txt", english(300, seed=4))
+    fault = wordpiece(*args, "--output", output, *ONE_WORKER).fault
+    assert "a.txt: has changed since; " in fault
+    assert files_below(output) == files_below(tmp_path / "straight")

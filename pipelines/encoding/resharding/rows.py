@@ -1,4 +1,4 @@
-"""The rows of a task, in their order: those of encoded inputs, or of runs in random order."""
+"""The rows of a task, in order: those of encoded inputs, or in random order."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from pipelines.encoding.marks import SPLIT, WEIGHT
 from pipelines.encoding.pieces import pieces_of
+from pipelines.encoding.resharding.assign import ShardTask
+from pipelines.encoding.resharding.packed_rows import INPUT, ROW
+from pipelines.encoding.resharding.shuffle import ORDER, Buckets, read_segments
+from pipelines.encoding.resharding.work import WorkDirectory
+from pipelines.encoding.row_weights import SPLIT, WEIGHT
 from pipelines.files.reading import bad_data
 from pipelines.files.storage import StoredFile
-from pipelines.layout.deal import ShardTask
-from pipelines.layout.packed import INPUT, ROW
-from pipelines.layout.scatter import ORDER, Bins, read_segments
-from pipelines.layout.work import WorkDirectory
 from wordpiece_core.declaration import named
 from wordpiece_core.errors import ColumnError
 
@@ -27,18 +27,18 @@ _PLAIN = {pa.string_view(): pa.large_string(), pa.binary_view(): pa.large_binary
 
 @dataclass(frozen=True)
 class Rows:
-    """Where the rows of tasks are. `schema`: of the rows, without marks. `has_places`: whether
-    they come with the number of their input and their row there. `bins`: of the random order, if
-    they have one, and in how many files it is."""
+    """The rows of tasks. `schema`: of the rows, without weights and splits. `has_places`: whether
+    they come with the number of their input and their row there. `buckets`: of a random order;
+    `files`: how many files of them there are."""
 
     work: WorkDirectory
     schema: pa.Schema
     has_places: bool
-    bins: Bins | None = None
+    buckets: Buckets | None = None
     files: int = 0
 
     @cached_property
-    def marked(self) -> pa.Schema:
+    def weighted(self) -> pa.Schema:
         """The schema of the tables of `of`: the rows, their weights, and their places."""
         fields = [*_plain(self.schema), pa.field(WEIGHT, pa.int64())]
         if self.has_places:
@@ -48,27 +48,27 @@ class Rows:
     def of(self, task: ShardTask) -> Iterator[pa.Table]:
         """The rows of a task, in pieces of some MB."""
         for number, start, end, name in task.slices:
-            if self.bins is None:
+            if self.buckets is None:
                 yield from self._between(number, name, task.split, start, end)
             else:
-                table = self._of_bin(self.bins.first(task.split) + number)
+                table = self._of_bucket(self.buckets.first(task.split) + number)
                 yield from in_pieces(_cut(table, task.split, start, end))
 
     def _between(
         self, number: int, name: str, split: int, start: int, end: int
     ) -> Iterator[pa.Table]:
         """The rows of an input that are in a split and begin between two sums of weights. Of row
-        groups without such rows only the marks are read."""
+        groups without such rows only the weights and splits are read."""
         first = before = 0
         with self._open(name) as parquet:
             for row_group in range(parquet.num_row_groups):
-                marks = parquet.read_row_group(row_group, [WEIGHT, SPLIT])
-                weights = marks.filter(pc.equal(marks.column(SPLIT), split)).column(WEIGHT)
+                found = parquet.read_row_group(row_group, [WEIGHT, SPLIT])
+                weights = found.filter(pc.equal(found.column(SPLIT), split)).column(WEIGHT)
                 after = before + (pc.sum(weights).as_py() or 0)
                 if before < end and start < after:
                     table = self._placed(parquet.read_row_group(row_group), number, first)
                     yield from in_pieces(_cut(table, split, start - before, end - before))
-                before, first = after, first + marks.num_rows
+                before, first = after, first + found.num_rows
                 if before >= end:
                     return
 
@@ -85,23 +85,23 @@ class Rows:
     def _open(self, name: str) -> Iterator[pq.ParquetFile]:
         """What an input has been encoded to."""
         path = self.work.encoded_shard(name)
-        mend = f"; delete {self.work.owned.path} and run the job again"
+        mend = f"; delete {self.work.dataset.work.path} and run the job again"
         with StoredFile(path) as file, bad_data(path, mend=mend):
             yield pq.ParquetFile(file.arrow())
 
     def _placed(self, table: pa.Table, number: int, first: int) -> pa.Table:
-        """A table with the columns of `marked`, and the splits. Columns that the input does not
+        """A table with the columns of `weighted`, and the splits. Columns that the input does not
         have are null."""
         rows = table.num_rows
         if self.has_places:
             table = table.append_column(INPUT, pa.repeat(pa.scalar(number, pa.int32()), rows))
             table = table.append_column(ROW, pa.array(range(first, first + rows), pa.int64()))
         split = table.column(SPLIT)
-        return conformed(table, self.marked).append_column(SPLIT, split)
+        return conformed(table, self.weighted).append_column(SPLIT, split)
 
-    def _of_bin(self, number: int) -> pa.Table:
-        """The rows of a bin in their order, which all are of one split."""
-        paths = (self.work.runs(file) for file in range(self.files))
+    def _of_bucket(self, number: int) -> pa.Table:
+        """The rows of a bucket in their order, which all are of one split."""
+        paths = (self.work.buckets(file) for file in range(self.files))
         tables = [table for path in paths for table in read_segments(path, number)]
         table = pa.concat_tables(tables).combine_chunks()
         del tables

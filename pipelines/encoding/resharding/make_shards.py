@@ -1,8 +1,8 @@
-"""The step that makes shards of the rows that were dealt to a task.
+"""The step that makes shards of the rows that are assigned to a task.
 
-They are written as so many shards as are planned. One that is larger than it may be is given up,
-and its rows are divided, until no shard is too large or it has one row. What is made is in the work
-directory, until it is known how many shards there are (`pipelines.layout.made`).
+The rows are written to the planned number of shards. A shard that is too large is discarded and its
+rows are split, until none is too large or it has one row. The shards stay in the work directory
+until their number is known (`pipelines.encoding.resharding.made_shards`).
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ import apache_beam as beam
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipelines.encoding.directory.notes import ShardResult
-from pipelines.encoding.marks import WEIGHT
+from pipelines.encoding.directory.status import ShardResult
 from pipelines.encoding.pieces import Part
+from pipelines.encoding.resharding.assign import ShardTask, even_ends, number_of_shards
+from pipelines.encoding.resharding.formats import IdFiles, id_type
+from pipelines.encoding.resharding.made_shards import MADE_JSON, Target, made_json, made_name
+from pipelines.encoding.resharding.packed_rows import PackedRows, packed_schema
+from pipelines.encoding.resharding.rows import conformed
+from pipelines.encoding.row_weights import WEIGHT
 from pipelines.encoding.shard_encoder import added_schema, leaf_paths, text_columns
 from pipelines.encoding.shard_writer import IDS, ShardWriter, id_pages
 from pipelines.files import outputs, storage
 from pipelines.files.filesystems import join
 from pipelines.files.outputs import NewFile
-from pipelines.layout.deal import ShardTask, even_ends, number_of_shards
-from pipelines.layout.formats import IdFiles, id_type
-from pipelines.layout.made import MADE_JSON, Layout, made_json, made_name
-from pipelines.layout.packed import PackedRows, packed_schema
-from pipelines.layout.rows import conformed
 from pipelines.running.figures import report
 from wordpiece_core import Tokenizer
 from wordpiece_core.declaration import named
@@ -49,21 +49,21 @@ class TaskRows:
     """The rows of a task, as they come into shards, with their weights. `weight`: of what has been
     read; `packed`: the sums of what packed rows are made of, when all have been read once."""
 
-    def __init__(self, layout: Layout, tokenizer: Tokenizer, task: ShardTask) -> None:
-        self.layout, self.tokenizer, self.task = layout, tokenizer, task
+    def __init__(self, target: Target, tokenizer: Tokenizer, task: ShardTask) -> None:
+        self.target, self.tokenizer, self.task = target, tokenizer, task
         self.packed: Counter[str] = Counter()
         self._reported = 0  # rows
         self._begin()
 
     def _begin(self) -> None:
-        self._tables = self._packed() if self.layout.options.pack else self._plain()
+        self._tables = self._packed() if self.target.options.pack else self._plain()
         self._held: deque[pa.Table] = deque()  # the last ones that were read
         self._row = 0  # the number of the first one in them
         self.weight = 0
 
     def _plain(self) -> Iterator[pa.Table]:
         read = 0
-        for table in self.layout.rows.of(self.task):
+        for table in self.target.rows.of(self.task):
             self.weight += pc.sum(table.column(WEIGHT)).as_py() or 0
             read += table.num_rows
             if read > self._reported:  # and not read again
@@ -73,7 +73,7 @@ class TaskRows:
 
     def _packed(self) -> Iterator[pa.Table]:
         """Packed rows, which are of one size."""
-        packed = PackedRows(self.tokenizer, self.layout.options.encoding)
+        packed = PackedRows(self.tokenizer, self.target.options.encoding)
         sums: Counter[str] = Counter()
 
         def read() -> Iterator[pa.Table]:
@@ -89,7 +89,7 @@ class TaskRows:
     @cached_property
     def schema(self) -> pa.Schema:
         """The schema of shards."""
-        schema, options = self.layout.rows.schema, self.layout.options
+        schema, options = self.target.rows.schema, self.target.options
         if options.pack:
             packed = packed_schema(self.tokenizer, options.encoding)
             return packed.with_metadata(schema.metadata)
@@ -130,7 +130,7 @@ class TaskRows:
             yield table.column(WEIGHT).combine_chunks()
 
     def counted(self, table: pa.Table) -> dict[str, int]:
-        """What a note says of texts, from their rows."""
+        """The totals of rows that are texts."""
         ids = table.column(IDS)
         unknown = pa.scalar(self.tokenizer.unk_id, ids.type.value_type)
         values = pa.chunked_array([chunk.flatten() for chunk in ids.chunks], ids.type.value_type)
@@ -146,7 +146,7 @@ def write_shard(
     files: Sequence[NewFile], rows: TaskRows, tables: Iterator[pa.Table], threads: int
 ) -> int:
     """Writes rows to the files of a shard. Returns how many are left out."""
-    format = rows.layout.format
+    format = rows.target.format
     if format == "parquet":
         _write_parquet(files[0], rows, tables, threads)
         return 0
@@ -160,7 +160,7 @@ def _write_parquet(
     stream: NewFile, rows: TaskRows, tables: Iterator[pa.Table], threads: int
 ) -> None:
     """Writes rows as a Parquet file, as encoded shards are written."""
-    options, schema = rows.layout.options, rows.schema
+    options, schema = rows.target.options, rows.schema
     added = schema.names if options.pack else added_schema(rows.tokenizer, options).names
     others = {*added, *text_columns(options).names}
     stored = leaf_paths(schema, tuple(name for name in schema.names if name not in others))
@@ -175,13 +175,13 @@ def _write_parquet(
 
 
 @contextmanager
-def laid_out(name: str) -> Iterator[None]:
+def resharding_errors(name: str) -> Iterator[None]:
     """Turns what Arrow cannot do with some column into an InputError. `name`: of what is made."""
     try:
         yield
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise InputError(
-            f"{name}: cannot be laid out ({one_line(error)}); leave columns that are neither text"
+            f"{name}: cannot be resharded ({one_line(error)}); leave columns that are neither text"
             f" nor numbers out with {named('keep_columns')}"
         ) from error
 
@@ -189,7 +189,7 @@ def laid_out(name: str) -> Iterator[None]:
 @dataclass
 class _Written:
     """A shard that is written, and has no name yet. `end`: the number of the first row after it.
-    `weight`: of its rows. `sums`: for its notes."""
+    `weight`: of its rows. `sums`: for its result."""
 
     end: int
     files: list[NewFile] = field(default_factory=list)
@@ -218,44 +218,44 @@ class _Written:
 
 @dataclass
 class MakeShards(beam.DoFn):
-    """Makes shards, and notes them. `empty`: the bytes of a shard without rows."""
+    """Makes shards, and writes their results. `empty`: the bytes of a shard without rows."""
 
-    layout: Layout
+    target: Target
     empty: int
     threads: int
 
     def setup(self) -> None:
-        self.tokenizer = self.layout.dataset.tokenizer()
+        self.tokenizer = self.target.dataset.tokenizer()
 
     def process(self, task: ShardTask) -> None:
-        with laid_out(self.layout.dataset.path):
+        with resharding_errors(self.target.dataset.path):
             storage.again(lambda: self._make(task))
 
     def _make(self, task: ShardTask) -> None:
-        layout = self.layout
-        folder = layout.rows.work.folder("made")
-        rows = TaskRows(layout, self.tokenizer, task)
-        lease = layout.dataset.notes.lease
+        target = self.target
+        folder = target.rows.work.folder("made")
+        rows = TaskRows(target, self.tokenizer, task)
+        lease = target.dataset.work.lease
         made: list[list[ShardResult]] = []
         densities: list[float] = []
         for planned in self._planned(rows, densities):
             waiting = [planned]
             while waiting:
                 first, last = waiting.pop()
-                names = [made_name(task.number, len(made), ending) for ending in layout.endings]
+                names = [made_name(task.number, len(made), ending) for ending in target.endings]
                 paths = [join(folder, name) for name in names]
                 with ExitStack() as opened:
                     written = self._written(rows, first, last, paths, opened)
                     if (first, last) == planned:
                         densities.append((written.size - self.empty) / max(written.weight, 1))
-                    if written.size > layout.size and written.sums["rows"] > 1:
+                    if written.size > target.size and written.sums["rows"] > 1:
                         written.give_up()
                         waiting += reversed(self._parts(rows, first, written))
                         continue
                     lease.check()
                     written.put()
-                made.append(self._notes(written))
-        if layout.options.pack:
+                made.append(self._results(written))
+        if target.options.pack:
             _share_out(made, rows.packed)
         storage.sync(folder)
         lease.check()
@@ -277,7 +277,7 @@ class MakeShards(beam.DoFn):
             weight = sums[-1].as_py() - before
             if densities:
                 size = weight * median_high(densities[-LAST_SIZES:])
-                parts = number_of_shards(size, self.layout.size, self.empty)
+                parts = number_of_shards(size, self.target.size, self.empty)
             if parts == 1:
                 break
             part = before + weight / parts
@@ -290,18 +290,18 @@ class MakeShards(beam.DoFn):
         self, rows: TaskRows, first: int, last: int, paths: list[str], opened: ExitStack
     ) -> _Written:
         """Writes rows as a shard."""
-        layout, done = self.layout, _Written(first)
+        target, done = self.target, _Written(first)
 
         def tables() -> Iterator[pa.Table]:
             for table in rows.between(first, last):
                 done.end += table.num_rows
                 done.weight += pc.sum(table.column(WEIGHT)).as_py()
-                if not layout.options.pack:
+                if not target.options.pack:
                     done.sums.update(rows.counted(table))
                 yield table
 
         done.files = [
-            opened.enter_context(NewFile(path, layout.rows.work.owned.path)) for path in paths
+            opened.enter_context(NewFile(path, target.dataset.work.path)) for path in paths
         ]
         with storage.writing(paths[0]):
             left_out = write_shard(done.files, rows, tables(), self.threads)
@@ -310,30 +310,30 @@ class MakeShards(beam.DoFn):
 
     def _parts(self, rows: TaskRows, first: int, written: _Written) -> list[tuple[int, int]]:
         """The rows of a shard that is too large, in parts that may not be."""
-        parts = max(number_of_shards(written.size - self.empty, self.layout.size, self.empty), 2)
+        parts = max(number_of_shards(written.size - self.empty, self.target.size, self.empty), 2)
         ends = even_ends(rows.weights(first, written.end), written.weight, parts)
         return list(pairwise([first, *(first + end for end in ends), written.end]))
 
-    def _notes(self, written: _Written) -> list[ShardResult]:
-        """The notes of the files of a shard. Their names and sources are not known yet."""
+    def _results(self, written: _Written) -> list[ShardResult]:
+        """The results of the files of a shard. Their names are not known yet."""
         ids, *beside = (ShardResult("", "", {}, output_bytes=file.size) for file in written.files)
         sums: dict[str, Any] = written.sums
         return [replace(ids, **sums), *beside]
 
 
 def _share_out(made: list[list[ShardResult]], read: Counter[str]) -> None:
-    """Notes what packed rows were made of: it is divided in proportion to the rows. What was left
-    out at the end is noted of the last shard."""
-    total = sum(notes[0].rows for notes in made)
+    """Adds what packed rows were made of, in proportion to the rows of each shard. What was left
+    out at the end belongs to the last shard."""
+    total = sum(results[0].rows for results in made)
     dropped = read["dropped_tokens"]
     read = read - Counter(dropped_tokens=dropped)
     before = 0
-    for notes in made:
-        after = before + notes[0].rows
+    for results in made:
+        after = before + results[0].rows
         shares: dict[str, Any] = {
             name: many * after // max(total, 1) - many * before // max(total, 1)
             for name, many in read.items()
         }
-        notes[0] = replace(notes[0], **shares)
+        results[0] = replace(results[0], **shares)
         before = after
     made[-1][0] = replace(made[-1][0], dropped_tokens=dropped)

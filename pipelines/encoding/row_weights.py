@@ -1,5 +1,5 @@
-"""Marks of rows that will be laid out anew (`pipelines.layout`): how much room each takes, and in
-which split it is."""
+"""Columns that rows have until they are resharded (`pipelines.encoding.resharding`): the weight of
+a row, which is about its bytes in a shard, and its split."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ CHUNK_BYTES = 64 << 10  # of rows that are compressed to see how small they get
 
 
 @dataclass(frozen=True)
-class Marks:
-    """How rows are marked. `bytes`: what an id and a row take, beside the kept columns. `codec`:
-    what compresses them: a weight is what a row takes then. `only_ids`: whether rows without ids
-    are left out, and take nothing. `bounds`: for each split, the end of its range of hashes."""
+class RowWeights:
+    """How rows are weighted and split. `bytes`: of an id, and of a row besides its ids and the kept
+    columns. `codec`: what compresses them. `only_ids`: whether rows without ids are left out, so
+    that their weight is 0. `bounds`: for each split, the end of its range of hashes."""
 
     bytes: tuple[int, int]
     codec: str | None
@@ -37,7 +37,7 @@ class Marks:
         codec: str | None,
         only_ids: bool,
         shares: Sequence[tuple[str, str]],
-    ) -> Marks:
+    ) -> RowWeights:
         """With a part of the hashes for each split, in proportion to its share."""
         sums = accumulate(Fraction(share) for _, share in shares)
         return cls(bytes, codec, only_ids, tuple(int(end * (1 << 64)) for end in sums))
@@ -48,10 +48,10 @@ class Marks:
         return [pa.field(WEIGHT, pa.int64()), pa.field(SPLIT, pa.int16())]
 
     def add(self, table: pa.Table, kept: pa.Table, ids: str, texts: pa.Array) -> pa.Table:
-        """A table with the marks of its rows. `kept`: the columns of the input that go with it."""
-        marks = [self._weights(table.column(ids), kept), self._splits(texts)]
-        for field, mark in zip(self.fields, marks, strict=True):
-            table = table.append_column(field, mark)
+        """The table with these columns. `kept`: the columns of the input that go with it."""
+        added = [self._weights(table.column(ids), kept), self._splits(texts)]
+        for field, column in zip(self.fields, added, strict=True):
+            table = table.append_column(field, column)
         return table
 
     def _weights(self, ids: pa.ChunkedArray, kept: pa.Table) -> pa.Array:
@@ -100,7 +100,7 @@ class Marks:
         return split
 
     def sums(self, table: pa.Table) -> list[int]:
-        """The weight of the marked rows in each split."""
+        """The weight of the rows in each split."""
         weight, split = table.column(WEIGHT), table.column(SPLIT)
         if len(self.bounds) == 1:
             return [pc.sum(weight).as_py() or 0]

@@ -67,22 +67,22 @@ def shard_name(split: str, number: int, shards: int) -> str:
     return f"{split}-{number:05}-of-{shards:05}"
 
 
-def deal(weights: Sequence[int], shards: int) -> list[list[Slice]]:
+def assign(weights: Sequence[int], shards: int) -> list[list[Slice]]:
     """Deals blocks of these weights out to shards, in order.
 
-    >>> deal([10, 20], 3)
+    >>> assign([10, 20], 3)
     [[(0, 0, 10)], [(1, 0, 10)], [(1, 10, 20)]]
     """
-    dealt: list[list[Slice]] = [[] for _ in range(shards)]
+    assigned: list[list[Slice]] = [[] for _ in range(shards)]
     total, shard, before = sum(weights), 0, 0
     for number, weight in enumerate(weights):
         start = 0
         while start < weight:
             end = min(total * (shard + 1) // shards - before, weight)
             if end > start:
-                dealt[shard].append((number, start, end))
+                assigned[shard].append((number, start, end))
                 start = end
             if start < weight:
                 shard += 1
         before += weight
-    return dealt
+    return assigned

@@ -12,9 +12,9 @@ import pytest
 from pipelines.files import input_files
 from pipelines.files.input_files import covers
 from pipelines.files.inputs import InputFile
-from pipelines.following import arrivals
-from pipelines.following.arrivals import Arrivals, Look
 from pipelines.following.options import FollowOptions
+from pipelines.following import watcher
+from pipelines.following.watcher import FileWatcher, Listing
 from wordpiece_core.errors import InputError, OptionError
 
 
@@ -24,19 +24,19 @@ class Looks:
     def __init__(self, *patterns: str | Path, **options: object) -> None:
         self.clock = 0.0
         chosen = FollowOptions(follow=True, **{"poll": 5.0} | options)  # type: ignore[arg-type]
-        self.arrivals = Arrivals([str(p) for p in patterns], [], chosen, lambda: self.clock)
+        self.watcher = FileWatcher([str(p) for p in patterns], [], chosen, lambda: self.clock)
 
     def after(self, seconds: float) -> list[str]:
         """The names of the files that have arrived by then."""
-        return [file.name for file in self.look(seconds).arrived]
+        return [file.name for file in self.list_inputs(seconds).ready]
 
-    def look(self, seconds: float = 0.0, known: frozenset[str] = frozenset()) -> Look:
+    def list_inputs(self, seconds: float = 0.0, known: frozenset[str] = frozenset()) -> Listing:
         self.clock += seconds
 
         def is_new(file: InputFile) -> bool:
             return file.name not in known
 
-        return self.arrivals.look(is_new)
+        return self.watcher.list_inputs(is_new)
 
 
 def test_a_file_has_arrived_when_it_has_stood_still_for_one_poll(tmp_path: Path) -> None:
@@ -46,15 +46,15 @@ def test_a_file_has_arrived_when_it_has_stood_still_for_one_poll(tmp_path: Path)
     assert looks.after(5) == []
     assert looks.after(4.9) == []
     assert looks.after(0.2) == ["a.txt"]
-    assert looks.look(known=frozenset(["a.txt"])).arrived == []
+    assert looks.list_inputs(known=frozenset(["a.txt"])).ready == []
 
 
 def test_a_file_that_grows_or_is_touched_waits(tmp_path: Path) -> None:
     looks, path = Looks(tmp_path), tmp_path / "a.txt"
     for text in ("one", "one two"):
         path.write_text(text)
-        look = looks.look(6)
-        assert (look.arrived, look.unsettled) == ([], {str(path)})
+        look = looks.list_inputs(6)
+        assert (look.ready, look.unsettled) == ([], {str(path)})
     os.utime(path, ns=(1, 1))
     assert looks.after(6) == []
     assert looks.after(6) == ["a.txt"]
@@ -65,7 +65,7 @@ def test_hidden_and_unknown_names_are_passed_over(tmp_path: Path) -> None:
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text("some")
     looks = Looks(tmp_path)
-    looks.look()
+    looks.list_inputs()
     assert looks.after(5) == ["d.txt"]
 
 
@@ -74,14 +74,14 @@ def test_the_oldest_come_first(tmp_path: Path) -> None:
         (tmp_path / f"{name}.txt").write_text("some")
         os.utime(tmp_path / f"{name}.txt", ns=(time, time))
     looks = Looks(tmp_path)
-    looks.look()
+    looks.list_inputs()
     assert looks.after(5) == ["b.txt", "c.txt", "a.txt"]
 
 
 def test_objects_of_a_store_have_arrived_when_they_are_listed(
     tmp_path: Path, store: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(arrivals, "appears_when_closed", lambda path: path.startswith("store:"))
+    monkeypatch.setattr(watcher, "appears_when_closed", lambda path: path.startswith("store:"))
     looks = Looks(f"{store}/in", f"{store}/other/*.txt")
     assert looks.after(0) == []  # a store has no empty directories
     (tmp_path / "in").mkdir()
@@ -102,7 +102,7 @@ def test_with_a_marker_a_file_waits_for_it(
     looks = Looks(f"{store}/in" if remote else tmp_path, marker=marker)
     found = "a.txt" if remote else "in/a.txt"
     assert looks.after(0) == looks.after(99) == []
-    assert not looks.look().unsettled  # it may never come
+    assert not looks.list_inputs().unsettled  # it may never come
     (tmp_path / "in" / name).write_text("")
     assert looks.after(0) == [found]
 
@@ -114,7 +114,7 @@ def test_a_file_that_is_renamed_while_it_is_listed_is_passed_over(
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text("some")
     looks = Looks(tmp_path)
-    looks.look()
+    looks.list_inputs()
     scandir, identity = os.scandir, input_files._identity
 
     def scan(path: str) -> Any:
@@ -143,7 +143,7 @@ def test_a_marker_is_a_name_beside_the_file(marker: str) -> None:
 
 def test_an_input_that_is_not_there_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no such file or directory"):
-        Looks(tmp_path / "typo").look()
+        Looks(tmp_path / "typo").list_inputs()
 
 
 @pytest.mark.parametrize(

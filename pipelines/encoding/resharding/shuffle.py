@@ -1,13 +1,13 @@
-"""A random order of all rows. It is that of their hashes, so it depends on nothing but the seed,
-the names of the inputs and the numbers of the rows there.
+"""A random order of all rows: the order of their hashes. It depends only on the seed, the names of
+the inputs and the numbers of the rows there.
 
-The range of hashes is divided into *bins*, in each split apart. Inputs are read, some MB at a time;
-their rows are brought together by bin and written as a *run*. The rows of a bin, from all runs, are
-few enough to be put into order in memory.
+The range of hashes of each split is divided into *buckets*. Inputs are read, some MB at a time;
+their rows are grouped by bucket and written as a *sorted run*. The rows of a bucket, from all runs,
+are few enough to be sorted in memory.
 
-A file of runs has, for each run, the segments of all bins, as streams of Arrow's IPC format; then
-for each run where its segments begin and the last one ends; then the weights of all bins; and last
-how many runs and bins there are. Numbers have 8 bytes, the lowest first.
+A file of buckets has, for each run, the segments of all buckets, as streams of Arrow's IPC format;
+then for each run the offsets of its segments and the end of the last one; then the weights of all
+buckets; and last the numbers of runs and buckets. Numbers have 8 bytes, the lowest first.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipelines.encoding.marks import SPLIT, WEIGHT
+from pipelines.encoding.row_weights import SPLIT, WEIGHT
 from pipelines.files.batches import from_bytes, one_batch, to_bytes
 from pipelines.files.outputs import NewFile
 from pipelines.files.storage import StoredFile
 from wordpiece_core import _kernel
 
 ORDER = "__wordpiece_order"
-BIN_BYTES = 12 << 20  # of a bin, as the weights of its rows say; in memory, two or three times that
-LARGE_BINS = 4  # times that, at most, as there are more rows: there are fewer segments then
-USUAL_BINS, MOST_BINS = 256, 4096  # with more than these, bins are larger; whatever it takes
-RUN_BINS = 8  # times the size of a bin is that of a run, in memory
-GROUP_BINS = 3  # times that, as weights say, is the size of the inputs of a file of runs
-BOUNDS = (BIN_BYTES, LARGE_BINS, USUAL_BINS, MOST_BINS, RUN_BINS, GROUP_BINS)
-"""What the files of runs depend on, beside the rows."""
+BUCKET_BYTES = 12 << 20  # of a bucket, by the weights of its rows; two or three times in memory
+LARGE_BUCKETS = 4  # times that, at most, if there are more rows: fewer segments
+USUAL_BUCKETS, MOST_BUCKETS = 256, 4096  # with more, buckets are larger, whatever memory they take
+RUN_BUCKETS = 8  # a run is this many times the size of a bucket, in memory
+GROUP_BUCKETS = 3  # the inputs of a file are this many times the size of a bucket, by weights
+BOUNDS = (BUCKET_BYTES, LARGE_BUCKETS, USUAL_BUCKETS, MOST_BUCKETS, RUN_BUCKETS, GROUP_BUCKETS)
+"""What the files of buckets depend on, besides the rows."""
 _TAIL = struct.Struct("<QQ")
 
 
@@ -44,32 +44,32 @@ def order_key(seed: int, name: str) -> bytes:
 
 
 @dataclass(frozen=True)
-class Bins:
-    """How many bins the hashes of each split are divided into, and about how large they are, as the
-    weights of their rows say."""
+class Buckets:
+    """The number of buckets of each split, and about how large they are by the weights of their
+    rows."""
 
     numbers: Sequence[int]
     size: int
 
     @classmethod
-    def of(cls, weights: Sequence[int]) -> Bins:
+    def of(cls, weights: Sequence[int]) -> Buckets:
         """From the weights of the splits."""
         total = sum(weights)
-        size = min(max(BIN_BYTES, total // USUAL_BINS), LARGE_BINS * BIN_BYTES)
-        size = max(size, total // MOST_BINS)
+        size = min(max(BUCKET_BYTES, total // USUAL_BUCKETS), LARGE_BUCKETS * BUCKET_BYTES)
+        size = max(size, total // MOST_BUCKETS)
         return cls([max(-(-weight // size), 1) for weight in weights], size)
 
     def first(self, split: int) -> int:
-        """The number of the first bin of a split; or of all bins."""
+        """The number of the first bucket of a split; or of all buckets."""
         return sum(self.numbers[:split])
 
     @property
     def all(self) -> int:
-        """The number of all bins."""
+        """The number of all buckets."""
         return sum(self.numbers)
 
     def place(self, order: pa.Array, split: pa.Array) -> pa.Array:
-        """The bin of each row, from its hash and its split."""
+        """The bucket of each row, from its hash and its split."""
         firsts = pa.array([self.first(n) for n in range(len(self.numbers))], pa.uint64())
         numbers = pa.array(self.numbers, pa.uint64())
         high = pc.shift_right(order, pa.scalar(32, pa.uint64()))
@@ -78,7 +78,7 @@ class Bins:
 
 
 @dataclass(frozen=True, slots=True)
-class ScatteredInputs:
+class ShuffleGroup:
     """Inputs whose rows go into one file of runs: their numbers and names. `rows`: how many."""
 
     number: int
@@ -86,19 +86,19 @@ class ScatteredInputs:
     rows: int
 
 
-def scattered_inputs(
-    names: Sequence[str], weights: Sequence[int], rows: Sequence[int], bins: Bins
-) -> list[ScatteredInputs]:
+def shuffle_groups(
+    names: Sequence[str], weights: Sequence[int], rows: Sequence[int], buckets: Buckets
+) -> list[ShuffleGroup]:
     """Groups of consecutive inputs, which are about as large as said above, or one input."""
-    groups: list[ScatteredInputs] = []
+    groups: list[ShuffleGroup] = []
     held: list[tuple[int, str]] = []
     weight = 0
     for number, name in enumerate(names):
         held.append((number, name))
         weight += weights[number]
-        if weight >= GROUP_BINS * bins.size or number + 1 == len(names):
+        if weight >= GROUP_BUCKETS * buckets.size or number + 1 == len(names):
             many = sum(rows[n] for n, _ in held)
-            groups.append(ScatteredInputs(len(groups), held, many))
+            groups.append(ShuffleGroup(len(groups), held, many))
             held, weight = [], 0
     return groups
 
@@ -108,21 +108,21 @@ class RunWriter:
     """Writes a file of runs."""
 
     stream: NewFile
-    bins: Bins
+    buckets: Buckets
     held: list[pa.Table] = field(default_factory=list)
     size: int = 0
     offsets: array[int] = field(default_factory=lambda: array("Q"))
     runs: int = 0
 
     def __post_init__(self) -> None:
-        self.weights = array("Q", bytes(8 * self.bins.all))
+        self.weights = array("Q", bytes(8 * self.buckets.all))
 
     def add(self, table: pa.Table, first: int, key: bytes) -> None:
         """Adds rows of an input, from the row `first` on."""
         order = pa.array(_kernel.hash_numbers(first, table.num_rows, key))
         self.held.append(table.append_column(ORDER, order))
         self.size += table.nbytes
-        if self.size >= RUN_BINS * self.bins.size:
+        if self.size >= RUN_BUCKETS * self.buckets.size:
             self._write()
 
     def _write(self) -> None:
@@ -130,13 +130,13 @@ class RunWriter:
         table = pa.concat_tables(self.held).combine_chunks()
         self.held, self.size, self.runs = [], 0, self.runs + 1
         split = table.column(SPLIT).combine_chunks()
-        place = self.bins.place(table.column(ORDER).combine_chunks(), split)
+        place = self.buckets.place(table.column(ORDER).combine_chunks(), split)
         table = table.drop_columns([SPLIT])
         indices = pc.array_sort_indices(place)
         ends = pc.run_end_encode(place.take(indices))
         segments = dict(zip(ends.values.to_pylist(), ends.run_ends.to_pylist(), strict=True))
         first = 0
-        for number in range(self.bins.all):
+        for number in range(self.buckets.all):
             self.offsets.append(self.stream.size)
             if end := segments.get(number):
                 some = table.take(indices.slice(first, end - first))
@@ -151,14 +151,14 @@ class RunWriter:
             self._write()
         tail = self.offsets + self.weights
         self.stream.write(struct.pack(f"<{len(tail)}Q", *tail))
-        self.stream.write(_TAIL.pack(self.runs, self.bins.all))
+        self.stream.write(_TAIL.pack(self.runs, self.buckets.all))
 
 
 def _tail(file: StoredFile) -> tuple[int, int, int]:
-    """How many runs and bins a file has, and where its offsets begin."""
+    """How many runs and buckets a file has, and where its offsets begin."""
     file.seek(file.length - _TAIL.size)
-    runs, bins = _TAIL.unpack(file.read(_TAIL.size))
-    return runs, bins, file.length - _TAIL.size - 8 * (runs * (bins + 1) + bins)
+    runs, buckets = _TAIL.unpack(file.read(_TAIL.size))
+    return runs, buckets, file.length - _TAIL.size - 8 * (runs * (buckets + 1) + buckets)
 
 
 def _numbers(file: StoredFile, start: int, many: int) -> tuple[int, ...]:
@@ -167,18 +167,18 @@ def _numbers(file: StoredFile, start: int, many: int) -> tuple[int, ...]:
 
 
 def read_weights(path: str) -> tuple[int, ...]:
-    """The weights of all bins in a file of runs."""
+    """The weights of all buckets in a file of runs."""
     with StoredFile(path) as file:
-        _, bins, _ = _tail(file)
-        return _numbers(file, file.length - _TAIL.size - 8 * bins, bins)
+        _, buckets, _ = _tail(file)
+        return _numbers(file, file.length - _TAIL.size - 8 * buckets, buckets)
 
 
 def read_segments(path: str, number: int) -> Iterator[pa.Table]:
-    """The rows of a bin in a file of runs, as they were read."""
+    """The rows of a bucket in a file of runs, as they were read."""
     with StoredFile(path) as file:
-        runs, bins, tail = _tail(file)
+        runs, buckets, tail = _tail(file)
         for run in range(runs):
-            start, end = _numbers(file, tail + 8 * (run * (bins + 1) + number), 2)
+            start, end = _numbers(file, tail + 8 * (run * (buckets + 1) + number), 2)
             if end > start:
                 file.seek(start)
                 yield pa.Table.from_batches([from_bytes(file.read(end - start))])

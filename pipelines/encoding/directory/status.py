@@ -1,4 +1,4 @@
-"""Notes of the shards of an output directory: which are finished, and which could not be read."""
+"""The status of a shard of an output directory: it is finished, or could not be encoded."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ SUMS = (
     *("truncated_rows", "truncated_tokens"),
 )
 OF_SHARDS = {"rows", "dropped_tokens", "output_bytes"}
-"""The sums of a dataset that is laid out which are those of its shards. All others are those of its
-inputs: which shard has which share of them is not known."""
+"""The sums of a resharded dataset that are those of its shards. All others are those of its inputs:
+which shard has which share of them is not known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,26 +53,26 @@ class ShardResult:
 
 
 @dataclass(frozen=True, slots=True)
-class MarkedResult(ShardResult):
-    """A shard whose rows will be laid out anew. `weights`: the weight of its rows in each split.
-    `schema`: its schema as Arrow serializes it, in base64."""
+class WeightedResult(ShardResult):
+    """An encoded input whose rows will be assigned to shards. `weights`: the weight of its rows in
+    each split. `schema`: its schema as Arrow serializes it, in base64."""
 
     weights: list[int] = field(default_factory=list)
     schema: str = ""
 
 
-def marked(note: ShardResult, weights: list[int], schema: pa.Schema) -> MarkedResult:
-    """The note of a shard whose rows will be laid out anew."""
+def weighted(result: ShardResult, weights: list[int], schema: pa.Schema) -> WeightedResult:
+    """The result with what resharding needs."""
     serialized = base64.b64encode(schema.serialize().to_pybytes()).decode()
-    return MarkedResult(**plain(note), weights=weights, schema=serialized)
+    return WeightedResult(**plain(result), weights=weights, schema=serialized)
 
 
-def unmarked(note: ShardResult) -> ShardResult:
-    """The note without what laying out needed."""
-    return ShardResult(**{field.name: getattr(note, field.name) for field in fields(ShardResult)})
+def unweighted(result: ShardResult) -> ShardResult:
+    """The result without what resharding needed."""
+    return ShardResult(**{field.name: getattr(result, field.name) for field in fields(ShardResult)})
 
 
-FILE, COLUMN, CHANGED, AGAIN = "file", "column", "changed", "again"
+FILE, COLUMN, CHANGED, REFUSED = "file", "column", "changed", "again"
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ class ShardError:
     """A shard that could not be encoded. `input`: the relative name of its file. `source`: see
     `ShardResult`. `message`: what is wrong, with the relative name. `cause`: `FILE` if the file is
     bad, `COLUMN` if the options do not fit it, `CHANGED` if it has changed since the job began,
-    `AGAIN` if there is a shard of this name, made from other bytes, which stays."""
+    `REFUSED` if the dataset keeps a shard of this name that was made from another file."""
 
     name: str
     input: str
@@ -90,16 +90,16 @@ class ShardError:
     cause: str
 
 
-Note = ShardResult | ShardError
+ShardStatus = ShardResult | ShardError
 
 
 def source_of(file: InputFile) -> dict[str, Any]:
-    """The values that tell whether a file is unchanged."""
+    """The values that identify the version of a file: its size and modification time."""
     return {"bytes": file.size, "modified": file.modified}
 
 
 def shard_error(file: InputFile, name: str, error: InputError) -> ShardError:
-    """The note of a shard that could not be encoded."""
+    """The status of a shard that could not be encoded."""
     cause = FILE
     if isinstance(error, ColumnError | ChangedError):
         cause = COLUMN if isinstance(error, ColumnError) else CHANGED
@@ -107,19 +107,19 @@ def shard_error(file: InputFile, name: str, error: InputError) -> ShardError:
     return ShardError(name, file.name, source_of(file), error.row_group, message, cause)
 
 
-def is_of(note: Note, file: InputFile) -> bool:
-    """Whether a note is of a file as it is now."""
-    return (note.input, note.source) == (file.name, source_of(file))
+def is_of(status: ShardStatus, file: InputFile) -> bool:
+    """Whether a status is that of a file as it is now."""
+    return (status.input, status.source) == (file.name, source_of(file))
 
 
-def plain(note: Note) -> dict[str, Any]:
-    """A note as JSON can hold it."""
-    return {field.name: getattr(note, field.name) for field in fields(note)}
+def plain(status: ShardStatus) -> dict[str, Any]:
+    """A status as JSON can hold it."""
+    return {field.name: getattr(status, field.name) for field in fields(status)}
 
 
 _KINDS = {
     frozenset(field.name for field in fields(kind)): kind
-    for kind in (ShardResult, MarkedResult, ShardError)
+    for kind in (ShardResult, WeightedResult, ShardError)
 }
 _TYPES: dict[str, Any] = {
     "str": str,
@@ -130,41 +130,42 @@ _TYPES: dict[str, Any] = {
 }
 _VALUES = {
     kind: [(field.name, _TYPES[str(field.type)]) for field in fields(kind)]
-    for kind in (ShardResult, MarkedResult, ShardError)
+    for kind in (ShardResult, WeightedResult, ShardError)
 }
 
 
 def of_object(value: dict[str, Any]) -> Any:
-    """A note, if a JSON object is one; otherwise the object. A note needs far less memory."""
+    """A status, if a JSON object is one; otherwise the object. (A status takes far less memory.)"""
     kind = _KINDS.get(frozenset(value))
     if kind is None or not all(isinstance(value.get(name), of) for name, of in _VALUES[kind]):
         return value
     return kind(**value)
 
 
-def to_lines(notes: Iterable[Note]) -> bytes:
-    """Notes as JSON lines."""
-    return "".join(json.dumps(plain(note), ensure_ascii=False) + "\n" for note in notes).encode()
+def to_lines(statuses: Iterable[ShardStatus]) -> bytes:
+    """Statuses as JSON lines."""
+    lines = (json.dumps(plain(status), ensure_ascii=False) + "\n" for status in statuses)
+    return "".join(lines).encode()
 
 
-def from_lines(data: bytes, path: str) -> list[Note]:
-    """The notes that `to_lines` wrote. `path`: their file, for messages."""
+def from_lines(data: bytes, path: str) -> list[ShardStatus]:
+    """The statuses that `to_lines` wrote. `path`: their file, for messages."""
     try:
-        notes = [json.loads(line, object_hook=of_object) for line in data.splitlines()]
+        values = [json.loads(line, object_hook=of_object) for line in data.splitlines()]
     except (ValueError, RecursionError) as error:
         raise outputs.damaged(path) from error
-    return all_notes(notes, path)
+    return checked(values, path)
 
 
-def all_notes(values: Any, path: str) -> list[Note]:
-    """The values, which must be notes. InputError otherwise."""
-    if not isinstance(values, list) or not all(isinstance(value, Note) for value in values):
+def checked(values: Any, path: str) -> list[ShardStatus]:
+    """The values, which must be statuses. InputError otherwise."""
+    if not isinstance(values, list) or not all(isinstance(v, ShardStatus) for v in values):
         raise outputs.damaged(path)
     return values
 
 
 def read_object(path: str) -> dict[str, Any] | None:
-    """The object of a JSON file in which there are notes; None if there is no such file. InputError
+    """The object of a JSON file that contains statuses; None if there is no such file. InputError
     if it is damaged."""
     value = outputs.read_json(path, of_object)
     if value is not None and not isinstance(value, dict):

@@ -1,0 +1,102 @@
+"""What the tasks of a resharding have made, and the names of the shards.
+
+The name of a shard says how many there are, which is known when all are made. So they are made in
+the work directory. A task is done when the file with its results is written.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from pipelines.encoding.directory.encoded_directory import EncodedDirectory
+from pipelines.encoding.directory.status import ShardResult, of_object, plain
+from pipelines.encoding.options import ShardOptions
+from pipelines.encoding.resharding.assign import ShardTask, shard_name
+from pipelines.encoding.resharding.formats import SECOND_ENDING
+from pipelines.encoding.resharding.rows import Rows
+from pipelines.files import outputs
+from pipelines.files.filesystems import join
+
+MADE_JSON = "{:05}.json"
+
+
+@dataclass(frozen=True)
+class Target:
+    """How shards are made. `options`: as the user gave them; `format`: of the files; `size`: the
+    maximum bytes of a shard of more than one row; `splits`: their names; `rows`: all rows."""
+
+    dataset: EncodedDirectory
+    options: ShardOptions
+    format: str
+    size: int
+    splits: Sequence[str]
+    rows: Rows
+
+    @property
+    def endings(self) -> list[str]:
+        """The endings of the names of the files of a shard. The first one has the ids."""
+        if self.format == "parquet":
+            return [".parquet"]
+        return [".bin", SECOND_ENDING[self.format]]
+
+
+def made_name(task: int, number: int, ending: str) -> str:
+    """The name of a file in the work directory."""
+    return f"{task:05}-{number:05}{ending}"
+
+
+def made_json(made: Sequence[Sequence[ShardResult]]) -> dict[str, Any]:
+    """The contents of the file of results of a task: for each shard, those of its files."""
+    return {"shards": [[plain(result) for result in results] for results in made]}
+
+
+def read_made(folder: str, task: int) -> list[list[ShardResult]]:
+    """The results of the shards of a task that is done."""
+    path = join(folder, MADE_JSON.format(task))
+    found = outputs.read_json(path, of_object)
+    shards = found.get("shards") if isinstance(found, dict) else None
+    if not isinstance(shards, list) or not shards:
+        raise outputs.damaged(path)
+    for results in shards:
+        if not isinstance(results, list) or not all(isinstance(r, ShardResult) for r in results):
+            raise outputs.damaged(path)
+    return shards
+
+
+def is_whole(
+    task: int, made: Sequence[Sequence[ShardResult]], sizes: Mapping[str, int], target: Target
+) -> bool:
+    """Whether all files of a task exist. `sizes`: of all files that are made, by name."""
+    return all(
+        sizes.get(made_name(task, number, ending)) == result.output_bytes
+        for number, results in enumerate(made)
+        for ending, result in zip(target.endings, results, strict=True)
+    )
+
+
+def named_shards(
+    tasks: Sequence[ShardTask], made: Mapping[int, Sequence[Sequence[ShardResult]]], target: Target
+) -> dict[str, ShardResult]:
+    """The results of the files of a dataset, with their names there, by the names of the files that
+    are made. Shards without rows are left out, unless there would be none."""
+    shards = [
+        (task, number, results)
+        for task in tasks
+        for number, results in enumerate(made[task.number])
+        if results[0].rows
+    ]
+    if tasks and not shards and target.format == "parquet":
+        shards = [(tasks[0], 0, made[tasks[0].number][0])]
+    of_splits = Counter(task.split for task, *_ in shards)
+    before: Counter[int] = Counter()
+    files = {}
+    for task, number, results in shards:
+        name = shard_name(target.splits[task.split], before[task.split], of_splits[task.split])
+        before[task.split] += 1
+        for ending, result in zip(target.endings, results, strict=True):
+            file = replace(result, name=name + ending, input=name + ending)
+            files[made_name(task.number, number, ending)] = file
+    return files

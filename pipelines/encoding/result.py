@@ -1,0 +1,102 @@
+"""What `encode` has done."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from pipelines.encoding.directory.encoded_directory import SECOND_FILES
+from pipelines.encoding.directory.quarantine import BadShard
+from pipelines.encoding.directory.status import SUMS
+from pipelines.encoding.drift import MANY_UNKNOWN
+from pipelines.files.input_batches import warnings_of_text
+from wordpiece_core.declaration import named
+
+MANY_DROPPED = 0.01  # with `pack`: the share of dropped tokens above which there is a warning
+
+
+@dataclass(frozen=True)
+class Encoded:
+    """What the job has done: the result of `pipelines.encode`.
+
+    `output`: the directory. `manifest`: its manifest. `kept`: how many of the shards were finished
+    by an earlier run. `others`: how many shards belong to inputs that were not given now. `errors`:
+    the shards in quarantine. `more_warnings`: see `warnings`.
+
+    >>> import pipelines
+    >>> from wordpiece_core import Tokenizer
+    >>> tokenizer = Tokenizer(["[UNK]", "[CLS]", "[SEP]", "hug", "pug", "pun", "##s"])
+    >>> encoded = pipelines.encode("corpus/", tokenizer=tokenizer, output="dataset")
+    >>> encoded.rows, encoded.tokens, encoded.unknown_tokens
+    (3, 18, 0)
+    """
+
+    output: str
+    manifest: dict[str, Any]
+    kept: int
+    others: int
+    errors: list[BadShard]
+    more_warnings: list[str] = field(default_factory=list)
+
+    @property
+    def shards(self) -> list[str]:
+        """The names of the shards, relative to the directory. With `format` "megatron" or "bin",
+        those of the files that hold ids; each has another one next to it."""
+        names = (shard["name"] for shard in self.manifest["shards"])
+        return [name for name in names if not name.endswith(SECOND_FILES)]
+
+    @property
+    def rows(self) -> int:
+        """The number of rows of all shards: those of the inputs, or the packed sequences."""
+        return int(self.manifest["rows"])
+
+    @property
+    def tokens(self) -> int:
+        """The number of tokens of all shards."""
+        return int(self.manifest["tokens"])
+
+    @property
+    def unknown_tokens(self) -> int:
+        """The number of tokens that are [UNK]."""
+        return int(self.manifest["unknown_tokens"])
+
+    @property
+    def unknown_share(self) -> float:
+        """The share of the tokens that are [UNK]."""
+        return self.unknown_tokens / max(self.tokens, 1)
+
+    def summary(self) -> dict[str, Any]:
+        """What `wordpiece encode --json` prints."""
+        return {
+            "output": self.output,
+            "shards": len(self.shards),
+            "kept": self.kept,
+            "others": self.others,
+            **{name: self.manifest[name] for name in SUMS},
+            "errors": [asdict(bad.error) for bad in self.errors],
+        }
+
+    def warnings(self) -> list[str]:
+        """What the user should look at, one sentence each."""
+        manifest = self.manifest
+        found = warnings_of_text(manifest["replaced"])
+        if not manifest["bytes"]:
+            found.append("the inputs hold no text")
+        unknown = self.unknown_share
+        if unknown > MANY_UNKNOWN:
+            found.append(f"{unknown:.1%} of the tokens are [UNK]; does the tokenizer fit the text?")
+        dropped = manifest["dropped_tokens"] / max(self.tokens, 1)
+        if dropped > MANY_DROPPED:
+            is_resharded = manifest["options"].get("layout") is not None
+            larger = f"a larger {named('shard_size')}" if is_resharded else "larger input files"
+            found.append(
+                f"{dropped:.1%} of the tokens were left out, at the ends of the shards; give"
+                f" {named('padding')}, {larger}, or a smaller {named('max_length')}"
+            )
+        if manifest["invalid"]:
+            found.append(
+                f"{manifest['invalid']:,} invalid UTF-8 sequences in kept columns are kept as they"
+                f" are; some readers refuse them ({named('keep_columns')} leaves columns out)"
+            )
+        found += [f"in quarantine: {bad.message}" for bad in self.errors]
+        return found + self.more_warnings
