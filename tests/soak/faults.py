@@ -18,9 +18,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import click
-import pipelines.encoding.encode_step
 
 import pipelines.commands.train
+import pipelines.encoding.encode_step
 import pipelines.encoding.follow  # noqa: F401 (all: loaded once, not in every fork)
 from pipelines.commands.cli import main as wordpiece
 

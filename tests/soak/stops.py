@@ -17,7 +17,6 @@ directory, with as many runs at once as there are processors."""
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import re
 import shutil
@@ -44,7 +43,7 @@ MEMORY = Path("/dev/shm")  # of Linux
 MEMORY_BYTES = 1 << 30  # are free there, if it is used
 STOPS = "stops"  # beside the states that a run has found: how many changes it made
 _ID = re.compile(rb"(?<![0-9a-f])[0-9a-f]{16}(?![0-9a-f])")
-NOTES = ("out/_shards", "out/_layout/encoded/_shards")  # of `encode`
+WORK = ("out/_shards", "out/_layout", "out/_layout/encoded/_shards")  # of `encode`
 _LANE = re.compile(rb"/lanes/\d+/")
 _COMMIT = re.compile(rb'"commit": \{[^}]*\},')
 _TEXTS = ["the cat sat on the mat", "a hat on a cat", "unaffordable hats", "pneumonia"]
@@ -81,7 +80,7 @@ def _encode(inputs: Path, state: Path) -> Call:
     return ["encode", str(inputs / "in"), *args, "--on-error", "quarantine"]
 
 
-def _lay_out(inputs: Path, state: Path) -> Call:
+def _reshard(inputs: Path, state: Path) -> Call:
     options = ["--shuffle", "1", "--format", "bin", "--shard-size", "1KiB"]
     return [*_encode(inputs, state), *options]
 
@@ -171,7 +170,7 @@ SCENARIOS = {
         Scenario("train-again", _old_tokenizer, _train),
         Scenario("encode", bad_and_good_shards, _encode),
         Scenario("encode-again", _old_shards, _encode),
-        Scenario("encode-layout", _long_and_short, _lay_out),
+        Scenario("encode-layout", _long_and_short, _reshard),
         Scenario("count-follow", _one_more, _follow_count),
         Scenario("encode-follow", _coming_and_going, _follow_encode),
     )
@@ -252,39 +251,28 @@ def tree(folder: Path) -> dict[str, bytes]:
     """The files and empty directories below a directory, without random ids, without what a run
     took, and without the lane it was made in."""
     found: dict[str, bytes] = {}
-    noted = {notes: _run_of(folder / notes / "job.json") for notes in NOTES}
 
-    def without_ids(data: bytes, notes: str) -> bytes:
-        data = _LANE.sub(b"/", data)
-        run = noted.get(notes)  # only its notes are those of this `job.json`
-        return _ID.sub(b"ID", data.replace(run, b"RUN") if run else data)
+    def without_ids(data: bytes) -> bytes:
+        return _ID.sub(b"ID", _LANE.sub(b"/", data))
 
-    def content(path: Path, notes: str) -> bytes:
+    def content(path: Path) -> bytes:
         if path.name == "run.json":
             return b"what a run took"
         if path.name == ".commits.jsonl":
             return b"when it was committed"
-        if path.name == MARKER and (notes in noted or path.parent.name == "_layout"):
-            return _ID.sub(b"ID", path.read_bytes())  # a run takes it, whoever has it
-        return _COMMIT.sub(b"", without_ids(path.read_bytes(), notes))
+        return _COMMIT.sub(b"", without_ids(path.read_bytes()))
 
     for above, folders, files in os.walk(folder):
         name = os.path.relpath(above, folder)
         if not folders and not files:
-            found[without_ids(name.encode(), "").decode() + "/"] = b""
+            found[without_ids(name.encode()).decode() + "/"] = b""
         for file in files:
-            data = content(Path(above, file), name)
-            of_file = without_ids(f"{name}/{file}".removeprefix("./").encode(), name).decode()
+            data = content(Path(above, file))
+            of_file = without_ids(f"{name}/{file}".removeprefix("./").encode()).decode()
             several = file.endswith(".jsonl")  # their names differ only in their ids
             digest = f" {hashlib.sha256(data).hexdigest()[:8]}" if several else ""
             found[of_file + digest] = data
     return found
-
-
-def _run_of(job: Path) -> bytes:
-    """The id of the run that a file names."""
-    run = json.loads(job.read_text()).get("run") if job.exists() else None
-    return str(run or "none").encode()
 
 
 def _digest(folder: Path) -> str:
@@ -301,19 +289,19 @@ def _key(name: str, data: bytes, files: dict[str, bytes]) -> tuple[str, bytes]:
     above, _, file = name.rpartition("/")
     if file == ".wordpiece-tmp-ID":
         return f"{above}/temporary", b""
-    if above in NOTES and file.startswith("plan-"):
-        whole = above.removesuffix("_shards") + ".manifest.json"
-        if whole not in files:  # only beside a manifest a plan is read by a later run
-            return f"{above}/plans", b""
+    if above in WORK and file.startswith("plan-"):
+        return f"{above}/plans", b""
     folder = name.partition("/")[0]
     if f"{folder}/released.json" in files and not name.startswith(f"{folder}/words/"):
         return f"{folder}/released", files[f"{folder}/released.json"]
     for left in ("/exchange/", "/splits/"):  # of no other run
         if left in name:
             return name.partition(left)[0] + left, b""
-    staging, found, _ = name.partition("_staging/")
-    if found and f"{staging}_staging/publish.json" not in files and file != MARKER:
-        return f"{staging}_staging/files", b""
+    for folder in ("_staging/", "_layout/ID/"):
+        staging, found, _ = name.partition(folder)
+        publish = f"{staging}{folder.partition('/')[0]}/publish.json"
+        if found and publish not in files and file != MARKER:
+            return f"{staging}{folder}files", b""
     return name, data
 
 

@@ -38,14 +38,16 @@ from wordpiece_core.errors import OutputError
 
 
 def claim(directory: EncodedDirectory, found: Contents, tokenizer: Tokenizer) -> None:
-    """Takes a directory for this run. OutputError if another run has changed it since `found` was
-    read, which a lock prevents where there are locks."""
+    """Takes a directory for this run, and writes its state if it has none. OutputError if another
+    run has changed it since `found` was read, which a lock prevents where there are locks."""
     directory.work.claim()
     if read_version(directory) != found.version or list_journals(directory) != [*found.journals]:
         raise OutputError(
             f"{directory.path}: another run has just written there; run this one again"
         )
     directory.write_tokenizer(tokenizer)
+    if not found.is_complete:
+        outputs.write_json(directory.work.place(STATE), manifest(directory, found))
 
 
 def begin(

@@ -10,11 +10,11 @@ import datasets
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pipelines.encoding.encode_step import threads as threads_of
 from tokenizers import Tokenizer
 from transformers import AutoTokenizer
 
 import wordpiece_core as wp
+from pipelines.encoding.encode_step import threads as threads_of
 from pipelines.files import inputs, parquet_input
 
 from ..corpora import (

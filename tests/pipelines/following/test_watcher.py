@@ -12,8 +12,8 @@ import pytest
 from pipelines.files import input_files
 from pipelines.files.input_files import covers
 from pipelines.files.inputs import InputFile
-from pipelines.following.options import FollowOptions
 from pipelines.following import watcher
+from pipelines.following.options import FollowOptions
 from pipelines.following.watcher import FileWatcher, Listing
 from wordpiece_core.errors import InputError, OptionError
 
