@@ -102,6 +102,13 @@ FORKS.set_forkserver_preload(
 
 def killed_before(number: int, pattern: str, *args: object) -> None:
     """Runs the command until it is killed, which it must be."""
+    status, said = run_killed(number, pattern, *args)
+    assert status == -signal.SIGKILL, (status, said)
+
+
+def run_killed(number: int, pattern: str, *args: object) -> tuple[int, str]:
+    """Runs the command until it is killed, or to its end if it makes fewer changes. Returns the
+    exit status, and what it wrote to standard output and error."""
     with tempfile.NamedTemporaryFile() as log:
         call = (number, pattern, [*map(str, args)], log.name, os.getcwd(), dict(os.environ))
         running = FORKS.Process(target=_kill_before, args=call)
@@ -109,7 +116,8 @@ def killed_before(number: int, pattern: str, *args: object) -> None:
         running.join(HANGS)
         status = running.exitcode
         running.kill()
-        assert status == -signal.SIGKILL, (status, log.read().decode(errors="replace"))
+        assert status is not None, "it does not end"
+        return status, log.read().decode(errors="replace")
 
 
 def _kill_before(

@@ -34,7 +34,6 @@ from ..corpora import (
     write_shard,
     write_shards,
 )
-from ..stopping import killed_before
 
 SCHEMA = pa.schema([("word", pa.string()), ("count", pa.int64())])
 
@@ -308,25 +307,6 @@ def test_partitions_are_as_many_as_leave_full_batches() -> None:
     assert partitions(terabyte // 2, 512 << 20) == (3726, 1)
     assert partitions(100 * terabyte, 512 << 20) == (4096, 182)
     assert partitions(100 * terabyte, 1 << 50) == (93133, 1)
-
-
-def test_a_count_killed_at_any_state_and_run_again_gives_the_same_bytes(tmp_path: Path) -> None:
-    shards = write_shards(tmp_path / "in", rare_words(400), 6, ".jsonl")
-    older = write_shard(tmp_path / "older.txt", ["an older text"])
-    done("count", shards, "--output", tmp_path / "whole")
-    output = tmp_path / "killed"
-    done("count", older, "--output", output)
-    command = ["count", shards, "--output", output, "--worker-memory", "16MiB"]
-    for state in (
-        r"written .*/_staging/\w+/part-00000",  # no part is there
-        r"written .*/_staging/\w+/_manifest",  # all parts wait
-        r"deleted .*/killed/_manifest",  # the new table counts, and the old one is still there
-        r"written .*/killed/part-00000",  # neither of them is whole
-        r"deleted .*/_staging/\w+/totals",  # the new table is whole
-    ):
-        killed_before(1, state, *command)
-    done(*command)
-    assert files_below(output) == files_below(tmp_path / "whole")
 
 
 @pytest.mark.parametrize("command", ["count", "train"])

@@ -42,7 +42,7 @@ from ..corpora import (
     write_shards,
 )
 from ..faulty_store import Faults, install
-from ..stopping import HANGS, killed_before, killing_a_worker
+from ..stopping import HANGS, killing_a_worker
 from ..test_bad_input import corrupt_page, truncated
 
 TEXTS = english(200)
@@ -632,44 +632,6 @@ def test_a_rerun_with_nothing_to_do_makes_no_more_calls_for_more_shards(
 
 
 # --- Kills ----------------------------------------------------------------------------------------
-
-
-def recorded_as_finished(output: Path) -> set[str]:
-    state = output / "_shards" / "manifest.json"
-    shards = json.loads(state.read_text())["shards"] if state.exists() else []
-    for journal in (output / "_shards").glob("[0-9a-f]*-*.jsonl"):
-        shards += map(json.loads, journal.read_text().splitlines())
-    return {shard["name"] for shard in shards if "rows" in shard}
-
-
-def test_killed_at_any_state_it_goes_on_to_the_same_bytes(tmp_path: Path, tokenizer: str) -> None:
-    texts = english(100)
-    for i in range(12):
-        write_shard(tmp_path / "in" / f"{i:03}.{'txt' if i % 2 else 'parquet'}", texts[i:])
-    corrupt_page(tmp_path / "in" / "008.parquet")
-    args = ["encode", str(tmp_path / "in"), "--tokenizer", tokenizer, "--on-error", "quarantine"]
-    done(*args, "--output", tmp_path / "straight")
-
-    output = tmp_path / "killed"
-    for number, change in (
-        (1, r"written .*/_shards/manifest\.json"),  # nothing is recorded
-        (1, r"/_shards/[0-9a-f]+-[0-9a-f]+\.jsonl"),  # shards are written, and not recorded
-        (5, r"written .*/killed/\d+\.parquet"),  # some are being written
-        (14, r"written .*/killed/\d+\.parquet"),  # all are recorded, some have no names yet
-        (1, r"\.bad"),  # all that can be are there
-        (1, r"written .*/killed/\.manifest\.json"),  # the bad one is in quarantine
-        (1, r"deleted .*/_shards/manifest\.json"),  # the directory is complete
-    ):
-        before = identities(output) if output.exists() else {}
-        finished = recorded_as_finished(output)
-        killed_before(number, change, *args, "--output", output, *ONE_WORKER)
-        after = identities(output)
-        kept = finished & before.keys()
-        assert {name: after.get(name) for name in kept} == {name: before[name] for name in kept}
-        for path in output.rglob("[!.]*.parquet"):
-            assert pq.ParquetFile(path).metadata.num_rows > 0  # there whole or not at all
-    done(*args, "--output", output)
-    assert files_below(output) == files_below(tmp_path / "straight")
 
 
 def test_a_worker_process_that_is_killed_ends_the_job(tmp_path: Path, tokenizer: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -447,40 +447,7 @@ def test_readers_see_a_true_manifest_at_every_moment(
     assert sorted(set(seen)) == [0, 2]
 
 
-@pytest.fixture
-def half_done(dataset: Dataset) -> Iterator[Dataset]:
-    """One file was committed, a second one is to come, and a third one is deleted."""
-    dataset.write("a.txt")
-    dataset.write("gone.txt", 5)
-    dataset.follow()
-    dataset.write("b.txt", 30)
-    (dataset.path / "in" / "gone.txt").unlink()
-    yield dataset
-    shards = [shard["name"] for shard in manifest(dataset.output)["shards"]]
-    assert shards == ["a.parquet", "b.parquet"]
-    assert not (dataset.output / "_shards").exists()
-
-
 COMMIT = r"written .*\.manifest\.json"  # the second change, after that of a temporary name
-KILLS = [
-    (2, r"written .*out/b\.parquet"),
-    (3, COMMIT),
-    (1, r"deleted .*out/gone\.parquet"),
-    (1, r"written .*\.commits\.jsonl"),
-]
-
-
-@pytest.mark.parametrize(("number", "change"), KILLS)
-def test_a_kill_costs_no_file_and_no_commit(half_done: Dataset, number: int, change: str) -> None:
-    killed_before(number, change, *half_done.call(*FOLLOW, "--delete-removed"))
-    half_done.follow("--delete-removed")
-    commits = half_done.commits()
-    assert [commit["commit"] for commit in commits] == list(range(1, len(commits) + 1))
-    assert sum(commit["files"] for commit in commits) == 3
-    assert manifest(half_done.output)["commit"] == commits[-1]
-    before = files_below(half_done.output)
-    half_done.follow("--delete-removed")
-    assert files_below(half_done.output) == before
 
 
 def test_a_plain_run_goes_on_from_a_kill_and_the_other_way_round(dataset: Dataset) -> None:

@@ -720,41 +720,6 @@ def test_files_of_others_stay(tmp_path: Path, tokenizer: str, source: Path) -> N
     assert (output / "_layout" / "mine.txt").read_text() == "mine"
 
 
-def test_killed_at_any_state_it_goes_on_to_the_same_bytes(
-    tmp_path: Path, tokenizer: str, source: Path
-) -> None:
-    args = ["encode", str(source), "--tokenizer", tokenizer, *ALL[:-1], "2KiB", "--format", "bin"]
-    done(*args, "--output", tmp_path / "straight", *ONE_WORKER)
-    assert len(shards(tmp_path / "straight", "train-*.bin")) > 5
-    output = tmp_path / "killed"
-    for number, state in (
-        (1, r"written .*/_layout/\.wordpiece\.json"),
-        (2, r"written .*/_layout/encoded/.*\.parquet"),
-        (1, r"written .*/buckets-.*/00000\.runs"),
-        (2, r"written .*/made-.*/0.*\.bin"),
-        (1, r"written .*/made-.*/00000\.json"),
-        (1, r"written .*/made-.*/00001\.json"),
-        (1, r"written .*/killed/train-.*\.bin"),
-        (3, r"written .*/killed/train-.*\.offsets"),
-        (1, r"written .*/killed/\.manifest\.json"),
-        (1, r"deleted .*/_layout/publish\.json"),
-        (1, r"deleted .*/_layout/.*"),
-    ):
-        pairs = (p for p in output.glob("*.bin") if p.with_suffix(".offsets").exists())
-        there = {path: path.stat().st_mtime_ns for path in pairs}
-        made = [*output.rglob("made-*/*.json")]
-        work = {p: p.stat().st_mtime_ns for p in output.rglob("_layout/encoded/*.parquet")}
-        killed_before(number, state, *args, "--output", output, *ONE_WORKER)
-        for path, stamp in there.items():
-            assert path.stat().st_mtime_ns == stamp  # what is finished is kept
-        if "deleted" not in state:
-            assert all(path.exists() for path in made)
-        if "_layout" not in state or "deleted" not in state:
-            assert all(path.stat().st_mtime_ns == stamp for path, stamp in work.items())
-    done(*args, "--output", output, *ONE_WORKER)
-    assert files_below(output) == files_below(tmp_path / "straight")
-
-
 def test_a_killed_run_can_go_on_with_other_inputs(tmp_path: Path, tokenizer: str) -> None:
     for name in ("a.txt", "b.txt"):
         write_shard(tmp_path / "in" / name, english(200))
