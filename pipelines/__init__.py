@@ -13,15 +13,14 @@ A folder imports only from the folders below it in this list:
 
     functions.py, transforms.py     what this module exports
     commands    the command line: arguments, and what is printed
-    layout      what is encoded to shards of one size: joined, packed, shuffled, split
-    encoding    texts to ids, shard by shard
-    reporting   a tokenizer, and what it does with a text, as a page
+    encoding    texts to ids, shard by shard, or resharded: joined, packed, shuffled, split
+    reporting   an HTML report about a tokenizer and what it does with text
     training    a word table to a tokenizer, in exact rounds
     comparing   tokenizers measured on text, side by side
     counting    text to a word table
-    following   input that never ends: which files have arrived, commits, the loop
+    following   input that never ends: the file watcher, commits, the loop
     running     Beam's runner, progress, threads
-    files       where data is, how it is read, and how it is written whole or not at all
+    files       file systems, readers of each format, atomic output, leases
 
 The algorithms are in `wordpiece_core`. It does not import Beam, and the only files it reads or
 writes are those of a tokenizer.

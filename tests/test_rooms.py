@@ -13,7 +13,6 @@ ROOT = Path(__file__).parent.parent
 ROOMS = [
     *(
         "commands",
-        "layout",
         "encoding",
         "reporting",
         "training",

@@ -87,14 +87,14 @@ def encode_shards(plan: EncodePlan, run: EncodeRun) -> tuple[Contents, list[BadS
     roots = {shard.name: shard.file.root for shard in plan.shards if not shard.finished}
     begun = state.begin(directory, plan.contents, run.tokenizer, roots)
     results, errors = list[ShardResult](), list[ShardError]()
-    if waiting:
-        with interrupts.held():  # only here, so that a run with nothing to do does not import Beam
-            from pipelines.encoding.encode_step import EncodeShard, run_step, threads
-        step = EncodeShard(directory, run.options, threads(run.beam_args), run.weights)
-        with run.progress.stage("encode", "bytes", sum(shard.bytes for shard in waiting)):
+    with interrupts.held():  # only here, so that a run with nothing to do does not import Beam
+        from pipelines.encoding.encode_step import EncodeShard, run_step, threads
+    with run.progress.stage("encode", "bytes", sum(shard.bytes for shard in waiting)):
+        if waiting:
+            step = EncodeShard(directory, run.options, threads(run.beam_args), run.weights)
             results, errors = run_step(step, waiting, run.beam_args)
-    bad = bad_shards(plan, errors)
-    check_errors(plan, bad, run.on_error)
+        bad = bad_shards(plan, errors)
+        check_errors(plan, bad, run.on_error)
     made = {result.name: result for result in results}
     kept = {
         name: error

@@ -290,8 +290,13 @@ def _check_text(beam_args: Sequence[str]) -> None:
 
 def _unknown(beam_args: Sequence[str]) -> list[str]:
     """The arguments that Beam's Python does not know. They may be options of the runner."""
+    return _parser(beam_args).parse_known_args(list(beam_args))[1]
+
+
+def _parser(beam_args: Sequence[str] = ()) -> _Parser:
+    """A parser of all of Beam's options. `beam_args`: which it will parse."""
     parser = _Parser(add_help=False, allow_abbrev=False)
     parser.beam_args = beam_args
     for options in PipelineOptions.__subclasses__():
         options._add_argparse_args(parser)
-    return parser.parse_known_args(list(beam_args))[1]
+    return parser

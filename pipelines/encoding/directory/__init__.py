@@ -1,4 +1,6 @@
-"""The output directory of `encode`. Each file imports only from those below it in this list:
+"""The output directory of `encode`: what it holds, how a run begins, and how it commits.
+
+Each file imports only from those below it in this list:
 
 state.py               begin a run; commit the state of the directory: its manifest
 card.py                the dataset card

@@ -103,7 +103,7 @@ def test_a_file_that_changes_while_it_is_read_is_looked_at_again(
         run(*args)
 
     monkeypatch.setattr(counting, "run", run_late)
-    assert "a.txt: it has changed since the job began; it is looked at" in follow(tmp_path).err
+    assert "a.txt: it has changed since the job began; it is read again" in follow(tmp_path).err
     assert table(tmp_path / "words") == at_once(tmp_path)
 
 
@@ -151,7 +151,7 @@ def test_the_words_of_files_that_are_gone_stay(tmp_path: Path) -> None:
     follow(tmp_path)
     before = files_below(tmp_path / "words")
     (tmp_path / "in" / "a.txt").unlink()
-    assert "gone: 1 files" in follow(tmp_path).err
+    assert "removed: 1 files" in follow(tmp_path).err
     assert files_below(tmp_path / "words") == before
 
 

@@ -14,7 +14,7 @@ from tokenizers import Encoding, Tokenizer
 
 import wordpiece_core as wp
 from pipelines.encoding.pieces import most_ids, pieces_of
-from pipelines.encoding.shard_encoder import Encoded, ShardEncoder
+from pipelines.encoding.shard_encoder import EncodedPiece, ShardEncoder
 from pipelines.files import inputs, parquet_input
 from pipelines.files.inputs import ShardBatch
 
@@ -165,7 +165,7 @@ def test_pieces_are_small_whatever_the_options_make_of_a_text(
     sizes: list[tuple[int, int, int]] = []  # texts, ids, and those of the text with the most
     count = ShardEncoder._count
 
-    def noted(encoder: ShardEncoder, done: Encoded) -> None:
+    def noted(encoder: ShardEncoder, done: EncodedPiece) -> None:
         lengths = done.batch.table["input_ids"].combine_chunks().value_lengths().fill_null(0)
         sources = done.batch.source_rows or range(len(lengths))
         of_text: Counter[int] = Counter()
