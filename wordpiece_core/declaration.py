@@ -81,7 +81,7 @@ def with_names(text: str) -> str:
 
     >>> from wordpiece_core.options import EncodingOptions
     >>> with_names("Fill rows up to {max_length}.")
-    'Fill rows up to --max-length.'
+    'Pad rows to --max-length.'
     >>> with names_of_python():
     ...     with_names("Fill rows up to {max_length}.")
     'Fill rows up to max_length.'

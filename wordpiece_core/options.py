@@ -113,7 +113,7 @@ class TextOptions(Declared):
     pre_tokenizer: str = option(
         "bert",
         Choice(PRE_TOKENIZERS),
-        "Cut words at spaces and punctuation, only at spaces, or as GPT-2 does.",
+        "How text is split into words: at spaces and punctuation, at spaces, or as GPT-2 does.",
     )
 
     def __post_init__(self) -> None:
@@ -155,8 +155,8 @@ class EncodingOptions(Declared):
     split_special_tokens: bool = option(
         False,
         Flag(),
-        "Treat special tokens that are written in texts as plain text. Untrusted data could"
-        " otherwise smuggle in a [SEP] or [MASK].",
+        "Treat special tokens in texts as plain text, so that untrusted text cannot contain [SEP]"
+        " or [MASK].",
     )
     max_length: int | None = option(
         None,
@@ -170,13 +170,13 @@ class EncodingOptions(Declared):
     stride: int | None = option(
         None,
         Whole(MOST_TOKENS, least=0),
-        "Put what is truncated into further rows, which overlap by this many tokens.",
+        "Put truncated tokens into additional rows, which overlap by this many tokens.",
     )
-    padding: bool = option(False, Flag(), "Fill rows up to {max_length}.")
+    padding: bool = option(False, Flag(), "Pad rows to {max_length}.")
     columns: tuple[str, ...] = option(
         (),
         Names("columns", ENCODING_COLUMNS),
-        f"Columns to write beside input_ids: {', '.join(ENCODING_COLUMNS)}.",
+        f"Additional columns: {', '.join(ENCODING_COLUMNS)}.",
     )
     id_type: str = option("int32", Choice(ID_TYPES), "Type of input_ids.")
     sample_alpha: float | None = option(
@@ -246,20 +246,20 @@ class TrainingOptions(Declared):
     vocab_size: int = option(
         30_522,
         Whole(MOST_TOKENS),
-        "Number of tokens, with the special ones and the alphabet.",
+        "Size of the vocabulary, including special tokens and the alphabet.",
         section=MAIN,
     )
     model: str = option("wordpiece", Choice(MODELS), "Algorithm to train.", section=MAIN)
     word_boundary: str = option(
         None,
         Choice(WORD_BOUNDARIES),
-        "How BPE marks words: at their end, at their beginning, or as GPT-2's bytes.",
+        "Word-boundary marker of BPE: after words, before words, or GPT-2's byte alphabet.",
         shown_default="</w>; of unigram ▁",
     )
     byte_fallback: bool = option(
         False,
         Flag(),
-        "Have a token for each byte: no character is unknown to unigram, or to bpe with ▁.",
+        "Add a token for each byte, so that no character is unknown (unigram, bpe with ▁).",
     )
     seed_size: int = option(
         SEEDS,
@@ -273,11 +273,13 @@ class TrainingOptions(Declared):
     min_pair_count: int | str = option(
         "auto",
         Whole(MOST_COUNT, word="auto"),
-        "Least count of a pair; auto: begins high and falls as needed.",
+        "Minimum count of a pair; auto begins high and decays as needed.",
     )
-    min_word_count: int = option(1, Whole(MOST_COUNT), "Leave out words with a smaller count.")
+    min_word_count: int = option(
+        1, Whole(MOST_COUNT), "Minimum count of a word; rarer words are left out."
+    )
     limit_alphabet: int | None = option(
-        None, Whole(MOST_CHARACTERS), "Keep at most this many characters."
+        None, Whole(MOST_CHARACTERS), "Maximum number of characters in the alphabet."
     )
     initial_alphabet: str = option(
         "", Text("CHARS"), "Characters that are always in the alphabet.", in_config=True
@@ -285,20 +287,20 @@ class TrainingOptions(Declared):
     special_tokens: Sequence[str] | str = option(
         SPECIAL_TOKENS,
         SpecialTokens(metavar="LIST|bert"),
-        "Comma-separated, from id 0; bert: with the ids of the published models.",
+        "Special tokens, comma-separated, from id 0; bert: the ids of the published models.",
         shown_default="BERT's five",
         section=MAIN,
     )
     max_token_length: int | None = option(
         None,
         Whole(MOST_CHARACTERS),
-        "Longest token, in characters without marks; of bytes, in bytes.",
+        "Maximum length of a token, in characters; in bytes for tokens of bytes.",
         shown_default="none; of unigram 16",
     )
     max_word_length: int = option(
         100,
         Whole(MOST_CHARACTERS),
-        "In characters; longer words are left out, and are [UNK] to wordpiece.",
+        "Maximum length of a word, in characters; longer words are not trained on.",
     )
     continuing_prefix: str = option(
         None,
@@ -442,7 +444,10 @@ class ExtensionOptions(Declared):
         section=MAIN,
     )
     vocab_size: int | None = option(
-        None, Whole(MOST_TOKENS), "Or: number of tokens to have in the end.", section=MAIN
+        None,
+        Whole(MOST_TOKENS),
+        "Final size of the vocabulary, instead of the number to add.",
+        section=MAIN,
     )
     into: str = option(
         "append",
@@ -456,7 +461,7 @@ class ExtensionOptions(Declared):
     new_characters: int | str = option(
         0,
         Whole(MOST_CHARACTERS, least=0, word=ALL),
-        "Add at most this many characters that the vocabulary lacks, the commonest first.",
+        "Maximum number of missing characters to add, the most frequent first.",
         shown_default="0",
     )
     max_token_length: int | None = same_option(TrainingOptions, "max_token_length")

@@ -173,7 +173,9 @@ def nearest(call: type[JobCall], given: dict[str, Any]) -> dict[str, Any]:
 
 def dry_run() -> click.Option:
     """The option --dry-run, for a job that can say what it would do."""
-    return click.Option(["--dry-run"], is_flag=True, help="Only say what would be done.")
+    return click.Option(
+        ["--dry-run"], is_flag=True, help="Show what would be done, and do nothing."
+    )
 
 
 def _job_options() -> list[click.Option]:

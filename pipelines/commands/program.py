@@ -132,16 +132,14 @@ def report(call: ReportCall, how: How) -> None:
             ["--rows"],
             type=click.IntRange(0),
             default=5,
-            help="Of a dataset: how many of its first rows to show.",
+            help="Number of rows of a dataset to show.",
         ),
         click.Option(
             ["--tokenizer", "of_dataset"],
             type=Value(Place()),
             help="Of a dataset that keeps no tokenizer.",
         ),
-        click.Option(
-            ["--json", "as_json"], is_flag=True, help="Print one JSON object a line, for scripts."
-        ),
+        click.Option(["--json", "as_json"], is_flag=True, help="Print one JSON object per line."),
         debug(),
     ],
 )
@@ -156,7 +154,7 @@ def inspect(
     of_dataset: str | None,
     **given: Any,
 ) -> None:
-    """Show how TEXT is cut into tokens, and why a word is [UNK]; or what is in a dataset.
+    """Show how TEXT is tokenized, and why a word is [UNK]; or what a dataset contains.
 
     TOKENIZER: a tokenizer directory, or a file of one; or a dataset that encode wrote, to show its
     first rows as text. TEXT: - or none for the lines of standard input.

@@ -59,24 +59,24 @@ class MeasureOptions(Declared):
     group_column: str | None = option(
         None,
         Column(),
-        "Column of groups, such as languages, which are measured apart.",
+        "Column that names a group, such as a language; each group is measured separately.",
         section=INPUT,
     )
     text_column: str = option("text", Column(), "Column or key that holds the text.", section=INPUT)
     worker_memory: int = option(
-        512 << 20, Size(LEAST_WORKER_MEMORY), "Memory for the tables of one worker in counting."
+        512 << 20, Size(LEAST_WORKER_MEMORY), "Memory of a worker for its table of counts."
     )
     work_dir: str | None = option(
         None,
         Place(),
-        "Where workers on other machines leave their sums, while the job runs.",
+        "Directory that workers on other machines share with the driver while the job runs.",
         shown_default="a temporary directory, if all runs here",
     )
 
 
 @dataclass(frozen=True, kw_only=True)
 class CompareCall(JobCall):
-    """Measure tokenizers on the same text, and show them in a table.
+    """Compare tokenizers on the same text, in a table.
 
     TOKENIZER: a tokenizer directory, a vocab.txt, a tokenizer.json of any kind, or the name of one
     on the Hub.
@@ -93,7 +93,7 @@ class CompareCall(JobCall):
     on: tuple[str, ...] = option(
         (), Places("INPUT..."), "Texts to measure on: files, globs or directories, as for count."
     )
-    word_counts: str | None = option(None, Place(), "Measure on this word table, not on texts.")
+    word_counts: str | None = option(None, Place(), "Measure on this word table instead of texts.")
     measuring: MeasureOptions = group(MeasureOptions)
 
     def __post_init__(self) -> None:

@@ -20,18 +20,20 @@ class ReadingOptions(Declared):
     SECTION = INPUT
 
     group_column: str | None = option(
-        None, Column(), "Column of groups, such as languages, whose counts are smoothed."
+        None,
+        Column(),
+        "Column that names a group, such as a language; counts are smoothed between groups.",
     )
     smoothing_exponent: float = option(
         1.0,
         Share(metavar="A"),
-        "A group's share p becomes p^A; multilingual BERT has 0.7.",
+        "Exponent A of smoothing: a group's share p becomes p^A (multilingual BERT: 0.7).",
         shown_default="1, none",
     )
     worker_memory: int = option(
         512 << 20,
         Size(LEAST_WORKER_MEMORY),
-        "Memory for the tables of one worker in counting.",
+        "Memory of a worker for its table of counts.",
         section=PERFORMANCE,
     )
     text_column: str = option("text", Column(), "Column or key that holds the text.", section=MAIN)
@@ -62,7 +64,7 @@ class CountCall(Call):
         (), Places(), "Add the counts of this word table; can be repeated.", section=MAIN
     )
     min_word_count: int = option(
-        1, Whole(MOST_COUNT), "Leave out words with a smaller count.", section=MAIN
+        1, Whole(MOST_COUNT), "Minimum count of a word; rarer words are left out.", section=MAIN
     )
     counting: CountOptions = group(CountOptions)
     following: FollowOptions = group(FollowOptions)
@@ -80,9 +82,13 @@ class CountCall(Call):
 
     def _check_following(self) -> None:
         """OptionError for what cannot be done again and again: the table is all that is kept."""
+        if self.counting.group_column is not None:
+            raise OptionError(
+                f"{named('group_column')}: cannot be used with {named('follow')}, whose table does"
+                " not keep groups; leave it out"
+            )
         for name, given in {
             named("merge"): self.merge,
-            named("group_column"): self.counting.group_column is not None,
             named("min_word_count"): self.min_word_count > 1,
         }.items():
             if given:

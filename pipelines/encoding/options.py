@@ -64,7 +64,9 @@ class TokenizerChoice(Declared):
         "Override the tokenizer. A vocab.txt alone is cased if its tokens have capital letters.",
         shown_default="as the tokenizer",
     )
-    unk_scope: str = option("word", Choice(UNK_SCOPES), "What becomes [UNK] where no token fits.")
+    unk_scope: str = option(
+        "word", Choice(UNK_SCOPES), "What becomes [UNK] if a character is not in the vocabulary."
+    )
 
     def load(self) -> Tokenizer:
         """Loads the tokenizer, with a TakenAsCasedWarning if it is taken as cased. OptionError if
@@ -147,21 +149,21 @@ class ReshardOptions(Declared):
     shard_size: int | None = option(
         None,
         Size(least=LEAST_SHARD_SIZE),
-        "Join small inputs, and divide large ones, to shards of this size.",
+        "Maximum size of a shard; rows of all inputs are joined.",
         shown_default="off; 256MiB with {pack}, {shuffle}, {splits}, {format}",
         section=MAIN,
     )
     shuffle: int | None = option(
         None,
         Whole((1 << 63) - 1, 0),
-        "Seed of a random order of all texts.",
+        "Shuffle all rows with this seed.",
         shown_default="off",
         section=MAIN,
     )
     splits: tuple[tuple[str, str], ...] | None = option(
         None,
         Shares(),
-        "Divide the texts into splits by their hash, as train=0.98,validation=0.02.",
+        "Assign rows to splits by the hash of their text, as train=0.98,validation=0.02.",
         shown_default="all in train",
     )
     format: str = option("parquet", Choice(FORMATS), "Format of the shards.")
@@ -212,7 +214,7 @@ class EncodeCall(Call):
     on_error: str = option(
         "fail",
         Choice(ON_ERROR),
-        "If a shard cannot be read: exit with 1, or put it into _errors/.",
+        "If an input cannot be read: fail, or copy it to _errors/ and continue.",
         section=OUTPUT,
     )
     following: FollowOptions = group(FollowOptions)

@@ -33,10 +33,10 @@ class FollowOptions(Declared):
     SECTION = FOLLOW
 
     follow: bool = option(
-        False, Flag(), "Go on with new files as they come, until stopped.", section=MAIN
+        False, Flag(), "Continue with new files as they appear, until stopped.", section=MAIN
     )
     poll: float = option(
-        5.0, Duration(least=0.1), "With {follow}: how often to look for new files."
+        5.0, Duration(least=0.1), "With {follow}: time between two listings of the inputs."
     )
     max_files: int = option(
         10_000,
@@ -45,12 +45,12 @@ class FollowOptions(Declared):
         in_config=True,
     )
     until_idle: float | None = option(
-        None, Duration(), "With {follow}: end when nothing has come for so long."
+        None, Duration(), "With {follow}: stop when no new file has appeared for this time."
     )
     marker: str | None = option(
         None,
         Marker(),
-        "With {follow}: a file has arrived when this file is beside it, as NAME._SUCCESS.",
+        "With {follow}: a file is complete when this file is next to it, as NAME._SUCCESS.",
     )
 
     def __post_init__(self) -> None:

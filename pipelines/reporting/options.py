@@ -28,7 +28,7 @@ class OneTokenizer(Kind):
 
 @dataclass(frozen=True, kw_only=True)
 class ReportCall(JobCall):
-    """Show a tokenizer, and what it does with a text, in an HTML page.
+    """Write an HTML report about a tokenizer and what it does with text.
 
     TOKENIZER: a tokenizer directory, or a file of one. The page is one file that needs no network.
     """
@@ -40,14 +40,14 @@ class ReportCall(JobCall):
 
     tokenizer: str | Tokenizer = option(REQUIRED, OneTokenizer(), "The tokenizer to show.")
     on: tuple[str, ...] = option(
-        (), Places("INPUT..."), "Texts to show it on: files, globs or directories, as for count."
+        (), Places("INPUT..."), "Texts for the report: files, globs or directories, as for count."
     )
-    word_counts: str | None = option(None, Place(), "Show it on this word table, not on texts.")
+    word_counts: str | None = option(None, Place(), "Use this word table instead of texts.")
     compare_with: tuple[str | Tokenizer, ...] = option(
         (), Tokenizers("TOKENIZER..."), "Tokenizers of any kind to compare it with."
     )
     output: str = option(REQUIRED, Place("FILE"), "The page to write, such as report.html.")
-    overwrite: bool = option(False, Flag(), "Replace a file that is not a page of this command.")
+    overwrite: bool = option(False, Flag(), "Replace a file that this command did not write.")
     measuring: MeasureOptions = group(MeasureOptions)
 
     def __post_init__(self) -> None:

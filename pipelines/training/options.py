@@ -29,16 +29,18 @@ class WordsCall(Call):
     ALTERNATIVES = (("inputs", "word_counts"),)
 
     word_counts: str | None = option(
-        None, Place(), "Take this word table, not {inputs}.", section=MAIN
+        None, Place(), "Train on this word table instead of {inputs}.", section=MAIN
     )
     work_dir: str | None = option(
         None,
         Place(),
-        "Where a run that was killed goes on from.",
+        "Directory of intermediate results, from which a killed run continues.",
         shown_default="{output} followed by .work",
     )
     keep_work: bool = option(False, Flag(), "Keep the work directory when done.", in_config=True)
-    overwrite: bool = option(False, Flag(), "Replace a tokenizer that was made otherwise.")
+    overwrite: bool = option(
+        False, Flag(), "Replace a tokenizer that was trained with other options."
+    )
 
     def check_words(self, reading: ReadingOptions) -> None:
         """OptionError unless it says where the words come from, and no more than that."""
@@ -67,7 +69,7 @@ class TrainCall(WordsCall):
     continue_from: str | None = option(
         None,
         Place(),
-        "Go on from this tokenizer directory: more tokens, or more text.",
+        "Continue this tokenizer's training, with a larger vocabulary or other text.",
         on="--continue",
         section=MAIN,
     )
@@ -106,7 +108,7 @@ class TokenizerWordsCall(WordsCall):
 
 @dataclass(frozen=True, kw_only=True)
 class ExtendCall(TokenizerWordsCall):
-    """Add tokens for the words of INPUT to TOKENIZER, whose ids all stay.
+    """Add tokens for the words of INPUT to TOKENIZER. Existing ids do not change.
 
     TOKENIZER: a tokenizer directory or a vocab.txt. INPUT is as for count; or give a word table by
     --word-counts.
@@ -123,7 +125,7 @@ class ExtendCall(TokenizerWordsCall):
 
 @dataclass(frozen=True, kw_only=True)
 class PruneCall(TokenizerWordsCall):
-    """Drop the tokens of TOKENIZER without which the words of INPUT lose least.
+    """Remove the tokens of TOKENIZER that the words of INPUT need least.
 
     TOKENIZER: a tokenizer directory or a vocab.txt. INPUT is as for count; or give a word table by
     --word-counts.

@@ -21,10 +21,15 @@ class RoundBudget(Declared):
     SECTION = PERFORMANCE
 
     round_budget: float = option(
-        1.0, Share(), "Share of all split tokens that a round may hold.", shown_default="1, all"
+        1.0,
+        Share(),
+        "Share of the segmented tokens that the driver may hold in a round.",
+        shown_default="1, all",
     )
     driver_memory: int | None = option(
-        None, Size(), "Memory of the rounds. Less means more rounds and the same result."
+        None,
+        Size(),
+        "Memory of the driver for a round. Less memory means more rounds and the same result.",
     )
 
     def tokens(self, split_tokens: int) -> int:
