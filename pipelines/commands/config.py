@@ -37,7 +37,7 @@ class _Loader(yaml.SafeLoader):
             return super().construct_object(node, deep)
         except BAD_VALUES as error:
             kind = node.tag.rpartition(":")[2]
-            fault = f"{shown(node.value)} is no {kind}; mend it, or put it in quotes"
+            fault = f"{shown(node.value)} is no {kind}; fix it, or put it in quotes"
             raise yaml.constructor.ConstructorError(None, None, fault, node.start_mark) from error
 
 

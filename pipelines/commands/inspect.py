@@ -86,9 +86,9 @@ def _print_tables(inspections: Iterable[Inspection], tokenizer: Tokenizer) -> No
         text = visible(inspection.text, 4 * LONGEST) or "(no text)"
         lines = [(line, "head") for line in _wrapped(text, console)]
         lines += _table(inspection.tokens, console.width)
-        remarks = [*_changes(inspection), *_reasons(inspection.words, tokenizer)]
-        for remark in [*remarks, *_cuts(inspection)]:
-            lines += ((line, "text") for line in _wrapped(remark, console))
+        more_warnings = [*_changes(inspection), *_reasons(inspection.words, tokenizer)]
+        for warning in [*more_warnings, *_cuts(inspection)]:
+            lines += ((line, "text") for line in _wrapped(warning, console))
         print("\n".join(line.join(codes[kind]) for line, kind in lines))
 
 

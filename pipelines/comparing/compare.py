@@ -46,7 +46,7 @@ class Comparison:
     `group`; and after it, a row for each group."""
 
     table: pa.Table
-    remarks: Sequence[str] = ()
+    more_warnings: Sequence[str] = ()
 
     def summary(self) -> list[dict[str, Any]]:
         """What `wordpiece compare --json` prints."""
@@ -55,7 +55,7 @@ class Comparison:
 
     def warnings(self) -> list[str]:
         """What should be looked at, one sentence each."""
-        return list(self.remarks)
+        return list(self.more_warnings)
 
 
 def compare(call: CompareCall, *, beam_args: Sequence[str] = (), progress: Progress) -> Comparison:
@@ -63,7 +63,7 @@ def compare(call: CompareCall, *, beam_args: Sequence[str] = (), progress: Progr
 
     Raises InputError, StorageError and OptionError.
     """
-    tokenizers, remarks = load_all(call.tokenizers)
+    tokenizers, more_warnings = load_all(call.tokenizers)
     call = checked_call(call, beam_args)
     if call.word_counts:
         table = read_word_table(call.word_counts)
@@ -71,16 +71,16 @@ def compare(call: CompareCall, *, beam_args: Sequence[str] = (), progress: Progr
             tokenizers, table, call.measuring, beam_args=beam_args, progress=progress
         )
         for name, tokenizer in zip(names_of(call.tokenizers), tokenizers, strict=True):
-            remarks += remarks_on_table(table, name, tokenizer)
+            more_warnings += warnings_on_table(table, name, tokenizer)
     else:
         files = inputs.resolve(call.on)
         measured = measure_texts(
             tokenizers, files, call.measuring, beam_args=beam_args, progress=progress
         )
-        remarks += warnings_of_text(measured.read["replaced"])
-    remarks += _remarks_on_words(measured, call)
+        more_warnings += warnings_of_text(measured.read["replaced"])
+    more_warnings += _warnings_on_words(measured, call)
     rows = list(_rows(names_of(call.tokenizers), tokenizers, measured, call))
-    return Comparison(pa.Table.from_pylist(rows, SCHEMA), tuple(dict.fromkeys(remarks)))
+    return Comparison(pa.Table.from_pylist(rows, SCHEMA), tuple(dict.fromkeys(more_warnings)))
 
 
 def load_all(places: Sequence[str | Tokenizer]) -> tuple[list[AnyTokenizer], list[str]]:
@@ -124,7 +124,7 @@ def _figures(measures: Measures) -> dict[str, Any]:
     return {name: getattr(measures, name) for name in (*same, *more)} | shares
 
 
-def _remarks_on_words(measured: Measured, call: CompareCall) -> Iterator[str]:
+def _warnings_on_words(measured: Measured, call: CompareCall) -> Iterator[str]:
     if not measured.whole[0].words:
         if call.word_counts:
             yield f"no word in the table {call.word_counts}; give another one"
@@ -135,7 +135,7 @@ def _remarks_on_words(measured: Measured, call: CompareCall) -> Iterator[str]:
         yield (f"{left.words:,} words have no group (null); they are in the row of all text alone")
 
 
-def remarks_on_table(table: WordTable, name: str, tokenizer: AnyTokenizer) -> Iterator[str]:
+def warnings_on_table(table: WordTable, name: str, tokenizer: AnyTokenizer) -> Iterator[str]:
     """What a table has lost of its text that a tokenizer would have seen."""
     if table.min_word_count > 1:
         yield f"{table.path}: counted with {named('min_word_count')}, so rare words are missing"

@@ -19,9 +19,9 @@ from typing import Any
 
 import apache_beam as beam
 
-from pipelines.counting.handed import Handed
 from pipelines.counting.options import CountCall
 from pipelines.counting.parts import WriteWordTable
+from pipelines.counting.spill import Spill
 from pipelines.counting.steps import CountRanges, MergeWords, Partitions, bytes_of
 from pipelines.counting.totals import ONE, check_sums, group_weights, read_totals, write_totals
 from pipelines.counting.word_table import (
@@ -98,19 +98,18 @@ def run(
     largest_first = sorted(ranges, key=bytes_of, reverse=True)
     lease = publication.staging.lease
     plan = write_plan(publication.place(PLAN), lease, largest_first, bytes_of)
-    handed = Handed.in_run(publication, is_local=is_local(pipeline_options(beam_args)))
+    spill = Spill.in_run(publication, is_local=is_local(pipeline_options(beam_args)))
 
     def build(pipeline: beam.Pipeline) -> None:
         counted = (
             pipeline
             | "ranges" >> ranges_of(plan)
-            | "count" >> CountRanges(options, partitions.number, lease, handed)
+            | "count" >> CountRanges(options, partitions.number, lease, spill)
         )
         (
             counted.words
-            | "merge"
-            >> MergeWords(options, call.min_word_count, counted.totals, partitions, handed)
-            | "write" >> WriteWordTable(publication, partitions.are_one, handed)
+            | "merge" >> MergeWords(options, call.min_word_count, counted.totals, partitions, spill)
+            | "write" >> WriteWordTable(publication, partitions.are_one, spill)
         )
         counted.totals | "write totals" >> beam.Map(write_totals, publication)
 

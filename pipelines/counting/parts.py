@@ -11,7 +11,7 @@ from typing import Any
 import apache_beam as beam
 import pyarrow as pa
 
-from pipelines.counting.handed import Handed, Table
+from pipelines.counting.spill import Spill, Table
 from pipelines.counting.steps import ALL
 from pipelines.counting.word_table import write_part
 from pipelines.files.publishing import Publication
@@ -31,14 +31,14 @@ class WriteWordTable(beam.PTransform):
 
     publication: Publication
     is_one: bool
-    handed: Handed
+    spill: Spill
 
     def expand(self, partitions: beam.PCollection) -> beam.PCollection:
         if self.is_one:
             return partitions | "write parts" >> beam.Map(self.write_alone)
         cuts = (
             partitions
-            | "draw" >> beam.Map(lambda words: (ALL, draw(self.handed.take(words))))
+            | "draw" >> beam.Map(lambda words: (ALL, draw(self.spill.take(words))))
             | "gather drawn" >> beam.GroupByKey()
             | "choose cuts" >> beam.MapTuple(lambda _, drawn: choose_cuts(drawn))
         )
@@ -54,16 +54,16 @@ class WriteWordTable(beam.PTransform):
 
     def slices(self, partition: Table, cuts: list[Key]) -> Iterator[tuple[int, Table]]:
         """The slices of a partition, each with the number of its part."""
-        return self.handed.give(cut(self.handed.take(partition), cuts))
+        return self.spill.give(cut(self.spill.take(partition), cuts))
 
     def write(self, part: int, slices: Iterable[Table]) -> None:
         """Writes one part, from slices of all partitions."""
-        words = _kernel.join_word_tables([self.handed.take(words) for words in slices])
+        words = _kernel.join_word_tables([self.spill.take(words) for words in slices])
         write_part(self.publication, part, pa.record_batch(words))
 
     def write_alone(self, partition: Table) -> None:
         """Writes all parts, from the only partition."""
-        words = self.handed.take(partition)
+        words = self.spill.take(partition)
         for part, of_part in cut(words, choose_cuts([draw(words)])):
             write_part(self.publication, part, of_part)
 

@@ -17,8 +17,8 @@ import apache_beam as beam
 import pyarrow as pa
 from apache_beam.transforms.window import GlobalWindows
 
-from pipelines.counting.handed import Handed, Table
 from pipelines.counting.options import CountOptions
+from pipelines.counting.spill import Spill, Table
 from pipelines.counting.totals import ONE, Group, Totals, add_totals, group_weights
 from pipelines.counting.word_table import ROWS_PER_GROUP, WordRange, read_words
 from pipelines.files import inputs
@@ -93,10 +93,10 @@ class CountRanges(beam.PTransform):
     options: CountOptions
     partitions: int
     lease: Lease
-    handed: Handed
+    spill: Spill
 
     def expand(self, ranges: beam.PCollection) -> Counted:
-        count_range = _CountRange(self.options, self.partitions, self.lease, self.handed)
+        count_range = _CountRange(self.options, self.partitions, self.lease, self.spill)
         counted = ranges | beam.ParDo(count_range).with_outputs("totals", main="words")
         totals = (
             counted.totals
@@ -110,14 +110,12 @@ class CountRanges(beam.PTransform):
 class _CountRange(beam.DoFn):
     """Counts into one table for each bundle. The table is passed on and emptied when it is full."""
 
-    def __init__(
-        self, options: CountOptions, partitions: int, lease: Lease, handed: Handed
-    ) -> None:
+    def __init__(self, options: CountOptions, partitions: int, lease: Lease, spill: Spill) -> None:
         self.options, self.partitions, self.lease = options, partitions, lease
-        self.handed = handed
+        self.spill = spill
 
     def start_bundle(self) -> None:
-        most_bytes = self.handed.most_bytes(self.options.worker_memory)
+        most_bytes = self.spill.most_bytes(self.options.worker_memory)
         self.counter = _kernel.WordCounter(**self.options.text.for_kernel(), most_bytes=most_bytes)
         self.totals = Totals()
 
@@ -169,7 +167,7 @@ class _CountRange(beam.DoFn):
         yield beam.pvalue.TaggedOutput("totals", totals)
 
     def _take(self) -> Iterator[tuple[int, Partial]]:
-        for (partition, group), table in self.handed.give(self._taken()):
+        for (partition, group), table in self.spill.give(self._taken()):
             yield partition, (group, table)
         if len(self.totals.groups) > MOST_GROUPS:
             raise OptionError(
@@ -199,12 +197,12 @@ class MergeWords(beam.PTransform):
     min_count: int
     totals: beam.PCollection
     partitions: Partitions
-    handed: Handed
+    spill: Spill
 
     def expand(self, words: beam.PCollection) -> beam.PCollection:
         grouped = words | beam.GroupByKey()
         if self.partitions.pieces > 1:
-            divide = beam.ParDo(_Divide(self.partitions, self.handed))
+            divide = beam.ParDo(_Divide(self.partitions, self.spill))
             held = grouped | "divide" >> divide.with_outputs("pieces", main="whole")
             pieces = held.pieces | "group pieces" >> beam.GroupByKey()
             grouped = (held.whole, pieces) | "all" >> beam.Flatten()
@@ -213,13 +211,13 @@ class MergeWords(beam.PTransform):
             exponent = self.options.smoothing_exponent
             of_groups = self.totals | "weights" >> beam.Map(group_weights, exponent)
             weights.append(beam.pvalue.AsSingleton(of_groups))
-        merge = beam.Map(merge_partition, self.handed, self.min_count, *weights)
+        merge = beam.Map(merge_partition, self.spill, self.min_count, *weights)
         return grouped | merge.with_output_types(Any)
 
 
 def merge_partition(
     partition: tuple[int, Iterable[Partial]],
-    handed: Handed,
+    spill: Spill,
     min_count: int,
     weights: Mapping[Group, int] | None = None,
 ) -> Table:
@@ -228,11 +226,11 @@ def merge_partition(
     _, partials = partition
     groups: dict[Group, SortedWords] = {}
     for group, words in partials:
-        groups.setdefault(group, SortedWords()).add(handed.take(words))
+        groups.setdefault(group, SortedWords()).add(spill.take(words))
     tables = [(table, group) for group, words in groups.items() for table in words.tables]
     weight_of = [ONE if weights is None else weights[group] for _, group in tables]
     merged = _kernel.weigh_sorted_words([t for t, _ in tables], weight_of, min_count=min_count)
-    ((_, table),) = handed.give([(None, merged)])
+    ((_, table),) = spill.give([(None, merged)])
     return table
 
 
@@ -241,8 +239,8 @@ class _Divide(beam.DoFn):
     """Merges the partial tables of a partition. If it has more words than a worker holds, it is
     divided: its pieces are given as they come."""
 
-    def __init__(self, partitions: Partitions, handed: Handed) -> None:
-        self.partitions, self.handed = partitions, handed
+    def __init__(self, partitions: Partitions, spill: Spill) -> None:
+        self.partitions, self.spill = partitions, spill
 
     def process(self, partition: tuple[int, Iterable[Partial]]) -> Iterator[Any]:
         number, partials = partition
@@ -251,7 +249,7 @@ class _Divide(beam.DoFn):
         for group, words in partials:
             of_group = groups.setdefault(group, SortedWords())
             held -= of_group.held_bytes
-            of_group.add(self.handed.take(words))
+            of_group.add(self.spill.take(words))
             held += of_group.held_bytes
             if held > self.partitions.most_bytes:
                 held = sum(words.merge().nbytes for words in groups.values())
@@ -262,13 +260,13 @@ class _Divide(beam.DoFn):
             yield from self._pieces(groups)
         else:
             merged = ((group, words.merge()) for group, words in groups.items())
-            yield number, list(self.handed.give(merged))
+            yield number, list(self.spill.give(merged))
 
     def _pieces(self, groups: Mapping[Group, SortedWords]) -> Iterator[beam.pvalue.TaggedOutput]:
         number = self.partitions.number * self.partitions.pieces
         for group, words in groups.items():
             parts = _kernel.partition_words(words.merge(), number)
-            for piece, part in self.handed.give(parts):
+            for piece, part in self.spill.give(parts):
                 yield beam.pvalue.TaggedOutput("pieces", (piece, (group, part)))
 
 

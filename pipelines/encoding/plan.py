@@ -96,7 +96,7 @@ def plan(call: EncodeCall, tokenizer: Tokenizer, sample: int | None = None) -> E
 
 def list_inputs(call: EncodeCall) -> list[InputFile]:
     """The input files of a call, which have distinct shards."""
-    return inputs.told_apart(inputs.resolve(call.inputs, own=[call.output]))
+    return inputs.disambiguated(inputs.resolve(call.inputs, own=[call.output]))
 
 
 def plan_files(

@@ -196,7 +196,7 @@ def _fault(file: InputFile, error: Exception) -> Exception:
         row, expected, actual = found.groups()
         place = "" if row is None else f" row {row}"
         fields = f"it has {actual} fields, and the first row {expected}"
-        return InputError(f"{file.path}{place}: {fields}; mend it")
+        return InputError(f"{file.path}{place}: {fields}; fix it")
     return error
 
 

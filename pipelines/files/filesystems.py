@@ -68,7 +68,7 @@ def inside(directory: str, name: object) -> str:
     if not is_uri(path):
         root, place = (os.path.realpath(open_filesystem(p)[1]) for p in (directory, path))
         if not place.startswith(root.rstrip("/") + "/"):
-            raise InputError(f"{path}: a link that leads out of {directory}; take it away")
+            raise InputError(f"{path}: a link that leads out of {directory}; move it")
     return path
 
 

@@ -125,7 +125,7 @@ def output_name(file: InputFile) -> str:
     return file.name[: -len(_ending(file.name) or "")] + ".parquet"
 
 
-def told_apart(files: Sequence[InputFile]) -> list[InputFile]:
+def disambiguated(files: Sequence[InputFile]) -> list[InputFile]:
     """The files, where those of equal names have as many of the directories above them in their
     names as tell them apart: `x.txt` of two inputs `a` and `b` becomes `a/x.txt` and `b/x.txt`."""
     found = list(files)
@@ -298,7 +298,7 @@ def _file(item: os.DirEntry[str], name: str) -> Iterator[tuple[str, Entry]]:
             return  # it has been renamed or deleted since it was listed
         yield item.path, Entry(name, "file", found.st_size, storage.modified(found))
     elif item.is_symlink() and _ending(name) and not _hidden(item.name):
-        raise InputError(f"{item.path}: a link to a file that is not there; take it away")
+        raise InputError(f"{item.path}: a link to a file that is not there; move it")
 
 
 def _glob_match(parts: list[str], wanted: list[str]) -> bool:

@@ -23,7 +23,7 @@ from pipelines.files.input_batches import (
     shard_batch,
     text_batch,
 )
-from pipelines.files.input_files import ENDINGS, InputFile, output_names, resolve, told_apart
+from pipelines.files.input_files import ENDINGS, InputFile, disambiguated, output_names, resolve
 from pipelines.files.line_input import blocks
 from pipelines.files.parquet_input import open_parquet
 from wordpiece_core._kernel import split_lines
@@ -36,6 +36,7 @@ __all__ = [
     "ShardBatch",
     "TextBatch",
     "TextColumns",
+    "disambiguated",
     "measure",
     "open_parquet",
     "open_shard",
@@ -43,7 +44,6 @@ __all__ = [
     "plan",
     "read_texts",
     "resolve",
-    "told_apart",
 ]
 
 RANGE_BYTES = 16 << 20  # of input in a range

@@ -269,14 +269,14 @@ def _check_lines(file: InputFile, block: bytes) -> None:
     """InputError for JSON that is not one object on each line, if its beginning shows that."""
     first, _, more = block.lstrip().partition(b"\n")
     if first[:1] == b"[":
-        what, mend = "a JSON array", "jq -c '.[]'"
+        what, fix = "a JSON array", "jq -c '.[]'"
     elif first.strip() == b"{" and more.strip():
-        what, mend = "a JSON object on several lines", "jq -c ."
+        what, fix = "a JSON object on several lines", "jq -c ."
     else:
         return
     line = block[: len(block) - len(block.lstrip())].count(b"\n") + 1
     raise InputError(
-        f"{file.path} line {line}: {what}; write one object on each line, as `{mend}` does"
+        f"{file.path} line {line}: {what}; write one object on each line, as `{fix}` does"
     )
 
 
@@ -414,13 +414,13 @@ def _reason(line: bytes, fault: BaseException, columns: TextColumns) -> str:
     if not isinstance(row, dict):
         return "not a JSON object"
     for name in columns.names:
-        mend = f"(choose another key with {columns.option(name)})"
+        fix = f"(choose another key with {columns.option(name)})"
         try:
             value = _value(row, name)
         except ValueError as error:
-            return f"{error} {mend}"
+            return f"{error} {fix}"
         if value is not None and not isinstance(value, str):
-            return f"{name!r} holds {_json_type(value)}, not text {mend}"
+            return f"{name!r} holds {_json_type(value)}, not text {fix}"
     reason = re.sub(r"^JSON parse error: |\.? in row \d+$", "", one_line(fault))
     changed = re.fullmatch(r"Column\(/(.*)\) changed from (\w+) to (\w+)", reason)
     if changed:

@@ -33,7 +33,7 @@ COPY_BYTES = 4 << 20  # at a time
 MEMORY_BYTES = 4 << 20  # of a file that is held in memory until it is put in its place
 MOST_SCHEMAS = 16  # whose empty files are kept
 JSON_PIECES = 100_000  # of JSON, a few characters each, that are written at once
-MEND = "; restore it, or delete the directory"  # what to do about a file that is damaged
+FIX = "; restore it, or delete the directory"  # what to do about a file that is damaged
 TEMPORARY = r"\.wordpiece-tmp-[0-9a-f]{16}"
 """A regular expression for the names of temporary files."""
 
@@ -259,7 +259,7 @@ def write_parquet(
 
 def read_parquet(path: str) -> pa.Table:
     """The table of a Parquet file that `write_tables` wrote. InputError if it cannot be read."""
-    with StoredFile(path) as file, bad_data(path, mend=MEND):
+    with StoredFile(path) as file, bad_data(path, fix=FIX):
         return pq.read_table(file.arrow())
 
 
@@ -302,7 +302,7 @@ def table_of(rows: Sequence[Any], wanted: pa.Schema) -> pa.Table:
 
 def damaged(path: str) -> InputError:
     """The error for a file that this program has not written so."""
-    return InputError(f"{path}: not as this program writes it{MEND}")
+    return InputError(f"{path}: not as this program writes it{FIX}")
 
 
 def write_file(path: str, write: Callable[[NewFile], object], scratch: str | None = None) -> None:
@@ -347,7 +347,7 @@ def read_json(path: str, of_object: Callable[[dict[str, Any]], Any] | None = Non
     try:
         return json.loads(data, object_hook=of_object)
     except (ValueError, RecursionError) as error:
-        raise InputError(f"{path}: not JSON ({one_line(error)}); mend or delete it") from error
+        raise InputError(f"{path}: not JSON ({one_line(error)}); fix or delete it") from error
 
 
 def digest(path: str) -> str:

@@ -59,7 +59,7 @@ class OwnedDirectory:
             foreign = [MARKER]
         if foreign:
             raise OutputError(
-                f"{self.path}: holds {foreign[0]}, which is not of this job; take it away, or give"
+                f"{self.path}: holds {foreign[0]}, which is not of this job; move it, or give"
                 " another directory"
             )
         return marked

@@ -59,9 +59,9 @@ def _changed(file: Planned, what: str = "has changed") -> ChangedError:
 
 
 @contextmanager
-def bad_data(path: str, row_group: int | None = None, mend: str = "") -> Iterator[None]:
+def bad_data(path: str, row_group: int | None = None, fix: str = "") -> Iterator[None]:
     """Turns an error of a format library about the bytes of a file into an InputError that names
-    the place. `mend`: what to do about it. Faults of storage are StorageErrors already."""
+    the place. `fix`: what to do about it. Faults of storage are StorageErrors already."""
     try:
         yield
     except MemoryError:
@@ -71,6 +71,6 @@ def bad_data(path: str, row_group: int | None = None, mend: str = "") -> Iterato
         raise InputError(f"{path}: holds a name that is not UTF-8, {name}; rename it") from error
     except (OSError, pa.ArrowException) as error:
         place = path if row_group is None else f"{path} row group {row_group}"
-        fault = InputError(f"{place}: cannot be read ({one_line(error)}){mend}")
+        fault = InputError(f"{place}: cannot be read ({one_line(error)}){fix}")
         fault.row_group = row_group
         raise fault from error

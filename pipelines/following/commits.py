@@ -32,7 +32,7 @@ def read(path: str, fields: pa.Schema) -> pa.Table:
     try:
         return outputs.read_lines(path, fields)
     except InputError as error:
-        what = str(error).removesuffix(outputs.MEND)
+        what = str(error).removesuffix(outputs.FIX)
         raise InputError(f"{what}; restore it, or delete it, and it begins anew") from error
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from typing import Any
 
-from pipelines.comparing.compare import load_all, remarks_on_table
+from pipelines.comparing.compare import load_all, warnings_on_table
 from pipelines.comparing.measuring import Measured, measure_table, measure_texts, work_directory
 from pipelines.comparing.tokenizers import names_of
 from pipelines.counting.count import count
@@ -50,7 +50,7 @@ class Report:
     output: str
     bytes: int
     facts: Facts
-    remarks: Sequence[str] = ()
+    more_warnings: Sequence[str] = ()
 
     def summary(self) -> dict[str, Any]:
         """What `wordpiece report --json` prints."""
@@ -67,7 +67,7 @@ class Report:
 
     def warnings(self) -> list[str]:
         """What should be looked at, one sentence each."""
-        return list(self.remarks)
+        return list(self.more_warnings)
 
 
 def report(call: ReportCall, *, beam_args: Sequence[str] = (), progress: Progress) -> Report:
@@ -80,7 +80,7 @@ def report(call: ReportCall, *, beam_args: Sequence[str] = (), progress: Progres
     checked = checked_call(call, beam_args)
     from pipelines.reporting.page import page  # it loads libraries that are not always there
 
-    (tokenizer, *others), remarks = load_all([call.tokenizer, *call.compare_with])
+    (tokenizer, *others), more_warnings = load_all([call.tokenizer, *call.compare_with])
     if not isinstance(tokenizer, Tokenizer):
         raise InputError(
             f"{call.tokenizer}: of a kind that only the library tokenizers runs; give it by"
@@ -97,10 +97,10 @@ def report(call: ReportCall, *, beam_args: Sequence[str] = (), progress: Progres
     if call.on or call.word_counts:
         run = _Run(checked, tokenizer, others, beam_args, progress)
         facts, more = run.on_text(replace(facts, text=list(call.on) or [str(call.word_counts)]))
-        remarks += more
+        more_warnings += more
     data = page(facts)
     outputs.write_bytes(call.output, data)
-    return Report(call.output, len(data), facts, tuple(dict.fromkeys(remarks)))
+    return Report(call.output, len(data), facts, tuple(dict.fromkeys(more_warnings)))
 
 
 def check_libraries() -> None:
@@ -173,7 +173,7 @@ class _Run:
             rare_count=rare.most_count,
             others=[replace(other, on_text=of) for other, of in known],
         )
-        return facts, list(self._remarks(facts, table, measured))
+        return facts, list(self._warnings(facts, table, measured))
 
     def _measured(self, tokenizers: Sequence[AnyTokenizer], table: WordTable | None) -> Measured:
         options, how = self.call.measuring, {"beam_args": self.beam_args, "progress": self.progress}
@@ -199,13 +199,13 @@ class _Run:
         how = {"beam_args": self.beam_args, "progress": self.progress}
         return cuts_of(table, tokenizers, directory, **how)  # type: ignore[arg-type]
 
-    def _remarks(self, facts: Facts, table: WordTable, measured: Measured) -> Iterator[str]:
+    def _warnings(self, facts: Facts, table: WordTable, measured: Measured) -> Iterator[str]:
         if not self.call.word_counts:
             yield from warnings_of_text(measured.read["replaced"])
             return
         names = [facts.name, *(other.name for other in facts.others)]
         for name, tokenizer in zip(names, [self.tokenizer, *self.others], strict=True):
-            yield from remarks_on_table(table, name, tokenizer)
+            yield from warnings_on_table(table, name, tokenizer)
 
 
 def _on_text(measured: Measured, number: int) -> OnText:

@@ -80,7 +80,7 @@ def read_log(place: str) -> TrainingLog:
     if storage.info(join(place, MERGES)) is not None:
         merges = outputs.read_parquet(join(place, MERGES))
         if any(name not in merges.column_names for name in LOG):
-            raise InputError(f"{join(place, MERGES)}: not the log of a training; take it away")
+            raise InputError(f"{join(place, MERGES)}: not the log of a training; move it")
         merges = merges.select(list(LOG)).cast(pa.schema(list(LOG.items())))
     training, run = (outputs.read_json(join(place, name)) for name in (TRAINING, RUN))
     log = TrainingLog(

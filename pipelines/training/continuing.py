@@ -67,8 +67,8 @@ def begun(call: TrainCall) -> Begun:
     if not isinstance(found.get("training"), dict) or not isinstance(found.get("text"), dict):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", TakenAsCasedWarning)  # the error comes next
-            mend = _mend_at(place)
-        raise InputError(f"{place}: no tokenizer that wordpiece train wrote; {mend}")
+            fix = _fix_at(place)
+        raise InputError(f"{place}: no tokenizer that wordpiece train wrote; {fix}")
     if found["training"].get("model") == UNIGRAM:
         raise OptionError(
             f"{named('continue_from')}: unigram begins with many tokens and drops some; train anew"
@@ -87,15 +87,15 @@ def begun(call: TrainCall) -> Begun:
     return Begun(tokenizer, training, text, whole)
 
 
-def _mend_at(place: str) -> str:
+def _fix_at(place: str) -> str:
     try:
         tokenizer = Tokenizer.load(place)
     except InputError:
         return "give the directory that it wrote"
-    return mend_of(tokenizer)
+    return fix_of(tokenizer)
 
 
-def mend_of(tokenizer: Tokenizer) -> str:
+def fix_of(tokenizer: Tokenizer) -> str:
     """What to do if no training can go on from a tokenizer."""
     if is_wordpiece(tokenizer.spec):
         return "use wordpiece extend"

@@ -19,7 +19,7 @@ from pipelines.training.words_run import (
     WordsRun,
     check_cut_alike,
     least_word_count,
-    many_rounds_remark,
+    many_rounds_warning,
     run_on_words,
 )
 from wordpiece_core import Tokenizer
@@ -97,8 +97,8 @@ class Extended(MadeOfWords):
                 f"{share:.1%} of the words are [UNK]: characters that the tokenizer lacks are only"
                 " added by new_characters"
             )
-        remarks = (fewer_new_tokens(self.result, self.goal), self.slow)
-        return [*said, *filter(None, remarks)]
+        more_warnings = (fewer_new_tokens(self.result, self.goal), self.slow)
+        return [*said, *filter(None, more_warnings)]
 
 
 def extend(call: ExtendCall, *, beam_args: Sequence[str] = (), progress: Progress) -> Extended:
@@ -164,7 +164,7 @@ def extend_by_words(
         for spec in (goal.base, result.spec)
     )
     made = (call.output, table, result.spec, covered, run.seconds())
-    slow = many_rounds_remark(result.rounds, call.budget)
+    slow = many_rounds_warning(result.rounds, call.budget)
     done = Extended(*made, before, result, goal, slow)
     record = {
         **identity,

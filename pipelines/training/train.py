@@ -12,17 +12,17 @@ import pyarrow as pa
 
 from pipelines.counting.word_table import WordTable, coverage, table_digest, text_of
 from pipelines.running.progress import Progress
-from pipelines.training.continuing import Begun, begun, mend_of
+from pipelines.training.continuing import Begun, begun, fix_of
 from pipelines.training.driver import Job, train_on_table
 from pipelines.training.extend import Extended, extend_by_words, rounds_record
 from pipelines.training.options import TrainCall
-from pipelines.training.unknown import unknown_words_remark
+from pipelines.training.unknown import unknown_words_warning
 from pipelines.training.words_run import (
     MadeOfWords,
     WordsRun,
     check_cut_alike,
     least_word_count,
-    many_rounds_remark,
+    many_rounds_warning,
     run_on_words,
 )
 from wordpiece_core import TextOptions, Tokenizer, TrainingOptions
@@ -46,7 +46,7 @@ class Trained(MadeOfWords):
 
     result: TrainingResult
     training: TrainingOptions
-    remarks: Sequence[str] = ()
+    more_warnings: Sequence[str] = ()
     """What may be wrong in it, a sentence each."""
 
     @property
@@ -74,7 +74,7 @@ class Trained(MadeOfWords):
 
     def warnings(self) -> list[str]:
         """What may be wrong in the result, a line each."""
-        return [*self.table.warnings(), *self.remarks]
+        return [*self.table.warnings(), *self.more_warnings]
 
 
 def train(
@@ -128,14 +128,14 @@ class _Run(WordsRun[TrainCall, Trained]):
         spec = result.spec(text)
         tokenizer = Tokenizer.of(spec)
         covered = coverage(table, tokenizer)
-        remarks = [
-            unknown_words_remark(table, tokenizer, training, covered),
+        more_warnings = [
+            unknown_words_warning(table, tokenizer, training, covered),
             fewer_tokens(len(result.vocab), training),
             many_seeds(result.seeds, self.call.budget),
-            many_rounds_remark(result.rounds, self.call.budget),
+            many_rounds_warning(result.rounds, self.call.budget),
         ]
         made = (self.call.output, table, spec, covered, self.seconds(), result, training)
-        done = Trained(*made, [remark for remark in remarks if remark])
+        done = Trained(*made, [warning for warning in more_warnings if warning])
         record, run_record = _training_record(done, identity), rounds_record(self, result.rounds)
         if result.estimates:
             run_record["estimates"] = result.estimates
@@ -184,7 +184,7 @@ class _ContinuedRun(_Run):
         if result.vocab[: len(old)] != old:
             raise InputError(
                 f"{self.call.continue_from}: its vocabulary is not that of its training on these"
-                f" words; {mend_of(self.begun.tokenizer)}"
+                f" words; {fix_of(self.begun.tokenizer)}"
             )
 
 

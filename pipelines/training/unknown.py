@@ -18,15 +18,15 @@ CHANGE = {LONGER: "raise", RARER: "lower", MORE: "raise"}  # what to do with eac
 WORTH_NAMING = 0.1  # of the unknown words
 
 
-def unknown_words_remark(
+def unknown_words_warning(
     table: WordTable, tokenizer: Tokenizer, training: TrainingOptions, covered: Coverage
 ) -> str | None:
     """The warning if many words of a training are unknown, else None."""
     if covered.unknown_share <= MANY_UNKNOWN:
         return None
     remedies = ", ".join(_remedies(table, tokenizer, training))
-    mend = f"; {remedies}" if remedies else ""
-    return f"{covered.unknown_share:.1%} of the words are [UNK]{mend}"
+    fix = f"; {remedies}" if remedies else ""
+    return f"{covered.unknown_share:.1%} of the words are [UNK]{fix}"
 
 
 def _remedies(table: WordTable, tokenizer: Tokenizer, training: TrainingOptions) -> list[str]:

@@ -207,7 +207,7 @@ def least_word_count(table: WordTable, wanted: int, call: WordsCall) -> int:
     return max(wanted, known)
 
 
-def many_rounds_remark(rounds: int, budget: RoundBudget) -> str | None:
+def many_rounds_warning(rounds: int, budget: RoundBudget) -> str | None:
     """The warning if a budget made many rounds, else None."""
     if rounds <= MANY_ROUNDS:
         return None

@@ -202,7 +202,7 @@ def test_shards_beside_a_bad_one_are_kept_for_the_rerun(tmp_path: Path, vocab: P
     outcome = process(*args)  # its threads end with it
     assert outcome.fault.startswith(f"{source / '000.parquet'} row group 1: cannot be read")
     assert not {".manifest.json", "000.parquet"} & set(files_below(tmp_path / "out"))
-    write_shard(source / "000.parquet", ["mended"])
+    write_shard(source / "000.parquet", ["fixed"])
     done(*args)
     done("encode", source, "--tokenizer", vocab, "--output", tmp_path / "straight")
     assert files_below(tmp_path / "out") == files_below(tmp_path / "straight")

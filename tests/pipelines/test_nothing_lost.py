@@ -62,7 +62,7 @@ def test_a_directory_of_directories_is_no_work_directory(corpus: Path) -> None:
     outcome = wordpiece("train", corpus, "--output", data / "tok", "--work-dir", data, *SIZE)
     assert outcome.status == 1
     assert outcome.fault == (
-        f"{data}: holds corpus/a.parquet, which is not of this job; take it away, or give another"
+        f"{data}: holds corpus/a.parquet, which is not of this job; move it, or give another"
         " directory"
     )
     assert files_below(data) == before
@@ -133,7 +133,7 @@ def test_names_in_manifests_lead_nowhere_else(
         record = manifest(output)
         key = {"error": "errors", "shard": "shards"}[place]
         record[key][0] |= {"name": name, "input": name}
-        write_shard(corpus / "b.parquet", ["mended"])
+        write_shard(corpus / "b.parquet", ["fixed"])
         (output / "_errors" / "__shards__" / "link").symlink_to(victim)
     (output / "link").symlink_to(victim)
     manifest_path(output).write_text(json.dumps(record))

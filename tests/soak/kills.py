@@ -113,7 +113,7 @@ def _encode(inputs: Path, state: Path) -> list[str]:
 
 
 def _older_encode(inputs: Path, state: Path) -> None:
-    """Shards of inputs that change then: one is mended, one becomes bad, one is new, one stays, and
+    """Shards of inputs that change then: one is fixed, one becomes bad, one is new, one stays, and
     all others have other texts."""
     run(_encode(inputs, state))
     same = "003.txt"

@@ -151,14 +151,14 @@ def bad_and_good_shards(inputs: Path, state: Path) -> None:
 
 
 def _old_shards(inputs: Path, state: Path) -> None:
-    """Of four inputs one was bad and is mended, one was good and is bad, one has changed."""
+    """Of four inputs one was bad and is fixed, one was good and is bad, one has changed."""
     _two_shards(inputs, state)
     _inputs(inputs / "in", ["as it was"], "c")
     (inputs / "in" / "d.parquet").write_bytes(b"bad")
     run(_encode(inputs, state))
     (inputs / "in" / "b.parquet").write_bytes(b"bad too")
     _inputs(inputs / "in", ["changed"], "c")
-    _inputs(inputs / "in", ["mended"], "d")
+    _inputs(inputs / "in", ["fixed"], "d")
 
 
 SCENARIOS = {

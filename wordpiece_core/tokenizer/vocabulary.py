@@ -89,7 +89,7 @@ def check_vocabulary(tokens: Sequence[str], path: str, unk: str | None = UNK) ->
             raise InputError(f"{path} line {line}: token {shown(token)} is not a string")
         if not is_utf8(token):
             raise InputError(
-                f"{path} line {line}: token {token!r} holds half a surrogate pair; mend the token"
+                f"{path} line {line}: token {token!r} holds half a surrogate pair; fix the token"
             )
         if token in lines:
             raise InputError(

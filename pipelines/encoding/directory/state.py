@@ -163,5 +163,5 @@ def _columns(directory: EncodedDirectory, state: dict[str, Any]) -> pa.Schema | 
 
 def read_columns(path: str) -> pa.Schema:
     """The columns of a shard of Parquet."""
-    with StoredFile(path) as file, bad_data(path, mend=outputs.MEND):
+    with StoredFile(path) as file, bad_data(path, fix=outputs.FIX):
         return pq.read_schema(file.arrow())

@@ -85,8 +85,8 @@ class Rows:
     def _open(self, name: str) -> Iterator[pq.ParquetFile]:
         """What an input has been encoded to."""
         path = self.work.encoded_shard(name)
-        mend = f"; delete {self.work.dataset.work.path} and run the job again"
-        with StoredFile(path) as file, bad_data(path, mend=mend):
+        fix = f"; delete {self.work.dataset.work.path} and run the job again"
+        with StoredFile(path) as file, bad_data(path, fix=fix):
             yield pq.ParquetFile(file.arrow())
 
     def _placed(self, table: pa.Table, number: int, first: int) -> pa.Table:

@@ -122,11 +122,11 @@ CONFIGS = {
     "digits": (f"min_word_count: {'9' * 5000}", " line 1: not YAML ('999"),
     "no date": (
         "text_column: 2000-13-45",
-        " line 1: not YAML ('2000-13-45' is no timestamp; mend it,",
+        " line 1: not YAML ('2000-13-45' is no timestamp; fix it,",
     ),
     "no number": (
         "min_word_count: !!int x",
-        " line 1: not YAML ('x' is no int; mend it, or put it",
+        " line 1: not YAML ('x' is no int; fix it, or put it",
     ),
     "no truth": ("quiet: !!bool x", " line 1: not YAML ('x' is no bool"),
     "Python": ("quiet: !!python/object:os.system x", " line 1: not YAML (could not determine"),

@@ -18,7 +18,7 @@ from rich.cells import cell_len
 from tokenizers import Tokenizer as Peer
 
 import pipelines
-from pipelines.comparing.compare import remarks_on_table
+from pipelines.comparing.compare import warnings_on_table
 from pipelines.comparing.steps import MeasureChunks, PackedTokenizers
 from pipelines.counting.steps import Partitions
 from pipelines.counting.word_table import WordTable
@@ -212,7 +212,7 @@ def test_words_that_are_cut_otherwise_than_by_the_tokenizer_are_said(
     cut: TextOptions, spec: dict[str, Any], lost: str | None
 ) -> None:
     tokenizer = Tokenizer.of(TokenizerSpec(["[UNK]", "a"], **spec))
-    said = list(remarks_on_table(WordTable("words", [], text=cut), "mine", tokenizer))
+    said = list(warnings_on_table(WordTable("words", [], text=cut), "mine", tokenizer))
     wanted = f"words: its words are {lost}, which mine does not do; give --on with the text for"
     assert [text.startswith(wanted) for text in said] == ([] if lost is None else [True])
 
@@ -285,7 +285,7 @@ def test_text_without_a_word_has_figures_of_null(uncased: Path, tmp_path: Path) 
     assert "\n" in done("compare", uncased, "--on", tmp_path / "a.txt").out
 
 
-def test_errors_are_one_line_that_names_the_mend(
+def test_errors_are_one_line_that_names_the_fix(
     corpus: Path, uncased: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "bad.json").write_text("{")

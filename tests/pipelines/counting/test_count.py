@@ -13,8 +13,8 @@ import pytest
 
 import wordpiece_core as wp
 from pipelines.counting import count, parts, steps, word_table
-from pipelines.counting.handed import Handed
 from pipelines.counting.options import CountOptions
+from pipelines.counting.spill import Spill
 from pipelines.counting.steps import LEAST_PIECE_BYTES, PARTITION_SHARE_BYTES, Partitions
 from pipelines.files import inputs
 from pipelines.files.publishing import Publication
@@ -199,12 +199,12 @@ def test_a_worker_hands_its_table_on_whenever_it_is_full(tmp_path: Path, is_loca
     publication = Publication(str(tmp_path / "words"), "last")
     publication.begin()
     options = CountOptions(worker_memory=64 << 10)
-    handed = Handed.in_run(publication, is_local=is_local)
-    step = steps._CountRange(options, 2, publication.staging.lease, handed)
+    spill = Spill.in_run(publication, is_local=is_local)
+    step = steps._CountRange(options, 2, publication.staging.lease, spill)
     step.start_bundle()
     partials = [element for part in inputs.plan(files, "text") for element in step.process(part)]
     assert {partition for partition, _ in partials} == {0, 1}
-    tables = [handed.take(words) for _, (_, words) in partials]
+    tables = [spill.take(words) for _, (_, words) in partials]
     assert len(tables) > 20
     for words in tables:
         assert words.nbytes < 64 << 10

@@ -120,7 +120,7 @@ def test_a_bad_shard_stops_no_other_and_is_named(
     assert len(others) == total - 1
     assert not (tmp_path / "out" / ".manifest.json").exists()
 
-    write_shard(source / name, ["mended"])
+    write_shard(source / name, ["fixed"])
     outcome = encode()
     assert f"shards: {total} ({total - 1} finished before)" in outcome.out
     after = identities(tmp_path / "out")
@@ -180,7 +180,7 @@ def test_what_is_in_quarantine_is_tried_again(
     assert encode("--on-error", "quarantine").status == 0
     assert files_below(tmp_path / "out") == first
 
-    write_shard(source / "000.parquet", ["mended"])
+    write_shard(source / "000.parquet", ["fixed"])
     assert encode("--on-error", "quarantine").status == 0
     names = files_below(tmp_path / "out" / "_errors").keys()
     bad = {"__shards__/002.parquet.bad", "__shards__/002.parquet.json"}
@@ -188,7 +188,7 @@ def test_what_is_in_quarantine_is_tried_again(
     assert encode().status == 1
     assert encode("--on-error", "quarantine").status == 0
 
-    write_shard(source / "002.parquet", ["mended too"])
+    write_shard(source / "002.parquet", ["fixed too"])
     assert encode().status == 0
     args = ["encode", source, "--tokenizer", tokenizer, "--output", tmp_path / "straight"]
     done(*args)
@@ -371,7 +371,7 @@ def test_files_of_others_stay(
     mine = ["_errors/__shards__/b.bad", "c.parquet"]
     for name in mine:
         (output / name).write_text("precious")
-    write_shard(source / "001.parquet", ["mended"])
+    write_shard(source / "001.parquet", ["fixed"])
     assert encode().status == 0
     assert [(output / name).read_text() for name in mine] == ["precious"] * 2
     assert not (output / "_errors" / "__shards__" / "001.parquet.bad").exists()

@@ -377,7 +377,7 @@ def test_bad_files_go_to_quarantine_or_end_it_after_the_others(dataset: Dataset)
     dataset.check(quarantine=True)
     assert (dataset.output / "_errors/__shards__/bad.parquet.bad").read_bytes() == b"bad"
     assert dataset.follow("--on-error", "quarantine").lines == []
-    dataset.write("bad.parquet", 30)  # mended
+    dataset.write("bad.parquet", 30)  # fixed
     dataset.follow("--on-error", "quarantine")
     dataset.check()
 

@@ -6,7 +6,7 @@ import pytest
 
 from pipelines.files import inputs
 from pipelines.files.filesystems import join
-from pipelines.files.inputs import InputFile, output_names, resolve, told_apart
+from pipelines.files.inputs import InputFile, disambiguated, output_names, resolve
 
 from ..shard_files import fault, texts, write, write_raw
 
@@ -158,12 +158,12 @@ def test_files_of_equal_names_have_as_many_directories_as_tell_them_apart(tmp_pa
         write_raw(tmp_path / name)
     folders = [tmp_path / "4", tmp_path / "5"]
     files = resolve([*(str(tmp_path / name) for name in names[:4]), *map(str, folders)])
-    found = told_apart(files)
+    found = disambiguated(files)
     assert [file.name for file in found] == [
         *("1/x/a.txt", "2/x/a.txt", "y/a.txt", "b.txt", "4/sub/c.txt", "5/sub/c.txt")
     ]
     assert [f"{file.root}/{file.name}" for file in found] == [file.path for file in files]
-    assert told_apart(files[:1]) == files[:1]
+    assert disambiguated(files[:1]) == files[:1]
 
 
 @pytest.mark.parametrize(
@@ -177,7 +177,7 @@ def test_files_of_equal_names_have_as_many_directories_as_tell_them_apart(tmp_pa
 )
 def test_names_of_files_anywhere_are_told_apart(paths: list[str], names: list[str]) -> None:
     files = [InputFile(path, "a.txt", "text", None, 1, None) for path in paths]
-    found = told_apart(files)
+    found = disambiguated(files)
     assert [file.name for file in found] == names
     assert [join(file.root, file.name) for file in found] == paths
 

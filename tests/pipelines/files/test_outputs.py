@@ -330,8 +330,8 @@ def test_a_table_that_is_damaged_is_told_from_one_that_is_missing(tmp_path: Path
     outputs.write_parquet(path, table)
     assert outputs.read_parquet(path) == table
     Path(path).write_bytes(b"no table")
-    mend = "; restore it, or delete the directory"
-    with pytest.raises(InputError, match=rf"a.parquet: cannot be read \(.*\){mend}$"):
+    fix = "; restore it, or delete the directory"
+    with pytest.raises(InputError, match=rf"a.parquet: cannot be read \(.*\){fix}$"):
         outputs.read_parquet(path)
 
 

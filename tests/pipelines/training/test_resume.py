@@ -123,7 +123,7 @@ def test_a_directory_with_other_things_is_no_work_directory(tmp_path: Path, shar
     args = ["--output", tmp_path / "tok", "--work-dir", tmp_path / "mine", *SIZE]
     outcome = wordpiece("train", shards, *args)
     assert outcome.status == 1
-    assert "mine: holds thesis.tex, which is not of this job; take it away, or" in outcome.err
+    assert "mine: holds thesis.tex, which is not of this job; move it, or" in outcome.err
     assert [path.name for path in (tmp_path / "mine").iterdir()] == ["thesis.tex"]
 
 

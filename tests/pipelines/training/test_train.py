@@ -217,7 +217,7 @@ def write_words(directory: Path, words: dict[str, int]) -> Path:
     return directory
 
 
-def test_unknown_words_that_no_option_made_are_a_warning_without_a_mend(tmp_path: Path) -> None:
+def test_unknown_words_that_no_option_made_are_a_warning_without_a_fix(tmp_path: Path) -> None:
     options: dict[str, Any] = {"special_tokens": ["[UNK]", "e"], "min_pair_count": 1}
     with pytest.warns(pipelines.JobWarning, match=r"of the words are \[UNK\]$"):
         pipelines.train(
@@ -232,7 +232,7 @@ def test_unknown_words_that_no_option_made_are_a_warning_without_a_mend(tmp_path
 
 @pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize(
-    ("options", "mend"),
+    ("options", "fix"),
     [
         ({"min_word_count": 5}, "lower min_word_count"),
         ({"max_word_length": 5}, "raise max_word_length"),
@@ -244,8 +244,8 @@ def test_unknown_words_that_no_option_made_are_a_warning_without_a_mend(tmp_path
         ),
     ],
 )
-def test_many_unknown_words_are_a_warning_that_names_the_mend(
-    tmp_path: Path, model: str, options: dict[str, Any], mend: str
+def test_many_unknown_words_are_a_warning_that_names_the_fix(
+    tmp_path: Path, model: str, options: dict[str, Any], fix: str
 ) -> None:
     words = {"ab": 60, "ba": 50, "axb": 25, "aaabbbz": 8, "qb": 4}
     table = write_words(tmp_path / "words", words)
@@ -253,7 +253,7 @@ def test_many_unknown_words_are_a_warning_that_names_the_mend(
     with pytest.warns(pipelines.JobWarning) as said:
         pipelines.train(model=model, quiet=True, **given, **options)
     (found,) = [str(w.message) for w in said if "[UNK]" in str(w.message)]
-    assert found.partition("; ")[2] == mend
+    assert found.partition("; ")[2] == fix
 
 
 def test_training_json_is_enough_to_get_the_same_bytes_again(tmp_path: Path) -> None:

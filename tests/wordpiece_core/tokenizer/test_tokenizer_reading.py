@@ -190,7 +190,7 @@ def test_a_config_beside_a_vocab_txt_is_taken_as_transformers_takes_it(
 @pytest.mark.parametrize(
     ("config", "reason"),
     [
-        ({"do_lower_case": False}, "handles text otherwise than tokenizer.json; mend one of them"),
+        ({"do_lower_case": False}, "handles text otherwise than tokenizer.json; fix one of them"),
         ({"additional_special_tokens": ["<ent>"]}, "has other special tokens than tokenizer.json"),
         ({"eos_token": "<ent>"}, "has other special tokens than tokenizer.json"),
         ({"do_lower_case": True, "strip_accents": True}, None),

@@ -62,9 +62,9 @@ def with_config(spec: TokenizerSpec, config: Json, path: str, *, fixed: bool) ->
     # For that class `transformers` reads the special tokens here, but not how text is handled.
     heard = config.get("tokenizer_class") != "PreTrainedTokenizerFast"
     if heard and changed.text.for_kernel() != spec.text.for_kernel():
-        raise InputError(f"{path}: handles text otherwise than tokenizer.json; mend one of them")
+        raise InputError(f"{path}: handles text otherwise than tokenizer.json; fix one of them")
     if {*changed.special_tokens} != {*spec.special_tokens}:
-        raise InputError(f"{path}: has other special tokens than tokenizer.json; mend one of them")
+        raise InputError(f"{path}: has other special tokens than tokenizer.json; fix one of them")
     return replace(spec, roles=roles)
 
 

@@ -273,7 +273,7 @@ def _of_template(part: Json, ids: dict[str, int], path: str) -> AddedTokens:
     if not single or any(found[name] != wanted[name] for name in found):
         raise InputError(
             f"{path}: post_processor (TemplateProcessing) does not put the same tokens around a"
-            " text and around a pair, all of the first type up to the second text; mend or"
+            " text and around a pair, all of the first type up to the second text; fix or"
             " replace it"
         )
     return made

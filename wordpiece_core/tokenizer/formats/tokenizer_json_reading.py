@@ -117,7 +117,7 @@ def _check_post_processor(value: Json, path: str, ids: dict[str, int]) -> None:
         kind = found.get("type") if isinstance(found, dict) else found
         kind = kind if isinstance(kind, str) else shown(kind)
         does = "put [CLS] and [SEP] around texts as BERT's does" if wanted else "leave texts alone"
-        raise InputError(f"{path}: post_processor ({kind}) does not {does}; mend or replace it")
+        raise InputError(f"{path}: post_processor ({kind}) does not {does}; fix or replace it")
 
 
 # --- BPE and Unigram ------------------------------------------------------------------------------

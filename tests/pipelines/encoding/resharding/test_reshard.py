@@ -695,7 +695,7 @@ def test_bad_inputs_are_named_or_go_to_quarantine(
     assert not (tmp_path / "out" / "_layout").exists()
 
 
-def test_an_input_that_is_mended_while_the_dataset_is_not_whole_is_no_error(
+def test_an_input_that_is_fixed_while_the_dataset_is_not_whole_is_no_error(
     tmp_path: Path, tokenizer: str
 ) -> None:
     write_shard(tmp_path / "in" / "a.txt", english(20))

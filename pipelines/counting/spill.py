@@ -1,8 +1,8 @@
-"""Tables that the steps of `count` hand to each other: as bytes, or by name.
+"""Tables that the steps of `count` pass to each other: as bytes, or spilled to files.
 
-Beam's local runner holds in memory all that steps hand to each other. So in a local run that writes
+Beam's local runner holds in memory all that steps pass to each other. So in a local run that writes
 to a local directory, tables are written to files in staging, and elements say where they are. These
-files are deleted with all that is in staging. On other runners, the elements are the tables.
+files are deleted with the staging directory. On other runners, the elements are the tables.
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ IN_FILES = "lz4"  # of a local disk, which is quick
 
 
 @dataclass(frozen=True)
-class Handed:
-    """Hands tables from step to step. `publication`: in whose staging directory their files are;
-    None to hand them as bytes."""
+class Spill:
+    """Passes tables from step to step. `publication`: in whose staging directory their files are;
+    None to pass them as bytes."""
 
     publication: Publication | None = None
 
     @classmethod
-    def in_run(cls, publication: Publication, *, is_local: bool) -> Handed:
+    def in_run(cls, publication: Publication, *, is_local: bool) -> Spill:
         """By name, where all workers are on this machine and the output is on its disk."""
         return cls(publication if is_local and not is_uri(publication.output) else None)
 
     def most_bytes(self, worker_memory: int) -> int:
-        """How large the table of a worker grows until it is handed on. That costs little by name,
+        """How large the table of a worker grows until it is passed on. That costs little by name,
         so by name no more is taken than makes counting quicker."""
         return worker_memory if self.publication is None else min(worker_memory, TABLE_BYTES)
 
@@ -59,7 +59,7 @@ class Handed:
     def _write(
         self, publication: Publication, encoded: Sequence[tuple[Key, bytes]]
     ) -> Iterator[tuple[Key, Table]]:
-        name = f"handed-{new_id()}.arrow"
+        name = f"spill-{new_id()}.arrow"
 
         def write(stream: pa.NativeFile) -> None:
             for _, table in encoded:
@@ -80,7 +80,7 @@ class Handed:
         name, start, length = table
         path = self.publication.place(name)
         try:
-            with StoredFile(path) as file, bad_data(path, mend="; run the job again"):
+            with StoredFile(path) as file, bad_data(path, fix="; run the job again"):
                 file.seek(start)
                 return from_bytes(file.read(length))
         except MissingError:

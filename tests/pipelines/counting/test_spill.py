@@ -7,8 +7,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from pipelines.counting import handed as module
-from pipelines.counting.handed import Handed, Table
+from pipelines.counting import spill as module
+from pipelines.counting.spill import Spill, Table
 from pipelines.files import storage
 from pipelines.files.publishing import Publication
 from wordpiece_core.errors import OutputError, StorageError
@@ -29,24 +29,24 @@ def publication(tmp_path: Path) -> Publication:
     return begun
 
 
-def by_name(publication: Publication) -> tuple[Handed, list[tuple[int, Table]]]:
-    handed = Handed.in_run(publication, is_local=True)
-    return handed, list(handed.give([(7, words("b", "a")), (3, words()), (7, words("c"))]))
+def by_name(publication: Publication) -> tuple[Spill, list[tuple[int, Table]]]:
+    spill = Spill.in_run(publication, is_local=True)
+    return spill, list(spill.give([(7, words("b", "a")), (3, words()), (7, words("c"))]))
 
 
 def test_tables_lie_in_one_file_and_elements_say_where(publication: Publication) -> None:
-    handed, given = by_name(publication)
+    spill, given = by_name(publication)
     assert [key for key, _ in given] == [7, 3, 7]
     assert all(not isinstance(table, bytes) for _, table in given)
     names = {table[0] for _, table in given}
     assert [entry.name for entry in storage.entries(publication.place(""))] == [*names]
-    taken = [handed.take(table)["word"].to_pylist() for _, table in reversed(given)]
+    taken = [spill.take(table)["word"].to_pylist() for _, table in reversed(given)]
     assert taken == [["c"], [], ["b", "a"]]
 
 
 def test_nothing_given_is_no_file(publication: Publication) -> None:
-    handed = Handed.in_run(publication, is_local=True)
-    assert list(handed.give([])) == []
+    spill = Spill.in_run(publication, is_local=True)
+    assert list(spill.give([])) == []
     assert not storage.entries(publication.place(""))
 
 
@@ -55,34 +55,34 @@ def test_elsewhere_elements_are_the_tables(
     publication: Publication, store: str, tmp_path: Path
 ) -> None:
     remote = Publication(f"{store}/remote", "last")
-    for handed in (
-        Handed.in_run(publication, is_local=False),
-        Handed.in_run(remote, is_local=True),
+    for spill in (
+        Spill.in_run(publication, is_local=False),
+        Spill.in_run(remote, is_local=True),
     ):
-        ((_, table),) = handed.give([(0, words("a"))])
+        ((_, table),) = spill.give([(0, words("a"))])
         assert isinstance(table, bytes)
-        assert Handed().take(table) == words("a")
+        assert Spill().take(table) == words("a")
     assert not storage.entries(publication.place(""))
     assert not (tmp_path / "remote").exists()
 
 
 def test_a_run_that_has_lost_its_output_says_so(publication: Publication) -> None:
-    handed, given = by_name(publication)
+    spill, given = by_name(publication)
     after = Publication(publication.output, "last")
     after.recover()
     after.begin()
     with pytest.raises(OutputError, match="another run has begun"):
-        handed.take(given[0][1])
+        spill.take(given[0][1])
     with pytest.raises(OutputError, match="another run has begun"):
-        list(handed.give([(0, words("a"))]))
+        list(spill.give([(0, words("a"))]))
     assert [entry.name for entry in storage.entries(after.staging.path)] == [".wordpiece.json"]
 
 
 def test_a_file_that_is_gone_is_a_fault_of_storage(publication: Publication) -> None:
-    handed, given = by_name(publication)
+    spill, given = by_name(publication)
     storage.delete_file(publication.place(given[0][1][0]))  # type: ignore[arg-type]
     with pytest.raises(StorageError, match="cannot be read"):
-        handed.take(given[0][1])
+        spill.take(given[0][1])
 
 
 @pytest.mark.usefixtures("tiny_tables")
@@ -92,14 +92,14 @@ def test_the_table_is_the_same_whichever_way_its_parts_are_handed(
 ) -> None:
     shards = write_shards(tmp_path / "in", rare_words(600), 3, ".txt")
     given: list[Table] = []
-    give = Handed.give
+    give = Spill.give
 
-    def noted(handed: Handed, tables: object) -> object:
-        for key, table in give(handed, tables):  # type: ignore[arg-type]
+    def noted(spill: Spill, tables: object) -> object:
+        for key, table in give(spill, tables):  # type: ignore[arg-type]
             given.append(table)
             yield key, table
 
-    monkeypatch.setattr(Handed, "give", noted)
+    monkeypatch.setattr(Spill, "give", noted)
     command = ["count", shards, "--worker-memory", memory, "--output"]
     done(*command, tmp_path / "by name")
     assert given
@@ -118,9 +118,9 @@ def test_the_table_is_the_same_whichever_way_its_parts_are_handed(
 def test_by_name_a_table_is_handed_on_before_it_takes_all_memory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, publication: Publication
 ) -> None:
-    assert Handed.in_run(publication, is_local=False).most_bytes(1 << 30) == 1 << 30
-    assert Handed.in_run(publication, is_local=True).most_bytes(1 << 30) == module.TABLE_BYTES
-    assert Handed.in_run(publication, is_local=True).most_bytes(1 << 20) == 1 << 20
+    assert Spill.in_run(publication, is_local=False).most_bytes(1 << 30) == 1 << 30
+    assert Spill.in_run(publication, is_local=True).most_bytes(1 << 30) == module.TABLE_BYTES
+    assert Spill.in_run(publication, is_local=True).most_bytes(1 << 20) == 1 << 20
     shards = write_shards(tmp_path / "in", rare_words(600), 1, ".txt")
     done("count", shards, "--output", tmp_path / "whole")
     monkeypatch.setattr(module, "TABLE_BYTES", 64 << 10)
@@ -141,9 +141,9 @@ def test_what_a_killed_run_handed_on_goes_with_its_staging(tmp_path: Path) -> No
     done("count", shards, "--output", tmp_path / "whole")
     output = tmp_path / "killed"
     for state in (
-        r"written .*/_staging/\w+/handed-",  # no table is there
+        r"written .*/_staging/\w+/spill-",  # no table is there
         r"written .*/_staging/\w+/totals",  # some are
-        r"deleted .*/_staging/\w+/handed-",  # the new table is whole
+        r"deleted .*/_staging/\w+/spill-",  # the new table is whole
     ):
         killed_before(1, state, "count", shards, "--output", output)
         assert (output / "_staging").exists()
