@@ -47,7 +47,7 @@ USED_BYTES = 12  # of a token in measures
 TOTALS = -1  # the shard of the totals of reading
 READ = ("rows", "nulls", "bytes", "replaced")
 
-Key = tuple[int, Group]
+GroupKey = tuple[int, Group]
 """The number of a tokenizer, and a group."""
 
 SCHEMA = pa.schema(
@@ -88,14 +88,14 @@ def _unpacked(data: bytes) -> list[AnyTokenizer]:
 class Tally:
     """Measures of tokenizers and groups, added up."""
 
-    measures: dict[Key, Measures] = field(default_factory=dict)
+    measures: dict[GroupKey, Measures] = field(default_factory=dict)
 
     def measure(self, tokenizers: list[AnyTokenizer], group: Group, chunks: pa.RecordBatch) -> None:
         """Measures chunks of a group with all tokenizers."""
         for number, tokenizer in enumerate(tokenizers if len(chunks) else ()):
             self.add((number, group), measure(tokenizer, chunks["word"], chunks["count"]))
 
-    def add(self, key: Key, measures: Measures) -> None:
+    def add(self, key: GroupKey, measures: Measures) -> None:
         """Adds the measures of a tokenizer and a group."""
         known = self.measures.get(key)
         self.measures[key] = measures if known is None else known + measures
@@ -251,13 +251,13 @@ class WriteMeasures:
         return f"{'totals' if shard == TOTALS else f'measures-{shard:02}'}.arrow"
 
 
-def _row(key: Key, measures: Measures) -> pa.RecordBatch:
+def _row(key: GroupKey, measures: Measures) -> pa.RecordBatch:
     row = {name: getattr(measures, name) for name in ("vocab_size", *SUMS)}
     row |= {name: measures.uses[name].to_pylist() for name in ("token", "count")}
     return pa.RecordBatch.from_pylist([{"tokenizer": key[0], "group": key[1], **row}], SCHEMA)
 
 
-def read_measures(path: str) -> dict[Key, Measures]:
+def read_measures(path: str) -> dict[GroupKey, Measures]:
     """The measures in a file that `WriteMeasures` wrote."""
     found = {}
     for batch in read_batches(path):

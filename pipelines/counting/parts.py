@@ -20,7 +20,7 @@ from wordpiece_core import _kernel
 ROWS_PER_PART = 1_000_000  # approximately; where parts are cut depends only on the words
 DRAW_EVERY = 4096  # one of so many words is drawn; the cuts are chosen from the drawn words
 
-Key = tuple[int, str]
+PartitionKey = tuple[int, str]
 """Minus the count, and the word. Ascending keys are in the order of the table."""
 
 
@@ -52,7 +52,7 @@ class WriteWordTable(beam.PTransform):
             | "write part" >> beam.MapTuple(self.write)
         )
 
-    def slices(self, partition: Table, cuts: list[Key]) -> Iterator[tuple[int, Table]]:
+    def slices(self, partition: Table, cuts: list[PartitionKey]) -> Iterator[tuple[int, Table]]:
         """The slices of a partition, each with the number of its part."""
         return self.spill.give(cut(self.spill.take(partition), cuts))
 
@@ -68,13 +68,13 @@ class WriteWordTable(beam.PTransform):
             write_part(self.publication, part, of_part)
 
 
-def draw(partition: pa.RecordBatch) -> tuple[int, list[Key]]:
+def draw(partition: pa.RecordBatch) -> tuple[int, list[PartitionKey]]:
     """The number of rows of a partition, and the keys of some words, which are drawn by hash."""
     drawn = pa.record_batch(_kernel.draw_words(partition, DRAW_EVERY))
     return len(partition), [_key(drawn, row) for row in range(len(drawn))]
 
 
-def choose_cuts(drawn: Iterable[tuple[int, list[Key]]]) -> list[Key]:
+def choose_cuts(drawn: Iterable[tuple[int, list[PartitionKey]]]) -> list[PartitionKey]:
     """The keys at which the parts after the first begin. They do not depend on the partitions."""
     drawn = list(drawn)
     rows = sum(count for count, _ in drawn)
@@ -83,7 +83,9 @@ def choose_cuts(drawn: Iterable[tuple[int, list[Key]]]) -> list[Key]:
     return [keys[len(keys) * part // parts] for part in range(1, parts)]
 
 
-def cut(partition: pa.RecordBatch, cuts: list[Key]) -> Iterator[tuple[int, pa.RecordBatch]]:
+def cut(
+    partition: pa.RecordBatch, cuts: list[PartitionKey]
+) -> Iterator[tuple[int, pa.RecordBatch]]:
     """The slices of a sorted partition, each with the number of its part."""
     rows = range(len(partition))
     ends = [bisect_left(rows, key, key=lambda row: _key(partition, row)) for key in cuts]
@@ -94,5 +96,5 @@ def cut(partition: pa.RecordBatch, cuts: list[Key]) -> Iterator[tuple[int, pa.Re
         start = end
 
 
-def _key(batch: pa.RecordBatch, row: int) -> Key:
+def _key(batch: pa.RecordBatch, row: int) -> PartitionKey:
     return -batch["count"][row].as_py(), batch["word"][row].as_py()

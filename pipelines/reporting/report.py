@@ -95,7 +95,7 @@ def report(call: ReportCall, *, beam_args: Sequence[str] = (), progress: Progres
         others=[Other(n, tokens_by_id(of)) for n, of in zip(names, others, strict=True)],
     )
     if call.on or call.word_counts:
-        run = _Run(checked, tokenizer, others, beam_args, progress)
+        run = ReportRun(checked, tokenizer, others, beam_args, progress)
         facts, more = run.on_text(replace(facts, text=list(call.on) or [str(call.word_counts)]))
         more_warnings += more
     data = page(facts)
@@ -137,7 +137,7 @@ def tokens_by_id(tokenizer: AnyTokenizer) -> dict[int, str]:
 
 
 @dataclass(frozen=True)
-class _Run:
+class ReportRun:
     """What a text comes to. `tokenizer`: the one that is shown."""
 
     call: ReportCall

@@ -8,7 +8,7 @@ from typing import Any
 
 import apache_beam as beam
 
-from pipelines.running.plan import Place, Plan, read_plan
+from pipelines.running.plan import LineRange, Plan, read_plan
 
 
 @dataclass
@@ -36,6 +36,6 @@ class _Read:
     plan: Plan
     element: Callable[[dict[str, Any]], Any]
 
-    def __call__(self, grouped: tuple[int, Iterable[Place]]) -> Iterator[Any]:
+    def __call__(self, grouped: tuple[int, Iterable[LineRange]]) -> Iterator[Any]:
         plan = self.plan
         return map(self.element, read_plan(plan.path, plan.lease, grouped[1], plan.stores))

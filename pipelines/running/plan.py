@@ -21,7 +21,7 @@ LINES_AT_ONCE = 1000  # of a plan that is written
 
 PATH, STORE = "path", "store"  # fields of what is in elements
 
-Place = tuple[int, int]
+LineRange = tuple[int, int]
 """The first byte and the end of lines in a file."""
 
 
@@ -32,7 +32,7 @@ class Plan:
 
     path: str
     lease: Lease
-    places: list[Place]
+    places: list[LineRange]
     stores: tuple[Location, ...]
 
 
@@ -96,7 +96,7 @@ class _Stores:
         return found if number is None else found | {STORE: number}
 
 
-def _places(lengths: Sequence[int], sizes: Sequence[int]) -> Iterator[Place]:
+def _places(lengths: Sequence[int], sizes: Sequence[int]) -> Iterator[LineRange]:
     """The places of lines of these lengths, about `MOST_PLACES` or fewer."""
     least = sum(sizes) / MOST_PLACES if len(sizes) > MOST_PLACES else 0
     most_lines = -(-2 * len(lengths) // MOST_PLACES)
@@ -113,7 +113,7 @@ def _places(lengths: Sequence[int], sizes: Sequence[int]) -> Iterator[Place]:
 def read_plan(
     path: str,
     lease: Lease,
-    places: Iterable[Place] | None = None,
+    places: Iterable[LineRange] | None = None,
     stores: Sequence[Location] = (),
 ) -> Iterator[dict[str, Any]]:
     """The fields of the elements at places of a plan, or of all. `stores`: see `write_plan`;

@@ -51,7 +51,7 @@ from wordpiece_core.training.train import TrainingResult, training_result
 
 
 @dataclass
-class Job:
+class TrainingJob:
     """What the rounds of a training share."""
 
     options: TrainingOptions
@@ -69,7 +69,7 @@ class Job:
     """How words are marked: see `TrainingOptions.word_marks`."""
 
 
-def train_on_table(table: WordTable, job: Job) -> TrainingResult:
+def train_on_table(table: WordTable, job: TrainingJob) -> TrainingResult:
     """Trains on a word table. Raises InputError, StorageError, OutputError and OptionError."""
     with naming(table):
         rounds = _Rounds(table, job)
@@ -80,7 +80,7 @@ def train_on_table(table: WordTable, job: Job) -> TrainingResult:
         return training_result(algorithm, len(rounds.finished))
 
 
-def extend_on_table(table: WordTable, goal: Goal, job: Job) -> ExtensionResult:
+def extend_on_table(table: WordTable, goal: Goal, job: TrainingJob) -> ExtensionResult:
     """Extends a vocabulary by the words of a table. Raises what `train_on_table` raises."""
     with naming(table):
         rounds = _Rounds(table, job)
@@ -124,7 +124,7 @@ class _Rounds:
     """The rounds of a training, as far as they are done, and how further ones are made."""
 
     table: WordTable
-    job: Job
+    job: TrainingJob
     finished: list[FinishedRound] = field(default_factory=list)
 
     def __post_init__(self) -> None:

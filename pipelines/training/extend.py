@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from pipelines.counting.word_table import Coverage, WordTable, coverage, table_digest
 from pipelines.running.progress import Progress
-from pipelines.training.driver import Job, extend_on_table
+from pipelines.training.driver import TrainingJob, extend_on_table
 from pipelines.training.options import ExtendCall, TrainCall
 from pipelines.training.words_run import (
     MANY_UNKNOWN,
@@ -107,10 +107,10 @@ def extend(call: ExtendCall, *, beam_args: Sequence[str] = (), progress: Progres
 
     Raises InputError, StorageError, OutputError and OptionError.
     """
-    return run_on_words(_Run, call, beam_args, progress)
+    return run_on_words(ExtendRun, call, beam_args, progress)
 
 
-class _Run(TokenizerRun[ExtendCall, Extended]):
+class ExtendRun(TokenizerRun[ExtendCall, Extended]):
     def known(self) -> tuple[dict[str, Any], dict[str, Any]]:
         options = self.call.extension
         Goal.of(self.tokenizer.spec, options)
@@ -149,7 +149,7 @@ def extend_by_words(
     run.check_output(identity)
     noted = {"word_table": digest, "tokenizer": tokenizer.digest, "model": goal.training.model}
     call = run.call
-    job = Job(
+    job = TrainingJob(
         goal.training,
         noted | extension,
         run.work,

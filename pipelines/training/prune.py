@@ -93,10 +93,10 @@ def prune(call: PruneCall, *, beam_args: Sequence[str] = (), progress: Progress)
 
     Raises InputError, StorageError, OutputError and OptionError.
     """
-    return run_on_words(_Run, call, beam_args, progress)
+    return run_on_words(PruneRun, call, beam_args, progress)
 
 
-class _Run(TokenizerRun[PruneCall, Pruned]):
+class PruneRun(TokenizerRun[PruneCall, Pruned]):
     def known(self) -> tuple[dict[str, Any], dict[str, Any]]:
         size = self.call.vocab_size
         check_size(self.tokenizer.spec, size)

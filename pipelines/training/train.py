@@ -13,7 +13,7 @@ import pyarrow as pa
 from pipelines.counting.word_table import WordTable, coverage, table_digest, text_of
 from pipelines.running.progress import Progress
 from pipelines.training.continuing import Begun, begun, fix_of
-from pipelines.training.driver import Job, train_on_table
+from pipelines.training.driver import TrainingJob, train_on_table
 from pipelines.training.extend import Extended, extend_by_words, rounds_record
 from pipelines.training.options import TrainCall
 from pipelines.training.unknown import unknown_words_warning
@@ -85,11 +85,11 @@ def train(
 
     Raises InputError, StorageError, OutputError and OptionError.
     """
-    run = _ContinuedRun if call.continue_from else _Run
+    run = ContinuedRun if call.continue_from else TrainRun
     return run_on_words(run, call, beam_args, progress)
 
 
-class _Run(WordsRun[TrainCall, Trained]):
+class TrainRun(WordsRun[TrainCall, Trained]):
     def text(self) -> TextOptions:
         return self.call.counting.text
 
@@ -113,7 +113,7 @@ class _Run(WordsRun[TrainCall, Trained]):
         digest = table_digest(table)
         identity = {"text": asdict(text), "training": training.plain(), "word_table": digest}
         self.check_output(identity)
-        job = Job(
+        job = TrainingJob(
             training,
             {"word_table": digest} | training.plain(),
             self.work,
@@ -147,7 +147,7 @@ class _Run(WordsRun[TrainCall, Trained]):
         """InputError if the result is not what it has to be."""
 
 
-class _ContinuedRun(_Run):
+class ContinuedRun(TrainRun):
     """A training that goes on. With the words of the earlier one it is that training, made to the
     larger size; the earlier merges come again. Other words extend the vocabulary."""
 

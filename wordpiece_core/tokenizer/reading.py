@@ -115,11 +115,11 @@ def _from_directory(path: str, lowercase: bool | None) -> TokenizerSpec:
     return spec
 
 
-Place = Callable[[str], str]  # of a file of a directory
+Locate = Callable[[str], str]  # of a file of a directory
 
 
 def _of_vocab_txt(
-    place: Place, said: bool, lowercase: bool | None, whole: Json | None
+    place: Locate, said: bool, lowercase: bool | None, whole: Json | None
 ) -> TokenizerSpec | None:
     """The tokenizer of a `vocab.txt`. `said`: whether a config says how text is handled."""
     text = read_text(place("vocab.txt"))
@@ -131,7 +131,7 @@ def _of_vocab_txt(
     return _bare(vocab, place("vocab.txt"), lowercase)
 
 
-def _of_whole(whole: Json, place: Place, of_vocab: TokenizerSpec | None) -> TokenizerSpec:
+def _of_whole(whole: Json, place: Locate, of_vocab: TokenizerSpec | None) -> TokenizerSpec:
     """The tokenizer of a `tokenizer.json`. InputError if the vocabulary beside it is another."""
     spec = from_tokenizer_json(whole, place("tokenizer.json"))
     other = None
@@ -150,7 +150,7 @@ def _of_whole(whole: Json, place: Place, of_vocab: TokenizerSpec | None) -> Toke
     return spec
 
 
-def _of_merges(place: Place, config: Json | None) -> TokenizerSpec | None:
+def _of_merges(place: Locate, config: Json | None) -> TokenizerSpec | None:
     """The tokenizer of a `vocab.json` and a `merges.txt`."""
     vocab, merges = read_text(place(VOCAB)), read_text(place(MERGES))
     if vocab is None or merges is None:
@@ -165,7 +165,7 @@ def _of_merges(place: Place, config: Json | None) -> TokenizerSpec | None:
     )
 
 
-def _of_model(place: Place, config: Json | None) -> TokenizerSpec | None:
+def _of_model(place: Locate, config: Json | None) -> TokenizerSpec | None:
     """The tokenizer of a model of `sentencepiece`, by the names under which they are published.
     InputError if a config names a class: the classes of `transformers` may number pieces otherwise,
     or put tokens around texts."""
