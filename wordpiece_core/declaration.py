@@ -80,10 +80,10 @@ def with_names(text: str) -> str:
     """A text of a declaration, where `{max_length}` stands for what that option is called.
 
     >>> from wordpiece_core.options import EncodingOptions
-    >>> with_names("Fill rows up to {max_length}.")
+    >>> with_names("Pad rows to {max_length}.")
     'Pad rows to --max-length.'
     >>> with names_of_python():
-    ...     with_names("Fill rows up to {max_length}.")
+    ...     with_names("Pad rows to {max_length}.")
     'Fill rows up to max_length.'
     """
     return text.format_map(_Names())
