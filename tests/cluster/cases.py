@@ -26,7 +26,7 @@ from . import pauses, servers
 from .servers import EMBEDDED_FLINK, FLINK, SPARK, ServerError, Servers, worker_environment
 
 HANGS = 300.0  # seconds after which a command counts as one that does not end
-TELLS = 60.0  # seconds after which a command counts as one that tells nothing
+STARTS = 60.0  # seconds after which a command counts as one that does not start
 INTERRUPTED = 130  # the exit status
 MANIFESTS = {"_manifest.json", ".manifest.json"}
 OF_THE_RUN = {"run.json", ".run.json"}  # the files that differ between runs
@@ -241,14 +241,14 @@ def _must_end(running: subprocess.Popen[str], status: int) -> None:
         raise CaseError(f"ended with {running.returncode}, not {status}: {said[-1500:]}")
 
 
-def _must_tell(running: subprocess.Popen[str]) -> None:
-    """Waits for a line of a command that tells how much workers elsewhere have done so far. While
-    it runs it has a line every few seconds. CaseError if none of them tells."""
-    end, lines = time.monotonic() + TELLS, [""]
-    while not re.search(r": running.*, [\d,]+ MB", lines[-1]):
+def _must_run(running: subprocess.Popen[str]) -> None:
+    """Waits for a line of a command that says that its pipeline is running, as it has one every few
+    seconds. CaseError if there is none. (How much is done, Flink's job server tells in the end.)"""
+    end, lines = time.monotonic() + STARTS, [""]
+    while ": running" not in lines[-1]:
         lines.append(running.stdout.readline() if running.stdout else "")
         if not lines[-1] or time.monotonic() > end:
-            raise CaseError(f"does not tell what is done: {''.join(lines)[-1500:]}")
+            raise CaseError(f"shows no progress: {''.join(lines)[-1500:]}")
 
 
 # --- Runs -----------------------------------------------------------------------------------------
@@ -332,7 +332,7 @@ class Run:
             worker, parent = self._paused(running)
             # (The one range of words in a training waits, so there is nothing to tell.)
             if self.case.fault == WORKER and self.case.job in ("count", "encode"):
-                _must_tell(running)
+                _must_run(running)
             self._fault(running, worker, parent)
             self._check()
         finally:
