@@ -84,7 +84,7 @@ def with_names(text: str) -> str:
     'Pad rows to --max-length.'
     >>> with names_of_python():
     ...     with_names("Pad rows to {max_length}.")
-    'Fill rows up to max_length.'
+    'Pad rows to max_length.'
     """
     return text.format_map(_Names())
 

@@ -28,11 +28,11 @@ def main(argv: Sequence[str] | None = None) -> None:
             if is_own_process:
                 prepare()
         status = run(sys.argv[1:] if argv is None else argv)
-        interrupts.end()
+        interrupts.end(status)
     except KeyboardInterrupt:
-        interrupts.end()
-        print("wordpiece: interrupted; run the same command again to go on", file=sys.stderr)
         status = interrupts.STATUS
+        interrupts.end(status)
+        print("wordpiece: interrupted; run the same command again to go on", file=sys.stderr)
     sys.exit(status)
 
 

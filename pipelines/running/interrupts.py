@@ -7,6 +7,7 @@ While modules are imported a signal waits, as an exception could get lost in the
 
 from __future__ import annotations
 
+import atexit
 import os
 import signal
 import sys
@@ -27,6 +28,7 @@ _last: float | None = None  # when a signal came
 _blocks = 0  # that hold signals
 _is_waiting = False  # whether one is held
 _is_begun = False
+_status = 1  # with which the process ends
 is_quiet = False  # whether what destructors raise is not shown
 
 
@@ -35,6 +37,7 @@ def begin() -> None:
     the command does."""
     global _is_begun
     _handle_by(_take)
+    atexit.register(_leave)  # the first to be registered, so it is called last
     sys.excepthook, sys.unraisablehook = _uncaught, _unraisable
     _is_begun = True
 
@@ -98,13 +101,15 @@ class held:  # noqa: N801 (it is used as a function)
             raise KeyboardInterrupt
 
 
-def end() -> None:
-    """From now on the process of the command has nothing to do but to end. A signal does not keep
-    it from ending the servers that libraries have started; a second one ends it at once. If it
-    ends because of a signal, others do nothing, and it does not wait for long for its threads, nor
-    for stores that do not answer."""
+def end(status: int) -> None:
+    """From now on the process of the command has nothing to do but to end, with this status. A
+    signal does not keep it from ending the servers that libraries have started; a second one ends
+    it at once. If it ends because of a signal, others do nothing, and it does not wait for long for
+    its threads, nor for stores that do not answer."""
+    global _status
     if not _is_begun:
         return
+    _status = status
     _handle_by(_take_at_end if _last is None else signal.SIG_IGN)
     if _last is not None:
         from threading import Thread
@@ -126,6 +131,17 @@ def _take_at_end(number: int, _: FrameType | None) -> None:
 def _end_soon() -> None:
     time.sleep(END_SECONDS)
     os._exit(STATUS)
+
+
+def _leave() -> None:
+    """Ends the process, when all has been cleaned up but the interpreter itself. A thread of Arrow
+    that waits for the interpreter to read a Python file would abort the process."""
+    from contextlib import suppress
+
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(Exception):
+            stream.flush()
+    os._exit(_status)
 
 
 def _end_if_stores_are_waited_for(calls: int) -> None:

@@ -12,6 +12,9 @@ Beam's private names.
   ever. Without a change, 7 of 10 encodings hung in which we killed one at a random moment; in the
   other 3 the work was done by then. `LocalProcess` ends the job with an error
   (`test_a_worker_process_that_is_killed_ends_the_job`).
+- If a job fails while a worker process is still starting, Beam waits for that worker for ever: it
+  tells only those to end that are connected. `_close_connection` tells the others, too
+  (`test_a_failed_job_does_not_wait_for_a_worker_that_starts_late`).
 - In a notebook, Beam imports its interactive runner to label steps. With pandas 3 that import fails
   and, with it, every pipeline. `allow_notebooks` then does without the labels
   (`test_jobs_run_in_a_notebook_and_show_a_bar`).
@@ -34,7 +37,11 @@ from apache_beam.options.pipeline_options import DirectOptions, PipelineOptions
 from apache_beam.portability import python_urns
 from apache_beam.portability.api import beam_fn_api_pb2
 from apache_beam.runners.portability.fn_api_runner import FnApiRunner, worker_handlers
-from apache_beam.runners.portability.fn_api_runner.worker_handlers import ControlFuture
+from apache_beam.runners.portability.fn_api_runner.worker_handlers import (
+    BeamFnControlServicer,
+    ControlConnection,
+    ControlFuture,
+)
 from apache_beam.runners.portability.local_job_service import SubprocessSdkWorker
 from apache_beam.transforms.environments import SubprocessSDKEnvironment
 from apache_beam.utils.interactive_utils import is_in_ipython
@@ -48,6 +55,7 @@ def local_runner(options: PipelineOptions, *, is_quiet: bool) -> FnApiRunner:
     """Beam's local runner. `is_quiet`: whether the log of workers in other processes, which is
     their standard error, is dropped."""
     worker_handlers.DATA_BUFFER_TIME_LIMIT_MS = 0
+    ControlConnection.close = _close_connection
     allow_notebooks()
     direct = options.view_as(DirectOptions)
     if direct.direct_running_mode != "multi_processing" or not is_quiet:
@@ -101,3 +109,12 @@ def _fail(future: ControlFuture) -> None:
     identity = future.instruction_id
     text = "\n".join(traceback.format_exception_only(JobError(WORKER_ENDED)))
     future.set(beam_fn_api_pb2.InstructionResponse(instruction_id=identity, error=text))
+
+
+_beam_close_connection = ControlConnection.close
+
+
+def _close_connection(connection: ControlConnection) -> None:
+    """Closes the connection to a worker process, also of one that has not connected yet."""
+    connection.push(BeamFnControlServicer._DONE_MARKER)
+    _beam_close_connection(connection)

@@ -330,7 +330,7 @@ def test_an_interrupted_job_says_so_on_one_line_and_goes_on_when_called_again(
     args = ["encode", tmp_path / "in", "--tokenizer", tokenizer, "--output"]
     shard = rf"written {tmp_path}/out/\d\.parquet"  # to be opened, and to get its name
     beam = ["--", "--direct_num_workers=2"]
-    ended = interrupted_before(5, shard, *args, tmp_path / "out", *beam)
+    ended = interrupted_before(8, shard, *args, tmp_path / "out", *beam)
     assert ended.returncode == 130
     said = ended.stderr.splitlines()
     lines = [line for line in said if line and not line.startswith("encode: ")]

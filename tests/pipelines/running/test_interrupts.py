@@ -63,9 +63,9 @@ def clean_up():
     print("cleaned up", flush=True)
 
 interrupts.SAME_SECONDS = 0
-atexit.register(clean_up)
 interrupts.begin()
-interrupts.end()
+atexit.register(clean_up)
+interrupts.end(0)
 """
 
 
