@@ -78,16 +78,13 @@ class OwnedDirectory:
         outputs.write_json(self.place(MARKER), marker, scratch)
         self.sweep(rf"(?:.*/)?(?:{outputs.TEMPORARY})")
 
-    def delete(self, last: str | None = None) -> None:
-        """Deletes the files with known names, then the file `last`, then the marker, and the
-        directory if it is empty. Without a marker, only empty directories are deleted."""
+    def delete(self) -> None:
+        """Deletes the files with known names, then the marker, and the directory if it is empty. Without a marker, only empty directories are deleted."""
         entries = storage.entries(self.path)
         files = [entry.name for entry in entries if entry.kind == "file"]
         if MARKER in files and read_marker(self.path).get("kind") == self.kind:
             known = [name for name in files if self._knows(name) and name != MARKER]
-            storage.delete_files(self.place(name) for name in known if name != last)
-            if last in known:
-                storage.delete_file(self.place(last))
+            storage.delete_files(map(self.place, known))
             if len(known) == len(files) - 1:
                 storage.delete_file(self.place(MARKER))
         storage.delete_empty_directory(self.path)

@@ -1,24 +1,24 @@
-"""The work directory of a training: what it has done so far, so that a killed one goes on.
+"""The work directory of a training: what it has done so far, so that a killed one continues.
 
     .wordpiece.json        whose it is, and the run that is at work (`pipelines.files.owned`)
-    count.json             what the word table was counted from; with `words/`, the table
-    job.json               the word table's digest, the options, and what training begins with
+    words/                 the word table, if the training counts one
+    count.json             what `words/` was counted from
+    job.json               a training is under way: its options, the digest of the word table, and
+                           what it begins with
     goal.json              the tokenizer that is extended, and by what options
-    rounds/00001.parquet   what each finished round has decided: merges; of unigram the pieces
+    rounds/00001.parquet   what each finished round has decided: merges, or the pieces of Unigram
     splits/00002/RUN/      the splits of the words in a round, by ranges of the word table, unless
                            the driver may hold them all
-    exchange/ID/           what a pipeline hands to its workers and to the driver
+    exchange/ID/           what a pipeline gives to its workers and to the driver
 
-Every file is written under a temporary name and renamed, so that it is whole or not there. A round
-is finished when the file of what it decided is there; what comes before that can be made again.
-What workers write is in folders of the run or of the pipeline, which nobody else reads: it does not
-matter if one of them runs on after the run was killed.
+While `job.json` is there, a call with other options is refused. It is the first file that is
+deleted when the training is done or has failed. Of a directory without it, only a word table is
+used again, if the call fits `count.json`; the rest is deleted. (`count.json` is deleted before
+`words/`.)
 
-    released.json          the training is over: all else is to be deleted, but for a word table
-                           that was counted for a call that failed
-
-A training that was killed holds the directory: a call with other options is refused. One that
-failed does not: what it counted is used again if the call fits, else deleted.
+A round is finished when its file is there; what comes after it can be made again. What workers
+write is in folders of the run or of the pipeline, which nobody else reads: it does not matter if
+one of them continues after the run was killed.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ from wordpiece_core.training.extension import Goal
 from wordpiece_core.training.rounds import FinishedRound
 from wordpiece_core.training.starting import Start, start_of_plain
 
-COUNT, JOB, GOAL, RELEASED = "count.json", "job.json", "goal.json", "released.json"
+COUNT, JOB, GOAL = "count.json", "job.json", "goal.json"
 WORDS, ROUNDS, SPLITS, EXCHANGE = "words", "rounds", "splits", "exchange"
 STATUS, LAST, NOT_LAST = "status", "done", "round over"  # of a round, in the file with what it did
 NAMES = "|".join(
     (
-        *(COUNT, JOB, GOAL, RELEASED),
+        *(COUNT, JOB, GOAL),
         rf"{WORDS}/(?:{PART}|{MANIFEST}|{STAGING}/(?:[^/]+/)?[^/]+)",
         rf"{ROUNDS}/\d{{5}}\.parquet",
         rf"{SPLITS}/\d{{5}}/[0-9a-f]{{16}}/\d{{9}}\.arrow",
@@ -92,54 +92,60 @@ class TrainingWork:
     # --- Who holds it ----------------------------------------------------------------------------
 
     def check(self, counted_from: dict[str, Any], training: dict[str, Any]) -> None:
-        """Raises OutputError if the directory holds what is not the job's, and OptionError if
-        another training was killed in it: that one is to be finished first."""
-        if self.owned.check() and self._released() is None:
-            for name, identity in ((COUNT, counted_from), (JOB, training)):
-                self._check_identity(identity, self._identity(name) or {})
+        """Raises OutputError if the directory has files that are not the job's, and OptionError if
+        another training was killed in it: that one must be finished first."""
+        self.owned.check()
+        if self._identity(JOB):
+            self._compare(COUNT, counted_from)
+            self._compare(JOB, training)
 
     def claim(self, counted_from: dict[str, Any]) -> None:
-        """Takes the directory, after `check`. Of what a released one holds only the word table
-        stays, if that is of use."""
-        released = self._released()
+        """Takes the directory, after `check`, and deletes what this run does not continue with."""
         self.owned.claim()
-        if released is not None:
-            self.owned.sweep(rf"{JOB}|{GOAL}|{ROUNDS}/.*")
-            if not released.get(WORDS) or self._identity(COUNT) != counted_from:
-                self.owned.sweep(rf"{COUNT}|{WORDS}/.*")
-            storage.delete_file(join(self.path, RELEASED))
-        self._tidy()
-
-    def _tidy(self) -> None:
-        """Of what a killed run was about, ends or deletes all that this one does not go on with."""
+        left = [rf"{EXCHANGE}/.*", rf"{SPLITS}/.*"]
+        if not self._identity(JOB):
+            left += [GOAL, rf"{ROUNDS}/.*"]
+            if self._identity(COUNT) != counted_from:
+                self._delete_first(COUNT)
+                left.append(rf"{WORDS}/.*")
+        self.owned.sweep("|".join(left))
         Publication(self.words, MANIFEST, self.run).recover()
-        self.owned.sweep(rf"{EXCHANGE}/.*|{SPLITS}/.*")
 
     def release(self) -> None:
-        """Notes that the training failed, so that it holds the directory no more; deletes it if
-        nothing of use is in it."""
-        if self.is_counted():
-            self.write(RELEASED, {WORDS: True})
-        else:
+        """Ends a training that has failed. What it has counted stays."""
+        self._delete_first(JOB)
+        if not self.is_counted():
             self.delete()
 
-    def _released(self) -> dict[str, Any] | None:
-        value = outputs.read_json(join(self.path, RELEASED))
-        return value if value is None or isinstance(value, dict) else {}
+    def delete(self) -> None:
+        """Deletes the directory, except files that are not the job's. OutputError if another run
+        has begun."""
+        self._delete_first(JOB)
+        self._delete_first(COUNT)
+        self.owned.delete()
 
-    def _identity(self, name: str) -> dict[str, Any] | None:
-        value = outputs.read_json(join(self.path, name))
-        identity = value.get("identity") if isinstance(value, dict) else None
-        if value is not None and not isinstance(identity, dict):
-            raise InputError(
-                f"{join(self.path, name)}: not as this program writes it; delete {self.path}"
-            )
-        return identity
+    def _delete_first(self, name: str) -> None:
+        """Deletes a file before those that count only together with it."""
+        self.owned.lease.check()
+        storage.delete_file(join(self.path, name))
+        storage.sync(self.path)
 
-    def _check_identity(self, identity: dict[str, Any], found: dict[str, Any]) -> None:
-        if not found:
-            return
-        for key, value in identity.items():
+    def check_begun(self, identity: dict[str, Any]) -> None:
+        """OptionError if another training has begun here."""
+        self._compare(JOB, identity)
+
+    def _identity(self, name: str) -> dict[str, Any]:
+        """What a file says that a run must have in common with it; empty if there is no file."""
+        path = join(self.path, name)
+        value = outputs.read_json(path)
+        identity = value.get("identity") if isinstance(value, dict) else value
+        if identity is not None and not isinstance(identity, dict):
+            raise InputError(f"{path}: not as this program writes it; delete {self.path}")
+        return identity or {}
+
+    def _compare(self, name: str, identity: dict[str, Any]) -> None:
+        found = self._identity(name)
+        for key, value in identity.items() if found else ():
             if found.get(key) != value:
                 raise OptionError(
                     f"{self.path}: holds an unfinished training with {key}"
@@ -150,9 +156,8 @@ class TrainingWork:
     # --- Counting --------------------------------------------------------------------------------
 
     def begin_count(self, identity: dict[str, Any]) -> None:
-        """Notes what the word table is counted from."""
-        if self._identity(COUNT) is None:
-            self.write(COUNT, {"identity": identity})
+        """Records what the word table is counted from."""
+        self.write(COUNT, {"identity": identity})
 
     def is_counted(self) -> bool:
         """Whether the word table is finished."""
@@ -161,7 +166,7 @@ class TrainingWork:
     # --- Rounds ----------------------------------------------------------------------------------
 
     def begin(self, identity: dict[str, Any], start: Start) -> None:
-        """Notes what is trained, and what that begins with."""
+        """Records what is trained, and what that begins with."""
         self.write(JOB, {"identity": identity, **start.plain()})
 
     def start(self) -> Start | None:
@@ -170,7 +175,7 @@ class TrainingWork:
         return None if value is None else start_of_plain(value)
 
     def write_goal(self, goal: Goal) -> None:
-        """Notes what is extended, for workers and for a run that goes on."""
+        """Records what is extended, for workers and for a run that continues."""
         self.write(GOAL, asdict(goal) | {"base": goal.base.plain()})
 
     def goal(self) -> Goal:
@@ -182,10 +187,6 @@ class TrainingWork:
             value["new_tokens"],
             value["slots"],
         )
-
-    def check_begun(self, identity: dict[str, Any]) -> None:
-        """OptionError if another training has begun here."""
-        self._check_identity(identity, self._identity(JOB) or {})
 
     def finish_round(self, number: int, done: FinishedRound) -> None:
         """Commits a round, then deletes what was kept before it. OutputError if another run has
@@ -209,12 +210,6 @@ class TrainingWork:
         if names != [f"{number:05}.parquet" for number in range(1, len(names) + 1)]:
             raise InputError(f"{directory}: a round is missing; delete {self.path} and train again")
         return storage.in_parallel(_read_round, (join(directory, name) for name in names))
-
-    def delete(self) -> None:
-        """Deletes the directory, but for what is not the job's. It is released first, so that what
-        is left when that is stopped is never taken for the work of another training."""
-        self.write(RELEASED, {WORDS: False})
-        self.owned.delete(last=RELEASED)
 
 
 def _read_round(path: str) -> FinishedRound:

@@ -292,8 +292,11 @@ def _key(name: str, data: bytes, files: dict[str, bytes]) -> tuple[str, bytes]:
     if above in WORK and file.startswith("plan-"):
         return f"{above}/plans", b""
     folder = name.partition("/")[0]
-    if f"{folder}/released.json" in files and not name.startswith(f"{folder}/words/"):
-        return f"{folder}/released", files[f"{folder}/released.json"]
+    if folder.endswith(".work") and f"{folder}/job.json" not in files:
+        if name.startswith(f"{folder}/rounds/"):
+            return f"{folder}/rounds", b""
+        if name.startswith(f"{folder}/words/") and f"{folder}/count.json" not in files:
+            return f"{folder}/words", b""
     for left in ("/exchange/", "/splits/"):  # of no other run
         if left in name:
             return name.partition(left)[0] + left, b""
