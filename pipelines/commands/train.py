@@ -6,8 +6,9 @@ from __future__ import annotations
 from pipelines.commands.job_command import How
 from pipelines.commands.loading import saying_cased
 from pipelines.commands.summary import finish, print_corpus
-from pipelines.counting.word_table import Coverage, WordTable
+from pipelines.counting.word_table import WordTable
 from pipelines.running.progress import Progress
+from pipelines.training.coverage import Coverage
 from pipelines.training.extend import Extended, extend
 from pipelines.training.options import ExtendCall, PruneCall, TrainCall
 from pipelines.training.prune import Pruned, prune

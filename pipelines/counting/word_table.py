@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -22,7 +22,7 @@ from pipelines.files.input_batches import warnings_of_text
 from pipelines.files.parquet_input import open_parquet
 from pipelines.files.publishing import STAGING, Publication
 from pipelines.following.commits import COMMITS
-from wordpiece_core import TextOptions, Tokenizer
+from wordpiece_core import TextOptions
 from wordpiece_core.declaration import named
 from wordpiece_core.errors import InputError, OptionError, OutputError
 
@@ -212,7 +212,7 @@ def read_word_table(path: str) -> WordTable:
         table = _read_manifest(path, manifest)
         missing = sorted(set(table.parts) - set(names))
         if missing:
-            raise InputError(f"{path}: part {missing[0]} is missing; run wordpiece count again")
+            raise _missing_part(path, missing[0])
         return table
     if storage.info(join(path, STAGING)) is not None:
         raise InputError(f"{path}: the word table is not finished; run wordpiece count again")
@@ -273,15 +273,6 @@ def text_of(
     return known[0][1] if known else text
 
 
-@dataclass(frozen=True)
-class _Part:
-    """A part as it was when the job was planned."""
-
-    path: str
-    size: int
-    modified: int | None
-
-
 def word_ranges(table: WordTable) -> list[WordRange]:
     """The row groups of a table, in order. Checks the columns of each part, and that the number of
     rows is that in the manifest."""
@@ -300,13 +291,13 @@ def word_ranges(table: WordTable) -> list[WordRange]:
     return ranges
 
 
-def _row_groups(table: WordTable, name: str) -> tuple[_Part, list[int]]:
+def _row_groups(table: WordTable, name: str) -> tuple[storage.Found, list[int]]:
     """A part, and the number of rows in each of its row groups."""
     path = join(table.path, name)
-    entry = storage.info(path)
-    if entry is None or entry.kind != "file":
-        raise InputError(f"{table.path}: part {name} is missing; run wordpiece count again")
-    file = _Part(path, entry.size, entry.modified)
+    try:
+        file = storage.as_planned(path)
+    except storage.MissingError:
+        raise _missing_part(table.path, name) from None
     with open_parquet(file) as parquet:
         _check_columns(path, parquet.schema_arrow)
         groups = range(parquet.metadata.num_row_groups)
@@ -321,59 +312,16 @@ def read_words(part: WordRange) -> pa.RecordBatch:
     return pa.record_batch(columns, names=["word", "count"])
 
 
+def _missing_part(table: str, name: str) -> InputError:
+    return InputError(f"{table}: part {name} is missing; run wordpiece count again")
+
+
 def _check_columns(path: str, schema: pa.Schema) -> None:
     for name, types in (("word", ("string", "large_string")), ("count", ("int64",))):
         kinds = [str(field.type) for field in schema if field.name == name]
         if len(kinds) != 1 or kinds[0] not in types:
             has = kinds[0] if kinds else "missing"
             raise InputError(f"{path}: column {name!r} is {has}, not {types[0]}: no word table")
-
-
-@dataclass(frozen=True)
-class Coverage:
-    """How a tokenizer cuts the words of a table. Each word counts as often as it was counted."""
-
-    words: int = 0
-    tokens: int = 0
-    unknown_words: int = 0
-
-    @property
-    def tokens_per_word(self) -> float:
-        """The mean number of tokens per word; 0 if there are no words."""
-        return self.tokens / max(self.words, 1)
-
-    @property
-    def unknown_share(self) -> float:
-        """The share of the words that have an [UNK]."""
-        return self.unknown_words / max(self.words, 1)
-
-
-def coverage(table: WordTable, tokenizer: Tokenizer) -> Coverage:
-    """Encodes the words of a table, a row group at a time."""
-    total = tokens = unknown = 0
-    for words in map(read_words, word_ranges(table)):
-        ids = tokenizer.encode(words["word"], add_special_tokens=False)
-        total += _sum(words["count"])
-        tokens += _sum(pc.multiply(ids.value_lengths(), words["count"]))
-        unknown += _sum(words["count"].take(_rows_with(tokenizer.unk_id, ids)))
-    return Coverage(total, tokens, unknown)
-
-
-def unknown_words(table: WordTable, tokenizer: Tokenizer) -> Iterator[pa.RecordBatch]:
-    """The words of a table that have an [UNK], a row group at a time."""
-    for words in map(read_words, word_ranges(table)):
-        ids = tokenizer.encode(words["word"], add_special_tokens=False)
-        yield words.take(_rows_with(tokenizer.unk_id, ids))
-
-
-def _rows_with(token: int | None, ids: pa.ListArray) -> pa.Array:
-    """The numbers of the rows that have a token."""
-    is_it = pc.equal(ids.flatten(), pa.scalar(token, ids.type.value_type))
-    return pc.unique(pc.list_parent_indices(ids).filter(is_it))
-
-
-def _sum(numbers: pa.Array) -> int:
-    return pc.sum(numbers).as_py() or 0
 
 
 def table_digest(table: WordTable) -> str:

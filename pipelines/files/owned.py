@@ -79,7 +79,8 @@ class OwnedDirectory:
         self.sweep(rf"(?:.*/)?(?:{outputs.TEMPORARY})")
 
     def delete(self) -> None:
-        """Deletes the files with known names, then the marker, and the directory if it is empty. Without a marker, only empty directories are deleted."""
+        """Deletes the files with known names, then the marker, and the directory if it is empty.
+        Without a marker, only empty directories are deleted."""
         entries = storage.entries(self.path)
         files = [entry.name for entry in entries if entry.kind == "file"]
         if MARKER in files and read_marker(self.path).get("kind") == self.kind:

@@ -1,9 +1,9 @@
-"""The driver of a training: a word table to a vocabulary, in exact rounds.
+"""The driver of a training: from a word table to a vocabulary, in exact rounds.
 
-What a round is: `wordpiece_core.training.rounds`. Where the driver may hold all words it reads them
-itself; else a pipeline (`pipelines.training.rounds`) brings it what matters. What the rounds have
-done is in the work directory (`pipelines.training.work_directory`), from which a training that was
-killed goes on. So is the extension of a vocabulary, which has the same rounds.
+`wordpiece_core.training.rounds` says what a round is. If the driver may hold all words, it reads
+them itself; otherwise a pipeline (`pipelines.training.rounds`) brings it what matters. What the
+rounds have done is in the work directory (`pipelines.training.work_directory`), from which a
+training that was killed continues. The extension of a vocabulary has the same rounds.
 """
 
 from __future__ import annotations
@@ -11,18 +11,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import lru_cache, partial
+from functools import cached_property, lru_cache, partial
 from typing import Any
 
 from pipelines.counting.word_table import WordRange, WordTable, word_ranges
 from pipelines.running.figures import report
-from pipelines.running.progress import Progress
 from pipelines.running.runner import local_cores
 from pipelines.training.rounds import OnBeam, RoundState
+from pipelines.training.words_run import WordsRun
 from pipelines.training.work_directory import TrainingWork
 from wordpiece_core.errors import InputError
 from wordpiece_core.options import TrainingOptions
-from wordpiece_core.training.budget import RoundBudget
 from wordpiece_core.training.extension import (
     ExtensionResult,
     Goal,
@@ -51,51 +50,95 @@ from wordpiece_core.training.train import TrainingResult, training_result
 
 
 @dataclass
-class TrainingJob:
-    """What the rounds of a training share."""
+class Rounds:
+    """The rounds of a run on a word table: those that are finished, and how further ones are made.
+    `identity`: what a run that continues must have in common with the one that was killed."""
 
+    table: WordTable
     options: TrainingOptions
     identity: dict[str, Any]
-    """What a training that goes on must have in common with the one that was killed."""
-    work: TrainingWork
-    """Claimed by this run."""
-    progress: Progress
-    budget: RoundBudget
-    """What the driver may hold in a round."""
-    worker_memory: int
-    """Bytes for the tables of one worker."""
-    beam_args: Sequence[str]
-    marks: str | None = None
-    """How words are marked: see `TrainingOptions.word_marks`."""
+    run: WordsRun[Any, Any]
+    finished: list[FinishedRound] = field(default_factory=list)
 
+    def train(self, marks: str | None) -> TrainingResult:
+        """Trains. `marks`: how words are marked, see `TrainingOptions.word_marks`. Raises
+        InputError, StorageError, OutputError and OptionError."""
+        with naming(self.table):
+            passes = partial(start_passes, self.options, marks)
+            algorithm = self._begun(passes, lambda sum: start_of(sum, self.options, marks))
+            if not (self.finished and self.finished[-1].is_last):
+                self._make(algorithm)
+            return training_result(algorithm, len(self.finished))
 
-def train_on_table(table: WordTable, job: TrainingJob) -> TrainingResult:
-    """Trains on a word table. Raises InputError, StorageError, OutputError and OptionError."""
-    with naming(table):
-        rounds = _Rounds(table, job)
-        passes = partial(start_passes, job.options, job.marks)
-        algorithm = rounds.begun(passes, lambda sum: start_of(sum, job.options, job.marks))
-        if not (rounds.finished and rounds.finished[-1].is_last):
-            rounds.make(algorithm)
-        return training_result(algorithm, len(rounds.finished))
+    def extend(self, goal: Goal) -> ExtensionResult:
+        """Extends a vocabulary. Raises what `train` raises."""
+        with naming(self.table):
+            work = self.run.work
+            work.check_begun(self.identity)
+            work.write_goal(goal)
+            merging = self._begun(
+                partial(_missing_symbol_passes, work), lambda sum: _to_extend(sum, goal)
+            )
+            assert isinstance(merging, Merging)
 
+            def each(work: Callable[[Batch], Batch]) -> Iterator[Batch]:
+                with self.run.progress.stage("look", "words", self.words):
+                    yield from self.executor.each(work)
 
-def extend_on_table(table: WordTable, goal: Goal, job: TrainingJob) -> ExtensionResult:
-    """Extends a vocabulary by the words of a table. Raises what `train_on_table` raises."""
-    with naming(table):
-        rounds = _Rounds(table, job)
-        job.work.check_begun(job.identity)
-        job.work.write_goal(goal)
-        passes = partial(_missing_symbol_passes, job.work)
-        merging = rounds.begun(passes, lambda sum: _to_extend(sum, goal))
-        assert isinstance(merging, Merging)
+            new_tokens = extended(merging, goal, lambda: self._make(merging), each)
+            return extension_result(merging, goal, new_tokens, len(self.finished))
 
-        def each(work: Callable[[Batch], Batch]) -> Iterator[Batch]:
-            with job.progress.stage("look", "words", rounds.words):
-                yield from rounds.executor.each(work)
+    @cached_property
+    def ranges(self) -> list[WordRange]:
+        """The ranges of the table."""
+        return word_ranges(self.table)
 
-        new_tokens = extended(merging, goal, lambda: rounds.make(merging), each)
-        return extension_result(merging, goal, new_tokens, len(rounds.finished))
+    @property
+    def words(self) -> int:
+        """How many words the table has."""
+        return sum(part.rows for part in self.ranges)
+
+    @property
+    def executor(self) -> OnBeam:
+        """Runs passes over the words."""
+        return OnBeam(self.ranges, self.run.work, self.run.beam_args)
+
+    def _begun(self, passes: Callable[[], Sequence[Pass]], begin: Callable[[Sum], Start]) -> Any:
+        """The algorithm after the rounds that are finished. `passes`: give the output `symbols`.
+        `begin`: makes of it what training begins with."""
+        work = self.run.work
+        work.check_begun(self.identity)
+        start = work.start()
+        if start is None:
+            with self.run.progress.stage("alphabet", "words", self.words):
+                (symbols,) = self.executor.run(passes)["symbols"]
+                start = begin(symbols)
+            work.begin(self.identity, start)
+        budget, words = self.run.call.budget, self.words
+        algorithm = algorithm_of(start, self.options, budget, words=words, threads=local_cores())
+        self.finished = work.finished_rounds()
+        for done in self.finished:
+            algorithm.restore(done)
+        return algorithm
+
+    def _make(self, algorithm: RoundAlgorithm) -> None:
+        """Makes and commits rounds until one is the last: the vocabulary is as large as it should
+        be, or cannot become so."""
+        work, progress, call = self.run.work, self.run.progress, self.run.call
+        memory, is_last = call.counting.worker_memory, False
+        while not is_last:
+            number = len(self.finished) + 1
+            state = RoundState(work, number, self.options, call.budget, self.words, memory)
+            executor = OnBeam(self.ranges, work, self.run.beam_args, state.kept)
+            with progress.stage("aggregate", "words", self.words):
+                begin_round(algorithm, executor, state.passes)
+            deciding = algorithm.deciding
+            with progress.stage(deciding.stage, "tokens", deciding.total):
+                report(**deciding.done)
+                done = algorithm.decide(lambda merges, tokens: report(merges=merges, tokens=tokens))
+            self.finished.append(done)
+            work.finish_round(number, done)
+            is_last = done.is_last
 
 
 @contextmanager
@@ -117,61 +160,3 @@ def _to_extend(symbols: Sum, goal: Goal) -> MergingStart:
 def _missing_symbol_passes(work: TrainingWork) -> Sequence[Pass]:
     """See `missing_symbol_passes`. Workers read in the work directory what is extended."""
     return missing_symbol_passes(work.goal())
-
-
-@dataclass
-class _Rounds:
-    """The rounds of a training, as far as they are done, and how further ones are made."""
-
-    table: WordTable
-    job: TrainingJob
-    finished: list[FinishedRound] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        self.ranges: list[WordRange] = word_ranges(self.table)
-        self.words = sum(part.rows for part in self.ranges)
-        self.executor = OnBeam(self.ranges, self.job.work, self.job.beam_args)
-
-    def begun(
-        self,
-        passes: Callable[[], Sequence[Pass]],
-        begin: Callable[[Sum], Start],
-    ) -> RoundAlgorithm:
-        """The training after the rounds that are done. `passes`: give the output `symbols`.
-        `begin`: makes of it what training begins with."""
-        job = self.job
-        job.work.check_begun(job.identity)
-        start = job.work.start()
-        if start is None:
-            with job.progress.stage("alphabet", "words", self.words):
-                (symbols,) = self.executor.run(passes)["symbols"]
-                start = begin(symbols)
-            job.work.begin(job.identity, start)
-        algorithm = algorithm_of(
-            start, job.options, job.budget, words=self.words, threads=local_cores()
-        )
-        self.finished = job.work.finished_rounds()
-        for done in self.finished:
-            algorithm.restore(done)
-        return algorithm
-
-    def make(self, algorithm: RoundAlgorithm) -> None:
-        """Makes and commits rounds, up to one that is the last: the vocabulary is as large as the
-        training aims at, or cannot become so."""
-        job, is_last = self.job, False
-        while not is_last:
-            number = len(self.finished) + 1
-            memory = job.worker_memory
-            state = RoundState(
-                *(job.work, number, job.options, job.budget, self.words, memory, job.work.run)
-            )
-            executor = OnBeam(self.ranges, job.work, job.beam_args, state.kept)
-            with job.progress.stage("aggregate", "words", self.words):
-                begin_round(algorithm, executor, state.passes)
-            deciding = algorithm.deciding
-            with job.progress.stage(deciding.stage, "tokens", deciding.total):
-                report(**deciding.done)
-                done = algorithm.decide(lambda merges, tokens: report(merges=merges, tokens=tokens))
-            self.finished.append(done)
-            job.work.finish_round(number, done)
-            is_last = done.is_last

@@ -8,29 +8,30 @@ from typing import Any
 
 import pyarrow as pa
 
-from pipelines.counting.word_table import Coverage, WordTable, coverage, table_digest
+from pipelines.counting.word_table import WordTable, table_digest
 from pipelines.running.progress import Progress
-from pipelines.training.driver import TrainingJob, extend_on_table
+from pipelines.training.coverage import MANY_UNKNOWN, coverage
+from pipelines.training.driver import Rounds
 from pipelines.training.options import ExtendCall, TrainCall
 from pipelines.training.words_run import (
-    MANY_UNKNOWN,
-    MadeOfWords,
+    Changed,
     TokenizerRun,
     WordsRun,
-    check_cut_alike,
+    check_same_text,
     least_word_count,
     many_rounds_warning,
     run_on_words,
 )
 from wordpiece_core import Tokenizer
+from wordpiece_core.training.budget import RoundBudget
 from wordpiece_core.training.extension import ExtensionResult, Goal, fewer_new_tokens
 from wordpiece_core.training.train import MERGES
 
 
 @dataclass(frozen=True)
-class Extended(MadeOfWords):
-    """What an extension made: the result of `pipelines.extend`. `before`: how the tokenizer cut the
-    words before, `covered`: how it does now. `result`: the new tokens and the merges.
+class Extended(Changed):
+    """What an extension made: the result of `pipelines.extend`. `before`: how the tokenizer
+    segmented the words before, `covered`: how it does now. `result`: the new tokens and the merges.
 
     >>> import pipelines
     >>> tok = pipelines.train("corpus/", output="tokenizer", vocab_size=12, quiet=True)
@@ -39,11 +40,9 @@ class Extended(MadeOfWords):
     (['hug'], True, 7)
     """
 
-    before: Coverage
     result: ExtensionResult
     goal: Goal
-    slow: str | None = None
-    """What to do if there were many rounds."""
+    budget: RoundBudget
 
     @property
     def new_tokens(self) -> list[str]:
@@ -72,33 +71,26 @@ class Extended(MadeOfWords):
 
     def summary(self) -> dict[str, Any]:
         """What `wordpiece extend --json` prints. Tokens and words are of the word table."""
-        return {
-            "output": self.output,
-            "vocab_size": len(self.vocab),
-            "new_tokens": len(self.new_tokens),
-            "merges": len(self.merges),
-            "rounds": self.rounds,
-            "corpus": self.table.totals,
-            **asdict(self.covered),
-            "tokens_per_word": self.covered.tokens_per_word,
-            "tokens_before": self.before.tokens,
-            "unknown_words_before": self.before.unknown_words,
-            "saved_tokens": self.saved_tokens,
-            "saved_share": self.saved_share,
-            "seconds": self.seconds,
-        }
+        return self._summary(
+            {
+                "new_tokens": len(self.new_tokens),
+                "merges": len(self.merges),
+                "rounds": self.rounds,
+            },
+            {"saved_tokens": self.saved_tokens, "saved_share": self.saved_share},
+        )
 
     def warnings(self) -> list[str]:
         """What may be wrong in the result, a line each."""
-        said = self.table.warnings()
-        share = self.covered.unknown_share
+        unknown, share = None, self.covered.unknown_share
         if share > MANY_UNKNOWN:
-            said.append(
+            unknown = (
                 f"{share:.1%} of the words are [UNK]: characters that the tokenizer lacks are only"
                 " added by new_characters"
             )
-        more_warnings = (fewer_new_tokens(self.result, self.goal), self.slow)
-        return [*said, *filter(None, more_warnings)]
+        slow = many_rounds_warning(self.rounds, self.budget)
+        more = (unknown, fewer_new_tokens(self.result, self.goal), slow)
+        return [*self.table.warnings(), *filter(None, more)]
 
 
 def extend(call: ExtendCall, *, beam_args: Sequence[str] = (), progress: Progress) -> Extended:
@@ -135,59 +127,23 @@ def extend_by_words(
     tokenizer: Tokenizer,
 ) -> Extended:
     """Extends a tokenizer by the words of a table, and writes the directory of the new one."""
-    check_cut_alike(table, goal.base)
-    digest = table_digest(table)
-    base = {"tokenizer": tokenizer.digest, "vocab_size": len(goal.base.vocab)}
-    extension = asdict(goal.options)
+    check_same_text(table, goal.base)
+    digest, extension = table_digest(table), asdict(goal.options)
     identity = {
         "text": asdict(goal.base.text),
-        "base": base,
+        "base": {"tokenizer": tokenizer.digest, "vocab_size": len(goal.base.vocab)},
         "extension": extension,
         "training": goal.training.plain(),
         "word_table": digest,
     }
     run.check_output(identity)
-    noted = {"word_table": digest, "tokenizer": tokenizer.digest, "model": goal.training.model}
-    call = run.call
-    job = TrainingJob(
-        goal.training,
-        noted | extension,
-        run.work,
-        run.progress,
-        call.budget,
-        call.counting.worker_memory,
-        run.beam_args,
-    )
-    result = extend_on_table(table, goal, job)
-    before, covered = (
-        coverage(table, Tokenizer.of(spec, tokenizer.unk_scope))
-        for spec in (goal.base, result.spec)
-    )
-    made = (call.output, table, result.spec, covered, run.seconds())
-    slow = many_rounds_warning(result.rounds, call.budget)
-    done = Extended(*made, before, result, goal, slow)
-    record = {
-        **identity,
-        "corpus": table.totals,
-        "smoothing": table.smoothing,
-        "coverage_before": asdict(before),
-        "coverage": asdict(covered),
-        "new_tokens": len(result.new_tokens),
-        "saved_tokens": done.saved_tokens,
-        "vocab_size": len(result.vocab),
-        "merges": result.merges.num_rows,
-    }
-    run.write(result.spec, {MERGES: result.merges}, record, rounds_record(run, result.rounds))
+    begun = {"word_table": digest, "tokenizer": tokenizer.digest, "model": goal.training.model}
+    result = Rounds(table, goal.training, begun | extension, run).extend(goal)
+    specs = (goal.base, result.spec)
+    before, covered = coverage(table, *(Tokenizer.of(s, tokenizer.unk_scope) for s in specs))
+    made = (run.call.output, table, result.spec, covered, run.seconds(), before)
+    done = Extended(*made, result, goal, run.call.budget)
+    change = {"new_tokens": len(result.new_tokens), "saved_tokens": done.saved_tokens}
+    budget = asdict(run.call.budget)
+    run.write(done, identity, change, {MERGES: result.merges}, **budget, rounds=result.rounds)
     return done
-
-
-def rounds_record(
-    run: WordsRun[ExtendCall, Extended] | WordsRun[TrainCall, Any], rounds: int
-) -> dict[str, Any]:
-    """What `run.json` says of rounds."""
-    return {
-        "driver_memory": run.call.budget.driver_memory,
-        "round_budget": run.call.budget.round_budget,
-        "rounds": rounds,
-        "seconds": run.seconds(),
-    }

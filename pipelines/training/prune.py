@@ -2,42 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import pyarrow as pa
 
-from pipelines.counting.word_table import (
-    Coverage,
-    WordTable,
-    coverage,
-    table_digest,
-    word_ranges,
-)
+from pipelines.counting.word_table import WordTable, table_digest, word_ranges
 from pipelines.running.progress import Progress
-from pipelines.running.runner import local_cores
-from pipelines.running.threads import in_threads
+from pipelines.training.coverage import coverage
 from pipelines.training.driver import naming
 from pipelines.training.options import PruneCall
-from pipelines.training.rounds import words_of
+from pipelines.training.rounds import OnBeam
 from pipelines.training.tokenizer_directory import NO_MERGES, PRUNED_IDS
-from pipelines.training.words_run import (
-    MadeOfWords,
-    TokenizerRun,
-    check_cut_alike,
-    run_on_words,
-)
+from pipelines.training.words_run import Changed, TokenizerRun, check_same_text, run_on_words
 from wordpiece_core import Tokenizer
 from wordpiece_core.training.pruning import PruningResult, check_size, pruned
-from wordpiece_core.training.rounds import Batch
 from wordpiece_core.training.train import MERGES
 
 
 @dataclass(frozen=True)
-class Pruned(MadeOfWords):
-    """What pruning made: the result of `pipelines.prune`. `before`: how the tokenizer cut the words
-    before, `covered`: how it does now. `result`: which tokens are left.
+class Pruned(Changed):
+    """What pruning made: the result of `pipelines.prune`. `before`: how the tokenizer segmented the
+    words before, `covered`: how it does now. `result`: which tokens are left. `vocab_size`: how
+    many tokens were wanted.
 
     >>> import pipelines
     >>> tok = pipelines.train("corpus/", output="tokenizer", vocab_size=14, quiet=True)
@@ -46,10 +34,8 @@ class Pruned(MadeOfWords):
     ({'##ug'}, 1)
     """
 
-    before: Coverage
     result: PruningResult
     vocab_size: int
-    """How many tokens were wanted."""
 
     @property
     def ids(self) -> pa.Table:
@@ -63,18 +49,8 @@ class Pruned(MadeOfWords):
 
     def summary(self) -> dict[str, Any]:
         """What `wordpiece prune --json` prints. Tokens and words are of the word table."""
-        return {
-            "output": self.output,
-            "vocab_size": len(self.vocab),
-            "dropped_tokens": len(self.result.base.vocab) - len(self.vocab),
-            "corpus": self.table.totals,
-            **asdict(self.covered),
-            "tokens_per_word": self.covered.tokens_per_word,
-            "tokens_before": self.before.tokens,
-            "unknown_words_before": self.before.unknown_words,
-            "more_tokens": self.more_tokens,
-            "seconds": self.seconds,
-        }
+        dropped = len(self.result.base.vocab) - len(self.vocab)
+        return self._summary({"dropped_tokens": dropped}, {"more_tokens": self.more_tokens})
 
     def warnings(self) -> list[str]:
         """What may be wrong in the result, a line each."""
@@ -106,32 +82,17 @@ class PruneRun(TokenizerRun[PruneCall, Pruned]):
 
     def make(self, table: WordTable) -> Pruned:
         spec, size = self.tokenizer.spec, self.call.vocab_size
-        check_cut_alike(table, spec)
+        check_same_text(table, spec)
         identity = self.known()[0] | {"word_table": table_digest(table)}
         self.check_output(identity)
-        ranges = word_ranges(table)
-
-        def each(work: Callable[[Batch], Batch]) -> Iterator[Batch]:
-            yield from in_threads(lambda part: work(words_of(part)), iter(ranges), local_cores())
-
+        words = OnBeam(word_ranges(table), self.work, self.beam_args)
         with naming(table), self.progress.stage("prune"):
-            result = pruned(spec, size, each)
-        before, covered = (
-            coverage(table, Tokenizer.of(each_spec, self.tokenizer.unk_scope))
-            for each_spec in (spec, result.spec)
-        )
-        made = (self.call.output, table, result.spec, covered, self.seconds())
-        done = Pruned(*made, before, result, size)
-        record = {
-            **identity,
-            "corpus": table.totals,
-            "smoothing": table.smoothing,
-            "coverage_before": asdict(before),
-            "coverage": asdict(covered),
-            "more_tokens": done.more_tokens,
-            "vocab_size": len(done.vocab),
-            "merges": 0,
-        }
+            result = pruned(spec, size, words.each)
+        specs = (spec, result.spec)
+        unk_scope = self.tokenizer.unk_scope
+        before, covered = coverage(table, *(Tokenizer.of(s, unk_scope) for s in specs))
+        made = (self.call.output, table, result.spec, covered, self.seconds(), before)
+        done = Pruned(*made, result, size)
         tables = {MERGES: NO_MERGES, PRUNED_IDS: result.ids}
-        self.write(result.spec, tables, record, {"seconds": self.seconds()})
+        self.write(done, identity, {"more_tokens": done.more_tokens}, tables)
         return done

@@ -65,11 +65,8 @@ Note = tuple[str, int, dict[str, int]]
 
 @dataclass(frozen=True)
 class RoundState:
-    """What workers need to know of the training so far: where it is.
-
-    `number`: of the round, from 1. `words`: in the table. `worker_memory`: bytes for the pairs of
-    one worker. `run`: another one whenever the driver begins anew.
-    """
+    """Where workers find the training so far. `number`: of the round, from 1. `words`: in the
+    table. `worker_memory`: bytes for the pairs of one worker."""
 
     work: TrainingWork
     number: int
@@ -77,7 +74,6 @@ class RoundState:
     budget: RoundBudget
     words: int
     worker_memory: int
-    run: str
 
     def algorithm(self) -> RoundAlgorithm:
         """The algorithm where the driver's is, one for all steps of a round in a process."""

@@ -10,17 +10,17 @@ from typing import Any
 
 import pyarrow as pa
 
-from pipelines.counting.word_table import WordTable, coverage, table_digest, text_of
+from pipelines.counting.word_table import WordTable, table_digest, text_of
 from pipelines.running.progress import Progress
 from pipelines.training.continuing import Begun, begun, fix_of
-from pipelines.training.driver import TrainingJob, train_on_table
-from pipelines.training.extend import Extended, extend_by_words, rounds_record
+from pipelines.training.coverage import coverage, unknown_words_warning
+from pipelines.training.driver import Rounds
+from pipelines.training.extend import Extended, extend_by_words
 from pipelines.training.options import TrainCall
-from pipelines.training.unknown import unknown_words_warning
 from pipelines.training.words_run import (
     MadeOfWords,
     WordsRun,
-    check_cut_alike,
+    check_same_text,
     least_word_count,
     many_rounds_warning,
     run_on_words,
@@ -61,16 +61,7 @@ class Trained(MadeOfWords):
 
     def summary(self) -> dict[str, Any]:
         """What `wordpiece train --json` prints. Tokens and words are of the word table."""
-        return {
-            "output": self.output,
-            "vocab_size": len(self.vocab),
-            "merges": len(self.merges),
-            "rounds": self.rounds,
-            "corpus": self.table.totals,
-            **asdict(self.covered),
-            "tokens_per_word": self.covered.tokens_per_word,
-            "seconds": self.seconds,
-        }
+        return self._summary({"merges": len(self.merges), "rounds": self.rounds}, {})
 
     def warnings(self) -> list[str]:
         """What may be wrong in the result, a line each."""
@@ -113,34 +104,24 @@ class TrainRun(WordsRun[TrainCall, Trained]):
         digest = table_digest(table)
         identity = {"text": asdict(text), "training": training.plain(), "word_table": digest}
         self.check_output(identity)
-        job = TrainingJob(
-            training,
-            {"word_table": digest} | training.plain(),
-            self.work,
-            self.progress,
-            self.call.budget,
-            self.call.counting.worker_memory,
-            self.beam_args,
-            training.word_marks(text.pre_tokenizer),
-        )
-        result = train_on_table(table, job)
+        begun = {"word_table": digest} | training.plain()
+        result = Rounds(table, training, begun, self).train(training.word_marks(text.pre_tokenizer))
         self.check_result(result)
-        spec = result.spec(text)
+        spec, budget = result.spec(text), self.call.budget
         tokenizer = Tokenizer.of(spec)
-        covered = coverage(table, tokenizer)
+        (covered,) = coverage(table, tokenizer)
         more_warnings = [
             unknown_words_warning(table, tokenizer, training, covered),
             fewer_tokens(len(result.vocab), training),
-            many_seeds(result.seeds, self.call.budget),
-            many_rounds_warning(result.rounds, self.call.budget),
+            many_seeds(result.seeds, budget),
+            many_rounds_warning(result.rounds, budget),
         ]
         made = (self.call.output, table, spec, covered, self.seconds(), result, training)
         done = Trained(*made, [warning for warning in more_warnings if warning])
-        record, run_record = _training_record(done, identity), rounds_record(self, result.rounds)
+        took = asdict(budget) | {"rounds": result.rounds}
         if result.estimates:
-            run_record["estimates"] = result.estimates
-        name, log = result.log
-        self.write(spec, {name: log}, record, run_record)
+            took["estimates"] = result.estimates
+        self.write(done, identity, {}, dict([result.log]), **took)
         return done
 
     def check_result(self, result: TrainingResult) -> None:
@@ -165,7 +146,7 @@ class ContinuedRun(TrainRun):
 
     def make(self, table: WordTable) -> Any:
         begun = self.begun
-        check_cut_alike(table, begun.tokenizer.spec)
+        check_same_text(table, begun.tokenizer.spec)
         if begun.word_table == table_digest(table):
             return self.train(table, begun.training)
         if begun.training.model != WORDPIECE:
@@ -186,16 +167,3 @@ class ContinuedRun(TrainRun):
                 f"{self.call.continue_from}: its vocabulary is not that of its training on these"
                 f" words; {fix_of(self.begun.tokenizer)}"
             )
-
-
-def _training_record(done: Trained, identity: dict[str, Any]) -> dict[str, Any]:
-    """What it takes to train again and get the same bytes: the contents of `training.json`.
-    `corpus` is of the text; `coverage` of the words in the table, by its counts."""
-    return {
-        **identity,
-        "corpus": done.table.totals,
-        "smoothing": done.table.smoothing,
-        "coverage": asdict(done.covered),
-        "vocab_size": len(done.result.vocab),
-        "merges": done.result.merges.num_rows,
-    }

@@ -1,4 +1,4 @@
-"""A run of a job that makes a tokenizer of words: `train`, `extend`, `prune`. It holds the output
+"""A run of a job that makes a tokenizer from words: `train`, `extend`, `prune`. It holds the output
 and the work directory, counts the words unless there is a word table, and cleans up."""
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from pipelines.counting.count import count
 from pipelines.counting.options import CountCall, CountOptions, ReadingOptions
-from pipelines.counting.word_table import Coverage, WordTable, read_word_table
+from pipelines.counting.word_table import WordTable, read_word_table
 from pipelines.files.filesystems import beside
 from pipelines.files.input_files import resolve
 from pipelines.files.lease import one_run
@@ -26,6 +26,7 @@ from pipelines.running.beam_args import shown_args
 from pipelines.running.checks import checked_call
 from pipelines.running.progress import Progress
 from pipelines.running.runner import pipeline_options, workers
+from pipelines.training.coverage import Coverage
 from pipelines.training.options import TokenizerWordsCall, TrainCall, WordsCall
 from pipelines.training.tokenizer_directory import check_tokenizer_directory, write_tokenizer
 from pipelines.training.work_directory import TrainingWork
@@ -34,10 +35,10 @@ from wordpiece_core.declaration import named
 from wordpiece_core.errors import InputError, OptionError, OutputError
 from wordpiece_core.tokenizer.files import TokenizerSpec
 from wordpiece_core.training.budget import RoundBudget
+from wordpiece_core.training.train import MERGES
 
-MANY_UNKNOWN = 0.01  # of words: more is worth a warning
 MANY_ROUNDS = 50  # a budget that is of use makes some five or ten
-WORK = ".work"  # after the output's name: what a run keeps while it works
+WORK = ".work"  # the work directory is named after the output
 
 Call = TypeVar("Call", bound=TrainCall | TokenizerWordsCall)
 Changing = TypeVar("Changing", bound=TokenizerWordsCall)
@@ -46,15 +47,14 @@ Done = TypeVar("Done", bound="MadeOfWords")
 
 @dataclass(frozen=True)
 class MadeOfWords:
-    """A tokenizer that a job made of words. `output`: the tokenizer directory; `table`: the words;
-    `spec`: the tokenizer; `covered`: how it cuts the words."""
+    """A tokenizer that a job made from words. `output`: the tokenizer directory; `table`: the
+    words; `spec`: the tokenizer; `covered`: how it segments the words; `seconds`: of each stage."""
 
     output: str
     table: WordTable
     spec: TokenizerSpec
     covered: Coverage
     seconds: dict[str, float]
-    """Of each stage."""
 
     @cached_property
     def tokenizer(self) -> Tokenizer:
@@ -65,6 +65,32 @@ class MadeOfWords:
     def vocab(self) -> list[str]:
         """The tokens, in id order."""
         return list(self.spec.vocab)
+
+    def _summary(self, counts: dict[str, int], change: dict[str, Any]) -> dict[str, Any]:
+        return {
+            "output": self.output,
+            "vocab_size": len(self.vocab),
+            **counts,
+            "corpus": self.table.totals,
+            **asdict(self.covered),
+            "tokens_per_word": self.covered.tokens_per_word,
+            **change,
+            "seconds": self.seconds,
+        }
+
+
+@dataclass(frozen=True)
+class Changed(MadeOfWords):
+    """A tokenizer made from another one. `before`: how that one segmented the words."""
+
+    before: Coverage
+
+    def _summary(self, counts: dict[str, int], change: dict[str, Any]) -> dict[str, Any]:
+        before = {
+            "tokens_before": self.before.tokens,
+            "unknown_words_before": self.before.unknown_words,
+        }
+        return super()._summary(counts, before | change)
 
 
 @dataclass(frozen=True)
@@ -78,7 +104,7 @@ class WordsRun(ABC, Generic[Call, Done]):
 
     @abstractmethod
     def text(self) -> TextOptions:
-        """How the words of INPUT are to be cut."""
+        """How the text of INPUT is to be split into words."""
 
     @abstractmethod
     def known(self) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -143,27 +169,40 @@ class WordsRun(ABC, Generic[Call, Done]):
 
     def write(
         self,
-        spec: TokenizerSpec,
+        done: MadeOfWords,
+        identity: dict[str, Any],
+        change: dict[str, int],
         tables: Mapping[str, pa.Table],
-        record: dict[str, Any],
-        run: dict[str, Any],
+        **took: Any,
     ) -> None:
-        """Writes the tokenizer directory. `tables`: its files of Parquet, by name; `run`: what
-        `run.json` holds beside what all runs note."""
+        """Writes the tokenizer directory. `identity`, `change`: keys of `training.json`; `tables`:
+        the Parquet files, by name; `took`: keys of `run.json`."""
         self.work.owned.lease.check()
-        versions = {name: version(name) for name in ("wordpiece-beam", "pyarrow")}
+        before = {"coverage_before": asdict(done.before)} if isinstance(done, Changed) else {}
+        record = {
+            "versions": {name: version(name) for name in ("wordpiece-beam", "pyarrow")},
+            **identity,
+            "corpus": done.table.totals,
+            "smoothing": done.table.smoothing,
+            **before,
+            "coverage": asdict(done.covered),
+            **change,
+            "vocab_size": len(done.vocab),
+            "merges": tables[MERGES].num_rows if MERGES in tables else 0,
+        }
         call = self.call
         run = {
             "inputs": list(call.inputs),
             "word_counts": call.word_counts,
             "text_column": call.counting.text_column,
             "group_column": call.counting.group_column,
-            **run,
+            **took,
+            "seconds": self.seconds(),
             "peak_memory_bytes": peak_memory(),
             "workers": workers(pipeline_options(self.beam_args)),
             "beam_args": shown_args(self.beam_args),
         }
-        write_tokenizer(call.output, spec, tables, {"versions": versions} | record, run)
+        write_tokenizer(call.output, done.spec, tables, record, run)
 
 
 @dataclass(frozen=True)
@@ -215,8 +254,9 @@ def many_rounds_warning(rounds: int, budget: RoundBudget) -> str | None:
     return f"there were {rounds:,} rounds; a larger {name} makes fewer, and the same vocabulary"
 
 
-def check_cut_alike(table: WordTable, tokenizer: TokenizerSpec) -> None:
-    """OptionError if the words of a table were cut otherwise than a tokenizer cuts text."""
+def check_same_text(table: WordTable, tokenizer: TokenizerSpec) -> None:
+    """OptionError if the words of a table were counted with other text options than a tokenizer
+    has."""
     if table.text is None:
         return
     words, wanted = table.text.for_kernel(), tokenizer.text.for_kernel()

@@ -1,0 +1,109 @@
+"""How a tokenizer segments the words of a word table, and what to do about those that are [UNK]."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pipelines.counting.word_table import WordRange, WordTable, read_words, word_ranges
+from pipelines.running.runner import local_cores
+from pipelines.running.threads import in_threads
+from wordpiece_core import Tokenizer
+from wordpiece_core.declaration import named
+from wordpiece_core.options import UNIGRAM, TrainingOptions
+
+MANY_UNKNOWN = 0.01  # of words: more is worth a warning
+LONGER, RARER, MORE = "max_word_length", "min_word_count", "limit_alphabet"
+CHANGE = {LONGER: "raise", RARER: "lower", MORE: "raise"}  # what to do with each option
+WORTH_NAMING = 0.1  # of the unknown words
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """How a tokenizer segments the words of a table. Each word has the weight of its count."""
+
+    words: int = 0
+    tokens: int = 0
+    unknown_words: int = 0
+
+    @property
+    def tokens_per_word(self) -> float:
+        """The mean number of tokens per word; 0 if there are no words."""
+        return self.tokens / max(self.words, 1)
+
+    @property
+    def unknown_share(self) -> float:
+        """The share of the words that have an [UNK]."""
+        return self.unknown_words / max(self.words, 1)
+
+
+def coverage(table: WordTable, *tokenizers: Tokenizer) -> list[Coverage]:
+    """The coverage of each tokenizer. The table is read once, on all cores."""
+
+    def measured(part: WordRange) -> list[Coverage]:
+        words = read_words(part)
+        return [_coverage(words, tokenizer) for tokenizer in tokenizers]
+
+    parts = list(in_threads(measured, iter(word_ranges(table)), local_cores()))
+    return [
+        Coverage(
+            sum(part[i].words for part in parts),
+            sum(part[i].tokens for part in parts),
+            sum(part[i].unknown_words for part in parts),
+        )
+        for i in range(len(tokenizers))
+    ]
+
+
+def _coverage(words: pa.RecordBatch, tokenizer: Tokenizer) -> Coverage:
+    ids, counts = tokenizer.encode(words["word"], add_special_tokens=False), words["count"]
+    tokens = pc.multiply(ids.value_lengths(), counts)
+    unknown = counts.take(_unknown_rows(tokenizer, ids))
+    return Coverage(*(pc.sum(numbers).as_py() or 0 for numbers in (counts, tokens, unknown)))
+
+
+def _unknown_rows(tokenizer: Tokenizer, ids: pa.ListArray) -> pa.Array:
+    """The numbers of the rows that have an [UNK]."""
+    is_unknown = pc.equal(ids.flatten(), pa.scalar(tokenizer.unk_id, ids.type.value_type))
+    return pc.unique(pc.list_parent_indices(ids).filter(is_unknown))
+
+
+def unknown_words_warning(
+    table: WordTable, tokenizer: Tokenizer, training: TrainingOptions, covered: Coverage
+) -> str | None:
+    """The warning if many words of a training are unknown, else None."""
+    if covered.unknown_share <= MANY_UNKNOWN:
+        return None
+    remedies = ", ".join(_remedies(table, tokenizer, training))
+    fix = f"; {remedies}" if remedies else ""
+    return f"{covered.unknown_share:.1%} of the words are [UNK]{fix}"
+
+
+def _remedies(table: WordTable, tokenizer: Tokenizer, training: TrainingOptions) -> list[str]:
+    """What makes fewer words unknown, the best first.
+
+    Training leaves out words that are too long or too rare, and with them the characters that no
+    other word has. Of the words that it takes, most are unknown because the alphabet is limited. If
+    it is not, none of these options is to blame: the words of a table may be segmented otherwise
+    than the tokenizer pre-tokenizes text. Unigram leaves out long repeats, of which the length of
+    words tells little: it is to blame only where the alphabet is not.
+    """
+    is_unigram, is_limited = training.model == UNIGRAM, training.limit_alphabet is not None
+    other = MORE if is_limited else ""
+    found: Counter[str] = Counter()
+    for words in map(read_words, word_ranges(table)):
+        ids = tokenizer.encode(words["word"], add_special_tokens=False)
+        words = words.take(_unknown_rows(tokenizer, ids))
+        remedy = pc.if_else(pc.less(words["count"], training.min_word_count), RARER, other)
+        if not (is_unigram and is_limited):
+            is_long = pc.greater(pc.utf8_length(words["word"]), training.max_word_length)
+            remedy = pc.if_else(is_long, LONGER, remedy)
+        sums = pa.table([remedy, words["count"]], ["remedy", "count"]).group_by("remedy")
+        for row in sums.aggregate([("count", "sum")]).to_pylist():
+            found[row["remedy"]] += row["count_sum"]
+    least = WORTH_NAMING * found.total()
+    useful = [name for name, count in found.most_common() if name and count >= least]
+    return [f"{CHANGE[name]} {named(name)}" for name in useful]
