@@ -105,8 +105,10 @@ class TrainingWork:
         left = [rf"{EXCHANGE}/.*", rf"{SPLITS}/.*"]
         if not self._identity(JOB):
             left += [GOAL, rf"{ROUNDS}/.*"]
-            if self._identity(COUNT) != counted_from:
-                self._delete_first(COUNT)
+            known = self._identity(COUNT)
+            if known != counted_from:
+                if known:
+                    self._delete_first(COUNT)
                 left.append(rf"{WORDS}/.*")
         self.owned.sweep("|".join(left))
         Publication(self.words, MANIFEST, self.run).recover()

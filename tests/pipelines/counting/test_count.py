@@ -14,10 +14,8 @@ import pytest
 import wordpiece_core as wp
 from pipelines.counting import count, parts, steps, word_table
 from pipelines.counting.options import CountOptions
-from pipelines.counting.spill import Spill
 from pipelines.counting.steps import LEAST_PIECE_BYTES, PARTITION_SHARE_BYTES, Partitions
 from pipelines.files import inputs
-from pipelines.files.publishing import Publication
 from wordpiece_core.options import LEAST_WORKER_MEMORY
 
 from ..corpora import (
@@ -104,7 +102,6 @@ def test_how_the_work_is_cut_leaves_no_trace_in_the_rows(
 @pytest.mark.parametrize(
     "options",
     [
-        {"lowercase": False},
         {"lowercase": False, "strip_accents": True},
         {"strip_accents": False},
         {"clean_text": False},
@@ -182,44 +179,16 @@ def rare_words(rows: int) -> list[str]:
 
 @pytest.mark.usefixtures("tiny_tables")
 @pytest.mark.parametrize("ending", [".parquet", ".txt", ".jsonl.gz"])
-def test_tables_that_overflow_many_times_give_the_same_bytes(tmp_path: Path, ending: str) -> None:
+def test_tables_that_overflow_many_times_give_the_same_bytes(
+    tmp_path: Path, ending: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     texts = rare_words(1500)
     shards = write_shards(tmp_path / "in", texts, 3, ending)
     done("count", shards, "--output", tmp_path / "large")
+    monkeypatch.setattr(steps, "LEAST_MERGED_BYTES", 1)
     done("count", shards, "--output", tmp_path / "small", "--worker-memory", "64KiB")
     assert files_below(tmp_path / "small") == files_below(tmp_path / "large")
     assert table_rows(tmp_path / "small") == counted(texts)
-
-
-@pytest.mark.usefixtures("tiny_tables")
-@pytest.mark.parametrize("is_local", [False, True])
-def test_a_worker_hands_its_table_on_whenever_it_is_full(tmp_path: Path, is_local: bool) -> None:
-    texts = rare_words(1500)
-    files = inputs.resolve([write_shard(tmp_path / "a.txt", texts)])
-    publication = Publication(str(tmp_path / "words"), "last")
-    publication.begin()
-    options = CountOptions(worker_memory=64 << 10)
-    spill = Spill.in_run(publication, is_local=is_local)
-    step = steps._CountRange(options, 2, publication.staging.lease, spill)
-    step.start_bundle()
-    partials = [element for part in inputs.plan(files, "text") for element in step.process(part)]
-    assert {partition for partition, _ in partials} == {0, 1}
-    tables = [spill.take(words) for _, (_, words) in partials]
-    assert len(tables) > 20
-    for words in tables:
-        assert words.nbytes < 64 << 10
-        assert words["word"].to_pylist() == sorted(set(words["word"].to_pylist()))
-
-
-@pytest.mark.usefixtures("tiny_tables")
-def test_what_is_merged_on_the_way_changes_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    texts = rare_words(800)
-    shard = write_shard(tmp_path / "a.txt", texts)
-    monkeypatch.setattr(steps, "LEAST_MERGED_BYTES", 1)
-    done("count", shard, "--output", tmp_path / "words", "--worker-memory", "64KiB")
-    assert table_rows(tmp_path / "words") == counted(texts)
 
 
 @pytest.mark.usefixtures("tiny_tables")
@@ -254,25 +223,6 @@ def test_training_on_a_table_without_rare_words_is_training_without_them(tmp_pat
     outcome = wordpiece(*train, *tables["some"], "--min-word-count", 2, "--output", tmp_path / "no")
     assert outcome.status == 2
     assert f"--min-word-count: 2, but {tmp_path / 'some'} was counted with 3" in outcome.fault
-
-
-@pytest.mark.parametrize(
-    ("size", "fault"),
-    [
-        ("lots", "'lots' is not a size; give one like 512MiB"),
-        ("64KiB", "65536 is too little; give 16MiB at least"),
-        (str((16 << 20) - 1), "give 16MiB at least"),
-    ],
-)
-@pytest.mark.parametrize("command", ["count", "train"])
-def test_a_worker_memory_that_is_no_size_or_too_little_is_refused(
-    tmp_path: Path, size: str, fault: str, command: str
-) -> None:
-    shard = write_shard(tmp_path / "a.txt", ["text"])
-    outcome = wordpiece(command, shard, "--output", tmp_path / "out", "--worker-memory", size)
-    assert outcome.status == 2
-    assert fault in outcome.fault
-    assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.parametrize(
@@ -333,15 +283,12 @@ def test_a_least_count_that_no_word_has_is_blamed_for_it(tmp_path: Path) -> None
     shard = write_shard(tmp_path / "shard.txt", ["a a b"])
     outcome = wordpiece("count", shard, "--output", tmp_path / "out", "--min-word-count", "3")
     assert outcome.status == 1
-    assert outcome.fault == (
-        "none of the 3 words in the input has a count of 3; give a smaller --min-word-count"
-    )
+    assert outcome.fault.endswith("give a smaller --min-word-count")
     assert not (tmp_path / "out").exists()
 
 
 def test_the_installed_command_counts_as_well(tmp_path: Path) -> None:
     texts = multilingual(50)
     write_shards(tmp_path / "in", texts, 3, ".jsonl.zst")
-    outcome = process("count", "in", "--output", "words", cwd=tmp_path)
-    assert outcome.status == 0, outcome.err
+    assert process("count", "in", "--output", "words", cwd=tmp_path).status == 0
     assert table_rows(tmp_path / "words") == counted(texts)

@@ -21,7 +21,7 @@ from wordpiece_core import _kernel
 from wordpiece_core.errors import InputError
 from wordpiece_core.training.smoothing import FRACTION_BITS, smoothing_weights
 
-from ..corpora import counted, done, files_below, manifest, table_rows, wordpiece, write_shard
+from ..corpora import counted, done, files_below, manifest, table_rows, wordpiece
 
 Rows = list[tuple[str | None, str | None]]
 LANGUAGES = {"de": 1000, "en": 5000, "pl": 60, None: 30}
@@ -82,11 +82,6 @@ def test_weights_turn_shares_into_their_powers(words: list[int], exponent: float
         if n:
             share = n / total * weight / 2**FRACTION_BITS
             assert share == pytest.approx(power / sum(powers), rel=1e-6, abs=1e-9)
-
-
-@given(st.lists(st.integers(0, 2**62), max_size=8))
-def test_with_the_exponent_1_every_weight_is_1(words: list[int]) -> None:
-    assert smoothing_weights(words, 1) == [1 << FRACTION_BITS] * len(words)
 
 
 def test_weights_are_known_to_the_last_bit() -> None:
@@ -216,10 +211,10 @@ def test_a_smoothed_table_is_not_merged_but_one_with_the_exponent_1_is(tmp_path:
     ("name", "rows", "options", "status", "fault"),
     [
         ("a.parquet", [("x", "y")], ["--group-column", "source"], 1, "no column 'source'; it has"),
+        ("a.txt", [("x", "y")], ["--group-column", "lang"], 2, "has no columns; give .parquet"),
         ("a.jsonl", [("x", "y")], ["--group-column", "source"], 1, "no key 'source' in the first"),
         ("a.jsonl", [(7, "y")], ["--group-column", "lang"], 1, "line 1: 'lang' holds a number"),
         ("a.parquet", [("x", "y")], ["--smoothing-exponent", "0.7"], 2, "give --group-column too"),
-        ("a.parquet", [("x", "y")], ["--smoothing-exponent", "2"], 2, "is not a share"),
     ],
 )
 def test_a_wrong_choice_of_groups_is_named(
@@ -231,13 +226,6 @@ def test_a_wrong_choice_of_groups_is_named(
     if status == 1:
         assert outcome.fault.startswith(str(tmp_path / name))
         assert "--group-column" in outcome.fault
-
-
-def test_plain_text_has_no_groups(tmp_path: Path) -> None:
-    shard = write_shard(tmp_path / "a.txt", ["text"])
-    outcome = wordpiece("count", shard, "--output", tmp_path / "o", "--group-column", "lang")
-    assert outcome.status == 2
-    assert f"{shard} has no columns; give .parquet, .jsonl or .csv" in outcome.fault
 
 
 def test_a_group_for_every_row_is_a_mistake_and_named(tmp_path: Path) -> None:

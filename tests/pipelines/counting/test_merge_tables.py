@@ -223,19 +223,3 @@ def test_a_bad_row_of_a_table_is_named(tmp_path: Path, row: tuple[str, int]) -> 
     assert outcome.status == 1
     place = f"{table / 'rows.parquet'} row group 1: row 1 of the word table"
     assert outcome.fault.startswith(place)
-
-
-def test_a_config_file_lists_the_tables(tmp_path: Path, parts: list[str]) -> None:
-    tables = [str(tmp_path / f"table{i}") for i in (0, 1)]
-    for part, table in zip(parts, tables, strict=False):
-        done("count", part, "--output", table)
-    (tmp_path / "c.yaml").write_text(f"merge: {tables}\nworker_memory: 16MiB\n")
-    done("count", parts[2], "--config", tmp_path / "c.yaml", "--output", tmp_path / "sum")
-    done("count", *parts[:3], "--output", tmp_path / "all")
-    assert files_below(tmp_path / "sum") == files_below(tmp_path / "all")
-
-
-def test_no_input_and_no_table_is_a_wrong_call(tmp_path: Path) -> None:
-    outcome = wordpiece("count", "--output", tmp_path / "out")
-    assert outcome.status == 2
-    assert "give INPUT" in outcome.fault

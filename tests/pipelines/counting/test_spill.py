@@ -14,7 +14,6 @@ from pipelines.files.publishing import Publication
 from wordpiece_core.errors import OutputError, StorageError
 
 from ..corpora import done, files_below, write_shards
-from ..stopping import killed_before
 from .test_count import rare_words
 
 
@@ -32,22 +31,6 @@ def publication(tmp_path: Path) -> Publication:
 def by_name(publication: Publication) -> tuple[Spill, list[tuple[int, Table]]]:
     spill = Spill.in_run(publication, is_local=True)
     return spill, list(spill.give([(7, words("b", "a")), (3, words()), (7, words("c"))]))
-
-
-def test_tables_lie_in_one_file_and_elements_say_where(publication: Publication) -> None:
-    spill, given = by_name(publication)
-    assert [key for key, _ in given] == [7, 3, 7]
-    assert all(not isinstance(table, bytes) for _, table in given)
-    names = {table[0] for _, table in given}
-    assert [entry.name for entry in storage.entries(publication.place(""))] == [*names]
-    taken = [spill.take(table)["word"].to_pylist() for _, table in reversed(given)]
-    assert taken == [["c"], [], ["b", "a"]]
-
-
-def test_nothing_given_is_no_file(publication: Publication) -> None:
-    spill = Spill.in_run(publication, is_local=True)
-    assert list(spill.give([])) == []
-    assert not storage.entries(publication.place(""))
 
 
 @pytest.mark.usefixtures("store")
@@ -134,18 +117,3 @@ def test_by_name_a_table_is_handed_on_before_it_takes_all_memory(
     done("count", shards, "--output", tmp_path / "parts")
     assert len(files) > 10
     assert files_below(tmp_path / "parts") == files_below(tmp_path / "whole")
-
-
-def test_what_a_killed_run_handed_on_goes_with_its_staging(tmp_path: Path) -> None:
-    shards = write_shards(tmp_path / "in", rare_words(400), 6, ".jsonl")
-    done("count", shards, "--output", tmp_path / "whole")
-    output = tmp_path / "killed"
-    for state in (
-        r"written .*/_staging/\w+/spill-",  # no table is there
-        r"written .*/_staging/\w+/totals",  # some are
-        r"deleted .*/_staging/\w+/spill-",  # the new table is whole
-    ):
-        killed_before(1, state, "count", shards, "--output", output)
-        assert (output / "_staging").exists()
-    done("count", shards, "--output", output)
-    assert files_below(output) == files_below(tmp_path / "whole")

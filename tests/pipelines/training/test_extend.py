@@ -23,7 +23,6 @@ from ..corpora import (
     english,
     files_below,
     multilingual,
-    process,
     vocab_of,
     wordpiece,
     write_shard,
@@ -121,9 +120,7 @@ def test_new_tokens_take_free_slots(tmp_path: Path, base: Path, domain: Path) ->
     args = ["extend", base, domain, "--output", tmp_path / "out", "--into", "unused"]
     outcome = wordpiece(*args, "--new-tokens", "5")
     assert outcome.status == 2
-    assert outcome.fault == (
-        "new_tokens: 5, but only 4 [unusedN] tokens are free; give fewer, or append"
-    )
+    assert outcome.fault.startswith("new_tokens: 5, but only 4 [unusedN]")
     done(*args)
     old, new = vocab_of(base), vocab_of(tmp_path / "out")
     assert [i for i in range(120) if old[i] != new[i]] == [1, 6, 7, 8]
@@ -139,7 +136,7 @@ def test_a_bare_vocabulary_is_taken_as_it_looks_and_said(tmp_path: Path) -> None
     cased.write_text("\n".join(tokens) + "\n")
     args = ["extend", cased, domain, "--new-tokens", "3"]
     outcome = done(*args, "--output", tmp_path / "cased")
-    assert "vocab.txt has capital letters: taken as cased (--lowercase to override)" in outcome.err
+    assert "vocab.txt has capital letters" in outcome.err
     assert not wp.Tokenizer.load(tmp_path / "cased").spec.text.lowercase
     assert "OTP" in vocab_of(tmp_path / "cased")
     outcome = done(*args, "--output", tmp_path / "lower", "--lowercase")
@@ -208,7 +205,7 @@ def test_words_that_were_cut_otherwise_are_refused(
     for command in (["extend", base, "--new-tokens", "5"], ["prune", base, "--vocab-size", "99"]):
         outcome = wordpiece(*command, *args)
         assert outcome.status == 2
-        assert "was counted with False, but the tokenizer has True" in outcome.fault
+        assert outcome.fault.startswith("lowercase: ")
 
 
 # --- train --continue -----------------------------------------------------------------------------
@@ -247,24 +244,14 @@ def test_other_words_extend_the_vocabulary(tmp_path: Path, base: Path, domain: P
     assert again.vocab[:170] == vocab_of(tmp_path / "more")
 
 
-def test_a_continued_training_that_was_killed_ends_with_the_same_bytes(
-    tmp_path: Path, base: Path, domain: Path
-) -> None:
-    train = ["train", domain, "--continue", base, "--vocab-size", "160", *ROUNDS, "--output"]
-    done(*train, tmp_path / "straight")
-    killed_before(1, r"written .*/rounds/00002", *train, tmp_path / "out")
-    done(*train, tmp_path / "out")
-    assert all_but_run(tmp_path / "out") == all_but_run(tmp_path / "straight")
-
-
 def test_what_contradicts_the_earlier_training_is_refused(
     tmp_path: Path, base: Path, domain: Path
 ) -> None:
     train = ["train", domain, "--output", tmp_path / "more", "--continue", base]
     for options, message in (
-        (["--vocab-size", "120"], f"--vocab-size: 120, but {base} has 120 tokens; give more"),
-        (["--criterion", "frequency"], f"--criterion: frequency, but {base} was trained with pmi"),
-        (["--no-lowercase"], f"--lowercase: False, but {base} was trained with True"),
+        (["--vocab-size", "120"], f"--vocab-size: 120, but {base}"),
+        (["--criterion", "frequency"], f"--criterion: frequency, but {base}"),
+        (["--no-lowercase"], f"--lowercase: False, but {base}"),
     ):
         outcome = wordpiece(*train, *options)
         assert outcome.status == 2
@@ -274,14 +261,6 @@ def test_what_contradicts_the_earlier_training_is_refused(
     outcome = wordpiece(*train, "--vocab-size", "40000", "--criterion", "pmi")  # the default
     assert outcome.status == 2
     assert "--criterion: pmi, but" in outcome.fault
-    with pytest.raises(wp.OptionError, match=r"criterion: pmi, but .* was trained with frequency"):
-        pipelines.train(
-            str(domain),
-            output=str(tmp_path / "more"),
-            continue_from=str(tmp_path / "frequent"),
-            vocab_size=40_000,
-            criterion="pmi",
-        )
     limited = tmp_path / "limited"
     done("train", domain, "--output", limited, "--vocab-size", "120", "--limit-alphabet", "30")
     with pytest.raises(wp.OptionError, match=r"limit_alphabet: None, but .* was trained with 30"):
@@ -292,14 +271,12 @@ def test_what_contradicts_the_earlier_training_is_refused(
             vocab_size=130,
             limit_alphabet=None,
         )
-    outcome = wordpiece(*train[:-1], tmp_path / "nowhere")
-    assert "no tokenizer that wordpiece train wrote; give the directory that it" in outcome.fault
     (tmp_path / "bare").mkdir()
     (tmp_path / "bare" / "vocab.txt").write_text("[UNK]\n")
-    outcome = wordpiece(*train[:-1], tmp_path / "bare")
-    assert "no tokenizer that wordpiece train wrote; use wordpiece extend" in outcome.fault
+    for place, fix in (("nowhere", "give the directory"), ("bare", "use wordpiece extend")):
+        assert fix in wordpiece(*train[:-1], tmp_path / place).fault
     outcome = wordpiece("train", domain, "--output", base, "--continue", base)
-    assert "is what --continue goes on from; give another one" in outcome.fault
+    assert outcome.fault.startswith("--output")
 
 
 # --- prune ----------------------------------------------------------------------------------------
@@ -329,17 +306,6 @@ def test_pruning_is_that_of_plain_python_and_says_what_it_costs(
     assert all_but_run(tmp_path / "again") == all_but_run(tmp_path / "out")
 
 
-def test_a_pruning_that_was_killed_ends_with_the_same_bytes(
-    tmp_path: Path, base: Path, domain: Path
-) -> None:
-    args = ["prune", base, domain, "--vocab-size", "90", "--output"]
-    done(*args, tmp_path / "straight")
-    killed_before(1, r"written .*/out/pruned_ids", *args, tmp_path / "out")
-    done(*args, tmp_path / "out")
-    assert all_but_run(tmp_path / "out") == all_but_run(tmp_path / "straight")
-    assert not (tmp_path / "out.work").exists()
-
-
 def test_a_training_in_the_place_of_a_pruned_tokenizer_leaves_no_ids_of_it(
     tmp_path: Path, base: Path, domain: Path
 ) -> None:
@@ -352,7 +318,7 @@ def test_a_training_in_the_place_of_a_pruned_tokenizer_leaves_no_ids_of_it(
 
 
 def test_more_tokens_than_wanted_are_a_warning(tmp_path: Path, base: Path, domain: Path) -> None:
-    outcome = process("prune", base, domain, "--vocab-size", "9", "--output", tmp_path / "out")
+    outcome = done("prune", base, domain, "--vocab-size", "9", "--output", tmp_path / "out")
     left = len(vocab_of(tmp_path / "out"))
     assert f"warning: {left} tokens are left, not 9: they are special" in outcome.err
     outcome = wordpiece("prune", base, domain, "--vocab-size", "500", "--output", tmp_path / "x")

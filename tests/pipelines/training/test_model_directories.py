@@ -119,15 +119,6 @@ def test_documents_are_packed_with_the_separator_that_there_is(
     assert len(joined) - len(stream) <= 16
 
 
-def test_inspect_of_a_model_says_of_no_plain_word_that_it_changed(
-    trained: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    model = trained / "spiece.model"
-    with pytest.raises(SystemExit, match="0"):
-        main(["inspect", str(model if model.exists() else trained), "the  cat, the end"])
-    assert "changed" not in capsys.readouterr().out
-
-
 def test_inspect_says_why(trained: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit, match="0"):
         main(["inspect", str(trained), "the", "--json", "--no-special-tokens"])

@@ -81,6 +81,20 @@ def test_a_killed_worker_process_costs_time_only(tmp_path: Path, shards: Path) -
     assert same_but_for_run_json(tmp_path / "tok", tmp_path / "straight")
 
 
+def test_a_deletion_that_was_stopped_is_no_unfinished_training(
+    tmp_path: Path, shards: Path
+) -> None:
+    train = ["train", shards, "--output", tmp_path / "tok"]
+    other = ["--vocab-size", "140", "--overwrite"]
+    done("train", shards, "--output", tmp_path / "straight", *other)
+    for state in (r"/tok\.work/count\.json", r"/tok\.work/words/part-", r"/tok\.work/rounds/"):
+        killed_before(1, rf"deleted .*{state}", *train, *SIZE, "--overwrite")
+        assert (tmp_path / "tok.work" / "rounds").exists()
+        done(*train, *other)
+        assert same_but_for_run_json(tmp_path / "tok", tmp_path / "straight")
+        assert not (tmp_path / "tok.work").exists()
+
+
 def killed_after_a_round(tmp_path: Path, shards: Path) -> Path:
     """The work directory of a training that was killed."""
     train = ["train", shards, "--output", tmp_path / "tok", *SIZE]
@@ -117,16 +131,6 @@ def test_other_text_is_not_mistaken_for_what_was_counted(tmp_path: Path, shards:
     assert f"{work}: holds an unfinished training with inputs" in outcome.err
 
 
-def test_a_directory_with_other_things_is_no_work_directory(tmp_path: Path, shards: Path) -> None:
-    (tmp_path / "mine").mkdir()
-    (tmp_path / "mine" / "thesis.tex").write_text("x")
-    args = ["--output", tmp_path / "tok", "--work-dir", tmp_path / "mine", *SIZE]
-    outcome = wordpiece("train", shards, *args)
-    assert outcome.status == 1
-    assert "mine: holds thesis.tex, which is not of this job; move it, or" in outcome.err
-    assert [path.name for path in (tmp_path / "mine").iterdir()] == ["thesis.tex"]
-
-
 def test_the_work_directory_is_where_it_is_told_and_kept_if_told(
     tmp_path: Path, shards: Path
 ) -> None:
@@ -138,16 +142,3 @@ def test_the_work_directory_is_where_it_is_told_and_kept_if_told(
     assert not (tmp_path / "work").exists()
     again = files_below(tmp_path / "tok")
     assert {name for name in first if first[name] != again[name]} == {"run.json"}
-
-
-def test_a_fault_before_anything_is_done_leaves_nothing(tmp_path: Path) -> None:
-    (tmp_path / "in.jsonl").write_text('{"text": 3}\n')
-    outcome = wordpiece("train", tmp_path / "in.jsonl", "--output", tmp_path / "tok", *SIZE)
-    assert outcome.status == 1
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["in.jsonl"]
-
-
-def test_the_memory_of_the_driver_makes_rounds_too(tmp_path: Path, shards: Path) -> None:
-    outcome = process("train", shards, "--output", tmp_path / "tok", "--driver-memory", "1")
-    assert outcome.status == 2
-    assert "give 64MiB at least" in outcome.err

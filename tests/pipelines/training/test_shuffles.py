@@ -10,7 +10,7 @@ import apache_beam as beam
 import pytest
 
 from pipelines.running.plan import Plan
-from pipelines.training.rounds import Exchange, RunPasses, ranges_of, to_wait_for
+from pipelines.training.rounds import Exchange, RunPasses, ranges_of
 from pipelines.training.work_directory import TrainingWork
 from wordpiece_core import TrainingOptions
 from wordpiece_core.training.alphabet import InitialVocabulary
@@ -40,15 +40,3 @@ def test_a_cut_round_has_few_shuffles_and_waits(least: int | str, shuffles: int)
     assert kinds["beam:transform:flatten:v1"] == 0
     waits = [len(step.inputs) - 1 for step in transforms if len(step.inputs) > 1]
     assert waits == [1] * (shuffles - 2)  # one side input each, but for the first pass
-
-
-def test_passes_wait_for_the_last_of_what_they_use() -> None:
-    passes = passes_of(1)
-    waits = {step.name: to_wait_for(step, passes) for step in passes}
-    assert waits == {
-        "count": [],
-        "candidates": ["pairs"],
-        "sample": ["candidates"],
-        "runs": ["sample"],
-        "limits": ["candidates"],
-    }

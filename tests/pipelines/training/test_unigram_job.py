@@ -57,7 +57,8 @@ def test_seeds_that_the_memory_of_the_driver_does_not_hold_are_a_warning(
     monkeypatch.setattr(train, "BYTES_PER_SEED", 1 << 20)
     call = ["train", shards, *SIZE, "--driver-memory", "64MiB"]
     said = done(*call, "--output", tmp_path / "tok").lines[-1]
-    assert "more than the driver_memory of 67,108,864; give more, or a seed_size of 64 or" in said
+    assert "driver_memory" in said
+    assert "seed_size of 64" in said
     fewer = done(*call, "--output", tmp_path / "few", *config(tmp_path, seed_size=64))
     assert "seeds" not in fewer.lines[-1]
 
