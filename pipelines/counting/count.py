@@ -13,8 +13,9 @@ partition may be too large for a worker, one that is goes through a second shuff
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, replace
 from typing import Any
 
 import apache_beam as beam
@@ -25,31 +26,35 @@ from pipelines.counting.spill import Spill
 from pipelines.counting.steps import CountRanges, MergeWords, Partitions, bytes_of
 from pipelines.counting.totals import ONE, check_sums, group_weights, read_totals, write_totals
 from pipelines.counting.word_table import (
-    READ,
+    FOLLOWED,
+    MANIFEST,
+    PART,
+    TOTALS,
     WordRange,
     WordTable,
-    finish,
+    files_of,
     prepare,
     read_word_table,
     text_of,
     word_ranges,
 )
-from pipelines.files import inputs
+from pipelines.files import inputs, outputs
 from pipelines.files.inputs import InputFile, Range
 from pipelines.files.lease import one_run
 from pipelines.files.publishing import Publication
 from pipelines.running.checks import checked_call
 from pipelines.running.from_plan import FromPlan
-from pipelines.running.plan import Plan, write_plan
+from pipelines.running.plan import write_plan
 from pipelines.running.progress import Progress
 from pipelines.running.runner import is_local, pipeline_options, run_pipeline
 from wordpiece_core.declaration import named
-from wordpiece_core.errors import OptionError
+from wordpiece_core.errors import InputError, OptionError
 from wordpiece_core.uri import is_uri
 
 RANGE_BYTES = 4 << 20  # the least input in one element
 MOST_RANGES = 8192  # approximately
 PLAN = "plan.jsonl"  # while the job runs
+READ = ("rows", "nulls", "bytes", "replaced")  # of the text, not of its words
 
 
 def count(
@@ -101,24 +106,19 @@ def run(
     spill = Spill.in_run(publication, is_local=is_local(pipeline_options(beam_args)))
 
     def build(pipeline: beam.Pipeline) -> None:
-        counted = (
+        words, totals = (
             pipeline
-            | "ranges" >> ranges_of(plan)
+            | "ranges" >> FromPlan(plan, _range_of)
             | "count" >> CountRanges(options, partitions.number, lease, spill)
         )
         (
-            counted.words
-            | "merge" >> MergeWords(options, call.min_word_count, counted.totals, partitions, spill)
+            words
+            | "merge" >> MergeWords(options, call.min_word_count, totals, partitions, spill)
             | "write" >> WriteWordTable(publication, partitions.are_one, spill)
         )
-        counted.totals | "write totals" >> beam.Map(write_totals, publication)
+        totals | "write totals" >> beam.Map(write_totals, publication)
 
     run_pipeline(build, beam_args, lease)
-
-
-def ranges_of(plan: Plan) -> FromPlan:
-    """The ranges of a plan, spread over the workers."""
-    return FromPlan(plan, _range_of)
 
 
 def _range_of(fields: dict[str, Any]) -> Range | WordRange:
@@ -160,14 +160,16 @@ def finish_table(
     tables: Sequence[WordTable],
     followed: Callable[[WordTable], None] | None = None,
 ) -> WordTable:
-    """Completes the table. The words of merged tables have been counted again; the rows and bytes
-    that those tables were made from are in their manifests. `followed`: see `word_table.finish`."""
-    totals = read_totals(publication)
+    """Publishes the parts in staging as a table, in the place of an old one. The words of merged
+    `tables` have been counted again; the rows and bytes that those tables were made from are in
+    their manifests. `followed`: stages the files of `--follow` for the new table. InputError if
+    there is no word, unless words may come yet."""
+    totals, options = read_totals(publication), call.counting
     counts = totals.counts.copy()
     for table in tables:
         counts.update({name: n for name, n in table.totals.items() if name in READ})
     check_sums(counts)
-    smoothing, options = None, call.counting
+    smoothing = None
     if options.group_column is not None:
         weights = group_weights(totals, options.smoothing_exponent)
         smoothing = {
@@ -178,11 +180,47 @@ def finish_table(
                 for name, weight in weights.items()
             ],
         }
-    return finish(
-        publication,
-        dict(counts),
-        options.text,
-        min_word_count=call.min_word_count,
-        smoothing=smoothing,
-        followed=followed,
-    )
+    staged = publication.staging.place(publication.run)
+    parts = [name for name in outputs.list_directory(staged) if re.fullmatch(PART, name)]
+    rows = sum(part.rows for part in word_ranges(WordTable(staged, parts)))
+    if not rows and followed is None:
+        raise InputError(_why_no_word(counts, call.min_word_count, smoothing))
+    sums = {key: counts[key] for key in TOTALS} | {"distinct_words": rows}
+    made: dict[str, Any] = {"min_word_count": call.min_word_count, "smoothing": smoothing}
+    manifest = {"parts": parts, "text": asdict(options.text), **made, **sums}
+    publication.stage_json(MANIFEST, manifest)
+    table = WordTable(publication.output, parts, sums, options.text, **made)
+    if followed is not None:
+        followed(table)
+    names = [*parts, *(FOLLOWED if followed else ()), MANIFEST]
+    publication.publish(names, files_of(publication.output))
+    return table
+
+
+def _why_no_word(
+    totals: Mapping[str, int], min_word_count: int, smoothing: dict[str, Any] | None
+) -> str:
+    """What has left no word, and what to do about it."""
+    rows, words, size = (totals.get(name, 0) for name in ("rows", "words", "bytes"))
+    if words and min_word_count > 1:
+        smoothed = " when it is smoothed" if smoothing is not None else ""
+        return (
+            f"none of the {words:,} words in the input has a count of {min_word_count:,}{smoothed};"
+            f" give a smaller {named('min_word_count')}"
+        )
+    if words:
+        return (
+            f"none of the {words:,} words in the input has a count of 1 when it is smoothed; give a"
+            f" larger {named('smoothing_exponent')}"
+        )
+    fix = f"is {named('text_column')} the one that holds the text?"
+    if not rows:
+        fix = "give files that have some"
+    elif size:
+        fix = (
+            f"{named('pre_tokenizer')} and the normalizer leave nothing of {size:,} bytes of text;"
+            f" {fix}"
+        )
+    elif totals.get("nulls", 0) == rows:
+        fix = f"all are null; {fix}"
+    return f"no word in the input ({rows:,} rows); {fix}"

@@ -77,25 +77,17 @@ class Partitions:
         return self.number * self.pieces == 1
 
 
-@dataclass(frozen=True)
-class Counted:
-    """Counted ranges. `words`: pairs of a partition and a partial table. `totals`: one element."""
-
-    words: beam.PCollection
-    totals: beam.PCollection
-
-
 @dataclass
 class CountRanges(beam.PTransform):
-    """From ranges of input to partial tables, which are partitioned by word. Ranges are counted as
-    long as the run has its lease."""
+    """From ranges of input to pairs of a partition and a partial table, and to the totals, which
+    are one element. Ranges are counted as long as the run has its lease."""
 
     options: CountOptions
     partitions: int
     lease: Lease
     spill: Spill
 
-    def expand(self, ranges: beam.PCollection) -> Counted:
+    def expand(self, ranges: beam.PCollection) -> tuple[beam.PCollection, beam.PCollection]:
         count_range = _CountRange(self.options, self.partitions, self.lease, self.spill)
         counted = ranges | beam.ParDo(count_range).with_outputs("totals", main="words")
         totals = (
@@ -103,7 +95,7 @@ class CountRanges(beam.PTransform):
             | "gather totals" >> beam.GroupByKey()
             | "add totals" >> beam.MapTuple(lambda _, totals: add_totals(totals))
         )
-        return Counted(counted.words, totals)
+        return counted.words, totals
 
 
 @beam.typehints.with_output_types(tuple[int, Any])

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
@@ -23,14 +23,12 @@ from pipelines.files.parquet_input import open_parquet
 from pipelines.files.publishing import STAGING, Publication
 from pipelines.following.commits import COMMITS
 from wordpiece_core import TextOptions
-from wordpiece_core.declaration import named
 from wordpiece_core.errors import InputError, OptionError, OutputError
 
 MANIFEST = "_manifest.json"
 FILES = ".files.jsonl"  # with --follow, the files that are in the table
 FOLLOWED = (FILES, COMMITS)
 PART = r"part-\d{5,}\.parquet"
-READ = ("rows", "nulls", "bytes", "replaced")
 TOTALS = ("rows", "nulls", "bytes", "words", "replaced")
 ROWS_PER_GROUP = 65_536
 SCHEMA = pa.schema([("word", pa.string()), ("count", pa.int64())])
@@ -99,15 +97,12 @@ class WordRange:
 
 
 def prepare(output: str) -> Publication:
-    """Prepares a new table at `output`. An old table there stays until `finish`. OutputError if
-    anything else is there."""
+    """Prepares a new table at `output`. An old table there stays until the new one is published.
+    OutputError if anything else is there."""
     publication = Publication(output, MANIFEST)
     if storage.info(join(output, STAGING)) is not None:
         publication.recover()
-    manifest = outputs.read_json(join(output, MANIFEST))
-    own = set()
-    if _is_table(manifest):
-        own = {MANIFEST, *FOLLOWED, *_read_manifest(output, manifest).parts}
+    own = files_of(output)
     names = [entry.name for entry in storage.entries(output, recursive=False)]
     foreign = [name for name in names if name not in own and name != STAGING]
     if foreign:
@@ -116,6 +111,14 @@ def prepare(output: str) -> Publication:
         )
     publication.begin()
     return publication
+
+
+def files_of(output: str) -> list[str]:
+    """The names that the files of the table at `output` may have; none if there is no table."""
+    manifest = outputs.read_json(join(output, MANIFEST))
+    if not _is_table(manifest):
+        return []
+    return [MANIFEST, *FOLLOWED, *_read_manifest(output, manifest).parts]
 
 
 def part_name(part: int) -> str:
@@ -129,7 +132,7 @@ def _is_table(manifest: Any) -> bool:
 
 
 def write_part(publication: Publication, part: int, words: pa.RecordBatch) -> None:
-    """Writes a part into staging, from where `finish` publishes it."""
+    """Writes a part into staging."""
     publication.write(part_name(part), lambda stream: write_words(stream, words))
 
 
@@ -138,67 +141,6 @@ def write_words(stream: pa.NativeFile, words: pa.RecordBatch) -> None:
     starts = range(0, max(len(words), 1), ROWS_PER_GROUP)
     groups = (words.slice(start, ROWS_PER_GROUP) for start in starts)
     outputs.write_tables(stream, groups, words.schema, compression="zstd")
-
-
-def finish(
-    publication: Publication,
-    totals: dict[str, int],
-    text: TextOptions,
-    *,
-    min_word_count: int = 1,
-    smoothing: dict[str, Any] | None = None,
-    followed: Callable[[WordTable], None] | None = None,
-) -> WordTable:
-    """Replaces an old table by the parts in staging and a new manifest. The arguments are the
-    fields of `WordTable`. `followed`: stages the files `FOLLOWED` for the new table, which without
-    it has none. InputError if there is no word, unless words may come yet."""
-    output = publication.output
-    staged = publication.staging.place(publication.run)
-    parts = [name for name in outputs.list_directory(staged) if re.fullmatch(PART, name)]
-    rows = sum(part.rows for part in word_ranges(WordTable(staged, parts)))
-    if not rows and followed is None:
-        raise InputError(_why_no_word(totals, min_word_count, smoothing))
-    totals = {key: totals.get(key, 0) for key in TOTALS} | {"distinct_words": rows}
-    made = {"min_word_count": min_word_count, "smoothing": smoothing}
-    manifest = {"parts": parts, "text": asdict(text), **made, **totals}
-    publication.stage_json(MANIFEST, manifest)
-    old = outputs.read_json(join(output, MANIFEST))
-    replaced = _read_manifest(output, old).parts if _is_table(old) else []
-    replaced += [name for name in FOLLOWED if replaced and storage.info(join(output, name))]
-    table = WordTable(output, parts, totals, text, min_word_count, smoothing)
-    if followed is not None:
-        followed(table)
-    publication.publish([*parts, *(FOLLOWED if followed else ()), MANIFEST], replaced)
-    return table
-
-
-def _why_no_word(
-    totals: Mapping[str, int], min_word_count: int, smoothing: dict[str, Any] | None
-) -> str:
-    """What has left no word, and what to do about it."""
-    rows, words, size = (totals.get(name, 0) for name in ("rows", "words", "bytes"))
-    if words and min_word_count > 1:
-        smoothed = " when it is smoothed" if smoothing is not None else ""
-        return (
-            f"none of the {words:,} words in the input has a count of {min_word_count:,}{smoothed};"
-            f" give a smaller {named('min_word_count')}"
-        )
-    if words:
-        return (
-            f"none of the {words:,} words in the input has a count of 1 when it is smoothed; give a"
-            f" larger {named('smoothing_exponent')}"
-        )
-    fix = f"is {named('text_column')} the one that holds the text?"
-    if not rows:
-        fix = "give files that have some"
-    elif size:
-        fix = (
-            f"{named('pre_tokenizer')} and the normalizer leave nothing of {size:,} bytes of text;"
-            f" {fix}"
-        )
-    elif totals.get("nulls", 0) == rows:
-        fix = f"all are null; {fix}"
-    return f"no word in the input ({rows:,} rows); {fix}"
 
 
 def read_word_table(path: str) -> WordTable:
@@ -223,7 +165,7 @@ def read_word_table(path: str) -> WordTable:
 
 
 def _read_manifest(directory: str, manifest: dict[str, Any]) -> WordTable:
-    """The table that a manifest describes. InputError if it is not as `finish` writes it."""
+    """The table that a manifest describes. InputError if it is not as `count` writes it."""
     place = join(directory, MANIFEST)
 
     def value(name: str, kinds: type | tuple[type, ...], default: Any = None) -> Any:

@@ -128,7 +128,6 @@ BARE = {"pre_tokenizer": "whitespace", "clean_text": False, "handle_chinese_char
     ("counted_with", "given", "fault"),
     [
         (CASED, {}, None),
-        (CASED, CASED, None),
         (CASED, {"lowercase": True}, "lowercase: True, but words was counted with False"),
         (CASED, {"strip_accents": False}, None),  # as without it
         (CASED, {"strip_accents": True}, "strip_accents: True"),
