@@ -147,17 +147,6 @@ def test_the_manifest_and_the_summary_say_what_was_read(tmp_path: Path) -> None:
     assert outcome.lines[-1] == warning
 
 
-def test_the_column_can_have_any_name_and_any_type_of_text(tmp_path: Path) -> None:
-    texts = [*multilingual(60), None]
-    kinds = [pa.large_string(), pa.binary(), pa.dictionary(pa.int32(), pa.string())]
-    for i, kind in enumerate(kinds):
-        data = pa.array(texts, pa.string()).cast(kind)
-        table = pa.table({"text": range(len(texts)), "Körper": data})
-        pq.write_table(table, tmp_path / f"{i}.parquet")
-    done("count", tmp_path, "--output", tmp_path / "words", "--text-column", "Körper")
-    assert table_rows(tmp_path / "words") == counted(texts * len(kinds))
-
-
 def test_a_new_table_takes_the_place_of_an_old_one(
     tmp_path: Path, many_of_everything: None
 ) -> None:

@@ -11,7 +11,7 @@ from pipelines.counting import spill as module
 from pipelines.counting.spill import Spill, Table
 from pipelines.files import storage
 from pipelines.files.publishing import Publication
-from wordpiece_core.errors import OutputError, StorageError
+from wordpiece_core.errors import OutputError
 
 from ..corpora import done, files_below, write_shards
 from .test_count import rare_words
@@ -59,13 +59,6 @@ def test_a_run_that_has_lost_its_output_says_so(publication: Publication) -> Non
     with pytest.raises(OutputError, match="another run has begun"):
         list(spill.give([(0, words("a"))]))
     assert [entry.name for entry in storage.entries(after.staging.path)] == [".wordpiece.json"]
-
-
-def test_a_file_that_is_gone_is_a_fault_of_storage(publication: Publication) -> None:
-    spill, given = by_name(publication)
-    storage.delete_file(publication.place(given[0][1][0]))  # type: ignore[arg-type]
-    with pytest.raises(StorageError, match="cannot be read"):
-        spill.take(given[0][1])
 
 
 @pytest.mark.usefixtures("tiny_tables")

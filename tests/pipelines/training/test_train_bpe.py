@@ -147,32 +147,3 @@ def test_training_goes_on_with_the_same_words_alone(tmp_path: Path) -> None:
         *("train", shard, "--continue", small, "--model", "wordpiece"), *more, tmp_path / "no"
     )
     assert "--model: wordpiece, but" in outcome.fault
-
-
-def test_what_is_for_wordpiece_alone_is_refused(tmp_path: Path) -> None:
-    tokenizer = trained(tmp_path, TEXTS, 300)
-    shard = tmp_path / "shard.jsonl"
-    for args, what in (
-        (["extend", tokenizer, shard, "--new-tokens", "9"], "extended"),
-        (["prune", tokenizer, shard, "--vocab-size", "200"], "pruned"),
-    ):
-        outcome = wordpiece(*args, "--output", tmp_path / "out")
-        assert outcome.status == 2
-        assert f"only WordPiece can be {what}; train anew" in outcome.fault
-        assert not (tmp_path / "out").exists()
-
-
-def test_training_json_is_enough_to_get_the_same_bytes_again(tmp_path: Path) -> None:
-    options = {
-        "word_boundary": "▁",
-        "byte_fallback": True,
-        "limit_alphabet": 30,
-        "lowercase": False,
-    }
-    first = trained(tmp_path / "a", TEXTS, 500, **options)
-    noted = read_json(first, "training.json")
-    again = {k: v for k, v in (noted["training"] | noted["text"]).items() if v is not None}
-    del again["vocab_size"], again["model"]
-    second = trained(tmp_path / "b", TEXTS, 500, **again)
-    files = [files_below(directory) for directory in (first, second)]
-    assert {name for name in files[0] if files[0][name] != files[1][name]} == {"run.json"}
