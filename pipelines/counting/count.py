@@ -2,7 +2,7 @@
 
     ranges of input ─ count ─┬─▶ (partition, partial table) ─ merge ─▶ sorted tables ─┐
                              └─▶ totals ─ weights of groups ─▶ (to merge)             │
-                                            parts, in order ◀─ cut by rank ◀──────────┘
+                                            parts, in order ◀─ split by rank ◀────────┘
 
 Each worker counts into its own table. When the memory of the table is used up, it is passed on,
 ordered by word, so that partitions can be merged as streams. Where there is so much text that a
@@ -33,7 +33,7 @@ from pipelines.counting.word_table import (
     WordRange,
     WordTable,
     files_of,
-    prepare,
+    new_table,
     read_word_table,
     text_of,
     word_ranges,
@@ -75,20 +75,12 @@ def count(
     text = text_of(tables, call.counting.text, call.given)
     call = replace(call, counting=replace(call.counting, text=text))
     files = inputs.resolve(call.inputs, [call.output, *own])
-    ranges: list[Range | WordRange] = [
-        *text_ranges(files, call.counting.text_column, call.counting.group_column)
-    ]
-    ranges += [part for table in tables for part in word_ranges(table)]
+    ranges = all_ranges(files, tables, call)
     total_bytes = sum(map(bytes_of, ranges))
-    with one_run(call.output):
-        publication = prepare(call.output)
-        try:
-            with progress.stage("count", "bytes", total_bytes):
-                run(ranges, publication, call, beam_args)
-            return finish_table(publication, call, tables)
-        except Exception:
-            publication.abandon()
-            raise
+    with one_run(call.output), new_table(call.output) as publication:
+        with progress.stage("count", "bytes", total_bytes):
+            run(ranges, publication, call, beam_args)
+        return finish_table(publication, call, tables)
 
 
 def run(
@@ -128,10 +120,18 @@ def _range_of(fields: dict[str, Any]) -> Range | WordRange:
     return Range(file, rows=None if rows is None else tuple(rows), **fields)
 
 
+def all_ranges(
+    files: Sequence[InputFile], tables: Sequence[WordTable], call: CountCall
+) -> list[Range | WordRange]:
+    """The ranges of files, and those of word tables."""
+    of_text = text_ranges(files, call.counting.text_column, call.counting.group_column)
+    return [*of_text, *(part for table in tables for part in word_ranges(table))]
+
+
 def text_ranges(
     files: Sequence[InputFile], text_column: str, group_column: str | None
 ) -> list[Range]:
-    """Files cut into ranges, each of which is an element."""
+    """Files split into ranges, each of which is an element."""
     range_bytes = max(RANGE_BYTES, sum(file.size for file in files) // MOST_RANGES)
     return inputs.plan(files, text_column, range_bytes, group_column=group_column)
 

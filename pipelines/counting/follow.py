@@ -24,10 +24,10 @@ from pipelines.counting.word_table import (
     FILES,
     MANIFEST,
     WordTable,
+    new_table,
     prepare,
     read_word_table,
     text_of,
-    word_ranges,
 )
 from pipelines.files import outputs, storage
 from pipelines.files.filesystems import join
@@ -183,33 +183,29 @@ class FollowedTable:
         """Publishes the state after one commit more. False if a file has changed meanwhile, which
         is read again."""
         call, before = self.call, self.state
-        publication = prepare(call.output)
+        column = call.counting.text_column
+        tables = [before.table] if before.table else []
+
+        def stage(table: WordTable) -> None:
+            self.state = state = before.grown(table, column, new, changed)
+            for name, rows in ((FILES, state.record), (COMMITS, state.commits)):
+                publication.write(name, partial(outputs.write_lines, table=rows))
+
         try:
-            if not State.read(call.output).record.equals(before.record):
-                raise OutputError(f"{call.output}: another run has written there; run this again")
-            ranges = [
-                *counting.text_ranges(new, call.counting.text_column, call.counting.group_column),
-                *(word_ranges(before.table) if before.table else ()),
-            ]
-            total = sum(map(bytes_of, ranges))
-            name = f"commit {before.next_commit}"
-            with self.log.progress.stage(name, "bytes", total, passing=True):
-                counting.run(ranges, publication, call, self.beam_args)
-
-            def stage(table: WordTable) -> None:
-                column = call.counting.text_column
-                self.state = state = before.grown(table, column, new, changed)
-                for name, rows in ((FILES, state.record), (COMMITS, state.commits)):
-                    publication.write(name, partial(outputs.write_lines, table=rows))
-
-            counting.finish_table(publication, call, [before.table] if before.table else [], stage)
+            with new_table(call.output) as publication:
+                if not State.read(call.output).record.equals(before.record):
+                    raise OutputError(
+                        f"{call.output}: another run has written there; run this again"
+                    )
+                ranges = counting.all_ranges(new, tables, call)
+                total = sum(map(bytes_of, ranges))
+                name = f"commit {before.next_commit}"
+                with self.log.progress.stage(name, "bytes", total, passing=True):
+                    counting.run(ranges, publication, call, self.beam_args)
+                counting.finish_table(publication, call, tables, stage)
         except ChangedError as error:
-            publication.abandon()
             self.log.warn(f"{str(error).rpartition('; ')[0]}; it is read again")
             return False
-        except Exception:
-            publication.abandon()
-            raise
         return True
 
 

@@ -1,11 +1,12 @@
 """The last steps of `count`: tables that are partitioned by hash become the parts of a word table,
-which are in order. Where they are cut depends only on the words."""
+which are in order. Where a part begins depends only on the words."""
 
 from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import apache_beam as beam
@@ -17,8 +18,8 @@ from pipelines.counting.word_table import write_part
 from pipelines.files.publishing import Publication
 from wordpiece_core import _kernel
 
-ROWS_PER_PART = 1_000_000  # approximately; where parts are cut depends only on the words
-DRAW_EVERY = 4096  # one of so many words is drawn; the cuts are chosen from the drawn words
+ROWS_PER_PART = 1_000_000  # approximately
+SAMPLE_EVERY = 4096  # words: a part begins at one of the sampled words
 
 PartitionKey = tuple[int, str]
 """Minus the count, and the word. Ascending keys are in the order of the table."""
@@ -36,25 +37,25 @@ class WriteWordTable(beam.PTransform):
     def expand(self, partitions: beam.PCollection) -> beam.PCollection:
         if self.is_one:
             return partitions | "write parts" >> beam.Map(self.write_alone)
-        cuts = (
+        boundaries = (
             partitions
-            | "draw" >> beam.Map(lambda words: (ALL, draw(self.spill.take(words))))
-            | "gather drawn" >> beam.GroupByKey()
-            | "choose cuts" >> beam.MapTuple(lambda _, drawn: choose_cuts(drawn))
+            | "sample" >> beam.Map(lambda words: (ALL, sample(self.spill.take(words))))
+            | "gather samples" >> beam.GroupByKey()
+            | "choose boundaries" >> beam.MapTuple(lambda _, samples: choose_boundaries(samples))
         )
+        slices = beam.FlatMap(self.slices, beam.pvalue.AsSingleton(boundaries))
         return (
             partitions
-            | "cut"
-            >> beam.FlatMap(self.slices, beam.pvalue.AsSingleton(cuts)).with_output_types(
-                tuple[int, Any]
-            )
+            | "split" >> slices.with_output_types(tuple[int, Any])
             | "gather parts" >> beam.GroupByKey()
             | "write part" >> beam.MapTuple(self.write)
         )
 
-    def slices(self, partition: Table, cuts: list[PartitionKey]) -> Iterator[tuple[int, Table]]:
+    def slices(
+        self, partition: Table, boundaries: list[PartitionKey]
+    ) -> Iterator[tuple[int, Table]]:
         """The slices of a partition, each with the number of its part."""
-        return self.spill.give(cut(self.spill.take(partition), cuts))
+        return self.spill.give(split(self.spill.take(partition), boundaries))
 
     def write(self, part: int, slices: Iterable[Table]) -> None:
         """Writes one part, from slices of all partitions."""
@@ -64,36 +65,34 @@ class WriteWordTable(beam.PTransform):
     def write_alone(self, partition: Table) -> None:
         """Writes all parts, from the only partition."""
         words = self.spill.take(partition)
-        for part, of_part in cut(words, choose_cuts([draw(words)])):
+        for part, of_part in split(words, choose_boundaries([sample(words)])):
             write_part(self.publication, part, of_part)
 
 
-def draw(partition: pa.RecordBatch) -> tuple[int, list[PartitionKey]]:
-    """The number of rows of a partition, and the keys of some words, which are drawn by hash."""
-    drawn = pa.record_batch(_kernel.draw_words(partition, DRAW_EVERY))
-    return len(partition), [_key(drawn, row) for row in range(len(drawn))]
+def sample(partition: pa.RecordBatch) -> tuple[int, list[PartitionKey]]:
+    """The number of rows of a partition, and the keys of some words, which are chosen by hash."""
+    words = pa.record_batch(_kernel.draw_words(partition, SAMPLE_EVERY))
+    return len(partition), [_key(words, row) for row in range(len(words))]
 
 
-def choose_cuts(drawn: Iterable[tuple[int, list[PartitionKey]]]) -> list[PartitionKey]:
+def choose_boundaries(samples: Iterable[tuple[int, list[PartitionKey]]]) -> list[PartitionKey]:
     """The keys at which the parts after the first begin. They do not depend on the partitions."""
-    drawn = list(drawn)
-    rows = sum(count for count, _ in drawn)
-    keys = sorted(key for _, keys in drawn for key in keys)
+    samples = list(samples)
+    rows = sum(count for count, _ in samples)
+    keys = sorted(key for _, keys in samples for key in keys)
     parts = min(-(-rows // ROWS_PER_PART), len(keys) + 1) if rows else 1
     return [keys[len(keys) * part // parts] for part in range(1, parts)]
 
 
-def cut(
-    partition: pa.RecordBatch, cuts: list[PartitionKey]
+def split(
+    partition: pa.RecordBatch, boundaries: list[PartitionKey]
 ) -> Iterator[tuple[int, pa.RecordBatch]]:
     """The slices of a sorted partition, each with the number of its part."""
     rows = range(len(partition))
-    ends = [bisect_left(rows, key, key=lambda row: _key(partition, row)) for key in cuts]
-    start = 0
-    for part, end in enumerate([*ends, len(partition)]):
+    ends = [bisect_left(rows, key, key=lambda row: _key(partition, row)) for key in boundaries]
+    for part, (start, end) in enumerate(pairwise([0, *ends, len(partition)])):
         if end > start:
             yield part, partition.slice(start, end - start)
-        start = end
 
 
 def _key(batch: pa.RecordBatch, row: int) -> PartitionKey:

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -50,7 +51,7 @@ class WordTable:
     """`rows`, `nulls`, `bytes`, `words`, `replaced` (invalid UTF-8 sequences), `distinct_words`;
     empty if `count` did not make the table."""
     text: TextOptions | None = None
-    """How the words were cut; None if `count` did not make the table."""
+    """How text was split into words; None if `count` did not make the table."""
     min_word_count: int = 1
     """Words with a smaller count are not in the table."""
     smoothing: dict[str, Any] | None = None
@@ -111,6 +112,17 @@ def prepare(output: str) -> Publication:
         )
     publication.begin()
     return publication
+
+
+@contextmanager
+def new_table(output: str) -> Iterator[Publication]:
+    """Prepares a new table, which is abandoned if the block ends with an exception."""
+    publication = prepare(output)
+    try:
+        yield publication
+    except Exception:
+        publication.abandon()
+        raise
 
 
 def files_of(output: str) -> list[str]:
@@ -193,18 +205,18 @@ def _read_manifest(directory: str, manifest: dict[str, Any]) -> WordTable:
 def text_of(
     tables: Sequence[WordTable], text: TextOptions, given: Collection[str] = ()
 ) -> TextOptions:
-    """The text options with which the words of the tables were cut. More text that is counted with
-    them must be cut alike. OptionError if the tables differ, or if an option in `text` differs from
-    the tables, and is not at its default or among those that were `given`. For tables of unknown
+    """The text options that the tables were counted with. More text that is counted with them must
+    have the same. OptionError if the tables differ, or if an option in `text` differs from the
+    tables, and is not at its default or among those that were `given`. For tables of unknown
     origin, `text` is returned."""
     known = [(table.path, table.text) for table in tables if table.text is not None]
     usual, wanted = TextOptions(), text.for_kernel()
     # The pre-tokenizer first: that of gpt2 settles the other options too.
     names = sorted(wanted, key=lambda name: name != "pre_tokenizer")
-    for path, cut in known:
+    for path, options in known:
         first_path, first = known[0]
         for name in names:
-            value, other = cut.for_kernel()[name], first.for_kernel()[name]
+            value, other = options.for_kernel()[name], first.for_kernel()[name]
             if value != other:
                 raise OptionError(
                     f"{name}: {path} was counted with {value}, but {first_path} with {other}"

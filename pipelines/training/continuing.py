@@ -1,4 +1,4 @@
-"""A training that goes on from a tokenizer directory: what was asked for when that was made."""
+"""Continuing a training from a tokenizer directory: the options it was made with."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ Options = TypeVar("Options", bound=Declared)
 
 @dataclass(frozen=True)
 class Begun:
-    """A tokenizer directory from which a training goes on. `training`: its options, with the size
-    that is wanted now. `text`: how text is cut into words. `word_table`: the digest of the words
+    """A tokenizer whose training is continued. `training`: its options, with the vocabulary size
+    that is wanted now. `text`: how text is split into words. `word_table`: the digest of the words
     of the whole training; None if the vocabulary comes from more than one."""
 
     tokenizer: Tokenizer
@@ -53,13 +53,13 @@ class Begun:
 
 
 def begun(call: TrainCall) -> Begun:
-    """What a call goes on from. OptionError for options that contradict it, and InputError if no
+    """What a call continues. OptionError for options that contradict it, and InputError if no
     training made it."""
     given = call.continue_from or ""
     place = same_store(given, given.rstrip("/"))
     if place == call.output.rstrip("/"):
         raise OptionError(
-            f"{named('output')}: {place} is what {named('continue_from')} goes on from; give"
+            f"{named('output')}: {place} is what {named('continue_from')} continues; give"
             " another one"
         )
     record = outputs.read_json(join(place, TRAINING))
@@ -96,7 +96,7 @@ def _fix_at(place: str) -> str:
 
 
 def fix_of(tokenizer: Tokenizer) -> str:
-    """What to do if no training can go on from a tokenizer."""
+    """What to do if no training can continue a tokenizer."""
     if is_wordpiece(tokenizer.spec):
         return "use wordpiece extend"
     return "wordpiece extend takes only WordPiece with BERT's words, so train anew"

@@ -10,8 +10,8 @@ What passes give is in files too, in a directory of the pipeline, each written b
 adds it up. Later passes and the driver read it there. All that goes through the pipeline is what is
 to be added up, and notes of a few bytes that say which files there are.
 
-So a pipeline has a shuffle that spreads the ranges, and one for each pass: five in a cut round, six
-where it watches pairs. A pass that uses others waits for their notes, which are a side input.
+So a pipeline has a shuffle that spreads the ranges, and one for each pass: five in a partial round,
+six where it watches pairs. A pass that uses others waits for their notes, which are a side input.
 """
 
 from __future__ import annotations

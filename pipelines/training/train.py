@@ -72,7 +72,7 @@ def train(
     call: TrainCall, *, beam_args: Sequence[str] = (), progress: Progress
 ) -> Trained | Extended:
     """Trains a tokenizer and writes its directory. Holds the output and the work directory. A
-    training that goes on with other words extends the vocabulary.
+    training that continues with other words extends the vocabulary.
 
     Raises InputError, StorageError, OutputError and OptionError.
     """
@@ -129,8 +129,8 @@ class TrainRun(WordsRun[TrainCall, Trained]):
 
 
 class ContinuedRun(TrainRun):
-    """A training that goes on. With the words of the earlier one it is that training, made to the
-    larger size; the earlier merges come again. Other words extend the vocabulary."""
+    """A training that is continued. With the same words it is that training, made to the larger
+    size; the earlier merges are made again. Other words extend the vocabulary."""
 
     @cached_property
     def begun(self) -> Begun:
@@ -152,8 +152,8 @@ class ContinuedRun(TrainRun):
         if begun.training.model != WORDPIECE:
             raise OptionError(
                 f"{named('continue_from')}: {self.call.continue_from} is a tokenizer of the model"
-                f" {begun.training.model}, which goes on with the words of its training alone, not"
-                " others; train anew on all words"
+                f" {begun.training.model}, which continues only with the words of its training;"
+                " train anew on all words"
             )
         least = least_word_count(table, begun.training.min_word_count, self.call)
         options = replace(begun.extension, min_word_count=least)

@@ -43,7 +43,7 @@ def many_of_everything(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(count, "RANGE_BYTES", 2000)
     monkeypatch.setattr(inputs, "TEXT_BYTES", 700)
     monkeypatch.setattr(parts, "ROWS_PER_PART", 40)
-    monkeypatch.setattr(parts, "DRAW_EVERY", 5)
+    monkeypatch.setattr(parts, "SAMPLE_EVERY", 5)
     monkeypatch.setattr(word_table, "ROWS_PER_GROUP", 16)
 
 

@@ -58,7 +58,7 @@ def test_tables_and_new_text_give_the_bytes_of_counting_all_at_once(
 ) -> None:
     monkeypatch.setattr(word_table, "ROWS_PER_GROUP", 40)
     monkeypatch.setattr(last_steps, "ROWS_PER_PART", 100)
-    monkeypatch.setattr(last_steps, "DRAW_EVERY", 5)
+    monkeypatch.setattr(last_steps, "SAMPLE_EVERY", 5)
     done("count", *parts, "--output", tmp_path / "all")
     merge: list[str | Path] = []
     for i, part in enumerate(parts[counted_anew:]):
