@@ -14,7 +14,7 @@ import pytest
 import wordpiece_core as wp
 from pipelines.counting import count, parts, steps, word_table
 from pipelines.counting.options import CountOptions
-from pipelines.counting.steps import LEAST_PIECE_BYTES, PARTITION_SHARE_BYTES, Partitions
+from pipelines.counting.steps import LEAST_PIECE_BYTES, Partitions
 from pipelines.files import inputs
 from wordpiece_core.options import LEAST_WORKER_MEMORY
 
@@ -230,22 +230,23 @@ def test_a_worker_memory_is_checked_in_python_too(memory: object, reason: str) -
     assert CountOptions(worker_memory=least).worker_memory == least
 
 
-def test_partitions_are_as_many_as_leave_full_batches() -> None:
-    terabyte, least = 10**12, LEAST_WORKER_MEMORY
-
-    def partitions(total_bytes: int, worker_memory: int) -> tuple[int, int]:
-        made = Partitions.of(total_bytes, worker_memory)
-        assert made.are_one == (made.number * made.pieces == 1)
-        return made.number, made.pieces
-
-    assert partitions(0, least) == partitions(1, least) == (1, 1)
-    assert partitions(40 << 20, least) == (10, 1)
-    assert partitions(128 * (4 << 20), least) == (128, 1) == (least // PARTITION_SHARE_BYTES, 1)
-    assert partitions(128 * (4 << 20) + 1, least) == (128, 2)
-    assert partitions(terabyte, least) == (128, (4 << 20) // LEAST_PIECE_BYTES)
-    assert partitions(terabyte // 2, 512 << 20) == (3726, 1)
-    assert partitions(100 * terabyte, 512 << 20) == (4096, 182)
-    assert partitions(100 * terabyte, 1 << 50) == (93133, 1)
+@pytest.mark.parametrize(
+    ("total_bytes", "worker_memory", "number", "pieces"),
+    [
+        (1, LEAST_WORKER_MEMORY, 1, 1),
+        (128 * (4 << 20), LEAST_WORKER_MEMORY, 128, 1),
+        (128 * (4 << 20) + 1, LEAST_WORKER_MEMORY, 128, 2),
+        (10**12, LEAST_WORKER_MEMORY, 128, (4 << 20) // LEAST_PIECE_BYTES),
+        (10**14, 512 << 20, 4096, 182),
+        (10**14, 1 << 50, 93133, 1),
+    ],
+)
+def test_partitions_are_as_many_as_leave_full_batches(
+    total_bytes: int, worker_memory: int, number: int, pieces: int
+) -> None:
+    made = Partitions.of(total_bytes, worker_memory)
+    assert (made.number, made.pieces) == (number, pieces)
+    assert made.are_one == (number * pieces == 1)
 
 
 @pytest.mark.parametrize("command", ["count", "train"])

@@ -1,4 +1,4 @@
-"""A training that is killed goes on from its last round, and ends with the same bytes."""
+"""A training that is killed continues after its last round, and ends with the same bytes."""
 
 from __future__ import annotations
 
