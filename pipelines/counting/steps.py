@@ -100,7 +100,8 @@ class CountRanges(beam.PTransform):
 
 @beam.typehints.with_output_types(tuple[int, Any])
 class _CountRange(beam.DoFn):
-    """Counts into one table for each bundle. The table is passed on and emptied when it is full."""
+    """Counts into one table for each bundle. A full table is passed on, and counting begins with an
+    empty one."""
 
     def __init__(self, options: CountOptions, partitions: int, lease: Lease, spill: Spill) -> None:
         self.options, self.partitions, self.lease = options, partitions, lease

@@ -4,11 +4,10 @@
                           ▲                                                     │
                           └──────── passes that use them, when all are there ◀──┘
 
-What is kept of a part from round to round is a file of Arrow's in the work directory, one for each
-range of the word table: the first pass of a round over it makes it of the one of the round before.
-What passes give is in files too, in a directory of the pipeline, each written by the worker that
-adds it up. Later passes and the driver read it there. All that goes through the pipeline is what is
-to be added up, and notes of a few bytes that say which files there are.
+Each range of the word table keeps its state from round to round in one Arrow file in the work
+directory. The first pass of a round makes it from the file of the round before. The sums of a pass
+are files too, each written by the worker that adds them up; later passes and the driver read them.
+Only what is to be added up goes through the pipeline, and notes of a few bytes that name the files.
 
 So a pipeline has a shuffle that spreads the ranges, and one for each pass: five in a partial round,
 six where it watches pairs. A pass that uses others waits for their notes, which are a side input.
@@ -85,7 +84,7 @@ class RoundState:
         return self.algorithm().passes()
 
     def kept(self, part: WordRange) -> Batch:
-        """What is kept of a range in this round, which is also written."""
+        """The state of a range in this round, which is also written."""
         path = self._file(part, self.number)
         if storage.info(path) is not None:  # of another pass, or of a run that was killed
             return _read_kept(path)
@@ -131,8 +130,8 @@ def words_of(part: WordRange) -> Batch:
 
 @dataclass(frozen=True)
 class OnBeam:
-    """Runs passes over the ranges of a word table. `kept`: gives what is kept of one, if anything
-    is."""
+    """Runs passes over the ranges of a word table. `kept`: gives the state of a range, if the
+    algorithm keeps any."""
 
     ranges: Sequence[WordRange]
     work: TrainingWork
@@ -140,8 +139,8 @@ class OnBeam:
     kept: Callable[[WordRange], Batch] | None = None
 
     def each(self, work: Callable[[Batch], Batch]) -> Iterator[Batch]:
-        """What a function gives for the words of each range: here, not on workers, as the driver
-        has to hold it all."""
+        """What a function gives for the words of each range. The driver calls it, as it has to hold
+        all results."""
 
         def worked_on(part: WordRange) -> Batch:
             done = work(words_of(part))
@@ -171,14 +170,14 @@ def ranges_of(plan: Plan) -> FromPlan:
 
 @dataclass(frozen=True)
 class Exchange:
-    """A directory of files with what the passes of a pipeline give: one for each sum. `lease`:
-    of the run, which workers check."""
+    """A directory with a file for each sum of the passes of a pipeline. `lease`: of the run, which
+    workers check."""
 
     directory: str
     lease: Lease
 
     def place(self, output: str, partition: int) -> str:
-        """Where a sum is. What is not in partitions is in partition 0."""
+        """The path of a sum. One that is not in partitions is partition 0."""
         return join(self.directory, f"{output}-{partition:05}.arrow")
 
     def write(self, output: str, partition: int, batches: Iterator[Batch]) -> Note:
@@ -230,7 +229,7 @@ class Exchange:
 
 @dataclass
 class RunPasses(beam.PTransform):
-    """Ranges of words to what passes give, in files, and the notes of these."""
+    """From ranges of words to the sums of passes, in files, and the notes of these."""
 
     passes: Passes
     kept: Callable[[WordRange], Batch] | None
@@ -275,8 +274,8 @@ def _all_used(step: Pass, by: Mapping[str, Pass]) -> set[str]:
 
 @beam.typehints.with_output_types(tuple[tuple[str, int], bytes])
 class Accumulate(beam.DoFn):
-    """Adds the elements of a bundle to an accumulator of a pass. Elements are ranges, or the notes
-    of sums; and so are side inputs, of all that the pass uses."""
+    """Adds the elements of a bundle to an accumulator of a pass. Elements are ranges, or notes of
+    sums. Side inputs are the notes of the sums that the pass uses."""
 
     def __init__(
         self,
@@ -324,8 +323,8 @@ def _packed(given: tuple[str, int, Batch]) -> tuple[tuple[str, int], bytes]:
 
 @dataclass(frozen=True)
 class Combine:
-    """Adds up what accumulators give for a partition of an output, and writes the sum. (It is the
-    same however often it is done, and whatever the order.)"""
+    """Adds up what accumulators give for a partition of an output, and writes the sum. It is the
+    same if it is done again, and in any order."""
 
     passes: Passes
     exchange: Exchange
