@@ -12,19 +12,20 @@ import re
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from operator import index
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipelines.files import outputs, storage
-from pipelines.files.filesystems import inside, join
+from pipelines.files.filesystems import join
 from pipelines.files.input_batches import warnings_of_text
 from pipelines.files.parquet_input import open_parquet
 from pipelines.files.publishing import STAGING, Publication
 from pipelines.following.commits import COMMITS
 from wordpiece_core import TextOptions
-from wordpiece_core.errors import InputError, OptionError, OutputError
+from wordpiece_core.errors import InputError, OptionError, OutputError, one_line
 
 MANIFEST = "_manifest.json"
 FILES = ".files.jsonl"  # with --follow, the files that are in the table
@@ -178,28 +179,21 @@ def read_word_table(path: str) -> WordTable:
 
 def _read_manifest(directory: str, manifest: dict[str, Any]) -> WordTable:
     """The table that a manifest describes. InputError if it is not as `count` writes it."""
-    place = join(directory, MANIFEST)
-
-    def value(name: str, kinds: type | tuple[type, ...], default: Any = None) -> Any:
-        found = manifest.get(name, default)
-        if not isinstance(found, kinds) or isinstance(found, bool):
-            raise InputError(f"{place}: {name} is {found!r}; run wordpiece count again")
-        return found
-
-    parts = value("parts", list)
-    for part in parts:
-        inside(directory, part)
-        if not re.fullmatch(PART, part):
-            raise InputError(f"{place}: names {part!r}, which is no part of a word table")
-    totals = {name: value(name, int, 0) for name in (*TOTALS, "distinct_words")}
-    smoothing = value("smoothing", (dict, type(None)))
-    if smoothing is not None and not isinstance(smoothing.get("exponent"), int | float):
-        raise InputError(f"{place}: smoothing is {smoothing!r}; run wordpiece count again")
     try:
-        text = TextOptions(**value("text", dict))
-    except (OptionError, TypeError) as error:
-        raise InputError(f"{place}: text: {error}; run wordpiece count again") from error
-    return WordTable(directory, parts, totals, text, value("min_word_count", int, 1), smoothing)
+        parts = list(manifest["parts"])
+        for part in parts:
+            if not re.fullmatch(PART, part):
+                raise ValueError(f"{part!r} is no part of a word table")
+        totals = {name: index(manifest.get(name, 0)) for name in (*TOTALS, "distinct_words")}
+        text, least = TextOptions(**manifest["text"]), index(manifest.get("min_word_count", 1))
+        smoothing = manifest.get("smoothing")
+        if smoothing is not None:
+            float(smoothing["exponent"])
+    except (KeyError, TypeError, ValueError, OptionError) as error:
+        place = join(directory, MANIFEST)
+        fault = f"not as wordpiece count writes it ({one_line(error)}); run it again"
+        raise InputError(f"{place}: {fault}") from error
+    return WordTable(directory, parts, totals, text, least, smoothing)
 
 
 def text_of(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass, fields, replace
 from typing import Any, TypeVar
 
@@ -10,11 +9,10 @@ from pipelines.files import outputs
 from pipelines.files.filesystems import join
 from pipelines.training.options import TrainCall
 from pipelines.training.tokenizer_directory import TRAINING
-from wordpiece_core import TakenAsCasedWarning, TextOptions, Tokenizer, TrainingOptions
+from wordpiece_core import TextOptions, Tokenizer, TrainingOptions
 from wordpiece_core.declaration import Declared, named
 from wordpiece_core.errors import InputError, OptionError
 from wordpiece_core.options import ALL, OF_OTHER_MODELS, UNIGRAM, ExtensionOptions
-from wordpiece_core.training.extension import is_wordpiece
 from wordpiece_core.uri import same_store
 
 Options = TypeVar("Options", bound=Declared)
@@ -65,10 +63,10 @@ def begun(call: TrainCall) -> Begun:
     record = outputs.read_json(join(place, TRAINING))
     found = record if isinstance(record, dict) else {}
     if not isinstance(found.get("training"), dict) or not isinstance(found.get("text"), dict):
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", TakenAsCasedWarning)  # the error comes next
-            fix = _fix_at(place)
-        raise InputError(f"{place}: no tokenizer that wordpiece train wrote; {fix}")
+        raise InputError(
+            f"{place}: no tokenizer that wordpiece train wrote; give the directory that it wrote,"
+            " train anew, or use wordpiece extend, which takes any WordPiece with BERT's words"
+        )
     if found["training"].get("model") == UNIGRAM:
         raise OptionError(
             f"{named('continue_from')}: unigram begins with many tokens and drops some; train anew"
@@ -85,21 +83,6 @@ def begun(call: TrainCall) -> Begun:
         raise InputError(f"{place}: its files handle text otherwise than its {TRAINING} says")
     whole = None if "extension" in found else found.get("word_table")
     return Begun(tokenizer, training, text, whole)
-
-
-def _fix_at(place: str) -> str:
-    try:
-        tokenizer = Tokenizer.load(place)
-    except InputError:
-        return "give the directory that it wrote"
-    return fix_of(tokenizer)
-
-
-def fix_of(tokenizer: Tokenizer) -> str:
-    """What to do if no training can continue a tokenizer."""
-    if is_wordpiece(tokenizer.spec):
-        return "use wordpiece extend"
-    return "wordpiece extend takes only WordPiece with BERT's words, so train anew"
 
 
 def _as_before(call: TrainCall, now: Options, before: dict[str, Any], place: str) -> Options:

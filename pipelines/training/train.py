@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from pipelines.counting.word_table import WordTable, table_digest, text_of
 from pipelines.running.progress import Progress
-from pipelines.training.continuing import Begun, begun, fix_of
+from pipelines.training.continuing import Begun, begun
 from pipelines.training.coverage import coverage, unknown_words_warning
 from pipelines.training.driver import Rounds
 from pipelines.training.extend import Extended, extend_by_words
@@ -165,5 +165,5 @@ class ContinuedRun(TrainRun):
         if result.vocab[: len(old)] != old:
             raise InputError(
                 f"{self.call.continue_from}: its vocabulary is not that of its training on these"
-                f" words; {fix_of(self.begun.tokenizer)}"
+                " words; use wordpiece extend, or train anew"
             )

@@ -82,11 +82,7 @@ def test_no_training_goes_on_from_the_files_alone(
     place = tmp_path / "published"
     ours = {"training.json", "run.json", "merges.parquet", "pieces.parquet"}
     shutil.copytree(trained, place, ignore=lambda *_: ours)
-    with pytest.raises(
-        wp.InputError,
-        match="no tokenizer that wordpiece train wrote; wordpiece extend takes only WordPiece with"
-        " BERT's words, so train anew",
-    ):
+    with pytest.raises(wp.InputError, match=r"no tokenizer that wordpiece train .* train anew"):
         pipelines.train(shard, continue_from=str(place), output=str(tmp_path / "out"), quiet=True)
     for job in (pipelines.extend, pipelines.prune):
         with pytest.raises(wp.OptionError, match=r"only WordPiece can be \w+; train anew"):
