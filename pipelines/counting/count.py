@@ -20,11 +20,18 @@ from typing import Any
 
 import apache_beam as beam
 
-from pipelines.counting.options import CountCall
+from pipelines.counting.options import CountCall, CountOptions
 from pipelines.counting.parts import WriteWordTable
 from pipelines.counting.spill import Spill
 from pipelines.counting.steps import CountRanges, MergeWords, Partitions, bytes_of
-from pipelines.counting.totals import ONE, check_sums, group_weights, read_totals, write_totals
+from pipelines.counting.totals import (
+    ONE,
+    Totals,
+    check_sums,
+    group_weights,
+    read_totals,
+    write_totals,
+)
 from pipelines.counting.word_table import (
     FOLLOWED,
     MANIFEST,
@@ -169,17 +176,7 @@ def finish_table(
     for table in tables:
         counts.update({name: n for name, n in table.totals.items() if name in READ})
     check_sums(counts)
-    smoothing = None
-    if options.group_column is not None:
-        weights = group_weights(totals, options.smoothing_exponent)
-        smoothing = {
-            "column": options.group_column,
-            "exponent": options.smoothing_exponent,
-            "groups": [
-                {"name": name, "words": totals.groups[name], "weight": weight / ONE}
-                for name, weight in weights.items()
-            ],
-        }
+    smoothing = _smoothing(totals, options)
     staged = publication.staging.place(publication.run)
     parts = [name for name in outputs.list_directory(staged) if re.fullmatch(PART, name)]
     rows = sum(part.rows for part in word_ranges(WordTable(staged, parts)))
@@ -197,21 +194,32 @@ def finish_table(
     return table
 
 
+def _smoothing(totals: Totals, options: CountOptions) -> dict[str, Any] | None:
+    """See `WordTable.smoothing`."""
+    if options.group_column is None:
+        return None
+    weights = group_weights(totals, options.smoothing_exponent)
+    groups = [
+        {"name": name, "words": totals.groups[name], "weight": weight / ONE}
+        for name, weight in weights.items()
+    ]
+    return {
+        "column": options.group_column,
+        "exponent": options.smoothing_exponent,
+        "groups": groups,
+    }
+
+
 def _why_no_word(
     totals: Mapping[str, int], min_word_count: int, smoothing: dict[str, Any] | None
 ) -> str:
     """What has left no word, and what to do about it."""
     rows, words, size = (totals.get(name, 0) for name in ("rows", "words", "bytes"))
-    if words and min_word_count > 1:
+    if words:
         smoothed = " when it is smoothed" if smoothing is not None else ""
         return (
             f"none of the {words:,} words in the input has a count of {min_word_count:,}{smoothed};"
             f" give a smaller {named('min_word_count')}"
-        )
-    if words:
-        return (
-            f"none of the {words:,} words in the input has a count of 1 when it is smoothed; give a"
-            f" larger {named('smoothing_exponent')}"
         )
     fix = f"is {named('text_column')} the one that holds the text?"
     if not rows:
