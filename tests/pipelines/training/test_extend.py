@@ -256,11 +256,6 @@ def test_what_contradicts_the_earlier_training_is_refused(
         outcome = wordpiece(*train, *options)
         assert outcome.status == 2
         assert message in outcome.fault
-    train = ["train", domain, "--output", tmp_path / "more", "--continue", tmp_path / "frequent"]
-    done("train", domain, "--output", tmp_path / "frequent", "--criterion", "frequency")
-    outcome = wordpiece(*train, "--vocab-size", "40000", "--criterion", "pmi")  # the default
-    assert outcome.status == 2
-    assert "--criterion: pmi, but" in outcome.fault
     limited = tmp_path / "limited"
     done("train", domain, "--output", limited, "--vocab-size", "120", "--limit-alphabet", "30")
     with pytest.raises(wp.OptionError, match=r"limit_alphabet: None, but .* was trained with 30"):

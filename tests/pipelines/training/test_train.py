@@ -95,35 +95,6 @@ def test_training_options_are_those_of_the_reference(
     assert_is_reference(tmp_path / "tok", counted(texts), 320, **options)
 
 
-@pytest.mark.parametrize(
-    "options",
-    [{"lowercase": False}, {"pre_tokenizer": "whitespace"}],
-    ids=str,
-)
-def test_text_options_are_those_of_tokenizers(tmp_path: Path, options: dict[str, Any]) -> None:
-    texts = multilingual(60)
-    shard = write_shard(tmp_path / "shard.jsonl", texts)
-    args = ["--vocab-size", "500", *config(tmp_path, **options), *ONE_WORKER]
-    done("train", shard, "--output", tmp_path / "tok", *args)
-    assert_is_reference(tmp_path / "tok", counted(texts, **options), 500)
-
-
-def test_a_word_table_trains_as_the_text_that_it_was_counted_from(
-    tmp_path: Path, many_ranges: None
-) -> None:
-    shard = write_shard(tmp_path / "shard.txt", english(200))
-    size = ["--vocab-size", "120"]
-    done("count", shard, "--output", tmp_path / "words")
-    done("train", shard, "--output", tmp_path / "direct", *size)
-    done("train", "--word-counts", tmp_path / "words", "--output", tmp_path / "tok", *size)
-    direct, from_words = files_below(tmp_path / "direct"), files_below(tmp_path / "tok")
-    assert direct.pop("run.json") != from_words.pop("run.json")
-    assert direct == from_words
-    assert sorted(path.name for path in tmp_path.iterdir()) == [
-        *("direct", "shard.txt", "tok", "words")
-    ]
-
-
 def test_any_parquet_files_of_words_and_counts_are_a_word_table(tmp_path: Path) -> None:
     words = [("hugs", 5), ("pun", 12), ("hug", 10), ("bun", 4), ("pug", 5)]
     (tmp_path / "words").mkdir()
