@@ -12,6 +12,7 @@ import re
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cached_property
 from operator import index
 from typing import Any
 
@@ -64,9 +65,30 @@ class WordTable:
         """Whether weights have changed the counts."""
         return self.smoothing is not None and self.smoothing["exponent"] != 1
 
+    @cached_property
+    def ranges(self) -> list[WordRange]:
+        """The row groups, as they were when this was called first. If a part has changed since, it
+        is an error to read it."""
+        return word_ranges(self)
+
+    @cached_property
+    def digest(self) -> str:
+        """The SHA-256 of the rows, however they are divided into parts. Each row is hashed as the
+        word, the count and a line end."""
+        digest = hashlib.sha256()
+        for words in map(read_words, self.ranges):
+            counts = pc.cast(words["count"], pa.string())
+            lines = pc.binary_join_element_wise(words["word"].cast(pa.string()), counts, "", "\n")
+            _, offsets, data = lines.buffers()
+            if data is not None:
+                ends = memoryview(offsets).cast("i")
+                end = ends[lines.offset + len(lines)]
+                digest.update(memoryview(data)[ends[lines.offset] : end])
+        return digest.hexdigest()
+
     def read(self) -> pa.Table:
         """All rows, as a table with the columns `word` and `count`."""
-        batches = map(read_words, word_ranges(self))
+        batches = map(read_words, self.ranges)
         return pa.Table.from_batches([batch.cast(SCHEMA) for batch in batches], SCHEMA)
 
     def summary(self) -> dict[str, Any]:
@@ -270,17 +292,3 @@ def _check_columns(path: str, schema: pa.Schema) -> None:
         if len(kinds) != 1 or kinds[0] not in types:
             has = kinds[0] if kinds else "missing"
             raise InputError(f"{path}: column {name!r} is {has}, not {types[0]}: no word table")
-
-
-def table_digest(table: WordTable) -> str:
-    """The SHA-256 of the rows of a table, however they are divided into parts. Each row is hashed
-    as the word, the count and a line end."""
-    digest = hashlib.sha256()
-    for words in map(read_words, word_ranges(table)):
-        counts = pc.cast(words["count"], pa.string())
-        lines = pc.binary_join_element_wise(words["word"].cast(pa.string()), counts, "", "\n")
-        _, offsets, data = lines.buffers()
-        if data is not None:
-            ends = memoryview(offsets).cast("i")
-            digest.update(memoryview(data)[ends[lines.offset] : ends[lines.offset + len(lines)]])
-    return digest.hexdigest()

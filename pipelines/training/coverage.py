@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipelines.counting.word_table import WordRange, WordTable, read_words, word_ranges
+from pipelines.counting.word_table import WordRange, WordTable, read_words
 from pipelines.running.runner import local_cores
 from pipelines.running.threads import in_threads
 from wordpiece_core import Tokenizer
@@ -47,7 +47,7 @@ def coverage(table: WordTable, *tokenizers: Tokenizer) -> list[Coverage]:
         words = read_words(part)
         return [_coverage(words, tokenizer) for tokenizer in tokenizers]
 
-    parts = list(in_threads(measured, iter(word_ranges(table)), local_cores()))
+    parts = list(in_threads(measured, iter(table.ranges), local_cores()))
     return [
         Coverage(
             sum(part[i].words for part in parts),
@@ -94,7 +94,7 @@ def _remedies(table: WordTable, tokenizer: Tokenizer, training: TrainingOptions)
     is_unigram, is_limited = training.model == UNIGRAM, training.limit_alphabet is not None
     other = MORE if is_limited else ""
     found: Counter[str] = Counter()
-    for words in map(read_words, word_ranges(table)):
+    for words in map(read_words, table.ranges):
         ids = tokenizer.encode(words["word"], add_special_tokens=False)
         words = words.take(_unknown_rows(tokenizer, ids))
         remedy = pc.if_else(pc.less(words["count"], training.min_word_count), RARER, other)

@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache, partial
+from functools import lru_cache, partial
 from typing import Any
 
-from pipelines.counting.word_table import WordRange, WordTable, word_ranges
+from pipelines.counting.word_table import WordTable
 from pipelines.running.figures import report
 from pipelines.running.runner import local_cores
 from pipelines.training.rounds import OnBeam, RoundState
@@ -88,20 +88,15 @@ class Rounds:
             new_tokens = extended(merging, goal, lambda: self._make(merging), each)
             return extension_result(merging, goal, new_tokens, len(self.finished))
 
-    @cached_property
-    def ranges(self) -> list[WordRange]:
-        """The ranges of the table."""
-        return word_ranges(self.table)
-
     @property
     def words(self) -> int:
         """How many words the table has."""
-        return sum(part.rows for part in self.ranges)
+        return sum(part.rows for part in self.table.ranges)
 
     @property
     def executor(self) -> OnBeam:
         """Runs passes over the words."""
-        return OnBeam(self.ranges, self.run.work, self.run.beam_args)
+        return OnBeam(self.table.ranges, self.run.work, self.run.beam_args)
 
     def _begun(self, passes: Callable[[], Sequence[Pass]], begin: Callable[[Sum], Start]) -> Any:
         """The algorithm after the rounds that are finished. `passes`: give the output `symbols`.
@@ -129,7 +124,7 @@ class Rounds:
         while not is_last:
             number = len(self.finished) + 1
             state = RoundState(work, number, self.options, call.budget, self.words, memory)
-            executor = OnBeam(self.ranges, work, self.run.beam_args, state.kept)
+            executor = OnBeam(self.table.ranges, work, self.run.beam_args, state.kept)
             with progress.stage("aggregate", "words", self.words):
                 begin_round(algorithm, executor, state.passes)
             deciding = algorithm.deciding

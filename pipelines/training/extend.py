@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from pipelines.counting.word_table import WordTable, table_digest
+from pipelines.counting.word_table import WordTable
 from pipelines.running.progress import Progress
 from pipelines.training.coverage import MANY_UNKNOWN, coverage
 from pipelines.training.driver import Rounds
@@ -128,16 +128,20 @@ def extend_by_words(
 ) -> Extended:
     """Extends a tokenizer by the words of a table, and writes the directory of the new one."""
     check_same_text(table, goal.base)
-    digest, extension = table_digest(table), asdict(goal.options)
+    extension = asdict(goal.options)
     identity = {
         "text": asdict(goal.base.text),
         "base": {"tokenizer": tokenizer.digest, "vocab_size": len(goal.base.vocab)},
         "extension": extension,
         "training": goal.training.plain(),
-        "word_table": digest,
+        "word_table": table.digest,
     }
     run.check_output(identity)
-    begun = {"word_table": digest, "tokenizer": tokenizer.digest, "model": goal.training.model}
+    begun = {
+        "word_table": table.digest,
+        "tokenizer": tokenizer.digest,
+        "model": goal.training.model,
+    }
     result = Rounds(table, goal.training, begun | extension, run).extend(goal)
     specs = (goal.base, result.spec)
     before, covered = coverage(table, *(Tokenizer.of(s, tokenizer.unk_scope) for s in specs))

@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from pipelines.counting.word_table import WordTable, table_digest, word_ranges
+from pipelines.counting.word_table import WordTable
 from pipelines.running.progress import Progress
 from pipelines.training.coverage import coverage
 from pipelines.training.driver import naming
@@ -83,9 +83,9 @@ class PruneRun(TokenizerRun[PruneCall, Pruned]):
     def make(self, table: WordTable) -> Pruned:
         spec, size = self.tokenizer.spec, self.call.vocab_size
         check_same_text(table, spec)
-        identity = self.known()[0] | {"word_table": table_digest(table)}
+        identity = self.known()[0] | {"word_table": table.digest}
         self.check_output(identity)
-        words = OnBeam(word_ranges(table), self.work, self.beam_args)
+        words = OnBeam(table.ranges, self.work, self.beam_args)
         with naming(table), self.progress.stage("prune"):
             result = pruned(spec, size, words.each)
         specs = (spec, result.spec)

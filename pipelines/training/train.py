@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from pipelines.counting.word_table import WordTable, table_digest, text_of
+from pipelines.counting.word_table import WordTable, text_of
 from pipelines.running.progress import Progress
 from pipelines.training.continuing import Begun, begun
 from pipelines.training.coverage import coverage, unknown_words_warning
@@ -101,10 +101,9 @@ class TrainRun(WordsRun[TrainCall, Trained]):
         text = text_of([table], self.text(), self.call.given)
         least = least_word_count(table, options.min_word_count, self.call)
         training = replace(options, min_word_count=least)
-        digest = table_digest(table)
-        identity = {"text": asdict(text), "training": training.plain(), "word_table": digest}
+        identity = {"text": asdict(text), "training": training.plain(), "word_table": table.digest}
         self.check_output(identity)
-        begun = {"word_table": digest} | training.plain()
+        begun = {"word_table": table.digest} | training.plain()
         result = Rounds(table, training, begun, self).train(training.word_marks(text.pre_tokenizer))
         self.check_result(result)
         spec, budget = result.spec(text), self.call.budget
@@ -147,7 +146,7 @@ class ContinuedRun(TrainRun):
     def make(self, table: WordTable) -> Any:
         begun = self.begun
         check_same_text(table, begun.tokenizer.spec)
-        if begun.word_table == table_digest(table):
+        if begun.word_table == table.digest:
             return self.train(table, begun.training)
         if begun.training.model != WORDPIECE:
             raise OptionError(
