@@ -34,7 +34,7 @@ from pipelines.files.filesystems import join
 from pipelines.files.lease import Lease
 from pipelines.running.figures import report
 from pipelines.running.from_plan import FromPlan
-from pipelines.running.plan import Plan, write_plan
+from pipelines.running.plan import write_plan
 from pipelines.running.runner import local_cores, run_pipeline
 from pipelines.running.threads import in_threads
 from pipelines.training.work_directory import TrainingWork
@@ -154,18 +154,10 @@ class OnBeam:
         exchange = Exchange(self.work.exchange(), self.work.owned.lease)
         path = join(exchange.directory, PLAN)
         plan = write_plan(path, exchange.lease, self.ranges, lambda part: part.rows)
+        ranges = "ranges" >> FromPlan(plan, lambda fields: WordRange(**fields))
         step = RunPasses(passes, self.kept, exchange)
-        run_pipeline(
-            lambda pipeline: pipeline | "ranges" >> ranges_of(plan) | step,
-            self.beam_args,
-            exchange.lease,
-        )
+        run_pipeline(lambda pipeline: pipeline | ranges | step, self.beam_args, exchange.lease)
         return exchange.results(passes())
-
-
-def ranges_of(plan: Plan) -> FromPlan:
-    """The ranges of a plan, spread over the workers."""
-    return FromPlan(plan, lambda fields: WordRange(**fields))
 
 
 @dataclass(frozen=True)

@@ -96,8 +96,10 @@ class TrainRun(WordsRun[TrainCall, Trained]):
     def make(self, table: WordTable) -> Trained:
         return self.train(table, self.call.training)
 
-    def train(self, table: WordTable, options: TrainingOptions) -> Trained:
-        """Trains on a word table."""
+    def train(
+        self, table: WordTable, options: TrainingOptions, earlier: Tokenizer | None = None
+    ) -> Trained:
+        """Trains on a word table. `earlier`: the tokenizer of the training that is continued."""
         text = text_of([table], self.text(), self.call.given)
         least = least_word_count(table, options.min_word_count, self.call)
         training = replace(options, min_word_count=least)
@@ -105,7 +107,12 @@ class TrainRun(WordsRun[TrainCall, Trained]):
         self.check_output(identity)
         begun = {"word_table": table.digest} | training.plain()
         result = Rounds(table, training, begun, self).train(training.word_marks(text.pre_tokenizer))
-        self.check_result(result)
+        old = earlier.vocab if earlier else []
+        if result.vocab[: len(old)] != old:
+            raise InputError(
+                f"{self.call.continue_from}: its vocabulary is not that of its training on these"
+                " words; use wordpiece extend, or train anew"
+            )
         spec, budget = result.spec(text), self.call.budget
         tokenizer = Tokenizer.of(spec)
         (covered,) = coverage(table, tokenizer)
@@ -122,9 +129,6 @@ class TrainRun(WordsRun[TrainCall, Trained]):
             took["estimates"] = result.estimates
         self.write(done, identity, {}, dict([result.log]), **took)
         return done
-
-    def check_result(self, result: TrainingResult) -> None:
-        """InputError if the result is not what it has to be."""
 
 
 class ContinuedRun(TrainRun):
@@ -147,7 +151,7 @@ class ContinuedRun(TrainRun):
         begun = self.begun
         check_same_text(table, begun.tokenizer.spec)
         if begun.word_table == table.digest:
-            return self.train(table, begun.training)
+            return self.train(table, begun.training, begun.tokenizer)
         if begun.training.model != WORDPIECE:
             raise OptionError(
                 f"{named('continue_from')}: {self.call.continue_from} is a tokenizer of the model"
@@ -158,11 +162,3 @@ class ContinuedRun(TrainRun):
         options = replace(begun.extension, min_word_count=least)
         goal = Goal.of(begun.tokenizer.spec, options)
         return extend_by_words(self, table, goal, begun.tokenizer)
-
-    def check_result(self, result: TrainingResult) -> None:
-        old = self.begun.tokenizer.vocab
-        if result.vocab[: len(old)] != old:
-            raise InputError(
-                f"{self.call.continue_from}: its vocabulary is not that of its training on these"
-                " words; use wordpiece extend, or train anew"
-            )
