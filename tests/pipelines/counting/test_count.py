@@ -1,4 +1,4 @@
-"""`wordpiece count` is a Counter of the words of `tokenizers`, laid out as a word table."""
+"""`wordpiece count` is a Counter of the words of `tokenizers`, as a word table."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def test_parts_in_name_order_hold_the_table_in_order(
         assert parquet.metadata.row_group(0).num_rows <= 16
 
 
-def test_how_the_work_is_cut_leaves_no_trace_in_the_rows(
+def test_ranges_and_partitions_do_not_change_the_rows(
     tmp_path: Path, many_of_everything: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     texts = multilingual(200)
@@ -269,7 +269,7 @@ def test_input_without_any_word_is_an_error_that_leaves_nothing(
     assert not (tmp_path / "out").exists()
 
 
-def test_a_least_count_that_no_word_has_is_blamed_for_it(tmp_path: Path) -> None:
+def test_a_minimum_count_that_no_word_has_is_an_error(tmp_path: Path) -> None:
     shard = write_shard(tmp_path / "shard.txt", ["a a b"])
     outcome = wordpiece("count", shard, "--output", tmp_path / "out", "--min-word-count", "3")
     assert outcome.status == 1

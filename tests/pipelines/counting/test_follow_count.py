@@ -91,7 +91,7 @@ def test_readers_find_the_words_and_nothing_else(tmp_path: Path) -> None:
     assert dict(zip(table["word"], table["count"], strict=True)) == wanted
 
 
-def test_a_file_that_changes_while_it_is_read_is_looked_at_again(
+def test_a_file_that_changes_while_it_is_read_is_read_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write_shard(tmp_path / "in" / "a.txt", ["some words"])
@@ -107,7 +107,7 @@ def test_a_file_that_changes_while_it_is_read_is_looked_at_again(
     assert table(tmp_path / "words") == at_once(tmp_path)
 
 
-def test_commits_go_on_where_their_file_was_deleted(tmp_path: Path) -> None:
+def test_commits_are_numbered_on_if_their_file_was_deleted(tmp_path: Path) -> None:
     for name in ("a.txt", "b.txt"):
         write_shard(tmp_path / "in" / name, ["some words"])
         follow(tmp_path)
@@ -130,7 +130,7 @@ def test_each_commit_is_a_line_and_with_json_an_object(tmp_path: Path) -> None:
     assert follow(tmp_path, "--quiet") == Outcome(0, "", "")
 
 
-def test_a_file_that_comes_again_with_other_bytes_is_said_once_and_not_counted(
+def test_a_changed_file_is_a_warning_once_and_not_counted(
     tmp_path: Path,
 ) -> None:
     write_shard(tmp_path / "in" / "a.txt", ["some words"])
@@ -188,7 +188,7 @@ def test_a_plain_count_takes_the_place_of_a_followed_table(tmp_path: Path) -> No
     assert "made without --follow" in refused.fault
 
 
-def test_what_cannot_be_done_again_and_again_is_refused(tmp_path: Path) -> None:
+def test_options_that_following_cannot_take_are_refused(tmp_path: Path) -> None:
     write_shard(tmp_path / "in" / "a.jsonl", ["some words"])
     follow(tmp_path)
     for option, named in (

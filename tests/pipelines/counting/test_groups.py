@@ -1,4 +1,4 @@
-"""Counts are smoothed across groups of text, exactly, and the same however the work is cut."""
+"""Counts are smoothed across groups of text, exactly, and the same for any ranges and partitions."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def test_with_the_exponent_1_the_table_is_that_without_groups(tmp_path: Path) ->
 
 @pytest.mark.usefixtures("tiny_tables")
 @pytest.mark.parametrize("share", [1, 32 << 10])  # with the second there are two partitions
-def test_how_the_work_is_cut_leaves_no_trace(
+def test_ranges_and_partitions_do_not_change_the_table(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, share: int
 ) -> None:
     rows = spoken()
@@ -138,7 +138,7 @@ def test_how_the_work_is_cut_leaves_no_trace(
     assert files_below(tmp_path / "found") == files_below(tmp_path / "expected")
 
 
-def test_the_manifest_says_what_each_group_had_and_weighs(tmp_path: Path) -> None:
+def test_the_manifest_has_the_words_and_the_weight_of_each_group(tmp_path: Path) -> None:
     rows: Rows = [("b", "x x x"), ("a", "x"), (None, "y y"), ("a", None), ("c", "")]
     shard = write(tmp_path / "a.jsonl", rows)
     options = ["--group-column", "lang", "--smoothing-exponent", "0"]
@@ -225,7 +225,7 @@ def test_a_wrong_choice_of_groups_is_named(
         assert "--group-column" in outcome.fault
 
 
-def test_a_group_for_every_row_is_a_mistake_and_named(tmp_path: Path) -> None:
+def test_a_group_for_every_row_is_an_error(tmp_path: Path) -> None:
     rows: Rows = [(f"row {i}", "text") for i in range(10_001)]
     shard = write(tmp_path / "a.parquet", rows)
     options = ["--group-column", "lang", "--worker-memory", "64MiB"]

@@ -98,7 +98,7 @@ def test_a_table_of_unknown_origin_is_taken_with_its_words_as_they_are(tmp_path:
     assert manifest(tmp_path / "sum")["words"] == sum(n for _, n in rows) + 5
 
 
-def test_tables_of_other_text_options_take_their_options_along(tmp_path: Path) -> None:
+def test_text_options_are_those_of_the_merged_tables(tmp_path: Path) -> None:
     shards = [write_shard(tmp_path / f"{text}.txt", [text]) for text in ("Ab", "aB")]
     for i, shard in enumerate(shards):
         done("count", shard, "--no-lowercase", "--output", tmp_path / f"cased{i}")
@@ -137,7 +137,7 @@ BARE = {"pre_tokenizer": "whitespace", "clean_text": False, "handle_chinese_char
         ({"pre_tokenizer": "gpt2"}, {"pre_tokenizer": "bert"}, "pre_tokenizer: bert"),
     ],
 )
-def test_text_options_that_are_given_must_be_those_of_the_table_be_they_the_defaults(
+def test_given_text_options_must_be_those_of_the_table_even_if_they_are_the_defaults(
     counted_with: dict[str, Any], given: dict[str, Any], fault: str | None
 ) -> None:
     table = word_table.WordTable("words", [], text=TextOptions(**counted_with))
@@ -148,7 +148,7 @@ def test_text_options_that_are_given_must_be_those_of_the_table_be_they_the_defa
             word_table.text_of([table], TextOptions(**given), given)
 
 
-def test_options_that_contradict_a_table_are_refused_by_all_who_take_one(tmp_path: Path) -> None:
+def test_options_that_contradict_a_table_are_refused(tmp_path: Path) -> None:
     shard = write_shard(tmp_path / "a.txt", ["Ab ab"] * 3)
     table = tmp_path / "words"
     done("count", shard, "--no-lowercase", "--min-word-count", "2", "--output", table)

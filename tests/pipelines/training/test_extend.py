@@ -128,7 +128,7 @@ def test_new_tokens_take_free_slots(tmp_path: Path, base: Path, domain: Path) ->
     assert json_of(tmp_path / "out")["new_tokens"] == 4
 
 
-def test_a_bare_vocabulary_is_taken_as_it_looks_and_said(tmp_path: Path) -> None:
+def test_a_vocabulary_alone_with_capital_letters_is_cased(tmp_path: Path) -> None:
     domain = write_shard(tmp_path / "domain.txt", ["Erlang OTP Erlang", "BEAM Erlang OTP"])
     letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.,'"
     tokens = ["[UNK]", *letters, *(f"##{c}" for c in letters)]
@@ -197,7 +197,7 @@ def test_a_finished_extension_is_not_overwritten_by_another(
     assert "holds the tokenizer; give another directory" in outcome.fault
 
 
-def test_words_that_were_cut_otherwise_are_refused(
+def test_words_with_other_text_options_are_refused(
     tmp_path: Path, base: Path, domain: Path
 ) -> None:
     done("count", domain, "--output", tmp_path / "words", "--no-lowercase")
@@ -278,7 +278,7 @@ def test_what_contradicts_the_earlier_training_is_refused(
 # --- prune ----------------------------------------------------------------------------------------
 
 
-def test_pruning_is_that_of_plain_python_and_says_what_it_costs(
+def test_pruning_is_that_of_plain_python_and_shows_its_cost(
     tmp_path: Path, base: Path, domain: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(word_table, "ROWS_PER_GROUP", 50)

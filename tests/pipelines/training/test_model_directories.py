@@ -75,9 +75,7 @@ def test_every_job_takes_it(trained: Path, shard: str, tmp_path: Path) -> None:
         assert pipelines.report(str(trained), output=page, quiet=True, **on).bytes
 
 
-def test_no_training_goes_on_from_the_files_alone(
-    trained: Path, shard: str, tmp_path: Path
-) -> None:
+def test_no_training_continues_published_files(trained: Path, shard: str, tmp_path: Path) -> None:
     """As of a tokenizer that somebody published."""
     place = tmp_path / "published"
     ours = {"training.json", "run.json", "merges.parquet", "pieces.parquet"}

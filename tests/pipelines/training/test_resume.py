@@ -123,7 +123,7 @@ def test_a_work_directory_of_other_options_is_refused(tmp_path: Path, shards: Pa
     done(*train, "--vocab-size", "150", "--round-budget", "0.5")  # how much is held is free
 
 
-def test_other_text_is_not_mistaken_for_what_was_counted(tmp_path: Path, shards: Path) -> None:
+def test_other_inputs_are_refused(tmp_path: Path, shards: Path) -> None:
     work = killed_after_a_round(tmp_path, shards)
     write_shard(shards / "3.parquet", ["more"])
     outcome = wordpiece("train", shards, "--output", tmp_path / "tok", *SIZE)
@@ -131,9 +131,7 @@ def test_other_text_is_not_mistaken_for_what_was_counted(tmp_path: Path, shards:
     assert f"{work}: holds an unfinished training with inputs" in outcome.err
 
 
-def test_the_work_directory_is_where_it_is_told_and_kept_if_told(
-    tmp_path: Path, shards: Path
-) -> None:
+def test_the_work_directory_can_be_chosen_and_kept(tmp_path: Path, shards: Path) -> None:
     args = ["--output", tmp_path / "tok", "--work-dir", tmp_path / "work", *SIZE]
     done("train", shards, *args, *config(tmp_path, keep_work=True))
     assert (tmp_path / "work" / "job.json").exists()

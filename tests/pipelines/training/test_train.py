@@ -1,4 +1,4 @@
-"""`wordpiece train` gives the vocabulary of the reference, and writes down all that it did."""
+"""`wordpiece train` gives the vocabulary of the reference, and writes the files that are promised."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def test_any_parquet_files_of_words_and_counts_are_a_word_table(tmp_path: Path) 
     assert_is_reference(tmp_path / "tok", words, 18, **options)
 
 
-def test_special_tokens_come_first_and_bert_lays_them_out_as_published(tmp_path: Path) -> None:
+def test_special_tokens_come_first_and_bert_has_their_published_ids(tmp_path: Path) -> None:
     shard = write_shard(tmp_path / "shard.txt", english(30))
     own = "[UNK],<s>,</s>"
     done("train", shard, "--output", tmp_path / "own", "--vocab-size", 60, "--special-tokens", own)
@@ -171,7 +171,7 @@ def test_the_directory_holds_the_files_that_are_promised(tmp_path: Path) -> None
     ]
 
 
-def test_words_that_the_vocabulary_cannot_spell_are_counted_and_told(tmp_path: Path) -> None:
+def test_unknown_words_are_counted_and_shown(tmp_path: Path) -> None:
     shard = write_shard(tmp_path / "shard.txt", ["aa ab ba aa zz", "b" * 101])
     args = ["--vocab-size", "12", "--limit-alphabet", "2", "--min-pair-count", "1"]
     outcome = done("train", shard, "--output", tmp_path / "tok", *args)
@@ -251,7 +251,7 @@ def test_training_json_is_enough_to_get_the_same_bytes_again(
     assert same_but_for_run_json(tmp_path / "first", tmp_path / "second")
 
 
-def test_too_few_pairs_for_the_size_are_told_and_no_failure(tmp_path: Path) -> None:
+def test_too_few_pairs_for_the_size_are_a_warning(tmp_path: Path) -> None:
     shard = write_shard(tmp_path / "shard.txt", ["ab ab"])
     outcome = done("train", shard, "--output", tmp_path / "tok", "--vocab-size", "1000")
     assert vocab_of(tmp_path / "tok") == [*SPECIAL, "##b", "a", "ab"]

@@ -67,7 +67,7 @@ def test_the_options_of_training_are_those_of_the_reference(
     assert_is_reference(tokenizer, bpe_training.train(counted(TEXTS, **text), 620, **options))
 
 
-def test_gpt2_cuts_the_words_and_nothing_is_added_to_them(tmp_path: Path) -> None:
+def test_words_of_gpt2_are_trained_as_they_are(tmp_path: Path) -> None:
     cut = pre_tokenizers.ByteLevel(add_prefix_space=False)
     back = {character: byte for byte, character in enumerate(marks.BYTE_CHARACTERS)}
     counts: Counter[str] = Counter()
@@ -83,7 +83,7 @@ def test_gpt2_cuts_the_words_and_nothing_is_added_to_them(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     "options", [{}, {"word_boundary": "▁"}, {"word_boundary": "bytes"}, GPT2], ids=str
 )
-def test_words_are_cut_by_the_merges_in_their_order(
+def test_words_are_segmented_by_the_merges_in_their_order(
     tmp_path: Path, options: dict[str, Any]
 ) -> None:
     tokenizer = trained(tmp_path, TEXTS, 400, **options)
@@ -128,7 +128,7 @@ def test_the_words_of_gpt2_train_bytes_alone(tmp_path: Path) -> None:
             assert sorted(path.name for path in tmp_path.iterdir()) == ["shard.txt", "words"]
 
 
-def test_training_goes_on_with_the_same_words_alone(tmp_path: Path) -> None:
+def test_bpe_continues_only_with_the_same_words(tmp_path: Path) -> None:
     small = trained(tmp_path, TEXTS, 300)
     shard = tmp_path / "shard.jsonl"
     more = ["--vocab-size", "360", "--output"]

@@ -51,7 +51,7 @@ def test_memory_and_workers_do_not_change_the_bytes(
     assert same_but_for_run_json(tmp_path / "two", tmp_path / "straight")
 
 
-def test_seeds_that_the_memory_of_the_driver_does_not_hold_are_a_warning(
+def test_more_seeds_than_the_driver_memory_holds_are_a_warning(
     tmp_path: Path, shards: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(train, "BYTES_PER_SEED", 1 << 20)
@@ -79,7 +79,7 @@ def test_a_training_killed_at_any_state_ends_with_the_same_bytes(
     assert not (tmp_path / "tok.work").exists()
 
 
-def test_no_training_goes_on_from_a_unigram_model(tmp_path: Path, shards: Path) -> None:
+def test_no_training_continues_a_unigram_model(tmp_path: Path, shards: Path) -> None:
     done("train", shards, "--output", tmp_path / "tok", *SIZE)
     outcome = wordpiece(
         *("train", shards, "--output", tmp_path / "more", "--vocab-size", "160"),
@@ -89,7 +89,7 @@ def test_no_training_goes_on_from_a_unigram_model(tmp_path: Path, shards: Path) 
     assert not (tmp_path / "more").exists()
 
 
-def test_what_a_unigram_model_does_not_take_is_refused(tmp_path: Path, shards: Path) -> None:
+def test_options_that_are_not_for_unigram_are_refused(tmp_path: Path, shards: Path) -> None:
     train = ["train", shards, "--output", tmp_path / "tok", "--model", "unigram"]
     for options, reason in (
         (["--vocab-size", "20"], "make it "),
