@@ -1,4 +1,4 @@
-"""Counts are smoothed across groups of text, exactly, and the same for any ranges and partitions."""
+"""Counts are smoothed across groups of text, exactly, for any ranges and partitions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`wordpiece train` gives the vocabulary of the reference, and writes the files that are promised."""
+"""`wordpiece train` gives the vocabulary of the reference, and writes the promised files."""
 
 from __future__ import annotations
 
