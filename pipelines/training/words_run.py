@@ -29,7 +29,7 @@ from pipelines.running.runner import pipeline_options, workers
 from pipelines.training.coverage import Coverage
 from pipelines.training.options import TokenizerWordsCall, TrainCall, WordsCall
 from pipelines.training.tokenizer_directory import check_tokenizer_directory, write_tokenizer
-from pipelines.training.work_directory import TrainingWork
+from pipelines.training.work_directory import HeldError, TrainingWork
 from wordpiece_core import TextOptions, Tokenizer
 from wordpiece_core.declaration import named
 from wordpiece_core.errors import InputError, OptionError, OutputError
@@ -126,6 +126,8 @@ class WordsRun(ABC, Generic[Call, Done]):
         self.work.claim(counted_from)
         try:
             done = self.make(table or self._count(counted_from))
+        except HeldError:
+            raise
         except (InputError, OptionError):
             with suppress(OutputError):
                 self.work.release()

@@ -54,6 +54,10 @@ NAMES = "|".join(
 )
 
 
+class HeldError(OptionError):
+    """Another training was killed in the work directory, and is to be finished first."""
+
+
 @dataclass(frozen=True)
 class TrainingWork:
     """A work directory. `run`: the id of the run that works in it."""
@@ -92,8 +96,8 @@ class TrainingWork:
     # --- Who holds it ----------------------------------------------------------------------------
 
     def check(self, counted_from: dict[str, Any], training: dict[str, Any]) -> None:
-        """Raises OutputError if the directory has files that are not the job's, and OptionError if
-        another training was killed in it: that one must be finished first."""
+        """Raises OutputError if the directory has files that are not the job's, and HeldError if
+        another training was killed in it."""
         self.owned.check()
         if self._identity(JOB):
             self._compare(COUNT, counted_from)
@@ -133,7 +137,7 @@ class TrainingWork:
         storage.sync(self.path)
 
     def check_begun(self, identity: dict[str, Any]) -> None:
-        """OptionError if another training has begun here."""
+        """HeldError if another training has begun here."""
         self._compare(JOB, identity)
 
     def _identity(self, name: str) -> dict[str, Any]:
@@ -149,7 +153,7 @@ class TrainingWork:
         found = self._identity(name)
         for key, value in identity.items() if found else ():
             if found.get(key) != value:
-                raise OptionError(
+                raise HeldError(
                     f"{self.path}: holds an unfinished training with {key}"
                     f" {short(found.get(key))}, not {short(value)};"
                     f" give the same options, another {named('work_dir')}, or delete it"

@@ -123,6 +123,23 @@ def test_a_work_directory_of_other_options_is_refused(tmp_path: Path, shards: Pa
     done(*train, "--vocab-size", "150", "--round-budget", "0.5")  # how much is held is free
 
 
+def test_a_call_that_is_refused_leaves_what_a_killed_training_has_done(
+    tmp_path: Path, shards: Path
+) -> None:
+    done("count", shards, "--output", tmp_path / "words")
+    done("count", shards / "0.parquet", "--output", tmp_path / "others")
+    train = ["train", "--output", tmp_path / "tok", *SIZE, "--word-counts"]
+    killed_before(1, r"written .*/splits/00002/", *train, tmp_path / "words")
+    for other in ([*train, tmp_path / "others"], [*train[:-1], shards / "0.parquet"]):
+        outcome = wordpiece(*other)
+        assert outcome.status == 2
+        assert "tok.work: holds an unfinished training with word_table" in outcome.fault
+        assert (tmp_path / "tok.work" / "job.json").exists()
+        assert (tmp_path / "tok.work" / "rounds" / "00001.parquet").exists()
+    done(*train, tmp_path / "words")
+    assert not (tmp_path / "tok.work").exists()
+
+
 def test_other_inputs_are_refused(tmp_path: Path, shards: Path) -> None:
     work = killed_after_a_round(tmp_path, shards)
     write_shard(shards / "3.parquet", ["more"])
