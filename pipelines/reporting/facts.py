@@ -1,28 +1,31 @@
-"""What a page shows, before it is a page."""
+"""The facts that a page shows."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 
-from pipelines.reporting.cuts import Cuts
-from pipelines.reporting.vocabulary import TrainingLog
-from wordpiece_core.measures import Measures
+from pipelines.reporting.tokenized_words import WordStatistics
+from pipelines.reporting.vocabulary import TrainingLog, words_of_text
+from wordpiece_core.measures import RARE, Measures
 from wordpiece_core.tokenizer.files import TokenizerSpec
 
 GENERATOR = '<meta name="generator" content="wordpiece report">'
-"""What tells a page of this program from other files."""
+"""Marks a page as written by this program."""
+
+LISTED_TOKENS = 120  # of a list
 
 Group = str | None
 
 
 @dataclass(frozen=True)
 class OnText:
-    """What a text, by group, comes to with one tokenizer. `groups`: in the order of their names;
-    one, without a name, if the text has no groups."""
+    """Measures of one tokenizer on a text. `groups`: in the order of their names; one, without a
+    name, if the text has no groups."""
 
     groups: dict[Group, Measures]
 
-    @property
+    @cached_property
     def all(self) -> Measures:
         """The sums over all groups."""
         first, *others = self.groups.values()
@@ -31,8 +34,8 @@ class OnText:
 
 @dataclass(frozen=True)
 class Other:
-    """A tokenizer that another one is compared with. `tokens`: by their ids, as WordPiece writes
-    them. `on_text`: None without a text."""
+    """A tokenizer to compare with. `tokens`: by id, as WordPiece writes them. `on_text`: None
+    without a text."""
 
     name: str
     tokens: dict[int, str]
@@ -41,12 +44,10 @@ class Other:
 
 @dataclass(frozen=True)
 class Facts:
-    """What is known of a tokenizer, and perhaps of what it does with a text.
+    """What is known of a tokenizer, and of its results on a text if there is one.
 
-    `name`: what the tokenizer is called. `text`: what the text is called; None if there is none,
-    and then `on_text`, `cuts` and `at_sizes` are not there either. `at_sizes`: by the size of the
-    vocabulary. `rare_count`: rare words occur at most so often. `others`: those it is compared
-    with, in order.
+    `text`: the names of the texts; empty without a text, and then `on_text`, `words` and `at_sizes`
+    are empty too. `at_sizes`: by vocabulary size. `rare_count`: rare words occur at most so often.
     """
 
     name: str
@@ -55,6 +56,59 @@ class Facts:
     text: list[str] = field(default_factory=list)
     on_text: OnText | None = None
     at_sizes: dict[int, OnText] = field(default_factory=dict)
-    cuts: Cuts | None = None
+    words: WordStatistics | None = None
     rare_count: int = 0
     others: list[Other] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Uses:
+    """The tokens of words, the most used first; equally frequent ones in id order. Special tokens
+    and [unusedN] are left out."""
+
+    tokens: list[str]
+    counts: list[int]
+
+    @property
+    def used(self) -> int:
+        """How many are used at all."""
+        return sum(count > 0 for count in self.counts)
+
+    @property
+    def common(self) -> int:
+        """How many are used ten times or more."""
+        return sum(count >= RARE for count in self.counts)
+
+    @property
+    def first(self) -> list[tuple[str, int]]:
+        """The most used."""
+        return self._of(0, LISTED_TOKENS // 2)
+
+    @property
+    def rare(self) -> list[tuple[str, int]]:
+        """The least used of those that are used, fewer than ten times."""
+        start = max(self.common, self.used - LISTED_TOKENS)
+        return self._of(start, self.used)[::-1]
+
+    @property
+    def unused(self) -> list[tuple[str, int]]:
+        """The first of those that are not used, in id order."""
+        return self._of(self.used, self.used + LISTED_TOKENS)
+
+    def _of(self, start: int, end: int) -> list[tuple[str, int]]:
+        return list(zip(self.tokens[start:end], self.counts[start:end], strict=True))
+
+
+def token_uses(spec: TokenizerSpec, measures: Measures) -> Uses:
+    """The uses of the tokens of a tokenizer in a text."""
+    ids = {token: i for i, token in enumerate(spec.vocab)}
+    counts = counts_by_id(measures)
+    found = [(token, counts.get(ids[token], 0)) for token in words_of_text(spec)]
+    found.sort(key=lambda use: -use[1])
+    return Uses([token for token, _ in found], [count for _, count in found])
+
+
+def counts_by_id(measures: Measures) -> dict[int, int]:
+    """How often each used token occurs, by its id."""
+    uses = measures.uses
+    return dict(zip(uses["token"].to_pylist(), uses["count"].to_pylist(), strict=True))

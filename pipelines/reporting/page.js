@@ -1,13 +1,13 @@
 "use strict";
-// The slider over sizes of the vocabulary. All figures are in the table below it; without this
-// script the table is all there is.
+// The slider over vocabulary sizes shows a row of the table below it. Without this script, only the
+// table is there.
 const slider = document.getElementById("size");
 if (slider) {
   const rows = [...document.querySelectorAll("#by-size tbody tr")];
   const heads = [...document.querySelectorAll("#by-size thead th")];
   const chosen = document.getElementById("at-size");
   const marks = [...document.querySelectorAll("#sizes svg")].map((plot) =>
-    [...plot.querySelectorAll("[class*=sizes] path")],
+    [...plot.querySelectorAll(".mark-symbol.role-mark path")],
   );
   const show = () => {
     const at = Number(slider.value);

@@ -15,30 +15,28 @@ from importlib.resources import files
 from typing import Any
 
 from jinja2 import Environment, StrictUndefined
+from jinja2.filters import do_filesizeformat as size
 from markupsafe import Markup
 
-from pipelines.reporting import numbers
-from pipelines.reporting.cuts import better_here, better_there
-from pipelines.reporting.facts import GENERATOR, Facts, Group, OnText
+from pipelines.reporting.facts import GENERATOR, Facts, Group, OnText, counts_by_id, token_uses
 from pipelines.reporting.plots import (
     plot_counts,
+    plot_coverage,
     plot_lengths,
     plot_scores,
     plot_sizes,
     plot_uses,
-    plot_whole,
 )
-from pipelines.reporting.uses import token_uses
+from pipelines.reporting.tokenized_words import fewer_here, fewer_there
 from pipelines.reporting.vocabulary import alphabet, lengths, words_of_text
 from wordpiece_core import Tokenizer, __version__
-from wordpiece_core.measures import parity, tokens_of
-from wordpiece_core.tokenizer.files import TokenizerSpec
+from wordpiece_core.measures import Measures, parity, tokens_of
 from wordpiece_core.tokenizer.models import Bpe, model_name
 from wordpiece_core.visible import visible
 
 FIRST_MERGES = 50
 ONLY = 60  # tokens of one vocabulary alone
-MOST_SHOWN_PIECES = 16  # of a word
+MOST_SHOWN = 16  # tokens of a word
 MOST_GROUPS = 40  # in a table; the others are added up in the line for all
 GROUPS_AT_SIZES = 8  # of the table by size
 LONGEST_NAME = 80  # characters of a path or a name
@@ -52,9 +50,8 @@ def page(facts: Facts) -> bytes:
         autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
     environment.filters |= {
-        "whole": numbers.whole,
-        "percent": numbers.percent,
-        "bytes": numbers.size,
+        "whole": "{:,}".format,
+        "percent": percent,
         "shown": shown,
         "named": named,
         "piece": piece,
@@ -83,28 +80,45 @@ def _policy(style: str, script: str) -> str:
     )
 
 
-# --- Text that is given ---------------------------------------------------------------------------
+# --- Filters of the template ----------------------------------------------------------------------
+
+
+def percent(share: float) -> str:
+    """A share from 0 to 1 in per cent, with as many digits as distinguish it from 0 and from 100 %.
+
+    >>> percent(0.5), percent(0.00001), percent(0), percent(1), percent(0.99999)
+    ('50.0 %', '0.0010 %', '0 %', '100 %', '99.9990 %')
+    >>> percent(1e-9), percent(1 - 1e-9)
+    ('<0.0001 %', '>99.9999 %')
+    """
+    near = min(share, 1 - share)
+    if near == 0:
+        return f"{share:.0%}".replace("%", " %")
+    if near < 0.000001:
+        return "<0.0001 %" if share < 0.5 else ">99.9999 %"
+    digits = 1 if near >= 0.001 else 2 if near >= 0.0001 else 4
+    return f"{share * 100:.{digits}f} %"
 
 
 def shown(text: str) -> Markup:
-    """A character or a word. It is set apart from the direction of the text around it."""
+    """A character or a word, isolated from the direction of the surrounding text."""
     return Markup('<bdi class="token">{}</bdi>').format(visible(text))
 
 
 def named(text: Group) -> Markup:
-    """A name: of a file, or of a group."""
+    """The name of a file or a group."""
     if text is None:
         return Markup("<i>no group</i>")
     return Markup("<bdi>{}</bdi>").format(visible(text, LONGEST_NAME))
 
 
 def piece(token: str) -> Markup:
-    """A token. Its prefix is at the left, also before letters that are written from the right."""
+    """A token. Its prefix is at the left, also before letters that are written right to left."""
     return Markup('<bdi class="piece" dir="ltr">{}</bdi>').format(visible(token))
 
 
 def bar(share: float) -> Markup:
-    """A bar, full for 1. The number is beside it, so it is hidden from those who listen."""
+    """A bar, full for 1. Hidden from screen readers, because the number is next to it."""
     width = f"{100 * min(max(share, 0.0), 1.0):.1f}"
     return Markup(
         '<svg class="bar" viewBox="0 0 100 10" preserveAspectRatio="none" aria-hidden="true">'
@@ -119,6 +133,7 @@ def _values(facts: Facts) -> dict[str, Any]:
     merges = facts.log.merges
     uses = token_uses(facts.spec, facts.on_text.all) if facts.on_text else None
     return {
+        "model": model_name(facts.spec.model),
         "extended": facts.log.made_by == "extension",
         "tokens": words_of_text(facts.spec),
         "first_merges": merges.slice(0, FIRST_MERGES).to_pylist() if merges else [],
@@ -126,65 +141,50 @@ def _values(facts: Facts) -> dict[str, Any]:
         "plot_scores": plot_scores(facts.log) if merges else None,
         "plot_lengths": plot_lengths(facts.spec),
         "alphabet": alphabet(facts.spec),
-        "compared": list(_compared(facts)),
+        "compared": _on_texts(facts),
         "by_group": list(_by_group(facts)),
-        "sizes": list(_sizes(facts)),
         "size_groups": _groups_at_sizes(facts),
         "plot_sizes": plot_sizes(facts.at_sizes) if facts.at_sizes else None,
-        "plot_whole": plot_whole(facts.at_sizes) if facts.at_sizes else None,
+        "plot_coverage": plot_coverage(facts.at_sizes) if facts.at_sizes else None,
         "uses": uses,
         "plot_uses": plot_uses(uses) if uses else None,
         "differences": list(_differences(facts)),
-        "asked": list(_asked(facts)),
-        "took": list(_took(facts)),
-        "handling": list(_handling(facts)),
-        "most_pieces": MOST_SHOWN_PIECES,
+        "given": list(_given(facts)),
+        "resources": list(_resources(facts)),
+        "preparation": list(_preparation(facts)),
+        "most_tokens": MOST_SHOWN,
         "longest": lengths(facts.spec).longest,
     }
 
 
-def _on_texts(facts: Facts) -> Iterator[tuple[str, OnText]]:
-    """All tokenizers with what the text comes to, this one first."""
-    if facts.on_text is not None:
-        yield facts.name, facts.on_text
-        yield from ((o.name, o.on_text) for o in facts.others if o.on_text is not None)
+def _on_texts(facts: Facts) -> list[tuple[str, OnText]]:
+    """All tokenizers with their measures, this one first."""
+    found = [(facts.name, facts.on_text), *((o.name, o.on_text) for o in facts.others)]
+    return [(name, on_text) for name, on_text in found if on_text is not None]
 
 
-def _compared(facts: Facts) -> Iterator[dict[str, Any]]:
-    for name, on_text in _on_texts(facts):
-        yield {"name": name, "all": on_text.all}
-
-
-def _by_group(facts: Facts) -> Iterator[dict[str, Any]]:
-    """A row for each group: the sums of each tokenizer, and how it stands to its best group."""
+def _by_group(facts: Facts) -> Iterator[tuple[Group, list[tuple[Measures, float | None]]]]:
+    """Each group with its measures and its parity in each tokenizer."""
     if facts.on_text is None or len(facts.on_text.groups) < 2:
         return
-    columns = [on_text for _, on_text in _on_texts(facts)]
-    parities = [
-        parity({g: m.tokens_per_word for g, m in on_text.groups.items()}) for on_text in columns
-    ]
+    columns = [on_text.groups for _, on_text in _on_texts(facts)]
+    parities = [parity({g: m.tokens_per_word for g, m in of.items()}) for of in columns]
     for group in list(facts.on_text.groups)[:MOST_GROUPS]:
-        of_group = [on_text.groups[group] for on_text in columns]
-        yield {"group": group, "of": of_group, "parity": [p[group] for p in parities]}
+        yield group, [(of[group], p[group]) for of, p in zip(columns, parities, strict=True)]
 
 
 def _groups_at_sizes(facts: Facts) -> list[Group]:
     """The groups with a column in the table by size: those with the most words."""
     if facts.on_text is None or len(facts.on_text.groups) < 2:
         return []
-    most = sorted(facts.on_text.groups.items(), key=lambda item: -item[1].words)
-    chosen = {group for group, _ in most[:GROUPS_AT_SIZES]}
-    return [group for group in facts.on_text.groups if group in chosen]
-
-
-def _sizes(facts: Facts) -> Iterator[dict[str, Any]]:
-    for size, on_text in facts.at_sizes.items():
-        yield {"size": size, "all": on_text.all, "groups": on_text.groups}
+    groups = facts.on_text.groups
+    chosen = sorted(groups, key=lambda group: -groups[group].words)[:GROUPS_AT_SIZES]
+    return [group for group in groups if group in chosen]
 
 
 def _differences(facts: Facts) -> Iterator[dict[str, Any]]:
-    lists = facts.cuts.lists if facts.cuts else {}
-    here = tokens_by_id_of(facts.spec)
+    lists = facts.words.lists if facts.words else {}
+    here = dict(enumerate(tokens_of(Tokenizer.of(facts.spec))))
     for i, other in enumerate(facts.others):
         yield {
             "name": other.name,
@@ -193,63 +193,56 @@ def _differences(facts: Facts) -> Iterator[dict[str, Any]]:
             "there": len(other.tokens),
             "only_here": _most_used(here, other.tokens, facts.on_text),
             "only_there": _most_used(other.tokens, here, other.on_text),
-            "better_here": lists.get(better_here(i), []),
-            "better_there": lists.get(better_there(i), []),
+            "fewer_here": lists.get(fewer_here(i), []),
+            "fewer_there": lists.get(fewer_there(i), []),
         }
-
-
-def tokens_by_id_of(spec: TokenizerSpec) -> dict[int, str]:
-    """The tokens of a tokenizer of ours by their ids, as WordPiece writes them."""
-    return dict(enumerate(tokens_of(Tokenizer.of(spec))))
 
 
 def _most_used(
     tokens: Mapping[int, str], others: Mapping[int, str], on_text: OnText | None
 ) -> list[str]:
-    """Tokens of one vocabulary that the other lacks: the most used, or without a text the first."""
-    uses = on_text.all.uses if on_text else None
-    count = (
-        dict(zip(*(uses[n].to_pylist() for n in uses.schema.names), strict=True)) if uses else {}
-    )
+    """Tokens that the other vocabulary lacks: the most used, or without a text the first."""
+    counts = counts_by_id(on_text.all) if on_text else {}
     there = {*others.values()}
-    only = [(-count.get(number, 0), number) for number, t in tokens.items() if t not in there]
+    only = [(-counts.get(number, 0), number) for number, t in tokens.items() if t not in there]
     return [tokens[number] for _, number in nsmallest(ONLY, only)]
 
 
-def _asked(facts: Facts) -> Iterator[tuple[str, str]]:
-    """What was asked of what made the vocabulary, as options of the command line would say it."""
+def _given(facts: Facts) -> Iterator[tuple[str, str]]:
+    """The options of what made the vocabulary, as the command line names them."""
     training = facts.log.training or {}
     for name, value in {**facts.log.options, **(training.get("text") or {})}.items():
         yield name, _value(value)
 
 
-def _took(facts: Facts) -> Iterator[tuple[str, str]]:
-    """What went into that, and what it took."""
+def _resources(facts: Facts) -> Iterator[tuple[str, str]]:
+    """The text of the training, and the resources that it took."""
     training, run = facts.log.training or {}, facts.log.run or {}
     for name, value in facts.log.base.items():
-        shown_name = "SHA-256" if name == "tokenizer" else name.replace("_", " ")
-        yield f"{shown_name} of the tokenizer before", _value(value)
+        label = "SHA-256" if name == "tokenizer" else name.replace("_", " ")
+        yield f"{label} of the base tokenizer", _value(value)
     smoothing = training.get("smoothing")
     if isinstance(smoothing, dict):
-        yield "groups of", _value(smoothing.get("column"))
+        yield "group column", _value(smoothing.get("column"))
         yield "smoothing exponent", _value(smoothing.get("exponent"))
-    corpus = training.get("corpus")
-    for name, value in (corpus if isinstance(corpus, dict) else {}).items():
-        is_bytes = name == "bytes" and isinstance(value, int)
-        yield name.replace("_", " "), numbers.size(value) if is_bytes else _value(value)
-    for name, value in run.items():
-        if name == "seconds":
-            continue
+    sizes = {**_object(training, "corpus"), **run}
+    seconds = _object(sizes, "seconds")
+    for name, value in sizes.items():
         is_bytes = isinstance(value, int) and ("memory" in name or "bytes" in name)
-        shown_name = name.removesuffix("_bytes").replace("_", " ")
-        yield shown_name, numbers.size(value) if is_bytes else _value(value)
-    seconds = run.get("seconds")
-    for name, value in (seconds if isinstance(seconds, dict) else {}).items():
+        label = name if name == "bytes" else name.removesuffix("_bytes").replace("_", " ")
+        if name != "seconds":
+            yield label, size(value) if is_bytes else _value(value)
+    for name, value in seconds.items():
         yield f"{name}, seconds", _value(value)
 
 
-def _handling(facts: Facts) -> Iterator[tuple[str, str]]:
-    """How the tokenizer handles text."""
+def _object(value: dict[str, Any], name: str) -> dict[str, Any]:
+    found = value.get(name)
+    return found if isinstance(found, dict) else {}
+
+
+def _preparation(facts: Facts) -> Iterator[tuple[str, str]]:
+    """How the tokenizer prepares text."""
     for name, value in vars(facts.spec.text).items():
         yield name.replace("_", " "), "as lowercase" if value is None else _value(value)
     if facts.spec.model is None:
@@ -264,13 +257,13 @@ def _handling(facts: Facts) -> Iterator[tuple[str, str]]:
 
 
 def _value(value: Any) -> str:
-    """A value of JSON as text for people."""
+    """A JSON value in ordinary words."""
     if value is None:
         return "not given"
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, int):
-        return numbers.whole(value)
+        return f"{value:,}"
     if isinstance(value, list):
         return ", ".join(map(_value, value)) or "none"
     if isinstance(value, dict):

@@ -1,41 +1,68 @@
-"""Which plots a page has, and of what. Each shows a bounded number of points, chosen exactly."""
+"""The plots of a page: Vega-Lite draws each once, as SVG, when the page is made.
+
+So a page holds no plotting library. Colours are variables of the page's style, so that one drawing
+is right in light and dark. Each plot shows a bounded number of points, chosen exactly.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import math
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+from xml.etree import ElementTree
 
 from markupsafe import Markup
 
-from pipelines.reporting.charts import Axis, Layer, drawn
-from pipelines.reporting.facts import OnText
-from pipelines.reporting.uses import Uses
-from pipelines.reporting.vocabulary import TrainingLog, lengths, supports
-from wordpiece_core.measures import RARE
+from pipelines.reporting.facts import OnText, Uses
+from pipelines.reporting.vocabulary import TrainingLog, lengths, minimum_pair_counts
 from wordpiece_core.tokenizer.files import TokenizerSpec
 from wordpiece_core.visible import visible
 
+WIDTH, HEIGHT = 400, 240  # in pixels, with axes and legend
 POINTS = 160  # places along a logarithmic axis
-HOVERED = 40  # points of a line that say what they are
+HOVERED = 40  # points of a line with a tooltip
 LONGEST_BAR = 30  # characters; longer tokens are counted together
+SVG = "{http://www.w3.org/2000/svg}"
+UNUSED = {"role", "aria-roledescription", "aria-hidden", "pointer-events", "font-family"}
+FONT = "Liberation Sans"  # ships with vl-convert: the layout does not depend on a machine's fonts
+SOFT, LINE = "var(--soft)", "var(--line)"
+CONFIG = {
+    "font": FONT,
+    "background": None,
+    "autosize": {"type": "fit", "contains": "padding"},
+    "view": {"stroke": None},
+    "axis": {"domainColor": LINE, "gridColor": LINE, "gridOpacity": 0.6, "tickColor": LINE}
+    | {"labelColor": SOFT, "titleColor": SOFT, "labelFontSize": 12, "titleFontSize": 12}
+    | {
+        "titleFontWeight": "normal",
+        "titlePadding": 8,
+        "labelOverlap": "greedy",
+        "labelSeparation": 5,
+    },
+    "legend": {"orient": "top", "title": None, "labelColor": SOFT, "labelFontSize": 12}
+    | {"columns": 3, "columnPadding": 20, "symbolType": "square", "symbolOpacity": 1},
+}
 
-Row = dict[str, object]
+Row = dict[str, Any]
+Spec = dict[str, Any]
 
 
 def plot_counts(log: TrainingLog) -> Markup:
-    """Counts of the merged pairs, and the support, by step."""
+    """Counts of the merged pairs, and the minimum pair count, by step."""
     assert log.merges is not None
     counts = log.merges["pair_count"].to_pylist()
-    layers = _course(counts, "a")
-    support = supports(log)
-    if support is not None:
-        layers.append(Layer("line", _last(support), "b", "support", step=True))
-    layers.append(Layer("point", _merges_said(log, "pair_count"), "a", "merges", size=22))
-    least = min([*counts, *(support or [])])
-    return drawn(
-        "How often each merged pair occurred, and how often a pair had to occur, by step.",
-        Axis("step (merge)", 1, max(len(counts), 2), "log"),
-        _upward("count", max(least, 1), max(counts)),
+    layers = _course_of_merges(log, "pair_count", "merged pair")
+    bound = minimum_pair_counts(log)
+    if bound is not None:
+        rows = [{"x": i + 1, "y": bound[i]} for i in _spread(len(bound), POINTS)]
+        line = {"type": "line", "interpolate": "step-after"}
+        layers.insert(-1, _layer(line, rows, "minimum pair count"))
+    return _drawn(
+        "How often each merged pair occurred, and the minimum pair count, by step.",
+        _log("step (merge)", [1, len(counts)]),
+        _log("count", [*counts, *(bound or [])]),
         layers,
+        {"merged pair": "a", "minimum pair count": "b"},
     )
 
 
@@ -43,31 +70,120 @@ def plot_scores(log: TrainingLog) -> Markup:
     """The scores of the merges, by step."""
     assert log.merges is not None
     scores = log.merges["score"].to_pylist()
-    return drawn(
+    return _drawn(
         "The score of each merge, by step.",
-        Axis("step (merge)", 1, max(len(scores), 2), "log"),
-        _upward("score", min(scores), max(scores)),
-        [*_course(scores, "c"), Layer("point", _merges_said(log, "score"), "c", "merges", size=22)],
+        _log("step (merge)", [1, len(scores)]),
+        _log("score", scores, "~e") if min(scores) > 0 else _linear("score"),
+        _course_of_merges(log, "score", "score"),
+        {"score": "c"},
     )
 
 
-def _upward(title: str, least: float, most: float) -> Axis:
-    """A logarithmic axis, if the values allow it."""
-    if least > 0:
-        return Axis(title, least / 1.15, most * 1.15, "log")
-    return Axis(title, min(least, 0), max(most, least + 1))
-
-
-def _merges_said(log: TrainingLog, column: str) -> list[Row]:
+def _course_of_merges(log: TrainingLog, column: str, series: str) -> list[Spec]:
+    """A column of the log by step. In each piece of the axis: the median, and a band from the
+    lowest to the highest value. Some merges are points with a tooltip."""
     assert log.merges is not None
-    rows = []
-    for i in _spread(len(log.merges), HOVERED):
-        merge = log.merges.slice(i, 1).to_pylist()[0]
+    values = log.merges[column].to_pylist()
+    band: list[Row] = []
+    ends = [i + 1 for i in _spread(len(values), POINTS)]
+    for start, end in zip([0, *ends], ends, strict=False):
+        piece = sorted(values[start:end])
+        step, median = (start + 1 + end) / 2, piece[len(piece) // 2]
+        band.append({"x": step, "y": median, "low": piece[0], "high": piece[-1]})
+    points = []
+    for i in _spread(len(values), HOVERED):
+        (merge,) = log.merges.slice(i, 1).to_pylist()
         left, right, token = (visible(merge[name]) for name in ("left", "right", "token"))
-        met = f"{merge['pair_count']:,} times, score {merge['score']:.3g}"
-        said = f"step {merge['step']:,}: {left} + {right} → {token}, {met}"
-        rows.append({"x": i + 1, "y": merge[column], "text": said})
-    return rows
+        text = f"step {i + 1:,}: {left} + {right} → {token}, {merge['pair_count']:,} times, score"
+        points.append({"x": i + 1, "y": merge[column], "text": f"{text} {merge['score']:.3g}"})
+    area = _layer({"type": "area", "opacity": 0.25}, band, series)
+    area["encoding"] = {"y": {"field": "low"}, "y2": {"field": "high"}}
+    return [area, _layer("line", band, series), _points(points, series)]
+
+
+def plot_lengths(spec: TokenizerSpec) -> Markup:
+    """Tokens by their length: those that begin words, and those that continue them."""
+    found = lengths(spec)
+    layers = []
+    for series, counts in (("begins a word", found.begin), ("continues a word", found.go_on)):
+        numbers: dict[int, int] = {}
+        for length, number in counts.items():
+            bar = min(length, LONGEST_BAR)
+            numbers[bar] = numbers.get(bar, 0) + number
+        layers += [{"x": x, "y": y, "series": series} for x, y in sorted(numbers.items())]
+    return _drawn(
+        "How many tokens have so many characters.",
+        {"title": "characters, without the prefix", "type": "ordinal", "axis": {"labelAngle": 0}},
+        {"title": "tokens", "type": "quantitative", "axis": {"format": ",d", "tickCount": 5}},
+        [{"mark": "bar", "data": {"values": layers}}],
+        {"begins a word": "a", "continues a word": "b"},
+    )
+
+
+def plot_sizes(at_sizes: Mapping[int, OnText]) -> Markup:
+    """Tokens per word by the size of the vocabulary."""
+    rows = []
+    for size, on_text in at_sizes.items():
+        value = on_text.all.tokens_per_word or 0.0
+        rows.append({"x": size, "y": value, "text": f"{size:,} tokens: {value:.3f} per word"})
+    return _drawn(
+        "Tokens per word by the size of the vocabulary.",
+        _log("tokens in the vocabulary", at_sizes),
+        _linear("tokens per word", zero=False, nice=True),
+        [_layer("line", rows), _points(rows)],
+        {"": "a"},
+    )
+
+
+def plot_coverage(at_sizes: Mapping[int, OnText]) -> Markup:
+    """The shares of words that are one token and that are known, by the vocabulary's size."""
+    whole, known = "words that are one token", "words without [UNK]"
+    layers = []
+    for series in (known, whole):
+        rows = []
+        for size, on_text in at_sizes.items():
+            sums = on_text.all
+            share = sums.whole_share if series == whole else 1 - (sums.unknown_share or 0.0)
+            text = f"{size:,} tokens: {share or 0.0:.3%} {series}"
+            rows.append({"x": size, "y": share or 0.0, "text": text})
+        layers += [_layer("line", rows, series), _points(rows, series)]
+    return _drawn(
+        "The shares of words that are known, and that are one token, by the vocabulary's size.",
+        _log("tokens in the vocabulary", at_sizes),
+        _linear("share of the words", ".0%", domain=[0, 1]),
+        layers,
+        {whole: "a", known: "b"},
+    )
+
+
+def plot_uses(uses: Uses) -> Markup:
+    """Uses of tokens by rank: common, rare and unused ones in colours of their own."""
+    total = len(uses.counts)
+    colors = {"10 times or more": "a", "rare": "b", "unused": "d"}
+    bounds = [0, uses.common, uses.used, total]
+    layers = []
+    for series, start, end in zip(colors, bounds, bounds[1:], strict=False):
+        chosen = {i for i in _spread(total, POINTS) if start <= i < end}
+        chosen |= {start, end - 1} if end > start else set()
+        rows = [{"x": i + 1, "y": uses.counts[i]} for i in sorted(chosen)]
+        line = {"type": "line", "interpolate": "step-after", "strokeWidth": 3}
+        layers.append(_layer(line, rows, series))
+    points = []
+    for i in _spread(uses.used, HOVERED):
+        count, series = uses.counts[i], "10 times or more" if i < uses.common else "rare"
+        text = f"rank {i + 1:,}: {visible(uses.tokens[i])}, {count:,} times"
+        points.append({"x": i + 1, "y": count, "text": text, "series": series})
+    layers.append(_points(points))
+    powers = [0, *(10**n for n in range(len(str(max([*uses.counts, 1])))))]
+    y = _linear("uses", ",d", type="symlog")  # a logarithmic scale that has a 0
+    y["axis"] |= {"values": powers}
+    return _drawn(
+        "How often tokens are used, by their rank, with rare and unused ones marked.",
+        _log("rank of the token", [1, max(total, 1)]),
+        y,
+        layers,
+        colors,
+    )
 
 
 def _spread(number: int, places: int) -> list[int]:
@@ -78,131 +194,53 @@ def _spread(number: int, places: int) -> list[int]:
     return sorted({min(round(last**i), number) - 1 for i in range(places)} | {number - 1})
 
 
-def _course(values: Sequence[float], color: str) -> list[Layer]:
-    """The course of values by step. In each piece of the axis: the middle one, and a band from the
-    least to the most."""
-    band: list[Row] = []
-    middle: list[Row] = []
-    ends = [i + 1 for i in _spread(len(values), POINTS)]
-    for start, end in zip([0, *ends], ends, strict=False):
-        piece = sorted(values[start:end])
-        step = (start + 1 + end) / 2
-        band.append({"x": step, "y": piece[0], "y2": piece[-1]})
-        middle.append({"x": step, "y": piece[len(piece) // 2]})
-    return [Layer("area", band, color, "band"), Layer("line", middle, color, "middle")]
+# --- Vega-Lite ------------------------------------------------------------------------------------
 
 
-def _last(values: Sequence[float]) -> list[Row]:
-    """A line through values that fall in steps."""
-    return [{"x": i + 1, "y": values[i]} for i in _spread(len(values), POINTS)]
+def _linear(title: str, number_format: str = "", **scale: Any) -> Spec:
+    axis = {"format": number_format, "tickCount": 5}
+    return {"title": title, "type": "quantitative", "scale": {"nice": False} | scale, "axis": axis}
 
 
-def plot_lengths(spec: TokenizerSpec) -> Markup:
-    """Tokens by their length, those that begin words under those that go on."""
-    found = lengths(spec)
-    rows: dict[str, list[Row]] = {"a": [], "b": []}
-    most = 1
-    longest = min(max(found.longest, 1), LONGEST_BAR)
-    for length in range(1, longest + 1):
-        is_last = length == longest
-        base = 0
-        for color, counts in (("a", found.begin), ("b", found.go_on)):
-            number = sum(n for of, n in counts.items() if of == length or (is_last and of > length))
-            top = base + number
-            edges: Row = {"x": length - 0.42, "x2": length + 0.42, "y": base, "y2": top}
-            rows[color].append(edges)
-            base = top
-        most = max(most, base)
-    return drawn(
-        "How many tokens have so many characters.",
-        Axis("characters, without the prefix", 0.4, longest + 0.6),
-        Axis("tokens", 0, most * 1.05),
-        [Layer("rect", rows["a"], "a", "begin"), Layer("rect", rows["b"], "b", "go on")],
-        height=170,
-    )
+def _log(title: str, values: Collection[float], number_format: str = "~s") -> Spec:
+    decades = math.floor(math.log10(max(values) / min(values)))
+    ticks = min(decades, 6) if decades > 1 else 5  # powers of ten, or multiples of them
+    axis = {"format": number_format, "tickCount": ticks}
+    scale = {"type": "log", "nice": False}
+    return {"title": title, "type": "quantitative", "scale": scale, "axis": axis}
 
 
-def plot_sizes(at_sizes: Mapping[int, OnText]) -> Markup:
-    """Tokens per word against the size of the vocabulary."""
-    points: list[Row] = []
-    for size, on_text in at_sizes.items():
-        value = on_text.all.tokens_per_word or 0.0
-        said = f"{size:,} tokens: {value:.3f} tokens per word"
-        points.append({"x": size, "y": value, "text": said})
-    values = [float(str(point["y"])) for point in points]
-    room = max((max(values) - min(values)) * 0.08, 0.01)
-    return drawn(
-        "Tokens per word against the size of the vocabulary.",
-        _size_axis(at_sizes),
-        Axis("tokens per word", max(min(values) - room, 0), max(values) + room),
-        [Layer("line", _plain(points), "a"), Layer("point", points, "a", "sizes", size=45)],
-    )
+def _layer(mark: str | Spec, rows: Sequence[Row], series: str = "") -> Spec:
+    return {"mark": mark, "data": {"values": [{"series": series} | row for row in rows]}}
 
 
-def plot_whole(at_sizes: Mapping[int, OnText]) -> Markup:
-    """The shares of words that are whole and unknown against the size of the vocabulary."""
-    whole: list[Row] = []
-    known: list[Row] = []
-    for size, on_text in at_sizes.items():
-        share = 100 * (on_text.all.whole_share or 0.0)
-        covered = 100 * (1 - (on_text.all.unknown_share or 0.0))
-        whole.append({"x": size, "y": share, "text": f"{size:,} tokens: {share:.1f} % whole"})
-        known.append({"x": size, "y": covered, "text": f"{size:,} tokens: {covered:.3f} % known"})
-    layers = [
-        Layer("line", _plain(known), "b"),
-        Layer("line", _plain(whole), "a"),
-        Layer("point", known, "b", "known sizes", size=45),
-        Layer("point", whole, "a", "whole sizes", size=45),
-    ]
-    return drawn(
-        "The share of words that are known, and that are one token, by the vocabulary's size.",
-        _size_axis(at_sizes),
-        Axis("words", 0, 103, share=True),
-        layers,
-    )
+def _points(rows: Sequence[Row], series: str = "") -> Spec:
+    layer = _layer({"type": "point", "filled": True, "opacity": 1}, rows, series)
+    return layer | {"encoding": {"description": {"field": "text", "type": "nominal"}}}
 
 
-def _size_axis(at_sizes: Mapping[int, OnText]) -> Axis:
-    least, most = min(at_sizes), max(at_sizes)
-    return Axis("tokens in the vocabulary", least * 0.95, max(most, least + 1) * 1.05, "log")
+def _drawn(
+    title: str, x: Spec, y: Spec, layers: Sequence[Spec], colors: Mapping[str, str]
+) -> Markup:
+    """A plot as an element of the page. `title`: what it shows, for readers who do not see it;
+    `colors`: for each series, the name of a variable of the page's style."""
+    import vl_convert  # it is large, and only this needs it
 
-
-def _plain(points: Sequence[Row]) -> list[Row]:
-    return [{"x": point["x"], "y": point["y"]} for point in points]
-
-
-def plot_uses(uses: Uses) -> Markup:
-    """Uses of tokens by rank: common, rare and unused ones in colours of their own."""
-    total = max(len(uses.counts), 2)
-    ranges = {"a": (0, uses.common), "b": (uses.common, uses.used), "d": (uses.used, total)}
-    layers = []
-    for color, (start, end) in ranges.items():
-        rows = list(_ranked(uses, start, min(end, len(uses.counts))))
-        if rows:
-            layers.append(Layer("line", rows, color, step=color == "b"))
-            layers.append(Layer("point", rows[:1] + rows[-1:], color, f"{color} ends", size=22))
-    said: list[Row] = []
-    for i in _spread(uses.used, HOVERED):
-        text = f"rank {i + 1:,}: {visible(uses.tokens[i])}, {uses.counts[i]:,} times"
-        color = "a" if uses.counts[i] >= RARE else "b"
-        said.append({"x": i + 1, "y": uses.counts[i], "text": text, "color": color})
-    for color in ("a", "b"):
-        points = [row for row in said if row["color"] == color]
-        if points:
-            layers.append(Layer("point", points, color, f"{color} tokens", size=22))
-    return drawn(
-        "How often tokens are used, by their rank, with rare and unused ones marked.",
-        Axis("rank of the token", 1, total, "log"),
-        Axis("uses", 0, max([*uses.counts[:1], 10]) * 1.3, "symlog"),
-        layers,
-        height=260,
-    )
-
-
-def _ranked(uses: Uses, start: int, end: int) -> Iterator[Row]:
-    """Points of the ranks from `start` to `end`: evenly along the axis, with the ends."""
-    chosen = {i for i in _spread(len(uses.counts), POINTS) if start <= i < end}
-    if end > start:
-        chosen |= {start, end - 1}
-    for i in sorted(chosen):
-        yield {"x": i + 1, "y": uses.counts[i]}
+    scale = {"domain": [*colors], "range": [f"var(--{color})" for color in colors.values()]}
+    series: Spec = {"field": "series", "type": "nominal", "scale": scale}
+    encoding = {"x": x | {"field": "x"}, "y": y | {"field": "y"}, "color": series}
+    if len(colors) == 1:
+        series["legend"] = None
+    spec = {"width": WIDTH, "height": HEIGHT, "config": CONFIG, "encoding": encoding}
+    svg = vl_convert.vegalite_to_svg(spec | {"layer": layers}, vl_version="6.4")
+    root = ElementTree.fromstring(svg)
+    for element in root.iter():
+        element.tag = element.tag.removeprefix(SVG)
+        label = element.attrib.pop("aria-label", "")
+        if "aria-roledescription" in element.attrib and element.tag == "path":
+            ElementTree.SubElement(element, "title").text = label  # browsers show it as a tooltip
+        for name in element.attrib.keys() & UNUSED:
+            del element.attrib[name]
+    size = {"viewBox": root.attrib["viewBox"]}
+    root.attrib = size | {"class": "plot", "role": "img", "aria-label": title}
+    return Markup(ElementTree.tostring(root, encoding="unicode"))

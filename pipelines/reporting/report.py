@@ -9,21 +9,20 @@ from importlib.util import find_spec
 from typing import Any
 
 from pipelines.comparing.compare import load_all, warnings_on_table
-from pipelines.comparing.measuring import Measured, measure_table, measure_texts, work_directory
+from pipelines.comparing.measuring import measure_table, measure_texts, work_directory
 from pipelines.comparing.tokenizers import names_of
 from pipelines.counting.count import count
 from pipelines.counting.options import CountCall, CountOptions
-from pipelines.counting.word_table import WordTable, read_word_table
+from pipelines.counting.word_table import read_word_table
 from pipelines.files import inputs, outputs, storage
 from pipelines.files.filesystems import join, parent
 from pipelines.files.input_batches import warnings_of_text
 from pipelines.files.owned import OwnedDirectory
 from pipelines.files.places import check_writable
-from pipelines.reporting.cuts import Cuts, Rare
 from pipelines.reporting.facts import GENERATOR, Facts, OnText, Other
 from pipelines.reporting.options import ReportCall
 from pipelines.reporting.vocabulary import TrainingLog, at_sizes, read_log, with_vocabulary
-from pipelines.reporting.words import cuts_of
+from pipelines.reporting.words import word_statistics
 from pipelines.running.checks import checked_call
 from pipelines.running.progress import Progress
 from wordpiece_core import Tokenizer
@@ -95,8 +94,8 @@ def report(call: ReportCall, *, beam_args: Sequence[str] = (), progress: Progres
         others=[Other(n, tokens_by_id(of)) for n, of in zip(names, others, strict=True)],
     )
     if call.on or call.word_counts:
-        run = ReportRun(checked, tokenizer, others, beam_args, progress)
-        facts, more = run.on_text(replace(facts, text=list(call.on) or [str(call.word_counts)]))
+        facts = replace(facts, text=list(call.on) or [str(call.word_counts)])
+        facts, more = _with_text(facts, [tokenizer, *others], checked, beam_args, progress)
         more_warnings += more
     data = page(facts)
     outputs.write_bytes(call.output, data)
@@ -136,86 +135,66 @@ def tokens_by_id(tokenizer: AnyTokenizer) -> dict[int, str]:
     return dict(sorted(zip(ids, tokens, strict=True)))
 
 
-@dataclass(frozen=True)
-class ReportRun:
-    """What a text comes to. `tokenizer`: the one that is shown."""
-
-    call: ReportCall
-    tokenizer: Tokenizer
-    others: Sequence[AnyTokenizer]
-    beam_args: Sequence[str]
-    progress: Progress
-
-    def on_text(self, facts: Facts) -> tuple[Facts, list[str]]:
-        """The facts with those of the text, and what should be looked at."""
-        vocabularies = at_sizes(facts.spec, facts.log)[:-1]  # the last is all of it
-        smaller = [Tokenizer.of(with_vocabulary(facts.spec, vocab)) for vocab in vocabularies]
-        tokenizers = [self.tokenizer, *self.others, *smaller]
-        with _work_directory(self.call.measuring.work_dir, self.beam_args) as directory:
-            if self.call.word_counts:
-                table = read_word_table(self.call.word_counts)
-                measured = self._measured(tokenizers, table)
-            else:
-                measured = self._measured(tokenizers, None)
-                table = self._count(join(directory, WORDS))
-            cuts, rare = self._cuts(table, directory)
-        on_texts = [_on_text(measured, number) for number in range(len(tokenizers))]
-        first, others, sizes = on_texts[0], on_texts[1:], on_texts[1 + len(self.others) :]
-        by_size = {len(v): of for v, of in zip(vocabularies, sizes, strict=True)}
-        if facts.log.merges is not None:
-            by_size[len(facts.spec.vocab)] = first
-        known = zip(facts.others, others[: len(self.others)], strict=True)
-        facts = replace(
-            facts,
-            on_text=first,
-            at_sizes=by_size,
-            cuts=cuts,
-            rare_count=rare.most_count,
-            others=[replace(other, on_text=of) for other, of in known],
+def _with_text(
+    facts: Facts,
+    tokenizers: Sequence[AnyTokenizer],
+    call: ReportCall,
+    beam_args: Sequence[str],
+    progress: Progress,
+) -> tuple[Facts, list[str]]:
+    """The facts with those of the text, and warnings. `tokenizers`: the one of the report first."""
+    options, number = call.measuring, len(tokenizers)
+    vocabularies = at_sizes(facts.spec, facts.log)[:-1]  # the last is the complete one
+    smaller = [Tokenizer.of(with_vocabulary(facts.spec, vocab)) for vocab in vocabularies]
+    measured_ones = [*tokenizers, *smaller]
+    with _work_directory(options.work_dir, beam_args) as directory:
+        if call.word_counts:
+            table = read_word_table(call.word_counts)
+            measured = measure_table(
+                measured_ones, table, options, beam_args=beam_args, progress=progress
+            )
+            names = [facts.name, *(other.name for other in facts.others)]
+            found = [
+                text
+                for name, tokenizer in zip(names, tokenizers, strict=True)
+                for text in warnings_on_table(table, name, tokenizer)
+            ]
+        else:
+            files = inputs.resolve(call.on, [call.output])
+            measured = measure_texts(
+                measured_ones, files, options, beam_args=beam_args, progress=progress
+            )
+            found = list(warnings_of_text(measured.read["replaced"]))
+            counting = CountOptions(
+                text_column=options.text_column,
+                worker_memory=options.worker_memory,
+                text=facts.spec.text,
+            )
+            counted = CountCall(inputs=call.on, output=join(directory, WORDS), counting=counting)
+            table = count(counted, own=[call.output], beam_args=beam_args, progress=progress)
+        words, rare = word_statistics(
+            table, tokenizers, directory, beam_args=beam_args, progress=progress
         )
-        return facts, list(self._warnings(facts, table, measured))
-
-    def _measured(self, tokenizers: Sequence[AnyTokenizer], table: WordTable | None) -> Measured:
-        options, how = self.call.measuring, {"beam_args": self.beam_args, "progress": self.progress}
-        if table is not None:
-            return measure_table(tokenizers, table, options, **how)  # type: ignore[arg-type]
-        files = inputs.resolve(self.call.on, [self.call.output])
-        return measure_texts(tokenizers, files, options, **how)  # type: ignore[arg-type]
-
-    def _count(self, output: str) -> WordTable:
-        """The words of the texts, as the tokenizer cuts them before it looks for tokens."""
-        options = self.call.measuring
-        counting = CountOptions(
-            text_column=options.text_column,
-            worker_memory=options.worker_memory,
-            text=self.tokenizer.spec.text,
-        )
-        call = CountCall(inputs=self.call.on, output=output, counting=counting)
-        own = [self.call.output]
-        return count(call, own=own, beam_args=self.beam_args, progress=self.progress)
-
-    def _cuts(self, table: WordTable, directory: str) -> tuple[Cuts, Rare]:
-        tokenizers = [self.tokenizer, *self.others]
-        how = {"beam_args": self.beam_args, "progress": self.progress}
-        return cuts_of(table, tokenizers, directory, **how)  # type: ignore[arg-type]
-
-    def _warnings(self, facts: Facts, table: WordTable, measured: Measured) -> Iterator[str]:
-        if not self.call.word_counts:
-            yield from warnings_of_text(measured.read["replaced"])
-            return
-        names = [facts.name, *(other.name for other in facts.others)]
-        for name, tokenizer in zip(names, [self.tokenizer, *self.others], strict=True):
-            yield from warnings_on_table(table, name, tokenizer)
-
-
-def _on_text(measured: Measured, number: int) -> OnText:
-    return OnText({group: m for (n, group), m in measured.groups.items() if n == number})
+    first, *more = (
+        OnText({group: m for (n, group), m in measured.groups.items() if n == i})
+        for i in range(len(measured_ones))
+    )
+    by_size = {len(v): of for v, of in zip(vocabularies, more[number - 1 :], strict=True)}
+    if facts.log.merges is not None:
+        by_size[len(facts.spec.vocab)] = first
+    return replace(
+        facts,
+        on_text=first,
+        at_sizes=by_size,
+        words=words,
+        rare_count=rare.most_count,
+        others=[replace(o, on_text=of) for o, of in zip(facts.others, more, strict=False)],
+    ), found
 
 
 @contextmanager
 def _work_directory(work_dir: str | None, beam_args: Sequence[str]) -> Iterator[str]:
-    """A directory for the words of the texts, and for what workers find. It is deleted in the
-    end."""
+    """A directory for the words of the texts and the results of workers, deleted at the end."""
     with work_directory(work_dir, beam_args) as place:
         owned = OwnedDirectory(join(place, "report"), "report", ".*")
         owned.claim()

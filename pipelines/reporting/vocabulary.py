@@ -91,7 +91,7 @@ def read_log(place: str) -> TrainingLog:
     return replace(log, merges=None) if log.made_by == "pruning" else log
 
 
-def supports(log: TrainingLog) -> list[int] | None:
+def minimum_pair_counts(log: TrainingLog) -> list[int] | None:
     """The support at each step: how often a pair had to occur to be merged. None if that is not
     known.
 

@@ -1,12 +1,13 @@
-"""How the words of a word table are cut: a pipeline from which sums and short lists come back.
+"""Tokenizing the words of a word table: a pipeline that returns totals and short lists.
 
-    row groups of the table ─ cut ─ sums and lists of a bundle ─ add up ─▶ a file for the driver
+    row groups of the table ─ tokenize ─ statistics of a bundle ─ combine ─▶ a file for the driver
 
-What goes from step to step is of a bounded size, however many words there are.
+Elements have a bounded size, however many words there are.
 """
 
 from __future__ import annotations
 
+import pickle
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 
@@ -18,10 +19,15 @@ from apache_beam.transforms.window import GlobalWindows
 from pipelines.comparing.steps import PackedTokenizers
 from pipelines.counting.steps import bytes_of
 from pipelines.counting.word_table import WordRange, WordTable, read_words, word_ranges
-from pipelines.files import outputs
+from pipelines.files import outputs, storage
 from pipelines.files.filesystems import join
-from pipelines.reporting.cuts import SAMPLED, Cuts, Rare, added, cut_words
-from pipelines.reporting.cutters import cutter
+from pipelines.reporting.tokenized_words import (
+    SAMPLED,
+    RareWords,
+    WordStatistics,
+    combined,
+    tokenize_words,
+)
 from pipelines.running.figures import report
 from pipelines.running.progress import Progress
 from pipelines.running.runner import run_pipeline
@@ -29,21 +35,21 @@ from wordpiece_core.declaration import called
 from wordpiece_core.errors import InputError
 from wordpiece_core.measures import AnyTokenizer
 
-CUTS = "cuts.json"
+STATISTICS = "words.pickle"
 RARE_SHARE = 10  # the least frequent of so many words are rare
 ROWS_AT_ONCE = 16_384
 
 
-def cuts_of(
+def word_statistics(
     table: WordTable,
     tokenizers: Sequence[AnyTokenizer],
     directory: str,
     *,
     beam_args: Sequence[str] = (),
     progress: Progress,
-) -> tuple[Cuts, Rare]:
-    """How the words of a table are cut by the first tokenizer, where the others differ, and which
-    words are rare. `directory`: what workers and this process reach.
+) -> tuple[WordStatistics, RareWords]:
+    """The statistics of the words of a table for the first tokenizer, where the others differ, and
+    which words are rare. `directory`: one that workers and this process reach.
 
     Raises InputError, and StorageError.
     """
@@ -57,42 +63,41 @@ def cuts_of(
             | "parts" >> beam.Create(list(enumerate(ranges)), reshuffle=False)
             | "spread" >> beam.GroupByKey()
             | "each" >> beam.FlatMapTuple(lambda _, found: found)
-            | "cut" >> beam.ParDo(_CutWords(packed, rare))
-            | "add up" >> beam.CombineGlobally(added)
-            | "write" >> beam.Map(_write, join(directory, CUTS))
+            | "tokenize" >> beam.ParDo(_TokenizeWords(packed, rare))
+            | "combine" >> beam.CombineGlobally(combined)
+            | "write" >> beam.Map(_write, join(directory, STATISTICS))
         )
 
     with progress.stage("words", "words", sum(part.rows for part in ranges)):
         run_pipeline(build, beam_args)
-    cuts = Cuts.of_plain(outputs.read_json(join(directory, CUTS)))
-    return cuts, rare
+    return pickle.loads(storage.read_bytes(join(directory, STATISTICS))), rare
 
 
-def _write(cuts: Cuts, path: str) -> None:
-    outputs.write_json(path, cuts.plain())
+def _write(statistics: WordStatistics, path: str) -> None:
+    outputs.write_bytes(path, pickle.dumps(statistics))
 
 
-@beam.typehints.with_output_types(Cuts)
-class _CutWords(beam.DoFn):
-    """Cuts the words of row groups, and adds up what comes of a bundle."""
+@beam.typehints.with_output_types(WordStatistics)
+class _TokenizeWords(beam.DoFn):
+    """Tokenizes the words of row groups, and gives the statistics of each bundle."""
 
-    def __init__(self, packed: PackedTokenizers, rare: Rare) -> None:
+    def __init__(self, packed: PackedTokenizers, rare: RareWords) -> None:
         self.packed, self.rare = packed, rare
 
     def start_bundle(self) -> None:
-        self.cutters = [cutter(tokenizer) for tokenizer in self.packed.unpacked()]
-        self.cuts = Cuts()
+        self.statistics = WordStatistics()
 
     def process(self, part: WordRange) -> None:
         words = read_words(part)
         check_order(part, words["count"])
         for start in range(0, len(words), ROWS_AT_ONCE):
-            some = words.slice(start, ROWS_AT_ONCE)
-            self.cuts += cut_words(some, part.first_rank + start, self.cutters, self.rare)
+            some, rank = words.slice(start, ROWS_AT_ONCE), part.first_rank + start
+            found = tokenize_words(some, rank, self.packed.unpacked(), self.rare)
+            self.statistics = combined([self.statistics, found])
         report(words=part.rows, bytes=bytes_of(part))
 
     def finish_bundle(self) -> Iterator[object]:
-        yield GlobalWindows.windowed_value(self.cuts)
+        yield GlobalWindows.windowed_value(self.statistics)
 
 
 def check_order(part: WordRange, counts: pa.Array) -> None:
@@ -108,7 +113,7 @@ def check_order(part: WordRange, counts: pa.Array) -> None:
         )
 
 
-def rare_words(table: WordTable, ranges: Sequence[WordRange]) -> Rare:
+def rare_words(table: WordTable, ranges: Sequence[WordRange]) -> RareWords:
     """The rare words of a table: the least frequent tenth, and all that occur as seldom as its
     first. Shown are some at equal distances."""
     rows = sum(part.rows for part in ranges)
@@ -119,7 +124,7 @@ def rare_words(table: WordTable, ranges: Sequence[WordRange]) -> Rare:
     most: int = read_words(holder)["count"][at - holder.first_rank].as_py()
     first = _first_below(ranges, most)
     spread = (first + i * (rows - first) // SAMPLED for i in range(SAMPLED))
-    return Rare(most, tuple(sorted(set(spread))))
+    return RareWords(most, tuple(sorted(set(spread))))
 
 
 def _first_below(ranges: Sequence[WordRange], most: int) -> int:

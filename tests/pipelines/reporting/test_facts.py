@@ -1,42 +1,42 @@
-"""What a page shows, beside plain lines of Python: lists of words, scripts, sizes, supports."""
+"""What a page shows, checked against plain Python: word lists, scripts, sizes, plots."""
 
 from __future__ import annotations
 
 import random
 from collections import Counter
+from collections.abc import Callable
+from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from pipelines.reporting.charts import Axis
-from pipelines.reporting.cuts import (
+from pipelines.reporting.plots import HOVERED, plot_counts
+from pipelines.reporting.scripts import are_mixed, have_digits, scripts_of
+from pipelines.reporting.tokenized_words import (
     COST,
-    CUT,
+    FREQUENT,
     LISTED,
     SAMPLE,
+    SEVERAL,
     TECHNICAL,
     UNKNOWN,
-    Cuts,
-    Rare,
-    added,
-    better_here,
-    better_there,
-    cut_words,
+    RareWords,
+    WordStatistics,
+    combined,
+    fewer_here,
+    fewer_there,
+    tokenize_words,
+    tokens_of_words,
 )
-from pipelines.reporting.cutters import OfWords, cutter
-from pipelines.reporting.numbers import percent
-from pipelines.reporting.plots import POINTS, _course, _spread
-from pipelines.reporting.scripts import are_mixed, have_digits, scripts_of
 from pipelines.reporting.vocabulary import (
     MOST_SIZES,
     TrainingLog,
     alphabet,
     at_sizes,
     lengths,
+    minimum_pair_counts,
     round_sizes,
-    supports,
 )
 from tests.pipelines.corpora import english
 from tests.wordpiece_core.tokenizer.test_foreign import byte_level_bpe
@@ -58,83 +58,60 @@ def word_table() -> pa.RecordBatch:
 
 
 TABLE = word_table()
-RESULT = train(dict(COUNTS), vocab_size=120)
-LARGE = Tokenizer(RESULT.vocab)
+LARGE = Tokenizer(train(dict(COUNTS), vocab_size=120).vocab)
 SMALL = Tokenizer(train(dict(COUNTS), vocab_size=80, criterion="frequency").vocab)
-RARE = Rare(1, tuple(range(40, len(TABLE), 50)))
+RARE = RareWords(1, tuple(range(40, len(TABLE), 50)))
 
 
-def cuts_in(pieces: int) -> Cuts:
-    """The cuts of the table, from parts of so many rows, in another order."""
-    cutters = [OfWords(LARGE), OfWords(SMALL)]
-    starts = [*range(0, len(TABLE), pieces)][::-1]
-    return added(cut_words(TABLE.slice(s, pieces), s, cutters, RARE) for s in starts)
+def statistics(rows: int) -> WordStatistics:
+    """The statistics of the table, from parts of so many rows, the last part first."""
+    starts = [*range(0, len(TABLE), rows)][::-1]
+    return combined(tokenize_words(TABLE.slice(s, rows), s, [LARGE, SMALL], RARE) for s in starts)
 
 
-def test_cuts_do_not_depend_on_how_a_table_is_divided() -> None:
-    whole = cuts_in(len(TABLE))
-    assert cuts_in(1) == cuts_in(17) == whole
-    assert Cuts.of_plain(whole.plain()) == whole
+def test_statistics_do_not_depend_on_how_a_table_is_divided() -> None:
+    assert statistics(1) == statistics(17) == statistics(len(TABLE))
 
 
-def test_lists_and_sums_are_those_of_plain_lines() -> None:
-    cuts = cuts_in(100)
-    rows = []
-    for rank, row in enumerate(TABLE.to_pylist()):
-        word, count = row["word"], row["count"]
-        here, there = (tok.tokenize(word) for tok in (LARGE, SMALL))
-        rows.append((rank, word, count, here, there))
-    unknown = [r for r in rows if "[UNK]" in r[3]]
-    several = [r for r in rows if len(r[3]) > 1]
-
-    def listed(name: str) -> list[tuple[str, int, list[str]]]:
-        return [(cut.word, cut.count, list(cut.pieces)) for cut in cuts.lists[name]]
-
-    def best(chosen: list, key) -> list[tuple[str, int, list[str]]]:  # type: ignore
-        ordered = sorted(chosen, key=lambda r: (-key(r), r[1]))
-        return [(r[1], r[2], r[3]) for r in ordered][:LISTED]
-
-    assert listed(COST) == best(several, lambda r: r[2] * (len(r[3]) - 1))
-    assert listed(UNKNOWN) == best(unknown, lambda r: r[2])
-    assert (
-        listed(CUT)
-        == [(r[1], r[2], r[3]) for r in sorted(several, key=lambda r: (-r[2], r[1]))][:1000]
-    )
-    assert [cut.word for cut in cuts.lists[SAMPLE]] == sorted(
-        (rows[rank][1] for rank in RARE.ranks), key=lambda w: (-dict_of(rows)[w], w)
-    )
-    technical = [
-        r
-        for r in several
-        if "[UNK]" not in r[3] and (any(c.isdigit() for c in r[1]) or mixed(r[1]))
+def test_lists_and_totals_are_those_of_plain_lines() -> None:
+    found = statistics(100)
+    rows = [
+        (row["word"], row["count"], LARGE.tokenize(row["word"]), SMALL.tokenize(row["word"]))
+        for row in TABLE.to_pylist()
     ]
-    assert listed(TECHNICAL) == best(technical, lambda r: r[2])
-    both = [r for r in rows if "[UNK]" not in r[3] + r[4]]
-    more = [r for r in both if len(r[3]) > len(r[4])]
-    fewer = [r for r in both if len(r[3]) < len(r[4])]
-    assert listed(better_there(0)) == best(more, lambda r: r[2] * (len(r[3]) - len(r[4])))
-    assert listed(better_here(0)) == best(fewer, lambda r: r[2] * (len(r[4]) - len(r[3])))
-    sums = cuts.sums["all"]
-    assert sums.words == sum(r[2] for r in rows)
-    assert sums.tokens == sum(r[2] * len(r[3]) for r in rows)
-    assert sums.unknown == sum(r[2] for r in unknown)
-    assert sums.whole == sum(r[2] for r in rows if len(r[3]) == 1 and r[3] != ["[UNK]"])
-    assert sums.of_pieces.total() == sums.words
-    assert cuts.sums["rare"].distinct == sum(r[2] == 1 for r in rows)
-    most = [len(cut.pieces) for cut in cuts.in_most_pieces]
-    assert most == sorted(most, reverse=True)
-    assert most[0] == max(len(r[3]) for r in several)
+    known = [r for r in rows if "[UNK]" not in r[2]]
+    several = [r for r in rows if len(r[2]) > 1]
+    both = [r for r in known if "[UNK]" not in r[3]]
 
+    def check(name: str, chosen: list[Any], key: Callable[[Any], int], most: int = LISTED) -> None:
+        wanted = sorted(chosen, key=lambda r: (-key(r), r[0]))[:most]
+        listed = [(w.word, w.count, list(w.tokens)) for w in found.lists[name]]
+        assert listed == [row[:3] for row in wanted], name
 
-def dict_of(rows: list) -> dict[str, int]:  # type: ignore
-    return {row[1]: row[2] for row in rows}
+    def count(row: Any) -> int:
+        return int(row[1])
 
+    def saved(row: Any) -> int:
+        return int(row[1] * (len(row[2]) - len(row[3])))
 
-def mixed(word: str) -> bool:
-    kinds = {"Latin" if c < "\x80" else "Cyrillic" if c < "\u0500" else "Han" for c in word}
-    return (
-        len(kinds - ({"Latin"} if not any(c.isalpha() and c < "\x80" for c in word) else set())) > 1
-    )
+    check(SEVERAL, several, count, FREQUENT)
+    check(COST, several, lambda r: r[1] * (len(r[2]) - 1))
+    check(UNKNOWN, [r for r in rows if "[UNK]" in r[2]], count)
+    check(SAMPLE, [rows[rank] for rank in RARE.ranks], count)
+    words = TABLE["word"]
+    technical = pc.or_(have_digits(words), are_mixed(words)).to_pylist()
+    of_table = [r for r, is_technical in zip(rows, technical, strict=True) if is_technical]
+    check(TECHNICAL, [r for r in of_table if r in several and r in known], count)
+    check(fewer_there(0), [r for r in both if saved(r) > 0], saved)
+    check(fewer_here(0), [r for r in both if saved(r) < 0], lambda r: -saved(r))
+    totals = found.kinds["all"]
+    assert totals["words"] == sum(map(count, rows)) == sum(totals[n] for n in range(1, 5))
+    assert totals["tokens"] == sum(r[1] * len(r[2]) for r in rows)
+    assert totals["unknown"] == sum(r[1] for r in rows if "[UNK]" in r[2])
+    assert totals[4] == sum(r[1] for r in rows if len(r[2]) >= 4)
+    assert found.kinds["rare"]["distinct"] == sum(r[1] == 1 for r in rows)
+    most = [len(word.tokens) for word in found.with_most_tokens]
+    assert most == sorted((len(r[2]) for r in several), reverse=True)[:LISTED]
 
 
 def test_words_of_two_scripts_and_with_digits_are_found() -> None:
@@ -160,15 +137,10 @@ def test_words_of_two_scripts_and_with_digits_are_found() -> None:
 
 
 def test_every_character_has_a_script_or_a_kind() -> None:
-    found = scripts_of("aя日ひ한א1.€\u0301\u200bª")
-    assert found["a"] == "Latin"
-    assert found["я"] == "Cyrillic"
-    assert found["日"] == "Han"
-    assert found["1"] == "digits and numbers"
-    assert found["."] == "punctuation"
-    assert found["€"] == "symbols"
-    assert found["\u0301"] == "marks"
-    assert found["\u200b"] == "other characters"
+    assert scripts_of("aя日1.€\u0301\u200b") == {
+        **{"a": "Latin", "я": "Cyrillic", "日": "Han", "1": "digits and numbers"},
+        **{".": "punctuation", "€": "symbols", "\u0301": "marks", "\u200b": "other characters"},
+    }
 
 
 def test_the_alphabet_and_the_lengths_leave_special_tokens_out() -> None:
@@ -185,82 +157,59 @@ def test_the_alphabet_and_the_lengths_leave_special_tokens_out() -> None:
 
 @pytest.mark.parametrize("criterion", ["pmi", "frequency"])
 def test_vocabularies_at_sizes_are_those_of_trainings_of_that_size(criterion: str) -> None:
-    whole = train(dict(COUNTS), vocab_size=150, criterion=criterion)
-    log = TrainingLog(whole.merges)
-    found = at_sizes(TokenizerSpec(whole.vocab), log)
+    complete = train(dict(COUNTS), vocab_size=150, criterion=criterion)
+    found = at_sizes(TokenizerSpec(complete.vocab), TrainingLog(complete.merges))
     assert len(found) > 4
-    assert found[-1] == whole.vocab
+    assert found[-1] == complete.vocab
     for vocab in found[1:]:
         assert vocab == train(dict(COUNTS), vocab_size=len(vocab), criterion=criterion).vocab
 
 
 @pytest.mark.parametrize("rule", ["auto", 3])
-def test_supports_are_those_of_the_training(rule: int | str) -> None:
+def test_minimum_pair_counts_are_those_of_the_training(rule: int | str) -> None:
     words = {"hug": 10, "pug": 5, "pun": 12, "bun": 4, "hugs": 5, "gum": 7, "snug": 3}
     result = train(words, vocab_size=26, min_pair_count=rule)
     log = TrainingLog(result.merges, {"training": {"min_pair_count": rule}})
     splits = [reference.split_word(word, "abghmnpsu") for word in words]
-    support: int | None = None if rule == "auto" else int(rule)
+    bound: int | None = None if rule == "auto" else int(rule)
     wanted = []
     for merge in result.merges.to_pylist():
         pairs = reference.pair_counts(splits, list(words.values()), None)
         if rule == "auto":
-            support = reference.fall(support, max(pairs.values()))
-        wanted.append(support)
+            bound = reference.fall(bound, max(pairs.values()))
+        wanted.append(bound)
         splits = [reference.merge_word(s, merge["left"], merge["right"]) for s in splits]
-    assert supports(log) == wanted
-    assert supports(TrainingLog(result.merges)) is None
+    assert minimum_pair_counts(log) == wanted
+    assert minimum_pair_counts(TrainingLog(result.merges)) is None
 
 
 @pytest.mark.parametrize(("least", "most"), [(5, 6), (100, 120), (300, 250_000), (1, 10**7)])
-def test_sizes_are_few_and_hold_the_ends(least: int, most: int) -> None:
+def test_sizes_are_few_and_include_the_ends(least: int, most: int) -> None:
     sizes = round_sizes(least, most)
-    assert sizes[0] == least
-    assert sizes[-1] == most
+    assert (sizes[0], sizes[-1]) == (least, most)
     assert sizes == sorted(set(sizes))
     assert len(sizes) <= max(MOST_SIZES, 72)
     assert 8000 in round_sizes(300, 250_000)
     assert 8000 in round_sizes(4000, 30_522)
 
 
-def test_a_plot_has_few_points_and_says_the_extremes() -> None:
-    values = [random.Random(i).random() for i in range(30_000)]
-    band, middle = _course(values, "a")
-    assert len(band.rows) <= POINTS
-    assert len(middle.rows) == len(band.rows)
-    assert min(row["y"] for row in band.rows) == min(values)
-    assert max(row["y2"] for row in band.rows) == max(values)
-    assert _spread(30_000, POINTS)[:3] == [0, 1, 2]
-    assert _spread(30_000, POINTS)[-1] == 29_999
-    assert _spread(0, 5) == []
-    assert _spread(1, 5) == [0]
-
-
-@given(
-    kind=st.sampled_from(["linear", "log", "symlog"]),
-    least=st.floats(1e-9, 1e6),
-    factor=st.floats(1.02, 1e9),
-    most_ticks=st.integers(4, 9),
-)
-def test_an_axis_has_some_ticks_and_not_too_many(
-    kind: str, least: float, factor: float, most_ticks: int
-) -> None:
-    start, end = (0.0, max(least * factor, 13)) if kind == "symlog" else (least, least * factor)
-    ticks = Axis("", start, end, kind).ticks(most_ticks)
-    assert 1 <= len(ticks) <= most_ticks
-    assert ticks == sorted(set(ticks))
-    assert all(start <= tick <= end * (1 + 1e-9) for tick in ticks)
-
-
-def test_tokenizers_of_other_kinds_cut_words_as_in_a_text() -> None:
-    foreign = ForeignTokenizer(byte_level_bpe().to_str(), "bpe")
-    words = pa.array(["the", "und", "x"])
-    found = cutter(foreign).cut(words).to_pylist()
-    peer = byte_level_bpe()
-    assert found == [peer.encode(f"a {w}").tokens[1:] for w in words.to_pylist()]
-
-
-def test_shares_are_told_from_none_and_all() -> None:
-    assert [percent(share) for share in (0, 1, 1e-9, 1 - 1e-9, 0.25)] == [
-        *("0 %", "100 %", "<0.0001 %", ">99.9999 %", "25.0 %")
+@pytest.mark.parametrize("merges", [1, 2, 30_000])
+def test_a_plot_of_any_number_of_merges_has_few_points(merges: int) -> None:
+    rows = [
+        {"left": "a", "right": "<b>", "token": f"a<b>{i}", "score": 1e-9 * (i + 1)}
+        | {"pair_count": merges - i}
+        for i in range(merges)
     ]
+    svg = plot_counts(TrainingLog(pa.Table.from_pylist(rows)))
+    assert 0 < svg.count("step ") - 2 <= HOVERED
+    assert "&lt;b&gt;" in svg
+    assert "<b>" not in svg
+    assert len(svg) < 50_000
+
+
+def test_other_tokenizers_tokenize_words_as_in_a_text() -> None:
+    peer = byte_level_bpe()
+    words = ["the", "und", "x"]
+    tokens, unknown = tokens_of_words(ForeignTokenizer(peer.to_str(), "bpe"), pa.array(words))
+    assert tokens.to_pylist() == [peer.encode(f"a {word}").tokens[1:] for word in words]
+    assert unknown is None

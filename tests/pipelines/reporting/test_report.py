@@ -138,12 +138,12 @@ def test_a_tokenizer_that_was_extended_or_pruned_is_not_said_to_be_trained(
         texts[place] = page_of(page).text
         assert "alphabet alone" not in texts[place]
         assert "Options of the training" not in texts[place]
-        assert "of the tokenizer before" in texts[place]
-    assert re.search(r"tokens, extended in \d+ merges", texts[more])
+        assert "of the base tokenizer" in texts[place]
+    assert re.search(r"tokens, extended with \d+ merges", texts[more])
     assert "Options of the extension" in texts[more]
-    assert "vocabulary without any token of the log" in texts[more]
+    assert "vocabulary before the extension" in texts[more]
     assert "150 tokens, pruned from a larger one" in texts[fewer]
-    assert "has no log of its merges" in texts[fewer]
+    assert "has no merge log" in texts[fewer]
 
 
 def test_a_smaller_size_has_the_figures_of_a_training_of_that_size(
@@ -162,13 +162,13 @@ def test_a_smaller_size_has_the_figures_of_a_training_of_that_size(
     assert f" {wanted:,} {measures.tokens_per_word:.3f} " in page_of(full).text
 
 
-def test_the_first_merges_are_told_in_words(full: Report) -> None:
+def test_the_first_merges_are_listed(full: Report) -> None:
     merges = full.facts.log.merges
     assert merges is not None
     text = page_of(full).text
     for merge in merges.slice(0, 50).to_pylist():
-        said = f"{merge['left']} and {merge['right']} become {merge['token']} : they met"
-        assert f"{said} {merge['pair_count']:,} times." in text
+        shown = f"{merge['left']} + {merge['right']} → {merge['token']} :"
+        assert f"{shown} {merge['pair_count']:,} times" in text
 
 
 def test_all_parts_are_there_with_text(full: Report) -> None:
@@ -177,23 +177,23 @@ def test_all_parts_are_there_with_text(full: Report) -> None:
     ids = {attributes["id"] for attributes in page.of("section")}
     assert ids == {attributes["href"].removeprefix("#") for attributes in page.of("a")}  # type: ignore[union-attr]
     assert "needs a text" not in page.text
-    assert len(page.of("svg")) > 12
-    for part in ("They met", "Rare words, taken", "Only there", "min_pair_count", "peak memory"):
+    assert len([a for a in page.of("svg") if a["class"] == "plot"]) == 6
+    for part in ("sample of the rare words", "only in the other", "min_pair_count", "peak memory"):
         assert part.lower() in page.text.lower()
 
 
 def test_without_text_the_page_says_what_it_needs(tokenizer: Path, tmp_path: Path) -> None:
     alone = pipelines.report(str(tokenizer), output=str(tmp_path / "a.html"), quiet=True)
     text = page_of(alone).text
-    assert text.count("needs a text: give --on INPUT or --word-counts DIR.") == 5
-    assert "become" in text
+    assert text.count("needs a text: use --on INPUT or --word-counts DIR.") == 5
+    assert "→" in text
     assert "Latin" in text
     bare = pipelines.report(
         str(tokenizer / "vocab.txt"), output=str(tmp_path / "b.html"), quiet=True
     )
     text = page_of(bare).text
-    assert "This tokenizer has no log of its merges" in text
-    assert "does not say how it was trained" in text
+    assert "This tokenizer has no merge log" in text
+    assert "no record of its training" in text
     assert bare.facts.on_text is None
     assert bare.summary()["tokens_per_word"] is None
 
@@ -205,7 +205,7 @@ def test_a_vocabulary_alone_on_text_has_no_sizes(
     done = pipelines.report(vocab, on=str(corpus), output=output, quiet=True)
     page = page_of(done)
     assert done.facts.at_sizes == {}
-    assert "so smaller sizes are not known" in page.text
+    assert "so smaller vocabularies are not known" in page.text
     assert page.of("input") == []
 
 
@@ -217,11 +217,11 @@ def test_a_word_table_gives_the_same_lists(full: Report, tokenizer: Path, tmp_pa
     pipelines.count(str(folder), output=words, quiet=True)
     output = str(tmp_path / "a.html")
     done = pipelines.report(str(tokenizer), word_counts=words, output=output, quiet=True)
-    assert done.facts.cuts is not None
-    assert full.facts.cuts is not None
-    assert done.facts.cuts.sums == full.facts.cuts.sums
-    ours = {name: of for name, of in full.facts.cuts.lists.items() if "better" not in name}
-    assert done.facts.cuts.lists == ours
+    assert done.facts.words is not None
+    assert full.facts.words is not None
+    assert done.facts.words.kinds == full.facts.words.kinds
+    ours = {name: of for name, of in full.facts.words.lists.items() if "fewer" not in name}
+    assert done.facts.words.lists == ours
 
 
 # --- Text is data ---------------------------------------------------------------------------------
