@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from pipelines.comparing.measuring import Measured, measure_table, measure_texts
+from pipelines.comparing.measuring import Measured, measure_all
 from pipelines.comparing.options import CompareCall
 from pipelines.comparing.tokenizers import load_tokenizer, names_of
 from pipelines.counting.totals import Group
@@ -37,13 +37,20 @@ SCHEMA = pa.schema(
         ("vocab_size", pa.int64()),
     ]
 )
-"""The columns of a comparison. docs/measures.md says what they are."""
+"""The columns of a comparison, which docs/measures.md defines."""
+OTHERS = ("tokenizer", "group", "overlap", "parity")  # columns that are not of `Measures`
+SHARES = {
+    "whole_words": "whole_share",
+    "continued_words": "continued_share",
+    "unknown_words": "unknown_share",
+    "dropped_characters": "dropped_share",
+}
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """What came of a comparison. `table`: a row for each tokenizer, over all text, with a null
-    `group`; and after it, a row for each group."""
+    """The result of a comparison. `table`: a row for each tokenizer, over all text, with a null
+    `group`; after it, a row for each group."""
 
     table: pa.Table
     more_warnings: Sequence[str] = ()
@@ -54,7 +61,7 @@ class Comparison:
         return rows
 
     def warnings(self) -> list[str]:
-        """What should be looked at, one sentence each."""
+        """The warnings, one sentence each."""
         return list(self.more_warnings)
 
 
@@ -65,26 +72,23 @@ def compare(call: CompareCall, *, beam_args: Sequence[str] = (), progress: Progr
     """
     tokenizers, more_warnings = load_all(call.tokenizers)
     call = checked_call(call, beam_args)
+    how: Any = {"beam_args": beam_args, "progress": progress}
     if call.word_counts:
         table = read_word_table(call.word_counts)
-        measured = measure_table(
-            tokenizers, table, call.measuring, beam_args=beam_args, progress=progress
-        )
+        measured = measure_all(tokenizers, table, call.measuring, **how)
         for name, tokenizer in zip(names_of(call.tokenizers), tokenizers, strict=True):
             more_warnings += warnings_on_table(table, name, tokenizer)
     else:
         files = inputs.resolve(call.on)
-        measured = measure_texts(
-            tokenizers, files, call.measuring, beam_args=beam_args, progress=progress
-        )
-        more_warnings += warnings_of_text(measured.read["replaced"])
+        measured = measure_all(tokenizers, files, call.measuring, **how)
+        more_warnings += warnings_of_text(measured.replaced)
     more_warnings += _warnings_on_words(measured, call)
-    rows = list(_rows(names_of(call.tokenizers), tokenizers, measured, call))
+    rows = list(_rows(names_of(call.tokenizers), tokenizers, measured))
     return Comparison(pa.Table.from_pylist(rows, SCHEMA), tuple(dict.fromkeys(more_warnings)))
 
 
 def load_all(places: Sequence[str | Tokenizer]) -> tuple[list[AnyTokenizer], list[str]]:
-    """The tokenizers, and which were taken as cased."""
+    """The tokenizers, and warnings about those that were taken as cased."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", TakenAsCasedWarning)
         tokenizers = [load_tokenizer(place) for place in places]
@@ -96,36 +100,22 @@ def load_all(places: Sequence[str | Tokenizer]) -> tuple[list[AnyTokenizer], lis
 
 
 def _rows(
-    names: Sequence[str],
-    tokenizers: Sequence[AnyTokenizer],
-    measured: Measured,
-    call: CompareCall,
+    names: Sequence[str], tokenizers: Sequence[AnyTokenizer], measured: Measured
 ) -> Iterator[dict[str, Any]]:
     first = tokens_of(tokenizers[0])
     for number, (name, tokenizer) in enumerate(zip(names, tokenizers, strict=True)):
         shared = overlap(tokens_of(tokenizer), first)
         groups = {g: m for (n, g), m in measured.groups.items() if n == number and g is not None}
         relative = parity({group: m.tokens_per_word for group, m in groups.items()})
-        parts: list[tuple[Group, Measures]] = [(None, measured.whole[number]), *groups.items()]
+        parts: list[tuple[Group, Measures]] = [(None, measured.total[number]), *groups.items()]
         for group, measures in parts:
-            place = {"tokenizer": name, "group": group}
-            yield place | _figures(measures) | {"overlap": shared, "parity": relative.get(group)}
-
-
-def _figures(measures: Measures) -> dict[str, Any]:
-    same = ("words", "tokens", "tokens_per_word", "characters_per_token", "bytes_per_token")
-    more = ("used_tokens", "rare_tokens", "renyi_efficiency", "vocab_size")
-    shares = {
-        "whole_words": measures.whole_share,
-        "continued_words": measures.continued_share,
-        "unknown_words": measures.unknown_share,
-        "dropped_characters": measures.dropped_share,
-    }
-    return {name: getattr(measures, name) for name in (*same, *more)} | shares
+            row = {"tokenizer": name, "group": group, "overlap": shared}
+            row |= {n: getattr(measures, SHARES.get(n, n)) for n in SCHEMA.names if n not in OTHERS}
+            yield row | {"parity": relative.get(group)}
 
 
 def _warnings_on_words(measured: Measured, call: CompareCall) -> Iterator[str]:
-    if not measured.whole[0].words:
+    if not measured.total[0].words:
         if call.word_counts:
             yield f"no word in the table {call.word_counts}; give another one"
         else:
@@ -136,7 +126,7 @@ def _warnings_on_words(measured: Measured, call: CompareCall) -> Iterator[str]:
 
 
 def warnings_on_table(table: WordTable, name: str, tokenizer: AnyTokenizer) -> Iterator[str]:
-    """What a table has lost of its text that a tokenizer would have seen."""
+    """How the words of a table differ from the text that a tokenizer would have seen."""
     if table.min_word_count > 1:
         yield f"{table.path}: counted with {named('min_word_count')}, so rare words are missing"
     if table.is_smoothed:
@@ -147,25 +137,25 @@ def warnings_on_table(table: WordTable, name: str, tokenizer: AnyTokenizer) -> I
         not_done = "does not do" if isinstance(tokenizer, Tokenizer) else "may not do"
         yield (
             f"{table.path}: its words are {done}, which {name} {not_done}; give"
-            f" {named('on')} with the text for its true figures"
+            f" {named('on')} with the text for its exact metrics"
         )
 
 
-def _lost(cut: TextOptions, tokenizer: AnyTokenizer) -> Iterator[str]:
-    """What was done to the words of a table that a tokenizer does not do to text. Of one that is
-    not read here it is not known: all of it."""
+def _lost(of_table: TextOptions, tokenizer: AnyTokenizer) -> Iterator[str]:
+    """The normalization and pre-tokenization of a table that a tokenizer does not do. Of one that
+    the library `tokenizers` runs it is not known: all of it."""
     spec = tokenizer.spec if isinstance(tokenizer, Tokenizer) else None
-    own, done = (spec.text if spec else AS_IT_IS).for_kernel(), cut.for_kernel()
+    own, done = (spec.text if spec else AS_IT_IS).for_kernel(), of_table.for_kernel()
     for option, text in {
         "lowercase": "lowercased",
         "strip_accents": "stripped of accents",
         "clean_text": "without control characters",
-        "handle_chinese_chars": "cut at each CJK character",
+        "handle_chinese_chars": "split at each CJK character",
     }.items():
         if done[option] and not own[option]:
             yield text
-    if cut.pre_tokenizer == WHITESPACE:  # as all are measured
+    if of_table.pre_tokenizer == WHITESPACE:  # as in measuring
         return
     is_gpt2 = spec is not None and isinstance(spec.rules, ByteLevel)
-    if cut.pre_tokenizer != (GPT2 if is_gpt2 else own["pre_tokenizer"]):
-        yield f"cut as {named('pre_tokenizer')} {cut.pre_tokenizer} cuts text"
+    if of_table.pre_tokenizer != (GPT2 if is_gpt2 else own["pre_tokenizer"]):
+        yield f"split as {named('pre_tokenizer')} {of_table.pre_tokenizer} splits text"

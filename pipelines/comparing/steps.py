@@ -2,9 +2,9 @@
 
     CountChunks     ranges of input to partial tables of chunks, which are partitioned
     MeasureChunks   partial tables, or row groups of a word table, to measures
-    WriteMeasures   measures, added up, to files for the driver
+    WriteMeasures   sums of measures to files for the driver
 
-Measures add up, so it does not matter which chunks are measured together.
+Measures add up, so the result does not depend on which chunks are measured together.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from __future__ import annotations
 import json
 import pickle
 import zlib
-from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, field
@@ -28,8 +27,8 @@ from pipelines.comparing.options import MeasureOptions
 from pipelines.counting.steps import MOST_GROUPS, Partitions, SortedWords, bytes_of
 from pipelines.counting.totals import Group
 from pipelines.counting.word_table import WordRange, read_words
-from pipelines.files import inputs
-from pipelines.files.batches import from_bytes, read_batches, to_bytes, write_batches
+from pipelines.files import inputs, outputs, storage
+from pipelines.files.batches import from_bytes, to_bytes
 from pipelines.files.filesystems import join
 from pipelines.files.inputs import Range
 from pipelines.running.figures import report
@@ -37,35 +36,24 @@ from pipelines.running.threads import ahead
 from wordpiece_core import _kernel
 from wordpiece_core.declaration import named
 from wordpiece_core.errors import InputError, OptionError
-from wordpiece_core.measures import SUMS, AnyTokenizer, Measures, measure
+from wordpiece_core.measures import AnyTokenizer, Measures, measure
 
 SHUFFLED = "zstd"  # compresses what goes through the shuffle
 LONG = 64  # bytes; longer chunks hardly ever occur twice
-SHARDS = 32  # of measures, by tokenizer and group
-HELD_BYTES = 64 << 20  # of measures that wait for the end of a bundle
-USED_BYTES = 12  # of a token in measures
-TOTALS = -1  # the shard of the totals of reading
-READ = ("rows", "nulls", "bytes", "replaced")
-
 GroupKey = tuple[int, Group]
 """The number of a tokenizer, and a group."""
 
-SCHEMA = pa.schema(
-    [
-        ("tokenizer", pa.int32()),
-        ("group", pa.string()),
-        ("vocab_size", pa.int64()),
-        *((name, pa.int64()) for name in SUMS),
-        ("token", pa.list_(pa.uint32())),
-        ("count", pa.list_(pa.int64())),
-    ]
-)
+PREFIX = "measures-"  # of the names of files
+SHARDS = 32  # of measures, by tokenizer and group
+HELD_BYTES = 64 << 20  # of measures that wait for the end of a bundle
+USED_BYTES = 12  # of a token in measures
+REPLACED: GroupKey = (-1, None)  # the key of the number of replaced sequences
 
 
 @dataclass(frozen=True)
 class PackedTokenizers:
-    """Tokenizers as bytes, so that the graph of a pipeline is small. Those that share tokens, as
-    the same vocabulary cut at several sizes, are hardly larger than one."""
+    """Tokenizers as bytes, so that the graph of a pipeline is small. Vocabularies that share their
+    tokens are hardly larger than one."""
 
     data: bytes
 
@@ -86,38 +74,41 @@ def _unpacked(data: bytes) -> list[AnyTokenizer]:
 
 @dataclass
 class Tally:
-    """Measures of tokenizers and groups, added up."""
+    """Sums of the measures of tokenizers and groups."""
 
     measures: dict[GroupKey, Measures] = field(default_factory=dict)
 
     def measure(self, tokenizers: list[AnyTokenizer], group: Group, chunks: pa.RecordBatch) -> None:
         """Measures chunks of a group with all tokenizers."""
         for number, tokenizer in enumerate(tokenizers if len(chunks) else ()):
-            self.add((number, group), measure(tokenizer, chunks["word"], chunks["count"]))
-
-    def add(self, key: GroupKey, measures: Measures) -> None:
-        """Adds the measures of a tokenizer and a group."""
-        known = self.measures.get(key)
-        self.measures[key] = measures if known is None else known + measures
+            add(self.measures, (number, group), measure(tokenizer, chunks["word"], chunks["count"]))
 
     @property
     def is_full(self) -> bool:
-        """Whether the measures take so much memory that they should be taken out."""
+        """Whether the measures use so much memory that they should be emitted."""
         used = sum(len(measures.uses) for measures in self.measures.values())
         return used * USED_BYTES > HELD_BYTES
 
     def take(self) -> Iterator[tuple[int, Any]]:
-        """The measures by shard, as elements. What is added next is added up anew."""
+        """The measures as elements, by shard. The tally is empty afterwards."""
         measures, self.measures = self.measures, {}
-        for key, of_key in measures.items():
-            yield zlib.crc32(json.dumps(key).encode()) % SHARDS, (key, of_key)
+        return map(_element, measures.items())
+
+
+def add(sums: dict[GroupKey, Any], key: GroupKey, value: Any) -> None:
+    """Adds a value to the sum of a key."""
+    sums[key] = sums[key] + value if key in sums else value
+
+
+def _element(item: tuple[GroupKey, Any]) -> tuple[int, tuple[GroupKey, Any]]:
+    return zlib.crc32(json.dumps(item[0]).encode()) % SHARDS, item
 
 
 @beam.typehints.with_output_types(tuple[int, Any])
 class CountChunks(beam.DoFn):
-    """Counts chunks into one table for each bundle. The table is passed on when it is full: chunks
-    that may occur again by partition, with their group; long ones are measured at once, so that
-    text without spaces does not go through the shuffle."""
+    """Counts chunks into one table for each bundle. A full table is emitted: chunks that may occur
+    again by partition, with their group; long ones are measured at once, so that text without
+    spaces does not go through the shuffle."""
 
     def __init__(
         self, packed: PackedTokenizers, options: MeasureOptions, partitions: Partitions
@@ -144,19 +135,14 @@ class CountChunks(beam.DoFn):
                 report(bytes=batch.bytes, rows=len(batch.texts))
 
     def finish_bundle(self) -> Iterator[Any]:
-        counter, replaced = self.counter, self.replaced
-        for element in (*self._take(), *map(_as_measures, self.tally.take())):
-            if isinstance(element, beam.pvalue.TaggedOutput):
-                value = GlobalWindows.windowed_value(element.value)
-                yield beam.pvalue.TaggedOutput(element.tag, value)
-            else:
-                yield GlobalWindows.windowed_value(element)
-        read = (counter.rows, counter.nulls, counter.bytes, replaced + counter.replaced)
-        totals = TOTALS, Counter(dict(zip(READ, read, strict=True)))
-        yield beam.pvalue.TaggedOutput("measures", GlobalWindows.windowed_value(totals))
+        for element in self._take():
+            yield _windowed(element)
+        replaced = _element((REPLACED, self.replaced + self.counter.replaced))
+        for element in (*self.tally.take(), replaced):
+            yield _windowed(_as_measures(element))
 
     def _take(self) -> Iterator[Any]:
-        """Each table is let go when the next one is asked for."""
+        """The tables of the counter. Each is released before the next one is measured."""
         tables = self.counter.take(self.partitions.number)
         tables.reverse()
         while tables:
@@ -177,6 +163,12 @@ class CountChunks(beam.DoFn):
 
 def _as_measures(element: tuple[int, Any]) -> beam.pvalue.TaggedOutput:
     return beam.pvalue.TaggedOutput("measures", element)
+
+
+def _windowed(element: Any) -> Any:
+    if isinstance(element, beam.pvalue.TaggedOutput):
+        return beam.pvalue.TaggedOutput(element.tag, GlobalWindows.windowed_value(element.value))
+    return GlobalWindows.windowed_value(element)
 
 
 @beam.typehints.with_output_types(tuple[int, Any])
@@ -229,41 +221,21 @@ class MeasureChunks(beam.DoFn):
 
 @dataclass(frozen=True)
 class WriteMeasures:
-    """Adds up the measures of a shard, and writes them to a file in a directory. A shard that is
-    written again, after a fault, has the same content."""
+    """Writes the sums of a shard to a file in a directory. A retry writes the same content."""
 
     directory: str
 
-    def __call__(self, shard: int, parts: Iterable[Any]) -> None:
-        if shard == TOTALS:
-            totals: Counter[str] = sum(parts, Counter())
-            rows = [pa.RecordBatch.from_pylist([{name: totals[name] for name in READ}])]
-        else:
-            tally = Tally()
-            for key, measures in parts:
-                tally.add(key, measures)
-            rows = [_row(key, tally.measures[key]) for key in tally.measures]
-        write_batches(join(self.directory, self.name(shard)), rows, SHUFFLED)
-
-    @staticmethod
-    def name(shard: int) -> str:
-        """The name of the file of a shard."""
-        return f"{'totals' if shard == TOTALS else f'measures-{shard:02}'}.arrow"
+    def __call__(self, shard: int, parts: Iterable[tuple[GroupKey, Any]]) -> None:
+        sums: dict[GroupKey, Any] = {}
+        for key, value in parts:
+            add(sums, key, value)
+        outputs.write_bytes(join(self.directory, f"{PREFIX}{shard:02}"), pickle.dumps(sums))
 
 
-def _row(key: GroupKey, measures: Measures) -> pa.RecordBatch:
-    row = {name: getattr(measures, name) for name in ("vocab_size", *SUMS)}
-    row |= {name: measures.uses[name].to_pylist() for name in ("token", "count")}
-    return pa.RecordBatch.from_pylist([{"tokenizer": key[0], "group": key[1], **row}], SCHEMA)
-
-
-def read_measures(path: str) -> dict[GroupKey, Measures]:
-    """The measures in a file that `WriteMeasures` wrote."""
-    found = {}
-    for batch in read_batches(path):
-        (row,) = batch.select([*SCHEMA.names[:-2]]).to_pylist()
-        lists = [batch[name].flatten() for name in ("token", "count")]
-        key = row.pop("tokenizer"), row.pop("group")
-        uses = pa.record_batch(lists, ["token", "count"])
-        found[key] = Measures(**row, uses=uses)
+def read_measures(directory: str) -> dict[GroupKey, Any]:
+    """The sums of all shards."""
+    found: dict[GroupKey, Any] = {}
+    for name in outputs.list_directory(directory):
+        if name.startswith(PREFIX):
+            found |= pickle.loads(storage.read_bytes(join(directory, name)))
     return found

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Any
 
 from pipelines.files import storage
 from pipelines.files.filesystems import join
@@ -76,8 +75,7 @@ def _reason(error: Exception) -> str:
 
 def names_of(places: Sequence[str | Tokenizer]) -> list[str]:
     """What the tokenizers are called: as they were given, objects by their numbers."""
-    names: list[Any] = [
+    return [
         place if isinstance(place, str) else f"tokenizer {number}"
         for number, place in enumerate(places, 1)
     ]
-    return names

@@ -13,7 +13,6 @@ from wordpiece_core.tokenizer.files import TokenizerSpec
 GENERATOR = '<meta name="generator" content="wordpiece report">'
 """Marks a page as written by this program."""
 
-LISTED_TOKENS = 120  # of a list
 
 Group = str | None
 
@@ -63,40 +62,13 @@ class Facts:
 
 @dataclass(frozen=True)
 class Uses:
-    """The tokens of words, the most used first; equally frequent ones in id order. Special tokens
-    and [unusedN] are left out."""
+    """`ranked`: the tokens of words with their counts, the most frequent first, equally frequent
+    ones in id order, without special tokens and [unusedN]. `common`: how many occur ten times or
+    more; `used`: how many occur at all."""
 
-    tokens: list[str]
-    counts: list[int]
-
-    @property
-    def used(self) -> int:
-        """How many are used at all."""
-        return sum(count > 0 for count in self.counts)
-
-    @property
-    def common(self) -> int:
-        """How many are used ten times or more."""
-        return sum(count >= RARE for count in self.counts)
-
-    @property
-    def first(self) -> list[tuple[str, int]]:
-        """The most used."""
-        return self._of(0, LISTED_TOKENS // 2)
-
-    @property
-    def rare(self) -> list[tuple[str, int]]:
-        """The least used of those that are used, fewer than ten times."""
-        start = max(self.common, self.used - LISTED_TOKENS)
-        return self._of(start, self.used)[::-1]
-
-    @property
-    def unused(self) -> list[tuple[str, int]]:
-        """The first of those that are not used, in id order."""
-        return self._of(self.used, self.used + LISTED_TOKENS)
-
-    def _of(self, start: int, end: int) -> list[tuple[str, int]]:
-        return list(zip(self.tokens[start:end], self.counts[start:end], strict=True))
+    ranked: list[tuple[str, int]]
+    common: int
+    used: int
 
 
 def token_uses(spec: TokenizerSpec, measures: Measures) -> Uses:
@@ -105,7 +77,8 @@ def token_uses(spec: TokenizerSpec, measures: Measures) -> Uses:
     counts = counts_by_id(measures)
     found = [(token, counts.get(ids[token], 0)) for token in words_of_text(spec)]
     found.sort(key=lambda use: -use[1])
-    return Uses([token for token, _ in found], [count for _, count in found])
+    common, used = (sum(count >= least for _, count in found) for least in (RARE, 1))
+    return Uses(found, common, used)
 
 
 def counts_by_id(measures: Measures) -> dict[int, int]:

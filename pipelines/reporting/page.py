@@ -28,7 +28,7 @@ from pipelines.reporting.plots import (
     plot_uses,
 )
 from pipelines.reporting.tokenized_words import fewer_here, fewer_there
-from pipelines.reporting.vocabulary import alphabet, lengths, words_of_text
+from pipelines.reporting.vocabulary import alphabet, json_object, lengths, words_of_text
 from wordpiece_core import Tokenizer, __version__
 from wordpiece_core.measures import Measures, parity, tokens_of
 from wordpiece_core.tokenizer.models import Bpe, model_name
@@ -37,6 +37,7 @@ from wordpiece_core.visible import visible
 FIRST_MERGES = 50
 ONLY = 60  # tokens of one vocabulary alone
 MOST_SHOWN = 16  # tokens of a word
+MOST_LISTED = 120  # tokens of a list
 MOST_GROUPS = 40  # in a table; the others are added up in the line for all
 GROUPS_AT_SIZES = 8  # of the table by size
 LONGEST_NAME = 80  # characters of a path or a name
@@ -149,11 +150,12 @@ def _values(facts: Facts) -> dict[str, Any]:
         "uses": uses,
         "plot_uses": plot_uses(uses) if uses else None,
         "differences": list(_differences(facts)),
-        "given": list(_given(facts)),
+        "given": _given(facts),
         "resources": list(_resources(facts)),
         "preparation": list(_preparation(facts)),
         "most_tokens": MOST_SHOWN,
-        "longest": lengths(facts.spec).longest,
+        "most_listed": MOST_LISTED,
+        "longest": max((length for length, _ in lengths(facts.spec)), default=0),
     }
 
 
@@ -208,37 +210,28 @@ def _most_used(
     return [tokens[number] for _, number in nsmallest(ONLY, only)]
 
 
-def _given(facts: Facts) -> Iterator[tuple[str, str]]:
+def _given(facts: Facts) -> list[tuple[str, str]]:
     """The options of what made the vocabulary, as the command line names them."""
-    training = facts.log.training or {}
-    for name, value in {**facts.log.options, **(training.get("text") or {})}.items():
-        yield name, _value(value)
+    text = json_object(facts.log.training, "text")
+    return [(name, _value(value)) for name, value in {**facts.log.options, **text}.items()]
 
 
 def _resources(facts: Facts) -> Iterator[tuple[str, str]]:
     """The text of the training, and the resources that it took."""
-    training, run = facts.log.training or {}, facts.log.run or {}
-    for name, value in facts.log.base.items():
+    training, run = facts.log.training, facts.log.run
+    for name, value in json_object(training, "base").items():
         label = "SHA-256" if name == "tokenizer" else name.replace("_", " ")
         yield f"{label} of the base tokenizer", _value(value)
-    smoothing = training.get("smoothing")
-    if isinstance(smoothing, dict):
+    if smoothing := json_object(training, "smoothing"):
         yield "group column", _value(smoothing.get("column"))
         yield "smoothing exponent", _value(smoothing.get("exponent"))
-    sizes = {**_object(training, "corpus"), **run}
-    seconds = _object(sizes, "seconds")
-    for name, value in sizes.items():
+    for name, value in {**json_object(training, "corpus"), **run}.items():
         is_bytes = isinstance(value, int) and ("memory" in name or "bytes" in name)
-        label = name if name == "bytes" else name.removesuffix("_bytes").replace("_", " ")
         if name != "seconds":
+            label = name.removesuffix("_bytes").replace("_", " ")
             yield label, size(value) if is_bytes else _value(value)
-    for name, value in seconds.items():
+    for name, value in json_object(run, "seconds").items():
         yield f"{name}, seconds", _value(value)
-
-
-def _object(value: dict[str, Any], name: str) -> dict[str, Any]:
-    found = value.get(name)
-    return found if isinstance(found, dict) else {}
 
 
 def _preparation(facts: Facts) -> Iterator[tuple[str, str]]:

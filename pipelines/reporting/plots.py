@@ -7,6 +7,7 @@ is right in light and dark. Each plot shows a bounded number of points, chosen e
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 from xml.etree import ElementTree
@@ -103,20 +104,17 @@ def _course_of_merges(log: TrainingLog, column: str, series: str) -> list[Spec]:
 
 def plot_lengths(spec: TokenizerSpec) -> Markup:
     """Tokens by their length: those that begin words, and those that continue them."""
-    found = lengths(spec)
-    layers = []
-    for series, counts in (("begins a word", found.begin), ("continues a word", found.go_on)):
-        numbers: dict[int, int] = {}
-        for length, number in counts.items():
-            bar = min(length, LONGEST_BAR)
-            numbers[bar] = numbers.get(bar, 0) + number
-        layers += [{"x": x, "y": y, "series": series} for x, y in sorted(numbers.items())]
+    bars: Counter[tuple[int, bool]] = Counter()
+    for (length, continues), number in lengths(spec).items():
+        bars[min(length, LONGEST_BAR), continues] += number
+    names = ("begins a word", "continues a word")
+    rows = [{"x": x, "y": bars[x, of], "series": names[of]} for x, of in sorted(bars)]
     return _drawn(
         "How many tokens have so many characters.",
         {"title": "characters, without the prefix", "type": "ordinal", "axis": {"labelAngle": 0}},
         {"title": "tokens", "type": "quantitative", "axis": {"format": ",d", "tickCount": 5}},
-        [{"mark": "bar", "data": {"values": layers}}],
-        {"begins a word": "a", "continues a word": "b"},
+        [{"mark": "bar", "data": {"values": rows}}],
+        dict(zip(names, "ab", strict=True)),
     )
 
 
@@ -158,23 +156,25 @@ def plot_coverage(at_sizes: Mapping[int, OnText]) -> Markup:
 
 def plot_uses(uses: Uses) -> Markup:
     """Uses of tokens by rank: common, rare and unused ones in colours of their own."""
-    total = len(uses.counts)
+    total = len(uses.ranked)
     colors = {"10 times or more": "a", "rare": "b", "unused": "d"}
     bounds = [0, uses.common, uses.used, total]
     layers = []
     for series, start, end in zip(colors, bounds, bounds[1:], strict=False):
         chosen = {i for i in _spread(total, POINTS) if start <= i < end}
         chosen |= {start, end - 1} if end > start else set()
-        rows = [{"x": i + 1, "y": uses.counts[i]} for i in sorted(chosen)]
+        rows = [{"x": i + 1, "y": uses.ranked[i][1]} for i in sorted(chosen)]
         line = {"type": "line", "interpolate": "step-after", "strokeWidth": 3}
         layers.append(_layer(line, rows, series))
     points = []
     for i in _spread(uses.used, HOVERED):
-        count, series = uses.counts[i], "10 times or more" if i < uses.common else "rare"
-        text = f"rank {i + 1:,}: {visible(uses.tokens[i])}, {count:,} times"
+        token, count = uses.ranked[i]
+        series = "10 times or more" if i < uses.common else "rare"
+        text = f"rank {i + 1:,}: {visible(token)}, {count:,} times"
         points.append({"x": i + 1, "y": count, "text": text, "series": series})
     layers.append(_points(points))
-    powers = [0, *(10**n for n in range(len(str(max([*uses.counts, 1])))))]
+    most = uses.ranked[0][1] if uses.used else 1
+    powers = [0, *(10**n for n in range(len(str(most))))]
     y = _linear("uses", ",d", type="symlog")  # a logarithmic scale that has a 0
     y["axis"] |= {"values": powers}
     return _drawn(

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from typing import Any
 
 from pipelines.comparing.compare import load_all, warnings_on_table
-from pipelines.comparing.measuring import measure_table, measure_texts, work_directory
+from pipelines.comparing.measuring import measure_all, work_directory
 from pipelines.comparing.tokenizers import names_of
 from pipelines.counting.count import count
 from pipelines.counting.options import CountCall, CountOptions
@@ -17,7 +16,6 @@ from pipelines.counting.word_table import read_word_table
 from pipelines.files import inputs, outputs, storage
 from pipelines.files.filesystems import join, parent
 from pipelines.files.input_batches import warnings_of_text
-from pipelines.files.owned import OwnedDirectory
 from pipelines.files.places import check_writable
 from pipelines.reporting.facts import GENERATOR, Facts, OnText, Other
 from pipelines.reporting.options import ReportCall
@@ -27,17 +25,17 @@ from pipelines.running.checks import checked_call
 from pipelines.running.progress import Progress
 from wordpiece_core import Tokenizer
 from wordpiece_core.declaration import named
-from wordpiece_core.errors import InputError, OptionError, OutputError, WordpieceError
+from wordpiece_core.errors import InputError, OptionError, OutputError
 from wordpiece_core.measures import AnyTokenizer, tokens_of
 
 LIBRARIES = ("jinja2", "vl_convert")  # of the extra `report`
-HEAD_BYTES = 4096  # of a page; in them it says what made it
+HEAD_BYTES = 4096  # of a page, which contain `GENERATOR`
 WORDS = "words"
 
 
 @dataclass(frozen=True)
 class Report:
-    """What came of a report. `output`: the page; `bytes`: its size; `facts`: what it shows.
+    """The result of a report. `output`: the page; `bytes`: its size; `facts`: what it shows.
 
     >>> import pipelines
     >>> trained = pipelines.train("corpus/", output="tokenizer", vocab_size=14, quiet=True)
@@ -65,7 +63,7 @@ class Report:
         }
 
     def warnings(self) -> list[str]:
-        """What should be looked at, one sentence each."""
+        """The warnings, one sentence each."""
         return list(self.more_warnings)
 
 
@@ -103,15 +101,15 @@ def report(call: ReportCall, *, beam_args: Sequence[str] = (), progress: Progres
 
 
 def check_libraries() -> None:
-    """OptionError unless the libraries are there that pages are made with."""
+    """OptionError unless the libraries of the extra `report` are installed."""
     for name in LIBRARIES:
         if find_spec(name) is None:
             raise OptionError(f"a report needs the library {name}; install wordpiece-beam[report]")
 
 
 def check_output(path: str, *, overwrite: bool) -> None:
-    """OptionError unless a page can be written there; OutputError if that would replace something
-    else than a page."""
+    """OptionError unless a page can be written there; OutputError if it would replace another kind
+    of file."""
     check_writable(named("output"), parent(path) or ".")
     entry = storage.info(path)
     if entry is None:
@@ -147,12 +145,11 @@ def _with_text(
     vocabularies = at_sizes(facts.spec, facts.log)[:-1]  # the last is the complete one
     smaller = [Tokenizer.of(with_vocabulary(facts.spec, vocab)) for vocab in vocabularies]
     measured_ones = [*tokenizers, *smaller]
-    with _work_directory(options.work_dir, beam_args) as directory:
+    how: Any = {"beam_args": beam_args, "progress": progress}
+    with work_directory(options.work_dir, beam_args) as directory:
         if call.word_counts:
             table = read_word_table(call.word_counts)
-            measured = measure_table(
-                measured_ones, table, options, beam_args=beam_args, progress=progress
-            )
+            measured = measure_all(measured_ones, table, options, **how)
             names = [facts.name, *(other.name for other in facts.others)]
             found = [
                 text
@@ -161,20 +158,16 @@ def _with_text(
             ]
         else:
             files = inputs.resolve(call.on, [call.output])
-            measured = measure_texts(
-                measured_ones, files, options, beam_args=beam_args, progress=progress
-            )
-            found = list(warnings_of_text(measured.read["replaced"]))
+            measured = measure_all(measured_ones, files, options, **how)
+            found = list(warnings_of_text(measured.replaced))
             counting = CountOptions(
                 text_column=options.text_column,
                 worker_memory=options.worker_memory,
                 text=facts.spec.text,
             )
             counted = CountCall(inputs=call.on, output=join(directory, WORDS), counting=counting)
-            table = count(counted, own=[call.output], beam_args=beam_args, progress=progress)
-        words, rare = word_statistics(
-            table, tokenizers, directory, beam_args=beam_args, progress=progress
-        )
+            table = count(counted, own=[call.output], **how)
+        words, rare = word_statistics(table, tokenizers, directory, **how)
     first, *more = (
         OnText({group: m for (n, group), m in measured.groups.items() if n == i})
         for i in range(len(measured_ones))
@@ -190,16 +183,3 @@ def _with_text(
         rare_count=rare.most_count,
         others=[replace(o, on_text=of) for o, of in zip(facts.others, more, strict=False)],
     ), found
-
-
-@contextmanager
-def _work_directory(work_dir: str | None, beam_args: Sequence[str]) -> Iterator[str]:
-    """A directory for the words of the texts and the results of workers, deleted at the end."""
-    with work_directory(work_dir, beam_args) as place:
-        owned = OwnedDirectory(join(place, "report"), "report", ".*")
-        owned.claim()
-        try:
-            yield owned.path
-        finally:
-            with suppress(WordpieceError):  # whatever happened before is the error to see
-                owned.delete()

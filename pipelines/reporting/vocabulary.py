@@ -1,10 +1,10 @@
-"""What a tokenizer directory tells without any text: its tokens, and the log of its training."""
+"""The facts of a tokenizer directory that need no text: its tokens, and the log of its training."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa
@@ -12,7 +12,7 @@ import pyarrow as pa
 from pipelines.files import outputs, storage
 from pipelines.files.filesystems import join
 from pipelines.reporting.scripts import scripts_of
-from pipelines.training.tokenizer_directory import RUN, TRAINING
+from pipelines.training.tokenizer_directory import NO_MERGES, RUN, TRAINING
 from wordpiece_core.errors import InputError
 from wordpiece_core.reference import SPECIAL_TOKENS
 from wordpiece_core.reference.marks import WORD_END
@@ -23,77 +23,60 @@ from wordpiece_core.tokenizer.vocabulary import is_unused
 from wordpiece_core.tokenizer.word_pieces import PREFIX, word_pieces
 from wordpiece_core.training.train import MERGES
 
-LOG = {
-    "step": pa.int64(),
-    "left": pa.string(),
-    "right": pa.string(),
-    "token": pa.string(),
-    "score": pa.float64(),
-    "pair_count": pa.int64(),
-    "left_count": pa.int64(),
-    "right_count": pa.int64(),
-}
-"""The columns of `merges.parquet`."""
 CHANGES = ("extension", "pruning")  # of a vocabulary, as training.json names them
 SAMPLE = 24  # characters of a script that are shown
-MOST_SIZES = 30  # at which a vocabulary is looked at
+MOST_SIZES = 30  # vocabulary sizes that are measured
 COARSE = (1.0, 1.25, 1.6, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0)  # times a power of 10
 FINE = (1.0, 1.25, 1.5, 1.75, 2.0, 2.5, 3.0, 3.5, 4.0, 4.5, 5.0, 6.0, 7.0, 8.0, 9.0)
 
 
 @dataclass(frozen=True)
 class TrainingLog:
-    """What `train`, `extend` or `prune` left in a tokenizer directory. `merges`: the columns of
-    `LOG`, or None; the others: JSON objects, or None."""
+    """What `train`, `extend` or `prune` recorded in a tokenizer directory: the table of merges if
+    there is one, and the objects of `training.json` and `run.json`."""
 
     merges: pa.Table | None = None
-    training: dict[str, Any] | None = None
-    run: dict[str, Any] | None = None
+    training: dict[str, Any] = field(default_factory=dict)
+    run: dict[str, Any] = field(default_factory=dict)
 
     @property
     def made_by(self) -> str:
         """What made the vocabulary: a training, or an extension or pruning of another one."""
-        return next((name for name in CHANGES if self._object(name)), "training")
+        return next((name for name in CHANGES if json_object(self.training, name)), "training")
 
     @property
     def options(self) -> dict[str, Any]:
-        """The options of that, as far as they are known."""
-        return self._object(self.made_by)
+        """The options of the training, extension or pruning, as far as they are known."""
+        return json_object(self.training, self.made_by)
 
-    @property
-    def base(self) -> dict[str, Any]:
-        """What is known of the tokenizer that was extended or pruned."""
-        return self._object("base")
 
-    def _object(self, name: str) -> dict[str, Any]:
-        found = (self.training or {}).get(name)
-        return found if isinstance(found, dict) else {}
+def json_object(value: Any, *names: str) -> dict[str, Any]:
+    """The object at a path of names in a JSON value; empty if there is none."""
+    for name in names:
+        value = value.get(name) if isinstance(value, dict) else None
+    return value if isinstance(value, dict) else {}
 
 
 def read_log(place: str) -> TrainingLog:
-    """The log in a tokenizer directory; empty for a file. That of `prune`, without merges, is as
-    none. InputError if it is not as `train` writes it."""
+    """The log in a tokenizer directory; empty for a file, and without merges after `prune`.
+    InputError if it is not as `train` writes it."""
     entry = storage.info(place)
     if entry is None or entry.kind != "directory":
         return TrainingLog()
-    merges = None
-    if storage.info(join(place, MERGES)) is not None:
-        merges = outputs.read_parquet(join(place, MERGES))
-        if any(name not in merges.column_names for name in LOG):
-            raise InputError(f"{join(place, MERGES)}: not the log of a training; move it")
-        merges = merges.select(list(LOG)).cast(pa.schema(list(LOG.items())))
-    training, run = (outputs.read_json(join(place, name)) for name in (TRAINING, RUN))
-    log = TrainingLog(
-        merges,
-        training if isinstance(training, dict) else None,
-        run if isinstance(run, dict) else None,
-    )
-    return replace(log, merges=None) if log.made_by == "pruning" else log
+    training, run = (json_object(outputs.read_json(join(place, n))) for n in (TRAINING, RUN))
+    log = TrainingLog(None, training, run)
+    path = join(place, MERGES)
+    if log.made_by == "pruning" or storage.info(path) is None:
+        return log
+    merges = outputs.read_parquet(path)
+    schema = NO_MERGES.schema
+    if not {*schema.names} <= {*merges.column_names}:
+        raise InputError(f"{path}: not the log of a training; move it")
+    return replace(log, merges=merges.select(schema.names).cast(schema))
 
 
 def minimum_pair_counts(log: TrainingLog) -> list[int] | None:
-    """The support at each step: how often a pair had to occur to be merged. None if that is not
-    known.
+    """The minimum pair count at each step; None if it is not known.
 
     With `min_pair_count: auto` it starts at the largest count of a pair, which the first merge has,
     and falls only when no pair reaches it. So it is always the largest number of its sequence that
@@ -106,44 +89,27 @@ def minimum_pair_counts(log: TrainingLog) -> list[int] | None:
     if isinstance(rule, int):
         return [rule] * len(counts)
     found: list[int] = []
-    support = counts[0] if counts else 1
+    bound = counts[0] if counts else 1
     for count in counts:
-        while support > max(count, 1):
-            support = lower_support(support)
-        found.append(support)
+        while bound > max(count, 1):
+            bound = lower_support(bound)
+        found.append(bound)
     return found
 
 
 def words_of_text(spec: TokenizerSpec) -> list[str]:
-    """The tokens that words are cut into: all but the special ones and [unusedN], in id order."""
+    """The tokens of words: all but the special ones and [unusedN], in id order."""
     special = {*SPECIAL_TOKENS, *spec.special_tokens}
     return [t for t in spec.vocab if t not in special and not is_unused(t)]
 
 
-@dataclass(frozen=True)
-class Lengths:
-    """How many tokens have so many characters: those that begin a word, and those that continue
-    one, without their prefix."""
-
-    begin: Counter[int]
-    go_on: Counter[int]
-
-    @property
-    def longest(self) -> int:
-        """The most characters of a token."""
-        return max([*self.begin, *self.go_on], default=0)
-
-
-def lengths(spec: TokenizerSpec) -> Lengths:
-    """How long the tokens of a vocabulary are."""
-    found = Lengths(Counter(), Counter())
-    for token, continues in _bare(spec):
-        (found.go_on if continues else found.begin)[len(token)] += 1
-    return found
+def lengths(spec: TokenizerSpec) -> Counter[tuple[int, bool]]:
+    """The number of tokens by length without prefix, and whether they continue a word."""
+    return Counter((len(token), continues) for token, continues in _bare(spec))
 
 
 def _bare(spec: TokenizerSpec) -> Iterator[tuple[str, bool]]:
-    """The tokens that words are cut into, without prefixes and marks, and whether they continue a
+    """The tokens of words, without prefixes and word-boundary markers, and whether they continue a
     word."""
     prefix = spec.continuing_prefix
     written = dict(zip(spec.vocab, word_pieces(spec), strict=True))
@@ -186,12 +152,11 @@ def alphabet(spec: TokenizerSpec) -> list[OfScript]:
 
 
 def at_sizes(spec: TokenizerSpec, log: TrainingLog) -> list[list[str]]:
-    """The vocabulary as it was at some sizes while it grew, from the alphabet, or from the
-    tokenizer that was extended, to all of it. Empty without a log.
+    """The vocabulary at some sizes during training or extension, up to the complete one. Empty
+    without a log.
 
-    A training that stops sooner makes the same merges up to there, so these are the vocabularies it
-    would have given. An extension that stops sooner may keep other tokens too, which were only on
-    the way to longer ones.
+    Training with a smaller size makes the same merges up to it, so these are the vocabularies of
+    such trainings. A smaller extension may also keep other tokens: steps towards longer ones.
     """
     if log.merges is None:
         return []
@@ -209,8 +174,8 @@ def at_sizes(spec: TokenizerSpec, log: TrainingLog) -> list[list[str]]:
 
 
 def with_vocabulary(spec: TokenizerSpec, vocab: list[str]) -> TokenizerSpec:
-    """The tokenizer as it was when it had only these of its tokens. Its merges are those before the
-    first that made another token."""
+    """The tokenizer with only these of its tokens, and the merges before the first one that made
+    another token."""
     if not isinstance(spec.model, Bpe):
         return replace(spec, vocab=vocab)
     ids = {token: i for i, token in enumerate(vocab)}

@@ -114,8 +114,8 @@ def check_order(part: WordRange, counts: pa.Array) -> None:
 
 
 def rare_words(table: WordTable, ranges: Sequence[WordRange]) -> RareWords:
-    """The rare words of a table: the least frequent tenth, and all that occur as seldom as its
-    first. Shown are some at equal distances."""
+    """The rare words of a table: the least frequent tenth, and all others with the same count. The
+    sample is at equal distances."""
     rows = sum(part.rows for part in ranges)
     if not rows:
         raise InputError(f"{table.path}: no words in the table")
