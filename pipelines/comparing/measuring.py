@@ -24,6 +24,7 @@ from pipelines.comparing.steps import (
     GroupKey,
     MeasureChunks,
     PackedTokenizers,
+    Spread,
     WriteMeasures,
     read_measures,
 )
@@ -79,12 +80,7 @@ def measure_all(
     with work_directory(options.work_dir, beam_args) as directory:
 
         def build(pipeline: beam.Pipeline) -> None:
-            ranges = (
-                pipeline
-                | "parts" >> beam.Create(list(enumerate(largest_first)), reshuffle=False)
-                | "spread" >> beam.GroupByKey()
-                | "each" >> beam.FlatMapTuple(lambda _, found: found)
-            )
+            ranges = pipeline | Spread(largest_first)
             if is_table:
                 measures = ranges | "measure" >> beam.ParDo(MeasureChunks(packed, partitions))
             else:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import pickle
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -40,13 +40,12 @@ from wordpiece_core.measures import AnyTokenizer, Measures, measure
 
 SHUFFLED = "zstd"  # compresses what goes through the shuffle
 LONG = 64  # bytes; longer chunks hardly ever occur twice
-GroupKey = tuple[int, Group]
-"""The number of a tokenizer, and a group."""
-
 PREFIX = "measures-"  # of the names of files
 SHARDS = 32  # of measures, by tokenizer and group
 HELD_BYTES = 64 << 20  # of measures that wait for the end of a bundle
 USED_BYTES = 12  # of a token in measures
+GroupKey = tuple[int, Group]
+"""The number of a tokenizer, and a group."""
 REPLACED: GroupKey = (-1, None)  # the key of the number of replaced sequences
 
 
@@ -70,6 +69,21 @@ class PackedTokenizers:
 def _unpacked(data: bytes) -> list[AnyTokenizer]:
     tokenizers: list[AnyTokenizer] = pickle.loads(zlib.decompress(data))
     return tokenizers
+
+
+@dataclass
+class Spread(beam.PTransform):
+    """Parts of the input as elements, spread over the workers in their order."""
+
+    parts: Sequence[Range | WordRange]
+
+    def expand(self, pipeline: beam.pvalue.PBegin) -> beam.PCollection:
+        return (
+            pipeline
+            | "parts" >> beam.Create(list(enumerate(self.parts)), reshuffle=False)
+            | "spread" >> beam.GroupByKey()
+            | "each" >> beam.FlatMapTuple(lambda _, found: found)
+        )
 
 
 @dataclass

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from apache_beam.transforms.window import GlobalWindows
 
-from pipelines.comparing.steps import PackedTokenizers
+from pipelines.comparing.steps import PackedTokenizers, Spread
 from pipelines.counting.steps import bytes_of
 from pipelines.counting.word_table import WordRange, WordTable, read_words, word_ranges
 from pipelines.files import outputs, storage
@@ -60,9 +60,7 @@ def word_statistics(
     def build(pipeline: beam.Pipeline) -> None:
         (
             pipeline
-            | "parts" >> beam.Create(list(enumerate(ranges)), reshuffle=False)
-            | "spread" >> beam.GroupByKey()
-            | "each" >> beam.FlatMapTuple(lambda _, found: found)
+            | Spread(ranges)
             | "tokenize" >> beam.ParDo(_TokenizeWords(packed, rare))
             | "combine" >> beam.CombineGlobally(combined)
             | "write" >> beam.Map(_write, join(directory, STATISTICS))

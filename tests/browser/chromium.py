@@ -1,4 +1,4 @@
-"""Chromium without a window, driven by its DevTools protocol (JSON over a WebSocket)."""
+"""Headless Chromium, driven by its DevTools protocol (JSON over a WebSocket)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from websockets.sync.client import ClientConnection, connect
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
 SECONDS = 60  # for an answer; a browser that takes longer hangs
-SAID = ("Log.entryAdded", "Runtime.consoleAPICalled", "Runtime.exceptionThrown")
+CONSOLE = ("Log.entryAdded", "Runtime.consoleAPICalled", "Runtime.exceptionThrown")
 
 
 class MissingBrowserError(Exception):
@@ -40,11 +40,11 @@ def program() -> str:
 
 @dataclass
 class Tab:
-    """A page in the browser. `said`: what its console was told; `requests`: the addresses that it
-    asked for; `dialogs`: texts of alerts."""
+    """A page in the browser. `console`: its messages; `requests`: the addresses that it requested;
+    `dialogs`: texts of alerts."""
 
     socket: ClientConnection
-    said: list[str] = field(default_factory=list)
+    console: list[str] = field(default_factory=list)
     requests: list[str] = field(default_factory=list)
     dialogs: list[str] = field(default_factory=list)
     _calls: int = 0
@@ -63,20 +63,17 @@ class Tab:
 
     def _keep(self, event: dict[str, Any]) -> None:
         name, parameters = event["method"], event["params"]
-        if name in SAID:
-            self.said.append(json.dumps(parameters))
+        if name in CONSOLE:
+            self.console.append(json.dumps(parameters))
         elif name == "Network.requestWillBeSent":
             self.requests.append(parameters["request"]["url"])
         elif name == "Page.javascriptDialogOpening":
             self.dialogs.append(parameters["message"])
-            self.socket.send(
-                json.dumps(
-                    {"id": 0, "method": "Page.handleJavaScriptDialog", "params": {"accept": True}}
-                )
-            )
+            accept = {"id": 0, "method": "Page.handleJavaScriptDialog", "params": {"accept": True}}
+            self.socket.send(json.dumps(accept))
 
     def open(self, url: str, width: int = 1100, *, dark: bool = False, media: str = "") -> None:
-        """Opens an address, in a window of so many pixels, and waits until it is there."""
+        """Opens an address in a window of so many pixels, and waits until it is loaded."""
         for domain in ("Page", "Log", "Runtime", "Network"):
             self.call(f"{domain}.enable")
         self.call(
@@ -85,7 +82,7 @@ class Tab:
         )
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         self.call("Emulation.setEmulatedMedia", media=media, features=[scheme])
-        self.said.clear()
+        self.console.clear()
         self.requests.clear()
         self.call("Page.navigate", url=url)
         self.run(
@@ -95,19 +92,12 @@ class Tab:
         self.run("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
 
     def run(self, script: str) -> Any:
-        """The value of an expression in the page; of a promise, what it comes to."""
+        """The value of an expression in the page; of a promise, its result."""
         answer = self.call(
             "Runtime.evaluate", expression=script, awaitPromise=True, returnByValue=True
         )
         assert "exceptionDetails" not in answer, answer
         return answer["result"].get("value")
-
-    def screenshot(self, path: Path, **clip: int) -> None:
-        """Writes a picture of a part of the page: x, y, width, height."""
-        answer = self.call(
-            "Page.captureScreenshot", clip=clip | {"scale": 1}, captureBeyondViewport=True
-        )
-        path.write_bytes(base64.b64decode(answer["data"]))
 
     def pdf(self) -> bytes:
         """The page as it is printed."""

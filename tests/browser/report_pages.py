@@ -62,7 +62,7 @@ def test_nothing_is_loaded_and_the_console_is_empty(
             tab.run("document.getElementById('size').dispatchEvent(new Event('input'))")
         assert asked == ([f"/{name}"] if scheme == "http" else [])
     assert [request for request in tab.requests if request not in (url, "data:,")] == []
-    assert tab.said == []
+    assert tab.console == []
     assert tab.dialogs == []
 
 
