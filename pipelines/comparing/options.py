@@ -74,6 +74,17 @@ class MeasureOptions(Declared):
     )
 
 
+def check_texts(on: Sequence[str], word_counts: str | None, options: MeasureOptions) -> None:
+    """OptionError for texts and a word table, and for groups without texts."""
+    if on and word_counts:
+        raise OptionError(f"give either {named('on')} or {named('word_counts')}")
+    if options.group_column is not None and not on:
+        raise OptionError(
+            f"{named('group_column')}: a word table does not keep groups; give {named('on')} with"
+            " the texts"
+        )
+
+
 @dataclass(frozen=True, kw_only=True)
 class CompareCall(JobCall):
     """Compare tokenizers on the same text, in a table.
@@ -103,10 +114,6 @@ class CompareCall(JobCall):
                 f"give {called('TOKENIZER, before --on', 'tokenizers')}: tokenizer directories,"
                 " files, or names on the Hub"
             )
-        if bool(self.on) == bool(self.word_counts):
+        if not self.on and not self.word_counts:
             raise OptionError(f"give either {named('on')} or {named('word_counts')}")
-        if self.word_counts and self.measuring.group_column is not None:
-            raise OptionError(
-                f"{named('group_column')}: a word table does not keep groups; give"
-                f" {named('on')} with the texts"
-            )
+        check_texts(self.on, self.word_counts, self.measuring)

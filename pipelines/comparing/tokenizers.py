@@ -1,5 +1,5 @@
-"""The tokenizers that can be compared: those that can be read here, others that `tokenizers` runs,
-on any file system or on the Hub."""
+"""Loading the tokenizers to compare, from any file system or the Hub. The library `tokenizers` runs
+those that this package cannot read."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ def load_tokenizer(place: str | Tokenizer) -> AnyTokenizer:
 
 
 def _at(place: str, name: str) -> AnyTokenizer:
-    """The tokenizer at a place. Where it cannot be read here, `tokenizers` runs it."""
+    """The tokenizer at a place. If this package cannot read it, `tokenizers` runs it."""
     try:
         return Tokenizer.load(place)
     except InputError as error:
-        whole = place if place.endswith(".json") else join(place, "tokenizer.json")
-        text = read_text(whole)
+        path = place if place.endswith(".json") else join(place, "tokenizer.json")
+        text = read_text(path)
         if text is None or not is_tokenizer_json(text):
             if place.endswith(".json") and "is not WordPiece, BPE or Unigram" in str(error):
                 raise InputError(f"{name}: no model in it; give a tokenizer.json") from error
@@ -63,7 +63,7 @@ def _from_hub(name: str) -> str:
         return str(snapshot_download(name, allow_patterns=list(FILES)))
     except Exception as error:  # of many kinds: offline, not there, not allowed
         raise InputError(
-            f"{name}: no such file or directory, and not to be had from the Hub"
+            f"{name}: no such file or directory, and not available on the Hub"
             f" ({_reason(error)}); check the name, or the connection"
         ) from error
 
@@ -74,7 +74,7 @@ def _reason(error: Exception) -> str:
 
 
 def names_of(places: Sequence[str | Tokenizer]) -> list[str]:
-    """What the tokenizers are called: as they were given, objects by their numbers."""
+    """The names of the tokenizers: their places, and numbers for objects."""
     return [
         place if isinstance(place, str) else f"tokenizer {number}"
         for number, place in enumerate(places, 1)

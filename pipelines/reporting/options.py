@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pipelines.comparing.options import MeasureOptions, Tokenizers
+from pipelines.comparing.options import MeasureOptions, Tokenizers, check_texts
 from pipelines.running.call import JobCall
-from wordpiece_core.declaration import MAIN, REQUIRED, group, named, option
-from wordpiece_core.errors import OptionError
+from wordpiece_core.declaration import MAIN, REQUIRED, group, option
 from wordpiece_core.option_kinds import Flag, Kind, Place, Places
 
 if TYPE_CHECKING:
@@ -52,10 +51,4 @@ class ReportCall(JobCall):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.on and self.word_counts:
-            raise OptionError(f"give either {named('on')} or {named('word_counts')}")
-        if self.measuring.group_column is not None and not self.on:
-            raise OptionError(
-                f"{named('group_column')}: give {named('on')} too; a word table does not keep"
-                " groups"
-            )
+        check_texts(self.on, self.word_counts, self.measuring)

@@ -52,14 +52,14 @@ class Report:
     def summary(self) -> dict[str, Any]:
         """What `wordpiece report --json` prints."""
         on_text = self.facts.on_text
-        whole = on_text.all if on_text else None
+        total = on_text.all if on_text else None
         return {
             "output": self.output,
             "bytes": self.bytes,
             "vocab_size": len(self.facts.spec.vocab),
-            "words": whole.words if whole else None,
-            "tokens": whole.tokens if whole else None,
-            "tokens_per_word": whole.tokens_per_word if whole else None,
+            "words": total.words if total else None,
+            "tokens": total.tokens if total else None,
+            "tokens_per_word": total.tokens_per_word if total else None,
         }
 
     def warnings(self) -> list[str]:

@@ -313,7 +313,7 @@ def test_a_name_on_the_hub_is_found_in_its_cache_but_a_place_on_disk_wins(
     rows = pipelines.compare(names, on=corpus, quiet=True).to_pylist()
     assert [row.pop("tokenizer") for row in rows] == names
     assert rows[0] == rows[1]
-    with pytest.raises(InputError, match=r"^other/name: no such file .* had from the Hub \("):
+    with pytest.raises(InputError, match=r"^other/name: no such file .* on the Hub \("):
         pipelines.compare("other/name", on=corpus, quiet=True)
     Tokenizer(["[UNK]"]).save(tmp_path / "some" / "name")
     (row,) = pipelines.compare("some/name", on=corpus, quiet=True).to_pylist()

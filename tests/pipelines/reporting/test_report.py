@@ -149,7 +149,7 @@ def test_the_page_of_an_extended_or_pruned_tokenizer_says_so(
     assert "has no merge log" in texts[fewer]
 
 
-def test_a_smaller_size_has_the_figures_of_a_training_of_that_size(
+def test_a_smaller_size_has_the_metrics_of_a_training_of_that_size(
     full: Report, corpus: Path, tmp_path: Path
 ) -> None:
     sizes = sorted(full.facts.at_sizes)
@@ -295,7 +295,7 @@ def test_a_failed_report_names_the_fix_and_leaves_the_earlier_page(
             pipelines.report(str(place or tokenizer), output=output, quiet=True, **options)
 
     refused(OptionError, "give either on or word_counts", on="a", word_counts="b")
-    refused(OptionError, "group_column: give on too", group_column="source")
+    refused(OptionError, "group_column: .* give on with", group_column="source")
     refused(InputError, "'missing'", on=str(corpus), text_column="missing")
     refused(InputError, "no such file|no tokenizer|no file", place=tmp_path / "none")
     unordered = tmp_path / "unordered"
@@ -313,9 +313,9 @@ def test_a_failed_report_names_the_fix_and_leaves_the_earlier_page(
 
 def test_the_command_prints_what_it_wrote(tokenizer: Path, corpus: Path, tmp_path: Path) -> None:
     output = tmp_path / "report.html"
-    said = done("report", tokenizer, "--on", corpus, "--output", output)
-    assert f"report: {output}, " in said.out
-    assert "tokens per word: " in said.out
+    printed = done("report", tokenizer, "--on", corpus, "--output", output)
+    assert f"report: {output}, " in printed.out
+    assert "tokens per word: " in printed.out
     summary = json.loads(done("report", tokenizer, "--output", output, "--json").out)
     assert summary["output"] == str(output)
     assert summary["bytes"] == output.stat().st_size
