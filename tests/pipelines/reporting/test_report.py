@@ -149,6 +149,15 @@ def test_the_page_of_an_extended_or_pruned_tokenizer_says_so(
     assert "has no merge log" in texts[fewer]
 
 
+def test_the_page_names_the_model_and_its_rule(corpus: Path, tmp_path: Path, full: Report) -> None:
+    place = str(tmp_path / "bpe")
+    pipelines.train(str(corpus), output=place, model="bpe", vocab_size=90, quiet=True)
+    text = page_of(pipelines.report(place, output=place + ".html", quiet=True)).text
+    assert "a BPE vocabulary of 90 tokens" in text
+    assert "the most frequent pair" in text
+    assert "a WordPiece vocabulary of 160 tokens" in page_of(full).text
+
+
 def test_a_smaller_size_has_the_metrics_of_a_training_of_that_size(
     full: Report, corpus: Path, tmp_path: Path
 ) -> None:
