@@ -18,9 +18,7 @@ from pipelines.counting.follow import follow_count
 from pipelines.counting.options import CountCall
 from pipelines.counting.word_table import WordTable
 from pipelines.encoding.encode import encode as encode_inputs
-from pipelines.encoding.follow import follow_encode
 from pipelines.encoding.options import EncodeCall
-from pipelines.encoding.resharding.reshard import reshard
 from pipelines.encoding.result import Encoded
 from pipelines.following.commits import line
 from pipelines.following.loop import Row
@@ -237,12 +235,9 @@ def encode(
     """
     call = EncodeCall.of(inputs=inputs, **options)
     tokenizer = call.choice.load()
-    if call.following.follow:
-        log = _Log(quiet)
-        return _warned(follow_encode(call, tokenizer, beam_args=beam_args, log=log))
-    progress = Progress(quiet=quiet)
-    run = reshard if call.is_resharded else encode_inputs
-    return _warned(run(call, tokenizer, beam_args=beam_args, progress=progress))
+    log, progress = _Log(quiet) if call.following.follow else None, Progress(quiet=quiet)
+    done = encode_inputs(call, tokenizer, beam_args=beam_args, progress=progress, log=log)
+    return _warned(done)
 
 
 @_documented(CompareCall)

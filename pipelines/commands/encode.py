@@ -8,14 +8,11 @@ from pipelines.commands.follow import CommandLog
 from pipelines.commands.job_command import How
 from pipelines.commands.loading import load_tokenizer
 from pipelines.commands.summary import finish, print_corpus, say
-from pipelines.encoding.directory.plans import PlannedShard
 from pipelines.encoding.directory.quarantine import ShardsError
-from pipelines.encoding.encode import encode
+from pipelines.encoding.encode import encode, plan
 from pipelines.encoding.options import EncodeCall
-from pipelines.encoding.plan import EncodePlan, plan
-from pipelines.encoding.resharding.reshard import plan_reshard, reshard
+from pipelines.encoding.plan import EncodePlan, PlannedShard
 from pipelines.encoding.result import Encoded
-from pipelines.running import interrupts
 from pipelines.running.progress import Progress
 
 
@@ -23,7 +20,7 @@ def run_encode(call: EncodeCall, how: How) -> None:
     """Runs `wordpiece encode`."""
     tokenizer = load_tokenizer(call.choice)
     if how.dry_run:
-        planned = plan_reshard(call, tokenizer) if call.is_resharded else plan(call, tokenizer)
+        planned = plan(call, tokenizer)
         if how.json:
             print(json.dumps(planned.summary(), ensure_ascii=False))
         elif not how.quiet:
@@ -31,14 +28,8 @@ def run_encode(call: EncodeCall, how: How) -> None:
         return
     progress = Progress(quiet=how.quiet)
     try:
-        if call.following.follow:
-            with interrupts.held():
-                from pipelines.encoding.follow import follow_encode
-
-            done = follow_encode(call, tokenizer, beam_args=how.beam_args, log=CommandLog(how))
-        else:
-            run = reshard if call.is_resharded else encode
-            done = run(call, tokenizer, beam_args=how.beam_args, progress=progress)
+        log = CommandLog(how) if call.following.follow else None
+        done = encode(call, tokenizer, beam_args=how.beam_args, progress=progress, log=log)
     except ShardsError as failed:
         for error in failed.errors if len(failed.errors) > 1 else []:
             say(f"error: {error.message}")

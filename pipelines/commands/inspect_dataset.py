@@ -14,7 +14,6 @@ import pyarrow as pa
 from pipelines.commands.loading import load_tokenizer
 from pipelines.commands.options import parted
 from pipelines.encoding.directory.encoded_directory import (
-    LAYOUT,
     MANIFEST,
     SECOND_FILES,
     SHARDS,
@@ -46,7 +45,7 @@ def manifest_of(path: str) -> dict[str, Any] | None:
         if not _is_whole(found):
             raise damaged(place)
         return found
-    if any(storage.info(join(path, name)) for name in (SHARDS, LAYOUT)):
+    if storage.info(join(path, SHARDS)):
         raise InputError(f"{path}: this dataset is not finished; run encode again")
     return None
 

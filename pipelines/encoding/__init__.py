@@ -1,4 +1,5 @@
-"""The job `encode`: its plan and what it comes to (`encode`), its options (`options`), its pipeline
-(`encode_shards`), the step for one shard (`encode_shard`, `shard_encoder`, `pieces`), what follows
-its inputs (`follow`, `stream`, `drift`), and the output directory (`directory`, a folder).
+"""The job `encode`: its entry (`encode`), its options (`options`) and result (`result`), the plan
+and the run of all its forms (`plan`, `run`), the step for one shard (`encode_step`,
+`shard_encoder`, `pieces`, `shard_writer`), what follows its inputs (`follow`, `stream`, `drift`),
+the output directory (`directory`, a folder), and `resharding`, a folder.
 """

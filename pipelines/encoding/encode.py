@@ -8,41 +8,30 @@ that cannot be encoded, and the other shards are finished (`pipelines.encoding.d
 
 A fault of storage does not make a shard bad: the step is tried again; if that does not help, the
 work item fails; and if the runner's retries fail too, the job fails.
+
+Resharding (`pipelines.encoding.resharding`) encodes its inputs in the same way, and then makes
+shards of their rows. Following (`pipelines.encoding.follow`) is a loop around the same step.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 
 from pipelines.encoding.directory import state
 from pipelines.encoding.directory.card import card_warnings
-from pipelines.encoding.directory.contents import Contents
 from pipelines.encoding.directory.quarantine import BadShard, quarantine
-from pipelines.encoding.directory.status import ShardError, ShardResult
-from pipelines.encoding.options import EncodeCall, ShardOptions
-from pipelines.encoding.plan import EncodePlan, bad_shards, check_errors, plan
+from pipelines.encoding.options import EncodeCall
+from pipelines.encoding.plan import EncodePlan, plan_files
+from pipelines.encoding.resharding.reshard import Resharding
 from pipelines.encoding.result import Encoded
-from pipelines.encoding.row_weights import RowWeights
+from pipelines.encoding.run import SAMPLE, EncodeRun
+from pipelines.encoding.shard_encoder import check_fit
 from pipelines.files.lease import one_run
+from pipelines.following.loop import FollowLog
 from pipelines.running import interrupts
 from pipelines.running.checks import checked_call
 from pipelines.running.progress import Progress
 from wordpiece_core import Tokenizer
-
-SAMPLE = 64  # files that are read before a run, to estimate the amount of text
-
-
-@dataclass(frozen=True)
-class EncodeRun:
-    """How a run encodes shards. `weights`: how rows are weighted that will be resharded."""
-
-    options: ShardOptions
-    tokenizer: Tokenizer
-    on_error: str
-    beam_args: Sequence[str]
-    progress: Progress
-    weights: RowWeights | None = None
 
 
 def encode(
@@ -51,60 +40,51 @@ def encode(
     *,
     beam_args: Sequence[str] = (),
     progress: Progress,
+    log: FollowLog | None = None,
 ) -> Encoded:
-    """Encodes every input into a shard of the same name in the output.
+    """Encodes every input into a shard of the same name in the output, or into shards of the rows
+    of all inputs. `log`: of commits, with the option `follow`.
 
     Raises what `plan` raises; OutputError, for example if another run is writing to the output; and
     ShardsError if some inputs cannot be encoded, after all others are finished. With `on_error`
     "quarantine" these go to `_errors/` instead.
     """
     call = checked_call(call, beam_args)
+    check_fit(call.shards, tokenizer)
+    run = EncodeRun(call, tokenizer, beam_args, progress)
+    if log is not None:
+        with interrupts.held():
+            from pipelines.encoding.follow import follow_inputs
+
+        return follow_inputs(run, log)
     with one_run(call.output):
-        found = plan(call, tokenizer, SAMPLE)
-        directory, contents, bad = found.directory, found.contents, list[BadShard]()
-        if not found.is_done:
-            run = EncodeRun(call.shards, tokenizer, call.on_error, beam_args, progress)
-            contents, bad = encode_shards(found, run)
-            quarantine(directory, bad)
-            state.commit(directory, contents)
-        elif not (contents.has_card and contents.has_tokenizer):
-            state.restore(directory, contents, tokenizer)
-        if contents.has_work or not found.is_done:
-            directory.work.delete()
-        manifest = state.manifest(directory, contents)
-        return Encoded(
-            call.output, manifest, found.kept, found.others, bad, card_warnings(directory)
-        )
+        return Resharding(run).run() if call.is_resharded else _encode(run)
 
 
-def encode_shards(plan: EncodePlan, run: EncodeRun) -> tuple[Contents, list[BadShard]]:
-    """Encodes the shards of a plan. Returns what the directory holds then, which is to be
-    committed, and the inputs that could not be encoded. ShardsError if there are any that do not go
-    into quarantine."""
-    directory, waiting = plan.directory, plan.to_run
-    if not waiting:
-        check_errors(plan, plan.errors, run.on_error)
-    roots = {shard.name: shard.file.root for shard in plan.shards if not shard.finished}
-    begun = state.begin(directory, plan.contents, run.tokenizer, roots)
-    results, errors = list[ShardResult](), list[ShardError]()
-    with interrupts.held():  # only here, so that a run with nothing to do does not import Beam
-        from pipelines.encoding.encode_step import EncodeShard, run_step, threads
-    with run.progress.stage("encode", "bytes", sum(shard.bytes for shard in waiting)):
-        if waiting:
-            step = EncodeShard(directory, run.options, threads(run.beam_args), run.weights)
-            results, errors = run_step(step, waiting, run.beam_args)
-        bad = bad_shards(plan, errors)
-        check_errors(plan, bad, run.on_error)
-    made = {result.name: result for result in results}
-    kept = {
-        name: error
-        for name, error in begun.errors.items()
-        if error.input in begun.quarantined and name not in {*roots, *begun.results}
-    }
-    contents = replace(
-        begun,
-        results=begun.results | made,
-        errors=kept | {shard.error.name: shard.error for shard in bad},
-        bad=begun.bad | {shard.error.input for shard in bad},
-    )
-    return contents, bad
+def _encode(run: EncodeRun) -> Encoded:
+    """One shard for each input."""
+    found = plan_files(run.directory(), run.files(), run.call.shards, SAMPLE)
+    directory, contents, bad = found.directory, found.contents, list[BadShard]()
+    if not found.is_done:
+        contents, bad = run.encode(found, run.call.shards)
+        quarantine(directory, bad)
+        state.commit(directory, contents)
+    elif contents.lacks_sidecars:
+        state.claim(directory, contents, run.tokenizer)
+        state.commit(directory, contents)
+    if contents.has_work or not found.is_done:
+        directory.work.delete()
+    kept = sum(shard.finished for shard in found.shards)
+    others = len(found.contents.finished.keys() - {shard.name for shard in found.shards})
+    manifest, warnings = state.manifest(directory, contents), card_warnings(directory)
+    return Encoded(run.call.output, manifest, kept, others, bad, warnings)
+
+
+def plan(call: EncodeCall, tokenizer: Tokenizer) -> EncodePlan:
+    """What the job would encode. Raises InputError and OptionError; OptionError also if the output
+    holds shards of another tokenizer or of other options."""
+    check_fit(call.shards, tokenizer)
+    run = EncodeRun(call, tokenizer, (), Progress(quiet=True))
+    if call.is_resharded:
+        return Resharding(run).plan()
+    return plan_files(run.directory(), run.files(), call.shards)

@@ -3,25 +3,19 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from typing import Any
 
 import apache_beam as beam
 import pyarrow as pa
 
 from pipelines.encoding.directory.encoded_directory import EncodedDirectory
-from pipelines.encoding.directory.journals import Journal, recorded
-from pipelines.encoding.directory.new_shards import NewShard, finish_shards, write_shard
-from pipelines.encoding.directory.plans import PlannedShard, planned, write_plan
-from pipelines.encoding.directory.status import (
-    ShardError,
-    ShardResult,
-    shard_error,
-    source_of,
-    weighted,
-)
+from pipelines.encoding.directory.shards import Journal, NewShard, finish_shards, recorded
+from pipelines.encoding.directory.status import ShardError, ShardResult, shard_error
 from pipelines.encoding.options import ShardOptions
+from pipelines.encoding.plan import PlannedShard
 from pipelines.encoding.row_weights import RowWeights
 from pipelines.encoding.shard_encoder import ShardEncoder, text_columns
 from pipelines.encoding.shard_writer import ShardWriter, id_pages
@@ -30,6 +24,7 @@ from pipelines.files.inputs import InputFile
 from pipelines.files.outputs import NewFile
 from pipelines.running.figures import report
 from pipelines.running.from_plan import FromPlan
+from pipelines.running.plan import write_plan
 from pipelines.running.runner import (
     is_local,
     local_cores,
@@ -67,11 +62,10 @@ class EncodeShard(beam.DoFn):
         self.since = time.monotonic()
 
     def process(self, shard: PlannedShard) -> None:
-        file, name = shard.file, shard.name
         try:
-            new = storage.again(lambda: self._encode(file, name))
+            new = storage.again(lambda: self._encode(shard.file, shard.name))
         except InputError as error:
-            self.errors.append(shard_error(file, name, error))
+            self.errors.append(shard_error(shard.file, shard.name, error))
             report(failures=1)
         else:
             if new is not None:
@@ -88,39 +82,31 @@ class EncodeShard(beam.DoFn):
             for shard in self.waiting:
                 files.enter_context(shard.file)  # if this fails, nothing is left of it
             if self.waiting or self.errors:
-                storage.again(self._finish)
+                storage.again(lambda: self._finish(self.waiting, self.errors))
         self.start_bundle()
 
-    def _finish(self) -> None:
-        finish_shards(self.directory, self.waiting, self.errors, self.journal)
+    def _finish(self, shards: Sequence[NewShard], errors: Sequence[ShardError]) -> None:
+        finish_shards(self.directory, shards, errors, self.journal)
 
     def _encode(self, file: InputFile, name: str) -> NewShard | None:
         """The encoded shard; None for a large one, which is finished already."""
-        options = self.options
+        options, path = self.options, self.directory.place(name)
         copied = None if options.encoding.stride is not None else options.compression
         shard = inputs.open_shard(file, text_columns(options), options.kept, copied)
         threads = 0 if file.is_small else self.threads
         makers = (self.tokenizer, options, self.id_pages, threads, self.weights)
         encoder = ShardEncoder(file, shard, *makers)
-
-        def write(stream: NewFile) -> None:
-            storing = encoder.parquet_options()
-            writer = ShardWriter(encoder.schema, storing, self.id_pages, threads)
-            writer.write(stream, encoder.parts())
-
-        def result(size: int) -> ShardResult:
-            sums = encoder.sums | {"output_bytes": size}
-            done = ShardResult(name, file.name, source_of(file), **sums)
-            return weighted(done, encoder.split_weights, encoder.schema) if self.weights else done
-
-        try:
-            written = write_shard(self.directory, name, write, result)
-        except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-            raise InputError(f"{file.path}: cannot be encoded ({one_line(error)})") from error
-        if written.file.is_held:
-            return written
-        with written.file:
-            finish_shards(self.directory, [written], (), self.journal)
+        writer = ShardWriter(encoder.schema, encoder.parquet_options(), self.id_pages, threads)
+        with NewFile(path, self.directory.work.path) as new:
+            try:
+                with storage.writing(path):
+                    writer.write(new, encoder.parts())
+            except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+                raise InputError(f"{file.path}: cannot be encoded ({one_line(error)})") from error
+            written = NewShard(encoder.result(name, new.size), new)
+            if new.is_held:
+                return written
+            self._finish([written], [])
         return None
 
 
@@ -129,13 +115,38 @@ def run_step(
 ) -> tuple[list[ShardResult], list[ShardError]]:
     """Encodes shards with a pipeline. Returns the results, and the errors of those that cannot be
     encoded."""
-    to_encode = FromPlan(write_plan(step.directory, shards), planned)
+    run_planned(step.directory, 0, shards, size_of, planned, step, beam_args)
+    return recorded(step.directory, {shard.name: shard.file for shard in shards})
+
+
+def run_planned(
+    directory: EncodedDirectory,
+    number: int,
+    elements: Sequence[Any],
+    size: Callable[[Any], int],
+    element: Callable[[dict[str, Any]], Any],
+    step: beam.DoFn,
+    beam_args: Sequence[str],
+) -> None:
+    """Runs a step on elements, which are in the plan of that number of this run. `size`: how much
+    work one is; `element`: makes one of its fields."""
+    lease = directory.work.lease
+    plan = write_plan(directory.plan_path(number), lease, elements, size)
 
     def build(pipeline: beam.Pipeline) -> None:
-        _ = pipeline | "shards" >> to_encode | "encode" >> beam.ParDo(step)
+        _ = pipeline | "elements" >> FromPlan(plan, element) | "step" >> beam.ParDo(step)
 
-    run_pipeline(build, beam_args, step.directory.work.lease)
-    return recorded(step.directory, {shard.name: shard.file for shard in shards})
+    run_pipeline(build, beam_args, lease)
+
+
+def size_of(shard: PlannedShard) -> int:
+    """How much work a shard is."""
+    return 1 + shard.file.size
+
+
+def planned(fields: dict[str, Any]) -> PlannedShard:
+    """The shard of an element of a plan."""
+    return PlannedShard(InputFile(**fields.pop("file")), **fields)
 
 
 def threads(beam_args: Sequence[str]) -> int:

@@ -21,10 +21,9 @@ import pyarrow as pa
 
 from pipelines.encoding.directory import state
 from pipelines.encoding.directory.card import card_warnings
-from pipelines.encoding.directory.contents import Contents, read_contents
-from pipelines.encoding.directory.encoded_directory import MANIFEST, EncodedDirectory
-from pipelines.encoding.directory.plans import PlannedShard
+from pipelines.encoding.directory.encoded_directory import MANIFEST
 from pipelines.encoding.directory.quarantine import BadShard, ShardsError, quarantine
+from pipelines.encoding.directory.state import Contents, read_contents
 from pipelines.encoding.directory.status import (
     CHANGED,
     REFUSED,
@@ -35,10 +34,9 @@ from pipelines.encoding.directory.status import (
 )
 from pipelines.encoding.drift import drift
 from pipelines.encoding.encode_step import EncodeShard, run_step, threads
-from pipelines.encoding.options import EncodeCall
-from pipelines.encoding.plan import fits_no_file
+from pipelines.encoding.plan import PlannedShard, fits_no_file
 from pipelines.encoding.result import Encoded
-from pipelines.encoding.shard_encoder import check_fit
+from pipelines.encoding.run import EncodeRun
 from pipelines.files import outputs
 from pipelines.files.filesystems import join
 from pipelines.files.input_files import above, covers, output_name
@@ -48,9 +46,7 @@ from pipelines.following import commits
 from pipelines.following.commits import COMMITS
 from pipelines.following.loop import FollowLog, changed_meanwhile, follow
 from pipelines.following.watcher import FileWatcher, Listing, Version, version
-from pipelines.running.checks import checked_call
 from pipelines.running.runner import is_local, pipeline_options
-from wordpiece_core import Tokenizer
 from wordpiece_core.declaration import named
 from wordpiece_core.errors import InputError, OptionError
 from wordpiece_core.uri import is_uri
@@ -62,52 +58,39 @@ FIELDS = commits.schema(
     dict.fromkeys(("rows", "bytes", "tokens", "unknown_tokens"), int) | {"tokens_per_word": float}
 )
 
-
 Encode = Callable[[Sequence[PlannedShard]], tuple[list[ShardResult], list[ShardError]]]
 
 
-def follow_encode(
-    call: EncodeCall, tokenizer: Tokenizer, *, beam_args: Sequence[str] = (), log: FollowLog
-) -> Encoded:
+def follow_inputs(run: EncodeRun, log: FollowLog) -> Encoded:
     """Encodes files as they come, until it is stopped or idle. Raises what `encode` raises, but
     with `on_error` "fail" at the first bad file, after the commit of those that came with it."""
-    call = checked_call(call, beam_args)
-    check_fit(call.shards, tokenizer)
+    call = run.call
     watcher = FileWatcher(call.inputs, [call.output], call.following)
-    job = {"tokenizer": tokenizer.digest, "options": call.job_options}
-    directory = EncodedDirectory(call.output, job)
     with one_run(call.output):
-        dataset = FollowedDataset(call, directory, tokenizer, beam_args, log)
+        dataset = FollowedDataset(run, log)
         before = dataset.contents.results.keys()
         with dataset.encoding():
             follow(dataset, watcher, call.following)
+        directory, contents = dataset.directory, dataset.contents
         directory.work.delete()
-        manifest, warnings = state.manifest(directory, dataset.contents), card_warnings(directory)
-    kept = len(before & dataset.contents.results.keys())
-    return Encoded(call.output, manifest, kept, 0, [], warnings)
+        manifest, warnings = state.manifest(directory, contents), card_warnings(directory)
+    return Encoded(call.output, manifest, len(before & contents.results.keys()), 0, [], warnings)
 
 
 class FollowedDataset:
     """The job: a commit adds shards to the dataset, or deletes some."""
 
-    def __init__(
-        self,
-        call: EncodeCall,
-        directory: EncodedDirectory,
-        tokenizer: Tokenizer,
-        beam_args: Sequence[str],
-        log: FollowLog,
-    ) -> None:
+    def __init__(self, run: EncodeRun, log: FollowLog) -> None:
         """Begins a run: commits what the directory holds, with what a killed run has finished."""
-        self.call, self.directory, self.beam_args, self.log = call, directory, beam_args, log
+        self.run, self.call, self.directory, self.log = run, run.call, run.directory(), log
         self.encode: Encode
         self.listing: Listing | None = None  # the last one
         self.listed: set[str] = set()  # the paths of its files
         self.removed: set[str] = set()  # the paths of inputs that it does not have
         self.leaving: set[str] = set()  # shards that the next commit may delete
-        self.refused: dict[str, set[tuple[str, Version]]] = {}  # by the names of their shards
+        self.refused: set[tuple[str, str, Version]] = set()  # names of shards, paths of files
         found = self._read()
-        state.claim(directory, found, tokenizer)
+        state.claim(self.directory, found, run.tokenizer)
         # Inputs that could not be encoded are tried again, unless they are in quarantine.
         errors = {
             name: error
@@ -127,7 +110,7 @@ class FollowedDataset:
     def _read(self) -> Contents:
         """What the directory holds. InputError for a shard that has been changed."""
         found, output = read_contents(self.directory), self.call.output
-        for name in sorted((found.results.keys() & found.sizes.keys()) - found.finished.keys()):
+        for name in sorted(found.changed):
             raise InputError(f"{join(output, name)}: has been changed; delete it")
         missing = found.results.keys() - found.sizes.keys() if found.is_complete else ()
         if missing:
@@ -159,14 +142,15 @@ class FollowedDataset:
     def encoding(self) -> Iterator[None]:
         """Encodes files while the block runs: in a pipeline for each commit, or in one for all
         where the runner is elsewhere."""
-        step = EncodeShard(self.directory, self.call.shards, threads(self.beam_args))
-        if is_local(pipeline_options(self.beam_args)):
-            self.encode = partial(run_step, step, beam_args=self.beam_args)
+        beam_args = self.run.beam_args
+        step = EncodeShard(self.directory, self.call.shards, threads(beam_args))
+        if is_local(pipeline_options(beam_args)):
+            self.encode = partial(run_step, step, beam_args=beam_args)
             yield
             return
         from pipelines.encoding.stream import Stream
 
-        stream = Stream(step, self.call.inputs, self.beam_args)
+        stream = Stream(step, self.call.inputs, beam_args)
         self.encode = stream.encode
         try:
             yield
@@ -176,24 +160,21 @@ class FollowedDataset:
     def is_new(self, file: InputFile) -> bool:
         """Whether there is neither a shard of a file as it is now, nor an error."""
         name, found = output_name(file), self.contents
-        if (file.path, version(file)) in self.refused.get(name, ()):
-            return False
-        notes = (found.results.get(name), found.errors.get(name))
-        return not any(note is not None and is_of(note, file) for note in notes)
+        statuses = (found.results.get(name), found.errors.get(name))
+        is_known = any(status is not None and is_of(status, file) for status in statuses)
+        return not is_known and (name, file.path, version(file)) not in self.refused
 
     def commit(self, files: Sequence[InputFile], listing: Listing) -> bool:
         """Encodes new files, and commits their shards. A file whose shard exists already, of other
         bytes, is an error in the manifest. Shards are deleted first, because new files may have
         their names."""
-        is_first = listing is not self.listing  # and not another part of the same one
-        if is_first:
+        deleted: list[str] = []
+        if listing is not self.listing:  # and not another part of the same one
             self.listing, self.listed = listing, {file.path for file in listing.files}
-        deleted = self._to_delete() if is_first else []
-        if deleted:
-            self._commit(deleted=deleted)
-        doubles = self._doubles(listing.files) if is_first else []
-        able = [file for file in (*files, *doubles) if output_name(file) not in self.leaving]
-        new, refused = self._parted(able)
+            if deleted := self._to_delete():
+                self._commit(deleted=deleted)
+            files = [*files, *filter(self._is_double, listing.files)]
+        new, refused = self._parted([f for f in files if output_name(f) not in self.leaving])
         results, bad, waits = self._encode(new)
         fails = bool(bad) and self.call.on_error != "quarantine"
         errors = refused if fails else refused + bad
@@ -203,19 +184,16 @@ class FollowedDataset:
             raise ShardsError(bad, len(new))
         return bool(deleted or self.leaving or results or errors or waits)
 
-    def _doubles(self, files: Sequence[InputFile]) -> list[InputFile]:
-        """The files that have the name, the size and the time of the input of a shard, and are
-        another file: that input exists too. They are not new, but must not be skipped."""
-        others = (file for file in files if file.path not in self.paths)
-        return [file for file in others if self._is_double(file)]
-
     def _is_double(self, file: InputFile) -> bool:
+        """Whether a file has the name, the size and the time of the input of a shard, and is
+        another file: that input exists too. It is not new, but must not be skipped."""
         name, found = output_name(file), self.contents
         known, error = found.results.get(name), found.errors.get(name)
-        if known is None or not is_of(known, file) or found.source(name) not in self.listed:
+        if file.path in self.paths or known is None or not is_of(known, file):
             return False
         is_noted = error is not None and is_of(error, file)
-        return not is_noted and (file.path, version(file)) not in self.refused.get(name, ())
+        is_refused = is_noted or (name, file.path, version(file)) in self.refused
+        return found.source(name) in self.listed and not is_refused
 
     def _parted(self, files: Sequence[InputFile]) -> tuple[dict[str, InputFile], list[BadShard]]:
         """The files to encode, by the names of their shards, and those that must not be."""
@@ -229,18 +207,14 @@ class FollowedDataset:
                 message = f"{file.name}: {reason}"
                 error = ShardError(name, file.name, source_of(file), None, message, REFUSED)
                 refused.append(BadShard(file, error))
-                self.refused.setdefault(name, set()).add((file.path, version(file)))
+                self.refused.add((name, file.path, version(file)))
             else:
                 new[name] = file
                 folders.update(above(name))
         return new, refused
 
     def _refusal(
-        self,
-        file: InputFile,
-        name: str,
-        new: Mapping[str, InputFile],
-        folders: Collection[str],
+        self, file: InputFile, name: str, new: Mapping[str, InputFile], folders: Collection[str]
     ) -> str | None:
         """Why a file has no place in the dataset, if so. `folders`: the directories of shards."""
         if self.paths.get(file.path, name) != name:
@@ -325,8 +299,7 @@ class FollowedDataset:
         self.contents = self._grown(results, bad, deleted)
         self._replace_state()
         self._write_commits(self.commits)
-        self.paths = {path: name for path, name in self.paths.items() if name not in {*deleted}}
-        self.paths |= {self.contents.source(result.name): result.name for result in results}
+        self.paths = {self.contents.source(name): name for name in self.contents.results}
         for shard in bad:
             self.log.warn(shard.message)
         refused = sum(shard.error.cause == REFUSED for shard in bad)
@@ -345,38 +318,37 @@ class FollowedDataset:
         self, results: Sequence[ShardResult], bad: Sequence[BadShard], deleted: Sequence[str]
     ) -> Contents:
         """What the directory holds with one commit more."""
-        shards = self.contents.results | {result.name: result for result in results}
-        for name in deleted:
-            shards.pop(name)
+        found = self.contents
+        shards = found.results | {result.name: result for result in results}
+        shards = {name: result for name, result in shards.items() if name not in {*deleted}}
         errors = {
             name: error
-            for name, error in self.contents.errors.items()
+            for name, error in found.errors.items()
             if error.cause == REFUSED or name not in shards
         }
         errors |= {shard.error.name: shard.error for shard in bad}
         refused = [name for name, error in errors.items() if error.cause == REFUSED]
-        for name in _freed(deleted, {*refused, *self.refused}):
-            errors.pop(name, None)
-            self.refused.pop(name, None)
+        freed = _freed(deleted, {*refused, *(name for name, *_ in self.refused)})
+        self.refused = {key for key in self.refused if key[0] not in freed}
         return replace(
-            self.contents,
+            found,
             results=shards,
-            errors=errors,
-            bad=self.contents.bad | {error.input for error in errors.values()},
-            deleted=self.contents.deleted | {*deleted},
+            errors={name: error for name, error in errors.items() if name not in freed},
+            quarantined=found.quarantined | {error.input for error in errors.values()},
+            deleted=found.deleted | {*deleted},
             commit=commits.last_row(self.commits),
         )
 
 
-def _freed(deleted: Collection[str], refused: Iterable[str]) -> list[str]:
+def _freed(deleted: Collection[str], refused: Iterable[str]) -> set[str]:
     """Those of the refused shards whose names deleted ones have freed."""
     shards = {*deleted}
     folders = {folder for name in deleted for folder in above(name)}
-    return [
+    return {
         name
         for name in refused
         if name in shards or name in folders or not shards.isdisjoint(above(name))
-    ]
+    }
 
 
 def _sums(results: Sequence[ShardResult]) -> dict[str, Any]:

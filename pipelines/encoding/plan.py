@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pipelines.encoding.directory.contents import Contents, read_contents
 from pipelines.encoding.directory.encoded_directory import EncodedDirectory
-from pipelines.encoding.directory.plans import PlannedShard
 from pipelines.encoding.directory.quarantine import BadShard, ShardsError
+from pipelines.encoding.directory.state import Contents, read_contents
 from pipelines.encoding.directory.status import (
     CHANGED,
     COLUMN,
@@ -19,14 +18,27 @@ from pipelines.encoding.directory.status import (
     shard_error,
     source_of,
 )
-from pipelines.encoding.options import EncodeCall, ShardOptions
-from pipelines.encoding.shard_encoder import check_fit, text_columns
+from pipelines.encoding.options import ShardOptions
+from pipelines.encoding.shard_encoder import text_columns
 from pipelines.files import inputs
 from pipelines.files.filesystems import join
 from pipelines.files.inputs import InputFile
 from pipelines.files.storage import in_parallel
-from wordpiece_core import Tokenizer
 from wordpiece_core.errors import InputError, OptionError
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedShard:
+    """A shard as it was found before the job. `rows`: their number, if it is known. `bytes`: the
+    approximate size of the text. `finished`: whether an earlier run finished it. `error`: why it
+    cannot be encoded."""
+
+    file: InputFile
+    name: str
+    rows: int | None = None
+    bytes: int = 0
+    finished: bool = False
+    error: ShardError | None = None
 
 
 @dataclass(frozen=True)
@@ -47,16 +59,6 @@ class EncodePlan:
     def errors(self) -> list[BadShard]:
         """The inputs that are known to be bad before they are encoded."""
         return [BadShard(shard.file, shard.error) for shard in self.shards if shard.error]
-
-    @property
-    def kept(self) -> int:
-        """The number of shards of these inputs that an earlier run finished."""
-        return sum(shard.finished for shard in self.shards)
-
-    @property
-    def others(self) -> int:
-        """The number of finished shards of inputs that are not given now."""
-        return len(self.contents.finished.keys() - {shard.name for shard in self.shards})
 
     @property
     def is_done(self) -> bool:
@@ -80,23 +82,18 @@ class EncodePlan:
         ]
         return {"output": self.directory.path, **self.directory.job, "shards": shards}
 
-
-def plan(call: EncodeCall, tokenizer: Tokenizer, sample: int | None = None) -> EncodePlan:
-    """Plans the job: lists the output directory and the inputs, and reads the Parquet footers or
-    first rows of the files to encode. With a `sample`, it reads that many files only and estimates
-    the sizes of the others.
-
-    Raises InputError and OptionError; OptionError also if the output holds shards of another
-    tokenizer or of other options.
-    """
-    check_fit(call.shards, tokenizer)
-    job = {"tokenizer": tokenizer.digest, "options": call.job_options}
-    return plan_files(EncodedDirectory(call.output, job), list_inputs(call), call.shards, sample)
-
-
-def list_inputs(call: EncodeCall) -> list[InputFile]:
-    """The input files of a call, which have distinct shards."""
-    return inputs.disambiguated(inputs.resolve(call.inputs, own=[call.output]))
+    def bad_shards(self, errors: Sequence[ShardError], on_error: str) -> list[BadShard]:
+        """The inputs that cannot be encoded: those known before, and these errors. ShardsError if
+        there are any that do not go into quarantine, as none does if no file is to blame: if files
+        have changed, or the options fit none of them."""
+        files = {shard.name: shard.file for shard in self.shards}
+        bad = [*self.errors, *(BadShard(files[error.name], error) for error in errors)]
+        bad.sort(key=lambda shard: shard.error.name)
+        changed = any(shard.error.cause == CHANGED for shard in bad)
+        no_fault = changed or fits_no_file(bad, len(self.shards))
+        if bad and (on_error != "quarantine" or no_fault):
+            raise ShardsError(bad, len(self.shards))
+        return bad
 
 
 def plan_files(
@@ -105,18 +102,14 @@ def plan_files(
     options: ShardOptions,
     sample: int | None = None,
 ) -> EncodePlan:
-    """The plan for these inputs. `sample`: see `plan`."""
+    """Plans the encoding of these inputs: lists the output directory, and reads the Parquet footers
+    or first rows of the files to encode. With a `sample`, it reads that many files only and
+    estimates the sizes of the others. OptionError if the output holds shards of another tokenizer
+    or of other options."""
     names = inputs.output_names(files)
     contents = read_contents(directory)
     _check_files(directory.path, files, names, contents)
     finished = contents.finished
-
-    def kept(file: InputFile) -> PlannedShard | None:
-        name = names[file.path]
-        result = finished.get(name)
-        if result is None or not is_of(result, file):
-            return None
-        return PlannedShard(file, name, result.input_rows, result.bytes, True)
 
     def measured(file: InputFile) -> PlannedShard:
         name = names[file.path]
@@ -126,10 +119,15 @@ def plan_files(
             return PlannedShard(file, name, error=shard_error(file, name, error))
         return PlannedShard(file, name, rows, size)
 
-    known = {file.path: shard for file in files if (shard := kept(file))}
+    known: dict[str, PlannedShard] = {}
+    for file in files:
+        result = finished.get(names[file.path])
+        if result is not None and is_of(result, file):
+            shard = PlannedShard(file, result.name, result.input_rows, result.bytes, finished=True)
+            known[file.path] = shard
     waiting = [file for file in files if file.path not in known]
-    step = 1 if sample is None else -(-len(waiting) // sample)
-    read = in_parallel(measured, waiting[:: max(step, 1)])
+    step = 1 if sample is None else max(-(-len(waiting) // sample), 1)
+    read = in_parallel(measured, waiting[::step])
     known |= {shard.file.path: shard for shard in read}
     of_files = sum(shard.file.size for shard in read if not shard.error)
     growth = sum(shard.bytes for shard in read) / max(of_files, 1)
@@ -141,29 +139,13 @@ def plan_files(
     return EncodePlan(directory, shards, contents)
 
 
-def bad_shards(plan: EncodePlan, errors: Sequence[ShardError]) -> list[BadShard]:
-    """The inputs of a plan that cannot be encoded: those known before, and these errors."""
-    files = {shard.name: shard.file for shard in plan.shards}
-    bad = [*plan.errors, *(BadShard(files[error.name], error) for error in errors)]
-    return sorted(bad, key=lambda shard: shard.error.name)
-
-
-def check_errors(plan: EncodePlan, bad: Sequence[BadShard], on_error: str) -> None:
-    """Raises ShardsError for bad shards, unless they go into quarantine. They do not if no file is
-    to blame: if files have changed, or the options fit none of them."""
-    changed = any(shard.error.cause == CHANGED for shard in bad)
-    no_fault = changed or fits_no_file(bad, len(plan.shards))
-    if bad and (on_error != "quarantine" or no_fault):
-        raise ShardsError(bad, len(plan.shards))
-
-
 def fits_no_file(bad: Sequence[BadShard], files: int) -> bool:
     """Whether the options fit none of that many files."""
     return [shard.error.cause for shard in bad] == [COLUMN] * files
 
 
 def _check_files(
-    output: str, files: Sequence[InputFile], names: dict[str, str], found: Contents
+    output: str, files: Sequence[InputFile], names: Mapping[str, str], found: Contents
 ) -> None:
     """Raises OptionError if a shard would replace a shard of another file, or a file that is not a
     shard, or if an input would get a second shard. Raises InputError if a shard was changed whose
@@ -177,8 +159,7 @@ def _check_files(
             holds = f"a shard {shards[file.path]} of it"
         if holds:
             raise OptionError(f"{file.path}: {output} holds {holds}; give another directory")
-    there = found.results.keys() & found.sizes.keys()
-    for name in sorted(there - found.finished.keys() - {*names.values()}):
+    for name in sorted(found.changed - {*names.values()}):
         path, source = join(output, name), found.source(name)
         raise InputError(f"{path}: has been changed; delete it, or give {source} again")
 

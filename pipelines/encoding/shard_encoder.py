@@ -5,7 +5,8 @@ Batches of rows are encoded in pieces, on threads that all shards of a process s
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import base64
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import pairwise
@@ -16,7 +17,12 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from pipelines.encoding import pieces, shard_writer
-from pipelines.encoding.directory.status import SUMS
+from pipelines.encoding.directory.status import (
+    SUMS,
+    ShardResult,
+    WeightedResult,
+    source_of,
+)
 from pipelines.encoding.options import ShardOptions
 from pipelines.encoding.pieces import Part, piece_ends
 from pipelines.encoding.row_weights import RowWeights
@@ -113,16 +119,19 @@ class ShardEncoder:
         return pa.schema([*kept, *added], metadata=metadata)
 
     def parquet_options(self) -> dict[str, Any]:
-        """How pyarrow stores the columns that it writes: ids and texts plain, other columns with
-        dictionaries where that helps. Only kept columns have statistics."""
+        """How pyarrow stores the columns that it writes."""
         texts = text_columns(self.options).names
-        names = [name for name in self.shard.schema.names if name not in texts]
-        kept = leaf_paths(self.shard.schema, tuple(names))
-        return {
-            "compression": self.options.compression,
-            "use_dictionary": kept,
-            "write_statistics": kept,
-        }
+        kept = [name for name in self.shard.schema.names if name not in texts]
+        return storing(self.options, self.shard.schema, kept)
+
+    def result(self, name: str, size: int) -> ShardResult:
+        """The status of the shard, which has this size, when all its rows are encoded."""
+        sums: dict[str, Any] = self.sums | {"output_bytes": size}
+        source = source_of(self.file)
+        if self.weights is None:
+            return ShardResult(name, self.file.name, source, **sums)
+        sums["schema"] = base64.b64encode(self.schema.serialize().to_pybytes()).decode()
+        return WeightedResult(name, self.file.name, source, weights=self.split_weights, **sums)
 
     def parts(self) -> Iterator[Part]:
         """The encoded rows of the shard, in parts of which none is empty."""
@@ -273,8 +282,19 @@ def check_fit(options: ShardOptions, tokenizer: Tokenizer) -> None:
     tokenizer.check_options(options.encoding, bool(options.text_pair_column))
 
 
+def storing(options: ShardOptions, schema: pa.Schema, kept: Sequence[str]) -> dict[str, Any]:
+    """How pyarrow stores columns: those that are `kept` of the input with dictionaries where that
+    helps and with statistics, ids and texts plain."""
+    paths = _leaf_paths(schema, tuple(kept))
+    return {
+        "compression": options.compression,
+        "use_dictionary": paths,
+        "write_statistics": paths,
+    }
+
+
 @lru_cache(SCHEMAS)
-def leaf_paths(schema: pa.Schema, names: tuple[str, ...]) -> list[str]:
+def _leaf_paths(schema: pa.Schema, names: tuple[str, ...]) -> list[str]:
     """Parquet's names for the stored columns. A nested column has several."""
     stored = pq.read_metadata(pa.BufferReader(empty_parquet(schema))).schema
     paths = (stored.column(i).path for i in range(len(stored)))

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -26,15 +26,13 @@ from apache_beam.transforms.userstate import ReadModifyWriteStateSpec
 from apache_beam.utils.timestamp import Timestamp
 
 from pipelines.encoding.directory.encoded_directory import PLAN, EncodedDirectory
-from pipelines.encoding.directory.journals import recorded
-from pipelines.encoding.directory.new_shards import shard_sizes
-from pipelines.encoding.directory.plans import PlannedShard, planned, write_plan
+from pipelines.encoding.directory.shards import recorded, shard_sizes
 from pipelines.encoding.directory.status import ShardError, ShardResult
-from pipelines.encoding.encode_step import EncodeShard
+from pipelines.encoding.encode_step import EncodeShard, planned, size_of
+from pipelines.encoding.plan import PlannedShard
 from pipelines.files import outputs
-from pipelines.files.inputs import InputFile
 from pipelines.files.storage import MissingError
-from pipelines.running.plan import known_stores, read_plan
+from pipelines.running.plan import known_stores, read_plan, write_plan
 from pipelines.running.runner import start_stream
 from wordpiece_core.errors import JobError, WordpieceError
 from wordpiece_core.uri import Location
@@ -64,32 +62,27 @@ class Stream:
 
     def encode(self, shards: Sequence[PlannedShard]) -> tuple[list[ShardResult], list[ShardError]]:
         """Encodes shards, as `run_step` does. JobError if the pipeline has ended."""
-        write_plan(self.directory, shards, self.plans, self.stores)
+        path = self.directory.plan_path(self.plans)
+        write_plan(path, self.directory.work.lease, shards, size_of, self.stores)
         self.plans += 1
         files = {shard.name: shard.file for shard in shards}
-        results: dict[str, ShardResult] = {}
-        errors: dict[str, ShardError] = {}
-        while waiting := files.keys() - results.keys() - errors.keys():
+        finished, errors = list[ShardResult](), list[ShardError]()
+        while files:
             time.sleep(WAIT)
             state = self.pipeline.state
-            finished, bad = self._finished({name: files[name] for name in waiting})
-            results |= {result.name: result for result in finished}
-            errors |= {error.name: error for error in bad}
-            if not (finished or bad) and PipelineState.is_terminal(state):
+            recently, bad = recorded(self.directory, files)
+            sizes = shard_sizes(self.directory, [result.name for result in recently])
+            renamed = [r for r in recently if sizes.get(r.name) == r.output_bytes]
+            finished += renamed
+            errors += bad
+            for name in [status.name for status in renamed] + [error.name for error in bad]:
+                del files[name]
+            if files and PipelineState.is_terminal(state):
                 raise JobError(
                     f"the pipeline has ended ({state}); the log of the runner says why. Run the"
                     " command again to go on"
                 )
-        return list(results.values()), list(errors.values())
-
-    def _finished(
-        self, files: Mapping[str, InputFile]
-    ) -> tuple[list[ShardResult], list[ShardError]]:
-        """What has been recorded of shards. A shard is renamed after it is recorded. `files`: their
-        inputs, by the names of the shards."""
-        results, errors = recorded(self.directory, files)
-        sizes = shard_sizes(self.directory, [result.name for result in results])
-        return [r for r in results if sizes.get(r.name) == r.output_bytes], errors
+        return finished, errors
 
     def stop(self) -> None:
         """Cancels the pipeline. Where the runner only stops waiting for it, the lease that is given

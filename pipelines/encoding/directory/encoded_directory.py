@@ -12,11 +12,10 @@
                         RUN-ID.jsonl    journals: the shards finished since, and errors
                         plan-RUN-NUMBER.jsonl   the shards to encode
                         spec.json       the tokenizer, for workers
+                        and what `pipelines.encoding.resharding` keeps there
     _errors/            inputs that could not be encoded, with --on-error quarantine:
                         __shards__/NAME.bad has the bytes, __shards__/NAME.json the error.
                         (`datasets` skips names with two underscores, others skip `.bad`)
-    _layout/            the work directory of a resharded dataset
-                        (`pipelines.encoding.resharding.work`)
 
 `datasets` ignores names that begin with a dot.
 
@@ -43,6 +42,7 @@ from typing import Any
 from pipelines.files import outputs
 from pipelines.files.filesystems import join
 from pipelines.files.owned import OwnedDirectory, new_id
+from pipelines.files.publishing import STAGED
 from wordpiece_core import Tokenizer
 from wordpiece_core.errors import OptionError
 from wordpiece_core.tokenizer.files import TokenizerSpec
@@ -52,11 +52,19 @@ RUN = ".run.json"
 CARD = "README.md"
 TOKENIZER = ".tokenizer.json"
 SHARDS = "_shards"
-LAYOUT = "_layout"
 STATE = "manifest.json"
 SPEC = "spec.json"  # the tokenizer, for workers: Beam would pickle it many times
 JOURNAL = r"[0-9a-f]{16}-[0-9a-f]{16}\.jsonl"  # the run, and a random part
 PLAN = r"plan-[0-9a-f]{16}-[0-9]{6,}\.jsonl"
+ENCODED = "encoded"
+OF_RESHARDING = "|".join(
+    (
+        STAGED,
+        rf"{ENCODED}/(?:.+\.parquet|\.run\.json|{SHARDS}/.+)",
+        r"buckets-[0-9a-f]{16}/[0-9]{5,}\.runs",
+        r"made-[0-9a-f]{16}/[0-9]{5,}(?:-[0-9]{5,}\.[a-z]+|\.json)",
+    )
+)
 ERRORS = "_errors"
 SECOND_FILES = (".idx", ".offsets")  # the endings of files that belong to one with ids
 BAD_SHARDS = "__shards__"
@@ -69,20 +77,17 @@ _tokenizers_lock = threading.Lock()
 @dataclass(frozen=True)
 class EncodedDirectory:
     """The output directory of a job. `job`: what all its shards share, `tokenizer` and `options`.
-    `run`: the id of the run. `work_name`: the name of the work directory; `work_files`: a regular
-    expression for the names of the files in it."""
+    `run`: the id of the run."""
 
     path: str
     job: dict[str, Any]
     run: str = field(default_factory=new_id)
-    work_name: str = SHARDS
-    work_files: str = rf"{STATE}|{SPEC}|{JOURNAL}|{PLAN}"
 
     @property
     def work(self) -> OwnedDirectory:
         """The work directory."""
-        path, kind = self.place(self.work_name), self.work_name.removeprefix("_")
-        return OwnedDirectory(path, kind, self.work_files, self.run)
+        names = rf"{STATE}|{SPEC}|{JOURNAL}|{PLAN}|{OF_RESHARDING}"
+        return OwnedDirectory(self.place(SHARDS), "shards", names, self.run)
 
     @property
     def errors(self) -> OwnedDirectory:
@@ -94,6 +99,10 @@ class EncodedDirectory:
     def place(self, *names: str) -> str:
         """The path of something in it."""
         return join(self.path, *names)
+
+    def plan_path(self, number: int = 0) -> str:
+        """The path of the plan of that number of this run."""
+        return self.work.place(f"plan-{self.run}-{number:06}.jsonl")
 
     def write_tokenizer(self, tokenizer: Tokenizer) -> None:
         """Writes the tokenizer of the job, for workers."""
@@ -118,19 +127,19 @@ class EncodedDirectory:
 
     def check_same(self, found: dict[str, Any]) -> None:
         """OptionError unless a state is of this job."""
-        if "tokenizer" not in found:
+        tokenizer, options = found.get("tokenizer"), found.get("options")
+        if tokenizer is None:
             raise OptionError(f"{self.path}: holds something else than shards; give an empty one")
-        if found.get("tokenizer") != self.job["tokenizer"]:
+        if tokenizer != self.job["tokenizer"]:
             raise OptionError(
                 f"{self.path}: holds shards of another tokenizer"
-                f" ({str(found.get('tokenizer'))[:12]}, not {self.job['tokenizer'][:12]});"
+                f" ({str(tokenizer)[:12]}, not {self.job['tokenizer'][:12]});"
                 " mixed vocabularies break a model: give another one"
             )
         if found.get("format") != FORMAT:
             raise OptionError(
                 f"{self.path}: holds shards of another version of this program; give another one"
             )
-        options = found.get("options")
         for name, value in self.job["options"].items():
             if not isinstance(options, dict) or options.get(name) != value:
                 raise OptionError(

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from pipelines.encoding.directory.encoded_directory import BAD_SHARDS, EncodedDirectory
-from pipelines.encoding.directory.journals import Journal
 from pipelines.encoding.directory.status import ShardError
 from pipelines.files import outputs, storage
 from pipelines.files.filesystems import inside
@@ -14,6 +13,8 @@ from pipelines.files.input_files import InputFile
 from pipelines.files.lease import MARKER
 from pipelines.files.storage import in_parallel
 from wordpiece_core.errors import InputError, StorageError
+
+ENDINGS = (".bad", ".json")
 
 
 @dataclass(frozen=True)
@@ -34,28 +35,24 @@ class ShardsError(InputError):
 
     def __init__(self, errors: Sequence[BadShard], shards: int) -> None:
         self.errors = list(errors)
-        first = errors[0].message
-        if shards == 1:
-            message = first
-        elif len(errors) == 1:
-            message = f"{first} (1 of {shards:,} shards; a rerun keeps the others)"
-        else:
+        message = errors[0].message
+        if len(errors) > 1:
             names = ", ".join(error.file.path for error in errors[:10])
             more = ", ..." if len(errors) > 10 else ""
             message = (
                 f"{len(errors):,} of {shards:,} shards cannot be encoded: {names}{more}; a rerun"
                 " keeps the others"
             )
+        elif shards > 1:
+            message += f" (1 of {shards:,} shards; a rerun keeps the others)"
         super().__init__(message)
 
 
 def quarantine(directory: EncodedDirectory, errors: Sequence[BadShard]) -> None:
-    """Copies inputs, and their errors, to quarantine. They are recorded first, so that a later run
-    can delete them from there. OutputError if another run has begun."""
+    """Copies inputs, and their errors, to quarantine. OutputError if another run has begun."""
     if not errors:
         return
     directory.work.lease.check()
-    Journal().record(directory, [bad.error for bad in errors])
     if not directory.errors.check():
         directory.errors.claim(directory.work.path)
     in_parallel(lambda bad: _copy(directory, bad), errors)
@@ -63,8 +60,8 @@ def quarantine(directory: EncodedDirectory, errors: Sequence[BadShard]) -> None:
 
 def _copy(directory: EncodedDirectory, bad: BadShard) -> None:
     error, file, scratch = bad.error, bad.file, directory.work.path
+    copy, record = (_place(directory, error.input, ending) for ending in ENDINGS)
     copied = True
-    copy = _place(directory, error.input, ".bad")
     try:
         outputs.copy(file.path, copy, scratch)
     except StorageError as fault:
@@ -72,25 +69,19 @@ def _copy(directory: EncodedDirectory, bad: BadShard) -> None:
             raise
         copied = False  # the disk of the input may be broken
         storage.delete_file(copy)
-    record = {
-        "input": error.input,
-        "row_group": error.row_group,
-        "message": error.message,
-        "copied": copied,
-    }
-    outputs.write_json(_place(directory, error.input, ".json"), record, scratch)
+    about = {"row_group": error.row_group, "message": error.message, "copied": copied}
+    outputs.write_json(record, {"input": error.input, **about}, scratch)
 
 
 def _place(directory: EncodedDirectory, name: str, ending: str) -> str:
     return inside(directory.errors.place(BAD_SHARDS), name + ending)
 
 
-def release(directory: EncodedDirectory, names: Collection[str]) -> None:
+def release(directory: EncodedDirectory, names: Iterable[str]) -> None:
     """Deletes inputs from quarantine, by their relative names, and quarantine if it is empty."""
     errors = directory.errors
     if not errors.check():
         return
-    endings = (".bad", ".json")
-    storage.delete_files(_place(directory, name, end) for name in sorted(names) for end in endings)
+    storage.delete_files(_place(directory, name, end) for name in sorted(names) for end in ENDINGS)
     if outputs.list_directory(errors.path, recursive=True) == [MARKER]:
         errors.delete()

@@ -1,47 +1,226 @@
-"""A run begins in an output directory, and commits its state."""
+"""What an output directory holds: its files, the state, and the journals. How a run begins there,
+and commits its state."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pipelines.encoding.directory.card import dataset_card, is_replaceable, split_shards
-from pipelines.encoding.directory.contents import (
-    DELETED,
-    Contents,
-    inputs_of,
-    read_version,
-)
 from pipelines.encoding.directory.encoded_directory import (
+    BAD_SHARDS,
     CARD,
+    ERRORS,
     FORMAT,
     JOURNAL,
     MANIFEST,
     PLAN,
     RUN,
+    SHARDS,
     STATE,
     TOKENIZER,
     EncodedDirectory,
 )
-from pipelines.encoding.directory.journals import list_journals
 from pipelines.encoding.directory.quarantine import release
-from pipelines.encoding.directory.status import OF_SHARDS, SUMS, plain
+from pipelines.encoding.directory.shards import journals_of, list_journals, read_journals
+from pipelines.encoding.directory.status import (
+    OF_SHARDS,
+    SUMS,
+    ShardError,
+    ShardResult,
+    ShardStatus,
+    checked,
+    plain,
+    read_object,
+)
 from pipelines.files import outputs, storage
+from pipelines.files.filesystems import inside, is_plain_name, join
 from pipelines.files.reading import bad_data
-from pipelines.files.storage import StoredFile
+from pipelines.files.storage import Entry, StoredFile
+from pipelines.following.commits import COMMITS
 from wordpiece_core import Tokenizer
-from wordpiece_core.errors import OutputError
+from wordpiece_core.errors import OptionError, OutputError
+
+DELETED = "deleted"  # in a state: the shards that this commit has deleted
+OWN_FILES = (MANIFEST, RUN, CARD, TOKENIZER, COMMITS)
+
+
+@dataclass(frozen=True)
+class Contents:
+    """What a directory holds.
+
+    `sizes`: the sizes in bytes of its files, except those in directories of the job. `results`,
+    `errors`: the status of shards, by name, no matter if the shard exists; an error may be older
+    than a result of the same name. `uncommitted`: the finished shards that the state does not list.
+    `deleted`: shards that a commit deletes, or is to delete. `quarantined`: the relative names of
+    inputs in quarantine. `roots`: by the name of the shard, the directory of its input, if it is
+    known. `is_complete`: whether there is a manifest. `has_work`: whether the work directory
+    exists. `version`: it changes with every commit. `commit`: the last commit, with --follow.
+    `sources`: of a resharded dataset, the results of its inputs."""
+
+    sizes: dict[str, int]
+    results: dict[str, ShardResult] = field(default_factory=dict)
+    errors: dict[str, ShardError] = field(default_factory=dict)
+    uncommitted: frozenset[str] = frozenset()
+    deleted: frozenset[str] = frozenset()
+    quarantined: frozenset[str] = frozenset()
+    roots: Mapping[str, str] = field(default_factory=dict)
+    is_complete: bool = False
+    journals: Sequence[str] = ()
+    has_work: bool = False
+    version: object = None
+    commit: dict[str, Any] | None = None
+    sources: list[ShardResult] | None = None
+
+    @property
+    def lacks_sidecars(self) -> bool:
+        """Whether there is no dataset card, or no tokenizer."""
+        return not {CARD, TOKENIZER} <= self.sizes.keys()
+
+    def has(self, shard: ShardResult) -> bool:
+        """Whether a shard exists in the recorded size."""
+        return self.sizes.get(shard.name) == shard.output_bytes
+
+    def source(self, name: str) -> str:
+        """The path of the input of a shard that has a status, as far as it is known."""
+        status = self.results.get(name) or self.errors[name]
+        return join(self.roots[name], status.input) if name in self.roots else status.input
+
+    @property
+    def finished(self) -> dict[str, ShardResult]:
+        """The shards that have a result and exist in the recorded size."""
+        return {name: result for name, result in self.results.items() if self.has(result)}
+
+    @property
+    def changed(self) -> set[str]:
+        """The shards that have a result and exist in another size."""
+        return (self.results.keys() & self.sizes.keys()) - self.finished.keys()
+
+
+# --- Reading --------------------------------------------------------------------------------------
+
+
+def read_contents(directory: EncodedDirectory) -> Contents:
+    """Reads a directory, with one listing. OptionError unless it is empty or holds only shards of
+    this job."""
+    entries = storage.entries(directory.path)
+    in_work, in_errors = _below(entries, SHARDS), _below(entries, ERRORS)
+    directory.work.check(in_work)
+    directory.errors.check(in_errors)
+    files = {entry.name: entry for entry in entries if entry.kind == "file"}
+    own = (f"{SHARDS}/", f"{ERRORS}/")
+    complete = files.get(MANIFEST)
+    bad = f"{BAD_SHARDS}/"
+    in_quarantine = (e.name for e in in_errors if e.kind == "file" and e.name.startswith(bad))
+    found = Contents(
+        sizes={name: file.size for name, file in files.items() if not name.startswith(own)},
+        quarantined=frozenset(n.removeprefix(bad).rpartition(".")[0] for n in in_quarantine),
+        is_complete=complete is not None,
+        journals=journals_of(entry.name for entry in in_work),
+        has_work=any(entry.name == SHARDS for entry in entries) or bool(in_work),
+        version=_version(complete),
+    )
+    path = directory.place(MANIFEST) if complete else directory.work.place(STATE)
+    state = read_object(path) if complete or in_work else None
+    if state is not None:
+        directory.check_same(state)
+        found = _with_statuses(directory, found, state, path)
+        _check_names(directory, found, entries)
+    elif found.sizes:
+        raise OptionError(
+            f"{directory.path}: holds {next(iter(found.sizes))}, no shards of this job; give an"
+            " empty one"
+        )
+    return found
+
+
+def _version(complete: Entry | None) -> object:
+    return complete and (complete.size, complete.modified)
+
+
+def _with_statuses(
+    directory: EncodedDirectory, found: Contents, state: dict[str, Any], path: str
+) -> Contents:
+    """Adds the statuses: those of the state at `path`, and of the journals. What the state lists
+    and exists is newer than a journal, which may be left over."""
+    listed = checked(state.get("shards", []), path, ShardResult)
+    results = {result.name: result for result in listed}
+    errors = {error.name: error for error in checked(state.get("errors", []), path, ShardError)}
+    committed = {name for name, result in results.items() if found.has(result)}
+    uncommitted: dict[str, ShardResult] = {}
+    conflicting: set[str] = set()
+    for status in read_journals(directory, found.journals):
+        if isinstance(status, ShardError):
+            errors.setdefault(status.name, status)
+        elif found.has(status) and status.name not in committed:
+            known = uncommitted.setdefault(status.name, status)
+            conflicting |= {status.name} if known != status else set()  # of two runs
+    results |= {name: r for name, r in uncommitted.items() if name not in conflicting}
+    deleted = (_deleted(directory, state, path) | conflicting) - results.keys()
+    sources = state.get("sources")
+    return replace(
+        found,
+        sizes={name: size for name, size in found.sizes.items() if name not in deleted},
+        results=results,
+        errors=errors,
+        uncommitted=frozenset(uncommitted.keys() - conflicting),
+        deleted=frozenset(deleted),
+        roots=_roots(directory, found),
+        commit=state.get("commit"),
+        sources=None if sources is None else checked(sources, path, ShardResult),
+    )
+
+
+def _deleted(directory: EncodedDirectory, state: dict[str, Any], path: str) -> set[str]:
+    """The shards that the state says are deleted. InputError for a name that is not that of a shard
+    in the directory."""
+    names = state.get(DELETED, [])
+    if not isinstance(names, list) or not all(str(name).endswith(".parquet") for name in names):
+        raise outputs.damaged(path)
+    for name in names:
+        inside(directory.path, name)
+    return set(names)
+
+
+def _check_names(directory: EncodedDirectory, found: Contents, entries: Sequence[Entry]) -> None:
+    """Raises InputError if a name in a status leads out of the directory, also through a link."""
+    has_links = any(entry.kind == "other" for entry in entries)
+    statuses: list[ShardStatus] = [*found.results.values(), *found.errors.values()]
+    for status in statuses:
+        for base, name in ((), status.name), ((ERRORS, BAD_SHARDS), status.input):
+            if has_links or not is_plain_name(name):
+                inside(directory.place(*base), name)
+
+
+def _below(entries: Sequence[Entry], directory: str) -> list[Entry]:
+    """The entries in a directory, with their names relative to it."""
+    prefix = f"{directory}/"
+    inner = (entry for entry in entries if entry.name.startswith(prefix))
+    return [replace(entry, name=entry.name.removeprefix(prefix)) for entry in inner]
+
+
+def _roots(directory: EncodedDirectory, found: Contents) -> dict[str, str]:
+    """The directories of the inputs, by the names of the shards, as `write_roots` wrote them."""
+    record = read_object(directory.place(RUN)) if RUN in found.sizes else None
+    inputs = (record or {}).get("inputs")
+    if not isinstance(inputs, dict):
+        return {}
+    known = {root: names for root, names in inputs.items() if isinstance(names, list)}
+    return {str(name): root for root, names in known.items() for name in names}
+
+
+# --- Commits --------------------------------------------------------------------------------------
 
 
 def claim(directory: EncodedDirectory, found: Contents, tokenizer: Tokenizer) -> None:
     """Takes a directory for this run, and writes its state if it has none. OutputError if another
     run has changed it since `found` was read, which a lock prevents where there are locks."""
     directory.work.claim()
-    if read_version(directory) != found.version or list_journals(directory) != [*found.journals]:
+    version = _version(storage.info(directory.place(MANIFEST)))
+    if version != found.version or list_journals(directory) != [*found.journals]:
         raise OutputError(
             f"{directory.path}: another run has just written there; run this one again"
         )
@@ -58,41 +237,28 @@ def begin(
     claim(directory, found, tokenizer)
     results = {name: r for name, r in found.finished.items() if name not in roots}
     outdated = (found.results.keys() & found.sizes.keys()) - results.keys()
-    begun = replace(
-        found,
-        results=results,
-        deleted=found.deleted | outdated,
-        roots={**found.roots, **roots},
-    )
+    deleted = found.deleted | outdated
+    begun = replace(found, results=results, deleted=deleted, roots={**found.roots, **roots})
     commit(directory, begun, complete=False)
-    sizes = {name: size for name, size in begun.sizes.items() if name not in begun.deleted}
+    sizes = {name: size for name, size in begun.sizes.items() if name not in deleted}
     return replace(
         begun, sizes=sizes, uncommitted=frozenset(), deleted=frozenset(), is_complete=False
     )
 
 
-def restore(directory: EncodedDirectory, found: Contents, tokenizer: Tokenizer) -> None:
-    """Writes the dataset card and the tokenizer of a complete directory that has lost them."""
-    claim(directory, found, tokenizer)
-    commit(directory, found)
-
-
-def commit(
-    directory: EncodedDirectory,
-    contents: Contents,
-    *,
-    complete: bool = True,
-) -> dict[str, Any]:
+def commit(directory: EncodedDirectory, contents: Contents, *, complete: bool = True) -> None:
     """Replaces the state of a directory, which is complete then unless `complete` is False, and
-    deletes the journals. Shards to delete are named in the state first, and then deleted. Returns
-    the state. OutputError if another run has begun."""
+    deletes the journals. Shards to delete are named in the state first, and then deleted.
+    OutputError if another run has begun."""
     state = manifest(directory, contents)
     directory.work.lease.check()
     if complete:
         known = {*contents.results, *contents.errors, *contents.deleted}
         write_roots(directory, {n: root for n, root in contents.roots.items() if n in known})
         release_good(directory, contents)
-        for name, data in sidecars(directory, contents, state, _columns(directory, state)).items():
+        first = state["shards"][0]["name"] if state["shards"] else ""
+        path = directory.place(first) if first.endswith(".parquet") else None
+        for name, data in sidecars(directory, contents, state, path).items():
             outputs.write_bytes(directory.place(name), data, directory.work.path)
         outputs.write_json(directory.place(MANIFEST), state, directory.work.path)
     else:
@@ -104,31 +270,36 @@ def commit(
     directory.work.sweep(rf"{JOURNAL}|{PLAN}")
     if contents.deleted:
         storage.delete_files(map(directory.place, sorted(contents.deleted)))
-        return commit(directory, replace(contents, deleted=frozenset()), complete=complete)
-    return state
+        commit(directory, replace(contents, deleted=frozenset()), complete=complete)
 
 
 def sidecars(
-    directory: EncodedDirectory,
-    contents: Contents,
-    state: dict[str, Any],
-    columns: pa.Schema | None,
+    directory: EncodedDirectory, contents: Contents, state: dict[str, Any], shard: str | None
 ) -> dict[str, bytes]:
     """The files that a complete directory with this state lacks, by name: its tokenizer and its
-    dataset card. `columns`: of the shards, if they are Parquet."""
-    files = {} if contents.has_tokenizer else {TOKENIZER: directory.tokenizer_bytes()}
+    dataset card. `shard`: the path of the first shard, whose columns `datasets` takes for those of
+    all; None if they are not Parquet."""
+    columns = None
+    if shard is not None:
+        with StoredFile(shard) as file, bad_data(shard, fix=outputs.FIX):
+            columns = pq.read_schema(file.arrow())
+    has_tokenizer = TOKENIZER in contents.sizes
+    files = {} if has_tokenizer else {TOKENIZER: directory.tokenizer_bytes()}
     card = dataset_card(state, columns, split_shards(state))
     return files | ({CARD: card} if is_replaceable(directory, card) else {})
 
 
 def release_good(directory: EncodedDirectory, contents: Contents) -> None:
     """Deletes inputs from quarantine that have no error any more."""
-    release(directory, contents.bad - {error.input for error in contents.errors.values()})
+    release(directory, contents.quarantined - {error.input for error in contents.errors.values()})
 
 
 def write_roots(directory: EncodedDirectory, roots: Mapping[str, str]) -> None:
-    """Writes where the inputs are."""
-    outputs.write_json(directory.place(RUN), inputs_of(roots), directory.work.path)
+    """Writes where the inputs are: the names of the shards, by the directories of their inputs."""
+    names: dict[str, list[str]] = {}
+    for name in sorted(roots):
+        names.setdefault(roots[name], []).append(name)
+    outputs.write_json(directory.place(RUN), {"inputs": names}, directory.work.path)
 
 
 def manifest(directory: EncodedDirectory, contents: Contents) -> dict[str, Any]:
@@ -140,28 +311,10 @@ def manifest(directory: EncodedDirectory, contents: Contents) -> dict[str, Any]:
     if contents.commit is not None:
         more["commit"] = contents.commit
     if contents.sources is not None:
-        more["sources"] = [plain(source) for source in contents.sources]
+        more["sources"] = [plain(source, ShardResult) for source in contents.sources]
         for name in totals.keys() - OF_SHARDS:
             totals[name] = sum(getattr(source, name) for source in contents.sources)
     if contents.deleted:
         more[DELETED] = sorted(contents.deleted)
-    return {
-        "format": FORMAT,
-        **directory.job,
-        **totals,
-        **more,
-        "shards": shards,
-        "errors": errors,
-    }
-
-
-def _columns(directory: EncodedDirectory, state: dict[str, Any]) -> pa.Schema | None:
-    """The columns of the first shard, which `datasets` takes for those of all shards."""
-    name = state["shards"][0]["name"] if state["shards"] else ""
-    return read_columns(directory.place(name)) if name.endswith(".parquet") else None
-
-
-def read_columns(path: str) -> pa.Schema:
-    """The columns of a shard of Parquet."""
-    with StoredFile(path) as file, bad_data(path, fix=outputs.FIX):
-        return pq.read_schema(file.arrow())
+    state = {"format": FORMAT, **directory.job, **totals, **more}
+    return state | {"shards": shards, "errors": errors}

@@ -2,14 +2,8 @@
 
 from __future__ import annotations
 
-import base64
-import json
-from collections.abc import Iterable
 from dataclasses import dataclass, field, fields
-from types import NoneType
-from typing import Any
-
-import pyarrow as pa
+from typing import Any, TypeVar
 
 from pipelines.files import outputs
 from pipelines.files.input_files import InputFile
@@ -23,15 +17,15 @@ SUMS = (
 OF_SHARDS = {"rows", "dropped_tokens", "output_bytes"}
 """The sums of a resharded dataset that are those of its shards. All others are those of its inputs:
 which shard has which share of them is not known."""
+FILE, COLUMN, CHANGED, REFUSED = "file", "column", "changed", "again"
 
 
 @dataclass(frozen=True, slots=True)
 class ShardResult:
     """A finished shard. `input`: the relative name of the file it was made from. `source`: the size
     of that file and the time of its last change. `rows`: the rows of the shard. `bytes`: the size
-    of the texts. `words`, `word_tokens`: as in `wordpiece_core.EncodedBatch`. `replaced`: the
-    invalid UTF-8 sequences in the texts. `invalid`: those in the kept columns, where they stay.
-    `truncated_rows`, `truncated_tokens`: as in `wordpiece_core.EncodedBatch`."""
+    of the texts. `replaced`: the invalid UTF-8 sequences in the texts. `invalid`: those in the kept
+    columns, where they stay. The others are as in `wordpiece_core.EncodedBatch`."""
 
     name: str
     input: str
@@ -61,26 +55,12 @@ class WeightedResult(ShardResult):
     schema: str = ""
 
 
-def weighted(result: ShardResult, weights: list[int], schema: pa.Schema) -> WeightedResult:
-    """The result with what resharding needs."""
-    serialized = base64.b64encode(schema.serialize().to_pybytes()).decode()
-    return WeightedResult(**plain(result), weights=weights, schema=serialized)
-
-
-def unweighted(result: ShardResult) -> ShardResult:
-    """The result without what resharding needed."""
-    return ShardResult(**{field.name: getattr(result, field.name) for field in fields(ShardResult)})
-
-
-FILE, COLUMN, CHANGED, REFUSED = "file", "column", "changed", "again"
-
-
 @dataclass(frozen=True, slots=True)
 class ShardError:
-    """A shard that could not be encoded. `input`: the relative name of its file. `source`: see
-    `ShardResult`. `message`: what is wrong, with the relative name. `cause`: `FILE` if the file is
-    bad, `COLUMN` if the options do not fit it, `CHANGED` if it has changed since the job began,
-    `REFUSED` if the dataset keeps a shard of this name that was made from another file."""
+    """A shard that could not be encoded. `input`, `source`: see `ShardResult`. `message`: what is
+    wrong, with the relative name. `cause`: `FILE` if the file is bad, `COLUMN` if the options do
+    not fit it, `CHANGED` if it has changed since the job began, `REFUSED` if the dataset keeps a
+    shard of this name that was made from another file."""
 
     name: str
     input: str
@@ -91,10 +71,11 @@ class ShardError:
 
 
 ShardStatus = ShardResult | ShardError
+Status = TypeVar("Status", bound=ShardStatus)
 
 
 def source_of(file: InputFile) -> dict[str, Any]:
-    """The values that identify the version of a file: its size and modification time."""
+    """The values that identify the version of a file."""
     return {"bytes": file.size, "modified": file.modified}
 
 
@@ -112,54 +93,30 @@ def is_of(status: ShardStatus, file: InputFile) -> bool:
     return (status.input, status.source) == (file.name, source_of(file))
 
 
-def plain(status: ShardStatus) -> dict[str, Any]:
-    """A status as JSON can hold it."""
-    return {field.name: getattr(status, field.name) for field in fields(status)}
+def plain(status: ShardStatus, kind: type[ShardStatus] | None = None) -> dict[str, Any]:
+    """A status as JSON can hold it; with `kind`, only what this class has."""
+    return {field.name: getattr(status, field.name) for field in fields(kind or status)}
 
 
 _KINDS = {
     frozenset(field.name for field in fields(kind)): kind
     for kind in (ShardResult, WeightedResult, ShardError)
 }
-_TYPES: dict[str, Any] = {
-    "str": str,
-    "int": int,
-    "dict[str, Any]": dict,
-    "int | None": (int, NoneType),
-    "list[int]": list,
-}
-_VALUES = {
-    kind: [(field.name, _TYPES[str(field.type)]) for field in fields(kind)]
-    for kind in (ShardResult, WeightedResult, ShardError)
-}
+_TYPES = {"str": str, "int": int, "dict[str, Any]": dict, "list[int]": list}
 
 
 def of_object(value: dict[str, Any]) -> Any:
     """A status, if a JSON object is one; otherwise the object. (A status takes far less memory.)"""
     kind = _KINDS.get(frozenset(value))
-    if kind is None or not all(isinstance(value.get(name), of) for name, of in _VALUES[kind]):
+    if kind is None:
         return value
-    return kind(**value)
+    types = ((field.name, _TYPES.get(str(field.type), object)) for field in fields(kind))
+    return kind(**value) if all(isinstance(value[name], of) for name, of in types) else value
 
 
-def to_lines(statuses: Iterable[ShardStatus]) -> bytes:
-    """Statuses as JSON lines."""
-    lines = (json.dumps(plain(status), ensure_ascii=False) + "\n" for status in statuses)
-    return "".join(lines).encode()
-
-
-def from_lines(data: bytes, path: str) -> list[ShardStatus]:
-    """The statuses that `to_lines` wrote. `path`: their file, for messages."""
-    try:
-        values = [json.loads(line, object_hook=of_object) for line in data.splitlines()]
-    except (ValueError, RecursionError) as error:
-        raise outputs.damaged(path) from error
-    return checked(values, path)
-
-
-def checked(values: Any, path: str) -> list[ShardStatus]:
+def checked(values: Any, path: str, kind: type[Status] | tuple[type[Status], ...]) -> list[Status]:
     """The values, which must be statuses. InputError otherwise."""
-    if not isinstance(values, list) or not all(isinstance(v, ShardStatus) for v in values):
+    if not isinstance(values, list) or not all(isinstance(v, kind) for v in values):
         raise outputs.damaged(path)
     return values
 

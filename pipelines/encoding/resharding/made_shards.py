@@ -8,39 +8,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
-from pipelines.encoding.directory.encoded_directory import EncodedDirectory
-from pipelines.encoding.directory.status import ShardResult, of_object, plain
-from pipelines.encoding.options import ShardOptions
+from pipelines.encoding.directory.status import ShardResult, checked, of_object, plain
 from pipelines.encoding.resharding.assign import ShardTask, shard_name
-from pipelines.encoding.resharding.formats import SECOND_ENDING
-from pipelines.encoding.resharding.rows import Rows
+from pipelines.encoding.resharding.rows import Target
 from pipelines.files import outputs
 from pipelines.files.filesystems import join
 
 MADE_JSON = "{:05}.json"
-
-
-@dataclass(frozen=True)
-class Target:
-    """How shards are made. `options`: as the user gave them; `format`: of the files; `size`: the
-    maximum bytes of a shard of more than one row; `splits`: their names; `rows`: all rows."""
-
-    dataset: EncodedDirectory
-    options: ShardOptions
-    format: str
-    size: int
-    splits: Sequence[str]
-    rows: Rows
-
-    @property
-    def endings(self) -> list[str]:
-        """The endings of the names of the files of a shard. The first one has the ids."""
-        if self.format == "parquet":
-            return [".parquet"]
-        return [".bin", SECOND_ENDING[self.format]]
 
 
 def made_name(task: int, number: int, ending: str) -> str:
@@ -60,13 +37,10 @@ def read_made(folder: str, task: int) -> list[list[ShardResult]]:
     shards = found.get("shards") if isinstance(found, dict) else None
     if not isinstance(shards, list) or not shards:
         raise outputs.damaged(path)
-    for results in shards:
-        if not isinstance(results, list) or not all(isinstance(r, ShardResult) for r in results):
-            raise outputs.damaged(path)
-    return shards
+    return [checked(results, path, ShardResult) for results in shards]
 
 
-def is_whole(
+def is_complete(
     task: int, made: Sequence[Sequence[ShardResult]], sizes: Mapping[str, int], target: Target
 ) -> bool:
     """Whether all files of a task exist. `sizes`: of all files that are made, by name."""

@@ -26,11 +26,11 @@ from pipelines.encoding.directory.status import ShardResult
 from pipelines.encoding.pieces import Part
 from pipelines.encoding.resharding.assign import ShardTask, even_ends, number_of_shards
 from pipelines.encoding.resharding.formats import IdFiles, id_type
-from pipelines.encoding.resharding.made_shards import MADE_JSON, Target, made_json, made_name
+from pipelines.encoding.resharding.made_shards import MADE_JSON, made_json, made_name
 from pipelines.encoding.resharding.packed_rows import PackedRows, packed_schema
-from pipelines.encoding.resharding.rows import conformed
+from pipelines.encoding.resharding.rows import Target, conformed
 from pipelines.encoding.row_weights import WEIGHT
-from pipelines.encoding.shard_encoder import added_schema, leaf_paths, text_columns
+from pipelines.encoding.shard_encoder import added_schema, storing, text_columns
 from pipelines.encoding.shard_writer import IDS, ShardWriter, id_pages
 from pipelines.files import outputs, storage
 from pipelines.files.filesystems import join
@@ -56,17 +56,17 @@ class TaskRows:
         self._begin()
 
     def _begin(self) -> None:
-        self._tables = self._packed() if self.target.options.pack else self._plain()
+        self._tables = self._packed() if self.target.options.pack else self._read_rows()
         self._held: deque[pa.Table] = deque()  # the last ones that were read
         self._row = 0  # the number of the first one in them
         self.weight = 0
 
-    def _plain(self) -> Iterator[pa.Table]:
+    def _read_rows(self) -> Iterator[pa.Table]:
         read = 0
-        for table in self.target.rows.of(self.task):
+        for table in self.target.rows_of(self.task):
             self.weight += pc.sum(table.column(WEIGHT)).as_py() or 0
             read += table.num_rows
-            if read > self._reported:  # and not read again
+            if read > self._reported:  # rows may be read again
                 report(rows=read - self._reported)
                 self._reported = read
             yield table
@@ -77,7 +77,7 @@ class TaskRows:
         sums: Counter[str] = Counter()
 
         def read() -> Iterator[pa.Table]:
-            for table in self._plain():
+            for table in self._read_rows():
                 sums.update(self.counted(table))
                 yield table
 
@@ -89,11 +89,10 @@ class TaskRows:
     @cached_property
     def schema(self) -> pa.Schema:
         """The schema of shards."""
-        schema, options = self.target.rows.schema, self.target.options
-        if options.pack:
-            packed = packed_schema(self.tokenizer, options.encoding)
-            return packed.with_metadata(schema.metadata)
-        return schema
+        schema, options = self.target.schema, self.target.options
+        if not options.pack:
+            return schema
+        return packed_schema(self.tokenizer, options.encoding).with_metadata(schema.metadata)
 
     def between(self, first: int, last: int) -> Iterator[pa.Table]:
         """The rows [first, last), in pieces of some MB. The last `HELD_BYTES` are at hand; for
@@ -141,37 +140,22 @@ class TaskRows:
             "unknown_tokens": pc.sum(pc.equal(values, unknown)).as_py() or 0,
         }
 
-
-def write_shard(
-    files: Sequence[NewFile], rows: TaskRows, tables: Iterator[pa.Table], threads: int
-) -> int:
-    """Writes rows to the files of a shard. Returns how many are left out."""
-    format = rows.target.format
-    if format == "parquet":
-        _write_parquet(files[0], rows, tables, threads)
+    def write(self, files: Sequence[NewFile], tables: Iterator[pa.Table], threads: int) -> int:
+        """Writes rows to the files of a shard. Returns how many are left out."""
+        options, format = self.target.options, self.target.format
+        if format != "parquet":
+            ids = IdFiles(format, id_type(format, len(self.tokenizer.vocab)))
+            ids.write_ids(files[0], tables)
+            ids.write_places(files[1])
+            return ids.left_out
+        schema = self.schema
+        added = schema.names if options.pack else added_schema(self.tokenizer, options).names
+        kept = [name for name in schema.names if name not in {*added, *text_columns(options).names}]
+        maker = id_pages(self.tokenizer, options.compression)
+        parts = (Part(False, conformed(table, schema)) for table in tables)
+        writer = ShardWriter(schema, storing(options, schema, kept), maker, threads)
+        writer.write(files[0], parts)
         return 0
-    ids = IdFiles(format, id_type(format, len(rows.tokenizer.vocab)))
-    ids.write_ids(files[0], tables)
-    ids.write_places(files[1])
-    return ids.left_out
-
-
-def _write_parquet(
-    stream: NewFile, rows: TaskRows, tables: Iterator[pa.Table], threads: int
-) -> None:
-    """Writes rows as a Parquet file, as encoded shards are written."""
-    options, schema = rows.target.options, rows.schema
-    added = schema.names if options.pack else added_schema(rows.tokenizer, options).names
-    others = {*added, *text_columns(options).names}
-    stored = leaf_paths(schema, tuple(name for name in schema.names if name not in others))
-    storing = {
-        "compression": options.compression,
-        "use_dictionary": stored,
-        "write_statistics": stored,
-    }
-    maker = id_pages(rows.tokenizer, options.compression)
-    parts = (Part(False, conformed(table, schema)) for table in tables)
-    ShardWriter(schema, storing, maker, threads).write(stream, parts)
 
 
 @contextmanager
@@ -192,7 +176,7 @@ class _Written:
     `weight`: of its rows. `sums`: for its result."""
 
     end: int
-    files: list[NewFile] = field(default_factory=list)
+    files: list[NewFile]
     weight: int = 0
     sums: Counter[str] = field(default_factory=Counter)
 
@@ -201,12 +185,7 @@ class _Written:
         """The bytes of its files."""
         return sum(file.size for file in self.files)
 
-    def put(self) -> None:
-        """Gives the files their names."""
-        for file in self.files:
-            file.put()
-
-    def give_up(self) -> None:
+    def discard(self) -> None:
         """Takes the files away. In a store a file can only be closed."""
         for file in self.files:
             if file.is_atomic and not file.is_held:
@@ -214,6 +193,12 @@ class _Written:
                 storage.delete_file(file.path)
             else:
                 file.discard()
+
+    def results(self) -> list[ShardResult]:
+        """The results of the files. Their names are not known yet."""
+        ids, *second = (ShardResult("", "", {}, output_bytes=file.size) for file in self.files)
+        sums: dict[str, Any] = self.sums
+        return [replace(ids, **sums), *second]
 
 
 @dataclass
@@ -232,10 +217,9 @@ class MakeShards(beam.DoFn):
             storage.again(lambda: self._make(task))
 
     def _make(self, task: ShardTask) -> None:
-        target = self.target
-        folder = target.rows.work.folder("made")
+        target, lease = self.target, self.target.dataset.work.lease
+        folder = target.folder("made")
         rows = TaskRows(target, self.tokenizer, task)
-        lease = target.dataset.work.lease
         made: list[list[ShardResult]] = []
         densities: list[float] = []
         for planned in self._planned(rows, densities):
@@ -243,18 +227,19 @@ class MakeShards(beam.DoFn):
             while waiting:
                 first, last = waiting.pop()
                 names = [made_name(task.number, len(made), ending) for ending in target.endings]
-                paths = [join(folder, name) for name in names]
                 with ExitStack() as opened:
+                    paths = [join(folder, name) for name in names]
                     written = self._written(rows, first, last, paths, opened)
                     if (first, last) == planned:
                         densities.append((written.size - self.empty) / max(written.weight, 1))
                     if written.size > target.size and written.sums["rows"] > 1:
-                        written.give_up()
+                        written.discard()
                         waiting += reversed(self._parts(rows, first, written))
                         continue
                     lease.check()
-                    written.put()
-                made.append(self._results(written))
+                    for file in written.files:
+                        file.put()
+                made.append(written.results())
         if target.options.pack:
             _share_out(made, rows.packed)
         storage.sync(folder)
@@ -290,21 +275,19 @@ class MakeShards(beam.DoFn):
         self, rows: TaskRows, first: int, last: int, paths: list[str], opened: ExitStack
     ) -> _Written:
         """Writes rows as a shard."""
-        target, done = self.target, _Written(first)
+        scratch = self.target.dataset.work.path
+        done = _Written(first, [opened.enter_context(NewFile(path, scratch)) for path in paths])
 
         def tables() -> Iterator[pa.Table]:
             for table in rows.between(first, last):
                 done.end += table.num_rows
                 done.weight += pc.sum(table.column(WEIGHT)).as_py()
-                if not target.options.pack:
+                if not self.target.options.pack:
                     done.sums.update(rows.counted(table))
                 yield table
 
-        done.files = [
-            opened.enter_context(NewFile(path, target.dataset.work.path)) for path in paths
-        ]
         with storage.writing(paths[0]):
-            left_out = write_shard(done.files, rows, tables(), self.threads)
+            left_out = rows.write(done.files, tables(), self.threads)
         done.sums["rows"] = done.end - first - left_out
         return done
 
@@ -314,19 +297,12 @@ class MakeShards(beam.DoFn):
         ends = even_ends(rows.weights(first, written.end), written.weight, parts)
         return list(pairwise([first, *(first + end for end in ends), written.end]))
 
-    def _results(self, written: _Written) -> list[ShardResult]:
-        """The results of the files of a shard. Their names are not known yet."""
-        ids, *beside = (ShardResult("", "", {}, output_bytes=file.size) for file in written.files)
-        sums: dict[str, Any] = written.sums
-        return [replace(ids, **sums), *beside]
-
 
 def _share_out(made: list[list[ShardResult]], read: Counter[str]) -> None:
     """Adds what packed rows were made of, in proportion to the rows of each shard. What was left
     out at the end belongs to the last shard."""
     total = sum(results[0].rows for results in made)
-    dropped = read["dropped_tokens"]
-    read = read - Counter(dropped_tokens=dropped)
+    dropped = read.pop("dropped_tokens", 0)
     before = 0
     for results in made:
         after = before + results[0].rows

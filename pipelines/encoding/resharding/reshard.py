@@ -12,46 +12,43 @@ import base64
 import hashlib
 import json
 from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
 
 from pipelines.encoding.directory import state
 from pipelines.encoding.directory.card import card_warnings
-from pipelines.encoding.directory.contents import Contents, read_contents
 from pipelines.encoding.directory.encoded_directory import (
+    ENCODED,
     MANIFEST,
     SECOND_FILES,
     EncodedDirectory,
 )
 from pipelines.encoding.directory.quarantine import BadShard, quarantine
-from pipelines.encoding.directory.status import ShardResult, WeightedResult, is_of, unweighted
-from pipelines.encoding.encode import SAMPLE, EncodeRun, encode_shards
-from pipelines.encoding.options import EncodeCall, ShardOptions
-from pipelines.encoding.plan import EncodePlan, list_inputs, plan_files
+from pipelines.encoding.directory.state import Contents, read_contents
+from pipelines.encoding.directory.status import ShardResult, WeightedResult, is_of
+from pipelines.encoding.options import ShardOptions
+from pipelines.encoding.plan import EncodePlan, plan_files
 from pipelines.encoding.resharding.assign import FILLED, ShardTask, assign, number_of_shards
 from pipelines.encoding.resharding.formats import ROW_BYTES, id_type
 from pipelines.encoding.resharding.made_shards import (
     MADE_JSON,
-    Target,
-    is_whole,
+    is_complete,
     named_shards,
     read_made,
 )
-from pipelines.encoding.resharding.rows import Rows, joined_schema
+from pipelines.encoding.resharding.rows import Target, joined_schema
 from pipelines.encoding.resharding.shuffle import BOUNDS, Buckets, read_weights, shuffle_groups
-from pipelines.encoding.resharding.work import WorkDirectory, resharded_directory
 from pipelines.encoding.result import Encoded
 from pipelines.encoding.row_weights import SPLIT, WEIGHT, RowWeights
-from pipelines.encoding.shard_encoder import check_fit
+from pipelines.encoding.run import SAMPLE, EncodeRun
 from pipelines.files import inputs, outputs, storage
-from pipelines.files.inputs import InputFile
-from pipelines.files.lease import one_run
+from pipelines.files.filesystems import join
 from pipelines.files.publishing import Publication
 from pipelines.running import interrupts
-from pipelines.running.checks import checked_call
-from pipelines.running.progress import Progress
 from wordpiece_core import Tokenizer, __version__
 from wordpiece_core.declaration import named
 from wordpiece_core.errors import OptionError, OutputError
@@ -69,158 +66,126 @@ SMALL_SHARD = 1 << 20  # bytes, below which the same rows take more room
 SAMPLED_BYTES = 32 << 20  # of rows, by their weights, that are written to measure their size
 
 
-def plan_reshard(call: EncodeCall, tokenizer: Tokenizer) -> EncodePlan:
-    """What `wordpiece encode --dry-run` shows: which inputs are to be encoded. Raises what `encode`
-    raises before it does anything."""
-    check_fit(call.shards, tokenizer)
-    dataset = _dataset(call, tokenizer)
-    files = list_inputs(call)
-    pending = Publication(call.output, MANIFEST, directory=dataset.work).is_pending()
-    found = Contents(sizes={}) if pending else read_contents(dataset)
-    _check_same_inputs(dataset, found, files)
-    plan = plan_files(_encoded(dataset, call, tokenizer), files, _work_options(call))
-    if _is_done(found):
-        shards = [replace(shard, finished=True, error=None) for shard in plan.shards]
-        plan = replace(plan, shards=shards)
-    return replace(plan, directory=dataset)
+@dataclass(frozen=True)
+class _Blocks:
+    """The blocks of a split (`pipelines.encoding.resharding.assign`), and the names of those that
+    are inputs."""
+
+    weights: Sequence[int]
+    names: Sequence[str]
+
+    @property
+    def weight(self) -> int:
+        """Of all blocks."""
+        return sum(self.weights)
 
 
-def reshard(
-    call: EncodeCall,
-    tokenizer: Tokenizer,
-    *,
-    beam_args: Sequence[str] = (),
-    progress: Progress,
-) -> Encoded:
-    """Encodes all inputs and reshards their rows. Raises what `encode` raises; and OptionError if
-    the output holds a dataset of other inputs."""
-    call = checked_call(call, beam_args)
-    check_fit(call.shards, tokenizer)
-    dataset = _dataset(call, tokenizer)
-    files = list_inputs(call)
-    with one_run(call.output):
+class Resharding:
+    """The job. `dataset`: its output. `encoded`: the directory of the encoded inputs, which has its
+    own options."""
+
+    def __init__(self, run: EncodeRun) -> None:
+        call = run.call
+        self.encode_run, self.call, self.tokenizer = run, call, run.tokenizer
+        self.pack, self.format = call.shards.pack, call.layout.format
+        self.only_ids = self.pack or self.format != "parquet"  # nothing else of a text goes on
+        self.files = run.files()
+        self.dataset = run.directory()
+        if self.format != "parquet":
+            kind = id_type(self.format, len(run.tokenizer.vocab))
+            self.dataset.job.update(dtype=str(kind), id_bytes=kind.bit_width // 8)
+        self.publication = Publication(call.output, MANIFEST, self.dataset.run, self.dataset.work)
+        weights = self._row_weights()
+        recorded = [*weights.bytes, weights.codec, weights.only_ids, *weights.bounds]
+        options = self._work_options().plain() | {"weights": recorded}
+        job = {"tokenizer": self.dataset.job["tokenizer"], "options": options}
+        self.encoded = EncodedDirectory(self.dataset.work.place(ENCODED), job, self.dataset.run)
+
+    def plan(self) -> EncodePlan:
+        """Which inputs are to be encoded."""
+        found = Contents({}) if self.publication.is_pending() else read_contents(self.dataset)
+        self._check_same_inputs(found)
+        plan = plan_files(self.encoded, self.files, self._work_options())
+        if _is_done(found):
+            shards = [replace(shard, finished=True, error=None) for shard in plan.shards]
+            plan = replace(plan, shards=shards)
+        return replace(plan, directory=self.dataset)
+
+    def run(self) -> Encoded:
+        """Encodes all inputs and reshards their rows. Raises what `encode` raises; and OptionError
+        if the output holds a dataset of other inputs."""
+        dataset, files = self.dataset, self.files
         dataset.work.check()
-        if Publication(call.output, MANIFEST, directory=dataset.work).go_on():
+        if self.publication.go_on():
             dataset.work.delete()
         found = read_contents(dataset)
-        _check_same_inputs(dataset, found, files)
-        if not _is_done(found):
-            return ReshardRun(call, tokenizer, dataset, files, beam_args, progress).run(found)
-        if not (found.has_card and found.has_tokenizer):
-            state.restore(dataset, found, tokenizer)
-        dataset.work.delete()
-        manifest = state.manifest(dataset, found)
-        kept = sum(not name.endswith(SECOND_FILES) for name in found.finished)
-        errors, warnings = _known_errors(found, files), _warnings(dataset, manifest)
-        return Encoded(call.output, manifest, kept, 0, errors, warnings)
+        self._check_same_inputs(found)
+        if _is_done(found):
+            if found.lacks_sidecars:
+                state.claim(dataset, found, self.tokenizer)
+                state.commit(dataset, found)
+            dataset.work.delete()
+            manifest = state.manifest(dataset, found)
+            kept = sum(not name.endswith(SECOND_FILES) for name in found.finished)
+            of_names = {name: file for file in files for name in [self._names[file.path]]}
+            bad = [BadShard(of_names[name], error) for name, error in sorted(found.errors.items())]
+        else:
+            manifest, kept, bad = self._reshard(found)
+        warnings = _empty_splits(manifest) + card_warnings(dataset)
+        return Encoded(self.call.output, manifest, kept, 0, bad, warnings)
 
+    @cached_property
+    def _names(self) -> dict[str, str]:
+        """The names of the encoded inputs, by the paths of the inputs."""
+        return inputs.output_names(self.files)
 
-def _dataset(call: EncodeCall, tokenizer: Tokenizer) -> EncodedDirectory:
-    job: dict[str, Any] = {"tokenizer": tokenizer.digest, "options": call.job_options}
-    if call.layout.format != "parquet":
-        kind = id_type(call.layout.format, len(tokenizer.vocab))
-        job |= {"dtype": str(kind), "id_bytes": kind.bit_width // 8}
-    return resharded_directory(call.output, job)
-
-
-def _encoded(dataset: EncodedDirectory, call: EncodeCall, tokenizer: Tokenizer) -> EncodedDirectory:
-    """The directory of the encoded inputs, which has its own options."""
-    weights = _row_weights(call, dataset, tokenizer)
-    recorded = [*weights.bytes, weights.codec, weights.only_ids, *weights.bounds]
-    options = _work_options(call).plain() | {"weights": recorded}
-    job = {"tokenizer": dataset.job["tokenizer"], "options": options}
-    return EncodedDirectory(WorkDirectory(dataset).encoded, job, dataset.run)
-
-
-def _work_options(call: EncodeCall) -> ShardOptions:
-    """The options that inputs are encoded with. Texts that are packed have neither special tokens
-    nor a length yet."""
-    shards, encoding = call.shards, call.shards.encoding
-    if shards.pack:
-        encoding = encoding.of_documents
-    kept = () if _only_ids(call) else shards.keep_columns
-    return replace(
-        shards, pack=False, keep_columns=kept, compression=WORK_COMPRESSION, encoding=encoding
-    )
-
-
-def _row_weights(call: EncodeCall, dataset: EncodedDirectory, tokenizer: Tokenizer) -> RowWeights:
-    """Weights are the bytes that rows take in the files of a shard. Where texts are packed, there
-    is an id between two of them."""
-    options = call.layout
-    if options.format == "parquet":
-        id_bytes = 2 if len(tokenizer.vocab) <= STORED_UINT16 else 4
-        row_bytes, codec = PLAIN_ROW_BYTES, CODECS.get(call.shards.compression, "zstd")
-    else:
-        id_bytes, row_bytes = dataset.job["id_bytes"], ROW_BYTES[options.format]
-        codec = None
-    of_row = id_bytes if call.shards.pack else row_bytes
-    return RowWeights.of((id_bytes, of_row), codec, _only_ids(call), options.shares)
-
-
-def _only_ids(call: EncodeCall) -> bool:
-    """Whether nothing of a text goes on but its ids."""
-    return call.shards.pack or call.layout.format != "parquet"
-
-
-def _check_same_inputs(
-    dataset: EncodedDirectory, found: Contents, files: Sequence[InputFile]
-) -> None:
-    """OptionError if the directory holds a complete dataset of other inputs."""
-    if not found.is_complete:
-        return
-    statuses = [*(found.sources or ()), *found.errors.values()]
-    known = {status.name: status for status in statuses}
-    names = inputs.output_names(files)
-    for file in files:
-        status = known.pop(names[file.path], None)
-        if status is None or not is_of(status, file):
-            what = "has changed since" if status else "is not in it"
+    def _check_same_inputs(self, found: Contents) -> None:
+        """OptionError if the directory holds a complete dataset of other inputs."""
+        if not found.is_complete:
+            return
+        output, statuses = self.call.output, [*(found.sources or ()), *found.errors.values()]
+        known = {status.name: status for status in statuses}
+        for file in self.files:
+            status = known.pop(self._names[file.path], None)
+            if status is None or not is_of(status, file):
+                what = "has changed since" if status else "is not in it"
+                raise OptionError(
+                    f"{file.path}: {what}; {output} holds a resharded dataset, which cannot be"
+                    " extended: give another directory, or delete it"
+                )
+        for name in sorted(known):
             raise OptionError(
-                f"{file.path}: {what}; {dataset.path} holds a resharded dataset, which cannot be"
-                " extended: give another directory, or delete it"
+                f"{output}: holds a dataset with the rows of {known[name].input} too; give that"
+                " input again, or another directory"
             )
-    for name in sorted(known):
-        raise OptionError(
-            f"{dataset.path}: holds a dataset with the rows of {known[name].input} too; give that"
-            " input again, or another directory"
+
+    def _work_options(self) -> ShardOptions:
+        """The options that inputs are encoded with. Texts that are packed have neither special
+        tokens nor a length yet."""
+        shards = self.call.shards
+        return replace(
+            shards,
+            pack=False,
+            keep_columns=() if self.only_ids else shards.keep_columns,
+            compression=WORK_COMPRESSION,
+            encoding=shards.encoding.of_documents if self.pack else shards.encoding,
         )
 
+    def _row_weights(self) -> RowWeights:
+        """Weights are the bytes that rows take in the files of a shard. Where texts are packed,
+        there is an id between two of them."""
+        if self.format == "parquet":
+            id_bytes = 2 if len(self.tokenizer.vocab) <= STORED_UINT16 else 4
+            row_bytes, codec = PLAIN_ROW_BYTES, CODECS.get(self.call.shards.compression, "zstd")
+        else:
+            id_bytes, row_bytes = self.dataset.job["id_bytes"], ROW_BYTES[self.format]
+            codec = None
+        of_row = id_bytes if self.pack else row_bytes
+        return RowWeights.of((id_bytes, of_row), codec, self.only_ids, self.call.layout.shares)
 
-def _is_done(found: Contents) -> bool:
-    """Whether the dataset of these inputs is complete and unchanged."""
-    return found.is_complete and found.results.keys() == found.finished.keys()
-
-
-def _known_errors(found: Contents, files: Sequence[InputFile]) -> list[BadShard]:
-    names = inputs.output_names(files)
-    by_name = {names[file.path]: file for file in files}
-    return [BadShard(by_name[name], error) for name, error in sorted(found.errors.items())]
-
-
-def _warnings(dataset: EncodedDirectory, manifest: dict[str, Any]) -> list[str]:
-    """The warnings of splits without rows, and of a card that this program did not write."""
-    warnings = []
-    for split in manifest["options"]["layout"]["splits"] or {"train": "1"}:
-        shards = (s for s in manifest["shards"] if s["name"].startswith(f"{split}-"))
-        if manifest["input_rows"] and not sum(shard["rows"] for shard in shards):
-            warnings.append(f"no rows are in the split {split}")
-    return warnings + card_warnings(dataset)
-
-
-@dataclass
-class ReshardRun:
-    """A run of the job. `dataset`: its output."""
-
-    call: EncodeCall
-    tokenizer: Tokenizer
-    dataset: EncodedDirectory
-    files: Sequence[InputFile]
-    beam_args: Sequence[str]
-    progress: Progress
-
-    def run(self, found: Contents) -> Encoded:
-        """Does all steps, as far as earlier runs have not. `found`: what the output holds."""
+    def _reshard(self, found: Contents) -> tuple[dict[str, Any], int, list[BadShard]]:
+        """Does all steps, as far as earlier runs have not. `found`: what the output holds. Returns
+        the manifest, how many shards existed, and the inputs that could not be encoded."""
         with interrupts.held():  # only here, so that a run with nothing to do does not import Beam
             import pipelines.encoding.resharding.pipeline  # noqa: F401
         begun = state.begin(self.dataset, found, self.tokenizer, {})
@@ -233,69 +198,53 @@ class ReshardRun:
         tasks = self._assign(target, sources, empty)
         kept = self._make(target, tasks, empty, sum(source.input_rows for source in sources))
         errors = {shard.error.name: shard.error for shard in bad}  # not those of earlier runs
-        names = {error.input for error in errors.values()}
-        contents = replace(
-            begun,
-            sources=[unweighted(source) for source in sources],
-            errors=errors,
-            bad=begun.bad | names,
-            commit=None,
-        )
-        manifest = self._publish(target, tasks, contents)
-        return Encoded(self.call.output, manifest, kept, 0, bad, _warnings(self.dataset, manifest))
+        contents = replace(begun, sources=[*sources], errors=errors, commit=None)
+        return self._publish(target, tasks, contents), kept, bad
 
     def _encode(self) -> tuple[list[WeightedResult], list[BadShard]]:
         """Encodes the inputs. Returns their results, in the order of their names, and bad ones."""
-        options = _work_options(self.call)
-        directory = _encoded(self.dataset, self.call, self.tokenizer)
-        found = plan_files(directory, self.files, options, SAMPLE)
+        options = self._work_options()
+        found = plan_files(self.encoded, self.files, options, SAMPLE)
         contents, bad = found.contents, list[BadShard]()
         if found.to_run or found.errors:
-            weights = _row_weights(self.call, self.dataset, self.tokenizer)
-            run = EncodeRun(
-                *(options, self.tokenizer, self.call.on_error, self.beam_args, self.progress),
-                weights,
-            )
-            contents, bad = encode_shards(found, run)
+            contents, bad = self.encode_run.encode(found, options, self._row_weights())
         names = {shard.name for shard in found.shards} - {shard.error.name for shard in bad}
         results = [contents.results[name] for name in sorted(names)]
         return [result for result in results if isinstance(result, WeightedResult)], bad
 
     def _target(self, sources: Sequence[WeightedResult]) -> Target:
-        """How shards are made of the encoded inputs."""
+        """How shards are made of the encoded inputs. Deletes buckets, and what is made, of other
+        inputs or options."""
         identity = {
             "job": self.dataset.job,
             "version": [__version__, *BOUNDS, FILLED, TASK_BYTES, LEAST_PACKED],
             "sources": [[source.name, source.input, source.source] for source in sources],
         }
         digest = hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()
+        self.dataset.work.sweep(rf"(?:buckets|made)-(?!{digest[:16]}/).*")
         schema = joined_schema([(source.input, _schema(source)) for source in sources])
-        work = WorkDirectory(self.dataset, digest)
-        work.sweep()
-        rows = Rows(work, schema, has_places=self.call.shards.pack)
-        options = self.call.layout
-        splits = [name for name, _ in options.shares]
-        return Target(self.dataset, self.call.shards, options.format, options.size, splits, rows)
+        size, splits = self.call.layout.size, [name for name, _ in self.call.layout.shares]
+        return Target(self.dataset, self.call.shards, self.format, size, splits, digest, schema)
 
     def _shuffle(self, target: Target, sources: Sequence[WeightedResult], seed: int) -> Target:
         """Brings the rows into a random order, as far as that is not done."""
         from pipelines.encoding.resharding.pipeline import shuffle_rows
 
-        weights = [sum(source.weights) for source in sources]
-        names = [source.name for source in sources]
-        rows = [source.input_rows for source in sources]
         of_splits = [sum(split) for split in zip(*(s.weights for s in sources), strict=True)]
         held = sum(s.bytes + ID_BYTES * s.tokens for s in sources) // MOST_SHRUNK
         larger = max(held / max(sum(of_splits), 1), 1)  # rows that compress well are held as is
         buckets = Buckets.of([round(weight * larger) for weight in of_splits])
-        groups = shuffle_groups(names, weights, rows, buckets)
-        target = replace(target, rows=replace(target.rows, buckets=buckets, files=len(groups)))
-        done = {*outputs.list_directory(target.rows.work.folder("buckets"))}
+        groups = shuffle_groups(sources, buckets)
+        target = replace(target, buckets=buckets, files=len(groups))
+        done = {*outputs.list_directory(target.folder("buckets"))}
         missing = [group for group in groups if f"{group.number:05}.runs" not in done]
         if missing:
-            with self.progress.stage("shuffle", "rows", sum(group.rows for group in missing)):
-                shuffle_rows(target, seed, missing, self.beam_args)
+            with self._stage("shuffle", sum(group.rows for group in missing)):
+                shuffle_rows(target, seed, missing, self.encode_run.beam_args)
         return target
+
+    def _stage(self, name: str, rows: int) -> AbstractContextManager[None]:
+        return self.encode_run.progress.stage(name, "rows", rows)
 
     def _assign(
         self, target: Target, sources: Sequence[WeightedResult], empty: int
@@ -304,17 +253,17 @@ class ReshardRun:
         so small that most of what a task reads would be for others, or that much would be left out
         at the end of packed rows."""
         splits = range(len(target.splits) if sources else 0)
-        if target.rows.buckets is None:
+        if target.buckets is None:
             names = [source.name for source in sources]
             blocks = [_Blocks([source.weights[n] for source in sources], names) for n in splits]
         else:
-            blocks = list(_of_buckets(target.rows))
+            blocks = list(_of_buckets(target))
         density = self._density(target, blocks, empty)
-        total = sum(sum(found.weights) for found in blocks)
+        total = sum(found.weight for found in blocks)
         tokens = sum(source.tokens for source in sources)
         tasks: list[ShardTask] = []
         for split, found in enumerate(blocks):
-            weight = sum(found.weights)
+            weight = found.weight
             if not weight and (total or target.format != "parquet"):
                 continue  # neither `datasets` nor Megatron reads a split without rows
             shards = number_of_shards(weight * density, target.size, empty)
@@ -345,7 +294,7 @@ class ReshardRun:
         may be more than one shard, some rows are written to measure it."""
         if target.format != "parquet":
             return self._density_of_ids(target)
-        weights = [sum(found.weights) for found in blocks]
+        weights = [found.weight for found in blocks]
         if max(weights, default=0) <= self.call.layout.size // 2:
             return 1.0
         split = weights.index(max(weights))
@@ -369,69 +318,75 @@ class ReshardRun:
         from pipelines.encoding.encode_step import threads
         from pipelines.encoding.resharding.pipeline import make_shards
 
-        folder = target.rows.work.folder("made")
+        folder, beam_args = target.folder("made"), self.encode_run.beam_args
         sizes = outputs.file_sizes(folder)
-        known = [task.number for task in tasks if MADE_JSON.format(task.number) in sizes]
-        made = dict(zip(known, self._made(folder, known), strict=True))
-        done = {task for task, shards in made.items() if is_whole(task, shards, sizes, target)}
+        made = _made(target, [t.number for t in tasks if MADE_JSON.format(t.number) in sizes])
+        done = {task for task, shards in made.items() if is_complete(task, shards, sizes, target)}
         missing = [task for task in tasks if task.number not in done]
         if missing:
-            with self.progress.stage("reshard", "rows", rows):
-                workers = threads(self.beam_args)
-                make_shards(target, missing, empty, workers, self.beam_args)
+            with self._stage("reshard", rows):
+                make_shards(target, missing, empty, threads(beam_args), beam_args)
         return sum(bool(results[0].rows) for task in done for results in made[task])
-
-    @staticmethod
-    def _made(folder: str, tasks: Sequence[int]) -> list[list[list[ShardResult]]]:
-        return storage.in_parallel(lambda task: read_made(folder, task), tasks)
 
     def _publish(
         self, target: Target, tasks: Sequence[ShardTask], contents: Contents
     ) -> dict[str, Any]:
         """Moves the shards to their names. Returns the manifest. `contents`: what the output holds,
         with shards that are replaced."""
-        work, numbers = target.rows.work, [task.number for task in tasks]
-        made = dict(zip(numbers, self._made(work.folder("made"), numbers), strict=True))
-        files = named_shards(tasks, made, target)
+        dataset, publication = self.dataset, self.publication
+        folder = target.folder("made")
+        files = named_shards(tasks, _made(target, [task.number for task in tasks]), target)
         results = {result.name: result for result in files.values()}
-        for name in sorted(results.keys() & contents.sizes.keys() - contents.results.keys()):
-            path = self.dataset.place(name)
-            raise OutputError(f"{path}: is not of this job; move or delete it")
         replaced = contents.results.keys() & contents.sizes.keys()
+        for name in sorted(results.keys() & contents.sizes.keys() - replaced):
+            raise OutputError(f"{dataset.place(name)}: is not of this job; move or delete it")
         contents = replace(contents, results=results)
-        manifest = state.manifest(self.dataset, contents)
+        manifest = state.manifest(dataset, contents)
         first = min(files, default="")
-        columns = None
-        if first.endswith(".parquet"):
-            columns = state.read_columns(self.dataset.work.place(work.made(first)))
-        publication = Publication(self.dataset.path, MANIFEST, self.dataset.run, self.dataset.work)
-        sidecars = state.sidecars(self.dataset, contents, manifest, columns)
-        state.release_good(self.dataset, contents)
+        sidecars = state.sidecars(
+            dataset, contents, manifest, join(folder, first) if first.endswith(".parquet") else None
+        )
+        state.release_good(dataset, contents)
         for name, data in sidecars.items():
             publication.stage(name, data)
         publication.stage_json(MANIFEST, manifest)
-        staged = {result.name: work.made(name) for name, result in files.items()}
+        staged = {
+            result.name: f"{folder.rpartition('/')[2]}/{name}" for name, result in files.items()
+        }
         publication.publish([*staged, *sidecars, MANIFEST], replaced, staged)
         return manifest
 
 
-@dataclass(frozen=True)
-class _Blocks:
-    """The blocks of a split (`pipelines.encoding.resharding.assign`), and the names of those that
-    are inputs."""
-
-    weights: Sequence[int]
-    names: Sequence[str]
+def _is_done(found: Contents) -> bool:
+    """Whether the dataset of these inputs is complete and unchanged."""
+    return found.is_complete and found.results.keys() == found.finished.keys()
 
 
-def _of_buckets(rows: Rows) -> Iterator[_Blocks]:
+def _empty_splits(manifest: dict[str, Any]) -> list[str]:
+    """The warnings of splits without rows."""
+    if not manifest["input_rows"]:
+        return []
+    names = [shard["name"] for shard in manifest["shards"] if shard["rows"]]
+    splits = manifest["options"]["layout"]["splits"] or {"train": "1"}
+    empty = [s for s in splits if not any(name.startswith(f"{s}-") for name in names)]
+    return [f"no rows are in the split {split}" for split in empty]
+
+
+def _made(target: Target, tasks: Sequence[int]) -> dict[int, list[list[ShardResult]]]:
+    """The results of tasks that are done."""
+    folder = target.folder("made")
+    read = storage.in_parallel(lambda task: read_made(folder, task), tasks)
+    return dict(zip(tasks, read, strict=True))
+
+
+def _of_buckets(target: Target) -> Iterator[_Blocks]:
     """The buckets of each split. Rows in random order are alike, so their sizes are in proportion
     to their weights."""
-    assert rows.buckets is not None
-    paths = [rows.work.buckets(number) for number in range(rows.files)]
+    assert target.buckets is not None
+    paths = map(target.bucket_file, range(target.files))
     weights = [sum(each) for each in zip(*storage.in_parallel(read_weights, paths), strict=True)]
-    for split, number in enumerate(rows.buckets.numbers):
-        first = rows.buckets.first(split)
+    for split, number in enumerate(target.buckets.numbers):
+        first = target.buckets.first(split)
         of_split = weights[first : first + number]
         yield _Blocks(of_split, [""] * number)
 
@@ -456,11 +411,11 @@ class _ByteCounter:
 
 def size_of(target: Target, tokenizer: Tokenizer, task: ShardTask) -> tuple[int, int]:
     """The bytes of a shard of the rows of a task, and the weight of the rows."""
-    from pipelines.encoding.resharding.make_shards import MOST_ROWS, TaskRows, write_shard
+    from pipelines.encoding.resharding.make_shards import MOST_ROWS, TaskRows
 
     rows = TaskRows(target, tokenizer, task)
     streams: list[Any] = [_ByteCounter() for _ in target.endings]
-    write_shard(streams, rows, rows.between(0, MOST_ROWS), 0)
+    rows.write(streams, rows.between(0, MOST_ROWS), 0)
     return sum(stream.size for stream in streams), rows.weight
 
 
@@ -469,8 +424,8 @@ def sampled_density(
 ) -> float:
     """The bytes of a shard per unit of weight, without the `empty` ones of a shard without rows:
     rows from some places, with a weight of about `most`, are written as a shard would be."""
-    places = SAMPLED_PLACES if target.rows.buckets is None else 1  # in random order all are alike
-    number = max(-(-sum(blocks.weights) * places // most), 1)
+    places = SAMPLED_PLACES if target.buckets is None else 1  # in random order all are alike
+    number = max(-(-blocks.weight * places // most), 1)
     parts = assign(blocks.weights, number)
     chosen = [parts[number * (2 * n + 1) // (2 * places)] for n in range(min(places, number))]
     slices = [(n, start, end, blocks.names[n]) for part in chosen for n, start, end in part]

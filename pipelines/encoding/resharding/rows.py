@@ -11,12 +11,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from pipelines.encoding.directory.encoded_directory import ENCODED, EncodedDirectory
+from pipelines.encoding.options import ShardOptions
 from pipelines.encoding.pieces import pieces_of
 from pipelines.encoding.resharding.assign import ShardTask
+from pipelines.encoding.resharding.formats import SECOND_ENDING
 from pipelines.encoding.resharding.packed_rows import INPUT, ROW
 from pipelines.encoding.resharding.shuffle import ORDER, Buckets, read_segments
-from pipelines.encoding.resharding.work import WorkDirectory
 from pipelines.encoding.row_weights import SPLIT, WEIGHT
+from pipelines.files.filesystems import join
 from pipelines.files.reading import bad_data
 from pipelines.files.storage import StoredFile
 from wordpiece_core.declaration import named
@@ -26,33 +29,51 @@ _PLAIN = {pa.string_view(): pa.large_string(), pa.binary_view(): pa.large_binary
 
 
 @dataclass(frozen=True)
-class Rows:
-    """The rows of tasks. `schema`: of the rows, without weights and splits. `has_places`: whether
-    they come with the number of their input and their row there. `buckets`: of a random order;
-    `files`: how many files of them there are."""
+class Target:
+    """How shards are made, and where their rows are. `options`: as the user gave them; `format`: of
+    the files; `size`: the maximum bytes of a shard of more than one row; `splits`: their names;
+    `digest`: of the inputs and options. `schema`: of the rows, without weights and splits.
+    `buckets`: of a random order; `files`: how many files of them there are."""
 
-    work: WorkDirectory
+    dataset: EncodedDirectory
+    options: ShardOptions
+    format: str
+    size: int
+    splits: Sequence[str]
+    digest: str
     schema: pa.Schema
-    has_places: bool
     buckets: Buckets | None = None
     files: int = 0
 
+    @property
+    def endings(self) -> list[str]:
+        """The endings of the names of the files of a shard. The first one has the ids."""
+        return [".parquet"] if self.format == "parquet" else [".bin", SECOND_ENDING[self.format]]
+
+    def folder(self, kind: str) -> str:
+        """The path of the directory of "buckets", or of what is "made"."""
+        return self.dataset.work.place(f"{kind}-{self.digest[:16]}")
+
+    def bucket_file(self, number: int) -> str:
+        """The path of a file of buckets."""
+        return join(self.folder("buckets"), f"{number:05}.runs")
+
     @cached_property
     def weighted(self) -> pa.Schema:
-        """The schema of the tables of `of`: the rows, their weights, and their places."""
+        """The schema of the tables of `rows_of`: the rows, their weights, and their places."""
         fields = [*_plain(self.schema), pa.field(WEIGHT, pa.int64())]
-        if self.has_places:
+        if self.options.pack:
             fields += [pa.field(INPUT, pa.int32()), pa.field(ROW, pa.int64())]
         return pa.schema(fields)
 
-    def of(self, task: ShardTask) -> Iterator[pa.Table]:
+    def rows_of(self, task: ShardTask) -> Iterator[pa.Table]:
         """The rows of a task, in pieces of some MB."""
         for number, start, end, name in task.slices:
             if self.buckets is None:
                 yield from self._between(number, name, task.split, start, end)
             else:
                 table = self._of_bucket(self.buckets.first(task.split) + number)
-                yield from in_pieces(_cut(table, task.split, start, end))
+                yield from in_pieces(_slice_of(table, task.split, start, end))
 
     def _between(
         self, number: int, name: str, split: int, start: int, end: int
@@ -67,7 +88,7 @@ class Rows:
                 after = before + (pc.sum(weights).as_py() or 0)
                 if before < end and start < after:
                     table = self._placed(parquet.read_row_group(row_group), number, first)
-                    yield from in_pieces(_cut(table, split, start - before, end - before))
+                    yield from in_pieces(_slice_of(table, split, start - before, end - before))
                 before, first = after, first + found.num_rows
                 if before >= end:
                     return
@@ -84,8 +105,8 @@ class Rows:
     @contextmanager
     def _open(self, name: str) -> Iterator[pq.ParquetFile]:
         """What an input has been encoded to."""
-        path = self.work.encoded_shard(name)
-        fix = f"; delete {self.work.dataset.work.path} and run the job again"
+        work = self.dataset.work
+        path, fix = work.place(ENCODED, name), f"; delete {work.path} and run the job again"
         with StoredFile(path) as file, bad_data(path, fix=fix):
             yield pq.ParquetFile(file.arrow())
 
@@ -93,7 +114,7 @@ class Rows:
         """A table with the columns of `weighted`, and the splits. Columns that the input does not
         have are null."""
         rows = table.num_rows
-        if self.has_places:
+        if self.options.pack:
             table = table.append_column(INPUT, pa.repeat(pa.scalar(number, pa.int32()), rows))
             table = table.append_column(ROW, pa.array(range(first, first + rows), pa.int64()))
         split = table.column(SPLIT)
@@ -101,14 +122,14 @@ class Rows:
 
     def _of_bucket(self, number: int) -> pa.Table:
         """The rows of a bucket in their order, which all are of one split."""
-        paths = (self.work.buckets(file) for file in range(self.files))
+        paths = map(self.bucket_file, range(self.files))
         tables = [table for path in paths for table in read_segments(path, number)]
         table = pa.concat_tables(tables).combine_chunks()
         del tables
         return table.take(pc.sort_indices(table.column(ORDER)))
 
 
-def _cut(table: pa.Table, split: int, start: int, end: int) -> pa.Table:
+def _slice_of(table: pa.Table, split: int, start: int, end: int) -> pa.Table:
     """The rows of a split that begin between two sums of weights."""
     if SPLIT in table.column_names:
         of_split = pc.equal(table.column(SPLIT), split)

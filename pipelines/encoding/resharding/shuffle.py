@@ -21,6 +21,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pipelines.encoding.directory.status import WeightedResult
 from pipelines.encoding.row_weights import SPLIT, WEIGHT
 from pipelines.files.batches import from_bytes, one_batch, to_bytes
 from pipelines.files.outputs import NewFile
@@ -86,20 +87,18 @@ class ShuffleGroup:
     rows: int
 
 
-def shuffle_groups(
-    names: Sequence[str], weights: Sequence[int], rows: Sequence[int], buckets: Buckets
-) -> list[ShuffleGroup]:
+def shuffle_groups(sources: Sequence[WeightedResult], buckets: Buckets) -> list[ShuffleGroup]:
     """Groups of consecutive inputs, which are about as large as said above, or one input."""
     groups: list[ShuffleGroup] = []
     held: list[tuple[int, str]] = []
-    weight = 0
-    for number, name in enumerate(names):
-        held.append((number, name))
-        weight += weights[number]
-        if weight >= GROUP_BUCKETS * buckets.size or number + 1 == len(names):
-            many = sum(rows[n] for n, _ in held)
-            groups.append(ShuffleGroup(len(groups), held, many))
-            held, weight = [], 0
+    weight = rows = 0
+    for number, source in enumerate(sources):
+        held.append((number, source.name))
+        weight += sum(source.weights)
+        rows += source.input_rows
+        if weight >= GROUP_BUCKETS * buckets.size or number + 1 == len(sources):
+            groups.append(ShuffleGroup(len(groups), held, rows))
+            held, weight, rows = [], 0, 0
     return groups
 
 

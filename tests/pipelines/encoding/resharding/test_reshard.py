@@ -274,7 +274,7 @@ def test_no_shard_is_larger_than_asked_for_unless_it_is_a_row(
             names = sorted(name for name in sizes if name.startswith(split))
             many = len(names)
             assert names == [f"{split}-{i:05}-of-{many:05}" for i in range(many)]
-        assert not (output / "_layout").exists()
+        assert not (output / "_shards").exists()
         if "--pack" not in WAYS[way]:
             if "--format" not in WAYS[way]:
                 assert Counter(map(repr, column(output))) == wanted
@@ -692,7 +692,7 @@ def test_bad_inputs_are_named_or_go_to_quarantine(
     assert noted["rows"] == 40
     assert [error["input"] for error in noted["errors"]] == ["bad.parquet"]
     assert (tmp_path / "out" / "_errors" / "__shards__" / "bad.parquet.bad").read_bytes() == b"bad"
-    assert not (tmp_path / "out" / "_layout").exists()
+    assert not (tmp_path / "out" / "_shards").exists()
 
 
 def test_an_input_that_is_fixed_while_the_dataset_is_not_whole_is_no_error(
@@ -713,11 +713,11 @@ def test_an_input_that_is_fixed_while_the_dataset_is_not_whole_is_no_error(
 
 def test_files_of_others_stay(tmp_path: Path, tokenizer: str, source: Path) -> None:
     output = tmp_path / "out"
-    (output / "_layout").mkdir(parents=True)
-    (output / "_layout" / "mine.txt").write_text("mine")
+    (output / "_shards").mkdir(parents=True)
+    (output / "_shards" / "mine.txt").write_text("mine")
     call = ["encode", source, "--tokenizer", tokenizer, "--output", output, *ALL]
-    assert "_layout: holds mine.txt, which is not of this job" in wordpiece(*call).fault
-    assert (output / "_layout" / "mine.txt").read_text() == "mine"
+    assert "_shards: holds mine.txt, which is not of this job" in wordpiece(*call).fault
+    assert (output / "_shards" / "mine.txt").read_text() == "mine"
 
 
 def test_a_killed_run_can_go_on_with_other_inputs(tmp_path: Path, tokenizer: str) -> None:
