@@ -11,7 +11,7 @@ manifest, that is added.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -158,7 +158,7 @@ class FollowedDataset:
             stream.stop()
 
     def is_new(self, file: InputFile) -> bool:
-        """Whether there is neither a shard of a file as it is now, nor an error."""
+        """Whether a file as it is now has neither a shard nor an error."""
         name, found = output_name(file), self.contents
         statuses = (found.results.get(name), found.errors.get(name))
         is_known = any(status is not None and is_of(status, file) for status in statuses)
@@ -321,34 +321,22 @@ class FollowedDataset:
         found = self.contents
         shards = found.results | {result.name: result for result in results}
         shards = {name: result for name, result in shards.items() if name not in {*deleted}}
+        if deleted:
+            self.refused.clear()  # their shards may have room now
         errors = {
             name: error
             for name, error in found.errors.items()
-            if error.cause == REFUSED or name not in shards
+            if (not deleted if error.cause == REFUSED else name not in shards)
         }
         errors |= {shard.error.name: shard.error for shard in bad}
-        refused = [name for name, error in errors.items() if error.cause == REFUSED]
-        freed = _freed(deleted, {*refused, *(name for name, *_ in self.refused)})
-        self.refused = {key for key in self.refused if key[0] not in freed}
         return replace(
             found,
             results=shards,
-            errors={name: error for name, error in errors.items() if name not in freed},
+            errors=errors,
             quarantined=found.quarantined | {error.input for error in errors.values()},
             deleted=found.deleted | {*deleted},
             commit=commits.last_row(self.commits),
         )
-
-
-def _freed(deleted: Collection[str], refused: Iterable[str]) -> set[str]:
-    """Those of the refused shards whose names deleted ones have freed."""
-    shards = {*deleted}
-    folders = {folder for name in deleted for folder in above(name)}
-    return {
-        name
-        for name in refused
-        if name in shards or name in folders or not shards.isdisjoint(above(name))
-    }
 
 
 def _sums(results: Sequence[ShardResult]) -> dict[str, Any]:

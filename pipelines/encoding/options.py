@@ -108,11 +108,9 @@ class ShardOptions(Declared):
         super().__post_init__()
         if not self.pack:
             return
-        encoding = self.encoding
+        encoding, length = self.encoding, named("max_length")
         if encoding.max_length is None:
-            raise OptionError(
-                f"{named('pack')}: give {named('max_length')}, the length of a sequence"
-            )
+            raise OptionError(f"{named('pack')}: give {length}, the length of a sequence")
         for name, given in {
             named("keep_columns"): self.keep_columns,
             named("text_pair_column"): self.text_pair_column,
@@ -192,12 +190,8 @@ class ReshardOptions(Declared):
     def plain(self) -> dict[str, Any]:
         """The options as values that JSON can hold."""
         splits = None if self.splits is None else dict(self.splits)
-        return {
-            "shard_size": self.size,
-            "shuffle": self.shuffle,
-            "splits": splits,
-            "format": self.format,
-        }
+        size, seed = self.size, self.shuffle
+        return {"shard_size": size, "shuffle": seed, "splits": splits, "format": self.format}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -252,25 +246,22 @@ class EncodeCall(Call):
 
     def _check_ids_alone(self) -> None:
         """OptionError for what files that hold ids alone do not have, be it the default."""
-        encoding, given = self.shards.encoding, self.given
-        name = self.layout.format
-        for switch, is_given, why in (
-            (named("keep_columns"), self.shards.keep_columns, "only ids"),
-            (named("columns"), encoding.columns, "only ids"),
+        shards, encoding = self.shards, self.shards.encoding
+        other_type = "id_type" in self.given or encoding.id_type != ID_TYPES[0]
+        compressed = "compression" in self.given or shards.compression != COMPRESSIONS[0]
+        for name, is_given, why in (
+            ("keep_columns", shards.keep_columns, "only ids"),
+            ("columns", encoding.columns, "only ids"),
+            ("id_type", other_type, "whose type of ids follows from the size of the vocabulary"),
             (
-                named("id_type"),
-                "id_type" in given or encoding.id_type != ID_TYPES[0],
-                "whose type of ids follows from the size of the vocabulary",
-            ),
-            (
-                named("compression"),
-                ("compression" in given or self.shards.compression != COMPRESSIONS[0])
-                and self.shards.compression != "none",
+                "compression",
+                compressed and shards.compression != "none",
                 "whose files are not compressed",
             ),
         ):
             if is_given:
-                raise OptionError(f"{switch}: leave it out with {named('format')} {name}, {why}")
+                chosen = f"{named('format')} {self.layout.format}"
+                raise OptionError(f"{named(name)}: leave it out with {chosen}, {why}")
 
     @property
     def job_options(self) -> dict[str, Any]:

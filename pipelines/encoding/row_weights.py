@@ -19,28 +19,22 @@ PLAIN_BYTES = 8  # of a value that is neither a string nor bytes
 CHUNK_BYTES = 64 << 10  # of rows that are compressed to see how small they get
 
 
+def split_bounds(shares: Sequence[tuple[str, str]]) -> tuple[int, ...]:
+    """For each split, the end of its range of hashes, in proportion to its share."""
+    sums = accumulate(Fraction(share) for _, share in shares)
+    return tuple(int(end * (1 << 64)) for end in sums)
+
+
 @dataclass(frozen=True)
 class RowWeights:
     """How rows are weighted and split. `bytes`: of an id, and of a row besides its ids and the kept
     columns. `codec`: what compresses them. `only_ids`: whether rows without ids are left out, so
-    that their weight is 0. `bounds`: for each split, the end of its range of hashes."""
+    that their weight is 0. `bounds`: see `split_bounds`."""
 
     bytes: tuple[int, int]
     codec: str | None
     only_ids: bool
     bounds: tuple[int, ...]
-
-    @classmethod
-    def of(
-        cls,
-        bytes: tuple[int, int],
-        codec: str | None,
-        only_ids: bool,
-        shares: Sequence[tuple[str, str]],
-    ) -> RowWeights:
-        """With a part of the hashes for each split, in proportion to its share."""
-        sums = accumulate(Fraction(share) for _, share in shares)
-        return cls(bytes, codec, only_ids, tuple(int(end * (1 << 64)) for end in sums))
 
     @property
     def fields(self) -> list[pa.Field]:
@@ -90,10 +84,10 @@ class RowWeights:
 
     def _splits(self, texts: pa.Array) -> pa.Array:
         """The number of the split of each text."""
-        if len(self.bounds) == 1:
-            return pa.repeat(pa.scalar(0, pa.int16()), len(texts))
-        hashes = pa.array(_kernel.hash_texts(texts, SPLIT_KEY))
         split = pa.repeat(pa.scalar(0, pa.int16()), len(texts))
+        if len(self.bounds) == 1:
+            return split
+        hashes = pa.array(_kernel.hash_texts(texts, SPLIT_KEY))
         for bound in self.bounds[:-1]:
             beyond = pc.greater_equal(hashes, pa.scalar(bound, pa.uint64()))
             split = pc.add(split, beyond.cast(pa.int16()))

@@ -63,16 +63,6 @@ class EncodedPiece:
     batch: EncodedBatch
     pages: Pages | None = None
 
-    @property
-    def rows(self) -> int:
-        """The number of rows."""
-        return self.pages.rows if self.pages else self.batch.table.num_rows
-
-    @property
-    def nulls(self) -> int:
-        """The number of rows that are null."""
-        return self.pages.nulls if self.pages else self.batch.table.column(IDS).null_count
-
 
 @dataclass
 class ShardEncoder:
@@ -206,21 +196,26 @@ class ShardEncoder:
             raise InputError(f"{place}: {error}") from error
 
     def _count(self, done: EncodedPiece) -> None:
-        batch = done.batch
-        amounts = {"bytes": done.piece.bytes, "rows": done.rows, "tokens": batch.tokens}
+        batch, pages = done.batch, done.pages
+        shown = {
+            "bytes": done.piece.bytes,
+            "rows": pages.rows if pages else batch.table.num_rows,
+            "tokens": batch.tokens,
+            "truncated_rows": batch.truncated_rows,
+            "truncated_tokens": batch.truncated_tokens,
+        }
+        amounts = shown | {
+            "nulls": pages.nulls if pages else batch.table.column(IDS).null_count,
+            "unknown_tokens": batch.unknown,
+            "words": batch.words,
+            "word_tokens": batch.word_tokens,
+        }
         for name, amount in amounts.items():
             self.sums[name] += amount
-        self.sums["nulls"] += done.nulls
-        self.sums["unknown_tokens"] += batch.unknown
-        self.sums["words"] += batch.words
-        self.sums["word_tokens"] += batch.word_tokens
         if self.weights:
             sums = self.weights.sums(batch.table)
             self.split_weights = [a + b for a, b in zip(self.split_weights, sums, strict=True)]
-        for name in ("truncated_rows", "truncated_tokens"):
-            amounts[name] = getattr(batch, name)
-            self.sums[name] += amounts[name]
-        report(**amounts, unknown=batch.unknown)
+        report(**shown, unknown=batch.unknown)
 
     def _tables(self, piece: Piece, batch: EncodedBatch) -> Iterator[pa.Table]:
         """Tables of the kept and the added columns. With a stride, rows repeat what is kept. Then
@@ -285,12 +280,8 @@ def check_fit(options: ShardOptions, tokenizer: Tokenizer) -> None:
 def storing(options: ShardOptions, schema: pa.Schema, kept: Sequence[str]) -> dict[str, Any]:
     """How pyarrow stores columns: those that are `kept` of the input with dictionaries where that
     helps and with statistics, ids and texts plain."""
-    paths = _leaf_paths(schema, tuple(kept))
-    return {
-        "compression": options.compression,
-        "use_dictionary": paths,
-        "write_statistics": paths,
-    }
+    paths, codec = _leaf_paths(schema, tuple(kept)), options.compression
+    return {"compression": codec, "use_dictionary": paths, "write_statistics": paths}
 
 
 @lru_cache(SCHEMAS)

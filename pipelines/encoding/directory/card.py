@@ -37,15 +37,10 @@ class Split:
     bytes: int
 
 
-def dataset_card(
-    manifest: Mapping[str, Any],
-    schema: pa.Schema | None,
-    splits: Mapping[str, Split] | None = None,
-) -> bytes:
-    """The dataset card. `manifest`: of the dataset; of its shards only the number and, without
-    `splits`, the names count. `schema`: the columns of the shards; None if they are no Parquet
-    files or there are none. `splits`: by name, in order; without them all shards are one, `train`.
-    """
+def dataset_card(manifest: Mapping[str, Any], schema: pa.Schema | None) -> bytes:
+    """The dataset card. `schema`: the columns of the shards; None if they are no Parquet files or
+    there are none. All shards are one split, `train`, unless the dataset was resharded."""
+    splits = split_shards(manifest)
     splits = {"train": all_shards(manifest)} if splits is None else splits
     front: dict[str, Any] = {}
     if splits:
@@ -158,13 +153,8 @@ def _yaml(value: object) -> str:
 
 # --- Columns --------------------------------------------------------------------------------------
 
-_VALUES = {
-    "halffloat": "float16",
-    "float": "float32",
-    "double": "float64",
-    "date32[day]": "date32",
-    "date64[ms]": "date64",
-}
+_VALUES = {"halffloat": "float16", "float": "float32", "double": "float64"}
+_VALUES |= {"date32[day]": "date32", "date64[ms]": "date64"}
 """Types that `datasets` calls otherwise than Arrow."""
 _KNOWN = re.compile(
     r"null|bool|u?int(8|16|32|64)|float(16|32|64)|date(32|64)|(large_)?(string|binary)|"
@@ -175,13 +165,9 @@ _KNOWN = re.compile(
 
 def features_of(schema: pa.Schema) -> list[dict[str, Any]] | None:
     """The columns as `datasets` writes them in a card; None if it has no name for one of them."""
-    fields = [_named(field) for field in schema]
-    return None if None in fields else [field for field in fields if field is not None]
-
-
-def _named(field: pa.Field) -> dict[str, Any] | None:
-    kind = _feature(field.type)
-    return None if kind is None else {"name": field.name, **kind}
+    kinds = [(field.name, _feature(field.type)) for field in schema]
+    known = [{"name": name, **kind} for name, kind in kinds if kind is not None]
+    return known if len(known) == len(kinds) else None
 
 
 def _feature(kind: pa.DataType) -> dict[str, Any] | None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
-from pipelines.encoding.directory.card import dataset_card, is_replaceable, split_shards
+from pipelines.encoding.directory.card import dataset_card, is_replaceable
 from pipelines.encoding.directory.encoded_directory import (
     BAD_SHARDS,
     CARD,
@@ -285,7 +285,7 @@ def sidecars(
             columns = pq.read_schema(file.arrow())
     has_tokenizer = TOKENIZER in contents.sizes
     files = {} if has_tokenizer else {TOKENIZER: directory.tokenizer_bytes()}
-    card = dataset_card(state, columns, split_shards(state))
+    card = dataset_card(state, columns)
     return files | ({CARD: card} if is_replaceable(directory, card) else {})
 
 

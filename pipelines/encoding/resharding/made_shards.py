@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 from pipelines.encoding.directory.status import ShardResult, checked, of_object, plain
 from pipelines.encoding.resharding.assign import ShardTask, shard_name
@@ -25,9 +24,10 @@ def made_name(task: int, number: int, ending: str) -> str:
     return f"{task:05}-{number:05}{ending}"
 
 
-def made_json(made: Sequence[Sequence[ShardResult]]) -> dict[str, Any]:
-    """The contents of the file of results of a task: for each shard, those of its files."""
-    return {"shards": [[plain(result) for result in results] for results in made]}
+def write_made(folder: str, task: int, made: Sequence[Sequence[ShardResult]]) -> None:
+    """Writes the results of a task, for each shard those of its files: then the task is done."""
+    shards = [[plain(result) for result in results] for results in made]
+    outputs.write_json(join(folder, MADE_JSON.format(task)), {"shards": shards})
 
 
 def read_made(folder: str, task: int) -> list[list[ShardResult]]:

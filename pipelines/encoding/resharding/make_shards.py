@@ -26,13 +26,13 @@ from pipelines.encoding.directory.status import ShardResult
 from pipelines.encoding.pieces import Part
 from pipelines.encoding.resharding.assign import ShardTask, even_ends, number_of_shards
 from pipelines.encoding.resharding.formats import IdFiles, id_type
-from pipelines.encoding.resharding.made_shards import MADE_JSON, made_json, made_name
+from pipelines.encoding.resharding.made_shards import made_name, write_made
 from pipelines.encoding.resharding.packed_rows import PackedRows, packed_schema
 from pipelines.encoding.resharding.rows import Target, conformed
 from pipelines.encoding.row_weights import WEIGHT
 from pipelines.encoding.shard_encoder import added_schema, storing, text_columns
 from pipelines.encoding.shard_writer import IDS, ShardWriter, id_pages
-from pipelines.files import outputs, storage
+from pipelines.files import storage
 from pipelines.files.filesystems import join
 from pipelines.files.outputs import NewFile
 from pipelines.running.figures import report
@@ -125,8 +125,7 @@ class TaskRows:
 
     def weights(self, first: int, last: int) -> Iterator[pa.Array]:
         """The weights of the rows [first, last)."""
-        for table in self.between(first, last):
-            yield table.column(WEIGHT).combine_chunks()
+        return (table.column(WEIGHT).combine_chunks() for table in self.between(first, last))
 
     def counted(self, table: pa.Table) -> dict[str, int]:
         """The totals of rows that are texts."""
@@ -244,7 +243,7 @@ class MakeShards(beam.DoFn):
             _share_out(made, rows.packed)
         storage.sync(folder)
         lease.check()
-        outputs.write_json(join(folder, MADE_JSON.format(task.number)), made_json(made))
+        write_made(folder, task.number, made)
         report(shards=len(made))
 
     def _planned(self, rows: TaskRows, densities: Sequence[float]) -> Iterator[tuple[int, int]]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import apache_beam as beam
 
@@ -25,7 +24,10 @@ def make_shards(
 ) -> None:
     """Makes the shards of tasks. `empty`: the bytes of a shard without rows."""
     step = MakeShards(target, empty, threads)
-    run_planned(target.dataset, SHARDS, tasks, lambda t: 1 + t.weight, _task, step, beam_args)
+    run_planned(
+        *(target.dataset, SHARDS, tasks, lambda task: 1 + task.weight),
+        *(lambda fields: ShardTask(**fields), step, beam_args),
+    )
 
 
 def shuffle_rows(
@@ -33,15 +35,10 @@ def shuffle_rows(
 ) -> None:
     """Writes the rows of inputs in random order."""
     step = _Shuffle(target, seed)
-    run_planned(target.dataset, SHUFFLED, groups, lambda g: 1 + g.rows, _group, step, beam_args)
-
-
-def _task(fields: dict[str, Any]) -> ShardTask:
-    return ShardTask(**fields)
-
-
-def _group(fields: dict[str, Any]) -> ShuffleGroup:
-    return ShuffleGroup(**fields)
+    run_planned(
+        *(target.dataset, SHUFFLED, groups, lambda group: 1 + group.rows),
+        *(lambda fields: ShuffleGroup(**fields), step, beam_args),
+    )
 
 
 @dataclass

@@ -43,7 +43,7 @@ from pipelines.encoding.resharding.made_shards import (
 from pipelines.encoding.resharding.rows import Target, joined_schema
 from pipelines.encoding.resharding.shuffle import BOUNDS, Buckets, read_weights, shuffle_groups
 from pipelines.encoding.result import Encoded
-from pipelines.encoding.row_weights import SPLIT, WEIGHT, RowWeights
+from pipelines.encoding.row_weights import SPLIT, WEIGHT, RowWeights, split_bounds
 from pipelines.encoding.run import SAMPLE, EncodeRun
 from pipelines.files import inputs, outputs, storage
 from pipelines.files.filesystems import join
@@ -181,7 +181,8 @@ class Resharding:
             id_bytes, row_bytes = self.dataset.job["id_bytes"], ROW_BYTES[self.format]
             codec = None
         of_row = id_bytes if self.pack else row_bytes
-        return RowWeights.of((id_bytes, of_row), codec, self.only_ids, self.call.layout.shares)
+        bounds = split_bounds(self.call.layout.shares)
+        return RowWeights((id_bytes, of_row), codec, self.only_ids, bounds)
 
     def _reshard(self, found: Contents) -> tuple[dict[str, Any], int, list[BadShard]]:
         """Does all steps, as far as earlier runs have not. `found`: what the output holds. Returns

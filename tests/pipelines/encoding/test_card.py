@@ -12,7 +12,7 @@ import pytest
 import yaml
 from huggingface_hub import DatasetCard
 
-from pipelines.encoding.directory.card import Split, dataset_card, features_of
+from pipelines.encoding.directory.card import features_of
 
 from ..corpora import (
     done,
@@ -94,21 +94,6 @@ def test_datasets_loads_the_directory_by_its_card(
     assert [row["text"] for row in streamed] == TEXTS
 
 
-def test_datasets_loads_the_parquet_files_of_the_directory(
-    tmp_path: Path, tokenizer: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-    write_shard(tmp_path / "in" / "a.parquet", TEXTS[:30])
-    write_shard(tmp_path / "in" / "sub" / "b.parquet", TEXTS[30:])
-    in_quarantine(tmp_path / "in" / "bad.parquet")
-    out = tmp_path / "out"
-    args = ["encode", tmp_path / "in", "--tokenizer", tokenizer, "--output", out]
-    done(*args, "--on-error", "quarantine")
-    cache = str(tmp_path / "cache")
-    loaded = datasets.load_dataset("parquet", data_dir=str(out), cache_dir=cache)
-    assert loaded["train"]["text"][:] == TEXTS
-
-
 def test_names_that_datasets_passes_over_are_in_the_card(tmp_path: Path, tokenizer: str) -> None:
     hidden = [write_shard(tmp_path / name, TEXTS[:20]) for name in (".h[1].txt", "_b.txt", "c.txt")]
     out = tmp_path / "out"
@@ -131,23 +116,6 @@ def test_the_card_says_what_the_dataset_is(tmp_path: Path, call: list[str]) -> N
         "| `keep_columns` | `text` |",
     ):
         assert line in text.splitlines()
-
-
-def test_a_card_has_the_splits_that_it_is_given(tmp_path: Path, call: list[str]) -> None:
-    out = tmp_path / "out"
-    done(*call, "--output", out)
-    noted = json.loads((out / ".manifest.json").read_text())
-    splits = {
-        "train": Split(["a.parquet", "train.parquet"], 40, 2),
-        "validation": Split(["sub/*.parquet"], 20, 1),
-    }
-    (out / "README.md").write_bytes(dataset_card(noted, None, splits))
-    loaded = datasets.load_dataset(str(out), cache_dir=str(tmp_path / "cache"))
-    assert {name: rows["text"][:] for name, rows in loaded.items()} == {
-        "train": TEXTS[:20] + TEXTS[40:],
-        "validation": TEXTS[20:40],
-    }
-    assert b"---" not in dataset_card(noted, None, {})[:10]
 
 
 @pytest.mark.parametrize("follow", [[], ["--follow", "--until-idle", "0.3s", "--poll", "0.1s"]])

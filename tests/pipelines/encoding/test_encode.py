@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import datasets
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -14,30 +13,25 @@ from tokenizers import Tokenizer
 from transformers import AutoTokenizer
 
 import wordpiece_core as wp
-from pipelines.encoding.encode_step import threads as threads_of
 from pipelines.files import inputs, parquet_input
 
 from ..corpora import (
     ENDINGS,
-    ONE_WORKER,
     SPECIAL,
     column,
     config,
     done,
-    english,
     files_below,
     ids_by_peer,
     manifest,
     multilingual,
     peer,
-    process,
     train_tokenizer,
     vocab_of,
     wordpiece,
     write_shard,
     write_shards,
 )
-from ..stopping import killed_before
 
 TEXTS = multilingual(150)
 OPTIONAL = ("attention_mask", "token_type_ids", "special_tokens_mask", "offset_mapping")
@@ -79,19 +73,6 @@ def test_every_format_gives_the_ids_of_tokenizers(
     assert table.schema.field("input_ids").type == pa.list_(pa.int32())
     assert table["text"].to_pylist() == TEXTS
     assert table["input_ids"].to_pylist() == expected
-
-
-def test_rows_stay_where_they_were_row_group_by_row_group(
-    tmp_path: Path, tokenizer: str, expected: list[list[int]]
-) -> None:
-    shard = write_shard(tmp_path / "shard.parquet", TEXTS, rows_per_group=37)
-    encode(tokenizer, tmp_path / "out", shard)
-    parquet = pq.ParquetFile(tmp_path / "out" / "shard.parquet")
-    metadata = parquet.metadata
-    groups = [metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)]
-    assert groups == [37, 37, 37, 37, 2]
-    assert parquet.read(["id"])["id"].to_pylist() == list(range(150))
-    assert parquet.read(["input_ids"])["input_ids"].to_pylist() == expected
 
 
 @pytest.mark.parametrize("ending", [".parquet", ".txt", ".jsonl.gz"])
@@ -215,21 +196,6 @@ def test_unk_scope_character_gives_the_ids_of_the_reference(tmp_path: Path) -> N
     assert column(tmp_path / "word") != ids
 
 
-def test_a_published_vocabulary_is_cased_if_it_looks_so_unless_said_otherwise(
-    tmp_path: Path,
-) -> None:
-    vocab = [*SPECIAL, "Straße", "strasse", "straße", "ete", "été", "Été"]
-    (tmp_path / "vocab.txt").write_text("\r\n".join(vocab) + "\r\n", newline="")
-    texts = ["Straße", "Été", "été"]
-    shard = write_shard(tmp_path / "shard.txt", texts)
-    encode(str(tmp_path / "vocab.txt"), tmp_path / "uncased", shard, "--lowercase")
-    encode(str(tmp_path / "vocab.txt"), tmp_path / "cased", shard, "--no-lowercase")
-    encode(str(tmp_path / "vocab.txt"), tmp_path / "decided", shard)
-    assert column(tmp_path / "decided") == column(tmp_path / "cased")
-    assert column(tmp_path / "uncased") == [[2, 7, 3], [2, 8, 3], [2, 8, 3]]
-    assert column(tmp_path / "cased") == [[2, 5, 3], [2, 10, 3], [2, 9, 3]]
-
-
 def test_empty_shards_and_rows_without_text_stay_in_their_place(
     tmp_path: Path, tokenizer: str
 ) -> None:
@@ -249,21 +215,6 @@ def test_empty_shards_and_rows_without_text_stay_in_their_place(
     assert table["input_ids"].to_pylist() == [None, [2, the, 3], None, [2, 3]]
     for path in (tmp_path / "out").glob("*.parquet"):
         assert pq.read_schema(path).field("input_ids").type == pa.list_(pa.int32())
-
-
-def test_inputs_without_text_are_told(tmp_path: Path, tokenizer: str) -> None:
-    shard = write_shard(tmp_path / "shard.txt", [])
-    outcome = done("encode", shard, "--tokenizer", tokenizer, "--output", tmp_path / "out")
-    assert "warning: the inputs hold no text" in outcome.err
-
-
-@pytest.mark.parametrize("codec", ["snappy", "gzip", "none"])
-def test_compression_is_as_asked(tmp_path: Path, tokenizer: str, codec: str) -> None:
-    shard = write_shard(tmp_path / "shard.txt", TEXTS)
-    encode(tokenizer, tmp_path / "out", shard, "--compression", codec)
-    metadata = pq.ParquetFile(tmp_path / "out" / "shard.parquet").metadata.row_group(0)
-    found = {metadata.column(i).compression for i in range(metadata.num_columns)}
-    assert found == {"UNCOMPRESSED" if codec == "none" else codec.upper()}
 
 
 def test_names_follow_the_input_into_sub_directories(
@@ -328,37 +279,6 @@ def test_the_summary_warns_of_many_unknown_tokens(tmp_path: Path, tokenizer: str
     assert outcome.lines[-1] == f"wordpiece: {warning}"
 
 
-def test_datasets_reads_the_shards(
-    tmp_path: Path, tokenizer: str, expected: list[list[int]], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-    write_shards(tmp_path / "in", TEXTS, 3, ".parquet")
-    columns = ["--columns", "attention_mask,offset_mapping,num_tokens"]
-    encode(tokenizer, tmp_path / "out", tmp_path / "in", *columns)
-    loaded = datasets.load_dataset(
-        "parquet",
-        data_files=str(tmp_path / "out" / "*.parquet"),
-        split="train",
-        cache_dir=str(tmp_path / "cache"),
-    )
-    assert loaded["text"][:] == TEXTS
-    assert loaded["input_ids"][:] == expected
-    assert loaded["num_tokens"][:] == [len(ids) for ids in expected]
-    cache = str(tmp_path / "other cache")
-    again = datasets.load_dataset(str(tmp_path / "out"), split="train", cache_dir=cache)
-    assert again["input_ids"][:] == expected
-
-
-def test_the_installed_command_encodes_as_well(
-    tmp_path: Path, tokenizer: str, expected: list[list[int]]
-) -> None:
-    write_shards(tmp_path / "in", TEXTS, 3, ".jsonl.zst")
-    args = ["in", "--tokenizer", tokenizer, "--output", "out"]
-    outcome = process("encode", *args, cwd=tmp_path)
-    assert outcome.status == 0, outcome.err
-    assert column(tmp_path / "out") == expected
-
-
 # --- A second run ---------------------------------------------------------------------------------
 
 
@@ -411,30 +331,3 @@ def test_shards_of_another_tokenizer_or_of_other_options_stay_alone(
         assert outcome.status == 2
         assert outcome.fault.startswith(f"{output}: {reason}")
         assert files_below(output) == before
-
-
-def test_a_killed_run_goes_on_to_the_same_bytes(tmp_path: Path, tokenizer: str) -> None:
-    texts = english(40)
-    for i in range(8):
-        write_shard(tmp_path / "in" / f"{i}.txt", texts)
-    args = ["encode", tmp_path / "in", "--tokenizer", tokenizer, "--output"]
-    one_gets_its_name = (2, rf"written {tmp_path}/killed/5\.parquet")  # as others do meanwhile
-    killed_before(*one_gets_its_name, *args, tmp_path / "killed", *ONE_WORKER)
-    before = stamps(tmp_path / "killed")
-    assert before.keys() <= {f"{i}.parquet" for i in range(8) if i != 5}
-    assert not (tmp_path / "killed" / ".manifest.json").exists()
-    for name in before:
-        assert pq.read_table(tmp_path / "killed" / name).num_rows == 40
-
-    done(*args, tmp_path / "killed")
-    done(*args, tmp_path / "straight")
-    assert files_below(tmp_path / "killed") == files_below(tmp_path / "straight")
-    kept = stamps(tmp_path / "killed")
-    assert {name: kept[name] for name in before} == before
-
-
-def test_threads_and_processes_share_the_cores(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pipelines.encoding.encode_step.local_cores", lambda: 8)
-    apart = ["--direct_running_mode=multi_processing", "--direct_num_workers=4"]
-    calls = [[], ["--direct_num_workers=4"], apart, [apart[0], "--direct_num_workers=9"]]
-    assert [threads_of(call) for call in calls] == [8, 8, 2, 1]

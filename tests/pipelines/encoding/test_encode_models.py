@@ -28,7 +28,6 @@ from ..corpora import (
     multilingual,
     write_shard,
 )
-from ..stopping import killed_before
 
 # The text is small: not all of them reach their size.
 pytestmark = pytest.mark.filterwarnings("ignore:the vocabulary has", "ignore:.*of the tokens are")
@@ -90,22 +89,6 @@ def test_a_followed_dataset_is_that_of_a_batch_run(
     noted.pop("commit")
     assert noted == manifest(tmp_path / "batch")
     assert column(tmp_path / "batch") == trained.ids(TEXTS)
-
-
-@pytest.mark.parametrize("trained", DRAWN, indirect=True)
-def test_a_stream_that_was_killed_goes_on_with_cuts_at_random(
-    trained: Trained, source: Path, tmp_path: Path
-) -> None:
-    drawn = config(tmp_path, **DRAWN[trained.kind])
-    follow = trained.call(source, tmp_path / "out", *FOLLOW, *drawn)
-    killed_before(3, r"written .*\.manifest\.json", *follow)
-    done(*follow)
-    done(*trained.call(source, tmp_path / "batch", *drawn))
-    found, wanted = files_below(tmp_path / "out"), files_below(tmp_path / "batch")
-    assert [found[name] for name in ("a.parquet", "b.parquet")] == [
-        wanted[name] for name in ("a.parquet", "b.parquet")
-    ]
-    assert column(tmp_path / "batch") != trained.ids(TEXTS)  # cuts are drawn
 
 
 def test_ids_alone_in_a_random_order_are_those_of_the_texts(

@@ -19,7 +19,6 @@ from pipelines.files import inputs, parquet_input
 from pipelines.files.inputs import ShardBatch
 
 from ..corpora import (
-    Outcome,
     column,
     done,
     manifest,
@@ -122,16 +121,6 @@ def test_rows_beyond_the_length_are_cut_and_go_on(
     assert "text" not in table.column_names  # each row would repeat the whole of its text
     noted = manifest(tmp_path / "out")
     assert (noted["rows"], noted["input_rows"]) == (len(rows), len(TEXTS))
-
-
-def test_rows_of_one_text_repeat_it_if_told_so(tmp_path: Path, tokenizer: str) -> None:
-    shard = write_shard(tmp_path / "shard.parquet", TEXTS, rows_per_group=70)
-    args = ["--max-length", "12", "--stride", "3", "--keep-columns", "text"]
-    table = encode(tokenizer, tmp_path, shard, *args)
-    assert table.column_names == ["text", "input_ids", "overflow_to_sample_mapping"]
-    rows = table["overflow_to_sample_mapping"].to_pylist()
-    assert len(rows) > len(TEXTS)
-    assert table["text"].to_pylist() == [TEXTS[row] for row in rows]
 
 
 def test_rows_repeat_columns_of_any_kind_in_parts(
@@ -274,17 +263,6 @@ def test_special_tokens_in_texts_are_split_when_asked(tmp_path: Path, tokenizer:
     assert split["input_ids"].to_pylist()[0].count(3) == 1
 
 
-@pytest.mark.parametrize("codec", ["snappy", "gzip", "lz4", "brotli", "none"])
-def test_ids_as_uint16_are_the_same_in_any_compression(
-    tmp_path: Path, tokenizer: str, codec: str
-) -> None:
-    shard = write_shard(tmp_path / "shard.txt", TEXTS)
-    wide = encode(tokenizer, tmp_path, shard)
-    narrow = encode(tokenizer, tmp_path / "n", shard, "--id-type", "uint16", "--compression", codec)
-    assert narrow.schema.field("input_ids").type == pa.list_(pa.uint16())
-    assert narrow["input_ids"].to_pylist() == wide["input_ids"].to_pylist()
-
-
 @pytest.mark.parametrize("ending", [".parquet", ".txt"])
 @pytest.mark.parametrize("padding", [False, True])
 def test_packed_sequences_are_those_of_the_packer(
@@ -314,15 +292,6 @@ def test_packed_sequences_are_those_of_the_packer(
     assert (packer.dropped == 0) == padding
     if packer.dropped:
         assert f", {packer.dropped} tokens of the shards' ends left out" in outcome.out
-
-
-def test_packing_nothing_gives_an_empty_shard(tmp_path: Path, tokenizer: str) -> None:
-    shard = write_shard(tmp_path / "shard.txt", [])
-    table = encode(tokenizer, tmp_path, shard, "--pack", "--max-length", "8")
-    assert table.num_rows == 0
-    assert table.column_names == [
-        *("input_ids", "document_starts", "document_rows", "document_inputs")
-    ]
 
 
 @pytest.mark.parametrize(
@@ -365,16 +334,6 @@ def test_options_that_do_not_go_together_are_a_wrong_call(
     assert not output.exists()
 
 
-def test_a_missing_pair_column_names_its_option(tmp_path: Path, tokenizer: str) -> None:
-    for ending, what in ((".parquet", "no column"), (".jsonl", "no key")):
-        shard = write_shard(tmp_path / f"shard{ending}", TEXTS)
-        args = ["--tokenizer", tokenizer, "--output", tmp_path / "out", "--text-pair-column", "q"]
-        outcome: Outcome = wordpiece("encode", shard, *args)
-        assert outcome.status == 1
-        assert f"{what} 'q'" in outcome.fault
-        assert "(choose with --text-pair-column)" in outcome.fault
-
-
 def test_a_null_in_a_pair_makes_a_null_row(tmp_path: Path, tokenizer: str) -> None:
     rows = {"text": ["a", None, "b"], "q": [None, "c", "d"]}
     pq.write_table(pa.table(rows), tmp_path / "pairs.parquet")
@@ -411,11 +370,3 @@ def test_rows_that_are_cut_and_their_tokens_are_counted(
         given_stride = ("--max-length", str(most), "--stride", "1", *given)
         encode(tokenizer, strided, tmp_path / "in.parquet", *given_stride)
         assert manifest(strided / "out")["truncated_rows"] == 0
-
-
-def test_the_summary_says_how_much_was_cut(tmp_path: Path, tokenizer: str) -> None:
-    shard = write_shard(tmp_path / "shard.txt", ["a a a a a", "a"])
-    args = ["encode", shard, "--tokenizer", tokenizer, "--max-length", "4", "--output"]
-    assert "truncated: 1 rows, 3 tokens cut off" in done(*args, tmp_path / "out").out.splitlines()
-    found = json.loads(done(*args, tmp_path / "json", "--json").out)
-    assert (found["truncated_rows"], found["truncated_tokens"]) == (1, 3)

@@ -86,16 +86,6 @@ def test_the_options_are_part_of_what_a_dataset_is(tmp_path: Path) -> None:
     assert not set(sampling) & set(manifest(tmp_path / "plain")["options"])
 
 
-def test_the_default_seed_made_explicit_is_the_same_dataset(tmp_path: Path) -> None:
-    tokenizer, _ = TOKENIZERS["unigram"]
-    shard = write_shard(tmp_path / "shard.parquet", TEXTS[:20])
-    out = tmp_path / "out"
-    for seed in ({}, {"sample_seed": 0}):
-        made = pipelines.encode(shard, tokenizer=tokenizer, output=out, sample_alpha=0.2, **seed)
-        assert made.kept == (1 if seed else 0)
-    assert manifest(out)["options"]["sample_seed"] == 0
-
-
 def test_packed_documents_are_drawn_like_rows(tmp_path: Path) -> None:
     tokenizer, sampling = TOKENIZERS["unigram"]
     shard = write_shard(tmp_path / "shard.parquet", TEXTS)

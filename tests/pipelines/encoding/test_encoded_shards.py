@@ -180,11 +180,3 @@ def test_other_readers_read_the_ids(
     path = encode(tokenizer, tmp_path / "out", shard, *options)
     assert pq.read_metadata(path).row_group(0).column(4).has_dictionary_page
     assert read(path) == pq.read_table(path)["input_ids"].to_pylist()
-
-
-@pytest.mark.parametrize("codec", CODECS)
-def test_ids_are_compressed_as_asked(tmp_path: Path, tokenizer: str, codec: str) -> None:
-    shard = write_shard(tmp_path / "shard.parquet", english(3000), rows_per_group=3000)
-    path = encode(tokenizer, tmp_path / "out", shard, "--compression", codec)
-    group = pq.read_metadata(path).row_group(0)
-    assert {group.column(i).compression for i in range(group.num_columns)} == {CODECS[codec]}

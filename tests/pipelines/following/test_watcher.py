@@ -15,7 +15,7 @@ from pipelines.files.inputs import InputFile
 from pipelines.following import watcher
 from pipelines.following.options import FollowOptions
 from pipelines.following.watcher import FileWatcher, Listing
-from wordpiece_core.errors import InputError, OptionError
+from wordpiece_core.errors import OptionError
 
 
 class Looks:
@@ -58,24 +58,6 @@ def test_a_file_that_grows_or_is_touched_waits(tmp_path: Path) -> None:
     os.utime(path, ns=(1, 1))
     assert looks.after(6) == []
     assert looks.after(6) == ["a.txt"]
-
-
-def test_hidden_and_unknown_names_are_passed_over(tmp_path: Path) -> None:
-    for name in ("_a.txt", ".b.txt", "c.txt.part", "_SUCCESS", "d.txt", "_tmp/e.txt"):
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).write_text("some")
-    looks = Looks(tmp_path)
-    looks.list_inputs()
-    assert looks.after(5) == ["d.txt"]
-
-
-def test_the_oldest_come_first(tmp_path: Path) -> None:
-    for name, time in (("a", 3), ("b", 1), ("c", 2)):
-        (tmp_path / f"{name}.txt").write_text("some")
-        os.utime(tmp_path / f"{name}.txt", ns=(time, time))
-    looks = Looks(tmp_path)
-    looks.list_inputs()
-    assert looks.after(5) == ["b.txt", "c.txt", "a.txt"]
 
 
 def test_objects_of_a_store_have_arrived_when_they_are_listed(
@@ -139,11 +121,6 @@ def test_a_file_that_is_renamed_while_it_is_listed_is_passed_over(
 def test_a_marker_is_a_name_beside_the_file(marker: str) -> None:
     with pytest.raises(OptionError, match=r"NAME\._SUCCESS"):
         FollowOptions(follow=True, marker=marker)
-
-
-def test_an_input_that_is_not_there_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="no such file or directory"):
-        Looks(tmp_path / "typo").list_inputs()
 
 
 @pytest.mark.parametrize(

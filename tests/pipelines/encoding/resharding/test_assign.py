@@ -8,7 +8,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.encoding.resharding.assign import assign, even_ends, number_of_shards
+from pipelines.encoding.resharding.assign import assign, even_ends
 
 WEIGHTS = st.lists(st.integers(0, 1000), max_size=30)
 
@@ -34,13 +34,6 @@ def test_shards_are_even(weights: list[int], shards: int) -> None:
     sums = [sum(end - start for _, start, end in shard) for shard in assign(weights, shards)]
     assert sum(sums) == sum(weights)
     assert max(sums) - min(sums) <= 1
-
-
-def test_there_are_as_few_shards_as_their_size_allows() -> None:
-    sizes = (0, 1, 950, 951, 1900, 1900.5)
-    assert [number_of_shards(size, 1000) for size in sizes] == [1, 1, 1, 2, 2, 3]
-    assert [number_of_shards(size, 1000, 450) for size in (500, 501)] == [1, 2]
-    assert number_of_shards(7, 10, 20) == 7  # there is no room in any
 
 
 @given(st.lists(st.integers(0, 1000), min_size=2), st.integers(2, 40), st.integers(1, 7))
