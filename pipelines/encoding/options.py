@@ -224,14 +224,6 @@ class EncodeCall(Call):
         self.check_inputs()
         if self.delete_removed and not self.following.follow:
             raise OptionError(f"{named('delete_removed')}: give {named('follow')} too")
-        self._check_layout()
-
-    @property
-    def is_resharded(self) -> bool:
-        """Whether shards are made from the rows of all inputs, not one from each input."""
-        return bool(self.layout.asked_for) or (self.shards.pack and not self.following.follow)
-
-    def _check_layout(self) -> None:
         asked_for, encoding = self.layout.asked_for, self.shards.encoding
         if asked_for and self.following.follow:
             raise OptionError(
@@ -243,6 +235,11 @@ class EncodeCall(Call):
             )
         if self.layout.format != "parquet":
             self._check_ids_alone()
+
+    @property
+    def is_resharded(self) -> bool:
+        """Whether shards are made from the rows of all inputs, not one from each input."""
+        return bool(self.layout.asked_for) or (self.shards.pack and not self.following.follow)
 
     def _check_ids_alone(self) -> None:
         """OptionError for what files that hold ids alone do not have, be it the default."""

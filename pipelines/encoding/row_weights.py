@@ -60,9 +60,8 @@ class RowWeights:
             shares = self._shares(sizes, ids, kept)
             sizes = pc.floor(pc.multiply(sizes, shares)).cast(pa.int64())
         sizes = pc.max_element_wise(sizes, 1)
-        if not self.only_ids:
-            return sizes
-        return pc.if_else(pc.equal(lengths, 0), 0, sizes).combine_chunks()
+        is_left_out = pc.equal(lengths, 0)
+        return pc.if_else(is_left_out, 0, sizes).combine_chunks() if self.only_ids else sizes
 
     def _shares(self, sizes: pa.Array, ids: pa.ChunkedArray, kept: pa.Table) -> pa.Array:
         """For each row, how small compression makes those around it, as a share of their size."""

@@ -27,9 +27,8 @@ KERNEL_COMPRESSIONS = ("zstd", "lz4", "snappy", "none")
 
 def id_pages(tokenizer: Tokenizer, compression: str) -> IdPages | None:
     """What makes the pages of ids; None if pyarrow does, as the kernel does not have the codec."""
-    if compression not in KERNEL_COMPRESSIONS:
-        return None
-    return _maker(len(tokenizer.vocab), compression)
+    known = compression in KERNEL_COMPRESSIONS
+    return _maker(len(tokenizer.vocab), compression) if known else None
 
 
 @cache

@@ -1,8 +1,8 @@
 """The dataset card, `README.md`: what the Hub shows of a dataset, and where `load_dataset(DIR)`
 finds its splits.
 
-The card is a function of the manifest and of the columns of the shards. Its last line has a digest
-of the rest, so that a card which somebody has changed or written is known, and stays as it is.
+Its last line has a digest of the rest, so that a card which somebody has changed or written is
+known, and stays as it is.
 """
 
 from __future__ import annotations
@@ -28,9 +28,8 @@ _DIGEST = re.compile(re.escape(LAST_LINE).replace(r"\{\}", "([0-9a-f]{64})"))
 
 @dataclass(frozen=True)
 class Split:
-    """A split of a dataset. `paths`: the names of its shards, or patterns of `datasets` for them,
-    relative to the directory. `rows`: their number; None if readers may find more of them. `bytes`:
-    the size of the shards."""
+    """A split of a dataset. `paths`: names of its shards, or patterns of `datasets` for them.
+    `rows`: their number; None if readers may find more. `bytes`: the size of the shards."""
 
     paths: Sequence[str]
     rows: int | None
@@ -40,8 +39,7 @@ class Split:
 def dataset_card(manifest: Mapping[str, Any], schema: pa.Schema | None) -> bytes:
     """The dataset card. `schema`: the columns of the shards; None if they are no Parquet files or
     there are none. All shards are one split, `train`, unless the dataset was resharded."""
-    splits = split_shards(manifest)
-    splits = {"train": all_shards(manifest)} if splits is None else splits
+    splits = _splits(manifest)
     front: dict[str, Any] = {}
     if splits:
         files = [{"split": name, "path": list(split.paths)} for name, split in splits.items()]
@@ -51,36 +49,33 @@ def dataset_card(manifest: Mapping[str, Any], schema: pa.Schema | None) -> bytes
         front["dataset_info"] = info
     text = _text(manifest, splits)
     if front:
-        text = f"---\n{_yaml(front)}---\n\n{text}"
+        header = yaml.safe_dump(front, sort_keys=False, allow_unicode=True, width=1000)
+        text = f"---\n{header}---\n\n{text}"
     data = f"{text}\n".encode()
     return data + LAST_LINE.format(hashlib.sha256(data).hexdigest()).encode()
 
 
-def split_shards(manifest: Mapping[str, Any]) -> dict[str, Split] | None:
-    """The splits of a resharded dataset; None for others. `datasets` knows Parquet only."""
-    layout = manifest["options"].get("layout")
+def _splits(manifest: Mapping[str, Any]) -> dict[str, Split]:
+    """The splits, by name. `datasets` knows Parquet only, and refuses a split without rows. A
+    directory that follows its inputs may have more shards than its manifest."""
+    layout, shards = manifest["options"].get("layout"), manifest["shards"]
     if layout is None:
-        return None
-    has_rows = any(shard["rows"] for shard in manifest["shards"])
+        hidden = [
+            shard["name"]
+            for shard in shards
+            if any(part.startswith((".", "__")) for part in shard["name"].split("/"))
+        ]
+        paths = ["**/*.parquet", *map(glob.escape, hidden)]
+        rows = None if "commit" in manifest else manifest["rows"]
+        return {"train": Split(paths, rows, manifest["output_bytes"])}
+    has_rows = any(shard["rows"] for shard in shards)
     splits: dict[str, Split] = {}
     for name in (layout["splits"] or {"train": 1}) if layout["format"] == "parquet" else ():
-        shards = [shard for shard in manifest["shards"] if shard["name"].startswith(f"{name}-")]
-        rows, size = (sum(shard[key] for shard in shards) for key in ("rows", "output_bytes"))
-        if shards and (rows or not has_rows):  # `datasets` refuses a split without rows
+        of_split = [shard for shard in shards if shard["name"].startswith(f"{name}-")]
+        rows, size = (sum(shard[key] for shard in of_split) for key in ("rows", "output_bytes"))
+        if of_split and (rows or not has_rows):
             splits[name] = Split([f"{name}-*.parquet"], rows, size)
     return splits
-
-
-def all_shards(manifest: Mapping[str, Any]) -> Split:
-    """The split that has all shards. A directory that follows its inputs may have more of them than
-    its manifest."""
-    apart = [
-        shard["name"]
-        for shard in manifest["shards"]
-        if any(part.startswith((".", "__")) for part in shard["name"].split("/"))
-    ]
-    rows = None if "commit" in manifest else manifest["rows"]
-    return Split(["**/*.parquet", *map(glob.escape, apart)], rows, manifest["output_bytes"])
 
 
 def _info(schema: pa.Schema | None, splits: Mapping[str, Split]) -> dict[str, Any]:
@@ -144,11 +139,6 @@ def _shown(value: object) -> str:
         value = [f"{name}={of_name}" for name, of_name in value.items()]
     text = ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
     return re.sub(r"[\x00-\x20`]+", " ", text)
-
-
-def _yaml(value: object) -> str:
-    text: str = yaml.safe_dump(value, sort_keys=False, allow_unicode=True, width=1000)
-    return text
 
 
 # --- Columns --------------------------------------------------------------------------------------

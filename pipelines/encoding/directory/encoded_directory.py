@@ -19,13 +19,9 @@
 
 `datasets` ignores names that begin with a dot.
 
-A worker writes shards under temporary names, records their status in a journal, and renames them.
-So every shard is in the state or in a journal, and any other file is not of this job. A shard is
+Every shard is in the state or in a journal, and any other file is not of this job. A shard is
 finished if its status is that of its input as it is now, and its size is the recorded one.
-
-A commit replaces the state, deletes the shards that the new state says are deleted, and then the
-journals. A run begins with a commit; one without --follow then has the state in `_shards`, as the
-directory is not complete until its last commit.
+`docs/states.md` says how runs begin and commit.
 
 A worker of an earlier run that is still running finds another run in the marker of `_shards` and
 stops. If it looked just before that, its temporary files are deleted when it renames them. On
@@ -106,7 +102,7 @@ class EncodedDirectory:
 
     def write_tokenizer(self, tokenizer: Tokenizer) -> None:
         """Writes the tokenizer of the job, for workers."""
-        outputs.write_bytes(self.work.place(SPEC), _spec_bytes(tokenizer))
+        outputs.write_bytes(self.work.place(SPEC), tokenizer_bytes(tokenizer))
         with _tokenizers_lock:
             _tokenizers[tokenizer.digest] = tokenizer
 
@@ -120,10 +116,6 @@ class EncodedDirectory:
                     self.work.lease.check()
                 _tokenizers[digest] = _of_spec(plain)
             return _tokenizers[digest]
-
-    def tokenizer_bytes(self) -> bytes:
-        """The bytes of `.tokenizer.json`."""
-        return _spec_bytes(self.tokenizer())
 
     def check_same(self, found: dict[str, Any]) -> None:
         """OptionError unless a state is of this job."""
@@ -157,7 +149,8 @@ def kept_tokenizer(path: str) -> Tokenizer | None:
         raise outputs.damaged(place) from error
 
 
-def _spec_bytes(tokenizer: Tokenizer) -> bytes:
+def tokenizer_bytes(tokenizer: Tokenizer) -> bytes:
+    """The bytes of `.tokenizer.json`."""
     return json.dumps(tokenizer.spec.plain() | {"unk_scope": tokenizer.unk_scope}).encode()
 
 

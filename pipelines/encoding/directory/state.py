@@ -23,6 +23,7 @@ from pipelines.encoding.directory.encoded_directory import (
     STATE,
     TOKENIZER,
     EncodedDirectory,
+    tokenizer_bytes,
 )
 from pipelines.encoding.directory.quarantine import release
 from pipelines.encoding.directory.shards import journals_of, list_journals, read_journals
@@ -40,12 +41,10 @@ from pipelines.files import outputs, storage
 from pipelines.files.filesystems import inside, is_plain_name, join
 from pipelines.files.reading import bad_data
 from pipelines.files.storage import Entry, StoredFile
-from pipelines.following.commits import COMMITS
 from wordpiece_core import Tokenizer
 from wordpiece_core.errors import OptionError, OutputError
 
 DELETED = "deleted"  # in a state: the shards that this commit has deleted
-OWN_FILES = (MANIFEST, RUN, CARD, TOKENIZER, COMMITS)
 
 
 @dataclass(frozen=True)
@@ -284,7 +283,7 @@ def sidecars(
         with StoredFile(shard) as file, bad_data(shard, fix=outputs.FIX):
             columns = pq.read_schema(file.arrow())
     has_tokenizer = TOKENIZER in contents.sizes
-    files = {} if has_tokenizer else {TOKENIZER: directory.tokenizer_bytes()}
+    files = {} if has_tokenizer else {TOKENIZER: tokenizer_bytes(directory.tokenizer())}
     card = dataset_card(state, columns)
     return files | ({CARD: card} if is_replaceable(directory, card) else {})
 

@@ -61,13 +61,8 @@ class Buckets:
         return cls([max(-(-weight // size), 1) for weight in weights], size)
 
     def first(self, split: int) -> int:
-        """The number of the first bucket of a split; or of all buckets."""
+        """The number of the first bucket of a split."""
         return sum(self.numbers[:split])
-
-    @property
-    def all(self) -> int:
-        """The number of all buckets."""
-        return sum(self.numbers)
 
     def place(self, order: pa.Array, split: pa.Array) -> pa.Array:
         """The bucket of each row, from its hash and its split."""
@@ -114,7 +109,7 @@ class RunWriter:
     runs: int = 0
 
     def __post_init__(self) -> None:
-        self.weights = array("Q", bytes(8 * self.buckets.all))
+        self.weights = array("Q", bytes(8 * sum(self.buckets.numbers)))
 
     def add(self, table: pa.Table, first: int, key: bytes) -> None:
         """Adds rows of an input, from the row `first` on."""
@@ -135,7 +130,7 @@ class RunWriter:
         ends = pc.run_end_encode(place.take(indices))
         segments = dict(zip(ends.values.to_pylist(), ends.run_ends.to_pylist(), strict=True))
         first = 0
-        for number in range(self.buckets.all):
+        for number in range(sum(self.buckets.numbers)):
             self.offsets.append(self.stream.size)
             if end := segments.get(number):
                 some = table.take(indices.slice(first, end - first))
@@ -150,7 +145,7 @@ class RunWriter:
             self._write()
         tail = self.offsets + self.weights
         self.stream.write(struct.pack(f"<{len(tail)}Q", *tail))
-        self.stream.write(_TAIL.pack(self.runs, self.buckets.all))
+        self.stream.write(_TAIL.pack(self.runs, sum(self.buckets.numbers)))
 
 
 def _tail(file: StoredFile) -> tuple[int, int, int]:
