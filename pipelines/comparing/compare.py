@@ -15,7 +15,7 @@ from pipelines.comparing.tokenizers import load_tokenizer, names_of
 from pipelines.counting.totals import Group
 from pipelines.counting.word_table import WordTable, read_word_table
 from pipelines.files import inputs
-from pipelines.files.input_batches import warnings_of_text
+from pipelines.files.reader import warnings_of_text
 from pipelines.running.checks import checked_call
 from pipelines.running.progress import Progress
 from wordpiece_core import TakenAsCasedWarning, TextOptions, Tokenizer

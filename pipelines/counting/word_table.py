@@ -21,9 +21,9 @@ import pyarrow.compute as pc
 
 from pipelines.files import outputs, storage
 from pipelines.files.filesystems import join
-from pipelines.files.input_batches import warnings_of_text
 from pipelines.files.parquet_input import open_parquet
 from pipelines.files.publishing import STAGING, Publication
+from pipelines.files.reader import warnings_of_text
 from pipelines.following.commits import COMMITS
 from wordpiece_core import TextOptions
 from wordpiece_core.errors import InputError, OptionError, OutputError, one_line

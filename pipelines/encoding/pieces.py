@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipelines.files.inputs import ShardBatch
+from pipelines.files.inputs import TextBatch
 from wordpiece_core import EncodingOptions
 from wordpiece_core._kernel import Chunks, Pages
 
@@ -21,7 +21,7 @@ ROW_GROUP_BYTES = 64 << 20  # of a row group in memory
 BYTES_PER_ROW = 16  # the size that a row without text is counted as
 
 
-def most_ids(batch: ShardBatch, encoding: EncodingOptions) -> pa.Array:
+def most_ids(batch: TextBatch, encoding: EncodingOptions) -> pa.Array:
     """For each row of a batch, the bytes of its texts, or the most ids it can become if these are
     more. A token has at least one byte, a stride puts it into several rows, and rows are padded."""
     texts = [batch.texts] if batch.pairs is None else [batch.texts, batch.pairs]
@@ -51,7 +51,7 @@ def most_windows(lengths: list[pa.Array], room: float, encoding: EncodingOptions
     return windows(cut, pc.max_element_wise(pc.subtract(room, other), 1.0))
 
 
-def piece_ends(batch: ShardBatch, encoding: EncodingOptions) -> list[int]:
+def piece_ends(batch: TextBatch, encoding: EncodingOptions) -> list[int]:
     """The ends of the pieces of a batch, which has rows."""
     rows, is_padded = len(batch.texts), encoding.stride is not None or encoding.padding
     if not is_padded and batch.bytes + rows * BYTES_PER_ROW <= PIECE_SIZE:

@@ -9,7 +9,7 @@ from pipelines.encoding.directory.encoded_directory import SECOND_FILES
 from pipelines.encoding.directory.quarantine import BadShard
 from pipelines.encoding.directory.status import SUMS
 from pipelines.encoding.drift import MANY_UNKNOWN
-from pipelines.files.input_batches import warnings_of_text
+from pipelines.files.reader import warnings_of_text
 from wordpiece_core.declaration import named
 
 MANY_DROPPED = 0.01  # with `pack`: the share of dropped tokens above which there is a warning

@@ -27,7 +27,7 @@ from pipelines.encoding.options import ShardOptions
 from pipelines.encoding.pieces import Part, piece_ends
 from pipelines.encoding.row_weights import RowWeights
 from pipelines.encoding.shard_writer import IDS
-from pipelines.files.inputs import InputFile, Shard, ShardBatch, TextColumns
+from pipelines.files.inputs import InputFile, Shard, TextBatch, TextColumns
 from pipelines.files.outputs import empty_parquet
 from pipelines.running.figures import report
 from pipelines.running.threads import ahead, in_threads
@@ -157,7 +157,7 @@ class ShardEncoder:
         self.sums["dropped_tokens"] = self.packer.dropped
         yield Part(False, last)
 
-    def _pieces(self, batches: Iterator[ShardBatch]) -> Iterator[Piece]:
+    def _pieces(self, batches: Iterator[TextBatch]) -> Iterator[Piece]:
         """The batches of the shard, cut into pieces of about `PIECE_SIZE`."""
         row = 0
         for batch in batches:

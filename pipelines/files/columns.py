@@ -1,30 +1,72 @@
-"""Texts and kept columns from rows of Arrow, whatever file they are from.
+"""Columns of texts in tables of Arrow, whatever file they are from.
 
 A text may be a field of a struct: `meta.body` names the field `body` of the column `meta`. A column
 that has such a name itself comes first.
 """
 
-from collections.abc import Collection, Iterator
-from dataclasses import replace
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
-from pipelines.files.input_batches import (
-    ShardBatch,
-    TextBatch,
-    TextColumns,
-    it_has,
-    shard_batch,
-    text_batch,
-    text_bytes,
-)
-from pipelines.files.input_files import InputFile
 from wordpiece_core._kernel import repair_utf8
+from wordpiece_core.declaration import named
 from wordpiece_core.errors import ColumnError, InputError
 from wordpiece_core.text_types import holds_text
 
-MAX_BATCH_TEXT_BYTES = 1 << 30  # less than 2 GiB leaves room for repaired UTF-8
+
+@dataclass(frozen=True)
+class TextColumns:
+    """The columns, or keys, to read: the text, the second text of a pair, and the group that
+    each text belongs to. `keeps_texts`: whether texts are kept if nothing says what is."""
+
+    text: str = "text"
+    group: str | None = None
+    pair: str | None = None
+    keeps_texts: bool = True
+
+    @property
+    def names(self) -> list[str]:
+        """Those there are, each once."""
+        return list(dict.fromkeys(name for name in (self.text, self.pair, self.group) if name))
+
+    def option(self, name: str) -> str:
+        """The option that chose a column."""
+        if name == self.text:
+            return named("text_column")
+        return named("text_pair_column") if name == self.pair else named("group_column")
+
+    def missing(
+        self, path: str, name: str, names: Sequence[str], kind: str = "column"
+    ) -> Exception:
+        """The error for a file without one of them. `names`: what the file has."""
+        return ColumnError(
+            f"{path}: no {kind} {name!r}; {it_has(names)} (choose with {self.option(name)})"
+        )
+
+    def check(self, path: str, schema: pa.Schema) -> None:
+        """ColumnError unless all of them are in the schema of a file, and hold text."""
+        for name in self.names:
+            place = path_of(schema, name)
+            if place is None:
+                raise self.missing(path, name, schema.names)
+            check_once(path, schema.names, place[0])
+            kind = schema.field(place[0]).type
+            for field in place[1:]:
+                kind = kind.field(field).type
+            if not holds_text(_value_type(kind)):
+                raise ColumnError(
+                    f"{path}: column {name!r} is {kind}, not text (choose another with"
+                    f" {self.option(name)})"
+                )
+
+
+def it_has(names: Sequence[str]) -> str:
+    """The columns of a file, for messages."""
+    listed = ", ".join(repr(name) for name in names[:20]) or "no columns"
+    return f"it has {listed}" + (", ..." if len(names) > 20 else "")
 
 
 def path_of(schema: pa.Schema, name: str) -> list[str] | None:
@@ -47,11 +89,11 @@ def path_of(schema: pa.Schema, name: str) -> list[str] | None:
     return None
 
 
-def picked(rows: pa.RecordBatch | pa.Table, name: str) -> pa.Array | pa.ChunkedArray:
+def picked(table: pa.Table, name: str) -> pa.ChunkedArray:
     """The column, or the field of a struct, that a name stands for; it must be there. It is null
     where a struct around it is."""
-    first, *below = path_of(rows.schema, name) or [name]
-    column = rows.column(first)
+    first, *below = path_of(table.schema, name) or [name]
+    column = table.column(first)
     return pc.struct_field(column, below) if below else column
 
 
@@ -69,31 +111,27 @@ def to_read(schema: pa.Schema, kept: Collection[str], texts: TextColumns) -> lis
     return names
 
 
-def check_column(file: InputFile, schema: pa.Schema, name: str, option: str) -> None:
-    """ColumnError unless the name stands for a column that holds text. `option`: the one that chose
-    it, for the message."""
-    path = path_of(schema, name)
-    if path is None:
-        raise ColumnError(
-            f"{file.path}: no column {name!r}; {it_has(schema.names)} (choose with {option})"
-        )
-    check_once(file, schema, path[0])
-    kind = schema.field(path[0]).type
-    for field in path[1:]:
-        kind = kind.field(field).type
-    if not holds_text(_value_type(kind)):
-        raise ColumnError(
-            f"{file.path}: column {name!r} is {kind}, not text (choose another with {option})"
-        )
+def check_once(path: str, names: Sequence[str], *checked: str) -> None:
+    """InputError if two columns have one of the checked names."""
+    for name in checked:
+        if names.count(name) > 1:
+            raise InputError(f"{path}: two columns are named {name!r}; rename one")
 
 
-def check_once(file: InputFile, schema: pa.Schema, name: str) -> None:
-    """InputError if two columns have the name."""
-    if len(schema.get_all_field_indices(name)) > 1:
-        raise InputError(f"{file.path}: two columns are named {name!r}; rename one")
+def check_storable(path: str, schema: pa.Schema, kept: Collection[str]) -> None:
+    """InputError for a kept column of a type that Parquet does not have."""
+    for field in map(schema.field, kept):
+        try:
+            with pq.ParquetWriter(pa.BufferOutputStream(), pa.schema([field])):
+                pass
+        except (OSError, pa.ArrowException) as error:
+            raise InputError(
+                f"{path}: column {field.name!r} is {field.type}, which Parquet cannot store"
+                f" (leave it out with {named('keep_columns')})"
+            ) from error
 
 
-def plain(texts: pa.Array) -> pa.Array:
+def plain(texts: pa.ChunkedArray) -> pa.ChunkedArray:
     """Text of any accepted type as `string`, or as `binary` if it may be no UTF-8."""
     kind = _value_type(texts.type)
     promised = pa.types.is_null(kind) or "string" in str(kind)
@@ -104,59 +142,9 @@ def _value_type(kind: pa.DataType) -> pa.DataType:
     return kind.value_type if pa.types.is_dictionary(kind) else kind
 
 
-def texts_of(rows: pa.RecordBatch, columns: TextColumns) -> pa.RecordBatch:
-    """The texts of a batch, and their groups, as plain text under the names that were given."""
-    found = [plain(picked(rows, name)) for name in columns.names]
-    return pa.record_batch(found, names=columns.names)
-
-
-def cut(rows: pa.RecordBatch, text_column: str, most_bytes: int) -> Iterator[pa.RecordBatch]:
-    """Slices of at most `most_bytes` of text each, but at least of one row."""
-    if len(rows) > 1 and text_bytes(rows.column(text_column)) > most_bytes:
-        half = len(rows) // 2
-        yield from cut(rows.slice(0, half), text_column, most_bytes)
-        yield from cut(rows.slice(half), text_column, most_bytes)
-    else:
-        yield rows
-
-
-def batch_of_texts(rows: pa.RecordBatch, columns: TextColumns) -> TextBatch:
-    """The batch for counting of what `texts_of` made."""
-    texts, replaced = repair_utf8(rows.column(columns.text))
-    if columns.group is None:
-        return text_batch(texts, replaced)
-    groups, _ = repair_utf8(rows.column(columns.group))
-    return text_batch(texts, replaced, pa.array(groups))
-
-
-def table_batches(table: pa.Table, schema: pa.Schema, columns: TextColumns) -> Iterator[ShardBatch]:
-    """One batch, or several if one array cannot hold the texts."""
-    if not table.num_rows:
-        return
-    texts = {
-        name: pa.chunked_array([plain(chunk) for chunk in picked(table, name).chunks])
-        for name in columns.names
-    }
-    if table.num_rows > 1 and max(map(text_bytes, texts.values())) > MAX_BATCH_TEXT_BYTES:
-        half = table.num_rows // 2
-        yield from table_batches(table[:half], schema, columns)
-        yield from table_batches(table[half:], schema, columns)
-        return
-    found = {
-        name: text_batch(*repair_utf8(values.combine_chunks())) for name, values in texts.items()
-    }
-    kept = table.select(schema.names)
-    invalid = sum(_invalid_in_column(kept, name, found) for name in kept.column_names)
-    yield replace(shard_batch(kept, found, columns), invalid=invalid)
-
-
-def _invalid_in_column(kept: pa.Table, name: str, found: dict[str, TextBatch]) -> int:
-    """The number of invalid UTF-8 sequences in a kept column. In texts that were `found` they are
-    counted already; bytes and dictionaries stay as they are, and count otherwise."""
-    column = kept.column(name)
-    if name in found and "string" in str(column.type) and not pa.types.is_dictionary(column.type):
-        return found[name].replaced
-    return sum(invalid_utf8(chunk) for chunk in column.chunks)
+def text_bytes(texts: pa.Array | pa.ChunkedArray) -> int:
+    """The bytes of all texts, string or binary."""
+    return pc.sum(pc.binary_length(texts)).as_py() or 0
 
 
 def invalid_utf8(array: pa.Array) -> int:

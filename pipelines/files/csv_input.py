@@ -1,44 +1,88 @@
 """CSV and TSV: rows of strings under the names in the first row.
 
 Every value is a string, as it is written, and no value is null: what a column holds does not depend
-on what a reader guesses from its first rows. A quoted field may have line breaks, so a file cannot
-be cut into ranges, and is streamed as a whole. Quotes are RFC 4180's, in TSV too.
+on what a reader guesses from its first rows. A quoted field may have line breaks, so a file is
+one range, and is streamed. Quotes are RFC 4180's, in TSV too.
 """
 
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
-from functools import partial
+from dataclasses import dataclass, field
+from functools import cached_property
 
 import pyarrow as pa
 import pyarrow.csv as pc
 
-from pipelines.files.columns import batch_of_texts, cut, table_batches
-from pipelines.files.input_batches import (
-    Shard,
-    ShardBatch,
-    TextBatch,
-    TextColumns,
-    it_has,
-    kept_columns,
-)
+from pipelines.files.columns import check_once
 from pipelines.files.input_files import InputFile
 from pipelines.files.line_input import stream_of
+from pipelines.files.reader import Range, Reader, Rows
 from pipelines.files.reading import bad_data, open_planned
 from pipelines.files.storage import StoredFile
 from wordpiece_core._kernel import repair_utf8
-from wordpiece_core.errors import ColumnError, InputError
+from wordpiece_core.errors import InputError
 
 BLOCK_BYTES = 4 << 20  # that are parsed at once
 LONGEST_ROW = 64 << 20  # bytes; a row that is longer has most likely a quote that is not closed
 DELIMITERS = {"csv": ",", "tsv": "\t"}
 UNCLOSED = "a quote is not closed"
-
-
 NO_NAMES = "empty; its first row must name the columns"
 _FIELDS = re.compile(r"CSV parse error: (?:Row #(\d+): )?Expected (\d+) columns, got (\d+)")
 _LINE_ENDS = b"\r\n"
+
+
+class CsvReader(Reader):
+    """All columns are strings."""
+
+    @cached_property
+    def names(self) -> list[str]:
+        """The names of all columns. ColumnError unless those of the texts are there."""
+        size = BLOCK_BYTES
+        while True:
+            try:
+                with _opened(self.file, None, size) as (reader, _):
+                    names: list[str] = reader.schema.names
+                    break
+            except _RowTooLongError:
+                size *= 4
+        check_once(self.file.path, names, *names)
+        for name in self.columns.names:
+            if name not in names:
+                raise self.columns.missing(self.file.path, name, names)
+        return names
+
+    def schema(self, kept: list[str] | None) -> pa.Schema:
+        """The names in the first row."""
+        return pa.schema([(name, pa.string()) for name in self.names])
+
+    def ranges(self, range_bytes: int) -> list[Range]:
+        """One range."""
+        return self.one_range() if self.names else []
+
+    def rows(self, part: Range, kept: pa.Schema, compression: str | None) -> Iterator[Rows]:
+        """The rows in order. A row that is longer than a block is read again in larger blocks. The
+        last column is read too: a quote that is not closed leaves it with the rest of the file."""
+        names = [name for name in self.names if name in {*kept.names, *self.columns.names}]
+        last = self.names[-1]
+        done, size = 0, BLOCK_BYTES
+        while True:
+            rows, end = 0, b""
+            try:
+                with _opened(self.file, list(dict.fromkeys([*names, last])), size) as opened:
+                    reader, stream = opened
+                    for batch in _parsed(self.file, reader):
+                        rows += len(batch)
+                        if rows > done:
+                            new = batch.slice(max(len(batch) - (rows - done), 0))
+                            done = rows
+                            end = new.column(last)[-1].as_py()
+                            yield _repaired(new.select(names))
+                    if stream.leaves_quote_open(end):
+                        raise InputError(f"{self.file.path} row {rows + 1}: {UNCLOSED}")
+                    return
+            except _RowTooLongError:
+                size *= 4
 
 
 class _RowTooLongError(Exception):
@@ -90,86 +134,6 @@ class _Stream:
 
     def close(self) -> None:
         """Does nothing: who has opened the source closes it."""
-
-
-def check_columns(file: InputFile, columns: TextColumns) -> None:
-    """ColumnError unless the columns are there."""
-    _names(file, columns)
-
-
-def _names(file: InputFile, columns: TextColumns) -> list[str]:
-    """The names of all columns."""
-    size = BLOCK_BYTES
-    while True:
-        try:
-            with _opened(file, None, size) as (reader, _):
-                names: list[str] = reader.schema.names
-                break
-        except _RowTooLongError:
-            size *= 4
-    for name in names:
-        if names.count(name) > 1:
-            raise InputError(f"{file.path}: two columns are named {name!r}; rename one")
-    for name in columns.names:
-        if name not in names:
-            raise ColumnError(
-                f"{file.path}: no column {name!r}; {it_has(names)}"
-                f" (choose with {columns.option(name)})"
-            )
-    return names
-
-
-def read_texts(file: InputFile, columns: TextColumns, most_bytes: int) -> Iterator[TextBatch]:
-    """The texts in order, in batches of at most about `most_bytes` of text."""
-    names = _names(file, columns)
-    for table, replaced in _tables(file, columns.names, names[-1]):
-        (batch,) = table.combine_chunks().to_batches() or [None]
-        for piece in cut(batch, columns.text, most_bytes) if batch is not None else ():
-            yield replace(batch_of_texts(piece, columns), replaced=replaced)
-            replaced = 0
-
-
-def open_shard(file: InputFile, texts: TextColumns, columns: list[str] | None) -> Shard:
-    """Opens a file for encoding."""
-    names = _names(file, texts)
-    kept = kept_columns(file, names, columns, texts)
-    schema = pa.schema([(name, pa.string()) for name in kept])
-    wanted = [name for name in names if name in {*kept, *texts.names}]
-    return Shard(schema, partial(_shard_batches, file, wanted, names[-1], schema, texts))
-
-
-def _shard_batches(
-    file: InputFile, names: list[str], last: str, kept: pa.Schema, texts: TextColumns
-) -> Iterator[ShardBatch]:
-    begins = True
-    for table, replaced in _tables(file, names, last):
-        for batch in table_batches(table, kept, texts):
-            yield replace(batch, replaced=replaced, begins=begins)
-            begins, replaced = False, 0
-
-
-def _tables(file: InputFile, names: list[str], last: str) -> Iterator[tuple[pa.Table, int]]:
-    """The rows in order, with the columns `names`, and the number of invalid UTF-8 sequences that
-    were replaced. A row that is longer than a block is read again in larger blocks. `last`: the
-    last column of the file, which a quote that is not closed leaves with the rest of the file."""
-    wanted = list(dict.fromkeys([*names, last]))
-    done, size = 0, BLOCK_BYTES
-    while True:
-        rows, end = 0, b""
-        try:
-            with _opened(file, wanted, size) as (reader, stream):
-                for batch in _parsed(file, reader):
-                    rows += len(batch)
-                    if rows > done:
-                        new = batch.slice(max(len(batch) - (rows - done), 0))
-                        done = rows
-                        end = new.column(last)[-1].as_py()
-                        yield _repaired(new.select(names))
-                if stream.leaves_quote_open(end):
-                    raise InputError(f"{file.path} row {rows + 1}: {UNCLOSED}")
-                return
-        except _RowTooLongError:
-            size *= 4
 
 
 def _parsed(file: InputFile, reader: pc.CSVStreamingReader) -> Iterator[pa.RecordBatch]:
@@ -233,11 +197,8 @@ def _opened(
             yield reader, stream
 
 
-def _repaired(batch: pa.RecordBatch) -> tuple[pa.Table, int]:
-    """The columns as valid strings, and the number of sequences that were replaced."""
-    columns, replaced = [], 0
-    for column in batch.columns:
-        texts, here = repair_utf8(column)
-        columns.append(pa.array(texts))
-        replaced += here
-    return pa.table(columns, names=batch.schema.names), replaced
+def _repaired(batch: pa.RecordBatch) -> Rows:
+    """The columns as valid strings."""
+    repaired = [repair_utf8(column) for column in batch.columns]
+    table = pa.table([pa.array(texts) for texts, _ in repaired], names=batch.schema.names)
+    return Rows(table, sum(replaced for _, replaced in repaired))

@@ -1,4 +1,4 @@
-"""JSON lines: rows from blocks of whole lines, the columns of a file, and finding a bad line.
+"""JSON lines.
 
 A text may be in an object: `meta.body` is the key `body` of the object at `meta`. In each row, a
 key that is written with the dot comes first.
@@ -9,7 +9,7 @@ for which Arrow cannot infer one type.
 
 import json
 import re
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator
 from functools import partial
 from itertools import accumulate
 from typing import Any, NoReturn
@@ -18,129 +18,238 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json as pj
 
-from pipelines.files.input_batches import TextColumns, it_has
-from pipelines.files.input_files import InputFile
-from pipelines.files.json_numbers import Numbers, Path, numbers_at, numbers_of, typed
-from pipelines.files.line_input import blocks, newlines_before
+from pipelines.files import line_input
+from pipelines.files.columns import check_storable
+from pipelines.files.json_numbers import ANY, Path, Types, numbers_in, numbers_of, typed, types_of
+from pipelines.files.line_input import LineReader, blocks, newlines_before
+from pipelines.files.reader import Range, Rows
 from wordpiece_core._kernel import repair_utf8
 from wordpiece_core.declaration import named
-from wordpiece_core.errors import ColumnError, InputError, one_line, shown
+from wordpiece_core.errors import InputError, one_line, shown
 
 FIRST_BYTES = 1 << 20  # of a file, looked through for the keys
-
 MAX_DEPTH = 100  # of nested values: at some thousands Arrow's inference overflows the stack
-_WINDOW_BYTES = 1024  # of lines with so few brackets in all that none can be nested deeply
 _TOO_DEEP = f"nested more than {MAX_DEPTH} levels deep (flatten it, or leave it out)"
-
-_TOO_LARGE = "a number that is too large for a double"
-
-_NO_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
+_NO_BRACKETS = bytes(set(range(256)) - set(b"[]{}\n"))
 _FAULTS = (pa.ArrowException, ValueError, RecursionError)
 
 
-def check_keys(file: InputFile, columns: TextColumns) -> None:
-    """Raises ColumnError if the keys are not in the first rows."""
-    names: dict[str, None] = {}
-    _, block = next(blocks(file, 0, file.size, FIRST_BYTES), (0, b""))
-    _check_lines(file, block)
-    for number, line in enumerate(block.split(b"\n"), 1):
-        if not line.strip(b" \t\r"):
-            continue
+class JsonReader(LineReader):
+    """One object on each line. For encoding, lines are read twice, because the types of the columns
+    must fit the whole file. Strings stay strings. Numbers are int64, uint64 or float64, and no
+    integer changes; an InputError says where there is no such type."""
+
+    def ranges(self, range_bytes: int) -> list[Range]:
+        """Ranges of bytes."""
+        self._check_keys()
+        return super().ranges(range_bytes)
+
+    def rows(self, part: Range, kept: pa.Schema, compression: str | None) -> Iterator[Rows]:
+        """The lines."""
+        if part.end is None and not kept.names:
+            self._check_keys()
+        others = [field for field in self._text_schema() if field.name not in kept.names]
+        parse = partial(_parse, schema=pa.schema([*kept, *others]))
+        for offset, block in blocks(part, line_input.BLOCK_BYTES):
+            block, replaced = _valid_utf8(block)
+            try:
+                yield Rows(parse(block), replaced)
+            except _FAULTS as error:
+                self._raise_fault(offset, block, parse, error)
+
+    def text(self, table: pa.Table, name: str) -> pa.ChunkedArray:
+        """The texts under a key that is written so, or else at keys in objects."""
+        top, *below = name.split(".")
+        own = table.column(name)
+        if not below or top in self.columns.names:
+            return own
+        return pc.coalesce(own, pc.struct_field(table.column(top), below))
+
+    def schema(self, kept: list[str] | None) -> pa.Schema:
+        """The columns of the whole file. The texts are always among them. Columns that are not kept
+        have only their name, not their type."""
+        self._check_keys()
+        texts = self._text_schema()
+        if kept is not None and {*kept} <= {*self.columns.names}:
+            return texts
+        schema = pa.schema([])
+        numbers: dict[Path, Types] = {}
+        for offset, block in blocks(Range(self.file, 0, None, 0), line_input.BLOCK_BYTES):
+            fields = [
+                _with_text(field, texts.field(field.name).type, kept)
+                if field.name in texts.names
+                else _stored(field, kept)
+                for field in self._infer(offset, _valid_utf8(block)[0], kept, numbers)
+            ]
+            try:
+                schema = pa.unify_schemas([schema, pa.schema(fields)], promote_options="permissive")
+            except pa.ArrowException as error:
+                raise InputError(
+                    f"{self.file.path}: {one_line(error)} (leave the column out with"
+                    f" {named('keep_columns')})"
+                ) from error
+        schema = pa.schema([f.with_type(typed(f.type, numbers, (f.name,))) for f in schema])
+        found = [name for name in schema.names if kept is None or name in kept]
+        check_storable(self.file.path, schema, found)
+        missing = [name for name in self.columns.names if not {name, _top(name)} & {*schema.names}]
+        return pa.schema([*schema, *((name, pa.string()) for name in missing)])
+
+    def _check_keys(self) -> None:
+        """ColumnError if the keys of the texts are not in the first rows."""
+        names: dict[str, None] = {}
+        _, block = next(blocks(Range(self.file, 0, None, 0), FIRST_BYTES), (0, b""))
+        _check_lines(self.file.path, block)
+        for number, line in enumerate(block.split(b"\n"), 1):
+            if not line.strip(b" \t\r"):
+                continue
+            try:
+                names |= dict.fromkeys(_keys(_row(line)))
+            except _FAULTS as error:
+                reason = self._reason(line, error)
+                raise InputError(f"{self.file.path} line {number}: {reason}") from error
+            if names.keys() >= set(self.columns.names):
+                return
+        missing = [name for name in self.columns.names if name not in names]
+        if names or block.strip():
+            raise self.columns.missing(self.file.path, missing[0], list(names), "key")
+
+    def _text_schema(self) -> pa.Schema:
+        """A schema to read the texts with: their keys as written, and as keys in objects."""
+        nested: dict[str, Any] = {}
+        for name in self.columns.names:
+            *above, last = name.split(".")
+            if above and above[0] not in self.columns.names:
+                place = nested
+                for key in above:
+                    place = place.setdefault(key, {})
+                place[last] = None
+        own = [(name, pa.string()) for name in self.columns.names]
+        return pa.schema([*own, *_struct(nested)])
+
+    def _infer(
+        self, offset: int, block: bytes, kept: list[str] | None, numbers: dict[Path, Types]
+    ) -> pa.Schema:
+        """The columns of a block. Leaves in `numbers` the types that also fit the numbers in those
+        that are kept. A column that changes its type is an error only if it is kept."""
+        self._check_depth(offset, block)
+        parse = partial(_parse, schema=None)
         try:
-            names |= dict.fromkeys(_keys(_row(line)))
+            table = parse(block)
         except _FAULTS as error:
-            reason = _reason(line, error, columns)
-            raise InputError(f"{file.path} line {number}: {reason}") from error
-        if names.keys() >= set(columns.names):
-            return
-    missing = [name for name in columns.names if name not in names]
-    if names or block.strip():
-        raise ColumnError(
-            f"{file.path}: no key {missing[0]!r} in the first rows; {it_has(list(names))} "
-            f"(choose with {columns.option(missing[0])})"
-        )
-
-
-def read_schema(
-    file: InputFile, texts: TextColumns, columns: list[str] | None, block_bytes: int
-) -> pa.Schema:
-    """The columns of a whole JSON-lines file. The texts are always among them. Columns that are not
-    in `columns` have only their name, not their type. One block is held at a time."""
-    plain = text_schema(texts)
-    schema = pa.schema([])
-    numbers: dict[Path, Numbers] = {}
-    if columns is not None and set(columns) <= set(texts.names):
-        return plain
-    for offset, block in blocks(file, 0, file.size, block_bytes):
-        found, of_block = _infer(file, offset, _valid_utf8(block)[0], texts, columns)
-        for path, more in of_block.items():
-            numbers[path] = numbers.get(path, more) | more
-        fields = [
-            _with_text(field, plain.field(field.name).type, columns)
-            if field.name in plain.names
-            else _stored(field, columns)
-            for field in found
-        ]
-        try:
-            schema = pa.unify_schemas([schema, pa.schema(fields)], promote_options="permissive")
-        except pa.ArrowException as error:
-            raise InputError(
-                f"{file.path}: {one_line(error)} (leave the column out with"
-                f" {named('keep_columns')})"
-            ) from error
-    schema = _exact(file, schema, numbers, block_bytes)
-    for field in schema:
-        _check_storable(file, field.name, field.type)
-    missing = [name for name in texts.names if not {name, _top(name)} & {*schema.names}]
-    return pa.schema([*schema, *((name, pa.string()) for name in missing)])
-
-
-def _exact(
-    file: InputFile, schema: pa.Schema, numbers: dict[Path, Numbers], block_bytes: int
-) -> pa.Schema:
-    """The schema with types that hold all numbers exactly. InputError if there is none for some."""
-    fields = []
-    for field in schema:
-        kind, wrong = typed(field.type, numbers, (field.name,))
-        for path in wrong:
-            number, line = _first_conflict(file, path, numbers[path], block_bytes)
-            name = ".".join(filter(None, path))
-            what = _TOO_LARGE if isinstance(number, float) else shown(number)
-            raise InputError(
-                f"{file.path} line {line}: {name!r} holds {what}, and no type holds this and the"
-                " other numbers there exactly (write it as a string, or leave the column out with"
-                f" {named('keep_columns')})"
+            texts = partial(_parse, schema=self._text_schema())
+            self._check_parsed(offset, block, texts)
+            if kept is None:
+                self._raise_fault(offset, block, parse, error)
+            block = _select_keys(
+                block, {*kept, *self.columns.names, *map(_top, self.columns.names)}
             )
-        fields.append(field.with_type(kind))
-    return pa.schema(fields)
+            table = self._check_parsed(offset, block, parse)
+        names = [name for name in table.column_names if kept is None or name in kept]
+        for path, types in numbers_of(table.select(names), block).items():
+            before = numbers.get(path, ANY)
+            numbers[path] = before & types
+            if not numbers[path]:
+                self._raise_conflict(offset, block, path, before)
+        return table.schema
+
+    def _check_parsed(
+        self, offset: int, block: bytes, parse: Callable[[bytes], pa.Table]
+    ) -> pa.Table:
+        """The rows of a block. InputError with the number of the line that cannot be parsed."""
+        try:
+            return parse(block)
+        except _FAULTS as error:
+            self._raise_fault(offset, block, parse, error)
+
+    def _raise_conflict(self, offset: int, block: bytes, path: Path, types: Types) -> NoReturn:
+        """InputError for the first number at a path for which there is no type. `types`: of the
+        numbers before the block."""
+        for line, text in enumerate(block.split(b"\n")):
+            for _, number in numbers_in(text, {path: types}):
+                types &= types_of(number)
+                if not types:
+                    what = shown(number)
+                    if number in (float("inf"), float("-inf")):
+                        what = "a number that is too large for a double"
+                    raise self._bad_line(
+                        offset,
+                        line,
+                        f"{'.'.join(filter(None, path))!r} holds {what}, and no type holds this and"
+                        " the other numbers there exactly (write it as a string, or leave the"
+                        f" column out with {named('keep_columns')})",
+                    )
+        raise AssertionError("one of the numbers has no type")
+
+    def _check_depth(self, offset: int, block: bytes) -> None:
+        """InputError for a line that is nested too deeply."""
+        brackets = block.translate(None, _NO_BRACKETS).split(b"\n")
+        for line, found in enumerate(brackets):
+            if len(found) > MAX_DEPTH and _depth(block.split(b"\n")[line]) > MAX_DEPTH:
+                raise self._bad_line(offset, line, _TOO_DEEP)
+
+    def _raise_fault(
+        self,
+        offset: int,
+        block: bytes,
+        parse: Callable[[bytes], pa.Table],
+        fault: BaseException,
+    ) -> NoReturn:
+        """Finds the first line at which `parse` fails, by bisection, and raises an InputError."""
+        lines = block.split(b"\n")
+        good, bad = 0, len(lines)
+        while bad - good > 1:
+            middle = (good + bad) // 2
+            try:
+                parse(b"\n".join(lines[:middle]))
+                good = middle
+            except _FAULTS as error:
+                bad, fault = middle, error
+        reason = self._reason(lines[bad - 1], fault)
+        raise self._bad_line(offset, bad - 1, reason) from fault
+
+    def _bad_line(self, offset: int, line: int, reason: str) -> InputError:
+        """The error for a line, counted from 0, of the block at an offset."""
+        number = newlines_before(self.file, offset) + line + 1
+        return InputError(f"{self.file.path} line {number}: {reason}")
+
+    def _reason(self, line: bytes, fault: BaseException) -> str:
+        """What is wrong with a line, as Python's parser says it, or else Arrow's."""
+        try:
+            row = json.loads(line.decode(errors="replace"))
+        except json.JSONDecodeError as error:
+            return f"not JSON ({error.msg} at column {error.colno})"
+        except RecursionError:
+            return _TOO_DEEP
+        except ValueError as error:
+            return f"not JSON ({one_line(error)})"
+        if not isinstance(row, dict):
+            return "not a JSON object"
+        for name in self.columns.names:
+            fix = f"(choose another key with {self.columns.option(name)})"
+            try:
+                value = _value(row, name)
+            except ValueError as error:
+                return f"{error} {fix}"
+            if value is not None and not isinstance(value, str):
+                return f"{name!r} holds {_json_type(value)}, not text {fix}"
+        reason = re.sub(r"^JSON parse error: |\.? in row \d+$", "", one_line(fault))
+        changed = re.fullmatch(r"Column\(/(.*)\) (changed from \w+ to \w+)", reason)
+        if changed:
+            reason = f"{changed[1]!r} {changed[2]}"
+        return f"cannot be read as JSON ({reason}); leave it out with {named('keep_columns')}"
 
 
-def _first_conflict(
-    file: InputFile, path: Path, numbers: Numbers, block_bytes: int
-) -> tuple[float, int]:
-    """The first number at a path for which there is no type, and its line."""
-    lines = 0
-    for _, block in blocks(file, 0, file.size, block_bytes):
-        for number, line in enumerate(block.split(b"\n"), lines + 1):
-            for value in numbers_at(line, path):
-                if numbers.conflicts(value):
-                    return value, number
-        lines += block.count(b"\n")
-    raise AssertionError("one of the numbers has no type")
-
-
-def text_schema(columns: TextColumns) -> pa.Schema:
-    """A schema to read the texts with: their keys as they are written, and as keys in objects."""
-    nested: dict[str, Any] = {}
-    for name in columns.names:
-        *above, last = name.split(".")
-        if above and _top(name) not in columns.names:
-            place = nested
-            for key in above:
-                place = place.setdefault(key, {})
-            place[last] = None
-    own = [(name, pa.string()) for name in columns.names]
-    return pa.schema([*own, *_struct(nested)])
+def _check_lines(path: str, block: bytes) -> None:
+    """InputError for JSON that is not one object on each line, if its beginning shows that."""
+    first, _, more = block.lstrip().partition(b"\n")
+    if first[:1] == b"[":
+        what, fix = "a JSON array", "jq -c '.[]'"
+    elif first.strip() == b"{" and more.strip():
+        what, fix = "a JSON object on several lines", "jq -c ."
+    else:
+        return
+    line = block[: len(block) - len(block.lstrip())].count(b"\n") + 1
+    raise InputError(f"{path} line {line}: {what}; write one object on each line, as `{fix}` does")
 
 
 def _struct(keys: dict[str, Any]) -> pa.DataType:
@@ -149,107 +258,43 @@ def _struct(keys: dict[str, Any]) -> pa.DataType:
     return pa.struct(list(fields))
 
 
-def texts_at(table: pa.Table, name: str) -> pa.Array:
-    """The texts of a table that was read with a schema like `text_schema`."""
-    keys = name.split(".")
-    found = [table.column(name)] if name in table.column_names else []
-    if len(keys) > 1 and keys[0] in table.column_names and _has(table.schema, keys):
-        found.append(pc.struct_field(table.column(keys[0]), keys[1:]))
-    chunks = (pc.coalesce(*found) if len(found) > 1 else found[0]).chunks
-    return chunks[0] if len(chunks) == 1 else pa.chunked_array(chunks, pa.string()).combine_chunks()
-
-
-def _has(fields: Any, keys: Sequence[str]) -> bool:
-    """Whether a schema, or the type of an object, has a key in objects."""
-    kind = next((field.type for field in fields if field.name == keys[0]), None)
-    if kind is None or len(keys) == 1:
-        return kind is not None
-    return pa.types.is_struct(kind) and _has(kind, keys[1:])
-
-
-def keys_to_read(names: Collection[str]) -> set[str]:
-    """The keys of rows that hold texts of these names, perhaps in objects."""
-    return {*names, *map(_top, names)}
-
-
 def _top(name: str) -> str:
     return name.partition(".")[0]
 
 
-def _with_text(field: pa.Field, text: pa.DataType, columns: list[str] | None) -> pa.Field:
+def _with_text(field: pa.Field, text: pa.DataType, kept: Collection[str] | None) -> pa.Field:
     """A field that holds texts, of the type `text`, with what else is kept of it."""
-    stored = _stored(field, columns).type
+    stored = _stored(field, kept).type
     if not (pa.types.is_struct(text) and pa.types.is_struct(stored)):
         return field.with_type(text)
-    others = [stored.field(i) for i in range(stored.num_fields)]
-    known = {other.name: other for other in others}
-    fields = [
-        _with_text(known[wanted.name], wanted.type, None) if wanted.name in known else wanted
-        for wanted in text
-    ]
-    wanted_names = {wanted.name for wanted in text}
-    kept = [other for other in others if other.name not in wanted_names]
-    return field.with_type(pa.struct([*kept, *fields]))
+    known = {other.name: other for other in stored}
+    wanted = {
+        each.name: _with_text(known[each.name], each.type, None) if each.name in known else each
+        for each in text
+    }
+    others = [other for other in stored if other.name not in wanted]
+    return field.with_type(pa.struct([*others, *wanted.values()]))
 
 
-def read_table(
-    file: InputFile, offset: int, block: bytes, schema: pa.Schema, columns: TextColumns
-) -> tuple[pa.Table, int]:
-    """The rows of a block, with the columns of `schema`, and the number of invalid UTF-8 sequences
-    that were replaced. `offset`: where the block begins in the file. `columns` must hold text."""
-    block, replaced = _valid_utf8(block)
-    parse = partial(_parse, schema=schema)
-    try:
-        return parse(block), replaced
-    except _FAULTS as error:
-        _raise_fault(file, offset, block, parse, columns, error)
+def _stored(field: pa.Field, kept: Collection[str] | None) -> pa.Field:
+    """A field with the type to store: strings that look like times stay strings, and a field that
+    is not wanted has no type."""
+    wanted = kept is None or field.name in kept
+    return field.with_type(_stored_type(field.type) if wanted else pa.null())
 
 
-def _infer(
-    file: InputFile, offset: int, block: bytes, texts: TextColumns, columns: list[str] | None
-) -> tuple[pa.Schema, dict[Path, Numbers]]:
-    """The columns of a block, and the numbers in those that are kept. A column that changes its
-    type is an error only if it is kept."""
-    _check_depth(file, offset, block)
-    parse = partial(_parse, schema=None)
-
-    def found(block: bytes) -> tuple[pa.Schema, dict[Path, Numbers]]:
-        table = parse(block)
-        kept = [name for name in table.column_names if columns is None or name in columns]
-        return table.schema, numbers_of(table.select(kept), block)
-
-    try:
-        return found(block)
-    except _FAULTS as error:
-        read_table(file, offset, block, text_schema(texts), texts)
-        if columns is None:
-            _raise_fault(file, offset, block, parse, texts, error)
-    block = _select_keys(block, {*columns, *keys_to_read(texts.names)})
-    try:
-        return found(block)
-    except _FAULTS as error:
-        _raise_fault(file, offset, block, parse, texts, error)
-
-
-def _check_depth(file: InputFile, offset: int, block: bytes) -> None:
-    """InputError for a line that is nested too deeply. Only lines with many brackets are looked at
-    closely, so this takes about 1 ms per MB."""
-    start = 0
-    while start < len(block):
-        beyond = start + _WINDOW_BYTES
-        end = block.rfind(b"\n", start, beyond) + 1 or block.find(b"\n", beyond) + 1 or len(block)
-        if block.count(b"{", start, end) + block.count(b"[", start, end) > MAX_DEPTH:
-            for i, line in enumerate(block[start:end].split(b"\n"), 1):
-                if _depth(line) > MAX_DEPTH:
-                    number = newlines_before(file, offset) + block.count(b"\n", 0, start) + i
-                    raise InputError(f"{file.path} line {number}: {_TOO_DEEP}")
-        start = end
+def _stored_type(kind: pa.DataType) -> pa.DataType:
+    if pa.types.is_timestamp(kind):
+        return pa.string()
+    if pa.types.is_struct(kind):
+        return pa.struct([_stored(field, None) for field in kind])
+    if pa.types.is_list(kind):
+        return pa.list_(_stored(kind.value_field, None))
+    return kind
 
 
 def _depth(line: bytes) -> int:
-    """How deeply a line of JSON is nested; 0 if it has too few brackets to be nested too deeply."""
-    if line.count(b"{") + line.count(b"[") <= MAX_DEPTH:
-        return 0
+    """How deeply a line of JSON is nested."""
     unescaped = line.replace(b"\\\\", b"").replace(b'\\"', b"")
     brackets = b"".join(unescaped.split(b'"')[::2]).translate(None, _NO_BRACKETS)
     return max(accumulate(1 if bracket in b"{[" else -1 for bracket in brackets), default=0)
@@ -262,21 +307,6 @@ def _select_keys(block: bytes, names: Collection[str]) -> bytes:
         if line.strip()
         else b""
         for line in block.split(b"\n")
-    )
-
-
-def _check_lines(file: InputFile, block: bytes) -> None:
-    """InputError for JSON that is not one object on each line, if its beginning shows that."""
-    first, _, more = block.lstrip().partition(b"\n")
-    if first[:1] == b"[":
-        what, fix = "a JSON array", "jq -c '.[]'"
-    elif first.strip() == b"{" and more.strip():
-        what, fix = "a JSON object on several lines", "jq -c ."
-    else:
-        return
-    line = block[: len(block) - len(block.lstrip())].count(b"\n") + 1
-    raise InputError(
-        f"{file.path} line {line}: {what}; write one object on each line, as `{fix}` does"
     )
 
 
@@ -306,38 +336,16 @@ def _value(row: dict[str, Any], name: str) -> object:
     return value
 
 
+def _json_type(value: object) -> str:
+    names = {bool: "a boolean", list: "a list", dict: "an object", str: "a string"}
+    return next((name for kind, name in names.items() if isinstance(value, kind)), "a number")
+
+
 def _row(line: bytes) -> dict[str, Any]:
     row = json.loads(line.decode(errors="replace"))
     if not isinstance(row, dict):
         raise ValueError("not a JSON object")
     return row
-
-
-def _stored(field: pa.Field, columns: list[str] | None) -> pa.Field:
-    """A field with the type to store: strings that look like times stay strings, and a field that
-    is not wanted has no type."""
-    wanted = columns is None or field.name in columns
-    return field.with_type(_stored_type(field.type) if wanted else pa.null())
-
-
-def _stored_type(kind: pa.DataType) -> pa.DataType:
-    if pa.types.is_timestamp(kind):
-        return pa.string()
-    if pa.types.is_struct(kind):
-        return pa.struct([_stored(kind.field(i), None) for i in range(kind.num_fields)])
-    if pa.types.is_list(kind):
-        return pa.list_(_stored(kind.value_field, None))
-    return kind
-
-
-def _check_storable(file: InputFile, name: str, kind: pa.DataType) -> None:
-    if pa.types.is_struct(kind) and not kind.num_fields:
-        raise InputError(
-            f"{file.path}: {name!r} holds only empty objects, which Parquet cannot store "
-            f"(leave it out with {named('keep_columns')})"
-        )
-    for i in range(kind.num_fields):
-        _check_storable(file, name, kind.field(i).type)
 
 
 def _valid_utf8(block: bytes) -> tuple[bytes, int]:
@@ -376,70 +384,3 @@ def _object_lines(block: bytes) -> int:
     if not all(line.startswith(b"{") and line.endswith(b"}") for line in objects):
         raise ValueError("not a JSON object")
     return len(objects)
-
-
-def _raise_fault(
-    file: InputFile,
-    offset: int,
-    block: bytes,
-    parse: Callable[[bytes], pa.Table],
-    columns: TextColumns,
-    fault: BaseException,
-) -> NoReturn:
-    """Finds the first line at which `parse` fails, by bisection, and raises an InputError."""
-    lines = block.split(b"\n")
-    good, bad = 0, len(lines)
-    while bad - good > 1:
-        middle = (good + bad) // 2
-        try:
-            parse(b"\n".join(lines[:middle]))
-            good = middle
-        except _FAULTS as error:
-            bad, fault = middle, error
-    number = newlines_before(file, offset) + bad
-    reason = _reason(lines[bad - 1], fault, columns)
-    raise InputError(f"{file.path} line {number}: {reason}") from fault
-
-
-def _reason(line: bytes, fault: BaseException, columns: TextColumns) -> str:
-    """What is wrong with a line, as Python's parser says it, or else Arrow's."""
-    try:
-        row = json.loads(line.decode(errors="replace"))
-    except json.JSONDecodeError as error:
-        return f"not JSON ({error.msg} at column {error.colno})"
-    except RecursionError:
-        return _TOO_DEEP
-    except _FAULTS as error:
-        return f"not JSON ({one_line(error)})"
-    if not isinstance(row, dict):
-        return "not a JSON object"
-    for name in columns.names:
-        fix = f"(choose another key with {columns.option(name)})"
-        try:
-            value = _value(row, name)
-        except ValueError as error:
-            return f"{error} {fix}"
-        if value is not None and not isinstance(value, str):
-            return f"{name!r} holds {_json_type(value)}, not text {fix}"
-    reason = re.sub(r"^JSON parse error: |\.? in row \d+$", "", one_line(fault))
-    changed = re.fullmatch(r"Column\(/(.*)\) changed from (\w+) to (\w+)", reason)
-    if changed:
-        name, before, now = changed.groups()
-        return (
-            f"{name!r} changes from {before} to {now} (leave it out with {named('keep_columns')})"
-        )
-    if reason == "Number too big to be stored in double":
-        return f"holds {_TOO_LARGE} (write it as a string)"
-    changed = re.fullmatch(r"Failed to convert JSON to (\w+), couldn't parse:(.*)", reason)
-    if changed:
-        kind, number = changed.groups()
-        return (
-            f"holds the number {number} in a column of {kind} (leave it out with"
-            f" {named('keep_columns')})"
-        )
-    return f"not JSON ({reason})"
-
-
-def _json_type(value: object) -> str:
-    names = {bool: "a boolean", list: "a list", dict: "an object", str: "a string"}
-    return next((name for kind, name in names.items() if isinstance(value, kind)), "a number")

@@ -1,8 +1,8 @@
 """The types that hold all numbers of a JSON-lines file exactly.
 
-Arrow infers a type for each block of lines, and makes doubles of integers beside numbers with a
-fraction, and of those that need more than 63 bits. Here the integers are found that a double would
-change, so that the type for the whole file is one that changes none, or the file is refused.
+Arrow infers a type for each block of lines, and makes doubles of integers that are in a column with
+fractions, and of those that need more than 63 bits. Here each number leaves the types that hold it,
+so that the type for the whole file is one that changes none, or the file is refused.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -18,75 +17,41 @@ import pyarrow.compute as pc
 
 Path = tuple[str | None, ...]
 """The keys that lead to values. None stands for all elements of a list."""
+Types = frozenset[pa.DataType]
+"""The types that hold the numbers at a path."""
 
+INT64, UINT64, DOUBLE = PREFERRED = pa.int64(), pa.uint64(), pa.float64()
+ANY: Types = frozenset(PREFERRED)
 EXACT = 1 << 53  # doubles hold all integers up to this
 _MOST_DIGITS = 400  # more than doubles have; Python refuses to read some thousands
-_INT64, _UINT64 = range(-(1 << 63), 1 << 63), range(1 << 64)
 
 
-@dataclass(frozen=True)
-class Numbers:
-    """The numbers at a path. `least`, `most`: the bounds of the integers, and of 0. `has_floats`:
-    whether any number is written with a fraction or an exponent. `fit_doubles`: whether doubles
-    hold all integers exactly, and are large enough for all others."""
-
-    least: int = 0
-    most: int = 0
-    has_floats: bool = False
-    fit_doubles: bool = True
-
-    def __or__(self, other: Numbers) -> Numbers:
-        return Numbers(
-            min(self.least, other.least),
-            max(self.most, other.most),
-            self.has_floats or other.has_floats,
-            self.fit_doubles and other.fit_doubles,
-        )
-
-    @property
-    def type(self) -> pa.DataType | None:
-        """The type that holds all of them; None if there is none. Numbers with a fraction or an
-        exponent are doubles, the nearest ones."""
-        if not self.has_floats:
-            for kind, values in ((pa.int64(), _INT64), (pa.uint64(), _UINT64)):
-                if self.least in values and self.most in values:
-                    return kind
-        return pa.float64() if self.fit_doubles else None
-
-    def conflicts(self, number: float) -> bool:
-        """Whether there is no type because of a number, and perhaps of others."""
-        return not _fits_double(number) if self.has_floats else number not in _INT64
-
-    @classmethod
-    def of(cls, number: float) -> Numbers:
-        """One number."""
-        fits = _fits_double(number)
-        if isinstance(number, float):
-            return cls(has_floats=True, fit_doubles=fits)
-        return cls(min(number, 0), max(number, 0), fit_doubles=fits)
-
-
-def _fits_double(number: float) -> bool:
-    """Whether a double holds an integer exactly; for others, whether it is large enough."""
+def types_of(number: float) -> Types:
+    """The types that hold a number as it is written. One with a fraction or an exponent is a
+    double, the nearest one."""
     if isinstance(number, float):
-        return not math.isinf(number)
+        return frozenset() if math.isinf(number) else frozenset({DOUBLE})
+    held = {INT64: -(1 << 63) <= number < 1 << 63, UINT64: 0 <= number < 1 << 64}
     try:
-        return int(float(number)) == number
+        held[DOUBLE] = int(float(number)) == number
     except OverflowError:
-        return False
+        held[DOUBLE] = False
+    return frozenset(kind for kind in held if held[kind])
 
 
-def numbers_of(table: pa.Table, block: bytes) -> dict[Path, Numbers]:
-    """The numbers of a block of lines, by their paths. `table`: what Arrow has made of them."""
-    found: dict[Path, Numbers] = {}
-    unsure = []
+def numbers_of(table: pa.Table, block: bytes) -> dict[Path, Types]:
+    """The types for the numbers of a block of lines, by their paths. `table`: what Arrow has made
+    of them."""
+    found: dict[Path, Types] = {}
     for name, column in zip(table.column_names, table.columns, strict=True):
         for path, values in (leaf for chunk in column.chunks for leaf in _leaves(chunk, (name,))):
-            numbers = _numbers(values)
-            found[path] = found.get(path, numbers) | numbers
-            if not numbers.fit_doubles and numbers.has_floats:
-                unsure.append(path)
-    return found | _looked_at(block, unsure) if unsure else found
+            found[path] = found.get(path, ANY) & _types_of_all(values)
+    unsure = {path: ANY for path, types in found.items() if not types}
+    if unsure:  # what Arrow has made doubles may have been large integers
+        for line in block.split(b"\n"):
+            for path, number in numbers_in(line, unsure):
+                unsure[path] &= types_of(number)
+    return found | unsure
 
 
 def _leaves(array: pa.Array, path: Path) -> Iterator[tuple[Path, pa.Array]]:
@@ -97,47 +62,32 @@ def _leaves(array: pa.Array, path: Path) -> Iterator[tuple[Path, pa.Array]]:
             yield from _leaves(values, (*path, field.name))
     elif pa.types.is_list(kind):
         yield from _leaves(array.flatten(), (*path, None))
-    elif _is_number(kind) and array.null_count < len(array):
+    elif kind in ANY and array.null_count < len(array):
         yield path, array
 
 
-def _is_number(kind: pa.DataType) -> bool:
-    found: bool = pa.types.is_integer(kind) or pa.types.is_floating(kind)
-    return found
-
-
-def _numbers(values: pa.Array) -> Numbers:
-    """The numbers of an array. Large doubles may have been integers that they do not fit."""
-    if pa.types.is_floating(values.type):
+def _types_of_all(values: pa.Array) -> Types:
+    """The types for an array. None for large doubles: they may have been other numbers."""
+    if values.type == DOUBLE:
         large = pc.any(pc.greater_equal(pc.abs(values), float(EXACT))).as_py()
-        return Numbers(has_floats=True, fit_doubles=not large)
+        return frozenset() if large else frozenset({DOUBLE})
     least, most = (bound.as_py() for bound in pc.min_max(values).values())
-    large = pc.or_(pc.less(values, -EXACT), pc.greater(values, EXACT))
-    fit = all(_fits_double(value.as_py()) for value in values.filter(large))
-    return Numbers(min(least, 0), max(most, 0), fit_doubles=fit)
+    types = types_of(least) & types_of(most)
+    if DOUBLE in types and max(-least, most) > EXACT:
+        large = values.filter(pc.greater(pc.abs(values), EXACT))
+        types &= ANY.intersection(*(types_of(value.as_py()) | {INT64, UINT64} for value in large))
+    return types
 
 
-def _looked_at(block: bytes, paths: list[Path]) -> dict[Path, Numbers]:
-    """The numbers at paths, as they are written."""
-    found = dict.fromkeys(paths, Numbers())
-    for line in filter(bytes.strip, block.split(b"\n")):
-        row = _parsed(line)
+def numbers_in(line: bytes, paths: Mapping[Path, object]) -> Iterator[tuple[Path, float]]:
+    """The numbers at some paths in a line of JSON, as they are written. Those that are too large
+    for a double are infinite; what is written as `Infinity` is not, as no reader changes it."""
+    if line.strip():
+        text = line.decode(errors="replace")
+        row = json.loads(text, parse_int=_integer, parse_constant=lambda _: math.nan)
         for path in paths:
             for number in _at(row, path):
-                found[path] |= Numbers.of(number)
-    return found
-
-
-def numbers_at(line: bytes, path: Path) -> Iterator[float]:
-    """The numbers at a path in a line of JSON. Those that are too large for a double are infinite;
-    what is written as `Infinity` is not, as no reader changes it."""
-    return _at(_parsed(line), path) if line.strip() else iter(())
-
-
-def _parsed(line: bytes) -> Any:
-    return json.loads(
-        line.decode(errors="replace"), parse_int=_integer, parse_constant=lambda _: math.nan
-    )
+                yield path, number
 
 
 def _integer(digits: str) -> float:
@@ -155,21 +105,13 @@ def _at(value: Any, path: Path) -> Iterator[float]:
         yield from _at(value.get(path[0]), path[1:])
 
 
-def typed(
-    kind: pa.DataType, numbers: Mapping[Path, Numbers], path: Path
-) -> tuple[pa.DataType, list[Path]]:
-    """A type with those of the numbers in it, and the paths of numbers that no type holds."""
+def typed(kind: pa.DataType, numbers: Mapping[Path, Types], path: Path) -> pa.DataType:
+    """A type with those of the numbers in it."""
     if pa.types.is_struct(kind):
-        fields, wrong = [], []
-        for field in kind:
-            of_field, more = typed(field.type, numbers, (*path, field.name))
-            fields.append(field.with_type(of_field))
-            wrong += more
-        return pa.struct(fields), wrong
+        return pa.struct([f.with_type(typed(f.type, numbers, (*path, f.name))) for f in kind])
     if pa.types.is_list(kind):
-        inner, wrong = typed(kind.value_type, numbers, (*path, None))
-        return pa.list_(kind.value_field.with_type(inner)), wrong
-    if _is_number(kind):
-        found = numbers.get(path, Numbers()).type
-        return (kind, [path]) if found is None else (found, [])
-    return kind, []
+        field = kind.value_field
+        return pa.list_(field.with_type(typed(field.type, numbers, (*path, None))))
+    if kind in ANY:
+        return next(each for each in PREFERRED if each in numbers.get(path, ANY))
+    return kind

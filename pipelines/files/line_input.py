@@ -1,34 +1,74 @@
-"""Text files and JSON lines as blocks of whole lines.
+"""Text files, and the lines of text files and JSON lines as blocks of complete lines.
 
-A byte range has the lines that start in it. A compressed file is read as a whole.
+A byte range has the lines that start in it. A compressed file is not split.
 """
 
 from collections.abc import Iterator
+from itertools import pairwise
 
 import pyarrow as pa
 
 from pipelines.files.input_files import InputFile
+from pipelines.files.reader import Range, Reader, Rows
 from pipelines.files.reading import bad_data, open_planned
 from pipelines.files.storage import StoredFile
-from wordpiece_core.errors import InputError
+from wordpiece_core._kernel import split_lines
+from wordpiece_core.errors import InputError, OptionError
 
+BLOCK_BYTES = 4 << 20  # of lines that are read at once
 MAX_BLOCK_BYTES = (1 << 31) - 1  # Arrow's strings and its JSON reader have 32-bit sizes
 _COUNTED_BYTES = 8 << 20  # read at a time to find the number of a line
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
-def blocks(file: InputFile, start: int, end: int, size: int) -> Iterator[tuple[int, bytes]]:
-    """Blocks of whole lines of about `size` bytes, with their offsets. They have the lines that
-    start in the bytes [start, end), or all lines of a compressed file. A byte order mark is left
-    out."""
+class LineReader(Reader):
+    """A file that can be split at any line."""
+
+    def ranges(self, range_bytes: int) -> list[Range]:
+        """Ranges of bytes."""
+        if self.file.compression:
+            return self.one_range()
+        bounds = [*range(0, self.file.size, range_bytes), self.file.size]
+        return [Range(self.file, a, b, b - a) for a, b in pairwise(bounds)]
+
+
+class TextReader(LineReader):
+    """Plain text: each line is a text."""
+
+    def schema(self, kept: list[str] | None) -> pa.Schema:
+        """The one column."""
+        if self.columns.names != [self.columns.text]:
+            option = self.columns.option(self.columns.names[-1])
+            raise OptionError(
+                f"{option}: {self.file.path} has no columns; give .parquet, .jsonl or .csv"
+            )
+        return pa.schema([(self.columns.text, pa.string())])
+
+    def ranges(self, range_bytes: int) -> list[Range]:
+        """Ranges of bytes."""
+        self.schema(None)
+        return super().ranges(range_bytes)
+
+    def rows(self, part: Range, kept: pa.Schema, compression: str | None) -> Iterator[Rows]:
+        """The lines."""
+        schema = self.schema(None)
+        for _, block in blocks(part, BLOCK_BYTES):
+            lines, replaced = split_lines(block)
+            yield Rows(pa.table([pa.array(lines)], schema=schema), replaced)
+
+
+def blocks(part: Range, size: int) -> Iterator[tuple[int, bytes]]:
+    """Blocks of complete lines of about `size` bytes, with their offsets. They have the lines that
+    start in the range, or all lines of a compressed file. A byte order mark is left out."""
+    file, end = part.file, part.file.size if part.end is None else part.end
     with open_planned(file) as stored, bad_data(file.path):
         stream = stream_of(file, stored)
         if file.compression:
-            lines = _whole_lines(file, stream, 0, None, size)
+            lines = _complete_lines(file, stream, 0, None, size)
         else:
-            first = _line_start(stream, start, end)
+            first = _line_start(stream, part.start, end)
             stream.seek(first)
-            lines = _whole_lines(file, stream, first, end, size)
+            lines = _complete_lines(file, stream, first, end, size)
         for offset, block in lines:
             if offset == 0 and block.startswith(_BYTE_ORDER_MARK):
                 offset, block = len(_BYTE_ORDER_MARK), block[len(_BYTE_ORDER_MARK) :]
@@ -74,14 +114,14 @@ def _line_start(stream: StoredFile, start: int, end: int) -> int:
     return end
 
 
-def _whole_lines(
+def _complete_lines(
     file: InputFile,
     stream: StoredFile | pa.NativeFile,
     offset: int,
     end: int | None,
     size: int,
 ) -> Iterator[tuple[int, bytes]]:
-    """Blocks of whole lines that start before `end`. The stream is at `offset`, where a line
+    """Blocks of complete lines that start before `end`. The stream is at `offset`, where a line
     starts. The last block may be empty."""
     pieces: list[bytes] = []  # of a line whose end has not been read yet
     position = offset
@@ -93,15 +133,15 @@ def _whole_lines(
         newline = chunk.find(b"\n", last)
         if newline < 0:
             newline = chunk.rfind(b"\n")
-        cut = newline + 1 or len(chunk)
-        if position + cut - offset > MAX_BLOCK_BYTES:
-            raise InputError(f"{file.path}: a line of more than 2 GiB at byte {offset}; cut it")
-        pieces.append(chunk[:cut])
+        split = newline + 1 or len(chunk)
+        if position + split - offset > MAX_BLOCK_BYTES:
+            raise InputError(f"{file.path}: a line of more than 2 GiB at byte {offset}; split it")
+        pieces.append(chunk[:split])
         position += len(chunk)
         if newline >= 0 or not chunk:
             block = b"".join(pieces)
             yield offset, block
             offset += len(block)
-            pieces = [chunk[cut:]]
+            pieces = [chunk[split:]]
         if not chunk:
             return

@@ -2,35 +2,17 @@
 
 import os
 from collections.abc import Collection, Iterator
-from contextlib import ExitStack, contextmanager
-from dataclasses import replace
-from functools import partial
-from itertools import pairwise
+from contextlib import contextmanager
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from pipelines.files.columns import (
-    batch_of_texts,
-    check_column,
-    check_once,
-    cut,
-    table_batches,
-    texts_of,
-    to_read,
-)
-from pipelines.files.input_batches import (
-    Range,
-    Shard,
-    ShardBatch,
-    TextBatch,
-    TextColumns,
-    kept_columns,
-)
+from pipelines.files.columns import TextColumns, check_once, to_read
 from pipelines.files.input_files import InputFile
 from pipelines.files.joined import check_parquet
 from pipelines.files.outputs import empty_parquet
+from pipelines.files.reader import Range, Reader, Rows
 from pipelines.files.reading import Planned, bad_data, open_planned
 from pipelines.files.storage import MOST_TIME, StoredFile
 from wordpiece_core import _kernel
@@ -38,9 +20,8 @@ from wordpiece_core._kernel import Chunks, ChunkSource
 from wordpiece_core.declaration import named
 from wordpiece_core.errors import InputError
 
-BATCH_BYTES = 8 << 20  # of the rows in a batch for encoding
-MAX_BATCH_ROWS = 16_384  # decoded at once for counting; with a dictionary, pages hide their size
-MAX_SHARD_ROWS = 1_024  # the same for encoding
+BATCH_BYTES = 8 << 20  # of the rows that are processed at once
+MAX_BATCH_ROWS = 1_024  # that are decoded at once; with a dictionary, pages hide their size
 BUFFER_BYTES = 4 << 20  # for each column: a column chunk is streamed, it is not held
 TAIL_BYTES = 64 << 10  # of a file are read at once, as Arrow does; mostly the footer is there
 MOST_FOOTER_BYTES = 64 << 20  # are held while a file is opened; bad files may say anything
@@ -105,122 +86,81 @@ def _footer(stored: StoredFile) -> bytes:
     return stored.read()
 
 
-@contextmanager
-def _open_checked(
-    file: InputFile, columns: TextColumns, times: str = FINEST
-) -> Iterator[ParquetFile]:
-    """Opens a Parquet file and checks that `columns` are there and hold text."""
-    with open_parquet(file, times) as parquet:
-        for name in columns.names:
-            check_column(file, parquet.schema_arrow, name, columns.option(name))
-        parquet.check_readable(file.path, columns.names)
-        yield parquet
+class ParquetReader(Reader):
+    """The ranges are of row groups, or of rows of one of them."""
 
+    def __init__(self, file: InputFile, columns: TextColumns) -> None:
+        super().__init__(file, columns)
+        self.times = FINEST
+        self._held: ParquetFile | None = None
 
-def plan_ranges(file: InputFile, columns: TextColumns, range_bytes: int) -> list[Range]:
-    """Ranges of row groups in order, with about `range_bytes` of text in each. A row group that is
-    alone in its range comes with its rows, so that it can be cut."""
-    ranges: list[Range] = []
-    start = held = 0
-    with _open_checked(file, columns) as parquet:
-        metadata = parquet.metadata
-        for group in range(metadata.num_row_groups):
-            row_group = metadata.row_group(group)
-            held += _column_bytes(parquet, group, [columns.text])
-            if held >= range_bytes or group + 1 == metadata.num_row_groups:
-                rows = (0, row_group.num_rows) if start == group else None
-                ranges.append(Range(file, start, group + 1, held, rows))
-                start, held = group + 1, 0
-    return ranges
-
-
-def cut_rows(part: Range, most_bytes: int) -> list[Range]:
-    """Cuts a range into pieces of at most about `most_bytes`, if it is one row group."""
-    if part.rows is None:
-        return [part]
-    first, last = part.rows
-    pieces = max(1, min(-(-part.bytes // most_bytes), last - first))
-    bounds = [first + (last - first) * i // pieces for i in range(pieces + 1)]
-    return [replace(part, bytes=part.bytes // pieces, rows=rows) for rows in pairwise(bounds)]
-
-
-def read_texts(part: Range, columns: TextColumns, most_bytes: int) -> Iterator[TextBatch]:
-    """The texts of a range in order, in batches of at most about `most_bytes` of text."""
-    with _open_checked(part.file, columns) as parquet:
-        for group in range(part.start, parquet.num_row_groups if part.end is None else part.end):
-            with bad_data(part.file.path, group):
-                for rows in _row_group_rows(parquet, group, columns, part.rows, most_bytes):
-                    for piece in cut(rows, columns.text, most_bytes):
-                        yield batch_of_texts(piece, columns)
-
-
-def _row_group_rows(
-    parquet: pq.ParquetFile,
-    group: int,
-    columns: TextColumns,
-    rows: tuple[int, int] | None,
-    most_bytes: int,
-) -> Iterator[pa.RecordBatch]:
-    """Batches of the rows `rows` of a row group, or of all rows, as plain text. The rows before
-    them are decoded too."""
-    metadata = parquet.metadata.row_group(group)
-    first, last = rows or (0, metadata.num_rows)
-    size = _column_bytes(parquet, group, [columns.text])
-    at_once = min(max(metadata.num_rows * most_bytes // max(size, 1), 1), MAX_BATCH_ROWS)
-    row = 0
-    for batch in parquet.iter_batches(
-        batch_size=at_once, row_groups=[group], columns=columns.names, use_threads=False
-    ):
-        start, row = row, row + len(batch)
-        if row > first:
-            wanted = batch.slice(max(first - start, 0), min(last, row) - max(first, start))
-            yield texts_of(wanted, columns)
-        if row >= last:
+    @contextmanager
+    def _opened(self) -> Iterator[ParquetFile]:
+        """The file, whose columns of texts are there and hold text."""
+        if self._held is not None:
+            with bad_data(self.file.path):
+                yield self._held
             return
+        with open_parquet(self.file, self.times) as parquet:
+            self.columns.check(self.file.path, parquet.schema_arrow)
+            parquet.check_readable(self.file.path, self.columns.names)
+            yield parquet
 
+    def schema(self, kept: list[str] | None) -> pa.Schema:
+        """The columns. A small file is read at once, and not opened again for its rows."""
+        with self._opened() as parquet:
+            schema = parquet.schema_arrow
+            check_once(self.file.path, schema.names, *schema.names)
+            names = self.kept_columns(schema.names, kept)
+            parquet.check_readable(self.file.path, names)
+            if self.file.is_small:
+                parquet.stored.hold_end(self.file.size)
+            unsure = _int96(parquet, names) if self.times == FINEST else []
+        if unsure:
+            self.times = _unit_of_times(self.file, unsure)
+            if self.times != FINEST:
+                return self.schema(kept)
+        self._held = parquet if self.file.is_small else None
+        return schema
 
-def measure(file: InputFile, columns: TextColumns, kept: list[str] | None) -> tuple[int, int]:
-    """The number of rows and the approximate bytes of text, from the footer. InputError if a column
-    is missing."""
-    with _open_checked(file, columns) as parquet:
-        names = kept_columns(file, parquet.schema_arrow.names, kept, columns)
-        parquet.check_readable(file.path, names)
-        groups = range(parquet.num_row_groups)
-        size = sum(_column_bytes(parquet, group, columns.names) for group in groups)
-        return parquet.metadata.num_rows, size
+    def ranges(self, range_bytes: int) -> list[Range]:
+        """Ranges of row groups with about `range_bytes` of text in each. A row group that is alone
+        in its range comes with its rows, so that it can be split."""
+        ranges: list[Range] = []
+        start = held = 0
+        with self._opened() as parquet:
+            metadata = parquet.metadata
+            for group in range(metadata.num_row_groups):
+                held += _column_bytes(parquet, group, [self.columns.text])
+                if held >= range_bytes or group + 1 == metadata.num_row_groups:
+                    alone = start == group
+                    rows = (0, metadata.row_group(group).num_rows) if alone else None
+                    ranges.append(Range(self.file, start, group + 1, held, rows))
+                    start, held = group + 1, 0
+        return ranges
 
+    def measure(self, kept: list[str] | None) -> tuple[int | None, int]:
+        """As the footer says."""
+        with self._opened() as parquet:
+            names = self.kept_columns(parquet.schema_arrow.names, kept)
+            parquet.check_readable(self.file.path, names)
+            groups = range(parquet.num_row_groups)
+            size = sum(_column_bytes(parquet, group, self.columns.names) for group in groups)
+            return parquet.metadata.num_rows, size
 
-def open_shard(
-    file: InputFile, texts: TextColumns, columns: list[str] | None, compression: str | None
-) -> Shard:
-    """Opens a file for encoding. Its batches are parts of its row groups. A small file is read
-    whole at once, and not opened again for them."""
-    return _open_shard(file, texts, columns, compression, FINEST)
-
-
-def _open_shard(
-    file: InputFile,
-    texts: TextColumns,
-    columns: list[str] | None,
-    compression: str | None,
-    times: str,
-) -> Shard:
-    with _open_checked(file, texts, times) as parquet:
-        schema = parquet.schema_arrow
-        for name in schema.names:
-            check_once(file, schema, name)
-        kept = kept_columns(file, schema.names, columns, texts)
-        parquet.check_readable(file.path, kept)
-        if file.is_small:
-            parquet.stored.hold_end(file.size)
-        unsure = _int96(parquet, kept) if times == FINEST else []
-    if unsure and (unit := _unit_of_times(file, unsure)) != times:
-        return _open_shard(file, texts, columns, compression, unit)
-    read = to_read(schema, kept, texts)
-    if kept != schema.names:  # the metadata of the whole may be wrong for a part
-        schema = pa.schema([schema.field(name) for name in kept])
-    held = parquet if file.is_small else None
-    return Shard(schema, partial(_batches, file, held, times, read, schema, texts, compression))
+    def rows(self, part: Range, kept: pa.Schema, compression: str | None) -> Iterator[Rows]:
+        """The rows, in parts of row groups."""
+        with self._opened() as parquet:
+            read = to_read(parquet.schema_arrow, kept.names, self.columns)
+            source = _chunk_source(parquet, kept, compression)
+            use_threads = len(kept.names) > 0 and len(read) > 1 and not self.file.is_small
+            end = parquet.num_row_groups if part.end is None else part.end
+            for group in range(part.start, end):
+                with bad_data(self.file.path, group):
+                    begins, chunks = True, _chunks(parquet, source, group) if source else None
+                    for table in _tables(parquet, group, read, part.rows, use_threads):
+                        yield Rows(table, None, begins, chunks)
+                        begins, chunks = False, None
 
 
 def _int96(parquet: ParquetFile, columns: Collection[str]) -> list[str]:
@@ -232,23 +172,20 @@ def _int96(parquet: ParquetFile, columns: Collection[str]) -> list[str]:
 
 def _unit_of_times(file: InputFile, paths: list[str]) -> str:
     """The unit that holds all times of the type INT96 exactly. Those of Spark and Impala have
-    nanoseconds and any year; Arrow's have nanoseconds from 1677 to 2262, or larger units, and what
-    does not fit is changed without a word. InputError if no unit fits."""
+    nanoseconds and any year; Arrow's have nanoseconds from 1678 to 2261, or larger units, and what
+    does not fit is changed without a warning. InputError if no unit fits."""
     fits = {FINEST: True, "us": True}
-    with ExitStack() as files:
-        opened = [files.enter_context(open_parquet(file, unit)) for unit in ("ms", "us", FINEST)]
+    with open_parquet(file, "us") as coarse, open_parquet(file, FINEST) as fine:
         batches = (
             parquet.iter_batches(MAX_BATCH_ROWS, columns=paths, use_threads=False)
-            for parquet in opened
+            for parquet in (coarse, fine)
         )
         for read in zip(*batches, strict=True):
             columns = (_times(pa.StructArray.from_arrays(b.columns, b.schema.names)) for b in read)
-            for ms, us, ns in zip(*columns, strict=True):
-                size = pc.max(pc.abs(ms)).as_py() or 0
-                fits[FINEST] &= size < MOST_TIME // 10**6
+            for us, ns in zip(*columns, strict=True):
+                fits[FINEST] &= (pc.max(pc.abs(us)).as_py() or 0) < MOST_TIME // 10**3
                 # Both sides lose the same high bits, if any.
-                whole = pc.all(pc.equal(pc.multiply(us, 1000), ns)).as_py() is not False
-                fits["us"] &= size < MOST_TIME // 10**3 and whole
+                fits["us"] &= pc.all(pc.equal(pc.multiply(us, 1000), ns)).as_py() is not False
     for unit, all_fit in fits.items():
         if all_fit:
             return unit
@@ -272,35 +209,6 @@ def _times(array: pa.Array) -> Iterator[pa.Array]:
         yield from _times(array.items)
     else:
         yield from _times(array.flatten())
-
-
-@contextmanager
-def _held(file: InputFile, parquet: ParquetFile) -> Iterator[ParquetFile]:
-    """A file that is in memory, to be read once more."""
-    with bad_data(file.path):
-        yield parquet
-
-
-def _batches(
-    file: InputFile,
-    held: ParquetFile | None,
-    times: str,
-    read: list[str],
-    schema: pa.Schema,
-    columns: TextColumns,
-    compression: str | None,
-) -> Iterator[ShardBatch]:
-    with _held(file, held) if held else _open_checked(file, columns, times) as parquet:
-        source = _chunk_source(parquet, schema, compression)
-        for group in range(parquet.num_row_groups):
-            with bad_data(file.path, group):
-                begins = True
-                chunks = _chunks(parquet, source, group) if source else None
-                use_threads = len(read) > 1 and not file.is_small
-                for table in _row_group_tables(parquet, group, read, use_threads):
-                    for batch in table_batches(table, schema, columns):
-                        yield replace(batch, begins=begins, chunks=chunks)
-                        begins, chunks = False, None
 
 
 def _chunk_source(
@@ -327,27 +235,38 @@ def _chunks(parquet: ParquetFile, source: ChunkSource, group: int) -> Chunks | N
     return source.chunks(group, data)
 
 
-def _row_group_tables(
-    parquet: pq.ParquetFile, group: int, columns: list[str], use_threads: bool
+def _tables(
+    parquet: pq.ParquetFile,
+    group: int,
+    columns: list[str],
+    rows: tuple[int, int] | None,
+    use_threads: bool,
 ) -> Iterator[pa.Table]:
-    """A row group in parts of at most about `BATCH_BYTES` of memory. `use_threads`: decode columns
-    at the same time."""
+    """A row group, or the rows [first, last) of it, in parts of at most about `BATCH_BYTES` of
+    memory. The rows before them are decoded too. `use_threads`: decode columns at the same time."""
     metadata = parquet.metadata.row_group(group)
+    first, last = rows or (0, metadata.num_rows)
     size = _column_bytes(parquet, group, columns)
-    rows = metadata.num_rows * BATCH_BYTES // max(4 * size, 1)
+    at_once = metadata.num_rows * BATCH_BYTES // max(4 * size, 1)
     held: list[pa.RecordBatch] = []
-    room = BATCH_BYTES
+    room, end = BATCH_BYTES, 0
     for batch in parquet.iter_batches(
-        batch_size=min(max(rows, 1), MAX_SHARD_ROWS),
+        batch_size=min(max(at_once, 1), MAX_BATCH_ROWS),
         row_groups=[group],
         columns=columns,
         use_threads=use_threads,
     ):
+        start, end = end, end + len(batch)
+        if end <= first:
+            continue
+        batch = batch.slice(max(first - start, 0), min(last, end) - max(first, start))
         if held and batch.nbytes > room:
             yield pa.Table.from_batches(held)
             held, room = [], BATCH_BYTES
         held.append(batch)
         room -= batch.nbytes
+        if end >= last:
+            break
     if held:
         yield pa.Table.from_batches(held)
 

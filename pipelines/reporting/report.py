@@ -15,8 +15,8 @@ from pipelines.counting.options import CountCall, CountOptions
 from pipelines.counting.word_table import read_word_table
 from pipelines.files import inputs, outputs, storage
 from pipelines.files.filesystems import join, parent
-from pipelines.files.input_batches import warnings_of_text
 from pipelines.files.places import check_writable
+from pipelines.files.reader import warnings_of_text
 from pipelines.reporting.facts import GENERATOR, Facts, OnText, Other
 from pipelines.reporting.options import ReportCall
 from pipelines.reporting.vocabulary import TrainingLog, at_sizes, read_log, with_vocabulary

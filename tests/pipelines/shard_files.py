@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import strategies as st
 
+import pipelines.encoding.options  # noqa: F401 - errors name its options
 from pipelines.files.inputs import (
     InputFile,
     Range,

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from pipelines.files import storage
-from pipelines.files.input_batches import TextColumns
+from pipelines.files.columns import TextColumns
 from pipelines.files.inputs import open_shard, read_texts, resolve
 from pipelines.files.inputs import plan as plan_ranges
 from wordpiece_core.errors import ChangedError, InputError, StorageError

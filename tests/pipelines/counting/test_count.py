@@ -15,7 +15,7 @@ import wordpiece_core as wp
 from pipelines.counting import count, parts, steps, word_table
 from pipelines.counting.options import CountOptions
 from pipelines.counting.steps import LEAST_PIECE_BYTES, Partitions
-from pipelines.files import inputs
+from pipelines.files import line_input
 from wordpiece_core.options import LEAST_WORKER_MEMORY
 
 from ..corpora import (
@@ -41,7 +41,7 @@ def many_of_everything(monkeypatch: pytest.MonkeyPatch) -> None:
     """Many ranges of input, partitions, parts and row groups, for little text."""
     monkeypatch.setattr(steps, "MOST_PARTITION_BYTES", 1000)
     monkeypatch.setattr(count, "RANGE_BYTES", 2000)
-    monkeypatch.setattr(inputs, "TEXT_BYTES", 700)
+    monkeypatch.setattr(line_input, "BLOCK_BYTES", 700)
     monkeypatch.setattr(parts, "ROWS_PER_PART", 40)
     monkeypatch.setattr(parts, "SAMPLE_EVERY", 5)
     monkeypatch.setattr(word_table, "ROWS_PER_GROUP", 16)

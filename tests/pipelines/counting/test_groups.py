@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipelines.counting import count, steps
-from pipelines.files import inputs
+from pipelines.files import line_input
 from wordpiece_core import _kernel
 from wordpiece_core.errors import InputError
 from wordpiece_core.training.smoothing import FRACTION_BITS, smoothing_weights
@@ -130,7 +130,7 @@ def test_ranges_and_partitions_do_not_change_the_table(
     monkeypatch.setattr(steps, "MOST_PARTITION_BYTES", 2000)
     monkeypatch.setattr(steps, "PARTITION_SHARE_BYTES", share)
     monkeypatch.setattr(steps, "LEAST_PIECE_BYTES", 1)
-    monkeypatch.setattr(inputs, "TEXT_BYTES", 300)
+    monkeypatch.setattr(line_input, "BLOCK_BYTES", 300)
     size = sum(path.stat().st_size for path in (tmp_path / "in").iterdir())
     assert (steps.Partitions.of(size, 64 << 10).pieces > 1) == (share > 1)
     small = [*options, "--worker-memory", "64KiB"]

@@ -13,7 +13,7 @@ from tokenizers import Tokenizer
 from transformers import AutoTokenizer
 
 import wordpiece_core as wp
-from pipelines.files import inputs, parquet_input
+from pipelines.files import line_input, parquet_input
 
 from ..corpora import (
     ENDINGS,
@@ -83,7 +83,7 @@ def test_small_batches_leave_no_trace_in_the_rows(
     ending: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(inputs, "SHARD_BLOCK_BYTES", 500)
+    monkeypatch.setattr(line_input, "BLOCK_BYTES", 500)
     monkeypatch.setattr(parquet_input, "BATCH_BYTES", 2000)
     shard = write_shard(tmp_path / f"shard{ending}", TEXTS, rows_per_group=1000)
     encode(tokenizer, tmp_path / "out", shard)

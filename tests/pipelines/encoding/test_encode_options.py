@@ -15,8 +15,8 @@ from tokenizers import Encoding, Tokenizer
 import wordpiece_core as wp
 from pipelines.encoding.pieces import most_ids, pieces_of
 from pipelines.encoding.shard_encoder import EncodedPiece, ShardEncoder
-from pipelines.files import inputs, parquet_input
-from pipelines.files.inputs import ShardBatch
+from pipelines.files import line_input, parquet_input
+from pipelines.files.inputs import TextBatch
 
 from ..corpora import (
     column,
@@ -63,7 +63,7 @@ def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows are encoded in many pieces, and the kernel makes the pages of few ids too."""
     monkeypatch.setattr("pipelines.encoding.pieces.PIECE_SIZE", 1000)
     monkeypatch.setattr("pipelines.encoding.shard_writer.LEAST_IDS", 300)
-    monkeypatch.setattr(inputs, "SHARD_BLOCK_BYTES", 5000)
+    monkeypatch.setattr(line_input, "BLOCK_BYTES", 5000)
     monkeypatch.setattr(parquet_input, "BATCH_BYTES", 20_000)
 
 
@@ -179,7 +179,7 @@ def test_questions_and_contexts_share_pieces(truncation: str, stride: int | None
     texts = [pa.array(["w" * length] * 1000) for length in (60, 700)]
     if truncation == "only_first":
         texts.reverse()
-    batch = ShardBatch(pa.table([texts[0]], ["text"]), texts[0], 0, 0, texts[1])
+    batch = TextBatch(pa.table([texts[0]], ["text"]), texts[0], 0, 0, texts[1])
     options = wp.EncodingOptions(max_length=384, truncation=truncation, stride=stride)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("pipelines.encoding.pieces.PIECE_SIZE", 2 << 20)

