@@ -7,9 +7,9 @@ where each stream ends. Of a file, what its footer does not name is not read: if
 the file is refused.
 """
 
+import io
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from itertools import pairwise
 
 import pyarrow as pa
@@ -120,27 +120,22 @@ class ArrowReader(Reader):
             begin = stored.tell()
 
 
-@dataclass
-class _Stream:
+class _Stream(io.RawIOBase):
     """The bytes of a file for Arrow's reader of a stream. `met_end`: whether a read has found the
     end of the file."""
 
-    stored: StoredFile
-    met_end: bool = False
-    closed = False
-
-    def read(self, size: int) -> bytes:
-        """Reads `size` bytes, or fewer at the end."""
-        data = self.stored.read(size)
-        self.met_end |= len(data) < size
-        return data
+    def __init__(self, stored: StoredFile) -> None:
+        self.stored, self.met_end = stored, False
 
     def readable(self) -> bool:
         """True."""
         return True
 
-    def close(self) -> None:
-        """Does nothing: who has opened the file closes it."""
+    def read(self, size: int = -1) -> bytes:
+        """Reads `size` bytes, or fewer at the end."""
+        data = self.stored.read(size)
+        self.met_end |= len(data) < size
+        return data
 
 
 def _open_stream(

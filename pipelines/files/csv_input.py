@@ -5,10 +5,10 @@ on what a reader guesses from its first rows. A quoted field may have line break
 one range, and is streamed. Quotes are RFC 4180's, in TSV too.
 """
 
+import io
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from functools import cached_property
 
 import pyarrow as pa
@@ -89,19 +89,21 @@ class _RowTooLongError(Exception):
     """A row does not fit into a block."""
 
 
-@dataclass
-class _Stream:
+class _Stream(io.RawIOBase):
     """The bytes of a file for Arrow's reader. The last line gets an end if it has none: without it
     the reader knows no columns from a first row alone, and a quote that is not closed looks closed.
     `last`: the last two bytes of the file that are no ends of lines; `ends`: up to two of the ends
     of lines behind them."""
 
-    source: StoredFile | pa.NativeFile
-    last: bytes = b""
-    ends: bytes = b""
-    closed: bool = field(default=False, init=False)
+    def __init__(self, source: StoredFile | pa.NativeFile) -> None:
+        self.source = source
+        self.last = self.ends = b""
 
-    def read(self, size: int) -> bytes:
+    def readable(self) -> bool:
+        """True."""
+        return True
+
+    def read(self, size: int = -1) -> bytes:
         """Reads `size` bytes, or fewer at the end."""
         data = b""
         while len(data) < size:
@@ -127,13 +129,6 @@ class _Stream:
         """Whether the last quote of the file is not closed. `value`: of its last field, which then
         has the end of the last line in it."""
         return value.endswith((b"\n", b"\r")) and not self.last.endswith((b'\n"', b'\r"'))
-
-    def readable(self) -> bool:
-        """True."""
-        return True
-
-    def close(self) -> None:
-        """Does nothing: who has opened the source closes it."""
 
 
 def _parsed(file: InputFile, reader: pc.CSVStreamingReader) -> Iterator[pa.RecordBatch]:

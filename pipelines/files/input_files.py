@@ -3,7 +3,7 @@
 import os
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from functools import cache
@@ -254,51 +254,21 @@ def _glob(pattern: str, base: str, query: str, may_be_empty: bool) -> list[Input
 
 
 def _listing(root: str, *, recursive: bool) -> list[tuple[str, Entry]]:
-    """The path of every file below `root`, and its entry with its relative name."""
-    if not is_uri(root):
-        return storage.attempt("listed", root, lambda: list(_walk(root, recursive)))
-    found = storage.entries(root, recursive=recursive)
-    return [(join(root, entry.name), entry) for entry in found if entry.kind == "file"]
+    """The path of every file below `root`, and its entry with its relative name. InputError for a
+    link to a file that is not there."""
+    found = []
+    for entry in storage.entries(root, recursive=recursive, follow_links=True):
+        path = join(root, entry.name)
+        if entry.kind == "file":
+            found.append((path, entry))
+        elif _is_broken_link(path, entry):
+            raise InputError(f"{path}: a link to a file that is not there; move it")
+    return found
 
 
-def _walk(root: str, recursive: bool) -> Iterator[tuple[str, Entry]]:
-    """The files below a local directory. Links are followed. Each real directory is listed once, by
-    a name without links if it has one."""
-    seen: set[tuple[int, int]] = set()
-    waiting = [""]
-    links: list[str] = []
-    while waiting or links:
-        name = waiting.pop() if waiting else links.pop(0)
-        directory = os.path.join(root, name) if name else root
-        try:
-            found, scanned = os.stat(directory), os.scandir(directory)
-        except FileNotFoundError:
-            if not name:
-                raise
-            continue  # it has been deleted since it was listed
-        if (found.st_dev, found.st_ino) in seen:
-            scanned.close()
-            continue
-        seen.add((found.st_dev, found.st_ino))
-        with scanned as items:
-            for item in sorted(items, key=lambda item: item.name):
-                below = f"{name}/{item.name}" if name else item.name
-                below.encode()  # raises for a name that is not UTF-8
-                if not item.is_dir():
-                    yield from _file(item, below)
-                elif recursive:
-                    (links if item.is_symlink() else waiting).append(below)
-
-
-def _file(item: os.DirEntry[str], name: str) -> Iterator[tuple[str, Entry]]:
-    if item.is_file():
-        try:
-            found = item.stat()
-        except FileNotFoundError:
-            return  # it has been renamed or deleted since it was listed
-        yield item.path, Entry(name, "file", found.st_size, storage.modified(found))
-    elif item.is_symlink() and _ending(name) and not _hidden(item.name):
-        raise InputError(f"{item.path}: a link to a file that is not there; move it")
+def _is_broken_link(path: str, entry: Entry) -> bool:
+    is_input = is_input_name(os.path.basename(entry.name))
+    return entry.kind == "other" and is_input and os.path.islink(path)
 
 
 def _glob_match(parts: list[str], wanted: list[str]) -> bool:

@@ -7,8 +7,8 @@ means that the bytes of a file are bad.
 
 from __future__ import annotations
 
+import io
 import os
-import stat
 import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
@@ -16,7 +16,6 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from threading import Thread
-from types import TracebackType
 from typing import TypeVar
 
 import pyarrow as pa
@@ -29,7 +28,6 @@ from wordpiece_core.uri import is_uri
 A = TypeVar("A")
 T = TypeVar("T")
 
-MOST_TIME = (1 << 63) - 1
 THREADS = 64  # that wait for a file system at the same time
 SIGNAL_SECONDS = 1.0  # so long a signal leaves them to end
 
@@ -154,12 +152,8 @@ _KINDS = {fs.FileType.File: "file", fs.FileType.Directory: "directory"}
 def info(path: str) -> Entry | None:
     """The file or directory at a path; None if there is none. Links are followed."""
     filesystem, inner = open_filesystem(path)
-    if not is_uri(path):
-        return attempt("reached", path, lambda: _local_info(inner))
     found = attempt("reached", path, lambda: filesystem.get_file_info(inner))
-    if found.type == fs.FileType.NotFound:
-        return None
-    return _entry(path, found, found.base_name)
+    return None if found.type == fs.FileType.NotFound else _entry(path, found, found.base_name)
 
 
 @dataclass(frozen=True)
@@ -179,21 +173,21 @@ def as_planned(path: str) -> Found:
     return Found(path, entry.size, entry.modified)
 
 
-def entries(path: str, *, recursive: bool = True) -> list[Entry]:
+def entries(path: str, *, recursive: bool = True, follow_links: bool = False) -> list[Entry]:
     """What is in a directory, sorted by name. With `recursive`, also what is in directories below
-    it. Local links are listed, but not followed. Empty if there is no such directory."""
-    if not is_uri(path):
-        root = open_filesystem(path)[1]
-        return attempt("listed", path, lambda: sorted(_local(root, "", recursive), key=_by_name))
+    it. Empty if there is no such directory.
+
+    Local links are listed, but not followed, unless `follow_links` says so. Then each real
+    directory is listed once, by a name without links if it has one. (Arrow would follow all links,
+    also in a circle.)"""
     filesystem, inner = open_filesystem(path)
-    selector = fs.FileSelector(inner, recursive=recursive, allow_not_found=True)
-    infos = attempt("listed", path, lambda: filesystem.get_file_info(selector))
-    names = ((found, found.path.removeprefix(inner).lstrip("/")) for found in infos)
-    return sorted((_entry(path, found, name) for found, name in names), key=_by_name)
-
-
-def _by_name(entry: Entry) -> str:
-    return entry.name
+    if is_uri(path):
+        selector = fs.FileSelector(inner, recursive=recursive, allow_not_found=True)
+        infos = attempt("listed", path, lambda: filesystem.get_file_info(selector))
+        found = [_entry(path, i, i.path.removeprefix(inner).lstrip("/")) for i in infos]
+    else:
+        found = attempt("listed", path, lambda: list(_local(inner, recursive, follow_links)))
+    return sorted(found, key=lambda entry: entry.name)
 
 
 def _entry(path: str, found: fs.FileInfo, name: str) -> Entry:
@@ -203,43 +197,35 @@ def _entry(path: str, found: fs.FileInfo, name: str) -> Entry:
     return Entry(name, _KINDS.get(found.type, "other"), found.size or 0, modified)
 
 
-def _local_info(path: str) -> Entry | None:
-    """As `info`. Arrow would give a wrong time for files of after 2262."""
-    name = os.path.basename(path)
-    try:
-        found = os.stat(path)
-    except (FileNotFoundError, NotADirectoryError):
-        return None
-    if stat.S_ISREG(found.st_mode):
-        return Entry(name, "file", found.st_size, modified(found))
-    return Entry(name, "directory" if stat.S_ISDIR(found.st_mode) else "other")
+def _local(root: str, recursive: bool, follow: bool) -> Iterator[Entry]:
+    seen: set[tuple[int, int]] = set()
+    waiting, links = [""], list[str]()
+    while waiting or links:
+        name = waiting.pop() if waiting else links.pop(0)
+        with suppress(FileNotFoundError, NotADirectoryError):  # deleted since it was listed
+            found, scanned = os.stat(os.path.join(root, name)), os.scandir(os.path.join(root, name))
+            with scanned as items:
+                if (found.st_dev, found.st_ino) in seen:
+                    continue
+                seen.add((found.st_dev, found.st_ino))
+                for item in items:
+                    below = f"{name}/{item.name}" if name else item.name
+                    below.encode()  # raises for a name that is not UTF-8
+                    if item.is_dir(follow_symlinks=follow):
+                        yield Entry(below, "directory")
+                        if recursive:
+                            (links if item.is_symlink() else waiting).append(below)
+                    elif item.is_file(follow_symlinks=follow):
+                        with suppress(FileNotFoundError):
+                            about = item.stat(follow_symlinks=follow)
+                            yield Entry(below, "file", about.st_size, _as_arrow(about.st_mtime_ns))
+                    else:
+                        yield Entry(below, "other")
 
 
-def modified(found: os.stat_result) -> int:
-    """The time of a local file's last change, in nanoseconds since 1970, at most that of 2262: what
-    is later has more than 63 bits, which neither Arrow nor Parquet hold."""
-    return max(min(found.st_mtime_ns, MOST_TIME), -MOST_TIME)
-
-
-def _local(directory: str, prefix: str, recursive: bool) -> Iterator[Entry]:
-    try:
-        scanned = os.scandir(directory)
-    except (FileNotFoundError, NotADirectoryError):
-        return
-    with scanned:
-        for item in scanned:
-            name = prefix + item.name
-            name.encode()  # raises for a name that is not UTF-8
-            if item.is_dir(follow_symlinks=False):
-                yield Entry(name, "directory")
-                if recursive:
-                    yield from _local(item.path, name + "/", recursive)
-            elif item.is_file(follow_symlinks=False):
-                with suppress(FileNotFoundError):  # deleted meanwhile
-                    found = item.stat(follow_symlinks=False)
-                    yield Entry(name, "file", found.st_size, modified(found))
-            else:
-                yield Entry(name, "other")
+def _as_arrow(modified: int) -> int:
+    """A time as Arrow has it, in 64 bits: one after 2262 is wrong, but always the same."""
+    return (modified + (1 << 63)) % (1 << 64) - (1 << 63)
 
 
 # --- Changing what is there -----------------------------------------------------------------------
@@ -338,17 +324,17 @@ def sync(path: str) -> None:
 # --- Reading --------------------------------------------------------------------------------------
 
 
-class StoredFile:
+class StoredFile(io.RawIOBase):
     """A file open for reading, at a local path or a URI. `arrow()` gives it to Arrow. If a read
     fails, the file is opened again and the read is repeated. Faults are StorageErrors, also inside
     Arrow."""
 
     def __init__(self, path: str) -> None:
         self.path = path
+        self._file: pa.NativeFile | None = None
         self.filesystem, self.inner = open_filesystem(path)
         self.position = 0
         self._held = b""  # the end of the file
-        self._file: pa.NativeFile | None = None
         self.length: int = attempt("read", path, lambda: self._open().size())
 
     def arrow(self) -> pa.PythonFile:
@@ -415,42 +401,19 @@ class StoredFile:
         """The size of the file in bytes when it was opened."""
         return self.length
 
-    @property
-    def closed(self) -> bool:
-        """False: it can be read again after `close`."""
-        return False
-
     def readable(self) -> bool:
         """True."""
         return True
 
-    def writable(self) -> bool:
-        """False."""
-        return False
-
     def seekable(self) -> bool:
         """True."""
         return True
-
-    def flush(self) -> None:
-        """Does nothing: there is nothing to write."""
 
     def close(self) -> None:
         """Closes the file. The next read opens it again."""
         file, self._file = self._file, None
         if file is not None:
             file.close()
-
-    def __enter__(self) -> StoredFile:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
 
 
 def _text(value: str | bytes) -> str:
