@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import inspect
 import sys
 import warnings
@@ -35,7 +34,7 @@ from pipelines.training.options import ExtendCall, PruneCall, TrainCall
 from pipelines.training.prune import Pruned
 from pipelines.training.train import Trained
 from wordpiece_core import Tokenizer
-from wordpiece_core.declaration import Option, names_of_python, with_names
+from wordpiece_core.declaration import Option, with_names
 from wordpiece_core.errors import InputError
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -74,15 +73,9 @@ Result = TypeVar("Result", bound=_Result)
 
 
 def _documented(call: type[JobCall]) -> Callable[[Function], Function]:
-    """Gives a function the signature and the documented arguments that a call declares. Its errors
-    name options as Python does."""
+    """Gives a function the signature and the documented arguments that a call declares."""
 
     def decorate(function: Function) -> Function:
-        @functools.wraps(function)
-        def with_names_of_python(*args: Any, **options: Any) -> Any:
-            with names_of_python():
-                return function(*args, **options)
-
         parameters = [_parameter(option, call) for option in call.arguments_first()]
         keyword = inspect.Parameter.KEYWORD_ONLY
         parameters += [
@@ -90,12 +83,10 @@ def _documented(call: type[JobCall]) -> Callable[[Function], Function]:
             for name, (kind, default, _) in RUN.items()
         ]
         given = inspect.signature(function)
-        documented: Any = with_names_of_python
-        documented.__signature__ = given.replace(parameters=parameters)
-        with names_of_python():
-            lines = [inspect.cleandoc(function.__doc__ or ""), *_lines(call)]
-        documented.__doc__ = "\n".join(lines)
-        return documented  # type: ignore[no-any-return]
+        function.__signature__ = given.replace(parameters=parameters)  # type: ignore[attr-defined]
+        lines = [inspect.cleandoc(function.__doc__ or ""), *_lines(call)]
+        function.__doc__ = "\n".join(lines)
+        return function
 
     return decorate
 
@@ -127,7 +118,7 @@ def _lines(call: type[JobCall]) -> Iterator[str]:
 
 def _warned(result: Result) -> Result:
     for warning in result.warnings():
-        warnings.warn(warning, JobWarning, stacklevel=4)
+        warnings.warn(warning, JobWarning, stacklevel=3)
     return result
 
 

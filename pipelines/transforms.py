@@ -22,7 +22,6 @@ from pipelines.encoding.shard_encoder import check_fit
 from pipelines.files.batches import from_bytes, to_bytes
 from pipelines.running.figures import report
 from wordpiece_core import EncodingOptions, TextOptions, Tokenizer, _kernel
-from wordpiece_core.declaration import names_of_python
 from wordpiece_core.errors import InputError, OptionError, one_line, shown
 
 LEAST_PARTITIONS = 64  # of words, by hash; no result depends on their number
@@ -182,15 +181,14 @@ class EncodeTexts(beam.PTransform):
         **encoding: Any,
     ) -> None:
         super().__init__()
-        with names_of_python():
-            choice = TokenizerChoice(tokenizer=tokenizer, lowercase=lowercase, unk_scope=unk_scope)
-            self.options = ShardOptions(
-                text_column=text_column,
-                text_pair_column=text_pair_column,
-                encoding=EncodingOptions.of(**encoding),
-            )
-            self.tokenizer = choice.load()
-            check_fit(self.options, self.tokenizer)
+        choice = TokenizerChoice(tokenizer=tokenizer, lowercase=lowercase, unk_scope=unk_scope)
+        self.options = ShardOptions(
+            text_column=text_column,
+            text_pair_column=text_pair_column,
+            encoding=EncodingOptions.of(**encoding),
+        )
+        self.tokenizer = choice.load()
+        check_fit(self.options, self.tokenizer)
 
     def expand(self, texts: beam.PCollection) -> beam.PCollection:
         """The elements with `input_ids` and the other columns that were asked for."""

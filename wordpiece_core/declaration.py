@@ -23,8 +23,6 @@ wordpiece_core.errors.OptionError: size: 10 is not a whole number from 1 to 9
 from __future__ import annotations
 
 import difflib
-import os
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import MISSING, Field, dataclass, field, fields, replace
@@ -39,41 +37,37 @@ MAIN, INPUT, TOKENIZER, IDS, OUTPUT, FOLLOW, PERFORMANCE, OTHER = SECTIONS = (
     *("Performance", "Other options"),
 )
 """The headings of a command's help, in their order. The first has what most people need."""
-_OPTION, _GROUP, _NAMES = "option", "group", "names"
+_OPTION, _GROUP = "option", "group"
 
-_python_calls = 0  # of the functions for Python that are at work
-_works_for_python = False  # whether this is a worker process of such a call
-_lock = threading.Lock()
+_in_command = False  # whether messages are for the command line
 
 
 @contextmanager
-def names_of_python() -> Iterator[None]:
-    """Messages that are made while the block runs name options as Python does, in all threads and
-    in the worker processes of its pipelines. Otherwise they name them as the command line does."""
-    global _python_calls
-    with _lock:
-        _python_calls += 1
+def names_of_command() -> Iterator[None]:
+    """Messages and help texts that this process makes while the block runs name options as the
+    command line does, in all threads. Otherwise they have their names of Python and YAML."""
+    global _in_command
+    before, _in_command = _in_command, True
     try:
         yield
     finally:
-        with _lock:
-            _python_calls -= 1
+        _in_command = before
 
 
 def called(on_command_line: str, in_python: str) -> str:
     """What a message that is made now calls something that has two names."""
-    return in_python if _python_calls or _works_for_python else on_command_line
+    return on_command_line if _in_command else in_python
 
 
 def named(name: str, *, off: bool = False) -> str:
     """What a message that is made now calls an option: `--max-length` in the command, `max_length`
     in Python. `off`: what turns it off."""
-    known = [option for kind in _subclasses(Declared) for option in kind.options()]
-    option = next((o for o in known if o.name == name and (o.on or o.off)), None)
-    option = option or next(option for option in known if option.name == name)
-    if off:
-        return called(option.switch_off, f"{name}=False")
-    return called(option.switch, name)
+    if not _in_command:
+        return f"{name}=False" if off else name
+    options = [known for kind in _subclasses(Declared) for known in kind.options()]
+    known = [option for option in options if option.name == name]
+    option = next((option for option in known if option.on or option.off), known[0])
+    return option.switch_off if off else option.switch
 
 
 def with_names(text: str) -> str:
@@ -81,10 +75,10 @@ def with_names(text: str) -> str:
 
     >>> from wordpiece_core.options import EncodingOptions
     >>> with_names("Pad rows to {max_length}.")
-    'Pad rows to --max-length.'
-    >>> with names_of_python():
-    ...     with_names("Pad rows to {max_length}.")
     'Pad rows to max_length.'
+    >>> with names_of_command():
+    ...     with_names("Pad rows to {max_length}.")
+    'Pad rows to --max-length.'
     """
     return text.format_map(_Names())
 
@@ -104,10 +98,10 @@ def _subclasses(kind: type[Declared]) -> Iterator[type[Declared]]:
 class Option:
     """A declared option. `default`: REQUIRED if it must be given. `help`: one or two sentences, for
     `with_names`. `shown_default`: how the help says the default, if not by its value; for
-    `with_names` too. `off`: the switch of the command line that turns a flag off which is usually
-    on; `--no-NAME` unless given. `on`: what the command line calls it; `--NAME` unless given.
-    `section`: the heading under which the help of a command shows it. `in_config`: whether the
-    command takes it only from a config file and the environment, because hardly anyone sets it."""
+    `with_names` too. `on`, `off`: what the command line calls it and its opposite, if not `--NAME`
+    and `--no-NAME`. `section`: the heading under which the help of a command shows it; that of its
+    class unless given. `in_config`: whether the command takes it only from a config file and the
+    environment, because hardly anyone sets it."""
 
     kind: Kind
     help: str
@@ -116,7 +110,7 @@ class Option:
     shown_default: str | None = None
     off: str | None = None
     on: str | None = None
-    section: str | None = None
+    section: str = ""
     in_config: bool = False
 
     @property
@@ -152,21 +146,11 @@ def checked(kind: Kind, name: str, value: Any) -> Any:
         raise OptionError(f"{name}: {error}") from error
 
 
-def option(
-    default: Any,
-    kind: Kind,
-    help: str,
-    *,
-    shown_default: str | None = None,
-    off: str | None = None,
-    on: str | None = None,
-    section: str | None = None,
-    in_config: bool = False,
-) -> Any:
-    """A field that is an option. If the default is None, None is a value too. The arguments are as
-    in `Option`; the `section` is that of the class, unless given."""
-    declared = Option(kind, help, "", default, shown_default, off, on, section, in_config)
-    return field(default=_for_field(default), metadata={_OPTION: declared})
+def option(default: Any, kind: Kind, help: str, **more: Any) -> Any:
+    """A field that is an option. If the default is None, None is a value too. `more`: as in
+    `Option`."""
+    declared = Option(kind, help, default=default, **more)
+    return field(default=MISSING if default is REQUIRED else default, metadata={_OPTION: declared})
 
 
 def same_option(options: type[Declared], name: str) -> Any:
@@ -179,27 +163,12 @@ def group(options: type[Declared], **defaults: Any) -> Any:
     """A field with options of another dataclass, which are options of this one too. `defaults`:
     where they differ from the other's."""
     needs_values = any(known.is_required for known in options.options())
-    default: Any = REQUIRED if needs_values else options(**defaults)
-    return field(default=_for_field(default), metadata={_GROUP: options})
-
-
-def _for_field(default: Any) -> Any:
-    return MISSING if default is REQUIRED else default
-
-
-def _default(known: Field[Any], defaults: Declared | None) -> Any:
-    """The default of a field, or what it is in other defaults, if there are any. What other options
-    decide is None, not what they made of it."""
-    if isinstance(defaults, Declared):
-        value = getattr(defaults, known.name)
-        is_open = known.default is None and value == getattr(type(defaults)(), known.name)
-        return None if is_open else value
-    return REQUIRED if known.default is MISSING else known.default
+    default: Any = MISSING if needs_values else options(**defaults)
+    return field(default=default, metadata={_GROUP: (options, defaults)})
 
 
 class Declared:
-    """Base of dataclasses of options. They are checked when one is made. In a worker process, where
-    one is unpickled, messages name options as they did where it was pickled."""
+    """Base of dataclasses of options. They are checked when one is made."""
 
     SECTION: ClassVar[str] = OTHER
     """The heading of its options in the help of a command."""
@@ -212,27 +181,18 @@ class Declared:
                     value = checked(declared.kind, known.name, value)
                     object.__setattr__(self, known.name, value)
 
-    def __getstate__(self) -> dict[str, Any]:
-        return vars(self) | {_NAMES: (os.getpid(), called("", "python"))}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        global _works_for_python
-        process, names = state.pop(_NAMES)
-        if process != os.getpid():
-            _works_for_python = bool(names)
-        vars(self).update(state)
-
     @classmethod
-    def options(cls, defaults: Declared | None = None) -> Iterator[Option]:
-        """All options, those of groups in their place. `defaults`: an object with other ones."""
+    def options(cls, **defaults: Any) -> Iterator[Option]:
+        """All options, those of groups in their place. `defaults`: where they are other ones."""
         for known in fields(cls):  # type: ignore[arg-type]
-            default = _default(known, defaults)
             if _OPTION in known.metadata:
                 declared: Option = known.metadata[_OPTION]
+                default = defaults.get(known.name, declared.default)
                 section = declared.section or cls.SECTION
                 yield replace(declared, name=known.name, default=default, section=section)
             elif _GROUP in known.metadata:
-                yield from known.metadata[_GROUP].options(default)
+                options, own = known.metadata[_GROUP]
+                yield from options.options(**own)
 
     @classmethod
     def of(cls, **values: Any) -> Self:
@@ -246,15 +206,15 @@ class Declared:
         for name, option in known.items():
             if option.is_required and name not in values:
                 raise OptionError(f"{name}: has to be given")
-        return cls._of(values, None)
+        return cls._of(values)
 
     @classmethod
-    def _of(cls, values: dict[str, Any], defaults: Declared | None) -> Self:
+    def _of(cls, values: dict[str, Any]) -> Self:
         own: dict[str, Any] = {}
         for known in fields(cls):  # type: ignore[arg-type]
-            default = _default(known, defaults)
             if _GROUP in known.metadata:
-                own[known.name] = known.metadata[_GROUP]._of(values, default)
-            else:
-                own[known.name] = values.get(known.name, default)
+                options, defaults = known.metadata[_GROUP]
+                own[known.name] = options._of(defaults | values)
+            elif known.name in values:
+                own[known.name] = values[known.name]
         return cls(**own)

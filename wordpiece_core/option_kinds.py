@@ -1,13 +1,15 @@
-"""The kinds of values that options take, from Python, or as text from a command line or a file."""
+"""The kinds of values that options take, from Python, or as text from a command line or a file.
+
+(click's own types convert only for a command line; here the core, which does not need click,
+checks the same way what Python passes.)"""
 
 from __future__ import annotations
 
 import json
-import numbers
 import operator
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar
@@ -22,7 +24,7 @@ _SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0}
 
 
 class Kind:
-    """A kind of values. Both methods raise ValueError, whose message is the reason."""
+    """A kind of values."""
 
     metavar = ""
     """What stands for a value in the help."""
@@ -30,12 +32,9 @@ class Kind:
     annotation: ClassVar[str] = "Any"
     """The type of a value that is given in Python, as in a signature."""
 
-    def parse(self, text: str) -> Any:
-        """The value that a text says."""
-        return text
-
     def check(self, value: Any) -> Any:
-        """The value as it is kept, if it is of this kind."""
+        """The value as it is kept, from one of Python or from its text. ValueError, whose message
+        is the reason, if it is not of this kind."""
         raise NotImplementedError
 
     def show(self, value: Any) -> str:
@@ -71,26 +70,14 @@ class Whole(Kind):
     def metavar(self) -> str:  # type: ignore[override]
         return f"INT|{self.word}" if self.word else "INT"
 
-    def parse(self, text: str) -> int | str:
-        try:
-            return text if text == self.word else int(text)
-        except ValueError:
-            raise self._refusal(text) from None
-
     def check(self, value: Any) -> int | str:
         if isinstance(value, str) and value == self.word:
-            return self.word
-        try:
-            number = operator.index(value)
-        except TypeError:
-            raise self._refusal(value) from None
-        if isinstance(value, bool) or not self.least <= number <= self.most:
-            raise self._refusal(value)
-        return number
-
-    def _refusal(self, value: object) -> ValueError:
-        or_word = f' or "{self.word}"' if self.word else ""
-        return refusal(value, f"a whole number from {self.least} to {self.most:,}{or_word}")
+            return value
+        number = _number(value, int if isinstance(value, str) else operator.index)
+        if number is None or not self.least <= number <= self.most:
+            or_word = f' or "{self.word}"' if self.word else ""
+            raise refusal(value, f"a whole number from {self.least} to {self.most:,}{or_word}")
+        return int(number)
 
 
 @dataclass(frozen=True)
@@ -102,23 +89,22 @@ class Share(Kind):
     most: float = 1
     noun: str = "a share"
 
-    def parse(self, text: str) -> float:
-        try:
-            return float(text)
-        except ValueError:
-            raise self._refusal(text) from None
-
     def check(self, value: Any) -> float:
-        is_number = isinstance(value, numbers.Real) and not isinstance(value, bool)
-        if not (is_number and 0 <= value <= self.most):
-            raise self._refusal(value)
-        return float(value)
-
-    def _refusal(self, value: object) -> ValueError:
-        return refusal(value, f"{self.noun} from 0 to {self.most:g}")
+        number = _number(value, float)
+        if number is None or not 0 <= number <= self.most:
+            raise refusal(value, f"{self.noun} from 0 to {self.most:g}")
+        return float(number)
 
     def show(self, value: float) -> str:
         return f"{value:g}"
+
+
+def _number(value: Any, convert: Callable[[Any], Any]) -> Any:
+    """A number or its text as a number; None if it is none."""
+    try:
+        return None if isinstance(value, bool) else convert(value)
+    except (TypeError, ValueError):
+        return None
 
 
 @dataclass(frozen=True)
@@ -129,21 +115,15 @@ class Size(Kind):
     least: int = 1
     metavar: str = "SIZE"
 
-    def parse(self, text: str) -> int:
-        return parse_size(text)
-
     def check(self, value: Any) -> int:
-        try:
-            size = parse_size(value) if isinstance(value, str) else operator.index(value)
-        except TypeError:
-            size = None
-        if size is None or isinstance(value, bool):
+        size = _number(value, parse_size if isinstance(value, str) else operator.index)
+        if size is None:
             raise refusal(value, "a size; give one like 512MiB, 4G or 1000000")
         if size < self.least:
             raise ValueError(f"{value} is too little; give {show_size(self.least)} at least")
         if size > MOST:
             raise ValueError(f"{shown(value)} is too much; give {show_size(MOST)} at most")
-        return size
+        return int(size)
 
     def show(self, value: int) -> str:
         return show_size(value)
@@ -157,29 +137,23 @@ class Duration(Kind):
     least: float = 0.0
     metavar: str = "TIME"
 
-    def parse(self, text: str) -> float:
-        match = _DURATION.fullmatch(text.strip())
-        if match is None:
-            raise self._refusal(text)
-        return float(match[1]) * _SECONDS[match[2] or "s"]
-
     def check(self, value: Any) -> float:
-        if isinstance(value, str):
-            value = self.parse(value)
-        is_number = isinstance(value, numbers.Real) and not isinstance(value, bool)
-        if not (is_number and self.least <= value <= MOST_SECONDS):
-            raise self._refusal(value)
-        return float(value)
-
-    def _refusal(self, value: object) -> ValueError:
-        least, most = self.show(self.least), self.show(MOST_SECONDS)
-        return refusal(value, f"a time from {least} to {most}; give one like 5s, 2m or 1h")
+        seconds = _number(value, _seconds if isinstance(value, str) else float)
+        if seconds is None or not self.least <= seconds <= MOST_SECONDS:
+            least, most = self.show(self.least), self.show(MOST_SECONDS)
+            raise refusal(value, f"a time from {least} to {most}; give one like 5s, 2m or 1h")
+        return float(seconds)
 
     def show(self, value: float) -> str:
         for unit, seconds in (("h", 3600), ("m", 60)):
             if value and value % seconds == 0:
                 return f"{value // seconds:g}{unit}"
         return f"{value:g}s"
+
+
+def _seconds(text: str) -> float | None:
+    match = _DURATION.fullmatch(text.strip())
+    return match and float(match[1]) * _SECONDS[match[2] or "s"]
 
 
 @dataclass(frozen=True)
@@ -266,9 +240,6 @@ class Places(Kind):
     are_paths: ClassVar[bool] = True
     """Whether all are; elsewhere they then need absolute paths."""
 
-    def parse(self, text: str) -> list[str]:
-        return [text]
-
     def check(self, value: Any) -> tuple[str, ...]:
         if isinstance(value, str | os.PathLike):
             value = [value]
@@ -289,11 +260,10 @@ class Names(Kind):
     def annotation(self) -> str:  # type: ignore[override]
         return f"Sequence[{'str' if self.values is None else literal(self.values)}]"
 
-    def parse(self, text: str) -> tuple[str, ...]:
-        Text().check(text)
-        return tuple(item.strip() for item in text.split(",") if item.strip())
-
     def check(self, value: Any) -> tuple[str, ...]:
+        if isinstance(value, str):
+            items = Text().check(value).split(",")
+            value = [item.strip() for item in items if item.strip()]
         if not isinstance(value, tuple | list):
             raise refusal(value, f"a list of {self.what}")
         for item in value:

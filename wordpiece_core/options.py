@@ -70,10 +70,9 @@ _TRIMMED = "".join(WHITE_SPACE) + LINE_ENDS + "\x1f\ufeff"  # some readers of vo
 class SpecialTokens(Names):
     """Comma-separated tokens, or "bert"."""
 
-    def parse(self, text: str) -> Any:
-        return text if text == "bert" else super().parse(text)
-
     def check(self, value: Any) -> tuple[str, ...]:
+        if isinstance(value, str) and value != "bert":
+            value = super().check(value)
         return special_token_list(value)
 
 

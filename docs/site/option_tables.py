@@ -14,7 +14,7 @@ from typing import Any
 
 import click
 
-from pipelines.commands.options import ConfigOption
+from pipelines.commands.options import SectionOption
 from pipelines.commands.program import wordpiece
 from pipelines.comparing.options import CompareCall
 from pipelines.counting.options import CountCall
@@ -22,7 +22,7 @@ from pipelines.encoding.options import EncodeCall, TokenizerChoice
 from pipelines.functions import RUN
 from pipelines.reporting.options import ReportCall
 from pipelines.training.options import ExtendCall, PruneCall, TrainCall
-from wordpiece_core.declaration import Declared, Option, names_of_python, with_names
+from wordpiece_core.declaration import Declared, Option, names_of_command, with_names
 from wordpiece_core.option_kinds import Choice, Duration, Flag, Places, Share, Size, Whole
 from wordpiece_core.options import EncodingOptions
 from wordpiece_core.sizes import show_size
@@ -68,7 +68,8 @@ def command_table(name: str) -> str:
     heads = ["Option", "Values", "Default", "Meaning"] + [JOB_NAMES] * (name in JOBS)
     rows = []
     for parameter in command.params:
-        row = [_switches(parameter), *_described(parameter, declared)]
+        with names_of_command():
+            row = [_switches(parameter), *_described(parameter, declared)]
         rows.append(row + [_job_name(parameter, declared)] * (name in JOBS))
     return f"{_plain(inspect.cleandoc(command.help or ''))}\n\n{_table(heads, rows)}"
 
@@ -76,14 +77,13 @@ def command_table(name: str) -> str:
 def options_table(options: type[Declared]) -> str:
     """The options that a class declares."""
     heads = ["Name", "Values", "Default", "Meaning"]
-    with names_of_python():
-        return _table(heads, ([f"`{o.name}`", *_cells(o)] for o in options.options()))
+    return _table(heads, ([f"`{o.name}`", *_cells(o)] for o in options.options()))
 
 
 def _switches(parameter: click.Parameter) -> str:
     if isinstance(parameter, click.Argument):
         return f"`{parameter.make_metavar(click.Context(wordpiece))}`"
-    if isinstance(parameter, ConfigOption):
+    if isinstance(parameter, SectionOption) and parameter.in_config:
         return "(none)"
     return " ".join(f"`{name}`" for name in (*parameter.opts, *parameter.secondary_opts))
 

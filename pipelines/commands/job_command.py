@@ -12,18 +12,15 @@ from typing import Any, TypeVar
 import click
 from click.core import ParameterSource
 
-from pipelines.commands.hints import hinted
-from pipelines.commands.options import DECLARED, ConfigOption, Value, parameters, parted
+from pipelines.commands.options import SectionOption, Value, parameters, parted
 from pipelines.commands.standard_input import with_standard_input
 from pipelines.running.call import JobCall
-from wordpiece_core.declaration import INPUT, MAIN, OTHER, SECTIONS, Option
-from wordpiece_core.errors import OptionError
+from wordpiece_core.declaration import INPUT, MAIN, OTHER, SECTIONS
 from wordpiece_core.option_kinds import Place
 
 C = TypeVar("C", bound=JobCall)
 
 NEAREST = [ParameterSource.COMMANDLINE, ParameterSource.ENVIRONMENT, ParameterSource.DEFAULT_MAP]
-UNDECLARED = {"config": MAIN, "dry_run": MAIN, "stdin_format": INPUT}  # options and their sections
 PASSED_ON = "Arguments after -- go to Beam, for example: -- --runner=FlinkRunner"
 
 
@@ -39,8 +36,7 @@ class How:
 
 
 class Command(click.Command):
-    """A command whose help groups the options, and that names the variable of the environment whose
-    value is wrong."""
+    """A command whose help groups the options, and whose errors say where a wrong value is set."""
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Writes the options below the headings of their sections."""
@@ -48,58 +44,48 @@ class Command(click.Command):
         for parameter in self.get_params(ctx):
             record = parameter.get_help_record(ctx)
             if record is not None and not isinstance(parameter, click.Argument):
-                declared: Option | None = getattr(parameter, DECLARED, None)
-                section = declared.section if declared else UNDECLARED.get(parameter.name or "")
-                sections[section or OTHER].append(record)
+                sections[getattr(parameter, "section", OTHER)].append(record)
         for name, records in sections.items():
             if records:
                 with formatter.section(name):
                     formatter.write_dl(records)
-        apart = [p.name for p in self.get_params(ctx) if isinstance(p, ConfigOption) and p.name]
+        apart = [p.name for p in self.params if getattr(p, "in_config", False) and p.name]
         if apart:
             with formatter.section("Only in config files and Python"):
                 formatter.write_text(", ".join(apart))
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         try:
-            return super().parse_args(ctx, args)
-        except click.BadParameter as error:
-            name = error.param.name if error.param else None
-            if name and ctx.get_parameter_source(name) is ParameterSource.ENVIRONMENT:
-                raise _bad_variable(ctx, name, error.message) from error
-            raise
-        except ValueError as error:
-            name = next((p.name for p in self.params if _is_badly_quoted(p, ctx)), None)
-            if name is None:
-                raise
-            raise _bad_variable(ctx, name, f"{error}; quote values as in a shell") from error
-
-
-def _is_badly_quoted(parameter: click.Parameter, ctx: click.Context) -> bool:
-    """Whether the variable of a parameter cannot be divided into its values."""
-    try:
-        parameter.value_from_envvar(ctx)
-    except ValueError:
-        return True
-    return False
-
-
-def _bad_variable(ctx: click.Context, name: str, reason: str) -> click.UsageError:
-    """The error for a variable of the environment with a wrong value."""
-    variable = f"{ctx.auto_envvar_prefix}_{name}".upper()
-    return click.UsageError(f"the environment variable {variable}: {reason}", ctx)
-
-
-class JobCommand(Command):
-    """A command that says what an unknown option is called here, or an unknown variable."""
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        try:
             rest = super().parse_args(ctx, self._repeated(args))
+        except click.BadParameter as error:
+            raise self._placed(ctx, error) from error
         except click.NoSuchOption as error:
-            raise hinted(error, self) from error
+            raise self._hinted(error) from error
         _check_environment(self, ctx)
         return rest
+
+    def _placed(self, ctx: click.Context, error: click.BadParameter) -> click.UsageError:
+        """The error for a wrong value, which says where it is set if not on the command line."""
+        name = error.param.name if error.param and error.param.name else ""
+        source = ctx.get_parameter_source(name)
+        if source is ParameterSource.DEFAULT_MAP:
+            return click.UsageError(f"{ctx.meta['config']}: option {name!r}: {error.message}", ctx)
+        if source is ParameterSource.ENVIRONMENT or (source is None and not ctx.params.get(name)):
+            variable = f"{ctx.auto_envvar_prefix}_{name}".upper()
+            return click.UsageError(f"the environment variable {variable}: {error.message}", ctx)
+        return error
+
+    def _hinted(self, error: click.NoSuchOption) -> click.UsageError:
+        """The error for an unknown option that is one of Beam or of config files."""
+        name = error.option_name.removeprefix("--").replace("-", "_")
+        known = {parameter.name: parameter for parameter in self.params}
+        if getattr(known.get(name), "in_config", False):
+            hint = f"set {name} in a config file, by --config"
+        elif name == "runner" or ("_" in error.option_name and name not in known):
+            hint = f"options for Beam go after --, as in: -- {error.option_name}=..."
+        else:
+            return error
+        return click.UsageError(f"No such option: {error.option_name} ({hint})", ctx=error.ctx)
 
     def _repeated(self, args: list[str]) -> list[str]:
         """The arguments with an option repeated before each of its values, if it takes several, as
@@ -124,11 +110,11 @@ class JobCommand(Command):
 
 def job_command(
     call: type[C], *more: click.Option
-) -> Callable[[Callable[[C, How], None]], JobCommand]:
+) -> Callable[[Callable[[C, How], None]], Command]:
     """Makes a command of a function that runs a job. The help and the options of the command are
     those of the call. `more`: further options of how the job is run."""
 
-    def decorate(run: Callable[[C, How], None]) -> JobCommand:
+    def decorate(run: Callable[[C, How], None]) -> Command:
         @click.pass_obj
         def callback(beam_args: list[str], /, debug: bool, stdin_format: str, **given: Any) -> None:
             how = {name: value for name, value in given.items() if hasattr(How, name)}
@@ -136,7 +122,7 @@ def job_command(
             with with_standard_input(plain, stdin_format, beam_args) as ready:
                 run(ready, How(beam_args, **how))
 
-        return JobCommand(
+        return Command(
             run.__name__,
             callback=callback,
             params=[*parameters(call), *more, *_job_options()],
@@ -161,27 +147,32 @@ def _check_environment(command: click.Command, ctx: click.Context) -> None:
 def nearest(call: type[JobCall], given: dict[str, Any]) -> dict[str, Any]:
     """The options that are set, without those that lose to an alternative which is set nearer to
     the call: on the command line, then in the environment, then in a config file."""
-    context = click.get_current_context()
-    given = {name: v for name, v in given.items() if context.get_parameter_source(name) in NEAREST}
+    source = click.get_current_context().get_parameter_source
+    ranks = {name: NEAREST.index(place) for name in given if (place := source(name)) in NEAREST}
     for names in call.ALTERNATIVES:
-        places = {name: context.get_parameter_source(name) for name in names if given.get(name)}
-        ranks = {name: NEAREST.index(p) for name, p in places.items() if p in NEAREST}
-        best = min(ranks.values(), default=0)
-        given = given | {name: None for name, rank in ranks.items() if rank > best}
-    return given
+        found = [name for name in names if name in ranks and given[name]]
+        best = min((ranks[name] for name in found), default=0)
+        ranks = {n: rank for n, rank in ranks.items() if n not in found or rank == best}
+    return {name: given[name] for name in ranks}
 
 
 def dry_run() -> click.Option:
     """The option --dry-run, for a job that can say what it would do."""
-    return click.Option(
-        ["--dry-run"], is_flag=True, help="Show what would be done, and do nothing."
-    )
+    text = "Show what would be done, and do nothing."
+    return SectionOption(["--dry-run"], section=MAIN, is_flag=True, help=text)
+
+
+def debug() -> click.Option:
+    """The option --debug, which shows where an error comes from."""
+    text = "Show tracebacks, and the messages of libraries."
+    return click.Option(["--debug"], is_flag=True, help=text)
 
 
 def _job_options() -> list[click.Option]:
     return [
-        click.Option(
+        SectionOption(
             ["--config"],
+            section=MAIN,
             type=Value(Place()),
             is_eager=True,
             expose_value=False,
@@ -189,8 +180,9 @@ def _job_options() -> list[click.Option]:
             metavar="FILE",
             help="YAML file of options; the command line overrides it.",
         ),
-        click.Option(
+        SectionOption(
             ["--stdin-format"],
+            section=INPUT,
             default="txt",
             show_default=True,
             metavar="ENDING",
@@ -202,23 +194,12 @@ def _job_options() -> list[click.Option]:
     ]
 
 
-def debug() -> click.Option:
-    """The option --debug, which shows where an error comes from."""
-    text = "Show tracebacks, and the messages of libraries."
-    return click.Option(["--debug"], is_flag=True, help=text)
-
-
 def _read_config(ctx: click.Context, _: click.Parameter, path: str | None) -> None:
     """Makes the options of a config file the defaults of the command."""
-    if path is None:
-        return
-    from pipelines.commands.config import read_config
+    if path is not None:
+        from pipelines.commands.config import read_config
 
-    group = ctx.parent.command if ctx.parent else None
-    sections = group.commands if isinstance(group, click.Group) else ()
-    try:
+        group = ctx.parent.command if ctx.parent else None
+        sections = group.commands if isinstance(group, click.Group) else ()
+        ctx.meta["config"] = path
         ctx.default_map = read_config(path, ctx.command, sections)
-    except OptionError as error:
-        if ctx.get_parameter_source("config") is ParameterSource.ENVIRONMENT:
-            raise _bad_variable(ctx, "config", str(error)) from error
-        raise

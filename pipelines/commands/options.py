@@ -4,25 +4,16 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, TypeVar
 
 import click
 
 from pipelines.running.call import JobCall
-from wordpiece_core.declaration import Declared, Option, with_names
+from wordpiece_core.declaration import OTHER, Declared, Option, names_of_command, with_names
 from wordpiece_core.option_kinds import Flag, Kind, Place, Places
 
 D = TypeVar("D", bound=Declared)
-
-DECLARED = "declared"  # of a parameter: the option that it is made from
-
-
-class ConfigOption(click.Option):
-    """An option that a command takes from a config file and the environment only."""
-
-    def add_to_parser(self, parser: Any, ctx: click.Context) -> None:
-        """The command line does not have it."""
 
 
 class Value(click.ParamType):  # type: ignore[type-arg]
@@ -34,44 +25,33 @@ class Value(click.ParamType):  # type: ignore[type-arg]
 
     def split_envvar_value(self, rv: str) -> list[str]:
         """The values in a variable of the environment, quoted as in a shell."""
-        return shlex.split(rv)
+        try:
+            return shlex.split(rv)
+        except ValueError as error:
+            raise click.BadParameter(f"{error}; quote values as in a shell") from error
 
     def convert(
         self, value: object, param: click.Parameter | None, ctx: click.Context | None
     ) -> Any:
         try:
-            if isinstance(value, str):
-                value = self.kind.parse(value)
             return self.kind.check(value)
         except ValueError as error:
             self.fail(str(error), param, ctx)
 
 
-def parameters(
-    options: type[Declared], only: Collection[str] | None = None
-) -> Iterator[click.Parameter]:
-    """The parameters of a command, made from the options that a dataclass declares. `only`: the
-    names of some of them."""
-    bare: Sequence[str] = ()
-    declared = [*options.options()]
-    if issubclass(options, JobCall):
-        bare, declared = options.ARGUMENTS, options.arguments_first()
-    for option in declared:
-        if only is None or option.name in only:
-            parameter = _argument(option) if option.name in bare else _parameter(option)
-            setattr(parameter, DECLARED, option)
-            yield parameter
+class SectionOption(click.Option):
+    """An option in a section of the help. `in_config`: the command takes it from a config file and
+    the environment only."""
 
+    def __init__(
+        self, names: Sequence[str], *, section: str = OTHER, in_config: bool = False, **more: Any
+    ) -> None:
+        super().__init__(names, hidden=in_config, **more)
+        self.section, self.in_config = section, in_config
 
-def parted(options: type[D], given: dict[str, Any]) -> D:
-    """The dataclass with the values that click gives. Options that are not set keep their
-    defaults."""
-    values = {}
-    for option in options.options():
-        value = given.get(option.name)
-        if value is not None and not (isinstance(option.kind, Places) and not value):
-            values[option.name] = value
-    return options.of(**values)
+    def add_to_parser(self, parser: Any, ctx: click.Context) -> None:
+        if not self.in_config:
+            super().add_to_parser(parser, ctx)
 
 
 class Arguments(click.Argument):
@@ -82,6 +62,32 @@ class Arguments(click.Argument):
         return given or super().resolve_envvar_value(ctx)
 
 
+def parameters(
+    options: type[Declared], only: Collection[str] | None = None
+) -> list[click.Parameter]:
+    """The parameters of a command, made from the options that a dataclass declares. `only`: the
+    names of some of them."""
+    bare: Sequence[str] = ()
+    declared = [*options.options()]
+    if issubclass(options, JobCall):
+        bare, declared = options.ARGUMENTS, options.arguments_first()
+    with names_of_command():
+        return [
+            _argument(option) if option.name in bare else _parameter(option)
+            for option in declared
+            if only is None or option.name in only
+        ]
+
+
+def parted(options: type[D], given: dict[str, Any]) -> D:
+    """The dataclass with the values that click gives. Options that are not set, None or an empty
+    list of places, keep their defaults."""
+    known = {option.name: option for option in options.options()}
+    set_values = {k: v for k, v in given.items() if k in known and v is not None}
+    is_places = {k: isinstance(known[k].kind, Places) for k in set_values}
+    return options.of(**{k: v for k, v in set_values.items() if v or not is_places[k]})
+
+
 def _argument(option: Option) -> click.Argument:
     if isinstance(option.kind, Places):
         metavar = f"[{option.kind.metavar}]"
@@ -90,34 +96,28 @@ def _argument(option: Option) -> click.Argument:
     return Arguments([option.name], type=kind, required=True, metavar=option.name.upper())
 
 
-def _parameter(option: Option) -> click.Option:
+def _parameter(option: Option) -> SectionOption:
+    is_flag, several = isinstance(option.kind, Flag), isinstance(option.kind, Places)
+    more: dict[str, Any]
     if option.in_config:
-        is_flag = isinstance(option.kind, Flag)
         kind = click.BOOL if is_flag else Value(option.kind)
-        return ConfigOption([option.name, f"--{option.name}"], type=kind, hidden=True)
-    name, text = option.switch, with_names(option.help)
-    shown = with_names(option.shown_default or "")
-    if isinstance(option.kind, Flag):
-        if option.default is False:
-            return click.Option([option.name, name], is_flag=True, default=None, help=text)
-        names = [option.name, f"{name}/{option.switch_off}"]
-        return click.Option(names, default=None, show_default=shown or "yes", help=text)
-    several, usual = isinstance(option.kind, Places), _usual(option)
-    default: dict[str, Any] = {} if usual is None else {"default": usual}
-    return click.Option(
-        [option.name, name],
-        type=Value(Place() if several else option.kind),
-        multiple=several,
-        required=option.is_required,
-        show_default=shown or True,
-        metavar=option.kind.metavar,
-        help=text,
-        **default,
-    )
-
-
-def _usual(option: Option) -> str | None:
-    """The default as one would write it, or None if there is none to show."""
-    if option.is_required or not option.default:
-        return None
-    return option.kind.show(option.default)
+        return SectionOption([option.name, f"--{option.name}"], in_config=True, type=kind)
+    name, shown = option.switch, with_names(option.shown_default or "")
+    if is_flag:
+        names = name if option.default is False else f"{name}/{option.switch_off}"
+        more = {"is_flag": True, "default": None}
+        if option.default is not False:
+            more["show_default"] = shown or "yes"
+    else:
+        names = name
+        more = {
+            "type": Value(Place() if several else option.kind),
+            "multiple": several,
+            "required": option.is_required,
+            "show_default": shown or True,
+            "metavar": option.kind.metavar,
+        }
+        if option.default and not option.is_required:
+            more["default"] = option.kind.show(option.default)
+    text = with_names(option.help)
+    return SectionOption([option.name, names], section=option.section, help=text, **more)

@@ -27,6 +27,7 @@ from pipelines.reporting.options import ReportCall
 from pipelines.running import interrupts
 from pipelines.running.beam_args import without_values
 from pipelines.training.options import ExtendCall, PruneCall, TrainCall
+from wordpiece_core.declaration import names_of_command
 from wordpiece_core.errors import WordpieceError, one_line
 from wordpiece_core.option_kinds import Place
 from wordpiece_core.options import EncodingOptions
@@ -197,12 +198,13 @@ def run(args: Sequence[str]) -> int:
     else:
         _silence_libraries()
     try:
-        wordpiece.main(
-            args or ["--help"],
-            prog_name="wordpiece",
-            standalone_mode=False,
-            obj=list(beam_args),
-        )
+        with names_of_command():
+            wordpiece.main(
+                args or ["--help"],
+                prog_name="wordpiece",
+                standalone_mode=False,
+                obj=list(beam_args),
+            )
         sys.stdout.flush()
         return 0
     except streams.ReaderGoneError:

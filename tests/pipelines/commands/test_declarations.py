@@ -26,7 +26,7 @@ from pipelines.encoding.options import EncodeCall
 from pipelines.reporting.options import OneTokenizer, ReportCall
 from pipelines.running.call import Call, JobCall
 from pipelines.training.options import ExtendCall, PruneCall, TrainCall
-from wordpiece_core.declaration import Option, named, names_of_python
+from wordpiece_core.declaration import Option, named, names_of_command
 from wordpiece_core.option_kinds import (
     Choice,
     Column,
@@ -144,18 +144,15 @@ def of_command(command: str, *args: str) -> Any:
         return parted(CALLS[command], nearest(CALLS[command], context.params))
 
 
-def written(values: dict[str, Any], command: str = "") -> list[str]:
+def written(values: dict[str, Any], command: str) -> list[str]:
     """Values as arguments of a command line, those without a name first."""
-    call = CALLS.get(command, Call)
-    switches = {option.name: option.switch for option in call.options()}
-    values = {k: v for k, v in values.items() if switches.get(k) != k}  # it has no others
-    bare = [values[name] for name in call.ARGUMENTS if command and name in values]
-    args = []
+    call = CALLS[command]
+    switches = {option.name: option.switch for option in call.options() if not option.in_config}
+    args = [values[name] for name in call.ARGUMENTS if name in values]
     for name, value in values.items():
-        flag = switches.get(name, f"--{name.replace('_', '-')}")
-        if not (command and name in call.ARGUMENTS):
-            args += [flag] if value is True else [flag, str(value)]
-    return [*bare, *args]
+        if name in switches and name not in call.ARGUMENTS:
+            args += [switches[name]] if value is True else [switches[name], str(value)]
+    return args
 
 
 @pytest.fixture(autouse=True)
@@ -186,19 +183,13 @@ def needed(command: str, option: Option) -> dict[str, Any]:
 @pytest.mark.parametrize("command", CALLS)
 def test_defaults_are_the_same_everywhere(command: str) -> None:
     values = given(command)
-    by_python = CALLS[command].of(**values)
-    assert of_command(command, *written(values, command)) == by_python
-    signature = inspect.signature(getattr(pipelines, command))
-    for option in CALLS[command].options():
-        default = signature.parameters[option.name].default
-        assert (
-            default is inspect.Parameter.empty
-            if option.is_required
-            else default == (option.default)
-        )
-    assert signature.parameters.keys() - {o.name for o in CALLS[command].options()} == {
-        *("beam_args", "quiet")
-    }
+    assert of_command(command, *written(values, command)) == CALLS[command].of(**values)
+    signature = inspect.signature(getattr(pipelines, command)).parameters
+    options = {option.name: option for option in CALLS[command].options()}
+    for option in options.values():
+        default = inspect.Parameter.empty if option.is_required else option.default
+        assert signature[option.name].default == default
+    assert signature.keys() - options.keys() == {"beam_args", "quiet"}
 
 
 @pytest.mark.parametrize(("command", "option"), every())
@@ -208,21 +199,15 @@ def test_an_option_is_the_same_by_every_way(
     value, text = example(option)
     others = needed(command, option)
     wanted = CALLS[command].of(**others, **{option.name: value})
-    flag = option.switch
-    if isinstance(option.kind, Flag):
-        off = option.off or flag.replace("--", "--no-", 1)
-        args = [flag if value else off]
-    else:
-        args = written({option.name: text}, command)
-    is_argument = option.name in CALLS[command].ARGUMENTS
-    of_all = written(others | {option.name: text}, command)
-    line = of_all if is_argument else [*written(others, command), *args]
     if option.in_config:
-        key = option.name.replace("_", "-")
-        with pytest.raises(click.UsageError, match=f"--{key} .set {option.name} in a config file"):
-            of_command(command, *written(others, command), f"--{key}=x")
+        key = f"--{option.name.replace('_', '-')}"
+        with pytest.raises(click.UsageError, match=f"{key} .set {option.name} in a config file"):
+            of_command(command, *written(others, command), f"{key}=x")
+    elif isinstance(option.kind, Flag):
+        switch = option.switch if value else option.switch_off
+        assert of_command(command, *written(others, command), switch) == wanted
     else:
-        assert of_command(command, *line) == wanted
+        assert of_command(command, *written(others | {option.name: text}, command)) == wanted
 
     config = tmp_path / "config.yaml"
     plain = list(value) if isinstance(value, tuple) else value
@@ -234,8 +219,9 @@ def test_an_option_is_the_same_by_every_way(
     monkeypatch.setenv(f"WORDPIECE_{command.upper()}_{option.name.upper()}", text)
     assert of_command(command, *written(others, command)) == wanted
 
-    done = cli_help(command)
-    assert is_argument or re.search(rf"(?<![\w-]){flag}(?![\w-])", done)
+    is_argument = option.name in CALLS[command].ARGUMENTS
+    shown = done(command, "--help").out
+    assert is_argument or re.search(rf"(?<![\w-]){option.switch}(?![\w-])", shown)
     assert option.name in (getattr(pipelines, command).__doc__ or "")
 
 
@@ -248,31 +234,23 @@ def test_a_value_that_an_option_cannot_have_is_refused_by_every_way(
         CALLS[command].of(**others, **{option.name: value})
     name = option.name.removesuffix("s").replace("_", "[-_]")
     named = re.compile(rf"{name}|{option.switch}", re.IGNORECASE)
-    if not (isinstance(option.kind, Flag) or option.in_config):
-        with pytest.raises((click.UsageError, wp.OptionError)) as raised:
-            of_command(command, *written(others | {option.name: value}, command))
-        assert named.search(said(raised.value))
     config = tmp_path / "config.yaml"
     config.write_text(yaml.safe_dump({option.name: value}))
-    with pytest.raises((click.UsageError, wp.OptionError)) as raised:
-        of_command(command, "--config", str(config), *written(others, command))
-    assert named.search(said(raised.value))
-    if isinstance(value, str) and ("\0" in value or not value):
-        return  # the environment cannot hold one, and takes the other for nothing
-    monkeypatch.setenv(f"WORDPIECE_{command.upper()}_{option.name.upper()}", str(value))
-    with pytest.raises((click.UsageError, wp.OptionError)) as raised:
-        of_command(command, *written(others, command))
-    assert named.search(said(raised.value))
+    lines = [["--config", str(config), *written(others, command)]]
+    if not (isinstance(option.kind, Flag) or option.in_config):
+        lines.append(written(others | {option.name: value}, command))
+    if value and "\0" not in str(value):  # the environment can hold it
+        lines.append(written(others, command))
+    for line in lines:
+        if line == written(others, command):
+            monkeypatch.setenv(f"WORDPIECE_{command.upper()}_{option.name.upper()}", str(value))
+        with pytest.raises((click.UsageError, wp.OptionError)) as raised:
+            of_command(command, *line)
+        assert named.search(said(raised.value))
 
 
 def said(error: BaseException) -> str:
     return error.format_message() if isinstance(error, click.ClickException) else str(error)
-
-
-def cli_help(command: str) -> str:
-    found = getattr(program, command)
-    with click.Context(found, info_name=command, terminal_width=100) as context:
-        return str(found.get_help(context))
 
 
 def test_the_command_line_wins_over_the_environment_and_that_over_a_config(
@@ -304,14 +282,12 @@ def test_an_option_that_is_none_is_named_with_the_nearest() -> None:
         pipelines.count(output="out")
 
 
-def test_a_config_takes_nothing_where_nothing_is_a_value_and_lists_where_lists_are(
-    tmp_path: Path,
-) -> None:
+def test_a_config_takes_null_for_what_is_not_set_and_lists_where_lists_are(tmp_path: Path) -> None:
     config = tmp_path / "config.yaml"
     args = ["in", "--output", "out", "--config", str(config)]
-    config.write_text("limit_alphabet: null\nmax_token_length: null\nstrip_accents: null\n")
+    config.write_text("limit_alphabet: null\nmax_token_length: ~\nstrip_accents:\n")
     assert of_command("train", *args) == TrainCall.of(inputs="in", output="out")
-    for text in ("output: [a, b]", "initial_alphabet: [x, y]", "vocab_size: [17]", "inputs: null"):
+    for text in ("output: [a, b]", "initial_alphabet: [x, y]", "vocab_size: [17]"):
         config.write_text(text)
         with pytest.raises(wp.OptionError, match=text.partition(":")[0]):
             of_command("train", *args)
@@ -326,14 +302,6 @@ def test_inputs_of_a_config_give_way_to_a_word_table_of_the_command_line(tmp_pat
     args = ["--config", config, "--output", tokenizer, "--word-counts", words]
     assert "vocabulary: 60 tokens" in done("train", *args).out
     assert "give either INPUT" in wordpiece("train", shard, *args).fault
-
-
-def test_a_variable_that_is_no_option_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("WORDPIECE_TRAIN_VOCABSIZE", "100")
-    outcome = wordpiece("train", "in", "--output", "out")
-    assert outcome.status == 2
-    nearest = "WORDPIECE_TRAIN_VOCABSIZE is no option; did you mean WORDPIECE_TRAIN_VOCAB_SIZE?"
-    assert nearest in outcome.fault
 
 
 def test_values_of_the_environment_are_quoted_as_in_a_shell(
@@ -367,22 +335,17 @@ def test_arguments_for_beam_are_texts(given: Any, tmp_path: Path) -> None:
         pipelines.count("in", output=tmp_path / "out", beam_args=given)
 
 
-def test_every_option_that_a_message_names_is_declared() -> None:
-    """By `named("max_length")`, and by `{max_length}` in the text of a declaration."""
+def test_a_message_names_an_option_as_it_is_called_where_it_is_shown() -> None:
     for path in (*PROJECT.glob("pipelines/**/*.py"), *PROJECT.glob("wordpiece_core/**/*.py")):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            is_call = isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
-            if is_call and node.func.id == "named" and isinstance(node.args[0], ast.Constant):
-                name = node.args[0].value
+        for name in re.findall(r"""(?<!def )\bnamed\(["'](\w+)["']""", path.read_text()):
+            assert named(name) == name
+            with names_of_command():  # which fails for an option that is not declared
                 assert re.fullmatch(rf"--[a-z-]+|INPUT|{name}", named(name)), (path, name)
-                with names_of_python():
-                    assert named(name) == name
-    assert named("continue_from") == "--continue"
-    assert named("add_special_tokens", off=True) == "--no-special-tokens"
-    assert named("lowercase", off=True) == "--no-lowercase"
-    assert named("clean_text", off=True) == "clean_text: false"
-    with names_of_python():
-        assert named("lowercase", off=True) == "lowercase=False"
+    assert named("lowercase", off=True) == "lowercase=False"
+    with names_of_command():
+        assert named("continue_from") == "--continue"
+        assert named("add_special_tokens", off=True) == "--no-special-tokens"
+        assert named("clean_text", off=True) == "clean_text: false"
 
 
 def test_no_message_names_an_option_of_the_command_line_by_itself() -> None:

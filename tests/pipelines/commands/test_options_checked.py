@@ -29,43 +29,17 @@ def refused(tmp_path: Path, *args: str | Path) -> Outcome:
     return outcome
 
 
-# --- Numbers, sizes, texts ------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("command", "option", "value", "reason"),
     [
-        ("count", "--smoothing-exponent", "nan", "nan is not a share"),
-        ("count", "--smoothing-exponent", "inf", "inf is not a share from 0 to 1"),
-        ("train", "--round-budget", "nan", "nan is not a share"),
-        ("count", "--min-word-count", "9" * 20, f"{'9' * 20} is not a whole number from 1 to 9,22"),
-        ("train", "--vocab-size", "2147483648", "is not a whole number from 1 to 2,147,483,647"),
-        (
-            "train",
-            "--max-word-length",
-            "4294967296",
-            "is not a whole number from 1 to 4,294,967",
-        ),
-        (
-            "train",
-            "--min-pair-count",
-            "9" * 20,
-            "is not a whole number from 1 to 9,223,372,036,854",
-        ),
-        (
-            "train",
-            "--min-pair-count",
-            "9" * 5000,
-            '854,775,807 or "auto"',
-        ),
+        ("count", "--smoothing-exponent", "nan", "is not a share from 0 to 1"),
+        ("count", "--min-word-count", "9" * 20, "is not a whole number from 1 to 9,22"),
+        ("train", "--min-pair-count", "9" * 5000, '854,775,807 or "auto"'),
         ("count", "--worker-memory", "9999999999T", "is too much; give 1PiB at most"),
-        ("count", "--worker-memory", "9" * 5000, "is not a size; give one like 512MiB"),
         ("count", "--worker-memory", f"{'9' * 400}.5", "is not a size"),
-        ("train", "--driver-memory", "1e9", "is not a size"),
         ("train", "--vocab-size", "4", "4 is too small for 5 special tokens; make it 5 or more"),
         ("train", "--special-tokens", "[UNK],a\rb", r"'a\rb' has a line end"),
         ("count", "--text-column", "a\udcff", r"b'a\xff' is not UTF-8"),
-        ("train", "--special-tokens", "[UNK],\udcff", r"b'[UNK],\xff' is not UTF-8"),
     ],
     ids=lambda value: ascii(value)[:30],
 )
@@ -84,7 +58,7 @@ def test_a_value_out_of_bounds_is_refused_before_anything_is_read(
         ("merge", '"unclosed', "No closing quotation; quote values as in a shell"),
         ("min_word_count", "many", "'many' is not a whole number from 1 to"),
         ("quiet", "perhaps", "'perhaps' is not a valid boolean"),
-        ("config", "none.yaml", "none.yaml: cannot be read"),
+        ("typo", "1", "is no option"),
     ],
 )
 def test_a_variable_of_the_environment_with_a_wrong_value_is_named(
@@ -99,45 +73,33 @@ def test_a_variable_of_the_environment_with_a_wrong_value_is_named(
     monkeypatch.setenv(variable, value)
     inputs = [] if name == "inputs" else [shard]
     outcome = refused(tmp_path, "count", *inputs, "--output", tmp_path / "out")
-    assert outcome.fault.startswith(f"the environment variable {variable}: {reason}")
+    assert outcome.fault.startswith(f"the environment variable {variable}")
+    assert reason in outcome.fault
 
-
-# --- Config files ---------------------------------------------------------------------------------
-
-LAUGHS = "a: &a [x, x, x]\n" + "".join(f"{c}: &{c} [*{b}, *{b}]\n" for b, c in ("ab", "bc", "cd"))
 
 CONFIGS = {
-    "deep lists": (f"quiet: {'[' * 5000}{']' * 5000}", " line 1: more than 16 lists and mapp"),
-    "deep mappings": ("\n".join(f"{' ' * i}a:" for i in range(90)), " line 17: more than 16"),
-    "aliases": (LAUGHS, " line 1: an anchor or alias, 'a'; write the value out"),
-    "a key twice": ("quiet: true\nquiet: false\n", " line 2: 'quiet' is given twice; remove one"),
-    "a key twice in a section": ("count:\n  quiet: yes\n  quiet: no\n", " line 3: 'quiet' is g"),
-    "documents": ("quiet: true\n---\nquiet: false\n", " line 2: a second document"),
-    "large": ("#" * (300 << 10), ": more than 256 KiB is no config of options"),
+    "a list of options": ("- quiet", ": not a mapping of options"),
+    "a key twice": ("quiet: true\nquiet: false\n", " line 2: not YAML ('quiet' is given twice"),
+    "a key twice in a section": ("count:\n  quiet: yes\n  quiet: no\n", " line 3: not YAML"),
+    "a key with - and with _": ("text-column: a\ntext_column: b\n", ": option 'text_column' is g"),
+    "documents": ("quiet: true\n---\nquiet: false\n", " line 2: not YAML"),
+    "deep lists": (f"quiet: {'[' * 5000}{']' * 5000}", ": not YAML"),
+    "no YAML": ("quiet: [", " line 1: not YAML"),
     "surrogate": ('text_column: "\\ud800"', r": option 'text_column': '\ud800' is not UTF-8"),
     "surrogate as a key": ('"\\ud800": 1', r": unknown option '\ud800' for count"),
     "NUL": ('output: "a\\0b"', r": option 'output': 'a\x00b' holds the character NUL"),
-    "nan": ("smoothing_exponent: .nan", ": option 'smoothing_exponent': nan is not a share"),
-    "inf": ("min_word_count: .inf", ": option 'min_word_count': 'inf' is not a whole"),
-    "digits": (f"min_word_count: {'9' * 5000}", " line 1: not YAML ('999"),
-    "no date": (
-        "text_column: 2000-13-45",
-        " line 1: not YAML ('2000-13-45' is no timestamp; fix it,",
-    ),
-    "no number": (
-        "min_word_count: !!int x",
-        " line 1: not YAML ('x' is no int; fix it, or put it",
-    ),
-    "no truth": ("quiet: !!bool x", " line 1: not YAML ('x' is no bool"),
-    "Python": ("quiet: !!python/object:os.system x", " line 1: not YAML (could not determine"),
-    "list of truths": ("text_column: [yes]", ": option 'text_column': [True] is not valid"),
+    "nan": ("smoothing_exponent: .nan", ": option 'smoothing_exponent': '.nan' is not a share"),
+    "no truth": ("quiet: maybe", ": option 'quiet': 'maybe' is not a valid boolean"),
+    "list": ("text_column: [yes]", ": option 'text_column': ['yes'] is not valid"),
+    "list of truths": ("quiet: [yes]", ": option 'quiet': ['yes'] is not valid"),
     "mapping": ("merge: {a: b}", ": option 'merge': {'a': 'b'} is not valid"),
     "no path": ("output: ''", ": option 'output': give a path; this one is empty"),
+    "unknown": ("outputs: x", ": unknown option 'outputs' for count; did you mean output?"),
 }
 
 
 @pytest.mark.parametrize("name", CONFIGS)
-def test_a_config_file_is_checked_before_it_is_built(tmp_path: Path, shard: str, name: str) -> None:
+def test_a_wrong_config_file_is_named(tmp_path: Path, shard: str, name: str) -> None:
     text, reason = CONFIGS[name]
     config = tmp_path / "config.yaml"
     config.write_text(text)
@@ -156,9 +118,6 @@ def test_a_number_in_a_config_is_taken_as_on_the_command_line(tmp_path: Path, sh
     assert outcome.status == 0, outcome.err
 
 
-# --- Places ---------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("bad", "reason"),
     [("", "give a path; this one is empty"), ("a\udcff", r"b'a\xff' is not UTF-8; rename it")],
@@ -169,45 +128,30 @@ def test_a_path_that_can_be_none_is_refused(tmp_path: Path, bad: str, reason: st
     for args in (
         ("count", bad, "--output", good),
         ("count", good, "--output", bad),
-        ("count", good, "--output", good, "--merge", bad),
         ("count", good, "--output", good, "--config", bad),
-        ("train", "--output", good, "--word-counts", bad),
-        ("train", good, "--output", good, "--work-dir", bad),
-        ("encode", good, "--output", good, "--tokenizer", bad),
         ("inspect", bad, "text"),
     ):
         assert refused(tmp_path, *args).fault.endswith(reason)
 
 
-COMMANDS = {
-    "count": ("count", "IN"),
-    "train": ("train", "IN"),
-    "encode": ("encode", "IN", "--tokenizer", "TOK"),
-}
+COMMANDS = ("count", "train", "encode")
 
 
 def call(command: str, tmp_path: Path, *more: str | Path) -> list[str]:
     """A command with an input and a vocabulary that are there."""
     vocab = tmp_path / "vocab.txt"
     vocab.write_text("[UNK]\n[CLS]\n[SEP]\n")
-    places = {"IN": write_shard(tmp_path / "in.txt", TEXTS), "TOK": str(vocab)}
-    return [*(places.get(arg, arg) for arg in COMMANDS[command]), *map(str, more)]
+    tokenizer = ["--tokenizer", str(vocab)] if command == "encode" else []
+    return [command, write_shard(tmp_path / "in.txt", TEXTS), *tokenizer, *map(str, more)]
 
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_an_output_that_cannot_be_written_is_refused_first(tmp_path: Path, command: str) -> None:
     (tmp_path / "file").write_text("x")
     (tmp_path / "link").symlink_to(tmp_path / "nothing")
-    for output, reason in {
-        "file": "file is not a directory; give another place",
-        "file/below/it": "file is not a directory; give another place",
-        "link": "link is not a directory; give another place",
-        "x" * 256: "cannot be written (File name too long)",
-    }.items():
+    for output in ("file", "file/below/it", "link", "x" * 256):
         args = call(command, tmp_path, "--output", tmp_path / output)
-        fault = refused(tmp_path, *args).fault
-        assert fault.startswith("--output: ")
-        assert fault.endswith(reason)
+        assert refused(tmp_path, *args).fault.startswith(f"--output: {tmp_path}")
     args = call(command, tmp_path, "--output", "no-such-store://x/y")
     assert refused(tmp_path, *args).fault.startswith("--output: no-such-store://x/y: not a place")
 
@@ -220,21 +164,15 @@ def test_an_output_without_the_right_to_write_is_refused_first(
     monkeypatch.setattr(os, "access", lambda path, mode: path != locked)  # root may write anywhere
     for command in COMMANDS:
         args = call(command, tmp_path, "--output", f"{locked}/a/b")
-        fault = refused(tmp_path, *args).fault
-        assert fault == f"--output: {locked} cannot be written to; give another place"
+        assert refused(tmp_path, *args).fault.startswith(f"--output: {locked} cannot be written")
     args = call("train", tmp_path, "--output", tmp_path / "out", "--work-dir", locked)
     assert refused(tmp_path, *args).fault.startswith(f"--work-dir: {locked} cannot be written")
-
-
-# --- Beam's arguments -----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     ("arg", "reason"),
     [
         ("--direct_num_workers=-1", "--direct_num_workers=-1: give 1 to 1024, or leave it out"),
-        ("--direct_num_workers=0", "--direct_num_workers=0: give 1 to 1024"),
-        ("--direct_num_workers=1025", "--direct_num_workers=1025: give 1 to 1024"),
         ("--direct_running_mode=fast", "argument --direct_running_mode: invalid choice: 'fast'"),
         ("--resource_hint=min_ram=-5", "Resource hint min_ram has invalid value -5."),
         ("--job_name=\udcff", r"b'--job_name=\xff' is not UTF-8"),
@@ -244,9 +182,6 @@ def test_an_output_without_the_right_to_write_is_refused_first(
 def test_what_beam_would_not_take_is_refused_first(tmp_path: Path, arg: str, reason: str) -> None:
     args = call("count", tmp_path, "--output", tmp_path / "out", "--", arg)
     assert refused(tmp_path, *args).fault.startswith(f"arguments after --: {reason}")
-
-
-# --- What is worth a line -------------------------------------------------------------------------
 
 
 def test_a_vocabulary_taken_as_cased_is_said_on_one_line(tmp_path: Path) -> None:
@@ -273,16 +208,11 @@ def test_many_tokens_left_out_by_packing_are_a_warning_with_their_share(tmp_path
     vocab = tmp_path / "vocab.txt"
     vocab.write_text("[PAD]\n[UNK]\n[CLS]\n[SEP]\na\n")
     args = ["--tokenizer", vocab, "--pack", "--max-length", "12", "--quiet"]
-    for words, more, share in (
-        (1010, [], None),
-        (1015, [], None),
-        (34, [], "11.8%"),
-        (34, ["--padding"], None),
-    ):
+    for words, more, share in ((1015, [], None), (34, [], "11.8%"), (34, ["--padding"], None)):
         shard = write_shard(tmp_path / f"{words}.txt", ["a " * words])
-        outcome = done("encode", shard, "--output", tmp_path / f"{words}{more}", *args, *more)
-        warning = (
-            f"wordpiece: warning: {share} of the tokens were left out, at the ends of the shards;"
-            " give --padding, a larger --shard-size, or a smaller --max-length\n"
-        )
-        assert outcome.err == (warning if share else "")
+        err = done("encode", shard, "--output", tmp_path / f"{words}{more}", *args, *more).err
+        if share is None:
+            assert err == ""
+        else:
+            assert err.startswith(f"wordpiece: warning: {share} of the tokens were left out")
+            assert "--padding" in err
