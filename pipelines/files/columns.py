@@ -39,12 +39,11 @@ class TextColumns:
         return named("text_pair_column") if name == self.pair else named("group_column")
 
     def missing(
-        self, path: str, name: str, names: Sequence[str], kind: str = "column"
-    ) -> Exception:
+        self, path: str, name: str, names: Sequence[str], what: str = "column {!r}"
+    ) -> ColumnError:
         """The error for a file without one of them. `names`: what the file has."""
-        return ColumnError(
-            f"{path}: no {kind} {name!r}; {it_has(names)} (choose with {self.option(name)})"
-        )
+        choose = f"(choose with {self.option(name)})"
+        return ColumnError(f"{path}: no {what.format(name)}; {it_has(names)} {choose}")
 
     def check(self, path: str, schema: pa.Schema) -> None:
         """ColumnError unless all of them are in the schema of a file, and hold text."""

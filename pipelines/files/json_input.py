@@ -31,6 +31,7 @@ FIRST_BYTES = 1 << 20  # of a file, looked through for the keys
 MAX_DEPTH = 100  # of nested values: at some thousands Arrow's inference overflows the stack
 _TOO_DEEP = f"nested more than {MAX_DEPTH} levels deep (flatten it, or leave it out)"
 _NO_BRACKETS = bytes(set(range(256)) - set(b"[]{}\n"))
+_IN_FIRST_ROWS = "key {!r} in the first rows"
 _FAULTS = (pa.ArrowException, ValueError, RecursionError)
 
 
@@ -111,7 +112,7 @@ class JsonReader(LineReader):
                 return
         missing = [name for name in self.columns.names if name not in names]
         if names or block.strip():
-            raise self.columns.missing(self.file.path, missing[0], list(names), "key")
+            raise self.columns.missing(self.file.path, missing[0], list(names), _IN_FIRST_ROWS)
 
     def _text_schema(self) -> pa.Schema:
         """A schema to read the texts with: their keys as written, and as keys in objects."""

@@ -8,7 +8,7 @@ from pipelines.files import inputs
 from pipelines.files.filesystems import join
 from pipelines.files.inputs import InputFile, disambiguated, output_names, resolve
 
-from ..shard_files import fault, texts, write, write_raw
+from ..shard_files import fault, texts, write_raw
 
 
 @pytest.fixture
@@ -16,6 +16,7 @@ def tree(tmp_path: Path) -> Path:
     for name in [
         "b.txt", "a.parquet", "notes.md", ".hidden.txt", "_SUCCESS", "_part.txt", "en/c.jsonl",
         "en/d.txt.gz", "en/deep/e.jsonl.zst", "_tmp/f.txt", ".git/g.txt", "de/H.TXT",
+        "dataset_info.json",
     ]:  # fmt: skip
         write_raw(tmp_path / name)
     return tmp_path
@@ -65,13 +66,8 @@ def test_a_file_named_twice_is_read_once_under_its_longest_name(tree: Path) -> N
 def test_a_file_whose_name_looks_like_a_glob_is_a_file(tmp_path: Path) -> None:
     write_raw(tmp_path / "a[1]*.txt")
     assert names(tmp_path / "a[1]*.txt") == ["a[1]*.txt"]
-
-
-def test_a_file_says_its_format_size_and_time(tmp_path: Path) -> None:
-    file = write(tmp_path / "a.jsonl.gz", b"12345")
-    assert (file.path, file.name) == (str(tmp_path / "a.jsonl.gz"), "a.jsonl.gz")
-    assert (file.format, file.compression, file.size) == ("jsonl", "gzip", 5)
-    assert file.modified == (tmp_path / "a.jsonl.gz").stat().st_mtime_ns
+    write_raw(tmp_path / "dataset_info.json")
+    assert names(tmp_path / "dataset_info.json") == ["dataset_info.json"]
 
 
 def test_relative_paths_and_file_uris_become_absolute_paths(
@@ -85,24 +81,20 @@ def test_relative_paths_and_file_uris_become_absolute_paths(
 
 
 def test_what_a_job_writes_among_its_inputs_is_not_read(tree: Path) -> None:
+    link = tree.with_name(f"{tree.name}-link")
+    link.symlink_to(tree / "en")
+
     def found(*patterns: Path | str, own: Path | str = tree / "en") -> list[str]:
         return [file.name for file in resolve([str(p) for p in patterns], [str(own)])]
 
     outside = [name for name in EVERYTHING if not name.startswith("en/")]
-    assert found(tree) == found(f"{tree}/**") == outside
+    assert found(tree) == found(f"{tree}/**") == found(tree, own=link) == outside
     assert found(tree, own=tree / "e") == found(tree, own=f"{tree}/en/c.jsonlx") == EVERYTHING
     assert found(tree / "en") == found(tree / "en", own=tree / "en/") != []
     assert found(tree / "en/c.jsonl") == found(tree / "en/c*") == ["c.jsonl"]
     assert fault(lambda: found(f"{tree}/*/*.jsonl")) == (
         f"{tree}/*/*.jsonl: holds only what this job writes itself; give its inputs"
     )
-
-
-def test_what_a_job_writes_is_known_by_any_of_its_paths(tree: Path, tmp_path: Path) -> None:
-    link = tmp_path.with_name(f"{tmp_path.name}-link")
-    link.symlink_to(tree / "en")
-    outside = [name for name in EVERYTHING if not name.startswith("en/")]
-    assert [file.name for file in resolve([str(tree)], [str(link)])] == outside
 
 
 def test_missing_inputs_are_named(tree: Path) -> None:

@@ -2,13 +2,15 @@
 
 import gzip
 import pickle
+import re
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from pipelines.files import inputs
-from pipelines.files.inputs import Range, TextColumns, open_shard, plan, resolve
+from pipelines.files.inputs import TextColumns, open_shard, plan, read_texts, resolve
 
 from ..shard_files import (
     COMPRESS,
@@ -19,7 +21,6 @@ from ..shard_files import (
     texts_of,
     write,
     write_parquet,
-    write_raw,
 )
 
 
@@ -31,30 +32,86 @@ def test_an_empty_text_file_has_no_rows(tmp_path: Path) -> None:
         assert open_shard(file, TextColumns()).schema == pa.schema([("text", pa.string())])
 
 
-@pytest.mark.parametrize("ending", [".txt.gz", ".txt.zst", ".jsonl.gz", ".jsonl.zst"])
-def test_a_truncated_compressed_file_is_named(tmp_path: Path, ending: str) -> None:
-    packed = COMPRESS["." + ending.split(".")[2]](b'{"text": "a"}\n' * 1000)
-    for size in (0, 3, len(packed) - 1):
-        file = write(tmp_path / f"a{ending}", packed[:size])
-        assert fault(lambda file=file: texts(file)).startswith(f"{file.path}: ")
-        assert fault(lambda file=file: rows_of(file)).startswith(f"{file.path}: ")
+# --- What every format does -----------------------------------------------------------------------
 
 
-def test_a_file_that_is_gone_is_named(tmp_path: Path) -> None:
-    for ending in inputs.ENDINGS:
-        file = write(tmp_path / f"a{ending}", b"x")
-        (tmp_path / f"a{ending}").unlink()
-        message = fault(lambda file=file: texts_of([Range(file, 0, 1, 1)]))
-        assert message.startswith(f"{file.path}: ")
-        assert message.endswith(": it is gone since the job began; run the job again")
+def ipc(table: pa.Table) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_file(sink, table.schema) as writer:
+        writer.write_table(table)
+    return sink.getvalue().to_pybytes()
 
 
-def test_a_file_that_changed_after_it_was_resolved_is_refused(tmp_path: Path) -> None:
-    for ending, pack in [(".txt", bytes), (".jsonl.gz", gzip.compress), (".parquet", bytes)]:
-        file = write(tmp_path / f"a{ending}", pack(b'{"text": "a"}\n'))
-        write(tmp_path / f"a{ending}", pack(b'{"text": "a"}\n{"text": "b"}\n'))
-        message = fault(lambda file=file: texts(file))
-        assert message == f"{file.path}: it has changed since the job began; run the job again"
+def parquet(table: pa.Table) -> bytes:
+    sink = pa.BufferOutputStream()
+    pq.write_table(table, sink)
+    return sink.getvalue().to_pybytes()
+
+
+UNCHECKED = pa.array([b"n\xc3\xa9", b"\xffa\xe2\x82"]).view(pa.string())
+FILES = {
+    ".parquet": parquet(pa.table({"text": UNCHECKED})),
+    ".arrow": ipc(pa.table({"text": UNCHECKED})),
+    ".txt": b"n\xc3\xa9\n\xffa\xe2\x82",
+    ".jsonl": b'\xef\xbb\xbf{"text": "n\xc3\xa9"}\n\n{"text": "\xffa\xe2\x82"}',
+    ".csv": b"text\nn\xc3\xa9\n\xffa\xe2\x82",
+}
+FILES |= {f"{e}.gz": gzip.compress(FILES[e]) for e in (".txt", ".jsonl", ".csv")}
+FILES |= {f"{e}.zst": COMPRESS[".zst"](FILES[e]) for e in (".txt", ".jsonl", ".csv")}
+every_format = pytest.mark.parametrize("ending", FILES)
+
+
+@every_format
+def test_invalid_utf8_is_replaced_and_counted(tmp_path: Path, ending: str) -> None:
+    file = write(tmp_path / f"a{ending}", FILES[ending])
+    (part,) = plan([file], "text")
+    for batches in (
+        list(read_texts(part, "text")),
+        list(open_shard(file, TextColumns()).batches()),
+    ):
+        assert [text for b in batches for text in b.texts.to_pylist()] == ["né", "�a�"]
+        assert sum(b.replaced for b in batches) == 2
+        assert sum(b.bytes for b in batches) == 3 + 7
+    if ending in (".parquet", ".arrow"):
+        column = batches[0].table["text"].cast(pa.binary())
+        assert column.to_pylist() == [b"n\xc3\xa9", b"\xffa\xe2\x82"]  # as it was
+
+
+@every_format
+def test_a_truncated_file_is_named(tmp_path: Path, ending: str) -> None:
+    data = FILES[ending]
+    if ending not in (".txt", ".csv", ".jsonl"):
+        for size in (0, 3, len(data) // 2, len(data) - 1):
+            file = write(tmp_path / f"a{ending}", data[:size])
+            for call in (texts, rows_of):
+                assert fault(lambda call=call, file=file: call(file)).startswith(f"{file.path}: ")
+
+
+@every_format
+def test_a_file_that_has_changed_or_is_gone_is_not_called_bad(tmp_path: Path, ending: str) -> None:
+    file = write(tmp_path / f"a{ending}", FILES[ending])
+    ranges = plan([file], "text")
+    write(tmp_path / f"a{ending}", FILES[ending][:-3])
+    calls = (lambda: texts_of(ranges), lambda: rows_of(file))
+    for call in calls:
+        assert fault(call).startswith(f"{file.path}: it has changed since the job began; run")
+    Path(file.path).unlink()
+    for call in calls:
+        assert fault(call).startswith(f"{file.path}: it is gone since the job began; run")
+
+
+@every_format
+def test_absent_columns_are_named(tmp_path: Path, ending: str) -> None:
+    file = write(tmp_path / f"a{ending}", FILES[ending])
+    message = fault(lambda: open_shard(file, TextColumns(), ["text", "url"]))
+    assert message.startswith(f"{file.path}: no column 'url' to keep; it has 'text'")
+    if ".txt" not in ending:
+        for name in ("body", "text.no", "no.body", "text."):
+            columns = TextColumns(name)
+            for call in (lambda n=name: texts(file, n), lambda c=columns: open_shard(file, c)):
+                found = fault(call)
+                assert re.match(f"{file.path}: no (column|key) '{name}'.*; it has 'text' ", found)
+                assert "--text-column" in found
 
 
 def test_kept_columns_are_in_the_order_of_the_file_and_text_is_read_anyway(tmp_path: Path) -> None:
@@ -72,24 +129,6 @@ def test_kept_columns_are_in_the_order_of_the_file_and_text_is_read_anyway(tmp_p
             assert batch.table.num_rows == 2
             assert batch.table.to_pylist() == table.select(kept).to_pylist()
             assert batch.texts.to_pylist() == ["x", "y"]
-
-
-def test_absent_columns_to_keep_are_named(tmp_path: Path) -> None:
-    rows = [{"text": "a", "id": 1}]
-    files = [
-        write_parquet(tmp_path / "a.parquet", pa.Table.from_pylist(rows)),
-        write(tmp_path / "a.jsonl", json_lines(rows)),
-        write(tmp_path / "a.txt", "a\n"),
-    ]
-    for file in files:
-        message = fault(lambda file=file: open_shard(file, TextColumns(), ["text", "url"]))
-        assert message.startswith(f"{file.path}: no column 'url' to keep; it has 'text'")
-
-
-def test_the_first_bad_file_of_many_is_named(tmp_path: Path) -> None:
-    for i in range(40):
-        write_raw(tmp_path / f"{i:02}.parquet")
-    assert fault(lambda: plan(resolve([str(tmp_path)]), "text")).startswith(f"{tmp_path}/00.par")
 
 
 SMALL = {

@@ -4,14 +4,12 @@ from itertools import pairwise
 from pathlib import Path
 from unittest import mock
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from pipelines.files import line_input
-from pipelines.files.inputs import TextColumns, open_shard, plan, read_texts
 
-from ..shard_files import COMPRESS, fault, new_file, rows_of, sizes, texts, texts_of, write
+from ..shard_files import COMPRESS, fault, new_file, rows_of, sizes, texts, write
 
 ATOMS = [b"a", b"bc ", b"\n", b"\n", b"\r\n", b"\r", b"\xff", b"\xe2\x82", "é".encode(), b"\x00"]
 text_bytes = st.builds(
@@ -48,28 +46,6 @@ def test_concatenated_compressed_files_are_read_whole(
 def test_encoding_reads_the_lines_of_a_text_file_block_by_block(data: bytes, block: int) -> None:
     with new_file(".txt", data) as file, mock.patch.object(line_input, "BLOCK_BYTES", block):
         assert rows_of(file) == [{"text": line} for line in lines_of(data)]
-
-
-@pytest.mark.parametrize("ending", COMPRESS)
-def test_replaced_utf8_and_text_bytes_are_counted(tmp_path: Path, ending: str) -> None:
-    data = "né\n".encode() + b"\xffa\xe2\x82\n"
-    file = write(tmp_path / f"a.txt{ending}", COMPRESS[ending](data))
-    counted = list(read_texts(plan([file], "text")[0], "text"))
-    encoded = list(open_shard(file, TextColumns()).batches())
-    for batches in (counted, encoded):
-        assert [text for b in batches for text in b.texts.to_pylist()] == ["né", "�a�"]
-        assert [(b.replaced, b.bytes) for b in batches] == [(2, 3 + 7)]
-
-
-def test_a_line_longer_than_any_block_is_one_text(tmp_path: Path) -> None:
-    line = b"word " * 20_000_000
-    file = write(tmp_path / "a.txt", b"first\n" + line + b"\nlast")
-    ranges = plan([file], "text")
-    batches = [batch for part in ranges for batch in read_texts(part, "text")]
-    assert len(ranges) == 6
-    assert sum(len(batch.texts) for batch in batches) == 3
-    assert max(batch.bytes for batch in batches) >= len(line)
-    assert texts_of([ranges[-1]]) == ["last"]
 
 
 def test_a_line_too_long_for_an_array_is_refused(tmp_path: Path) -> None:

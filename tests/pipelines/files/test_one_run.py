@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from pipelines.files import storage
-from pipelines.files.lease import Lease
+from pipelines.files.lease import Lease, one_run
 from pipelines.files.publishing import Publication
 from wordpiece_core.errors import OutputError
 
@@ -23,12 +23,11 @@ from ..corpora import (
     done,
     english,
     files_below,
-    process,
     train_tokenizer,
     wordpiece,
     write_shard,
 )
-from ..stopping import stop_before, stopped_before
+from ..stopping import stop_before
 
 TEXTS = english(60)
 SIZE = ["--vocab-size", "100"]
@@ -63,49 +62,21 @@ def everything(directory: Path) -> dict[str, bytes]:
 
 # --- On a local disk ------------------------------------------------------------------------------
 
-MIDWAY = {
-    "count": r"written .*/_staging/\w+/_manifest",
-    "train": r"written .*/rounds/00001",
-    "encode": r"written .*/1\.parquet",
-}
-TAKEN = "another run is writing there; wait for it, or give another directory"
 
-
-@pytest.mark.parametrize("command", list(MIDWAY))
-def test_of_two_runs_the_second_ends_at_once_and_the_first_as_if_alone(
+@pytest.mark.parametrize("command", ["count", "train", "encode", "work"])
+def test_a_run_in_a_directory_that_another_has_ends_at_once(
     tmp_path: Path, call: Callable[..., list[object]], command: str
 ) -> None:
-    done(*call(command, tmp_path / "alone"))
-    output = tmp_path / "out"
-    with stopped_before(1, MIDWAY[command], *call(command, output)) as go_on:
+    taken = tmp_path / "taken"
+    args = call("train" if command == "work" else command, taken)
+    if command == "work":
+        args = [*call("train", tmp_path / "out"), "--work-dir", taken]
+    with one_run(str(taken)):
         before = everything(tmp_path)
-        second = process(*call(command, output))
-        assert second.fault == f"{output}: {TAKEN}"
-        assert (second.status, second.out, second.err.count("\n")) == (1, "", 1)
-        assert everything(tmp_path) == before
-        status, err = go_on()
-    assert status == 0, err
-    assert result(output) == result(tmp_path / "alone")
-    assert not (tmp_path / "out.work").exists()
-
-
-def test_of_two_trainings_in_one_work_directory_the_second_ends_at_once(
-    tmp_path: Path, call: Callable[..., list[object]]
-) -> None:
-    done(*call("train", tmp_path / "alone"))
-    outputs, work = [tmp_path / name for name in ("first", "second")], tmp_path / "work"
-    first, second = ([*call("train", output), "--work-dir", work] for output in outputs)
-    with stopped_before(1, MIDWAY["train"], *first) as go_on:
-        before = everything(tmp_path)
-        outcome = process(*second)
-        assert outcome.fault == f"{work}: {TAKEN}"
+        outcome = wordpiece(*args)
+        assert outcome.fault.startswith(f"{taken}: another run is writing there; wait for it")
         assert (outcome.status, outcome.out, outcome.err.count("\n")) == (1, "", 1)
         assert everything(tmp_path) == before
-        status, err = go_on()
-    assert status == 0, err
-    assert result(outputs[0]) == result(tmp_path / "alone")
-    assert not outputs[1].exists()
-    assert not work.exists()
 
 
 # --- On a store without locks ---------------------------------------------------------------------

@@ -84,17 +84,6 @@ def test_arrays_given_to_counting_hold_a_bounded_number_of_bytes(tmp_path: Path)
     assert sum(batch.bytes for batch in batches) == sum(map(len, values))
 
 
-def test_row_groups_are_packed_into_ranges_of_the_wanted_size(tmp_path: Path) -> None:
-    values = [f"{i:0100}" for i in range(1000)]
-    file = write_parquet(
-        tmp_path / "a.parquet", pa.table({"text": values}), 10, use_dictionary=False
-    )
-    ranges = plan([file], "text", 10_000)
-    assert (ranges[0].start, ranges[-1].end) == (0, 100)
-    assert all(10_000 <= part.bytes < 12_000 for part in ranges[:-1])
-    assert sum(part.bytes for part in ranges) >= 100_000
-
-
 def test_a_row_group_that_is_most_of_all_is_cut_by_rows(tmp_path: Path) -> None:
     huge = [f"{i:0100}" for i in range(1001)]
     file = write_parquet(
@@ -148,25 +137,6 @@ def test_a_footer_is_read_at_once_or_what_is_missing_of_it(
     assert texts(file) == words
 
 
-def test_faults_of_an_open_parquet_file_name_it(tmp_path: Path) -> None:
-    path = str(tmp_path / "a.parquet")
-
-    def read() -> pa.Table:
-        with open_parquet(resolve([path])[0]) as parquet:
-            return parquet.read()
-
-    Path(path).write_bytes(b"")
-
-    assert fault(read).startswith(f"{path}: cannot be read (")
-    table = pa.table({"text": ["a"] * 1000})
-    pq.write_table(table, path, compression="zstd")
-    assert read() == table
-    data = bytearray(Path(path).read_bytes())
-    data[4:40] = b"\xa5" * 36
-    Path(path).write_bytes(data)
-    assert fault(read).startswith(f"{path}: cannot be read (")
-
-
 def test_a_huge_row_group_is_encoded_in_several_batches(tmp_path: Path) -> None:
     values = [f"{i:0100}" for i in range(1000)]
     file = write_parquet(tmp_path / "a.parquet", pa.table({"text": values}), use_dictionary=False)
@@ -177,12 +147,6 @@ def test_a_huge_row_group_is_encoded_in_several_batches(tmp_path: Path) -> None:
         assert all(batch.bytes <= 10_000 for batch in batches)
         assert [text for batch in batches for text in batch.texts.to_pylist()] == values
         assert [row for b in batches for row in b.table["text"].to_pylist()] == values
-
-
-def test_parquet_without_the_text_column_is_refused_with_its_columns(tmp_path: Path) -> None:
-    file = write_parquet(tmp_path / "a.parquet", pa.table({"id": [1], "body": ["a"]}))
-    for call in (lambda: plan([file], "text"), lambda: open_shard(file, TextColumns())):
-        assert fault(call).startswith(f"{file.path}: no column 'text'; it has 'id', 'body'")
 
 
 @pytest.mark.parametrize("values", [[1], [1.5], [["a"]], [{"text": "a"}], [True]])
@@ -217,38 +181,6 @@ def test_parquet_without_rows_is_read_as_empty(tmp_path: Path) -> None:
         assert texts(file) == []
         assert list(open_shard(file, TextColumns()).batches()) == []
         assert open_shard(file, TextColumns()).schema == schema
-
-
-def test_a_column_of_nothing_but_nulls_is_text(tmp_path: Path) -> None:
-    file = write_parquet(tmp_path / "a.parquet", pa.table({"text": pa.nulls(3)}))
-    assert texts(file) == [None] * 3
-    (batch,) = open_shard(file, TextColumns()).batches()
-    assert (batch.texts.to_pylist(), batch.bytes) == ([None] * 3, 0)
-
-
-def test_replaced_utf8_in_parquet_is_counted_and_the_kept_column_is_as_it_was(
-    tmp_path: Path,
-) -> None:
-    values = pa.array([b"a\xff", None, b"\xe2\x82\xac\xe2\x82"], pa.binary())
-    unchecked = pa.Array.from_buffers(pa.string(), 3, values.buffers())
-    for name, column in (("a", values), ("b", unchecked)):
-        file = write_parquet(tmp_path / f"{name}.parquet", pa.table({"text": column}))
-        (counted,) = read_texts(plan([file], "text")[0], "text")
-        (encoded,) = open_shard(file, TextColumns()).batches()
-        for batch in (counted, encoded):
-            assert batch.texts.to_pylist() == ["a�", None, "€�"]
-            assert (batch.replaced, batch.bytes) == (2, 10)
-        assert encoded.table["text"].cast(pa.binary()).to_pylist() == values.to_pylist()
-
-
-def test_truncated_parquet_is_named(tmp_path: Path) -> None:
-    path = tmp_path / "a.parquet"
-    pq.write_table(pa.table({"text": ["a"] * 100}), path)
-    whole = path.read_bytes()
-    for size in (0, 4, len(whole) // 2, len(whole) - 1):
-        file = write(path, whole[:size])
-        for call in (lambda f=file: plan([f], "text"), lambda f=file: open_shard(f, TextColumns())):
-            assert fault(call).startswith(f"{path}: cannot be read (")
 
 
 @pytest.mark.parametrize("compression", ["snappy", "zstd"])
