@@ -13,7 +13,6 @@ from wordpiece_core.tokenizer.files import TokenizerSpec
 GENERATOR = '<meta name="generator" content="wordpiece report">'
 """Marks a page as written by this program."""
 
-
 Group = str | None
 
 

@@ -167,9 +167,10 @@ def plot_uses(uses: Uses) -> Markup:
         line = {"type": "line", "interpolate": "step-after", "strokeWidth": 3}
         layers.append(_layer(line, rows, series))
     points = []
-    for i in _spread(uses.used, HOVERED):
+    unused = [uses.used, total - 1] if uses.used < total else []
+    for i in [*_spread(uses.used, HOVERED), *unused]:
         token, count = uses.ranked[i]
-        series = "10 times or more" if i < uses.common else "rare"
+        series = next(name for name, end in zip(colors, bounds[1:], strict=True) if i < end)
         text = f"rank {i + 1:,}: {visible(token)}, {count:,} times"
         points.append({"x": i + 1, "y": count, "text": text, "series": series})
     layers.append(_points(points))
@@ -237,7 +238,7 @@ def _drawn(
     for element in root.iter():
         element.tag = element.tag.removeprefix(SVG)
         label = element.attrib.pop("aria-label", "")
-        if "aria-roledescription" in element.attrib and element.tag == "path":
+        if element.attrib.get("aria-roledescription") in ("point", "bar"):
             ElementTree.SubElement(element, "title").text = label  # browsers show it as a tooltip
         for name in element.attrib.keys() & UNUSED:
             del element.attrib[name]
