@@ -52,7 +52,8 @@ def encode(
     call = checked_call(call, beam_args)
     check_fit(call.shards, tokenizer)
     run = EncodeRun(call, tokenizer, beam_args, progress)
-    if log is not None:
+    if call.following.follow:
+        assert log is not None
         with interrupts.held():
             from pipelines.encoding.follow import follow_inputs
 

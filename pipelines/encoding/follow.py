@@ -333,7 +333,6 @@ class FollowedDataset:
             found,
             results=shards,
             errors=errors,
-            quarantined=found.quarantined | {error.input for error in errors.values()},
             deleted=found.deleted | {*deleted},
             commit=commits.last_row(self.commits),
         )

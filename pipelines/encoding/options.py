@@ -124,7 +124,7 @@ class ShardOptions(Declared):
 
     def plain(self) -> dict[str, Any]:
         """The options, with those of encoding, as values that JSON can hold. Those of sampling are
-        left out if words are not cut at random."""
+        left out if segmentations are not sampled."""
         own = asdict(self)
         options = own | own.pop("encoding")
         if not self.encoding.samples:

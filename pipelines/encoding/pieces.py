@@ -47,8 +47,8 @@ def most_windows(lengths: list[pa.Array], room: float, encoding: EncodingOptions
         return windows(lengths[0], room)
     if encoding.truncation == "longest_first":
         return pc.multiply(*(windows(length, room // 2) for length in lengths))
-    cut, other = lengths if encoding.truncation == "only_first" else reversed(lengths)
-    return windows(cut, pc.max_element_wise(pc.subtract(room, other), 1.0))
+    truncated, other = lengths if encoding.truncation == "only_first" else reversed(lengths)
+    return windows(truncated, pc.max_element_wise(pc.subtract(room, other), 1.0))
 
 
 def piece_ends(batch: TextBatch, encoding: EncodingOptions) -> list[int]:

@@ -84,7 +84,7 @@ class ShardEncoder:
     def __post_init__(self) -> None:
         encoding = self.options.encoding
         self.packer = Packer(self.tokenizer, encoding) if self.options.pack else None
-        if self.packer is not None:  # it cuts the stream of ids itself
+        if self.packer is not None:  # it truncates rows itself
             encoding = encoding.of_documents
         self.encoding = encoding
         if self.packer or self.weights or encoding.stride is not None or encoding.columns:
@@ -158,7 +158,7 @@ class ShardEncoder:
         yield Part(False, last)
 
     def _pieces(self, batches: Iterator[TextBatch]) -> Iterator[Piece]:
-        """The batches of the shard, cut into pieces of about `PIECE_SIZE`."""
+        """The batches of the shard, split into pieces of about `PIECE_SIZE`."""
         row = 0
         for batch in batches:
             self.sums["input_rows"] += len(batch.texts)

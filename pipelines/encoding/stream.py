@@ -37,8 +37,8 @@ from pipelines.running.runner import start_stream
 from wordpiece_core.errors import JobError, WordpieceError
 from wordpiece_core.uri import Location
 
-TICK = 1.0  # seconds between two looks of the pipeline for new files of the plan
-WAIT = 0.3  # seconds between two looks of the driver for journals
+TICK = 1.0  # seconds between two listings of the files of the plan by the pipeline
+WAIT = 0.3  # seconds between two listings of the journals by the driver
 
 
 class Stream:

@@ -1,7 +1,7 @@
 """The commits of a job, `.commits.jsonl`: an object for each, in order. Readers that want more than
 the present state find here when it grew, and by what.
 
-The file is replaced as a whole, in one step, so that no kill can leave a part of a line. It is no
+The file is replaced in one step, so that no kill can leave a part of a line. It is no
 Parquet file, and its name begins with a dot: readers of the data pass it over.
 """
 
@@ -42,7 +42,7 @@ def last(commits: pa.Table) -> int:
 
 
 def with_row(commits: pa.Table, row: Mapping[str, Any]) -> pa.Table:
-    """The commits and one more. What it has beside the fields is left out."""
+    """The commits and one more, of which only the fields are kept."""
     added = pa.Table.from_pylist([dict(row)], commits.schema)
     return pa.concat_tables([commits, added]).combine_chunks()
 

@@ -24,7 +24,7 @@ from pipelines.running.signals import first_signal
 Row = Mapping[str, Any]
 """A commit (`commits`), perhaps with more values, for messages."""
 
-TICK = 0.1  # seconds between two looks of a wait for a signal
+TICK = 0.1  # seconds between two checks for a signal while waiting
 
 
 class FollowLog(Protocol):

@@ -77,11 +77,15 @@ def _place(directory: EncodedDirectory, name: str, ending: str) -> str:
     return inside(directory.errors.place(BAD_SHARDS), name + ending)
 
 
-def release(directory: EncodedDirectory, names: Iterable[str]) -> None:
-    """Deletes inputs from quarantine, by their relative names, and quarantine if it is empty."""
-    errors = directory.errors
-    if not errors.check():
+def release(directory: EncodedDirectory, errors: Iterable[ShardError]) -> None:
+    """Deletes inputs from quarantine that have none of these errors, and quarantine if it is
+    empty."""
+    owned, inputs = directory.errors, {error.input for error in errors}
+    entries = storage.entries(owned.path)
+    if not owned.check(entries):
         return
-    storage.delete_files(_place(directory, name, end) for name in sorted(names) for end in ENDINGS)
-    if outputs.list_directory(errors.path, recursive=True) == [MARKER]:
-        errors.delete()
+    names = [entry.name for entry in entries if entry.kind == "file" and entry.name != MARKER]
+    kept = {f"{BAD_SHARDS}/{name}{ending}" for name in inputs for ending in ENDINGS}
+    storage.delete_files(owned.place(name) for name in names if name not in kept)
+    if kept.isdisjoint(names):
+        owned.delete()

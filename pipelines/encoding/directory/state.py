@@ -112,11 +112,9 @@ def read_contents(directory: EncodedDirectory) -> Contents:
     files = {entry.name: entry for entry in entries if entry.kind == "file"}
     own = (f"{SHARDS}/", f"{ERRORS}/")
     complete = files.get(MANIFEST)
-    bad = f"{BAD_SHARDS}/"
-    in_quarantine = (e.name for e in in_errors if e.kind == "file" and e.name.startswith(bad))
     found = Contents(
         sizes={name: file.size for name, file in files.items() if not name.startswith(own)},
-        quarantined=frozenset(n.removeprefix(bad).rpartition(".")[0] for n in in_quarantine),
+        quarantined=frozenset(_quarantined(in_errors)),
         is_complete=complete is not None,
         journals=journals_of(entry.name for entry in in_work),
         has_work=any(entry.name == SHARDS for entry in entries) or bool(in_work),
@@ -134,6 +132,13 @@ def read_contents(directory: EncodedDirectory) -> Contents:
             " empty one"
         )
     return found
+
+
+def _quarantined(entries: Sequence[Entry]) -> list[str]:
+    """The inputs in quarantine: those whose error is there, which is written last."""
+    prefix, suffix = f"{BAD_SHARDS}/", ".json"
+    names = (entry.name for entry in entries if entry.name.startswith(prefix))
+    return [n.removeprefix(prefix).removesuffix(suffix) for n in names if n.endswith(suffix)]
 
 
 def _version(complete: Entry | None) -> object:
@@ -254,7 +259,7 @@ def commit(directory: EncodedDirectory, contents: Contents, *, complete: bool = 
     if complete:
         known = {*contents.results, *contents.errors, *contents.deleted}
         write_roots(directory, {n: root for n, root in contents.roots.items() if n in known})
-        release_good(directory, contents)
+        release(directory, contents.errors.values())
         first = state["shards"][0]["name"] if state["shards"] else ""
         path = directory.place(first) if first.endswith(".parquet") else None
         for name, data in sidecars(directory, contents, state, path).items():
@@ -286,11 +291,6 @@ def sidecars(
     files = {} if has_tokenizer else {TOKENIZER: tokenizer_bytes(directory.tokenizer())}
     card = dataset_card(state, columns)
     return files | ({CARD: card} if is_replaceable(directory, card) else {})
-
-
-def release_good(directory: EncodedDirectory, contents: Contents) -> None:
-    """Deletes inputs from quarantine that have no error any more."""
-    release(directory, contents.quarantined - {error.input for error in contents.errors.values()})
 
 
 def write_roots(directory: EncodedDirectory, roots: Mapping[str, str]) -> None:

@@ -68,7 +68,7 @@ def shard_name(split: str, number: int, shards: int) -> str:
 
 
 def assign(weights: Sequence[int], shards: int) -> list[list[Slice]]:
-    """Deals blocks of these weights out to shards, in order.
+    """Assigns blocks of these weights to shards, in order.
 
     >>> assign([10, 20], 3)
     [[(0, 0, 10)], [(1, 0, 10)], [(1, 10, 20)]]

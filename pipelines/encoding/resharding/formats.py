@@ -21,7 +21,7 @@ from pipelines.files.outputs import NewFile
 
 MEGATRON, BIN = "megatron", "bin"
 SECOND_ENDING = {MEGATRON: ".idx", BIN: ".offsets"}
-ROW_BYTES = {MEGATRON: 4 + 8 + 8, BIN: 8}  # of a row in the file beside the ids
+ROW_BYTES = {MEGATRON: 4 + 8 + 8, BIN: 8}  # of a row in the second file
 MEGATRON_MAGIC = b"MMIDIDX\0\0"
 MEGATRON_HEADER = struct.Struct("<9sQBQQ")
 MEGATRON_CODES = {pa.int32(): 4, pa.uint16(): 8}

@@ -27,7 +27,7 @@ from pipelines.encoding.directory.encoded_directory import (
     SECOND_FILES,
     EncodedDirectory,
 )
-from pipelines.encoding.directory.quarantine import BadShard, quarantine
+from pipelines.encoding.directory.quarantine import BadShard, quarantine, release
 from pipelines.encoding.directory.state import Contents, read_contents
 from pipelines.encoding.directory.status import ShardResult, WeightedResult, is_of
 from pipelines.encoding.options import ShardOptions
@@ -347,7 +347,7 @@ class Resharding:
         sidecars = state.sidecars(
             dataset, contents, manifest, join(folder, first) if first.endswith(".parquet") else None
         )
-        state.release_good(dataset, contents)
+        release(dataset, contents.errors.values())
         for name, data in sidecars.items():
             publication.stage(name, data)
         publication.stage_json(MANIFEST, manifest)

@@ -83,7 +83,7 @@ class ShuffleGroup:
 
 
 def shuffle_groups(sources: Sequence[WeightedResult], buckets: Buckets) -> list[ShuffleGroup]:
-    """Groups of consecutive inputs, which are about as large as said above, or one input."""
+    """Groups of consecutive inputs, of about `GROUP_BUCKETS` buckets, or of one input."""
     groups: list[ShuffleGroup] = []
     held: list[tuple[int, str]] = []
     weight = rows = 0
