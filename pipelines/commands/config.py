@@ -30,15 +30,15 @@ class _Loader(yaml.BaseLoader):
         return super().construct_mapping(node, deep)
 
 
-def read_config(path: str, command: click.Command, sections: Collection[str]) -> dict[str, Any]:
-    """Reads the defaults that a config file sets for a command, which are checked like values of
-    the command line. Keys are option names, with - or _. A list stands for comma-separated values,
+def read_config(path: str, ctx: click.Context, sections: Collection[str]) -> dict[str, Any]:
+    """Reads the defaults that a config file sets for a command, checked like values of the command
+    line. Keys are option names, with - or _. A list stands for comma-separated values,
     or for an option that is repeated. A file may have sections, which are named like the commands.
 
-    Raises OptionError for a file that cannot be read, an unknown option, and a key that is given
-    twice.
+    Raises OptionError for a file that cannot be read, an unknown option, a wrong value, and a key
+    that is given twice.
     """
-    value = _read(path)
+    command, value = ctx.command, _read(path)
     names = {parameter.name for parameter in command.params}
     found = {
         k for k in value.keys() & set(sections) if k not in names or isinstance(value[k], dict)
@@ -54,7 +54,13 @@ def read_config(path: str, command: click.Command, sections: Collection[str]) ->
         parameter = _parameter(path, str(key), command)
         if parameter.name in defaults:
             raise OptionError(f"{path}: option {key!r} is given twice")
-        defaults[parameter.name or ""] = _value(path, key, item, parameter)
+        try:
+            known = (
+                None if item is None else parameter.type_cast_value(ctx, _plain(item, parameter))
+            )
+        except click.BadParameter as error:
+            raise OptionError(f"{path}: option {key!r}: {error.message}") from error
+        defaults[parameter.name or ""] = known
     return defaults
 
 
@@ -91,7 +97,7 @@ def _parameter(path: str, key: str, command: click.Command) -> click.Parameter:
     return found
 
 
-def _value(path: str, key: str, value: Any, parameter: click.Parameter) -> Any:
+def _plain(value: Any, parameter: click.Parameter) -> Any:
     """A value as click takes it from a command line: a text, or several."""
     kind = getattr(parameter.type, "kind", None)
     several = parameter.multiple or parameter.nargs == -1
@@ -101,5 +107,5 @@ def _value(path: str, key: str, value: Any, parameter: click.Parameter) -> Any:
     if (isinstance(value, list) and not takes_lists) or (
         isinstance(value, dict) and not takes_mappings
     ):
-        raise OptionError(f"{path}: option {key!r}: {shown(value)} is not valid; give one value")
+        raise click.BadParameter(f"{shown(value)} is not valid; give one value")
     return value

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import difflib
 import os
-from collections.abc import Callable
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any, TypeVar
 
 import click
@@ -14,6 +14,7 @@ from click.core import ParameterSource
 
 from pipelines.commands.options import SectionOption, Value, parameters, parted
 from pipelines.commands.standard_input import with_standard_input
+from pipelines.running import interrupts
 from pipelines.running.call import JobCall
 from wordpiece_core.declaration import INPUT, MAIN, OTHER, SECTIONS
 from wordpiece_core.option_kinds import Place
@@ -36,7 +37,7 @@ class How:
 
 
 class Command(click.Command):
-    """A command whose help groups the options, and whose errors say where a wrong value is set."""
+    """A command whose help groups the options, and whose errors name variables and files."""
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Writes the options below the headings of their sections."""
@@ -65,11 +66,9 @@ class Command(click.Command):
         return rest
 
     def _placed(self, ctx: click.Context, error: click.BadParameter) -> click.UsageError:
-        """The error for a wrong value, which says where it is set if not on the command line."""
+        """The error for a wrong value, which names the variable of the environment that has it."""
         name = error.param.name if error.param and error.param.name else ""
         source = ctx.get_parameter_source(name)
-        if source is ParameterSource.DEFAULT_MAP:
-            return click.UsageError(f"{ctx.meta['config']}: option {name!r}: {error.message}", ctx)
         if source is ParameterSource.ENVIRONMENT or (source is None and not ctx.params.get(name)):
             variable = f"{ctx.auto_envvar_prefix}_{name}".upper()
             return click.UsageError(f"the environment variable {variable}: {error.message}", ctx)
@@ -108,29 +107,22 @@ class Command(click.Command):
         return found
 
 
-def job_command(
-    call: type[C], *more: click.Option
-) -> Callable[[Callable[[C, How], None]], Command]:
-    """Makes a command of a function that runs a job. The help and the options of the command are
-    those of the call. `more`: further options of how the job is run."""
+def job_command(name: str, call: type[C], module: str, *more: click.Option) -> Command:
+    """Makes a command of the function `run_NAME` of a module, which is imported when it runs. The
+    help and the options of the command are those of the call. `more`: further options of how the
+    job is run."""
 
-    def decorate(run: Callable[[C, How], None]) -> Command:
-        @click.pass_obj
-        def callback(beam_args: list[str], /, debug: bool, stdin_format: str, **given: Any) -> None:
-            how = {name: value for name, value in given.items() if hasattr(How, name)}
-            plain = parted(call, nearest(call, given))
-            with with_standard_input(plain, stdin_format, beam_args) as ready:
-                run(ready, How(beam_args, **how))
+    @click.pass_obj
+    def callback(beam_args: list[str], /, debug: bool, stdin_format: str, **given: Any) -> None:
+        how = {name: value for name, value in given.items() if hasattr(How, name)}
+        plain = parted(call, nearest(call, given))
+        with with_standard_input(plain, stdin_format, beam_args) as ready:
+            with interrupts.held():
+                run = getattr(import_module(module), f"run_{name}")
+            run(ready, How(beam_args, **how))
 
-        return Command(
-            run.__name__,
-            callback=callback,
-            params=[*parameters(call), *more, *_job_options()],
-            help=call.__doc__,
-            epilog=PASSED_ON,
-        )
-
-    return decorate
+    params = [*parameters(call), *more, *_job_options()]
+    return Command(name, callback=callback, params=params, help=call.__doc__, epilog=PASSED_ON)
 
 
 def _check_environment(command: click.Command, ctx: click.Context) -> None:
@@ -201,5 +193,4 @@ def _read_config(ctx: click.Context, _: click.Parameter, path: str | None) -> No
 
         group = ctx.parent.command if ctx.parent else None
         sections = group.commands if isinstance(group, click.Group) else ()
-        ctx.meta["config"] = path
-        ctx.default_map = read_config(path, ctx.command, sections)
+        ctx.default_map = read_config(path, ctx, sections)

@@ -18,7 +18,7 @@ from typing import Any
 import click
 
 from pipelines.commands import streams
-from pipelines.commands.job_command import Command, How, debug, dry_run, job_command
+from pipelines.commands.job_command import Command, debug, dry_run, job_command
 from pipelines.commands.options import Value, parameters, parted
 from pipelines.comparing.options import CompareCall
 from pipelines.counting.options import CountCall
@@ -56,69 +56,6 @@ LACKS_MEMORY = re.compile(
 def wordpiece() -> None:
     """WordPiece, BPE and Unigram at corpus scale: train a vocabulary, turn datasets into token
     ids."""
-
-
-@job_command(CountCall)
-def count(call: CountCall, how: How) -> None:
-    """`wordpiece count`"""
-    with interrupts.held():
-        from pipelines.commands.count import run_count
-
-    run_count(call, how)
-
-
-@job_command(TrainCall)
-def train(call: TrainCall, how: How) -> None:
-    """`wordpiece train`"""
-    with interrupts.held():
-        from pipelines.commands.train import run_train
-
-    run_train(call, how)
-
-
-@job_command(ExtendCall)
-def extend(call: ExtendCall, how: How) -> None:
-    """`wordpiece extend`"""
-    with interrupts.held():
-        from pipelines.commands.train import run_extend
-
-    run_extend(call, how)
-
-
-@job_command(PruneCall)
-def prune(call: PruneCall, how: How) -> None:
-    """`wordpiece prune`"""
-    with interrupts.held():
-        from pipelines.commands.train import run_prune
-
-    run_prune(call, how)
-
-
-@job_command(EncodeCall, dry_run())
-def encode(call: EncodeCall, how: How) -> None:
-    """`wordpiece encode`"""
-    with interrupts.held():
-        from pipelines.commands.encode import run_encode
-
-    run_encode(call, how)
-
-
-@job_command(CompareCall)
-def compare(call: CompareCall, how: How) -> None:
-    """`wordpiece compare`"""
-    with interrupts.held():
-        from pipelines.commands.compare import run_compare
-
-    run_compare(call, how)
-
-
-@job_command(ReportCall)
-def report(call: ReportCall, how: How) -> None:
-    """`wordpiece report`"""
-    with interrupts.held():
-        from pipelines.commands.report import run_report
-
-    run_report(call, how)
 
 
 @click.command(
@@ -170,13 +107,21 @@ def inspect(
     run_inspect([*texts, *more_texts], choice, encoding, as_json=as_json)
 
 
-for command in (count, train, extend, prune, encode, compare, report, inspect):
-    wordpiece.add_command(command)
+for job in (
+    job_command("count", CountCall, "pipelines.commands.count"),
+    job_command("train", TrainCall, "pipelines.commands.train"),
+    job_command("extend", ExtendCall, "pipelines.commands.train"),
+    job_command("prune", PruneCall, "pipelines.commands.train"),
+    job_command("encode", EncodeCall, "pipelines.commands.encode", dry_run()),
+    job_command("compare", CompareCall, "pipelines.commands.compare"),
+    job_command("report", ReportCall, "pipelines.commands.report"),
+    inspect,
+):
+    wordpiece.add_command(job)
 
 
 def prepare() -> None:
     """Makes this process the command's own."""
-    streams.use_utf8()
     streams.prepare()
     # Beam loads NumPy, but nothing is computed with it here. Its threads need memory, and if it
     # cannot start them it prints six lines and interrupts the process.

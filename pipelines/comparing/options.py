@@ -27,8 +27,25 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
+class TokenizerPlace(Place):
+    """The place of a tokenizer, or its name on the Hub. From Python, it can be a `Tokenizer`."""
+
+    annotation = "str | PathLike[str] | Tokenizer"
+    metavar: str = "TOKENIZER"
+
+    def check(self, value: Any) -> Any:
+        if isinstance(value, str | os.PathLike):
+            return super().check(value)
+        from wordpiece_core import Tokenizer  # it loads Arrow, for which help need not wait
+
+        if not isinstance(value, Tokenizer):
+            raise refusal(value, "a path or a Tokenizer")
+        return value
+
+
+@dataclass(frozen=True)
 class Tokenizers(Places):
-    """Places of tokenizers, or names on the Hub. From Python, one can be a `Tokenizer` itself."""
+    """Tokenizers; from Python, one alone is a list of one."""
 
     annotation = "str | PathLike[str] | Tokenizer | Sequence[str | PathLike[str] | Tokenizer]"
     are_paths = False
@@ -36,17 +53,7 @@ class Tokenizers(Places):
     def check(self, value: Any) -> tuple[Any, ...]:
         if isinstance(value, str | os.PathLike) or not isinstance(value, Sequence | Iterator):
             value = [value]
-        return tuple(map(_tokenizer, value))
-
-
-def _tokenizer(value: Any) -> Any:
-    if isinstance(value, str | os.PathLike):
-        return Place().check(value)
-    from wordpiece_core import Tokenizer  # it loads Arrow, for which help need not wait
-
-    if not isinstance(value, Tokenizer):
-        raise refusal(value, "a path or a Tokenizer")
-    return value
+        return tuple(map(TokenizerPlace().check, value))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
+from pipelines.comparing.options import TokenizerPlace
 from pipelines.following.options import FollowOptions
 from pipelines.running.call import Call
 from wordpiece_core.declaration import (
@@ -21,7 +21,7 @@ from wordpiece_core.declaration import (
     option,
 )
 from wordpiece_core.errors import OptionError
-from wordpiece_core.option_kinds import Choice, Column, Flag, Names, Place, Shares, Size, Whole
+from wordpiece_core.option_kinds import Choice, Column, Flag, Names, Shares, Size, Whole
 from wordpiece_core.options import ID_TYPES, SAMPLING, UNK_SCOPES, EncodingOptions
 
 if TYPE_CHECKING:
@@ -34,21 +34,6 @@ SHARD_SIZE = 256 << 20  # of a resharded dataset, by default
 LEAST_SHARD_SIZE = 1 << 10
 
 
-@dataclass(frozen=True)
-class TokenizerPlace(Place):
-    """The place of a tokenizer. From Python, it can be a `Tokenizer` itself."""
-
-    annotation = "str | PathLike[str] | Tokenizer"
-
-    def check(self, value: Any) -> Any:
-        if not isinstance(value, str | os.PathLike):
-            from wordpiece_core import Tokenizer  # it loads Arrow, for which help need not wait
-
-            if isinstance(value, Tokenizer):
-                return value
-        return super().check(value)
-
-
 @dataclass(frozen=True, kw_only=True)
 class TokenizerChoice(Declared):
     """Which tokenizer to use, and which of its options to override."""
@@ -56,7 +41,7 @@ class TokenizerChoice(Declared):
     SECTION = TOKENIZER
 
     tokenizer: str | Tokenizer = option(
-        REQUIRED, TokenizerPlace(), "Tokenizer directory, or a file of one.", section=MAIN
+        REQUIRED, TokenizerPlace("DIR"), "Tokenizer directory, or a file of one.", section=MAIN
     )
     lowercase: bool | None = option(
         None,

@@ -3,26 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from pipelines.comparing.options import MeasureOptions, Tokenizers, check_texts
+from pipelines.comparing.options import MeasureOptions, TokenizerPlace, Tokenizers, check_texts
 from pipelines.running.call import JobCall
 from wordpiece_core.declaration import MAIN, REQUIRED, group, option
-from wordpiece_core.option_kinds import Flag, Kind, Place, Places
+from wordpiece_core.option_kinds import Flag, Place, Places
 
 if TYPE_CHECKING:
     from wordpiece_core import Tokenizer
-
-
-@dataclass(frozen=True)
-class OneTokenizer(Kind):
-    """The place of a tokenizer. From Python, it can be a `Tokenizer` itself."""
-
-    annotation = "str | PathLike[str] | Tokenizer"
-    metavar: str = "TOKENIZER"
-
-    def check(self, value: Any) -> Any:
-        return Tokenizers().check([value])[0]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,7 +26,7 @@ class ReportCall(JobCall):
     TEXTS = "on"
     ALTERNATIVES = (("on", "word_counts"),)
 
-    tokenizer: str | Tokenizer = option(REQUIRED, OneTokenizer(), "The tokenizer to show.")
+    tokenizer: str | Tokenizer = option(REQUIRED, TokenizerPlace(), "The tokenizer to show.")
     on: tuple[str, ...] = option(
         (), Places("INPUT..."), "Texts for the report: files, globs or directories, as for count."
     )

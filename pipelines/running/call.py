@@ -41,7 +41,7 @@ class JobCall(Declared):
             value = getattr(self, known.name, None)  # None for options of groups, too
             if value and isinstance(known.kind, Places) and known.kind.are_paths:
                 places[known.name] = tuple(map(absolute, value))
-            elif value and isinstance(known.kind, Place):
+            elif value and type(known.kind) is Place:  # a tokenizer may be a name on the Hub
                 places[known.name] = absolute(value)
         return replace(self, **places)
 

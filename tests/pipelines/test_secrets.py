@@ -215,8 +215,6 @@ def test_a_secret_in_an_option_that_takes_no_location_is_refused(
     for option in CALLS[job].options():
         if isinstance(option.kind, Flag | Place | Places) or option.name in CALLS[job].ARGUMENTS:
             continue
-        if option.kind.__class__.__name__ in ("Tokenizers", "OneTokenizer"):
-            continue
         if not option.in_config:
             outcome = wordpiece(job, *right, option.switch, location)
             assert (outcome.status, outcome.err.count("\n")) == (2, 1), (option.name, outcome)

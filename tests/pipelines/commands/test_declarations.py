@@ -23,7 +23,7 @@ from pipelines.commands.options import parted
 from pipelines.comparing.options import CompareCall
 from pipelines.counting.options import CountCall
 from pipelines.encoding.options import EncodeCall
-from pipelines.reporting.options import OneTokenizer, ReportCall
+from pipelines.reporting.options import ReportCall
 from pipelines.running.call import Call, JobCall
 from pipelines.training.options import ExtendCall, PruneCall, TrainCall
 from wordpiece_core.declaration import Option, named, names_of_command
@@ -122,7 +122,7 @@ def bad(option: Option) -> Any:
         return "much"
     if isinstance(kind, Duration):
         return "long"
-    if isinstance(kind, Place | Column | Places | OneTokenizer):
+    if isinstance(kind, Place | Column | Places):
         return ""
     if isinstance(kind, Text):
         return "a\0b"
@@ -138,7 +138,7 @@ def every() -> Iterator[Any]:
 
 def of_command(command: str, *args: str) -> Any:
     """The call that a command line makes."""
-    found = getattr(program, command)
+    found = program.wordpiece.commands[command]
     parent = click.Context(program.wordpiece, auto_envvar_prefix="WORDPIECE")
     with found.make_context(command, list(args), parent=parent) as context:
         return parted(CALLS[command], nearest(CALLS[command], context.params))

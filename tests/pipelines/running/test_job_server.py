@@ -20,21 +20,17 @@ from apache_beam.portability.api import beam_job_api_pb2_grpc
 from pipelines.running.checks import checked_call
 from pipelines.training.options import TrainCall
 from tests.pipelines.corpora import done, english, files_below, wordpiece, write_shard
-from wordpiece_core.errors import JobError, OptionError
+from wordpiece_core.errors import OptionError
 
 PORTABLE = "--runner=PortableRunner"
-
-
-def free_port() -> int:
-    with socket.socket() as any_socket:
-        any_socket.bind(("127.0.0.1", 0))
-        return int(any_socket.getsockname()[1])
 
 
 @pytest.fixture(scope="module")
 def endpoint(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """A job server whose working directory, and so that of its workers, is not the driver's."""
-    port = free_port()
+    with socket.socket() as any_socket:
+        any_socket.bind(("127.0.0.1", 0))
+        port = any_socket.getsockname()[1]
     command = [sys.executable, "-m", "apache_beam.runners.portability.local_job_service_main"]
     elsewhere = tmp_path_factory.mktemp("elsewhere")
     with subprocess.Popen(
@@ -68,9 +64,7 @@ def test_relative_paths_are_the_drivers_on_workers_elsewhere(
     write_shard(tmp_path / "text" / "a.parquet", english(200))
     for name, beam in (("here", []), ("there", ["--", *on(endpoint)])):
         done("count", "text", "--output", f"{name}/words", *beam)
-        merged = ["--merge", f"{name}/words"]
-        done("count", "text", *merged, "--output", f"{name}/merged", *beam)
-        words = ["--word-counts", f"{name}/merged", "--work-dir", f"{name}/work"]
+        words = ["--word-counts", f"{name}/words", "--work-dir", f"{name}/work"]
         done("train", *words, "--output", f"{name}/tokenizer", "--vocab-size", "120", *beam)
         tokenizer = ["--tokenizer", f"{name}/tokenizer"]
         done("encode", "text", *tokenizer, "--output", f"{name}/shards", *beam)
@@ -82,13 +76,10 @@ def test_relative_paths_are_the_drivers_on_workers_elsewhere(
 
 def test_a_job_server_that_cannot_be_reached_is_named_at_once(tmp_path: Path) -> None:
     text = write_shard(tmp_path / "a.txt", ["hug"])
-    for port in (free_port(), 1):
-        beam = [PORTABLE, f"--job_endpoint=127.0.0.1:{port}"]
-        outcome = wordpiece("count", text, "--output", tmp_path / "words", "--", *beam)
-        assert outcome.status == 1
-        assert outcome.fault.startswith(
-            f"--job_endpoint: no job server answers at 127.0.0.1:{port} (Connection refused);"
-        )
+    beam = [PORTABLE, "--job_endpoint=127.0.0.1:1"]
+    outcome = wordpiece("count", text, "--output", tmp_path / "words", "--", *beam)
+    assert outcome.status == 1
+    assert outcome.fault.startswith("--job_endpoint: no job server answers at 127.0.0.1:1")
     assert not (tmp_path / "words").exists()
 
 
@@ -100,8 +91,6 @@ def test_options_that_nobody_knows_are_refused(endpoint: str) -> None:
         OptionError, match=f"the job server at {endpoint} knows --checkpointing_interval"
     ):
         checked_call(call, [*on(endpoint), "--checkpointing_interval=9"])
-    with pytest.raises(JobError):
-        checked_call(call, [PORTABLE, "--job_endpoint=127.0.0.1:1", "--checkpointing_interval=9"])
 
 
 def test_places_are_absolute_only_where_workers_may_be_elsewhere(endpoint: str) -> None:

@@ -58,19 +58,14 @@ def test_no_element_of_a_large_bundle_is_lost_to_a_thread_that_sends_at_times(
     )
 
 
-def stop(*_: object) -> None:
-    raise KeyboardInterrupt
-
-
-@pytest.mark.parametrize("at", ["end", "fault in a step", "stop while it is built", "stop in it"])
+@pytest.mark.parametrize("at", ["end", "fault in a step", "stop while it is built"])
 def test_a_pipeline_leaves_nothing_in_the_temporary_directory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at: str
 ) -> None:
     def build(pipeline: beam.Pipeline) -> None:
-        step = {"fault in a step": lambda n: 1 // n, "stop in it": stop}.get(at, str)
-        _ = pipeline | beam.Create([0]) | beam.Map(step)
-        if at == "stop while it is built":
-            stop()
+        _ = pipeline | beam.Create([0]) | beam.Map(lambda n: 1 // n if "fault" in at else n)
+        if "stop" in at:
+            raise KeyboardInterrupt
 
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     raised = pytest.raises(KeyboardInterrupt if "stop" in at else RuntimeError)
@@ -79,11 +74,11 @@ def test_a_pipeline_leaves_nothing_in_the_temporary_directory(
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("hint", ["min_ram=1GB", "min_ram=-5"])
 def test_checks_leave_nothing_in_the_temporary_directory(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, hint: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    with pytest.raises(OptionError) if "-" in hint else nullcontext():
-        assert check_beam_args([f"--resource_hint={hint}"])
+    assert check_beam_args(["--resource_hint=min_ram=1GB"])
+    with pytest.raises(OptionError):
+        check_beam_args(["--resource_hint=min_ram=-5"])
     assert list(tmp_path.iterdir()) == []
