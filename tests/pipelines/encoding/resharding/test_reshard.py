@@ -248,9 +248,7 @@ def shard_sizes(found: dict[str, Any], output: Path) -> dict[str, tuple[int, int
     return sizes
 
 
-@pytest.mark.parametrize(
-    ("texts", "way"), zip([*UNEVEN, *UNEVEN], WAYS, strict=False), ids=" ".join
-)
+@pytest.mark.parametrize(("texts", "way"), zip([*UNEVEN, *UNEVEN], WAYS, strict=False))
 def test_no_shard_is_larger_than_asked_for_unless_it_is_a_row(
     tmp_path: Path, tokenizer: str, texts: str, way: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -543,7 +541,7 @@ def test_columns_of_any_kind_go_along(tmp_path: Path, tokenizer: str, how: tuple
 # --- Workers, runners, reruns ---------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("way", ["shuffled", "packed", "megatron"])
+@pytest.mark.parametrize("way", ["packed", "megatron"])
 @pytest.mark.usefixtures("small_runs")
 def test_uneven_rows_are_divided_alike_on_any_number_of_workers(
     tmp_path: Path, tokenizer: str, way: str, monkeypatch: pytest.MonkeyPatch
