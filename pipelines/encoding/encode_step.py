@@ -52,7 +52,7 @@ class EncodeShard(beam.DoFn):
 
     def setup(self) -> None:
         self.tokenizer = self.directory.tokenizer()
-        self.id_pages = id_pages(self.tokenizer, self.options.compression)
+        self.id_pages = id_pages(len(self.tokenizer.vocab), self.options.compression)
         self.journal = Journal()
 
     def start_bundle(self) -> None:

@@ -17,7 +17,6 @@ import pyarrow as pa
 from pipelines.encoding.pieces import Part, row_groups
 from pipelines.files.outputs import NewFile, empty_parquet, parquet_bytes
 from pipelines.running.threads import ahead, in_threads
-from wordpiece_core import Tokenizer
 from wordpiece_core._kernel import Chunks, IdPages, Pages, ShardFile
 
 IDS = "input_ids"
@@ -25,16 +24,12 @@ LEAST_IDS = 1 << 18  # of a row group, for which a dictionary of the whole vocab
 KERNEL_COMPRESSIONS = ("zstd", "lz4", "snappy", "none")
 
 
-def id_pages(tokenizer: Tokenizer, compression: str) -> IdPages | None:
-    """What makes the pages of ids; None if pyarrow does, as the kernel does not have the codec."""
-    known = compression in KERNEL_COMPRESSIONS
-    return _maker(len(tokenizer.vocab), compression) if known else None
-
-
 @cache
-def _maker(tokens: int, compression: str) -> IdPages:
-    """What all shards of a process share: it compresses the dictionary once."""
-    return IdPages(tokens=tokens, compression=compression)
+def id_pages(tokens: int, compression: str) -> IdPages | None:
+    """What makes the pages of ids of a vocabulary; None if pyarrow does, as the kernel does not
+    have the codec. All shards of a process share it: it compresses the dictionary once."""
+    known = compression in KERNEL_COMPRESSIONS
+    return IdPages(tokens=tokens, compression=compression) if known else None
 
 
 @dataclass(frozen=True)

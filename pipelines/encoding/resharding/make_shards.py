@@ -150,7 +150,7 @@ class TaskRows:
         schema = self.schema
         added = schema.names if options.pack else added_schema(self.tokenizer, options).names
         kept = [name for name in schema.names if name not in {*added, *text_columns(options).names}]
-        maker = id_pages(self.tokenizer, options.compression)
+        maker = id_pages(len(self.tokenizer.vocab), options.compression)
         parts = (Part(False, conformed(table, schema)) for table in tables)
         writer = ShardWriter(schema, storing(options, schema, kept), maker, threads)
         writer.write(files[0], parts)
