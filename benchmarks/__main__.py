@@ -14,28 +14,23 @@ from rich.box import MARKDOWN
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.cold_start import cold_start
 from benchmarks.compare_job import compare_job
 from benchmarks.count_growth import count_growth, count_large
 from benchmarks.count_job import count_compressed, count_job
 from benchmarks.count_kernel import count_kernel
 from benchmarks.encode_job import encode_job, encode_large, id_encodings
 from benchmarks.encode_kernel import encode_kernel
-from benchmarks.encode_models import encode_models
 from benchmarks.encode_peers import encode_peers
 from benchmarks.extend import extend_ids, extend_job, extend_others, prune_sizes
 from benchmarks.formats import formats
-from benchmarks.groups import groups
 from benchmarks.heaps import heaps
 from benchmarks.held_out import held_out
 from benchmarks.layout import layout
-from benchmarks.long_words import long_words
 from benchmarks.many_shards import many_shards
 from benchmarks.many_words import hundred_million, ten_million
 from benchmarks.measure import Row, keep_temporary_files
 from benchmarks.memory import memory
 from benchmarks.merge_loop import merge_loop
-from benchmarks.packing import packing
 from benchmarks.rounds import rounds
 from benchmarks.rounds_bound import rounds_bound
 from benchmarks.setting import SHARED, Setting, find_groups
@@ -49,19 +44,11 @@ from benchmarks.train_unigram import train_unigram
 BENCHMARKS: dict[str, Callable[[Setting], Iterator[Row]]] = {
     benchmark.__name__: benchmark
     for benchmark in (
-        *(
-            encode_kernel,
-            encode_models,
-            encode_peers,
-            cold_start,
-            start_up,
-            long_words,
-            packing,
-        ),
+        *(encode_kernel, encode_peers, start_up),
         *(encode_job, encode_large, small_files, layout, many_shards, id_encodings),
         *(train_job, train_bpe, merge_loop, rounds, rounds_bound, ten_million, hundred_million),
         *(count_job, count_kernel, count_compressed, count_growth, count_large),
-        *(heaps, held_out, groups, memory, formats),
+        *(heaps, held_out, memory, formats),
         *(extend_ids, extend_others, extend_job, prune_sizes),
         *(three_models, train_unigram, compare_job),
     )

@@ -5,12 +5,13 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
 from benchmarks.measure import WORDPIECE, Row, in_turn, process_columns, run_process
-from benchmarks.model_peers import gpt2_like
 from benchmarks.setting import Setting, megabytes, read_texts
-from wordpiece_core import Tokenizer
+from wordpiece_core import Tokenizer as OwnTokenizer
 
 TRAIN_EVERY = 20  # texts, of which one is trained on
 VOCAB_SIZE = 16_000
@@ -33,7 +34,7 @@ def compare_job(setting: Setting) -> Iterator[Row]:
     texts = read_texts(paths)
     folder = setting.work / "compared"
     folder.mkdir()
-    Tokenizer.load(setting.vocab, lowercase=True).save(folder / "wordpiece")
+    OwnTokenizer.load(setting.vocab, lowercase=True).save(folder / "wordpiece")
     bpe = folder / "bpe.json"
     gpt2_like(texts.to_pylist()[::TRAIN_EVERY], VOCAB_SIZE).save(str(bpe))
     files = list(map(str, paths))
@@ -49,3 +50,16 @@ def compare_job(setting: Setting) -> Iterator[Row]:
     for name, taken in in_turn(contenders, setting.runs).items():
         columns = process_columns(taken, megabytes(texts))
         yield {"text": setting.main_group, "job": name, **columns}
+
+
+def gpt2_like(texts: Sequence[str], vocab_size: int) -> Tokenizer:
+    """BPE of bytes, of GPT-2's words."""
+    peer = Tokenizer(models.BPE())
+    peer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    peer.decoder = decoders.ByteLevel()
+    alphabet = pre_tokenizers.ByteLevel.alphabet()
+    trainer = trainers.BpeTrainer(
+        vocab_size=vocab_size, initial_alphabet=alphabet, show_progress=False
+    )
+    peer.train_from_iterator(texts, trainer)
+    return peer

@@ -127,7 +127,7 @@ FAULTS: dict[str, tuple[str, Callable[[Path], None] | None, str]] = {
 }
 
 
-@pytest.mark.parametrize("command", ["count", "train", "encode"])
+@pytest.mark.parametrize("command", ["count", "encode"])
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_fault_of_the_input_is_named_and_nothing_looks_whole(
     tmp_path: Path, vocab: Path, fault: str, command: str
@@ -182,11 +182,10 @@ def test_the_line_at_fault_is_that_of_the_file_however_the_file_is_cut(
     assert outcome.fault.startswith(f"{tmp_path / 'in.jsonl'} line 77: not JSON (Expecting value")
 
 
-@pytest.mark.parametrize("mode", ["in_memory", "multi_threading", "multi_processing"])
+@pytest.mark.parametrize("mode", ["multi_threading", "multi_processing"])
 def test_a_fault_met_by_a_worker_is_the_same_line(tmp_path: Path, vocab: Path, mode: str) -> None:
     (tmp_path / "in.jsonl").write_bytes(LINES + b'{"text": 3}\n')
-    workers = 1 if mode == "in_memory" else 2
-    beam = ["--", f"--direct_running_mode={mode}", f"--direct_num_workers={workers}"]
+    beam = ["--", f"--direct_running_mode={mode}", "--direct_num_workers=2"]
     args = ["encode", tmp_path / "in.jsonl", "--tokenizer", vocab, "--output", tmp_path / "out"]
     outcome = process(*args, *beam)
     reason = f"{tmp_path / 'in.jsonl'} line 4: 'text' holds a number, not text"

@@ -8,7 +8,6 @@ import random
 import signal
 import socket
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -180,21 +179,6 @@ def test_a_store_that_is_busy_is_asked_again(
     assert without_pauses
 
 
-def test_a_store_that_has_answered_may_be_away_for_a_while(
-    store: s3.Store, without_pauses: list[float]
-) -> None:
-    """While it is started again, nobody listens at its port."""
-    place, tries = store.uri("corpora/in/a.txt"), iter(range(10))
-
-    def call() -> str:
-        if next(tries) < 3:
-            raise OSError("AWS Error NETWORK_CONNECTION: curlCode: 7, Could not connect to server")
-        return "done"
-
-    assert storage.attempt("read", place, call) == "done"
-    assert len(without_pauses) == 3
-
-
 # --- Signals --------------------------------------------------------------------------------------
 
 
@@ -220,8 +204,9 @@ def check_interrupted(outcome: Outcome) -> None:
     assert outcome.err.strip() == "wordpiece: interrupted; run the same command again to go on"
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-@pytest.mark.parametrize("scheme", ["s3", "gs"])
+@pytest.mark.parametrize(
+    ("scheme", "number"), [("s3", signal.SIGTERM), ("s3", signal.SIGHUP), ("gs", signal.SIGINT)]
+)
 def test_a_signal_need_not_wait_for_the_first_answer(
     tmp_path: Path, store: s3.Store, scheme: str, number: int
 ) -> None:
@@ -233,8 +218,10 @@ def test_a_signal_need_not_wait_for_the_first_answer(
     check_interrupted(outcome)
 
 
-@pytest.mark.parametrize("after", [1, 2, 4, 8, 16, 32])
-@pytest.mark.parametrize("job", ["count", "encode", "inspect"])
+@pytest.mark.parametrize(
+    ("job", "after"),
+    [("inspect", 2), ("count", 4), ("count", 8), ("count", 32), ("encode", 8), ("encode", 32)],
+)
 def test_a_signal_need_not_wait_for_any_answer(
     tmp_path: Path, store: s3.Store, vocab: str, job: str, after: int
 ) -> None:
@@ -247,8 +234,6 @@ def test_a_signal_need_not_wait_for_any_answer(
         "encode": ["encode", store.uri("corpora/in"), "--output", out, "--tokenizer", vocab],
         "inspect": ["inspect", store.uri("corpora/in"), "text"],
     }[job]
-    if job == "inspect" and after > 4:
-        return  # it has asked all by then
     outcome = interrupted(store, signal.SIGINT, *args, WORDPIECE_ENCODE_QUIET="yes")
     check_interrupted(outcome)
 
@@ -309,20 +294,3 @@ def test_half_a_shard_never_appears_when_the_process_ends(
     assert "row group 3" in outcome.fault
     assert store.parts, "nothing of the shard was sent"
     assert [name for name in store.files("corpora/out") if name.endswith(".parquet")] == []
-
-
-def test_a_call_aside_is_the_call_itself() -> None:
-    assert filesystems.aside(lambda: threading.current_thread().name) == "aside"
-    with pytest.raises(ZeroDivisionError):
-        filesystems.aside(lambda: 1 // 0)
-    with pytest.raises(TimeoutError, match="no answer within 0 s"):
-        filesystems.aside(threading.Event().wait, 0.01)
-    found: list[str] = []
-    thread = threading.Thread(
-        target=lambda: found.append(filesystems.aside(lambda: threading.current_thread().name)),
-        name="worker",
-    )
-    thread.start()
-    thread.join()
-    assert found == ["worker"]
-    assert sys.exc_info() == (None, None, None)

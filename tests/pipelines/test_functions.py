@@ -8,14 +8,13 @@ import sys
 from pathlib import Path
 
 import nbformat
-import pyarrow as pa
 import pytest
 from nbclient import NotebookClient
 
 import pipelines
 import wordpiece_core as wp
 
-from .corpora import column, done, english, files_below, process, write_shard
+from .corpora import column, done, english, files_below, wordpiece, write_shard
 
 
 @pytest.fixture
@@ -85,7 +84,7 @@ def test_json_prints_the_summary_as_one_object(tmp_path: Path, shard: str, comma
     tok = tmp_path / "vocab.txt"
     tok.write_text("[PAD]\n[UNK]\n[CLS]\n[SEP]\nthe\n")
     more = {"count": [], "train": ["--vocab-size", "80"], "encode": ["--tokenizer", tok]}[command]
-    outcome = process(command, shard, "--output", tmp_path / "out", "--json", *more)
+    outcome = wordpiece(command, shard, "--output", tmp_path / "out", "--json", *more)
     summary = json.loads(outcome.out)
     assert outcome.out.count("\n") == 1
     assert summary["output"] == str(tmp_path / "out")
@@ -129,16 +128,6 @@ def test_jobs_run_in_a_notebook_and_show_a_bar(tmp_path: Path, shard: str) -> No
     assert any(widgets in o.data for o in outputs if o.output_type == "display_data")
 
 
-def test_a_tokenizer_is_the_same_after_pickling(tmp_path: Path) -> None:
-    import pickle
-
-    tok = wp.Tokenizer(["[UNK]", "a", "##b"], unk_scope="character")
-    tok.kernel  # noqa: B018  # which cannot be pickled
-    again = pickle.loads(pickle.dumps(tok))
-    assert again.digest == tok.digest
-    assert again.encode(pa.array(["ab c"]), add_special_tokens=False).to_pylist() == [[1, 2, 0]]
-
-
 def test_a_path_with_words_of_the_command_line_is_shown_as_it_is(tmp_path: Path) -> None:
     folder = tmp_path / "INPUT" / "my--output"
     bad = write_shard(folder / "a--keep-columns.jsonl", ["a"])
@@ -154,7 +143,7 @@ def test_a_path_with_words_of_the_command_line_is_shown_as_it_is(tmp_path: Path)
     assert str(raised.value).startswith(f"output: {bad} is not a directory")
 
 
-@pytest.mark.parametrize("mode", ["in_memory", "multi_threading", "multi_processing"])
+@pytest.mark.parametrize("mode", ["multi_threading", "multi_processing"])
 def test_workers_name_the_option_that_helps(tmp_path: Path, mode: str) -> None:
     """What a worker finds wrong: a file that the driver did not look into."""
     rows = [{"text": "a", "kept": {}}]
@@ -173,4 +162,4 @@ def test_workers_name_the_option_that_helps(tmp_path: Path, mode: str) -> None:
     args = ["encode", path, "--tokenizer", vocab, "--output", tmp_path / "out-2"]
     # A worker process on its own does not know that a command waits for it.
     name = "keep_columns" if mode == "multi_processing" else "--keep-columns"
-    assert process(*args, "--", *beam_args).fault == f"{fault} (leave it out with {name})"
+    assert wordpiece(*args, "--", *beam_args).fault == f"{fault} (leave it out with {name})"

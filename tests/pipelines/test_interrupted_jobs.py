@@ -236,5 +236,4 @@ few = settings(max_examples=max(settings.default.max_examples // 6, 4), stateful
 TestEncode, TestFollow, TestReshard, TestCount = (
     machine.TestCase for machine in (Encode, Follow, Reshard, Count)
 )
-for case in (TestEncode, TestFollow, TestReshard, TestCount):
-    case.settings = few
+TestEncode.settings = TestFollow.settings = TestReshard.settings = TestCount.settings = few

@@ -8,8 +8,6 @@ import pytest
 from tokenizers import Tokenizer
 
 import wordpiece_core as wp
-from pipelines.running import runner
-from pipelines.running.local_beam import local_runner
 
 from .corpora import done, english, manifest, wordpiece, write_shard
 
@@ -93,15 +91,6 @@ def test_empty_row_groups_of_a_word_table_hide_no_words(tmp_path: Path) -> None:
     words = [(word, 1) for part in parts for word in part]
     expected = wp.reference.train(words, 13, min_pair_count=1).vocab
     assert (tmp_path / "tok" / "vocab.txt").read_text().split("\n")[:-1] == expected
-
-
-@pytest.mark.parametrize(
-    "name", ["DirectRunner", "directrunner", "direct", "SwitchingDirectRunner", "FnApiRunner"]
-)
-def test_a_local_runner_by_any_name_stays_in_this_process(name: str) -> None:
-    options = runner.pipeline_options([f"--runner={name}"])
-    assert runner.is_local(options)
-    assert type(local_runner(options, is_quiet=True)).__name__ == "FnApiRunner"
 
 
 def test_special_tokens_of_ones_own_are_found_in_text(tmp_path: Path, shard: str) -> None:

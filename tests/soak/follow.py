@@ -22,6 +22,7 @@ import shlex
 import shutil
 import signal
 import statistics
+import subprocess
 import sys
 import tempfile
 import threading
@@ -33,9 +34,8 @@ from pathlib import Path
 
 import click
 
-from ..pipelines.corpora import english
+from ..pipelines.corpora import english, files_below, process, script
 from . import keep_temporary_files
-from .kills import contents, run, start
 
 OWN = {".commits.jsonl", ".files.jsonl", ".run.json", "README.md"}
 MANIFEST = {"encode": ".manifest.json", "count": "_manifest.json"}
@@ -131,6 +131,13 @@ def call(job: str, folder: Path, output: Path, more: Sequence[str]) -> list[str]
     return [job, str(folder / "in"), "--output", str(output), *tokenizer, *more]
 
 
+def must_end_well(args: Sequence[str]) -> None:
+    """Runs the command to its end."""
+    outcome = process(*args)
+    if outcome.status != 0:
+        raise RuntimeError(outcome.err)
+
+
 def killed_often(
     args: Sequence[str], every: float, rng: random.Random, done: threading.Event
 ) -> int:
@@ -138,7 +145,13 @@ def killed_often(
     Returns the number of kills."""
     kills = 0
     while not done.is_set():
-        running = start(args)
+        running = subprocess.Popen(
+            [*script(), *args],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
         try:
             done.wait(rng.uniform(0.3, 1.7) * every if every else None)
         finally:
@@ -152,7 +165,7 @@ def killed_often(
 
 def check(job: str, folder: Path, files: int) -> list[str]:
     """What is not as it should be, after all."""
-    expected, found = (contents(folder / name) for name in ("at-once", "out"))
+    expected, found = (files_below(folder / name) for name in ("at-once", "out"))
     faults = []
     manifests = [json.loads(tree.pop(MANIFEST[job])) for tree in (expected, found)]
     manifests[1].pop("commit", None)
@@ -194,7 +207,7 @@ def main(
     (folder / "in").mkdir()
     (folder / "train.txt").write_text("\n".join(english(2_000)))
     trained = ["train", str(folder / "train.txt"), "--output", str(folder / "tokenizer")]
-    run([*trained, "--vocab-size", "300"])
+    must_end_well([*trained, "--vocab-size", "300"])
     rng = random.Random(seed)
     dropper = Dropper(folder / "in", files, seconds, random.Random(seed + 1))
     reader = Reader(folder / "out", job)
@@ -218,9 +231,7 @@ def main(
     kills = killed_often(follow, kill_every, rng, done)
     ended = time.monotonic() - began
     for args in (last, call(job, folder, folder / "at-once", [])):
-        status, written, _ = run(args)
-        if status != 0:
-            raise RuntimeError(written)
+        must_end_well(args)
     reader.ended = True
     faults = reader.faults + check(job, folder, files)
     waits = [

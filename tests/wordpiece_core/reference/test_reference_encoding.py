@@ -14,19 +14,15 @@ from transformers import BertTokenizerFast
 
 import wordpiece_core as wp
 from wordpiece_core import reference
-from wordpiece_core.options import TRUNCATIONS, EncodingOptions
+from wordpiece_core.options import EncodingOptions
 
-from ...parity.bert import is_plain
 from ..encoding_cases import (
     Case,
     Encoded,
     by_reference,
     by_tokenizers,
     differences,
-    old_characters,
     random_case,
-    random_options,
-    random_vocabulary,
 )
 
 VOCAB = [*reference.SPECIAL_TOKENS, *"abcdefghij", "##b", "##c", ".", "'", "!", "do", "##n", "n't"]
@@ -143,63 +139,6 @@ def compare(case: Case) -> None:
 def test_random_cases_are_those_of_tokenizers() -> None:
     for seed in range(150):
         compare(random_case(Random(seed)))
-
-
-@given(st.randoms(use_true_random=False))
-def test_cases_that_hypothesis_draws_are_those_of_tokenizers(rng: Random) -> None:
-    compare(random_case(rng, rows=2))
-
-
-words = st.lists(st.sampled_from([*"abcdefgh", "abc", "x", "."]), max_size=12).map(" ".join)
-
-
-@given(
-    text=words,
-    pair=words | st.none(),
-    add=st.booleans(),
-    length=st.integers(2, 14),
-    stride=st.integers(0, 5) | st.none(),
-    truncation=st.sampled_from(TRUNCATIONS),
-    padding=st.booleans(),
-)
-def test_rows_cut_in_any_way_are_those_of_tokenizers(
-    text: str,
-    pair: str | None,
-    add: bool,
-    length: int,
-    stride: int | None,
-    truncation: str,
-    padding: bool,
-) -> None:
-    encoding = EncodingOptions(
-        add_special_tokens=add,
-        max_length=length,
-        stride=stride,
-        truncation=truncation,
-        padding=padding,
-    )
-    compare(Case(VOCAB, {}, encoding, [text], None if pair is None else [pair]))
-
-
-@given(text=st.data(), rng=st.randoms(use_true_random=False))
-def test_any_old_characters_are_encoded_as_tokenizers_does(
-    text: st.DataObject, rng: Random
-) -> None:
-    old = old_characters()
-    places = st.lists(st.integers(0, len(old) - 1), max_size=30)
-    drawn = "".join(old[place] for place in text.draw(places))
-    options = random_options(rng)
-    vocab = random_vocabulary(rng, drawn, options)
-    compare(Case(vocab, options, EncodingOptions(), [drawn]))
-
-
-def test_every_code_point_that_is_old_is_encoded_as_tokenizers_does() -> None:
-    points = [f"a{c}b {c}" for c in old_characters() if not is_plain(c)]
-    vocab = list(dict.fromkeys([*VOCAB, *("##" + c for c in "abcdefghij\u0307")]))
-    texts: list[str | None] = [" ".join(points[i : i + 40]) for i in range(0, len(points), 40)]
-    for lowercase in (True, False):
-        case = Case(vocab, {"lowercase": lowercase}, EncodingOptions(), texts)
-        assert differences(by_reference(case), by_tokenizers(case)) == []
 
 
 # --- Decoding -------------------------------------------------------------------------------------

@@ -212,11 +212,6 @@ def test_random_cases_are_those_of_the_reference_and_of_tokenizers() -> None:
         assert faults(random_case(rng), rng.choice([1, 1, 2])) == [], seed
 
 
-@given(st.randoms(use_true_random=False))
-def test_cases_that_hypothesis_draws_are_those_of_the_reference(rng: Random) -> None:
-    assert faults(random_case(rng, rows=2), 1) == []
-
-
 @given(st.lists(odd_text(), min_size=1, max_size=4), st.sampled_from(TEXT_OPTIONS))
 def test_odd_text_is_encoded_as_tokenizers_does(texts: list[str], options: TextOptions) -> None:
     pair = Pair.of(point_vocabulary(sorted(set("".join(texts)))), options)

@@ -60,37 +60,6 @@ def test_a_saved_tokenizer_gives_the_same_ids_everywhere(
     assert loaded.encode(TEXTS).to_pylist() == ids
 
 
-@pytest.mark.parametrize("options", OPTIONS, ids=str)
-def test_offsets_are_those_of_tokenizers(
-    vocab: list[str], options: dict[str, object], tmp_path: Path
-) -> None:
-    tok = wp.Tokenizer(vocab, **options)
-    tok.save(tmp_path)
-    other = tokenizers.Tokenizer.from_file(str(tmp_path / "tokenizer.json")).encode_batch(TEXTS)
-    table = tok.encode_batch(TEXTS, options=wp.EncodingOptions(columns=("offset_mapping",))).table
-    ids, offsets = table.columns
-    assert ids.to_pylist() == [row.ids for row in other]
-    assert [[tuple(o) for o in row] for row in offsets.to_pylist()] == [r.offsets for r in other]
-
-
-@given(text=st.text(max_size=60) | st.text("aAéÉ́ i'İß中[]MASK ,\u0345\u1d165\u302e", max_size=40))
-def test_ids_of_any_text_are_those_of_the_reference_and_of_tokenizers(
-    vocab: list[str], text: str
-) -> None:
-    tok = wp.Tokenizer(vocab)
-    assert tok.encode([text]).to_pylist()[0] == _peer(tuple(vocab)).encode(text).ids
-
-
-_PEERS: dict[tuple[str, ...], tokenizers.BertWordPieceTokenizer] = {}
-
-
-def _peer(vocab: tuple[str, ...]) -> tokenizers.BertWordPieceTokenizer:
-    if vocab not in _PEERS:
-        ids = {token: i for i, token in enumerate(vocab)}
-        _PEERS[vocab] = tokenizers.BertWordPieceTokenizer(ids)
-    return _PEERS[vocab]
-
-
 @given(
     word=st.text("abhugs", min_size=1, max_size=12), scope=st.sampled_from(["word", "character"])
 )
@@ -98,14 +67,6 @@ def test_both_scopes_of_unknown_are_the_references(word: str, scope: str) -> Non
     vocab = ["[UNK]", "[CLS]", "[SEP]", "a", "h", "hug", "##u", "##g", "##gs", "##b"]
     tok = wp.Tokenizer(vocab, unk_scope=scope)
     assert tok.tokenize(word) == wp.reference.tokenize(word, vocab, unk_scope=scope)
-
-
-def test_threads_do_not_change_the_ids(vocab: list[str]) -> None:
-    tok = wp.Tokenizer(vocab)
-    texts = pa.array([*TEXTS, None] * 50)
-    once = tok.encode(texts)
-    assert all(tok.encode(texts, threads=n).equals(once) for n in (2, 3, 7, 1000))
-    assert once.null_count == 50
 
 
 @pytest.mark.parametrize(
@@ -119,27 +80,6 @@ def test_arrays_of_any_kind_of_text_are_taken(vocab: list[str], kind: pa.DataTyp
     assert tok.encode(texts.dictionary_encode()).equals(tok.encode(texts))
     with pytest.raises(wp.InputError, match="int64"):
         tok.encode(pa.array([1]))
-
-
-@given(data=st.data())
-def test_decoding_is_that_of_transformers(
-    vocab: list[str], transformers_tokenizer: object, data: st.DataObject
-) -> None:
-    tok = wp.Tokenizer(vocab)
-    known = [tok.ids[t] for t in (*".,!'", "don", "##s", "[SEP]", "[UNK]", "t") if t in tok.ids]
-    any_id = st.sampled_from(known) | st.integers(0, len(vocab) - 1)
-    ids = data.draw(st.lists(any_id, max_size=12))
-    for skip in (True, False):
-        for clean in (True, False):
-            options = {"skip_special_tokens": skip, "clean_up_tokenization_spaces": clean}
-            assert tok.decode(ids, **options) == transformers_tokenizer.decode(ids, **options)
-
-
-@pytest.fixture(scope="module")
-def transformers_tokenizer(vocab: list[str], tmp_path_factory: pytest.TempPathFactory) -> object:
-    folder = tmp_path_factory.mktemp("tokenizer")
-    wp.Tokenizer(vocab).save(folder)
-    return AutoTokenizer.from_pretrained(folder)
 
 
 def test_an_id_outside_the_vocabulary_is_named(vocab: list[str]) -> None:
@@ -160,23 +100,6 @@ def test_a_published_vocabulary_is_loaded_with_the_options_given(tmp_path: Path)
     assert wp.Tokenizer.load(path, lowercase=True).tokenize("A") == ["a"]
     assert wp.Tokenizer.load(path, lowercase=False).tokenize("A") == ["A"]
     assert wp.Tokenizer.load(tmp_path, lowercase=False).tokenize("A a") == ["A", "a"]
-
-
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("", "the vocabulary is empty"),
-        ("a\nb\n", r"no \[UNK\] token"),
-        ("[UNK]\na\nb\na\n", r"line 4: token 'a' is on line 2 already"),
-    ],
-)
-def test_a_bad_vocabulary_is_refused_by_name(tmp_path: Path, text: str, said: str) -> None:
-    path = tmp_path / "vocab.txt"
-    path.write_text(text)
-    with pytest.raises(wp.InputError, match=said) as raised:
-        wp.Tokenizer.load(path)
-    assert str(path) in str(raised.value)
-    assert "\n" not in str(raised.value)
 
 
 def test_a_bad_option_is_named(vocab: list[str]) -> None:
