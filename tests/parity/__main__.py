@@ -1,11 +1,10 @@
-"""Whether our ids, offsets and measures are those of `tokenizers` and `sentencepiece`.
+"""Whether our ids and offsets are those of `tokenizers` and `sentencepiece`.
 
     python -m tests.parity random --minutes 60      # random tokenizers, or --cases 1600
     python -m tests.parity reference --minutes 60   # random texts and options, and the reference
     python -m tests.parity points                   # every code point among neighbours
     python -m tests.parity bert CORPUS...           # every row of a corpus: published vocabularies,
-    python -m tests.parity models CORPUS...         # BPE and Unigram,
-    python -m tests.parity measures CORPUS...       # and what `compare` measures on it
+    python -m tests.parity models CORPUS...         # and BPE and Unigram
 
 Each exits with status 1 if anything differs. CORPUS: Parquet files with a column `text`, or
 directories of them."""
@@ -29,7 +28,6 @@ from ..wordpiece_core import encoding_cases
 from . import reference as kernel_and_reference
 from .bert import corpus_parity, point_parity
 from .corpus import VOCABULARIES, texts_by_language
-from .measures import measure_parity
 from .models import model_parity
 from .random_cases import difference, random_case
 from .random_sentencepiece import sentencepiece_difference
@@ -84,17 +82,6 @@ def models(corpus: Sequence[str], vocab_size: int) -> None:
     """The ids of every text of a corpus, with BPE and Unigram."""
     with tempfile.TemporaryDirectory() as work:
         show(model_parity(texts_by_language(corpus), vocab_size, Path(work)))
-
-
-@main.command()
-@corpus
-@vocabularies
-@click.option("--vocab-size", default=16_000, show_default=True, help="Of BPE and Unigram.")
-def measures(corpus: Sequence[str], vocabularies: Path, vocab_size: int) -> None:
-    """What `compare` measures on a corpus."""
-    published = sorted(vocabularies.glob("*/vocab.txt"))
-    with tempfile.TemporaryDirectory() as work:
-        show(measure_parity(texts_by_language(corpus), published, vocab_size, Path(work)))
 
 
 # --- Random cases ---------------------------------------------------------------------------------
