@@ -30,7 +30,6 @@ def run(code: str) -> str:
 @pytest.mark.parametrize(
     "work",
     [
-        "tok.encode_batch(texts, options=EncodingOptions(max_length=2**24, padding=True))",
         "tok.encode_batch(texts, options=EncodingOptions(max_length=2**24, padding=True), "
         "threads=2)",
         "tok.encode_batch(texts, options=EncodingOptions(max_length=2**24, padding=True, "
