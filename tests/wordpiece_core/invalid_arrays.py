@@ -1,9 +1,12 @@
 """Arrays that break Arrow's rules, and each entry point of the kernel that takes arrays.
 
-`python -m tests.wordpiece_core.invalid_arrays` hands every array to every entry point that takes
+`python -m tests.wordpiece_core.invalid_arrays` gives every array to every entry point that takes
 its kind, in other processes, and prints as JSON of each: the entry point, the array, what is to
 come of it ("right", "error", or "either" where the entry point may have no use for what is wrong)
 and what came: "right", "wrong answer", "not refused", "not made", "signal N", or the exception.
+
+The arrays are generated. A good one is made by pyarrow; then one field of the structures in which
+Arrow passes it on is replaced, or one of its buffers is overwritten.
 """
 
 from __future__ import annotations
@@ -13,7 +16,7 @@ import json
 import os
 import struct
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -42,7 +45,7 @@ class Case:
     right: list[Any] | None = None
 
 
-# --- Arrays made by hand, through the C data interface --------------------------------------------
+# --- Arrays as Arrow passes them on ---------------------------------------------------------------
 
 
 class CArray(ctypes.Structure):
@@ -68,68 +71,26 @@ class CSchema(ctypes.Structure):
 
 
 KEPT: list[Any] = []  # what C structures point to
-RELEASE = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 
 
-@RELEASE
-def release_array(pointer: int) -> None:
+@ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+def release(pointer: int) -> None:
+    """Says that an array is released. pyarrow's own would look at what has been changed."""
     CArray.from_address(pointer).release = None
 
 
-@RELEASE
-def release_schema(pointer: int) -> None:
-    CSchema.from_address(pointer).release = None
+def exported(array: pa.Array | pa.RecordBatch) -> tuple[CSchema, CArray]:
+    """The C structures of an array, to be changed."""
+    schema, c_array = CSchema(), CArray()
+    array._export_to_c(ctypes.addressof(c_array), ctypes.addressof(schema))
+    c_array.release = ctypes.cast(release, ctypes.c_void_p).value
+    KEPT.append((schema, c_array))
+    return schema, c_array
 
 
-def pointers(addresses: list[int | None]) -> int | None:
-    """A C array of pointers."""
-    array = (ctypes.c_void_p * len(addresses))(*addresses)
-    KEPT.append(array)
-    return ctypes.addressof(array)
-
-
-def keep(data: bytes | None) -> int | None:
-    """The address of a buffer, with room behind it, so that reading on is no fault by itself."""
-    if data is None:
-        return None
-    buffer = ctypes.create_string_buffer(data + bytes(64))
-    KEPT.append(buffer)
-    return ctypes.addressof(buffer)
-
-
-def c_array(
-    length: int,
-    buffers: list[bytes | None],
-    children: list[CArray] | None = None,
-    **fields: Any,
-) -> CArray:
-    """A struct ArrowArray; `fields` are set as given, right or not."""
-    array = CArray(length=length, n_buffers=len(buffers))
-    array.buffers = pointers([keep(data) for data in buffers])
-    if children:
-        array.n_children = len(children)
-        array.children = pointers([ctypes.addressof(child) for child in children])
-    array.release = ctypes.cast(release_array, ctypes.c_void_p).value
-    for name, value in fields.items():
-        setattr(array, name, value)
-    KEPT.append((array, children))
-    return array
-
-
-def c_schema(
-    format: str | bytes | None, children: list[CSchema] | None = None, **fields: Any
-) -> CSchema:
-    """A struct ArrowSchema."""
-    schema = CSchema(name=b"", flags=2)
-    schema.format = format.encode() if isinstance(format, str) else format
-    if children:
-        schema.n_children = len(children)
-        schema.children = pointers([ctypes.addressof(child) for child in children])
-    schema.release = ctypes.cast(release_schema, ctypes.c_void_p).value
-    for name, value in fields.items():
-        setattr(schema, name, value)
-    KEPT.append((schema, children))
-    return schema
+def children_of(array: CArray) -> list[CArray]:
+    addresses = (ctypes.c_void_p * array.n_children).from_address(array.children)
+    return [CArray.from_address(address) for address in addresses]
 
 
 def capsule(structure: ctypes.Structure, name: bytes) -> Any:
@@ -188,179 +149,136 @@ BEYOND = 1 << 30  # far enough to be a fault
 LONG = b"a b ab a b ab a b ab"  # 20 bytes: no short view
 
 
+# --- What may be wrong with an array --------------------------------------------------------------
+
+FIELDS: tuple[tuple[str, int | None], ...] = (
+    *(("length", value) for value in (-3, 1 << 61, 1 << 62)),
+    *(("null_count", value) for value in (1, 9)),
+    *(("offset", value) for value in (-1, (1 << 63) - 2)),
+    *(("n_buffers", value) for value in (-1, 0, 1)),
+    *((name, None) for name in ("buffers", "release")),
+)
+"""Values of fields of an array without nulls that are always wrong."""
+
+
+def replaced(array: pa.Array, name: str, value: int | None, *, of_child: bool = False) -> Producer:
+    """An array with another value in a field of its structure, or of its child's."""
+    schema, c_array = exported(array)
+    setattr(children_of(c_array)[0] if of_child else c_array, name, value)
+    return Producer(schema, c_array)
+
+
+def without_buffer(array: pa.Array, number: int) -> Producer:
+    schema, c_array = exported(array)
+    (ctypes.c_void_p * c_array.n_buffers).from_address(c_array.buffers)[number] = None
+    return Producer(schema, c_array)
+
+
+def overwritten(
+    kind: pa.DataType,
+    rows: int,
+    good: Sequence[bytes | None],
+    number: int,
+    bad: bytes,
+    children: list[pa.Array] | None = None,
+) -> pa.Array:
+    """An array one of whose buffers is overwritten after pyarrow has looked at it."""
+    memory = [None if data is None else bytearray(data) for data in good]
+    buffers = [None if data is None else pa.py_buffer(data) for data in memory]
+    array = pa.Array.from_buffers(kind, rows, buffers, children=children)
+    memory[number][:] = bad  # type: ignore[index]
+    return array
+
+
 # --- Arrays of text -------------------------------------------------------------------------------
+
+BYTE_KINDS = (pa.string(), pa.binary(), pa.large_string(), pa.large_binary())
+VIEW_KINDS = (pa.string_view(), pa.binary_view())
+OFFSETS = (0, 1, 2, 4)
+BAD_OFFSETS = (
+    *((0, value) for value in (BEYOND, -BEYOND, -1, 3)),
+    *((1, value) for value in (BEYOND, -BEYOND, -1, 4)),
+    *((2, value) for value in (BEYOND, -BEYOND, -1, 0)),
+    *((3, value) for value in (-BEYOND, -4, 0)),
+)
+"""The place of an offset, and a value that it must not have."""
+BAD_VIEWS = (
+    *(view(length, LONG[:4], 0, 0) for length in (-9, -1, 21, BEYOND)),
+    *(view(20, LONG[:4], number, 0) for number in (-1, 1, 7, BEYOND)),
+    *(view(20, LONG[:4], 0, at) for at in (-BEYOND, 1, BEYOND)),
+)
+"""Views of a text of 20 bytes in one buffer."""
 
 
 def text_cases() -> Iterator[Case]:
-    """Arrays of texts; those that are harmless have the texts `a`, `b`, `ab`."""
-    right = ["a", "b", "ab"]
-    for format, pack in (("u", int32s), ("z", int32s), ("U", int64s), ("Z", int64s)):
-        yield from byte_cases(format, pack, right)
-    for format in ("vu", "vz"):
-        yield from view_cases(format, right)
-    yield from structure_cases(right)
-    yield from pyarrow_cases(right)
+    """Arrays of texts; those that are harmless have the texts `a`, `b`, `ab`, or a long one."""
+    for kind in (*BYTE_KINDS, *VIEW_KINDS):
+        good = pa.array(["a", "b", "ab"], kind)
+        for values in (["a", "b", "ab"], ["a", None, "ab"], [], ["a", LONG.decode()]):
+            yield Case(f"{kind}: {values}", lambda v=values, k=kind: pa.array(v, k), values)
+        yield Case(f"{kind}: a slice", lambda g=good: g[1:], ["b", "ab"])
+        nulls = pa.array(["a", None, "ab"], kind)
+        uncounted = partial(replaced, nulls, "null_count", -1)
+        yield Case(f"{kind}: nulls not counted", uncounted, ["a", None, "ab"])
+        for name, value in (*FIELDS, ("n_buffers", 2), ("n_children", 1)):
+            yield Case(f"{kind}: {name} {value}", partial(replaced, good, name, value))
+        for number in range(1, 3) if kind in BYTE_KINDS else ():
+            yield Case(f"{kind}: no buffer {number}", partial(without_buffer, good, number))
+    for kind in BYTE_KINDS:
+        yield from offset_cases(
+            kind,
+            int64s
+            if pa.types.is_large_unicode(kind) or (pa.types.is_large_binary(kind))
+            else int32s,
+        )
+    for kind in VIEW_KINDS:
+        yield from view_cases(kind)
+    for format in (b"?", None, b"\xff", b"l", b"i", b"+l", b"+s"):
+        yield Case(f"format {format!r}", partial(of_schema, "format", format))
+    yield Case("a released schema", partial(of_schema, "release", None))
     yield from object_cases()
 
 
-def byte_cases(format: str, pack: Callable[..., bytes], right: list[Any]) -> Iterator[Case]:
-    def case(name: str, offsets: tuple[int, ...], right: Any = None, **fields: Any) -> Case:
-        buffers = [fields.pop("bitmap", None), pack(*offsets), b"abab"]
-        length = fields.pop("length", 3)
-        return Case(
-            f"{format}: {name}",
-            lambda: Producer(c_schema(format), c_array(length, buffers, **fields)),
-            right,
-        )
+def offset_cases(kind: pa.DataType, pack: Callable[..., bytes]) -> Iterator[Case]:
+    for place, value in BAD_OFFSETS:
+        bad = [*OFFSETS]
+        bad[place] = value
+        buffers = (None, pack(*OFFSETS), b"abab")
+        make = partial(overwritten, kind, 3, buffers, 1, pack(*bad))
+        yield Case(f"{kind}: offsets {bad}", make)
+    shifted = [None, pa.py_buffer(b"\0" + pack(*OFFSETS)).slice(1), pa.py_buffer(b"abab")]
+    misaligned = partial(pa.Array.from_buffers, kind, 3, shifted)
+    yield Case(f"{kind}: misaligned", misaligned, ["a", "b", "ab"])
 
-    yield case("whole", (0, 1, 2, 4), right)
-    yield case("a slice", (7, 0, 1, 2, 4), right, offset=1)
-    yield case("empty, with any offset", (9,), [], length=0)
-    yield case("nulls", (0, 1, 2, 4), ["a", None, "ab"], bitmap=b"\x05", null_count=1)
-    yield case("nulls not counted", (0, 1, 2, 4), ["a", None, "ab"], bitmap=b"\x05", null_count=-1)
-    yield case("decreasing offsets", (0, 4, 2, 4))
-    yield case("far decreasing offsets", (0, BEYOND, 2, 4))
-    yield case("a negative offset", (0, -1, 2, 4))
-    yield case("a negative first offset", (-BEYOND, 1, 2, 4))
-    yield case("a negative last offset", (0, 1, 2, -4))
-    yield case("a last offset below all", (0, 1, 2, 0))
-    yield case("a negative length", (0, 1, 2, 4), length=-3)
-    yield case("too large a length", (0, 1, 2, 4), length=1 << 62)
-    yield case("a negative position", (0, 1, 2, 4), offset=-1)
-    yield case("too large a position", (0, 1, 2, 4), offset=(1 << 63) - 2)
-    yield case("too few buffers", (0, 1, 2, 4), n_buffers=2)
-    yield case("no buffers", (0, 1, 2, 4), n_buffers=0)
-    yield case("less than no buffers", (0, 1, 2, 4), n_buffers=-1)
-    yield case("no list of buffers", (0, 1, 2, 4), buffers=None)
-    yield case("nulls without a bitmap", (0, 1, 2, 4), null_count=1)
-    yield case("more nulls than rows", (0, 1, 2, 4), bitmap=b"\x05", null_count=9)
-    yield case("a child", (0, 1, 2, 4), n_children=1)
-    yield Case(
-        f"{format}: empty, without buffers",
-        lambda: Producer(c_schema(format), c_array(0, [None, None, None])),
-        [],
-    )
-    yield case("released", (0, 1, 2, 4), release=None)
-    for name, offsets, data in (
-        ("no offsets", None, b"abab"),
-        ("no data", pack(0, 1, 2, 4), None),
+
+def view_cases(kind: pa.DataType) -> Iterator[Case]:
+    short, last = short_view(b"a") + short_view(b"b"), view(20, LONG[:4], 0, 0)
+    buffers = (None, short + last, LONG)
+    right = ["a", "b", LONG.decode()]
+    for name, third, answer in (
+        ("whole", last, right),
+        ("another head", view(20, b"xxxx", 0, 0), right),
+        *((struct.unpack("<i4xii", bad), bad, None) for bad in BAD_VIEWS),
     ):
-        buffers = [None, offsets, data]
-        yield Case(
-            f"{format}: {name}",
-            lambda buffers=buffers: Producer(c_schema(format), c_array(3, buffers)),
-        )
+        make = partial(overwritten, kind, 3, buffers, 1, short + third)
+        yield Case(f"{kind}: view {name}", make, answer)
+    of_null = (b"\3", short + last, LONG)
+    make = partial(overwritten, kind, 3, of_null, 1, short + view(99, b"", 9, BEYOND))
+    yield Case(f"{kind}: a bad view of a null", make, ["a", "b", None])
+    long = pa.array(right, kind)
+    yield Case(f"{kind}: no lengths of buffers", partial(without_buffer, long, 3))
 
 
-def view_cases(format: str, right: list[Any]) -> Iterator[Case]:
-    good = short_view(b"a") + short_view(b"b")
-
-    def case(name: str, third: bytes, right: Any = None, **fields: Any) -> Case:
-        lengths = fields.pop("lengths", int64s(len(LONG)))
-        buffers = [fields.pop("bitmap", None), good + third, LONG, lengths]
-        return Case(
-            f"{format}: {name}",
-            lambda: Producer(c_schema(format), c_array(3, buffers, **fields)),
-            right,
-        )
-
-    whole = view(len(LONG), LONG[:4], 0, 0)
-    yield case("short", short_view(b"ab"), right)
-    yield case("long", whole, ["a", "b", LONG.decode()])
-    yield case("another head", view(len(LONG), b"xxxx", 0, 0), ["a", "b", LONG.decode()])
-    yield case(
-        "a bad view of a null",
-        view(99, b"", 9, BEYOND),
-        ["a", "b", None],
-        bitmap=b"\3",
-        null_count=1,
-    )
-    yield case("a buffer that is not there", view(20, LONG[:4], 1, 0))
-    yield case("a buffer far away", view(20, LONG[:4], BEYOND, 0))
-    yield case("a negative buffer", view(20, LONG[:4], -1, 0))
-    yield case("a negative length", view(-1, LONG[:4], 0, 0))
-    yield case("too long", view(21, LONG[:4], 0, 0))
-    yield case("far too long", view(BEYOND, LONG[:4], 0, 0))
-    yield case("a place too far", view(20, LONG[:4], 0, 1))
-    yield case("a place far away", view(20, LONG[:4], 0, BEYOND))
-    yield case("a negative place", view(20, LONG[:4], 0, -BEYOND))
-    yield case("a buffer of negative length", whole, lengths=int64s(-1))
-    yield case("no lengths", whole, lengths=None)
-    yield case("too few buffers", whole, n_buffers=2)
-    yield case("no buffers", whole, n_buffers=0)
-
-
-def structure_cases(right: list[Any]) -> Iterator[Case]:
-    def texts() -> CArray:
-        return c_array(3, [None, int32s(0, 1, 2, 4), b"abab"])
-
-    def made(name: str, schema: Callable[[], CSchema], array: Callable[[], CArray]) -> Case:
-        return Case(name, lambda: Producer(schema(), array()))
-
-    yield made("a format that is none", lambda: c_schema("?"), texts)
-    yield made("no format", lambda: c_schema(None), texts)
-    yield made("a format that is not UTF-8", lambda: c_schema(b"\xff"), texts)
-    yield made("a released schema", lambda: c_schema("u", release=None), texts)
-    yield made("a list without a child in its schema", lambda: c_schema("+l"), texts)
-    yield made("a dictionary", lambda: c_schema("i", dictionary=0), texts)
-    yield made("texts as numbers", lambda: c_schema("l"), texts)
-    yield made(
-        "a list without a child",
-        lambda: c_schema("+l", [c_schema("i")]),
-        lambda: c_array(1, [None, int32s(0, 1)]),
-    )
-    yield made(
-        "a struct without children",
-        lambda: c_schema("+s", [c_schema("i")]),
-        lambda: c_array(1, [None]),
-    )
-
-
-def pyarrow_cases(right: list[Any]) -> Iterator[Case]:
-    def case(name: str, kind: pa.DataType, length: int, *buffers: Any, **more: Any) -> Case:
-        given = [None if data is None else pa.py_buffer(data) for data in buffers]
-        right = more.pop("right", None)
-        return Case(
-            f"pyarrow: {name}",
-            lambda: pa.Array.from_buffers(kind, length, given, **more),
-            right,
-        )
-
-    for kind, pack in (
-        *((kind, int32s) for kind in (pa.string(), pa.binary())),
-        *((kind, int64s) for kind in (pa.large_string(), pa.large_binary())),
-    ):
-        yield case(f"{kind}, decreasing", kind, 3, None, pack(0, 3, 2, 4), b"abab")
-        yield case(f"{kind}, far decreasing", kind, 3, None, pack(0, BEYOND, 2, 4), b"abab")
-        yield case(f"{kind}, negative", kind, 3, None, pack(0, -BEYOND, 2, 4), b"abab")
-        yield case(f"{kind}, too short data", kind, 3, None, pack(0, 1, 2, 9), b"abab")
-        yield case(f"{kind}, too few offsets", kind, 3, None, pack(0, 1, 2), b"abab")
-        yield case(f"{kind}, too short a bitmap", kind, 3, b"", pack(0, 1, 2, 4), b"abab")
-        yield misaligned(kind, pack, right)
-    for kind in (pa.string_view(), pa.binary_view()):
-        good = short_view(b"a") + short_view(b"b")
-        for name, bad in (
-            ("a place far away", view(20, LONG[:4], 0, BEYOND)),
-            ("a buffer that is not there", view(20, LONG[:4], 7, 0)),
-            ("far too long", view(BEYOND, LONG[:4], 0, 0)),
-            ("a negative length", view(-9, LONG[:4], 0, 0)),
-        ):
-            yield case(f"{kind}, {name}", kind, 3, None, good + bad, LONG)
-        yield case(f"{kind}, too few views", kind, 3, None, good, LONG)
-
-
-def misaligned(kind: pa.DataType, pack: Callable[..., bytes], right: list[Any]) -> Case:
-    offsets = pa.py_buffer(b"\0" + pack(0, 1, 2, 4)).slice(1)
-    buffers = [None, offsets, pa.py_buffer(b"abab")]
-    return Case(
-        f"pyarrow: {kind}, misaligned", lambda: pa.Array.from_buffers(kind, 3, buffers), right
-    )
+def of_schema(name: str, value: Any) -> Producer:
+    """Texts with another value in a field of their schema."""
+    schema, array = exported(pa.array(["a", "b", "ab"]))
+    setattr(schema, name, value)
+    return Producer(schema, array)
 
 
 def object_cases() -> Iterator[Case]:
     def good(names: tuple[bytes, bytes] | None = None) -> Producer:
-        array = c_array(3, [None, int32s(0, 1, 2, 4), b"abab"])
-        return Producer(c_schema("u"), array, names)
+        return Producer(*exported(pa.array(["a", "b", "ab"])), names)
 
     def used() -> Producer:
         producer = good()
@@ -469,71 +387,32 @@ TEXT_ENTRIES = (
 
 def list_cases() -> Iterator[Case]:
     """Lists of ids; those that are harmless have `[5, 6], [7]`."""
-
-    def case(name: str, offsets: tuple[int, ...], right: Any = None, **fields: Any) -> Case:
-        child = fields.pop("child", {})
-        length = fields.pop("length", 2)
-
-        def make() -> Producer:
-            ids = c_array(**{"length": 3, "buffers": [None, int32s(5, 6, 7)], **child})
-            buffers = [fields.pop("bitmap", None), int32s(*offsets)]
-            return Producer(
-                c_schema("+l", [c_schema("i")]), c_array(length, buffers, [ids], **fields)
-            )
-
-        return Case(f"lists: {name}", make, right)
-
-    right = [[5, 6], [7]]
-    yield case("whole", (0, 2, 3), right)
-    yield case("a slice", (3, 0, 2, 3), right, offset=1)
-    yield case("decreasing", (0, 3, 2))
-    yield case("far decreasing", (0, BEYOND, 3))
-    yield case("negative", (0, -1, 3))
-    yield case("negative first", (-BEYOND, 2, 3))
-    yield case("negative last", (0, 2, -3))
-    yield case("beyond the child", (0, 2, 4))
-    yield case("far beyond the child", (0, 2, BEYOND))
-    yield case("a child too short", (0, 2, 3), child={"length": 2})
-    yield case("a child of negative length", (0, 2, 3), child={"length": -1})
-    yield case("a child without values", (0, 2, 3), child={"buffers": [None, None]})
-    yield case("a child of one buffer", (0, 2, 3), child={"buffers": [None]})
-    yield case("a released child", (0, 2, 3), child={"release": None})
-    yield case(
-        "nulls in the child",
-        (0, 2, 3),
-        child={"buffers": [b"\5", int32s(5, 6, 7)], "null_count": 1},
-    )
-    yield case("no pointer to the child", (0, 2, 3), children=None)
-    yield case("no list of buffers", (0, 2, 3), buffers=None)
-    yield case("too large a length", (0, 2, 3), length=1 << 61)
-    yield case(
-        "an id beyond the vocabulary", (0, 2, 3), child={"buffers": [None, int32s(5, 6, 70)]}
-    )
-    yield case("a negative id", (0, 2, 3), child={"buffers": [None, int32s(5, -6, 7)]})
-    values = pa.array([5, 6, 7], pa.int32())
-    for name, offsets in (
-        ("decreasing", (0, 3, 2)),
-        ("far", (0, BEYOND, 3)),
-        ("below", (0, -9, 3)),
+    kind, right = pa.list_(pa.int32()), [[5, 6], [7]]
+    good = pa.array(right, kind)
+    yield Case("lists", lambda: good, right)
+    yield Case("lists: a slice", lambda: pa.array([[1], *right], kind)[1:], right)
+    for of_child in (False, True):
+        for name, value in FIELDS:
+            make = partial(replaced, good, name, value, of_child=of_child)
+            yield Case(f"lists: {name} {value}{', of the child' * of_child}", make)
+    yield Case("lists: a child too short", partial(replaced, good, "length", 2, of_child=True))
+    yield Case("lists: no pointer to the child", partial(replaced, good, "children", None))
+    ids = pa.array([5, 6, 7], pa.int32())
+    for place, value in (
+        *((0, value) for value in (-BEYOND, BEYOND)),
+        *((1, value) for value in (-1, -9, 4, BEYOND)),
+        *((2, value) for value in (-3, 1, 4, BEYOND)),
     ):
-        buffers = [None, pa.py_buffer(int32s(*offsets))]
-        yield Case(
-            f"pyarrow lists: {name}",
-            lambda buffers=buffers: pa.Array.from_buffers(
-                pa.list_(pa.int32()), 2, buffers, children=[values]
-            ),
-        )
-    short = pa.Array.from_buffers(pa.int32(), 0, [None, None])
-    yield Case(
-        "pyarrow lists: of an empty child",
-        lambda: pa.Array.from_buffers(
-            pa.list_(pa.int32()), 2, [None, pa.py_buffer(int32s(0, 2, 3))], children=[short]
-        ),
-    )
-    yield Case("lists of another type", lambda: pa.array([[5, 6], [7]], pa.list_(pa.int64())))
+        bad = [0, 2, 3]
+        bad[place] = value
+        make = partial(overwritten, kind, 2, (None, int32s(0, 2, 3)), 1, int32s(*bad), [ids])
+        yield Case(f"lists: offsets {bad}", make)
+    for wrong in ([5, 6, 70], [5, -6, 7], [5, None, 7]):
+        yield Case(f"lists of {wrong}", partial(pa.array, [wrong[:2], wrong[2:]], kind))
+    yield Case("lists of another type", lambda: pa.array(right, pa.list_(pa.int64())))
     yield Case("lists of texts", lambda: pa.array([["a"]]))
     yield Case("no lists", lambda: pa.array([5, 6]))
-    yield Case("no array", lambda: [[5, 6], [7]])
+    yield Case("no array", lambda: right)
 
 
 def packed(ids: Any) -> list[Any]:
@@ -740,41 +619,20 @@ def renamed(batch: pa.RecordBatch, at: int) -> pa.RecordBatch:
 
 def bad_lists(name: str, lists: pa.Array, put: Callable[[Any], Any]) -> Iterator[Case]:
     rows, kind, values = len(lists), lists.type, lists.values
-    for what, offsets in (
-        ("decreasing", [0] + [3] * (rows - 1) + [1]),
-        ("far", [0] + [BEYOND] * (rows - 1) + [1]),
-        ("beyond", [0] * rows + [BEYOND]),
-        ("negative", [-BEYOND] + [0] * rows),
+    good = (None, int32s(*[0] * (rows + 1)))
+    for bad in (
+        [0] + [3] * (rows - 1) + [1],
+        [0] + [BEYOND] * (rows - 1) + [1],
+        [0] * rows + [BEYOND],
+        [-BEYOND] + [0] * rows,
     ):
-        buffers = [None, pa.py_buffer(int32s(*offsets))]
-        yield Case(
-            f"{name}: lists {what}",
-            lambda buffers=buffers: put(
-                pa.Array.from_buffers(kind, rows, buffers, children=[values])
-            ),
-        )
+        make = partial(overwritten, kind, rows, good, 1, int32s(*bad), [values])
+        yield Case(f"{name}: offsets {bad}", lambda make=make: put(make()))
     ends = pa.array([0, *[1] * rows], pa.int32())
-    for value in (2**32 - 2, 99):
+    for value in (2**32 - 2, 99, None):
         ids = pa.array([value], pa.uint32())
-        yield Case(
-            f"{name}: lists of {value}",
-            lambda ids=ids: put(pa.ListArray.from_arrays(ends, ids)),
-        )
-    ids = pa.array([None], pa.uint32())
-    yield Case(f"{name}: lists of nulls", lambda: put(pa.ListArray.from_arrays(ends, ids)))
-
-
-def exported(batch: pa.RecordBatch) -> tuple[CSchema, CArray]:
-    """The C structures of a batch, to be changed."""
-    schema, array = CSchema(), CArray()
-    batch._export_to_c(ctypes.addressof(array), ctypes.addressof(schema))
-    KEPT.append((schema, array))
-    return schema, array
-
-
-def children_of(array: CArray) -> list[CArray]:
-    addresses = (ctypes.c_void_p * array.n_children).from_address(array.children)
-    return [CArray.from_address(address) for address in addresses]
+        make = partial(pa.ListArray.from_arrays, ends, ids)
+        yield Case(f"{name}: lists of {value}", lambda make=make: put(make()))
 
 
 def uneven(batch: pa.RecordBatch) -> Producer:
