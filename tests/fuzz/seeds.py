@@ -16,10 +16,10 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-import sentencepiece
 
 from tests.wordpiece_core.encrypted_files import write_encrypted
-from tests.wordpiece_core.sentencepiece_models import CHARSMAP, NORMALIZER, fields
+from tests.wordpiece_core.sentencepiece_models import charsmap_of
+from tests.wordpiece_core.tokenizer.peers import train_sentencepiece
 
 RULES = {
     "small": [("41", "61"), ("1", ""), ("A0", "20"), ("FF1C", "3C"), ("61 301", "E1")],
@@ -42,16 +42,9 @@ def charsmaps() -> Iterator[bytes]:
         with tempfile.NamedTemporaryFile("w", suffix=".tsv") as file:
             file.write("".join(f"{key}\t{value}\n" for key, value in rules))
             file.flush()
-            model = io.BytesIO()
-            sentencepiece.SentencePieceTrainer.train(
-                sentence_iterator=iter(["the quick brown fox jumps over the lazy dog"] * 20),
-                model_writer=model,
-                vocab_size=40,
-                normalization_rule_tsv=file.name,
-                hard_vocab_limit=False,
-                minloglevel=3,
-            )
-        charsmap = fields(fields(model.getvalue())[NORMALIZER])[CHARSMAP]
+            texts = ["the quick brown fox jumps over the lazy dog"] * 20
+            model = train_sentencepiece(texts, 40, normalization_rule_tsv=file.name, minloglevel=3)
+        charsmap = charsmap_of(model)
         for way, text in enumerate((*TEXTS, "")):
             data = text.encode()
             yield bytes([way, number, len(data)]) + data + charsmap

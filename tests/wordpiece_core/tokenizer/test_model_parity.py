@@ -3,7 +3,6 @@ random models and for models that these libraries have trained."""
 
 from __future__ import annotations
 
-import io
 import random
 import struct
 from collections.abc import Sequence
@@ -22,7 +21,11 @@ import wordpiece_core as wp
 from wordpiece_core.options import EncodingOptions, TextOptions
 from wordpiece_core.reference.marks import BYTES, SPACE_MARK, WORD_END
 from wordpiece_core.tokenizer.files import TokenizerSpec
+from wordpiece_core.tokenizer.formats import sentencepiece_proto
 from wordpiece_core.tokenizer.models import Bpe, Metaspace, Unigram
+
+from ..sentencepiece_models import charsmap_of
+from .peers import train_sentencepiece
 
 PLACES = EncodingOptions(
     add_special_tokens=False, split_special_tokens=True, columns=("offset_mapping", "word_ids")
@@ -181,24 +184,13 @@ NORMAL, UNKNOWN, CONTROL, BYTE = 1, 2, 3, 6
 
 def model_proto(pieces: Sequence[tuple[str, float, int]], *, byte_fallback: bool) -> bytes:
     """A model of sentencepiece, without a map of characters."""
-
-    def field(number: int, value: bytes | int | float) -> bytes:
-        if isinstance(value, bytes):
-            return _varint(number << 3 | 2) + _varint(len(value)) + value
-        if isinstance(value, float):
-            return _varint(number << 3 | 5) + struct.pack("<f", value)
-        return _varint(number << 3) + _varint(value)
-
-    rows = (
-        field(1, piece.encode()) + field(2, score) + field(3, kind) for piece, score, kind in pieces
-    )
-    trainer = field(3, 1) + field(35, int(byte_fallback))
-    return b"".join(field(1, row) for row in rows) + field(2, trainer) + field(3, field(1, b"none"))
-
-
-def _varint(number: int) -> bytes:
-    low, rest = number & 127, number >> 7
-    return bytes([low | 128]) + _varint(rest) if rest else bytes([low])
+    model = sentencepiece_proto.model_class()()
+    for piece, score, kind in pieces:
+        model.pieces.add(piece=piece, score=score, type=kind)
+    model.trainer_spec.model_type = sentencepiece_proto.UNIGRAM
+    model.trainer_spec.byte_fallback = byte_fallback
+    model.normalizer_spec.name = "none"
+    return bytes(model.SerializeToString())
 
 
 @st.composite
@@ -214,30 +206,6 @@ def near_ties(draw: st.DrawFn) -> tuple[list[tuple[str, float, int]], bool]:
         pieces.append((piece, struct.unpack("<f", struct.pack("<f", score))[0], NORMAL))
     fallback = draw(st.booleans())
     return [*pieces, *((f"<0x{b:02X}>", 0.0, BYTE) for b in range(256 * fallback))], fallback
-
-
-def read_fields(message: bytes) -> dict[int, bytes]:
-    """The last bytes of each field of a protobuf message that holds some."""
-    found, at = {}, 0
-
-    def varint() -> int:
-        nonlocal at
-        start = at
-        while message[at] > 127:
-            at += 1
-        at += 1
-        return sum((byte & 127) << 7 * i for i, byte in enumerate(message[start:at]))
-
-    while at < len(message):
-        key = varint()
-        size = {0: 0, 1: 8, 5: 4}.get(key & 7)
-        if size == 0:
-            varint()
-            continue
-        size = varint() if size is None else size
-        found[key >> 3] = message[at : at + size]
-        at += size
-    return found
 
 
 def of_sentencepiece(
@@ -285,23 +253,21 @@ def test_a_model_that_sentencepiece_has_trained_gives_its_ids(
 ) -> None:
     folder = Path(__file__).parents[3]
     lines = [line for path in sorted(folder.glob("docs/*.md")) for line in path.open()]
-    proto = io.BytesIO()
-    sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=iter(lines[::2]),
-        model_writer=proto,
-        vocab_size=1200,
+    proto = train_sentencepiece(
+        lines[::2],
+        1200,
         normalization_rule_name=normalization,
         byte_fallback=byte_fallback,
         character_coverage=0.99,
-        minloglevel=2,
+        hard_vocab_limit=True,
     )
-    other = sentencepiece.SentencePieceProcessor(model_proto=proto.getvalue())
+    other = sentencepiece.SentencePieceProcessor(model_proto=proto)
     kinds = (
         UNKNOWN if other.is_unknown(i) else CONTROL if other.is_control(i) else NORMAL
         for i in range(len(other))
     )
     pieces = [(other.id_to_piece(i), other.get_score(i), kind) for i, kind in enumerate(kinds)]
-    charsmap = read_fields(read_fields(proto.getvalue())[3]).get(2, b"")
+    charsmap = charsmap_of(proto)
     assert bool(charsmap) == (normalization != "identity")
     tokenizer = of_sentencepiece(pieces, byte_fallback=byte_fallback, charsmap=charsmap)
     check_ids(tokenizer, other, [*lines, " ".join(lines), "日本 ☃x", "ｶﾞ ﬁn\u3000½ ①"])
