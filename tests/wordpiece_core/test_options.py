@@ -12,7 +12,6 @@ from tokenizers.models import WordPiece
 
 import wordpiece_core as wp
 from wordpiece_core.errors import shown
-from wordpiece_core.training.budget import BYTES_PER_SPLIT, BYTES_PER_SPLIT_TOKEN, RoundBudget
 
 
 @pytest.mark.parametrize(
@@ -223,12 +222,3 @@ def test_more_ids_than_a_batch_can_have_are_an_error_before_memory_is_used_up() 
         tok.encode_batch(texts, options=options)
     with pytest.raises(wp.InputError, match="pair 0: more than 2\\^31 ids in the rows of one text"):
         tok.encode_batch(texts, texts, options=wp.EncodingOptions(max_length=600, stride=290))
-
-
-def test_a_round_holds_all_splits_if_it_may_and_they_fit() -> None:
-    needed = 1_000_000 * BYTES_PER_SPLIT_TOKEN + 100_000 * BYTES_PER_SPLIT
-    assert RoundBudget().holds(1_000_000, 100_000)
-    assert RoundBudget(driver_memory=needed).holds(1_000_000, 100_000)
-    assert not RoundBudget(driver_memory=needed - 1).holds(1_000_000, 100_000)
-    assert not RoundBudget(round_budget=0.9).holds(1_000_000, 100_000)
-    assert not RoundBudget(round_budget=0.9, driver_memory=needed).holds(1_000_000, 100_000)

@@ -28,15 +28,6 @@ VOCABULARIES = st.lists(TOKENS.filter(lambda token: token[-1] not in WHITE_SPACE
 )
 
 
-def fault(text: str) -> str:
-    with pytest.raises(wp.InputError) as caught:
-        parse_vocabulary(text, "v/vocab.txt")
-    message = str(caught.value)
-    assert message.startswith("v/vocab.txt")
-    assert "\n" not in message
-    return message.removeprefix("v/vocab.txt")
-
-
 @given(VOCABULARIES)
 def test_what_is_written_is_read_again_token_for_token(tokens: list[str]) -> None:
     text = vocabulary_text(tokens, "vocab.txt")
@@ -62,17 +53,8 @@ def test_white_space_at_the_end_of_a_line_is_none_of_the_token() -> None:
 
 def test_crlf_line_ends_are_taken() -> None:
     assert parse_vocabulary("[UNK]\r\na\r\n##b\r\n", "vocab.txt") == ["[UNK]", "a", "##b"]
-    assert (
-        fault("[UNK]\r\na\r\na")
-        == " line 3: token 'a' is on line 2 already; remove one of them (ids are line numbers)"
-    )
-
-
-def test_a_bad_vocabulary_is_named_with_its_line() -> None:
-    assert fault("") == ": the vocabulary is empty"
-    assert fault("a\nb\n") == ": no [UNK] token; add a line [UNK]"
-    assert fault("[UNK]\n\na\n\n").startswith(" line 4: token '' is on line 2 already")
-    assert fault("a\n[UNK]\n[UNK]\n").startswith(" line 3: token '[UNK]' is on line 2 already")
+    with pytest.raises(wp.InputError, match=r"^v\.txt line 3: token 'a' is on line 2"):
+        parse_vocabulary("[UNK]\r\na\r\na", "v.txt")
 
 
 def test_a_line_end_in_a_token_is_refused_rather_than_written() -> None:
