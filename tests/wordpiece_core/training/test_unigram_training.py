@@ -237,7 +237,8 @@ def trained(
     options = TrainingOptions(model="unigram", **FULL)
     whole = word_batch(words)
     size = -(-len(whole) // parts)
-    batches = [with_facts(whole.slice(i * size, size), first_rank=i * size) for i in range(parts)]
+    starts = range(0, len(whole), size)
+    batches = [with_facts(whole.slice(start, size), first_rank=start) for start in starts]
     symbols = InMemory(lambda: iter(batches)).run(lambda: training.character_passes(options))
     start = training.Characters.of(symbols["symbols"][0].batch, options)
     algorithm = training.UnigramTraining(
