@@ -128,7 +128,6 @@ class _Stream(io.RawIOBase):
         self.stored, self.met_end = stored, False
 
     def readable(self) -> bool:
-        """True."""
         return True
 
     def read(self, size: int = -1) -> bytes:

@@ -100,7 +100,6 @@ class _Stream(io.RawIOBase):
         self.last = self.ends = b""
 
     def readable(self) -> bool:
-        """True."""
         return True
 
     def read(self, size: int = -1) -> bytes:

@@ -7,19 +7,6 @@ from wordpiece_core.errors import InputError
 from wordpiece_core.filesystems import HUB, open_filesystem
 from wordpiece_core.uri import is_uri, same_store, split_query
 
-__all__ = [
-    "HUB",
-    "absolute",
-    "appears_when_closed",
-    "beside",
-    "inside",
-    "is_plain_name",
-    "is_read_only",
-    "join",
-    "open_filesystem",
-    "parent",
-]
-
 WHOLE_WHEN_CLOSED = {"s3", "gcs"}
 """Arrow's names of the file systems where a file appears when it is closed, and not before."""
 

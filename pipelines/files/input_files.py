@@ -11,9 +11,10 @@ from itertools import accumulate
 from urllib.parse import quote, unquote
 
 from pipelines.files import storage
-from pipelines.files.filesystems import join, open_filesystem
+from pipelines.files.filesystems import join
 from pipelines.files.storage import Entry
 from wordpiece_core.errors import InputError
+from wordpiece_core.filesystems import open_filesystem
 from wordpiece_core.uri import is_uri, same_store, split_query
 
 _TEXTS = {"txt": "text", "jsonl": "jsonl", "ndjson": "jsonl", "json": "jsonl"}

@@ -53,10 +53,7 @@ class JsonReader(LineReader):
         parse = partial(_parse, schema=pa.schema([*kept, *others]))
         for offset, block in blocks(part, line_input.BLOCK_BYTES):
             block, replaced = _valid_utf8(block)
-            try:
-                yield Rows(parse(block), replaced)
-            except _FAULTS as error:
-                self._raise_fault(offset, block, parse, error)
+            yield Rows(self._parsed(offset, block, parse), replaced)
 
     def text(self, table: pa.Table, name: str) -> pa.ChunkedArray:
         """The texts under a key that is written so, or else at keys in objects."""
@@ -136,15 +133,12 @@ class JsonReader(LineReader):
         parse = partial(_parse, schema=None)
         try:
             table = parse(block)
-        except _FAULTS as error:
-            texts = partial(_parse, schema=self._text_schema())
-            self._check_parsed(offset, block, texts)
-            if kept is None:
-                self._raise_fault(offset, block, parse, error)
-            block = _select_keys(
-                block, {*kept, *self.columns.names, *map(_top, self.columns.names)}
-            )
-            table = self._check_parsed(offset, block, parse)
+        except _FAULTS:
+            self._parsed(offset, block, partial(_parse, schema=self._text_schema()))
+            if kept is not None:
+                texts = self.columns.names
+                block = _select_keys(block, {*kept, *texts, *map(_top, texts)})
+            table = self._parsed(offset, block, parse)
         names = [name for name in table.column_names if kept is None or name in kept]
         for path, types in numbers_of(table.select(names), block).items():
             before = numbers.get(path, ANY)
@@ -152,15 +146,6 @@ class JsonReader(LineReader):
             if not numbers[path]:
                 self._raise_conflict(offset, block, path, before)
         return table.schema
-
-    def _check_parsed(
-        self, offset: int, block: bytes, parse: Callable[[bytes], pa.Table]
-    ) -> pa.Table:
-        """The rows of a block. InputError with the number of the line that cannot be parsed."""
-        try:
-            return parse(block)
-        except _FAULTS as error:
-            self._raise_fault(offset, block, parse, error)
 
     def _raise_conflict(self, offset: int, block: bytes, path: Path, types: Types) -> NoReturn:
         """InputError for the first number at a path for which there is no type. `types`: of the
@@ -188,14 +173,13 @@ class JsonReader(LineReader):
             if len(found) > MAX_DEPTH and _depth(block.split(b"\n")[line]) > MAX_DEPTH:
                 raise self._bad_line(offset, line, _TOO_DEEP)
 
-    def _raise_fault(
-        self,
-        offset: int,
-        block: bytes,
-        parse: Callable[[bytes], pa.Table],
-        fault: BaseException,
-    ) -> NoReturn:
-        """Finds the first line at which `parse` fails, by bisection, and raises an InputError."""
+    def _parsed(self, offset: int, block: bytes, parse: Callable[[bytes], pa.Table]) -> pa.Table:
+        """The rows of a block. InputError with the first line that cannot be parsed, which is found
+        by bisection."""
+        try:
+            return parse(block)
+        except _FAULTS as error:
+            fault: Exception = error
         lines = block.split(b"\n")
         good, bad = 0, len(lines)
         while bad - good > 1:

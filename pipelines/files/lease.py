@@ -19,8 +19,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from pipelines.files import outputs, storage
-from pipelines.files.filesystems import join, open_filesystem
+from pipelines.files.filesystems import join
 from wordpiece_core.errors import OutputError
+from wordpiece_core.filesystems import open_filesystem
 from wordpiece_core.uri import is_uri
 
 MARKER = ".wordpiece.json"
@@ -35,15 +36,10 @@ class Lease:
     path: str
     run: str
 
-    def holder(self) -> str | None:
-        """The id of the run that writes to the directory; None if it has no marker."""
-        run = read_marker(self.path).get(RUN)
-        return run if isinstance(run, str) else None
-
     def check(self) -> None:
         """Raises OutputError if another run has taken the directory, if this one has given it up,
         or if it is gone."""
-        if self.holder() != self.run:
+        if read_marker(self.path).get(RUN) != self.run:
             raise OutputError(
                 f"{self.path}: another run has begun there; wait for it to end, then run this again"
             )

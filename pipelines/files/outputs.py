@@ -21,11 +21,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pipelines.files import storage
-from pipelines.files.filesystems import appears_when_closed, join, open_filesystem, parent
+from pipelines.files.filesystems import appears_when_closed, join, parent
 from pipelines.files.reading import bad_data
 from pipelines.files.storage import MissingError, StoredFile, writing
 from wordpiece_core.errors import InputError, WordpieceError, one_line
-from wordpiece_core.filesystems import reach
+from wordpiece_core.filesystems import open_filesystem, reach
 
 T = TypeVar("T")
 

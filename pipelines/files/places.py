@@ -8,8 +8,9 @@ from errno import ENOENT, ENOTDIR
 import pyarrow as pa
 from pyarrow import fs
 
-from pipelines.files.filesystems import is_read_only, open_filesystem
+from pipelines.files.filesystems import is_read_only
 from wordpiece_core.errors import InputError, OptionError
+from wordpiece_core.filesystems import open_filesystem
 
 
 def check_writable(option: str, path: str) -> None:

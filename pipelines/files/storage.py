@@ -46,7 +46,8 @@ def attempt(done: str, path: str, call: Callable[[], T]) -> T:
     """What `call` returns. It is tried again after faults that may pass. `done`: what it does to
     `path`, as the "read" in "cannot be read". Raises StorageError, and MissingError if there is
     nothing at the path."""
-    for delay in (*DELAYS, None):
+
+    def once() -> T:
         try:
             return reach(path, call)
         except MemoryError:
@@ -57,16 +58,13 @@ def attempt(done: str, path: str, call: Callable[[], T]) -> T:
                 f"{path}: holds a file name that is not UTF-8, {name}; rename it"
             ) from error
         except FAULTS as error:
-            fault = _fault(done, path, error)
-            if delay is None or fault.lasting:
-                raise fault from error
-        on_retry()
-        time.sleep(delay)
-    raise AssertionError("the last try returns or raises")
+            raise _fault(done, path, error) from error
+
+    return again(once)
 
 
 def again(call: Callable[[], T]) -> T:
-    """What `call` returns. It is a step that is done again as a whole after a fault of storage."""
+    """What `call` returns. It is done again as a whole after a fault of storage that may pass."""
     for delay in DELAYS:
         try:
             return call()
@@ -237,19 +235,6 @@ def make_directory(path: str) -> None:
     attempt("made", path, lambda: filesystem.create_dir(inner, recursive=True))
 
 
-def overwrite(path: str, data: bytes) -> None:
-    """Writes a small file in its place, in a directory that is there, without a second try. Who
-    reads it meanwhile may see a part."""
-    filesystem, inner = open_filesystem(path)
-
-    def write() -> None:
-        with filesystem.open_output_stream(inner, compression=None) as stream:
-            stream.write(data)
-
-    with writing(path):
-        reach(path, write)
-
-
 def move(source: str, target: str) -> None:
     """Gives a file another name on the same file system. A file that has this name is replaced."""
     filesystem, inner = open_filesystem(source)
@@ -402,11 +387,9 @@ class StoredFile(io.RawIOBase):
         return self.length
 
     def readable(self) -> bool:
-        """True."""
         return True
 
     def seekable(self) -> bool:
-        """True."""
         return True
 
     def close(self) -> None:

@@ -15,12 +15,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from pipelines.files import inputs, storage
-from pipelines.files.filesystems import HUB, appears_when_closed, parent
+from pipelines.files.filesystems import appears_when_closed, parent
 from pipelines.files.input_files import is_input_name, leads_into
 from pipelines.files.inputs import InputFile
 from pipelines.following.options import NAME, FollowOptions
 from wordpiece_core.declaration import named
 from wordpiece_core.errors import OptionError
+from wordpiece_core.filesystems import HUB
 
 Version = tuple[int, int | None]
 """The size of a file, and its modification time."""

@@ -14,9 +14,10 @@ import pytest
 from pyarrow import fs
 
 from pipelines.files import outputs, storage
-from pipelines.files.filesystems import inside, join, open_filesystem
+from pipelines.files.filesystems import inside, join
 from pipelines.files.publishing import Publication
 from wordpiece_core.errors import InputError, StorageError
+from wordpiece_core.filesystems import open_filesystem
 
 
 @pytest.fixture(params=["local", "store", "store?region=x", "store_that_closes"])
