@@ -157,9 +157,7 @@ def test_ids_that_no_type_holds_are_named_and_those_of_64_bits_are_kept(
     path.write_text(lines + '{"text": "a", "id": 0.5}\n')
     outcome = run("encode", path, tmp_path)
     assert outcome.status == 1
-    assert outcome.fault.startswith(
-        f"{path} line 2: 'id' holds 9007199254740993, and no type holds"
-    )
+    assert outcome.fault.startswith(f"{path} line 4: 'id' holds 0.5, and no type holds")
     done("count", path, "--output", tmp_path / "words")
     assert table_rows(tmp_path / "words") == [("a", 4)]
 

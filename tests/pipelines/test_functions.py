@@ -157,7 +157,7 @@ def test_workers_name_the_option_that_helps(tmp_path: Path, mode: str) -> None:
         pipelines.encode(
             path, tokenizer=vocab, output=tmp_path / "out", beam_args=beam_args, quiet=True
         )
-    fault = f"{path}: 'kept' holds only empty objects, which Parquet cannot store"
+    fault = f"{path}: column 'kept' is struct<>, which Parquet cannot store"
     assert str(raised.value) == f"{fault} (leave it out with keep_columns)"
     args = ["encode", path, "--tokenizer", vocab, "--output", tmp_path / "out-2"]
     # A worker process on its own does not know that a command waits for it.
