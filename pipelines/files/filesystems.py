@@ -7,7 +7,7 @@ from wordpiece_core.errors import InputError
 from wordpiece_core.filesystems import HUB, open_filesystem
 from wordpiece_core.uri import is_uri, same_store, split_query
 
-WHOLE_WHEN_CLOSED = {"s3", "gcs"}
+COMPLETE_WHEN_CLOSED = {"s3", "gcs"}
 """Arrow's names of the file systems where a file appears when it is closed, and not before."""
 
 
@@ -17,8 +17,8 @@ def is_read_only(path: str) -> bool:
 
 
 def appears_when_closed(path: str) -> bool:
-    """Whether a file there is whole as soon as it can be seen: it appears when it is closed."""
-    return is_uri(path) and open_filesystem(path)[0].type_name in WHOLE_WHEN_CLOSED
+    """Whether a file there is complete as soon as it can be seen: it appears when it is closed."""
+    return is_uri(path) and open_filesystem(path)[0].type_name in COMPLETE_WHEN_CLOSED
 
 
 def absolute(path: str) -> str:

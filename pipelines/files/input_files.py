@@ -33,8 +33,8 @@ ENDINGS: dict[str, tuple[str, str | None]] = {
 """The formats of files and their compression, by the endings of their names."""
 
 NO_DATA = frozenset({"config.json", "dataset_info.json", "dataset_infos.json", "dataset_dict.json"})
-"""Names of files that lie beside data and describe it, as in datasets of Hugging Face. They are
-read only where they are given by their names."""
+"""Names of files that describe data, as in datasets of Hugging Face. They are read only where they
+are given by their names."""
 
 SMALL_BYTES = 1 << 20  # of a file that is read and encoded on one thread: others take long to start
 _WILDCARD = re.compile(r"[*?\[]")
@@ -127,8 +127,8 @@ def output_name(file: InputFile) -> str:
 
 
 def disambiguated(files: Sequence[InputFile]) -> list[InputFile]:
-    """The files, where those of equal names have as many of the directories above them in their
-    names as tell them apart: `x.txt` of two inputs `a` and `b` becomes `a/x.txt` and `b/x.txt`."""
+    """The files. The names of those of equal names begin with as many of the directories above them
+    as disambiguate them: `x.txt` of two inputs `a` and `b` becomes `a/x.txt` and `b/x.txt`."""
     found = list(files)
     while True:
         names = Counter(file.name for file in found)

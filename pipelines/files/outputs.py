@@ -1,4 +1,4 @@
-"""Writing files whole or not at all: first under a temporary name, which is then changed, or, on
+"""Writing complete files or none: first under a temporary name, which is then changed, or, on
 stores where a file appears when it is closed, under its own name.
 
 Temporary files are in a directory that the job owns (`pipelines.files.owned`), so that a file left
@@ -39,7 +39,7 @@ TEMPORARY = r"\.wordpiece-tmp-[0-9a-f]{16}"
 
 
 class NewFile:
-    """A file that is being written. It has its name when `put` is called, and then it is whole.
+    """A file that is being written. It has its name when `put` is called, and then it is complete.
 
     Up to `MEMORY_BYTES` are held in memory. What is larger goes into a temporary file in the
     directory `scratch`; or, on a store where a file appears when it is closed, to its own name: to
@@ -183,7 +183,7 @@ def _in_directory(directory: str, call: Callable[[], T]) -> T:
 def atomic_writer(path: str, scratch: str | None = None) -> Iterator[NewFile]:
     """A binary file to write to. If the block ends without an exception, the file is at `path`;
     otherwise nothing is changed there. Directories above it are made. `scratch`: the directory of
-    the temporary file; by default it is beside the file.
+    the temporary file; by default it is that of the file.
 
     On local disks the contents are on the disk before the name is. Object stores have no such step.
     """

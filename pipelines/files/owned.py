@@ -1,4 +1,4 @@
-"""Directories that a job owns: for its work, for files that wait to be published, for its notes.
+"""Directories that a job owns: for its work, for files that wait to be published, for journals.
 
 Such a directory has a marker, `.wordpiece.json`, with its kind, its id, and the id of the run that
 works in it. All other files in it must have names that its kind knows. A directory with any other

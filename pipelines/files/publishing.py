@@ -1,7 +1,7 @@
 """Putting several files into an output directory at once: either all are new, or all are old.
 
 Files are written to `_staging`, a directory in the output that the job owns, in a folder of the
-run. When all of them are there, `publish.json` is written beside them. From then on the new files
+run. When all of them are there, `publish.json` is written next to them. From then on the new files
 are the valid ones. They are moved to their places one by one. The last one is the file that marks
 the output as complete; an old file of that name is deleted first. A run that finds `publish.json`
 finishes the moves.

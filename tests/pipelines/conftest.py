@@ -86,7 +86,7 @@ def store_that_closes(store: str, monkeypatch: pytest.MonkeyPatch) -> str:
             filesystem = fs.PyFileSystem(ClosingHandler(cls.root, Faults()))
             return filesystem, super().from_uri(uri)[1]
 
-    monkeypatch.setattr(filesystems, "WHOLE_WHEN_CLOSED", {"py::closing"})
+    monkeypatch.setattr(filesystems, "COMPLETE_WHEN_CLOSED", {"py::closing"})
     monkeypatch.setattr(fs, "FileSystem", Closing)
     return store
 

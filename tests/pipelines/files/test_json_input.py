@@ -1,4 +1,4 @@
-"""However JSON lines are cut, the rows are those of Python's reader."""
+"""However JSON lines are split, the rows are those of Python's reader."""
 
 import json
 import re
@@ -38,14 +38,14 @@ json_rows = st.lists(
 
 @given(json_rows, sizes, sizes, st.sampled_from(["\n", "\r\n", " \n"]))
 def test_any_ranges_of_json_lines_give_its_texts(
-    rows: list[dict[str, object] | None], cut: int, block: int, end: str
+    rows: list[dict[str, object] | None], size: int, block: int, end: str
 ) -> None:
     expected = [row.get("text") for row in rows if row is not None]
     with (
         new_file(".jsonl", json_lines(rows, end)) as file,
         mock.patch.object(line_input, "BLOCK_BYTES", block),
     ):
-        assert texts(file, range_bytes=cut) == expected
+        assert texts(file, range_bytes=size) == expected
 
 
 @given(json_rows, sizes, st.sampled_from(["", ".gz", ".zst"]))
@@ -282,13 +282,13 @@ def test_a_bad_json_line_is_named_by_its_number_in_the_file(
     tmp_path: Path, bad: str, ending: str
 ) -> None:
     good = [f'{{"text": "line {i}"}}' for i in range(200)]
-    for line, cut in [(2, 1 << 20), (101, 50), (101, 1 << 20), (201, 333)]:
+    for line, size in [(2, 1 << 20), (101, 50), (101, 1 << 20), (201, 333)]:
         lines = [*good[: line - 2], "", bad, *good[line:]]
         data = "\n".join(lines).encode()
         file = write(tmp_path / f"a.jsonl{ending}", COMPRESS[ending](data))
         place = f"{re.escape(file.path)} line {line}: "
         with mock.patch.object(line_input, "BLOCK_BYTES", 64):
-            message = fault(lambda file=file, cut=cut: texts(file, range_bytes=cut))
+            message = fault(lambda file=file, size=size: texts(file, range_bytes=size))
         assert re.match(place + BAD_LINES[bad], message), message
         for columns in (None, ["text"], []):
             message = fault(lambda file=file, columns=columns: rows_of(file, columns))

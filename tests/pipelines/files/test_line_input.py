@@ -1,4 +1,4 @@
-"""However a text file is cut, its lines are those of a few lines of plain Python."""
+"""However a text file is split, its lines are those of a few lines of plain Python."""
 
 from itertools import pairwise
 from pathlib import Path
@@ -27,9 +27,9 @@ def lines_of(data: bytes) -> list[str]:
 
 
 @given(text_bytes, sizes, sizes)
-def test_any_ranges_of_a_text_file_give_its_lines(data: bytes, cut: int, block: int) -> None:
+def test_any_ranges_of_a_text_file_give_its_lines(data: bytes, size: int, block: int) -> None:
     with new_file(".txt", data) as file, mock.patch.object(line_input, "BLOCK_BYTES", block):
-        assert texts(file, range_bytes=cut) == lines_of(data)
+        assert texts(file, range_bytes=size) == lines_of(data)
 
 
 @given(text_bytes, st.lists(st.integers(0, 100), max_size=3), st.sampled_from([".gz", ".zst"]))

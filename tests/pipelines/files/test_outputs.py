@@ -1,4 +1,4 @@
-"""A file is there whole or not at all, wherever it is written."""
+"""A file is there complete or not at all, wherever it is written."""
 
 import gc
 import os

@@ -1,4 +1,4 @@
-"""However Parquet is cut, the rows are those that were written."""
+"""However Parquet is split, the rows are those that were written."""
 
 import tempfile
 from datetime import datetime
@@ -42,10 +42,10 @@ def test_any_ranges_of_parquet_give_its_texts_of_any_type(
 ) -> None:
     table = pa.table({"id": range(len(TEXTS)), "text": typed(TEXTS, kind)})
     file = write_parquet(tmp_path / "a.parquet", table, rows)
-    for cut in (1, 60, 1 << 20):
+    for size in (1, 60, 1 << 20):
         for block in (1, 5, 1 << 20):
             with mock.patch.object(reader, "COUNTED_BYTES", block):
-                assert texts(file, range_bytes=cut) == TEXTS
+                assert texts(file, range_bytes=size) == TEXTS
     batches = list(open_shard(file, TextColumns()).batches())
     assert [len(batch.texts) for batch in batches] == [
         len(TEXTS[i : i + rows]) for i in range(0, len(TEXTS), rows)
@@ -60,7 +60,7 @@ def test_any_ranges_of_parquet_give_its_texts_of_any_type(
 
 @given(st.lists(st.none() | characters), sizes, st.integers(1, 200), sizes)
 def test_any_ranges_of_any_parquet_give_its_texts(
-    values: list[str | None], rows: int, cut: int, block: int
+    values: list[str | None], rows: int, size: int, block: int
 ) -> None:
     with (
         tempfile.TemporaryDirectory() as directory,
@@ -68,7 +68,7 @@ def test_any_ranges_of_any_parquet_give_its_texts(
     ):
         table = pa.table({"text": pa.array(values, pa.string())})
         file = write_parquet(Path(directory) / "a.parquet", table, rows)
-        ranges = plan([file], "text", cut)
+        ranges = plan([file], "text", size)
         assert texts_of(ranges) == values
         for a, b in pairwise(ranges):
             next_rows = (a.start, a.rows and a.rows[1]) == (b.start, b.rows and b.rows[0])
@@ -209,7 +209,7 @@ TIMES: dict[str, tuple[dict[str, pa.Array], pa.DataType]] = {
     "no times": ({"x": pa.array([None], US)}, NS),
     "in lists": ({"x": pa.array([[{"t": date}] for date in DATES] + [None])}, US),
     "in maps": ({"x": pa.array([[("a", DATES[0])], None], pa.map_(pa.string(), US))}, US),
-    "beside others": ({"x": pa.array(DATES, US), "y": pa.array([10**9] * 4, NS)}, US),
+    "with others": ({"x": pa.array(DATES, US), "y": pa.array([10**9] * 4, NS)}, US),
 }
 
 
