@@ -351,9 +351,8 @@ class Resharding:
         for name, data in sidecars.items():
             publication.stage(name, data)
         publication.stage_json(MANIFEST, manifest)
-        staged = {
-            result.name: f"{folder.rpartition('/')[2]}/{name}" for name, result in files.items()
-        }
+        made = target.folder_name("made")
+        staged = {result.name: f"{made}/{name}" for name, result in files.items()}
         publication.publish([*staged, *sidecars, MANIFEST], replaced, staged)
         return manifest
 

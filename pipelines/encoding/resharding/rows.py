@@ -50,9 +50,13 @@ class Target:
         """The endings of the names of the files of a shard. The first one has the ids."""
         return [".parquet"] if self.format == "parquet" else [".bin", SECOND_ENDING[self.format]]
 
+    def folder_name(self, kind: str) -> str:
+        """The name of the directory of "buckets", or of what is "made", in the work directory."""
+        return f"{kind}-{self.digest[:16]}"
+
     def folder(self, kind: str) -> str:
-        """The path of the directory of "buckets", or of what is "made"."""
-        return self.dataset.work.place(f"{kind}-{self.digest[:16]}")
+        """The path of that directory."""
+        return self.dataset.work.place(self.folder_name(kind))
 
     def bucket_file(self, number: int) -> str:
         """The path of a file of buckets."""
