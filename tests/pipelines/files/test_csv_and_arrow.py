@@ -107,7 +107,7 @@ def test_zero_bytes_are_replaced_and_hide_no_quotes(tmp_path: Path) -> None:
         ('id,text\n1,a\n2,"b\n3,c', " row 3: a quote is not closed"),
         ('id,text\n1,a\n2,"b\n""', " row 3: a quote is not closed"),
         (b"id,text\n1,\xe9,\xff\n", " row 2: it has 3 fields, and the first row 2; fix it"),
-        ("id,body\n1,a\n", ": no column 'text'; it has 'id', 'body' (choose with --text-column)"),
+        ("id,body\n1,a\n", ": no column 'text'; it has 'id', 'body' (choose with text_column)"),
         ("text,text\n1,a\n", ": two columns are named 'text'; rename one"),
         (b"id,\xff\n1,a\n", ": holds a name that is not UTF-8"),
     ],
@@ -307,7 +307,7 @@ def test_what_is_no_object_on_the_way_to_a_text_is_named(tmp_path: Path, value: 
     ):
         found = fault(call)
         assert found.startswith(f"{file.path} line 2: {place} holds a")
-        assert found.endswith("not an object (choose another key with --text-column)")
+        assert found.endswith("not an object (choose another key with text_column)")
 
 
 def test_a_name_with_a_dot_comes_first(tmp_path: Path) -> None:

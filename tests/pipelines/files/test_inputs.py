@@ -111,7 +111,7 @@ def test_absent_columns_are_named(tmp_path: Path, ending: str) -> None:
             for call in (lambda n=name: texts(file, n), lambda c=columns: open_shard(file, c)):
                 found = fault(call)
                 assert re.match(f"{file.path}: no (column|key) '{name}'.*; it has 'text' ", found)
-                assert "--text-column" in found
+                assert "text_column" in found
 
 
 def test_kept_columns_are_in_the_order_of_the_file_and_text_is_read_anyway(tmp_path: Path) -> None:

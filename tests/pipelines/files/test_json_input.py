@@ -214,7 +214,7 @@ def test_a_column_that_changes_its_type_matters_only_if_it_is_kept(
             message = fault(lambda columns=columns: rows_of(file, columns))
             assert message.startswith(file.path)
             assert "id" in message
-            assert "--keep-columns" in message
+            assert "keep_columns" in message
             assert block == 1 or " line 2: " in message
 
 
