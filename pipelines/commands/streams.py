@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import sys
+from typing import TextIO
 
 from wordpiece_core.errors import OutputError
 
@@ -54,6 +55,22 @@ class StandardOutput(io.TextIOWrapper):
         os.close(nowhere)
 
 
+class StandardError(io.TextIOWrapper):
+    """Ignores that it cannot be written: there is nowhere to report it."""
+
+    def write(self, text: str, /) -> int:
+        try:
+            return super().write(text)
+        except OSError:
+            return len(text)
+
+    def flush(self) -> None:
+        try:
+            super().flush()
+        except OSError:
+            return
+
+
 class ClosedInput(io.TextIOWrapper):
     """Standard input that was closed when the process began. It is empty."""
 
@@ -72,15 +89,19 @@ def open_closed() -> None:
 def prepare() -> None:
     """Repairs the standard streams. This is the first thing that the process does."""
     open_closed()
-    if sys.stdin is None:  # it was closed when the process began, as the others may have been
+    if sys.stdin is None:
         sys.stdin = ClosedInput(os.fdopen(0, "rb", closefd=False), encoding="utf-8")
-    if sys.stderr is None:
-        sys.stderr = os.fdopen(2, "w", encoding="utf-8", closefd=False)
-    stdout = sys.stdout
-    sys.stdout = StandardOutput(
-        os.fdopen(1, "wb", closefd=False) if stdout is None else stdout.buffer,
-        encoding=getattr(stdout, "encoding", "utf-8"),
+    sys.stdout = _reopened(sys.stdout, 1, StandardOutput)
+    sys.stderr = _reopened(sys.stderr, 2, StandardError)
+
+
+def _reopened(stream: TextIO | None, descriptor: int, kind: type[io.TextIOWrapper]) -> TextIO:
+    if stream is None:  # it was closed when the process began
+        return kind(os.fdopen(descriptor, "wb", closefd=False), encoding="utf-8")
+    return kind(
+        stream.buffer,
+        encoding=stream.encoding,
         errors="backslashreplace",
-        line_buffering=stdout is not None and stdout.isatty(),
-        write_through=getattr(stdout, "write_through", False),
+        line_buffering=descriptor == 2 or stream.isatty(),
+        write_through=getattr(stream, "write_through", False),
     )

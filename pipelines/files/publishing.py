@@ -23,7 +23,7 @@ from pipelines.files import outputs, storage
 from pipelines.files.filesystems import inside, join
 from pipelines.files.lease import MARKER
 from pipelines.files.owned import OwnedDirectory, new_id
-from wordpiece_core.errors import InputError
+from wordpiece_core.errors import InputError, OutputError
 from wordpiece_core.uri import is_uri
 
 STAGING = "_staging"
@@ -135,13 +135,15 @@ class Publication:
         files, gone = self._read(journal)
         staged = {name: inside(self.staging.path, place) for name, place in files.items()}
         places = {name: inside(self.output, name) for name in (*files, *gone)}
-        if storage.info(staged[self.last]) is None:
+        if storage.info(staged[self.last]) is None and storage.info(places[self.last]) is not None:
             return  # it is in its place, so all others are too
 
         def move(name: str) -> None:
             entry = storage.info(staged[name])
+            if entry is None and storage.info(places[name]) is None:
+                raise OutputError(f"{staged[name]}: is missing; run the job again")
             if entry is None:
-                return
+                return  # it is in its place already
             if is_uri(places[name]) and entry.size > MOST_MOVED:
                 outputs.copy(staged[name], places[name])
                 storage.delete_file(staged[name])

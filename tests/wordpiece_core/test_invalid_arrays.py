@@ -47,3 +47,11 @@ def test_an_error_says_what_is_wrong() -> None:
     words = pa.record_batch({"word": ["a"], "count": pa.array([1], pa.int32())})
     with pytest.raises(InputError, match='"count"'):
         _kernel.join_word_tables([words])
+
+
+def test_a_batch_that_begins_behind_its_last_row_is_empty() -> None:
+    words = pa.record_batch({"word": ["a", "b"], "count": [2, 1]})
+    behind = pa.record_batch(words.slice(2))  # as pyarrow imports it: an offset, and no buffers
+    assert pa.record_batch(_kernel.join_word_tables([behind])).num_rows == 0
+    joined = pa.record_batch(_kernel.join_word_tables([behind, words, words.slice(1, 0)]))
+    assert joined.to_pylist() == words.to_pylist()

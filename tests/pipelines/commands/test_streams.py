@@ -63,6 +63,7 @@ def test_a_full_standard_output_is_an_error_on_one_line(tmp_path: Path, unbuffer
         assert outcome.fault == "standard output: cannot be written (No space left on device)"
         assert outcome.status == 1
     assert table_rows(tmp_path / "out") == ROWS
+    assert in_shell("2>/dev/full", *count(tmp_path), env=environment).status == 0
 
 
 @pytest.mark.parametrize("unbuffered", ["", "1"])

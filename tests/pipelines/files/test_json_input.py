@@ -193,7 +193,7 @@ def test_numbers_that_no_type_holds_are_refused(
     with mock.patch.object(line_input, "BLOCK_BYTES", block):
         message = fault(lambda: rows_of(file))
         assert message.startswith(f"{file.path} line {line}: {reason}")
-        assert "--keep-columns" in message
+        assert "keep_columns" in message
         if "holds" in reason:
             assert rows_of(file, ["text"]) == [{"text": "a"}] * len(values)
 

@@ -16,7 +16,7 @@ from pyarrow import fs
 from pipelines.files import outputs, storage
 from pipelines.files.filesystems import inside, join
 from pipelines.files.publishing import Publication
-from wordpiece_core.errors import InputError, StorageError
+from wordpiece_core.errors import InputError, OutputError, StorageError
 from wordpiece_core.filesystems import open_filesystem
 
 
@@ -273,6 +273,23 @@ def test_a_file_that_waits_to_be_published_is_written_anew_after_a_fault_of_stor
     publication.publish(["last"], ())
     assert read(join(directory, "last")) == b"something"
     assert everything(directory) == ["last"]
+
+
+def test_a_staged_file_that_is_missing_is_an_error_and_one_that_was_moved_is_none(
+    directory: str,
+) -> None:
+    publication = Publication(directory, "last")
+    publication.begin()
+    for name in ("first", "last"):
+        publication.stage(name, name.encode())
+    staged = publication.place("first")
+    storage.delete_file(staged)
+    with pytest.raises(OutputError, match=r"first.*: is missing"):
+        publication.publish(["first", "last"], ())
+    assert "last" not in everything(directory)
+    outputs.write_bytes(join(directory, "first"), b"first")  # as if it had been moved
+    Publication(directory, "last").recover()
+    assert everything(directory) == ["first", "last"]
 
 
 def test_a_table_that_is_damaged_is_told_from_one_that_is_missing(tmp_path: Path) -> None:

@@ -251,6 +251,9 @@ impl Source<'_> {
     /// # Safety
     /// As for `buffer`. `more`: how many values the buffer has more than rows.
     unsafe fn rows<T: ArrowNativeType>(self, index: usize, more: usize) -> Result<ScalarBuffer<T>> {
+        if self.len() + more == 0 {
+            return Ok(ScalarBuffer::default()); // the buffer may be missing, whatever the offset
+        }
         let count = self.offset() + self.len() + more;
         // SAFETY: as the caller says.
         let buffer = unsafe { self.buffer::<T>(index, count) }?;
