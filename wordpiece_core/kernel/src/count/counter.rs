@@ -1,7 +1,7 @@
 //! Counting the words of texts.
 //!
 //! While texts are read, their raw segments are counted as they stand, in a table whose lookups
-//! touch one cache line each (see [`segment_map`](crate::text::segment_map)). Only when the table is
+//! touch one cache line each (see [`segment_map`](crate::text::segment_table)). Only when the table is
 //! emptied are its segments normalized, each distinct one once, and equal words added up. So the
 //! cost of a text is little more than that of cutting it at its spaces.
 
@@ -9,7 +9,7 @@ use foldhash::HashMap;
 
 use crate::count::segment_counts::SegmentCounts;
 use crate::count::word_lists::{CountResult, WordList, partition};
-use crate::text::rules::TextRules;
+use crate::text::rules::{Begin, TextRules};
 
 /// Counts the words of texts, separately for each group of texts. Counts from other tables can be
 /// added.
@@ -98,7 +98,7 @@ impl WordCounter {
         let number = self.number(group);
         let group = &mut self.groups[number];
         self.memory -= group.memory();
-        self.text.segments_into(text, bytes, &mut group.segments);
+        self.text.segments_into(text, bytes, Begin::Text, &mut group.segments);
         // This may be less than before: the old table and the new one were counted when it was about to
         // grow.
         self.memory += group.memory();

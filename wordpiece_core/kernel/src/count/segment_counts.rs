@@ -1,25 +1,10 @@
 //! The counts of raw segments: one array for characters that stand alone, tables for the rest.
 //!
 //! Half of the segments of English, and nearly all of Chinese, are single characters, whose counts are
-//! at their place in an array: nothing is looked up. Segments of up to 7 bytes, as most others are,
-//! are their own key of 8 bytes; a slot of 16 bytes holds the key and its count, so that the frequent
-//! ones fit into the processor's caches, also where two threads share one. These segments are
-//! gathered, and their slots asked for, before they are counted, up to 128 at a time: so no look-up
-//! waits for memory. Longer ones are in a [`SegmentMap`].
+//! at their place in an array: nothing is looked up. The others are in a [`SegmentTable`].
 
-use crate::text::segment_map::{
-    KeyTable, MIDDLE, MiddleKey, SHORT, SegmentKey, SegmentMap, first_block, middle_key, short_key,
-};
-use crate::text::segments::SegmentBag;
-
-/// The length of the longest segments whose key has 8 bytes, in bytes.
-const TINY: usize = 7;
-
-/// The most segments of a kind that are gathered. A power of two.
-const BATCH: usize = 128;
-
-/// The most segments in 64 bytes: between any two of them is another byte, or each has two.
-const BLOCK_SEGMENTS: usize = 32;
+use crate::text::segment_table::{Batch, SegmentTable};
+use crate::text::segments::{BlockSegments, SegmentSink};
 
 /// How many counts an ASCII character has. One that follows itself is counted in turn here and there:
 /// an addition need not wait for the one before.
@@ -53,11 +38,8 @@ const PAGE: usize = 256;
 pub struct SegmentCounts {
     ascii: [[u64; 128]; ASCII_COUNTS],
     alone: AloneCounts,
-    tiny: KeyTable<u64, u64>,
-    longer: SegmentMap<u64>,
-    tiny_batch: Batch<u64>,
-    short_batch: Batch<u128>,
-    middle_batch: Batch<MiddleKey>,
+    table: SegmentTable,
+    batch: Batch<false>,
 }
 
 impl Default for SegmentCounts {
@@ -65,72 +47,58 @@ impl Default for SegmentCounts {
         SegmentCounts {
             ascii: [[0; 128]; ASCII_COUNTS],
             alone: AloneCounts::default(),
-            tiny: KeyTable::new(1 << 10),
-            longer: SegmentMap::default(),
-            tiny_batch: Batch::default(),
-            short_batch: Batch::default(),
-            middle_batch: Batch::default(),
+            table: SegmentTable::default(),
+            batch: Batch::default(),
         }
     }
 }
 
-impl SegmentBag for SegmentCounts {
+impl SegmentSink for SegmentCounts {
     #[inline(always)]
-    fn alone_ascii(&mut self, word: u8, at: usize) {
-        self.ascii[at % ASCII_COUNTS][word as usize % 128] += 1;
+    fn block(&mut self, bytes: &[u8], at: usize, block: &BlockSegments) {
+        let mut alone = block.alone;
+        while alone != 0 {
+            let place = at + alone.trailing_zeros() as usize;
+            self.ascii[place % ASCII_COUNTS][bytes[place] as usize % 128] += 1;
+            alone &= alone - 1;
+        }
+        let mut cjk_alone = block.cjk_alone;
+        while cjk_alone != 0 {
+            let place = at + cjk_alone.trailing_zeros() as usize;
+            self.alone.add(three_byte_char(&bytes[place..]));
+            cjk_alone &= cjk_alone - 1;
+        }
+        self.make_room();
+        let table = &mut self.table;
+        self.batch.push_block(bytes, at, block.words(), |longer| *table.entry(longer) += 1);
     }
 
     #[inline(always)]
-    fn alone(&mut self, word: char) {
+    fn alone(&mut self, _bytes: &[u8], _start: usize, _end: usize, word: char) {
         self.alone.add(word);
     }
 
     #[inline(always)]
-    fn segments(&mut self, bytes: &[u8], at: usize, mut starts: u64, mut ends: u64) {
+    fn segment(&mut self, bytes: &[u8], start: usize, end: usize) {
         self.make_room();
-        // They are not in memory as long as the loop runs.
-        let (mut tiny, mut short) = (self.tiny_batch.held, self.short_batch.held);
-        while starts != 0 {
-            let start = at + starts.trailing_zeros() as usize;
-            let end = at + ends.trailing_zeros() as usize;
-            (starts, ends) = (starts & (starts - 1), ends & (ends - 1));
-            let length = end - start;
-            if length > SHORT {
-                self.add_longer(&bytes[start..end]);
-                continue;
-            }
-            // Both batches are written to, and one of them keeps the key: which one cannot be
-            // foretold, and a branch that goes wrong would cost more.
-            let key = short_key(first_block(bytes, start), length);
-            self.tiny_batch.keys[tiny % BATCH] = key as u64 | (length as u64) << (8 * TINY);
-            self.short_batch.keys[short % BATCH] = key;
-            tiny += (length <= TINY) as usize;
-            short += (length > TINY) as usize;
-        }
-        (self.tiny_batch.held, self.short_batch.held) = (tiny, short);
+        self.batch.push(bytes, start, end, |longer| *self.table.entry(longer) += 1);
     }
 
-    #[inline(always)]
-    fn segment(&mut self, bytes: &[u8], start: usize, end: usize) {
-        if end - start > SHORT {
-            self.add_longer(&bytes[start..end]);
-        } else {
-            self.make_room();
-            let key = short_key(first_block(bytes, start), end - start);
-            if end - start <= TINY {
-                self.tiny_batch.push(key as u64 | ((end - start) as u64) << (8 * TINY));
-            } else {
-                self.short_batch.push(key);
-            }
-        }
+    fn added(&mut self, raw: &str) {
+        *self.table.entry(raw.as_bytes()) += 1;
     }
+}
+
+#[inline(always)]
+fn three_byte_char(bytes: &[u8]) -> char {
+    let [a, b, c] = [bytes[0] & 0x0F, bytes[1] & 0x3F, bytes[2] & 0x3F].map(u32::from);
+    char::from_u32(a << 12 | b << 6 | c).unwrap_or(char::REPLACEMENT_CHARACTER)
 }
 
 impl SegmentCounts {
     /// An upper limit of the number of distinct segments.
     pub fn len(&self) -> usize {
-        let gathered = self.tiny_batch.held + self.short_batch.held + self.middle_batch.held;
-        128 + self.alone.held + self.tiny.held() + self.longer.len() + gathered
+        128 + self.alone.held + self.table.len() + self.batch.len()
     }
 
     /// Whether there are no segments.
@@ -138,28 +106,21 @@ impl SegmentCounts {
         self.len() == 0
     }
 
-    /// The memory that the tables may take soon, in bytes: with that of a larger table beside the old
-    /// one where one will soon grow.
+    /// The memory that the tables may take soon, in bytes: a larger table is filled before the old one
+    /// goes.
     pub fn memory_to_grow(&self) -> usize {
-        let larger = self.tiny.growth(self.tiny_batch.held)
-            + self.longer.short.growth(self.short_batch.held)
-            + self.longer.middle.growth(self.middle_batch.held);
-        let tables = self.alone.memory() + self.tiny.memory() + self.longer.memory();
-        size_of::<Self>() + tables + larger
+        let tables = self.alone.memory() + self.table.memory() + self.table.growth(&self.batch);
+        size_of::<Self>() + tables
     }
 
     /// An upper limit of the bytes of all distinct segments together.
     pub fn text_bytes(&self) -> usize {
-        let gathered = self.tiny_batch.held * TINY
-            + self.short_batch.held * SHORT
-            + self.middle_batch.held * MIDDLE;
-        let short = 128 + self.alone.held * 4 + self.tiny.held() * TINY;
-        short + self.longer.text_bytes() + gathered
+        128 + self.alone.held * 4 + self.table.text_bytes() + self.batch.text_bytes()
     }
 
     /// Calls `each` with every segment and its count, in no particular order.
     pub fn for_each(&mut self, mut each: impl FnMut(&str, u64)) {
-        self.count_gathered();
+        self.table.count(&mut self.batch);
         for word in '\0'..='\x7F' {
             let count = self.ascii.iter().map(|counts| counts[word as usize]).sum();
             if count > 0 {
@@ -167,67 +128,13 @@ impl SegmentCounts {
             }
         }
         self.alone.for_each(|word, count| each(word.encode_utf8(&mut [0; 4]), count));
-        self.tiny.for_each(|key, count| {
-            let bytes = key.to_le_bytes();
-            let segment = std::str::from_utf8(&bytes[..bytes[TINY] as usize]);
-            each(segment.expect("a segment is a string"), count);
-        });
-        self.longer.for_each(each);
+        self.table.for_each(each);
     }
 
     #[inline(always)]
     fn make_room(&mut self) {
-        if self.tiny_batch.held.max(self.short_batch.held) > BATCH - BLOCK_SEGMENTS {
-            self.count_gathered();
-        }
-    }
-
-    #[inline(never)]
-    fn count_gathered(&mut self) {
-        self.tiny_batch.count_into(&mut self.tiny);
-        self.short_batch.count_into(&mut self.longer.short);
-        self.middle_batch.count_into(&mut self.longer.middle);
-    }
-
-    #[inline(never)]
-    fn add_longer(&mut self, segment: &[u8]) {
-        if segment.len() > MIDDLE {
-            *self.longer.long_entry(segment, || 0) += 1;
-            return;
-        }
-        if self.middle_batch.held == BATCH {
-            self.middle_batch.count_into(&mut self.longer.middle);
-        }
-        self.middle_batch.push(middle_key(segment));
-    }
-}
-
-/// Keys that are gathered.
-struct Batch<K> {
-    keys: [K; BATCH],
-    held: usize,
-}
-
-impl<K: Copy + Default> Default for Batch<K> {
-    fn default() -> Self {
-        Batch { keys: [K::default(); BATCH], held: 0 }
-    }
-}
-
-impl<K: SegmentKey> Batch<K> {
-    /// Keeps a key. The batch must not be full.
-    #[inline(always)]
-    fn push(&mut self, key: K) {
-        self.keys[self.held % BATCH] = key;
-        self.held += 1;
-    }
-
-    /// Counts the keys. The batch is empty then.
-    fn count_into(&mut self, counts: &mut KeyTable<K, u64>) {
-        let keys = &self.keys[..std::mem::take(&mut self.held)];
-        keys.iter().for_each(|&key| counts.prefetch(key));
-        for &key in keys {
-            *counts.entry(key, || 0) += 1;
+        if self.batch.is_full() {
+            self.table.count(&mut self.batch);
         }
     }
 }

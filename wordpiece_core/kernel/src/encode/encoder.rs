@@ -14,11 +14,10 @@ mod spans;
 #[cfg(test)]
 mod tests;
 
-use std::sync::{Mutex, OnceLock};
+use std::sync::Mutex;
 
 use crate::encode::added_tokens::{AddedToken, AddedTokens};
-use crate::encode::model::{Model, ModelScratch};
-use crate::encode::trie::NONE;
+use crate::encode::model::Model;
 use crate::error::Result;
 use crate::text::rules::TextRules;
 
@@ -82,16 +81,9 @@ pub struct Encoder {
     /// What is put before each word, where the rules of text do not do it.
     word_mark: Option<char>,
     added_tokens: AddedTokens,
-    /// The ids of characters that stand alone: pages by the upper bits of the character, filled on
-    /// first use.
-    alone: Box<[OnceLock<Box<[u32; PAGE]>>]>,
     /// The caches of sessions that have ended, for those to come; None: of one that has not ended.
     caches: Mutex<Vec<Option<Caches>>>,
 }
-
-/// Characters in a page of ids.
-const PAGE: usize = 256;
-const PAGES: usize = 0x11_0000 / PAGE;
 
 impl Encoder {
     /// Makes the encoder of a model.
@@ -108,7 +100,6 @@ impl Encoder {
                 TextRules::ByteLevel(_) | TextRules::Metaspace(_) => None,
             },
             added_tokens,
-            alone: (0..PAGES).map(|_| OnceLock::new()).collect(),
             caches: Mutex::default(),
             options,
         })
@@ -127,25 +118,5 @@ impl Encoder {
     /// Whether this is WordPiece, which takes texts of any length.
     pub fn is_wordpiece(&self) -> bool {
         matches!(self.options.model, Model::WordPiece(_))
-    }
-
-    /// The id of a normalized character that is a word by itself; `NONE` if it has not one token.
-    #[inline]
-    fn alone_id(&self, c: char) -> u32 {
-        let page = c as usize / PAGE;
-        let ids = self.alone[page].get_or_init(|| self.alone_ids(page));
-        ids[c as usize % PAGE]
-    }
-
-    #[cold]
-    fn alone_ids(&self, page: usize) -> Box<[u32; PAGE]> {
-        let (mut scratch, mut tokens) = (ModelScratch::default(), Vec::new());
-        Box::new(std::array::from_fn(|k| {
-            let c = char::from_u32((page * PAGE + k) as u32).unwrap_or_default();
-            let mut word = String::from(c);
-            self.put_mark(&mut word);
-            self.options.model.tokens(&word, &mut scratch, &mut tokens);
-            if let [token] = tokens[..] { token.id } else { NONE }
-        }))
     }
 }

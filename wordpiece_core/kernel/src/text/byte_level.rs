@@ -20,7 +20,7 @@ use unicode_general_category::{GeneralCategory, get_general_category};
 
 use crate::memory;
 use crate::text::blocks::{BLOCK, below, masks_at};
-use crate::text::segments::{BlockSegments, InOrder, Segment, SegmentBag, Sink, Unordered};
+use crate::text::segments::{BlockSegments, Each, Segment, SegmentSink};
 use crate::text::unicode::is_whitespace;
 
 /// GPT-2's rules of text.
@@ -76,26 +76,20 @@ impl ByteLevel {
     /// * `text` - The text.
     /// * `each` - What takes the pieces.
     #[inline(always)]
-    pub fn segments(&self, text: &str, mut each: impl FnMut(Segment<'_>)) {
-        let first = self.first(text);
-        if let Some((raw, _)) = &first {
-            let rest = raw.as_bytes();
-            each(Segment { raw, start: 0, added: true, alone: None, rest });
-        }
-        let from = first.map_or(0, |(_, end)| end);
-        cut(text, text.as_bytes(), from, &mut InOrder { text, each });
+    pub fn segments(&self, text: &str, each: impl FnMut(Segment<'_>)) {
+        self.segments_into(text, text.as_bytes(), &mut Each { text, each });
     }
 
-    /// Gives every piece of a whole text to `bag`, in no particular order (see
+    /// Gives every piece of a text to `sink` (see
     /// [`PreTokenizer::segments_into`](crate::text::pre_tokenize::PreTokenizer::segments_into)).
     #[inline(always)]
-    pub fn segments_into(&self, text: &str, bytes: &[u8], bag: &mut impl SegmentBag) {
+    pub fn segments_into(&self, text: &str, bytes: &[u8], sink: &mut impl SegmentSink) {
         let first = self.first(text);
         if let Some((raw, _)) = &first {
-            bag.segment(raw.as_bytes(), 0, raw.len());
+            sink.added(raw);
         }
         let from = first.map_or(0, |(_, end)| end);
-        cut(text, bytes, from, &mut Unordered { bytes, bag });
+        cut(text, bytes, from, sink);
     }
 
     /// The first piece, if a space is put before it, and where it ends in the text.
@@ -124,14 +118,14 @@ fn first_char(text: &str) -> char {
 }
 
 #[inline(always)]
-fn cut<S: Sink>(text: &str, bytes: &[u8], from: usize, sink: &mut S) {
+fn cut(text: &str, bytes: &[u8], from: usize, sink: &mut impl SegmentSink) {
     let mut at = from;
     while at < text.len() {
         let after_space = at + (bytes[at] == b' ') as usize;
         let first = if after_space < text.len() { bytes[after_space] } else { b' ' };
         if first.is_ascii() || is_letter_lead(first) {
             let block = block(bytes, at, text.len());
-            sink.block(at, &block);
+            sink.block(bytes, at, &block);
             at += block.done as usize;
             if at >= text.len() {
                 return;
@@ -141,7 +135,7 @@ fn cut<S: Sink>(text: &str, bytes: &[u8], from: usize, sink: &mut S) {
             }
         }
         let end = piece_end(text, at);
-        sink.segment(at, end);
+        sink.segment(bytes, at, end);
         at = end;
     }
 }

@@ -12,7 +12,7 @@ use crate::memory;
 use crate::text::charsmap::CharsMap;
 use crate::text::marks::SPACE_MARK;
 use crate::text::rules::Begin;
-use crate::text::segments::Segment;
+use crate::text::segments::{Each, Segment, SegmentSink};
 use crate::text::unicode::is_whitespace;
 
 /// Where a mark is put that stands for no space of the text.
@@ -176,20 +176,31 @@ impl Metaspace {
     /// Calls `each` with every segment of a part of a text, in order (see
     /// [`TextRules::segments`](crate::text::rules::TextRules::segments)).
     #[inline(always)]
-    pub fn segments(&self, text: &str, begin: Begin, mut each: impl FnMut(Segment<'_>)) {
+    pub fn segments(&self, text: &str, begin: Begin, each: impl FnMut(Segment<'_>)) {
+        self.segments_into(text, text.as_bytes(), begin, &mut Each { text, each });
+    }
+
+    /// Gives every segment of a part of a text to `sink`. `bytes`: those of the part; more may be
+    /// behind them.
+    #[inline(always)]
+    pub fn segments_into(
+        &self,
+        text: &str,
+        bytes: &[u8],
+        begin: Begin,
+        sink: &mut impl SegmentSink,
+    ) {
         let first = self.first(text, begin);
         if let Some(raw) = &first.raw {
-            let rest = raw.as_bytes();
-            each(Segment { raw, start: 0, added: true, alone: None, rest });
+            sink.added(raw);
         }
         let mut start = first.end;
         let merges = self.way.merges();
         while start < text.len() {
             let end = self.next_cut(text, start + 1);
-            let raw = &text[start..end];
-            if !(merges && end < text.len() && only(raw).is_some_and(|c| self.is_cut(c))) {
-                let rest = &text.as_bytes()[start..];
-                each(Segment { raw, start, added: false, alone: None, rest });
+            let is_space = || only(&text[start..end]).is_some_and(|c| self.is_cut(c));
+            if !(merges && end < text.len() && is_space()) {
+                sink.segment(bytes, start, end);
             }
             start = end;
         }

@@ -9,7 +9,7 @@ pub mod marks;
 pub mod metaspace;
 pub mod pre_tokenize;
 pub mod rules;
-pub mod segment_map;
+pub mod segment_table;
 pub mod segments;
 pub mod unicode;
 pub mod utf8;

@@ -23,7 +23,7 @@ mod tests;
 use std::sync::OnceLock;
 
 use crate::text::blocks::{BLOCK, below};
-use crate::text::segments::{BlockSegments, InOrder, Segment, SegmentBag, Sink, Unordered};
+use crate::text::segments::{BlockSegments, Each, Segment, SegmentSink};
 
 use characters::{ALONE, CharEntry, DROPPED, EXPANDED, Fate, MARK, SPACE, each_with_marks, fates};
 use classes::{CjkLeads, Classes, is_cjk_lead, is_letter_lead, letters_at, three_bytes};
@@ -166,31 +166,26 @@ impl PreTokenizer {
 
     /// Calls `each` with every segment of `text`, in order.
     #[inline(always)]
-    pub fn segments<'a>(&self, text: &'a str, each: impl FnMut(Segment<'a>)) {
-        self.cut(text, text.as_bytes(), &mut InOrder { text, each });
+    pub fn segments(&self, text: &str, each: impl FnMut(Segment<'_>)) {
+        self.segments_into(text, text.as_bytes(), &mut Each { text, each });
     }
 
-    /// Gives every segment of `text` to `bag`, in no particular order. That is faster than in order.
+    /// Gives every segment of `text` to `sink`.
     ///
     /// # Arguments
     ///
     /// * `text` - The text.
     /// * `bytes` - The bytes of the text; more may be behind them. They are read where that spares
     ///   copying the end of the text, but do not change the segments.
-    /// * `bag` - What takes the segments.
+    /// * `sink` - What takes the segments.
     #[inline(always)]
-    pub fn segments_into(&self, text: &str, bytes: &[u8], bag: &mut impl SegmentBag) {
-        self.cut(text, bytes, &mut Unordered { bytes, bag });
-    }
-
-    #[inline(always)]
-    fn cut<S: Sink>(&self, text: &str, bytes: &[u8], sink: &mut S) {
+    pub fn segments_into(&self, text: &str, bytes: &[u8], sink: &mut impl SegmentSink) {
         let mut at = 0;
         while at < text.len() {
             let first = bytes[at];
-            if first.is_ascii() || is_letter_lead(first) || S::CJK && is_cjk_lead(first) {
-                let block = self.block::<S>(bytes, at, text.len());
-                sink.block(at, &block);
+            if first.is_ascii() || is_letter_lead(first) || is_cjk_lead(first) {
+                let block = self.block(bytes, at, text.len());
+                sink.block(bytes, at, &block);
                 at += block.done as usize;
                 if at >= text.len() {
                     return;
@@ -206,10 +201,10 @@ impl PreTokenizer {
             at += c.len_utf8();
             match entry.kind() {
                 SPACE => continue,
-                ALONE => sink.alone(start, at, entry.char()),
+                ALONE => sink.alone(bytes, start, at, entry.char()),
                 _ => {
                     at = self.segment_end(text, at);
-                    sink.segment(start, at);
+                    sink.segment(bytes, start, at);
                 }
             }
             at += (at < text.len() && bytes[at] == b' ') as usize;
@@ -219,7 +214,7 @@ impl PreTokenizer {
     /// The segments in the block that begins at byte `at`, where no segment goes on from before.
     /// `end`: of the text.
     #[inline(always)]
-    fn block<S: Sink>(&self, bytes: &[u8], at: usize, end: usize) -> BlockSegments {
+    fn block(&self, bytes: &[u8], at: usize, end: usize) -> BlockSegments {
         let Classes { alphanumeric, other, space } = Classes::at(bytes, at, end);
         let (mut word, alone) = if self.options.split_punctuation {
             (alphanumeric, other)
@@ -232,7 +227,7 @@ impl PreTokenizer {
             stop = (word | alone | space).trailing_ones();
         }
         let mut cjk_alone = 0;
-        if S::CJK && stop < BLOCK as u32 && is_cjk_lead(bytes[at + stop as usize]) {
+        if stop < BLOCK as u32 && is_cjk_lead(bytes[at + stop as usize]) {
             let leads = self.cjk_at(bytes, at, end);
             (word, cjk_alone) = (word | three_bytes(leads.0), leads.1);
             stop = (word | alone | space | three_bytes(cjk_alone)).trailing_ones();

@@ -7,7 +7,7 @@ use crate::memory;
 use crate::text::byte_level::ByteLevel;
 use crate::text::metaspace::{Metaspace, marked_words};
 use crate::text::pre_tokenize::{PreTokenizer, TextOptions};
-use crate::text::segments::{Segment, SegmentBag};
+use crate::text::segments::{Segment, SegmentSink};
 
 /// The rules by which text becomes words. They can be shared by threads.
 ///
@@ -63,22 +63,26 @@ impl TextRules {
         }
     }
 
-    /// Gives every segment of a whole text to `bag`, in no particular order. That is faster than in
-    /// order.
+    /// Gives every segment of a part of a text to `sink`.
     ///
     /// # Arguments
     ///
-    /// * `text` - The text.
-    /// * `bytes` - The bytes of the text; more may be behind them.
-    /// * `bag` - What takes the segments.
+    /// * `text` - The part.
+    /// * `bytes` - The bytes of the part; more may be behind them.
+    /// * `begin` - Where it begins.
+    /// * `sink` - What takes the segments.
     #[inline(always)]
-    pub fn segments_into(&self, text: &str, bytes: &[u8], bag: &mut impl SegmentBag) {
+    pub fn segments_into(
+        &self,
+        text: &str,
+        bytes: &[u8],
+        begin: Begin,
+        sink: &mut impl SegmentSink,
+    ) {
         match self {
-            TextRules::Bert(rules) => rules.segments_into(text, bytes, bag),
-            TextRules::ByteLevel(rules) => rules.segments_into(text, bytes, bag),
-            TextRules::Metaspace(rules) => rules.segments(text, Begin::Text, |segment| {
-                bag.segment(segment.raw.as_bytes(), 0, segment.raw.len());
-            }),
+            TextRules::Bert(rules) => rules.segments_into(text, bytes, sink),
+            TextRules::ByteLevel(rules) => rules.segments_into(text, bytes, sink),
+            TextRules::Metaspace(rules) => rules.segments_into(text, bytes, begin, sink),
         }
     }
 

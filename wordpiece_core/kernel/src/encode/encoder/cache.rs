@@ -4,12 +4,11 @@
 use super::Encoder;
 use super::cut::Scratch;
 use super::encoding::Encoding;
-use super::spans::{push_with_spans, spans};
-use crate::encode::trie::NONE;
+use super::spans::{CharPosition, push_with_spans, spans};
 use crate::encode::unigram::{Rounding, Unigram};
 use crate::memory;
-use crate::text::segment_map::SegmentMap;
-use crate::text::segments::Segment;
+use crate::text::segment_table::{Batch, MISSING, SegmentTable};
+use crate::text::segments::{BlockSegments, Segment, SegmentSink};
 
 /// The most memory of a cache, in bytes, also while a table of it is copied to a larger one. A session
 /// has one cache of each kind.
@@ -18,30 +17,28 @@ pub(super) const CACHE_LIMIT: usize = if cfg!(test) { 1 << 18 } else { 96 << 20 
 /// The longest segment that is cached, in bytes.
 pub(super) const CACHED: usize = 1024;
 
-/// Stands for the number of tokens of a segment that is cut anew each time.
-const ANEW: u16 = u16::MAX;
-
-/// The caches of a session.
+/// The caches of a session, and what the segments of all are gathered in.
 #[derive(Default)]
 pub(super) struct Caches {
-    pub(super) ids: IdCache,
-    pub(super) spans: SpanCache,
-    pub(super) rounded: RoundedCache,
+    pub(super) ids: Cache<u32>,
+    pub(super) spans: Cache<(u32, [u32; 2])>,
+    pub(super) rounded: Cache<u32>,
+    pub(super) batch: Batch<true>,
 }
 
-/// A cache of segments: what is known of each, and a list of what that points into.
-pub(super) struct Cache<Known, Item> {
-    segments: SegmentMap<Known>,
+/// A cache of segments: what is known of each, and a list that this points into.
+pub(super) struct Cache<Item> {
+    segments: SegmentTable,
     list: Vec<Item>,
 }
 
-impl<Known: Copy + Default, Item> Default for Cache<Known, Item> {
+impl<Item> Default for Cache<Item> {
     fn default() -> Self {
-        Cache { segments: SegmentMap::default(), list: Vec::new() }
+        Cache { segments: SegmentTable::default(), list: Vec::new() }
     }
 }
 
-impl<Known: Copy + Default, Item> Cache<Known, Item> {
+impl<Item> Cache<Item> {
     /// The memory that it takes, in bytes.
     #[cfg(test)]
     pub(super) fn memory(&self) -> usize {
@@ -49,8 +46,8 @@ impl<Known: Copy + Default, Item> Cache<Known, Item> {
     }
 
     /// Empties the cache if it might exceed its limit when one more segment is put in, with so many
-    /// items. To decide what to keep would cost more than to find it anew.
-    fn make_room(&mut self, segment: &Segment<'_>, items: usize) {
+    /// items. To decide what to keep would cost more than to find it anew. Returns where the items go.
+    fn make_room(&mut self, segment: &Segment<'_>, items: usize) -> u32 {
         let Cache { segments, list } = self;
         let (needed, capacity) = (list.len() + items, list.capacity());
         let larger = if needed > capacity { needed.max(2 * capacity) } else { 0 };
@@ -59,250 +56,341 @@ impl<Known: Copy + Default, Item> Cache<Known, Item> {
             *self = Self::default();
         }
         memory::reserve(&mut self.list, items);
+        self.list.len() as u32
     }
 
     /// Puts a segment in that is not there.
     fn insert(&mut self, segment: &Segment<'_>, known: Known) -> Known {
-        *self.segments.entry(segment, || known)
+        *self.segments.entry(segment.raw.as_bytes()) = known.0;
+        known
     }
 }
 
-/// A cache of the ids of segments.
-type IdCache = Cache<CachedIds, u32>;
+/// What a cache knows of a segment, in 64 bits. The lowest byte says what the others are.
+#[derive(Clone, Copy)]
+struct Known(u64);
 
-/// The ids of a segment: up to three are held here, more in the list of the cache.
-#[derive(Clone, Copy, Default)]
-pub(super) struct CachedIds {
-    /// The ids; or, if they are more than three, first the index in the list where they begin.
-    ids: [u32; 3],
-    count: u16,
-    /// How many words have tokens.
-    words: u16,
+/// Up to so many ids are held by [`Known`] itself, of 24 bits each.
+const HELD: usize = 2;
+/// In place of their number: they are in the list of the cache.
+const LISTED: u8 = 0xFD;
+/// Nothing is known: the segment is cut anew each time.
+const ANEW: Known = Known(0xFE);
+
+impl Known {
+    /// Up to two ids of 24 bits, and the number of words that have tokens.
+    fn held(ids: &[u32], words: u8) -> Self {
+        let bits = ids.iter().rev().fold(0, |bits, &id| bits << 24 | id as u64);
+        Known(bits << 16 | (words as u64) << 8 | ids.len() as u64)
+    }
+
+    /// Where items are in a list, how many, and the number of words. None if these are too many.
+    fn listed(start: u32, items: usize, words: usize) -> Option<Self> {
+        let (items, words) = (u16::try_from(items).ok()?, u8::try_from(words).ok()?);
+        let bits = (items as u64) << 32 | start as u64;
+        Some(Known(bits << 16 | (words as u64) << 8 | LISTED as u64))
+    }
+
+    #[inline(always)]
+    fn kind(self) -> u8 {
+        self.0 as u8
+    }
+
+    #[inline(always)]
+    fn words(self) -> usize {
+        self.0 as usize >> 8 & 0xFF
+    }
+
+    #[inline(always)]
+    fn ids(self) -> [u32; HELD] {
+        [(self.0 >> 16) as u32 & 0xFF_FFFF, (self.0 >> 40) as u32]
+    }
+
+    /// The items of a list that this stands for.
+    #[inline(always)]
+    fn of<Item>(self, list: &[Item]) -> &[Item] {
+        let start = (self.0 >> 16) as u32 as usize;
+        &list[start..start + (self.0 >> 48) as usize]
+    }
 }
 
-impl CachedIds {
-    /// Appends the ids, if they are in the cache. `list`: that of the cache.
+/// What takes the segments of a section, with what a cache knows of each.
+pub(super) trait TakeSegments {
+    /// The table of the cache.
+    fn table(&self) -> &SegmentTable;
+
+    /// Takes the next segment. `known`: its value in the table, or [`MISSING`].
+    fn take<'a>(&mut self, segment: impl FnOnce() -> Segment<'a>, known: u64);
+}
+
+/// Gathers the segments of a section, looks them up together, and passes them on in order.
+pub(super) struct Gathering<'a, T: TakeSegments> {
+    text: &'a str,
+    batch: &'a mut Batch<true>,
+    taker: T,
+}
+
+impl<'a, T: TakeSegments> Gathering<'a, T> {
+    pub(super) fn new(text: &'a str, batch: &'a mut Batch<true>, taker: T) -> Self {
+        batch.clear();
+        Gathering { text, batch, taker }
+    }
+
+    /// Passes on what is gathered.
+    #[inline(never)]
+    pub(super) fn flush(&mut self) {
+        let Gathering { text, batch, taker } = self;
+        taker.table().find(batch);
+        for (start, end, known) in batch.values() {
+            taker.take(|| Segment { raw: &text[start..end], start, added: false }, known);
+        }
+        batch.clear();
+    }
+}
+
+impl<T: TakeSegments> SegmentSink for Gathering<'_, T> {
     #[inline(always)]
-    fn push(&self, list: &[u32], encoding: &mut Encoding) -> bool {
-        let (at, count) = (encoding.count, self.count as usize);
-        if self.count == ANEW {
-            return false;
+    fn block(&mut self, bytes: &[u8], at: usize, block: &BlockSegments) {
+        if self.batch.is_full() {
+            self.flush();
         }
-        encoding.reserve(count);
-        if count <= 3 {
-            // All three are copied, even if fewer are wanted: a copy of variable length would cost more.
-            encoding.ids[at..at + 3].copy_from_slice(&self.ids);
-        } else {
-            let start = self.ids[0] as usize;
-            encoding.ids[at..at + count].copy_from_slice(&list[start..start + count]);
+        self.batch.push_block(bytes, at, block.all(), |_| {});
+    }
+
+    #[inline(always)]
+    fn segment(&mut self, bytes: &[u8], start: usize, end: usize) {
+        if self.batch.is_full() {
+            self.flush();
         }
-        encoding.count += count;
-        encoding.words += self.words as usize;
+        self.batch.push(bytes, start, end, |_| {});
+    }
+
+    fn added(&mut self, raw: &str) {
+        self.taker.take(|| Segment { raw, start: 0, added: true }, MISSING);
+    }
+}
+
+/// Appends the ids of segments.
+pub(super) struct TakeIds<'a> {
+    pub(super) encoder: &'a Encoder,
+    pub(super) cache: &'a mut Cache<u32>,
+    pub(super) scratch: &'a mut Scratch,
+    pub(super) encoding: &'a mut Encoding,
+}
+
+impl TakeSegments for TakeIds<'_> {
+    #[inline(always)]
+    fn table(&self) -> &SegmentTable {
+        &self.cache.segments
+    }
+
+    #[inline(always)]
+    fn take<'a>(&mut self, segment: impl FnOnce() -> Segment<'a>, known: u64) {
+        if !self.push_held(Known(known)) {
+            self.take_other(segment(), known);
+        }
+    }
+}
+
+impl TakeIds<'_> {
+    /// Appends the ids, if they are held.
+    #[inline(always)]
+    fn push_held(&mut self, known: Known) -> bool {
+        let Encoding { ids, count, words, .. } = &mut *self.encoding;
+        let (at, more) = (*count, known.kind() as usize);
+        let Some(free) = ids.get_mut(at..at + HELD).filter(|_| more <= HELD) else { return false };
+        // Both are copied, even if fewer are wanted: a copy of variable length would cost more.
+        free.copy_from_slice(&known.ids());
+        *count += more;
+        *words += known.words();
         true
     }
-}
 
-impl IdCache {
-    #[inline]
-    pub(super) fn push(
-        &mut self,
-        encoder: &Encoder,
-        segment: Segment<'_>,
-        scratch: &mut Scratch,
-        encoding: &mut Encoding,
-    ) {
-        if let Some(c) = segment.alone {
-            let id = encoder.alone_id(c);
-            if id != NONE {
-                encoding.words += 1;
-                return encoding.push(id);
-            }
+    #[inline(never)]
+    fn take_other(&mut self, segment: Segment<'_>, known: u64) {
+        let mut known = Known(known);
+        if known.0 == MISSING {
+            known = match segment.raw.len() {
+                ..=CACHED => match self.cache.segments.get(segment.raw.as_bytes()) {
+                    Some(known) => Known(known),
+                    None => self.first_seen(&segment),
+                },
+                _ => ANEW,
+            };
         }
-        if segment.raw.len() > CACHED {
-            encoder.cut(segment.raw, scratch);
-            return encoding.push_new(scratch);
-        }
-        // What is known is not copied out of its slot: that would cost as much as the rest of this.
-        let is_pushed = match self.segments.get(&segment) {
-            Some(known) => known.push(&self.list, encoding),
-            None => self.first_seen(encoder, &segment, scratch).push(&self.list, encoding),
-        };
-        if !is_pushed {
-            encoder.cut(segment.raw, scratch);
-            encoding.push_new(scratch);
+        self.encoding.reserve(HELD);
+        if self.push_held(known) {
+        } else if known.kind() == LISTED {
+            self.encoding.push_all(known.of(&self.cache.list));
+            self.encoding.words += known.words();
+        } else {
+            self.encoder.cut(segment.raw, self.scratch);
+            self.encoding.push_new(self.scratch);
         }
     }
 
     #[cold]
-    fn first_seen(
-        &mut self,
-        encoder: &Encoder,
-        segment: &Segment<'_>,
-        scratch: &mut Scratch,
-    ) -> CachedIds {
-        encoder.cut(segment.raw, scratch);
-        let tokens = &scratch.tokens;
-        let count = u16::try_from(tokens.len()).unwrap_or(ANEW);
-        let words = scratch.words_with_tokens() as u16; // no more than tokens
-        let mut found = CachedIds { count, words, ..CachedIds::default() };
-        let listed = if (4..ANEW).contains(&count) { &tokens[..] } else { &[] };
-        self.make_room(segment, listed.len());
-        if tokens.len() <= 3 {
-            found.ids.iter_mut().zip(tokens).for_each(|(id, token)| *id = token.id);
-        } else {
-            found.ids[0] = self.list.len() as u32;
-            self.list.extend(listed.iter().map(|token| token.id));
+    fn first_seen(&mut self, segment: &Segment<'_>) -> Known {
+        self.encoder.cut(segment.raw, self.scratch);
+        let ids = || self.scratch.tokens.iter().map(|token| token.id);
+        let words = self.scratch.words_with_tokens();
+        if let (0..=HELD, Ok(words)) = (ids().len(), u8::try_from(words))
+            && ids().all(|id| id < 1 << 24)
+        {
+            self.cache.make_room(segment, 0);
+            let mut held = [0; HELD];
+            held.iter_mut().zip(ids()).for_each(|(held, id)| *held = id);
+            return self.cache.insert(segment, Known::held(&held[..ids().len()], words));
         }
-        self.insert(segment, found)
+        let start = self.cache.make_room(segment, ids().len());
+        let Some(known) = Known::listed(start, ids().len(), words) else {
+            return self.cache.insert(segment, ANEW);
+        };
+        self.cache.list.extend(ids());
+        self.cache.insert(segment, known)
     }
 }
 
-/// A cache of the ids of segments and of the characters that each id stands for, as their indices in
-/// the segment.
-type SpanCache = Cache<CachedRange, (u32, [u32; 2])>;
-
-/// Where the tokens of a segment are in the list of a cache.
-#[derive(Clone, Copy, Default)]
-pub(super) struct CachedRange {
-    start: u32,
-    count: u16,
-    /// How many words the segment has: one, or none.
-    words: u16,
+/// Appends the ids of segments, and what each stands for.
+pub(super) struct TakeSpans<'a, 'p> {
+    pub(super) encoder: &'a Encoder,
+    pub(super) cache: &'a mut Cache<(u32, [u32; 2])>,
+    pub(super) scratch: &'a mut Scratch,
+    pub(super) encoding: &'a mut Encoding,
+    /// Where the section begins in the text.
+    pub(super) start: usize,
+    pub(super) position: &'a mut CharPosition<'p>,
 }
 
-impl SpanCache {
-    /// `first`: how many characters of the text are before the segment.
-    #[inline]
-    pub(super) fn push(
-        &mut self,
-        encoder: &Encoder,
-        segment: Segment<'_>,
-        first: u32,
-        scratch: &mut Scratch,
-        encoding: &mut Encoding,
-    ) {
+impl TakeSegments for TakeSpans<'_, '_> {
+    fn table(&self) -> &SegmentTable {
+        &self.cache.segments
+    }
+
+    #[inline(always)]
+    fn take<'a>(&mut self, segment: impl FnOnce() -> Segment<'a>, known: u64) {
+        let segment = segment();
+        let first = self.position.segment(self.start + segment.start);
+        let mut known = Known(known);
+        if known.0 == MISSING {
+            known = self.known(&segment);
+        }
+        if known.kind() == LISTED {
+            let tokens = known.of(&self.cache.list);
+            self.encoding.push_cached(tokens, first);
+            self.encoding.words += usize::from(!tokens.is_empty());
+            self.encoding.next_word += known.words() as u32;
+        } else {
+            self.encoder.cut(segment.raw, self.scratch);
+            push_with_spans(self.encoder, &segment, first, self.scratch, self.encoding);
+        }
+    }
+}
+
+impl TakeSpans<'_, '_> {
+    #[cold]
+    fn known(&mut self, segment: &Segment<'_>) -> Known {
         // A space that is not in the text has another place than one that is.
-        if segment.raw.len() <= CACHED && !segment.added {
-            let CachedRange { start, count, words } = match self.segments.get(&segment) {
-                Some(known) => *known,
-                None => self.first_seen(encoder, &segment, scratch),
-            };
-            if count != ANEW {
-                let tokens = &self.list[start as usize..][..count as usize];
-                encoding.push_cached(tokens, first);
-                encoding.words += usize::from(count > 0);
-                encoding.next_word += words as u32;
-                return;
-            }
+        if segment.raw.len() > CACHED || segment.added {
+            return ANEW;
         }
-        encoder.cut(segment.raw, scratch);
-        push_with_spans(encoder, &segment, first, scratch, encoding);
-    }
-
-    #[cold]
-    fn first_seen(
-        &mut self,
-        encoder: &Encoder,
-        segment: &Segment<'_>,
-        scratch: &mut Scratch,
-    ) -> CachedRange {
-        encoder.cut(segment.raw, scratch);
-        let count = u16::try_from(scratch.tokens.len()).ok().filter(|&count| count < ANEW);
-        let (Some(count), [] | [_]) = (count, &scratch.ends[..]) else {
-            self.make_room(segment, 0);
-            return self.insert(segment, CachedRange { start: 0, count: ANEW, words: 0 });
+        if let Some(known) = self.cache.segments.get(segment.raw.as_bytes()) {
+            return Known(known);
+        }
+        self.encoder.cut(segment.raw, self.scratch);
+        let tokens = self.scratch.tokens.len();
+        let start = self.cache.make_room(segment, tokens);
+        let known = match self.scratch.ends.len() {
+            words @ (0 | 1) => Known::listed(start, tokens, words),
+            _ => None,
         };
-        self.make_room(segment, count as usize);
-        let (start, list) = (self.list.len() as u32, &mut self.list);
-        spans(encoder, segment, scratch, |_, token, _| list.push(token));
-        self.insert(segment, CachedRange { start, count, words: scratch.ends.len() as u16 })
+        if known.is_some() {
+            let list = &mut self.cache.list;
+            spans(self.encoder, segment, self.scratch, |_, token, _| list.push(token));
+        }
+        self.cache.insert(segment, known.unwrap_or(ANEW))
     }
 }
 
-/// A cache of the ids of segments for a unigram model whose sums are rounded.
-type RoundedCache = Cache<CachedRounded, u32>;
-
-/// The ids of a segment, which are right behind some sums.
-#[derive(Clone, Copy, Default)]
-pub(super) struct CachedRounded {
-    rounding: Rounding,
-    /// Where, in the list of the cache, the scores of its pieces are, as bits, and then the ids.
-    start: u32,
-    pieces: u16,
-    count: u16,
+/// Appends the ids of segments of a unigram model whose sums are rounded. The list of its cache has
+/// for each segment the rounding, the number of its pieces, their scores as bits, and the ids.
+pub(super) struct TakeRounded<'a> {
+    pub(super) encoder: &'a Encoder,
+    pub(super) unigram: &'a Unigram,
+    pub(super) cache: &'a mut Cache<u32>,
+    pub(super) scratch: &'a mut Scratch,
+    pub(super) encoding: &'a mut Encoding,
+    /// Of the scores of what is before the segment.
+    pub(super) sum: &'a mut f32,
 }
 
-impl CachedRounded {
-    /// Appends the ids, if they are these behind a sum. `list`: that of the cache.
+impl TakeSegments for TakeRounded<'_> {
+    fn table(&self) -> &SegmentTable {
+        &self.cache.segments
+    }
+
     #[inline(always)]
-    fn push(&self, sum: &mut f32, list: &[u32], encoding: &mut Encoding) -> bool {
-        if !self.rounding.allows(*sum) {
-            return false;
+    fn take<'a>(&mut self, segment: impl FnOnce() -> Segment<'a>, known: u64) {
+        let segment = segment();
+        let mut known = Known(known);
+        if known.0 == MISSING {
+            known = self.known(&segment);
         }
-        let (scores, ids) = list[self.start as usize..].split_at(self.pieces as usize);
-        *sum = scores.iter().fold(*sum, |sum, &score| sum + f32::from_bits(score));
-        let (at, count) = (encoding.count, self.count as usize);
-        encoding.reserve(count);
-        encoding.ids[at..at + count].copy_from_slice(&ids[..count]);
-        encoding.count += count;
-        encoding.words += usize::from(count > 0);
-        true
-    }
-}
-
-impl RoundedCache {
-    /// `sum`: of the scores of what is before the segment.
-    #[inline]
-    pub(super) fn push(
-        &mut self,
-        encoder: &Encoder,
-        unigram: &Unigram,
-        segment: Segment<'_>,
-        sum: &mut f32,
-        scratch: &mut Scratch,
-        encoding: &mut Encoding,
-    ) {
-        if segment.raw.len() <= CACHED {
-            let is_pushed = match self.segments.get(&segment) {
-                Some(known) => known.push(sum, &self.list, encoding),
-                None => {
-                    let known = self.first_seen(encoder, unigram, &segment, scratch);
-                    known.push(sum, &self.list, encoding)
-                }
-            };
-            if is_pushed {
-                return;
-            }
+        if known.kind() == LISTED && self.push(known) {
+            return;
         }
+        let TakeRounded { encoder, unigram, scratch, encoding, sum, .. } = self;
         encoder.cut_by(segment.raw, scratch, |word, scratch, tokens| {
             unigram.rounded_tokens(word, sum, &mut scratch.unigram, tokens);
         });
         encoding.push_new(scratch);
     }
+}
 
-    /// What is right behind no sum, unless it is one word with few tokens.
+impl TakeRounded<'_> {
+    /// Appends the ids, if they are these behind the sum.
+    #[inline(always)]
+    fn push(&mut self, known: Known) -> bool {
+        let [margin, reach, steps, pieces, ref items @ ..] = *known.of(&self.cache.list) else {
+            return false;
+        };
+        if !Rounding::of_bits([margin, reach, steps]).allows(*self.sum) {
+            return false;
+        }
+        let (scores, ids) = items.split_at(pieces as usize);
+        *self.sum = scores.iter().fold(*self.sum, |sum, &score| sum + f32::from_bits(score));
+        self.encoding.push_all(ids);
+        self.encoding.words += usize::from(!ids.is_empty());
+        true
+    }
+
+    /// Nothing is known of a segment unless it is one word with few tokens.
     #[cold]
-    fn first_seen(
-        &mut self,
-        encoder: &Encoder,
-        unigram: &Unigram,
-        segment: &Segment<'_>,
-        scratch: &mut Scratch,
-    ) -> CachedRounded {
+    fn known(&mut self, segment: &Segment<'_>) -> Known {
+        if segment.raw.len() > CACHED {
+            return ANEW;
+        }
+        if let Some(known) = self.cache.segments.get(segment.raw.as_bytes()) {
+            return Known(known);
+        }
         let (mut rounding, mut added) = (Rounding::default(), Vec::new());
+        let TakeRounded { encoder, unigram, cache, scratch, .. } = self;
         encoder.cut_by(segment.raw, scratch, |word, scratch, tokens| {
             let scratch = &mut scratch.unigram;
             rounding = unigram.tokens_with_rounding(word, scratch, tokens, &mut added);
         });
-        let counts = [added.len(), scratch.tokens.len()].map(u16::try_from);
-        let ([Ok(pieces), Ok(count)], [] | [_]) = (counts, &scratch.ends[..]) else {
-            self.make_room(segment, 0);
-            return self.insert(segment, CachedRounded::default());
+        let items = 4 + added.len() + scratch.tokens.len();
+        let start = cache.make_room(segment, items);
+        let known = match scratch.ends.len() {
+            0 | 1 => Known::listed(start, items, 0),
+            _ => None,
         };
-        self.make_room(segment, pieces as usize + count as usize);
-        let start = self.list.len() as u32;
-        self.list.extend(added.iter().map(|score| score.to_bits()));
-        self.list.extend(scratch.tokens.iter().map(|token| token.id));
-        self.insert(segment, CachedRounded { rounding, start, pieces, count })
+        if known.is_some() {
+            cache.list.extend(rounding.bits());
+            cache.list.push(added.len() as u32);
+            cache.list.extend(added.iter().map(|score| score.to_bits()));
+            cache.list.extend(scratch.tokens.iter().map(|token| token.id));
+        }
+        cache.insert(segment, known.unwrap_or(ANEW))
     }
 }

@@ -111,6 +111,14 @@ impl Encoding {
         self.count += 1;
     }
 
+    /// Appends ids.
+    #[inline(always)]
+    pub(super) fn push_all(&mut self, ids: &[u32]) {
+        self.reserve(ids.len());
+        self.ids[self.count..self.count + ids.len()].copy_from_slice(ids);
+        self.count += ids.len();
+    }
+
     /// Appends the ids of a segment that was cut.
     pub(super) fn push_new(&mut self, scratch: &Scratch) {
         scratch.tokens.iter().for_each(|token| self.push(token.id));

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::cache::Caches;
+use super::cache::{Caches, Gathering, TakeIds, TakeRounded, TakeSegments, TakeSpans};
 use super::cut::Scratch;
 use super::encoding::Encoding;
 use super::spans::{CharPosition, push_added, push_with_spans};
@@ -11,7 +11,7 @@ use crate::encode::added_tokens::Section;
 use crate::encode::model::Sampler;
 use crate::encode::sampling::{Random, Sampling};
 use crate::error::Result;
-use crate::text::rules::Begin;
+use crate::text::rules::{Begin, TextRules};
 use crate::text::segments::Segment;
 
 /// What one thread encodes with: an encoder, and caches. They go back to the encoder when the session
@@ -133,10 +133,10 @@ impl Session<'_> {
         let EncoderOptions { text: rules, model, .. } = &encoder.options;
         let (start, section) = (range.start, &position.text[range]);
         let raw = &section[..rules.section_end(section)];
+        let bytes = &position.text.as_bytes()[start..];
         let begin = if start == 0 { Begin::Text } else { Begin::Section };
         position.lost = if spans { rules.lost_characters(raw) } else { 0 };
         let sum = &mut 0.0; // of scores, if they are rounded
-        let rounding = model.rounding();
         let cached = drawing.is_none() && !(spans && encoder.spans_depend_on_text());
         if !cached {
             rules.segments(raw, begin, |segment| {
@@ -148,21 +148,36 @@ impl Session<'_> {
                     encoding.push_new(scratch);
                 }
             });
-        } else if spans {
-            rules.segments(raw, begin, |segment| {
-                let first = position.segment(start + segment.start);
-                caches.spans.push(encoder, segment, first, scratch, encoding);
-            });
-        } else if let Some(unigram) = rounding {
-            rules.segments(raw, begin, |segment| {
-                caches.rounded.push(encoder, unigram, segment, sum, scratch, encoding);
-            });
+            return;
+        }
+        let Caches { ids, spans: spanned, rounded, batch } = caches;
+        if spans {
+            let cache = spanned;
+            let taker = TakeSpans { encoder, cache, scratch, encoding, start, position };
+            gather(rules, raw, bytes, begin, Gathering::new(raw, batch, taker));
+        } else if let Some(unigram) = model.rounding() {
+            let cache = rounded;
+            let taker = TakeRounded { encoder, unigram, cache, scratch, encoding, sum };
+            gather(rules, raw, bytes, begin, Gathering::new(raw, batch, taker));
         } else {
-            rules.segments(raw, begin, |segment| {
-                caches.ids.push(encoder, segment, scratch, encoding);
-            });
+            let taker = TakeIds { encoder, cache: ids, scratch, encoding };
+            gather(rules, raw, bytes, begin, Gathering::new(raw, batch, taker));
         }
     }
+}
+
+/// Passes the segments of a section to what takes them. `bytes`: those of the section, and what is
+/// behind it.
+#[inline(never)]
+fn gather<T: TakeSegments>(
+    rules: &TextRules,
+    section: &str,
+    bytes: &[u8],
+    begin: Begin,
+    mut to: Gathering<'_, T>,
+) {
+    rules.segments_into(section, bytes, begin, &mut to);
+    to.flush();
 }
 
 /// Cuts a segment that no cache can know: at random, or behind a sum of scores.

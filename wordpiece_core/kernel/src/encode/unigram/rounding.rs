@@ -47,6 +47,17 @@ pub struct Rounding {
 }
 
 impl Rounding {
+    /// It as numbers.
+    pub fn bits(&self) -> [u32; 3] {
+        [self.margin, self.reach, self.steps].map(f32::to_bits)
+    }
+
+    /// What these are the numbers of.
+    pub fn of_bits(bits: [u32; 3]) -> Self {
+        let [margin, reach, steps] = bits.map(f32::from_bits);
+        Rounding { margin, reach, steps }
+    }
+
     /// Whether the cut is the same behind this sum.
     #[inline]
     pub fn allows(&self, sum: f32) -> bool {

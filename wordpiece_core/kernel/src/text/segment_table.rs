@@ -1,0 +1,624 @@
+//! A hash table from raw segments of text to numbers, which looks up many segments at once.
+//!
+//! Counting and encoding look up every segment of every text here. A segment of up to 31 bytes, as
+//! nearly all are, is its own key: its bytes and its length make a number of 64, 128 or 256 bits. The
+//! key is stored in the slot together with the value, so that a lookup touches one cache line and
+//! follows no pointer. The segments of a text are gathered in a [`Batch`]; then the slots of all are
+//! asked for, and only then read: so no lookup waits for memory. Longer segments go to an ordinary map.
+//!
+//! The tables use open addressing with linear probing, and are at most half full. Each hashes with a
+//! random seed of its own.
+
+use foldhash::HashMap;
+
+use crate::memory;
+use crate::text::hash::Seed;
+use crate::text::segments::Bounds;
+
+/// The length of the longest segments whose key has 8 bytes, in bytes. Their slots have 16, so that
+/// the frequent ones fit into the processor's caches.
+const TINY: usize = 7;
+/// The length of the longest segments whose key is one number of 16 bytes, in bytes.
+const SHORT: usize = 15;
+/// The length of the longest segments whose key is two such numbers, in bytes.
+const MIDDLE: usize = 31;
+
+/// The most segments that are gathered. A power of two.
+const BATCH: usize = 256;
+/// The most segments in 64 bytes.
+const BLOCK_SEGMENTS: usize = 64;
+
+/// The value of a gathered segment that is not in the table. No segment may have it.
+pub const MISSING: u64 = u64::MAX;
+
+/// A map from segments to numbers.
+///
+/// # Examples
+///
+/// ```
+/// use _kernel::text::segment_table::SegmentTable;
+///
+/// let mut table = SegmentTable::default();
+/// *table.entry(b"a") += 1;
+/// *table.entry(b"a") += 1;
+/// assert_eq!((table.get(b"a"), table.get(b"b")), (Some(2), None));
+/// ```
+#[derive(Default)]
+pub struct SegmentTable {
+    tiny: KeyTable<u64>,
+    short: KeyTable<u128>,
+    middle: KeyTable<MiddleKey>,
+    long: HashMap<Box<[u8]>, u64>,
+    long_bytes: usize,
+}
+
+impl SegmentTable {
+    /// How many segments are in the table.
+    pub fn len(&self) -> usize {
+        self.tiny.held + self.short.held + self.middle.held + self.long.len()
+    }
+
+    /// Whether no segment is in the table.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The memory that the table takes, in bytes, keys and free slots included.
+    pub fn memory(&self) -> usize {
+        let long = long_table(self.long.capacity()) + self.long.len() * 16 + self.long_bytes;
+        self.tiny.memory() + self.short.memory() + self.middle.memory() + long
+    }
+
+    /// The memory that the table may take while a segment of `length` bytes is put in: a larger table
+    /// is filled before the old one goes.
+    pub fn memory_to_insert(&self, length: usize) -> usize {
+        let more = match length {
+            0..=TINY => self.tiny.growth(1),
+            ..=SHORT => self.short.growth(1),
+            ..=MIDDLE => self.middle.growth(1),
+            _ if self.long.len() < self.long.capacity() => length + 16,
+            _ => length + 16 + long_table(2 * self.long.capacity().max(4)),
+        };
+        self.memory() + more
+    }
+
+    /// An upper limit of the bytes of all segments together.
+    pub fn text_bytes(&self) -> usize {
+        self.tiny.held * TINY + self.short.held * SHORT + self.middle.held * MIDDLE + self.long_bytes
+    }
+
+    /// The value of a segment, if it is in the table.
+    pub fn get(&self, segment: &[u8]) -> Option<u64> {
+        match segment.len() {
+            0..=TINY => self.tiny.get(tiny_key(segment)),
+            ..=SHORT => self.short.get(short_key(first_block(segment, 0), segment.len())),
+            ..=MIDDLE => self.middle.get(middle_key(segment)),
+            _ => self.long.get(segment).copied(),
+        }
+    }
+
+    /// The value of a segment, which is 0 if it was not in the table.
+    pub fn entry(&mut self, segment: &[u8]) -> &mut u64 {
+        match segment.len() {
+            0..=TINY => self.tiny.entry(tiny_key(segment)),
+            ..=SHORT => self.short.entry(short_key(first_block(segment, 0), segment.len())),
+            ..=MIDDLE => self.middle.entry(middle_key(segment)),
+            _ => {
+                if !self.long.contains_key(segment) {
+                    memory::reserve_entry(&mut self.long);
+                    self.long_bytes += segment.len();
+                    self.long.insert(memory::boxed(segment), 0);
+                }
+                self.long.get_mut(segment).expect("just inserted")
+            }
+        }
+    }
+
+    /// Adds 1 to the value of every gathered segment. The batch is empty then.
+    #[inline(never)]
+    pub fn count(&mut self, batch: &mut Batch<false>) {
+        self.tiny.count(&mut batch.tiny);
+        self.short.count(&mut batch.short);
+        self.middle.count(&mut batch.middle);
+        batch.held = 0;
+    }
+
+    /// Finds the values of all gathered segments (see [`Batch::values`]).
+    #[inline]
+    pub fn find(&self, batch: &mut Batch<true>) {
+        self.tiny.find_all(&mut batch.tiny, &mut batch.values);
+        self.short.find_all(&mut batch.short, &mut batch.values);
+        self.middle.find_all(&mut batch.middle, &mut batch.values);
+    }
+
+    /// The memory that counting a batch may take beyond that of the table.
+    pub fn growth(&self, batch: &Batch<false>) -> usize {
+        self.tiny.growth(batch.tiny.held)
+            + self.short.growth(batch.short.held)
+            + self.middle.growth(batch.middle.held)
+    }
+
+    /// Calls `each` with every segment and its value, in no particular order.
+    pub fn for_each(&self, mut each: impl FnMut(&str, u64)) {
+        self.tiny.for_each(|key, value| {
+            let bytes = key.to_le_bytes();
+            each(as_str(&bytes[..bytes[TINY] as usize]), value);
+        });
+        self.short.for_each(|key, value| {
+            let bytes = key.to_le_bytes();
+            each(as_str(&bytes[..bytes[SHORT] as usize]), value);
+        });
+        self.middle.for_each(|MiddleKey(low, high), value| {
+            let mut bytes = [0; MIDDLE + 1];
+            bytes[..16].copy_from_slice(&low.to_le_bytes());
+            bytes[16..].copy_from_slice(&high.to_le_bytes());
+            each(as_str(&bytes[..bytes[MIDDLE] as usize]), value);
+        });
+        for (segment, value) in &self.long {
+            each(as_str(segment), *value);
+        }
+    }
+}
+
+/// The bytes of the map of longer segments with this capacity: the number of its slots is a power of
+/// two, of which seven of eight may be used, and each has a byte of its own.
+fn long_table(capacity: usize) -> usize {
+    match capacity {
+        0 => 0,
+        _ => {
+            (capacity * 8).div_ceil(7).next_power_of_two() * (size_of::<(Box<[u8]>, u64)>() + 1) + 16
+        }
+    }
+}
+
+/// Segments of a text that are looked up together. `IN_ORDER`: whether the place of each is kept.
+pub struct Batch<const IN_ORDER: bool> {
+    tiny: Keys<u64, IN_ORDER>,
+    short: Keys<u128, IN_ORDER>,
+    middle: Keys<MiddleKey, IN_ORDER>,
+    bounds: [(usize, usize); BATCH],
+    values: [u64; BATCH],
+    held: usize,
+}
+
+impl<const IN_ORDER: bool> Default for Batch<IN_ORDER> {
+    fn default() -> Self {
+        Batch {
+            tiny: Keys::default(),
+            short: Keys::default(),
+            middle: Keys::default(),
+            bounds: [(0, 0); BATCH],
+            values: [0; BATCH],
+            held: 0,
+        }
+    }
+}
+
+impl<const IN_ORDER: bool> Batch<IN_ORDER> {
+    /// Whether the segments of a block might not fit any more.
+    #[inline(always)]
+    pub fn is_full(&self) -> bool {
+        self.held > BATCH - BLOCK_SEGMENTS
+    }
+
+    /// How many segments there are.
+    pub fn len(&self) -> usize {
+        self.held
+    }
+
+    /// Whether there are no segments.
+    pub fn is_empty(&self) -> bool {
+        self.held == 0
+    }
+
+    /// Gathers the segments of a block. The batch must not be full.
+    ///
+    /// # Arguments
+    ///
+    /// * `bytes` - Those of a text, and what may be behind it.
+    /// * `at` - Where the block begins.
+    /// * `bounds` - Those of the segments.
+    /// * `longer` - Takes segments of more than 31 bytes, which are not looked up with the others.
+    #[inline(always)]
+    pub fn push_block(
+        &mut self,
+        bytes: &[u8],
+        at: usize,
+        bounds: Bounds,
+        mut longer: impl FnMut(&[u8]),
+    ) {
+        // They are not in memory as long as the loop runs.
+        let (mut held, mut tiny, mut short) = (self.held, self.tiny.held, self.short.held);
+        bounds.each(at, |start, end| {
+            let length = end - start;
+            if IN_ORDER {
+                self.bounds[held % BATCH] = (start, end);
+            }
+            if length <= SHORT {
+                // Both lists are written to, and one of them keeps the key: which one cannot be
+                // foretold, and a branch that goes wrong would cost more.
+                let key = short_key(first_block(bytes, start), length);
+                self.tiny.put(tiny, key as u64 | (length as u64) << (8 * TINY), held);
+                self.short.put(short, key, held);
+                tiny += (length <= TINY) as usize;
+                short += (length > TINY) as usize;
+            } else {
+                self.push_longer(&bytes[start..end], held, &mut longer);
+            }
+            held += 1;
+        });
+        (self.held, self.tiny.held, self.short.held) = (held, tiny, short);
+    }
+
+    /// Gathers the segment `bytes[start..end]`. The batch must not be full. `longer`: as before.
+    #[inline(always)]
+    pub fn push(&mut self, bytes: &[u8], start: usize, end: usize, longer: impl FnMut(&[u8])) {
+        let (length, place) = (end - start, self.held);
+        if IN_ORDER {
+            self.bounds[place % BATCH] = (start, end);
+        }
+        if length > SHORT {
+            self.push_longer(&bytes[start..end], place, longer);
+        } else {
+            let key = short_key(first_block(bytes, start), length);
+            if length <= TINY {
+                self.tiny.push(key as u64 | (length as u64) << (8 * TINY), place);
+            } else {
+                self.short.push(key, place);
+            }
+        }
+        self.held += 1;
+    }
+
+    #[inline(never)]
+    fn push_longer(&mut self, segment: &[u8], place: usize, mut longer: impl FnMut(&[u8])) {
+        if segment.len() <= MIDDLE {
+            self.middle.push(middle_key(segment), place);
+        } else {
+            self.values[place % BATCH] = MISSING;
+            longer(segment);
+        }
+    }
+
+    /// An upper limit of the bytes of the gathered segments.
+    pub fn text_bytes(&self) -> usize {
+        self.tiny.held * TINY + self.short.held * SHORT + self.middle.held * MIDDLE
+    }
+}
+
+impl Batch<true> {
+    /// What was found of each segment, in order: its bounds in the text, and its value, which is
+    /// [`MISSING`] if it has to be looked up by itself. Segments of more than 31 bytes always have to.
+    #[inline(always)]
+    pub fn values(&self) -> impl Iterator<Item = (usize, usize, u64)> {
+        let found = self.bounds.iter().zip(&self.values).take(self.held);
+        found.map(|(&(start, end), &value)| (start, end, value))
+    }
+
+    /// Empties the batch.
+    pub fn clear(&mut self) {
+        self.held = 0;
+    }
+}
+
+/// Keys of segments of one kind.
+struct Keys<K, const IN_ORDER: bool> {
+    keys: [K; BATCH],
+    /// The number of each segment in the batch.
+    places: [u8; BATCH],
+    held: usize,
+}
+
+impl<K: SegmentKey, const IN_ORDER: bool> Default for Keys<K, IN_ORDER> {
+    fn default() -> Self {
+        Keys { keys: [K::default(); BATCH], places: [0; BATCH], held: 0 }
+    }
+}
+
+impl<K: SegmentKey, const IN_ORDER: bool> Keys<K, IN_ORDER> {
+    #[inline(always)]
+    fn put(&mut self, at: usize, key: K, place: usize) {
+        self.keys[at % BATCH] = key;
+        if IN_ORDER {
+            self.places[at % BATCH] = place as u8;
+        }
+    }
+
+    #[inline(always)]
+    fn push(&mut self, key: K, place: usize) {
+        self.put(self.held, key, place);
+        self.held += 1;
+    }
+}
+
+/// A table of one kind of keys, with open addressing, at most half full.
+struct KeyTable<K> {
+    slots: Vec<KeySlot<K>>,
+    held: usize,
+    seed: Seed,
+}
+
+#[derive(Clone, Copy, Default)]
+struct KeySlot<K> {
+    /// The default, zero, marks an empty slot: a key's length, in its top byte, is never zero.
+    key: K,
+    value: u64,
+}
+
+/// The key of a segment of 16 to 31 bytes. It is compared as two numbers; an array would be compared
+/// by a call.
+#[derive(Clone, Copy, Default, PartialEq)]
+struct MiddleKey(u128, u128);
+
+trait SegmentKey: Copy + PartialEq + Default {
+    fn hash(self, seed: Seed) -> u64;
+}
+
+impl<K: SegmentKey> Default for KeyTable<K> {
+    fn default() -> Self {
+        KeyTable { slots: memory::filled(KeySlot::default(), 1 << 6), held: 0, seed: Seed::random() }
+    }
+}
+
+impl<K: SegmentKey> KeyTable<K> {
+    fn memory(&self) -> usize {
+        self.slots.len() * size_of::<KeySlot<K>>()
+    }
+
+    /// The bytes of the larger tables that may be made while so many keys are put in.
+    fn growth(&self, more: usize) -> usize {
+        let needed = ((self.held + more) * 2).next_power_of_two();
+        if needed > self.slots.len() { needed * size_of::<KeySlot<K>>() } else { 0 }
+    }
+
+    #[inline]
+    fn get(&self, key: K) -> Option<u64> {
+        let slot = &self.slots[self.place(key)];
+        (slot.key == key).then_some(slot.value)
+    }
+
+    #[inline]
+    fn entry(&mut self, key: K) -> &mut u64 {
+        let mut at = self.place(key);
+        if self.slots[at].key != key {
+            if (self.held + 1) * 2 > self.slots.len() {
+                self.grow();
+                at = self.place(key);
+            }
+            self.held += 1;
+            self.slots[at].key = key;
+        }
+        &mut self.slots[at].value
+    }
+
+    #[inline(always)]
+    fn count<const IN_ORDER: bool>(&mut self, keys: &mut Keys<K, IN_ORDER>) {
+        let keys = &keys.keys[..std::mem::take(&mut keys.held)];
+        keys.iter().for_each(|&key| self.prefetch(key));
+        keys.iter().for_each(|&key| *self.entry(key) += 1);
+    }
+
+    #[inline(always)]
+    fn find_all(&self, keys: &mut Keys<K, true>, values: &mut [u64; BATCH]) {
+        let held = std::mem::take(&mut keys.held);
+        let keys_held = &keys.keys[..held];
+        keys_held.iter().for_each(|&key| self.prefetch(key));
+        for (&key, &place) in keys_held.iter().zip(&keys.places) {
+            let slot = &self.slots[self.place(key)];
+            values[place as usize] = if slot.key == key { slot.value } else { MISSING };
+        }
+    }
+
+    /// Asks for the memory of the slot where `key` belongs, without waiting for it.
+    #[inline(always)]
+    fn prefetch(&self, key: K) {
+        #[cfg(all(target_arch = "x86_64", not(miri)))]
+        {
+            let slot = &self.slots[key.hash(self.seed) as usize & (self.slots.len() - 1)];
+            // SAFETY: every x86_64 processor has SSE, and a prefetch reads and writes nothing.
+            unsafe {
+                use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+                _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(slot).cast());
+            }
+        }
+        #[cfg(not(all(target_arch = "x86_64", not(miri))))]
+        let _ = key;
+    }
+
+    /// The slot that holds `key`, or the free one where it belongs.
+    #[inline(always)]
+    fn place(&self, key: K) -> usize {
+        let mask = self.slots.len() - 1;
+        let mut at = key.hash(self.seed) as usize & mask;
+        while self.slots[at].key != key && self.slots[at].key != K::default() {
+            at = (at + 1) & mask;
+        }
+        at
+    }
+
+    #[cold]
+    fn grow(&mut self) {
+        let larger = memory::filled(KeySlot::default(), self.slots.len() * 2);
+        let old = std::mem::replace(&mut self.slots, larger);
+        for slot in old.into_iter().filter(|slot| slot.key != K::default()) {
+            let at = self.place(slot.key);
+            self.slots[at] = slot;
+        }
+    }
+
+    fn for_each(&self, mut each: impl FnMut(K, u64)) {
+        let held = self.slots.iter().filter(|slot| slot.key != K::default());
+        held.for_each(|slot| each(slot.key, slot.value));
+    }
+}
+
+/// The string of a key. Keys are made from strings only.
+fn as_str(bytes: &[u8]) -> &str {
+    std::str::from_utf8(bytes).expect("a segment is a string")
+}
+
+/// Up to 7 bytes and, in the top byte, how many.
+fn tiny_key(bytes: &[u8]) -> u64 {
+    short_key(first_block(bytes, 0), bytes.len()) as u64 | (bytes.len() as u64) << (8 * TINY)
+}
+
+/// The first `length` bytes of a block, up to 15, and in the top byte how many. Sixteen were read and
+/// the others are masked: a copy of variable length would cost more than the rest of a lookup.
+#[inline]
+fn short_key(block: u128, length: usize) -> u128 {
+    block & MASKS[length & SHORT] | (length as u128) << (8 * SHORT)
+}
+
+/// The 16 bytes of a text from `at` on. Bytes behind its end are zero.
+#[inline]
+fn first_block(text: &[u8], at: usize) -> u128 {
+    match text[at..].first_chunk() {
+        Some(block) => u128::from_le_bytes(*block),
+        None => last_block(text, at),
+    }
+}
+
+const MASKS: [u128; SHORT + 1] = {
+    let mut masks = [0; SHORT + 1];
+    let mut length = 1;
+    while length <= SHORT {
+        masks[length] = masks[length - 1] << 8 | 0xFF;
+        length += 1;
+    }
+    masks
+};
+
+#[cold]
+fn last_block(text: &[u8], at: usize) -> u128 {
+    let rest = text.len() - at;
+    match text.last_chunk() {
+        Some(block) => u128::from_le_bytes(*block).checked_shr(8 * (16 - rest as u32)).unwrap_or(0),
+        None => {
+            let mut block = [0; 16];
+            block[..rest].copy_from_slice(&text[at..]);
+            u128::from_le_bytes(block)
+        }
+    }
+}
+
+/// From 16 to 31 bytes and, in the top byte, how many.
+#[inline]
+fn middle_key(bytes: &[u8]) -> MiddleKey {
+    let n = bytes.len();
+    let last = first16(&bytes[n - 16..]);
+    let high = last.checked_shr(8 * (32 - n as u32)).unwrap_or(0);
+    MiddleKey(first16(bytes), high | (n as u128) << (8 * 15))
+}
+
+#[inline]
+fn first16(bytes: &[u8]) -> u128 {
+    bytes.first_chunk().map_or(0, |chunk| u128::from_le_bytes(*chunk))
+}
+
+impl SegmentKey for u64 {
+    #[inline]
+    fn hash(self, seed: Seed) -> u64 {
+        seed.hash(self, 0)
+    }
+}
+
+impl SegmentKey for u128 {
+    #[inline]
+    fn hash(self, seed: Seed) -> u64 {
+        seed.hash(self as u64, (self >> 64) as u64)
+    }
+}
+
+impl SegmentKey for MiddleKey {
+    #[inline]
+    fn hash(self, seed: Seed) -> u64 {
+        let MiddleKey(low, high) = self;
+        seed.hash(low.hash(seed) ^ high as u64, (high >> 64) as u64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashMap;
+
+    #[test]
+    fn a_key_is_the_bytes_and_their_number() {
+        let bytes: Vec<u8> = (1..=31).collect();
+        for n in 1..=31 {
+            let mut block = [0; 32];
+            block[..n].copy_from_slice(&bytes[..n]);
+            if n <= SHORT {
+                block[SHORT] = n as u8;
+                assert_eq!(
+                    short_key(first_block(&bytes[..n], 0), n).to_le_bytes(),
+                    block[..16],
+                    "{n}"
+                );
+                assert_eq!(short_key(first_block(&bytes, 0), n).to_le_bytes(), block[..16], "{n}");
+            } else {
+                block[MIDDLE] = n as u8;
+                let MiddleKey(low, high) = middle_key(&bytes[..n]);
+                let key = [low, high].map(u128::to_le_bytes).concat();
+                assert_eq!(key, block, "{n}");
+            }
+        }
+    }
+
+    /// How many slots are looked at on average to find a key, in the middle one of tables of many seeds.
+    fn probes<K: SegmentKey>(keys: impl Iterator<Item = K>) -> f64 {
+        let keys: Vec<K> = keys.collect();
+        let mut found: Vec<usize> = (0..9)
+            .map(|_| {
+                let mut table = KeyTable::default();
+                keys.iter().for_each(|&key| *table.entry(key) += 1);
+                let mask = table.slots.len() - 1;
+                let begin = |key: K| key.hash(table.seed) as usize;
+                keys.iter().map(|&key| (table.place(key).wrapping_sub(begin(key)) & mask) + 1).sum()
+            })
+            .collect();
+        found.sort_unstable();
+        found[4] as f64 / keys.len() as f64
+    }
+
+    #[test]
+    fn keys_that_differ_in_few_bits_do_not_collide() {
+        const KEYS: u128 = 1 << 12;
+        // Random places take 1.5 probes where half of the slots are held.
+        for shift in (0..=108).step_by(6) {
+            let key = |n: u128| n << shift | 1 << 123;
+            let all = [
+                probes((1..KEYS).map(key)),
+                probes((1..KEYS).map(|n| MiddleKey(key(n), 16 << 120))),
+                probes((1..KEYS).map(|n| MiddleKey(7, key(n)))),
+                probes((1..KEYS).map(|n| MiddleKey(key(n), key(n)))),
+            ];
+            assert!(all.iter().all(|&probes| probes < 4.0), "{shift}: {all:?}");
+        }
+    }
+
+    #[test]
+    fn nobody_knows_where_the_keys_of_a_table_are() {
+        let hashes = || {
+            let table = KeyTable::<u128>::default();
+            [1u128 << 120, 3 << 64, 5].map(|key| key.hash(table.seed))
+        };
+        assert_ne!(hashes(), hashes());
+    }
+
+    #[test]
+    fn counts_like_a_plain_map() {
+        let mut map = SegmentTable::default();
+        let mut plain = HashMap::new();
+        for i in 0..if cfg!(miri) { 2_000 } else { 200_000u64 } {
+            let n = i.wrapping_mul(0x9E37_79B9) % 7_919;
+            let segment = format!("{}{n}", "é".repeat((n % 17) as usize));
+            *map.entry(segment.as_bytes()) += 1;
+            *plain.entry(segment).or_insert(0) += 1;
+        }
+        let mut seen = HashMap::new();
+        map.for_each(|segment, count| assert!(seen.insert(segment.to_owned(), count).is_none()));
+        assert_eq!(map.len(), plain.len());
+        assert_eq!(seen, plain);
+    }
+}
