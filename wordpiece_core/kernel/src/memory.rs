@@ -194,6 +194,7 @@ mod tests {
         Encoder::new(EncoderOptions {
             text,
             model,
+            vocab_size: 1 << 20,
             unk_id: Some(0),
             added_tokens: vec![],
             trimming: None,

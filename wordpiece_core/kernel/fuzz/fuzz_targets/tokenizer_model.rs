@@ -139,7 +139,8 @@ fn encoder(input: &Input) -> Option<(Encoder, usize)> {
     };
     let trimming = input.trimming.clone().map(|prefixes| OffsetTrimming::new(&listed, prefixes));
     let text = rules(&input.text)?;
-    let options = EncoderOptions { text, model, unk_id, added_tokens, trimming };
+    let vocab_size = listed.len();
+    let options = EncoderOptions { text, model, vocab_size, unk_id, added_tokens, trimming };
     Some((Encoder::new(options).ok()?, listed.len()))
 }
 

@@ -21,7 +21,7 @@ use crate::encode::model::Model;
 use crate::error::Result;
 use crate::text::rules::TextRules;
 
-use cache::Caches;
+use cache::{Caches, HeldIds};
 pub use encoding::{Encoding, Span};
 pub use session::Session;
 pub use spans::OffsetTrimming;
@@ -32,6 +32,8 @@ pub struct EncoderOptions {
     pub text: TextRules,
     /// What cuts words into tokens.
     pub model: Model,
+    /// How many ids the model has: each is smaller.
+    pub vocab_size: usize,
     /// The id of the unknown token, if there is one.
     pub unk_id: Option<u32>,
     /// The strings that are found in texts before anything else.
@@ -66,6 +68,7 @@ pub struct EncoderOptions {
 ///     model: Model::WordPiece(
 ///         WordPiece::new(vocabulary, "##", 0, UnkScope::Word, 100).unwrap(),
 ///     ),
+///     vocab_size: 5,
 ///     unk_id: Some(0),
 ///     added_tokens: vec![sep],
 ///     trimming: None,
@@ -81,6 +84,7 @@ pub struct Encoder {
     /// What is put before each word, where the rules of text do not do it.
     word_mark: Option<char>,
     added_tokens: AddedTokens,
+    held_ids: HeldIds,
     /// The caches of sessions that have ended, for those to come; None: of one that has not ended.
     caches: Mutex<Vec<Option<Caches>>>,
 }
@@ -100,6 +104,7 @@ impl Encoder {
                 TextRules::ByteLevel(_) | TextRules::Metaspace(_) => None,
             },
             added_tokens,
+            held_ids: HeldIds::below(options.vocab_size),
             caches: Mutex::default(),
             options,
         })

@@ -522,6 +522,7 @@ mod tests {
             model: Model::WordPiece(
                 WordPiece::new(vocabulary.into_iter().zip(0..), "##", 1, unk_scope, 20).unwrap(),
             ),
+            vocab_size: 1 << 17,
             unk_id: Some(1),
             added_tokens: vec![added("[SEP]", 3), added("[UNK]", 1)],
             trimming: None,

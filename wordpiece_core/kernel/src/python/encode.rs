@@ -193,7 +193,9 @@ impl PyEncoder {
             };
             let trims = !trim_offsets.is_empty();
             let trimming = trims.then(|| OffsetTrimming::new(&vocabulary, trim_offsets));
-            let options = EncoderOptions { text, model, unk_id, added_tokens, trimming };
+            let vocab_size = vocabulary.len();
+            let options =
+                EncoderOptions { text, model, vocab_size, unk_id, added_tokens, trimming };
             Ok(PyEncoder { encoder: Encoder::new(options)?, template, pad_id })
         })
     }

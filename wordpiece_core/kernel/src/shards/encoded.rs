@@ -70,6 +70,7 @@ mod tests {
                 WordPiece::new(VOCABULARY.into_iter().zip(0..), "##", 1, UnkScope::Word, 100)
                     .unwrap(),
             ),
+            vocab_size: VOCABULARY.len(),
             unk_id: Some(1),
             added_tokens: Vec::new(),
             trimming: None,

@@ -84,7 +84,10 @@ impl SegmentTable {
 
     /// An upper limit of the bytes of all segments together.
     pub fn text_bytes(&self) -> usize {
-        self.tiny.held * TINY + self.short.held * SHORT + self.middle.held * MIDDLE + self.long_bytes
+        self.tiny.held * TINY
+            + self.short.held * SHORT
+            + self.middle.held * MIDDLE
+            + self.long_bytes
     }
 
     /// The value of a segment, if it is in the table.
@@ -166,7 +169,8 @@ fn long_table(capacity: usize) -> usize {
     match capacity {
         0 => 0,
         _ => {
-            (capacity * 8).div_ceil(7).next_power_of_two() * (size_of::<(Box<[u8]>, u64)>() + 1) + 16
+            (capacity * 8).div_ceil(7).next_power_of_two() * (size_of::<(Box<[u8]>, u64)>() + 1)
+                + 16
         }
     }
 }
@@ -356,7 +360,11 @@ trait SegmentKey: Copy + PartialEq + Default {
 
 impl<K: SegmentKey> Default for KeyTable<K> {
     fn default() -> Self {
-        KeyTable { slots: memory::filled(KeySlot::default(), 1 << 6), held: 0, seed: Seed::random() }
+        KeyTable {
+            slots: memory::filled(KeySlot::default(), 1 << 6),
+            held: 0,
+            seed: Seed::random(),
+        }
     }
 }
 

@@ -70,20 +70,14 @@ impl<Item> Cache<Item> {
 #[derive(Clone, Copy)]
 struct Known(u64);
 
-/// Up to so many ids are held by [`Known`] itself, of 24 bits each.
-const HELD: usize = 2;
+/// Up to so many ids are held by [`Known`] itself, if they are small enough.
+const HELD: usize = 3;
 /// In place of their number: they are in the list of the cache.
 const LISTED: u8 = 0xFD;
 /// Nothing is known: the segment is cut anew each time.
 const ANEW: Known = Known(0xFE);
 
 impl Known {
-    /// Up to two ids of 24 bits, and the number of words that have tokens.
-    fn held(ids: &[u32], words: u8) -> Self {
-        let bits = ids.iter().rev().fold(0, |bits, &id| bits << 24 | id as u64);
-        Known(bits << 16 | (words as u64) << 8 | ids.len() as u64)
-    }
-
     /// Where items are in a list, how many, and the number of words. None if these are too many.
     fn listed(start: u32, items: usize, words: usize) -> Option<Self> {
         let (items, words) = (u16::try_from(items).ok()?, u8::try_from(words).ok()?);
@@ -101,16 +95,53 @@ impl Known {
         self.0 as usize >> 8 & 0xFF
     }
 
-    #[inline(always)]
-    fn ids(self) -> [u32; HELD] {
-        [(self.0 >> 16) as u32 & 0xFF_FFFF, (self.0 >> 40) as u32]
-    }
-
     /// The items of a list that this stands for.
     #[inline(always)]
     fn of<Item>(self, list: &[Item]) -> &[Item] {
         let start = (self.0 >> 16) as u32 as usize;
         &list[start..start + (self.0 >> 48) as usize]
+    }
+}
+
+/// How [`Known`] holds ids: in 48 bits, so many bits each.
+#[derive(Clone, Copy)]
+pub(super) struct HeldIds {
+    bits: u32,
+}
+
+impl HeldIds {
+    /// The way for so many ids.
+    pub(super) fn below(ids: usize) -> Self {
+        HeldIds { bits: if ids <= 1 << 16 { 16 } else { 24 } }
+    }
+
+    /// The ids of a segment and the number of words that have tokens. None if they are too many, or
+    /// one is too large.
+    fn pack(
+        self,
+        ids: impl DoubleEndedIterator<Item = u32> + ExactSizeIterator,
+        words: usize,
+    ) -> Option<Known> {
+        let (count, words) = (ids.len() as u64, u8::try_from(words).ok()?);
+        if count > 48 / self.bits as u64 {
+            return None;
+        }
+        let mut bits = 0;
+        for id in ids.rev() {
+            if id >> self.bits != 0 {
+                return None;
+            }
+            bits = bits << self.bits | id as u64;
+        }
+        Some(Known(bits << 16 | (words as u64) << 8 | count))
+    }
+
+    /// The ids, and what is no id behind them.
+    #[inline(always)]
+    fn unpack(self, known: Known) -> [u32; HELD] {
+        let mask = (1 << self.bits) - 1;
+        [16, 16 + self.bits, 16 + 2 * self.bits]
+            .map(|from| known.0.wrapping_shr(from) as u32 & mask)
     }
 }
 
@@ -120,7 +151,15 @@ pub(super) trait TakeSegments {
     fn table(&self) -> &SegmentTable;
 
     /// Takes the next segment. `known`: its value in the table, or [`MISSING`].
-    fn take<'a>(&mut self, segment: impl FnOnce() -> Segment<'a>, known: u64);
+    fn take(&mut self, segment: Segment<'_>, known: u64);
+
+    /// Takes the segments of a batch of a text, which have been looked up.
+    #[inline(always)]
+    fn take_all(&mut self, text: &str, batch: &Batch<true>) {
+        for (start, end, known) in batch.values() {
+            self.take(Segment { raw: &text[start..end], start, added: false }, known);
+        }
+    }
 }
 
 /// Gathers the segments of a section, looks them up together, and passes them on in order.
@@ -141,9 +180,7 @@ impl<'a, T: TakeSegments> Gathering<'a, T> {
     pub(super) fn flush(&mut self) {
         let Gathering { text, batch, taker } = self;
         taker.table().find(batch);
-        for (start, end, known) in batch.values() {
-            taker.take(|| Segment { raw: &text[start..end], start, added: false }, known);
-        }
+        taker.take_all(text, batch);
         batch.clear();
     }
 }
@@ -166,7 +203,7 @@ impl<T: TakeSegments> SegmentSink for Gathering<'_, T> {
     }
 
     fn added(&mut self, raw: &str) {
-        self.taker.take(|| Segment { raw, start: 0, added: true }, MISSING);
+        self.taker.take(Segment { raw, start: 0, added: true }, MISSING);
     }
 }
 
@@ -184,30 +221,8 @@ impl TakeSegments for TakeIds<'_> {
         &self.cache.segments
     }
 
-    #[inline(always)]
-    fn take<'a>(&mut self, segment: impl FnOnce() -> Segment<'a>, known: u64) {
-        if !self.push_held(Known(known)) {
-            self.take_other(segment(), known);
-        }
-    }
-}
-
-impl TakeIds<'_> {
-    /// Appends the ids, if they are held.
-    #[inline(always)]
-    fn push_held(&mut self, known: Known) -> bool {
-        let Encoding { ids, count, words, .. } = &mut *self.encoding;
-        let (at, more) = (*count, known.kind() as usize);
-        let Some(free) = ids.get_mut(at..at + HELD).filter(|_| more <= HELD) else { return false };
-        // Both are copied, even if fewer are wanted: a copy of variable length would cost more.
-        free.copy_from_slice(&known.ids());
-        *count += more;
-        *words += known.words();
-        true
-    }
-
     #[inline(never)]
-    fn take_other(&mut self, segment: Segment<'_>, known: u64) {
+    fn take(&mut self, segment: Segment<'_>, known: u64) {
         let mut known = Known(known);
         if known.0 == MISSING {
             known = match segment.raw.len() {
@@ -218,8 +233,10 @@ impl TakeIds<'_> {
                 _ => ANEW,
             };
         }
-        self.encoding.reserve(HELD);
-        if self.push_held(known) {
+        if known.kind() as usize <= HELD {
+            let ids = self.encoder.held_ids.unpack(known);
+            self.encoding.push_all(&ids[..known.kind() as usize]);
+            self.encoding.words += known.words();
         } else if known.kind() == LISTED {
             self.encoding.push_all(known.of(&self.cache.list));
             self.encoding.words += known.words();
@@ -229,18 +246,41 @@ impl TakeIds<'_> {
         }
     }
 
+    #[inline(always)]
+    fn take_all(&mut self, text: &str, batch: &Batch<true>) {
+        let held_ids = self.encoder.held_ids;
+        self.encoding.reserve(HELD * batch.len());
+        let (mut at, mut words) = (self.encoding.count, 0);
+        for (start, end, known) in batch.values() {
+            let value = Known(known);
+            let count = value.kind() as usize;
+            if count <= HELD
+                && let Some(free) = self.encoding.ids.get_mut(at..at + HELD)
+            {
+                // All are copied, even if fewer are wanted: a copy of variable length would cost more.
+                free.copy_from_slice(&held_ids.unpack(value));
+                at += count;
+                words += value.words();
+            } else {
+                self.encoding.count = at;
+                self.take(Segment { raw: &text[start..end], start, added: false }, known);
+                at = self.encoding.count;
+            }
+        }
+        self.encoding.count = at;
+        self.encoding.words += words;
+    }
+}
+
+impl TakeIds<'_> {
     #[cold]
     fn first_seen(&mut self, segment: &Segment<'_>) -> Known {
         self.encoder.cut(segment.raw, self.scratch);
         let ids = || self.scratch.tokens.iter().map(|token| token.id);
         let words = self.scratch.words_with_tokens();
-        if let (0..=HELD, Ok(words)) = (ids().len(), u8::try_from(words))
-            && ids().all(|id| id < 1 << 24)
-        {
+        if let Some(known) = self.encoder.held_ids.pack(ids(), words) {
             self.cache.make_room(segment, 0);
-            let mut held = [0; HELD];
-            held.iter_mut().zip(ids()).for_each(|(held, id)| *held = id);
-            return self.cache.insert(segment, Known::held(&held[..ids().len()], words));
+            return self.cache.insert(segment, known);
         }
         let start = self.cache.make_room(segment, ids().len());
         let Some(known) = Known::listed(start, ids().len(), words) else {
@@ -268,8 +308,7 @@ impl TakeSegments for TakeSpans<'_, '_> {
     }
 
     #[inline(always)]
-    fn take<'a>(&mut self, segment: impl FnOnce() -> Segment<'a>, known: u64) {
-        let segment = segment();
+    fn take(&mut self, segment: Segment<'_>, known: u64) {
         let first = self.position.segment(self.start + segment.start);
         let mut known = Known(known);
         if known.0 == MISSING {
@@ -330,8 +369,7 @@ impl TakeSegments for TakeRounded<'_> {
     }
 
     #[inline(always)]
-    fn take<'a>(&mut self, segment: impl FnOnce() -> Segment<'a>, known: u64) {
-        let segment = segment();
+    fn take(&mut self, segment: Segment<'_>, known: u64) {
         let mut known = Known(known);
         if known.0 == MISSING {
             known = self.known(&segment);

@@ -23,6 +23,7 @@ fn encoder() -> Encoder {
             WordPiece::new(VOCABULARY.into_iter().zip(0..), "##", 0, UnkScope::Word, 100)
                 .expect("no two tokens are alike"),
         ),
+        vocab_size: VOCABULARY.len(),
         unk_id: Some(0),
         added_tokens: vec![sep],
         trimming: None,
