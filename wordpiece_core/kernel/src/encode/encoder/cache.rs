@@ -30,11 +30,13 @@ pub(super) struct Caches {
 pub(super) struct Cache<Item> {
     segments: SegmentTable,
     list: Vec<Item>,
+    /// Whether it was emptied since a batch was looked up: what was found then is not valid any more.
+    emptied: bool,
 }
 
 impl<Item> Default for Cache<Item> {
     fn default() -> Self {
-        Cache { segments: SegmentTable::default(), list: Vec::new() }
+        Cache { segments: SegmentTable::default(), list: Vec::new(), emptied: false }
     }
 }
 
@@ -48,15 +50,33 @@ impl<Item> Cache<Item> {
     /// Empties the cache if it might exceed its limit when one more segment is put in, with so many
     /// items. To decide what to keep would cost more than to find it anew. Returns where the items go.
     fn make_room(&mut self, segment: &Segment<'_>, items: usize) -> u32 {
-        let Cache { segments, list } = self;
-        let (needed, capacity) = (list.len() + items, list.capacity());
+        let (needed, capacity) = (self.list.len() + items, self.list.capacity());
         let larger = if needed > capacity { needed.max(2 * capacity) } else { 0 };
         let listed = (capacity + larger) * size_of::<Item>();
-        if segments.memory_to_insert(segment.raw.len()) + listed > CACHE_LIMIT {
-            *self = Self::default();
+        if self.segments.memory_to_insert(segment.raw.len()) + listed > CACHE_LIMIT {
+            *self = Cache { emptied: true, ..Self::default() };
         }
         memory::reserve(&mut self.list, items);
         self.list.len() as u32
+    }
+
+    /// Looks up the segments of a batch.
+    #[inline(always)]
+    fn find(&mut self, batch: &mut Batch<true>) {
+        self.emptied = false;
+        self.segments.find(batch);
+    }
+
+    /// What is known of a segment. `found`: its value when its batch was looked up.
+    #[inline(always)]
+    fn known(&self, segment: &Segment<'_>, found: u64) -> Option<Known> {
+        if found != MISSING && !self.emptied {
+            return Some(Known(found));
+        }
+        if segment.raw.len() > CACHED {
+            return Some(ANEW);
+        }
+        self.segments.get(segment.raw.as_bytes()).map(Known)
     }
 
     /// Puts a segment in that is not there.
@@ -147,17 +167,17 @@ impl HeldIds {
 
 /// What takes the segments of a section, with what a cache knows of each.
 pub(super) trait TakeSegments {
-    /// The table of the cache.
-    fn table(&self) -> &SegmentTable;
+    /// Looks up the segments of a batch in the cache.
+    fn find(&mut self, batch: &mut Batch<true>);
 
-    /// Takes the next segment. `known`: its value in the table, or [`MISSING`].
-    fn take(&mut self, segment: Segment<'_>, known: u64);
+    /// Takes the next segment. `found`: its value in the table of the cache, or [`MISSING`].
+    fn take(&mut self, segment: Segment<'_>, found: u64);
 
     /// Takes the segments of a batch of a text, which have been looked up.
     #[inline(always)]
     fn take_all(&mut self, text: &str, batch: &Batch<true>) {
-        for (start, end, known) in batch.values() {
-            self.take(Segment { raw: &text[start..end], start, added: false }, known);
+        for (start, end, found) in batch.values() {
+            self.take(Segment { raw: &text[start..end], start, added: false }, found);
         }
     }
 }
@@ -179,7 +199,7 @@ impl<'a, T: TakeSegments> Gathering<'a, T> {
     #[inline(never)]
     pub(super) fn flush(&mut self) {
         let Gathering { text, batch, taker } = self;
-        taker.table().find(batch);
+        taker.find(batch);
         taker.take_all(text, batch);
         batch.clear();
     }
@@ -217,22 +237,13 @@ pub(super) struct TakeIds<'a> {
 
 impl TakeSegments for TakeIds<'_> {
     #[inline(always)]
-    fn table(&self) -> &SegmentTable {
-        &self.cache.segments
+    fn find(&mut self, batch: &mut Batch<true>) {
+        self.cache.find(batch);
     }
 
     #[inline(never)]
-    fn take(&mut self, segment: Segment<'_>, known: u64) {
-        let mut known = Known(known);
-        if known.0 == MISSING {
-            known = match segment.raw.len() {
-                ..=CACHED => match self.cache.segments.get(segment.raw.as_bytes()) {
-                    Some(known) => Known(known),
-                    None => self.first_seen(&segment),
-                },
-                _ => ANEW,
-            };
-        }
+    fn take(&mut self, segment: Segment<'_>, found: u64) {
+        let known = self.cache.known(&segment, found).unwrap_or_else(|| self.first_seen(&segment));
         if known.kind() as usize <= HELD {
             let ids = self.encoder.held_ids.unpack(known);
             self.encoding.push_all(&ids[..known.kind() as usize]);
@@ -251,19 +262,19 @@ impl TakeSegments for TakeIds<'_> {
         let held_ids = self.encoder.held_ids;
         self.encoding.reserve(HELD * batch.len());
         let (mut at, mut words) = (self.encoding.count, 0);
-        for (start, end, known) in batch.values() {
-            let value = Known(known);
-            let count = value.kind() as usize;
+        for (start, end, found) in batch.values() {
+            let known = Known(found);
+            let count = known.kind() as usize;
             if count <= HELD
                 && let Some(free) = self.encoding.ids.get_mut(at..at + HELD)
             {
                 // All are copied, even if fewer are wanted: a copy of variable length would cost more.
-                free.copy_from_slice(&held_ids.unpack(value));
+                free.copy_from_slice(&held_ids.unpack(known));
                 at += count;
-                words += value.words();
+                words += known.words();
             } else {
                 self.encoding.count = at;
-                self.take(Segment { raw: &text[start..end], start, added: false }, known);
+                self.take(Segment { raw: &text[start..end], start, added: false }, found);
                 at = self.encoding.count;
             }
         }
@@ -303,17 +314,17 @@ pub(super) struct TakeSpans<'a, 'p> {
 }
 
 impl TakeSegments for TakeSpans<'_, '_> {
-    fn table(&self) -> &SegmentTable {
-        &self.cache.segments
+    fn find(&mut self, batch: &mut Batch<true>) {
+        self.cache.find(batch);
     }
 
     #[inline(always)]
-    fn take(&mut self, segment: Segment<'_>, known: u64) {
+    fn take(&mut self, segment: Segment<'_>, found: u64) {
         let first = self.position.segment(self.start + segment.start);
-        let mut known = Known(known);
-        if known.0 == MISSING {
-            known = self.known(&segment);
-        }
+        let known = match segment.added {
+            true => ANEW, // a space that is not in the text has another place than one that is
+            false => self.cache.known(&segment, found).unwrap_or_else(|| self.first_seen(&segment)),
+        };
         if known.kind() == LISTED {
             let tokens = known.of(&self.cache.list);
             self.encoding.push_cached(tokens, first);
@@ -328,14 +339,7 @@ impl TakeSegments for TakeSpans<'_, '_> {
 
 impl TakeSpans<'_, '_> {
     #[cold]
-    fn known(&mut self, segment: &Segment<'_>) -> Known {
-        // A space that is not in the text has another place than one that is.
-        if segment.raw.len() > CACHED || segment.added {
-            return ANEW;
-        }
-        if let Some(known) = self.cache.segments.get(segment.raw.as_bytes()) {
-            return Known(known);
-        }
+    fn first_seen(&mut self, segment: &Segment<'_>) -> Known {
         self.encoder.cut(segment.raw, self.scratch);
         let tokens = self.scratch.tokens.len();
         let start = self.cache.make_room(segment, tokens);
@@ -364,16 +368,13 @@ pub(super) struct TakeRounded<'a> {
 }
 
 impl TakeSegments for TakeRounded<'_> {
-    fn table(&self) -> &SegmentTable {
-        &self.cache.segments
+    fn find(&mut self, batch: &mut Batch<true>) {
+        self.cache.find(batch);
     }
 
     #[inline(always)]
-    fn take(&mut self, segment: Segment<'_>, known: u64) {
-        let mut known = Known(known);
-        if known.0 == MISSING {
-            known = self.known(&segment);
-        }
+    fn take(&mut self, segment: Segment<'_>, found: u64) {
+        let known = self.cache.known(&segment, found).unwrap_or_else(|| self.first_seen(&segment));
         if known.kind() == LISTED && self.push(known) {
             return;
         }
@@ -404,13 +405,7 @@ impl TakeRounded<'_> {
 
     /// Nothing is known of a segment unless it is one word with few tokens.
     #[cold]
-    fn known(&mut self, segment: &Segment<'_>) -> Known {
-        if segment.raw.len() > CACHED {
-            return ANEW;
-        }
-        if let Some(known) = self.cache.segments.get(segment.raw.as_bytes()) {
-            return Known(known);
-        }
+    fn first_seen(&mut self, segment: &Segment<'_>) -> Known {
         let (mut rounding, mut added) = (Rounding::default(), Vec::new());
         let TakeRounded { encoder, unigram, cache, scratch, .. } = self;
         encoder.cut_by(segment.raw, scratch, |word, scratch, tokens| {

@@ -126,3 +126,28 @@ fn caches_are_bounded_while_they_grow() {
     let [plain, spanned]: [Vec<Vec<u32>>; 2] = ids.try_into().expect("two");
     assert_eq!(plain, spanned);
 }
+
+#[test]
+fn what_was_found_is_not_used_once_the_cache_is_emptied() {
+    let encoder = encoder();
+    let known: Vec<String> = (3..43).map(|n| "ab".repeat(n)).collect();
+    let new = |n: usize| (0..14).fold("a".to_string(), |word, bit| word + ["a", "b"][n >> bit & 1]);
+    let ids = |word: &str| {
+        encoder.caches.lock().expect("no thread has failed").clear();
+        read(&mut encoder.session(0), word, false).ids().to_vec()
+    };
+    let known_ids: Vec<Vec<u32>> = known.iter().map(|word| ids(word)).collect();
+    let new_ids: Vec<Vec<u32>> = (0..1 << 14).map(|n| ids(&new(n))).collect();
+    for spans in [false, true] {
+        let mut session = encoder.session(1 + usize::from(spans));
+        for text in 0..(1 << 14) / known.len() {
+            let words = known.iter().zip(text * known.len()..);
+            let together: String =
+                words.clone().map(|(word, n)| format!("{} {word} ", new(n))).collect();
+            let expected = known_ids.iter().zip(&new_ids[text * known.len()..]);
+            let expected: Vec<u32> =
+                expected.flat_map(|(known, new)| [&new[..], known].concat()).collect();
+            assert_eq!(read(&mut session, &together, spans).ids(), expected, "{text}");
+        }
+    }
+}
