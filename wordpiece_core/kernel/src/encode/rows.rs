@@ -125,11 +125,16 @@ pub struct Rows {
 /// A part of a row, all of whose tokens are of one kind.
 enum Part<'a> {
     Text(&'a Encoding, Range<usize>),
-    Added(u32),
-    Padding(u32, usize),
+    Added,
+    Padding,
 }
 
 impl RowOptions {
+    /// The tokens at the beginning of a row.
+    fn before(&self) -> &[u32] {
+        self.added.as_ref().map_or(&[], |added| &added.before)
+    }
+
     /// How many tokens are added to a row of so many texts.
     fn added_tokens(&self, texts: usize) -> usize {
         self.added.as_ref().map_or(0, |AddedTokens { before, between, after, .. }| {
@@ -258,7 +263,15 @@ pub fn encode(
             session.encode(&copy.of(text).0, spans, encoding);
             Ok(())
         };
+        let has_one_row = second.is_none() && options.stride.is_none();
+        if has_one_row {
+            rows.lend_ids(options, &mut one);
+        }
         read(text, &mut one)?;
+        if has_one_row && rows.end_lent_row(options, &mut one, number)? {
+            rows.count_words(&one);
+            continue;
+        }
         if let Some(second) = second.flatten() {
             read(second, &mut other)?;
         }
@@ -335,6 +348,37 @@ impl Rows {
         self.end_row(false, self.ids.len(), source);
     }
 
+    /// Begins a row, and has the ids of its text be written behind those of all rows.
+    fn lend_ids(&mut self, options: &RowOptions, text: &mut Encoding) {
+        memory::extend_from_slice(&mut self.ids, options.before());
+        text.append_to(std::mem::take(&mut self.ids));
+    }
+
+    /// Ends the row that `lend_ids` has begun. Returns false if the batch has no room for it: then there
+    /// is no such row, and the text keeps its ids.
+    fn end_lent_row(
+        &mut self,
+        options: &RowOptions,
+        text: &mut Encoding,
+        source: usize,
+    ) -> Result<bool> {
+        let (start, length) = (self.end(), text.len());
+        let kept = length.min(options.room(1).unwrap_or(usize::MAX));
+        if !self.has_room(options, std::iter::once(kept), 1)? {
+            self.ids = text.take_before();
+            self.ids.truncate(start);
+            return Ok(false);
+        }
+        let begin = start + options.before().len();
+        self.ids = text.take_ids();
+        self.ids.truncate(begin + kept);
+        self.count_truncated(options, length - kept);
+        self.describe(Part::Added, 0, begin);
+        self.describe(Part::Text(text, 0..kept), 0, begin + kept);
+        self.finish_row(options, 0, source);
+        Ok(true)
+    }
+
     /// Appends the rows of a text. Returns false if the batch has no room for them: then nothing was done.
     fn push_text(&mut self, options: &RowOptions, text: &Encoding, source: usize) -> Result<bool> {
         let most = options.room(1).unwrap_or(usize::MAX);
@@ -390,7 +434,7 @@ impl Rows {
         if ids > MOST_IDS {
             return Err(too_many_ids("the rows of one text"));
         }
-        Ok(self.ids.len() + ids <= MOST_IDS)
+        Ok(self.end() + ids <= MOST_IDS)
     }
 
     /// Appends a row of one text or two, with the tokens around them.
@@ -400,33 +444,44 @@ impl Rows {
         texts: [(&Encoding, Range<usize>); N],
         source: usize,
     ) {
-        let start = self.ids.len();
-        let added = options.added.as_ref();
         let mut type_id = 0;
         for (number, (encoding, window)) in texts.into_iter().enumerate() {
-            if let Some(AddedTokens { before, between, .. }) = added {
-                self.push_added(if number == 0 { before } else { between }, 0);
-            }
-            if number > 0 {
+            if number == 0 {
+                self.push_added(options.before(), 0);
+            } else {
                 let overflows = window.start > 0;
+                let between = options.added.as_ref().map_or(&[][..], |added| &added.between);
+                self.push_added(between, 0);
                 type_id = if overflows { options.overflow_type } else { options.second_type };
             }
-            self.push(Part::Text(encoding, window), type_id);
+            memory::extend_from_slice(&mut self.ids, &encoding.ids()[window.clone()]);
+            self.describe(Part::Text(encoding, window), type_id, self.ids.len());
         }
-        if let Some(AddedTokens { after, .. }) = added {
-            self.push_added(after, if N > 1 { options.second_type } else { 0 });
+        self.finish_row(options, if N > 1 { options.second_type } else { 0 }, source);
+    }
+
+    /// Appends the tokens behind the texts of a row, and padding. `type_id`: of these tokens.
+    fn finish_row(&mut self, options: &RowOptions, type_id: i8, source: usize) {
+        if let Some(AddedTokens { after, .. }) = &options.added {
+            self.push_added(after, type_id);
         }
-        let end = self.ids.len();
+        let (start, end) = (self.end(), self.ids.len());
         if let (Some(pad_id), Some(most)) = (options.pad_id, options.max_length) {
-            self.push(Part::Padding(pad_id, most.saturating_sub(end - start)), 0);
+            memory::resize(&mut self.ids, end.max(start + most), pad_id);
+            self.describe(Part::Padding, 0, self.ids.len());
         }
         self.tokens += end - start;
         self.end_row(true, end, source);
     }
 
+    /// Where the last row ends in `ids`.
+    fn end(&self) -> usize {
+        self.ends.last().copied().unwrap_or(0)
+    }
+
     /// Ends a row. `end`: where its tokens end in `ids`, without padding.
     fn end_row(&mut self, valid: bool, end: usize, source: usize) {
-        let start = self.ends.last().copied().unwrap_or(0);
+        let start = self.end();
         if let Some(lengths) = &mut self.num_tokens {
             memory::push(lengths, (end - start) as i32);
         }
@@ -439,32 +494,25 @@ impl Rows {
 
     #[inline]
     fn push_added(&mut self, ids: &[u32], type_id: i8) {
-        ids.iter().for_each(|&id| self.push(Part::Added(id), type_id));
+        memory::extend_from_slice(&mut self.ids, ids);
+        self.describe(Part::Added, type_id, self.ids.len());
     }
 
+    /// Fills the columns beside the ids, up to the token `end`, with those of a part.
     #[inline]
-    fn push(&mut self, part: Part<'_>, type_id: i8) {
-        let before = self.ids.len();
-        match &part {
-            Part::Text(encoding, window) => {
-                memory::extend_from_slice(&mut self.ids, &encoding.ids()[window.clone()]);
-            }
-            Part::Added(id) => memory::push(&mut self.ids, *id),
-            Part::Padding(id, count) => memory::resize(&mut self.ids, before + count, *id),
-        }
-        let end = self.ids.len();
-        fill(&mut self.attention_mask, end, !matches!(part, Part::Padding(..)) as i8);
+    fn describe(&mut self, part: Part<'_>, type_id: i8, end: usize) {
+        fill(&mut self.attention_mask, end, !matches!(part, Part::Padding) as i8);
         fill(&mut self.token_type_ids, end, type_id);
         fill(&mut self.special_tokens_mask, end, !matches!(part, Part::Text(..)) as i8);
         if let Some(offsets) = &mut self.offset_mapping {
-            memory::reserve(offsets, 2 * (end - before));
+            memory::reserve(offsets, 2 * end - offsets.len());
             if let Part::Text(encoding, window) = &part {
                 offsets.extend(encoding.offsets(window.clone()).flatten().map(|at| at as i32));
             }
             offsets.resize(2 * end, 0);
         }
         if let Some(words) = &mut self.word_ids {
-            memory::reserve(words, end - before);
+            memory::reserve(words, end - words.len());
             if let Part::Text(encoding, window) = part {
                 words.extend(encoding.spans[window].iter().map(|span| span.word as i32));
             }

@@ -45,9 +45,9 @@ pub const MISSING: u64 = u64::MAX;
 /// ```
 #[derive(Default)]
 pub struct SegmentTable {
-    tiny: KeyTable<u64>,
-    short: KeyTable<u128>,
-    middle: KeyTable<MiddleKey>,
+    tiny: KeyTable<u64, 4>,
+    short: KeyTable<u128, 2>,
+    middle: KeyTable<MiddleKey, 1>,
     long: HashMap<Box<[u8]>, u64>,
     long_bytes: usize,
 }
@@ -335,18 +335,45 @@ impl<K: SegmentKey, const IN_ORDER: bool> Keys<K, IN_ORDER> {
     }
 }
 
-/// A table of one kind of keys, with open addressing, at most half full.
-struct KeyTable<K> {
-    slots: Vec<KeySlot<K>>,
+/// A table of one kind of keys, with open addressing by cache lines, at most half full.
+struct KeyTable<K, const SLOTS: usize> {
+    lines: Vec<Line<K, SLOTS>>,
     held: usize,
     seed: Seed,
 }
 
-#[derive(Clone, Copy, Default)]
-struct KeySlot<K> {
-    /// The default, zero, marks an empty slot: a key's length, in its top byte, is never zero.
-    key: K,
-    value: u64,
+/// A cache line: so many keys and their values. A key is in the line that its hash says, or in one of
+/// those behind it if that was full. All keys of a line are compared, without a branch for each.
+#[derive(Clone, Copy)]
+#[repr(C, align(64))]
+struct Line<K, const SLOTS: usize> {
+    /// The default, zero, marks an empty slot: a key's length, in its top byte, is never zero. Slots
+    /// are filled in order.
+    keys: [K; SLOTS],
+    values: [u64; SLOTS],
+}
+
+impl<K: SegmentKey, const SLOTS: usize> Default for Line<K, SLOTS> {
+    fn default() -> Self {
+        Line { keys: [K::default(); SLOTS], values: [0; SLOTS] }
+    }
+}
+
+impl<K: SegmentKey, const SLOTS: usize> Line<K, SLOTS> {
+    /// The first slot that holds `key`, or the number of slots.
+    #[inline(always)]
+    fn slot_of(&self, key: K) -> usize {
+        let mut slot = SLOTS;
+        for (at, held) in self.keys.iter().enumerate().rev() {
+            slot = if *held == key { at } else { slot };
+        }
+        slot
+    }
+
+    #[inline(always)]
+    fn is_full(&self) -> bool {
+        self.keys[SLOTS - 1] != K::default()
+    }
 }
 
 /// The key of a segment of 16 to 31 bytes. It is compared as two numbers; an array would be compared
@@ -358,45 +385,49 @@ trait SegmentKey: Copy + PartialEq + Default {
     fn hash(self, seed: Seed) -> u64;
 }
 
-impl<K: SegmentKey> Default for KeyTable<K> {
+impl<K: SegmentKey, const SLOTS: usize> Default for KeyTable<K, SLOTS> {
     fn default() -> Self {
-        KeyTable {
-            slots: memory::filled(KeySlot::default(), 1 << 6),
-            held: 0,
-            seed: Seed::random(),
-        }
+        KeyTable { lines: memory::filled(Line::default(), 1 << 4), held: 0, seed: Seed::random() }
     }
 }
 
-impl<K: SegmentKey> KeyTable<K> {
+impl<K: SegmentKey, const SLOTS: usize> KeyTable<K, SLOTS> {
     fn memory(&self) -> usize {
-        self.slots.len() * size_of::<KeySlot<K>>()
+        size_of_val(&self.lines[..])
     }
 
     /// The bytes of the larger tables that may be made while so many keys are put in.
     fn growth(&self, more: usize) -> usize {
-        let needed = ((self.held + more) * 2).next_power_of_two();
-        if needed > self.slots.len() { needed * size_of::<KeySlot<K>>() } else { 0 }
+        let needed = ((self.held + more) * 2).div_ceil(SLOTS).next_power_of_two();
+        if needed > self.lines.len() { needed * size_of::<Line<K, SLOTS>>() } else { 0 }
     }
 
     #[inline]
     fn get(&self, key: K) -> Option<u64> {
-        let slot = &self.slots[self.place(key)];
-        (slot.key == key).then_some(slot.value)
+        let (at, slot) = self.place(key);
+        self.lines[at].values.get(slot).copied()
     }
 
-    #[inline]
+    #[inline(always)]
     fn entry(&mut self, key: K) -> &mut u64 {
-        let mut at = self.place(key);
-        if self.slots[at].key != key {
-            if (self.held + 1) * 2 > self.slots.len() {
-                self.grow();
-                at = self.place(key);
-            }
-            self.held += 1;
-            self.slots[at].key = key;
+        let (mut at, mut slot) = self.place(key);
+        if slot == SLOTS {
+            (at, slot) = self.insert(key, at);
         }
-        &mut self.slots[at].value
+        &mut self.lines[at].values[slot % SLOTS]
+    }
+
+    /// Puts a key in that is not there. `at`: the line where it belongs.
+    #[cold]
+    fn insert(&mut self, key: K, mut at: usize) -> (usize, usize) {
+        if (self.held + 1) * 2 > self.lines.len() * SLOTS {
+            self.grow();
+            (at, _) = self.place(key);
+        }
+        self.held += 1;
+        let slot = self.lines[at].slot_of(K::default());
+        self.lines[at].keys[slot] = key;
+        (at, slot)
     }
 
     #[inline(always)]
@@ -412,51 +443,63 @@ impl<K: SegmentKey> KeyTable<K> {
         let keys_held = &keys.keys[..held];
         keys_held.iter().for_each(|&key| self.prefetch(key));
         for (&key, &place) in keys_held.iter().zip(&keys.places) {
-            let slot = &self.slots[self.place(key)];
-            values[place as usize] = if slot.key == key { slot.value } else { MISSING };
+            values[place as usize] = self.get(key).unwrap_or(MISSING);
         }
     }
 
-    /// Asks for the memory of the slot where `key` belongs, without waiting for it.
+    /// Asks for the memory of the line where `key` belongs, without waiting for it.
     #[inline(always)]
     fn prefetch(&self, key: K) {
         #[cfg(all(target_arch = "x86_64", not(miri)))]
         {
-            let slot = &self.slots[key.hash(self.seed) as usize & (self.slots.len() - 1)];
+            let line = &self.lines[key.hash(self.seed) as usize & (self.lines.len() - 1)];
             // SAFETY: every x86_64 processor has SSE, and a prefetch reads and writes nothing.
             unsafe {
                 use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-                _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(slot).cast());
+                _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(line).cast());
             }
         }
         #[cfg(not(all(target_arch = "x86_64", not(miri))))]
         let _ = key;
     }
 
-    /// The slot that holds `key`, or the free one where it belongs.
+    /// The line that holds `key` and the slot in it; or the line where it belongs, and the number of
+    /// slots.
     #[inline(always)]
-    fn place(&self, key: K) -> usize {
-        let mask = self.slots.len() - 1;
+    fn place(&self, key: K) -> (usize, usize) {
+        let mask = self.lines.len() - 1;
         let mut at = key.hash(self.seed) as usize & mask;
-        while self.slots[at].key != key && self.slots[at].key != K::default() {
+        loop {
+            let line = &self.lines[at];
+            let slot = line.slot_of(key);
+            if slot < SLOTS || !line.is_full() {
+                return (at, slot);
+            }
             at = (at + 1) & mask;
         }
-        at
     }
 
     #[cold]
     fn grow(&mut self) {
-        let larger = memory::filled(KeySlot::default(), self.slots.len() * 2);
-        let old = std::mem::replace(&mut self.slots, larger);
-        for slot in old.into_iter().filter(|slot| slot.key != K::default()) {
-            let at = self.place(slot.key);
-            self.slots[at] = slot;
+        let larger = memory::filled(Line::default(), self.lines.len() * 2);
+        let old = std::mem::replace(&mut self.lines, larger);
+        for line in old {
+            for (key, value) in line.keys.into_iter().zip(line.values) {
+                if key != K::default() {
+                    let (at, _) = self.place(key);
+                    let slot = self.lines[at].slot_of(K::default());
+                    self.lines[at].keys[slot] = key;
+                    self.lines[at].values[slot] = value;
+                }
+            }
         }
     }
 
     fn for_each(&self, mut each: impl FnMut(K, u64)) {
-        let held = self.slots.iter().filter(|slot| slot.key != K::default());
-        held.for_each(|slot| each(slot.key, slot.value));
+        for line in &self.lines {
+            let held = line.keys.iter().zip(&line.values).filter(|(key, _)| **key != K::default());
+            held.for_each(|(&key, &value)| each(key, value));
+        }
     }
 }
 
@@ -573,16 +616,17 @@ mod tests {
         }
     }
 
-    /// How many slots are looked at on average to find a key, in the middle one of tables of many seeds.
-    fn probes<K: SegmentKey>(keys: impl Iterator<Item = K>) -> f64 {
+    /// How many lines are looked at on average to find a key, in the middle one of tables of many seeds.
+    fn probes<K: SegmentKey, const SLOTS: usize>(keys: impl Iterator<Item = K>) -> f64 {
         let keys: Vec<K> = keys.collect();
         let mut found: Vec<usize> = (0..9)
             .map(|_| {
-                let mut table = KeyTable::default();
+                let mut table = KeyTable::<K, SLOTS>::default();
                 keys.iter().for_each(|&key| *table.entry(key) += 1);
-                let mask = table.slots.len() - 1;
+                let mask = table.lines.len() - 1;
                 let begin = |key: K| key.hash(table.seed) as usize;
-                keys.iter().map(|&key| (table.place(key).wrapping_sub(begin(key)) & mask) + 1).sum()
+                let looked_at = |key| (table.place(key).0.wrapping_sub(begin(key)) & mask) + 1;
+                keys.iter().map(|&key| looked_at(key)).sum()
             })
             .collect();
         found.sort_unstable();
@@ -592,14 +636,14 @@ mod tests {
     #[test]
     fn keys_that_differ_in_few_bits_do_not_collide() {
         const KEYS: u128 = 1 << 12;
-        // Random places take 1.5 probes where half of the slots are held.
+        // Random places take 1.5 probes at most where half of the slots are held.
         for shift in (0..=108).step_by(6) {
             let key = |n: u128| n << shift | 1 << 123;
             let all = [
-                probes((1..KEYS).map(key)),
-                probes((1..KEYS).map(|n| MiddleKey(key(n), 16 << 120))),
-                probes((1..KEYS).map(|n| MiddleKey(7, key(n)))),
-                probes((1..KEYS).map(|n| MiddleKey(key(n), key(n)))),
+                probes::<_, 2>((1..KEYS).map(key)),
+                probes::<_, 1>((1..KEYS).map(|n| MiddleKey(key(n), 16 << 120))),
+                probes::<_, 1>((1..KEYS).map(|n| MiddleKey(7, key(n)))),
+                probes::<_, 1>((1..KEYS).map(|n| MiddleKey(key(n), key(n)))),
             ];
             assert!(all.iter().all(|&probes| probes < 4.0), "{shift}: {all:?}");
         }
@@ -608,7 +652,7 @@ mod tests {
     #[test]
     fn nobody_knows_where_the_keys_of_a_table_are() {
         let hashes = || {
-            let table = KeyTable::<u128>::default();
+            let table = KeyTable::<u128, 2>::default();
             [1u128 << 120, 3 << 64, 5].map(|key| key.hash(table.seed))
         };
         assert_ne!(hashes(), hashes());

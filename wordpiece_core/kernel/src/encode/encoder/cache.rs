@@ -260,25 +260,24 @@ impl TakeSegments for TakeIds<'_> {
     #[inline(always)]
     fn take_all(&mut self, text: &str, batch: &Batch<true>) {
         let held_ids = self.encoder.held_ids;
-        self.encoding.reserve(HELD * batch.len());
-        let (mut at, mut words) = (self.encoding.count, 0);
-        for (start, end, found) in batch.values() {
-            let known = Known(found);
-            let count = known.kind() as usize;
-            if count <= HELD
-                && let Some(free) = self.encoding.ids.get_mut(at..at + HELD)
-            {
-                // All are copied, even if fewer are wanted: a copy of variable length would cost more.
-                free.copy_from_slice(&held_ids.unpack(known));
-                at += count;
+        let (mut values, mut words, mut left) = (batch.values(), 0, batch.len());
+        while left > 0 {
+            let mut other = None;
+            self.encoding.push_each(left, || {
+                let (start, end, found) = values.next()?;
+                let known = Known(found);
+                left -= 1;
+                if known.kind() as usize > HELD {
+                    other = Some((start, end, found));
+                    return None;
+                }
                 words += known.words();
-            } else {
-                self.encoding.count = at;
+                Some((held_ids.unpack(known), known.kind() as usize))
+            });
+            if let Some((start, end, found)) = other {
                 self.take(Segment { raw: &text[start..end], start, added: false }, found);
-                at = self.encoding.count;
             }
         }
-        self.encoding.count = at;
         self.encoding.words += words;
     }
 }

@@ -9,9 +9,9 @@ use crate::memory;
 /// The tokens of a text, which [`Session::encode`](super::Session::encode) writes.
 #[derive(Default)]
 pub struct Encoding {
-    /// The first `count` are the ids. The vector is longer, since three ids are always copied at once.
-    pub(super) ids: Vec<u32>,
-    pub(super) count: usize,
+    /// What was there before, and the ids from `first` on.
+    ids: Vec<u32>,
+    first: usize,
     /// What each token stands for; empty if spans are not wanted.
     pub spans: Vec<Span>,
     /// How many words have tokens. A special token in the text is no word.
@@ -43,21 +43,39 @@ pub struct Span {
 impl Encoding {
     /// The ids of the tokens.
     pub fn ids(&self) -> &[u32] {
-        &self.ids[..self.count]
+        &self.ids[self.first..]
     }
 
     /// How many tokens there are.
     pub fn len(&self) -> usize {
-        self.count
+        self.ids.len() - self.first
     }
 
     /// Whether there are no tokens.
     pub fn is_empty(&self) -> bool {
-        self.count == 0
+        self.len() == 0
+    }
+
+    /// Has the ids of the next text be appended to these.
+    pub fn append_to(&mut self, ids: Vec<u32>) {
+        (self.first, self.ids) = (ids.len(), ids);
+    }
+
+    /// Takes the ids out, with those that they were appended to.
+    pub fn take_ids(&mut self) -> Vec<u32> {
+        self.first = 0;
+        std::mem::take(&mut self.ids)
+    }
+
+    /// Takes out those that the ids were appended to.
+    pub fn take_before(&mut self) -> Vec<u32> {
+        let ids = self.ids.split_off(self.first);
+        self.first = 0;
+        std::mem::replace(&mut self.ids, ids)
     }
 
     pub(super) fn clear(&mut self) {
-        self.count = 0;
+        self.ids.truncate(self.first);
         self.spans.clear();
         self.own_spaces.clear();
         self.spaces.clear();
@@ -80,43 +98,51 @@ impl Encoding {
 
     /// Notes how many spaces the token that is appended next begins with, and ends with.
     pub(super) fn push_spaces(&mut self, spaces: [u32; 2]) {
-        memory::push(&mut self.own_spaces, (self.count, spaces));
+        let index = self.len();
+        memory::push(&mut self.own_spaces, (index, spaces));
     }
 
     /// Finds how many spaces all tokens begin with, and end with.
     pub(super) fn prepare_trimming(&mut self, trimming: &OffsetTrimming) {
         self.trimmings.clone_from(&trimming.add_prefix_space);
-        let ids = self.ids[..self.count].iter();
+        let ids = self.ids[self.first..].iter();
         memory::extend(&mut self.spaces, ids.map(|&id| trimming.spaces(id)));
         for &(index, spaces) in &self.own_spaces {
             self.spaces[index] = spaces;
         }
     }
 
-    /// Makes room for `more` ids, and three beyond.
-    #[inline]
-    pub(super) fn reserve(&mut self, more: usize) {
-        let needed = self.count + more + 3;
-        if self.ids.len() < needed {
-            let held = self.ids.len();
-            memory::reserve(&mut self.ids, needed - held);
-            self.ids.resize(self.ids.capacity(), 0);
-        }
-    }
-
     #[inline]
     pub(super) fn push(&mut self, id: u32) {
-        self.reserve(1);
-        self.ids[self.count] = id;
-        self.count += 1;
+        memory::push(&mut self.ids, id);
     }
 
     /// Appends ids.
     #[inline(always)]
     pub(super) fn push_all(&mut self, ids: &[u32]) {
-        self.reserve(ids.len());
-        self.ids[self.count..self.count + ids.len()].copy_from_slice(ids);
-        self.count += ids.len();
+        memory::extend_from_slice(&mut self.ids, ids);
+    }
+
+    /// Appends the ids of so many segments, of up to `N` ids each. `next`: N ids of a segment, and how
+    /// many of them are its own; None ends it.
+    #[inline(always)]
+    pub(super) fn push_each<const N: usize>(
+        &mut self,
+        segments: usize,
+        mut next: impl FnMut() -> Option<([u32; N], usize)>,
+    ) {
+        memory::reserve(&mut self.ids, N * segments);
+        let (free, mut pushed) = (self.ids.spare_capacity_mut(), 0);
+        while let Some(room) = free.get_mut(pushed..pushed + N)
+            && let Some((ids, count)) = next()
+        {
+            // All are copied, even if fewer are wanted: a copy of variable length would cost more.
+            room.write_copy_of_slice(&ids);
+            pushed += count.min(N);
+        }
+        // SAFETY: all ids up to there have been written: at each step those from `pushed` on, before
+        // `pushed` became larger by no more than these.
+        unsafe { self.ids.set_len(self.ids.len() + pushed) };
     }
 
     /// Appends the ids of a segment that was cut.

@@ -115,7 +115,7 @@ impl Session<'_> {
                 }
             }
         });
-        encoding.word_tokens = encoding.count - added;
+        encoding.word_tokens = encoding.len() - added;
         if spans && let Some(trimming) = &self.encoder.options.trimming {
             encoding.prepare_trimming(trimming);
         }
