@@ -79,7 +79,8 @@ pub struct Bpe {
 
 /// The ids of characters as symbols, or `NONE`.
 struct Symbols {
-    ascii: [u32; 128],
+    /// Of ASCII, and of all that GPT-2 writes for bytes.
+    first: [u32; 1 << 9],
     others: HashMap<char, u32>,
 }
 
@@ -410,11 +411,11 @@ fn heap_entry(rank: u32, at: usize) -> Reverse<u64> {
 
 impl Symbols {
     fn new(ids: &HashMap<&str, u32>, suffix: &str) -> Self {
-        let mut symbols = Symbols { ascii: [NONE; 128], others: HashMap::default() };
+        let mut symbols = Symbols { first: [NONE; 1 << 9], others: HashMap::default() };
         for (token, &id) in ids {
             let mut characters = token.strip_suffix(suffix).unwrap_or_default().chars();
             if let (Some(c), None) = (characters.next(), characters.next()) {
-                match symbols.ascii.get_mut(c as usize) {
+                match symbols.first.get_mut(c as usize) {
                     Some(known) => *known = id,
                     None => drop(symbols.others.insert(c, id)),
                 }
@@ -425,7 +426,7 @@ impl Symbols {
 
     #[inline]
     fn id(&self, c: char) -> u32 {
-        match self.ascii.get(c as usize) {
+        match self.first.get(c as usize) {
             Some(&id) => id,
             None => self.others.get(&c).copied().unwrap_or(NONE),
         }

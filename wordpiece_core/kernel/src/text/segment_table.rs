@@ -539,17 +539,19 @@ const MASKS: [u128; SHORT + 1] = {
     masks
 };
 
-#[cold]
+/// The last bytes of a text, fewer than 16 from `at` on.
+#[inline]
 fn last_block(text: &[u8], at: usize) -> u128 {
-    let rest = text.len() - at;
-    match text.last_chunk() {
-        Some(block) => u128::from_le_bytes(*block).checked_shr(8 * (16 - rest as u32)).unwrap_or(0),
-        None => {
-            let mut block = [0; 16];
-            block[..rest].copy_from_slice(&text[at..]);
-            u128::from_le_bytes(block)
-        }
+    let rest = &text[at..];
+    let back = |bytes: usize| 8 * (rest.len() - bytes) as u32;
+    // The first bytes and the last ones, which may be the same in part.
+    if let (Some(first), Some(last)) = (rest.first_chunk(), rest.last_chunk()) {
+        return u64::from_le_bytes(*first) as u128 | (u64::from_le_bytes(*last) as u128) << back(8);
     }
+    if let (Some(first), Some(last)) = (rest.first_chunk(), rest.last_chunk()) {
+        return u32::from_le_bytes(*first) as u128 | (u32::from_le_bytes(*last) as u128) << back(4);
+    }
+    rest.iter().rev().fold(0, |block, &byte| block << 8 | byte as u128)
 }
 
 /// From 16 to 31 bytes and, in the top byte, how many.
