@@ -11,18 +11,22 @@ pub(super) fn below(count: u32) -> u64 {
 }
 
 /// Masks of the block at `at`, with one bit for each byte. Those of bytes that are not there are zero.
-/// `masks` gives those of 16 bytes.
+///
+/// # Arguments
+///
+/// * `bytes`, `at` - A text, and where the block begins.
+/// * `classes` - Gives for 16 bytes those that are in each class.
 #[inline(always)]
 pub(super) fn masks_at<const N: usize>(
     bytes: &[u8],
     at: usize,
-    masks: impl Fn(&[u8; 16]) -> [u16; N],
+    classes: impl Fn(Lanes) -> [Lanes; N],
 ) -> [u64; N] {
     let of = |block: &[u8; BLOCK]| {
         let mut all = [0; N];
         for (number, part) in block.as_chunks().0.iter().enumerate() {
-            for (all, mask) in all.iter_mut().zip(masks(part)) {
-                *all |= (mask as u64) << (16 * number);
+            for (all, class) in all.iter_mut().zip(classes(Lanes::load(part))) {
+                *all |= (class.mask() as u64) << (16 * number);
             }
         }
         all
@@ -42,41 +46,158 @@ pub(super) fn masks_at<const N: usize>(
     all.map(|mask| mask >> beyond)
 }
 
-/// What masks are made with.
-#[cfg(target_arch = "x86_64")]
-pub(super) mod wide {
-    use std::arch::x86_64::*;
+/// Sixteen bytes, or a truth for each: all bits of a byte are set, or none.
+#[derive(Clone, Copy)]
+pub(super) struct Lanes(wide::Vector);
 
-    #[inline]
-    #[target_feature(enable = "sse2")]
-    pub fn load(block: &[u8; 16]) -> __m128i {
-        // SAFETY: `block` is 16 readable bytes, and the load asks for no alignment.
-        unsafe { _mm_loadu_si128(block.as_ptr().cast()) }
+impl Lanes {
+    #[inline(always)]
+    fn load(bytes: &[u8; 16]) -> Self {
+        Lanes(wide::load(bytes))
     }
 
-    /// All ones in the bytes of `v` that are `byte`.
-    #[inline]
-    #[target_feature(enable = "sse2")]
-    pub fn is(v: __m128i, byte: u8) -> __m128i {
-        _mm_cmpeq_epi8(v, _mm_set1_epi8(byte as i8))
+    /// Which bytes are `byte`.
+    #[inline(always)]
+    pub(super) fn is(self, byte: u8) -> Self {
+        Lanes(wide::is(self.0, byte))
     }
 
-    /// All ones in the bytes of `v` that lie in `low..low + count`.
-    #[inline]
-    #[target_feature(enable = "sse2")]
-    pub fn in_range(v: __m128i, low: u8, count: u8) -> __m128i {
-        // The range is shifted to begin at the least signed byte, so that one signed comparison is
-        // enough.
-        let shifted = _mm_sub_epi8(v, _mm_set1_epi8((low ^ 0x80) as i8));
-        _mm_cmplt_epi8(shifted, _mm_set1_epi8((count ^ 0x80) as i8))
+    /// Which bytes lie in `low..=high`.
+    #[inline(always)]
+    pub(super) fn in_range(self, low: u8, high: u8) -> Self {
+        Lanes(wide::is_less(self.0, low, high - low + 1))
+    }
+
+    /// One bit for each of the truths.
+    #[inline(always)]
+    fn mask(self) -> u16 {
+        wide::mask(self.0)
+    }
+
+    /// The bytes with the bits of `bits` set.
+    #[inline(always)]
+    pub(super) fn with_bits(self, bits: u8) -> Self {
+        self | Lanes::load(&[bits; 16])
     }
 }
 
-/// What masks are made with.
-#[cfg(not(target_arch = "x86_64"))]
-pub(super) mod wide {
-    /// A bit for each byte that is in a class.
-    pub fn mask(block: &[u8; 16], is_in: impl Fn(&u8) -> bool) -> u16 {
-        block.iter().rev().fold(0, |mask, b| mask << 1 | is_in(b) as u16)
+impl std::ops::BitOr for Lanes {
+    type Output = Self;
+
+    #[inline(always)]
+    fn bitor(self, other: Self) -> Self {
+        Lanes(wide::or(self.0, other.0))
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+mod wide {
+    use std::arch::x86_64::*;
+
+    pub type Vector = __m128i;
+
+    #[inline(always)]
+    pub fn load(bytes: &[u8; 16]) -> Vector {
+        // SAFETY: these are 16 readable bytes, and the load asks for no alignment.
+        unsafe { _mm_loadu_si128(bytes.as_ptr().cast()) }
+    }
+
+    #[inline(always)]
+    pub fn or(a: Vector, b: Vector) -> Vector {
+        // SAFETY: every x86_64 processor has SSE2.
+        unsafe { _mm_or_si128(a, b) }
+    }
+
+    #[inline(always)]
+    pub fn is(v: Vector, byte: u8) -> Vector {
+        // SAFETY: every x86_64 processor has SSE2.
+        unsafe { _mm_cmpeq_epi8(v, _mm_set1_epi8(byte as i8)) }
+    }
+
+    /// Which bytes less `low` are less than `count`.
+    #[inline(always)]
+    pub fn is_less(v: Vector, low: u8, count: u8) -> Vector {
+        // The range is shifted to begin at the least signed byte: one signed comparison is enough.
+        // SAFETY: every x86_64 processor has SSE2.
+        unsafe {
+            let shifted = _mm_sub_epi8(v, _mm_set1_epi8((low ^ 0x80) as i8));
+            _mm_cmplt_epi8(shifted, _mm_set1_epi8((count ^ 0x80) as i8))
+        }
+    }
+
+    #[inline(always)]
+    pub fn mask(v: Vector) -> u16 {
+        // SAFETY: every x86_64 processor has SSE2.
+        unsafe { _mm_movemask_epi8(v) as u16 }
+    }
+}
+
+#[cfg(target_arch = "aarch64")]
+mod wide {
+    use std::arch::aarch64::*;
+
+    pub type Vector = uint8x16_t;
+
+    #[inline(always)]
+    pub fn load(bytes: &[u8; 16]) -> Vector {
+        // SAFETY: these are 16 readable bytes, and the load asks for no alignment.
+        unsafe { vld1q_u8(bytes.as_ptr()) }
+    }
+
+    #[inline(always)]
+    pub fn or(a: Vector, b: Vector) -> Vector {
+        // SAFETY: every aarch64 processor that this is built for has NEON.
+        unsafe { vorrq_u8(a, b) }
+    }
+
+    #[inline(always)]
+    pub fn is(v: Vector, byte: u8) -> Vector {
+        // SAFETY: every aarch64 processor that this is built for has NEON.
+        unsafe { vceqq_u8(v, vdupq_n_u8(byte)) }
+    }
+
+    /// Which bytes less `low` are less than `count`.
+    #[inline(always)]
+    pub fn is_less(v: Vector, low: u8, count: u8) -> Vector {
+        // SAFETY: every aarch64 processor that this is built for has NEON.
+        unsafe { vcltq_u8(vsubq_u8(v, vdupq_n_u8(low)), vdupq_n_u8(count)) }
+    }
+
+    #[inline(always)]
+    pub fn mask(v: Vector) -> u16 {
+        // Of each byte one bit is kept, of eight in a row different ones, and neighbours are added.
+        // SAFETY: every aarch64 processor that this is built for has NEON.
+        unsafe {
+            let bits = vandq_u8(v, vreinterpretq_u8_u64(vdupq_n_u64(0x8040_2010_0804_0201)));
+            let sums = vpaddq_u8(bits, bits);
+            let sums = vpaddq_u8(sums, sums);
+            vgetq_lane_u16::<0>(vreinterpretq_u16_u8(vpaddq_u8(sums, sums)))
+        }
+    }
+}
+
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+mod wide {
+    pub type Vector = [u8; 16];
+
+    pub fn load(bytes: &[u8; 16]) -> Vector {
+        *bytes
+    }
+
+    pub fn or(a: Vector, b: Vector) -> Vector {
+        std::array::from_fn(|lane| a[lane] | b[lane])
+    }
+
+    pub fn is(v: Vector, byte: u8) -> Vector {
+        v.map(|b| if b == byte { 0xFF } else { 0 })
+    }
+
+    /// Which bytes less `low` are less than `count`.
+    pub fn is_less(v: Vector, low: u8, count: u8) -> Vector {
+        v.map(|b| if b.wrapping_sub(low) < count { 0xFF } else { 0 })
+    }
+
+    pub fn mask(v: Vector) -> u16 {
+        v.iter().rev().fold(0, |mask, b| mask << 1 | (b >> 7) as u16)
     }
 }

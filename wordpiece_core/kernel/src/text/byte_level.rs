@@ -19,7 +19,7 @@ use std::sync::LazyLock;
 use unicode_general_category::{GeneralCategory, get_general_category};
 
 use crate::memory;
-use crate::text::blocks::{BLOCK, below, masks_at};
+use crate::text::blocks::{BLOCK, Lanes, below, masks_at};
 use crate::text::segments::{BlockSegments, Each, Segment, SegmentSink};
 use crate::text::unicode::is_whitespace;
 
@@ -190,8 +190,7 @@ fn is_letter_lead(byte: u8) -> bool {
 /// The pieces in the block at byte `at`, where a piece begins. `end`: of the text.
 #[inline(always)]
 fn block(bytes: &[u8], at: usize, end: usize) -> BlockSegments {
-    let [mut letter, number, white, space, apostrophe, mut high] =
-        masks_at(bytes, at, wide::classes);
+    let [mut letter, number, white, space, apostrophe, mut high] = masks_at(bytes, at, ascii);
     let inside = below((end - at).min(BLOCK) as u32);
     if high & inside != 0 {
         let letters = letters_at(bytes, at) & inside;
@@ -236,68 +235,25 @@ fn block(bytes: &[u8], at: usize, end: usize) -> BlockSegments {
 /// both in the block.
 #[inline(always)]
 fn letters_at(bytes: &[u8], at: usize) -> u64 {
-    let [leads, c3, signs] = masks_at(bytes, at, wide::letters);
+    let [leads, c3, signs] = masks_at(bytes, at, letters_of_two);
     let leads = leads & !(c3 & signs >> 1) & below(BLOCK as u32 - 1);
     leads | leads << 1
 }
 
-#[cfg(target_arch = "x86_64")]
-mod wide {
-    use std::arch::x86_64::*;
-
-    use crate::text::blocks::wide::{in_range, is, load};
-
-    /// A bit for each byte that is an ASCII letter, a digit, ASCII white space, a space, an
-    /// apostrophe, not ASCII.
-    #[inline(always)]
-    pub fn classes(block: &[u8; 16]) -> [u16; 6] {
-        // SAFETY: every x86_64 processor has SSE2.
-        unsafe {
-            let v = load(block);
-            let letter = in_range(_mm_or_si128(v, _mm_set1_epi8(0x20)), b'a', 26);
-            let space = is(v, b' ');
-            let white = _mm_or_si128(space, in_range(v, b'\t', 5));
-            [letter, in_range(v, b'0', 10), white, space, is(v, b'\''), v]
-                .map(|v| _mm_movemask_epi8(v) as u16)
-        }
-    }
-
-    /// A bit for each byte that `is_letter_lead`, is 0xC3, is 0x97 or 0xB7.
-    #[inline(always)]
-    pub fn letters(block: &[u8; 16]) -> [u16; 3] {
-        // SAFETY: every x86_64 processor has SSE2.
-        unsafe {
-            let v = load(block);
-            let cyrillic = _mm_or_si128(in_range(v, 0xD0, 2), is(v, 0xD3));
-            let lead = _mm_or_si128(in_range(v, 0xC3, 8), cyrillic);
-            [lead, is(v, 0xC3), _mm_or_si128(is(v, 0x97), is(v, 0xB7))]
-                .map(|v| _mm_movemask_epi8(v) as u16)
-        }
-    }
+/// Which bytes are ASCII letters, digits, ASCII white space, spaces, apostrophes, not ASCII.
+#[inline(always)]
+fn ascii(v: Lanes) -> [Lanes; 6] {
+    let letter = v.with_bits(0x20).in_range(b'a', b'z');
+    let space = v.is(b' ');
+    let white = space | v.in_range(b'\t', b'\r');
+    [letter, v.in_range(b'0', b'9'), white, space, v.is(b'\''), v.in_range(0x80, 0xFF)]
 }
 
-#[cfg(not(target_arch = "x86_64"))]
-mod wide {
-    use crate::text::blocks::wide::mask;
-
-    pub fn classes(block: &[u8; 16]) -> [u16; 6] {
-        [
-            mask(block, u8::is_ascii_alphabetic),
-            mask(block, u8::is_ascii_digit),
-            mask(block, |b| matches!(b, b'\t'..=b'\r' | b' ')),
-            mask(block, |&b| b == b' '),
-            mask(block, |&b| b == b'\''),
-            mask(block, |b| !b.is_ascii()),
-        ]
-    }
-
-    pub fn letters(block: &[u8; 16]) -> [u16; 3] {
-        [
-            mask(block, |&b| super::is_letter_lead(b)),
-            mask(block, |&b| b == 0xC3),
-            mask(block, |b| matches!(b, 0x97 | 0xB7)),
-        ]
-    }
+/// Which bytes are those that `is_letter_lead`, are 0xC3, are 0x97 or 0xB7.
+#[inline(always)]
+fn letters_of_two(v: Lanes) -> [Lanes; 3] {
+    let cyrillic = v.in_range(0xD0, 0xD1) | v.is(0xD3);
+    [v.in_range(0xC3, 0xCA) | cyrillic, v.is(0xC3), v.is(0x97) | v.is(0xB7)]
 }
 
 /// The character that GPT-2 writes for a byte: the same one if it is visible, else one from U+0100 on.
