@@ -23,6 +23,11 @@ const SHORT: usize = 15;
 /// The length of the longest segments whose key is two such numbers, in bytes.
 const MIDDLE: usize = 31;
 
+/// The lengths that the segments of each kind do not reach.
+const TINY_END: usize = TINY + 1;
+const SHORT_END: usize = SHORT + 1;
+const MIDDLE_END: usize = MIDDLE + 1;
+
 /// The most segments that are gathered. A power of two.
 const BATCH: usize = 256;
 /// The most segments in 64 bytes.
@@ -73,9 +78,9 @@ impl SegmentTable {
     /// is filled before the old one goes.
     pub fn memory_to_insert(&self, length: usize) -> usize {
         let more = match length {
-            0..=TINY => self.tiny.growth(1),
-            ..=SHORT => self.short.growth(1),
-            ..=MIDDLE => self.middle.growth(1),
+            0..TINY_END => self.tiny.growth(1),
+            TINY_END..SHORT_END => self.short.growth(1),
+            SHORT_END..MIDDLE_END => self.middle.growth(1),
             _ if self.long.len() < self.long.capacity() => length + 16,
             _ => length + 16 + long_table(2 * self.long.capacity().max(4)),
         };
@@ -93,9 +98,11 @@ impl SegmentTable {
     /// The value of a segment, if it is in the table.
     pub fn get(&self, segment: &[u8]) -> Option<u64> {
         match segment.len() {
-            0..=TINY => self.tiny.get(tiny_key(segment)),
-            ..=SHORT => self.short.get(short_key(first_block(segment, 0), segment.len())),
-            ..=MIDDLE => self.middle.get(middle_key(segment)),
+            0..TINY_END => self.tiny.get(tiny_key(segment)),
+            TINY_END..SHORT_END => {
+                self.short.get(short_key(first_block(segment, 0), segment.len()))
+            }
+            SHORT_END..MIDDLE_END => self.middle.get(middle_key(segment)),
             _ => self.long.get(segment).copied(),
         }
     }
@@ -103,9 +110,11 @@ impl SegmentTable {
     /// The value of a segment, which is 0 if it was not in the table.
     pub fn entry(&mut self, segment: &[u8]) -> &mut u64 {
         match segment.len() {
-            0..=TINY => self.tiny.entry(tiny_key(segment)),
-            ..=SHORT => self.short.entry(short_key(first_block(segment, 0), segment.len())),
-            ..=MIDDLE => self.middle.entry(middle_key(segment)),
+            0..TINY_END => self.tiny.entry(tiny_key(segment)),
+            TINY_END..SHORT_END => {
+                self.short.entry(short_key(first_block(segment, 0), segment.len()))
+            }
+            SHORT_END..MIDDLE_END => self.middle.entry(middle_key(segment)),
             _ => {
                 if !self.long.contains_key(segment) {
                     memory::reserve_entry(&mut self.long);

@@ -1,5 +1,6 @@
 //! The tokens of a text.
 
+use std::mem::MaybeUninit;
 use std::ops::Range;
 
 use super::cut::Scratch;
@@ -137,7 +138,7 @@ impl Encoding {
             && let Some((ids, count)) = next()
         {
             // All are copied, even if fewer are wanted: a copy of variable length would cost more.
-            room.write_copy_of_slice(&ids);
+            room.iter_mut().zip(ids).for_each(|(free, id)| *free = MaybeUninit::new(id));
             pushed += count.min(N);
         }
         // SAFETY: all ids up to there have been written: at each step those from `pushed` on, before
