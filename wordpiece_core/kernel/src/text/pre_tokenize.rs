@@ -77,7 +77,7 @@ struct Page {
 /// pre_tokenizer.segments("Héllo, world", |segment| {
 ///     let mut word = String::new();
 ///     pre_tokenizer.normalize(segment.raw, &mut word);
-///     segments.push(segment.raw);
+///     segments.push(segment.raw.to_string());
 ///     words.push(word);
 /// });
 /// assert_eq!(segments, ["Héllo", ",", "world"]);
