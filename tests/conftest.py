@@ -29,6 +29,8 @@ settings.load_profile("quick")
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in the background of a shell script
     signal.signal(signal.SIGINT, signal.default_int_handler)  # tests send themselves the signal
+if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:  # as under `nohup`
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 @pytest.fixture(scope="session", autouse=True)
