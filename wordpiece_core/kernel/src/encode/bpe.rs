@@ -1,11 +1,13 @@
 //! Byte-pair encoding: a word begins as symbols, and the pair with the lowest rank becomes one symbol,
-//! the leftmost first, again and again. That is how Hugging Face tokenizers apply merges.
+//! the leftmost first, again and again. That is how Hugging Face tokenizers apply merges. Nearly always
+//! the tokens can be found faster than by doing that: see [`longest`].
 //!
 //! The ranks of all pairs of neighbours are held beside the symbols. In a short word, as nearly all
 //! are, the lowest is found by looking at them all. In a long one a heap finds it, and symbols are
 //! linked, so that a word of any length takes time of n log n: no pair is looked up that a merge has
 //! not made.
 
+mod longest;
 mod merge_table;
 #[cfg(test)]
 mod tests;
@@ -21,9 +23,10 @@ use crate::encode::sampling::Random;
 use crate::encode::trie::NONE;
 use crate::error::{Error, Result};
 use crate::memory;
-use crate::text::byte_level::byte_character;
+use crate::text::byte_level::{byte_character, character_byte};
 use crate::text::marks::{WORD_END, WordBoundary};
 
+use longest::{Longest, LongestScratch};
 use merge_table::MergeTable;
 
 /// How words become tokens.
@@ -73,6 +76,9 @@ pub struct Bpe {
     merges: MergeTable,
     /// The token that the pair of each rank makes.
     made: Vec<u32>,
+    longest: Option<Longest>,
+    /// How many bytes each token is written with.
+    written: Vec<u32>,
     /// Tokens by what they stand for, if a word that is a token stays whole.
     whole: HashMap<Box<str>, u32>,
 }
@@ -97,6 +103,7 @@ pub struct BpeScratch {
     /// Ranks in the upper bits, and in the lower ones the index of the left symbol.
     heap: BinaryHeap<Reverse<u64>>,
     dropped: Vec<Reverse<u64>>,
+    longest: LongestScratch,
     /// Pairs that were looked up and entries that the heap has given, for tests of how much work a
     /// word is.
     #[cfg(test)]
@@ -105,6 +112,9 @@ pub struct BpeScratch {
 
 /// The most symbols of a word whose pairs are all looked at for each merge.
 const SHORT: usize = 40;
+/// Up to this length, in bytes, merging is faster than [`Longest`], unless characters have several bytes,
+/// which have to be merged first.
+const FEW_MERGES: usize = 24;
 
 impl Bpe {
     /// Makes the model of a vocabulary.
@@ -156,10 +166,29 @@ impl Bpe {
         if options.ignore_merges {
             whole.extend(ids.iter().map(|(&token, &id)| (token.into(), id)));
         }
+        let longest = match options.word_boundary {
+            WordBoundary::End => None, // symbols are others at the end of a word
+            boundary => {
+                let string = |&token: &&str| match boundary {
+                    WordBoundary::Bytes => bytes_of(token),
+                    _ => Some(token.as_bytes().to_vec()),
+                };
+                let strings: Vec<_> = vocabulary.iter().map(string).collect();
+                let is_symbol = |id: u32| {
+                    let token = vocabulary[id as usize];
+                    token.chars().nth(1).is_none() && ids.get(token) == Some(&id)
+                };
+                let merges =
+                    merges.iter().zip(&made).map(|(&(left, right), &id)| (left, right, id));
+                Longest::new(&strings, is_symbol, merges, &table)?
+            }
+        };
         Ok(Bpe {
             inner: Symbols::new(&ids, ""),
             last: Symbols::new(&ids, suffix),
             bytes: ByteTokens::new(&ids),
+            longest,
+            written: vocabulary.iter().map(|token| token.len() as u32).collect(),
             merges: table,
             made,
             whole,
@@ -189,6 +218,19 @@ impl Bpe {
         if self.options.ignore_merges && self.push_whole(word, tokens) {
             return;
         }
+        if !(word.len() <= FEW_MERGES && word.is_ascii())
+            && let Some(longest) = &self.longest
+            && longest.cut(word.as_bytes(), &self.merges, &mut scratch.longest)
+        {
+            let ids = scratch.longest.ids.iter();
+            let token = |&id: &u32| Token { id, length: self.written[id as usize] };
+            return memory::extend(tokens, ids.map(token));
+        }
+        self.merged_tokens(word, scratch, tokens);
+    }
+
+    /// The same by applying merges one by one.
+    fn merged_tokens(&self, word: &str, scratch: &mut BpeScratch, tokens: &mut Vec<Token>) {
         self.begin(word, scratch);
         if scratch.ids.len() <= SHORT {
             self.merge_short(scratch);
@@ -407,6 +449,11 @@ impl BpeScratch {
 
 fn heap_entry(rank: u32, at: usize) -> Reverse<u64> {
     Reverse((rank as u64) << 32 | at as u64)
+}
+
+/// The bytes that the characters of a token stand for; None if one is no such character.
+fn bytes_of(token: &str) -> Option<Vec<u8>> {
+    token.chars().map(character_byte).collect()
 }
 
 impl Symbols {

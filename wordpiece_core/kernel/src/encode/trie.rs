@@ -96,7 +96,9 @@ impl Trie {
     /// # Errors
     ///
     /// Returns [`Error::Data`] if the trie would have 2^32 - 2 states or more.
-    pub fn new(tokens: [Vec<(&str, u32)>; 2]) -> Result<(Self, Vec<StateInfo>)> {
+    pub fn new<Bytes: AsRef<[u8]> + ?Sized>(
+        tokens: [Vec<(&Bytes, u32)>; 2],
+    ) -> Result<(Self, Vec<StateInfo>)> {
         let patterns = tokens.map(sorted);
         let mut trie = Trie { states: vec![UNUSED; 258] };
         let mut infos = Vec::new();
@@ -238,9 +240,9 @@ impl Iterator for Prefixes<'_> {
     }
 }
 
-fn sorted(tokens: Vec<(&str, u32)>) -> Vec<Pattern<'_>> {
-    let some = tokens.into_iter().filter(|(token, _)| !token.is_empty());
-    let mut patterns: Vec<_> = some.map(|(token, id)| (token.as_bytes(), id)).collect();
+fn sorted<Bytes: AsRef<[u8]> + ?Sized>(tokens: Vec<(&Bytes, u32)>) -> Vec<Pattern<'_>> {
+    let patterns = tokens.into_iter().map(|(token, id)| (token.as_ref(), id));
+    let mut patterns: Vec<_> = patterns.filter(|(bytes, _)| !bytes.is_empty()).collect();
     patterns.sort_by_key(|&(bytes, _)| bytes);
     patterns
 }
@@ -293,6 +295,9 @@ mod tests {
             assert_eq!(longest(&trie, INITIAL_ROOT, token), None);
         }
         assert!(states.is_sorted_by_key(|info| info.depth));
-        assert_eq!(longest(&Trie::new([vec![], vec![]]).unwrap().0, INITIAL_ROOT, "a"), None);
+        assert_eq!(
+            longest(&Trie::new::<str>([vec![], vec![]]).unwrap().0, INITIAL_ROOT, "a"),
+            None
+        );
     }
 }

@@ -16,6 +16,7 @@
 
 use std::sync::LazyLock;
 
+use foldhash::HashMap;
 use unicode_general_category::{GeneralCategory, get_general_category};
 
 use crate::memory;
@@ -260,6 +261,13 @@ fn letters_of_two(v: Lanes) -> [Lanes; 3] {
 #[inline]
 pub fn byte_character(byte: u8) -> char {
     BYTE_CHARACTERS[byte as usize]
+}
+
+/// The byte that GPT-2 writes a character for, if there is one.
+pub fn character_byte(c: char) -> Option<u8> {
+    static BYTES: LazyLock<HashMap<char, u8>> =
+        LazyLock::new(|| (0..=255).map(|byte| (byte_character(byte), byte)).collect());
+    BYTES.get(&c).copied()
 }
 
 const BYTE_CHARACTERS: [char; 256] = {

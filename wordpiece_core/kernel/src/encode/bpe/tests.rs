@@ -47,8 +47,8 @@ fn plainly(tokens: &[String], merges: &[(u32, u32)], word: &str) -> Vec<u32> {
 
 #[test]
 fn short_and_long_words_are_merged_as_by_definition() {
-    let mut random = OracleRandom::new(1);
-    for _ in 0..if cfg!(miri) { 5 } else { 300 } {
+    let (mut random, mut without_merging) = (OracleRandom::new(1), 0);
+    for _ in 0..if cfg!(miri) { 5 } else { 3_000 } {
         let merges = random.below(30);
         let (tokens, merges) = random_bpe(&mut random, merges);
         let vocabulary: Vec<&str> = tokens.iter().map(String::as_str).collect();
@@ -59,6 +59,10 @@ fn short_and_long_words_are_merged_as_by_definition() {
             bpe.tokens(&word, &mut scratch, &mut found);
             let ids: Vec<u32> = found.iter().map(|token| token.id).collect();
             assert_eq!(ids, plainly(&tokens, &merges, &word), "{word} {tokens:?} {merges:?}");
+            without_merging += usize::from(bpe.longest.is_some());
+            let mut merged = Vec::new();
+            bpe.merged_tokens(&word, &mut scratch, &mut merged);
+            assert_eq!(merged, found);
             bpe.begin(&word, &mut scratch);
             bpe.merge_long(&mut scratch, 0.0, None);
             let mut long = Vec::new();
@@ -66,6 +70,7 @@ fn short_and_long_words_are_merged_as_by_definition() {
             assert_eq!(long, found);
         }
     }
+    assert!(cfg!(miri) || (15_000..20_500).contains(&without_merging), "{without_merging}");
 }
 
 #[test]
@@ -78,6 +83,9 @@ fn a_long_word_takes_work_in_proportion_to_its_length() {
     let (mut scratch, mut found) = (BpeScratch::default(), Vec::new());
     bpe.tokens(&"a".repeat(length), &mut scratch, &mut found);
     assert!(found.iter().all(|token| token.id == 11 && token.length == 1 << 11));
+    assert_eq!(found.len(), length >> 11);
+    found.clear();
+    bpe.merged_tokens(&"a".repeat(length), &mut scratch, &mut found);
     assert_eq!(found.len(), length >> 11);
     assert!(scratch.work < 8 * length, "{}", scratch.work);
 }

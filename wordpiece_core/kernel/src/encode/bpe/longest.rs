@@ -1,0 +1,214 @@
+//! Byte-pair encoding from left to right, without merging.
+//!
+//! In a word that merges have cut, no merge joins two neighbours, and none has joined a part of one
+//! with a part of the other before they were made. That is so for the neighbours by themselves as well
+//! as in the word, and only one way to cut a word has no others. So tokens are taken from the left, the
+//! longest first, with a step back where none may follow. (van Antwerpen and Neubeck, "So many tokens,
+//! so little time", 2024.) A word takes time in proportion to its length, and few places in memory.
+//!
+//! It holds if each token is made by one merge, of tokens that are made before: so are all that
+//! training makes. Other vocabularies are merged.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::merge_table::MergeTable;
+use crate::encode::trie::{INITIAL_ROOT, NONE, Trie};
+use crate::error::Result;
+use crate::memory;
+
+/// The tokens that words may become, and how each is made.
+pub(super) struct Longest {
+    trie: Trie,
+    tokens: Vec<Made>,
+    /// No other model has this number.
+    number: u64,
+}
+
+/// How a token is made.
+#[derive(Clone, Copy)]
+struct Made {
+    left: u32,
+    right: u32,
+    /// The rank of its merge, from 1 on; 0 for a symbol.
+    rank: u32,
+    /// The longest other token that it begins with, or `NONE`.
+    shorter: u32,
+    /// How many bytes it stands for.
+    length: u32,
+    /// Whether a word may have it.
+    is_reached: bool,
+}
+
+/// What words are cut in.
+#[derive(Default)]
+pub(super) struct LongestScratch {
+    pub(super) ids: Vec<u32>,
+    /// One bit for each place that no token may begin at.
+    dead: Vec<u64>,
+    /// Pairs of the model of that number that were looked at, and in the lowest bit whether they may
+    /// meet.
+    pairs: Vec<u64>,
+    number: u64,
+}
+
+/// How many pairs are remembered: some words later most are met again.
+const PAIRS: u32 = 13;
+const NO_PAIR: u64 = u64::MAX;
+
+impl Longest {
+    /// None if merges must be applied one by one.
+    ///
+    /// # Arguments
+    ///
+    /// * `strings` - What each token stands for; None for a token that no word becomes.
+    /// * `is_symbol` - Whether a token is there before all merges.
+    /// * `merges` - The pairs, and what each makes, by rank.
+    /// * `table` - Their ranks. Pairs that are not in it are no merges.
+    pub(super) fn new(
+        strings: &[Option<Vec<u8>>],
+        is_symbol: impl Fn(u32) -> bool,
+        merges: impl Iterator<Item = (u32, u32, u32)>,
+        table: &MergeTable,
+    ) -> Result<Option<Self>> {
+        if strings.len() > 1 << 31 {
+            return Ok(None);
+        }
+        let symbol = |(id, string): (u32, &Option<Vec<u8>>)| Made {
+            left: NONE,
+            right: NONE,
+            rank: 0,
+            shorter: NONE,
+            length: string.as_ref().map_or(0, Vec::len) as u32,
+            is_reached: string.is_some() && is_symbol(id),
+        };
+        let mut tokens: Vec<Made> = (0..).zip(strings).map(symbol).collect();
+        let mut too_early = Vec::new();
+        for (left, right, id) in merges {
+            let rank = rank_of(table, left, right);
+            let are_reached = |tokens: &[Made]| {
+                tokens[left as usize].is_reached && tokens[right as usize].is_reached
+            };
+            if rank == NONE {
+                continue;
+            }
+            if !are_reached(&tokens) {
+                memory::push(&mut too_early, (left, right));
+                continue;
+            }
+            if tokens[id as usize].is_reached || tokens[id as usize].rank > 0 {
+                return Ok(None); // it is made in two ways
+            }
+            let is_reached = may_meet(&tokens, table, left, right, rank);
+            let token = &mut tokens[id as usize];
+            (token.left, token.right, token.rank) = (left, right, rank);
+            token.is_reached = is_reached && strings[id as usize].is_some();
+        }
+        let is_reached = |id: u32| tokens[id as usize].is_reached;
+        if too_early.iter().any(|&(left, right)| is_reached(left) && is_reached(right)) {
+            return Ok(None); // a token is merged before it is made
+        }
+        let reached = (0..).zip(strings).filter(|&(id, _)| is_reached(id));
+        let patterns = reached.filter_map(|(id, string)| Some((string.as_deref()?, id))).collect();
+        let (trie, _) = Trie::new([patterns, vec![]])?;
+        for (token, string) in tokens.iter_mut().zip(strings) {
+            if let Some((_, shorter)) = string.as_deref().and_then(<[u8]>::split_last) {
+                token.shorter = longest_in(&trie, shorter);
+            }
+        }
+        static NEXT: AtomicU64 = AtomicU64::new(1);
+        Ok(Some(Longest { trie, tokens, number: NEXT.fetch_add(1, Ordering::Relaxed) }))
+    }
+
+    /// Cuts a word into `scratch.ids`. Returns false if it has an unknown character.
+    pub(super) fn cut(
+        &self,
+        word: &[u8],
+        table: &MergeTable,
+        scratch: &mut LongestScratch,
+    ) -> bool {
+        if scratch.number != self.number {
+            (scratch.pairs, scratch.number) = (memory::filled(NO_PAIR, 1 << PAIRS), self.number);
+        }
+        let LongestScratch { ids, dead, pairs, .. } = scratch;
+        ids.clear();
+        dead.clear();
+        memory::resize(dead, word.len() / 64 + 1, 0);
+        let (mut at, mut next) = (0, longest_in(&self.trie, word));
+        while at < word.len() {
+            if next == NONE {
+                dead[at / 64] |= 1 << (at % 64);
+                let Some(last) = ids.pop() else { return false };
+                let last = &self.tokens[last as usize];
+                at -= last.length as usize;
+                next = last.shorter;
+                continue;
+            }
+            let token = &self.tokens[next as usize];
+            let end = at + token.length as usize;
+            let may_end = dead[end / 64] >> (end % 64) & 1 == 0;
+            if may_end && ids.last().is_none_or(|&last| self.may_meet(table, last, next, pairs)) {
+                memory::push(ids, next);
+                at = end;
+                next = longest_in(&self.trie, &word[at..]);
+                if next == NONE && at < word.len() {
+                    return false;
+                }
+            } else {
+                next = token.shorter;
+            }
+        }
+        true
+    }
+}
+
+impl Longest {
+    /// Whether no merge joins two tokens, or parts of them where they meet.
+    #[inline(always)]
+    fn may_meet(&self, table: &MergeTable, left: u32, right: u32, pairs: &mut [u64]) -> bool {
+        let pair = (left as u64) << 32 | (right as u64) << 1; // ids are below 2^31
+        let place = pair.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> (64 - PAIRS);
+        let known = &mut pairs[place as usize];
+        if *known & !1 != pair {
+            *known = pair | may_meet(&self.tokens, table, left, right, NONE) as u64;
+        }
+        *known & 1 == 1
+    }
+}
+
+/// Whether no merge of a rank below `limit` joins two tokens, or parts of them where they meet.
+#[inline(always)]
+fn may_meet(tokens: &[Made], table: &MergeTable, left: u32, right: u32, limit: u32) -> bool {
+    let (mut left, mut right, mut limit) = (left, right, limit);
+    loop {
+        if rank_of(table, left, right) < limit {
+            return false;
+        }
+        // What was made last is undone. Of two of the same rank, the left one was made first.
+        let [a, b] = [left, right].map(|id| &tokens[id as usize]);
+        if a.rank > b.rank {
+            (left, limit) = (a.right, a.rank);
+        } else if b.rank > 0 {
+            (right, limit) = (b.left, b.rank + 1);
+        } else {
+            return true;
+        }
+    }
+}
+
+/// The rank of a merge, from 1 on, or `NONE`.
+#[inline(always)]
+fn rank_of(table: &MergeTable, left: u32, right: u32) -> u32 {
+    table.rank(left, right).saturating_add(1)
+}
+
+/// The longest token that some bytes begin with, or `NONE`.
+#[inline(always)]
+fn longest_in(trie: &Trie, bytes: &[u8]) -> u32 {
+    let (mut state, mut longest) = (INITIAL_ROOT, NONE);
+    for &byte in bytes {
+        let Some(next) = trie.transition(state, byte) else { break };
+        state = next;
+        longest = trie.token_id(state).unwrap_or(longest);
+    }
+    longest
+}
