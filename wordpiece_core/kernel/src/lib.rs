@@ -9,7 +9,7 @@
 //!
 //! Where to begin reading: [`text::pre_tokenize::PreTokenizer`] (text to words),
 //! [`count::counter::WordCounter`] (counting), [`encode::encoder::Encoder`] (words to ids),
-//! [`train::splits::Splitter`] and [`train::trainer::Trainer`] (training by merges),
+//! [`train::splitter::Splitter`] and [`train::trainer::Trainer`] (training by merges),
 //! [`unigram::corpus`] (training of Unigram).
 
 #![warn(missing_docs)]

@@ -14,9 +14,9 @@ use crate::train::run_sizes::RunSizes;
 use crate::train::runs::{PairLevels, Runs};
 use crate::train::score::Criterion;
 use crate::train::splits::{
-    PairCount, PairCounter, PairCounts, Splits, Splitter, SymbolCounts, WordLimits, count_symbols,
-    pair_hash,
+    PairCount, PairCounter, PairCounts, Splits, SymbolCounts, WordLimits, count_symbols, pair_hash,
 };
+use crate::train::splitter::Splitter;
 use crate::train::tokens::Tokens;
 use crate::train::trainer::{Status, TrainOptions, Trainer};
 use crate::train::watch::Limit;
