@@ -20,17 +20,24 @@ use crate::train::tokens::Tokens;
 /// Stands in the place of removed symbols, behind those of a run that has shrunk.
 const REMOVED: u32 = u32::MAX - 1;
 
-/// The runs of a round, in the order of their places. They are numbered from 0.
+/// The runs of a round, in the order of their places. A run is named by the index where it begins, so
+/// that a merge reads one place in memory for each run.
 #[derive(Default)]
 pub struct RoundRuns {
-    starts: Vec<u32>,
-    counts: Vec<u64>,
-    symbols: Vec<u32>,
+    /// For each run how many symbols it has, the lower and the upper half of its count, its symbols,
+    /// and [`REMOVED`] for each symbol by which it has shrunk.
+    words: Vec<u32>,
     /// The place of the last run.
     last: Option<Place>,
     /// The sum of the counts of all tokens.
     tokens: u64,
 }
+
+/// How many words are before the symbols of a run.
+const HEAD: usize = 3;
+/// So many runs are merged between the request for a run and its merge: what takes about as long as
+/// memory takes to answer.
+const AHEAD: usize = 8;
 
 impl RoundRuns {
     /// Adds runs, whose places must be behind those of the runs before. All tokens together are
@@ -38,16 +45,18 @@ impl RoundRuns {
     ///
     /// # Errors
     ///
-    /// Returns [`Error::Option`] if there would be about 2^32 symbols or more, [`Error::Data`] if the
-    /// runs are not in order, and [`Error::Overflow`] if there are more than 2^63 - 1 tokens.
+    /// Returns [`Error::Option`] if the symbols, and three words for each run, would be about 2^32 or
+    /// more, [`Error::Data`] if the runs are not in order, and [`Error::Overflow`] if there are more
+    /// than 2^63 - 1 tokens.
     pub fn extend(&mut self, runs: &Splits) -> Result<()> {
-        if self.symbols.len() + runs.symbols.len() >= REMOVED as usize {
+        let words = runs.symbols.len() + HEAD * runs.len();
+        if self.words.len() + words >= REMOVED as usize {
             let message = "more than 2^32 tokens in a round; lower its budget";
             return Err(Error::option(message));
         }
-        if self.symbols.capacity() - self.symbols.len() < runs.symbols.len() {
-            let more = runs.symbols.len().max(self.symbols.len() / 8);
-            memory::reserve_exact(&mut self.symbols, more);
+        if self.words.capacity() - self.words.len() < words {
+            let more = words.max(self.words.len() / 8);
+            memory::reserve_exact(&mut self.words, more);
         }
         for (first, count, symbols) in runs.iter() {
             if self.last.is_some_and(|last| last >= first) {
@@ -56,38 +65,65 @@ impl RoundRuns {
             let tokens = symbols.iter().filter(|&&symbol| symbol != OUTSIDE).count() as u64;
             self.tokens = add(self.tokens, count.checked_mul(tokens).ok_or(CountOverflow)?)?;
             self.last = Some(first);
-            memory::push(&mut self.starts, self.symbols.len() as u32); // it fits, as checked above
-            memory::push(&mut self.counts, count);
-            self.symbols.extend_from_slice(symbols);
+            self.words.extend([symbols.len() as u32, count as u32, (count >> 32) as u32]);
+            self.words.extend_from_slice(symbols);
         }
         Ok(())
     }
 
-    /// The numbers of all runs.
-    fn numbers(&self) -> std::ops::Range<u32> {
-        0..self.starts.len() as u32
+    /// The runs, their counts and their symbols.
+    fn iter(&self) -> impl Iterator<Item = (u32, u64, &[u32])> {
+        let mut at = 0;
+        std::iter::from_fn(move || {
+            while *self.words.get(at)? == REMOVED {
+                at += 1;
+            }
+            let run = at as u32; // it fits, as checked in `extend`
+            let symbols = self.symbols(run);
+            at += HEAD + symbols.len();
+            Some((run, self.count(run), symbols))
+        })
     }
 
-    fn span(&self, run: u32) -> std::ops::Range<usize> {
-        let end = self.starts.get(run as usize + 1).map_or(self.symbols.len(), |&s| s as usize);
-        self.starts[run as usize] as usize..end
+    /// Closes the gaps behind runs that have shrunk, and leaves out runs without pairs. The order of the
+    /// others stays, but not their names.
+    fn compact(&mut self) {
+        let (mut read, mut write) = (0, 0);
+        while read < self.words.len() {
+            let length = self.words[read];
+            if length == REMOVED {
+                read += 1;
+                continue;
+            }
+            let end = read + HEAD + length as usize;
+            if length > 1 {
+                self.words.copy_within(read..end, write);
+                write += end - read;
+            }
+            read = end;
+        }
+        self.words.truncate(write);
+    }
+
+    fn count(&self, run: u32) -> u64 {
+        let [low, high] = [1, 2].map(|half| self.words[run as usize + half] as u64);
+        high << 32 | low
     }
 
     fn symbols(&self, run: u32) -> &[u32] {
-        let symbols = &self.symbols[self.span(run)];
-        let gone = symbols.iter().rev().take_while(|&&symbol| symbol == REMOVED).count();
-        &symbols[..symbols.len() - gone]
+        let start = run as usize + HEAD;
+        &self.words[start..start + self.words[run as usize] as usize]
     }
 
     /// The index in a run of the first occurrence of a pair. `long`: what was looked up in the same runs
     /// before.
     fn position(&self, run: u32, pair: (u32, u32), long: &mut LongRuns) -> Option<u32> {
-        if self.span(run).len() <= LONG {
-            let two = self.symbols(run).windows(2);
+        let symbols = self.symbols(run);
+        if symbols.len() <= LONG {
+            let two = symbols.windows(2);
             return two.zip(0..).find(|(two, _)| (two[0], two[1]) == pair).map(|(_, at)| at);
         }
         let firsts = long.firsts.entry(run).or_insert_with(|| {
-            let symbols = self.symbols(run);
             long.work += symbols.len();
             let mut firsts = HashMap::default();
             for (at, two) in (0..).zip(symbols.windows(2)) {
@@ -180,9 +216,8 @@ impl Round {
     /// The counts of tokens in the runs.
     pub fn count_unigrams(&self) -> Vec<u64> {
         let mut unigrams = vec![0; self.unigrams.len()];
-        for run in self.runs.numbers() {
-            let count = self.runs.counts[run as usize];
-            for &symbol in self.runs.symbols(run).iter().filter(|&&symbol| symbol != OUTSIDE) {
+        for (_, count, symbols) in self.runs.iter() {
+            for &symbol in symbols.iter().filter(|&&symbol| symbol != OUTSIDE) {
                 unigrams[symbol as usize] += count;
             }
         }
@@ -192,9 +227,9 @@ impl Round {
     /// The largest count of a pair in the runs that makes a token which is short enough.
     pub fn largest_count(&self, tokens: &Tokens) -> u64 {
         let mut counts: HashMap<(u32, u32), u64> = HashMap::default();
-        for run in self.runs.numbers() {
-            for (left, right) in adjacent(self.runs.symbols(run)) {
-                *counts.entry((left, right)).or_default() += self.runs.counts[run as usize];
+        for (_, count, symbols) in self.runs.iter() {
+            for pair in adjacent(symbols) {
+                *counts.entry(pair).or_default() += count;
             }
         }
         let fitting = counts.into_iter().filter(|((left, right), _)| tokens.fits(*left, *right));
@@ -209,15 +244,15 @@ impl Round {
     /// * `tokens` - All tokens.
     /// * `criterion` - What ranks pairs: the likelihood needs more counts than the others.
     pub fn track(&mut self, least: u64, tokens: &Tokens, criterion: Criterion) {
-        let sketch = (least > 1).then(|| Sketch::of(&self.runs));
+        self.runs.compact();
+        let sketch = (least > 1).then(|| Sketch::of(&self.runs, self.total / least));
         self.pairs = Vec::new();
         self.index = HashMap::default();
         self.heap = PairHeap::default();
         self.self_merges = HashMap::default();
         self.tracked = least;
-        for run in self.runs.numbers() {
-            let count = self.runs.counts[run as usize];
-            for pair in adjacent(self.runs.symbols(run)) {
+        for (run, count, symbols) in self.runs.iter() {
+            for pair in adjacent(symbols) {
                 let may_be_frequent =
                     sketch.as_ref().is_none_or(|sketch| sketch.limit(pair) >= least);
                 let is_tracked = may_be_frequent || self.best == Some(pair);
@@ -234,7 +269,7 @@ impl Round {
                 }
             }
             if criterion == Criterion::Likelihood {
-                self.change_self_merges(run, |sum, merges| *sum += merges * count);
+                change_self_merges(&mut self.self_merges, symbols, |sum, n| *sum += n * count);
             }
         }
         let best = self.best;
@@ -285,9 +320,8 @@ impl Round {
             memory::push(&mut self.pairs, Pair { count, outside: count, merged_token, ..pair });
             self.enter(at, (left, right));
         }
-        for run in self.runs.numbers() {
-            let count = self.runs.counts[run as usize];
-            for pair in adjacent(self.runs.symbols(run)) {
+        for (run, count, symbols) in self.runs.iter() {
+            for pair in adjacent(symbols) {
                 if let Some(&at) = self.index.get(&pair) {
                     let known = &mut self.pairs[at as usize];
                     known.outside =
@@ -296,7 +330,7 @@ impl Round {
                 }
             }
             if likelihood {
-                self.change_self_merges(run, |sum, merges| *sum += merges * count);
+                change_self_merges(&mut self.self_merges, symbols, |sum, n| *sum += n * count);
             }
         }
         // These counts are of the whole corpus; from here on they change by what changes in the runs.
@@ -363,61 +397,30 @@ impl Round {
         let runs = std::mem::take(&mut pair.runs);
         let mut merged = 0;
         let track_self = criterion == Criterion::Likelihood && !known;
-        for run in runs {
-            let count = self.runs.counts[run as usize];
-            if track_self {
-                self.change_self_merges(run, |sum, merges| *sum -= merges * count);
+        let mut neighbours = std::mem::take(&mut self.neighbours);
+        for (at, &run) in runs.iter().enumerate() {
+            if let Some(&ahead) = runs.get(at + AHEAD) {
+                memory::prefetch(&self.runs.words[ahead as usize]);
             }
-            merged += count * self.rewrite(run, left, right, token);
+            let count = self.runs.count(run);
+            let sums = &mut self.self_merges;
             if track_self {
-                self.change_self_merges(run, |sum, merges| *sum += merges * count);
+                change_self_merges(sums, self.runs.symbols(run), |sum, n| *sum -= n * count);
+            }
+            merged += count * rewrite(&mut self.runs, run, [left, right], token, &mut neighbours);
+            if track_self {
+                change_self_merges(sums, self.runs.symbols(run), |sum, n| *sum += n * count);
             }
         }
         self.unigrams[left as usize] -= merged;
         self.unigrams[right as usize] -= merged;
         self.unigrams[token as usize] += merged;
         self.total -= merged;
-        let mut neighbours = std::mem::take(&mut self.neighbours);
         let changed =
             if known { Vec::new() } else { self.change_pairs(at, token, &mut neighbours, tokens) };
         neighbours.clear();
         self.neighbours = neighbours;
         changed
-    }
-
-    fn change_self_merges(&mut self, run: u32, mut change: impl FnMut(&mut u64, u64)) {
-        let self_merges = &mut self.self_merges;
-        each_self_merge(self.runs.symbols(run), |token, merges| {
-            change(self_merges.entry(token).or_default(), merges);
-        });
-    }
-
-    /// Replaces the pair in a run; returns how often. Adds up what stands beside it.
-    fn rewrite(&mut self, run: u32, left: u32, right: u32, token: u32) -> u64 {
-        let count = self.runs.counts[run as usize];
-        let length = self.runs.symbols(run).len();
-        let start = self.runs.starts[run as usize] as usize;
-        let symbols = &mut self.runs.symbols[start..start + length];
-        let neighbours = &mut self.neighbours;
-        let (mut read, mut write) = (0, 0);
-        let (mut before, mut after_merge) = (OUTSIDE, false);
-        while read < length {
-            let symbol = symbols[read];
-            let merges = symbol == left && symbols.get(read + 1) == Some(&right);
-            if merges && after_merge {
-                neighbours.between(run, count);
-            } else if merges && before != OUTSIDE {
-                neighbours.before.add(before, run, count);
-            } else if after_merge && symbol != OUTSIDE {
-                neighbours.after.add(symbol, run, count);
-            }
-            symbols[write] = if merges { token } else { symbol };
-            (before, after_merge) = (symbol, merges);
-            read += 1 + merges as usize;
-            write += 1;
-        }
-        symbols[write..].fill(REMOVED);
-        (length - write) as u64
     }
 
     /// Subtracts the pairs that the merges have broken from their counts, and enters the new ones.
@@ -525,14 +528,51 @@ pub fn contradicting_counts() -> Error {
     Error::data("the counts are below those of the runs: they are not of one run table")
 }
 
-/// Calls `each` for every stretch of equal tokens, with the token and the merges that it makes with
-/// itself there.
-fn each_self_merge(symbols: &[u32], mut each: impl FnMut(u32, u64)) {
+/// Replaces the pair in a run; returns how often. Adds up what stands beside it.
+fn rewrite(
+    runs: &mut RoundRuns,
+    run: u32,
+    [left, right]: [u32; 2],
+    token: u32,
+    neighbours: &mut Neighbours,
+) -> u64 {
+    let count = runs.count(run);
+    let (head, symbols) = runs.words[run as usize..].split_at_mut(HEAD);
+    let symbols = &mut symbols[..head[0] as usize];
+    let (mut read, mut write) = (0, 0);
+    let (mut before, mut after_merge) = (OUTSIDE, false);
+    while read < symbols.len() {
+        let symbol = symbols[read];
+        let merges = symbol == left && symbols.get(read + 1) == Some(&right);
+        if merges && after_merge {
+            neighbours.between(run, count);
+        } else if merges && before != OUTSIDE {
+            neighbours.before.add(before, run, count);
+        } else if after_merge && symbol != OUTSIDE {
+            neighbours.after.add(symbol, run, count);
+        }
+        symbols[write] = if merges { token } else { symbol };
+        (before, after_merge) = (symbol, merges);
+        read += 1 + merges as usize;
+        write += 1;
+    }
+    symbols[write..].fill(REMOVED);
+    head[0] = write as u32;
+    (read - write) as u64
+}
+
+/// Calls `change` for every stretch of equal tokens, with the sum of the token and the merges that it
+/// makes with itself there.
+fn change_self_merges(
+    sums: &mut HashMap<u32, u64>,
+    symbols: &[u32],
+    mut change: impl FnMut(&mut u64, u64),
+) {
     let mut at = 0;
     while at < symbols.len() {
         let length = symbols[at..].iter().take_while(|&&symbol| symbol == symbols[at]).count();
         if length > 1 && symbols[at] != OUTSIDE {
-            each(symbols[at], length as u64 / 2);
+            change(sums.entry(symbols[at]).or_default(), length as u64 / 2);
         }
         at += length;
     }
@@ -608,12 +648,13 @@ struct Sketch {
 impl Sketch {
     const MOST_CELLS: usize = 1 << 21;
 
-    fn of(runs: &RoundRuns) -> Self {
-        let cells = runs.symbols.len().next_power_of_two().min(Self::MOST_CELLS);
-        let mut sketch = Sketch { cells: vec![0; cells.max(2)] };
-        for run in runs.numbers() {
-            let count = runs.counts[run as usize];
-            for pair in adjacent(runs.symbols(run)) {
+    /// `frequent`: about how many of the pairs are frequent. With few times as many cells, most cells of
+    /// other pairs stay small.
+    fn of(runs: &RoundRuns, frequent: u64) -> Self {
+        let cells = frequent.saturating_mul(2).clamp(2, Self::MOST_CELLS as u64);
+        let mut sketch = Sketch { cells: vec![0; cells.next_power_of_two() as usize] };
+        for (_, count, symbols) in runs.iter() {
+            for pair in adjacent(symbols) {
                 let cell = sketch.cell(pair);
                 sketch.cells[cell] = sketch.cells[cell].saturating_add(count);
             }
@@ -650,17 +691,18 @@ mod tests {
         runs
     }
 
-    /// Every pair that occurs `least` times is tracked, with its count and its first place.
-    fn check(round: &Round, splits: &[(Vec<u32>, u64)], least: u64) {
+    /// Every pair that occurs `least` times is tracked, with its count and its first place. `held`: the
+    /// splits that the runs are.
+    fn check(round: &Round, splits: &[(Vec<u32>, u64)], held: &[usize], least: u64) {
         let (unigrams, mut pairs) = counted(splits);
         pairs.retain(|_, (count, _)| *count >= least);
-        let held = round.pairs.iter().filter(|pair| pair.count >= least);
-        let held: Vec<_> = held.collect();
-        assert_eq!(held.len(), pairs.len());
-        for pair in held {
+        let tracked = || round.pairs.iter().filter(|pair| pair.count >= least);
+        assert_eq!(tracked().count(), pairs.len());
+        for pair in tracked() {
             let (count, (run, at)) = pairs[&(pair.left, pair.right)];
-            let place = round.locate(pair, &mut LongRuns::default());
-            assert_eq!((pair.count, place), (count, (run as u32, at as u32)));
+            let (found, place) = round.locate(pair, &mut LongRuns::default());
+            let number = round.runs.iter().position(|(other, ..)| other == found).unwrap();
+            assert_eq!((pair.count, held[number], place), (count, run, at as u32));
         }
         let found = (0..).zip(&round.unigrams).filter(|(_, count)| **count > 0);
         assert_eq!(
@@ -689,7 +731,8 @@ mod tests {
             round.total = round.unigrams.iter().sum();
             let criterion = *random.choose(&[Criterion::Likelihood, Criterion::Pmi]);
             round.track(least, &tokens, criterion);
-            check(&round, &splits, least);
+            let held: Vec<_> = (0..splits.len()).filter(|&at| splits[at].0.len() > 1).collect();
+            check(&round, &splits, &held, least);
             for _ in 0..6 {
                 let eligible: Vec<u32> = (0..round.pairs.len() as u32)
                     .filter(|&at| round.pairs[at as usize].count >= least)
@@ -708,7 +751,7 @@ mod tests {
                     round.forget_if_rare(at);
                 }
                 splits.iter_mut().for_each(|(s, _)| *s = merged(s, left, right, token));
-                check(&round, &splits, least);
+                check(&round, &splits, &held, least);
                 assert_eq!(round.total, round.unigrams.iter().sum::<u64>());
             }
         }
