@@ -109,17 +109,23 @@ pub fn push_heap<T: Ord>(heap: &mut BinaryHeap<T>, value: T) {
     heap.push(value);
 }
 
-/// Asks for the memory of a value that is needed soon, without waiting for it.
-#[inline]
-pub fn prefetch<T>(value: &T) {
-    #[cfg(all(target_arch = "x86_64", not(miri)))]
+/// Asks for memory that will be read soon, without waiting for it. It does nothing where there is no
+/// instruction for that.
+#[inline(always)]
+pub fn ask_for<T>(soon: &T) {
     // SAFETY: every x86_64 processor has SSE, and a prefetch reads and writes nothing.
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
     unsafe {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(value).cast());
+        _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(soon).cast());
     }
-    #[cfg(not(all(target_arch = "x86_64", not(miri))))]
-    let _ = value;
+    // SAFETY: a prefetch reads and writes nothing.
+    #[cfg(all(target_arch = "aarch64", not(miri)))]
+    unsafe {
+        let soon = std::ptr::from_ref(soon);
+        std::arch::asm!("prfm pldl1keep, [{}]", in(reg) soon, options(nostack, preserves_flags));
+    }
+    let _ = soon;
 }
 
 /// A vector with room for so many values.

@@ -459,7 +459,7 @@ impl<K: SegmentKey, const SLOTS: usize> KeyTable<K, SLOTS> {
     /// Asks for the memory of the line where `key` belongs, without waiting for it.
     #[inline(always)]
     fn prefetch(&self, key: K) {
-        ask_for(&self.lines[key.hash(self.seed) as usize & (self.lines.len() - 1)]);
+        memory::ask_for(&self.lines[key.hash(self.seed) as usize & (self.lines.len() - 1)]);
     }
 
     /// The line that holds `key` and the slot in it; or the line where it belongs, and the number of
@@ -500,25 +500,6 @@ impl<K: SegmentKey, const SLOTS: usize> KeyTable<K, SLOTS> {
             held.for_each(|(&key, &value)| each(key, value));
         }
     }
-}
-
-/// Asks for memory that will be read soon, without waiting for it. It does nothing where there is no
-/// instruction for that.
-#[inline(always)]
-fn ask_for<T>(soon: &T) {
-    // SAFETY: every x86_64 processor has SSE, and a prefetch reads and writes nothing.
-    #[cfg(all(target_arch = "x86_64", not(miri)))]
-    unsafe {
-        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(soon).cast());
-    }
-    // SAFETY: a prefetch reads and writes nothing.
-    #[cfg(all(target_arch = "aarch64", not(miri)))]
-    unsafe {
-        let soon = std::ptr::from_ref(soon);
-        std::arch::asm!("prfm pldl1keep, [{}]", in(reg) soon, options(nostack, preserves_flags));
-    }
-    let _ = soon;
 }
 
 /// The string of a key. Keys are made from strings only.

@@ -400,7 +400,7 @@ impl Round {
         let mut neighbours = std::mem::take(&mut self.neighbours);
         for (at, &run) in runs.iter().enumerate() {
             if let Some(&ahead) = runs.get(at + AHEAD) {
-                memory::prefetch(&self.runs.words[ahead as usize]);
+                memory::ask_for(&self.runs.words[ahead as usize]);
             }
             let count = self.runs.count(run);
             let sums = &mut self.self_merges;
