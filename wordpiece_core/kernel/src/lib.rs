@@ -2,7 +2,7 @@
 //! and encoding.
 //!
 //! The modules [`text`], [`count`], [`train`], [`unigram`] and [`encode`] are plain Rust over strings and
-//! integers; they know neither Arrow nor Python. The module [`arrow`] checks Arrow arrays that come
+//! integers; they know neither Arrow nor Python. [`base`] is what several of them use. The module [`arrow`] checks Arrow arrays that come
 //! from outside, and converts between them and the types of the other modules. The module [`shards`]
 //! writes ids as Parquet. The module `python` is the whole binding; it is compiled with the feature
 //! `python` alone.
@@ -15,10 +15,9 @@
 #![warn(missing_docs)]
 
 pub mod arrow;
+pub mod base;
 pub mod count;
 pub mod encode;
-pub mod error;
-pub mod memory;
 pub mod shards;
 pub mod text;
 pub mod train;

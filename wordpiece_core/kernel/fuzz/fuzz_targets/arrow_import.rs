@@ -11,9 +11,10 @@ use std::sync::Arc;
 
 use _kernel::arrow::count::WordTableBatch;
 use _kernel::arrow::encode::{pack, values};
+use _kernel::arrow::shards::pages;
 use _kernel::arrow::{each_row, each_text, import, train, unigram};
 use _kernel::encode::pack::{PackOptions, Packer};
-use _kernel::error::note_panic;
+use _kernel::base::error::note_panic;
 use _kernel::shards::id_pages::{Codec, IdPages};
 use arrow_array::ffi::{FFI_ArrowArray, FFI_ArrowSchema};
 use arrow_array::types::{Float64Type, Int32Type, Int64Type, UInt16Type, UInt32Type};
@@ -343,7 +344,7 @@ fn read(array: &ArrayRef) {
     let _ = values::<Float64Type>(array).map(|values| values.iter().sum::<f64>());
     let _ = values::<Int64Type>(array).map(|values| values.iter().max().copied());
     for tokens in [9, 1 << 20] {
-        let _ = IdPages::new(tokens, Codec::None).pages(std::slice::from_ref(array));
+        let _ = pages(&IdPages::new(tokens, Codec::None), std::slice::from_ref(array));
     }
     let options = PackOptions { length: 5, cls_id: Some(1), sep_id: 2, pad_id: Some(0) };
     if let Ok(mut packer) = Packer::<i32>::new(options) {

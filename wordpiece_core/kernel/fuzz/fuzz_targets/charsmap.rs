@@ -3,7 +3,8 @@
 #![no_main]
 
 use _kernel::text::metaspace::{Metaspace, Prepend, Way};
-use _kernel::text::rules::{Begin, TextRules};
+use _kernel::text::rules::TextRules;
+use _kernel::text::segments::Begin;
 use libfuzzer_sys::fuzz_target;
 use std::sync::Arc;
 

@@ -1,10 +1,10 @@
 //! Parquet footers of any bytes: what is read of them is an error or an answer, of bounded memory.
 #![no_main]
 
-use _kernel::arrow::parquet_footer::encrypted_columns;
-use _kernel::error::{Error, Result, caught, note_panic};
+use _kernel::shards::parquet_footer::encrypted_columns;
+use _kernel::base::error::{Error, Result, caught, note_panic};
 use _kernel::shards::shard_file::ShardFile;
-use _kernel::shards::source::Source;
+use _kernel::shards::source::ChunkSource;
 use bytes::Bytes;
 use libfuzzer_sys::fuzz_target;
 use parquet::basic::CompressionCodec;
@@ -23,7 +23,7 @@ fn read(data: &[u8]) -> Result<()> {
     // Any file may be one whose columns are copied; those with its own schema always fit.
     for codec in [CompressionCodec::SNAPPY, CompressionCodec::UNCOMPRESSED] {
         let start = footer_start(data);
-        let source = Source::new(&data[start..], &file, codec)?;
+        let source = ChunkSource::new(&data[start..], &file, codec)?;
         for group in 0..4 {
             let Ok(ranges) = source.ranges(group) else { break };
             let chunks: Option<Vec<Bytes>> = ranges

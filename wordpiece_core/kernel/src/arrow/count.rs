@@ -7,8 +7,8 @@ use arrow_array::types::Int64Type;
 use arrow_array::{Array, ArrayRef, Int64Array, RecordBatch};
 
 use super::{as_bytes, batch, column, each_row, strings};
-use crate::error::{Error, Result};
-use crate::memory;
+use crate::base::error::{Error, Result};
+use crate::base::memory;
 
 /// The record batch of a part of a word table: `word: string, count: int64`. Counts must be below
 /// 2^63.

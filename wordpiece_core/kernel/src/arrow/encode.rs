@@ -12,11 +12,11 @@ use arrow_buffer::{Buffer, OffsetBuffer, ScalarBuffer};
 use arrow_schema::{DataType, Field};
 
 use super::{batch, list, offsets};
+use crate::base::error::{Error, Result};
+use crate::base::memory;
 use crate::encode::measure::PlacedToken;
 use crate::encode::pack::{Id, Packer, Sequences};
 use crate::encode::rows::{Rows, too_many_ids};
-use crate::error::{Error, Result};
-use crate::memory;
 
 /// The type of a column of ids.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

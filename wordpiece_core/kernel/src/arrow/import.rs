@@ -34,8 +34,8 @@ use arrow_buffer::{
 };
 use arrow_schema::{DataType, Field, Fields};
 
-use crate::error::{Error, Result, caught};
-use crate::memory;
+use crate::base::error::{Error, Result, caught};
+use crate::base::memory;
 
 /// The `struct ArrowArray` of the interface, whose fields arrow-rs does not make public.
 #[repr(C)]

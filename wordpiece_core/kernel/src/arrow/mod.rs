@@ -6,9 +6,7 @@
 pub mod count;
 pub mod encode;
 pub mod import;
-pub(crate) mod parquet_check;
-pub mod parquet_footer;
-mod thrift;
+pub mod shards;
 pub mod train;
 pub mod unigram;
 
@@ -25,8 +23,8 @@ use arrow_array::{
 use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer, OffsetBuffer};
 use arrow_schema::{DataType, Field, Schema};
 
-use crate::error::{Error, Result};
-use crate::memory;
+use crate::base::error::{Error, Result};
+use crate::base::memory;
 use crate::text::utf8::{TextCopy, repair};
 
 /// An array of strings as an array of bytes, without a copy. Its producer may not have checked that
@@ -269,6 +267,8 @@ fn offsets(ends: &[usize]) -> Result<Vec<i32>> {
     Ok(offsets)
 }
 
+#[cfg(test)]
+mod tests;
 #[cfg(test)]
 mod checks {
     //! What every reader of batches is tested for.

@@ -11,8 +11,8 @@ use arrow_buffer::OffsetBuffer;
 use foldhash::HashMap;
 
 use super::{batch, column, counts, list, offsets, strings, to_int64, to_uint32, values};
-use crate::error::{Error, Result};
-use crate::memory;
+use crate::base::error::{Error, Result};
+use crate::base::memory;
 use crate::train::longest::{Losses, Uses};
 use crate::train::run_sizes::{RunSizes, SampledRun};
 use crate::train::splits::{PairCount, PairCounts, Place, Splits, SymbolCounts, add_pair};

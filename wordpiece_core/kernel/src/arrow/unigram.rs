@@ -6,17 +6,17 @@ use arrow_array::types::{Float64Type, Int64Type};
 use arrow_array::{Float64Array, RecordBatch};
 
 use super::{as_bytes, batch, column, each_row, strings, to_int64, values};
-use crate::error::{Error, Result};
-use crate::unigram::model::Model;
+use crate::base::error::{Error, Result};
+use crate::unigram::model::UnigramModel;
 
 /// The record batch of a model: `piece: string, score: double`.
 ///
 /// # Errors
 ///
 /// None that a model can have.
-pub fn model_batch(model: &Model) -> Result<RecordBatch> {
-    let pieces = strings(model.pieces.iter().map(|piece| Some(&**piece)))?;
-    let scores = Float64Array::from(model.scores.clone());
+pub fn model_batch(model: &UnigramModel) -> Result<RecordBatch> {
+    let pieces = strings(model.pieces().iter().map(|piece| Some(&**piece)))?;
+    let scores = Float64Array::from(model.scores().to_vec());
     batch(vec![("piece", Arc::new(pieces)), ("score", Arc::new(scores))])
 }
 
@@ -26,14 +26,14 @@ pub fn model_batch(model: &Model) -> Result<RecordBatch> {
 ///
 /// Returns [`Error::Data`] if a column is missing, of another type, or has nulls, and for what is no
 /// model.
-pub fn read_model(table: &RecordBatch) -> Result<Model> {
+pub fn read_model(table: &RecordBatch) -> Result<UnigramModel> {
     let column = as_bytes(column(table, "piece")?.clone());
     let mut pieces: Vec<Arc<str>> = Vec::with_capacity(table.num_rows());
     each_row(&column, |piece| {
         let piece = piece.and_then(|piece| std::str::from_utf8(piece).ok());
         pieces.push(piece.unwrap_or_default().into());
     })?;
-    Model::new(pieces, values::<Float64Type>(table, "score")?.to_vec())
+    UnigramModel::new(pieces, values::<Float64Type>(table, "score")?.to_vec())
 }
 
 /// The record batch of sums, numbers of 128 bits: `high, low: int64`.
@@ -89,10 +89,10 @@ mod tests {
 
     #[test]
     fn batches_come_back() {
-        let model = Model::new(vec!["a".into(), "é".into()], vec![-1.5, -0.5]).unwrap();
+        let model = UnigramModel::new(vec!["a".into(), "é".into()], vec![-1.5, -0.5]).unwrap();
         let table = model_batch(&model).unwrap();
         let back = read_model(&table).unwrap();
-        assert_eq!((&back.pieces, &back.scores), (&model.pieces, &model.scores));
+        assert_eq!((back.pieces(), back.scores()), (model.pieces(), model.scores()));
         check_columns(&table, &["piece", "score"], |table| read_model(table).map(drop));
         let sums = [0, 1, u64::MAX as u128, 1 << 100, u128::MAX >> 1];
         let table = sum_batch(&sums).unwrap();

@@ -9,7 +9,8 @@ use foldhash::HashMap;
 
 use crate::count::segment_counts::SegmentCounts;
 use crate::count::word_lists::{CountResult, WordList, partition};
-use crate::text::rules::{Begin, TextRules};
+use crate::text::rules::TextRules;
+use crate::text::segments::Begin;
 
 /// Counts the words of texts, separately for each group of texts. Counts from other tables can be
 /// added.
@@ -135,7 +136,7 @@ impl WordCounter {
     ///
     /// # Errors
     ///
-    /// Returns [`CountOverflow`](crate::count::sums::CountOverflow) if the count of a word exceeds
+    /// Returns [`CountOverflow`](crate::base::sums::CountOverflow) if the count of a word exceeds
     /// 2^63 - 1.
     pub fn take(&mut self, partitions: usize) -> CountResult<Vec<WordPartition>> {
         self.numbers.clear();

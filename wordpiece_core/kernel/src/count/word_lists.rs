@@ -8,8 +8,8 @@
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 
-use crate::count::sums::{CountOverflow, add};
-use crate::memory;
+use crate::base::memory;
+use crate::base::sums::{CountOverflow, add};
 
 /// The result of adding up counts.
 pub type CountResult<T> = std::result::Result<T, CountOverflow>;

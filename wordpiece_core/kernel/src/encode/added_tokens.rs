@@ -8,7 +8,7 @@ use std::ops::Range;
 
 use aho_corasick::{AhoCorasick, MatchKind};
 
-use crate::error::{Error, Result};
+use crate::base::error::{Error, Result};
 use crate::text::unicode::is_whitespace;
 
 /// A string that is found in texts, with its id. The flags are those of `AddedToken` in Hugging Face
@@ -30,13 +30,13 @@ pub struct AddedToken {
 /// # Examples
 ///
 /// ```
-/// use _kernel::encode::added_tokens::{AddedToken, AddedTokens, Section};
+/// use _kernel::encode::added_tokens::{AddedToken, AddedTokenSearch, Section};
 ///
 /// let token = |content: &str, id, lstrip, normalized| {
 ///     AddedToken { content: content.into(), id, lstrip, normalized }
 /// };
 /// let tokens = [token("[SEP]", 1, true, false), token("\n", 2, false, true)];
-/// let tokens = AddedTokens::new(tokens.to_vec()).unwrap();
+/// let tokens = AddedTokenSearch::new(tokens.to_vec()).unwrap();
 /// let mut found = Vec::new();
 /// tokens.split("a\n[SEP]\n", |section| found.push(section));
 /// assert_eq!(
@@ -44,7 +44,7 @@ pub struct AddedToken {
 ///     [Section::Text(0..1), Section::Token(1, 1..7), Section::Token(2, 7..8)]
 /// );
 /// ```
-pub struct AddedTokens {
+pub struct AddedTokenSearch {
     /// The search for the tokens that are not `normalized`, and for those that are.
     searches: [Option<Search>; 2],
 }
@@ -63,7 +63,7 @@ struct Search {
     matcher: AhoCorasick,
 }
 
-impl AddedTokens {
+impl AddedTokenSearch {
     /// Builds the searches. Empty tokens are never found.
     ///
     /// # Errors
@@ -72,7 +72,7 @@ impl AddedTokens {
     pub fn new(tokens: Vec<AddedToken>) -> Result<Self> {
         let found = tokens.into_iter().filter(|token| !token.content.is_empty());
         let (late, early): (Vec<_>, Vec<_>) = found.partition(|token| token.normalized);
-        Ok(AddedTokens { searches: [Search::new(early)?, Search::new(late)?] })
+        Ok(AddedTokenSearch { searches: [Search::new(early)?, Search::new(late)?] })
     }
 
     /// Calls `each` with the sections of a text, in order.

@@ -6,9 +6,10 @@
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use crate::base::error::{Result, caught};
+use crate::base::threads::on_threads;
 use crate::encode::encoder::{Encoder, Session};
 use crate::encode::rows::{self, RowOptions, Rows, TextPair};
-use crate::error::{Result, caught};
 
 /// Encodes texts in blocks, each of one batch or more. The results are in the order of the texts.
 ///
@@ -24,7 +25,7 @@ use crate::error::{Result, caught};
 /// # Errors
 ///
 /// Returns the error of the first block that has one: that of [`rows::encode`], that of `finish`, or
-/// [`Error::Panic`](crate::error::Error::Panic).
+/// [`Error::Panic`](crate::base::error::Error::Panic).
 pub fn encode_blocks<T: Send>(
     encoder: &Encoder,
     options: &RowOptions,
@@ -54,17 +55,7 @@ pub fn encode_blocks<T: Send>(
         let taken = own.iter().chain(others).flat_map(|share| std::iter::from_fn(|| share.take()));
         taken.map(|number| (number, encode(&mut session, &blocks[number]))).collect::<Vec<_>>()
     };
-    let mut done = std::thread::scope(|scope| {
-        // If the system gives no more threads, the work is done by those that there are.
-        let spawn =
-            |thread| std::thread::Builder::new().spawn_scoped(scope, move || work(thread)).ok();
-        let others: Vec<_> = (1..threads).map_while(spawn).collect();
-        let mut done = work(0);
-        for other in others {
-            done.extend(other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
-        }
-        done
-    });
+    let mut done: Vec<_> = on_threads(threads, work).into_iter().flatten().collect();
     done.sort_by_key(|(number, _)| *number);
     let done: Result<Vec<_>> = done.into_iter().map(|(_, result)| result).collect();
     Ok(done?.into_iter().flatten().collect())

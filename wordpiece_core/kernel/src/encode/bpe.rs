@@ -17,12 +17,12 @@ use std::collections::BinaryHeap;
 
 use foldhash::{HashMap, HashSet};
 
+use crate::base::error::{Error, Result};
+use crate::base::memory;
+use crate::base::trie::NONE;
 use crate::encode::byte_fallback::ByteTokens;
 use crate::encode::matcher::Token;
-use crate::encode::sampling::Random;
-use crate::encode::trie::NONE;
-use crate::error::{Error, Result};
-use crate::memory;
+use crate::encode::sampling::SplitMix64;
 use crate::text::byte_level::{byte_character, character_byte};
 use crate::text::marks::{WORD_END, WordBoundary};
 
@@ -254,7 +254,7 @@ impl Bpe {
         &self,
         word: &str,
         dropout: f64,
-        random: &mut Random,
+        random: &mut SplitMix64,
         scratch: &mut BpeScratch,
         tokens: &mut Vec<Token>,
     ) {
@@ -367,7 +367,12 @@ impl Bpe {
     }
 
     /// Merges with a heap. Symbols that are gone have the id `NONE`, and no rank.
-    fn merge_long(&self, scratch: &mut BpeScratch, dropout: f64, mut random: Option<&mut Random>) {
+    fn merge_long(
+        &self,
+        scratch: &mut BpeScratch,
+        dropout: f64,
+        mut random: Option<&mut SplitMix64>,
+    ) {
         scratch.link();
         while let Some(Reverse(top)) = scratch.heap.pop() {
             let (rank, at) = ((top >> 32) as u32, top as u32 as usize);

@@ -2,7 +2,7 @@
 
 use foldhash::HashMap;
 
-use crate::encode::trie::NONE;
+use crate::base::trie::NONE;
 
 /// The tokens `<0xNN>` of a vocabulary.
 pub struct ByteTokens([u32; 256]);

@@ -13,18 +13,19 @@ mod session;
 mod spans;
 #[cfg(test)]
 mod tests;
+mod trimming;
 
 use std::sync::Mutex;
 
-use crate::encode::added_tokens::{AddedToken, AddedTokens};
+use crate::base::error::Result;
+use crate::encode::added_tokens::{AddedToken, AddedTokenSearch};
 use crate::encode::model::Model;
-use crate::error::Result;
 use crate::text::rules::TextRules;
 
 use cache::{Caches, HeldIds};
 pub use encoding::{Encoding, Span};
 pub use session::Session;
-pub use spans::OffsetTrimming;
+pub use trimming::OffsetTrimming;
 
 /// What an encoder does with texts.
 pub struct EncoderOptions {
@@ -83,7 +84,7 @@ pub struct Encoder {
     options: EncoderOptions,
     /// What is put before each word, where the rules of text do not do it.
     word_mark: Option<char>,
-    added_tokens: AddedTokens,
+    added_tokens: AddedTokenSearch,
     held_ids: HeldIds,
     /// The caches of sessions that have ended, for those to come; None: of one that has not ended.
     caches: Mutex<Vec<Option<Caches>>>,
@@ -94,10 +95,10 @@ impl Encoder {
     ///
     /// # Errors
     ///
-    /// Returns [`Error::Option`](crate::error::Error::Option) if no search for the added tokens can
+    /// Returns [`Error::Option`](crate::base::error::Error::Option) if no search for the added tokens can
     /// be built.
     pub fn new(mut options: EncoderOptions) -> Result<Self> {
-        let added_tokens = AddedTokens::new(std::mem::take(&mut options.added_tokens))?;
+        let added_tokens = AddedTokenSearch::new(std::mem::take(&mut options.added_tokens))?;
         Ok(Encoder {
             word_mark: match options.text {
                 TextRules::Bert(_) => options.model.word_mark(),

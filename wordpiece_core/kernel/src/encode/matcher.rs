@@ -10,9 +10,9 @@
 //! followed by those of the failure links that were followed to find its target. So they take
 //! memory linear in the vocabulary, too.
 
-use crate::encode::trie::{CONTINUING_ROOT, INITIAL_ROOT, NONE, StateInfo, Trie};
-use crate::error::{Error, Result};
-use crate::memory;
+use crate::base::error::{Error, Result};
+use crate::base::memory;
+use crate::base::trie::{CONTINUING_ROOT, INITIAL_ROOT, NONE, StateInfo, Trie};
 
 /// What becomes of a word that the vocabulary cannot cover.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

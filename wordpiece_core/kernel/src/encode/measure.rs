@@ -5,7 +5,7 @@
 //! the tokens of one of them. What is said of a word follows from the tokens that overlap it. So it
 //! does not matter how the tokenizer itself finds words, or whether it knows any.
 
-use crate::count::sums::{CountOverflow, add};
+use crate::base::sums::{CountOverflow, add};
 use crate::encode::encoder::{Encoder, Encoding};
 use crate::text::pre_tokenize::{PreTokenizer, TextOptions};
 use crate::text::unicode::is_whitespace;

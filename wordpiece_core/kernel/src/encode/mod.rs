@@ -1,5 +1,4 @@
-//! Encoding: the words of a text to ids (`encoder`), between added tokens (`added_tokens`), by a model (`model`): WordPiece (`matcher`,
-//! `trie`), BPE (`bpe`) or a unigram language model (`unigram`), at random if that is wanted
+//! Encoding: the words of a text to ids (`encoder`), between added tokens (`added_tokens`), by a model (`model`): WordPiece (`matcher`), BPE (`bpe`) or a unigram language model (`unigram`), at random if that is wanted
 //! (`sampling`), with tokens of bytes for unknown characters (`byte_fallback`); ids to rows (`rows`) or
 //! to sequences of one length (`pack`), on several threads (`blocks`); and how text is cut, in sums
 //! (`measure`).
@@ -15,5 +14,4 @@ pub mod model;
 pub mod pack;
 pub mod rows;
 pub mod sampling;
-pub mod trie;
 pub mod unigram;

@@ -1,10 +1,10 @@
 //! What cuts words into the tokens of a vocabulary: one of three models.
 
+use crate::base::error::{Error, Result};
 use crate::encode::bpe::{Bpe, BpeScratch};
 use crate::encode::matcher::{Matcher, Token, UnkScope};
-use crate::encode::sampling::{Random, Sampling, SamplingKind};
+use crate::encode::sampling::{Sampling, SamplingKind, SplitMix64};
 use crate::encode::unigram::{Unigram, UnigramScratch, Weights};
-use crate::error::{Error, Result};
 use crate::text::marks::{SPACE_MARK, WordBoundary};
 
 /// A model of tokens.
@@ -123,7 +123,7 @@ impl Model {
         &self,
         word: &str,
         sampler: &Sampler,
-        random: &mut Random,
+        random: &mut SplitMix64,
         scratch: &mut ModelScratch,
         tokens: &mut Vec<Token>,
     ) {

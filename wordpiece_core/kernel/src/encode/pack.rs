@@ -8,9 +8,9 @@
 //! A vocabulary without `[CLS]` has sequences that are bodies alone, as GPT's are. There every
 //! separator is kept.
 
+use crate::base::error::{Error, Result};
+use crate::base::memory;
 use crate::encode::rows::MOST_PADDED;
-use crate::error::{Error, Result};
-use crate::memory;
 
 /// An id as a column holds it: an `i32` or a `u16`.
 pub trait Id: Copy {

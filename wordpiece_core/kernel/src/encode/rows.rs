@@ -6,10 +6,10 @@
 
 use std::ops::Range;
 
+use crate::base::error::{Error, Result};
+use crate::base::memory;
 use crate::encode::encoder::{Encoding, Session};
 use crate::encode::sampling::Sampling;
-use crate::error::{Error, Result};
-use crate::memory;
 use crate::text::utf8::TextCopy;
 
 /// The most tokens that a padded row, one of several rows of a text, or a packed sequence may have:

@@ -1,8 +1,8 @@
 //! Random numbers for drawing how words are cut. They follow from a seed and a text alone, so that a
 //! row is cut in the same way on every machine, whatever the rows beside it.
 
-use crate::error::Result;
-use crate::text::hash::KeyedHash;
+use crate::base::error::Result;
+use crate::base::hash::KeyedHash;
 
 /// How words are cut at random.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -25,14 +25,14 @@ pub enum SamplingKind {
 
 /// A row of random numbers (SplitMix64): of state *s*, the next state is *s* + 0x9E3779B97F4A7C15, and
 /// the number is that state, mixed.
-pub struct Random(u64);
+pub struct SplitMix64(u64);
 
-impl Random {
+impl SplitMix64 {
     /// The numbers of a text. The first state is its BLAKE2b hash, of 8 bytes, little-endian; the key
     /// is the seed, as 8 bytes, the lowest first.
     pub fn of(seed: u64, text: &[u8]) -> Self {
         let hash: Result<_> = KeyedHash::new(&seed.to_le_bytes());
-        Random(hash.expect("a key may have 8 bytes").of(text))
+        SplitMix64(hash.expect("a key may have 8 bytes").of(text))
     }
 
     /// A number from 0 to 2^64 - 1.
@@ -56,8 +56,8 @@ mod tests {
 
     #[test]
     fn numbers_follow_from_seed_and_text() {
-        assert_eq!([0; 3].map(|_| Random(0).next())[0], 0xE220_A839_7B1D_CDAF);
-        let draw = |seed, text: &str| Random::of(seed, text.as_bytes()).unit();
+        assert_eq!([0; 3].map(|_| SplitMix64(0).next())[0], 0xE220_A839_7B1D_CDAF);
+        let draw = |seed, text: &str| SplitMix64::of(seed, text.as_bytes()).unit();
         assert_eq!(draw(1, "a"), draw(1, "a"));
         assert_ne!(draw(1, "a"), draw(2, "a"));
         assert_ne!(draw(1, "a"), draw(1, "b"));

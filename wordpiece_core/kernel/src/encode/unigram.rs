@@ -24,18 +24,18 @@ use std::ops::RangeInclusive;
 
 use foldhash::{HashMap, HashSet};
 
+use crate::base::error::{Error, Result};
+use crate::base::memory;
+use crate::base::trie::{INITIAL_ROOT, NONE, Trie};
 use crate::encode::byte_fallback::ByteTokens;
 use crate::encode::matcher::Token;
-use crate::encode::sampling::Random;
-use crate::encode::trie::{INITIAL_ROOT, NONE, Trie};
-use crate::error::{Error, Result};
-use crate::memory;
+use crate::encode::sampling::SplitMix64;
 use crate::text::marks::SPACE_MARK;
 
-use lattice::Lattice;
 pub use lattice::Weights;
+use lattice::WordLattice;
 pub use rounding::Rounding;
-use rounding::{Score, is_exact};
+use rounding::{ScoreSum, is_exact};
 
 /// How words become tokens.
 pub struct UnigramOptions<'a> {
@@ -98,7 +98,7 @@ pub struct UnigramScratch {
     rounded: Vec<Node<f32>>,
     /// The pieces of a word: where each begins and ends, and its id.
     pieces: Vec<Piece>,
-    lattice: Lattice,
+    lattice: WordLattice,
 }
 
 /// Where a piece of a word begins and ends, and its id.
@@ -187,7 +187,7 @@ impl Unigram {
         &self,
         word: &str,
         weights: &Weights,
-        random: &mut Random,
+        random: &mut SplitMix64,
         scratch: &mut UnigramScratch,
         tokens: &mut Vec<Token>,
     ) {
@@ -214,7 +214,7 @@ impl Unigram {
     /// of a word that is no longer than a window, all.
     #[inline]
     #[allow(clippy::too_many_arguments)]
-    fn find_best<S: Score>(
+    fn find_best<S: ScoreSum>(
         &self,
         word: &str,
         scores: &[S],

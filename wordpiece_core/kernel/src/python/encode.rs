@@ -12,6 +12,8 @@ use super::{PyArrowArray, import, import_batch, run, unknown};
 use crate::arrow;
 use crate::arrow::count::WordTableBatch;
 use crate::arrow::encode::IdType;
+use crate::base::error::{Error, Result};
+use crate::base::memory;
 use crate::encode::added_tokens::AddedToken;
 use crate::encode::blocks::encode_blocks;
 use crate::encode::bpe::{Bpe, BpeOptions};
@@ -23,8 +25,6 @@ use crate::encode::pack::{PackOptions, Packer};
 use crate::encode::rows::{AddedTokens, RowColumns, RowOptions, Rows, TextPair, Truncation};
 use crate::encode::sampling::{Sampling, SamplingKind};
 use crate::encode::unigram::{Unigram, UnigramOptions};
-use crate::error::{Error, Result};
-use crate::memory;
 use crate::text::marks::WordBoundary;
 use crate::text::rules::TextRules;
 

@@ -15,7 +15,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyCapsuleMethods};
 
 use crate::arrow::import::{self, Sizes};
-use crate::error::{Error, Result, caught, note_panic};
+use crate::base::error::{Error, Result, caught, note_panic};
 use crate::text::marks::WordBoundary;
 
 mod count;

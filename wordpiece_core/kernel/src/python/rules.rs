@@ -6,11 +6,12 @@ use pyo3::prelude::*;
 
 use super::text::text_rules;
 use super::{run, unknown};
-use crate::error::Error;
+use crate::base::error::Error;
 use crate::text::byte_level::ByteLevel;
 use crate::text::compile::compile;
 use crate::text::metaspace::{Metaspace, Prepend, Way};
-use crate::text::rules::{Begin, TextRules};
+use crate::text::rules::TextRules;
+use crate::text::segments::Begin;
 
 /// GPT-2's rules.
 #[pyclass(name = "ByteLevel", frozen)]

@@ -9,10 +9,11 @@ use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::PyBytes;
 
 use super::{import, run, unknown};
-use crate::error::Error;
+use crate::arrow;
+use crate::base::error::Error;
 use crate::shards::id_pages::{Codec, IdPages, Pages, copy_of};
 use crate::shards::shard_file::ShardFile;
-use crate::shards::source::{Chunks, Source};
+use crate::shards::source::{ChunkSource, Chunks};
 
 /// Makes the pages of ids.
 #[pyclass(name = "IdPages", frozen)]
@@ -40,7 +41,7 @@ impl PyIdPages {
     /// The pages of arrays of lists, one array after the other.
     fn pages(&self, py: Python<'_>, lists: Vec<Bound<'_, PyAny>>) -> PyResult<PyPages> {
         let lists = lists.iter().map(import).collect::<PyResult<Vec<_>>>()?;
-        run(py, || Ok(PyPages(self.0.pages(&lists)?)))
+        run(py, || Ok(PyPages(arrow::shards::pages(&self.0, &lists)?)))
     }
 }
 
@@ -49,25 +50,25 @@ impl PyPages {
     /// The number of rows, nulls included.
     #[getter]
     fn rows(&self) -> usize {
-        self.0.rows
+        self.0.rows()
     }
 
     /// The number of rows that are null.
     #[getter]
     fn nulls(&self) -> usize {
-        self.0.nulls
+        self.0.nulls()
     }
 
     /// The number of ids.
     #[getter]
     fn ids(&self) -> usize {
-        self.0.ids
+        self.0.ids()
     }
 }
 
 /// A Parquet file whose column chunks may be copied.
 #[pyclass(name = "ChunkSource", frozen)]
-pub(super) struct PyChunkSource(Source);
+pub(super) struct PyChunkSource(ChunkSource);
 
 /// Column chunks of a row group.
 #[pyclass(name = "Chunks", frozen)]
@@ -87,7 +88,7 @@ impl PyChunkSource {
             "zstd" => CompressionCodec::ZSTD,
             other => return Err(unknown("compression", other, "a codec of Parquet")),
         };
-        run(py, || Ok(PyChunkSource(Source::new(footer, &copy_of(wanted), codec)?)))
+        run(py, || Ok(PyChunkSource(ChunkSource::new(footer, &copy_of(wanted), codec)?)))
     }
 
     /// Offset and length of the chunks of a row group that can be copied.
@@ -107,13 +108,13 @@ impl PyChunks {
     /// The rows of the row group.
     #[getter]
     fn rows(&self) -> usize {
-        self.0.rows
+        self.0.rows()
     }
 
     /// The names of the columns.
     #[getter]
     fn names(&self) -> Vec<String> {
-        self.0.names.clone()
+        self.0.names().to_vec()
     }
 }
 

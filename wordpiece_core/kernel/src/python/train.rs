@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 
 use super::{PyArrowArray, import_batch, import_batches, run, unknown, word_boundary};
 use crate::arrow;
-use crate::error::{Error, Result};
+use crate::base::error::{Error, Result};
 use crate::text::marks::{WordBoundary, WordMarks};
 use crate::train::longest::LongestMatch;
 use crate::train::round::RoundRuns;

@@ -8,15 +8,15 @@ use pyo3::prelude::*;
 
 use super::{PyArrowArray, import_batch, import_batches, run, unknown};
 use crate::arrow;
-use crate::count::sums::add;
-use crate::error::Result;
-use crate::memory;
+use crate::base::error::Result;
+use crate::base::memory;
+use crate::base::sums::add;
 use crate::train::splits::WordLimits;
 use crate::unigram::corpus::Corpus;
 use crate::unigram::lattice::{Calculator, Lattices};
-use crate::unigram::model::Model;
+use crate::unigram::model::UnigramModel;
 use crate::unigram::runs::{RunCounts, RunCutter};
-use crate::unigram::seeds::{self, BestSeeds, Seed};
+use crate::unigram::seeds::{self, BestSeeds, SeedPiece};
 use crate::unigram::steps;
 use crate::unigram::sums::{Summand, Sums};
 
@@ -190,7 +190,7 @@ impl PySuffixCounter {
     }
 }
 
-fn seed_batch(seeds: Vec<Seed>) -> Result<PyArrowArray> {
+fn seed_batch(seeds: Vec<SeedPiece>) -> Result<PyArrowArray> {
     let rows = seeds.iter().map(|seed| (&*seed.piece, seed.count));
     Ok(arrow::count::word_table(rows)?.into())
 }
@@ -230,7 +230,7 @@ pub(super) fn best_seeds(
         for batch in &batches {
             for (piece, count) in arrow::count::WordTableBatch::new(batch)?.rows()? {
                 let characters = piece.chars().count();
-                best.push(Seed { piece: piece.into(), count, characters });
+                best.push(SeedPiece { piece: piece.into(), count, characters });
             }
         }
         seed_batch(best.finish())
@@ -239,7 +239,7 @@ pub(super) fn best_seeds(
 
 /// A unigram language model in training.
 #[pyclass(name = "UnigramModel", frozen)]
-pub(super) struct PyUnigramModel(Arc<Model>);
+pub(super) struct PyUnigramModel(Arc<UnigramModel>);
 
 #[pymethods]
 impl PyUnigramModel {
@@ -308,7 +308,7 @@ impl PyUnigramModel {
 #[pyclass(name = "RunSums")]
 pub(super) struct PyRunSums {
     cutter: Arc<Cutter>,
-    model: Arc<Model>,
+    model: Arc<UnigramModel>,
     what: Summand,
     sums: Sums,
 }

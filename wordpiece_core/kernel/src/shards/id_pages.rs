@@ -12,18 +12,14 @@
 
 use std::sync::{Mutex, OnceLock};
 
-use arrow_array::cast::AsArray;
-use arrow_array::types::{Int32Type, UInt16Type};
-use arrow_array::{Array, ArrayRef, ListArray};
-use arrow_schema::DataType;
 use bytes::Bytes;
 use parquet::basic::{Compression, Encoding, ZstdLevel};
 use parquet::column::page::{CompressedPage, Page, PageWriter};
 use parquet::file::writer::{SerializedPageWriter, TrackedWrite};
 
+use crate::base::error::{Error, Result};
+use crate::base::memory;
 use crate::encode::pack::Id;
-use crate::error::{Error, Result};
-use crate::memory;
 
 /// The most ids of a page. With their levels they are just below 256 KB, where zstd looks for shorter
 /// matches: pages of this size are the smallest of all, and as fast to write as larger ones.
@@ -69,19 +65,36 @@ impl Codec {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Pages {
     /// The bytes as they are in a file.
-    pub bytes: Bytes,
+    pub(super) bytes: Bytes,
     /// How many bytes they would be without compression, headers included.
-    pub uncompressed: usize,
+    pub(super) uncompressed: usize,
     /// How many pages there are.
-    pub pages: usize,
+    pub(super) pages: usize,
     /// How many levels they have: ids, empty lists, and nulls.
-    pub levels: usize,
+    pub(super) levels: usize,
     /// How many lists they have, nulls included.
-    pub rows: usize,
+    pub(super) rows: usize,
     /// How many of the lists are null.
-    pub nulls: usize,
+    pub(super) nulls: usize,
     /// How many ids they have.
-    pub ids: usize,
+    pub(super) ids: usize,
+}
+
+impl Pages {
+    /// How many lists they have, nulls included.
+    pub fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// How many of the lists are null.
+    pub fn nulls(&self) -> usize {
+        self.nulls
+    }
+
+    /// How many ids they have.
+    pub fn ids(&self) -> usize {
+        self.ids
+    }
 }
 
 /// Makes the pages of columns of ids.
@@ -131,41 +144,6 @@ impl IdPages {
         })?;
         let page = sink.take();
         Ok(Some(self.dictionary.get_or_init(|| page)))
-    }
-
-    /// The data pages of arrays of lists of ids. Each array begins a page, and a list that fits into
-    /// a page is not divided.
-    ///
-    /// # Arguments
-    ///
-    /// * `arrays` - Lists of int32 or uint16.
-    ///
-    /// # Errors
-    ///
-    /// Returns [`Error::Data`] if the lists are of another type, or if an id is null or not below the
-    /// number of tokens.
-    pub fn pages(&self, arrays: &[ArrayRef]) -> Result<Pages> {
-        let mut pages = self.writer()?;
-        for lists in arrays {
-            let wrong =
-                || Error::data(format!("ids: lists of int32 or uint16, not {}", lists.data_type()));
-            let lists = lists.as_list_opt::<i32>().ok_or_else(wrong)?;
-            let values = lists.values();
-            if values.null_count() > 0 {
-                return Err(Error::data("ids: null among the ids of a list"));
-            }
-            match values.data_type() {
-                DataType::Int32 => {
-                    pages.add_lists(lists, values.as_primitive::<Int32Type>().values())?;
-                }
-                DataType::UInt16 => {
-                    pages.add_lists(lists, values.as_primitive::<UInt16Type>().values())?;
-                }
-                _ => return Err(wrong()),
-            }
-            pages.end_page()?;
-        }
-        pages.finish()
     }
 
     /// What makes pages of lists that come one at a time.
@@ -251,15 +229,6 @@ impl IdPageWriter<'_> {
             kept.push(sink);
         }
         Ok(pages)
-    }
-
-    pub(super) fn add_lists<T: Id>(&mut self, lists: &ListArray, values: &[T]) -> Result<()> {
-        let ends = lists.value_offsets();
-        for row in 0..lists.len() {
-            let ids = &values[ends[row] as usize..ends[row + 1] as usize];
-            self.add((!lists.is_null(row)).then_some(ids))?;
-        }
-        Ok(())
     }
 
     /// Adds ids as they are in a page: indices of the dictionary, or plain.
@@ -452,19 +421,20 @@ impl PageSink {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use super::*;
 
-    type Rows = Vec<Option<Vec<Option<i32>>>>;
+    type List<'a> = Option<&'a [u32]>;
 
-    fn lists(rows: Rows) -> ArrayRef {
-        Arc::new(ListArray::from_iter_primitive::<Int32Type, _, _>(rows))
+    fn pages(tokens: u32, codec: Codec, lists: &[List<'_>]) -> Result<Pages> {
+        let maker = IdPages::new(tokens, codec);
+        let mut pages = maker.writer()?;
+        lists.iter().try_for_each(|list| pages.add(*list))?;
+        pages.finish()
     }
 
     /// The bytes of the only page, without its header.
-    fn only_page(tokens: u32, rows: Rows) -> Vec<u8> {
-        let pages = IdPages::new(tokens, Codec::None).pages(&[lists(rows)]).unwrap();
+    fn only_page(tokens: u32, lists: &[List<'_>]) -> Vec<u8> {
+        let pages = pages(tokens, Codec::None, lists).unwrap();
         assert_eq!((pages.pages, pages.uncompressed), (1, pages.bytes.len()));
         // The header ends with the ends of two structures; two zeros stand nowhere before them.
         let header = pages.bytes.windows(2).position(|ends| ends == [0, 0]).unwrap();
@@ -473,29 +443,27 @@ mod tests {
 
     #[test]
     fn a_page_has_a_bit_for_each_repetition_runs_of_definitions_and_the_ids() {
-        let rows = || vec![Some(vec![Some(7), Some(258)]), None, Some(vec![]), Some(vec![Some(9)])];
+        let lists: [List<'_>; 4] = [Some(&[7, 258]), None, Some(&[]), Some(&[9])];
         let levels = [
             vec![2, 0, 0, 0, 1 << 1 | 1, 0b0_0010], // one group of eight bits; the second id goes on
             vec![8, 0, 0, 0, 2 << 1, ID, 1 << 1, NULL, 1 << 1, EMPTY, 1 << 1, ID],
         ]
         .concat();
         let indices = [&[16, 1 << 1 | 1, 7, 0, 2, 1, 9, 0][..], &[0; 10]].concat();
-        assert_eq!(only_page(300, rows()), [levels.clone(), indices].concat());
+        assert_eq!(only_page(300, &lists), [levels.clone(), indices].concat());
         let plain = vec![7, 0, 0, 0, 2, 1, 0, 0, 9, 0, 0, 0];
-        assert_eq!(only_page(DICTIONARY_TOKENS + 1, rows()), [levels, plain].concat());
+        assert_eq!(only_page(DICTIONARY_TOKENS + 1, &lists), [levels, plain].concat());
         // Without ids there are no indices, but their width.
         let none = [2, 0, 0, 0, 1 << 1 | 1, 0, 2, 0, 0, 0, 2 << 1, NULL, 16];
-        assert_eq!(only_page(300, vec![None, None]), none);
+        assert_eq!(only_page(300, &[None, None]), none);
     }
 
     #[test]
     fn a_list_begins_a_page_if_it_does_not_fit_into_the_one_before() {
-        let rows = |lengths: &[usize]| {
-            let row = |&length| Some(vec![Some(1); length]);
-            lists(lengths.iter().map(row).collect())
-        };
         let of = |lengths: &[usize]| {
-            let pages = IdPages::new(9, Codec::Zstd).pages(&[rows(lengths)]).unwrap();
+            let ids = vec![1; 3 * PAGE_IDS];
+            let lists: Vec<_> = lengths.iter().map(|&length| Some(&ids[..length])).collect();
+            let pages = pages(9, Codec::Zstd, &lists).unwrap();
             assert_eq!(pages.rows, lengths.len());
             assert_eq!(pages.levels, lengths.iter().map(|&length| length.max(1)).sum::<usize>());
             pages.pages
@@ -509,17 +477,10 @@ mod tests {
     }
 
     #[test]
-    fn only_lists_of_ids_of_the_vocabulary_have_pages() {
-        let maker = IdPages::new(10, Codec::Lz4);
-        let fails =
-            |ids: &ArrayRef| matches!(maker.pages(std::slice::from_ref(ids)), Err(Error::Data(_)));
-        assert!(!fails(&lists(vec![Some(vec![Some(9)])])));
-        for bad in [Some(10), Some(-1), None] {
-            assert!(fails(&lists(vec![Some(vec![Some(1), bad])])));
-        }
-        let flat: ArrayRef = Arc::new(arrow_array::Int32Array::from(vec![1]));
-        assert!(fails(&flat));
-        let (plain, small) = (IdPages::new(DICTIONARY_TOKENS + 1, Codec::Zstd), maker);
+    fn only_ids_of_the_vocabulary_have_pages() {
+        assert!(pages(10, Codec::Lz4, &[Some(&[9])]).is_ok());
+        assert!(matches!(pages(10, Codec::Lz4, &[Some(&[1, 10])]), Err(Error::Data(_))));
+        let [plain, small] = [DICTIONARY_TOKENS + 1, 10].map(|n| IdPages::new(n, Codec::Zstd));
         assert!(plain.dictionary().unwrap().is_none());
         assert_eq!(small.dictionary().unwrap().unwrap().pages, 1);
     }

@@ -18,8 +18,8 @@ use parquet::file::statistics::Statistics;
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::ColumnDescPtr;
 
-use crate::error::{Error, Result};
-use crate::memory;
+use crate::base::error::{Error, Result};
+use crate::base::memory;
 use crate::shards::id_pages::{IdPages, Pages};
 use crate::shards::source::{Chunks, metadata_of};
 

@@ -9,9 +9,9 @@ use parquet::file::metadata::{
 use parquet::file::statistics::Statistics;
 use parquet::schema::types::SchemaDescriptor;
 
-use crate::arrow::parquet_check::check_footer;
-use crate::arrow::parquet_footer;
-use crate::error::{Error, Result, caught};
+use crate::base::error::{Error, Result, caught};
+use crate::shards::parquet_check::check_footer;
+use crate::shards::parquet_footer;
 
 /// The encodings that every reader knows.
 #[allow(deprecated)] // old files have levels that are packed by bits
@@ -24,7 +24,7 @@ const KNOWN: [Encoding; 5] = [
 ];
 
 /// The footer of a Parquet file, and which of its columns another file can take over.
-pub struct Source {
+pub struct ChunkSource {
     metadata: ParquetMetaData,
     /// The columns that are stored in the same way in both files: for each, its leaves.
     columns: Vec<Vec<usize>>,
@@ -33,15 +33,25 @@ pub struct Source {
 
 /// Column chunks of a row group, with their metadata. Offsets count from the start of each chunk.
 pub struct Chunks {
-    /// How many rows the row group has.
-    pub rows: usize,
+    pub(super) rows: usize,
     /// The names of the columns, each of which is there with all its leaves.
-    pub names: Vec<String>,
-    /// The leaves.
-    pub leaves: Vec<(ColumnChunkMetaData, Bytes)>,
+    names: Vec<String>,
+    pub(super) leaves: Vec<(ColumnChunkMetaData, Bytes)>,
 }
 
-impl Source {
+impl Chunks {
+    /// How many rows the row group has.
+    pub fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// The names of the columns.
+    pub fn names(&self) -> &[String] {
+        &self.names
+    }
+}
+
+impl ChunkSource {
     /// # Arguments
     ///
     /// * `footer` - The metadata of the file, from where it begins, with the eight bytes after it.
@@ -61,7 +71,7 @@ impl Source {
             let found = here.root_schema().get_fields().iter().position(|other| other == field);
             found.map(|root| leaves_of(here, root))
         });
-        Ok(Source { columns: same.collect(), codec, metadata })
+        Ok(ChunkSource { columns: same.collect(), codec, metadata })
     }
 
     /// Where the chunks that can be copied are in the file, and how many bytes they have.

@@ -19,7 +19,7 @@ use std::sync::LazyLock;
 use foldhash::HashMap;
 use unicode_general_category::{GeneralCategory, get_general_category};
 
-use crate::memory;
+use crate::base::memory;
 use crate::text::blocks::{BLOCK, Lanes, below, masks_at};
 use crate::text::segments::{BlockSegments, Each, Segment, SegmentSink};
 use crate::text::unicode::is_whitespace;

@@ -4,7 +4,7 @@
 //! which finds strings byte by byte (Darts-clone's format); and the results, each with a zero byte
 //! behind it. All numbers have their lowest byte first.
 
-use crate::error::{Error, Result};
+use crate::base::error::{Error, Result};
 
 /// A compiled map of characters, checked.
 #[derive(Debug, Default)]

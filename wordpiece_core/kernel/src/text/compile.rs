@@ -6,7 +6,7 @@
 
 use foldhash::HashMap;
 
-use crate::error::{Error, Result};
+use crate::base::error::{Error, Result};
 use crate::text::pre_tokenize::PreTokenizer;
 
 /// A unit that nothing leads to: as those of results, it has a bit that no byte has.
@@ -67,12 +67,12 @@ impl Results {
 /// What follows a beginning of strings: where the result is, if it is a string itself; and the bytes
 /// by which it goes on, with the numbers of the nodes there.
 #[derive(Clone, PartialEq, Eq, Hash)]
-struct Node {
+struct MapNode {
     result: Option<u32>,
     children: Vec<(u8, usize)>,
 }
 
-impl Node {
+impl MapNode {
     /// The labels of its places: a result is at label 0.
     fn labels(&self) -> Vec<u8> {
         let result = self.result.map(|_| 0);
@@ -83,8 +83,8 @@ impl Node {
 /// A tree of bytes, in which nodes that are alike are one.
 #[derive(Default)]
 struct Tree {
-    nodes: Vec<Node>,
-    numbers: HashMap<Node, usize>,
+    nodes: Vec<MapNode>,
+    numbers: HashMap<MapNode, usize>,
 }
 
 impl Tree {
@@ -98,7 +98,7 @@ impl Tree {
         let parts = longer.chunk_by(|(a, _), (b, _)| a[depth] == b[depth]);
         let children = parts.map(|part| (part[0].0[depth], self.node(part, depth + 1))).collect();
         let Tree { nodes, numbers } = self;
-        let node = Node { result, children };
+        let node = MapNode { result, children };
         *numbers.entry(node.clone()).or_insert_with(|| {
             nodes.push(node);
             nodes.len() - 1

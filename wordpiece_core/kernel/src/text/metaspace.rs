@@ -7,12 +7,11 @@
 use foldhash::HashSet;
 use unicode_segmentation::UnicodeSegmentation;
 
-use crate::error::{Error, Result};
-use crate::memory;
+use crate::base::error::{Error, Result};
+use crate::base::memory;
 use crate::text::charsmap::CharsMap;
 use crate::text::marks::SPACE_MARK;
-use crate::text::rules::Begin;
-use crate::text::segments::{Each, Segment, SegmentSink};
+use crate::text::segments::{Begin, Each, Segment, SegmentSink};
 use crate::text::unicode::is_whitespace;
 
 /// Where a mark is put that stands for no space of the text.
@@ -51,7 +50,7 @@ pub enum Way {
 ///
 /// ```
 /// use _kernel::text::metaspace::{Metaspace, Prepend, Way};
-/// use _kernel::text::rules::Begin;
+/// use _kernel::text::segments::Begin;
 ///
 /// let way = Way::SentencePiece { collapse: true };
 /// let rules = Metaspace::new(&[], way, Prepend::Always).unwrap();

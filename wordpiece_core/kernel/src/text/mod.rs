@@ -4,7 +4,6 @@ mod blocks;
 pub mod byte_level;
 pub mod charsmap;
 pub mod compile;
-pub mod hash;
 pub mod marks;
 pub mod metaspace;
 pub mod pre_tokenize;

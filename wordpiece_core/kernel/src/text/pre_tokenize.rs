@@ -84,8 +84,8 @@ struct Page {
 /// assert_eq!(words, ["hello", ",", "world"]);
 /// ```
 pub struct PreTokenizer {
-    /// The options that it was made with.
-    pub options: TextOptions,
+    /// Those that the tables are made of.
+    options: TextOptions,
     ascii: [CharEntry; 128],
     /// A bit for each character of one or two bytes of UTF-8 that cuts.
     cuts: [u64; SHORT_CHARS / 64],

@@ -3,11 +3,11 @@
 
 use std::sync::Arc;
 
-use crate::memory;
+use crate::base::memory;
 use crate::text::byte_level::ByteLevel;
 use crate::text::metaspace::{Metaspace, marked_words};
 use crate::text::pre_tokenize::{PreTokenizer, TextOptions};
-use crate::text::segments::{Segment, SegmentSink};
+use crate::text::segments::{Begin, Segment, SegmentSink};
 
 /// The rules by which text becomes words. They can be shared by threads.
 ///
@@ -21,15 +21,6 @@ pub enum TextRules {
     ByteLevel(ByteLevel),
     /// SentencePiece's. A segment becomes words that begin with `▁`; nearly always one.
     Metaspace(Arc<Metaspace>),
-}
-
-/// Where a part of a text begins, which is cut into segments by itself.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Begin {
-    /// At the beginning of the text.
-    Text,
-    /// Behind a special token.
-    Section,
 }
 
 impl From<TextOptions> for TextRules {

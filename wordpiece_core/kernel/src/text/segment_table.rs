@@ -11,8 +11,8 @@
 
 use foldhash::HashMap;
 
-use crate::memory;
-use crate::text::hash::Seed;
+use crate::base::hash::Seed;
+use crate::base::memory;
 use crate::text::segments::Bounds;
 
 /// The length of the longest segments whose key has 8 bytes, in bytes. Their slots have 16, so that

@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 
-use crate::memory;
+use crate::base::memory;
 
 /// The bytes as a string, and how many invalid sequences were replaced. As in Python's
 /// `bytes.decode(errors="replace")`, each longest invalid sequence becomes one U+FFFD.

@@ -9,7 +9,7 @@
 
 use std::cmp::Ordering;
 
-use crate::memory;
+use crate::base::memory;
 use crate::train::score::{Score, compare_approx};
 
 /// What orders a pair in the heap.

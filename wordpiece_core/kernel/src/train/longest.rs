@@ -4,9 +4,9 @@
 //! Encoding has a faster automaton (`encode::matcher`). This one can leave tokens out without being
 //! built anew.
 
-use crate::count::sums::{CountOverflow, add};
-use crate::encode::trie::{CONTINUING_ROOT, INITIAL_ROOT, Trie};
-use crate::error::{Error, Result};
+use crate::base::error::{Error, Result};
+use crate::base::sums::{CountOverflow, add};
+use crate::base::trie::{CONTINUING_ROOT, INITIAL_ROOT, Trie};
 use crate::train::splits::{OUTSIDE, SymbolCount, SymbolCounts};
 
 /// Cuts words by greedy longest match. Where no token fits, one character is [`OUTSIDE`], and what

@@ -9,9 +9,9 @@
 
 use foldhash::HashMap;
 
-use crate::count::sums::{CountOverflow, add};
-use crate::error::{Error, Result};
-use crate::memory;
+use crate::base::error::{Error, Result};
+use crate::base::memory;
+use crate::base::sums::{CountOverflow, add};
 use crate::train::heap::PairHeap;
 use crate::train::score::Criterion;
 use crate::train::splits::{OUTSIDE, PairCount, Place, Splits, adjacent, pair_hash};

@@ -10,9 +10,9 @@ use foldhash::HashMap;
 use foldhash::fast::RandomState;
 use rustc_hash::FxHasher;
 
-use crate::count::sums::add;
-use crate::error::{Error, Result};
-use crate::memory;
+use crate::base::error::{Error, Result};
+use crate::base::memory;
+use crate::base::sums::add;
 use crate::train::splits::{OUTSIDE, Place, Splits};
 
 /// Stands for the level of a pair that has none: it is always cut.

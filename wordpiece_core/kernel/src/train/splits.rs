@@ -5,8 +5,8 @@
 
 use foldhash::HashMap;
 
-use crate::count::sums::{CountOverflow, add};
-use crate::memory;
+use crate::base::memory;
+use crate::base::sums::{CountOverflow, add};
 use crate::text::marks::WordMarks;
 
 /// Stands in a split for a character that is not in the alphabet. It belongs to no pair and is not

@@ -5,7 +5,7 @@
 
 use foldhash::HashMap;
 
-use crate::memory;
+use crate::base::memory;
 use crate::text::marks::WordMarks;
 use crate::train::longest::LongestMatch;
 use crate::train::splits::{OUTSIDE, adjacent};

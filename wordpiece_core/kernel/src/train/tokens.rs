@@ -2,7 +2,7 @@
 
 use foldhash::HashMap;
 
-use crate::error::{Error, Result};
+use crate::base::error::{Error, Result};
 use crate::text::marks::WordMarks;
 use crate::train::splits::OUTSIDE;
 

@@ -16,8 +16,8 @@ mod tests;
 
 use foldhash::HashMap;
 
-use crate::count::sums::add;
-use crate::error::{Error, Result};
+use crate::base::error::{Error, Result};
+use crate::base::sums::add;
 use crate::train::cut::{Cut, Ladder};
 use crate::train::heap::HeapKey;
 use crate::train::round::{LongRuns, Pair, Round, RoundRuns, UNKNOWN, contradicting_counts};

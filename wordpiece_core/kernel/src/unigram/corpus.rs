@@ -5,12 +5,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use super::lattice::{Calculator, Lattices};
-use super::model::{Finder, Model};
+use super::model::{Finder, UnigramModel};
 use super::runs::RunCounts;
-use super::seeds::{BestSeeds, Seed, each_suffix, find_seeds, partition};
+use super::seeds::{BestSeeds, SeedPiece, each_suffix, find_seeds, partition};
 use super::sums::{Summand, Sums};
-use crate::error::Result;
-use crate::memory;
+use crate::base::error::Result;
+use crate::base::memory;
+use crate::base::threads::in_threads;
 
 const CHUNK: usize = 1 << 16; // bytes of text
 const SEED_PARTITIONS: usize = 256;
@@ -64,7 +65,7 @@ impl Corpus {
     }
 
     /// The best seeds.
-    pub fn seeds(&mut self, max_length: usize, most: usize, threads: usize) -> Vec<Seed> {
+    pub fn seeds(&mut self, max_length: usize, most: usize, threads: usize) -> Vec<SeedPiece> {
         self.settle();
         let mut parts = vec![Vec::new(); SEED_PARTITIONS];
         for chunk in &self.chunks {
@@ -95,10 +96,10 @@ impl Corpus {
     ///
     /// # Errors
     ///
-    /// Returns [`crate::error::Error::Data`] if a run cannot be cut into pieces.
+    /// Returns [`crate::base::error::Error::Data`] if a run cannot be cut into pieces.
     pub fn sums(
         &mut self,
-        model: &Model,
+        model: &UnigramModel,
         what: Summand,
         most_bytes: usize,
         threads: usize,
@@ -122,7 +123,7 @@ impl Corpus {
     }
 
     /// Gives the pieces of the lattices that are kept the numbers they have in this model.
-    fn renumber(&mut self, model: &Model, threads: usize) -> Result<()> {
+    fn renumber(&mut self, model: &UnigramModel, threads: usize) -> Result<()> {
         let known = self.known.replace(model.pieces.clone());
         let Some(known) = known else { return Ok(()) };
         if Arc::ptr_eq(&known, &model.pieces) || *known == *model.pieces {
@@ -181,7 +182,7 @@ impl Chunk {
         &mut self,
         sums: &mut Sums,
         what: Summand,
-        model: &Model,
+        model: &UnigramModel,
         finder: Option<&Finder>,
         room: &AtomicUsize,
         calculator: &mut Calculator,
@@ -209,36 +210,4 @@ impl Chunk {
         }
         Ok(())
     }
-}
-
-/// Does the work of all items, each thread with what `begin` makes, and returns that of all threads.
-/// The items come in any order.
-///
-/// # Errors
-///
-/// Returns an error of `work`.
-pub fn in_threads<T: Sync, S: Send>(
-    items: &[T],
-    threads: usize,
-    begin: impl Fn() -> S + Sync,
-    work: impl Fn(&mut S, &T) -> Result<()> + Sync,
-) -> Result<Vec<S>> {
-    let next = AtomicUsize::new(0);
-    let run = || {
-        let mut state = begin();
-        while let Some(item) = items.get(next.fetch_add(1, Ordering::Relaxed)) {
-            work(&mut state, item)?;
-        }
-        Ok(state)
-    };
-    if threads <= 1 {
-        return Ok(vec![run()?]);
-    }
-    std::thread::scope(|scope| {
-        let handles: Vec<_> = (0..threads).map(|_| scope.spawn(run)).collect();
-        let join = |handle: std::thread::ScopedJoinHandle<'_, Result<S>>| {
-            handle.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-        };
-        handles.into_iter().map(join).collect()
-    })
 }

@@ -1,8 +1,8 @@
 //! The lattice of a run: all ways to cut it into pieces.
 
 use super::model::{Finder, LANES, Lane};
-use crate::memory;
-use crate::train::score::natural_log;
+use crate::base::memory;
+use crate::base::wide::Wide;
 
 /// Posterior probabilities are rounded to multiples of 2^-52.
 pub const UNIT_BITS: u32 = 52;
@@ -18,11 +18,11 @@ const LEAST_LIKELIHOOD: f64 = f64::from_bits((1023 - 700) << 52);
 #[derive(Default)]
 pub struct Lattices {
     /// The ids of the pieces, those that begin at the same place side by side, shorter ones first.
-    pub ids: Vec<u32>,
+    ids: Vec<u32>,
     /// Their lengths.
-    pub lengths: Vec<u32>,
+    lengths: Vec<u32>,
     /// For each place where `ids` of it end.
-    pub ends: Vec<u32>,
+    ends: Vec<u32>,
     lanes: [Lane; LANES],
 }
 
@@ -147,7 +147,7 @@ impl Calculator {
             return self.wide_posteriors(lattice, each);
         }
         self.each_posterior(lattice, 1.0 / likelihood, each);
-        Some(log_units(natural_log(likelihood)))
+        Some(log_units(libm::log(likelihood)))
     }
 
     fn each_posterior(
@@ -194,15 +194,12 @@ impl Calculator {
                 forward[end] = forward[end] + forward[place] * Wide::of(self.weights[at - first]);
             }
         }
-        let likelihood = forward[n];
-        if likelihood.value == 0.0 {
-            return None;
-        }
+        let logarithm = forward[n].ln()?;
+        let scale = forward[n].inverse();
         let backward = &mut self.wide_backward;
         backward.clear();
         memory::resize(backward, n + 1, Wide::ZERO);
         backward[n] = Wide::ONE;
-        let scale = Wide { value: 1.0 / likelihood.value, blocks: -likelihood.blocks };
         for place in (0..n).rev() {
             for at in lattice.at(place) {
                 let end = place + all.lengths[at] as usize;
@@ -215,8 +212,7 @@ impl Calculator {
                 }
             }
         }
-        let blocks = likelihood.blocks as f64 * (BLOCK as f64 * std::f64::consts::LN_2);
-        Some(log_units(natural_log(likelihood.value) + blocks))
+        Some(log_units(logarithm))
     }
 
     /// The best way to cut a run, which has the largest sum of scores: the ids of its pieces, from
@@ -262,87 +258,19 @@ fn log_units(logarithm: f64) -> i64 {
     (logarithm * LOG_UNITS).round() as i64
 }
 
-const BLOCK: i32 = 256;
-const LARGE: f64 = f64::from_bits((1023 + BLOCK as u64) << 52);
-const SMALL: f64 = f64::from_bits((1023 - BLOCK as u64) << 52);
-
-/// A number: value · 2^(256 · blocks), where the value is 0 or from 2^-256 to 2^256.
-#[derive(Clone, Copy, Debug)]
-struct Wide {
-    value: f64,
-    blocks: i32,
-}
-
-impl Wide {
-    const ZERO: Wide = Wide { value: 0.0, blocks: i32::MIN / 2 };
-    const ONE: Wide = Wide { value: 1.0, blocks: 0 };
-
-    fn of(value: f64) -> Self {
-        if value == 0.0 { Wide::ZERO } else { Wide { value, blocks: 0 }.normal() }
-    }
-
-    fn normal(mut self) -> Self {
-        while self.value >= LARGE {
-            self.value *= SMALL;
-            self.blocks += 1;
-        }
-        while self.value < SMALL && self.value > 0.0 {
-            self.value *= LARGE;
-            self.blocks -= 1;
-        }
-        self
-    }
-
-    /// As a double; what is too small for it becomes 0. It must not be too large.
-    fn to_f64(self) -> f64 {
-        match self.blocks {
-            ..-4 => 0.0,
-            blocks => (blocks..0).fold(self.value, |value, _| value * SMALL),
-        }
-    }
-}
-
-impl std::ops::Mul for Wide {
-    type Output = Wide;
-
-    fn mul(self, other: Wide) -> Wide {
-        let value = self.value * other.value;
-        if value == 0.0 {
-            return Wide::ZERO;
-        }
-        Wide { value, blocks: self.blocks + other.blocks }.normal()
-    }
-}
-
-impl std::ops::Add for Wide {
-    type Output = Wide;
-
-    fn add(self, other: Wide) -> Wide {
-        let (large, small) =
-            if self.blocks >= other.blocks { (self, other) } else { (other, self) };
-        let scaled = match large.blocks - small.blocks {
-            0 => small.value,
-            1 => small.value * SMALL,
-            2 => small.value * SMALL * SMALL,
-            _ => 0.0, // less than 2^-256 of the other
-        };
-        Wide { value: large.value + scaled, blocks: large.blocks }.normal()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::unigram::model::Model;
+    use crate::unigram::model::UnigramModel;
 
-    fn model(pieces: &[(&str, f64)]) -> Model {
+    fn model(pieces: &[(&str, f64)]) -> UnigramModel {
         let mut pieces = pieces.to_vec();
         pieces.sort_by_key(|piece| piece.0);
         let scores = pieces.iter().map(|piece| piece.1.ln()).collect();
-        Model::new(pieces.iter().map(|piece| piece.0.into()).collect(), scores).unwrap()
+        UnigramModel::new(pieces.iter().map(|piece| piece.0.into()).collect(), scores).unwrap()
     }
 
-    fn posteriors(model: &Model, run: &str) -> (Vec<f64>, f64) {
+    fn posteriors(model: &UnigramModel, run: &str) -> (Vec<f64>, f64) {
         let mut lattices = Lattices::default();
         lattices.push(run, model.finder().unwrap());
         let mut found = vec![0.0; model.len()];

@@ -2,24 +2,24 @@
 
 use std::sync::{Arc, OnceLock};
 
-use crate::encode::trie::{INITIAL_ROOT, Trie};
-use crate::error::{Error, Result};
+use crate::base::error::{Error, Result};
+use crate::base::trie::{INITIAL_ROOT, Trie};
 
 /// Pieces, in the order of their strings, without duplicates, and their scores: the natural
 /// logarithms of their probabilities.
-pub struct Model {
+pub struct UnigramModel {
     /// The pieces.
-    pub pieces: Arc<Vec<Arc<str>>>,
+    pub(super) pieces: Arc<Vec<Arc<str>>>,
     /// Their scores.
-    pub scores: Vec<f64>,
+    pub(super) scores: Vec<f64>,
     /// Their probabilities.
-    pub probabilities: Vec<f64>,
+    pub(super) probabilities: Vec<f64>,
     /// Their lengths in characters.
-    pub lengths: Vec<u32>,
+    pub(super) lengths: Vec<u32>,
     finder: OnceLock<Finder>,
 }
 
-impl Model {
+impl UnigramModel {
     /// A model of pieces in the order of their strings.
     ///
     /// # Errors
@@ -31,7 +31,7 @@ impl Model {
             return Err(Error::data("pieces are not in the order of their strings"));
         }
         let lengths = pieces.iter().map(|piece| piece.chars().count() as u32).collect();
-        Model::with_lengths(Arc::new(pieces), lengths, scores)
+        UnigramModel::with_lengths(Arc::new(pieces), lengths, scores)
     }
 
     /// The model of some of its pieces, in order, with other scores.
@@ -44,7 +44,7 @@ impl Model {
             true => self.pieces.clone(),
             false => Arc::new(ids.iter().map(|&id| self.pieces[id].clone()).collect()),
         };
-        Model::with_lengths(pieces, ids.iter().map(|&id| self.lengths[id]).collect(), scores)
+        UnigramModel::with_lengths(pieces, ids.iter().map(|&id| self.lengths[id]).collect(), scores)
     }
 
     fn with_lengths(
@@ -57,7 +57,17 @@ impl Model {
         }
         // By a library in Rust, so that every machine has the same.
         let probabilities = scores.iter().map(|&score| libm::exp(score)).collect();
-        Ok(Model { pieces, scores, probabilities, lengths, finder: OnceLock::new() })
+        Ok(UnigramModel { pieces, scores, probabilities, lengths, finder: OnceLock::new() })
+    }
+
+    /// The pieces.
+    pub fn pieces(&self) -> &[Arc<str>] {
+        &self.pieces
+    }
+
+    /// Their scores.
+    pub fn scores(&self) -> &[f64] {
+        &self.scores
     }
 
     /// How many pieces there are.
@@ -165,7 +175,8 @@ mod tests {
     #[test]
     fn the_pieces_at_each_place_are_those_that_its_text_begins_with() {
         let pieces = ["a", "aa", "aaa", "ab", "b", "ba", "é", "éa", "字", "字a字"];
-        let model = Model::new(pieces.map(Arc::from).to_vec(), vec![-1.0; pieces.len()]).unwrap();
+        let model =
+            UnigramModel::new(pieces.map(Arc::from).to_vec(), vec![-1.0; pieces.len()]).unwrap();
         let mut lanes = <[Lane; LANES]>::default();
         let letters: Vec<char> = "aabaé字x".chars().collect();
         for length in 0..3 * LANES {

@@ -11,7 +11,7 @@
 use std::cmp::Reverse;
 
 use super::runs::RunCounts;
-use crate::memory;
+use crate::base::memory;
 
 /// The least count of a substring that is a seed.
 pub const LEAST_COUNT: u64 = 2;
@@ -20,7 +20,7 @@ const LEAST_CHARACTERS: usize = 2;
 
 /// A substring and how often it occurs.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Seed {
+pub struct SeedPiece {
     /// The substring.
     pub piece: Box<str>,
     /// How often it occurs.
@@ -29,7 +29,7 @@ pub struct Seed {
     pub characters: usize,
 }
 
-impl Seed {
+impl SeedPiece {
     /// Its place among others: those that cover most characters come first.
     fn place(&self) -> (Reverse<u128>, &str) {
         (Reverse(self.covered()), &self.piece)
@@ -44,7 +44,7 @@ impl Seed {
 /// Keeps the best seeds.
 pub struct BestSeeds {
     most: usize,
-    seeds: Vec<Seed>,
+    seeds: Vec<SeedPiece>,
 }
 
 impl BestSeeds {
@@ -54,7 +54,7 @@ impl BestSeeds {
     }
 
     /// Adds a seed.
-    pub fn push(&mut self, seed: Seed) {
+    pub fn push(&mut self, seed: SeedPiece) {
         self.seeds.push(seed);
         if self.seeds.len() >= self.most.saturating_mul(2).max(1 << 16) {
             self.drop_worse();
@@ -69,7 +69,7 @@ impl BestSeeds {
     }
 
     /// The best seeds, the best first.
-    pub fn finish(mut self) -> Vec<Seed> {
+    pub fn finish(mut self) -> Vec<SeedPiece> {
         self.drop_worse();
         self.seeds.sort_unstable_by(|a, b| a.place().cmp(&b.place()));
         self.seeds
@@ -157,7 +157,7 @@ fn close(open: &mut Vec<(usize, u64)>, last: &str, shared: usize, best: &mut Bes
         let piece = &last[..length];
         let characters = piece.chars().count();
         if inner >= LEAST_COUNT && characters >= LEAST_CHARACTERS {
-            best.push(Seed { piece: piece.into(), count: inner, characters });
+            best.push(SeedPiece { piece: piece.into(), count: inner, characters });
         }
     }
     match open.last_mut() {
@@ -239,7 +239,7 @@ mod tests {
     fn the_best_are_kept() {
         let mut best = BestSeeds::new(2);
         for (piece, count) in [("ab", 3), ("aa", 3), ("abc", 2), ("b", 1)] {
-            best.push(Seed { piece: piece.into(), count, characters: piece.len() });
+            best.push(SeedPiece { piece: piece.into(), count, characters: piece.len() });
         }
         let pieces: Vec<_> = best.finish().into_iter().map(|seed| seed.piece).collect();
         assert_eq!(pieces, ["aa".into(), "ab".into()] as [Box<str>; 2]);

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use super::corpus::in_threads;
 use super::lattice::{Calculator, Lattices, UNIT_BITS};
-use super::model::Model;
-use crate::error::{Error, Result};
+use super::model::UnigramModel;
+use crate::base::error::{Error, Result};
+use crate::base::threads::in_threads;
 
 /// A piece with a smaller expected count is dropped, as in SentencePiece.
 const LEAST_EXPECTED: u128 = 1 << (UNIT_BITS - 1);
@@ -18,16 +18,16 @@ const CHUNK: usize = 1 << 12;
 /// # Errors
 ///
 /// Returns [`Error::Data`] if a piece is there twice.
-pub fn first_model(mut weighted: Vec<(Arc<str>, u128)>) -> Result<Model> {
+pub fn first_model(mut weighted: Vec<(Arc<str>, u128)>) -> Result<UnigramModel> {
     weighted.sort_unstable();
     let sum: u128 = weighted.iter().map(|(_, weight)| (*weight).max(1)).sum();
     let log_sum = libm::log(sum as f64);
     let score = |weight: u128| libm::log(weight.max(1) as f64) - log_sum;
     let (pieces, scores) = weighted.into_iter().map(|(piece, w)| (piece, score(w))).unzip();
-    Model::new(pieces, scores)
+    UnigramModel::new(pieces, scores)
 }
 
-impl Model {
+impl UnigramModel {
     /// The M step, with a prior that makes few pieces enough ("Bayesian EM", Liang and Klein 2007,
     /// as in SentencePiece): a score is digamma(c) - digamma(sum of all c), c being the expected
     /// count. Pieces that are expected less than half a time are dropped, but for single characters.
@@ -35,7 +35,7 @@ impl Model {
     /// # Errors
     ///
     /// Returns [`Error::Data`] if there is not one sum for each piece.
-    pub fn maximized(&self, expected: &[u128]) -> Result<Model> {
+    pub fn maximized(&self, expected: &[u128]) -> Result<UnigramModel> {
         self.check(expected)?;
         let is_kept = |id: &usize| self.lengths[*id] == 1 || expected[*id] >= LEAST_EXPECTED;
         let kept: Vec<usize> = (0..self.len()).filter(is_kept).collect();
@@ -56,14 +56,14 @@ impl Model {
     /// # Errors
     ///
     /// Returns [`Error::Data`] if there is not one count for each piece, or a character is missing.
-    pub fn pruned(&self, counts: &[u128], size: usize, threads: usize) -> Result<Model> {
+    pub fn pruned(&self, counts: &[u128], size: usize, threads: usize) -> Result<UnigramModel> {
         self.check(counts)?;
         let finder = self.finder()?;
         let starts: Vec<usize> = (0..self.len()).step_by(CHUNK).collect();
         let total: u128 = counts.iter().sum();
         let (total, log_total) = (total as f64, libm::log(total as f64));
-        type State = (Vec<(f64, usize)>, Lattices, Calculator, Vec<u32>);
-        let work = |(losses, lattices, calculator, others): &mut State, start: &usize| {
+        type Work = (Vec<(f64, usize)>, Lattices, Calculator, Vec<u32>);
+        let work = |(losses, lattices, calculator, others): &mut Work, start: &usize| {
             for id in *start..(start + CHUNK).min(self.len()) {
                 if self.lengths[id] == 1 || counts[id] == 0 {
                     continue;
@@ -87,7 +87,7 @@ impl Model {
             }
             Ok(())
         };
-        let found = in_threads(&starts, threads, State::default, work)?;
+        let found = in_threads(&starts, threads, Work::default, work)?;
         let mut losses: Vec<_> = found.into_iter().flat_map(|state| state.0).collect();
         losses.sort_unstable_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
         let mut kept: Vec<usize> = (0..self.len()).filter(|&id| self.lengths[id] == 1).collect();

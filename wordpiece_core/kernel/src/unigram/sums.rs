@@ -1,8 +1,8 @@
 //! Sums over runs: expected counts of pieces, and counts in the best ways to cut.
 
 use super::lattice::{Calculator, Lattice};
-use super::model::Model;
-use crate::error::{Error, Result};
+use super::model::UnigramModel;
+use crate::base::error::{Error, Result};
 
 /// What is summed over runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,7 +38,7 @@ impl Sums {
         what: Summand,
         lattice: &Lattice<'_>,
         count: u64,
-        model: &Model,
+        model: &UnigramModel,
         calculator: &mut Calculator,
     ) -> Result<()> {
         let sums = &mut self.by_piece;

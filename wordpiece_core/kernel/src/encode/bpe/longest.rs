@@ -12,9 +12,9 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::merge_table::MergeTable;
-use crate::encode::trie::{INITIAL_ROOT, NONE, Trie};
-use crate::error::Result;
-use crate::memory;
+use crate::base::error::Result;
+use crate::base::memory;
+use crate::base::trie::{INITIAL_ROOT, NONE, Trie};
 
 /// The tokens that words may become, and how each is made.
 pub(super) struct Longest {

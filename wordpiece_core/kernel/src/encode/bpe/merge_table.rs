@@ -1,7 +1,7 @@
 //! The ranks of pairs.
 
-use crate::encode::trie::NONE;
-use crate::text::hash::Seed;
+use crate::base::hash::Seed;
+use crate::base::trie::NONE;
 
 /// The ranks of pairs: a hash table with open addressing, at most half full.
 pub(super) struct MergeTable {

@@ -1,5 +1,5 @@
 use super::*;
-use crate::oracle::Random as OracleRandom;
+use crate::oracle::Random;
 
 fn options(word_boundary: WordBoundary) -> BpeOptions {
     BpeOptions {
@@ -12,7 +12,7 @@ fn options(word_boundary: WordBoundary) -> BpeOptions {
 }
 
 /// A random vocabulary over some letters, and its merges.
-fn random_bpe(random: &mut OracleRandom, merges: usize) -> (Vec<String>, Vec<(u32, u32)>) {
+fn random_bpe(random: &mut Random, merges: usize) -> (Vec<String>, Vec<(u32, u32)>) {
     let mut tokens: Vec<String> = ["a", "b", "c", "é"].map(String::from).into();
     let mut pairs = Vec::new();
     for _ in 0..merges {
@@ -47,7 +47,7 @@ fn plainly(tokens: &[String], merges: &[(u32, u32)], word: &str) -> Vec<u32> {
 
 #[test]
 fn short_and_long_words_are_merged_as_by_definition() {
-    let (mut random, mut without_merging) = (OracleRandom::new(1), 0);
+    let (mut random, mut without_merging) = (Random::new(1), 0);
     for _ in 0..if cfg!(miri) { 5 } else { 3_000 } {
         let merges = random.below(30);
         let (tokens, merges) = random_bpe(&mut random, merges);
@@ -92,14 +92,14 @@ fn a_long_word_takes_work_in_proportion_to_its_length() {
 
 #[test]
 fn dropout_leaves_nothing_out_or_everything() {
-    let mut random = OracleRandom::new(2);
+    let mut random = Random::new(2);
     let (tokens, merges) = random_bpe(&mut random, 30);
     let vocabulary: Vec<&str> = tokens.iter().map(String::as_str).collect();
     let bpe = Bpe::new(&vocabulary, &merges, &[], options(WordBoundary::None)).unwrap();
     let word = random.word(&['a', 'b', 'c'], 60);
     let (mut scratch, mut plain, mut sampled) = Default::default();
     bpe.tokens(&word, &mut scratch, &mut plain);
-    let mut draws = Random::of(1, word.as_bytes());
+    let mut draws = SplitMix64::of(1, word.as_bytes());
     bpe.sampled_tokens(&word, 0.0, &mut draws, &mut scratch, &mut sampled);
     assert_eq!(sampled, plain);
     bpe.sampled_tokens(&word, 1.0, &mut draws, &mut scratch, &mut sampled);

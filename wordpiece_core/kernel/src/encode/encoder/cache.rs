@@ -5,8 +5,8 @@ use super::Encoder;
 use super::cut::Scratch;
 use super::encoding::Encoding;
 use super::spans::{CharPosition, push_with_spans, spans};
+use crate::base::memory;
 use crate::encode::unigram::{Rounding, Unigram};
-use crate::memory;
 use crate::text::segment_table::{Batch, MISSING, SegmentTable};
 use crate::text::segments::{BlockSegments, Segment, SegmentSink};
 

@@ -1,9 +1,9 @@
 //! The cold path: a segment is normalized, and its words are cut by the model.
 
 use super::Encoder;
+use crate::base::memory;
 use crate::encode::matcher::Token;
 use crate::encode::model::ModelScratch;
-use crate::memory;
 use crate::text::metaspace::marked_words;
 use crate::text::rules::TextRules;
 

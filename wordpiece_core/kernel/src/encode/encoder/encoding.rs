@@ -4,8 +4,8 @@ use std::mem::MaybeUninit;
 use std::ops::Range;
 
 use super::cut::Scratch;
-use super::spans::{OffsetTrimming, trim};
-use crate::memory;
+use super::trimming::{OffsetTrimming, trim};
+use crate::base::memory;
 
 /// The tokens of a text, which [`Session::encode`](super::Session::encode) writes.
 #[derive(Default)]

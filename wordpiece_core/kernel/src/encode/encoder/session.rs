@@ -7,11 +7,12 @@ use super::cut::Scratch;
 use super::encoding::Encoding;
 use super::spans::{CharPosition, push_added, push_with_spans};
 use super::{Encoder, EncoderOptions};
+use crate::base::error::Result;
 use crate::encode::added_tokens::Section;
 use crate::encode::model::Sampler;
-use crate::encode::sampling::{Random, Sampling};
-use crate::error::Result;
-use crate::text::rules::{Begin, TextRules};
+use crate::encode::sampling::{Sampling, SplitMix64};
+use crate::text::rules::TextRules;
+use crate::text::segments::Begin;
 use crate::text::segments::Segment;
 
 /// What one thread encodes with: an encoder, and caches. They go back to the encoder when the session
@@ -30,7 +31,7 @@ struct Drawing {
     sampling: Sampling,
     sampler: Sampler,
     /// The numbers of the text.
-    random: Random,
+    random: SplitMix64,
 }
 
 impl Encoder {
@@ -75,7 +76,7 @@ impl Session<'_> {
     ///
     /// # Errors
     ///
-    /// Returns [`Error::Option`](crate::error::Error::Option) if words of the model are not drawn so.
+    /// Returns [`Error::Option`](crate::base::error::Error::Option) if words of the model are not drawn so.
     pub fn set_sampling(&mut self, sampling: Option<&Sampling>) -> Result<()> {
         let as_before = self.drawing.as_ref().map(|drawing| &drawing.sampling) == sampling;
         if !as_before {
@@ -84,7 +85,7 @@ impl Session<'_> {
             self.drawing = sampling.zip(sampler).map(|(&sampling, sampler)| Drawing {
                 sampling,
                 sampler,
-                random: Random::of(sampling.seed, b""),
+                random: SplitMix64::of(sampling.seed, b""),
             });
         }
         Ok(())
@@ -100,7 +101,7 @@ impl Session<'_> {
     pub fn encode(&mut self, text: &str, spans: bool, encoding: &mut Encoding) {
         encoding.clear();
         if let Some(drawing) = &mut self.drawing {
-            drawing.random = Random::of(drawing.sampling.seed, text.as_bytes());
+            drawing.random = SplitMix64::of(drawing.sampling.seed, text.as_bytes());
         }
         let mut position = CharPosition::new(text);
         let mut added = 0;

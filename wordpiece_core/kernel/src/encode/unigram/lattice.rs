@@ -1,8 +1,9 @@
 //! All cuts of a word, of which one is drawn.
 
-use crate::encode::sampling::Random;
-use crate::encode::trie::NONE;
-use crate::memory;
+use crate::base::memory;
+use crate::base::trie::NONE;
+use crate::base::wide::Wide;
+use crate::encode::sampling::SplitMix64;
 
 /// The probabilities of tokens to some power.
 pub struct Weights {
@@ -19,53 +20,9 @@ impl Weights {
     }
 }
 
-/// A positive number of any size, or 0: a factor from 1 up to 2, and a power of two. Probabilities of
-/// long words, and large powers of them, are smaller than a 64-bit number can be.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Wide {
-    factor: f64,
-    power: i64,
-}
-
-impl Wide {
-    /// e to the power of `x`, the same on every machine.
-    fn exp(x: f64) -> Self {
-        // So the powers of the tokens of a word, fewer than 2^31, add up to one that 64 bits hold.
-        let most = (1u64 << 31) as f64;
-        let x = (x * std::f64::consts::LOG2_E).clamp(-most, most);
-        let power = x.floor();
-        Wide { factor: libm::exp2(x - power), power: power as i64 }
-    }
-
-    fn of(factor: f64, power: i64) -> Self {
-        const EXPONENT: u64 = 0x7FF << 52;
-        let bits = factor.to_bits();
-        let more = (bits >> 52) as i64 - 1023;
-        Wide { factor: f64::from_bits(bits & !EXPONENT | 1023 << 52), power: power + more }
-    }
-
-    /// The number divided by a power of two.
-    fn over(self, power: i64) -> f64 {
-        let by = self.power - power;
-        if by < -1000 { 0.0 } else { self.factor * f64::from_bits(((1023 + by) as u64) << 52) }
-    }
-
-    fn times(self, other: Self) -> Self {
-        Wide::of(self.factor * other.factor, self.power + other.power)
-    }
-
-    fn plus(self, other: Self) -> Self {
-        if self.factor == 0.0 {
-            return other;
-        }
-        let power = self.power.max(other.power);
-        Wide::of(self.over(power) + other.over(power), power)
-    }
-}
-
 /// All cuts of a word.
 #[derive(Default)]
-pub(super) struct Lattice {
+pub(super) struct WordLattice {
     /// For each place of the word, the sum of the weights of all cuts of what is before it.
     sums: Vec<Wide>,
     /// For each place, the last of the edges that end there, or `NONE`.
@@ -82,11 +39,11 @@ struct Edge {
     weight: Wide,
 }
 
-impl Lattice {
+impl WordLattice {
     pub(super) fn clear(&mut self, length: usize) {
         self.sums.clear();
-        memory::resize(&mut self.sums, length + 1, Wide::default());
-        self.sums[0] = Wide { factor: 1.0, power: 0 };
+        memory::resize(&mut self.sums, length + 1, Wide::ZERO);
+        self.sums[0] = Wide::ONE;
         self.last.clear();
         memory::resize(&mut self.last, length + 1, NONE);
         self.edges.clear();
@@ -95,8 +52,8 @@ impl Lattice {
     /// Adds an edge. All that end where it begins must have been added.
     #[inline]
     pub(super) fn add(&mut self, start: usize, end: usize, id: u32, weight: Wide) {
-        let weight = self.sums[start].times(weight);
-        self.sums[end] = self.sums[end].plus(weight);
+        let weight = self.sums[start] * weight;
+        self.sums[end] = self.sums[end] + weight;
         let edge = Edge { start: start as u32, id, before: self.last[end], weight };
         self.last[end] = self.edges.len() as u32;
         memory::push(&mut self.edges, edge);
@@ -104,15 +61,15 @@ impl Lattice {
 
     /// Draws a cut from the end of the word: at each place one of the edges that end there, those that
     /// begin last first.
-    pub(super) fn draw(&self, random: &mut Random, pieces: &mut Vec<(u32, u32, u32)>) {
+    pub(super) fn draw(&self, random: &mut SplitMix64, pieces: &mut Vec<(u32, u32, u32)>) {
         pieces.clear();
         let mut end = self.sums.len() - 1;
         while end > 0 {
-            let Wide { factor, power } = self.sums[end];
-            let mut left = random.unit() * factor;
+            let sum = self.sums[end];
+            let mut left = random.unit() * sum.beside(sum);
             let mut edge = &self.edges[self.last[end] as usize];
             loop {
-                left -= edge.weight.over(power);
+                left -= edge.weight.beside(sum);
                 if left < 0.0 || edge.before == NONE {
                     break;
                 }

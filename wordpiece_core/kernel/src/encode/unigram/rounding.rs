@@ -4,8 +4,8 @@
 use std::ops::{Add, Sub};
 
 use super::{Unigram, UnigramScratch, WINDOW};
+use crate::base::trie::NONE;
 use crate::encode::matcher::Token;
-use crate::encode::trie::NONE;
 
 /// Where a sum is larger than this, sentencepiece counts anew from 0.
 const RESET_AT: f32 = 100_000.0;
@@ -14,21 +14,21 @@ const RESET_AT: f32 = 100_000.0;
 const EXACT_STEP: f64 = 1.0 / 64.0;
 
 /// A number that scores are added up in.
-pub(super) trait Score:
+pub(super) trait ScoreSum:
     Copy + Default + PartialOrd + Add<Output = Self> + Sub<Output = Self>
 {
     /// Whether a sum so large is counted anew.
     fn resets(self) -> bool;
 }
 
-impl Score for f64 {
+impl ScoreSum for f64 {
     #[inline]
     fn resets(self) -> bool {
         false
     }
 }
 
-impl Score for f32 {
+impl ScoreSum for f32 {
     #[inline]
     fn resets(self) -> bool {
         self.abs() > RESET_AT

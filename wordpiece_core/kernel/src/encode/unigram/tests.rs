@@ -10,7 +10,7 @@ fn unigram(tokens: &[&str], scores: &[f64], of_sentencepiece: bool) -> Unigram {
 }
 
 /// The pieces of a word, and the sum at its end, if they are found in such windows.
-fn best<S: Score>(
+fn best<S: ScoreSum>(
     unigram: &Unigram,
     word: &str,
     scores: &[S],
@@ -72,7 +72,7 @@ fn words_are_drawn_by_scores_of_any_size() {
         let unigram = unigram(&["<unk>", "▁", "a", "aa"], &[0.0, score, score, -3.0], false);
         for alpha in [0.5, 1.0, 1e9] {
             let (weights, mut tokens) = (unigram.weights(alpha), Vec::new());
-            let mut random = crate::encode::sampling::Random::of(1, b"a");
+            let mut random = crate::encode::sampling::SplitMix64::of(1, b"a");
             let scratch = &mut UnigramScratch::default();
             unigram.sampled_tokens("▁aaaa", &weights, &mut random, scratch, &mut tokens);
             let lengths: u32 = tokens.iter().map(|token| token.length).sum();

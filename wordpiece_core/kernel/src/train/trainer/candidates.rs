@@ -9,8 +9,8 @@ use std::cmp::Ordering;
 use foldhash::HashMap;
 
 use super::{Candidates, Trainer, lower_support};
-use crate::count::sums::{CountOverflow, add};
-use crate::error::Result;
+use crate::base::error::Result;
+use crate::base::sums::{CountOverflow, add};
 use crate::train::score::{Counts, Criterion, Score};
 use crate::train::splits::{PairCount, PairCounts};
 use crate::train::watch::{Limit, level_of_rank};

@@ -5,8 +5,8 @@ use std::cell::Cell;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, PanicHookInfo, catch_unwind};
 
-use crate::count::sums::CountOverflow;
-use crate::memory::OutOfMemory;
+use crate::base::memory::OutOfMemory;
+use crate::base::sums::CountOverflow;
 
 /// The result of what can fail in the kernel.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -121,7 +121,7 @@ mod tests {
         let still = caught(|| Ok(3));
         std::panic::set_hook(before);
         let Err(Error::Panic(message)) = failed else { panic!("{failed:?}") };
-        assert!(message.starts_with(&format!("src/error.rs:{line}:")), "{message}");
+        assert!(message.starts_with(&format!("src/base/error.rs:{line}:")), "{message}");
         assert!(message.ends_with(": of 2 kinds"), "{message}");
         assert_eq!(still, Ok(3));
     }

@@ -7,14 +7,14 @@ use std::hash::BuildHasher;
 use blake2b_simd::{KEYBYTES, Params};
 use foldhash::quality::RandomState;
 
-use crate::error::{Error, Result};
+use crate::base::error::{Error, Result};
 
 /// A hash function, by its key.
 ///
 /// # Examples
 ///
 /// ```
-/// use _kernel::text::hash::KeyedHash;
+/// use _kernel::base::hash::KeyedHash;
 ///
 /// assert_eq!(KeyedHash::new(b"key").unwrap().of(b"text"), 0x171c_c1dd_54ef_5c16);
 /// ```

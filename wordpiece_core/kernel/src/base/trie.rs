@@ -13,7 +13,7 @@
 use std::collections::VecDeque;
 use std::ops::Range;
 
-use crate::error::{Error, Result};
+use crate::base::error::{Error, Result};
 
 #[derive(Clone, Copy)]
 struct State {
@@ -45,7 +45,7 @@ const MAX_STATES: usize = NO_PARENT as usize;
 /// # Examples
 ///
 /// ```
-/// use _kernel::encode::trie::{CONTINUING_ROOT, INITIAL_ROOT, Trie};
+/// use _kernel::base::trie::{CONTINUING_ROOT, INITIAL_ROOT, Trie};
 ///
 /// let (trie, _) = Trie::new([vec![("un", 0), ("u", 1)], vec![("able", 2)]]).unwrap();
 /// let u = trie.transition(INITIAL_ROOT, b'u').unwrap();
