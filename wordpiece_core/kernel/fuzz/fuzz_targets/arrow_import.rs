@@ -365,13 +365,13 @@ fn read_batch(batch: &RecordBatch) {
         let _ = words.rows().map(|rows| rows.len());
     }
     let _ = unigram::read_model(batch);
-    let _ = unigram::read_sums(batch);
+    let _ = unigram::PieceSums::read(batch);
     let _ = train::read_splits(batch).map(|splits| {
         splits.iter().map(|(_, count, symbols)| count as usize + symbols.len()).max()
     });
-    let _ = train::read_merges(batch);
-    let _ = train::read_limits(batch);
-    let _ = train::read_unigrams(batch);
+    let _ = train::Merges::read(batch);
+    let _ = train::Limits::read(batch);
+    let _ = train::TokenCounts::read(batch);
     let _ = train::read_candidates(batch);
     batch.columns().iter().for_each(read);
 }

@@ -10,13 +10,17 @@ use super::{as_bytes, batch, column, each_row, strings};
 use crate::base::error::{Error, Result};
 use crate::base::memory;
 
-/// The record batch of a part of a word table: `word: string, count: int64`. Counts must be below
-/// 2^63.
+/// The column of words: strings.
+const WORD: &str = "word";
+/// The column of counts: int64.
+const COUNT: &str = "count";
+
+/// The record batch of a part of a word table. Counts must be below 2^63.
 pub fn word_table<'a>(rows: impl Iterator<Item = (&'a str, u64)> + Clone) -> Result<RecordBatch> {
     let words = strings(rows.clone().map(|(word, _)| Some(word)))?;
     let mut counts = memory::with_capacity(words.len());
     counts.extend(rows.map(|(_, count)| count as i64));
-    batch(vec![("word", Arc::new(words)), ("count", Arc::new(Int64Array::from(counts)))])
+    batch(vec![(WORD, Arc::new(words)), (COUNT, Arc::new(Int64Array::from(counts)))])
 }
 
 /// A record batch with the columns of a word table.
@@ -32,9 +36,9 @@ impl WordTableBatch {
     ///
     /// Returns [`Error::Data`] if one of them is missing, or the counts are not of int64.
     pub fn new(table: &RecordBatch) -> Result<Self> {
-        let words = as_bytes(column(table, "word")?.clone());
-        let counts = column(table, "count")?.as_primitive_opt::<Int64Type>();
-        let wrong = || Error::data("column \"count\" is not Int64");
+        let words = as_bytes(column(table, WORD)?.clone());
+        let counts = column(table, COUNT)?.as_primitive_opt::<Int64Type>();
+        let wrong = || Error::data(format!("column {COUNT:?} is not Int64"));
         Ok(WordTableBatch { words, counts: counts.ok_or_else(wrong)?.clone() })
     }
 

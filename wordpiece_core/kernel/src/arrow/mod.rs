@@ -7,6 +7,7 @@ pub mod count;
 pub mod encode;
 pub mod import;
 pub mod shards;
+mod table;
 pub mod train;
 pub mod unigram;
 
@@ -14,11 +15,9 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
-use arrow_array::types::Int64Type;
 use arrow_array::{
     Array, ArrayRef, ArrowPrimitiveType, BinaryArray, GenericBinaryArray, Int64Array,
-    LargeBinaryArray, ListArray, OffsetSizeTrait, PrimitiveArray, RecordBatch, StringArray,
-    UInt32Array,
+    LargeBinaryArray, ListArray, OffsetSizeTrait, RecordBatch, StringArray,
 };
 use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer, OffsetBuffer};
 use arrow_schema::{DataType, Field, Schema};
@@ -204,21 +203,16 @@ pub fn to_int64(values: impl ExactSizeIterator<Item = u64>) -> ArrayRef {
     Arc::new(Int64Array::from(memory::collected(values.map(|value| value as i64))))
 }
 
-/// An array of uint32.
-pub fn to_uint32(values: impl ExactSizeIterator<Item = u32>) -> ArrayRef {
-    Arc::new(UInt32Array::from(memory::collected(values)))
-}
-
 fn column<'a>(table: &'a RecordBatch, name: &str) -> Result<&'a ArrayRef> {
     let wanting = || Error::data(format!("no column {name:?} of a type that the kernel reads"));
     table.column_by_name(name).ok_or_else(wanting)
 }
 
-/// A column of numbers without nulls: where a null is, the array may hold anything.
-fn numbers<'a, P: ArrowPrimitiveType>(
+/// The values of a column of numbers without nulls: where a null is, the array may hold anything.
+fn values<'a, P: ArrowPrimitiveType>(
     table: &'a RecordBatch,
     name: &str,
-) -> Result<&'a PrimitiveArray<P>> {
+) -> Result<&'a [P::Native]> {
     let column = column(table, name)?;
     let wrong = || {
         let (wanted, given) = (P::DATA_TYPE, column.data_type());
@@ -226,25 +220,8 @@ fn numbers<'a, P: ArrowPrimitiveType>(
     };
     let numbers = column.as_primitive_opt::<P>().ok_or_else(wrong)?;
     match numbers.null_count() {
-        0 => Ok(numbers),
+        0 => Ok(numbers.values()),
         nulls => Err(Error::data(format!("column {name:?} has {nulls} nulls"))),
-    }
-}
-
-/// The values of a column of numbers.
-fn values<'a, P: ArrowPrimitiveType>(
-    table: &'a RecordBatch,
-    name: &str,
-) -> Result<&'a [P::Native]> {
-    Ok(numbers::<P>(table, name)?.values())
-}
-
-/// A column of counts or of places. None of them may be negative.
-fn counts(table: &RecordBatch, name: &str) -> Result<Vec<u64>> {
-    let values = values::<Int64Type>(table, name)?;
-    match values.iter().position(|&value| value < 0) {
-        None => Ok(memory::collected(values.iter().map(|&value| value as u64))),
-        Some(row) => Err(Error::data(format!("column {name:?}: {} in row {row}", values[row]))),
     }
 }
 

@@ -3,14 +3,13 @@
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
-use arrow_array::types::{Float64Type, Int64Type, UInt16Type, UInt32Type};
-use arrow_array::{
-    Array, ArrayRef, BooleanArray, Float64Array, Int64Array, RecordBatch, UInt16Array, UInt32Array,
-};
+use arrow_array::types::{Float64Type, UInt16Type, UInt32Type};
+use arrow_array::{Array, ArrayRef, BooleanArray, Int64Array, RecordBatch, UInt32Array};
 use arrow_buffer::OffsetBuffer;
 use foldhash::HashMap;
 
-use super::{batch, column, counts, list, offsets, strings, to_int64, to_uint32, values};
+use super::table::{Bits, Column, Count, Offset, table};
+use super::{batch, column, list, offsets, strings, to_int64};
 use crate::base::error::{Error, Result};
 use crate::base::memory;
 use crate::train::longest::{Losses, Uses};
@@ -20,30 +19,100 @@ use crate::train::tokens::no_token;
 use crate::train::trainer::{Candidate, Merge};
 use crate::train::watch::Limit;
 
-/// The record batch of splits: `rank, offset, count: int64, symbols: list<uint32>`.
+table! {
+    /// Splits without their symbols: places and counts.
+    SplitPlaces, |row: (Place, u64)| {
+        rank: Count = row.0.0,
+        offset: Offset = row.0.1,
+        count: Count = row.1,
+    } => (Place, u64) { ((rank, offset), count) }
+}
+
+table! {
+    /// The counts of tokens.
+    TokenCounts, |row: (u32, u64)| {
+        token: UInt32Type = row.0,
+        count: Count = row.1,
+    } => (u32, u64) { (token, count) }
+}
+
+table! {
+    /// The tokens of pairs.
+    Pairs, |pair: (u32, u32)| {
+        left: UInt32Type = pair.0,
+        right: UInt32Type = pair.1,
+    } => (u32, u32) { (left, right) }
+}
+
+table! {
+    /// The counts of pairs, without the pairs.
+    CountsOfPairs, |pair: PairCount| {
+        count: Count = pair.count,
+        merges: Count = pair.merges,
+        first_rank: Count = pair.first.0,
+        first_offset: Offset = pair.first.1,
+    } => PairCount { PairCount { count, merges, first: (first_rank, first_offset) } }
+}
+
+table! {
+    /// The levels of pairs, without the pairs.
+    Levels, |given: u16| { level: UInt16Type = *given } => u16 { level }
+}
+
+table! {
+    /// The limits of the pairs of tokens.
+    Limits, |row: (u32, Limit)| {
+        token: UInt32Type = row.0,
+        count: Count = row.1.count,
+        rare: Count = row.1.rare,
+        score_0: Float64Type = row.1.scores[0],
+        score_1: Float64Type = row.1.scores[1],
+        score_2: Float64Type = row.1.scores[2],
+        score_3: Float64Type = row.1.scores[3],
+        score_4: Float64Type = row.1.scores[4],
+        score_5: Float64Type = row.1.scores[5],
+    } => (u32, Limit) {
+        (token, Limit { count, rare, scores: [score_0, score_1, score_2, score_3, score_4, score_5] })
+    }
+}
+
+table! {
+    /// A log of merges.
+    Merges, |merge: Merge| {
+        left: UInt32Type = merge.left,
+        right: UInt32Type = merge.right,
+        token: UInt32Type = merge.token,
+        score: Float64Type = merge.score,
+        pair_count: Count = merge.pair_count,
+        left_count: Count = merge.left_count,
+        right_count: Count = merge.right_count,
+    } => Merge { Merge { left, right, token, score, pair_count, left_count, right_count } }
+}
+
+table! {
+    /// A sample of runs, by their hashes.
+    SampledRuns, |run: (u64, SampledRun)| {
+        hash: Bits = run.0,
+        length: UInt32Type = run.1.length,
+        first_max_level: UInt16Type = run.1.first_max_level,
+        last_max_level: UInt16Type = run.1.last_max_level,
+    } => (u64, SampledRun) { (hash, SampledRun { length, first_max_level, last_max_level }) }
+}
+
+/// The column of the symbols of splits: lists of uint32.
+const SYMBOLS: &str = "symbols";
+
+/// The record batch of splits: [`SplitPlaces`] and their symbols.
 ///
 /// # Errors
 ///
 /// Returns [`Error::Data`] if there are 2^31 symbols or more.
 pub fn splits_batch(splits: Splits) -> Result<RecordBatch> {
-    batch(splits_columns(splits)?)
-}
-
-fn splits_columns(splits: Splits) -> Result<Vec<(&'static str, ArrayRef)>> {
-    let offsets = offsets(&splits.ends)?;
-    Ok(vec![
-        ("rank", to_int64(splits.firsts.iter().map(|first| first.0))),
-        ("offset", to_int64(splits.firsts.iter().map(|first| first.1 as u64))),
-        ("count", to_int64(splits.counts.into_iter())),
-        (
-            "symbols",
-            list(
-                OffsetBuffer::new(offsets.into()),
-                Arc::new(UInt32Array::from(splits.symbols)),
-                None,
-            )?,
-        ),
-    ])
+    let offsets = OffsetBuffer::new(offsets(&splits.ends)?.into());
+    let rows = splits.firsts.iter().copied().zip(splits.counts.iter().copied());
+    let mut columns = SplitPlaces::columns(rows)?;
+    columns.push((SYMBOLS, list(offsets, Arc::new(UInt32Array::from(splits.symbols)), None)?));
+    batch(columns)
 }
 
 /// Reads the record batch of [`splits_batch`].
@@ -52,63 +121,46 @@ fn splits_columns(splits: Splits) -> Result<Vec<(&'static str, ArrayRef)>> {
 ///
 /// Returns [`Error::Data`] if a column is missing, of another type, has nulls, or negative counts.
 pub fn read_splits(table: &RecordBatch) -> Result<Splits> {
-    let lists = column(table, "symbols")?.as_list_opt::<i32>();
+    let lists = column(table, SYMBOLS)?.as_list_opt::<i32>();
     let symbols = lists.and_then(|lists| lists.values().as_primitive_opt::<UInt32Type>());
     let (Some(lists), Some(symbols)) = (lists, symbols) else {
-        return Err(Error::data("column \"symbols\" is not a list of UInt32"));
+        return Err(Error::data(format!("column {SYMBOLS:?} is not a list of UInt32")));
     };
     if lists.null_count() > 0 || symbols.null_count() > 0 {
-        return Err(Error::data("column \"symbols\" has nulls"));
+        return Err(Error::data(format!("column {SYMBOLS:?} has nulls")));
     }
+    let places = SplitPlaces::read(table)?;
     let ends = lists.value_offsets();
+    for (row, ((_, offset), _)) in places.iter().enumerate() {
+        if offset.checked_add((ends[row + 1] - ends[row]) as u32).is_none() {
+            return Err(Error::data(format!("column \"offset\": {offset} in row {row}")));
+        }
+    }
     let (first, last) = (ends[0] as usize, ends[lists.len()] as usize);
     Ok(Splits {
-        firsts: places(table, ["rank", "offset"], |row| (ends[row + 1] - ends[row]) as usize)?,
-        counts: counts(table, "count")?,
+        firsts: memory::collected(places.iter().map(|row| row.0)),
+        counts: memory::collected(places.iter().map(|row| row.1)),
         symbols: memory::collected(symbols.values()[first..last].iter().copied()),
         ends: memory::collected(ends[1..].iter().map(|&end| end as usize - first)),
     })
 }
 
-/// The record batch of a sample of runs, ordered by hash: `hash: int64, length: uint32`, and of type
-/// uint16 `first_max_level` and `last_max_level`: the lowest and the highest `max_level` for which it is a run.
-pub fn sample_batch(sizes: &RunSizes) -> Result<RecordBatch> {
-    let mut rows: Vec<_> = sizes.sample().collect();
-    rows.sort_unstable_by_key(|(hash, _)| *hash);
-    let uint16 = |value: fn(&SampledRun) -> u16| -> ArrayRef {
-        Arc::new(UInt16Array::from_iter_values(rows.iter().map(|(_, sampled)| value(sampled))))
-    };
-    batch(vec![
-        ("hash", to_int64(rows.iter().map(|(hash, _)| *hash))),
-        ("length", to_uint32(rows.iter().map(|(_, sampled)| sampled.length))),
-        ("first_max_level", uint16(|sampled| sampled.first_max_level)),
-        ("last_max_level", uint16(|sampled| sampled.last_max_level)),
-    ])
-}
-
-/// Adds the runs in a record batch of [`sample_batch`].
+/// The record batch of a sample of runs, ordered by hash.
 ///
 /// # Errors
 ///
-/// Returns [`Error::Data`] if a column is missing, of another type, has nulls, or negative counts.
-pub fn add_sample(sizes: &mut RunSizes, table: &RecordBatch) -> Result<()> {
-    let hashes = values::<Int64Type>(table, "hash")?;
-    let lengths = values::<UInt32Type>(table, "length")?;
-    let first = values::<UInt16Type>(table, "first_max_level")?;
-    let last = values::<UInt16Type>(table, "last_max_level")?;
-    for row in 0..table.num_rows() {
-        let run = SampledRun {
-            length: lengths[row],
-            first_max_level: first[row],
-            last_max_level: last[row],
-        };
-        sizes.add(hashes[row] as u64, run);
-    }
-    Ok(())
+/// As [`SampledRuns::batch`].
+pub fn sample_batch(sizes: &RunSizes) -> Result<RecordBatch> {
+    let mut rows: Vec<_> = sizes.sample().collect();
+    rows.sort_unstable_by_key(|(hash, _)| *hash);
+    SampledRuns::batch(rows.into_iter())
 }
 
-/// The record batch of the counts of symbols, ordered by symbol: `character: string,
-/// marked: bool, count, first_rank, first_offset: int64`.
+/// The record batch of the counts of symbols, ordered by symbol.
+///
+/// # Errors
+///
+/// None that symbols can have.
 pub fn symbol_batch(symbols: &SymbolCounts) -> Result<RecordBatch> {
     let mut rows: Vec<_> = symbols.iter().collect();
     rows.sort_unstable_by_key(|(symbol, _)| **symbol);
@@ -123,83 +175,63 @@ pub fn symbol_batch(symbols: &SymbolCounts) -> Result<RecordBatch> {
     ])
 }
 
-/// The record batch of the uses of tokens, a row for each: `uses: int64, is_harmful: bool`.
-pub fn use_batch(sums: &Uses) -> Result<RecordBatch> {
+/// The record batch of the uses of tokens, a row for each.
+pub fn use_batch(sums: Uses) -> Result<RecordBatch> {
     batch(vec![
         ("uses", to_int64(sums.uses.iter().copied())),
-        ("is_harmful", Arc::new(BooleanArray::from(sums.is_harmful.clone()))),
+        ("is_harmful", Arc::new(BooleanArray::from(sums.is_harmful))),
     ])
 }
 
-/// The record batch of what tokens are worth, a row for each: `uses, losses: int64, is_needed,
-/// is_missed: bool`.
-pub fn loss_batch(sums: &Losses) -> Result<RecordBatch> {
+/// The record batch of what tokens are worth, a row for each.
+pub fn loss_batch(sums: Losses) -> Result<RecordBatch> {
     batch(vec![
         ("uses", to_int64(sums.uses.iter().copied())),
-        ("losses", Arc::new(Int64Array::from(sums.losses.clone()))),
-        ("is_needed", Arc::new(BooleanArray::from(sums.is_needed.clone()))),
-        ("is_missed", Arc::new(BooleanArray::from(sums.is_missed.clone()))),
+        ("losses", Arc::new(Int64Array::from(sums.losses))),
+        ("is_needed", Arc::new(BooleanArray::from(sums.is_needed))),
+        ("is_missed", Arc::new(BooleanArray::from(sums.is_missed))),
     ])
 }
 
-/// The record batch of the counts of tokens, ordered by token: `token: uint32, count: int64`.
+/// The record batch of [`TokenCounts`], ordered by token.
+///
+/// # Errors
+///
+/// As [`TokenCounts::batch`].
 pub fn unigram_batch(counts: &HashMap<u32, u64>) -> Result<RecordBatch> {
     let mut rows: Vec<_> = counts.iter().map(|(&token, &count)| (token, count)).collect();
     rows.sort_unstable();
-    batch(vec![
-        ("token", to_uint32(rows.iter().map(|row| row.0))),
-        ("count", to_int64(rows.iter().map(|row| row.1))),
-    ])
+    TokenCounts::batch(rows.into_iter())
 }
 
-/// Reads the record batch of [`unigram_batch`]: tokens and their counts.
+/// Reads [`TokenCounts`] into a vector of the count of each token. `tokens`: how many tokens there are.
 ///
 /// # Errors
 ///
-/// Returns [`Error::Data`] if a column is missing, of another type, has nulls, or negative counts.
-pub fn read_unigrams(table: &RecordBatch) -> Result<Vec<(u32, u64)>> {
-    let tokens = values::<UInt32Type>(table, "token")?;
-    Ok(tokens.iter().copied().zip(counts(table, "count")?).collect())
-}
-
-/// Reads the record batch of [`unigram_batch`] into a vector of the count of each token. `tokens`: how
-/// many tokens there are.
-///
-/// # Errors
-///
-/// The same as for [`read_unigrams`]; also for a token that is none of them.
+/// The same as for [`TokenCounts::read`]; also for a token that is none of them.
 pub fn unigrams_by_token(table: &RecordBatch, tokens: usize) -> Result<Vec<u64>> {
     let mut by_token = memory::filled(0, tokens);
-    for (token, count) in read_unigrams(table)? {
+    for (token, count) in TokenCounts::read(table)? {
         *by_token.get_mut(token as usize).ok_or_else(|| no_token(token, tokens))? = count;
     }
     Ok(by_token)
 }
 
-/// The record batch of the counts of pairs, in the order given: `left, right: uint32, count, merges,
-/// first_rank, first_offset: int64`.
+fn pair_columns(
+    rows: impl ExactSizeIterator<Item = ((u32, u32), PairCount)> + Clone,
+) -> Result<Vec<(&'static str, ArrayRef)>> {
+    let mut columns = Pairs::columns(rows.clone().map(|(pair, _)| pair))?;
+    columns.append(&mut CountsOfPairs::columns(rows.map(|(_, count)| count))?);
+    Ok(columns)
+}
+
+/// The record batch of the counts of pairs, in the order given: [`Pairs`] and [`CountsOfPairs`].
+///
+/// # Errors
+///
+/// As [`Pairs::batch`].
 pub fn pair_batch(rows: &[((u32, u32), PairCount)]) -> Result<RecordBatch> {
-    batch(pair_columns(rows))
-}
-
-/// The record batch of candidates: the columns of [`pair_batch`], and `level: uint16`.
-pub fn candidate_batch(rows: &[Candidate]) -> Result<RecordBatch> {
-    let pairs = memory::collected(rows.iter().map(|(pair, count, _)| (*pair, *count)));
-    let mut columns = pair_columns(&pairs);
-    let levels = UInt16Array::from_iter_values(rows.iter().map(|(_, _, level)| *level));
-    columns.push(("level", Arc::new(levels)));
-    batch(columns)
-}
-
-fn pair_columns(rows: &[((u32, u32), PairCount)]) -> Vec<(&'static str, ArrayRef)> {
-    vec![
-        ("left", to_uint32(rows.iter().map(|(pair, _)| pair.0))),
-        ("right", to_uint32(rows.iter().map(|(pair, _)| pair.1))),
-        ("count", to_int64(rows.iter().map(|(_, pair)| pair.count))),
-        ("merges", to_int64(rows.iter().map(|(_, pair)| pair.merges))),
-        ("first_rank", to_int64(rows.iter().map(|(_, pair)| pair.first.0))),
-        ("first_offset", to_int64(rows.iter().map(|(_, pair)| pair.first.1 as u64))),
-    ]
+    batch(pair_columns(rows.iter().copied())?)
 }
 
 /// Adds the record batch of [`pair_batch`] to counts of pairs.
@@ -208,65 +240,33 @@ fn pair_columns(rows: &[((u32, u32), PairCount)]) -> Vec<(&'static str, ArrayRef
 ///
 /// Returns [`Error::Data`] if a column is missing, of another type, has nulls, or negative counts, and
 /// [`Error::Overflow`] if a count exceeds 2^63 - 1.
-pub fn add_pairs(sums: &mut PairCounts, pairs: &RecordBatch) -> Result<()> {
-    let (count, merges) = (counts(pairs, "count")?, counts(pairs, "merges")?);
-    let firsts = places(pairs, ["first_rank", "first_offset"], |_| 0)?;
-    for (row, pair) in read_pairs(pairs)?.into_iter().enumerate() {
-        let more = PairCount { count: count[row], merges: merges[row], first: firsts[row] };
-        add_pair(sums, pair, more)?;
-    }
-    Ok(())
+pub fn add_pairs(sums: &mut PairCounts, table: &RecordBatch) -> Result<()> {
+    let rows = Pairs::read(table)?.into_iter().zip(CountsOfPairs::read(table)?);
+    rows.into_iter().try_for_each(|(pair, more)| Ok(add_pair(sums, pair, more)?))
+}
+
+/// The record batch of candidates: the columns of [`pair_batch`], and [`Levels`].
+///
+/// # Errors
+///
+/// As [`Pairs::batch`].
+pub fn candidate_batch(rows: &[Candidate]) -> Result<RecordBatch> {
+    let mut columns = pair_columns(rows.iter().map(|&(pair, count, _)| (pair, count)))?;
+    columns.append(&mut Levels::columns(rows.iter().map(|row| row.2))?);
+    batch(columns)
 }
 
 /// Reads the record batch of [`candidate_batch`].
 ///
 /// # Errors
 ///
-/// The same as for [`add_pairs`]; also if a pair is there twice.
+/// The same as for [`Pairs::read`]; also if a pair is there twice.
 pub fn read_candidates(table: &RecordBatch) -> Result<Vec<Candidate>> {
-    let levels = read_pair_levels(table)?;
-    let mut counts = PairCounts::default();
-    add_pairs(&mut counts, table)?;
-    let pairs = read_pairs(table)?;
-    if levels.len() < pairs.len() {
+    let pairs = Pairs::read(table)?.into_iter().zip(CountsOfPairs::read(table)?);
+    let rows = pairs.zip(Levels::read(table)?).map(|((pair, count), level)| (pair, count, level));
+    let rows: Vec<Candidate> = rows.collect();
+    if read_pair_levels(table)?.len() < rows.len() {
         return Err(Error::data("a pair is twice among the candidates"));
-    }
-    Ok(pairs.into_iter().map(|pair| (pair, counts[&pair], levels[&pair])).collect())
-}
-
-/// The record batch of limits, ordered by token: `token: uint32, count, rare: int64`, and the columns
-/// `score_0`, `score_1`, ... of doubles, one for each entry of [`Limit::scores`].
-pub fn limit_batch(limits: &HashMap<u32, Limit>) -> Result<RecordBatch> {
-    let mut rows: Vec<_> = limits.iter().collect();
-    rows.sort_unstable_by_key(|(token, _)| **token);
-    let mut columns = vec![
-        ("token".to_string(), to_uint32(rows.iter().map(|(token, _)| **token))),
-        ("count".to_string(), to_int64(rows.iter().map(|(_, limit)| limit.count))),
-        ("rare".to_string(), to_int64(rows.iter().map(|(_, limit)| limit.rare))),
-    ];
-    for index in 0..Limit::NONE.scores.len() {
-        let scores = rows.iter().map(|(_, limit)| limit.scores[index]);
-        let scores: ArrayRef = Arc::new(Float64Array::from_iter_values(scores));
-        columns.push((format!("score_{index}"), scores));
-    }
-    batch(columns.iter().map(|(name, column)| (name.as_str(), column.clone())).collect())
-}
-
-/// Reads the record batch of [`limit_batch`]: tokens, and the limits of their pairs.
-///
-/// # Errors
-///
-/// Returns [`Error::Data`] if a column is missing, of another type, has nulls, or negative counts.
-pub fn read_limits(table: &RecordBatch) -> Result<Vec<(u32, Limit)>> {
-    let tokens = values::<UInt32Type>(table, "token")?;
-    let limits = counts(table, "count")?.into_iter().zip(counts(table, "rare")?);
-    let limits = limits.map(|(count, rare)| Limit { count, rare, ..Limit::NONE });
-    let mut rows: Vec<_> = tokens.iter().copied().zip(limits).collect();
-    for index in 0..Limit::NONE.scores.len() {
-        let scores = values::<Float64Type>(table, &format!("score_{index}"))?;
-        for (row, &score) in rows.iter_mut().zip(scores) {
-            row.1.scores[index] = score;
-        }
     }
     Ok(rows)
 }
@@ -275,75 +275,20 @@ pub fn read_limits(table: &RecordBatch) -> Result<Vec<(u32, Limit)>> {
 ///
 /// # Errors
 ///
-/// Returns [`Error::Data`] if a column is missing, of another type, has nulls, or negative counts.
+/// The same as for [`Pairs::read`].
 pub fn read_pair_levels(table: &RecordBatch) -> Result<HashMap<(u32, u32), u16>> {
-    let levels = values::<UInt16Type>(table, "level")?;
-    Ok(read_pairs(table)?.into_iter().zip(levels.iter().copied()).collect())
+    Ok(Pairs::read(table)?.into_iter().zip(Levels::read(table)?).collect())
 }
 
-/// The pairs in the columns `left` and `right`.
+/// The record batch of [`Limits`], ordered by token.
 ///
 /// # Errors
 ///
-/// Returns [`Error::Data`] if a column is missing, of another type, or has nulls.
-pub fn read_pairs(table: &RecordBatch) -> Result<Vec<(u32, u32)>> {
-    let left = values::<UInt32Type>(table, "left")?;
-    let right = values::<UInt32Type>(table, "right")?;
-    Ok(left.iter().copied().zip(right.iter().copied()).collect())
-}
-
-/// Reads the record batch of [`merge_batch`].
-///
-/// # Errors
-///
-/// Returns [`Error::Data`] if a column is missing, of another type, has nulls, or negative counts.
-pub fn read_merges(table: &RecordBatch) -> Result<Vec<Merge>> {
-    let tokens = values::<UInt32Type>(table, "token")?;
-    let scores = values::<Float64Type>(table, "score")?;
-    let count = |name| counts(table, name);
-    let (pair, left, right) = (count("pair_count")?, count("left_count")?, count("right_count")?);
-    let pairs = read_pairs(table)?.into_iter().enumerate();
-    let merge = |(row, pair_tokens): (usize, (u32, u32))| Merge {
-        left: pair_tokens.0,
-        right: pair_tokens.1,
-        token: tokens[row],
-        score: scores[row],
-        pair_count: pair[row],
-        left_count: left[row],
-        right_count: right[row],
-    };
-    Ok(pairs.map(merge).collect())
-}
-
-/// Reads places from the columns of these names. `reach`: for each row, how many symbols must come
-/// behind the place without the offset exceeding 32 bits.
-fn places(
-    table: &RecordBatch,
-    [ranks, offsets]: [&str; 2],
-    reach: impl Fn(usize) -> usize,
-) -> Result<Vec<Place>> {
-    let (ranks, found) = (counts(table, ranks)?, counts(table, offsets)?);
-    let rows = ranks.into_iter().zip(found).enumerate();
-    let place = |(row, (rank, offset)): (usize, (u64, u64))| {
-        let end = offset.checked_add(reach(row) as u64).filter(|&end| end <= u32::MAX as u64);
-        let too_far = || Error::data(format!("column {offsets:?}: {offset} in row {row}"));
-        end.map(|_| (rank, offset as u32)).ok_or_else(too_far)
-    };
-    rows.map(place).collect()
-}
-
-/// The record batch of a log of merges: the columns are the fields of [`Merge`].
-pub fn merge_batch(merges: &[Merge]) -> Result<RecordBatch> {
-    let scores = Float64Array::from_iter_values(merges.iter().map(|merge| merge.score));
-    batch(vec![
-        ("left", to_uint32(merges.iter().map(|merge| merge.left))),
-        ("right", to_uint32(merges.iter().map(|merge| merge.right))),
-        ("token", to_uint32(merges.iter().map(|merge| merge.token))),
-        ("score", Arc::new(scores)),
-        ("pair_count", to_int64(merges.iter().map(|merge| merge.pair_count))),
-        ("left_count", to_int64(merges.iter().map(|merge| merge.left_count))),
-        ("right_count", to_int64(merges.iter().map(|merge| merge.right_count))),
-    ])
+/// As [`Limits::batch`].
+pub fn limit_batch(limits: &HashMap<u32, Limit>) -> Result<RecordBatch> {
+    let mut rows: Vec<_> = limits.iter().map(|(&token, &limit)| (token, limit)).collect();
+    rows.sort_unstable_by_key(|(token, _)| *token);
+    Limits::batch(rows.into_iter())
 }
 
 #[cfg(test)]
@@ -375,7 +320,7 @@ mod tests {
             let found = read_splits(&batch.slice(from, rows.len() - from)).unwrap();
             let found: Vec<_> = found.iter().map(|(p, n, s)| (p, n, s.to_vec())).collect();
             assert_eq!(found, rows[from..]);
-            let names = ["rank", "offset", "count", "symbols"];
+            let names = [SplitPlaces::COLUMNS, &[SYMBOLS]].concat();
             check_columns(&batch, &names, |batch| read_splits(batch).map(drop));
         }
         let mut far = Splits::default();
@@ -408,14 +353,14 @@ mod tests {
                 add_pairs(&mut found, batch).map(|()| found)
             };
             assert_eq!(read(&batch), Ok(pairs.clone()));
-            let names = ["left", "right", "count", "merges", "first_rank", "first_offset"];
+            let names = [Pairs::COLUMNS, CountsOfPairs::COLUMNS].concat();
             check_columns(&batch, &names, |batch| read(batch).map(drop));
 
             let mut candidates: Vec<Candidate> =
                 rows.iter().zip(0..).map(|(&(pair, count), level)| (pair, count, level)).collect();
             let batch = candidate_batch(&candidates).unwrap();
             assert_eq!(read_candidates(&batch), Ok(candidates.clone()));
-            check_columns(&batch, &["level"], |batch| read_candidates(batch).map(drop));
+            check_columns(&batch, Levels::COLUMNS, |batch| read_candidates(batch).map(drop));
             candidates.push(candidates[0]);
             assert!(read_candidates(&candidate_batch(&candidates).unwrap()).is_err());
 
@@ -426,7 +371,7 @@ mod tests {
             assert!((0..9).all(|t| by_token[t as usize] == *unigrams.get(&t).unwrap_or(&0)));
             let most = *unigrams.keys().max().unwrap() as usize;
             assert_eq!(unigrams_by_token(&batch, most), Err(no_token(most as u32, most)));
-            check_columns(&batch, &["token", "count"], |batch| read_unigrams(batch).map(drop));
+            check_columns(&batch, TokenCounts::COLUMNS, |batch| TokenCounts::read(batch).map(drop));
         }
         let pair = ((1, 2), PairCount { count: i64::MAX as u64, merges: 1, first: (0, 0) });
         let twice = pair_batch(&[pair, pair]).unwrap();
@@ -438,9 +383,8 @@ mod tests {
         let limit = Limit { scores: [0.5, 1.0, 1.5, 2.0, 2.5, f64::INFINITY], count: 3, rare: 4 };
         let limits: HashMap<u32, Limit> = [(3, limit), (1, Limit::NONE)].into_iter().collect();
         let batch = limit_batch(&limits).unwrap();
-        assert_eq!(read_limits(&batch), Ok(vec![(1, Limit::NONE), (3, limit)]));
-        let names = ["token", "count", "rare", "score_0", "score_5"];
-        check_columns(&batch, &names, |batch| read_limits(batch).map(drop));
+        assert_eq!(Limits::read(&batch), Ok(vec![(1, Limit::NONE), (3, limit)]));
+        check_columns(&batch, Limits::COLUMNS, |batch| Limits::read(batch).map(drop));
 
         let merge = |n: u32| Merge {
             left: n,
@@ -452,25 +396,23 @@ mod tests {
             right_count: 9,
         };
         let merges: Vec<_> = (0..3).map(merge).collect();
-        let batch = merge_batch(&merges).unwrap();
-        assert_eq!(read_merges(&batch), Ok(merges));
-        let names = ["left", "right", "token", "score", "pair_count", "left_count", "right_count"];
-        check_columns(&batch, &names, |batch| read_merges(batch).map(drop));
+        let batch = Merges::batch(merges.iter()).unwrap();
+        assert_eq!(Merges::read(&batch), Ok(merges));
+        check_columns(&batch, Merges::COLUMNS, |batch| Merges::read(batch).map(drop));
 
         let mut sizes = RunSizes::new(100, 9);
         sizes.add(u64::MAX, SampledRun { length: 3, first_max_level: 1, last_max_level: 4 });
         sizes.add(5, SampledRun { length: 2, first_max_level: 0, last_max_level: 9 });
         let batch = sample_batch(&sizes).unwrap();
         let mut found = RunSizes::new(100, 9);
-        add_sample(&mut found, &batch).unwrap();
+        SampledRuns::read(&batch).unwrap().into_iter().for_each(|(hash, run)| found.add(hash, run));
         let sorted = |sizes: &RunSizes| {
             let mut rows: Vec<_> = sizes.sample().collect();
             rows.sort_unstable_by_key(|row| row.0);
             rows
         };
         assert_eq!(sorted(&found), sorted(&sizes));
-        let names = ["hash", "length", "first_max_level", "last_max_level"];
-        check_columns(&batch, &names, |b| add_sample(&mut RunSizes::new(100, 9), b));
+        check_columns(&batch, SampledRuns::COLUMNS, |batch| SampledRuns::read(batch).map(drop));
     }
 
     #[test]
@@ -482,7 +424,8 @@ mod tests {
         let names = ["character", "marked", "count", "first_rank", "first_offset"];
         assert_eq!(batch.schema().fields().iter().map(|f| f.name()).collect::<Vec<_>>(), names);
         assert_eq!(batch.column(0).as_string::<i32>(), &StringArray::from(vec!["a", "b"]));
-        assert_eq!(counts(&batch, "first_offset"), Ok(vec![1, 0]));
+        let offsets = Count::read(&batch, "first_offset").unwrap();
+        assert_eq!(offsets, vec![1, 0]);
         let lists =
             string_lists(&[Some(vec!["a".into(), "b".into()]), None, Some(vec![])]).unwrap();
         assert_eq!(lists.as_list::<i32>().value_offsets(), [0, 2, 2, 2]);

@@ -376,10 +376,7 @@ impl PyMeasurer {
     fn take(&mut self, py: Python<'_>) -> PyResult<([u64; 8], PyArrowArray)> {
         run(py, || {
             let (sums, uses) = self.measurer.take();
-            let tokens = arrow::to_uint32(uses.iter().map(|&(token, _)| token));
-            let counts = arrow::to_int64(uses.iter().map(|&(_, count)| count));
-            let batch = arrow::batch(vec![("token", tokens), ("count", counts)])?;
-            Ok((sums.all(), batch.into()))
+            Ok((sums.all(), arrow::train::TokenCounts::batch(uses.into_iter())?.into()))
         })
     }
 }

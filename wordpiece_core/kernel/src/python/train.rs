@@ -120,7 +120,7 @@ impl PyLongestMatch {
                     self.longest.add_uses(word, count, old, &mut sums)?;
                 }
             }
-            Ok(arrow::train::use_batch(&sums)?.into())
+            Ok(arrow::train::use_batch(sums)?.into())
         })
     }
 
@@ -136,7 +136,7 @@ impl PyLongestMatch {
                     self.longest.add_losses(word, count, &mut sums)?;
                 }
             }
-            Ok(arrow::train::loss_batch(&sums)?.into())
+            Ok(arrow::train::loss_batch(sums)?.into())
         })
     }
 }
@@ -163,7 +163,7 @@ impl PySplitter {
         word_marks: Option<&str>,
     ) -> PyResult<Self> {
         let merges = match merges {
-            Some(merges) => arrow::train::read_merges(&import_batch(merges)?)?,
+            Some(merges) => arrow::train::Merges::read(&import_batch(merges)?)?,
             None => Vec::new(),
         };
         let merges: Vec<_> = merges.iter().map(|m| (m.left, m.right, m.token)).collect();
@@ -299,7 +299,7 @@ pub(super) fn add_unigrams(
     run(py, || {
         let mut sums = PairCounter::default();
         for batch in &batches {
-            for (token, count) in arrow::train::read_unigrams(batch)? {
+            for (token, count) in arrow::train::TokenCounts::read(batch)? {
                 sums.add_unigram(token, count)?;
             }
         }
@@ -335,7 +335,7 @@ pub(super) fn join_limits(
     run(py, || {
         let mut joined = HashMap::default();
         for batch in &batches {
-            for (token, limit) in arrow::train::read_limits(batch)? {
+            for (token, limit) in arrow::train::Limits::read(batch)? {
                 joined.entry(token).or_insert(Limit::NONE).join(&limit);
             }
         }
@@ -395,7 +395,11 @@ impl PyRunSizes {
     /// Adds what `sample` has given.
     fn add_sample(&mut self, py: Python<'_>, sample: &Bound<'_, PyAny>) -> PyResult<()> {
         let sample = import_batch(sample)?;
-        run(py, || arrow::train::add_sample(&mut self.0, &sample))
+        run(py, || {
+            let sample = arrow::train::SampledRuns::read(&sample)?;
+            sample.into_iter().for_each(|(hash, run)| self.0.add(hash, run));
+            Ok(())
+        })
     }
 
     /// The sample: `hash`, `length`, `first_max_level`, `last_max_level`.
@@ -534,7 +538,7 @@ impl PyTrainer {
     /// support after it.
     fn restore(&mut self, py: Python<'_>, merges: &Bound<'_, PyAny>, support: u64) -> PyResult<()> {
         let merges = import_batch(merges)?;
-        run(py, || self.trainer.restore(arrow::train::read_merges(&merges)?, support))
+        run(py, || self.trainer.restore(arrow::train::Merges::read(&merges)?, support))
     }
 
     /// Adds splits or runs to the next round, in the order of their places.
@@ -575,7 +579,7 @@ impl PyTrainer {
                 let message = "a round that watches pairs needs the limits of the others";
                 return Err(Error::option(message));
             }
-            let limits = limits.as_ref().map_or(Ok(Vec::new()), arrow::train::read_limits)?;
+            let limits = limits.as_ref().map_or(Ok(Vec::new()), arrow::train::Limits::read)?;
             self.trainer.start_round(runs, unigrams, largest, max_level, &candidates, &limits)
         })
     }
@@ -645,7 +649,7 @@ impl PyTrainer {
         run(py, || {
             let merges = self.trainer.merges();
             let none = || Error::option(format!("first: {first}, of {} merges", merges.len()));
-            Ok(arrow::train::merge_batch(merges.get(first..).ok_or_else(none)?)?.into())
+            Ok(arrow::train::Merges::batch(merges.get(first..).ok_or_else(none)?.iter())?.into())
         })
     }
 }

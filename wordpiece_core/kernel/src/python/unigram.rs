@@ -283,7 +283,7 @@ impl PyUnigramModel {
     fn maximized(&self, py: Python<'_>, sums: &Bound<'_, PyAny>) -> PyResult<Self> {
         let sums = import_batch(sums)?;
         run(py, || {
-            let model = self.0.maximized(&arrow::unigram::read_sums(&sums)?)?;
+            let model = self.0.maximized(&arrow::unigram::PieceSums::read(&sums)?)?;
             Ok(PyUnigramModel(Arc::new(model)))
         })
     }
@@ -298,7 +298,7 @@ impl PyUnigramModel {
     ) -> PyResult<Self> {
         let sums = import_batch(sums)?;
         run(py, || {
-            let sums = arrow::unigram::read_sums(&sums)?;
+            let sums = arrow::unigram::PieceSums::read(&sums)?;
             Ok(PyUnigramModel(Arc::new(self.0.pruned(&sums, size, threads)?)))
         })
     }
@@ -357,7 +357,10 @@ fn summand(what: &str) -> PyResult<Summand> {
 }
 
 fn given(sums: &Sums) -> Result<(PyArrowArray, i128)> {
-    Ok((arrow::unigram::sum_batch(&sums.by_piece)?.into(), sums.log_likelihood))
+    Ok((
+        arrow::unigram::PieceSums::batch(sums.by_piece.iter().copied())?.into(),
+        sums.log_likelihood,
+    ))
 }
 
 /// Adds up sums by piece.
@@ -369,7 +372,7 @@ pub(super) fn add_run_sums(
     let batches = import_batches(&batches)?;
     run(py, || {
         let sums = arrow::unigram::add_sums(&batches)?;
-        Ok(arrow::unigram::sum_batch(&sums)?.into())
+        Ok(arrow::unigram::PieceSums::batch(sums.into_iter())?.into())
     })
 }
 
