@@ -41,7 +41,7 @@ def ours(texts: pa.Array, merges: int, threads: int) -> Train:
     text = wp.TextOptions(pre_tokenizer="gpt2").for_kernel()
 
     def count(part: pa.Array) -> list[pa.RecordBatch]:
-        counter = _kernel.WordCounter(**text)
+        counter = _kernel.WordCounter(text)
         for start in range(0, len(part), BATCH_ROWS):
             counter.count(part[start : start + BATCH_ROWS])
         return [words for *_, words in counter.take(partitions=1)]

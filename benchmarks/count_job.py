@@ -122,7 +122,7 @@ def read(paths: list[str], threads: int, *, counting: bool) -> float:
 
 def read_and_count(ranges: list[inputs.Range], *, counting: bool) -> pa.RecordBatch:
     """The words of ranges of input, by the job's own reading and the kernel, without Beam."""
-    counter = _kernel.WordCounter(**TextOptions().for_kernel())
+    counter = _kernel.WordCounter(TextOptions().for_kernel())
     for part in ranges:
         for batch in inputs.read_texts(part, "text"):
             if counting:
@@ -134,7 +134,7 @@ def read_and_count(ranges: list[inputs.Range], *, counting: bool) -> pa.RecordBa
 
 def count_in_memory(texts: pa.ChunkedArray, text: TextOptions | None = None) -> pa.RecordBatch:
     """The word table of texts, which are cut as BERT's uncased models do, or as is said."""
-    counter = _kernel.WordCounter(**(text or TextOptions()).for_kernel())
+    counter = _kernel.WordCounter((text or TextOptions()).for_kernel())
     for chunk in texts.chunks:
         counter.count(chunk)
     tables = [words for *_, words in counter.take(partitions=1)]

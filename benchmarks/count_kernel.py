@@ -78,7 +78,7 @@ def run(texts: pa.Array, threads: int) -> Seconds:
 def one_thread(texts: pa.Array, together: threading.Barrier) -> Seconds:
     """The work of one thread. All begin a pass together."""
     batches = [texts[start : start + BATCH_ROWS] for start in range(0, len(texts), BATCH_ROWS)]
-    counter = _kernel.WordCounter(**TextOptions().for_kernel())
+    counter = _kernel.WordCounter(TextOptions().for_kernel())
     passes = []
     for _ in range(1 + WARM_PASSES):
         together.wait()

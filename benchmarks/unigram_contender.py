@@ -32,7 +32,7 @@ def with_wordpiece(text: str, vocab_size: int) -> dict[str, float]:
         handle_chinese_chars=False,
         pre_tokenizer="whitespace",
     )
-    counter = _kernel.WordCounter(**as_it_is.for_kernel())
+    counter = _kernel.WordCounter(as_it_is.for_kernel())
     with open(text, encoding="utf-8") as file:
         while lines := file.readlines(BYTES_AT_ONCE):
             counter.count(pa.array(lines, pa.string()))

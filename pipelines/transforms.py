@@ -117,7 +117,7 @@ class _CountTexts(beam.DoFn):
                 oldest = next(iter(self.counters))
                 yield from self._taken(oldest, self.counters.pop(oldest))
             text = self.options.text.for_kernel()
-            self.counters[window] = _kernel.WordCounter(**text, most_bytes=self.memory)
+            self.counters[window] = _kernel.WordCounter(text, most_bytes=self.memory)
         counter = self.counters[window]
         while len(texts):
             texts = texts[counter.count(texts, None) :]

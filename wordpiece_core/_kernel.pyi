@@ -8,7 +8,7 @@ Each is checked before it is used. Errors are of one line:
 - TypeError for what is no Arrow data, or not of the kind that is wanted;
 - RuntimeError for a fault of the kernel's own, with its place in the source."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 FRACTION_BITS: int
@@ -17,6 +17,10 @@ class ArrowArray(Protocol):
     def __len__(self) -> int: ...
     def __arrow_c_array__(self, requested_schema: Any = None) -> tuple[Any, Any]: ...
 
+# Values by the names of options. `text`: what `wordpiece_core.TextOptions.for_kernel` gives; with
+# `rules: ByteLevel | Metaspace` text becomes words by these, in place of the other options.
+Options = Mapping[str, Any]
+
 class WordCounter:
     """Counts words in a hash table, apart for every group; full when it has `most_bytes`."""
 
@@ -24,16 +28,7 @@ class WordCounter:
     nulls: int
     bytes: int
     replaced: int  # invalid UTF-8 sequences
-    def __init__(
-        self,
-        *,
-        clean_text: bool,
-        handle_chinese_chars: bool,
-        strip_accents: bool,
-        lowercase: bool,
-        pre_tokenizer: str,
-        most_bytes: int = ...,
-    ) -> None: ...
+    def __init__(self, text: Options, *, most_bytes: int = ...) -> None: ...
     @staticmethod
     def of_chunks(*, most_bytes: int = ...) -> WordCounter:
         """Counts chunks: what is between white space, unchanged. U+000B, U+000C and U+0085 do not
@@ -95,18 +90,8 @@ def encrypted_columns(tail: bytes) -> list[str]:
     itself, or is none. pyarrow aborts the process when `row_group(i).column(j)`, or `to_dict`,
     looks at the chunk of such a column."""
 
-def pre_tokenize(
-    texts: ArrowArray,
-    *,
-    clean_text: bool,
-    handle_chinese_chars: bool,
-    strip_accents: bool,
-    lowercase: bool,
-    pre_tokenizer: str,
-    rules: ByteLevel | Metaspace | None = None,
-) -> ArrowArray:
-    """The words of texts, as `list<string>`: by `rules`, if there are any, in place of the options
-    before."""
+def pre_tokenize(texts: ArrowArray, text: Options) -> ArrowArray:
+    """The words of texts, as `list<string>`."""
 
 class ByteLevel:
     """GPT-2's rules of text, for `Encoder` and `pre_tokenize`. `add_prefix_space`: a space is put
@@ -136,14 +121,7 @@ class Metaspace:
         """The normalized text; and for each of its characters the index of the character of `text`
         that it comes from."""
 
-def compile_charsmap(
-    *,
-    clean_text: bool,
-    handle_chinese_chars: bool,
-    strip_accents: bool,
-    lowercase: bool,
-    pre_tokenizer: str,
-) -> bytes:
+def compile_charsmap(text: Options) -> bytes:
     """The compiled map of characters that does for sentencepiece what these options do: see
     `wordpiece_core.tokenizer.charsmap`. OptionError for gpt2."""
 
@@ -174,58 +152,32 @@ class Unigram:
     ) -> None: ...
 
 class Encoder:
-    """Cuts texts into the tokens of a vocabulary. `model`: None for WordPiece. `unk_token`: None if
-    there is none, which only Bpe allows: what is unknown vanishes. `rules`: how text becomes words,
-    if not by the options of text. `added_tokens`: the tokens that are found in texts before
-    anything else; for each whether it takes the white space before it, and whether it is searched
-    for only between the others. `hidden`: the tokens that no word becomes, but for `unk_token`
-    where a word is unknown.
-    `template`: the ids of the tokens before a text, between those of a pair and after them, the
-    token type of the second, and whether it is the same in all rows of a stride; None if nothing is
-    known. `pad_id`: what rows are padded with. `trim_offsets`: the `add_prefix_space` of each
+    """Cuts texts into the tokens of a vocabulary. The options: `unk_token: str | None`, None if
+    there is none, which only Bpe allows: what is unknown vanishes; `continuing_prefix`,
+    `max_word_length` and `unk_scope`, of WordPiece;
+    `added_tokens: Sequence[tuple[str, bool, bool]]`, the tokens that are found in texts before
+    anything else, for each whether it takes the white space before it, and whether it is searched
+    for only between the others; and `hidden: Sequence[str]`, the tokens that no word becomes, but
+    for `unk_token` where a word is unknown. These may be left out:
+    `model: Bpe | Unigram | None`, None for WordPiece;
+    `template: tuple[list[int], list[int], list[int], int, bool] | None`, the ids of the tokens
+    before a text, between those of a pair and after them, the token type of the second, and whether
+    it is the same in all rows of a stride, None if nothing is known; `pad_id: int | None`, what
+    rows are padded with; and `trim_offsets: Sequence[bool]`, the `add_prefix_space` of each
     post-processor of `tokenizers` that trims offsets."""
 
-    def __init__(
-        self,
-        vocab: Sequence[str],
-        *,
-        clean_text: bool,
-        handle_chinese_chars: bool,
-        strip_accents: bool,
-        lowercase: bool,
-        pre_tokenizer: str,
-        unk_token: str | None,
-        continuing_prefix: str,
-        max_word_length: int,
-        unk_scope: str,
-        added_tokens: Sequence[tuple[str, bool, bool]],
-        hidden: Sequence[str],
-        model: Bpe | Unigram | None = None,
-        rules: ByteLevel | Metaspace | None = None,
-        template: tuple[list[int], list[int], list[int], int, bool] | None = None,
-        pad_id: int | None = None,
-        trim_offsets: Sequence[bool] = (),
-    ) -> None: ...
+    def __init__(self, vocab: Sequence[str], text: Options, options: Options) -> None: ...
     def encode(
         self,
         texts: ArrowArray,
-        pairs: ArrowArray | None = None,
+        pairs: ArrowArray | None,
+        options: Options,
         *,
-        add_special_tokens: bool,
-        max_length: int | None,
-        truncation: str,
-        stride: int | None,
-        padding: bool,
-        columns: Sequence[str],
-        id_type: str,
-        threads: int,
-        sample_alpha: float | None = None,
-        bpe_dropout: float | None = None,
-        sample_seed: int | None = None,
         pages: IdPages | None = None,
         least_ids: int = 0,
     ) -> tuple[list[ArrowArray], Pages | None, list[int]]:
-        """Record batches of `input_ids`, the columns and, with a stride, `source_rows: int64`; the
+        """Encodes by the options of `EncodingOptions`, and on so many `threads`.
+        Record batches of `input_ids`, the columns and, with a stride, `source_rows: int64`; the
         tokens in them, how many of these are unknown, the words, their tokens before rows were
         cut, the rows that were cut, and the tokens cut off. With `pages`, `least_ids` ids and more
         become pages, and there is no batch; OptionError with columns, a stride, or more than one

@@ -126,7 +126,7 @@ class TextOptions(Declared):
                 object.__setattr__(self, name, not as_it_is)
 
     def for_kernel(self) -> dict[str, Any]:
-        """The keyword arguments that the kernel takes."""
+        """The options as the kernel takes them."""
         strip_accents = self.lowercase if self.strip_accents is None else self.strip_accents
         return asdict(self) | {"strip_accents": strip_accents}
 

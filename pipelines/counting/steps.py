@@ -109,7 +109,7 @@ class _CountRange(beam.DoFn):
 
     def start_bundle(self) -> None:
         most_bytes = self.spill.most_bytes(self.options.worker_memory)
-        self.counter = _kernel.WordCounter(**self.options.text.for_kernel(), most_bytes=most_bytes)
+        self.counter = _kernel.WordCounter(self.options.text.for_kernel(), most_bytes=most_bytes)
         self.totals = Totals()
 
     def process(self, part: Range | WordRange) -> Iterator[tuple[int, Partial]]:

@@ -23,7 +23,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from wordpiece_core import _kernel
+from wordpiece_core import EncodingOptions, _kernel
 
 TEXT = {
     "clean_text": True,
@@ -302,14 +302,14 @@ def object_cases() -> Iterator[Case]:
 
 
 def counted(texts: Any) -> list[str]:
-    counter = _kernel.WordCounter(**TEXT)
+    counter = _kernel.WordCounter(TEXT)
     assert counter.count(texts) == counter.rows
     batches = [pa.record_batch(batch) for *_, batch in counter.take(1)]
     return [word for batch in batches for word in batch["word"].to_pylist()]
 
 
 def counted_by_group(groups: Any) -> list[Any]:
-    counter = _kernel.WordCounter(**TEXT)
+    counter = _kernel.WordCounter(TEXT)
     texts = pa.array(["a"] * len(groups))
     counter.count(texts, groups)
     return sorted({group for _, group, *_ in counter.take(1)}, key=str)
@@ -318,29 +318,21 @@ def counted_by_group(groups: Any) -> list[Any]:
 def encoder() -> _kernel.Encoder:
     return _kernel.Encoder(
         VOCAB,
-        **TEXT,
-        unk_token="[UNK]",
-        continuing_prefix="##",
-        max_word_length=100,
-        unk_scope="word",
-        added_tokens=[(token, False, False) for token in VOCAB[:5]],
-        hidden=[],
+        TEXT,
+        {
+            "unk_token": "[UNK]",
+            "continuing_prefix": "##",
+            "max_word_length": 100,
+            "unk_scope": "word",
+            "added_tokens": [(token, False, False) for token in VOCAB[:5]],
+            "hidden": [],
+        },
     )
 
 
 def encoded(texts: Any, pairs: Any = None, threads: int = 1) -> list[Any]:
-    batches, _, _ = encoder().encode(
-        texts,
-        pairs,
-        add_special_tokens=False,
-        max_length=None,
-        truncation="longest_first",
-        stride=None,
-        padding=False,
-        columns=["offset_mapping", "word_ids"],
-        id_type="int32",
-        threads=threads,
-    )
+    options = EncodingOptions(add_special_tokens=False, columns=["offset_mapping", "word_ids"])
+    batches, _, _ = encoder().encode(texts, pairs, vars(options) | {"threads": threads})
     return pa.Table.from_batches(map(pa.record_batch, batches))["input_ids"].to_pylist()
 
 
@@ -369,7 +361,7 @@ TEXT_ENTRIES = (
     Entry("repair_utf8", lambda v: pa.array(_kernel.repair_utf8(v)[0]).to_pylist(), list),
     Entry(
         "pre_tokenize",
-        lambda v: pa.array(_kernel.pre_tokenize(v, **TEXT)).to_pylist(),
+        lambda v: pa.array(_kernel.pre_tokenize(v, TEXT)).to_pylist(),
         lambda v: [None if text is None else text.split() for text in v],
     ),
     Entry("Encoder.encode", encoded, ids_of),
@@ -511,7 +503,7 @@ class Good:
 
 BATCH_ENTRIES: dict[str, dict[str, Callable[[Good, Any], Any]]] = {
     "words": {
-        "WordCounter.add": lambda good, v: _kernel.WordCounter(**TEXT).add(v),
+        "WordCounter.add": lambda good, v: _kernel.WordCounter(TEXT).add(v),
         "join_word_tables": lambda good, v: _kernel.join_word_tables([v]),
         "merge_sorted_words": lambda good, v: _kernel.merge_sorted_words([v, good.words]),
         "weigh_sorted_words": lambda good, v: _kernel.weigh_sorted_words(

@@ -37,8 +37,8 @@ def replacements(texts: list[bytes | None]) -> int:
 
 
 def counter(switches: Switches = UNCASED, pre_tokenizer: str = "bert") -> _kernel.WordCounter:
-    options = dict(zip(SWITCHES, switches, strict=True))
-    return _kernel.WordCounter(pre_tokenizer=pre_tokenizer, **options)
+    options: dict[str, Any] = dict(zip(SWITCHES, switches, strict=True))
+    return _kernel.WordCounter(options | {"pre_tokenizer": pre_tokenizer})
 
 
 def rows(batch: Any) -> list[tuple[str, int]]:

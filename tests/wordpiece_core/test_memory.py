@@ -35,7 +35,7 @@ def run(code: str) -> str:
         "tok.encode_batch(texts, options=EncodingOptions(max_length=2**24, padding=True, "
         "columns=ENCODING_COLUMNS, id_type='uint16'))",
         "tok.encode(pa.array(['a' * 25_000_000]))",
-        "_kernel.WordCounter(**TEXT).count(pa.array(['x' * 2 * 10**8]))",
+        "_kernel.WordCounter(TEXT).count(pa.array(['x' * 2 * 10**8]))",
     ],
 )
 def test_more_memory_than_there_is_raises_memory_error(work: str) -> None:
@@ -105,9 +105,9 @@ def test_arrays_that_change_while_they_are_read_do_no_harm() -> None:
                 calls = [
                     lambda: tok.encode_batch(array),
                     lambda: tok.encode_batch(array, threads=2),
-                    lambda: _kernel.WordCounter(**TEXT).count(array),
-                    lambda: _kernel.WordCounter(**TEXT).count(array, array),
-                    lambda: _kernel.pre_tokenize(array, **TEXT),
+                    lambda: _kernel.WordCounter(TEXT).count(array),
+                    lambda: _kernel.WordCounter(TEXT).count(array, array),
+                    lambda: _kernel.pre_tokenize(array, TEXT),
                     lambda: _kernel.hash_texts(array, b"key"),
                     lambda: _kernel.join_word_tables([words]),
                     lambda: _kernel.symbol_counts(
@@ -200,7 +200,7 @@ def test_seeds_of_hash_tables_change_no_result() -> None:
             made.append(result.vocab)
         TEXT = dict(clean_text=True, handle_chinese_chars=True, strip_accents=True,
                     lowercase=True, pre_tokenizer="bert")
-        counter = _kernel.WordCounter(**TEXT)
+        counter = _kernel.WordCounter(TEXT)
         counter.count(pa.array([" ".join(words), "日本 " + "x" * 50]), pa.array(["a", "b"]))
         for number, group, total, batch in counter.take(3):
             made.append((number, group, total, pa.record_batch(batch).to_pydict()))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 from itertools import product
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -34,9 +35,9 @@ Switches = tuple[bool, bool, bool, bool]
 
 
 def words_by_kernel(texts: list[str], switches: Switches, pre_tokenizer: str) -> list[list[str]]:
-    options = dict(zip(SWITCHES, switches, strict=True))
+    options: dict[str, Any] = dict(zip(SWITCHES, switches, strict=True))
     array = _kernel.pre_tokenize(
-        pa.array(texts, pa.large_string()), pre_tokenizer=pre_tokenizer, **options
+        pa.array(texts, pa.large_string()), options | {"pre_tokenizer": pre_tokenizer}
     )
     words: list[list[str]] = pa.array(array).to_pylist()
     return words
@@ -119,9 +120,9 @@ def test_many_marks_on_one_letter_are_put_in_order() -> None:
 
 
 def test_null_rows_stay_null() -> None:
-    options = dict(zip(SWITCHES, UNCASED, strict=True))
+    options: dict[str, Any] = dict(zip(SWITCHES, UNCASED, strict=True))
     texts = pa.array(["A b", None, "", "c"])
-    words = pa.array(_kernel.pre_tokenize(texts, pre_tokenizer="bert", **options))
+    words = pa.array(_kernel.pre_tokenize(texts, options | {"pre_tokenizer": "bert"}))
     assert words.to_pylist() == [["a", "b"], None, [], ["c"]]
 
 

@@ -55,7 +55,7 @@ spaced = st.lists(st.sampled_from([*SPACED, *MARKED, *ODD]), max_size=30).map(""
 
 def words(texts: list[str], options: TextOptions = GPT2, **rules: Any) -> list[list[str]]:
     array = pa.array(texts, pa.large_string())
-    return pa.array(_kernel.pre_tokenize(array, **options.for_kernel(), **rules)).to_pylist()
+    return pa.array(_kernel.pre_tokenize(array, options.for_kernel() | rules)).to_pylist()
 
 
 def rows(context: str) -> list[str]:
@@ -98,7 +98,7 @@ def test_a_space_is_put_before_a_text_as_tokenizers_does(text: str) -> None:
 
 @given(st.lists(mixed, max_size=20), st.integers(1, 3))
 def test_counting_gpt2_words_is_counting_the_words(texts: list[str], partitions: int) -> None:
-    counter = _kernel.WordCounter(**GPT2.for_kernel())
+    counter = _kernel.WordCounter(GPT2.for_kernel())
     counter.count(pa.array(texts, pa.string()))
     found: Counter[str] = Counter()
     for *_, taken in counter.take(partitions):
@@ -110,7 +110,7 @@ def test_counting_gpt2_words_is_counting_the_words(texts: list[str], partitions:
 def test_gpt2_takes_text_as_it_is() -> None:
     options = GPT2.for_kernel() | {"lowercase": True}
     with pytest.raises(OptionError, match="gpt2 takes text as it is"):
-        _kernel.pre_tokenize(pa.array(["a"]), **options)
+        _kernel.pre_tokenize(pa.array(["a"]), options)
 
 
 @cache

@@ -18,4 +18,4 @@ def charsmap(text: TextOptions) -> bytes:
 
     OptionError for `pre_tokenizer` gpt2, whose words no map gives.
     """
-    return _kernel.compile_charsmap(**text.for_kernel())
+    return _kernel.compile_charsmap(text.for_kernel())

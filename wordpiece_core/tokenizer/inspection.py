@@ -194,7 +194,7 @@ class Inspector:
         """Normalized words, and special tokens (True) written in the text."""
         parts = self._special.split(text)
         options = self.tokenizer.spec.text.for_kernel()
-        words = pa.array(_kernel.pre_tokenize(pa.array(parts[::2]), **options)).to_pylist()
+        words = pa.array(_kernel.pre_tokenize(pa.array(parts[::2]), options)).to_pylist()
         for i, own in enumerate(words):
             yield from ((word, False) for word in own)
             yield from ((special, True) for special in parts[2 * i + 1 : 2 * i + 2])

@@ -183,20 +183,22 @@ class Tokenizer:
         # sentencepiece does not find its control tokens in texts either.
         hides = split_special_tokens or of_sentencepiece
         late, stripped = {*(spec.found_late or ())}, {*(spec.left_stripped or ())}
+        added_tokens = [] if hides else [(t, t in stripped, t in late) for t in special]
         return _kernel.Encoder(
             self.vocab,
-            **self.spec.text.for_kernel(),
-            unk_token=self._roles.get("unk_token"),
-            continuing_prefix=self.spec.continuing_prefix,
-            max_word_length=self.spec.max_word_length,
-            unk_scope=self.unk_scope,
-            added_tokens=[] if hides else [(t, t in stripped, t in late) for t in special],
-            hidden=special if hides else spec.not_in_model or (),
-            model=kernel_model(self.spec.model),
-            rules=kernel_rules(self.spec.rules),
-            template=self._template(),
-            pad_id=self.pad_id,
-            trim_offsets=self.spec.offset_trimming,
+            spec.text.for_kernel() | {"rules": kernel_rules(spec.rules)},
+            {
+                "unk_token": self._roles.get("unk_token"),
+                "continuing_prefix": spec.continuing_prefix,
+                "max_word_length": spec.max_word_length,
+                "unk_scope": self.unk_scope,
+                "added_tokens": added_tokens,
+                "hidden": special if hides else spec.not_in_model or (),
+                "model": kernel_model(spec.model),
+                "template": self._template(),
+                "pad_id": self.pad_id,
+                "trim_offsets": spec.offset_trimming,
+            },
         )
 
     def _template(self) -> tuple[list[int], list[int], list[int], int, bool] | None:
@@ -304,7 +306,6 @@ class Tokenizer:
             texts,
             pairs,
             options,
-            threads=1,
             pages=maker,
             least_ids=least_ids,
         )
@@ -313,12 +314,15 @@ class Tokenizer:
         return EncodedBatch(table, None, *counts), pages
 
     def _kernel_encode(
-        self, texts: pa.Array, pairs: pa.Array | None, options: EncodingOptions, **more: Any
+        self,
+        texts: pa.Array,
+        pairs: pa.Array | None,
+        options: EncodingOptions,
+        threads: int = 1,
+        **pages: Any,
     ) -> tuple[list[Any], _kernel.Pages | None, list[int]]:
-        values = dict(vars(options))
-        splits = values.pop("split_special_tokens")
-        kernel = self._splitting_kernel if splits else self.kernel
-        return kernel.encode(texts, pairs, **values, **more)
+        kernel = self._splitting_kernel if options.split_special_tokens else self.kernel
+        return kernel.encode(texts, pairs, vars(options) | {"threads": threads}, **pages)
 
     def check_options(self, options: EncodingOptions, pairs: bool = False) -> None:
         """Raises OptionError for options that do not fit this vocabulary. `pairs`: whether pairs of

@@ -11,12 +11,12 @@ use arrow_array::{
 use arrow_buffer::{Buffer, OffsetBuffer, ScalarBuffer};
 use arrow_schema::{DataType, Field};
 
-use super::{batch, list, offsets};
+use super::{batch, each_row, list, offsets};
 use crate::base::error::{Error, Result};
 use crate::base::memory;
 use crate::encode::measure::PlacedToken;
 use crate::encode::pack::{Id, Packer, Sequences};
-use crate::encode::rows::{Rows, too_many_ids};
+use crate::encode::rows::{RowColumns, Rows, TextPair, too_many_ids};
 
 /// The type of a column of ids.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -214,6 +214,55 @@ pub fn packed_batch<P: ArrowPrimitiveType<Native: Id>>(
     columns.push(("document_starts", list(documents.clone(), starts, None)?));
     columns.push(("document_rows", list(documents, rows, None)?));
     batch(columns)
+}
+
+/// The texts, each with the second text of its pair if there are pairs.
+///
+/// # Errors
+///
+/// Returns [`Error::Data`] if an array is no text, or there are not as many second texts.
+pub fn text_rows<'a>(
+    texts: &'a ArrayRef,
+    pairs: Option<&'a ArrayRef>,
+) -> Result<Vec<TextPair<'a>>> {
+    let mut rows = memory::with_capacity(texts.len());
+    each_row(texts, |text| rows.push((text, None)))?;
+    if let Some(pairs) = pairs {
+        if pairs.len() != rows.len() {
+            let message = format!("{} texts, but {} second ones", rows.len(), pairs.len());
+            return Err(Error::data(message));
+        }
+        let mut left = rows.iter_mut();
+        each_row(pairs, |pair| {
+            if let Some(row) = left.next() {
+                row.1 = Some(pair);
+            }
+        })?;
+    }
+    Ok(rows)
+}
+
+/// The columns of encoded rows that have these names.
+///
+/// # Errors
+///
+/// Returns [`Error::Option`] if there is no column of a name.
+pub fn row_columns(names: &[String]) -> Result<RowColumns> {
+    let mut columns = RowColumns::default();
+    for name in names {
+        *match name.as_str() {
+            "attention_mask" => &mut columns.attention_mask,
+            "token_type_ids" => &mut columns.token_type_ids,
+            "special_tokens_mask" => &mut columns.special_tokens_mask,
+            "offset_mapping" => &mut columns.offset_mapping,
+            "word_ids" => &mut columns.word_ids,
+            "num_tokens" => &mut columns.num_tokens,
+            other => {
+                return Err(Error::option(format!("columns: {other:?} is no column of texts")));
+            }
+        } = true;
+    }
+    Ok(columns)
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ pub mod encode;
 pub mod import;
 pub mod shards;
 mod table;
+pub mod text;
 pub mod train;
 pub mod unigram;
 

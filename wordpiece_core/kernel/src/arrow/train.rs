@@ -14,7 +14,9 @@ use crate::base::error::{Error, Result};
 use crate::base::memory;
 use crate::train::longest::{Losses, Uses};
 use crate::train::run_sizes::{RunSizes, SampledRun};
-use crate::train::splits::{PairCount, PairCounts, Place, Splits, SymbolCounts, add_pair};
+use crate::train::splits::{
+    PairCount, PairCounter, PairCounts, Place, Splits, SymbolCounts, add_pair, pair_hash,
+};
 use crate::train::tokens::no_token;
 use crate::train::trainer::{Candidate, Merge};
 use crate::train::watch::Limit;
@@ -289,6 +291,76 @@ pub fn limit_batch(limits: &HashMap<u32, Limit>) -> Result<RecordBatch> {
     let mut rows: Vec<_> = limits.iter().map(|(&token, &limit)| (token, limit)).collect();
     rows.sort_unstable_by_key(|(token, _)| *token);
     Limits::batch(rows.into_iter())
+}
+
+/// Adds up the counts of equal tokens.
+///
+/// # Errors
+///
+/// As [`TokenCounts::read`]; also [`Error::Overflow`] if a count exceeds 2^63 - 1.
+pub fn added_unigrams(batches: &[RecordBatch]) -> Result<RecordBatch> {
+    let mut sums = PairCounter::default();
+    for batch in batches {
+        for (token, count) in TokenCounts::read(batch)? {
+            sums.add_unigram(token, count)?;
+        }
+    }
+    unigram_batch(&sums.unigrams)
+}
+
+/// The sums of the counts of equal pairs.
+///
+/// # Errors
+///
+/// As [`add_pairs`].
+pub fn sum_of_pairs(batches: &[RecordBatch]) -> Result<PairCounts> {
+    let mut sums = PairCounts::default();
+    batches.iter().try_for_each(|batch| add_pairs(&mut sums, batch))?;
+    Ok(sums)
+}
+
+/// The record batch of the counts of pairs, ordered by pair.
+///
+/// # Errors
+///
+/// As [`Pairs::batch`].
+pub fn sorted_pairs(mut rows: Vec<((u32, u32), PairCount)>) -> Result<RecordBatch> {
+    rows.sort_unstable_by_key(|(pair, _)| *pair);
+    pair_batch(&rows)
+}
+
+/// For each partition with pairs its number, and a batch ordered by pair. The partition depends on the
+/// pair alone.
+///
+/// # Errors
+///
+/// As [`Pairs::batch`].
+pub fn partitioned_pairs(
+    pairs: PairCounts,
+    partitions: usize,
+) -> Result<Vec<(usize, RecordBatch)>> {
+    let mut parts = vec![Vec::new(); partitions.max(1)];
+    for (pair, count) in pairs {
+        let partition = (pair_hash(pair) >> 32) as usize % parts.len();
+        parts[partition].push((pair, count));
+    }
+    let some = parts.into_iter().enumerate().filter(|(_, rows)| !rows.is_empty());
+    some.map(|(partition, rows)| Ok((partition, sorted_pairs(rows)?))).collect()
+}
+
+/// Joins the limits of parts of the pairs.
+///
+/// # Errors
+///
+/// As [`Limits::read`].
+pub fn joined_limits(batches: &[RecordBatch]) -> Result<RecordBatch> {
+    let mut joined = HashMap::default();
+    for batch in batches {
+        for (token, limit) in Limits::read(batch)? {
+            joined.entry(token).or_insert(Limit::NONE).join(&limit);
+        }
+    }
+    limit_batch(&joined)
 }
 
 #[cfg(test)]

@@ -4,10 +4,17 @@ use std::sync::Arc;
 
 use arrow_array::types::Float64Type;
 use arrow_array::{ArrayRef, RecordBatch};
+use foldhash::HashMap;
 
+use super::count::{each_word, with_rows, word_table};
 use super::table::{Bits, Column, Text, table};
 use crate::base::error::{Error, Result};
+use crate::base::sums::add;
+use crate::train::splits::WordLimits;
 use crate::unigram::model::UnigramModel;
+use crate::unigram::runs::{RunCounts, RunCutter, add_run};
+use crate::unigram::seeds::{BestSeeds, SeedPiece, find_seeds};
+use crate::unigram::steps;
 
 table! {
     /// The pieces of a model, with their scores.
@@ -66,6 +73,150 @@ pub fn add_sums(batches: &[RecordBatch]) -> Result<Vec<u128>> {
         }
     }
     Ok(sums)
+}
+
+/// Cuts the words of tables into runs.
+pub struct TableCutter {
+    /// Cuts a word.
+    pub cutter: RunCutter,
+    /// Which words take part.
+    pub limits: WordLimits,
+}
+
+impl TableCutter {
+    /// Calls `each` with every run of the words of a table, its number of characters and its count.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`Error::Data`] for what is no word table, and an error of `each`.
+    pub fn each_run(
+        &self,
+        words: &RecordBatch,
+        mut each: impl FnMut(&str, usize, u64) -> Result<()>,
+    ) -> Result<()> {
+        let mut buffer = String::new();
+        each_word(words, self.limits, 0, |_, word, count| {
+            let mut done = Ok(());
+            self.cutter.each_run(word, &mut buffer, |run, characters| {
+                if done.is_ok() {
+                    done = each(run, characters, count);
+                }
+            });
+            done
+        })
+    }
+
+    /// The characters of the runs of words, with their counts, as a word table ordered by character;
+    /// and how many characters the runs have, those of each word once.
+    ///
+    /// # Errors
+    ///
+    /// As [`TableCutter::each_run`]; also if a sum exceeds 2^63 - 1.
+    pub fn characters(&self, words: &RecordBatch) -> Result<(RecordBatch, u64)> {
+        let (mut counts, mut all) = (HashMap::default(), 0);
+        self.each_run(words, |run, characters, count| {
+            all += characters as u64;
+            for c in run.chars() {
+                let sum = counts.entry(c).or_insert(0);
+                *sum = add(*sum, count)?;
+            }
+            Ok(())
+        })?;
+        Ok((character_batch(counts)?, all))
+    }
+
+    /// The runs of words, as a word table in any order.
+    ///
+    /// # Errors
+    ///
+    /// As [`TableCutter::each_run`].
+    pub fn runs(&self, words: &RecordBatch) -> Result<RecordBatch> {
+        let mut runs = RunCounts::default();
+        self.each_run(words, |run, _, count| {
+            add_run(&mut runs, run, count);
+            Ok(())
+        })?;
+        word_table(runs.iter().map(|(run, &count)| (&**run, count)))
+    }
+}
+
+fn character_batch(counts: HashMap<char, u64>) -> Result<RecordBatch> {
+    let mut counts: Vec<_> = counts.into_iter().collect();
+    counts.sort_unstable();
+    let rows: Vec<_> = counts.iter().map(|(c, count)| (c.to_string(), *count)).collect();
+    word_table(rows.iter().map(|(c, count)| (&**c, *count)))
+}
+
+/// Adds up the counts of equal characters.
+///
+/// # Errors
+///
+/// Returns [`Error::Data`] for what is no word table, and [`Error::Overflow`] if all characters are 2^63
+/// or more.
+pub fn add_characters(batches: &[RecordBatch]) -> Result<RecordBatch> {
+    let (mut counts, mut all) = (HashMap::default(), 0);
+    with_rows(batches, |rows| {
+        for (text, count) in rows {
+            all = add(all, count)?;
+            text.chars().for_each(|c| *counts.entry(c).or_insert(0) += count);
+        }
+        Ok(())
+    })?;
+    character_batch(counts)
+}
+
+/// The word table of seeds, in their order.
+///
+/// # Errors
+///
+/// None that seeds can have.
+pub fn seed_batch(seeds: &[SeedPiece]) -> Result<RecordBatch> {
+    word_table(seeds.iter().map(|seed| (&*seed.piece, seed.count)))
+}
+
+/// The best seeds among the suffixes of a partition, the best first.
+///
+/// # Errors
+///
+/// Returns [`Error::Data`] for what is no word table.
+pub fn seeds_in(suffixes: &[RecordBatch], most: usize) -> Result<RecordBatch> {
+    let mut best = BestSeeds::new(most);
+    with_rows(suffixes, |rows| {
+        find_seeds(rows, &mut best);
+        Ok(())
+    })?;
+    seed_batch(&best.finish())
+}
+
+/// The best seeds among those of partitions, the best first.
+///
+/// # Errors
+///
+/// Returns [`Error::Data`] for what is no word table.
+pub fn best_seeds(batches: &[RecordBatch], most: usize) -> Result<RecordBatch> {
+    let mut best = BestSeeds::new(most);
+    with_rows(batches, |rows| {
+        for (piece, count) in rows {
+            let characters = piece.chars().count();
+            best.push(SeedPiece { piece: piece.into(), count, characters });
+        }
+        Ok(())
+    })?;
+    seed_batch(&best.finish())
+}
+
+/// The model that training begins with, of word tables of characters and of seeds.
+///
+/// # Errors
+///
+/// Returns [`Error::Data`] for what is no word table, and if a piece is there twice.
+pub fn first_model(batches: &[RecordBatch]) -> Result<UnigramModel> {
+    with_rows(batches, |rows| {
+        let weight = |piece: &str, count| count as u128 * piece.chars().count() as u128;
+        steps::first_model(
+            rows.into_iter().map(|(p, count)| (p.into(), weight(p, count))).collect(),
+        )
+    })
 }
 
 #[cfg(test)]

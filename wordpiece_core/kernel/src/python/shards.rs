@@ -8,10 +8,12 @@ use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::PyBytes;
 
-use super::{import, run, unknown};
+use super::exchange::Given;
+use super::{choice, run};
 use crate::arrow;
 use crate::base::error::Error;
 use crate::shards::id_pages::{Codec, IdPages, Pages, copy_of};
+use crate::shards::parquet_footer;
 use crate::shards::shard_file::ShardFile;
 use crate::shards::source::{ChunkSource, Chunks};
 
@@ -28,19 +30,18 @@ impl PyIdPages {
     #[new]
     #[pyo3(signature = (*, tokens, compression))]
     fn new(tokens: u32, compression: &str) -> PyResult<Self> {
-        let codec = match compression {
-            "none" => Codec::None,
-            "lz4" => Codec::Lz4,
-            "snappy" => Codec::Snappy,
-            "zstd" => Codec::Zstd,
-            other => return Err(unknown("compression", other, "none, lz4, snappy or zstd")),
-        };
-        Ok(PyIdPages(IdPages::new(tokens, codec)))
+        let codecs = [
+            ("none", Codec::None),
+            ("lz4", Codec::Lz4),
+            ("snappy", Codec::Snappy),
+            ("zstd", Codec::Zstd),
+        ];
+        Ok(PyIdPages(IdPages::new(tokens, choice("compression", compression, &codecs)?)))
     }
 
     /// The pages of arrays of lists, one array after the other.
-    fn pages(&self, py: Python<'_>, lists: Vec<Bound<'_, PyAny>>) -> PyResult<PyPages> {
-        let lists = lists.iter().map(import).collect::<PyResult<Vec<_>>>()?;
+    fn pages(&self, py: Python<'_>, lists: Vec<Given>) -> PyResult<PyPages> {
+        let lists: Vec<_> = lists.into_iter().map(|lists| lists.0).collect();
         run(py, || Ok(PyPages(arrow::shards::pages(&self.0, &lists)?)))
     }
 }
@@ -79,15 +80,15 @@ impl PyChunkSource {
     #[new]
     #[pyo3(signature = (footer, wanted, *, compression))]
     fn new(py: Python<'_>, footer: &[u8], wanted: &[u8], compression: &str) -> PyResult<Self> {
-        let codec = match compression {
-            "none" => CompressionCodec::UNCOMPRESSED,
-            "brotli" => CompressionCodec::BROTLI,
-            "gzip" => CompressionCodec::GZIP,
-            "lz4" => CompressionCodec::LZ4_RAW,
-            "snappy" => CompressionCodec::SNAPPY,
-            "zstd" => CompressionCodec::ZSTD,
-            other => return Err(unknown("compression", other, "a codec of Parquet")),
-        };
+        let codecs = [
+            ("none", CompressionCodec::UNCOMPRESSED),
+            ("brotli", CompressionCodec::BROTLI),
+            ("gzip", CompressionCodec::GZIP),
+            ("lz4", CompressionCodec::LZ4_RAW),
+            ("snappy", CompressionCodec::SNAPPY),
+            ("zstd", CompressionCodec::ZSTD),
+        ];
+        let codec = choice("compression", compression, &codecs)?;
         run(py, || Ok(PyChunkSource(ChunkSource::new(footer, &copy_of(wanted), codec)?)))
     }
 
@@ -166,6 +167,11 @@ impl PyShardFile {
         })?;
         Ok(PyBytes::new(py, &done))
     }
+}
+
+#[pyfunction]
+pub(super) fn encrypted_columns(py: Python<'_>, tail: &[u8]) -> PyResult<Vec<String>> {
+    run(py, || parquet_footer::encrypted_columns(tail))
 }
 
 fn finished() -> Error {

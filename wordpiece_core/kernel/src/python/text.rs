@@ -2,57 +2,147 @@
 
 use std::sync::Arc;
 
-use arrow_array::{Array, BinaryArray, StringArray, UInt64Array};
+use arrow_array::ArrayRef;
 use pyo3::buffer::PyBuffer;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedStr;
 
-use super::rules::Rules;
-use super::{PyArrowArray, import, run, unknown};
+use super::exchange::{Given, PyArrowArray};
+use super::{choice, run};
 use crate::arrow;
-use crate::base::error::{Error, caught};
-use crate::base::hash::KeyedHash;
-use crate::base::memory;
-use crate::shards::parquet_footer;
+use crate::base::error::{Error, Result, caught};
 use crate::text::byte_level::ByteLevel;
+use crate::text::compile::compile;
+use crate::text::metaspace::{Metaspace, Prepend, Way};
 use crate::text::pre_tokenize::TextOptions;
 use crate::text::rules::TextRules;
 use crate::text::segments::Begin;
 use crate::text::unicode;
-use crate::text::utf8::{self, TextCopy};
 
-/// The rules of text, from the names of the options in Python.
-pub(super) fn text_rules(
+/// GPT-2's rules.
+#[pyclass(name = "ByteLevel", frozen)]
+pub(super) struct PyByteLevel(ByteLevel);
+
+#[pymethods]
+impl PyByteLevel {
+    #[new]
+    #[pyo3(signature = (*, add_prefix_space))]
+    fn new(add_prefix_space: bool) -> Self {
+        PyByteLevel(ByteLevel { add_prefix_space })
+    }
+}
+
+/// SentencePiece's rules.
+#[pyclass(name = "Metaspace", frozen)]
+pub(super) struct PyMetaspace(Arc<Metaspace>);
+
+#[pymethods]
+impl PyMetaspace {
+    #[new]
+    #[pyo3(signature = (charsmap, *, by_grapheme, collapse_spaces, prepend, by_replacement=false))]
+    fn new(
+        py: Python<'_>,
+        charsmap: &[u8],
+        by_grapheme: bool,
+        collapse_spaces: bool,
+        prepend: &str,
+        by_replacement: bool,
+    ) -> PyResult<Self> {
+        let way = match (by_grapheme, collapse_spaces) {
+            (false, collapse) => Way::SentencePiece { collapse },
+            (true, false) => Way::Spaces,
+            (true, true) if by_replacement => Way::Replaced,
+            (true, true) => Way::Words,
+        };
+        let prepends =
+            [("always", Prepend::Always), ("first", Prepend::First), ("never", Prepend::Never)];
+        let prepend = choice("prepend", prepend, &prepends)?;
+        run(py, || Ok(PyMetaspace(Arc::new(Metaspace::new(charsmap, way, prepend)?))))
+    }
+
+    fn normalize(&self, text: &str) -> (String, Vec<usize>) {
+        let (mut normalized, mut places) = (String::new(), Vec::new());
+        let (mut byte, mut character) = (0, 0);
+        let text = &text[..self.0.section_end(text)];
+        self.0.segments(text, Begin::Text, |segment| {
+            character += text[byte..segment.start].chars().count();
+            byte = segment.start;
+            self.0.each_normalized(segment.raw, |c, index| {
+                normalized.push(c);
+                places.push(character + index.saturating_sub(usize::from(segment.added)));
+            });
+        });
+        (normalized, places)
+    }
+}
+
+/// Rules that are not BERT's.
+#[derive(FromPyObject)]
+enum OwnRules<'py> {
+    ByteLevel(PyRef<'py, PyByteLevel>),
+    Metaspace(PyRef<'py, PyMetaspace>),
+}
+
+/// The options of text, by their names in Python: see `TextOptions.for_kernel`. `rules` take the place
+/// of the others.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+struct TextMapping<'py> {
     clean_text: bool,
     handle_chinese_chars: bool,
     strip_accents: bool,
     lowercase: bool,
-    pre_tokenizer: &str,
-) -> PyResult<TextRules> {
-    let split_punctuation = match pre_tokenizer {
-        "bert" => true,
-        "whitespace" => false,
-        "gpt2" if !(clean_text || handle_chinese_chars || strip_accents || lowercase) => {
-            return Ok(TextRules::ByteLevel(ByteLevel { add_prefix_space: false }));
-        }
-        "gpt2" => {
-            let message = "pre_tokenizer: gpt2 takes text as it is; turn the other options off";
-            return Err(Error::option(message).into());
-        }
-        other => return Err(unknown("pre_tokenizer", other, "bert, whitespace or gpt2")),
-    };
-    let options = TextOptions {
-        clean_text,
-        handle_chinese_chars,
-        strip_accents,
-        lowercase,
-        split_punctuation,
-    };
-    Ok(options.into())
+    pre_tokenizer: String,
+    #[pyo3(default)]
+    rules: Option<OwnRules<'py>>,
 }
 
-/// Makes an Arrow array of Python strings, each of which may be None. (The function of pyarrow would
-/// load pandas.)
+/// How text becomes words, as an argument.
+pub(super) struct Text(pub TextRules);
+
+impl<'py> FromPyObject<'_, 'py> for Text {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        let given: TextMapping<'_> = object.extract()?;
+        let TextMapping { clean_text, handle_chinese_chars, strip_accents, lowercase, .. } = given;
+        let pre_tokenizers = [("bert", Some(true)), ("whitespace", Some(false)), ("gpt2", None)];
+        let own = match choice("pre_tokenizer", &given.pre_tokenizer, &pre_tokenizers)? {
+            Some(split_punctuation) => TextRules::from(TextOptions {
+                clean_text,
+                handle_chinese_chars,
+                strip_accents,
+                lowercase,
+                split_punctuation,
+            }),
+            None if clean_text || handle_chinese_chars || strip_accents || lowercase => {
+                let message = "pre_tokenizer: gpt2 takes text as it is; turn the other options off";
+                return Err(Error::option(message).into());
+            }
+            None => TextRules::ByteLevel(ByteLevel { add_prefix_space: false }),
+        };
+        Ok(Text(match given.rules {
+            Some(OwnRules::ByteLevel(rules)) => TextRules::ByteLevel(rules.0),
+            Some(OwnRules::Metaspace(rules)) => TextRules::Metaspace(Arc::clone(&rules.0)),
+            None => own,
+        }))
+    }
+}
+
+#[pyfunction]
+pub(super) fn compile_charsmap(py: Python<'_>, text: Text) -> PyResult<Vec<u8>> {
+    run(py, || match &text.0 {
+        TextRules::Bert(rules) => compile(rules),
+        _ => Err(Error::option("pre_tokenizer: no map of characters does what gpt2 does")),
+    })
+}
+
+/// Work on texts whose result is an array.
+fn array(py: Python<'_>, work: impl FnOnce() -> Result<ArrayRef> + Send) -> PyResult<PyArrowArray> {
+    Ok(PyArrowArray(run(py, work)?))
+}
+
+/// The function of pyarrow would load pandas.
 #[pyfunction]
 pub(super) fn string_array(texts: Vec<Option<PyBackedStr>>) -> PyResult<PyArrowArray> {
     let texts: Vec<_> = texts.iter().map(Option::as_deref).collect();
@@ -60,109 +150,34 @@ pub(super) fn string_array(texts: Vec<Option<PyBackedStr>>) -> PyResult<PyArrowA
     Ok(PyArrowArray(Arc::new(strings)))
 }
 
-/// The strings of an array of strings or bytes, with invalid UTF-8 replaced by U+FFFD, and how many
-/// invalid sequences were replaced.
 #[pyfunction]
-pub(super) fn repair_utf8(
-    py: Python<'_>,
-    array: &Bound<'_, PyAny>,
-) -> PyResult<(PyArrowArray, u64)> {
-    let array = import(array)?;
-    run(py, || {
-        // If nothing needs repair, the bytes are not copied.
-        if let Some(bytes) = array.as_any().downcast_ref::<BinaryArray>()
-            && let Ok(valid) = StringArray::try_from_binary(bytes.clone())
-        {
-            return Ok((PyArrowArray(Arc::new(valid)), 0));
-        }
-        let mut rows = memory::with_capacity(array.len());
-        arrow::each_row(&array, |row| rows.push(row.map(utf8::repair)))?;
-        let replaced = rows.iter().flatten().map(|(_, replaced)| replaced).sum();
-        let strings = arrow::strings(rows.iter().map(|row| row.as_ref().map(|(text, _)| &**text)))?;
-        Ok((PyArrowArray(Arc::new(strings)), replaced))
-    })
+pub(super) fn repair_utf8(py: Python<'_>, array: Given) -> PyResult<(PyArrowArray, u64)> {
+    let (strings, replaced) = run(py, || arrow::text::repaired(&array.0))?;
+    Ok((PyArrowArray(strings), replaced))
 }
 
-/// The lines of a block of bytes as strings, and how many invalid UTF-8 sequences were replaced.
 #[pyfunction]
 pub(super) fn split_lines(py: Python<'_>, block: PyBuffer<u8>) -> PyResult<(PyArrowArray, u64)> {
     let block = block.to_vec(py)?;
-    run(py, || {
-        let mut replaced = 0;
-        let rows: Vec<_> = utf8::lines(&block)
-            .map(|line| {
-                let (text, more) = utf8::repair(line);
-                replaced += more;
-                text
-            })
-            .collect();
-        let strings = arrow::strings(rows.iter().map(|row| Some(&**row)))?;
-        Ok((PyArrowArray(Arc::new(strings)), replaced))
-    })
+    let (strings, replaced) = run(py, || arrow::text::lines(&block))?;
+    Ok((PyArrowArray(strings), replaced))
 }
 
-/// The words of texts, as an array of type `list<string>`.
 #[pyfunction]
-#[pyo3(signature = (texts, *, clean_text, handle_chinese_chars, strip_accents, lowercase,
-    pre_tokenizer, rules=None))]
-#[allow(clippy::too_many_arguments)]
-pub(super) fn pre_tokenize(
-    py: Python<'_>,
-    texts: &Bound<'_, PyAny>,
-    clean_text: bool,
-    handle_chinese_chars: bool,
-    strip_accents: bool,
-    lowercase: bool,
-    pre_tokenizer: &str,
-    rules: Option<Rules<'_>>,
-) -> PyResult<PyArrowArray> {
-    let own =
-        text_rules(clean_text, handle_chinese_chars, strip_accents, lowercase, pre_tokenizer)?;
-    let rules = rules.map_or(own, TextRules::from);
-    let texts = import(texts)?;
-    run(py, || {
-        let mut rows = memory::with_capacity(texts.len());
-        let mut copy = TextCopy::default();
-        arrow::each_row(&texts, |row| {
-            rows.push(row.map(|row| {
-                let mut words = Vec::new();
-                let mut word = String::new();
-                let text = copy.of(row).0;
-                let text = &text[..rules.section_end(&text)];
-                rules.segments(text, Begin::Text, |segment| {
-                    rules.normalize(segment.raw, &mut word);
-                    words.extend(rules.words(&word).map(String::from));
-                });
-                words
-            }));
-        })?;
-        Ok(PyArrowArray(arrow::string_lists(&rows)?))
-    })
+pub(super) fn pre_tokenize(py: Python<'_>, texts: Given, text: Text) -> PyResult<PyArrowArray> {
+    array(py, || arrow::text::words(&texts.0, &text.0))
 }
 
-/// A text with each character in lowercase, by the tables of the kernel.
 #[pyfunction]
 pub(super) fn lowercase(text: &str) -> String {
     text.chars().flat_map(unicode::lowercase).collect()
 }
 
-/// The keyed hash of each row of an array of strings or bytes. A null hashes as the empty string.
 #[pyfunction]
-pub(super) fn hash_texts(
-    py: Python<'_>,
-    texts: &Bound<'_, PyAny>,
-    key: &[u8],
-) -> PyResult<PyArrowArray> {
-    let texts = import(texts)?;
-    run(py, || {
-        let hash = KeyedHash::new(key)?;
-        let mut hashes = memory::with_capacity(texts.len());
-        arrow::each_row(&texts, |row| hashes.push(hash.of(row.unwrap_or_default())))?;
-        Ok(PyArrowArray(Arc::new(UInt64Array::from(hashes))))
-    })
+pub(super) fn hash_texts(py: Python<'_>, texts: Given, key: &[u8]) -> PyResult<PyArrowArray> {
+    array(py, || arrow::text::hashes(&texts.0, key))
 }
 
-/// The keyed hash of each of `rows` consecutive numbers, as 8 bytes, the lowest first.
 #[pyfunction]
 pub(super) fn hash_numbers(
     py: Python<'_>,
@@ -170,17 +185,5 @@ pub(super) fn hash_numbers(
     rows: usize,
     key: &[u8],
 ) -> PyResult<PyArrowArray> {
-    run(py, || {
-        let hash = KeyedHash::new(key)?;
-        let numbers = (0..rows).map(|row| first.wrapping_add(row as u64));
-        let hashes = memory::collected(numbers.map(|n| hash.of(&n.to_le_bytes())));
-        Ok(PyArrowArray(Arc::new(UInt64Array::from(hashes))))
-    })
-}
-
-/// The paths of the encrypted columns of a Parquet file. `tail`: the end of the file, from the
-/// beginning of its footer or from before it.
-#[pyfunction]
-pub(super) fn encrypted_columns(py: Python<'_>, tail: &[u8]) -> PyResult<Vec<String>> {
-    run(py, || parquet_footer::encrypted_columns(tail))
+    array(py, || arrow::text::hashes_of_numbers(first, rows, key))
 }

@@ -2,54 +2,24 @@
 
 use std::sync::Arc;
 
-use arrow_array::RecordBatch;
-use foldhash::HashMap;
 use pyo3::prelude::*;
 
-use super::{PyArrowArray, import_batch, import_batches, run, unknown};
-use crate::arrow;
+use super::exchange::{Batch, Batches, PyArrowArray};
+use super::{choice, run, table};
+use crate::arrow::count::{WordTableBatch, word_table};
+use crate::arrow::unigram::{self as tables, PieceSums, TableCutter};
 use crate::base::error::Result;
-use crate::base::memory;
-use crate::base::sums::add;
 use crate::train::splits::WordLimits;
 use crate::unigram::corpus::Corpus;
 use crate::unigram::lattice::{Calculator, Lattices};
 use crate::unigram::model::UnigramModel;
-use crate::unigram::runs::{RunCounts, RunCutter};
-use crate::unigram::seeds::{self, BestSeeds, SeedPiece};
-use crate::unigram::steps;
+use crate::unigram::runs::{RunCounts, RunCutter, add_run};
+use crate::unigram::seeds;
 use crate::unigram::sums::{Summand, Sums};
 
 /// Cuts words into runs, which no piece crosses.
 #[pyclass(name = "RunCutter", frozen)]
-pub(super) struct PyRunCutter(Arc<Cutter>);
-
-struct Cutter {
-    cutter: RunCutter,
-    limits: WordLimits,
-}
-
-impl Cutter {
-    /// Calls `each` with every run of the words of a table, its number of characters and its count.
-    fn each_run(
-        &self,
-        words: &RecordBatch,
-        mut each: impl FnMut(&str, usize, u64) -> Result<()>,
-    ) -> Result<()> {
-        let mut buffer = String::new();
-        let mut done = Ok(());
-        for (word, count) in arrow::count::WordTableBatch::new(words)?.rows()? {
-            if self.limits.admit(word, count) {
-                self.cutter.each_run(word, &mut buffer, |run, characters| {
-                    if done.is_ok() {
-                        done = each(run, characters, count);
-                    }
-                });
-            }
-        }
-        done
-    }
-}
+pub(super) struct PyRunCutter(Arc<TableCutter>);
 
 #[pymethods]
 impl PyRunCutter {
@@ -57,89 +27,29 @@ impl PyRunCutter {
     #[pyo3(signature = (alphabet, *, min_word_count, max_run_length))]
     fn new(alphabet: Option<&str>, min_word_count: u64, max_run_length: usize) -> Self {
         let limits = WordLimits { min_count: min_word_count, max_length: usize::MAX };
-        PyRunCutter(Arc::new(Cutter { cutter: RunCutter::new(alphabet, max_run_length), limits }))
+        let cutter = RunCutter::new(alphabet, max_run_length);
+        PyRunCutter(Arc::new(TableCutter { cutter, limits }))
     }
 
-    /// The characters of the runs of words, with their counts: `word: string, count: int64`, ordered
-    /// by character; and how many characters the runs have, those of each word once.
-    fn characters(
-        &self,
-        py: Python<'_>,
-        words: &Bound<'_, PyAny>,
-    ) -> PyResult<(PyArrowArray, u64)> {
-        let words = import_batch(words)?;
-        run(py, || {
-            let (mut counts, mut all) = (HashMap::default(), 0);
-            self.0.each_run(&words, |run, characters, count| {
-                all += characters as u64;
-                for c in run.chars() {
-                    let sum = counts.entry(c).or_insert(0);
-                    *sum = add(*sum, count)?;
-                }
-                Ok(())
-            })?;
-            Ok((character_batch(counts)?, all))
-        })
+    fn characters(&self, py: Python<'_>, words: Batch) -> PyResult<(PyArrowArray, u64)> {
+        let (characters, all) = run(py, || self.0.characters(&words.0))?;
+        Ok((characters.into(), all))
     }
 
-    /// The runs of words: `word: string, count: int64`, in any order.
-    fn runs(&self, py: Python<'_>, words: &Bound<'_, PyAny>) -> PyResult<PyArrowArray> {
-        let words = import_batch(words)?;
-        run(py, || {
-            let mut runs = RunCounts::default();
-            self.0.each_run(&words, |run, _, count| {
-                add_run(&mut runs, run, count);
-                Ok(())
-            })?;
-            let rows = runs.iter().map(|(run, &count)| (&**run, count));
-            Ok(arrow::count::word_table(rows)?.into())
-        })
+    fn runs(&self, py: Python<'_>, words: Batch) -> PyResult<PyArrowArray> {
+        table(py, || self.0.runs(&words.0))
     }
 }
 
-fn add_run(runs: &mut RunCounts, run: &str, count: u64) {
-    match runs.get_mut(run) {
-        // The characters of all runs are fewer than 2^63: see `add_characters`.
-        Some(sum) => *sum += count,
-        None => {
-            memory::reserve_entry(runs);
-            runs.insert(run.into(), count);
-        }
-    }
-}
-
-fn character_batch(counts: HashMap<char, u64>) -> Result<PyArrowArray> {
-    let mut counts: Vec<_> = counts.into_iter().collect();
-    counts.sort_unstable();
-    let rows: Vec<_> = counts.iter().map(|(c, count)| (c.to_string(), *count)).collect();
-    Ok(arrow::count::word_table(rows.iter().map(|(c, count)| (&**c, *count)))?.into())
-}
-
-/// Adds up the counts of equal characters. All characters must be fewer than 2^63.
 #[pyfunction]
-pub(super) fn add_characters(
-    py: Python<'_>,
-    batches: Vec<Bound<'_, PyAny>>,
-) -> PyResult<PyArrowArray> {
-    let batches = import_batches(&batches)?;
-    run(py, || {
-        let (mut counts, mut all) = (HashMap::default(), 0);
-        for batch in &batches {
-            for (text, count) in arrow::count::WordTableBatch::new(batch)?.rows()? {
-                all = add(all, count)?;
-                for c in text.chars() {
-                    *counts.entry(c).or_insert(0) += count;
-                }
-            }
-        }
-        character_batch(counts)
-    })
+pub(super) fn add_characters(py: Python<'_>, batches: Batches) -> PyResult<PyArrowArray> {
+    table(py, || tables::add_characters(&batches.0))
 }
 
 /// Counts the suffixes of runs, by partition.
 #[pyclass(name = "SuffixCounter")]
 pub(super) struct PySuffixCounter {
-    cutter: Arc<Cutter>,
+    cutter: Arc<TableCutter>,
     runs: RunCounts,
     text: usize,
     max_length: usize,
@@ -161,153 +71,81 @@ impl PySuffixCounter {
         self.runs.capacity() * 64 + self.text * (64 + self.max_length)
     }
 
-    /// Adds the runs of words.
-    fn add(&mut self, py: Python<'_>, words: &Bound<'_, PyAny>) -> PyResult<()> {
-        let words = import_batch(words)?;
+    fn add(&mut self, py: Python<'_>, words: Batch) -> PyResult<()> {
         run(py, || {
-            let (runs, text) = (&mut self.runs, &mut self.text);
-            self.cutter.each_run(&words, |run, _, count| {
-                *text += run.len();
-                add_run(runs, run, count);
+            self.cutter.each_run(&words.0, |run, _, count| {
+                self.text += run.len();
+                add_run(&mut self.runs, run, count);
                 Ok(())
             })
         })
     }
 
-    /// Forgets the runs. For each partition with suffixes: its number, and a batch of
-    /// `word: string, count: int64`.
     fn take(&mut self, py: Python<'_>) -> PyResult<Vec<(usize, PyArrowArray)>> {
         run(py, || {
             let runs = std::mem::take(&mut self.runs);
             self.text = 0;
             let parts = seeds::suffixes_of(&runs, self.max_length, self.partitions);
             let some = parts.into_iter().enumerate().filter(|(_, part)| !part.is_empty());
-            some.map(|(number, part)| {
-                Ok((number, arrow::count::word_table(part.iter().copied())?.into()))
-            })
-            .collect()
+            some.map(|(number, part)| Ok((number, word_table(part.iter().copied())?.into())))
+                .collect()
         })
     }
 }
 
-fn seed_batch(seeds: Vec<SeedPiece>) -> Result<PyArrowArray> {
-    let rows = seeds.iter().map(|seed| (&*seed.piece, seed.count));
-    Ok(arrow::count::word_table(rows)?.into())
+#[pyfunction]
+pub(super) fn find_seeds(py: Python<'_>, suffixes: Batches, most: usize) -> PyResult<PyArrowArray> {
+    table(py, || tables::seeds_in(&suffixes.0, most))
 }
 
-/// The best seeds among the suffixes of a partition, the best first: `word: string, count: int64`.
 #[pyfunction]
-pub(super) fn find_seeds(
-    py: Python<'_>,
-    suffixes: Vec<Bound<'_, PyAny>>,
-    most: usize,
-) -> PyResult<PyArrowArray> {
-    let batches = import_batches(&suffixes)?;
-    run(py, || {
-        let tables: Result<Vec<_>> =
-            batches.iter().map(arrow::count::WordTableBatch::new).collect();
-        let tables = tables?;
-        let mut rows = Vec::new();
-        for table in &tables {
-            rows.extend(table.rows()?);
-        }
-        let mut best = BestSeeds::new(most);
-        seeds::find_seeds(rows, &mut best);
-        seed_batch(best.finish())
-    })
-}
-
-/// The best seeds among those of partitions, the best first.
-#[pyfunction]
-pub(super) fn best_seeds(
-    py: Python<'_>,
-    batches: Vec<Bound<'_, PyAny>>,
-    most: usize,
-) -> PyResult<PyArrowArray> {
-    let batches = import_batches(&batches)?;
-    run(py, || {
-        let mut best = BestSeeds::new(most);
-        for batch in &batches {
-            for (piece, count) in arrow::count::WordTableBatch::new(batch)?.rows()? {
-                let characters = piece.chars().count();
-                best.push(SeedPiece { piece: piece.into(), count, characters });
-            }
-        }
-        seed_batch(best.finish())
-    })
+pub(super) fn best_seeds(py: Python<'_>, batches: Batches, most: usize) -> PyResult<PyArrowArray> {
+    table(py, || tables::best_seeds(&batches.0, most))
 }
 
 /// A unigram language model in training.
 #[pyclass(name = "UnigramModel", frozen)]
 pub(super) struct PyUnigramModel(Arc<UnigramModel>);
 
+impl PyUnigramModel {
+    fn made(py: Python<'_>, make: impl FnOnce() -> Result<UnigramModel> + Send) -> PyResult<Self> {
+        Ok(PyUnigramModel(Arc::new(run(py, make)?)))
+    }
+}
+
 #[pymethods]
 impl PyUnigramModel {
-    /// Of a batch `piece: string, score: double`, in the order of the pieces.
     #[new]
-    fn new(py: Python<'_>, pieces: &Bound<'_, PyAny>) -> PyResult<Self> {
-        let pieces = import_batch(pieces)?;
-        run(py, || Ok(PyUnigramModel(Arc::new(arrow::unigram::read_model(&pieces)?))))
+    fn new(py: Python<'_>, pieces: Batch) -> PyResult<Self> {
+        PyUnigramModel::made(py, || tables::read_model(&pieces.0))
     }
 
-    /// The model that training begins with. `characters`, `seeds`: `word: string, count: int64`.
     #[staticmethod]
-    fn first(
-        py: Python<'_>,
-        characters: &Bound<'_, PyAny>,
-        seeds: &Bound<'_, PyAny>,
-    ) -> PyResult<Self> {
-        let batches = [import_batch(characters)?, import_batch(seeds)?];
-        run(py, || {
-            let mut weighted = Vec::new();
-            for batch in &batches {
-                for (piece, count) in arrow::count::WordTableBatch::new(batch)?.rows()? {
-                    let weight = count as u128 * piece.chars().count() as u128;
-                    weighted.push((piece.into(), weight));
-                }
-            }
-            Ok(PyUnigramModel(Arc::new(steps::first_model(weighted)?)))
-        })
+    fn first(py: Python<'_>, characters: Batch, seeds: Batch) -> PyResult<Self> {
+        PyUnigramModel::made(py, || tables::first_model(&[characters.0, seeds.0]))
     }
 
-    /// The batch that it can be made of again.
     fn pieces(&self, py: Python<'_>) -> PyResult<PyArrowArray> {
-        run(py, || Ok(arrow::unigram::model_batch(&self.0)?.into()))
+        table(py, || tables::model_batch(&self.0))
     }
 
     fn __len__(&self) -> usize {
         self.0.len()
     }
 
-    /// The model after the M step. `sums`: those of "expected".
-    fn maximized(&self, py: Python<'_>, sums: &Bound<'_, PyAny>) -> PyResult<Self> {
-        let sums = import_batch(sums)?;
-        run(py, || {
-            let model = self.0.maximized(&arrow::unigram::PieceSums::read(&sums)?)?;
-            Ok(PyUnigramModel(Arc::new(model)))
-        })
+    fn maximized(&self, py: Python<'_>, sums: Batch) -> PyResult<Self> {
+        PyUnigramModel::made(py, || self.0.maximized(&PieceSums::read(&sums.0)?))
     }
 
-    /// The model without the pieces that are missed least. `sums`: those of "best".
-    fn pruned(
-        &self,
-        py: Python<'_>,
-        sums: &Bound<'_, PyAny>,
-        size: usize,
-        threads: usize,
-    ) -> PyResult<Self> {
-        let sums = import_batch(sums)?;
-        run(py, || {
-            let sums = arrow::unigram::PieceSums::read(&sums)?;
-            Ok(PyUnigramModel(Arc::new(self.0.pruned(&sums, size, threads)?)))
-        })
+    fn pruned(&self, py: Python<'_>, sums: Batch, size: usize, threads: usize) -> PyResult<Self> {
+        PyUnigramModel::made(py, || self.0.pruned(&PieceSums::read(&sums.0)?, size, threads))
     }
 }
 
-/// Sums over runs: see `_kernel.pyi`.
+/// Sums over runs.
 #[pyclass(name = "RunSums")]
 pub(super) struct PyRunSums {
-    cutter: Arc<Cutter>,
+    cutter: Arc<TableCutter>,
     model: Arc<UnigramModel>,
     what: Summand,
     sums: Sums,
@@ -322,18 +160,15 @@ impl PyRunSums {
         what: &str,
     ) -> PyResult<Self> {
         let (cutter, model) = (cutter.get().0.clone(), model.get().0.clone());
-        let what = summand(what)?;
         let sums = Sums::new(model.len());
-        Ok(PyRunSums { cutter, model, what, sums })
+        Ok(PyRunSums { cutter, model, what: summand(what)?, sums })
     }
 
-    /// Adds the runs of words.
-    fn add(&mut self, py: Python<'_>, words: &Bound<'_, PyAny>) -> PyResult<()> {
-        let words = import_batch(words)?;
+    fn add(&mut self, py: Python<'_>, words: Batch) -> PyResult<()> {
         run(py, || {
             let (mut lattices, mut calculator) = (Lattices::default(), Calculator::default());
             let (finder, sums, what) = (self.model.finder()?, &mut self.sums, self.what);
-            self.cutter.each_run(&words, |run, characters, count| {
+            self.cutter.each_run(&words.0, |run, characters, count| {
                 lattices.clear();
                 lattices.push(run, finder);
                 let lattice = lattices.lattice(0..characters);
@@ -342,38 +177,22 @@ impl PyRunSums {
         })
     }
 
-    /// The sums by piece, `high, low: int64`, and the logarithm of the likelihood.
     fn sums(&self, py: Python<'_>) -> PyResult<(PyArrowArray, i128)> {
         run(py, || given(&self.sums))
     }
 }
 
 fn summand(what: &str) -> PyResult<Summand> {
-    match what {
-        "expected" => Ok(Summand::Expected),
-        "best" => Ok(Summand::Best),
-        other => Err(unknown("what", other, "expected or best")),
-    }
+    choice("what", what, &[("expected", Summand::Expected), ("best", Summand::Best)])
 }
 
 fn given(sums: &Sums) -> Result<(PyArrowArray, i128)> {
-    Ok((
-        arrow::unigram::PieceSums::batch(sums.by_piece.iter().copied())?.into(),
-        sums.log_likelihood,
-    ))
+    Ok((PieceSums::batch(sums.by_piece.iter())?.into(), sums.log_likelihood))
 }
 
-/// Adds up sums by piece.
 #[pyfunction]
-pub(super) fn add_run_sums(
-    py: Python<'_>,
-    batches: Vec<Bound<'_, PyAny>>,
-) -> PyResult<PyArrowArray> {
-    let batches = import_batches(&batches)?;
-    run(py, || {
-        let sums = arrow::unigram::add_sums(&batches)?;
-        Ok(arrow::unigram::PieceSums::batch(sums.into_iter())?.into())
-    })
+pub(super) fn add_run_sums(py: Python<'_>, batches: Batches) -> PyResult<PyArrowArray> {
+    table(py, || PieceSums::batch(tables::add_sums(&batches.0)?.iter()))
 }
 
 /// The runs of all words in memory.
@@ -392,24 +211,18 @@ impl PyRunCorpus {
         PyRunCorpus { corpus: Corpus::default(), most_bytes, threads }
     }
 
-    /// Adds runs: `word: string, count: int64`.
-    fn add(&mut self, py: Python<'_>, runs: &Bound<'_, PyAny>) -> PyResult<()> {
-        let runs = import_batch(runs)?;
+    fn add(&mut self, py: Python<'_>, runs: Batch) -> PyResult<()> {
         run(py, || {
-            for (run, count) in arrow::count::WordTableBatch::new(&runs)?.rows()? {
-                self.corpus.add(run, count);
-            }
+            let runs = WordTableBatch::new(&runs.0)?;
+            runs.rows()?.into_iter().for_each(|(run, count)| self.corpus.add(run, count));
             Ok(())
         })
     }
 
-    /// The best seeds, the best first: `word: string, count: int64`.
     fn seeds(&mut self, py: Python<'_>, max_length: usize, most: usize) -> PyResult<PyArrowArray> {
-        let threads = self.threads;
-        run(py, || seed_batch(self.corpus.seeds(max_length, most, threads)))
+        table(py, || tables::seed_batch(&self.corpus.seeds(max_length, most, self.threads)))
     }
 
-    /// See `RunSums.sums`.
     fn sums(
         &mut self,
         py: Python<'_>,
@@ -417,7 +230,6 @@ impl PyRunCorpus {
         what: &str,
     ) -> PyResult<(PyArrowArray, i128)> {
         let (model, what) = (model.get().0.clone(), summand(what)?);
-        let (most_bytes, threads) = (self.most_bytes, self.threads);
-        run(py, || given(&self.corpus.sums(&model, what, most_bytes, threads)?))
+        run(py, || given(&self.corpus.sums(&model, what, self.most_bytes, self.threads)?))
     }
 }

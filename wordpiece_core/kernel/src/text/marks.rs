@@ -21,17 +21,6 @@ pub enum WordBoundary {
     Bytes,
 }
 
-impl WordBoundary {
-    /// The boundary of this name: the mark itself, or `bytes`. None: there is none of this name.
-    pub fn named(name: &str) -> Option<Self> {
-        match name {
-            WORD_END => Some(WordBoundary::End),
-            "bytes" => Some(WordBoundary::Bytes),
-            _ => name.chars().eq([SPACE_MARK]).then_some(WordBoundary::SpaceMark),
-        }
-    }
-}
-
 /// How words are marked, so that tokens say where words begin or end. A symbol is a character, and
 /// whether it carries the mark.
 ///
@@ -129,14 +118,6 @@ mod tests {
         assert_eq!(symbols(&spaced, " a"), ["Ġ", "a"]);
         assert_eq!(symbols(&as_it_is, " a"), ["Ġ", "a"]);
         assert_eq!(symbols(&as_it_is, "a\n"), ["a", "Ċ"]);
-    }
-
-    #[test]
-    fn boundaries_are_named_by_their_marks() {
-        let named = ["</w>", "▁", "bytes", "▁▁", ""].map(WordBoundary::named);
-        let known = [WordBoundary::End, WordBoundary::SpaceMark, WordBoundary::Bytes].map(Some);
-        assert_eq!(named[..3], known);
-        assert_eq!(named[3..], [None, None]);
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 
 use super::lattice::{Calculator, Lattices};
 use super::model::{Finder, UnigramModel};
-use super::runs::RunCounts;
+use super::runs::{RunCounts, add_run};
 use super::seeds::{BestSeeds, SeedPiece, each_suffix, find_seeds, partition};
 use super::sums::{Summand, Sums};
 use crate::base::error::Result;
@@ -39,14 +39,7 @@ pub struct Corpus {
 impl Corpus {
     /// Adds a run that occurs `count` times.
     pub fn add(&mut self, run: &str, count: u64) {
-        // The characters of all runs are fewer than 2^63.
-        match self.added.get_mut(run) {
-            Some(sum) => *sum += count,
-            None => {
-                memory::reserve_entry(&mut self.added);
-                self.added.insert(run.into(), count);
-            }
-        }
+        add_run(&mut self.added, run, count);
     }
 
     /// Puts the runs that were added side by side.

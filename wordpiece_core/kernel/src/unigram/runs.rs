@@ -7,10 +7,23 @@
 use foldhash::{HashMap, HashSet};
 use unicode_script::{Script, UnicodeScript};
 
+use crate::base::memory;
 use crate::text::marks::SPACE_MARK;
 
-/// Runs, each with how often it occurs.
+/// Runs, each with how often it occurs. The characters of all runs are fewer than 2^63, so that no sum
+/// of counts is too large.
 pub type RunCounts = HashMap<Box<str>, u64>;
+
+/// Adds a run that occurs `count` times.
+pub fn add_run(runs: &mut RunCounts, run: &str, count: u64) {
+    match runs.get_mut(run) {
+        Some(sum) => *sum += count,
+        None => {
+            memory::reserve_entry(runs);
+            runs.insert(run.into(), count);
+        }
+    }
+}
 
 const OUTSIDE: u8 = 0;
 const ANY: u8 = 1;
