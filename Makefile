@@ -74,7 +74,7 @@ fuzz: $(VENV)/.installed-test
 VALGRIND := valgrind -q --error-exitcode=1 --show-leak-kinds=none --undef-value-errors=no
 memcheck: $(VENV)/.installed
 	cd wordpiece_core/kernel && cargo test --locked --profile memcheck --lib \
-		--config "target.'cfg(all())'.runner = '$(VALGRIND)'" -- --skip no_character_is_both --skip memory::
+		--config "target.'cfg(all())'.runner = '$(VALGRIND)'" -- --skip no_character_is_both --skip too_much_memory
 	PYTHONMALLOC=malloc $(VALGRIND) \
 		--suppressions=tests/memory/loader.supp $(BIN)/python -m tests.memory.arrays
 
