@@ -99,6 +99,14 @@ class ByteLevel:
 
     def __init__(self, *, add_prefix_space: bool) -> None: ...
 
+class Composed:
+    """The normalizer and the pre-tokenizer of a `tokenizer.json`. InputError for a part that is not
+    known. `of_bytes`: the model takes words as bytes."""
+
+    def __init__(
+        self, normalizer: str | None, pre_tokenizer: str | None, *, of_bytes: bool
+    ) -> None: ...
+
 class Metaspace:
     """SentencePiece's rules of text: `charsmap` maps characters (empty: none), a space becomes ▁.
     As sentencepiece applies them; or, with `by_grapheme`, as `tokenizers` does by Precompiled and
@@ -155,16 +163,17 @@ class Encoder:
     """Tokenizes texts by a vocabulary. The options: `unk_token: str | None`, None if
     there is none, which only Bpe allows: what is unknown vanishes; `continuing_prefix`,
     `max_word_length` and `unk_scope`, of WordPiece;
-    `added_tokens: Sequence[tuple[str, bool, bool]]`, the tokens that are found in texts before
-    anything else, for each whether it takes the white space before it, and whether it is searched
-    for only between the others; and `hidden: Sequence[str]`, the tokens that no word becomes, but
+    `added_tokens: Sequence[Options]`, the tokens that are found in texts before anything else, each
+    with `content` and the flags of `tokenizers`: `lstrip`, `rstrip`, `single_word`, `normalized`;
+    and `hidden: Sequence[str]`, the tokens that no word becomes, but
     for `unk_token` where a word is unknown. These may be left out:
     `model: Bpe | Unigram | None`, None for WordPiece;
-    `template: tuple[list[int], list[int], list[int], int, bool] | None`, the ids of the tokens
-    before a text, between those of a pair and after them, the token type of the second, and whether
-    it is the same in all rows of a stride, None if nothing is known; `pad_id: int | None`, what
-    rows are padded with; and `trim_offsets: Sequence[bool]`, the `add_prefix_space` of each
-    post-processor of `tokenizers` that trims offsets."""
+    `layouts: Sequence[Options] | None`, what a row of one text and one of two are made of: the ids
+    of the tokens `before`, `between` and `after` texts, each with its token type; the `types` of
+    the two texts, and the `overflow_types` where a text is not shown from its beginning on; None if
+    nothing is known; `pad_id: int | None`, what rows are padded with; and `trim_offsets:
+    Sequence[bool]`, the `add_prefix_space` of each post-processor of `tokenizers` that trims
+    offsets."""
 
     def __init__(self, vocab: Sequence[str], text: Options, options: Options) -> None: ...
     def encode(

@@ -32,6 +32,7 @@ TEXT = {
     "lowercase": True,
     "pre_tokenizer": "bert",
 }
+FLAGS = dict.fromkeys(("lstrip", "rstrip", "single_word", "normalized"), False)
 VOCAB = ["[UNK]", "[CLS]", "[SEP]", "[PAD]", "[MASK]", "a", "b", "ab", "##a", "##b"]
 
 
@@ -324,7 +325,7 @@ def encoder() -> _kernel.Encoder:
             "continuing_prefix": "##",
             "max_word_length": 100,
             "unk_scope": "word",
-            "added_tokens": [(token, False, False) for token in VOCAB[:5]],
+            "added_tokens": [{"content": token} | FLAGS for token in VOCAB[:5]],
             "hidden": [],
         },
     )

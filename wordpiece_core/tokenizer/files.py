@@ -11,7 +11,16 @@ from typing import Any
 from wordpiece_core.options import GPT2, TextOptions
 from wordpiece_core.reference import SPECIAL_TOKENS
 from wordpiece_core.reference.marks import SPACE_MARK
-from wordpiece_core.tokenizer.models import AddedTokens, Bpe, ByteLevel, Metaspace, Unigram
+from wordpiece_core.tokenizer.models import (
+    BERT_ADDED,
+    AddedTokens,
+    Bpe,
+    ByteLevel,
+    Composed,
+    Layout,
+    Metaspace,
+    Unigram,
+)
 from wordpiece_core.tokenizer.vocabulary import is_unused
 
 ROLES = {f"{token.strip('[]').lower()}_token": token for token in SPECIAL_TOKENS}
@@ -23,7 +32,7 @@ USUAL_ROLES = {
     "eos_token": ("</s>", "<|endoftext|>", "<|end_of_text|>"),
 }
 ROLE_NAMES = (*ROLES, "bos_token", "eos_token")
-NOTHING_ADDED = AddedTokens((), (), ())
+NOTHING_ADDED = AddedTokens()
 AS_IT_IS = TextOptions(
     lowercase=False,
     strip_accents=False,
@@ -46,7 +55,7 @@ class TokenizerSpec:
     """Special tokens beside BERT's five. They are found where they are written in a text."""
     model: Bpe | Unigram | None = None
     """None: WordPiece."""
-    rules: ByteLevel | Metaspace | None = None
+    rules: ByteLevel | Metaspace | Composed | None = None
     """How text becomes words, if not by `text`."""
     roles: Mapping[str, str] | None = None
     """`unk_token`, `pad_token` and so on, if they are not BERT's."""
@@ -54,6 +63,12 @@ class TokenizerSpec:
     """What is put around texts, if it is not what BERT puts."""
     left_stripped: Sequence[str] | None = None
     """Those special tokens that take the white space before them (`lstrip` of `tokenizers`)."""
+    right_stripped: Sequence[str] | None = None
+    """Those that take the white space behind them (`rstrip`)."""
+    single_words: Sequence[str] | None = None
+    """Those that are found only where no word character is beside them (`single_word`)."""
+    not_special: Sequence[str] | None = None
+    """Those that are found also where special tokens are text like any other."""
     not_in_model: Sequence[str] | None = None
     """Those that only the search finds: words do not become them."""
     found_late: Sequence[str] | None = None
@@ -75,7 +90,7 @@ class TokenizerSpec:
     @classmethod
     def of_plain(cls, value: Mapping[str, Any]) -> TokenizerSpec:
         """From what `plain` gives."""
-        kinds = {kind.__name__: kind for kind in (Bpe, Unigram, ByteLevel, Metaspace)}
+        kinds = {kind.__name__: kind for kind in (Bpe, Unigram, ByteLevel, Metaspace, Composed)}
         made = dict(value) | {"text": TextOptions(**value["text"])}
         for name in ("model", "rules"):
             if name in made:
@@ -86,7 +101,7 @@ class TokenizerSpec:
                     fields["merges"] = [(left, right) for left, right in fields["merges"]]
                 made[name] = kinds[fields.pop("type")](**fields)
         if "added" in made:
-            made["added"] = AddedTokens(**made["added"])
+            made["added"] = _added_of_plain(made["added"])
         return cls(**made)
 
     @property
@@ -125,8 +140,22 @@ class TokenizerSpec:
     def around(self) -> AddedTokens | None:
         """What is put around texts. None: the vocabulary lacks [CLS] or [SEP]."""
         if self.added is None and {"[CLS]", "[SEP]"} <= {*self.vocab}:
-            return AddedTokens()
+            return BERT_ADDED
         return self.added
+
+
+def _added_of_plain(value: Mapping[str, Any]) -> AddedTokens:
+    """The tokens around texts, from what JSON has of them."""
+
+    def layout(plain: Mapping[str, Any]) -> Layout:
+        tokens = {
+            name: [(token, kind) for token, kind in plain[name]]
+            for name in ("before", "between", "after")
+        }
+        first, second = plain["types"]
+        return Layout(**tokens, types=(first, second))
+
+    return AddedTokens(layout(value["single"]), layout(value["pair"]), value["fixed_type"])
 
 
 def unless_usual(rules: ByteLevel) -> ByteLevel | None:

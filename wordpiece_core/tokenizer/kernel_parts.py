@@ -5,14 +5,16 @@ from __future__ import annotations
 import pyarrow as pa
 
 from wordpiece_core import _kernel
-from wordpiece_core.tokenizer.models import Bpe, ByteLevel, Metaspace, Unigram
+from wordpiece_core.tokenizer.models import Bpe, ByteLevel, Composed, Metaspace, Unigram
 
 
 def kernel_rules(
-    rules: ByteLevel | Metaspace | None,
-) -> _kernel.ByteLevel | _kernel.Metaspace | None:
-    """The rules of text, if they are not those of the text options. InputError for a map of
-    characters that is damaged, or not known."""
+    rules: ByteLevel | Metaspace | Composed | None,
+) -> _kernel.ByteLevel | _kernel.Metaspace | _kernel.Composed | None:
+    """The rules of text, if they are not those of the text options. InputError for a part that is
+    damaged, or not known."""
+    if isinstance(rules, Composed):
+        return _kernel.Composed(rules.normalizer, rules.pre_tokenizer, of_bytes=rules.of_bytes)
     if isinstance(rules, Metaspace):
         options = dict(vars(rules))
         return _kernel.Metaspace(options.pop("charsmap"), **options)

@@ -71,14 +71,60 @@ class Metaspace:
 
 
 @dataclass(frozen=True)
-class AddedTokens:
-    """The special tokens around texts: `before` A `after`, and for pairs `before` A `between` B
-    `after`. `second_type`: the token type of B and of what is after it. `fixed_type`: B has it in
-    all rows of a stride, as BertProcessing and RobertaProcessing of `tokenizers` do it; with its
-    TemplateProcessing B has 1 in rows that do not begin with the beginning of B."""
+class Composed:
+    """The normalizer and the pre-tokenizer of a `tokenizer.json`, as JSON; None: there is none.
+    `of_bytes`: words are bytes, written as the characters that GPT-2 writes for them. `decoder`:
+    what makes text of tokens again, as JSON."""
 
-    before: Sequence[str] = ("[CLS]",)
-    between: Sequence[str] = ("[SEP]",)
-    after: Sequence[str] = ("[SEP]",)
-    second_type: int = 1
+    normalizer: str | None = None
+    pre_tokenizer: str | None = None
+    of_bytes: bool = False
+    decoder: str | None = None
+
+
+@dataclass(frozen=True)
+class Layout:
+    """What a row is made of: `before` A `after`, or `before` A `between` B `after`, with the token
+    type of each added token. `types`: the token types of A and B."""
+
+    before: Sequence[tuple[str, int]] = ()
+    between: Sequence[tuple[str, int]] = ()
+    after: Sequence[tuple[str, int]] = ()
+    types: tuple[int, int] = (0, 1)
+
+    @property
+    def added(self) -> list[tuple[str, int]]:
+        """All added tokens, with their types."""
+        return [*self.before, *self.between, *self.after]
+
+
+@dataclass(frozen=True)
+class AddedTokens:
+    """The tokens that are put around texts. `single`: around a text. `pair`: around two.
+    `fixed_type`: texts have their types in all rows of a stride, as BertProcessing and
+    RobertaProcessing of `tokenizers` do it; with its TemplateProcessing B has 1 in rows that do not
+    begin with the beginning of B."""
+
+    single: Layout = Layout()
+    pair: Layout = Layout()
     fixed_type: bool = False
+
+
+def around(
+    before: Sequence[str], between: Sequence[str], after: Sequence[str], second_type: int = 1
+) -> AddedTokens:
+    """The same tokens around a text and around two. `second_type`: that of B, and of what is after
+    it."""
+    first = [(token, 0) for token in before]
+    return AddedTokens(
+        Layout(first, (), [(token, 0) for token in after]),
+        Layout(
+            first,
+            [(token, 0) for token in between],
+            [(token, second_type) for token in after],
+            (0, second_type),
+        ),
+    )
+
+
+BERT_ADDED = around(["[CLS]"], ["[SEP]"], ["[SEP]"])

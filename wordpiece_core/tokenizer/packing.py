@@ -87,8 +87,9 @@ class Packer:
 def _frame(tokenizer: Tokenizer) -> tuple[int | None, int]:
     """The ids of what is [CLS] and [SEP] in sequences. OptionError if there is no separator."""
     around, ids = tokenizer.around, tokenizer.ids
-    if around is not None and len(around.before) == len(around.after) == 1:
-        return ids[around.before[0]], ids[around.after[0]]
+    single = None if around is None else around.single
+    if single is not None and len(single.before) == len(single.after) == 1:
+        return ids[single.before[0][0]], ids[single.after[0][0]]
     for role in ("sep_token", "eos_token"):
         separator = tokenizer.role_id(role)
         if separator is not None:

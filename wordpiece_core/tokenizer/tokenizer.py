@@ -182,8 +182,17 @@ class Tokenizer:
         of_sentencepiece = isinstance(spec.model, Unigram) and spec.model.of_sentencepiece
         # sentencepiece does not find its control tokens in texts either.
         hides = split_special_tokens or of_sentencepiece
-        late, stripped = {*(spec.found_late or ())}, {*(spec.left_stripped or ())}
-        added_tokens = [] if hides else [(t, t in stripped, t in late) for t in special]
+        searched = [t for t in special if t in (spec.not_special or ())] if hides else special
+        flags = {
+            "lstrip": spec.left_stripped,
+            "rstrip": spec.right_stripped,
+            "single_word": spec.single_words,
+            "normalized": spec.found_late,
+        }
+        added_tokens = [
+            {"content": t} | {flag: t in (tokens or ()) for flag, tokens in flags.items()}
+            for t in searched
+        ]
         return _kernel.Encoder(
             self.vocab,
             spec.text.for_kernel() | {"rules": kernel_rules(spec.rules)},
@@ -195,22 +204,28 @@ class Tokenizer:
                 "added_tokens": added_tokens,
                 "hidden": special if hides else spec.not_in_model or (),
                 "model": kernel_model(spec.model),
-                "template": self._template(),
+                "layouts": self._layouts(),
                 "pad_id": self.pad_id,
                 "trim_offsets": spec.offset_trimming,
             },
         )
 
-    def _template(self) -> tuple[list[int], list[int], list[int], int, bool] | None:
-        """What is put around texts, as the kernel takes it."""
+    def _layouts(self) -> list[dict[str, Any]] | None:
+        """What rows of one text and of two are made of, as the kernel takes it."""
         around = self.around
         if around is None:
             return None
-        before, between, after = (
-            [self.ids[token] for token in tokens]
-            for tokens in (around.before, around.between, around.after)
-        )
-        return before, between, after, around.second_type, around.fixed_type
+        return [
+            {
+                name: [(self.ids[token], kind) for token, kind in getattr(layout, name)]
+                for name in ("before", "between", "after")
+            }
+            | {
+                "types": layout.types,
+                "overflow_types": layout.types if around.fixed_type else (0, 1),
+            }
+            for layout in (around.single, around.pair)
+        ]
 
     @property
     def unk_id(self) -> int | None:
@@ -351,7 +366,7 @@ class Tokenizer:
         around = self.around
         if around is None or not options.add_special_tokens:
             return 0
-        return len(around.before) + len(around.after) + len(around.between) * pairs
+        return len((around.pair if pairs else around.single).added)
 
     def __call__(
         self,

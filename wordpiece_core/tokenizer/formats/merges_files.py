@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 
 from wordpiece_core.errors import InputError, shown
 from wordpiece_core.options import GPT2, TextOptions
@@ -15,7 +16,7 @@ from wordpiece_core.tokenizer.files import (
     unless_usual,
 )
 from wordpiece_core.tokenizer.formats.json_text import Json, written
-from wordpiece_core.tokenizer.models import AddedTokens, Bpe, ByteLevel
+from wordpiece_core.tokenizer.models import AddedTokens, Bpe, ByteLevel, around
 from wordpiece_core.tokenizer.vocabulary import check_vocabulary
 
 VOCAB, MERGES = "vocab.json", "merges.txt"
@@ -138,4 +139,4 @@ def _around(name: str, ids: Json, place: Callable[[str], str]) -> AddedTokens:
     for token in ("<s>", "</s>"):
         if token not in ids:
             raise InputError(f"{place(VOCAB)}: no {token}, which {ROBERTA_CLASS} puts around texts")
-    return AddedTokens(("<s>",), ("</s>", "</s>"), ("</s>",), 0, fixed_type=True)
+    return replace(around(["<s>"], ["</s>", "</s>"], ["</s>"], 0), fixed_type=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from base64 import b64encode
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -10,7 +11,7 @@ from wordpiece_core.options import GPT2
 from wordpiece_core.reference.marks import BYTES, SPACE_MARK, WORD_END
 from wordpiece_core.tokenizer.files import TokenizerSpec
 from wordpiece_core.tokenizer.formats.json_text import Json
-from wordpiece_core.tokenizer.models import AddedTokens, ByteLevel, Metaspace, Unigram
+from wordpiece_core.tokenizer.models import AddedTokens, ByteLevel, Composed, Metaspace, Unigram
 
 ADDED_TOKEN_FLAGS = dict.fromkeys(("single_word", "lstrip", "rstrip", "normalized"), False)
 PRE_TOKENIZER_TYPES = {"bert": "BertPreTokenizer", "whitespace": "WhitespaceSplit"}
@@ -32,7 +33,11 @@ def tokenizer_json(spec: TokenizerSpec) -> Json:
             for token in sorted(spec.special_tokens, key=ids.__getitem__)
         ],
         "normalizer": _normalizer(spec),
-        "pre_tokenizer": _one_of(_pre_tokenizers(spec), "pretokenizers"),
+        "pre_tokenizer": (
+            _composed(spec, "pre_tokenizer")
+            if isinstance(spec.rules, Composed)
+            else _one_of(_pre_tokenizers(spec), "pretokenizers")
+        ),
         "post_processor": _one_of(_post_processors(spec, ids), "processors"),
         "decoder": _decoder(spec),
         "model": _model(spec, ids),
@@ -40,11 +45,15 @@ def tokenizer_json(spec: TokenizerSpec) -> Json:
 
 
 def _added_token(spec: TokenizerSpec, token: str, number: int) -> Json:
-    flags = ADDED_TOKEN_FLAGS | {
-        "lstrip": token in (spec.left_stripped or ()),
-        "normalized": token in (spec.found_late or ()),
+    flags = {
+        "single_word": spec.single_words,
+        "lstrip": spec.left_stripped,
+        "rstrip": spec.right_stripped,
+        "normalized": spec.found_late,
     }
-    return {"id": number, "content": token, **flags, "special": True}
+    special = token not in (spec.not_special or ())
+    said = {flag: token in (tokens or ()) for flag, tokens in flags.items()}
+    return {"id": number, "content": token, **said, "special": special}
 
 
 def _one_of(parts: Sequence[Json], name: str) -> Json | None:
@@ -65,7 +74,15 @@ def _byte_level(spec: TokenizerSpec) -> ByteLevel | None:
     return ByteLevel(add_prefix_space=True)
 
 
+def _composed(spec: TokenizerSpec, part: str) -> Json | None:
+    """A part that the rules have as JSON."""
+    text = getattr(spec.rules, part)
+    return None if text is None else json.loads(text)
+
+
 def _normalizer(spec: TokenizerSpec) -> Json | None:
+    if isinstance(spec.rules, Composed):
+        return _composed(spec, "normalizer")
     if isinstance(spec.rules, Metaspace):
         return _metaspace_normalizer(spec.rules)
     if spec.text.pre_tokenizer == GPT2:
@@ -132,40 +149,51 @@ def _post_processors(spec: TokenizerSpec, ids: dict[str, int]) -> list[Json]:
         _byte_level_part(ByteLevel(add_prefix_space), use_regex=True)
         for add_prefix_space in spec.offset_trimming
     ]
-    if around is not None and (around.before or around.between or around.after):
+    if around is not None and (around.single.added or around.pair.added):
         parts.append((_of_ends if around.fixed_type else template)(around, ids))
     return parts
 
 
 def _of_ends(around: AddedTokens, ids: dict[str, int]) -> Json:
     """RobertaProcessing or BertProcessing, which alone give a second text a fixed type."""
-    kind = ROBERTA if len(around.between) > 1 else BERT
-    ends = {"sep": around.after[0], "cls": around.before[0]}
+    kind = ROBERTA if len(around.pair.between) > 1 else BERT
+    ends = {"sep": around.single.after[0][0], "cls": around.single.before[0][0]}
     trims = {"trim_offsets": False, "add_prefix_space": True} if kind == ROBERTA else {}
     return {"type": kind, **{name: [token, ids[token]] for name, token in ends.items()}, **trims}
 
 
 def template(around: AddedTokens, ids: dict[str, int]) -> Json:
-    """`before` A `after`, and `before` A `between` B `after` for pairs."""
+    """What is put around a text, and around two."""
 
-    def special(tokens: Sequence[str], type_id: int) -> list[Json]:
-        return [{"SpecialToken": {"id": token, "type_id": type_id}} for token in tokens]
+    def special(tokens: Sequence[tuple[str, int]]) -> list[Json]:
+        return [{"SpecialToken": {"id": token, "type_id": kind}} for token, kind in tokens]
 
-    def sequence(name: str, type_id: int) -> list[Json]:
-        return [{"Sequence": {"id": name, "type_id": type_id}}]
+    def sequence(name: str, kind: int) -> Json:
+        return {"Sequence": {"id": name, "type_id": kind}}
 
-    first = [*special(around.before, 0), *sequence("A", 0)]
-    second = [*sequence("B", around.second_type), *special(around.after, around.second_type)]
-    used = dict.fromkeys((*around.before, *around.between, *around.after))
+    single, pair = around.single, around.pair
+    used = sorted({token for token, _ in (*single.added, *pair.added)}, key=ids.__getitem__)
     return {
         "type": "TemplateProcessing",
-        "single": [*first, *special(around.after, 0)],
-        "pair": [*first, *special(around.between, 0), *second],
+        "single": [
+            *special(single.before),
+            sequence("A", single.types[0]),
+            *special(single.after),
+        ],
+        "pair": [
+            *special(pair.before),
+            sequence("A", pair.types[0]),
+            *special(pair.between),
+            sequence("B", pair.types[1]),
+            *special(pair.after),
+        ],
         "special_tokens": {t: {"id": t, "ids": [ids[t]], "tokens": [t]} for t in used},
     }
 
 
 def _decoder(spec: TokenizerSpec) -> Json | None:
+    if isinstance(spec.rules, Composed):
+        return _composed(spec, "decoder")
     if spec.model is None:
         return {"type": "WordPiece", "prefix": spec.continuing_prefix, "cleanup": True}
     if spec.word_boundary == BYTES:

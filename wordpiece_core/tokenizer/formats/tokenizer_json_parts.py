@@ -3,6 +3,7 @@ about words, and what its post-processors put around texts. InputError for what 
 
 from __future__ import annotations
 
+import json
 from base64 import b64decode
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
@@ -20,10 +21,16 @@ from wordpiece_core.tokenizer.formats.tokenizer_json import (
     ROBERTA,
     STRIP,
     metaspace,
-    template,
 )
 from wordpiece_core.tokenizer.kernel_parts import kernel_rules
-from wordpiece_core.tokenizer.models import AddedTokens, ByteLevel, Metaspace
+from wordpiece_core.tokenizer.models import (
+    AddedTokens,
+    ByteLevel,
+    Composed,
+    Layout,
+    Metaspace,
+    around,
+)
 
 KINDS = {name: kind for kind, name in PRE_TOKENIZER_TYPES.items()}
 GPT2_CUT = r"""'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"""
@@ -34,7 +41,7 @@ class Words:
     """How text becomes words, as a spec has it."""
 
     text: TextOptions
-    rules: ByteLevel | Metaspace | None
+    rules: ByteLevel | Metaspace | Composed | None
     boundary: str | None
     """Of BYTES, SPACE_MARK, or None."""
 
@@ -79,12 +86,24 @@ def read_words(value: Json, path: str) -> Words:
         or _bert_words(normalizers, cutters, value, path)
         or _metaspace_words(normalizers, cutters, path)
     )
-    if found is None:
-        raise InputError(
-            f"{path}: normalizer {_said(normalizers)} with pre_tokenizer {_said(cutters)} makes"
-            " words in a way that is not known here"
-        )
-    return found
+    model = get(value, "model", dict, path, {})
+    is_unigram = model.get("type") == "Unigram"
+    is_usual = not is_unigram or (found is not None and found.boundary == SPACE_MARK)
+    if found is not None and is_usual and not (found.boundary and model.get("end_of_word_suffix")):
+        return found
+    takes_bytes = not is_unigram and not model.get("end_of_word_suffix")
+    return _composed_words(takes_bytes and types(cutters[-1:]) == ["ByteLevel"], value, path)
+
+
+def _composed_words(of_bytes: bool, value: Json, path: str) -> Words:
+    """Those of any parts that the kernel knows."""
+    normalizer, pre_tokenizer, decoder = (
+        None if value.get(name) is None else json.dumps(value[name])
+        for name in ("normalizer", "pre_tokenizer", "decoder")
+    )
+    rules = Composed(normalizer, pre_tokenizer, of_bytes, decoder)
+    check_rules(rules, path)
+    return Words(AS_IT_IS, rules, BYTES if of_bytes else None)
 
 
 def _said(found: Sequence[Json]) -> str:
@@ -102,16 +121,11 @@ def _gpt2_words(
     by_regex = get(cutters[-1], "use_regex", bool, path, True)
     if types(cutters) == ["Split", "ByteLevel"]:
         if by_regex or add_prefix_space or not _is_gpt2_cut(cutters[0]):
-            raise InputError(
-                f"{path}: pre_tokenizer Split+ByteLevel does not cut text as GPT-2 does; of such"
-                " tokenizers only those that do are known"
-            )
+            return None
     elif not by_regex:
-        raise InputError(f"{path}: use_regex of ByteLevel is off; only GPT-2's words are known")
+        return None
     if normalizers:
-        raise InputError(
-            f"{path}: normalizer {_said(normalizers)}; with ByteLevel only text as it is is known"
-        )
+        return None
     rules = ByteLevel(add_prefix_space)
     return Words(TextOptions(pre_tokenizer=GPT2), unless_usual(rules), BYTES)
 
@@ -142,10 +156,7 @@ def _bert_words(
         return None
     for name, default, wanted in (("add_prefix_space", True, True), ("use_regex", True, False)):
         if get(marks[0], name, bool, path, default) != wanted:
-            raise InputError(
-                f"{path}: {name} of ByteLevel is {shown(not wanted).lower()}; after"
-                f" {cutters[0]['type']} only {shown(wanted).lower()} is known"
-            )
+            return None
     return Words(text, None, BYTES)
 
 
@@ -178,7 +189,7 @@ def _metaspace_words(normalizers: list[Json], cutters: list[Json], path: str) ->
     return Words(AS_IT_IS, rules, SPACE_MARK)
 
 
-def check_rules(rules: Metaspace, path: str) -> None:
+def check_rules(rules: Metaspace | Composed, path: str) -> None:
     """InputError if the kernel does not know the map of characters of the rules."""
     try:
         kernel_rules(rules)
@@ -249,34 +260,46 @@ def _of_ends(part: Json, ids: dict[str, int], path: str) -> AddedTokens:
         ends.append(pair[0])
     cls, sep = ends
     if part["type"] == BERT:
-        return AddedTokens((cls,), (sep,), (sep,), 1, fixed_type=True)
-    return AddedTokens((cls,), (sep, sep), (sep,), 0, fixed_type=True)
+        return replace(around([cls], [sep], [sep]), fixed_type=True)
+    return replace(around([cls], [sep, sep], [sep], 0), fixed_type=True)
 
 
 def _of_template(part: Json, ids: dict[str, int], path: str) -> AddedTokens:
-    """What a TemplateProcessing puts around, if `template` can say it."""
+    """What a TemplateProcessing puts around. InputError for one that does not have each text once,
+    A before B."""
     try:
-        single = [_item(item) for item in part["single"]]
-        pair = [_item(item) for item in part["pair"]]
-        first, second = pair.index(("Sequence", "A")), pair.index(("Sequence", "B"))
-        second_type = _token_type(part["pair"][second]["Sequence"]["type_id"])
-        made = AddedTokens(
-            tuple(name for _, name in pair[:first]),
-            tuple(name for _, name in pair[first + 1 : second]),
-            tuple(name for _, name in pair[second + 1 :]),
-            second_type,
-        )
-        found = {name: part[name] for name in ("single", "pair", "special_tokens")}
-        wanted = template(made, ids)
+        tokens = {name: said["ids"] for name, said in part["special_tokens"].items()}
+        made = AddedTokens(_layout(part["single"], "single"), _layout(part["pair"], "pair"))
+        added = [token for token, _ in (*made.single.added, *made.pair.added)]
+        if any(tokens[token] != [ids[token]] for token in added):
+            raise ValueError
     except (KeyError, TypeError, ValueError, AttributeError):
-        single, wanted = [], {}
-    if not single or any(found[name] != wanted[name] for name in found):
         raise InputError(
-            f"{path}: post_processor (TemplateProcessing) does not put the same tokens around a"
-            " text and around a pair, all of the first type up to the second text; fix or"
-            " replace it"
-        )
+            f"{path}: post_processor (TemplateProcessing) does not put tokens of the vocabulary"
+            " around A, and around A and B; fix or replace it"
+        ) from None
     return made
+
+
+def _layout(items: list[Json], name: str) -> Layout:
+    """What a template says. ValueError for one that does not have the texts in their order."""
+    added: list[list[tuple[str, int]]] = [[]]
+    types = [0, 1]
+    texts = ["A"] if name == "single" else ["A", "B"]
+    for item in items:
+        ((kind, said),) = item.items()
+        type_id = _token_type(said["type_id"])
+        if kind == "SpecialToken":
+            added[-1].append((said["id"], type_id))
+        elif said["id"] != texts[len(added) - 1]:
+            raise ValueError(said["id"])
+        else:
+            types[len(added) - 1] = type_id
+            added.append([])
+    if len(added) != len(texts) + 1:
+        raise ValueError(items)
+    before, *between, after = added
+    return Layout(before, between[0] if between else (), after, (types[0], types[1]))
 
 
 def _token_type(value: int) -> int:
@@ -284,9 +307,3 @@ def _token_type(value: int) -> int:
     if not 0 <= value <= 127:
         raise ValueError(value)
     return int(value)
-
-
-def _item(item: Json) -> tuple[str, str]:
-    """The kind of an item of a template, and its name."""
-    ((kind, said),) = item.items()
-    return kind, said["id"]

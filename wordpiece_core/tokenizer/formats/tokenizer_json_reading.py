@@ -8,7 +8,7 @@ from typing import Any
 
 from wordpiece_core.errors import InputError, shown
 from wordpiece_core.reference import SPECIAL_TOKENS
-from wordpiece_core.reference.marks import SPACE_MARK, WORD_END, byte_tokens
+from wordpiece_core.reference.marks import WORD_END, byte_tokens
 from wordpiece_core.tokenizer.files import (
     ROLES,
     TokenizerSpec,
@@ -29,7 +29,7 @@ from wordpiece_core.tokenizer.formats.tokenizer_json_parts import (
     read_trimming,
     read_words,
 )
-from wordpiece_core.tokenizer.models import AddedTokens, Bpe, Unigram
+from wordpiece_core.tokenizer.models import BERT_ADDED, Bpe, Unigram
 from wordpiece_core.tokenizer.vocabulary import UNK, check_vocabulary
 
 
@@ -97,7 +97,8 @@ def check_added_token(token: Any, path: str, allowed: Sequence[str] = ()) -> Non
     if not isinstance(token, dict) or not isinstance(token.get("content"), str):
         raise InputError(f"{path}: {shown(token)} is no added token")
     flags = {name: token.get(name, False) for name in ADDED_TOKEN_FLAGS if name not in allowed}
-    if any(flag is not False for flag in flags.values()) or token.get("special", True) is not True:
+    special = "special" in allowed or token.get("special", True) is True
+    if any(flag is not False for flag in flags.values()) or not special:
         wrong = [name for name, flag in flags.items() if flag] or ["not special"]
         raise InputError(
             f"{path}: added token {token['content']!r} is {', '.join(wrong)}; only special ones"
@@ -109,7 +110,7 @@ def _check_post_processor(value: Json, path: str, ids: dict[str, int]) -> None:
     """InputError unless [CLS] and [SEP] are put around texts exactly if the vocabulary has them."""
     wanted = bert = None
     if {"[CLS]", "[SEP]"} <= ids.keys():
-        wanted = template(AddedTokens(), ids)
+        wanted = template(BERT_ADDED, ids)
         ends = {name: [token, ids[token]] for name, token in (("sep", "[SEP]"), ("cls", "[CLS]"))}
         bert = {"type": "BertProcessing", **ends}
     found = value.get("post_processor")
@@ -130,8 +131,8 @@ def _bpe(value: Json, path: str) -> TokenizerSpec:
     if model.get("continuing_subword_prefix"):
         raise InputError(f"{path}: continuing_subword_prefix is set; only BPE without one is known")
     suffix = model.get("end_of_word_suffix") or None
-    if suffix not in (None, WORD_END) or (suffix and words.boundary):
-        raise InputError(f"{path}: end_of_word_suffix is {shown(suffix)}, not {WORD_END} alone")
+    if suffix not in (None, WORD_END):
+        raise InputError(f"{path}: end_of_word_suffix is {shown(suffix)}, not {WORD_END}")
     unk = model.get("unk_token")
     if unk is not None and not isinstance(unk, str):
         raise InputError(f"{path}: unk_token is {shown(unk)}, not a string")
@@ -172,8 +173,6 @@ def _check_bytes(vocab: Sequence[str], model: Bpe | Unigram, path: str) -> None:
 
 def _unigram(value: Json, path: str) -> TokenizerSpec:
     model, words = value["model"], read_words(value, path)
-    if words.boundary != SPACE_MARK:
-        raise InputError(f"{path}: a Unigram model whose words do not begin with {SPACE_MARK}")
     rows = get(model, "vocab", list, path)
     for row in rows:
         if not (isinstance(row, list) and len(row) == 2 and _is_score(row[1])):
@@ -231,15 +230,19 @@ def _spec(
         roles=roles,
         added=None if as_bert and put == usual else put,
         left_stripped=_flagged(value, "lstrip"),
+        right_stripped=_flagged(value, "rstrip"),
+        single_words=_flagged(value, "single_word"),
+        not_special=_flagged(value, "special", wanted=False),
         not_in_model=beyond or None,
         found_late=_flagged(value, "normalized"),
         trim_offsets=trimming_unless_usual(read_trimming(value, path), words.text),
     )
 
 
-def _flagged(value: Json, flag: str) -> tuple[str, ...] | None:
-    """The added tokens that have a flag; None if none has it."""
-    found = [token["content"] for token in value.get("added_tokens") or () if token.get(flag)]
+def _flagged(value: Json, flag: str, wanted: bool = True) -> tuple[str, ...] | None:
+    """The added tokens that have a flag, or do not have it; None if there are none."""
+    added = value.get("added_tokens") or ()
+    found = [token["content"] for token in added if token.get(flag, not wanted) == wanted]
     return tuple(sorted(found)) or None
 
 
@@ -249,10 +252,8 @@ def _own_added_tokens(
     """The added tokens; and those that the model does not have, which are put into `ids`.
     InputError for one that is not searched for exactly as it is written."""
     listed, of_model = [], {*ids}
-    as_it_is = value.get("normalizer") is None
     for token in get(value, "added_tokens", list, path, []):
-        # Without a normalizer it makes no difference whether normalized text is searched.
-        check_added_token(token, path, ["lstrip", *(["normalized"] if as_it_is else [])])
+        check_added_token(token, path, [*ADDED_TOKEN_FLAGS, "special"])
         content, number = token["content"], token.get("id")
         if type(number) is not int or ids.setdefault(content, number) != number:
             raise InputError(

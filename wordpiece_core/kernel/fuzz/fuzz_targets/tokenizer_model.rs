@@ -98,7 +98,7 @@ fn encoder(input: &Input) -> Option<(Encoder, usize)> {
         .map(|&(at, lstrip, normalized)| {
             (vocabulary[id(at) as usize].clone(), id(at), lstrip, normalized)
         })
-        .map(|(content, id, lstrip, normalized)| AddedToken { content, id, lstrip, normalized })
+        .map(|(content, id, lstrip, normalized)| AddedToken { content, id, lstrip, normalized, ..AddedToken::default() })
         .collect();
     let hidden: Vec<u32> = input.hidden.iter().map(|&at| id(at)).collect();
     let model = match &input.kind {

@@ -65,7 +65,7 @@ mod tests {
     use wordpiece_core::encode::matcher::UnkScope;
     use wordpiece_core::encode::model::{Model, WordPiece};
     use wordpiece_core::encode::rows::{
-        self, AddedTokens, RowColumns, RowOptions, Rows, TextPair, Truncation,
+        self, Layout, RowColumns, RowOptions, Rows, TextPair, Truncation,
     };
     use wordpiece_core::text::pre_tokenize::TextOptions;
 
@@ -127,9 +127,10 @@ mod tests {
             .collect();
         for padded in [false, true] {
             let options = RowOptions {
-                added: Some(AddedTokens { before: vec![2], between: vec![3], after: vec![3] }),
-                second_type: 1,
-                overflow_type: 1,
+                layouts: std::array::from_fn(|_| Layout {
+                    added: [vec![(2, 0)], vec![], vec![(3, 0)]],
+                    ..Layout::default()
+                }),
                 max_length: padded.then_some(1000),
                 truncation: Truncation::LongestFirst,
                 stride: None,

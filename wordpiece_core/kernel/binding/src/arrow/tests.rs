@@ -92,9 +92,7 @@ fn models() -> [(&'static str, Encoder); 3] {
 
 fn rows(max_length: Option<usize>, columns: bool) -> RowOptions {
     RowOptions {
-        added: None,
-        second_type: 1,
-        overflow_type: 1,
+        layouts: Default::default(),
         max_length,
         truncation: Truncation::LongestFirst,
         stride: None,

@@ -20,7 +20,7 @@ use wordpiece_core::encode::matcher::UnkScope;
 use wordpiece_core::encode::measure::{Measurer, measure};
 use wordpiece_core::encode::model::{Model, WordPiece};
 use wordpiece_core::encode::pack::{PackOptions, Packer};
-use wordpiece_core::encode::rows::{AddedTokens, RowOptions, Rows, Truncation};
+use wordpiece_core::encode::rows::{Layout, RowOptions, Rows, Truncation};
 use wordpiece_core::encode::sampling::{Sampling, SamplingKind};
 use wordpiece_core::encode::unigram::{Unigram, UnigramOptions};
 use wordpiece_core::text::marks::WordBoundary;
@@ -108,15 +108,22 @@ enum AnyModel {
     Unigram(Py<PyUnigram>),
 }
 
-/// The ids of the tokens before, between and after texts; the token type of a second text; and whether
-/// it is the same in all rows of a stride, if these tokens are added.
-type Template = (Vec<u32>, Vec<u32>, Vec<u32>, i8, bool);
+/// What a row is made of, by names in Python: see [`Layout`].
+#[derive(Clone, FromPyObject)]
+#[pyo3(from_item_all)]
+struct LayoutMapping {
+    before: Vec<(u32, i8)>,
+    between: Vec<(u32, i8)>,
+    after: Vec<(u32, i8)>,
+    types: [i8; 2],
+    overflow_types: [i8; 2],
+}
 
 /// Encodes texts by a vocabulary.
 #[pyclass(name = "Encoder", frozen)]
 pub(super) struct PyEncoder {
     encoder: Encoder,
-    template: Option<Template>,
+    layouts: Option<[LayoutMapping; 2]>,
     pad_id: Option<u32>,
 }
 
@@ -128,16 +135,27 @@ struct EncoderMapping {
     continuing_prefix: String,
     max_word_length: usize,
     unk_scope: String,
-    added_tokens: Vec<(String, bool, bool)>,
+    added_tokens: Vec<AddedTokenMapping>,
     hidden: Vec<String>,
     #[pyo3(default)]
     model: Option<AnyModel>,
     #[pyo3(default)]
-    template: Option<Template>,
+    layouts: Option<[LayoutMapping; 2]>,
     #[pyo3(default)]
     pad_id: Option<u32>,
     #[pyo3(default)]
     trim_offsets: Vec<bool>,
+}
+
+/// A token that is found in texts, by names in Python.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+struct AddedTokenMapping {
+    content: String,
+    lstrip: bool,
+    rstrip: bool,
+    single_word: bool,
+    normalized: bool,
 }
 
 /// How texts become rows, by names in Python.
@@ -171,7 +189,7 @@ impl PyEncoder {
         text: GivenText,
         options: EncoderMapping,
     ) -> PyResult<Self> {
-        let EncoderMapping { max_word_length, template, pad_id, trim_offsets, .. } = options;
+        let EncoderMapping { max_word_length, layouts, pad_id, trim_offsets, .. } = options;
         let scopes = [("word", UnkScope::Word), ("character", UnkScope::Character)];
         let unk_scope = choice("unk_scope", &options.unk_scope, &scopes)?;
         run(py, || {
@@ -182,10 +200,11 @@ impl PyEncoder {
                 let id = ids.get(token).copied();
                 id.ok_or_else(|| Error::option(format!("the vocabulary has no {token}")))
             };
-            let added_tokens =
-                options.added_tokens.into_iter().map(|(content, lstrip, normalized)| {
-                    Ok(AddedToken { id: known(&content)?, content, lstrip, normalized })
-                });
+            let added_tokens = options.added_tokens.into_iter().map(|token| {
+                let AddedTokenMapping { content, lstrip, rstrip, single_word, normalized } = token;
+                let id = known(&content)?;
+                Ok(AddedToken { content, id, lstrip, rstrip, single_word, normalized })
+            });
             let added_tokens: Vec<_> = added_tokens.collect::<Result<_>>()?;
             let unk_id = options.unk_token.as_deref().map(known).transpose()?;
             let hidden = options.hidden.iter().map(|token| known(token));
@@ -210,7 +229,7 @@ impl PyEncoder {
             let text = text.0;
             let options =
                 EncoderOptions { text, model, vocab_size, unk_id, added_tokens, trimming };
-            Ok(PyEncoder { encoder: Encoder::new(options)?, template, pad_id })
+            Ok(PyEncoder { encoder: Encoder::new(options)?, layouts, pad_id })
         })
     }
 
@@ -239,11 +258,8 @@ impl PyEncoder {
             ("only_first", Truncation::OnlyFirst),
             ("only_second", Truncation::OnlySecond),
         ];
-        let [second_type, overflow_type] = self.second_types(add_special_tokens);
         let options = RowOptions {
-            added: self.added_tokens().filter(|_| add_special_tokens),
-            second_type,
-            overflow_type,
+            layouts: self.layouts(add_special_tokens),
             max_length: options.max_length,
             truncation: choice("truncation", &options.truncation, &truncations)?,
             stride,
@@ -272,18 +288,20 @@ impl PyEncoder {
 }
 
 impl PyEncoder {
-    /// The tokens around texts, if there is a template.
-    fn added_tokens(&self) -> Option<AddedTokens> {
-        let (before, between, after, ..) = self.template.as_ref()?.clone();
-        Some(AddedTokens { before, between, after })
-    }
-
-    /// The token type of a second text, and in rows that do not show its beginning.
-    fn second_types(&self, is_added: bool) -> [i8; 2] {
-        match self.template {
-            Some((.., second_type, true)) if is_added => [second_type; 2],
-            Some((.., second_type, _)) => [second_type, 1],
-            None => [1, 1],
+    /// What rows are made of. `adds`: whether with the tokens around texts.
+    fn layouts(&self, adds: bool) -> [Layout; 2] {
+        let types = [0, 1];
+        let plain = || Layout { types, overflow_types: types, ..Layout::default() };
+        match self.layouts.clone() {
+            None => [plain(), plain()],
+            Some(layouts) => layouts.map(|layout| match adds {
+                false => Layout { types: layout.types, ..plain() },
+                true => Layout {
+                    added: [layout.before, layout.between, layout.after],
+                    types: layout.types,
+                    overflow_types: layout.overflow_types,
+                },
+            }),
         }
     }
 }

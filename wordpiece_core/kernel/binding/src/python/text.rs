@@ -13,6 +13,7 @@ use crate::arrow;
 use wordpiece_core::base::error::{Error, Result, caught};
 use wordpiece_core::text::byte_level::ByteLevel;
 use wordpiece_core::text::compile::compile;
+use wordpiece_core::text::composed::Composed;
 use wordpiece_core::text::metaspace::{Metaspace, Prepend, Way};
 use wordpiece_core::text::pre_tokenize::TextOptions;
 use wordpiece_core::text::rules::TextRules;
@@ -76,9 +77,28 @@ impl PyMetaspace {
     }
 }
 
+/// The rules of a `tokenizer.json`.
+#[pyclass(name = "Composed", frozen)]
+pub(super) struct PyComposed(Arc<Composed>);
+
+#[pymethods]
+impl PyComposed {
+    #[new]
+    #[pyo3(signature = (normalizer, pre_tokenizer, *, of_bytes))]
+    fn new(
+        py: Python<'_>,
+        normalizer: Option<&str>,
+        pre_tokenizer: Option<&str>,
+        of_bytes: bool,
+    ) -> PyResult<Self> {
+        run(py, || Ok(PyComposed(Arc::new(Composed::new(normalizer, pre_tokenizer, of_bytes)?))))
+    }
+}
+
 /// Rules that are not BERT's.
 #[derive(FromPyObject)]
 enum OwnRules<'py> {
+    Composed(PyRef<'py, PyComposed>),
     ByteLevel(PyRef<'py, PyByteLevel>),
     Metaspace(PyRef<'py, PyMetaspace>),
 }
@@ -123,6 +143,7 @@ impl<'py> FromPyObject<'_, 'py> for GivenText {
         };
         Ok(GivenText(match given.rules {
             Some(OwnRules::ByteLevel(rules)) => TextRules::ByteLevel(rules.0),
+            Some(OwnRules::Composed(rules)) => TextRules::Composed(Arc::clone(&rules.0)),
             Some(OwnRules::Metaspace(rules)) => TextRules::Metaspace(Arc::clone(&rules.0)),
             None => own,
         }))

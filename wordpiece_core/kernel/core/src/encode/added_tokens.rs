@@ -5,15 +5,17 @@
 //! between them for those that are. Each search finds the leftmost token, and of those the longest.
 
 use std::ops::Range;
+use std::sync::LazyLock;
 
 use aho_corasick::{AhoCorasick, MatchKind};
+use regex::Regex;
 
 use crate::base::error::{Error, Result};
 use crate::text::unicode::is_whitespace;
 
 /// A string that is found in texts, with its id. The flags are those of `AddedToken` in Hugging Face
 /// tokenizers.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AddedToken {
     /// The string.
     pub content: String,
@@ -21,6 +23,10 @@ pub struct AddedToken {
     pub id: u32,
     /// Whether the white space before it belongs to it.
     pub lstrip: bool,
+    /// The same for the white space behind it.
+    pub rstrip: bool,
+    /// Whether it is found only where no word character is beside it.
+    pub single_word: bool,
     /// Whether it is found only in the text between those tokens that are not.
     pub normalized: bool,
 }
@@ -33,7 +39,7 @@ pub struct AddedToken {
 /// use wordpiece_core::encode::added_tokens::{AddedToken, AddedTokenSearch, Section};
 ///
 /// let token = |content: &str, id, lstrip, normalized| {
-///     AddedToken { content: content.into(), id, lstrip, normalized }
+///     AddedToken { content: content.into(), id, lstrip, normalized, ..AddedToken::default() }
 /// };
 /// let tokens = [token("[SEP]", 1, true, false), token("\n", 2, false, true)];
 /// let tokens = AddedTokenSearch::new(tokens.to_vec()).unwrap();
@@ -84,6 +90,17 @@ impl AddedTokenSearch {
             token => each(token),
         });
     }
+
+    /// Calls `each` with the sections between the tokens that are not `normalized`.
+    pub fn split_early(&self, text: &str, mut each: impl FnMut(Section)) {
+        split_by(self.searches[0].as_ref(), text, 0..text.len(), &mut each);
+    }
+
+    /// Calls `each` with the sections of such a section, which has been normalized, between the other
+    /// tokens.
+    pub fn split_late(&self, text: &str, mut each: impl FnMut(Section)) {
+        split_by(self.searches[1].as_ref(), text, 0..text.len(), &mut each);
+    }
 }
 
 impl Search {
@@ -97,6 +114,13 @@ impl Search {
             .map_err(|error| Error::option(format!("added tokens: {error}")))?;
         Ok(Some(Search { tokens, matcher }))
     }
+}
+
+/// Whether no word character is beside a range.
+fn is_single_word(text: &str, range: Range<usize>) -> bool {
+    static WORD: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"\A\w").expect("it is one"));
+    let is_word = |c: Option<char>| c.is_some_and(|c| WORD.is_match(c.encode_utf8(&mut [0; 4])));
+    !is_word(text[..range.start].chars().next_back()) && !is_word(text[range.end..].chars().next())
 }
 
 /// Calls `each` with the sections of a range of a text.
@@ -114,16 +138,22 @@ fn split_by(
         matches.map(move |found| (search, found))
     }) {
         let token = &search.tokens[found.pattern().as_usize()];
-        let mut start = range.start + found.start();
+        let (mut start, mut end) = (range.start + found.start(), range.start + found.end());
+        if token.single_word && !is_single_word(&searched[range.start..], found.range()) {
+            continue;
+        }
         if token.lstrip {
-            let before = searched[from..start].trim_end_matches(is_whitespace);
-            start = from + before.len();
+            let before = &searched[from.min(start)..start];
+            start = from.max(start - (before.len() - before.trim_end_matches(is_whitespace).len()));
         }
         if from < start {
             each(Section::Text(from..start));
         }
-        from = range.start + found.end();
-        each(Section::Token(token.id, start..from));
+        if token.rstrip {
+            end = range.end - searched[end..].trim_start_matches(is_whitespace).len();
+        }
+        from = end;
+        each(Section::Token(token.id, start..end));
     }
     if from < range.end {
         each(Section::Text(from..range.end));

@@ -7,6 +7,7 @@
 //! large is emptied, which costs less than deciding what to keep.
 
 mod cache;
+mod composed;
 mod encoding;
 mod session;
 mod spans;
@@ -56,7 +57,7 @@ pub struct EncoderOptions {
 /// use wordpiece_core::text::pre_tokenize::TextOptions;
 ///
 /// let vocabulary = ["[UNK]", "[SEP]", "hug", "##s", "!"].into_iter().zip(0..);
-/// let sep = AddedToken { content: "[SEP]".into(), id: 1, lstrip: false, normalized: false };
+/// let sep = AddedToken { content: "[SEP]".into(), id: 1, ..AddedToken::default() };
 /// let options = EncoderOptions {
 ///     text: TextOptions {
 ///         clean_text: true,
@@ -98,11 +99,17 @@ impl Encoder {
     /// Returns [`Error::Option`](crate::base::error::Error::Option) if no search for the added tokens can
     /// be built.
     pub fn new(mut options: EncoderOptions) -> Result<Self> {
-        let added_tokens = AddedTokenSearch::new(std::mem::take(&mut options.added_tokens))?;
+        let mut added_tokens = std::mem::take(&mut options.added_tokens);
+        if let TextRules::Composed(rules) = &options.text {
+            for token in added_tokens.iter_mut().filter(|token| token.normalized) {
+                token.content = rules.normalized(&token.content, 0, false).text().to_string();
+            }
+        }
+        let added_tokens = AddedTokenSearch::new(added_tokens)?;
         Ok(Encoder {
             word_mark: match options.text {
                 TextRules::Bert(_) => options.model.word_mark(),
-                TextRules::ByteLevel(_) | TextRules::Metaspace(_) => None,
+                TextRules::ByteLevel(_) | TextRules::Metaspace(_) | TextRules::Composed(_) => None,
             },
             added_tokens,
             held_ids: HeldIds::below(options.vocab_size),

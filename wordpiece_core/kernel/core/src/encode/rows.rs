@@ -33,12 +33,8 @@ pub enum Truncation {
 /// How tokens become rows.
 #[derive(Clone, Debug)]
 pub struct RowOptions {
-    /// The tokens around texts, if they are added.
-    pub added: Option<AddedTokens>,
-    /// The token type of the second text of a pair, and of what is after it.
-    pub second_type: i8,
-    /// The same where the text is not shown from its beginning on, in further rows of a stride.
-    pub overflow_type: i8,
+    /// What a row of one text is made of, and a row of a pair.
+    pub layouts: [Layout; 2],
     /// The most tokens of a row, added ones included. None: any number.
     pub max_length: Option<usize>,
     /// Which text of a pair is cut.
@@ -54,15 +50,15 @@ pub struct RowOptions {
     pub columns: RowColumns,
 }
 
-/// The tokens around texts: `before` A `after`, and for pairs `before` A `between` B `after`.
-#[derive(Clone, Debug)]
-pub struct AddedTokens {
-    /// The ids of those at the beginning of a row.
-    pub before: Vec<u32>,
-    /// The ids of those between the texts of a pair.
-    pub between: Vec<u32>,
-    /// The ids of those at the end of a row.
-    pub after: Vec<u32>,
+/// What a row is made of: the added tokens, each with its token type, and the types of the texts.
+#[derive(Clone, Debug, Default)]
+pub struct Layout {
+    /// The tokens at the beginning of a row, between two texts, and at the end.
+    pub added: [Vec<(u32, i8)>; 3],
+    /// The token type of each text.
+    pub types: [i8; 2],
+    /// The same where a text is not shown from its beginning on, in further rows of a stride.
+    pub overflow_types: [i8; 2],
 }
 
 /// Which columns are wanted next to the ids. They are those of [`Rows`].
@@ -130,16 +126,14 @@ enum Part<'a> {
 }
 
 impl RowOptions {
-    /// The tokens at the beginning of a row.
-    fn before(&self) -> &[u32] {
-        self.added.as_ref().map_or(&[], |added| &added.before)
+    /// What a row of so many texts is made of.
+    fn layout(&self, texts: usize) -> &Layout {
+        &self.layouts[texts - 1]
     }
 
     /// How many tokens are added to a row of so many texts.
     fn added_tokens(&self, texts: usize) -> usize {
-        self.added.as_ref().map_or(0, |AddedTokens { before, between, after, .. }| {
-            before.len() + after.len() + if texts > 1 { between.len() } else { 0 }
-        })
+        self.layout(texts).added.iter().map(Vec::len).sum()
     }
 
     /// How many tokens of texts fit into a row of so many texts.
@@ -350,7 +344,8 @@ impl Rows {
 
     /// Begins a row, and has the ids of its text be written behind those of all rows.
     fn lend_ids(&mut self, options: &RowOptions, text: &mut Encoding) {
-        memory::extend_from_slice(&mut self.ids, options.before());
+        let before = options.layout(1).added[0].iter().map(|&(id, _)| id);
+        memory::extend(&mut self.ids, before);
         text.append_to(std::mem::take(&mut self.ids));
     }
 
@@ -369,13 +364,14 @@ impl Rows {
             self.ids.truncate(start);
             return Ok(false);
         }
-        let begin = start + options.before().len();
+        let layout = options.layout(1);
+        let begin = start + layout.added[0].len();
         self.ids = text.take_ids();
         self.ids.truncate(begin + kept);
         self.count_truncated(options, length - kept);
-        self.describe(Part::Added, 0, begin);
-        self.describe(Part::Text(text, 0..kept), 0, begin + kept);
-        self.finish_row(options, 0, source);
+        self.describe_added(&layout.added[0], begin);
+        self.describe(Part::Text(text, 0..kept), layout.types[0], begin + kept);
+        self.finish_row(options, 1, source);
         Ok(true)
     }
 
@@ -444,27 +440,19 @@ impl Rows {
         texts: [(&Encoding, Range<usize>); N],
         source: usize,
     ) {
-        let mut type_id = 0;
+        let layout = options.layout(N);
         for (number, (encoding, window)) in texts.into_iter().enumerate() {
-            if number == 0 {
-                self.push_added(options.before(), 0);
-            } else {
-                let overflows = window.start > 0;
-                let between = options.added.as_ref().map_or(&[][..], |added| &added.between);
-                self.push_added(between, 0);
-                type_id = if overflows { options.overflow_type } else { options.second_type };
-            }
+            self.push_added(&layout.added[number]);
+            let types = if window.start > 0 { layout.overflow_types } else { layout.types };
             memory::extend_from_slice(&mut self.ids, &encoding.ids()[window.clone()]);
-            self.describe(Part::Text(encoding, window), type_id, self.ids.len());
+            self.describe(Part::Text(encoding, window), types[number], self.ids.len());
         }
-        self.finish_row(options, if N > 1 { options.second_type } else { 0 }, source);
+        self.finish_row(options, N, source);
     }
 
-    /// Appends the tokens behind the texts of a row, and padding. `type_id`: of these tokens.
-    fn finish_row(&mut self, options: &RowOptions, type_id: i8, source: usize) {
-        if let Some(AddedTokens { after, .. }) = &options.added {
-            self.push_added(after, type_id);
-        }
+    /// Appends the tokens behind the texts of a row, and padding. `texts`: how many texts it has.
+    fn finish_row(&mut self, options: &RowOptions, texts: usize, source: usize) {
+        self.push_added(&options.layout(texts).added[2]);
         let (start, end) = (self.end(), self.ids.len());
         if let (Some(pad_id), Some(most)) = (options.pad_id, options.max_length) {
             memory::resize(&mut self.ids, end.max(start + most), pad_id);
@@ -493,9 +481,17 @@ impl Rows {
     }
 
     #[inline]
-    fn push_added(&mut self, ids: &[u32], type_id: i8) {
-        memory::extend_from_slice(&mut self.ids, ids);
-        self.describe(Part::Added, type_id, self.ids.len());
+    fn push_added(&mut self, added: &[(u32, i8)]) {
+        memory::extend(&mut self.ids, added.iter().map(|&(id, _)| id));
+        self.describe_added(added, self.ids.len());
+    }
+
+    /// The same as [`Rows::describe`] for added tokens.
+    #[inline]
+    fn describe_added(&mut self, added: &[(u32, i8)], end: usize) {
+        for (&(_, type_id), end) in added.iter().zip(end - added.len() + 1..) {
+            self.describe(Part::Added, type_id, end);
+        }
     }
 
     /// Fills the columns next to the ids, up to the token `end`, with those of a part.
@@ -542,8 +538,11 @@ mod tests {
     use crate::encode::model::{Model, WordPiece};
     use crate::text::pre_tokenize::TextOptions;
 
-    fn bert_tokens(cls: u32, sep: u32) -> AddedTokens {
-        AddedTokens { before: vec![cls], between: vec![sep], after: vec![sep] }
+    fn bert_layouts(cls: u32, sep: u32) -> [Layout; 2] {
+        let (types, overflow_types) = ([0, 1], [0, 1]);
+        let one = [vec![(cls, 0)], vec![], vec![(sep, 0)]];
+        let pair = [vec![(cls, 0)], vec![(sep, 0)], vec![(sep, 1)]];
+        [one, pair].map(|added| Layout { added, types, overflow_types })
     }
 
     const ALL: RowColumns = RowColumns {
@@ -579,7 +578,7 @@ mod tests {
     }
 
     fn added(content: &str, id: u32) -> AddedToken {
-        AddedToken { content: content.into(), id, lstrip: false, normalized: false }
+        AddedToken { content: content.into(), id, ..AddedToken::default() }
     }
 
     fn random(state: &mut u64, below: usize) -> usize {
@@ -614,9 +613,7 @@ mod tests {
     fn options(state: &mut u64, columns: RowColumns) -> RowOptions {
         let max_length = (random(state, 3) > 0).then(|| 8 + random(state, 30));
         RowOptions {
-            added: (random(state, 3) > 0).then(|| bert_tokens(2, 3)),
-            second_type: 1,
-            overflow_type: 1,
+            layouts: if random(state, 3) > 0 { bert_layouts(2, 3) } else { Default::default() },
             max_length,
             truncation: Truncation::LongestFirst,
             stride: max_length.filter(|_| random(state, 2) > 0).map(|_| random(state, 2)),

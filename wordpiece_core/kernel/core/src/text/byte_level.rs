@@ -78,7 +78,7 @@ impl ByteLevel {
     /// * `each` - What takes the pieces.
     #[inline(always)]
     pub fn segments(&self, text: &str, each: impl FnMut(Segment<'_>)) {
-        self.segments_into(text, text.as_bytes(), &mut Each { text, each });
+        self.segments_into(text, text.as_bytes(), &mut Each(each));
     }
 
     /// Gives every piece of a text to `sink` (see

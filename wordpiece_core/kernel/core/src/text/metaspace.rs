@@ -176,7 +176,7 @@ impl Metaspace {
     /// [`TextRules::segments`](crate::text::rules::TextRules::segments)).
     #[inline(always)]
     pub fn segments(&self, text: &str, begin: Begin, each: impl FnMut(Segment<'_>)) {
-        self.segments_into(text, text.as_bytes(), begin, &mut Each { text, each });
+        self.segments_into(text, text.as_bytes(), begin, &mut Each(each));
     }
 
     /// Gives every segment of a part of a text to `sink`. `bytes`: those of the part; more may be

@@ -4,6 +4,7 @@ mod blocks;
 pub mod byte_level;
 pub(crate) mod charsmap;
 pub mod compile;
+pub mod composed;
 pub mod marks;
 pub mod metaspace;
 pub mod pre_tokenize;

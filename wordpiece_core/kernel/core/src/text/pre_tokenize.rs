@@ -26,6 +26,7 @@ use crate::text::blocks::{BLOCK, below};
 use crate::text::segments::{BlockSegments, Each, Segment, SegmentSink};
 
 use characters::{ALONE, CharEntry, DROPPED, EXPANDED, Fate, MARK, SPACE, each_with_marks, fates};
+pub(crate) use characters::{is_chinese, is_removed};
 use classes::{CjkLeads, Classes, is_cjk_lead, is_letter_lead, letters_at, three_bytes};
 
 /// The switches of the normalizer and the pre-tokenizer. The first four have the names that they
@@ -167,7 +168,7 @@ impl PreTokenizer {
     /// Calls `each` with every segment of `text`, in order.
     #[inline(always)]
     pub fn segments(&self, text: &str, each: impl FnMut(Segment<'_>)) {
-        self.segments_into(text, text.as_bytes(), &mut Each { text, each });
+        self.segments_into(text, text.as_bytes(), &mut Each(each));
     }
 
     /// Gives every segment of `text` to `sink`.

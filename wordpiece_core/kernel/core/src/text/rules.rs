@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use crate::base::memory;
 use crate::text::byte_level::ByteLevel;
+use crate::text::composed::Composed;
 use crate::text::metaspace::{Metaspace, marked_words};
 use crate::text::pre_tokenize::{PreTokenizer, TextOptions};
 use crate::text::segments::{Begin, Each, Segment, SegmentSink};
@@ -21,6 +22,8 @@ pub enum TextRules {
     ByteLevel(ByteLevel),
     /// SentencePiece's. A segment becomes words that begin with `▁`; nearly always one.
     Metaspace(Arc<Metaspace>),
+    /// The parts of a `tokenizer.json`. A segment is a word already; it need not be in the text.
+    Composed(Arc<Composed>),
 }
 
 impl From<TextOptions> for TextRules {
@@ -47,7 +50,7 @@ impl TextRules {
     ///   [`Segment::added`]).
     #[inline(always)]
     pub fn segments(&self, text: &str, begin: Begin, each: impl FnMut(Segment<'_>)) {
-        self.segments_into(text, text.as_bytes(), begin, &mut Each { text, each });
+        self.segments_into(text, text.as_bytes(), begin, &mut Each(each));
     }
 
     /// Gives every segment of a part of a text to `sink`.
@@ -70,6 +73,9 @@ impl TextRules {
             TextRules::Bert(rules) => rules.segments_into(text, bytes, sink),
             TextRules::ByteLevel(rules) => rules.segments_into(text, bytes, sink),
             TextRules::Metaspace(rules) => rules.segments_into(text, bytes, begin, sink),
+            TextRules::Composed(rules) => {
+                rules.segments_into(text, bytes, (begin != Begin::Text).into(), sink);
+            }
         }
     }
 
@@ -77,7 +83,7 @@ impl TextRules {
     /// them becomes nothing at the end of a section, though it might be a word elsewhere.
     pub fn section_end(&self, section: &str) -> usize {
         match self {
-            TextRules::Bert(_) | TextRules::ByteLevel(_) => section.len(),
+            TextRules::Bert(_) | TextRules::ByteLevel(_) | TextRules::Composed(_) => section.len(),
             TextRules::Metaspace(rules) => rules.section_end(section),
         }
     }
@@ -85,7 +91,7 @@ impl TextRules {
     /// How many characters the offsets of a section are too small in Hugging Face tokenizers.
     pub fn lost_characters(&self, section: &str) -> u32 {
         match self {
-            TextRules::Bert(_) | TextRules::ByteLevel(_) => 0,
+            TextRules::Bert(_) | TextRules::ByteLevel(_) | TextRules::Composed(_) => 0,
             TextRules::Metaspace(rules) => rules.lost_characters(section),
         }
     }
@@ -101,7 +107,7 @@ impl TextRules {
     pub fn normalize(&self, raw: &str, word: &mut String) {
         match self {
             TextRules::Bert(rules) => rules.normalize(raw, word),
-            TextRules::ByteLevel(_) => {
+            TextRules::ByteLevel(_) | TextRules::Composed(_) => {
                 word.clear();
                 memory::push_str(word, raw);
             }
@@ -118,7 +124,9 @@ impl TextRules {
     pub fn each_normalized(&self, raw: &str, mut each: impl FnMut(char, usize)) {
         match self {
             TextRules::Bert(rules) => rules.each_normalized(raw, each),
-            TextRules::ByteLevel(_) => raw.chars().zip(0..).for_each(|(c, index)| each(c, index)),
+            TextRules::ByteLevel(_) | TextRules::Composed(_) => {
+                raw.chars().zip(0..).for_each(|(c, index)| each(c, index));
+            }
             TextRules::Metaspace(rules) => rules.each_normalized(raw, each),
         }
     }

@@ -97,23 +97,21 @@ impl Bounds {
 }
 
 /// Calls a function with each segment of a text.
-pub(super) struct Each<'a, F> {
-    pub(super) text: &'a str,
-    pub(super) each: F,
-}
+pub(super) struct Each<F>(pub(super) F);
 
-impl<F: FnMut(Segment<'_>)> SegmentSink for Each<'_, F> {
+impl<F: FnMut(Segment<'_>)> SegmentSink for Each<F> {
     #[inline(always)]
     fn block(&mut self, bytes: &[u8], at: usize, block: &BlockSegments) {
         block.all().each(at, |start, end| self.segment(bytes, start, end));
     }
 
     #[inline(always)]
-    fn segment(&mut self, _bytes: &[u8], start: usize, end: usize) {
-        (self.each)(Segment { raw: &self.text[start..end], start, added: false });
+    fn segment(&mut self, bytes: &[u8], start: usize, end: usize) {
+        let raw = std::str::from_utf8(&bytes[start..end]).expect("segments are of characters");
+        (self.0)(Segment { raw, start, added: false });
     }
 
     fn added(&mut self, raw: &str) {
-        (self.each)(Segment { raw, start: 0, added: true });
+        (self.0)(Segment { raw, start: 0, added: true });
     }
 }

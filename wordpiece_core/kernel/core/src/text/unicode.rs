@@ -2,6 +2,7 @@
 //! whatever version the toolchain has that compiles the kernel.
 
 use icu_casemap::CaseMapper;
+use unicode_categories::UnicodeCategories;
 
 /// Whether a character has the property White_Space.
 #[inline]
@@ -11,6 +12,12 @@ pub fn is_whitespace(c: char) -> bool {
         '\t'..='\r' | ' ' | '\u{85}' | '\u{A0}' | '\u{1680}' | '\u{2000}'..='\u{200A}'
             | '\u{2028}' | '\u{2029}' | '\u{202F}' | '\u{205F}' | '\u{3000}'
     )
+}
+
+/// Whether a character is of ASCII's punctuation, or of a category of punctuation.
+#[inline]
+pub fn is_punctuation(c: char) -> bool {
+    c.is_ascii_punctuation() || UnicodeCategories::is_punctuation(c)
 }
 
 /// The lowercase mapping of a character by itself, whatever is around it.

@@ -17,11 +17,14 @@ pub(super) const CACHE_LIMIT: usize = if cfg!(test) { 1 << 18 } else { 96 << 20 
 /// The longest segment that is cached, in bytes.
 pub(super) const CACHED: usize = 1024;
 
+/// The id of a token, and the characters of its segment that it stands for.
+pub(super) type SpannedToken = (u32, [u32; 2]);
+
 /// The caches of a session, and what the segments of all are gathered in.
 #[derive(Default)]
 pub(super) struct Caches {
     pub(super) ids: Cache<u32>,
-    pub(super) spans: Cache<(u32, [u32; 2])>,
+    pub(super) spans: Cache<SpannedToken>,
     pub(super) rounded: Cache<u32>,
     pub(super) batch: Batch<true>,
 }
@@ -62,7 +65,7 @@ impl<Item> Cache<Item> {
 
     /// Looks up the segments of a batch.
     #[inline(always)]
-    fn find(&mut self, batch: &mut Batch<true>) {
+    pub(super) fn find(&mut self, batch: &mut Batch<true>) {
         self.emptied = false;
         self.segments.find(batch);
     }
@@ -83,6 +86,49 @@ impl<Item> Cache<Item> {
     fn insert(&mut self, segment: &Segment<'_>, known: Known) -> Known {
         *self.segments.entry(segment.raw.as_bytes()) = known.0;
         known
+    }
+}
+
+impl Cache<SpannedToken> {
+    /// Calls `take` with the tokens of a segment that is one word. `found`: as for [`Cache::known`].
+    pub(super) fn with_tokens(
+        &mut self,
+        encoder: &Encoder,
+        scratch: &mut Scratch,
+        segment: &Segment<'_>,
+        found: u64,
+        take: impl FnOnce(&[SpannedToken]),
+    ) {
+        let known = self.known(segment, found);
+        let known = known.unwrap_or_else(|| self.first_seen(encoder, scratch, segment));
+        if known.kind() == LISTED {
+            return take(known.of(&self.list));
+        }
+        encoder.tokenize(segment.raw, scratch);
+        let mut tokens = memory::with_capacity(scratch.tokens.len());
+        spans(encoder, segment, scratch, |_, token, _| tokens.push(token));
+        take(&tokens);
+    }
+
+    #[cold]
+    fn first_seen(
+        &mut self,
+        encoder: &Encoder,
+        scratch: &mut Scratch,
+        segment: &Segment<'_>,
+    ) -> Known {
+        encoder.tokenize(segment.raw, scratch);
+        let tokens = scratch.tokens.len();
+        let start = self.make_room(segment, tokens);
+        let known = match scratch.ends.len() {
+            words @ (0 | 1) => Known::listed(start, tokens, words),
+            _ => None,
+        };
+        if known.is_some() {
+            let list = &mut self.list;
+            spans(encoder, segment, scratch, |_, token, _| list.push(token));
+        }
+        self.insert(segment, known.unwrap_or(ANEW))
     }
 }
 
@@ -304,7 +350,7 @@ impl TakeIds<'_> {
 /// Appends the ids of segments, and what each stands for.
 pub(super) struct TakeSpans<'a, 'p> {
     pub(super) encoder: &'a Encoder,
-    pub(super) cache: &'a mut Cache<(u32, [u32; 2])>,
+    pub(super) cache: &'a mut Cache<SpannedToken>,
     pub(super) scratch: &'a mut Scratch,
     pub(super) encoding: &'a mut Encoding,
     /// Where the section begins in the text.
@@ -322,7 +368,10 @@ impl TakeSegments for TakeSpans<'_, '_> {
         let first = self.position.segment(self.start + segment.start);
         let known = match segment.added {
             true => ANEW, // a space that is not in the text has another place than one that is
-            false => self.cache.known(&segment, found).unwrap_or_else(|| self.first_seen(&segment)),
+            false => self
+                .cache
+                .known(&segment, found)
+                .unwrap_or_else(|| self.cache.first_seen(self.encoder, self.scratch, &segment)),
         };
         if known.kind() == LISTED {
             let tokens = known.of(&self.cache.list);
@@ -333,24 +382,6 @@ impl TakeSegments for TakeSpans<'_, '_> {
             self.encoder.tokenize(segment.raw, self.scratch);
             push_with_spans(self.encoder, &segment, first, self.scratch, self.encoding);
         }
-    }
-}
-
-impl TakeSpans<'_, '_> {
-    #[cold]
-    fn first_seen(&mut self, segment: &Segment<'_>) -> Known {
-        self.encoder.tokenize(segment.raw, self.scratch);
-        let tokens = self.scratch.tokens.len();
-        let start = self.cache.make_room(segment, tokens);
-        let known = match self.scratch.ends.len() {
-            words @ (0 | 1) => Known::listed(start, tokens, words),
-            _ => None,
-        };
-        if known.is_some() {
-            let list = &mut self.cache.list;
-            spans(self.encoder, segment, self.scratch, |_, token, _| list.push(token));
-        }
-        self.cache.insert(segment, known.unwrap_or(ANEW))
     }
 }
 

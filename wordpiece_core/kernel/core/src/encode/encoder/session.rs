@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use super::cache::{Caches, Gathering, TakeIds, TakeRounded, TakeSegments, TakeSpans};
+use super::composed::ComposedText;
 use super::encoding::Encoding;
 use super::spans::{CharPosition, push_added, push_with_spans};
 use super::tokenize::Scratch;
@@ -18,16 +19,16 @@ use crate::text::segments::Segment;
 /// What one thread encodes with: an encoder, and caches. They go back to the encoder when the session
 /// is dropped.
 pub struct Session<'e> {
-    encoder: &'e Encoder,
+    pub(super) encoder: &'e Encoder,
     /// The place of the caches among those of the encoder.
     place: usize,
     pub(super) caches: Caches,
-    scratch: Scratch,
-    drawing: Option<Drawing>,
+    pub(super) scratch: Scratch,
+    pub(super) drawing: Option<Drawing>,
 }
 
 /// What tokenizations are sampled with.
-struct Drawing {
+pub(super) struct Drawing {
     sampling: Sampling,
     sampler: Sampler,
     /// The numbers of the text.
@@ -103,6 +104,20 @@ impl Session<'_> {
         if let Some(drawing) = &mut self.drawing {
             drawing.random = SplitMix64::of(drawing.sampling.seed, text.as_bytes());
         }
+        let added = match &self.encoder.options.text {
+            TextRules::Composed(rules) => {
+                self.encode_composed(ComposedText { rules, text, spans }, encoding)
+            }
+            _ => self.encode_segments(text, spans, encoding),
+        };
+        encoding.word_tokens = encoding.len() - added;
+        if spans && let Some(trimming) = &self.encoder.options.trimming {
+            encoding.prepare_trimming(trimming);
+        }
+    }
+
+    /// Encodes a text whose segments are found in it. Returns how many added tokens are in it.
+    fn encode_segments(&mut self, text: &str, spans: bool, encoding: &mut Encoding) -> usize {
         let mut position = CharPosition::new(text);
         let mut added = 0;
         self.encoder.added_tokens.split(text, |section| match section {
@@ -116,10 +131,7 @@ impl Session<'_> {
                 }
             }
         });
-        encoding.word_tokens = encoding.len() - added;
-        if spans && let Some(trimming) = &self.encoder.options.trimming {
-            encoding.prepare_trimming(trimming);
-        }
+        added
     }
 
     /// Encodes a range of the text that has no added tokens.
@@ -183,7 +195,7 @@ fn gather<T: TakeSegments>(
 
 /// Tokenizes a segment that no cache can know: by sampling, or behind a sum of scores.
 #[inline]
-fn tokenize_anew(
+pub(super) fn tokenize_anew(
     encoder: &Encoder,
     segment: &Segment<'_>,
     mut drawing: Option<&mut Drawing>,

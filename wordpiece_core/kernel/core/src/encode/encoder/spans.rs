@@ -132,11 +132,16 @@ impl<'a> CharPosition<'a> {
         CharPosition { text, byte: 0, character: 0, lost: 0 }
     }
 
-    /// Moves to a byte offset, which is not before that of the last call; returns the number of
-    /// characters before it.
+    /// Moves to a byte offset, and returns the number of characters before it. The offset is mostly not
+    /// before that of the last call: only an added token may begin in white space that the one before it
+    /// has taken.
     #[inline]
     pub(super) fn move_to(&mut self, byte: usize) -> u32 {
-        self.character += self.text[self.byte..byte].chars().count() as u32;
+        if byte < self.byte {
+            self.character -= self.text[byte..self.byte].chars().count() as u32;
+        } else {
+            self.character += self.text[self.byte..byte].chars().count() as u32;
+        }
         self.byte = byte;
         self.character
     }

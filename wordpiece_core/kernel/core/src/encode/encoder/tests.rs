@@ -16,7 +16,7 @@ fn encoder() -> Encoder {
         lowercase: true,
         split_punctuation: true,
     };
-    let sep = AddedToken { content: "[SEP]".into(), id: 1, lstrip: false, normalized: false };
+    let sep = AddedToken { content: "[SEP]".into(), id: 1, ..AddedToken::default() };
     let options = EncoderOptions {
         text: text.into(),
         model: Model::WordPiece(

@@ -4,7 +4,7 @@ use unicode_categories::UnicodeCategories;
 use unicode_normalization_alignments::char::{canonical_combining_class, decompose_canonical};
 
 use super::TextOptions;
-use crate::text::unicode::{is_whitespace, lowercase};
+use crate::text::unicode::{is_punctuation, is_whitespace, lowercase};
 
 /// What becomes of one character after normalization.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -113,7 +113,7 @@ pub(super) fn fates(c: char, options: &TextOptions) -> Vec<Fate> {
 fn fate(c: char, mark: bool, options: &TextOptions) -> Fate {
     if is_whitespace(c) {
         Fate::Space
-    } else if options.split_punctuation && (c.is_ascii_punctuation() || c.is_punctuation()) {
+    } else if options.split_punctuation && is_punctuation(c) {
         Fate::Alone(c)
     } else if mark {
         Fate::Mark
@@ -159,7 +159,7 @@ pub(super) fn each_with_marks(raw: &str, options: &TextOptions, mut each: impl F
 }
 
 /// Whether `clean_text` removes this character.
-fn is_removed(c: char) -> bool {
+pub(crate) fn is_removed(c: char) -> bool {
     c == '\0' || c == char::REPLACEMENT_CHARACTER || is_control(c)
 }
 
@@ -171,7 +171,7 @@ fn is_control(c: char) -> bool {
 
 /// Whether the character is in the ranges that Hugging Face tokenizers put spaces around. (2B820 to
 /// 2B91F are not among them there.)
-fn is_chinese(c: char) -> bool {
+pub(crate) fn is_chinese(c: char) -> bool {
     matches!(c as u32,
         0x4E00..=0x9FFF | 0x3400..=0x4DBF | 0x20000..=0x2A6DF | 0x2A700..=0x2B73F
         | 0x2B740..=0x2B81F | 0x2B920..=0x2CEAF | 0xF900..=0xFAFF | 0x2F800..=0x2FA1F)

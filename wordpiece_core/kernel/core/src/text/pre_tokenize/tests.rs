@@ -165,7 +165,7 @@ fn every_character_is_cut_as_it_is_by_itself() {
 fn check_bytes_behind(text: &PreTokenizer, raw: &str, behind: &str) {
     let mut found = Vec::new();
     let each = |s: Segment<'_>| found.push((s.start, s.start + s.raw.len()));
-    text.segments_into(raw, (raw.to_string() + behind).as_bytes(), &mut Each { text: raw, each });
+    text.segments_into(raw, (raw.to_string() + behind).as_bytes(), &mut Each(each));
     assert_eq!(found, plain_segments(text, raw), "{raw:?}");
     let mut counts = SegmentCounts::default();
     text.segments_into(raw, (raw.to_string() + behind).as_bytes(), &mut counts);

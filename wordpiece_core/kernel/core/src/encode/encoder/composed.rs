@@ -1,0 +1,253 @@
+//! Texts whose words are those of composed rules: of a text that a normalizer has changed, and that
+//! pre-tokenizers may change, too.
+
+use std::ops::Range;
+
+use super::Encoder;
+use super::cache::{Cache, Gathering, SpannedToken, TakeIds, TakeSegments};
+use super::encoding::Encoding;
+use super::session::{Session, tokenize_anew};
+use super::spans::spans;
+use super::tokenize::Scratch;
+use super::trimming::spaces;
+use crate::encode::added_tokens::Section;
+use crate::text::composed::{AlignedText, Composed, Origin, Pieces};
+use crate::text::segment_table::Batch;
+use crate::text::segments::{Segment, SegmentSink};
+
+/// A text that is normalized: with its origins, or as it was.
+#[derive(Clone, Copy)]
+enum Normalized<'a> {
+    AsItWas(&'a str),
+    Changed(&'a AlignedText),
+}
+
+impl<'a> Normalized<'a> {
+    fn text(self) -> &'a str {
+        match self {
+            Normalized::AsItWas(text) => text,
+            Normalized::Changed(text) => text.text(),
+        }
+    }
+
+    fn part(self, range: Range<usize>) -> AlignedText {
+        match self {
+            Normalized::AsItWas(text) => AlignedText::new(&text[range], 0, false),
+            Normalized::Changed(text) => text.part(range),
+        }
+    }
+}
+
+/// What is encoded, and whether spans are wanted.
+pub(super) struct ComposedText<'a> {
+    pub(super) rules: &'a Composed,
+    pub(super) text: &'a str,
+    pub(super) spans: bool,
+}
+
+impl Session<'_> {
+    /// Encodes a text. Returns how many added tokens are in it.
+    pub(super) fn encode_composed(
+        &mut self,
+        ComposedText { rules, text, spans }: ComposedText<'_>,
+        encoding: &mut Encoding,
+    ) -> usize {
+        let encoder = self.encoder;
+        let characters = CharacterOffsets::new(text, spans);
+        let mut added = 0;
+        encoder.added_tokens.split_early(text, |section| match section {
+            Section::Token(id, range) => {
+                added += 1;
+                let origin = (range.start as u32, range.end as u32);
+                push_added(
+                    encoder,
+                    id,
+                    &text[range],
+                    spans.then_some(origin),
+                    &characters,
+                    encoding,
+                );
+            }
+            Section::Text(range) => {
+                let part = &text[range.clone()];
+                let changed;
+                let normalized = if !spans && rules.leaves(part) {
+                    Normalized::AsItWas(part)
+                } else {
+                    changed = rules.normalized(part, range.start, spans);
+                    Normalized::Changed(&changed)
+                };
+                encoder.added_tokens.split_late(normalized.text(), |section| match section {
+                    Section::Token(id, found) => {
+                        added += 1;
+                        let origin = match normalized {
+                            Normalized::Changed(text) if spans => text.origin(found.clone()),
+                            _ => None,
+                        };
+                        let string = &normalized.text()[found];
+                        push_added(encoder, id, string, origin, &characters, encoding);
+                    }
+                    Section::Text(found) => {
+                        let is_first = range.start == 0 && found.start == 0;
+                        if !spans && rules.splits_in_place() && self.drawing.is_none() {
+                            self.push_in_place(rules, normalized.text(), found, encoding);
+                        } else {
+                            let pieces = rules.pieces(normalized.part(found), is_first);
+                            self.push_pieces(&pieces, spans.then_some(&characters), encoding);
+                        }
+                    }
+                });
+            }
+        });
+        added
+    }
+
+    /// Appends the ids of a range of a text that is split where it is.
+    fn push_in_place(
+        &mut self,
+        rules: &Composed,
+        text: &str,
+        range: Range<usize>,
+        encoding: &mut Encoding,
+    ) {
+        let (part, bytes) = (&text[range.clone()], &text.as_bytes()[range.start..]);
+        let Session { encoder, caches, scratch, .. } = self;
+        let taker = TakeIds { encoder, cache: &mut caches.ids, scratch, encoding };
+        let mut gathering = Gathering::new(part, &mut caches.batch, taker);
+        rules.split_in_place(part, bytes, &mut gathering);
+        gathering.flush();
+    }
+
+    /// Appends the tokens of pieces. `characters`: if spans are wanted.
+    fn push_pieces(
+        &mut self,
+        pieces: &Pieces,
+        characters: Option<&CharacterOffsets>,
+        encoding: &mut Encoding,
+    ) {
+        let Session { encoder, caches, scratch, drawing, .. } = self;
+        let text = pieces.text.text();
+        let bytes = text.as_bytes();
+        if let Some(drawing) = drawing {
+            pieces.each(|range| {
+                let segment =
+                    Segment { raw: &text[range.clone()], start: range.start, added: false };
+                tokenize_anew(encoder, &segment, Some(drawing), &mut 0.0, scratch);
+                match characters {
+                    None => encoding.push_new(scratch),
+                    Some(characters) => {
+                        let mut tokens = Vec::new();
+                        spans(encoder, &segment, scratch, |_, token, _| tokens.push(token));
+                        push_spanned(&tokens, &segment, &pieces.text, characters, encoding);
+                    }
+                }
+            });
+        } else if let Some(characters) = characters {
+            let cache = &mut caches.spans;
+            let text_of = &pieces.text;
+            let taker =
+                TakeAligned { encoder, cache, scratch, encoding, text: text_of, characters };
+            let mut gathering = Gathering::new(text, &mut caches.batch, taker);
+            pieces.each(|range| gathering.segment(bytes, range.start, range.end));
+            gathering.flush();
+        } else {
+            let taker = TakeIds { encoder, cache: &mut caches.ids, scratch, encoding };
+            let mut gathering = Gathering::new(text, &mut caches.batch, taker);
+            pieces.each(|range| gathering.segment(bytes, range.start, range.end));
+            gathering.flush();
+        }
+    }
+}
+
+/// Appends an added token. `string`: what it was found as; `origin`: if spans are wanted.
+fn push_added(
+    encoder: &Encoder,
+    id: u32,
+    string: &str,
+    origin: Option<Origin>,
+    characters: &CharacterOffsets,
+    encoding: &mut Encoding,
+) {
+    let Some(origin) = origin else {
+        return encoding.push(id);
+    };
+    if encoder.options.trimming.is_some() {
+        // The white space that belongs to it counts, too.
+        encoding.push_spaces(spaces(string));
+    }
+    encoding.push_token(&(id, characters.of(origin)), 0, 0);
+    encoding.next_word += 1;
+}
+
+/// Appends the tokens of a piece, each of which stands for characters of that.
+fn push_spanned(
+    tokens: &[SpannedToken],
+    piece: &Segment<'_>,
+    text: &AlignedText,
+    characters: &CharacterOffsets,
+    encoding: &mut Encoding,
+) {
+    let place = |index: u32| {
+        let index = index as usize;
+        let found = piece.raw.char_indices().nth(index).map(|(at, _)| at);
+        piece.start + if piece.raw.is_ascii() { index } else { found.unwrap_or(piece.raw.len()) }
+    };
+    for &(id, [from, to]) in tokens {
+        let origin = text.origin(place(from)..place(to)).unwrap_or_default();
+        encoding.push_token(&(id, characters.of(origin)), 0, 0);
+    }
+    encoding.words += usize::from(!tokens.is_empty());
+    encoding.next_word += 1;
+}
+
+/// Appends the ids of pieces, and what each stands for in the raw text.
+struct TakeAligned<'a> {
+    encoder: &'a Encoder,
+    cache: &'a mut Cache<SpannedToken>,
+    scratch: &'a mut Scratch,
+    encoding: &'a mut Encoding,
+    text: &'a AlignedText,
+    characters: &'a CharacterOffsets,
+}
+
+impl TakeSegments for TakeAligned<'_> {
+    fn find(&mut self, batch: &mut Batch<true>) {
+        self.cache.find(batch);
+    }
+
+    fn take(&mut self, piece: Segment<'_>, found: u64) {
+        let TakeAligned { encoder, cache, scratch, encoding, text, characters } = self;
+        cache.with_tokens(encoder, scratch, &piece, found, |tokens| {
+            push_spanned(tokens, &piece, text, characters, encoding);
+        });
+    }
+}
+
+/// How many characters of a text are before each of its bytes.
+struct CharacterOffsets(Option<Vec<u32>>);
+
+impl CharacterOffsets {
+    /// Counts the characters, if that is wanted and they are not of one byte each.
+    fn new(text: &str, wanted: bool) -> Self {
+        if !wanted || text.is_ascii() {
+            return CharacterOffsets(None);
+        }
+        let mut characters = 0;
+        let offsets = text.bytes().map(|byte| {
+            let before = characters;
+            characters += u32::from(byte & 0xC0 != 0x80);
+            before
+        });
+        let mut offsets: Vec<u32> = crate::base::memory::collected(offsets);
+        offsets.push(characters);
+        CharacterOffsets(Some(offsets))
+    }
+
+    /// The characters of a range of bytes.
+    fn of(&self, (start, end): Origin) -> [u32; 2] {
+        match &self.0 {
+            None => [start, end],
+            Some(offsets) => [start, end].map(|at| offsets[at as usize]),
+        }
+    }
+}

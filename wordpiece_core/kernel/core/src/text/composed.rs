@@ -1,0 +1,137 @@
+//! Text to words by the parts of a `tokenizer.json`: a normalizer, and pre-tokenizers, under the names that
+//! Hugging Face tokenizers gives them. They work as its `NormalizedString` and `PreTokenizedString` do, but on
+//! the text of all words at once.
+
+mod aligned;
+mod matches;
+mod normalizer;
+mod pre_tokenizer;
+mod quick_check;
+
+use std::ops::Range;
+
+use serde::de::DeserializeOwned;
+
+pub use aligned::{AlignedText, Origin};
+use normalizer::{Normalizer, NormalizerJson};
+pub use pre_tokenizer::Pieces;
+use pre_tokenizer::{PreTokenizer, PreTokenizerJson, PrependScheme};
+
+use crate::base::error::{Error, Result};
+use crate::text::byte_level::ByteLevel;
+use crate::text::segments::SegmentSink;
+
+/// A normalizer, and the steps of pre-tokenizers.
+///
+/// # Examples
+///
+/// ```
+/// use wordpiece_core::text::composed::Composed;
+///
+/// let digits = r#"{"type": "Digits", "individual_digits": false}"#;
+/// let rules = Composed::new(Some(r#"{"type": "Lowercase"}"#), Some(digits), false).unwrap();
+/// let pieces = rules.pieces(rules.normalized("In 1999", 0, true), true);
+/// let words: Vec<&str> = pieces.ranges.iter().map(|r| &pieces.text.text()[r.clone()]).collect();
+/// assert_eq!(words, ["in ", "1999"]);
+/// ```
+#[derive(Debug)]
+pub struct Composed {
+    normalizer: Option<Normalizer>,
+    steps: Vec<PreTokenizer>,
+    /// Whether what the text becomes first depends on where in the raw text it is.
+    needs_origins: bool,
+}
+
+impl Composed {
+    /// Reads the parts.
+    ///
+    /// # Arguments
+    ///
+    /// * `normalizer`, `pre_tokenizer` - The parts as JSON; None: there is none.
+    /// * `of_bytes` - Whether the model takes words as bytes, so that those are not written as GPT-2's
+    ///   characters at the end.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`Error::Data`] for a part that is not known.
+    pub fn new(
+        normalizer: Option<&str>,
+        pre_tokenizer: Option<&str>,
+        of_bytes: bool,
+    ) -> Result<Self> {
+        let normalizer = normalizer.map(|json| read::<NormalizerJson>("normalizer", json));
+        let normalizer = normalizer.transpose()?.map(NormalizerJson::build).transpose()?;
+        let mut steps = Vec::new();
+        if let Some(json) = pre_tokenizer {
+            read::<PreTokenizerJson>("pre_tokenizer", json)?.build(&mut steps)?;
+        }
+        if of_bytes && !matches!(steps.pop(), Some(PreTokenizer::ByteCharacters)) {
+            return Err(Error::data("the last pre-tokenizer does not write bytes"));
+        }
+        let of_first = |step: &PreTokenizer| {
+            matches!(step, PreTokenizer::Spaces { prepend: PrependScheme::First, .. })
+        };
+        let needs_origins = steps.iter().any(of_first);
+        Ok(Composed { normalizer, steps, needs_origins })
+    }
+
+    /// Whether a text is normalized already, as far as can be told quickly.
+    pub fn leaves(&self, text: &str) -> bool {
+        self.normalizer.as_ref().is_none_or(|normalizer| normalizer.leaves(text))
+    }
+
+    /// A part of a text, normalized.
+    ///
+    /// # Arguments
+    ///
+    /// * `part` - The part.
+    /// * `start` - Where it begins in the text, in bytes.
+    /// * `aligned` - Whether the origins of its bytes are wanted.
+    pub fn normalized(&self, part: &str, start: usize, aligned: bool) -> AlignedText {
+        let aligned = aligned || (self.needs_origins && start == 0);
+        let mut text = AlignedText::new(part, start, aligned);
+        if let Some(normalizer) = &self.normalizer {
+            normalizer.normalize(&mut text);
+        }
+        text
+    }
+
+    /// The pieces of a normalized text. `is_first`: whether it is at the beginning of the raw text.
+    pub fn pieces(&self, text: AlignedText, is_first: bool) -> Pieces {
+        let mut pieces = Pieces::new(text);
+        self.steps.iter().for_each(|step| step.apply(&mut pieces, is_first));
+        pieces
+    }
+
+    /// Whether the pieces of a text are parts of it, which [`Composed::split_in_place`] finds.
+    pub fn splits_in_place(&self) -> bool {
+        matches!(self.steps.as_slice(), [PreTokenizer::Gpt2])
+    }
+
+    /// Gives the pieces of a normalized text to `sink`. `bytes`: those of the text; more may be behind
+    /// them.
+    #[inline(always)]
+    pub fn split_in_place(&self, text: &str, bytes: &[u8], sink: &mut impl SegmentSink) {
+        ByteLevel { add_prefix_space: false }.segments_into(text, bytes, sink);
+    }
+
+    /// Gives every piece of a part of a text to `sink`, with the bytes of the changed text.
+    pub fn segments_into(
+        &self,
+        part: &str,
+        bytes: &[u8],
+        start: usize,
+        sink: &mut impl SegmentSink,
+    ) {
+        if self.splits_in_place() && self.leaves(part) {
+            return self.split_in_place(part, bytes, sink);
+        }
+        let pieces = self.pieces(self.normalized(part, start, false), start == 0);
+        pieces.each(|Range { start, end }| sink.segment(pieces.text.text().as_bytes(), start, end));
+    }
+}
+
+/// Reads a part of a `tokenizer.json`.
+fn read<T: DeserializeOwned>(name: &str, json: &str) -> Result<T> {
+    serde_json::from_str(json).map_err(|error| Error::data(format!("{name}: {error}")))
+}

@@ -1,0 +1,154 @@
+//! Text that is changed step by step, with the place in the raw text that each byte comes from.
+
+use std::ops::Range;
+
+use crate::base::memory;
+
+/// The bytes of the raw text that a byte comes from, as the offsets of their beginning and their end.
+pub type Origin = (u32, u32);
+
+/// A text, and for each of its bytes the origin, if that is wanted.
+#[derive(Clone, Debug, Default)]
+pub struct AlignedText {
+    text: String,
+    origins: Option<Vec<Origin>>,
+}
+
+impl AlignedText {
+    /// A part of a raw text as it is.
+    ///
+    /// # Arguments
+    ///
+    /// * `part` - The part.
+    /// * `start` - The offset of the part in the raw text, in bytes.
+    /// * `aligned` - Whether origins are wanted.
+    pub fn new(part: &str, start: usize, aligned: bool) -> Self {
+        let mut text = String::new();
+        memory::push_str(&mut text, part);
+        AlignedText { text, origins: aligned.then(|| origins_of(part, start)) }
+    }
+
+    /// The text as it is now.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// The origin of what is at a range of the text that is not empty; None if origins are not wanted.
+    pub fn origin(&self, range: Range<usize>) -> Option<Origin> {
+        let origins = self.origins.as_ref()?.get(range)?;
+        Some((origins.first()?.0, origins.last()?.1))
+    }
+
+    /// The origins of a range of the text; empty if they are not wanted.
+    pub fn origins(&self, range: Range<usize>) -> &[Origin] {
+        self.origins.as_ref().and_then(|origins| origins.get(range)).unwrap_or_default()
+    }
+
+    /// A copy of a range of the text.
+    pub fn part(&self, range: Range<usize>) -> Self {
+        let mut text = String::new();
+        memory::push_str(&mut text, &self.text[range.clone()]);
+        let origins = self.origins.as_ref().map(|origins| origins[range].to_vec());
+        AlignedText { text, origins }
+    }
+
+    /// Appends another text.
+    pub fn append(&mut self, other: &Self) {
+        memory::push_str(&mut self.text, &other.text);
+        if let (Some(origins), Some(more)) = (&mut self.origins, &other.origins) {
+            memory::extend_from_slice(origins, more);
+        }
+    }
+
+    /// An empty text that others can be appended to.
+    pub fn empty(aligned: bool) -> Self {
+        AlignedText { text: String::new(), origins: aligned.then(Vec::new) }
+    }
+
+    /// Whether origins are wanted.
+    pub fn is_aligned(&self) -> bool {
+        self.origins.is_some()
+    }
+
+    /// Changes the text. `write` is called with the text before, and writes the text afterwards.
+    pub fn rewrite(&mut self, write: impl FnOnce(&str, &mut Writer<'_>)) {
+        let old = std::mem::take(self);
+        let mut new = AlignedText::empty(old.is_aligned());
+        memory::reserve_text(&mut new.text, old.text.len());
+        let rest = old.text.chars();
+        let old_origins = old.origins.as_deref().unwrap_or_default();
+        write(&old.text, &mut Writer { new: &mut new, old: &old, old_origins, rest, at: 0 });
+        *self = new;
+    }
+}
+
+/// The origins of text as it is: those of a byte are its whole character.
+fn origins_of(part: &str, start: usize) -> Vec<Origin> {
+    let mut origins = memory::with_capacity(part.len());
+    for (at, c) in part.char_indices() {
+        let (from, to) = (start + at, start + at + c.len_utf8());
+        origins.extend((from..to).map(|_| (from as u32, to as u32)));
+    }
+    origins
+}
+
+/// Writes a changed text, character by character, and keeps up with where the old one is read.
+pub struct Writer<'a> {
+    new: &'a mut AlignedText,
+    old: &'a AlignedText,
+    old_origins: &'a [Origin],
+    /// The characters of the old text that are not yet replaced, and the offset of the first.
+    rest: std::str::Chars<'a>,
+    at: usize,
+}
+
+impl Writer<'_> {
+    /// Leaves out the next characters of the old text.
+    pub fn skip(&mut self, characters: usize) {
+        let skipped = self.rest.by_ref().take(characters);
+        self.at += skipped.map(char::len_utf8).sum::<usize>();
+    }
+
+    /// Writes a character.
+    ///
+    /// # Arguments
+    ///
+    /// * `c` - The character.
+    /// * `change` - 0: it replaces the next character of the old text; -n: that one, and n others
+    ///   behind it; 1: it is put in, and has the origin of what is before it.
+    pub fn push(&mut self, c: char, change: isize) {
+        if self.new.is_aligned() {
+            let place = if change > 0 { self.at.checked_sub(1) } else { Some(self.at) };
+            let last = || self.old_origins.last().copied().unwrap_or_default();
+            let origin =
+                place.map_or((0, 0), |at| self.old_origins.get(at).copied().unwrap_or_else(last));
+            if change <= 0 {
+                self.skip(1 + change.unsigned_abs());
+            }
+            self.insert(c, origin);
+        } else {
+            memory::push_char(&mut self.new.text, c);
+        }
+    }
+
+    /// Copies a range of the old text.
+    pub fn copy(&mut self, range: Range<usize>) {
+        memory::push_str(&mut self.new.text, &self.old.text[range.clone()]);
+        if let Some(origins) = &mut self.new.origins {
+            memory::extend_from_slice(origins, &self.old_origins[range]);
+        }
+    }
+
+    /// Writes a string. `place`: the byte of the old text whose origin it has; None: none.
+    pub fn put(&mut self, content: &str, place: Option<usize>) {
+        let origin = place.and_then(|at| self.old_origins.get(at)).copied().unwrap_or_default();
+        content.chars().for_each(|c| self.insert(c, origin));
+    }
+
+    fn insert(&mut self, c: char, origin: Origin) {
+        memory::push_char(&mut self.new.text, c);
+        if let Some(origins) = &mut self.new.origins {
+            memory::resize(origins, self.new.text.len(), origin);
+        }
+    }
+}

@@ -1,0 +1,165 @@
+//! What texts are searched for: strings, regular expressions and kinds of characters; and how a text is
+//! split there, as the `SplitDelimiterBehavior` of Hugging Face tokenizers says.
+
+use std::ops::Range;
+
+use onig::Regex;
+use serde::Deserialize;
+
+use crate::base::error::{Error, Result};
+use crate::base::memory;
+
+/// What a text is searched for.
+#[derive(Debug)]
+pub enum Matcher {
+    /// A string that is not empty.
+    Text(String),
+    /// A regular expression, in Oniguruma's syntax, by which Hugging Face tokenizers reads it.
+    Regex(Regex),
+    /// Each character of a kind.
+    Characters(fn(char) -> bool),
+    /// This character.
+    Character(char),
+    /// Runs of word characters, and of others that are not white space.
+    Words(regex::Regex),
+}
+
+/// A pattern as a `tokenizer.json` has it.
+#[derive(Debug, Deserialize)]
+pub enum PatternText {
+    String(String),
+    Regex(String),
+}
+
+impl PatternText {
+    /// What finds it.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`Error::Data`] for a regular expression that is none.
+    pub fn build(self) -> Result<Matcher> {
+        let pattern = match self {
+            PatternText::String(text) if !text.is_empty() => return Ok(Matcher::Text(text)),
+            PatternText::String(text) | PatternText::Regex(text) => text,
+        };
+        let regex = Regex::new(&pattern);
+        let wrong = |error| Error::data(format!("the regular expression {pattern:?}: {error}"));
+        Ok(Matcher::Regex(regex.map_err(wrong)?))
+    }
+}
+
+impl Matcher {
+    /// The words of Hugging Face's `Whitespace`.
+    pub fn words() -> Self {
+        Matcher::Words(regex::Regex::new(r"\w+|[^\w\s]+").expect("it is one"))
+    }
+
+    /// Whether a text has a match.
+    pub fn is_found_in(&self, text: &str) -> bool {
+        match self {
+            Matcher::Text(string) => text.contains(string.as_str()),
+            Matcher::Regex(regex) => regex.find(text).is_some(),
+            Matcher::Characters(is_one) => text.contains(is_one),
+            Matcher::Character(c) => text.contains(*c),
+            Matcher::Words(regex) => regex.is_match(text),
+        }
+    }
+
+    /// Calls `each` with every match and everything between, in order: the range, and whether it is a
+    /// match. A match may be empty, but nothing between is.
+    pub fn each(&self, text: &str, mut each: impl FnMut(Range<usize>, bool)) {
+        let mut from = 0;
+        let mut found = |range: Range<usize>| {
+            if from < range.start {
+                each(from..range.start, false);
+            }
+            from = range.end;
+            each(range, true);
+        };
+        let of_part = |(at, part): (usize, &str)| at..at + part.len();
+        if !text.is_empty() {
+            match self {
+                Matcher::Text(string) => {
+                    text.match_indices(string.as_str()).map(of_part).for_each(&mut found);
+                }
+                Matcher::Regex(regex) => {
+                    regex.find_iter(text).for_each(|(start, end)| found(start..end));
+                }
+                Matcher::Characters(is_one) => {
+                    text.match_indices(is_one).map(of_part).for_each(&mut found);
+                }
+                Matcher::Character(c) => {
+                    text.match_indices(*c).map(of_part).for_each(&mut found);
+                }
+                Matcher::Words(regex) => {
+                    regex.find_iter(text).for_each(|found_one| found(found_one.range()));
+                }
+            }
+        }
+        if from < text.len() {
+            each(from..text.len(), false);
+        }
+    }
+}
+
+/// What becomes of the matches that a text is split at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+pub enum Behavior {
+    /// They are left out.
+    Removed,
+    /// Each is a piece of its own.
+    Isolated,
+    /// Each is the end of the piece before it.
+    MergedWithPrevious,
+    /// Each is the beginning of the piece behind it.
+    MergedWithNext,
+    /// Those side by side are one piece.
+    Contiguous,
+}
+
+/// How a text is split.
+#[derive(Debug)]
+pub struct Splitting {
+    /// What it is searched for.
+    pub matcher: Matcher,
+    /// What becomes of the matches.
+    pub behavior: Behavior,
+    /// Whether what is between the matches counts as the matches.
+    pub invert: bool,
+}
+
+impl Splitting {
+    /// Appends the pieces of a text to `pieces`: those that are not empty, as ranges that are moved by
+    /// `start`.
+    pub fn split(&self, text: &str, start: usize, pieces: &mut Vec<Range<usize>>) {
+        let first = pieces.len();
+        let mut after_match = false;
+        self.matcher.each(text, |range, is_match| {
+            let is_match = is_match != self.invert;
+            let joins = match self.behavior {
+                Behavior::Removed | Behavior::Isolated => false,
+                Behavior::Contiguous => is_match == after_match,
+                Behavior::MergedWithPrevious => is_match && !after_match,
+                Behavior::MergedWithNext => !is_match && after_match,
+            };
+            after_match = is_match;
+            if is_match && self.behavior == Behavior::Removed {
+                return;
+            }
+            let range = start + range.start..start + range.end;
+            match pieces[first..].last_mut() {
+                Some(last) if joins => last.end = range.end,
+                _ => memory::push(pieces, range),
+            }
+        });
+        remove_empty(pieces, first);
+    }
+}
+
+/// Removes the empty pieces from a place on. There are few.
+fn remove_empty(pieces: &mut Vec<Range<usize>>, first: usize) {
+    if pieces[first..].iter().any(Range::is_empty) {
+        let kept: Vec<_> = pieces.drain(first..).filter(|piece| !piece.is_empty()).collect();
+        pieces.extend(kept);
+    }
+}

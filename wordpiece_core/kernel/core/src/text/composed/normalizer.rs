@@ -1,0 +1,370 @@
+//! Normalizers, under the names that Hugging Face tokenizers gives them.
+
+use serde::Deserialize;
+use unicode_categories::UnicodeCategories;
+use unicode_normalization_alignments::UnicodeNormalization;
+use unicode_normalization_alignments::char::is_combining_mark;
+use unicode_segmentation::UnicodeSegmentation;
+
+use super::aligned::{AlignedText, Writer};
+use super::matches::{Matcher, PatternText};
+use super::quick_check::{self, Form};
+use crate::base::error::{Error, Result};
+use crate::text::byte_level::byte_character;
+use crate::text::charsmap::CharsMap;
+use crate::text::pre_tokenize::{is_chinese, is_removed};
+use crate::text::unicode::{is_whitespace, lowercase};
+
+/// What changes a text before it is split.
+#[derive(Debug)]
+pub enum Normalizer {
+    /// BERT's.
+    Bert(BertNormalizer),
+    /// A Unicode normalization form.
+    Form(Form),
+    /// Every character in lower case.
+    Lowercase,
+    /// Without combining marks.
+    StripAccents,
+    /// Without white space at its ends.
+    Strip {
+        /// At the beginning.
+        left: bool,
+        /// At the end.
+        right: bool,
+    },
+    /// Without control characters, and with simple spaces, as in NMT.
+    Nmt,
+    /// With the content in place of each match.
+    Replace(Matcher, String),
+    /// With a string before it, if it is not empty.
+    Prepend(String),
+    /// SentencePiece's compiled map.
+    Precompiled(CharsMap),
+    /// GPT-2's characters for bytes.
+    ByteLevel,
+    /// One after the other.
+    Sequence(Vec<Normalizer>),
+}
+
+/// The options of BERT's normalizer.
+#[derive(Clone, Copy, Debug, Deserialize)]
+pub struct BertNormalizer {
+    clean_text: bool,
+    handle_chinese_chars: bool,
+    strip_accents: Option<bool>,
+    lowercase: bool,
+}
+
+/// A normalizer as a `tokenizer.json` has it.
+#[derive(Deserialize)]
+#[serde(tag = "type")]
+pub enum NormalizerJson {
+    BertNormalizer(BertNormalizer),
+    #[serde(rename = "NFC")]
+    Nfc,
+    #[serde(rename = "NFD")]
+    Nfd,
+    #[serde(rename = "NFKC")]
+    Nfkc,
+    #[serde(rename = "NFKD")]
+    Nfkd,
+    Lowercase,
+    StripAccents,
+    Strip {
+        strip_left: bool,
+        strip_right: bool,
+    },
+    Nmt,
+    Replace {
+        pattern: PatternText,
+        content: String,
+    },
+    Prepend {
+        prepend: String,
+    },
+    Precompiled {
+        precompiled_charsmap: String,
+    },
+    ByteLevel,
+    Sequence {
+        normalizers: Vec<NormalizerJson>,
+    },
+}
+
+impl NormalizerJson {
+    /// The normalizer.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`Error::Data`] for a pattern or a map that cannot be read.
+    pub fn build(self) -> Result<Normalizer> {
+        Ok(match self {
+            NormalizerJson::BertNormalizer(options) => Normalizer::Bert(options),
+            NormalizerJson::Nfc => Normalizer::Form(Form::Nfc),
+            NormalizerJson::Nfd => Normalizer::Form(Form::Nfd),
+            NormalizerJson::Nfkc => Normalizer::Form(Form::Nfkc),
+            NormalizerJson::Nfkd => Normalizer::Form(Form::Nfkd),
+            NormalizerJson::Lowercase => Normalizer::Lowercase,
+            NormalizerJson::StripAccents => Normalizer::StripAccents,
+            NormalizerJson::Strip { strip_left, strip_right } => {
+                Normalizer::Strip { left: strip_left, right: strip_right }
+            }
+            NormalizerJson::Nmt => Normalizer::Nmt,
+            NormalizerJson::Replace { pattern, content } => {
+                Normalizer::Replace(pattern.build()?, content)
+            }
+            NormalizerJson::Prepend { prepend } => Normalizer::Prepend(prepend),
+            NormalizerJson::Precompiled { precompiled_charsmap } => {
+                let map = data_encoding::BASE64.decode(precompiled_charsmap.as_bytes());
+                let map = map.map_err(|_| Error::data("precompiled_charsmap is not base64"))?;
+                Normalizer::Precompiled(CharsMap::new(&map)?)
+            }
+            NormalizerJson::ByteLevel => Normalizer::ByteLevel,
+            NormalizerJson::Sequence { normalizers } => Normalizer::Sequence(
+                normalizers.into_iter().map(NormalizerJson::build).collect::<Result<_>>()?,
+            ),
+        })
+    }
+}
+
+impl Normalizer {
+    /// Whether a text is certainly left as it is. That is found out quickly.
+    pub fn leaves(&self, text: &str) -> bool {
+        match self {
+            Normalizer::Form(form) => quick_check::is_normalized(text, *form),
+            Normalizer::Sequence(parts) => parts.iter().all(|part| part.leaves(text)),
+            Normalizer::Strip { left, right } => {
+                let at_ends = *left && text.starts_with(is_whitespace)
+                    || *right && text.ends_with(is_whitespace);
+                !at_ends
+            }
+            Normalizer::Replace(matcher, _) => !matcher.is_found_in(text),
+            _ => text.is_empty(),
+        }
+    }
+
+    /// Normalizes a text.
+    pub fn normalize(&self, text: &mut AlignedText) {
+        match self {
+            Normalizer::Bert(options) => options.normalize(text),
+            Normalizer::Form(form) => {
+                if !quick_check::is_normalized(text.text(), *form) {
+                    text.rewrite(|old, new| to_form(old, *form, new));
+                }
+            }
+            Normalizer::Lowercase => text.rewrite(to_lowercase),
+            Normalizer::StripAccents => filter(text, |c| !is_combining_mark(c)),
+            Normalizer::Strip { left, right } => strip(text, *left, *right),
+            Normalizer::Nmt => {
+                filter(text, |c| !is_removed_by_nmt(c));
+                map(text, |c| if is_space_of_nmt(c) { ' ' } else { c });
+            }
+            Normalizer::Replace(matcher, content) => replace(text, matcher, content),
+            Normalizer::Prepend(prefix) => prepend(text, prefix),
+            Normalizer::Precompiled(charsmap) => precompiled(text, charsmap),
+            Normalizer::ByteLevel => to_byte_characters(text),
+            Normalizer::Sequence(parts) => parts.iter().for_each(|part| part.normalize(text)),
+        }
+    }
+}
+
+impl BertNormalizer {
+    fn normalize(&self, text: &mut AlignedText) {
+        if self.clean_text {
+            filter(text, |c| !is_removed(c));
+            map(text, |c| if is_whitespace(c) { ' ' } else { c });
+        }
+        if self.handle_chinese_chars {
+            text.rewrite(|old, new| {
+                for c in old.chars() {
+                    if is_chinese(c) {
+                        new.push(' ', 0);
+                        new.push(c, 1);
+                        new.push(' ', 1);
+                    } else {
+                        new.push(c, 0);
+                    }
+                }
+            });
+        }
+        if self.strip_accents.unwrap_or(self.lowercase) {
+            text.rewrite(|old, new| to_form(old, Form::Nfd, new));
+            filter(text, |c| !c.is_mark_nonspacing());
+        }
+        if self.lowercase {
+            text.rewrite(to_lowercase);
+        }
+    }
+}
+
+fn to_form(old: &str, form: Form, new: &mut Writer<'_>) {
+    let mut push = |(c, change)| new.push(c, change);
+    match form {
+        Form::Nfc => old.nfc().for_each(&mut push),
+        Form::Nfd => old.nfd().for_each(&mut push),
+        Form::Nfkc => old.nfkc().for_each(&mut push),
+        Form::Nfkd => old.nfkd().for_each(&mut push),
+    }
+}
+
+fn to_lowercase(old: &str, new: &mut Writer<'_>) {
+    for c in old.chars() {
+        lowercase(c).zip(0..).for_each(|(lower, index)| new.push(lower, (index > 0).into()));
+    }
+}
+
+fn map(text: &mut AlignedText, to: impl Fn(char) -> char) {
+    text.rewrite(|old, new| old.chars().for_each(|c| new.push(to(c), 0)));
+}
+
+fn filter(text: &mut AlignedText, keeps: impl Fn(char) -> bool) {
+    if text.text().chars().all(&keeps) {
+        return;
+    }
+    text.rewrite(|old, new| {
+        let (mut last, mut removed) = (None, 0);
+        for c in old.chars() {
+            if !keeps(c) {
+                removed += 1;
+                continue;
+            }
+            match last.replace(c) {
+                Some(before) => new.push(before, -removed),
+                None => new.skip(removed.unsigned_abs()),
+            }
+            removed = 0;
+        }
+        if let Some(last) = last {
+            new.push(last, -removed);
+        }
+    });
+}
+
+/// Removes white space at the ends. The change that takes over what is removed at the end is at the
+/// place where Hugging Face tokenizers has it: a number of characters that it takes from bytes.
+fn strip(text: &mut AlignedText, left: bool, right: bool) {
+    if left && right {
+        return strip_ends(text, true, true);
+    }
+    if left {
+        strip_ends(text, true, false);
+    }
+    if right {
+        strip_ends(text, false, true);
+    }
+}
+
+fn strip_ends(text: &mut AlignedText, left: bool, right: bool) {
+    let spaces =
+        |chars: &mut dyn Iterator<Item = char>| chars.take_while(|&c| is_whitespace(c)).count();
+    let leading = if left { spaces(&mut text.text().chars()) } else { 0 };
+    let trailing = if right { spaces(&mut text.text().chars().rev()) } else { 0 };
+    if leading + trailing == 0 {
+        return;
+    }
+    text.rewrite(|old, new| {
+        let count = old.chars().count();
+        let last = (old.len() - trailing).wrapping_sub(1);
+        new.skip(leading);
+        for (index, c) in old.chars().enumerate() {
+            if index >= leading && index < count - trailing.min(count) {
+                new.push(c, if index == last { -(trailing as isize) } else { 0 });
+            }
+        }
+    });
+}
+
+/// Puts the content in place of each match. It has the origin of the last byte that it replaces.
+pub fn replace(text: &mut AlignedText, matcher: &Matcher, content: &str) {
+    if !matcher.is_found_in(text.text()) {
+        return;
+    }
+    text.rewrite(|old, new| {
+        matcher.each(old, |range, is_match| match is_match {
+            true => new.put(content, range.end.checked_sub(1)),
+            false => new.copy(range),
+        });
+    });
+}
+
+/// Puts a string before a text that is not empty. It has the origin of the first character, all of
+/// which has that of its last byte.
+pub fn prepend(text: &mut AlignedText, prefix: &str) {
+    let Some(first) = text.text().chars().next() else { return };
+    text.rewrite(|old, new| {
+        let (mut characters, end) = (prefix.chars(), first.len_utf8());
+        if let Some(c) = characters.next() {
+            new.put(c.encode_utf8(&mut [0; 4]), Some(0));
+        }
+        new.put(characters.as_str(), Some(end - 1));
+        let place = if prefix.is_empty() { None } else { Some(end - 1) };
+        new.put(&old[..end], place);
+        new.copy(end..old.len());
+    });
+}
+
+/// Writes GPT-2's character for each byte.
+pub fn to_byte_characters(text: &mut AlignedText) {
+    text.rewrite(|old, new| {
+        for c in old.chars() {
+            for (index, &byte) in c.encode_utf8(&mut [0; 4]).as_bytes().iter().enumerate() {
+                new.push(byte_character(byte), (index > 0).into());
+            }
+        }
+    });
+}
+
+/// The longest string of a grapheme cluster that is replaced as a whole, in bytes.
+const SHORT_GRAPHEME: usize = 5;
+
+fn precompiled(text: &mut AlignedText, charsmap: &CharsMap) {
+    let mut changes: Vec<(char, isize)> = Vec::new();
+    let mut is_changed = false;
+    for grapheme in text.text().graphemes(true) {
+        let whole =
+            (grapheme.len() <= SHORT_GRAPHEME).then(|| charsmap.shortest(grapheme)).flatten();
+        if let Some(result) = whole {
+            is_changed = true;
+            change_to(&mut changes, grapheme, result);
+            continue;
+        }
+        for (at, c) in grapheme.char_indices() {
+            let part = &grapheme[at..at + c.len_utf8()];
+            match charsmap.shortest(part) {
+                Some(result) => {
+                    is_changed = true;
+                    change_to(&mut changes, part, result);
+                }
+                None => changes.push((c, 0)),
+            }
+        }
+    }
+    if is_changed {
+        text.rewrite(|_, new| changes.into_iter().for_each(|(c, change)| new.push(c, change)));
+    }
+}
+
+/// Appends the change of a part to its result. If characters are missing, the last change before that
+/// takes them over, whatever it is, as in Hugging Face tokenizers.
+fn change_to(changes: &mut Vec<(char, isize)>, part: &str, result: &str) {
+    let more = result.chars().count() as isize - part.chars().count() as isize;
+    changes.extend(result.chars().map(|c| (c, 0)));
+    if more > 0 {
+        changes.iter_mut().rev().take(more as usize).for_each(|(_, change)| *change = 1);
+    } else if let Some((_, change)) = changes.last_mut() {
+        *change += more;
+    }
+}
+
+fn is_removed_by_nmt(c: char) -> bool {
+    matches!(c as u32, 0x1..=0x8 | 0xB | 0xE..=0x1F | 0x7F | 0x8F | 0x9F)
+}
+
+fn is_space_of_nmt(c: char) -> bool {
+    matches!(
+        c as u32,
+        0x9 | 0xA | 0xC | 0xD | 0x1680 | 0x200B
+            ..=0x200F | 0x2028 | 0x2029 | 0x2581 | 0xFEFF | 0xFFFD
+    )
+}

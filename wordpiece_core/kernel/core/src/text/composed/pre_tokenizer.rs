@@ -1,0 +1,276 @@
+//! Pre-tokenizers, under the names that Hugging Face tokenizers gives them.
+
+use std::ops::Range;
+
+use serde::Deserialize;
+
+use super::aligned::AlignedText;
+use super::matches::{Behavior, Matcher, PatternText, Splitting};
+use super::normalizer::{prepend, replace, to_byte_characters};
+use crate::base::error::{Error, Result};
+use crate::base::memory;
+use crate::text::byte_level;
+use crate::text::unicode::{is_punctuation, is_whitespace};
+
+/// What splits a text into words, and may change it.
+#[derive(Debug)]
+pub enum PreTokenizer {
+    /// At the matches of something.
+    Split(Splitting),
+    /// By GPT-2's regular expression.
+    Gpt2,
+    /// Into pieces of so many characters.
+    FixedLength(usize),
+    /// A space before each piece that has none.
+    PrefixSpace,
+    /// GPT-2's characters for bytes.
+    ByteCharacters,
+    /// Spaces become a character, which is also put before pieces.
+    Spaces {
+        /// The character.
+        mark: char,
+        /// Where it is put.
+        prepend: PrependScheme,
+    },
+}
+
+/// Where a mark for a space is put that is not in the text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PrependScheme {
+    /// Before each piece.
+    Always,
+    /// Before the first piece of a text.
+    First,
+    /// Nowhere.
+    Never,
+}
+
+/// A pre-tokenizer as a `tokenizer.json` has it.
+#[derive(Deserialize)]
+#[serde(tag = "type")]
+pub enum PreTokenizerJson {
+    BertPreTokenizer,
+    ByteLevel {
+        add_prefix_space: bool,
+        #[serde(default = "yes")]
+        use_regex: bool,
+    },
+    CharDelimiterSplit {
+        delimiter: char,
+    },
+    Metaspace {
+        replacement: char,
+        add_prefix_space: Option<bool>,
+        prepend_scheme: Option<PrependScheme>,
+        split: Option<bool>,
+    },
+    Whitespace,
+    WhitespaceSplit,
+    Punctuation {
+        #[serde(default = "isolated")]
+        behavior: Behavior,
+    },
+    Digits {
+        individual_digits: bool,
+    },
+    Split {
+        pattern: PatternText,
+        behavior: Behavior,
+        invert: bool,
+    },
+    FixedLength {
+        #[serde(default = "five")]
+        length: usize,
+    },
+    Sequence {
+        pretokenizers: Vec<PreTokenizerJson>,
+    },
+}
+
+fn yes() -> bool {
+    true
+}
+
+fn isolated() -> Behavior {
+    Behavior::Isolated
+}
+
+fn five() -> usize {
+    5
+}
+
+/// The same for each piece: removing the matches, or keeping them.
+fn split(matcher: Matcher, behavior: Behavior) -> PreTokenizer {
+    PreTokenizer::Split(Splitting { matcher, behavior, invert: false })
+}
+
+impl PreTokenizerJson {
+    /// Appends what it does, one after the other, to `steps`.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`Error::Data`] for a regular expression that is none, and for options that contradict each
+    /// other.
+    pub fn build(self, steps: &mut Vec<PreTokenizer>) -> Result<()> {
+        match self {
+            PreTokenizerJson::BertPreTokenizer => {
+                steps.push(split(Matcher::Characters(is_whitespace), Behavior::Removed));
+                steps.push(split(Matcher::Characters(is_punctuation), Behavior::Isolated));
+            }
+            PreTokenizerJson::ByteLevel { add_prefix_space, use_regex } => {
+                steps.extend(add_prefix_space.then_some(PreTokenizer::PrefixSpace));
+                steps.extend(use_regex.then_some(PreTokenizer::Gpt2));
+                steps.push(PreTokenizer::ByteCharacters);
+            }
+            PreTokenizerJson::CharDelimiterSplit { delimiter } => {
+                steps.push(split(Matcher::Character(delimiter), Behavior::Removed));
+            }
+            PreTokenizerJson::Metaspace {
+                replacement: mark,
+                add_prefix_space,
+                prepend_scheme,
+                split: splits,
+            } => {
+                let prepend = match (add_prefix_space, prepend_scheme) {
+                    (Some(false), None) => return Err(contradiction()),
+                    (Some(false), Some(scheme)) if scheme != PrependScheme::Never => {
+                        return Err(contradiction());
+                    }
+                    (_, scheme) => scheme.unwrap_or(PrependScheme::Always),
+                };
+                steps.push(PreTokenizer::Spaces { mark, prepend });
+                if splits.unwrap_or(true) {
+                    steps.push(split(Matcher::Character(mark), Behavior::MergedWithNext));
+                }
+            }
+            PreTokenizerJson::Whitespace => steps.push(PreTokenizer::Split(Splitting {
+                matcher: Matcher::words(),
+                behavior: Behavior::Removed,
+                invert: true,
+            })),
+            PreTokenizerJson::WhitespaceSplit => {
+                steps.push(split(Matcher::Characters(is_whitespace), Behavior::Removed));
+            }
+            PreTokenizerJson::Punctuation { behavior } => {
+                steps.push(split(Matcher::Characters(is_punctuation), behavior));
+            }
+            PreTokenizerJson::Digits { individual_digits } => {
+                let behavior =
+                    if individual_digits { Behavior::Isolated } else { Behavior::Contiguous };
+                steps.push(split(Matcher::Characters(char::is_numeric), behavior));
+            }
+            PreTokenizerJson::Split { pattern, behavior, invert } => {
+                let matcher = pattern.build()?;
+                steps.push(PreTokenizer::Split(Splitting { matcher, behavior, invert }));
+            }
+            PreTokenizerJson::FixedLength { length: 0 } => {
+                return Err(Error::data("the length of FixedLength is 0, not 1 or more"));
+            }
+            PreTokenizerJson::FixedLength { length } => {
+                steps.push(PreTokenizer::FixedLength(length));
+            }
+            PreTokenizerJson::Sequence { pretokenizers } => {
+                pretokenizers.into_iter().try_for_each(|part| part.build(steps))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn contradiction() -> Error {
+    Error::data("add_prefix_space of Metaspace is false, but its prepend_scheme is not never")
+}
+
+/// A text and the pieces that it is split into, as ranges in order.
+#[derive(Debug)]
+pub struct Pieces {
+    /// The text.
+    pub text: AlignedText,
+    /// The pieces, none of which is empty.
+    pub ranges: Vec<Range<usize>>,
+}
+
+impl Pieces {
+    /// A text as one piece, or none if it is empty.
+    pub fn new(text: AlignedText) -> Self {
+        let whole = 0..text.text().len();
+        Pieces { ranges: (!whole.is_empty()).then_some(whole).into_iter().collect(), text }
+    }
+
+    /// Calls `each` with the range of every piece.
+    pub fn each(&self, each: impl FnMut(Range<usize>)) {
+        self.ranges.iter().cloned().for_each(each);
+    }
+
+    /// Splits every piece into others.
+    fn split(&mut self, mut split: impl FnMut(&str, usize, &mut Vec<Range<usize>>)) {
+        let mut pieces = memory::with_capacity(self.ranges.len());
+        for range in &self.ranges {
+            split(&self.text.text()[range.clone()], range.start, &mut pieces);
+        }
+        self.ranges = pieces;
+    }
+
+    /// Changes the text of every piece. What is in no piece is dropped.
+    /// `change` is given where a piece has begun, and the piece.
+    fn change(&mut self, mut change: impl FnMut(usize, &mut AlignedText)) {
+        let mut text = AlignedText::empty(self.text.is_aligned());
+        for range in &mut self.ranges {
+            let mut piece = self.text.part(range.clone());
+            change(range.start, &mut piece);
+            let start = text.text().len();
+            text.append(&piece);
+            *range = start..text.text().len();
+        }
+        self.text = text;
+    }
+}
+
+impl PreTokenizer {
+    /// Splits the pieces further, or changes them. `is_first`: whether the text of the pieces is at the
+    /// beginning of the raw text, if they do not have origins.
+    pub fn apply(&self, pieces: &mut Pieces, is_first: bool) {
+        match self {
+            PreTokenizer::Split(splitting) => {
+                pieces.split(|text, start, found| splitting.split(text, start, found));
+            }
+            PreTokenizer::Gpt2 => pieces.split(|text, start, found| {
+                let rules = byte_level::ByteLevel { add_prefix_space: false };
+                rules.segments(text, |piece| {
+                    let start = start + piece.start;
+                    memory::push(found, start..start + piece.raw.len());
+                });
+            }),
+            PreTokenizer::FixedLength(length) => pieces.split(|text, start, found| {
+                let starts = text.char_indices().step_by(*length).map(|(at, _)| start + at);
+                let ends = starts.clone().skip(1).chain([start + text.len()]);
+                found.extend(starts.zip(ends).map(|(from, to)| from..to));
+            }),
+            PreTokenizer::PrefixSpace => pieces.change(|_, piece| {
+                if !piece.text().starts_with(' ') {
+                    prepend(piece, " ");
+                }
+            }),
+            PreTokenizer::ByteCharacters => pieces.change(|_, piece| to_byte_characters(piece)),
+            PreTokenizer::Spaces { mark, prepend: scheme } => {
+                let string = mark.to_string();
+                pieces.change(|start, piece| {
+                    let begins = match piece.origin(0..piece.text().len()) {
+                        Some((from, _)) => from == 0,
+                        None => is_first && start == 0,
+                    };
+                    replace(piece, &Matcher::Character(' '), &string);
+                    let is_wanted = match scheme {
+                        PrependScheme::Always => true,
+                        PrependScheme::First => begins,
+                        PrependScheme::Never => false,
+                    };
+                    if is_wanted && !piece.text().starts_with(*mark) {
+                        prepend(piece, &string);
+                    }
+                });
+            }
+        }
+    }
+}

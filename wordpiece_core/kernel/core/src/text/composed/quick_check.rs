@@ -1,0 +1,51 @@
+//! Whether text is in a Unicode normalization form already, which nearly all text is in form C.
+
+use std::sync::LazyLock;
+
+use unicode_normalization_alignments::char::canonical_combining_class;
+use unicode_normalization_alignments::{
+    IsNormalized, is_nfc_quick, is_nfd_quick, is_nfkc_quick, is_nfkd_quick,
+};
+
+/// A Unicode normalization form.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// Canonical composition.
+    Nfc,
+    /// Canonical decomposition.
+    Nfd,
+    /// Compatibility composition.
+    Nfkc,
+    /// Compatibility decomposition.
+    Nfkd,
+}
+
+/// A bit for each character: whether it is left as it is wherever it stands, and changes no others.
+type Inert = Box<[u64]>;
+
+static INERT: [LazyLock<Inert>; 4] = [
+    LazyLock::new(|| inert(is_nfc_quick)),
+    LazyLock::new(|| inert(is_nfd_quick)),
+    LazyLock::new(|| inert(is_nfkc_quick)),
+    LazyLock::new(|| inert(is_nfkd_quick)),
+];
+
+fn inert(quick: impl Fn(std::iter::Once<char>) -> IsNormalized) -> Inert {
+    let mut bits = vec![0; 0x11_0000 / 64].into_boxed_slice();
+    for c in '\0'..=char::MAX {
+        let is_inert =
+            canonical_combining_class(c) == 0 && quick(std::iter::once(c)) == IsNormalized::Yes;
+        bits[c as usize / 64] |= u64::from(is_inert) << (c as usize % 64);
+    }
+    bits
+}
+
+/// Whether a text has only characters that its form leaves as they are: then the text is in that form
+/// (Unicode Standard Annex #15, section 9). It may be in it without that.
+pub fn is_normalized(text: &str, form: Form) -> bool {
+    if text.is_ascii() {
+        return true;
+    }
+    let bits = &INERT[form as usize];
+    text.chars().all(|c| bits[c as usize / 64] >> (c as usize % 64) & 1 == 1)
+}
