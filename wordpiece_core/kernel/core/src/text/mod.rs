@@ -7,6 +7,7 @@ pub mod compile;
 pub mod composed;
 pub mod marks;
 pub mod metaspace;
+pub mod patterns;
 pub mod pre_tokenize;
 pub mod rules;
 pub(crate) mod segment_table;

@@ -1,0 +1,188 @@
+//! The regular expressions by which tokenizers split text before byte-level BPE: text to pieces, which
+//! keep their spaces; nothing is changed.
+//!
+//! The expressions are variants of a few, and so are the pieces. A piece is a word, with the character
+//! before it (a space, in newer ones anything but a letter, a number or a line end); or up to three
+//! numbers; or a run of other characters, with the space before them and the line ends behind them; or
+//! white space: up to its last line end, or all but the last character, which belongs to what follows.
+//! A [`Pattern`] says in which way: there is one splitter for all of them.
+//!
+//! ASCII, and most Latin and Cyrillic letters, are split 64 bytes at once ([`block`]). Other characters
+//! are looked up one by one ([`piece`]), of which many need but their first byte.
+
+mod block;
+mod classes;
+mod piece;
+mod regex;
+#[cfg(test)]
+mod tests;
+
+use self::block::is_letter_lead;
+use self::classes::Classes;
+use crate::text::blocks::BLOCK;
+use crate::text::segments::{Each, Segment, SegmentSink};
+
+/// A regular expression that text is split by. The pieces are its matches, one behind the other.
+///
+/// Every character is part of a match, but for [`Pattern::DEEPSEEK_V3`], where characters between
+/// matches are pieces of their own, as those of `Split` with the behavior `isolated` are.
+///
+/// # Examples
+///
+/// ```
+/// use wordpiece_core::text::patterns::Pattern;
+///
+/// let mut pieces = Vec::new();
+/// Pattern::CL100K.segments("I'VE  10000\n\n (new)words", |piece| pieces.push(piece.raw.to_string()));
+/// assert_eq!(pieces, ["I", "'VE", " ", " ", "100", "00", "\n\n", " (", "new", ")words"]);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pattern {
+    words: Words,
+    contractions: Contractions,
+    lead: Lead,
+    /// The most numbers in a piece.
+    digits: u8,
+    tail: Tail,
+    /// Whether white space at the end of a text is one piece, with its line ends (`\s++$`).
+    joins_last_spaces: bool,
+}
+
+/// What words are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Words {
+    /// Runs of letters.
+    Letters,
+    /// Runs of letters and marks.
+    LettersAndMarks,
+    /// Uppercase letters and then lowercase ones. Letters without case, and marks, are both.
+    Cased,
+    /// The same without characters of the script Han, whose runs are pieces before all others.
+    NotHan,
+    /// Runs of letters and marks; or ASCII letters behind one other ASCII character. Numbers and CJK
+    /// characters are split off first.
+    DeepSeek,
+}
+
+/// Where `'s`, `'ll` and the like are cut off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Contractions {
+    None,
+    /// At the beginning of a piece, in lowercase.
+    Lowercase,
+    /// At the beginning of a piece.
+    BeforeWords,
+    /// They are not cut off, but the last part of a word.
+    BehindWords,
+}
+
+/// What may be before a word, as a part of its piece.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Lead {
+    /// A space, which may be before numbers, too. Line ends are white space like any other.
+    Space,
+    /// Any character but letters, numbers and line ends. White space is cut behind its last line end.
+    Any,
+}
+
+/// What may be behind a run of other characters, as a part of its piece.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Tail {
+    None,
+    LineEnds,
+    LineEndsAndSlashes,
+}
+
+impl Pattern {
+    /// No limit of the numbers in a piece.
+    const ANY_DIGITS: u8 = u8::MAX;
+
+    /// That of GPT-2, and of `ByteLevel` in Hugging Face tokenizers.
+    pub const GPT2: Pattern = Pattern {
+        words: Words::Letters,
+        contractions: Contractions::Lowercase,
+        lead: Lead::Space,
+        digits: Pattern::ANY_DIGITS,
+        tail: Tail::None,
+        joins_last_spaces: false,
+    };
+
+    /// That of GPT-4 as it was published first, and of Llama 3.
+    pub const CL100K: Pattern = Pattern {
+        words: Words::Letters,
+        contractions: Contractions::BeforeWords,
+        lead: Lead::Any,
+        digits: 3,
+        tail: Tail::LineEnds,
+        joins_last_spaces: false,
+    };
+
+    /// That of GPT-4 in tiktoken 0.7 and later. It differs at the end of a text: white space there is
+    /// one piece, also if line ends are in it.
+    pub const CL100K_TIKTOKEN: Pattern = Pattern { joins_last_spaces: true, ..Pattern::CL100K };
+
+    /// That of Qwen 2 and 3.
+    pub const QWEN2: Pattern = Pattern { digits: 1, ..Pattern::CL100K };
+
+    /// That of Qwen 3.5.
+    pub const QWEN3_5: Pattern = Pattern { words: Words::LettersAndMarks, ..Pattern::QWEN2 };
+
+    /// That of GPT-4o, gpt-oss and Llama 4.
+    pub const O200K: Pattern = Pattern {
+        words: Words::Cased,
+        contractions: Contractions::BehindWords,
+        tail: Tail::LineEndsAndSlashes,
+        ..Pattern::CL100K
+    };
+
+    /// That of Mistral's Tekken.
+    pub const TEKKEN: Pattern =
+        Pattern { contractions: Contractions::None, digits: 1, ..Pattern::O200K };
+
+    /// That of Kimi K2.
+    pub const KIMI_K2: Pattern =
+        Pattern { words: Words::NotHan, tail: Tail::LineEnds, ..Pattern::O200K };
+
+    /// Those of DeepSeek V3 and R1: three expressions, each of which splits the pieces of the one
+    /// before it.
+    pub const DEEPSEEK_V3: Pattern =
+        Pattern { words: Words::DeepSeek, contractions: Contractions::None, ..Pattern::CL100K };
+
+    /// Calls `each` with every piece of a text, in order.
+    #[inline(always)]
+    pub fn segments(&self, text: &str, each: impl FnMut(Segment<'_>)) {
+        self.segments_into(text, text.as_bytes(), &mut Each { text, each });
+    }
+
+    /// Gives every piece of a text to `sink` (see
+    /// [`PreTokenizer::segments_into`](crate::text::pre_tokenize::PreTokenizer::segments_into)).
+    #[inline(always)]
+    pub fn segments_into(&self, text: &str, bytes: &[u8], sink: &mut impl SegmentSink) {
+        self.split(text, bytes, 0, sink);
+    }
+
+    /// Gives the pieces from byte `from` on, where one begins.
+    #[inline(always)]
+    pub(super) fn split(&self, text: &str, bytes: &[u8], from: usize, sink: &mut impl SegmentSink) {
+        let classes = Classes::get();
+        let mut at = from;
+        while at < text.len() {
+            let after_space = at + (bytes[at] == b' ') as usize;
+            let first = if after_space < text.len() { bytes[after_space] } else { b' ' };
+            if first.is_ascii() || is_letter_lead(first) {
+                let block = self.block(classes, bytes, at, text.len());
+                sink.block(bytes, at, &block);
+                at += block.done as usize;
+                if at >= text.len() {
+                    return;
+                }
+                if block.done > 0 && block.stop >= BLOCK as u32 - 1 {
+                    continue;
+                }
+            }
+            let end = self.piece_end(classes, text.as_bytes(), at);
+            sink.segment(bytes, at, end);
+            at = end;
+        }
+    }
+}

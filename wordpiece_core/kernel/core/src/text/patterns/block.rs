@@ -1,0 +1,327 @@
+//! The pieces of a block of 64 bytes at once, as far as it has ASCII characters and letters of two
+//! bytes: with one bit for each byte, a few operations find where all pieces begin.
+
+use super::classes::{Class, Classes};
+use super::piece::contraction;
+use super::{Contractions, Lead, Pattern, Tail, Words};
+use crate::text::blocks::{BLOCK, Lanes, below, masks_at};
+use crate::text::segments::BlockSegments;
+
+/// Whether this is the first byte of two that are a letter. Of those with 0xC3, `×` and `÷` are none.
+#[inline(always)]
+pub(super) fn is_letter_lead(byte: u8) -> bool {
+    matches!(byte, 0xC3..=0xCA | 0xD0 | 0xD1 | 0xD3)
+}
+
+/// The bytes of a block, by what they are part of, and its characters that it does not know.
+struct Masks {
+    letter: u64,
+    /// ASCII letters.
+    ascii: u64,
+    /// Uppercase letters, if case matters.
+    upper: u64,
+    number: u64,
+    white: u64,
+    space: u64,
+    apostrophe: u64,
+    /// The others of ASCII.
+    other: u64,
+    /// The bytes before the first character that is not known, or before the end of the text.
+    known: u64,
+}
+
+impl Pattern {
+    /// The pieces in the block at byte `at`, where a piece begins. `end`: of the text.
+    #[inline(always)]
+    pub(super) fn block(
+        &self,
+        classes: &Classes,
+        bytes: &[u8],
+        at: usize,
+        end: usize,
+    ) -> BlockSegments {
+        let mut masks = self.masks(classes, bytes, at, end);
+        let stop = masks.known.trailing_ones();
+        let is_last = at + stop as usize == end && stop < BLOCK as u32;
+        let spaces = match self.lead {
+            Lead::Space => first_of(masks.white) | masks.last_white(),
+            Lead::Any => self.white_starts(&mut masks, bytes, at, is_last),
+        };
+        let mut starts = spaces
+            | self.word_starts(&masks)
+            | self.number_starts(&masks)
+            | first_of(masks.other) & !(masks.space << 1);
+        self.cut_contractions(&mut starts, &masks, &bytes[..end], at);
+        // The end of the last piece is not known, unless the text ends there.
+        let done = if is_last { stop } else { starts.checked_ilog2().unwrap_or(0) };
+        let ends = (starts & !1 | 1u64.checked_shl(done).unwrap_or(0)) & below(done + 1) & !1;
+        let starts = starts & below(done);
+        let alone = starts & ends >> 1;
+        BlockSegments {
+            words: starts & !alone,
+            ends: ends & !(alone << 1),
+            alone,
+            cjk_alone: 0,
+            done,
+            stop,
+        }
+    }
+
+    #[inline(always)]
+    fn masks(&self, classes: &Classes, bytes: &[u8], at: usize, end: usize) -> Masks {
+        let [ascii_letter, number, white, space, apostrophe, mut high] = masks_at(bytes, at, ascii);
+        let inside = below((end - at).min(BLOCK) as u32);
+        let mut letter = ascii_letter;
+        let mut upper = 0;
+        if self.words == Words::DeepSeek {
+            high |= masks_at(bytes, at, control)[0] & !white;
+        }
+        if self.has_case() {
+            upper = masks_at(bytes, at, ascii_upper)[0];
+        }
+        if high & inside != 0 {
+            let mut letters = letters_at(bytes, at) & inside;
+            if self.has_case() && letters != 0 {
+                let unclear;
+                (upper, unclear) = cases_at(classes, bytes, at, letters, upper);
+                letters &= !unclear;
+            }
+            (letter, high) = (letter | letters, high & !letters);
+        }
+        let known = below((high | !inside).trailing_zeros());
+        Masks {
+            letter: letter & known,
+            ascii: ascii_letter & known,
+            upper: upper & known,
+            number: number & known,
+            white: white & known,
+            space,
+            apostrophe,
+            other: known & !(letter | number | white),
+            known,
+        }
+    }
+
+    #[inline(always)]
+    fn has_case(&self) -> bool {
+        matches!(self.words, Words::Cased | Words::NotHan)
+    }
+
+    /// Where words begin, but for what a contraction changes.
+    #[inline(always)]
+    fn word_starts(&self, masks: &Masks) -> u64 {
+        let Masks { letter, ascii, upper, white, space, other, .. } = *masks;
+        let first = first_of(letter);
+        if self.lead == Lead::Space {
+            return first & !(space << 1);
+        }
+        // `white` has no line ends any more that are part of what is before them.
+        let single = other & !(other << 1 | other >> 1 | space << 1);
+        if self.words == Words::DeepSeek {
+            // An ASCII character and ASCII letters are a piece. Other letters begin a new one.
+            let signed = ascii & single << 1;
+            let behind = ascii.wrapping_add(signed) & !ascii & letter;
+            return first & !(white << 1) & !signed | if signed != 0 { behind } else { 0 };
+        }
+        let cased = if self.has_case() { upper & (letter & !upper) << 1 } else { 0 };
+        first & !((white | single) << 1) | cased
+    }
+
+    /// Where numbers begin: a run of digits is cut into groups.
+    #[inline(always)]
+    fn number_starts(&self, masks: &Masks) -> u64 {
+        let number = masks.number;
+        match self.digits {
+            Pattern::ANY_DIGITS if self.lead == Lead::Space => {
+                first_of(number) & !(masks.space << 1)
+            }
+            Pattern::ANY_DIGITS => first_of(number),
+            1 => number,
+            _ if number == 0 => 0,
+            digits => {
+                let within = (1..=digits as u32).fold(number, |all, by| all & number << by);
+                let (mut starts, mut next) = (0, first_of(number));
+                while next != 0 {
+                    starts |= next;
+                    next = next << digits & within;
+                }
+                starts
+            }
+        }
+    }
+
+    /// Where white space begins. What is at the end of other pieces is no white space or other
+    /// character any more, and no line end is white space.
+    #[inline(always)]
+    fn white_starts(&self, masks: &mut Masks, bytes: &[u8], at: usize, is_last: bool) -> u64 {
+        let [line_end, slash] = masks_at(bytes, at, line_ends);
+        let mut line_end = line_end & masks.known;
+        if line_end == 0 {
+            let last = masks.last_white();
+            return first_of(masks.white) | self.kept_last(masks, last);
+        }
+        let tails = masks.other << 1 & line_end;
+        if tails != 0 && self.tail != Tail::None {
+            let slashes = self.tail == Tail::LineEndsAndSlashes;
+            let part = line_end | if slashes { slash & masks.known } else { 0 };
+            let taken = run_up(part, tails);
+            masks.other &= !taken;
+            masks.white &= !taken;
+            line_end &= !taken;
+        }
+        let blank = masks.white & !line_end;
+        // A piece ends with the last line end in the white space.
+        let mut behind = line_end << 1 & blank;
+        let before = line_end >> 1 & blank;
+        let open = if !is_last || self.joins_last_spaces { blank & !(masks.known >> 1) } else { 0 };
+        if behind != 0 && before | open != 0 {
+            behind &= !run_down(blank, before | open);
+        }
+        let last = masks.last_white() & !line_end;
+        let starts = first_of(masks.white) | behind | self.kept_last(masks, last);
+        masks.white = blank;
+        starts
+    }
+
+    /// The last characters of white space that do not belong to what is before them.
+    #[inline(always)]
+    fn kept_last(&self, masks: &Masks, last: u64) -> u64 {
+        // Numbers are split off first: the white space before them ends there, all of it.
+        if self.words == Words::DeepSeek { last & !(masks.number >> 1) } else { last }
+    }
+
+    /// Moves the beginnings of pieces to where contractions begin and end.
+    #[inline(always)]
+    fn cut_contractions(&self, starts: &mut u64, masks: &Masks, text: &[u8], at: usize) {
+        let is_behind = self.contractions == Contractions::BehindWords;
+        let mut candidates = *starts
+            & masks.apostrophe
+            & match self.contractions {
+                Contractions::None => 0,
+                Contractions::BehindWords => masks.letter << 1,
+                _ => masks.letter >> 1,
+            };
+        let mut done = 0;
+        while candidates != 0 {
+            let place = candidates.trailing_zeros();
+            candidates &= candidates - 1;
+            if is_behind && place == done {
+                continue; // a word has one contraction
+            }
+            let any_case = self.contractions != Contractions::Lowercase;
+            let length = contraction(&text[at + place as usize..], any_case) as u32;
+            if length > 0 {
+                done = place + length;
+                let within = below(length - !is_behind as u32) << (place + !is_behind as u32);
+                let next = 1u64.checked_shl(done).unwrap_or(0);
+                *starts = *starts & !within | masks.letter & next;
+            }
+        }
+    }
+}
+
+impl Masks {
+    /// The last characters of white space before what is known.
+    #[inline(always)]
+    fn last_white(&self) -> u64 {
+        self.white & !(self.white >> 1) & self.known >> 1
+    }
+}
+
+/// The first bit of every run.
+#[inline(always)]
+fn first_of(mask: u64) -> u64 {
+    mask & !(mask << 1)
+}
+
+/// The bits of runs of `mask` from those of `from` on, which are part of it.
+#[inline(always)]
+fn run_up(mask: u64, from: u64) -> u64 {
+    mask & !mask.wrapping_add(from) | from
+}
+
+/// The bits of runs of `mask` down from those of `from`, which are part of it.
+#[inline(always)]
+fn run_down(mask: u64, from: u64) -> u64 {
+    run_up(mask.reverse_bits(), from.reverse_bits()).reverse_bits()
+}
+
+/// The bytes of the block at `at` that are those of letters of two bytes (see [`is_letter_lead`]),
+/// both in the block.
+#[inline(always)]
+fn letters_at(bytes: &[u8], at: usize) -> u64 {
+    let [leads, c3, signs] = masks_at(bytes, at, letters_of_two);
+    let leads = leads & !(c3 & signs >> 1) & below(BLOCK as u32 - 1);
+    leads | leads << 1
+}
+
+/// Adds to the uppercase letters those of two bytes, and gives the letters that are of neither case.
+#[inline(always)]
+fn cases_at(
+    classes: &Classes,
+    bytes: &[u8],
+    at: usize,
+    letters: u64,
+    mut upper: u64,
+) -> (u64, u64) {
+    let [c3, d0, mixed, below_9f, below_b0, from_a0] = masks_at(bytes, at, cases_of_two);
+    let [d1, _, _] = masks_at(bytes, at, |v| [v.is(0xD1), v, v]);
+    let first = c3 & below_9f >> 1 | d0 & below_b0 >> 1;
+    upper |= (first | first << 1) & letters;
+    let mut unclear = 0;
+    let mut mixed = (mixed | d1 & from_a0 >> 1) & letters & letters >> 1;
+    while mixed != 0 {
+        let place = mixed.trailing_zeros();
+        mixed &= mixed - 1;
+        let (class, _) = classes.at(bytes, at + place as usize);
+        match class.is(Class::LOWER) {
+            true if class.is(Class::UPPER) => unclear |= 3 << place,
+            true => {}
+            false => upper |= 3 << place,
+        }
+    }
+    (upper, unclear)
+}
+
+/// Which bytes are ASCII letters, digits, ASCII white space, spaces, apostrophes, not ASCII.
+#[inline(always)]
+fn ascii(v: Lanes) -> [Lanes; 6] {
+    let letter = v.with_bits(0x20).in_range(b'a', b'z');
+    let space = v.is(b' ');
+    let white = space | v.in_range(b'\t', b'\r');
+    [letter, v.in_range(b'0', b'9'), white, space, v.is(b'\''), v.in_range(0x80, 0xFF)]
+}
+
+/// Which bytes are ASCII uppercase letters.
+#[inline(always)]
+fn ascii_upper(v: Lanes) -> [Lanes; 1] {
+    [v.in_range(b'A', b'Z')]
+}
+
+/// Which bytes are line ends, slashes.
+#[inline(always)]
+fn line_ends(v: Lanes) -> [Lanes; 2] {
+    [v.is(b'\r') | v.is(b'\n'), v.is(b'/')]
+}
+
+/// Which bytes are ASCII control characters.
+#[inline(always)]
+fn control(v: Lanes) -> [Lanes; 1] {
+    [v.in_range(0, 0x1F) | v.is(0x7F)]
+}
+
+/// Which bytes are those that `is_letter_lead`, are 0xC3, are 0x97 or 0xB7.
+#[inline(always)]
+fn letters_of_two(v: Lanes) -> [Lanes; 3] {
+    let cyrillic = v.in_range(0xD0, 0xD1) | v.is(0xD3);
+    [v.in_range(0xC3, 0xCA) | cyrillic, v.is(0xC3), v.is(0x97) | v.is(0xB7)]
+}
+
+/// Which bytes are 0xC3, are 0xD0, begin letters of either case; and are second ones of `À` to `Þ`, of
+/// `Ѐ` to `Я`, of Cyrillic letters from `Ѡ` on.
+#[inline(always)]
+fn cases_of_two(v: Lanes) -> [Lanes; 6] {
+    let mixed = v.in_range(0xC4, 0xCA) | v.is(0xD3);
+    let (c3, d0) = (v.is(0xC3), v.is(0xD0));
+    [c3, d0, mixed, v.in_range(0x80, 0x9E), v.in_range(0x80, 0xAF), v.in_range(0xA0, 0xBF)]
+}

@@ -1,0 +1,193 @@
+//! Which pattern an expression is, by how it is written.
+
+use super::{Contractions, Lead, Pattern, Tail, Words};
+
+/// What reads an expression.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Engine {
+    /// That of Hugging Face tokenizers.
+    Oniguruma,
+    /// That of tiktoken.
+    FancyRegex,
+}
+
+/// Ways to write a part of an expression, and what it is. If one is the beginning of another, the
+/// longer one is before it.
+type Ways<'a, T> = &'a [(&'a str, T)];
+
+const LOWERCASE: Ways<()> = &[("'s|'t|'re|'ve|'m|'ll|'d|", ()), ("'(?:[sdmt]|ll|ve|re)|", ())];
+
+const ANY_CASE: Ways<Contractions> = &[
+    ("(?i:'s|'t|'re|'ve|'m|'ll|'d)|", Contractions::BeforeWords),
+    ("'(?i:[sdmt]|ll|ve|re)|", Contractions::BeforeWords),
+    ("", Contractions::None),
+];
+
+const WORDS: Ways<(Words, Contractions)> = &[
+    (r"[^\r\n\p{L}\p{N}]?\p{L}+|", (Words::Letters, Contractions::None)),
+    (r"[^\r\n\p{L}\p{N}]?+\p{L}+|", (Words::Letters, Contractions::None)),
+    (r"[^\r\n\p{L}\p{N}]?+\p{L}++|", (Words::Letters, Contractions::None)),
+    (r"[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|", (Words::LettersAndMarks, Contractions::None)),
+    (
+        concat!(
+            r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+|",
+            r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*|",
+        ),
+        (Words::Cased, Contractions::None),
+    ),
+    (
+        concat!(
+            r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+",
+            r"(?i:'s|'t|'re|'ve|'m|'ll|'d)?|",
+            r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*",
+            r"(?i:'s|'t|'re|'ve|'m|'ll|'d)?|",
+        ),
+        (Words::Cased, Contractions::BehindWords),
+    ),
+    (
+        concat!(
+            r"[\p{Han}]+|",
+            r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]*",
+            r"[\p{Ll}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?|",
+            r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]+",
+            r"[\p{Ll}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?|",
+        ),
+        (Words::NotHan, Contractions::BehindWords),
+    ),
+];
+
+const DIGITS: Ways<u8> =
+    &[(r"\p{N}|", 1), (r"\p{N}{1,2}|", 2), (r"\p{N}{1,3}|", 3), (r"\p{N}+|", Pattern::ANY_DIGITS)];
+
+/// Only to fancy-regex, `+` after braces is a possessive quantifier. To Oniguruma it is a second
+/// quantifier, so that any number of groups follow each other.
+const POSSESSIVE_DIGITS: [&str; 2] = [r"\p{N}{1,2}+|", r"\p{N}{1,3}+|"];
+
+const OTHERS: Ways<Tail> = &[
+    (r" ?[^\s\p{L}\p{N}]+[\r\n]*|", Tail::LineEnds),
+    (r" ?[^\s\p{L}\p{N}]++[\r\n]*|", Tail::LineEnds),
+    (r" ?[^\s\p{L}\p{N}]++[\r\n]*+|", Tail::LineEnds),
+    (r" ?[^\s\p{L}\p{N}]+[\r\n/]*|", Tail::LineEndsAndSlashes),
+];
+
+const LAST_SPACES: Ways<bool> = &[(r"\s++$|", true), ("", false)];
+
+const LINE_ENDS: Ways<()> = &[(r"\s*[\r\n]+|", ()), (r"\s*[\r\n]|", ())];
+
+const SPACES: Ways<()> = &[(r"\s+(?!\S)|\s+", ()), (r"\s+(?!\S)|\s", ())];
+
+/// The expressions of DeepSeek V3, in order.
+const DEEPSEEK_V3: [&str; 3] = [
+    r"\p{N}{1,3}",
+    "[一-龥\u{3040}-ゟ゠-ヿ]+",
+    concat!(
+        r##"[!"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+|"##,
+        r" ?[\p{P}\p{S}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+",
+    ),
+];
+
+impl Pattern {
+    /// The pattern of an expression in a `tokenizer.json`, if it is known.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use wordpiece_core::text::patterns::Pattern;
+    ///
+    /// let gpt2 = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+";
+    /// assert_eq!(Pattern::of_regex(gpt2), Some(Pattern::GPT2));
+    /// assert_eq!(Pattern::of_regex(r"\w+|\W+"), None);
+    /// ```
+    pub fn of_regex(regex: &str) -> Option<Pattern> {
+        read(regex, Engine::Oniguruma)
+    }
+
+    /// The pattern of an expression of tiktoken, if it is known. It reads `{1,3}+` in another way.
+    pub fn of_tiktoken(regex: &str) -> Option<Pattern> {
+        read(regex, Engine::FancyRegex)
+    }
+
+    /// The pattern of several expressions, each of which splits the pieces of the one before it, as a
+    /// `Sequence` of `Split` with the behavior `Isolated` does.
+    pub fn of_sequence(regexes: &[&str]) -> Option<Pattern> {
+        match regexes {
+            [regex] => Pattern::of_regex(regex),
+            _ if regexes.iter().map(|regex| escaped(regex)).eq(DEEPSEEK_V3) => {
+                Some(Pattern::DEEPSEEK_V3)
+            }
+            _ => None,
+        }
+    }
+}
+
+/// The expression with `\r` and `\n` for the line ends that are in it.
+fn escaped(regex: &str) -> String {
+    regex.replace('\r', r"\r").replace('\n', r"\n")
+}
+
+fn read(regex: &str, engine: Engine) -> Option<Pattern> {
+    let regex = &*escaped(regex);
+    read_gpt2(regex).or_else(|| read_newer(regex, engine))
+}
+
+fn read_gpt2(regex: &str) -> Option<Pattern> {
+    let rest = &mut &*regex;
+    one_of(rest, LOWERCASE)?;
+    one_of(rest, &[(r" ?\p{L}+|", ()), (r" ?\p{L}++|", ())])?;
+    one_of(rest, &[(r" ?\p{N}+|", ()), (r" ?\p{N}++|", ())])?;
+    one_of(rest, &[(r" ?[^\s\p{L}\p{N}]+|", ()), (r" ?[^\s\p{L}\p{N}]++|", ())])?;
+    one_of(rest, LAST_SPACES)?; // it makes no difference
+    one_of(rest, SPACES)?;
+    rest.is_empty().then_some(Pattern::GPT2)
+}
+
+fn read_newer(regex: &str, engine: Engine) -> Option<Pattern> {
+    let rest = &mut &*regex;
+    let before = one_of(rest, ANY_CASE)?;
+    let (words, behind) = one_of(rest, WORDS)?;
+    let contractions = match (before, behind) {
+        (Contractions::None, _) => behind,
+        (_, Contractions::None) => before,
+        _ => return None,
+    };
+    let digits = read_digits(rest, engine)?;
+    let tail = match words {
+        Words::LettersAndMarks => {
+            one_of(rest, &[(r" ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*|", Tail::LineEnds)])?
+        }
+        _ => one_of(rest, OTHERS)?,
+    };
+    let joins_last_spaces = one_of(rest, LAST_SPACES)?;
+    one_of(rest, LINE_ENDS)?;
+    one_of(rest, SPACES)?;
+    let lead = Lead::Any;
+    rest.is_empty().then_some(Pattern {
+        words,
+        contractions,
+        lead,
+        digits,
+        tail,
+        joins_last_spaces,
+    })
+}
+
+fn read_digits(rest: &mut &str, engine: Engine) -> Option<u8> {
+    for (way, digits) in POSSESSIVE_DIGITS.into_iter().zip(2..) {
+        if one_of(rest, &[(way, ())]).is_some() {
+            return Some(if engine == Engine::FancyRegex { digits } else { Pattern::ANY_DIGITS });
+        }
+    }
+    one_of(rest, DIGITS)
+}
+
+/// Takes one of the ways from the beginning of an expression.
+fn one_of<T: Copy>(rest: &mut &str, ways: Ways<T>) -> Option<T> {
+    let (way, is) = ways.iter().find(|(way, _)| is_way(rest, way))?;
+    *rest = &rest[way.len()..];
+    Some(*is)
+}
+
+/// Whether an expression begins like this. What is at its end must be all that is left.
+fn is_way(rest: &str, way: &str) -> bool {
+    rest.starts_with(way) && (way.is_empty() || way.ends_with('|') || rest == way)
+}

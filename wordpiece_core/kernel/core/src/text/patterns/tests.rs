@@ -1,0 +1,409 @@
+//! The pieces of every pattern are the matches of its expression, as Oniguruma (which Hugging Face
+//! tokenizers use) and fancy-regex (which tiktoken uses) find them.
+
+use super::*;
+use crate::count::segment_counts::SegmentCounts;
+use wordpiece_testing::Random;
+
+const GPT2: &str = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+";
+const R50K_TIKTOKEN: &str =
+    r"'(?:[sdmt]|ll|ve|re)| ?\p{L}++| ?\p{N}++| ?[^\s\p{L}\p{N}]++|\s++$|\s+(?!\S)|\s";
+const CL100K: &str = concat!(
+    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}|",
+    r" ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+",
+);
+const CL100K_POSSESSIVE: &str = concat!(
+    r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}+|\p{N}{1,3}|",
+    r" ?[^\s\p{L}\p{N}]++[\r\n]*|\s*[\r\n]|\s+(?!\S)|\s+",
+);
+const CL100K_TIKTOKEN: &str = concat!(
+    r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}+|",
+    r" ?[^\s\p{L}\p{N}]++[\r\n]*+|\s++$|\s*[\r\n]|\s+(?!\S)|\s",
+);
+const TWO_DIGITS: &str = concat!(
+    r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}+|\p{N}{1,2}|",
+    r" ?[^\s\p{L}\p{N}]++[\r\n]*|\s*[\r\n]|\s+(?!\S)|\s+",
+);
+const QWEN2: &str = concat!(
+    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}|",
+    r" ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+",
+);
+const QWEN3_5: &str = concat!(
+    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N}|",
+    r" ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+",
+);
+const O200K: &str = concat!(
+    r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+",
+    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)?|",
+    r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*",
+    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)?|",
+    r"\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+",
+);
+const TEKKEN: &str = concat!(
+    r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+|",
+    r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*|",
+    r"\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+",
+);
+const KIMI_K2: &str = concat!(
+    r"[\p{Han}]+|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]*",
+    r"[\p{Ll}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?|",
+    r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]+",
+    r"[\p{Ll}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?|",
+    r"\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+",
+);
+const DEEPSEEK_V3: [&str; 3] = [
+    r"\p{N}{1,3}",
+    "[一-龥぀-ゟ゠-ヿ]+",
+    concat!(
+        r##"[!"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|"##,
+        "[^\r\n\\p{L}\\p{P}\\p{S}]?[\\p{L}\\p{M}]+| ?[\\p{P}\\p{S}]+[\r\n]*|",
+        "\\s*[\r\n]+|\\s+(?!\\S)|\\s+",
+    ),
+];
+
+/// Where the matches of an expression begin and end.
+type Find = Box<dyn Fn(&str) -> Vec<(usize, usize)>>;
+
+/// A pattern, and the expressions that split text in the same way, one after the other.
+struct Case {
+    name: &'static str,
+    pattern: Pattern,
+    splits: Vec<Find>,
+}
+
+impl Case {
+    fn oniguruma(name: &'static str, regexes: &[&str]) -> Case {
+        let pattern = Pattern::of_sequence(regexes).expect("the expression is known");
+        let splits = regexes.iter().map(|regex| {
+            let regex = onig::Regex::new(regex).expect("the expression is valid");
+            Box::new(move |text: &str| regex.find_iter(text).collect()) as Find
+        });
+        Case { name, pattern, splits: splits.collect() }
+    }
+
+    fn tiktoken(name: &'static str, regex: &str) -> Case {
+        let pattern = Pattern::of_tiktoken(regex).expect("the expression is known");
+        let regex = fancy_regex::Regex::new(regex).expect("the expression is valid");
+        let find = move |text: &str| {
+            let matches = regex.find_iter(text);
+            matches
+                .map(|found| found.expect("it is found").range())
+                .map(|r| (r.start, r.end))
+                .collect()
+        };
+        Case { name, pattern, splits: vec![Box::new(find)] }
+    }
+
+    /// The pieces by the expressions: their matches, and what is between them.
+    fn expected<'a>(&self, text: &'a str) -> Vec<&'a str> {
+        let mut pieces = if text.is_empty() { vec![] } else { vec![text] };
+        for find in &self.splits {
+            pieces = pieces.into_iter().flat_map(|piece| isolated(piece, &find(piece))).collect();
+        }
+        pieces
+    }
+
+    fn check(&self, text: &str) {
+        let expected = self.expected(text);
+        assert_eq!(pieces(&self.pattern, text), expected, "{}: {text:?}", self.name);
+        assert_eq!(plain_pieces(&self.pattern, text), expected, "{}: {text:?}", self.name);
+    }
+}
+
+fn isolated<'a>(text: &'a str, matches: &[(usize, usize)]) -> Vec<&'a str> {
+    let (mut pieces, mut end) = (Vec::new(), 0);
+    for &(from, to) in matches.iter().chain([&(text.len(), text.len())]) {
+        pieces.extend([&text[end..from], &text[from..to]].into_iter().filter(|s| !s.is_empty()));
+        end = to;
+    }
+    pieces
+}
+
+/// All patterns by Oniguruma, and those of tiktoken by fancy-regex.
+fn cases() -> Vec<Case> {
+    vec![
+        Case::oniguruma("GPT-2", &[GPT2]),
+        Case::oniguruma("r50k of tiktoken", &[R50K_TIKTOKEN]),
+        Case::oniguruma("cl100k", &[CL100K]),
+        Case::oniguruma("cl100k, possessive", &[CL100K_POSSESSIVE]),
+        Case::oniguruma("cl100k of tiktoken", &[CL100K_TIKTOKEN]),
+        Case::oniguruma("two digits", &[TWO_DIGITS]),
+        Case::oniguruma("Qwen 2", &[QWEN2]),
+        Case::oniguruma("Qwen 3.5", &[QWEN3_5]),
+        Case::oniguruma("o200k", &[O200K]),
+        Case::oniguruma("Tekken", &[TEKKEN]),
+        Case::oniguruma("Kimi K2", &[KIMI_K2]),
+        Case::oniguruma("DeepSeek V3", &DEEPSEEK_V3),
+        Case::tiktoken("r50k in tiktoken", R50K_TIKTOKEN),
+        Case::tiktoken("cl100k in tiktoken", CL100K_TIKTOKEN),
+        Case::tiktoken("first cl100k in tiktoken", CL100K),
+        Case::tiktoken("o200k in tiktoken", O200K),
+        Case::tiktoken("Kimi K2 in tiktoken", KIMI_K2),
+    ]
+}
+
+fn pieces(pattern: &Pattern, text: &str) -> Vec<String> {
+    let mut pieces = Vec::new();
+    pattern.segments(text, |piece| {
+        assert!(!piece.added && text[piece.start..].starts_with(piece.raw));
+        pieces.push(piece.raw.to_string());
+    });
+    pieces
+}
+
+/// The pieces one by one, without blocks.
+fn plain_pieces<'a>(pattern: &Pattern, text: &'a str) -> Vec<&'a str> {
+    let (mut pieces, mut at) = (Vec::new(), 0);
+    while at < text.len() {
+        let end = pattern.piece_end(Classes::get(), text.as_bytes(), at);
+        pieces.push(&text[at..end]);
+        at = end;
+    }
+    pieces
+}
+
+/// Counts pieces, with other text behind theirs.
+fn counted_pieces(pattern: &Pattern, text: &str) -> Vec<String> {
+    let mut counts = SegmentCounts::default();
+    let behind = text.to_string() + "s x'\n/é1";
+    pattern.segments_into(text, behind.as_bytes(), &mut counts);
+    let mut pieces = Vec::new();
+    counts.for_each(|piece, count| (0..count).for_each(|_| pieces.push(piece.to_string())));
+    pieces.sort();
+    pieces
+}
+
+const PARTS: &[&str] = &[
+    "a",
+    "b",
+    "Z",
+    "Q",
+    "word",
+    "The",
+    "ABC",
+    "aB",
+    "é",
+    "É",
+    "ß",
+    "ſ",
+    "ж",
+    "Ж",
+    "я",
+    "Ѡ",
+    "ѡ",
+    "Ӂ",
+    "ӂ",
+    "ą",
+    "Ą",
+    "ƻ",
+    "ǅ",
+    "ʰ",
+    "ª",
+    "K",
+    "ά",
+    "Ω",
+    "×",
+    "÷",
+    " ",
+    "  ",
+    "   ",
+    "\t",
+    "\n",
+    "\r",
+    "\r\n",
+    "\n\n",
+    " \n",
+    "\n ",
+    "\u{b}",
+    "\u{85}",
+    "\u{a0}",
+    "\u{1680}",
+    "\u{2028}",
+    "\u{3000}",
+    "'",
+    "'s",
+    "'S",
+    "'t",
+    "'re",
+    "'RE",
+    "'rE",
+    "'ll",
+    "'lL",
+    "'l",
+    "'v",
+    "'ve",
+    "'m",
+    "'D",
+    "'ſ",
+    "'K",
+    "’s",
+    "0",
+    "1",
+    "42",
+    "123",
+    "4567",
+    "½",
+    "²",
+    "٣",
+    "Ⅻ",
+    "०",
+    "〇",
+    "〡",
+    ".",
+    "!",
+    "?!",
+    ",",
+    "/",
+    "//",
+    "-",
+    "\"",
+    "(",
+    ")",
+    "_",
+    "$",
+    "\0",
+    "\u{1b}",
+    "\u{7f}",
+    "\u{200b}",
+    "\u{200d}",
+    "\u{ad}",
+    "’",
+    "“",
+    "—",
+    "…",
+    "€",
+    "、",
+    "。",
+    "「",
+    "日",
+    "本",
+    "龥",
+    "龦",
+    "鿿",
+    "㐀",
+    "𠀀",
+    "々",
+    "⺀",
+    "あ",
+    "ん",
+    "\u{3040}",
+    "\u{3099}",
+    "ア",
+    "ー",
+    "・",
+    "゠",
+    "한",
+    "국",
+    "م",
+    "ع",
+    "ن",
+    "म",
+    "\u{93f}",
+    "ท",
+    "\u{e31}",
+    "\u{301}",
+    "\u{308}",
+    "\u{20dd}",
+    "\u{16ff0}",
+    "\u{302a}",
+    "🙂",
+    "👍🏽",
+    "\u{fe0f}",
+    "\u{e000}",
+    "\u{378}",
+    "\u{10ffff}",
+];
+
+fn text(random: &mut Random, parts: &[&str]) -> String {
+    // Few kinds of parts in a text, so that each follows each, and runs are long.
+    let kinds: Vec<&str> = (0..1 + random.below(12)).map(|_| *random.choose(parts)).collect();
+    let most = *random.choose(&[40, 40, 40, 200]);
+    (0..random.below(most)).map(|_| *random.choose(&kinds)).collect()
+}
+
+#[test]
+fn pieces_are_the_matches_of_the_expressions() {
+    let cases = cases();
+    let ascii: Vec<&str> = PARTS.iter().copied().filter(|part| part.is_ascii()).collect();
+    let mut random = Random::new(23);
+    for number in 0..if cfg!(debug_assertions) { 3_000 } else { 50_000 } {
+        let text = text(&mut random, if number % 3 == 0 { &ascii } else { PARTS });
+        cases.iter().for_each(|case| case.check(&text));
+    }
+}
+
+#[test]
+fn every_character_is_in_its_class() {
+    let cases = cases();
+    // In a debug build, only those where a class begins or ends.
+    let differs = |c: u32| {
+        let class = |code| char::from_u32(code).map(classes::Class::of);
+        !cfg!(debug_assertions) || class(c) != class(c.wrapping_sub(1)) || class(c) != class(c + 1)
+    };
+    let characters = (0..0x11_0000).filter(|&c| differs(c)).filter_map(char::from_u32);
+    let characters: Vec<char> = characters.collect();
+    for case in &cases {
+        for part in characters.chunks(64) {
+            let text: String = part
+                .iter()
+                .map(|c| format!("a{c}b {c} !{c}A{c}{c}. {c}1{c}23 {c}\n{c}'{c}X'{c} 日{c}日\t"))
+                .collect();
+            case.check(&text);
+        }
+    }
+}
+
+#[test]
+fn what_is_behind_a_text_does_not_matter() {
+    let cases = cases();
+    let mut random = Random::new(24);
+    for _ in 0..if cfg!(debug_assertions) { 300 } else { 5_000 } {
+        let text = text(&mut random, PARTS);
+        for case in &cases {
+            let mut expected = case.expected(&text);
+            expected.sort();
+            assert_eq!(counted_pieces(&case.pattern, &text), expected, "{}: {text:?}", case.name);
+        }
+    }
+}
+
+#[test]
+fn expressions_are_recognized() {
+    let of = Pattern::of_regex;
+    for (regex, pattern) in [
+        (GPT2, Pattern::GPT2),
+        (R50K_TIKTOKEN, Pattern::GPT2),
+        (CL100K, Pattern::CL100K),
+        (CL100K_POSSESSIVE, Pattern::CL100K),
+        (QWEN2, Pattern::QWEN2),
+        (QWEN3_5, Pattern::QWEN3_5),
+        (O200K, Pattern::O200K),
+        (TEKKEN, Pattern::TEKKEN),
+        (KIMI_K2, Pattern::KIMI_K2),
+    ] {
+        assert_eq!(of(regex), Some(pattern), "{regex}");
+        assert_eq!(Pattern::of_tiktoken(regex), Some(pattern), "{regex}");
+        assert_eq!(of(&format!("{regex}*")), None, "{regex}");
+        assert_eq!(of(&regex[1..]), None, "{regex}");
+        assert_eq!(of(&format!("{regex}|x")), None, "{regex}");
+    }
+    assert_eq!(of(""), None);
+    assert_eq!(Pattern::of_tiktoken(CL100K_TIKTOKEN), Some(Pattern::CL100K_TIKTOKEN));
+    let any_digits = Pattern { digits: Pattern::ANY_DIGITS, ..Pattern::CL100K_TIKTOKEN };
+    assert_eq!(of(CL100K_TIKTOKEN), Some(any_digits));
+    assert_eq!(Pattern::of_sequence(&DEEPSEEK_V3), Some(Pattern::DEEPSEEK_V3));
+    assert_eq!(Pattern::of_sequence(&DEEPSEEK_V3[1..]), None);
+    assert_eq!(Pattern::of_sequence(&[]), None);
+}
+
+#[test]
+fn letters_of_two_bytes_are_letters() {
+    let is_letter = |c: char| {
+        let mut bytes = [0; 2];
+        c.encode_utf8(&mut bytes);
+        is_letter_lead(bytes[0]) && !matches!(c, '×' | '÷')
+    };
+    let letters: Vec<char> = ('\u{80}'..='\u{7FF}').filter(|&c| is_letter(c)).collect();
+    assert_eq!(letters.len(), 11 * 64 - 2);
+    assert!(letters.iter().all(|&c| classes::Class::of(c).is(classes::Class::LETTER)));
+}
