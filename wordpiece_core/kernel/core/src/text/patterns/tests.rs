@@ -1,6 +1,7 @@
 //! The pieces of every pattern are the matches of its expression, as Oniguruma (which Hugging Face
 //! tokenizers use) and fancy-regex (which tiktoken uses) find them.
 
+use super::classes::Class;
 use super::*;
 use crate::count::segment_counts::SegmentCounts;
 use wordpiece_testing::Random;
@@ -83,15 +84,7 @@ impl Case {
 
     fn tiktoken(name: &'static str, regex: &str) -> Case {
         let pattern = Pattern::of_tiktoken(regex).expect("the expression is known");
-        let regex = fancy_regex::Regex::new(regex).expect("the expression is valid");
-        let find = move |text: &str| {
-            let matches = regex.find_iter(text);
-            matches
-                .map(|found| found.expect("it is found").range())
-                .map(|r| (r.start, r.end))
-                .collect()
-        };
-        Case { name, pattern, splits: vec![Box::new(find)] }
+        Case { name, pattern, splits: vec![tiktoken_find(regex)] }
     }
 
     /// The pieces by the expressions: their matches, and what is between them.
@@ -108,6 +101,14 @@ impl Case {
         assert_eq!(pieces(&self.pattern, text), expected, "{}: {text:?}", self.name);
         assert_eq!(plain_pieces(&self.pattern, text), expected, "{}: {text:?}", self.name);
     }
+}
+
+fn tiktoken_find(regex: &str) -> Find {
+    let regex = fancy_regex::Regex::new(regex).expect("the expression is valid");
+    Box::new(move |text: &str| {
+        let matches = regex.find_iter(text).map(|found| found.expect("the search ends").range());
+        matches.map(|range| (range.start, range.end)).collect()
+    })
 }
 
 fn isolated<'a>(text: &'a str, matches: &[(usize, usize)]) -> Vec<&'a str> {
@@ -332,17 +333,60 @@ fn pieces_are_the_matches_of_the_expressions() {
     }
 }
 
+/// All characters, except for surrogates.
+fn characters() -> impl Iterator<Item = char> {
+    '\0'..=char::MAX
+}
+
 #[test]
 fn every_character_is_in_its_class() {
-    let cases = cases();
-    // In a debug build, only those where a class begins or ends.
-    let differs = |c: u32| {
-        let class = |code| char::from_u32(code).map(classes::Class::of);
-        !cfg!(debug_assertions) || class(c) != class(c.wrapping_sub(1)) || class(c) != class(c + 1)
+    let text: String = characters().collect();
+    let check = |expression: &str, class: Class, is_all: bool, found: Vec<(usize, usize)>| {
+        let of_class = text.char_indices().filter(|&(_, c)| match is_all {
+            true => Class::of(c).agrees(class, class),
+            false => Class::of(c).is(class),
+        });
+        let of_class = of_class.map(|(start, c)| (start, start + c.len_utf8()));
+        assert!(of_class.eq(found), "{expression}");
     };
-    let characters = (0..0x11_0000).filter(|&c| differs(c)).filter_map(char::from_u32);
-    let characters: Vec<char> = characters.collect();
-    for case in &cases {
+    for (expression, class, is_all) in [
+        (r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}]", Class::UPPER, false),
+        (r"[\p{Ll}\p{Lm}\p{Lo}]", Class::LOWER, false),
+        (r"[\p{Lm}\p{Lo}]", Class::LETTER, true),
+        (r"\p{L}", Class::LETTER, false),
+        (r"\p{M}", Class::MARK, false),
+        (r"\p{N}", Class::NUMBER, false),
+        (r"\s", Class::SPACE, false),
+        (r"[\p{P}\p{S}]", Class::SIGN, false),
+        (DEEPSEEK_V3[1].trim_end_matches('+'), Class::CJK, false),
+        (r"\p{Han}", Class::HAN, false),
+    ] {
+        let regex = onig::Regex::new(expression).expect("the expression is valid");
+        check(expression, class, is_all, regex.find_iter(&text).collect());
+        let find = tiktoken_find(expression);
+        check(expression, class, is_all, find(&text));
+    }
+}
+
+#[test]
+fn the_first_byte_of_a_character_may_give_its_class() {
+    let classes = Classes::get();
+    for c in characters() {
+        let text = c.encode_utf8(&mut [0; 4]).as_bytes().to_vec();
+        assert_eq!(classes.at(&text, 0), (Class::of(c), c.len_utf8()), "{c:?}");
+    }
+}
+
+#[test]
+fn pieces_of_all_classes_are_the_matches_of_the_expressions() {
+    // Those whose class is not that of their neighbours.
+    let class = |code| char::from_u32(code).map(Class::of);
+    let differs = |&c: &char| {
+        let code = c as u32;
+        class(code) != class(code.wrapping_sub(1)) || class(code) != class(code + 1)
+    };
+    let characters: Vec<char> = characters().filter(differs).collect();
+    for case in &cases() {
         for part in characters.chunks(64) {
             let text: String = part
                 .iter()
@@ -405,5 +449,5 @@ fn letters_of_two_bytes_are_letters() {
     };
     let letters: Vec<char> = ('\u{80}'..='\u{7FF}').filter(|&c| is_letter(c)).collect();
     assert_eq!(letters.len(), 11 * 64 - 2);
-    assert!(letters.iter().all(|&c| classes::Class::of(c).is(classes::Class::LETTER)));
+    assert!(letters.iter().all(|&c| Class::of(c).is(Class::LETTER)));
 }
