@@ -35,7 +35,7 @@ impl Pattern {
     #[inline(always)]
     pub(super) fn block(
         &self,
-        classes: &Classes,
+        classes: Classes,
         bytes: &[u8],
         at: usize,
         end: usize,
@@ -68,7 +68,7 @@ impl Pattern {
     }
 
     #[inline(always)]
-    fn masks(&self, classes: &Classes, bytes: &[u8], at: usize, end: usize) -> Masks {
+    fn masks(&self, classes: Classes, bytes: &[u8], at: usize, end: usize) -> Masks {
         let [ascii_letter, number, white, space, apostrophe, mut high] = masks_at(bytes, at, ascii);
         let inside = below((end - at).min(BLOCK) as u32);
         let mut letter = ascii_letter;
@@ -258,7 +258,7 @@ fn letters_at(bytes: &[u8], at: usize) -> u64 {
 /// Adds to the uppercase letters those of two bytes, and gives the letters that are of neither case.
 #[inline(always)]
 fn cases_at(
-    classes: &Classes,
+    classes: Classes,
     bytes: &[u8],
     at: usize,
     letters: u64,

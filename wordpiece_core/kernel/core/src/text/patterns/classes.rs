@@ -76,57 +76,42 @@ impl BitOr for Class {
     }
 }
 
-/// The classes of all characters.
-pub(super) struct Classes {
-    /// Of every code point.
-    all: Box<[Class]>,
-    /// Of the characters that begin with a byte, if they are the same for all of them.
-    leads: [Option<Class>; 256],
-}
+const CODES: usize = 0x11_0000;
 
-static CLASSES: LazyLock<Classes> = LazyLock::new(|| {
+/// The classes of all code points.
+#[derive(Clone, Copy)]
+pub(super) struct Classes(&'static [Class; CODES]);
+
+static CLASSES: LazyLock<Box<[Class; CODES]>> = LazyLock::new(|| {
     let class = |code| char::from_u32(code).map_or(Class::NONE, Class::of);
-    let all: Box<[Class]> = (0..0x11_0000).map(class).collect();
-    let leads = std::array::from_fn(|lead| {
-        let codes = match lead {
-            0..=0x7F => &all[lead..][..1],
-            0xC2..=0xDF => &all[(lead & 0x1F) << 6..][..1 << 6],
-            0xE1..=0xEF => &all[(lead & 0xF) << 12..][..1 << 12],
-            _ => return None,
-        };
-        codes.iter().all(|class| *class == codes[0]).then_some(codes[0])
-    });
-    Classes { all, leads }
+    let all: Vec<Class> = (0..CODES as u32).map(class).collect();
+    all.try_into().expect("these are all code points")
 });
 
 impl Classes {
     /// The classes, which are computed when they are needed first.
     #[inline]
-    pub(super) fn get() -> &'static Classes {
-        &CLASSES
+    pub(super) fn get() -> Classes {
+        Classes(&CLASSES)
     }
 
     /// The class of the character at byte `at` of a text, and where it ends.
     #[inline(always)]
-    pub(super) fn at(&self, text: &[u8], at: usize) -> (Class, usize) {
-        let lead = text[at];
-        let end = at + length(lead);
-        if let Some(class) = self.leads[lead as usize] {
-            return (class, end);
-        }
-        (self.all[code(&text[at..end])], end)
+    pub(super) fn at(self, text: &[u8], at: usize) -> (Class, usize) {
+        let (code, length) = decoded(&text[at..]);
+        (self.0[code], at + length)
     }
 
     /// The class of the character at byte `at`, or none at the end of the text.
     #[inline(always)]
-    pub(super) fn get_at(&self, text: &[u8], at: usize) -> Option<Class> {
+    pub(super) fn get_at(self, text: &[u8], at: usize) -> Option<Class> {
         (at < text.len()).then(|| self.at(text, at).0)
     }
 
     /// Where the characters end that begin at byte `at` and whose class is one that `is_part` takes.
     #[inline(always)]
     pub(super) fn run_end(
-        &self,
+        self,
         text: &[u8],
         mut at: usize,
         mut is_part: impl FnMut(Class) -> bool,
@@ -142,26 +127,15 @@ impl Classes {
     }
 }
 
-/// How many bytes a character has that begins with this byte.
+/// The code point of the first character, and its length.
 #[inline(always)]
-fn length(lead: u8) -> usize {
-    match lead {
-        0..0x80 => 1,
-        0x80..0xE0 => 2,
-        0xE0..0xF0 => 3,
-        _ => 4,
-    }
-}
-
-/// The code point of a character of several bytes.
-#[inline(always)]
-fn code(character: &[u8]) -> usize {
-    let low = |index: usize| (character[index] & 0x3F) as usize;
-    let lead = character[0] as usize;
-    match character.len() {
-        2 => (lead & 0x1F) << 6 | low(1),
-        3 => (lead & 0xF) << 12 | low(1) << 6 | low(2),
-        4 => (lead & 0x7) << 18 | low(1) << 12 | low(2) << 6 | low(3),
-        _ => lead,
+fn decoded(text: &[u8]) -> (usize, usize) {
+    let low = |byte: u8| (byte & 0x3F) as usize;
+    match *text {
+        [a @ ..0x80, ..] => (a as usize, 1),
+        [a @ ..0xE0, b, ..] => ((a as usize & 0x1F) << 6 | low(b), 2),
+        [a @ ..0xF0, b, c, ..] => ((a as usize & 0xF) << 12 | low(b) << 6 | low(c), 3),
+        [a, b, c, d, ..] => ((a as usize & 7) << 18 | low(b) << 12 | low(c) << 6 | low(d), 4),
+        _ => (0, text.len()), // never in a string
     }
 }

@@ -6,7 +6,7 @@ use super::{Contractions, Lead, Pattern, Tail, Words};
 
 impl Pattern {
     /// Where the piece ends that begins at byte `at` of a text.
-    pub(super) fn piece_end(&self, classes: &Classes, text: &[u8], at: usize) -> usize {
+    pub(super) fn piece_end(&self, classes: Classes, text: &[u8], at: usize) -> usize {
         let (class, next) = classes.at(text, at);
         let following = classes.get_at(text, next).filter(|&other| self.is_joined(class, other));
         let is_following = |other: fn(&Pattern, Class) -> bool| {
@@ -118,7 +118,7 @@ impl Pattern {
     }
 
     /// Where the numbers end that begin at `at`.
-    fn number_end(&self, classes: &Classes, text: &[u8], at: usize) -> usize {
+    fn number_end(&self, classes: Classes, text: &[u8], at: usize) -> usize {
         let mut left = match self.digits {
             Pattern::ANY_DIGITS => usize::MAX,
             digits => digits as usize,
@@ -131,7 +131,7 @@ impl Pattern {
     }
 
     /// Where the word ends whose first letter or mark is at `at`.
-    fn word_end(&self, classes: &Classes, text: &[u8], at: usize) -> usize {
+    fn word_end(&self, classes: Classes, text: &[u8], at: usize) -> usize {
         let end = match self.words {
             Words::Cased | Words::NotHan => self.cased_end(classes, text, at),
             Words::DeepSeek => {
@@ -153,7 +153,7 @@ impl Pattern {
 
     /// Where `[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+` ends, or if it does not
     /// match, the same with `+` and `*`.
-    fn cased_end(&self, classes: &Classes, text: &[u8], at: usize) -> usize {
+    fn cased_end(&self, classes: Classes, text: &[u8], at: usize) -> usize {
         let (upper, lower) = (Class::UPPER | Class::MARK, Class::LOWER | Class::MARK);
         let mut without_case = at;
         let mut end = at;
@@ -175,7 +175,7 @@ impl Pattern {
     }
 
     /// Where the run of others ends that begins at `at`, with the line ends behind it.
-    fn others_end(&self, classes: &Classes, text: &[u8], at: usize) -> usize {
+    fn others_end(&self, classes: Classes, text: &[u8], at: usize) -> usize {
         let (first, next) = classes.at(text, at);
         let end = classes
             .run_end(text, next, |class| self.is_other(class) && self.is_joined(first, class));
@@ -189,7 +189,7 @@ impl Pattern {
 
     /// Where the piece of white space ends that begins at `at`. `is_more`: a space is before it, so that
     /// the piece may end at `at`.
-    fn white_space_end(&self, classes: &Classes, text: &[u8], at: usize, is_more: bool) -> usize {
+    fn white_space_end(&self, classes: Classes, text: &[u8], at: usize, is_more: bool) -> usize {
         let (mut end, mut last, mut line_end) = (at, at, None);
         let mut is_last = true;
         while end < text.len() {
@@ -213,7 +213,7 @@ impl Pattern {
     }
 
     /// Where the characters end that no alternative matches, of which one is at `at`.
-    fn unmatched_end(&self, classes: &Classes, text: &[u8], at: usize) -> usize {
+    fn unmatched_end(&self, classes: Classes, text: &[u8], at: usize) -> usize {
         let (first, mut end) = classes.at(text, at);
         let mut last = at;
         while end < text.len() {
