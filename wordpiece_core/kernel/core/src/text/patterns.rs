@@ -16,9 +16,11 @@ mod piece;
 mod regex;
 #[cfg(test)]
 mod tests;
+mod wide;
 
 use self::block::is_letter_lead;
 use self::classes::Classes;
+use self::wide::is_wide_lead;
 use crate::text::blocks::BLOCK;
 use crate::text::segments::{Each, Segment, SegmentSink};
 
@@ -169,14 +171,14 @@ impl Pattern {
         while at < text.len() {
             let after_space = at + (bytes[at] == b' ') as usize;
             let first = if after_space < text.len() { bytes[after_space] } else { b' ' };
-            if first.is_ascii() || is_letter_lead(first) {
+            if first.is_ascii() || is_letter_lead(first) || is_wide_lead(first) {
                 let block = self.block(classes, bytes, at, text.len());
                 sink.block(bytes, at, &block);
                 at += block.done as usize;
                 if at >= text.len() {
                     return;
                 }
-                if block.done > 0 && block.stop >= BLOCK as u32 - 1 {
+                if block.done > 0 && block.stop >= BLOCK as u32 - 2 {
                     continue;
                 }
             }

@@ -1,8 +1,10 @@
-//! The pieces of a block of 64 bytes at once, as far as it has ASCII characters and letters of two
-//! bytes: with one bit for each byte, a few operations find where all pieces begin.
+//! The pieces of a block of 64 bytes at once, as far as it has ASCII characters, letters of two bytes,
+//! and frequent characters of three: with one bit for each byte, a few operations find where all pieces
+//! begin.
 
 use super::classes::{Class, Classes};
 use super::piece::contraction;
+use super::wide::{Wide, is_wide_lead, three_bytes};
 use super::{Contractions, Lead, Pattern, Tail, Words};
 use crate::text::blocks::{BLOCK, Lanes, below, masks_at};
 use crate::text::segments::BlockSegments;
@@ -24,8 +26,11 @@ struct Masks {
     white: u64,
     space: u64,
     apostrophe: u64,
-    /// The others of ASCII.
     other: u64,
+    /// The first bytes of the others of three bytes.
+    wide_sign: u64,
+    /// Letters that are pieces before all others.
+    apart: u64,
     /// The bytes before the first character that is not known, or before the end of the text.
     known: u64,
 }
@@ -50,7 +55,8 @@ impl Pattern {
         let mut starts = spaces
             | self.word_starts(&masks)
             | self.number_starts(&masks)
-            | first_of(masks.other) & !(masks.space << 1);
+            | first_of(masks.other) & !(masks.space << 1)
+            | first_of(masks.apart);
         self.cut_contractions(&mut starts, &masks, &bytes[..end], at);
         // The end of the last piece is not known, unless the text ends there.
         let done = if is_last { stop } else { starts.checked_ilog2().unwrap_or(0) };
@@ -71,15 +77,15 @@ impl Pattern {
     fn masks(&self, classes: Classes, bytes: &[u8], at: usize, end: usize) -> Masks {
         let [ascii_letter, number, white, space, apostrophe, mut high] = masks_at(bytes, at, ascii);
         let inside = below((end - at).min(BLOCK) as u32);
-        let mut letter = ascii_letter;
-        let mut upper = 0;
+        let (mut letter, mut upper, mut apart, mut wide_sign) = (ascii_letter, 0, 0, 0);
         if self.words == Words::DeepSeek {
             high |= masks_at(bytes, at, control)[0] & !white;
         }
         if self.has_case() {
             upper = masks_at(bytes, at, ascii_upper)[0];
         }
-        if high & inside != 0 {
+        high &= inside;
+        if high != 0 && !is_wide_lead(bytes[at + high.trailing_zeros() as usize]) {
             let mut letters = letters_at(bytes, at) & inside;
             if self.has_case() && letters != 0 {
                 let unclear;
@@ -87,6 +93,21 @@ impl Pattern {
                 letters &= !unclear;
             }
             (letter, high) = (letter | letters, high & !letters);
+        }
+        if high != 0 && is_wide_lead(bytes[at + high.trailing_zeros() as usize]) {
+            let Wide { ideograph, kana, sign } = Wide::at(bytes, at);
+            let [ideograph, kana] = [ideograph, kana].map(three_bytes);
+            wide_sign = sign;
+            apart = match self.words {
+                Words::DeepSeek => ideograph | kana,
+                Words::NotHan => ideograph,
+                _ => 0,
+            };
+            let letters = (ideograph | kana) & !apart;
+            letter |= letters;
+            high &= !(ideograph | kana | three_bytes(sign));
+            // Whether a word ends there depends on what follows.
+            high |= upper & letters << 1;
         }
         let known = below((high | !inside).trailing_zeros());
         Masks {
@@ -97,7 +118,9 @@ impl Pattern {
             white: white & known,
             space,
             apostrophe,
-            other: known & !(letter | number | white),
+            other: known & !(letter | number | white | apart),
+            wide_sign,
+            apart: apart & known,
             known,
         }
     }
@@ -110,16 +133,19 @@ impl Pattern {
     /// Where words begin, but for what a contraction changes.
     #[inline(always)]
     fn word_starts(&self, masks: &Masks) -> u64 {
-        let Masks { letter, ascii, upper, white, space, other, .. } = *masks;
+        let Masks { letter, ascii, upper, white, space, other, wide_sign, .. } = *masks;
         let first = first_of(letter);
         if self.lead == Lead::Space {
             return first & !(space << 1);
         }
-        // `white` has no line ends any more that are part of what is before them.
-        let single = other & !(other << 1 | other >> 1 | space << 1);
+        // The last bytes of other characters that are the only ones in a row.
+        let first_other = first_of(other) & !(space << 1);
+        let last_other = other & !(other >> 1);
+        let single_ascii = first_other & last_other;
+        let single = single_ascii | (first_other & wide_sign) << 2 & last_other;
         if self.words == Words::DeepSeek {
             // An ASCII character and ASCII letters are a piece. Other letters begin a new one.
-            let signed = ascii & single << 1;
+            let signed = ascii & single_ascii << 1;
             let behind = ascii.wrapping_add(signed) & !ascii & letter;
             return first & !(white << 1) & !signed | if signed != 0 { behind } else { 0 };
         }
@@ -186,8 +212,11 @@ impl Pattern {
     /// The last characters of white space that do not belong to what is before them.
     #[inline(always)]
     fn kept_last(&self, masks: &Masks, last: u64) -> u64 {
-        // Numbers are split off first: the white space before them ends there, all of it.
-        if self.words == Words::DeepSeek { last & !(masks.number >> 1) } else { last }
+        // Numbers and CJK characters are split off first: all white space before them is one piece.
+        match self.words {
+            Words::DeepSeek => last & !((masks.number | masks.apart) >> 1),
+            _ => last,
+        }
     }
 
     /// Moves the beginnings of pieces to where contractions begin and end.
@@ -257,13 +286,7 @@ fn letters_at(bytes: &[u8], at: usize) -> u64 {
 
 /// Adds to the uppercase letters those of two bytes, and gives the letters that are of neither case.
 #[inline(always)]
-fn cases_at(
-    classes: Classes,
-    bytes: &[u8],
-    at: usize,
-    letters: u64,
-    mut upper: u64,
-) -> (u64, u64) {
+fn cases_at(classes: Classes, bytes: &[u8], at: usize, letters: u64, mut upper: u64) -> (u64, u64) {
     let [c3, d0, mixed, below_9f, below_b0, from_a0] = masks_at(bytes, at, cases_of_two);
     let [d1, _, _] = masks_at(bytes, at, |v| [v.is(0xD1), v, v]);
     let first = c3 & below_9f >> 1 | d0 & below_b0 >> 1;
