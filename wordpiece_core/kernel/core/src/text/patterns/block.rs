@@ -15,23 +15,27 @@ pub(super) fn is_letter_lead(byte: u8) -> bool {
     matches!(byte, 0xC3..=0xCA | 0xD0 | 0xD1 | 0xD3)
 }
 
-/// The bytes of a block, by what they are part of, and its characters that it does not know.
+/// The bytes of a block, by what they are part of.
 struct Masks {
     letter: u64,
     /// ASCII letters.
     ascii: u64,
     /// Uppercase letters, if case matters.
     upper: u64,
+    /// Letters of three bytes, all of which are without case.
+    caseless: u64,
+    /// Letters that are pieces before all others, and are no letters here.
+    apart: u64,
     number: u64,
     white: u64,
     space: u64,
     apostrophe: u64,
     other: u64,
-    /// The first bytes of the others of three bytes.
+    /// The first bytes of those others that have three.
     wide_sign: u64,
-    /// Letters that are pieces before all others.
-    apart: u64,
-    /// The bytes before the first character that is not known, or before the end of the text.
+    /// What is not known, or is not in the text.
+    unknown: u64,
+    /// The bytes before that.
     known: u64,
 }
 
@@ -75,54 +79,97 @@ impl Pattern {
 
     #[inline(always)]
     fn masks(&self, classes: Classes, bytes: &[u8], at: usize, end: usize) -> Masks {
-        let [ascii_letter, number, white, space, apostrophe, mut high] = masks_at(bytes, at, ascii);
+        let [ascii, number, white, space, apostrophe, high] = masks_at(bytes, at, ascii);
         let inside = below((end - at).min(BLOCK) as u32);
-        let (mut letter, mut upper, mut apart, mut wide_sign) = (ascii_letter, 0, 0, 0);
-        if self.words == Words::DeepSeek {
-            high |= masks_at(bytes, at, control)[0] & !white;
-        }
-        if self.has_case() {
-            upper = masks_at(bytes, at, ascii_upper)[0];
-        }
-        high &= inside;
-        if high != 0 && !is_wide_lead(bytes[at + high.trailing_zeros() as usize]) {
-            let mut letters = letters_at(bytes, at) & inside;
-            if self.has_case() && letters != 0 {
-                let unclear;
-                (upper, unclear) = cases_at(classes, bytes, at, letters, upper);
-                letters &= !unclear;
-            }
-            (letter, high) = (letter | letters, high & !letters);
-        }
-        if high != 0 && is_wide_lead(bytes[at + high.trailing_zeros() as usize]) {
-            let Wide { ideograph, kana, sign } = Wide::at(bytes, at);
-            let [ideograph, kana] = [ideograph, kana].map(three_bytes);
-            wide_sign = sign;
-            apart = match self.words {
-                Words::DeepSeek => ideograph | kana,
-                Words::NotHan => ideograph,
-                _ => 0,
-            };
-            let letters = (ideograph | kana) & !apart;
-            letter |= letters;
-            high &= !(ideograph | kana | three_bytes(sign));
-            // Whether a word ends there depends on what follows.
-            high |= upper & letters << 1;
-        }
-        let known = below((high | !inside).trailing_zeros());
-        Masks {
-            letter: letter & known,
-            ascii: ascii_letter & known,
-            upper: upper & known,
-            number: number & known,
-            white: white & known,
+        let mut masks = Masks {
+            letter: ascii,
+            ascii,
+            upper: if self.has_case() { masks_at(bytes, at, ascii_upper)[0] } else { 0 },
+            caseless: 0,
+            apart: 0,
+            number,
+            white,
             space,
             apostrophe,
-            other: known & !(letter | number | white | apart),
-            wide_sign,
-            apart: apart & known,
-            known,
+            other: 0,
+            wide_sign: 0,
+            unknown: high | !inside,
+            known: 0,
+        };
+        if self.words == Words::DeepSeek {
+            masks.unknown |= masks_at(bytes, at, control)[0] & !white;
         }
+        self.add_characters(&mut masks, classes, bytes, at, inside);
+        masks.know(below(masks.unknown.trailing_zeros()));
+        masks
+    }
+
+    /// Adds the characters of several bytes, if there are some of their kind before others.
+    #[inline(always)]
+    fn add_characters(
+        &self,
+        masks: &mut Masks,
+        classes: Classes,
+        bytes: &[u8],
+        at: usize,
+        inside: u64,
+    ) {
+        let (mut has_letters, mut has_wide) = (false, false);
+        while masks.unknown & inside != 0 {
+            let lead = bytes[at + masks.unknown.trailing_zeros() as usize];
+            if !has_letters && is_letter_lead(lead) {
+                has_letters = true;
+                self.add_letters(masks, classes, bytes, at, inside);
+            } else if !has_wide && is_wide_lead(lead) {
+                has_wide = true;
+                self.add_wide(masks, bytes, at, inside);
+            } else {
+                return;
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn add_letters(
+        &self,
+        masks: &mut Masks,
+        classes: Classes,
+        bytes: &[u8],
+        at: usize,
+        inside: u64,
+    ) {
+        let mut letters = letters_at(bytes, at) & inside;
+        if self.has_case() {
+            let (upper, unclear) = cases_at(classes, bytes, at, letters);
+            masks.upper |= upper;
+            letters &= !unclear;
+        }
+        masks.letter |= letters;
+        masks.unknown &= !letters;
+        self.stop_at_upper(masks);
+    }
+
+    #[inline(always)]
+    fn add_wide(&self, masks: &mut Masks, bytes: &[u8], at: usize, inside: u64) {
+        let Wide { ideograph, kana, sign } = Wide::at(bytes, at);
+        let [ideograph, kana] = [ideograph, kana].map(|leads| three_bytes(leads) & inside);
+        masks.wide_sign = sign;
+        masks.apart = match self.words {
+            Words::DeepSeek => ideograph | kana,
+            Words::NotHan => ideograph,
+            _ => 0,
+        };
+        masks.caseless = (ideograph | kana) & !masks.apart;
+        masks.letter |= masks.caseless;
+        masks.unknown &= !(ideograph | kana | three_bytes(sign) & inside);
+        self.stop_at_upper(masks);
+    }
+
+    /// Whether a word ends between a letter without case and an uppercase one depends on what is
+    /// around them.
+    #[inline(always)]
+    fn stop_at_upper(&self, masks: &mut Masks) {
+        masks.unknown |= masks.upper & masks.caseless << 1;
     }
 
     #[inline(always)]
@@ -250,6 +297,16 @@ impl Pattern {
 }
 
 impl Masks {
+    /// Leaves the bytes that are known. Those that are nothing else are others.
+    #[inline(always)]
+    fn know(&mut self, known: u64) {
+        let Masks { letter, upper, apart, number, white, .. } = self;
+        [letter, upper, apart, number, white].into_iter().for_each(|mask| *mask &= known);
+        self.ascii &= known;
+        self.other = known & !(self.letter | self.apart | self.number | self.white);
+        self.known = known;
+    }
+
     /// The last characters of white space before what is known.
     #[inline(always)]
     fn last_white(&self) -> u64 {
@@ -284,14 +341,13 @@ fn letters_at(bytes: &[u8], at: usize) -> u64 {
     leads | leads << 1
 }
 
-/// Adds to the uppercase letters those of two bytes, and gives the letters that are of neither case.
+/// Which bytes of letters of two bytes are those of uppercase ones, and of those of neither case.
 #[inline(always)]
-fn cases_at(classes: Classes, bytes: &[u8], at: usize, letters: u64, mut upper: u64) -> (u64, u64) {
+fn cases_at(classes: Classes, bytes: &[u8], at: usize, letters: u64) -> (u64, u64) {
     let [c3, d0, mixed, below_9f, below_b0, from_a0] = masks_at(bytes, at, cases_of_two);
     let [d1, _, _] = masks_at(bytes, at, |v| [v.is(0xD1), v, v]);
     let first = c3 & below_9f >> 1 | d0 & below_b0 >> 1;
-    upper |= (first | first << 1) & letters;
-    let mut unclear = 0;
+    let (mut upper, mut unclear) = ((first | first << 1) & letters, 0);
     let mut mixed = (mixed | d1 & from_a0 >> 1) & letters & letters >> 1;
     while mixed != 0 {
         let place = mixed.trailing_zeros();
