@@ -114,17 +114,17 @@ impl Pattern {
         at: usize,
         inside: u64,
     ) {
-        let (mut has_letters, mut has_wide) = (false, false);
-        while masks.unknown & inside != 0 {
-            let lead = bytes[at + masks.unknown.trailing_zeros() as usize];
-            if !has_letters && is_letter_lead(lead) {
-                has_letters = true;
+        let is_next = |masks: &Masks, is_lead: fn(u8) -> bool| {
+            let unknown = masks.unknown & inside;
+            unknown != 0 && is_lead(bytes[at + unknown.trailing_zeros() as usize])
+        };
+        if is_next(masks, is_letter_lead) {
+            self.add_letters(masks, classes, bytes, at, inside);
+        }
+        if is_next(masks, is_wide_lead) {
+            self.add_wide(masks, bytes, at, inside);
+            if is_next(masks, is_letter_lead) {
                 self.add_letters(masks, classes, bytes, at, inside);
-            } else if !has_wide && is_wide_lead(lead) {
-                has_wide = true;
-                self.add_wide(masks, bytes, at, inside);
-            } else {
-                return;
             }
         }
     }
