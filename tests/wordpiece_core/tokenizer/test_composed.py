@@ -18,11 +18,12 @@ from wordpiece_core.tokenizer.formats.tokenizer_json_reading import from_tokeniz
 Json = dict[str, Any]
 
 SPECIAL = ["<unk>", "<s>", "</s>"]
-WORDS = """
+TEXT = """
 the The THE cat's we'll it's naïve café cafe\u0301 Straße İstanbul ﬁne 1999 ²½Ⅷ x+y=z don't
 привет Мир 你好世界 日本語 カナ かな 한국어 a\u0301\u0308b e\u0301\u0323 __init__ (foo) [bar]
 --- ... ſ \u212a 👨\u200d👩\u200d👧
-""".split()
+"""
+WORDS = TEXT.split()
 GAPS = [
     " ",
     "  ",

@@ -18,7 +18,6 @@ pub use pre_tokenizer::Pieces;
 use pre_tokenizer::{PreTokenizer, PreTokenizerJson, PrependScheme};
 
 use crate::base::error::{Error, Result};
-use crate::text::byte_level::ByteLevel;
 use crate::text::segments::SegmentSink;
 
 /// A normalizer, and the steps of pre-tokenizers.
@@ -38,8 +37,10 @@ use crate::text::segments::SegmentSink;
 pub struct Composed {
     normalizer: Option<Normalizer>,
     steps: Vec<PreTokenizer>,
-    /// Whether what the text becomes first depends on where in the raw text it is.
+    /// Whether what becomes of a piece depends on where in the raw text it begins.
     needs_origins: bool,
+    /// Whether that is so of pieces that were changed before.
+    needs_origins_of_changed: bool,
 }
 
 impl Composed {
@@ -71,13 +72,18 @@ impl Composed {
         let of_first = |step: &PreTokenizer| {
             matches!(step, PreTokenizer::Spaces { prepend: PrependScheme::First, .. })
         };
+        let mut before = steps.iter().take_while(|step| !of_first(step));
+        let needs_origins_of_changed = before.any(PreTokenizer::changes_text);
         let needs_origins = steps.iter().any(of_first);
-        Ok(Composed { normalizer, steps, needs_origins })
+        let needs_origins_of_changed = needs_origins && needs_origins_of_changed;
+        Ok(Composed { normalizer, steps, needs_origins, needs_origins_of_changed })
     }
 
-    /// Whether a text is normalized already, as far as can be told quickly.
+    /// Whether a text is normalized already, as far as can be told quickly, and its pieces can do without
+    /// origins.
     pub fn leaves(&self, text: &str) -> bool {
-        self.normalizer.as_ref().is_none_or(|normalizer| normalizer.leaves(text))
+        !self.needs_origins_of_changed
+            && self.normalizer.as_ref().is_none_or(|normalizer| normalizer.leaves(text))
     }
 
     /// A part of a text, normalized.
@@ -105,14 +111,16 @@ impl Composed {
 
     /// Whether the pieces of a text are parts of it, which [`Composed::split_in_place`] finds.
     pub fn splits_in_place(&self) -> bool {
-        matches!(self.steps.as_slice(), [PreTokenizer::Gpt2])
+        matches!(self.steps.as_slice(), [PreTokenizer::Pattern(_)])
     }
 
     /// Gives the pieces of a normalized text to `sink`. `bytes`: those of the text; more may be behind
     /// them.
     #[inline(always)]
     pub fn split_in_place(&self, text: &str, bytes: &[u8], sink: &mut impl SegmentSink) {
-        ByteLevel { add_prefix_space: false }.segments_into(text, bytes, sink);
+        if let [PreTokenizer::Pattern(pattern)] = self.steps.as_slice() {
+            pattern.segments_into(text, bytes, sink);
+        }
     }
 
     /// Gives every piece of a part of a text to `sink`, with the bytes of the changed text.

@@ -153,7 +153,7 @@ impl Pattern {
     /// Calls `each` with every piece of a text, in order.
     #[inline(always)]
     pub fn segments(&self, text: &str, each: impl FnMut(Segment<'_>)) {
-        self.segments_into(text, text.as_bytes(), &mut Each { text, each });
+        self.segments_into(text, text.as_bytes(), &mut Each(each));
     }
 
     /// Gives every piece of a text to `sink` (see

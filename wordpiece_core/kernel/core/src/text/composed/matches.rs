@@ -32,6 +32,14 @@ pub enum PatternText {
 }
 
 impl PatternText {
+    /// The regular expression, if it is one.
+    pub fn regex(&self) -> Option<&str> {
+        match self {
+            PatternText::Regex(regex) => Some(regex),
+            PatternText::String(_) => None,
+        }
+    }
+
     /// What finds it.
     ///
     /// # Errors

@@ -9,7 +9,7 @@ use super::matches::{Behavior, Matcher, PatternText, Splitting};
 use super::normalizer::{prepend, replace, to_byte_characters};
 use crate::base::error::{Error, Result};
 use crate::base::memory;
-use crate::text::byte_level;
+use crate::text::patterns::Pattern;
 use crate::text::unicode::{is_punctuation, is_whitespace};
 
 /// What splits a text into words, and may change it.
@@ -17,8 +17,8 @@ use crate::text::unicode::{is_punctuation, is_whitespace};
 pub enum PreTokenizer {
     /// At the matches of something.
     Split(Splitting),
-    /// By GPT-2's regular expression.
-    Gpt2,
+    /// By a regular expression that there is a splitter of.
+    Pattern(Pattern),
     /// Into pieces of so many characters.
     FixedLength(usize),
     /// A space before each piece that has none.
@@ -120,7 +120,7 @@ impl PreTokenizerJson {
             }
             PreTokenizerJson::ByteLevel { add_prefix_space, use_regex } => {
                 steps.extend(add_prefix_space.then_some(PreTokenizer::PrefixSpace));
-                steps.extend(use_regex.then_some(PreTokenizer::Gpt2));
+                steps.extend(use_regex.then_some(PreTokenizer::Pattern(Pattern::GPT2)));
                 steps.push(PreTokenizer::ByteCharacters);
             }
             PreTokenizerJson::CharDelimiterSplit { delimiter } => {
@@ -161,8 +161,19 @@ impl PreTokenizerJson {
                 steps.push(split(Matcher::Characters(char::is_numeric), behavior));
             }
             PreTokenizerJson::Split { pattern, behavior, invert } => {
-                let matcher = pattern.build()?;
-                steps.push(PreTokenizer::Split(Splitting { matcher, behavior, invert }));
+                let keeps_all = match behavior {
+                    Behavior::Isolated => true,
+                    Behavior::Removed => invert, // every character is part of a match
+                    _ => false,
+                };
+                let known = pattern.regex().filter(|_| keeps_all).and_then(Pattern::of_regex);
+                steps.push(match known {
+                    Some(pattern) => PreTokenizer::Pattern(pattern),
+                    None => {
+                        let matcher = pattern.build()?;
+                        PreTokenizer::Split(Splitting { matcher, behavior, invert })
+                    }
+                });
             }
             PreTokenizerJson::FixedLength { length: 0 } => {
                 return Err(Error::data("the length of FixedLength is 0, not 1 or more"));
@@ -171,10 +182,27 @@ impl PreTokenizerJson {
                 steps.push(PreTokenizer::FixedLength(length));
             }
             PreTokenizerJson::Sequence { pretokenizers } => {
-                pretokenizers.into_iter().try_for_each(|part| part.build(steps))?;
+                let regexes: Vec<&str> =
+                    pretokenizers.iter().map_while(PreTokenizerJson::isolated_regex).collect();
+                let known = Pattern::of_sequence(&regexes);
+                let read = if known.is_some() { regexes.len() } else { 0 };
+                steps.extend(known.map(PreTokenizer::Pattern));
+                pretokenizers.into_iter().skip(read).try_for_each(|part| part.build(steps))?;
             }
         }
         Ok(())
+    }
+}
+
+impl PreTokenizerJson {
+    /// The regular expression, if that is all of it.
+    fn isolated_regex(&self) -> Option<&str> {
+        match self {
+            PreTokenizerJson::Split { pattern, behavior: Behavior::Isolated, invert: false } => {
+                pattern.regex()
+            }
+            _ => None,
+        }
     }
 }
 
@@ -235,9 +263,8 @@ impl PreTokenizer {
             PreTokenizer::Split(splitting) => {
                 pieces.split(|text, start, found| splitting.split(text, start, found));
             }
-            PreTokenizer::Gpt2 => pieces.split(|text, start, found| {
-                let rules = byte_level::ByteLevel { add_prefix_space: false };
-                rules.segments(text, |piece| {
+            PreTokenizer::Pattern(pattern) => pieces.split(|text, start, found| {
+                pattern.segments(text, |piece| {
                     let start = start + piece.start;
                     memory::push(found, start..start + piece.raw.len());
                 });
@@ -272,5 +299,11 @@ impl PreTokenizer {
                 });
             }
         }
+    }
+
+    /// Whether the text may be another one afterwards.
+    pub fn changes_text(&self) -> bool {
+        use PreTokenizer::{ByteCharacters, PrefixSpace, Spaces};
+        matches!(self, PrefixSpace | ByteCharacters | Spaces { .. })
     }
 }
