@@ -24,7 +24,7 @@ use crate::encode::byte_fallback::ByteTokens;
 use crate::encode::matcher::Token;
 use crate::encode::sampling::SplitMix64;
 use crate::text::byte_level::{byte_character, character_byte};
-use crate::text::marks::{WORD_END, WordBoundary};
+use crate::text::marks::{SPACE_MARK, WORD_END, WordBoundary};
 
 use longest::{Longest, LongestScratch};
 use merge_table::MergeTable;
@@ -81,6 +81,8 @@ pub struct Bpe {
     written: Vec<u32>,
     /// Tokens by what they stand for, if a word that is a token stays whole.
     whole: HashMap<Box<str>, u32>,
+    /// The characters before a [`SPACE_MARK`] inside of tokens; None if a word must not be cut there.
+    before_marks: Option<HashSet<char>>,
 }
 
 /// The ids of characters as symbols, or `NONE`.
@@ -182,7 +184,9 @@ impl Bpe {
                 Longest::new(&strings, is_symbol, merges, &table)?
             }
         };
+        let splits = !options.ignore_merges && inner.id(SPACE_MARK) != NONE && suffix.is_empty();
         Ok(Bpe {
+            before_marks: splits.then(|| before_marks(ids.keys())),
             inner,
             last: Symbols::new(&ids, suffix),
             bytes: ByteTokens::new(&ids),
@@ -198,6 +202,24 @@ impl Bpe {
     /// How the ends of words are marked.
     pub fn word_boundary(&self) -> WordBoundary {
         self.options.word_boundary
+    }
+
+    /// Calls `each` with parts of a word whose tokens are together those of the word: no token has what is
+    /// at the end of one and what the next begins with, a [`SPACE_MARK`]. Mostly they are words with
+    /// their spaces, so that they can be cached.
+    pub fn each_part<'a>(&self, word: &'a str, mut each: impl FnMut(&'a str)) {
+        let mut rest = word;
+        if let Some(before_marks) = &self.before_marks {
+            for (at, _) in word.match_indices(SPACE_MARK) {
+                let start = word.len() - rest.len();
+                let before = word[start..at].chars().next_back();
+                if before.is_some_and(|c| c != SPACE_MARK && !before_marks.contains(&c)) {
+                    each(&word[start..at]);
+                    rest = &word[at..];
+                }
+            }
+        }
+        each(rest);
     }
 
     /// Cuts a word into its tokens.
@@ -449,6 +471,16 @@ impl BpeScratch {
             self.work += _work;
         }
     }
+}
+
+/// The characters before a [`SPACE_MARK`] inside of tokens, other than that itself.
+fn before_marks<'a>(tokens: impl Iterator<Item = &'a &'a str>) -> HashSet<char> {
+    let mut found = HashSet::default();
+    for token in tokens {
+        let pairs = token.chars().zip(token.chars().skip(1));
+        found.extend(pairs.filter(|pair| pair.1 == SPACE_MARK).map(|pair| pair.0));
+    }
+    found
 }
 
 fn heap_entry(rank: u32, at: usize) -> Reverse<u64> {

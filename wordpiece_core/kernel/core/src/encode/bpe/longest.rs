@@ -6,8 +6,9 @@
 //! the left, the longest first, with a step back where none may follow. (van Antwerpen and Neubeck, "So
 //! many tokens, so little time", 2024.) A word takes time in proportion to its length.
 //!
-//! This needs a vocabulary in which one merge makes each token, of tokens that are made before, as in
-//! all vocabularies that training makes. The words of others are merged.
+//! This needs a vocabulary in which each token is made in one way, of tokens that are made before. Further
+//! merges that make it do no harm if their parts never meet, because others are faster: where ranks follow
+//! tokens, as in tiktoken's vocabularies, all but one are so. The words of other vocabularies are merged.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -95,16 +96,20 @@ impl Longest {
                 memory::push(&mut too_early, (left, right));
                 continue;
             }
-            if tokens[id as usize].is_reached || tokens[id as usize].rank > 0 {
+            if strings[id as usize].is_none() || !may_meet(&tokens, table, left, right, rank) {
+                continue;
+            }
+            if tokens[id as usize].is_reached {
                 return Ok(None); // it is made in two ways
             }
-            let is_reached = may_meet(&tokens, table, left, right, rank);
-            let token = &mut tokens[id as usize];
-            (token.left, token.right, token.rank) = (left, right, rank);
-            token.is_reached = is_reached && strings[id as usize].is_some();
+            tokens[id as usize] =
+                Made { left, right, rank, is_reached: true, ..tokens[id as usize] };
         }
         let is_reached = |id: u32| tokens[id as usize].is_reached;
-        if too_early.iter().any(|&(left, right)| is_reached(left) && is_reached(right)) {
+        let met = |&(left, right): &(u32, u32)| {
+            is_reached(left) && is_reached(right) && had_met(&tokens, table, left, right)
+        };
+        if too_early.iter().any(met) {
             return Ok(None); // a token is merged before it is made
         }
         let reached = (0..).zip(strings).filter(|&(id, _)| is_reached(id));
@@ -178,19 +183,27 @@ impl Longest {
 /// Whether no merge of a rank below `limit` joins two tokens, or parts of them where they meet.
 #[inline(always)]
 fn may_meet(tokens: &[Made], table: &MergeTable, left: u32, right: u32, limit: u32) -> bool {
-    let (mut left, mut right, mut limit) = (left, right, limit);
+    rank_of(table, left, right) >= limit && had_met(tokens, table, left, right)
+}
+
+/// Whether two tokens are side by side at some time, whatever becomes of them.
+#[inline(always)]
+fn had_met(tokens: &[Made], table: &MergeTable, left: u32, right: u32) -> bool {
+    let (mut left, mut right) = (left, right);
     loop {
-        if rank_of(table, left, right) < limit {
-            return false;
-        }
         // What was made last is undone. Of two of the same rank, the left one was made first.
         let [a, b] = [left, right].map(|id| &tokens[id as usize]);
-        if a.rank > b.rank {
-            (left, limit) = (a.right, a.rank);
+        let limit = if a.rank > b.rank {
+            left = a.right;
+            a.rank
         } else if b.rank > 0 {
-            (right, limit) = (b.left, b.rank + 1);
+            right = b.left;
+            b.rank + 1
         } else {
             return true;
+        };
+        if rank_of(table, left, right) < limit {
+            return false;
         }
     }
 }

@@ -11,6 +11,7 @@ use super::spans::spans;
 use super::tokenize::Scratch;
 use super::trimming::spaces;
 use crate::encode::added_tokens::Section;
+use crate::encode::model::Model;
 use crate::text::composed::{AlignedText, Composed, Origin, Pieces};
 use crate::text::segment_table::Batch;
 use crate::text::segments::{Segment, SegmentSink};
@@ -151,10 +152,24 @@ impl Session<'_> {
             pieces.each(|range| gathering.segment(bytes, range.start, range.end));
             gathering.flush();
         } else {
+            let (words, length) = (encoding.words, encoding.len());
             let taker = TakeIds { encoder, cache: &mut caches.ids, scratch, encoding };
             let mut gathering = Gathering::new(text, &mut caches.batch, taker);
-            pieces.each(|range| gathering.segment(bytes, range.start, range.end));
-            gathering.flush();
+            match (&encoder.options.model, pieces.only()) {
+                (Model::Bpe(bpe), Some(word)) => {
+                    let mut start = 0;
+                    bpe.each_part(word, |part| {
+                        gathering.segment(bytes, start, start + part.len());
+                        start += part.len();
+                    });
+                    gathering.flush();
+                    encoding.words = words + usize::from(encoding.len() > length);
+                }
+                _ => {
+                    pieces.each(|range| gathering.segment(bytes, range.start, range.end));
+                    gathering.flush();
+                }
+            }
         }
     }
 }

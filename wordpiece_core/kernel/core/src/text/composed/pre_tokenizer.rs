@@ -226,6 +226,13 @@ impl Pieces {
         Pieces { ranges: (!whole.is_empty()).then_some(whole).into_iter().collect(), text }
     }
 
+    /// The text, if all of it is one piece.
+    pub fn only(&self) -> Option<&str> {
+        let text = self.text.text();
+        let is_one = matches!(&self.ranges[..], [range] if range.len() == text.len());
+        is_one.then_some(text)
+    }
+
     /// Calls `each` with the range of every piece.
     pub fn each(&self, each: impl FnMut(Range<usize>)) {
         self.ranges.iter().cloned().for_each(each);
