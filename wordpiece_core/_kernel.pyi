@@ -71,6 +71,10 @@ def draw_words(words: ArrowArray, every: int) -> ArrowArray:
 def partition_words(words: ArrowArray, partitions: int) -> list[tuple[int, ArrowArray]]:
     """The words by partition, as `WordCounter.take` divides them, in their order."""
 
+def merges_of_ranks(tokens: Sequence[bytes]) -> list[tuple[int, int]]:
+    """The merges that make tokens of which only the ranks are known, as tiktoken's, in order, as
+    pairs of ids. `tokens`: by rank, which is the id; empty where there is none."""
+
 def lowercase(text: str) -> str:
     """The text with each character in lowercase, by the same Unicode tables as everywhere."""
 

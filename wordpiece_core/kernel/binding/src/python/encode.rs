@@ -3,6 +3,7 @@
 use arrow_array::types::{Float64Type, Int32Type, UInt16Type, UInt32Type};
 use foldhash::{HashMap, HashSet};
 use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedBytes;
 
 use super::exchange::{GivenArray, GivenBatch, PyArrowArray};
 use super::shards::{PyIdPages, PyPages};
@@ -14,7 +15,7 @@ use crate::arrow::train::TokenCounts;
 use wordpiece_core::base::error::{Error, Result};
 use wordpiece_core::encode::added_tokens::AddedToken;
 use wordpiece_core::encode::blocks::encode_blocks;
-use wordpiece_core::encode::bpe::{Bpe, BpeOptions};
+use wordpiece_core::encode::bpe::{self, Bpe, BpeOptions};
 use wordpiece_core::encode::encoder::{Encoder, EncoderOptions, OffsetTrimming};
 use wordpiece_core::encode::matcher::UnkScope;
 use wordpiece_core::encode::measure::{Measurer, measure};
@@ -71,6 +72,15 @@ impl PyBpe {
         let options = BpeOptions { word_boundary, unk_id, byte_fallback, fuse_unk, ignore_merges };
         Ok(Model::Bpe(Box::new(Bpe::new(vocabulary, &self.merges, hidden, options)?)))
     }
+}
+
+#[pyfunction]
+pub(super) fn merges_of_ranks(
+    py: Python<'_>,
+    tokens: Vec<PyBackedBytes>,
+) -> PyResult<Vec<(u32, u32)>> {
+    let tokens: Vec<&[u8]> = tokens.iter().map(|token| &**token).collect();
+    run(py, || Ok(bpe::merges_of_ranks(&tokens)))
 }
 
 /// A unigram language model, for an encoder.

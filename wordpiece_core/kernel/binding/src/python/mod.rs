@@ -88,7 +88,7 @@ mod _kernel {
         weigh_sorted_words,
     };
     #[pymodule_export]
-    use super::encode::{PyBpe, PyEncoder, PyMeasurer, PyPacker, PyUnigram};
+    use super::encode::{PyBpe, PyEncoder, PyMeasurer, PyPacker, PyUnigram, merges_of_ranks};
     #[pymodule_export]
     use super::shards::{
         PyChunkSource, PyChunks, PyIdPages, PyPages, PyShardFile, encrypted_columns,

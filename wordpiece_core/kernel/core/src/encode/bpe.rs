@@ -9,6 +9,7 @@
 
 mod longest;
 mod merge_table;
+mod ranks;
 #[cfg(test)]
 mod tests;
 
@@ -28,6 +29,7 @@ use crate::text::marks::{SPACE_MARK, WORD_END, WordBoundary};
 
 use longest::{Longest, LongestScratch};
 use merge_table::MergeTable;
+pub use ranks::merges_of_ranks;
 
 /// How words become tokens.
 pub struct BpeOptions {
