@@ -9,8 +9,8 @@ use wordpiece_core::count::word_lists::WordList;
 use wordpiece_core::encode::encoder::{Encoder, EncoderOptions, Encoding};
 use wordpiece_core::encode::matcher::UnkScope;
 use wordpiece_core::encode::model::{Model, WordPiece};
-use wordpiece_core::text::byte_level::ByteLevel;
 use wordpiece_core::text::marks::WordMarks;
+use wordpiece_core::text::patterns::Pattern;
 use wordpiece_core::text::pre_tokenize::TextOptions;
 use wordpiece_core::text::rules::TextRules;
 use wordpiece_core::text::segments::Begin;
@@ -109,16 +109,30 @@ fn encoder(vocabulary: &[String]) -> Result<Encoder> {
 
 fn segmentation(bench: &mut Bench) {
     let mut group = bench.benchmark_group("segmentation");
-    let gpt2 = TextRules::ByteLevel(ByteLevel { add_prefix_space: false });
-    for (rules, name) in [(TextRules::from(BERT), "BERT"), (gpt2, "GPT-2")] {
-        for (script, texts) in scripts() {
-            group.throughput(bytes(&texts));
+    let bert = TextRules::from(BERT);
+    let patterns = [
+        ("GPT-2", Pattern::GPT2),
+        ("cl100k", Pattern::CL100K),
+        ("Qwen 2", Pattern::QWEN2),
+        ("o200k", Pattern::O200K),
+        ("Tekken", Pattern::TEKKEN),
+        ("Kimi K2", Pattern::KIMI_K2),
+        ("DeepSeek V3", Pattern::DEEPSEEK_V3),
+    ];
+    for (script, texts) in scripts() {
+        group.throughput(bytes(&texts));
+        group.bench_function(BenchmarkId::new("BERT", script), |bencher| {
+            bencher.iter(|| {
+                let mut segments = 0;
+                texts.iter().for_each(|text| bert.segments(text, Begin::Text, |_| segments += 1));
+                segments
+            });
+        });
+        for (name, pattern) in patterns {
             group.bench_function(BenchmarkId::new(name, script), |bencher| {
                 bencher.iter(|| {
                     let mut segments = 0;
-                    for text in &texts {
-                        rules.segments(text, Begin::Text, |_| segments += 1);
-                    }
+                    texts.iter().for_each(|text| pattern.segments(text, |_| segments += 1));
                     segments
                 });
             });

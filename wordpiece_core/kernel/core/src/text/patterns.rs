@@ -66,7 +66,7 @@ enum Words {
     DeepSeek,
 }
 
-/// Where `'s`, `'ll` and the like are cut off.
+/// Where `'s`, `'ll` and the like are split off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Contractions {
     None,
@@ -74,7 +74,7 @@ enum Contractions {
     Lowercase,
     /// At the beginning of a piece.
     BeforeWords,
-    /// They are not cut off, but the last part of a word.
+    /// They are the last part of a word.
     BehindWords,
 }
 
@@ -83,7 +83,7 @@ enum Contractions {
 enum Lead {
     /// A space, which may be before numbers, too. Line ends are white space like any other.
     Space,
-    /// Any character but letters, numbers and line ends. White space is cut behind its last line end.
+    /// Any character but letters, numbers and line ends. White space is split behind its last line end.
     Any,
 }
 

@@ -61,7 +61,7 @@ impl Pattern {
             | self.number_starts(&masks)
             | first_of(masks.other) & !(masks.space << 1)
             | first_of(masks.apart);
-        self.cut_contractions(&mut starts, &masks, &bytes[..end], at);
+        self.split_contractions(&mut starts, &masks, &bytes[..end], at);
         // The end of the last piece is not known, unless the text ends there.
         let done = if is_last { stop } else { starts.checked_ilog2().unwrap_or(0) };
         let ends = (starts & !1 | 1u64.checked_shl(done).unwrap_or(0)) & below(done + 1) & !1;
@@ -200,7 +200,7 @@ impl Pattern {
         first & !((white | single) << 1) | cased
     }
 
-    /// Where numbers begin: a run of digits is cut into groups.
+    /// Where numbers begin: a run of digits is split into groups.
     #[inline(always)]
     fn number_starts(&self, masks: &Masks) -> u64 {
         let number = masks.number;
@@ -268,7 +268,7 @@ impl Pattern {
 
     /// Moves the beginnings of pieces to where contractions begin and end.
     #[inline(always)]
-    fn cut_contractions(&self, starts: &mut u64, masks: &Masks, text: &[u8], at: usize) {
+    fn split_contractions(&self, starts: &mut u64, masks: &Masks, text: &[u8], at: usize) {
         let is_behind = self.contractions == Contractions::BehindWords;
         let mut candidates = *starts
             & masks.apostrophe
@@ -343,7 +343,7 @@ fn letters_at(bytes: &[u8], at: usize) -> u64 {
 
 /// Which bytes of letters of two bytes are those of uppercase ones, and of those of neither case.
 #[inline(always)]
-fn cases_at(classes: Classes, bytes: &[u8], at: usize, letters: u64) -> (u64, u64) {
+pub(super) fn cases_at(classes: Classes, bytes: &[u8], at: usize, letters: u64) -> (u64, u64) {
     let [c3, d0, mixed, below_9f, below_b0, from_a0] = masks_at(bytes, at, cases_of_two);
     let [d1, _, _] = masks_at(bytes, at, |v| [v.is(0xD1), v, v]);
     let first = c3 & below_9f >> 1 | d0 & below_b0 >> 1;

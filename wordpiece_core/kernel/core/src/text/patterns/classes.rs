@@ -11,7 +11,7 @@ use unicode_script::{Script, UnicodeScript};
 use crate::text::unicode::is_whitespace;
 
 /// The classes that a character is in, with one bit for each.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Class(u8);
 
 impl Class {

@@ -103,7 +103,7 @@ impl Pattern {
         }
     }
 
-    /// Whether no `Split` before the last one cuts between characters of these classes.
+    /// Whether no `Split` before the last one splits between characters of these classes.
     fn is_joined(&self, class: Class, following: Class) -> bool {
         self.words != Words::DeepSeek
             || !following.is(Class::NUMBER) && class.agrees(following, Class::CJK)
