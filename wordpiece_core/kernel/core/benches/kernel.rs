@@ -9,6 +9,7 @@ use wordpiece_core::count::word_lists::WordList;
 use wordpiece_core::encode::encoder::{Encoder, EncoderOptions, Encoding};
 use wordpiece_core::encode::matcher::UnkScope;
 use wordpiece_core::encode::model::{Model, WordPiece};
+use wordpiece_core::text::byte_level::ByteLevel;
 use wordpiece_core::text::marks::WordMarks;
 use wordpiece_core::text::patterns::Pattern;
 use wordpiece_core::text::pre_tokenize::TextOptions;
@@ -109,9 +110,9 @@ fn encoder(vocabulary: &[String]) -> Result<Encoder> {
 
 fn segmentation(bench: &mut Bench) {
     let mut group = bench.benchmark_group("segmentation");
-    let bert = TextRules::from(BERT);
+    let gpt2 = TextRules::ByteLevel(ByteLevel { add_prefix_space: false });
+    let rules = [("BERT", TextRules::from(BERT)), ("GPT-2", gpt2)];
     let patterns = [
-        ("GPT-2", Pattern::GPT2),
         ("cl100k", Pattern::CL100K),
         ("Qwen 2", Pattern::QWEN2),
         ("o200k", Pattern::O200K),
@@ -121,20 +122,23 @@ fn segmentation(bench: &mut Bench) {
     ];
     for (script, texts) in scripts() {
         group.throughput(bytes(&texts));
-        group.bench_function(BenchmarkId::new("BERT", script), |bencher| {
-            bencher.iter(|| {
+        let mut measure = |name: &str, segments: &dyn Fn(&str) -> usize| {
+            group.bench_function(BenchmarkId::new(name, script), |bencher| {
+                bencher.iter(|| texts.iter().map(|text| segments(text)).sum::<usize>());
+            });
+        };
+        for (name, rules) in &rules {
+            measure(name, &|text| {
                 let mut segments = 0;
-                texts.iter().for_each(|text| bert.segments(text, Begin::Text, |_| segments += 1));
+                rules.segments(text, Begin::Text, |_| segments += 1);
                 segments
             });
-        });
-        for (name, pattern) in patterns {
-            group.bench_function(BenchmarkId::new(name, script), |bencher| {
-                bencher.iter(|| {
-                    let mut segments = 0;
-                    texts.iter().for_each(|text| pattern.segments(text, |_| segments += 1));
-                    segments
-                });
+        }
+        for (name, pattern) in &patterns {
+            measure(name, &|text| {
+                let mut segments = 0;
+                pattern.segments(text, |_| segments += 1);
+                segments
             });
         }
     }

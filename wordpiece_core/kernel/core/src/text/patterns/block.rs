@@ -99,7 +99,9 @@ impl Pattern {
         if self.words == Words::DeepSeek {
             masks.unknown |= masks_at(bytes, at, control)[0] & !white;
         }
-        self.add_characters(&mut masks, classes, bytes, at, inside);
+        if masks.unknown & inside != 0 {
+            self.add_characters(&mut masks, classes, bytes, at, inside);
+        }
         masks.know(below(masks.unknown.trailing_zeros()));
         masks
     }
