@@ -81,7 +81,8 @@ pub struct Bpe {
     longest: Option<Longest>,
     /// How many bytes each token is written with.
     written: Vec<u32>,
-    /// Tokens by what they stand for, if a word that is a token stays whole.
+    /// Tokens by how they are written, if a word that is a token stays whole: those that merges would not
+    /// make of it.
     whole: HashMap<Box<str>, u32>,
     /// The characters before a [`SPACE_MARK`] inside of tokens; None if a word must not be cut there.
     before_marks: Option<HashSet<char>>,
@@ -166,10 +167,6 @@ impl Bpe {
         }
         ids.retain(|_, id| !hidden.contains(id));
         let suffix = if options.word_boundary == WordBoundary::End { WORD_END } else { "" };
-        let mut whole = HashMap::default();
-        if options.ignore_merges {
-            whole.extend(ids.iter().map(|(&token, &id)| (token.into(), id)));
-        }
         let inner = Symbols::new(&ids, "");
         let longest = match options.word_boundary {
             WordBoundary::End => None, // symbols are others at the end of a word
@@ -186,6 +183,12 @@ impl Bpe {
                 Longest::new(&strings, is_symbol, merges, &table)?
             }
         };
+        let mut whole = HashMap::default();
+        if options.ignore_merges {
+            let is_made = |id: u32| longest.as_ref().is_some_and(|longest| longest.makes(id));
+            let others = ids.iter().filter(|&(_, &id)| !is_made(id));
+            whole.extend(others.map(|(&token, &id)| (token.into(), id)));
+        }
         let splits = !options.ignore_merges && inner.id(SPACE_MARK) != NONE && suffix.is_empty();
         Ok(Bpe {
             before_marks: splits.then(|| before_marks(ids.keys())),
@@ -238,7 +241,7 @@ impl Bpe {
         if word.is_empty() {
             return; // also if the empty string is a token
         }
-        if self.options.ignore_merges && self.push_whole(word, tokens) {
+        if !self.whole.is_empty() && self.push_whole(word, tokens) {
             return;
         }
         if !(word.len() <= FEW_MERGES && word.is_ascii())

@@ -167,6 +167,11 @@ impl Longest {
 }
 
 impl Longest {
+    /// Whether the word that a token stands for becomes that token.
+    pub(super) fn makes(&self, id: u32) -> bool {
+        self.tokens[id as usize].is_reached
+    }
+
     /// Whether no merge joins two tokens, or parts of them where they meet.
     #[inline(always)]
     fn may_meet(&self, table: &MergeTable, left: u32, right: u32, pairs: &mut [u64]) -> bool {
