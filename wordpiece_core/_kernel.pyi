@@ -164,18 +164,13 @@ class Unigram:
     ) -> None: ...
 
 class Encoder:
-    """Tokenizes texts by a vocabulary. The options: `unk_token: str | None`, None if
-    there is none, which only Bpe allows: what is unknown vanishes; `continuing_prefix`,
-    `max_word_length` and `unk_scope`, of WordPiece;
-    `added_tokens: Sequence[Options]`, the tokens that are found in texts before anything else, each
-    with `content` and the flags of `tokenizers`: `lstrip`, `rstrip`, `single_word`, `normalized`;
-    and `hidden: Sequence[str]`, the tokens that no word becomes, but
-    for `unk_token` where a word is unknown. These may be left out:
-    `model: Bpe | Unigram | None`, None for WordPiece;
-    `layouts: Sequence[Options] | None`, what a row of one text and one of two are made of: the ids
-    of the tokens `before`, `between` and `after` texts, each with its token type; the `types` of
-    the two texts, and the `overflow_types` where a text is not shown from its beginning on; None if
-    nothing is known; `pad_id: int | None`, what rows are padded with; and `trim_offsets:
+    """Tokenizes texts by a vocabulary. The options: `unk_token: str | None`, None if there is none,
+    which only Bpe allows: what is unknown vanishes; `continuing_prefix`, `max_word_length` and
+    `unk_scope`, of WordPiece; `added_tokens: Sequence[Options]`, the tokens that are found in texts
+    before anything else, each with `content` and the flags of `tokenizers`: `lstrip`, `rstrip`,
+    `single_word`, `normalized`; and `hidden: Sequence[str]`, the tokens that no word becomes, but
+    for `unk_token` where a word is unknown. These may be left out: `model: Bpe | Unigram | None`,
+    None for WordPiece; `pad_id: int | None`, what rows are padded with; and `trim_offsets:
     Sequence[bool]`, the `add_prefix_space` of each post-processor of `tokenizers` that trims
     offsets."""
 
@@ -189,13 +184,16 @@ class Encoder:
         pages: IdPages | None = None,
         least_ids: int = 0,
     ) -> tuple[list[ArrowArray], Pages | None, list[int]]:
-        """Encodes by the options of `EncodingOptions`, and on so many `threads`.
-        Record batches of `input_ids`, the columns and, with a stride, `source_rows: int64`; the
-        tokens in them, how many of these are unknown, the words, their tokens before rows were
-        cut, the rows that were cut, and the tokens cut off. With `pages`, `least_ids` ids and more
-        become pages, and there is no batch; OptionError with columns, a stride, or more than one
-        thread. With `sample_alpha`, of Unigram, or `bpe_dropout`, of Bpe, words are cut at random:
-        by `sample_seed` (None: 0) and the text alone."""
+        """Encodes by the options of `EncodingOptions`, on so many `threads`, and by `layouts:
+        Sequence[Options]`, what a row of one text and one of two are made of: the ids of the tokens
+        `before`, `between` and `after` texts, each with its token type; the `types` of the two
+        texts, and the `overflow_types` where a text is not shown from its beginning on. Record
+        batches of `input_ids`, the columns and, with a stride, `source_rows: int64`; the tokens in
+        them, how many of these are unknown, the words, their tokens before rows were cut, the rows
+        that were cut, and the tokens cut off. With `pages`, `least_ids` ids and more become pages,
+        and there is no batch; OptionError with columns, a stride, or more than one thread. With
+        `sample_alpha`, of Unigram, or `bpe_dropout`, of Bpe, words are cut at random: by
+        `sample_seed` (None: 0) and the text alone."""
 
 class Measurer:
     """Adds up how a vocabulary cuts text, which comes as rows of a word table. `unk_id`: the id of
@@ -224,15 +222,18 @@ class Measurer:
 
 class Packer:
     """Sequences of `length` ids from documents: [CLS] body [SEP], one [SEP] between documents;
-    without a `cls_id` a body alone, where each [SEP] is kept. Batches of `input_ids`, `columns`,
-    `document_starts: list<int32>`, `document_rows: list<int64>`."""
+    without a `cls_id` a body alone, where each [SEP] is kept; without a `sep_id` nothing is between
+    documents, and so many ids at the beginning and the end of each are its `own` special tokens.
+    Batches of `input_ids`, `columns`, `document_starts: list<int32>`, `document_rows:
+    list<int64>`."""
 
     def __init__(
         self,
         *,
         length: int,
         cls_id: int | None,
-        sep_id: int,
+        sep_id: int | None,
+        own: Sequence[int],
         pad_id: int | None,
         vocab_size: int,
         id_type: str,

@@ -7,7 +7,16 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from wordpiece_core.declaration import IDS, MAIN, TOKENIZER, Declared, checked, option, same_option
+from wordpiece_core.declaration import (
+    IDS,
+    MAIN,
+    TOKENIZER,
+    Declared,
+    checked,
+    named,
+    option,
+    same_option,
+)
 from wordpiece_core.errors import OptionError
 from wordpiece_core.option_kinds import (
     Choice,
@@ -36,6 +45,7 @@ ALPHABET_ORDERS = ("sorted", "first_seen")
 TRUNCATIONS = ("longest_first", "only_first", "only_second")
 ID_TYPES = ("int32", "uint16")
 NOT_WITH_GPT2 = "; off with gpt2"
+BOUNDARIES = ("prepend_bos", "append_eos", "bos_token", "eos_token")
 SAMPLING = ("sample_alpha", "bpe_dropout", "sample_seed")
 MOST_ALPHA = 1000
 PLACES_OF_TOKENS = ("append", "unused")
@@ -151,6 +161,16 @@ class EncodingOptions(Declared):
     add_special_tokens: bool = option(
         True, Flag(), "Put [CLS] and [SEP] around texts.", off="--no-special-tokens"
     )
+    append_eos: bool = option(
+        False, Flag(), "End each text with the tokenizer's eos_token, or {eos_token}."
+    )
+    eos_token: str | None = option(
+        None, Text("TOKEN"), "With {append_eos}: the token.", shown_default="the tokenizer's"
+    )
+    prepend_bos: bool = option(False, Flag(), "Begin each text with its bos_token, or {bos_token}.")
+    bos_token: str | None = option(
+        None, Text("TOKEN"), "With {prepend_bos}: the token.", shown_default="the tokenizer's"
+    )
     split_special_tokens: bool = option(
         False,
         Flag(),
@@ -202,6 +222,9 @@ class EncodingOptions(Declared):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        for name, wanted in (("bos_token", "prepend_bos"), ("eos_token", "append_eos")):
+            if getattr(self, name) is not None and not getattr(self, wanted):
+                raise OptionError(f"{named(name)}: give {named(wanted)} too")
         if self.sample_alpha is not None and self.bpe_dropout is not None:
             raise OptionError("sample_alpha, bpe_dropout: give only one of them")
         if self.sample_seed is not None and not self.samples:
@@ -220,9 +243,15 @@ class EncodingOptions(Declared):
         return self.sample_alpha is not None or self.bpe_dropout is not None
 
     @property
+    def marks_boundaries(self) -> bool:
+        """Whether texts have a token of their own at their beginning or end."""
+        return self.append_eos or self.prepend_bos
+
+    @property
     def of_documents(self) -> EncodingOptions:
-        """The options of documents that are packed: their ids alone, which are cut later."""
-        kept = ("split_special_tokens", "id_type", *SAMPLING)
+        """The options of documents that are packed: their ids, which are cut later, with no more
+        tokens around them than those that mark their ends."""
+        kept = ("split_special_tokens", "id_type", *BOUNDARIES, *SAMPLING)
         return EncodingOptions(
             add_special_tokens=False, **{name: getattr(self, name) for name in kept}
         )

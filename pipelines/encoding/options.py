@@ -22,7 +22,7 @@ from wordpiece_core.declaration import (
 )
 from wordpiece_core.errors import OptionError
 from wordpiece_core.option_kinds import Choice, Column, Flag, Names, Shares, Size, Whole
-from wordpiece_core.options import ID_TYPES, SAMPLING, UNK_SCOPES, EncodingOptions
+from wordpiece_core.options import BOUNDARIES, ID_TYPES, SAMPLING, UNK_SCOPES, EncodingOptions
 
 if TYPE_CHECKING:
     from wordpiece_core import Tokenizer
@@ -100,7 +100,9 @@ class ShardOptions(Declared):
             named("keep_columns"): self.keep_columns,
             named("text_pair_column"): self.text_pair_column,
             named("stride"): encoding.stride is not None,
-            named("add_special_tokens", off=True): not encoding.add_special_tokens,
+            named("add_special_tokens", off=True): not (
+                encoding.add_special_tokens or encoding.marks_boundaries
+            ),
         }.items():
             if given:
                 raise OptionError(
@@ -109,11 +111,12 @@ class ShardOptions(Declared):
 
     def plain(self) -> dict[str, Any]:
         """The options, with those of encoding, as values that JSON can hold. Those of sampling are
-        left out if segmentations are not sampled."""
-        own = asdict(self)
+        left out if segmentations are not sampled, and those of document boundaries if no tokens
+        mark them."""
+        own, encoding = asdict(self), self.encoding
         options = own | own.pop("encoding")
-        if not self.encoding.samples:
-            options = {name: value for name, value in options.items() if name not in SAMPLING}
+        unused = (*SAMPLING * (not encoding.samples), *BOUNDARIES * (not encoding.marks_boundaries))
+        options = {name: value for name, value in options.items() if name not in unused}
         return {k: list(v) if isinstance(v, tuple) else v for k, v in options.items()}
 
     @property

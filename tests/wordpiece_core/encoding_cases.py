@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import lru_cache
 from random import Random
 from typing import Any
@@ -129,7 +129,21 @@ def random_case(rng: Random, rows: int = 6) -> Case:
     if rng.random() < 0.1:
         texts[0] = rng.choice(alphabets)[0] * rng.choice([98, 99, 100, 101, 102, 1030])
     scope = rng.choice(["word", "word", "word", "character"])
-    return Case(vocab, options, random_encoding(rng), texts, pairs, scope)
+    encoding = replace(random_encoding(rng), **random_boundaries(rng, vocab, pairs is not None))
+    return Case(vocab, options, encoding, texts, pairs, scope)
+
+
+def random_boundaries(rng: Random, vocab: Sequence[str], pairs: bool) -> dict[str, Any]:
+    """Tokens at the ends of texts; seldom with pairs, where they are refused."""
+    found: dict[str, Any] = {}
+    for flag, name, usual in (
+        ("prepend_bos", "bos_token", "[CLS]"),
+        ("append_eos", "eos_token", "[SEP]"),
+    ):
+        if rng.random() < (0.05 if pairs else 0.3):
+            found[flag] = True
+            found[name] = rng.choice([rng.choice(vocab), rng.choice(vocab), usual, None])
+    return found
 
 
 def random_options(rng: Random) -> dict[str, Any]:
@@ -232,7 +246,13 @@ def peer(case: Case) -> tokenizers.Tokenizer:
     tok.pre_tokenizer = BertPreTokenizer() if bert else WhitespaceSplit()
     # `tokenizers` checks a stride for rows with added tokens, though they be left out.
     unchecked = case.encoding.stride is not None and not case.encoding.add_special_tokens
-    if "[CLS]" in ids and "[SEP]" in ids and not unchecked:
+    if case.encoding.marks_boundaries:
+        before, after = ends(case.encoding)
+        tok.post_processor = TemplateProcessing(
+            single=[*before, "$A", *after],
+            special_tokens=[(token, ids[token]) for token in {*before, *after}],
+        )
+    elif "[CLS]" in ids and "[SEP]" in ids and not unchecked:
         tok.post_processor = TemplateProcessing(
             single="[CLS] $A [SEP]",
             pair="[CLS] $A [SEP] $B:1 [SEP]:1",
@@ -250,11 +270,21 @@ def peer(case: Case) -> tokenizers.Tokenizer:
     return tok
 
 
+def ends(encoding: EncodingOptions) -> tuple[list[str], list[str]]:
+    """The tokens before and after a text of BERT's tokenizers, each once."""
+    before, after = (["[CLS]"], ["[SEP]"]) if encoding.add_special_tokens else ([], [])
+    if encoding.prepend_bos and before != [encoding.bos_token]:
+        before = [str(encoding.bos_token), *before]
+    if encoding.append_eos and after != [encoding.eos_token]:
+        after = [*after, str(encoding.eos_token)]
+    return before, after
+
+
 def by_tokenizers(case: Case) -> Encoded:
     tok = peer(case)
     given = [(text, pair) for text, pair in case.rows() if text is not None]
     inputs = [text if pair is None else (text, pair) for text, pair in given]
-    added = case.encoding.add_special_tokens
+    added = case.encoding.add_special_tokens or case.encoding.marks_boundaries
     found = iter(tok.encode_batch(inputs, add_special_tokens=added))
     encoded = Encoded()
     for source, (text, _) in enumerate(case.rows()):

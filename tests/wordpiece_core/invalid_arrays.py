@@ -333,7 +333,9 @@ def encoder() -> _kernel.Encoder:
 
 def encoded(texts: Any, pairs: Any = None, threads: int = 1) -> list[Any]:
     options = EncodingOptions(add_special_tokens=False, columns=["offset_mapping", "word_ids"])
-    batches, _, _ = encoder().encode(texts, pairs, vars(options) | {"threads": threads})
+    layout = {"before": [], "between": [], "after": [], "types": (0, 1), "overflow_types": (0, 1)}
+    how = vars(options) | {"threads": threads, "layouts": [layout, layout]}
+    batches, _, _ = encoder().encode(texts, pairs, how)
     return pa.Table.from_batches(map(pa.record_batch, batches))["input_ids"].to_pylist()
 
 
@@ -409,8 +411,9 @@ def list_cases() -> Iterator[Case]:
 
 
 def packed(ids: Any) -> list[Any]:
+    special = {"cls_id": 1, "sep_id": 2, "pad_id": 3}
     packer = _kernel.Packer(
-        length=8, cls_id=1, sep_id=2, pad_id=3, vocab_size=10, id_type="int32", columns=[]
+        length=8, own=[0, 0], vocab_size=10, id_type="int32", columns=[], **special
     )
     packer.add(ids, 0)
     return pa.record_batch(packer.finish())["input_ids"].to_pylist()

@@ -251,6 +251,10 @@ def encode_rows(
     *,
     vocab: Sequence[str],
     add_special_tokens: bool = True,
+    prepend_bos: bool = False,
+    append_eos: bool = False,
+    bos_token: str | None = None,
+    eos_token: str | None = None,
     max_length: int | None = None,
     truncation: str = "longest_first",
     stride: int | None = None,
@@ -258,7 +262,8 @@ def encode_rows(
     **options: Any,
 ) -> list[Row]:
     """The columns of a text's row, or a pair's: ``[CLS] text [SEP] pair [SEP]``, at most
-    ``max_length`` tokens, filled with [PAD] to so many if ``padding``.
+    ``max_length`` tokens, filled with [PAD] to so many if ``padding``. ``prepend_bos``,
+    ``append_eos``: a text's row begins with ``bos_token``, and ends with ``eos_token``.
 
     ``stride``: what is cut off makes further rows, each beginning with so many tokens of the one
     before. ``options``: as ``tokenize_placed``. Raises OptionError for what is wrong whatever the
@@ -267,21 +272,29 @@ def encode_rows(
     ids = {token: i for i, token in enumerate(vocab)}
     texts = [text] if pair is None else [text, pair]
     sequences = [tokenize_placed(text, vocab, **options) for text in texts]
-    needed = ["[CLS]", "[SEP]"] * add_special_tokens + ["[PAD]"] * padding
+    before, after = (["[CLS]"], ["[SEP]"]) if add_special_tokens else ([], [])
+    needed: list[str | None] = [*before, *after, *["[PAD]"] * padding]
+    needed += [bos_token] * prepend_bos + [eos_token] * append_eos
     if not ids.keys() >= set(needed):
         raise OptionError(f"the vocabulary has not all of {needed}")
     if truncation == "only_second" and pair is None:
         raise OptionError("truncation: only_second, and there is no second text")
+    if bos_token is not None and before != [bos_token]:
+        before = [bos_token, *before]
+    if eos_token is not None and after != [eos_token]:
+        after = [*after, eos_token]
+    if pair is not None and (prepend_bos or append_eos):
+        raise OptionError("prepend_bos, append_eos: cannot be used with pairs of texts")
     rooms = [len(sequence) for sequence in sequences]
     if max_length is not None:
-        room = max_length - (1 + len(texts)) * add_special_tokens
+        room = max_length - len(before) - len(after) * len(texts)
         both_cut = truncation == "longest_first" and pair is not None
         no_window = stride is not None and (stride >= room or (both_cut and room < 2))
         if room < 0 or no_window:
             raise OptionError(f"max_length {max_length}, stride {stride}: no room for text")
         rooms = truncated_lengths(rooms, room, truncation)
     parts = [windows(*args, stride) for args in zip(sequences, rooms, strict=True)]
-    rows = [columns(combination, ids, add_special_tokens) for combination in combinations(parts)]
+    rows = [columns(combination, ids, before, after) for combination in combinations(parts)]
     return [pad(row, max_length, ids["[PAD]"]) if padding and max_length else row for row in rows]
 
 
@@ -329,15 +342,20 @@ def combinations(parts: Sequence[list[list[PlacedToken]]]) -> list[list[list[Pla
     return [[first, pairs[0]], *others, *([first, other] for other in pairs[1:])]
 
 
-def columns(sequences: Sequence[list[PlacedToken]], ids: dict[str, int], added: bool) -> Row:
-    """One row. Of each token: the text it is of, and whether it is an added one."""
+def columns(
+    sequences: Sequence[list[PlacedToken]],
+    ids: dict[str, int],
+    before: Sequence[str],
+    after: Sequence[str],
+) -> Row:
+    """One row, with tokens before the first text, and after each. Of each token: the text it is of,
+    and whether it is an added one."""
     rows: list[tuple[int, int, int, tuple[int, int], int | None]] = []
     for type_id, sequence in enumerate(sequences):
-        if added and type_id == 0:
-            rows.append((ids["[CLS]"], 0, 1, (0, 0), None))
+        if type_id == 0:
+            rows += ((ids[token], 0, 1, (0, 0), None) for token in before)
         rows += ((ids[t.token], type_id, 0, (t.start, t.end), t.word) for t in sequence)
-        if added:
-            rows.append((ids["[SEP]"], type_id, 1, (0, 0), None))
+        rows += ((ids[token], type_id, 1, (0, 0), None) for token in after)
     return {
         "input_ids": [row[0] for row in rows],
         "attention_mask": [1] * len(rows),

@@ -3,7 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 from typing import NamedTuple
+
+
+class PackedToken(NamedTuple):
+    """An id; the row of its document, None for a token that is of none; whether it is special."""
+
+    id: int
+    row: int | None
+    is_special: bool
 
 
 class PackedSequence(NamedTuple):
@@ -20,8 +29,9 @@ def pack(
     documents: Iterable[Sequence[int] | None],
     max_length: int,
     *,
-    cls_id: int,
-    sep_id: int,
+    cls_id: int | None,
+    sep_id: int | None,
+    own: tuple[int, int] = (0, 0),
     pad_id: int | None = None,
 ) -> list[PackedSequence]:
     """Fill sequences [CLS] body [SEP] of ``max_length`` from the ids of documents.
@@ -29,33 +39,40 @@ def pack(
     The stream of all ids, with one [SEP] between two documents, is cut every ``max_length - 2``
     ids; a [SEP] that would begin a body is left out. The last sequence is filled up with
     ``pad_id``; without one it is dropped, unless it is full.
+
+    Without a ``cls_id`` a sequence is a body alone, of ``max_length`` ids, and no [SEP] is left
+    out; without a ``sep_id`` none is between documents. ``own``: so many ids at the beginning and
+    the end of each document are special tokens.
     """
-    stream: list[tuple[int, int | None]] = []  # ids and their rows; None for [SEP]
+    first = [] if cls_id is None else [PackedToken(cls_id, None, True)]
+    separator = [] if sep_id is None else [PackedToken(sep_id, None, True)]
+    last = separator * len(first)
+    stream: list[PackedToken] = []
     for row, ids in enumerate(documents):
         if ids:
-            stream += [(sep_id, None)] * bool(stream)
-            stream += [(token_id, row) for token_id in ids]
+            stream += separator * bool(stream)
+            ends = {*range(own[0]), *range(len(ids) - own[1], len(ids))}
+            stream += [PackedToken(token_id, row, i in ends) for i, token_id in enumerate(ids)]
     sequences: list[PackedSequence] = []
-    at = 0
+    at, length = 0, max_length - len(first) - len(last)
     while at < len(stream):
-        at += stream[at][1] is None
-        body = stream[at : at + max_length - 2]
+        at += bool(first) and stream[at].row is None
+        body = stream[at : at + length]
         at += len(body)
-        padding = max_length - 2 - len(body)
+        padding = length - len(body)
         if not padding or pad_id is not None:
-            sequences.append(_sequence([(cls_id, None), *body, (sep_id, None)], padding, pad_id))
+            sequences.append(_sequence([*first, *body, *last], padding, pad_id))
     return sequences
 
 
-def _sequence(
-    tokens: list[tuple[int, int | None]], padding: int, pad_id: int | None
-) -> PackedSequence:
-    rows = [row for _, row in tokens]
-    starts = [i for i in range(1, len(rows)) if rows[i] is not None and rows[i] != rows[i - 1]]
+def _sequence(tokens: list[PackedToken], padding: int, pad_id: int | None) -> PackedSequence:
+    rows = [None, *(token.row for token in tokens)]
+    begins = [row is not None and row != before for before, row in pairwise(rows)]
+    starts = [i for i, is_start in enumerate(begins) if is_start]
     return PackedSequence(
-        [token_id for token_id, _ in tokens] + [pad_id or 0] * padding,
+        [token.id for token in tokens] + [pad_id or 0] * padding,
         len(tokens),
-        [int(row is None) for row in rows] + [1] * padding,
+        [int(token.is_special) for token in tokens] + [1] * padding,
         starts,
-        [row for row in (rows[i] for i in starts) if row is not None],
+        [row for row in (tokens[i].row for i in starts) if row is not None],
     )

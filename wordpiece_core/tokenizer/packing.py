@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from wordpiece_core import _kernel
+from wordpiece_core.declaration import named
 from wordpiece_core.errors import InputError, OptionError
 from wordpiece_core.options import MOST_PADDED, EncodingOptions
 from wordpiece_core.tokenizer.tokenizer import Tokenizer
@@ -28,6 +29,10 @@ class Packer:
     [SEP]. With one that does not, a sequence is a body alone; between documents is its token of the
     role `sep_token` or `eos_token`, and no such token is left out.
 
+    With `append_eos` or `prepend_bos`, a sequence is a body alone too, and nothing is between
+    documents: they come with these tokens, as `Tokenizer.encode_batch` encodes them with
+    `options.of_documents`.
+
     >>> tok = Tokenizer(["[UNK]", "[CLS]", "[SEP]", "a", "b"])
     >>> packer = Packer(tok, EncodingOptions(max_length=5))
     >>> ids = tok.encode(["a a", "b b b"], add_special_tokens=False)
@@ -36,15 +41,16 @@ class Packer:
     """
 
     def __init__(self, tokenizer: Tokenizer, options: EncodingOptions) -> None:
-        """`options` may set `max_length` (at least 3), `padding` (of the last sequence), `columns`
-        and `id_type`. Raises OptionError for other options, and for a vocabulary that does not fit
-        them."""
+        """`options` may set `max_length` (at least 3), `padding` (of the last sequence), `columns`,
+        `id_type`, and what marks the ends of documents (`append_eos` and so on). Raises OptionError
+        for other options, and for a vocabulary that does not fit them."""
         _check(tokenizer, options)
-        cls_id, sep_id = _frame(tokenizer)
+        cls_id, sep_id = (None, None) if options.marks_boundaries else _frame(tokenizer)
         self._kernel = _kernel.Packer(
             length=options.max_length or 0,
             cls_id=cls_id,
             sep_id=sep_id,
+            own=[token is not None for token in tokenizer.boundary_tokens(options)],
             pad_id=tokenizer.pad_id if options.padding else None,
             vocab_size=len(tokenizer),
             id_type=options.id_type,
@@ -55,8 +61,8 @@ class Packer:
         """Adds documents and returns the sequences that have become full.
 
         Args:
-            ids: The ids of each document, lists of `id_type` without [CLS] and [SEP]. Null and
-                empty documents add nothing.
+            ids: The ids of each document, lists of `id_type` without [CLS] and [SEP], but with
+                the tokens of `append_eos` and `prepend_bos`. Null and empty lists add nothing.
             first_row: The row number of the first document.
 
         Returns:
@@ -94,7 +100,10 @@ def _frame(tokenizer: Tokenizer) -> tuple[int | None, int]:
         separator = tokenizer.role_id(role)
         if separator is not None:
             return None, separator
-    raise OptionError("pack: the tokenizer has no sep_token or eos_token to put between documents")
+    raise OptionError(
+        "pack: the tokenizer has no sep_token or eos_token to put between documents; name a token"
+        f" with {named('append_eos')} and {named('eos_token')}"
+    )
 
 
 def _chunks(ids: Any) -> list[pa.Array]:
@@ -114,12 +123,15 @@ def _check(tokenizer: Tokenizer, options: EncodingOptions) -> None:
             f"max_length: {options.max_length} is more than {MOST_PADDED:,}, to be packed"
         )
     for name, usual in WITHOUT_USE.items():
-        if getattr(options, name) != usual:
+        has_none = name == "add_special_tokens" and options.marks_boundaries  # anyway
+        if getattr(options, name) != usual and not has_none:
             raise OptionError(f"{name}: cannot be set where documents are packed")
     for column in options.columns:
         if column in WITHOUT_PLACE:
             raise OptionError(f"columns: {column} cannot be had where documents are packed")
-    if tokenizer.spec.model is not None and not tokenizer.adds_special_tokens:
+    if options.marks_boundaries or (
+        tokenizer.spec.model is not None and not tokenizer.adds_special_tokens
+    ):
         options = replace(options, add_special_tokens=False)  # sequences are bodies alone
     elif not tokenizer.adds_special_tokens:
         missing = "[SEP]" if "[CLS]" in tokenizer.ids else "[CLS]"

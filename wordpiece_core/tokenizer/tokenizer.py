@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from wordpiece_core import _kernel
+from wordpiece_core.declaration import named
 from wordpiece_core.errors import InputError, OptionError, shown
 from wordpiece_core.option_kinds import is_utf8
 from wordpiece_core.options import (
@@ -29,7 +30,7 @@ from wordpiece_core.text_types import holds_text
 from wordpiece_core.tokenizer.decoding import decoded
 from wordpiece_core.tokenizer.files import TokenizerSpec
 from wordpiece_core.tokenizer.kernel_parts import kernel_model, kernel_rules
-from wordpiece_core.tokenizer.models import Bpe, Unigram, model_name
+from wordpiece_core.tokenizer.models import AddedTokens, Bpe, Layout, Unigram, model_name
 from wordpiece_core.tokenizer.reading import read_tokenizer
 from wordpiece_core.tokenizer.vocabulary import check_vocabulary
 from wordpiece_core.tokenizer.writing import tokenizer_files
@@ -204,28 +205,55 @@ class Tokenizer:
                 "added_tokens": added_tokens,
                 "hidden": special if hides else spec.not_in_model or (),
                 "model": kernel_model(spec.model),
-                "layouts": self._layouts(),
                 "pad_id": self.pad_id,
                 "trim_offsets": spec.offset_trimming,
             },
         )
 
-    def _layouts(self) -> list[dict[str, Any]] | None:
+    def _layouts(self, options: EncodingOptions) -> list[dict[str, Any]]:
         """What rows of one text and of two are made of, as the kernel takes it."""
-        around = self.around
-        if around is None:
-            return None
+        around, adds = self.around or AddedTokens(), options.add_special_tokens
         return [
             {
-                name: [(self.ids[token], kind) for token, kind in getattr(layout, name)]
-                for name in ("before", "between", "after")
+                name: [(self.ids[token], kind) for token, kind in tokens]
+                for name, tokens in self._added(layout, options).items()
             }
             | {
                 "types": layout.types,
-                "overflow_types": layout.types if around.fixed_type else (0, 1),
+                "overflow_types": layout.types if adds and around.fixed_type else (0, 1),
             }
             for layout in (around.single, around.pair)
         ]
+
+    def _added(
+        self, layout: Layout, options: EncodingOptions
+    ) -> dict[str, Sequence[tuple[str, int]]]:
+        """The tokens before, between and after the texts of a row, with their types. A token that
+        marks an end is not added where it is already."""
+        if not options.add_special_tokens:
+            layout = replace(layout, before=(), between=(), after=())
+        before, after = layout.before, layout.after
+        first, last = self.boundary_tokens(options)
+        if first is not None and [token for token, _ in before[:1]] != [first]:
+            before = [(first, layout.types[0]), *before]
+        if last is not None and [token for token, _ in after[-1:]] != [last]:
+            after = [*after, (last, layout.types[0])]
+        return {"before": before, "between": layout.between, "after": after}
+
+    def boundary_tokens(self, options: EncodingOptions) -> tuple[str | None, str | None]:
+        """The tokens that `prepend_bos` and `append_eos` put at the ends of texts. OptionError if
+        one is not known, or not in the vocabulary."""
+        first = self._boundary_token(options.prepend_bos, "bos_token", options.bos_token)
+        return first, self._boundary_token(options.append_eos, "eos_token", options.eos_token)
+
+    def _boundary_token(self, is_wanted: bool, role: str, token: str | None) -> str | None:
+        if not is_wanted:
+            return None
+        if token is None and role not in self._roles:
+            raise OptionError(f"the tokenizer has no {role}; name a token with {named(role)}")
+        if token is not None and token not in self.ids:
+            raise OptionError(f"{named(role)}: {shown(token)} is not in the vocabulary")
+        return self._roles[role] if token is None else token
 
     @property
     def unk_id(self) -> int | None:
@@ -337,7 +365,8 @@ class Tokenizer:
         **pages: Any,
     ) -> tuple[list[Any], _kernel.Pages | None, list[int]]:
         kernel = self._splitting_kernel if options.split_special_tokens else self.kernel
-        return kernel.encode(texts, pairs, vars(options) | {"threads": threads}, **pages)
+        how = vars(options) | {"threads": threads, "layouts": self._layouts(options)}
+        return kernel.encode(texts, pairs, how, **pages)
 
     def check_options(self, options: EncodingOptions, pairs: bool = False) -> None:
         """Raises OptionError for options that do not fit this vocabulary. `pairs`: whether pairs of
@@ -345,6 +374,10 @@ class Tokenizer:
         if options.add_special_tokens and not self.adds_special_tokens:
             missing = "[SEP]" if "[CLS]" in self.ids else "[CLS]"
             raise OptionError(f"add_special_tokens: the vocabulary has no {missing}")
+        if pairs and options.marks_boundaries:
+            name = named("append_eos" if options.append_eos else "prepend_bos")
+            raise OptionError(f"{name}: cannot be used with pairs of texts")
+        self.boundary_tokens(options)
         if options.padding and self.pad_id is None:
             missing = "[PAD]" if self.spec.roles is None else "pad_token"
             raise OptionError(f"padding: the vocabulary has no {missing}")
@@ -363,10 +396,9 @@ class Tokenizer:
 
     def _added_tokens(self, options: EncodingOptions, pairs: bool) -> int:
         """How many tokens are put around a row."""
-        around = self.around
-        if around is None or not options.add_special_tokens:
-            return 0
-        return len((around.pair if pairs else around.single).added)
+        around = self.around or AddedTokens()
+        added = self._added(around.pair if pairs else around.single, options)
+        return sum(map(len, added.values()))
 
     def __call__(
         self,

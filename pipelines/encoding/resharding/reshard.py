@@ -180,9 +180,10 @@ class Resharding:
         else:
             id_bytes, row_bytes = self.dataset.job["id_bytes"], ROW_BYTES[self.format]
             codec = None
-        of_row = id_bytes if self.pack else row_bytes
+        if self.pack:  # an id between two texts, which these may have themselves
+            row_bytes = 0 if self.call.shards.encoding.marks_boundaries else id_bytes
         bounds = split_bounds(self.call.layout.shares)
-        return RowWeights((id_bytes, of_row), codec, self.only_ids, bounds)
+        return RowWeights((id_bytes, row_bytes), codec, self.only_ids, bounds)
 
     def _reshard(self, found: Contents) -> tuple[dict[str, Any], int, list[BadShard]]:
         """Does all steps, as far as earlier runs have not. `found`: what the output holds. Returns

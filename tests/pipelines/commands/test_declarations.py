@@ -64,6 +64,8 @@ WITH = {
     "stride": {"max_length": 128},
     "pack": {"max_length": 128},
     "sample_seed": {"sample_alpha": 0.1},
+    "eos_token": {"append_eos": True},
+    "bos_token": {"prepend_bos": True},
     "until_idle": {"follow": True},
     "marker": {"follow": True},
     "delete_removed": {"follow": True},

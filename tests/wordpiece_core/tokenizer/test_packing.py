@@ -181,3 +181,26 @@ def test_what_are_no_ids_of_the_vocabulary_is_refused_and_changes_nothing(
         packer.add(ids, 5)
     table = packer.add(pa.array([[3, 5]], pa.list_(pa.int32())), 1)
     assert table["input_ids"].to_pylist() == [[7, 2, 4, 3, 4]]
+
+
+@pytest.mark.parametrize("padding", [True, False])
+@pytest.mark.parametrize("own", [(1, 1), (0, 1), (1, 0)])
+def test_documents_with_tokens_at_their_ends_follow_each_other(
+    own: tuple[int, int], padding: bool
+) -> None:
+    tokenizer = Tokenizer(VOCAB)
+    marks = {"prepend_bos": True, "bos_token": "c"} if own[0] else {}
+    marks |= {"append_eos": True, "eos_token": "[SEP]"} if own[1] else {}
+    columns = ("special_tokens_mask", "num_tokens")
+    options = EncodingOptions(max_length=5, padding=padding, columns=columns, **marks)
+    packer, texts = Packer(tokenizer, options), ["aaa b", None, "", "c [SEP] d", "bb"] * 9
+    documents = tokenizer.encode_batch(texts, options=options.of_documents).table["input_ids"]
+    packed = pa.concat_tables([packer.add(documents, 0), packer.finish()])
+    pad_id = 1 if padding else None
+    expected = reference.pack(
+        documents.to_pylist(), 5, cls_id=None, sep_id=None, own=own, pad_id=pad_id
+    )
+    for name in ("input_ids", *columns, "document_starts", "document_rows"):
+        assert packed[name].to_pylist() == [getattr(row, name) for row in expected]
+    tokens = sum(len(row) for row in documents.to_pylist() if row)
+    assert packer.dropped == tokens - sum(row.num_tokens for row in expected)

@@ -6,11 +6,8 @@ import hashlib
 import json
 import random
 import re
-import struct
-from array import array
 from collections import Counter
 from fractions import Fraction
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +35,7 @@ from ...corpora import (
     wordpiece,
     write_shard,
 )
+from ...id_files import read_bin, read_megatron
 from ...stopping import killed_before
 
 TEXTS: list[str | None] = [*english(700), None, "", *english(300, seed=1), None]
@@ -372,36 +370,6 @@ def test_the_last_row_is_padded_if_told_so(tmp_path: Path, tokenizer: str, sourc
 
 
 # --- Formats --------------------------------------------------------------------------------------
-
-
-def read_ids(path: Path, size: int) -> list[int]:
-    numbers = array({2: "H", 4: "I"}[size])
-    numbers.frombytes(path.read_bytes())
-    return numbers.tolist()
-
-
-def read_megatron(path: Path, of_type: int = 8) -> list[list[int]]:
-    """The documents of an IndexedDataset, by its published layout."""
-    index = path.with_suffix(".idx").read_bytes()
-    magic, version, code, sequences, documents = struct.unpack_from("<9sQBQQ", index)
-    assert (magic, version, code, documents) == (b"MMIDIDX\0\0", 1, of_type, sequences + 1)
-    lengths = struct.unpack_from(f"<{sequences}i", index, 34)
-    pointers = struct.unpack_from(f"<{sequences}q", index, 34 + 4 * sequences)
-    assert struct.unpack_from(f"<{documents}q", index, 34 + 12 * sequences) == (*range(documents),)
-    assert len(index) == 34 + 12 * sequences + 8 * documents
-    size = {8: 2, 4: 4}[of_type]
-    ids = read_ids(path, size)
-    assert sum(lengths) == len(ids)
-    return [ids[p // size :][:n] for p, n in zip(pointers, lengths, strict=True)]
-
-
-def read_bin(path: Path, size: int = 2) -> list[list[int]]:
-    offsets = array("Q")
-    offsets.frombytes(path.with_suffix(".offsets").read_bytes())
-    ids = read_ids(path, size)
-    assert offsets[0] == 0
-    assert offsets[-1] == len(ids)
-    return [ids[a:b] for a, b in pairwise(offsets)]
 
 
 @pytest.mark.parametrize("kind", ["megatron", "bin"])

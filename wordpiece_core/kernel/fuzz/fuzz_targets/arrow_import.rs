@@ -13,7 +13,7 @@ use _kernel::arrow::count::WordTableBatch;
 use _kernel::arrow::encode::{pack, values};
 use _kernel::arrow::shards::pages;
 use _kernel::arrow::{each_row, each_text, import, train, unigram};
-use wordpiece_core::encode::pack::{PackOptions, Packer};
+use wordpiece_core::encode::pack::{Boundaries, PackOptions, Packer};
 use wordpiece_core::base::error::note_panic;
 use _kernel::shards::id_pages::{Codec, IdPages};
 use arrow_array::ffi::{FFI_ArrowArray, FFI_ArrowSchema};
@@ -346,7 +346,8 @@ fn read(array: &ArrayRef) {
     for tokens in [9, 1 << 20] {
         let _ = pages(&IdPages::new(tokens, Codec::None), std::slice::from_ref(array));
     }
-    let options = PackOptions { length: 5, cls_id: Some(1), sep_id: 2, pad_id: Some(0) };
+    let boundaries = Boundaries::Framed { cls_id: 1, sep_id: 2 };
+    let options = PackOptions { length: 5, boundaries, pad_id: Some(0) };
     if let Ok(mut packer) = Packer::<i32>::new(options) {
         let _ = pack::<Int32Type>(&mut packer, array, 0, 9);
     }

@@ -270,11 +270,12 @@ mod tests {
     use arrow_array::{ListArray, NullArray};
 
     use super::*;
-    use wordpiece_core::encode::pack::PackOptions;
+    use wordpiece_core::encode::pack::{Boundaries, PackOptions};
 
     #[test]
     fn ids_are_packed_from_lists_of_their_type_alone() {
-        let options = PackOptions { length: 4, cls_id: Some(1), sep_id: 2, pad_id: Some(0) };
+        let boundaries = Boundaries::Framed { cls_id: 1, sep_id: 2 };
+        let options = PackOptions { length: 4, boundaries, pad_id: Some(0) };
         let mut packer = Packer::<i32>::new(options).unwrap();
         let lists = |rows: Vec<Option<Vec<Option<i32>>>>| -> ArrayRef {
             Arc::new(ListArray::from_iter_primitive::<arrow_array::types::Int32Type, _, _>(rows))

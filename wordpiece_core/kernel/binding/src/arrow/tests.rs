@@ -9,7 +9,7 @@ use wordpiece_core::encode::bpe::{Bpe, BpeOptions};
 use wordpiece_core::encode::encoder::{Encoder, EncoderOptions};
 use wordpiece_core::encode::matcher::UnkScope;
 use wordpiece_core::encode::model::{Model, WordPiece};
-use wordpiece_core::encode::pack::{PackOptions, Packer};
+use wordpiece_core::encode::pack::{Boundaries, PackOptions, Packer};
 use wordpiece_core::encode::rows::{RowColumns, RowOptions, TextPair, Truncation, encode};
 use wordpiece_core::encode::unigram::{Unigram, UnigramOptions};
 use wordpiece_core::text::marks::WordBoundary;
@@ -148,7 +148,8 @@ fn padding_and_packing_that_need_too_much_memory_are_errors() {
         let maker = IdPages::new(9, Codec::None);
         maker.encoded(&encoder, &rows(Some(1 << 14), false), &texts, 0).map(drop)
     });
-    let options = PackOptions { length: 1 << 20, cls_id: Some(1), sep_id: 2, pad_id: Some(0) };
+    let boundaries = Boundaries::Framed { cls_id: 1, sep_id: 2 };
+    let options = PackOptions { length: 1 << 20, boundaries, pad_id: Some(0) };
     let one: arrow_array::ArrayRef =
         std::sync::Arc::new(arrow_array::ListArray::from_iter_primitive::<
             arrow_array::types::Int32Type,

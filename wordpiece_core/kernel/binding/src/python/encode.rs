@@ -20,7 +20,7 @@ use wordpiece_core::encode::encoder::{Encoder, EncoderOptions, OffsetTrimming};
 use wordpiece_core::encode::matcher::UnkScope;
 use wordpiece_core::encode::measure::{Measurer, measure};
 use wordpiece_core::encode::model::{Model, WordPiece};
-use wordpiece_core::encode::pack::{PackOptions, Packer};
+use wordpiece_core::encode::pack::{Boundaries, PackOptions, Packer};
 use wordpiece_core::encode::rows::{Layout, RowOptions, Rows, Truncation};
 use wordpiece_core::encode::sampling::{Sampling, SamplingKind};
 use wordpiece_core::encode::unigram::{Unigram, UnigramOptions};
@@ -119,7 +119,7 @@ enum AnyModel {
 }
 
 /// What a row is made of, by names in Python: see [`Layout`].
-#[derive(Clone, FromPyObject)]
+#[derive(FromPyObject)]
 #[pyo3(from_item_all)]
 struct LayoutMapping {
     before: Vec<(u32, i8)>,
@@ -133,7 +133,6 @@ struct LayoutMapping {
 #[pyclass(name = "Encoder", frozen)]
 pub(super) struct PyEncoder {
     encoder: Encoder,
-    layouts: Option<[LayoutMapping; 2]>,
     pad_id: Option<u32>,
 }
 
@@ -149,8 +148,6 @@ struct EncoderMapping {
     hidden: Vec<String>,
     #[pyo3(default)]
     model: Option<AnyModel>,
-    #[pyo3(default)]
-    layouts: Option<[LayoutMapping; 2]>,
     #[pyo3(default)]
     pad_id: Option<u32>,
     #[pyo3(default)]
@@ -172,7 +169,7 @@ struct AddedTokenMapping {
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
 struct RowMapping {
-    add_special_tokens: bool,
+    layouts: [LayoutMapping; 2],
     max_length: Option<usize>,
     truncation: String,
     stride: Option<usize>,
@@ -199,7 +196,7 @@ impl PyEncoder {
         text: GivenText,
         options: EncoderMapping,
     ) -> PyResult<Self> {
-        let EncoderMapping { max_word_length, layouts, pad_id, trim_offsets, .. } = options;
+        let EncoderMapping { max_word_length, pad_id, trim_offsets, .. } = options;
         let scopes = [("word", UnkScope::Word), ("character", UnkScope::Character)];
         let unk_scope = choice("unk_scope", &options.unk_scope, &scopes)?;
         run(py, || {
@@ -239,7 +236,7 @@ impl PyEncoder {
             let text = text.0;
             let options =
                 EncoderOptions { text, model, vocab_size, unk_id, added_tokens, trimming };
-            Ok(PyEncoder { encoder: Encoder::new(options)?, layouts, pad_id })
+            Ok(PyEncoder { encoder: Encoder::new(options)?, pad_id })
         })
     }
 
@@ -255,7 +252,7 @@ impl PyEncoder {
         pages: Option<Py<PyIdPages>>,
         least_ids: usize,
     ) -> PyResult<(Vec<PyArrowArray>, Option<PyPages>, [usize; 6])> {
-        let RowMapping { threads, stride, add_special_tokens, .. } = options;
+        let RowMapping { threads, stride, .. } = options;
         if threads == 0 {
             return Err(Error::option("threads: 0 is not a whole number from 1").into());
         }
@@ -268,13 +265,14 @@ impl PyEncoder {
             ("only_first", Truncation::OnlyFirst),
             ("only_second", Truncation::OnlySecond),
         ];
+        let sampling = options.sampling()?;
         let options = RowOptions {
-            layouts: self.layouts(add_special_tokens),
+            layouts: options.layouts.map(Layout::from),
             max_length: options.max_length,
             truncation: choice("truncation", &options.truncation, &truncations)?,
             stride,
             pad_id: self.pad_id.filter(|_| options.padding),
-            sampling: options.sampling()?,
+            sampling,
             columns: tables::row_columns(&options.columns)?,
         };
         run(py, || {
@@ -297,22 +295,10 @@ impl PyEncoder {
     }
 }
 
-impl PyEncoder {
-    /// What rows are made of. `adds`: whether with the tokens around texts.
-    fn layouts(&self, adds: bool) -> [Layout; 2] {
-        let types = [0, 1];
-        let plain = || Layout { types, overflow_types: types, ..Layout::default() };
-        match self.layouts.clone() {
-            None => [plain(), plain()],
-            Some(layouts) => layouts.map(|layout| match adds {
-                false => Layout { types: layout.types, ..plain() },
-                true => Layout {
-                    added: [layout.before, layout.between, layout.after],
-                    types: layout.types,
-                    overflow_types: layout.overflow_types,
-                },
-            }),
-        }
+impl From<LayoutMapping> for Layout {
+    fn from(layout: LayoutMapping) -> Self {
+        let LayoutMapping { before, between, after, types, overflow_types } = layout;
+        Layout { added: [before, between, after], types, overflow_types }
     }
 }
 
@@ -428,17 +414,25 @@ pub(super) struct PyPacker {
 #[pymethods]
 impl PyPacker {
     #[new]
-    #[pyo3(signature = (*, length, cls_id, sep_id, pad_id, vocab_size, id_type, columns))]
+    #[expect(clippy::too_many_arguments)] // they have names in Python
+    #[pyo3(signature = (*, length, cls_id, sep_id, own, pad_id, vocab_size, id_type, columns))]
     fn new(
         length: usize,
         cls_id: Option<u32>,
-        sep_id: u32,
+        sep_id: Option<u32>,
+        own: [usize; 2],
         pad_id: Option<u32>,
         vocab_size: u32,
         id_type: &str,
         columns: Vec<String>,
     ) -> PyResult<Self> {
-        let options = PackOptions { length, cls_id, sep_id, pad_id };
+        let boundaries = match (cls_id, sep_id) {
+            (Some(cls_id), Some(sep_id)) => Boundaries::Framed { cls_id, sep_id },
+            (None, Some(sep_id)) => Boundaries::Separated { sep_id },
+            (None, None) => Boundaries::Own(own),
+            (Some(_), None) => return Err(Error::option("cls_id: give a sep_id too").into()),
+        };
+        let options = PackOptions { length, boundaries, pad_id };
         let packer = match choice("id_type", id_type, &ID_TYPES)? {
             IdType::Int32 => AnyPacker::Int32(Packer::new(options)?),
             IdType::UInt16 => AnyPacker::UInt16(Packer::new(options)?),

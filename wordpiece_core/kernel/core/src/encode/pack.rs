@@ -6,7 +6,8 @@
 //! batches only the last sequence is kept, which is not full yet.
 //!
 //! A vocabulary without `[CLS]` has sequences that are bodies alone, as GPT's are. There every
-//! separator is kept.
+//! separator is kept. Documents that begin or end with special tokens of their own have no separator
+//! between them.
 
 use crate::base::error::{Error, Result};
 use crate::base::memory;
@@ -55,12 +56,46 @@ impl Id for u16 {
 pub struct PackOptions {
     /// The length of a sequence, in ids, `[CLS]` and `[SEP]` included: 3 at least.
     pub length: usize,
-    /// The id of `[CLS]`. None: a sequence is a body alone.
-    pub cls_id: Option<u32>,
-    /// The id of `[SEP]`, which is between documents and, with a `[CLS]`, at the end.
-    pub sep_id: u32,
+    /// What is around sequences and between documents.
+    pub boundaries: Boundaries,
     /// The id that the last sequence is filled up with. None: that sequence is dropped.
     pub pad_id: Option<u32>,
+}
+
+/// What is around sequences and between documents.
+#[derive(Clone, Copy, Debug)]
+pub enum Boundaries {
+    /// A sequence is `[CLS]` body `[SEP]`, and a `[SEP]` is between documents.
+    Framed {
+        /// The id of `[CLS]`.
+        cls_id: u32,
+        /// The id of `[SEP]`.
+        sep_id: u32,
+    },
+    /// A sequence is a body alone, and this id is between documents.
+    Separated {
+        /// The id.
+        sep_id: u32,
+    },
+    /// A sequence is a body alone, and nothing is between documents: so many ids at the beginning
+    /// and at the end of each are special tokens.
+    Own([usize; 2]),
+}
+
+impl Boundaries {
+    fn sep_id(&self) -> Option<u32> {
+        match *self {
+            Boundaries::Framed { sep_id, .. } | Boundaries::Separated { sep_id } => Some(sep_id),
+            Boundaries::Own(_) => None,
+        }
+    }
+
+    fn cls_id(&self) -> Option<u32> {
+        match *self {
+            Boundaries::Framed { cls_id, .. } => Some(cls_id),
+            _ => None,
+        }
+    }
 }
 
 /// Sequences of one length, one after the other.
@@ -72,7 +107,7 @@ pub struct Sequences<T> {
     pub is_framed: bool,
     /// How many of them, at the end, are padding.
     pub padding: usize,
-    /// The indices in `ids` of the separators between documents.
+    /// The indices in `ids` of the separators between documents, and of special tokens in them.
     pub separators: Vec<usize>,
     /// For each document in each sequence, the index in the sequence of its first id there.
     pub document_starts: Vec<i32>,
@@ -87,9 +122,10 @@ pub struct Sequences<T> {
 /// # Examples
 ///
 /// ```
-/// use wordpiece_core::encode::pack::{PackOptions, Packer};
+/// use wordpiece_core::encode::pack::{Boundaries, PackOptions, Packer};
 ///
-/// let options = PackOptions { length: 5, cls_id: Some(1), sep_id: 2, pad_id: Some(0) };
+/// let boundaries = Boundaries::Framed { cls_id: 1, sep_id: 2 };
+/// let options = PackOptions { length: 5, boundaries, pad_id: Some(0) };
 /// let mut packer = Packer::<i32>::new(options).unwrap();
 /// let documents = [&[10, 11][..], &[12, 13]];
 /// let full = packer.add((0..).zip(documents), 0);
@@ -123,7 +159,8 @@ impl<T: Id + Default> Packer<T> {
             let message = format!("sequences of {length} ids are longer than {MOST_PADDED}");
             return Err(Error::option(message));
         }
-        let added = [options.cls_id, Some(options.sep_id), options.pad_id];
+        let boundaries = &options.boundaries;
+        let added = [boundaries.cls_id(), boundaries.sep_id(), options.pad_id];
         if let Some(id) = added.into_iter().flatten().find(|&id| T::of(id).value() != id) {
             return Err(Error::option(format!(
                 "the id {id} does not fit into the type of the ids"
@@ -159,7 +196,7 @@ impl<T: Id + Default> Packer<T> {
         T: 'a,
     {
         let mut out = std::mem::take(&mut self.open);
-        out.is_framed = self.options.cls_id.is_some();
+        out.is_framed = self.frame() == 1;
         let held = out.ids.len();
         memory::reserve_exact(&mut out.ids, most.saturating_sub(held));
         let mut start = 0; // where the sequence begins that is not full
@@ -174,26 +211,37 @@ impl<T: Id + Default> Packer<T> {
 
     /// How many ids there are before a body, and behind it.
     fn frame(&self) -> usize {
-        usize::from(self.options.cls_id.is_some())
+        usize::from(self.options.boundaries.cls_id().is_some())
     }
 
     /// Appends a document. `start`: where the sequence begins that is not full.
     fn write(&mut self, row: i64, mut rest: &[T], out: &mut Sequences<T>, start: &mut usize) {
         let body_end = self.options.length - self.frame();
         let is_first = !std::mem::replace(&mut self.has_begun, true);
-        if out.ids.len() > *start || (self.options.cls_id.is_none() && !is_first) {
+        let is_inside = out.ids.len() > *start || (self.frame() == 0 && !is_first);
+        if let Some(sep_id) = self.options.boundaries.sep_id().filter(|_| is_inside) {
             memory::push(&mut out.separators, out.ids.len());
-            out.ids.push(T::of(self.options.sep_id));
+            out.ids.push(T::of(sep_id));
             self.close_if_full(out, start);
         }
+        let [first, last] = match self.options.boundaries {
+            Boundaries::Own(own) => own,
+            _ => [0; 2],
+        };
+        let length = rest.len();
         while !rest.is_empty() {
             if out.ids.len() == *start {
-                out.ids.extend(self.options.cls_id.map(T::of));
+                out.ids.extend(self.options.boundaries.cls_id().map(T::of));
             }
             let at = out.ids.len() - *start;
             memory::push(&mut out.document_starts, at as i32);
             memory::push(&mut out.document_rows, row);
             let (now, later) = rest.split_at(rest.len().min(body_end - at));
+            let (from, to) = (length - rest.len(), length - later.len());
+            let ending = from.max(first).max(length.saturating_sub(last));
+            for special in (from..to.min(first)).chain(ending..to) {
+                memory::push(&mut out.separators, out.ids.len() + special - from);
+            }
             memory::extend_from_slice(&mut out.ids, now);
             rest = later;
             self.close_if_full(out, start);
@@ -211,8 +259,8 @@ impl<T: Id + Default> Packer<T> {
 
     /// Appends what is behind a body.
     fn end_body(&self, out: &mut Sequences<T>) {
-        if self.options.cls_id.is_some() {
-            out.ids.push(T::of(self.options.sep_id));
+        if let Boundaries::Framed { sep_id, .. } = self.options.boundaries {
+            out.ids.push(T::of(sep_id));
         }
     }
 
@@ -220,13 +268,17 @@ impl<T: Id + Default> Packer<T> {
     /// its ids count as dropped. Documents that are added later form a new stream.
     pub fn finish(&mut self) -> Sequences<T> {
         let mut last = std::mem::take(&mut self.open);
-        last.is_framed = self.options.cls_id.is_some();
+        last.is_framed = self.frame() == 1;
         self.has_begun = false;
         if last.ids.is_empty() {
             return last;
         }
         let Some(pad) = self.options.pad_id else {
-            self.dropped += (last.ids.len() - self.frame() - last.separators.len()) as u64;
+            let between = match self.options.boundaries {
+                Boundaries::Own(_) => 0,
+                _ => last.separators.len(),
+            };
+            self.dropped += (last.ids.len() - self.frame() - between) as u64;
             return Sequences::default();
         };
         self.end_body(&mut last);
@@ -268,7 +320,8 @@ impl<T: Id + Default> Sequences<T> {
         mask
     }
 
-    /// For each id, 1 if it is `[CLS]`, `[SEP]` or padding, and 0 if it is of a document.
+    /// For each id, 1 if it is `[CLS]`, `[SEP]`, a special token at an end of a document, or padding,
+    /// and 0 if it is of a text.
     pub fn special_tokens_mask(&self) -> Vec<i8> {
         let mut mask = memory::filled(0, self.ids.len());
         let length = self.ids.len() / self.len().max(1);
@@ -305,8 +358,8 @@ mod tests {
 
     fn packer(length: usize, pads: bool) -> Packer<i32> {
         let pad_id = pads.then_some(PAD as u32);
-        let options = PackOptions { length, cls_id: Some(CLS as u32), sep_id: SEP as u32, pad_id };
-        Packer::new(options).unwrap()
+        let boundaries = Boundaries::Framed { cls_id: CLS as u32, sep_id: SEP as u32 };
+        Packer::new(PackOptions { length, boundaries, pad_id }).unwrap()
     }
 
     fn add(packer: &mut Packer<i32>, first: i64, documents: &[Vec<i32>]) -> Sequences<i32> {
@@ -333,7 +386,8 @@ mod tests {
 
     #[test]
     fn without_cls_a_sequence_is_a_body() {
-        let options = PackOptions { length: 4, cls_id: None, sep_id: SEP as u32, pad_id: None };
+        let boundaries = Boundaries::Separated { sep_id: SEP as u32 };
+        let options = PackOptions { length: 4, boundaries, pad_id: None };
         let documents = [vec![1, 2, 3, 4], vec![], vec![5, 6, 7], vec![8]];
         let mut drops = Packer::new(options).unwrap();
         let full = add(&mut drops, 0, &documents);
@@ -349,6 +403,32 @@ mod tests {
         assert_eq!(last.ids, [SEP, 8, PAD, PAD]);
         assert_eq!(last.special_tokens_mask(), [1, 0, 1, 1]);
         assert_eq!(add(&mut pads, 9, &[vec![1, 2, 3, 4]]).ids, [1, 2, 3, 4]);
+    }
+
+    #[test]
+    fn special_tokens_of_documents_are_marked_and_nothing_is_between() {
+        let pad_id = Some(PAD as u32);
+        let options = PackOptions { length: 4, boundaries: Boundaries::Own([1, 2]), pad_id };
+        let mut packer = Packer::new(options).unwrap();
+        let documents =
+            [vec![-8, 1, 2, 3, 4, -9, -9], vec![], vec![-8, -9, -9], vec![-8, 5, -9, -9]];
+        let mut mask = Vec::new();
+        let mut ids = Vec::new();
+        for document in documents.chunks(1) {
+            let full = add(&mut packer, 0, document);
+            mask.extend(full.special_tokens_mask());
+            ids.extend(full.ids);
+        }
+        let last = packer.finish();
+        mask.extend(last.special_tokens_mask());
+        ids.extend(last.ids);
+        let of_documents = [-8, 1, 2, 3, 4, -9, -9, -8, -9, -9, -8, 5, -9, -9];
+        assert_eq!(ids, [&of_documents[..], &[PAD, PAD]].concat());
+        assert_eq!(mask, ids.iter().map(|&id| i8::from(id < 0)).collect::<Vec<_>>());
+        let mut drops = Packer::<i32>::new(PackOptions { pad_id: None, ..options }).unwrap();
+        assert_eq!(add(&mut drops, 0, &documents).ids, of_documents[..12]);
+        assert!(drops.finish().is_empty());
+        assert_eq!(drops.dropped(), 2);
     }
 
     #[test]
@@ -393,7 +473,7 @@ mod tests {
 
     #[test]
     fn too_short_sequences_are_refused() {
-        let options = PackOptions { length: 2, cls_id: Some(0), sep_id: 1, pad_id: None };
+        let options = PackOptions { length: 2, boundaries: Boundaries::Own([0; 2]), pad_id: None };
         assert!(Packer::<u16>::new(options).is_err());
     }
 

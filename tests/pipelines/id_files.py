@@ -1,0 +1,38 @@
+"""Reads the files of datasets that hold ids alone, by their published layouts."""
+
+from __future__ import annotations
+
+import struct
+from array import array
+from itertools import pairwise
+from pathlib import Path
+
+
+def read_ids(path: Path, size: int) -> list[int]:
+    numbers = array({2: "H", 4: "I"}[size])
+    numbers.frombytes(path.read_bytes())
+    return numbers.tolist()
+
+
+def read_megatron(path: Path, of_type: int = 8) -> list[list[int]]:
+    """The documents of an IndexedDataset, by its published layout."""
+    index = path.with_suffix(".idx").read_bytes()
+    magic, version, code, sequences, documents = struct.unpack_from("<9sQBQQ", index)
+    assert (magic, version, code, documents) == (b"MMIDIDX\0\0", 1, of_type, sequences + 1)
+    lengths = struct.unpack_from(f"<{sequences}i", index, 34)
+    pointers = struct.unpack_from(f"<{sequences}q", index, 34 + 4 * sequences)
+    assert struct.unpack_from(f"<{documents}q", index, 34 + 12 * sequences) == (*range(documents),)
+    assert len(index) == 34 + 12 * sequences + 8 * documents
+    size = {8: 2, 4: 4}[of_type]
+    ids = read_ids(path, size)
+    assert sum(lengths) == len(ids)
+    return [ids[p // size :][:n] for p, n in zip(pointers, lengths, strict=True)]
+
+
+def read_bin(path: Path, size: int = 2) -> list[list[int]]:
+    offsets = array("Q")
+    offsets.frombytes(path.with_suffix(".offsets").read_bytes())
+    ids = read_ids(path, size)
+    assert offsets[0] == 0
+    assert offsets[-1] == len(ids)
+    return [ids[a:b] for a, b in pairwise(offsets)]
