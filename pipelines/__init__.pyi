@@ -92,7 +92,7 @@ def encode(
     shard_size: int | str | None = ...,
     shuffle: int | None = ...,
     splits: str | Mapping[str, str | float] | Sequence[tuple[str, str | float]] | None = ...,
-    format: Literal["parquet", "megatron", "bin"] = ...,
+    format: Literal["parquet", "megatron", "bin", "ds"] = ...,
     on_error: Literal["fail", "quarantine"] = ...,
     follow: bool = ...,
     poll: float | str = ...,

@@ -174,7 +174,7 @@ def _rows(
         if name.endswith(".parquet"):
             ids = _parquet_rows(place, left)
         else:
-            ids = _flat_rows(place, join(path, name.removesuffix(".bin")), left)
+            ids = _flat_rows(place, path, name, left)
         for row, found in enumerate(ids):
             yield name, row, found
             left -= 1
@@ -191,11 +191,15 @@ def _parquet_rows(place: str, most: int) -> Iterator[list[int] | None]:
                 return
 
 
-def _flat_rows(place: str, bare: str, most: int) -> Iterator[list[int]]:
-    """The rows of a `.bin`, whose places are in the file beside it. `bare`: without the ending."""
+def _flat_rows(place: str, path: str, name: str, most: int) -> Iterator[list[int]]:
+    """The rows of a `.bin` or `.ds`, whose places are in the file beside it."""
+    bare = join(path, name.removesuffix(".bin"))
     with StoredFile(place) as file:
         try:
-            kind, ends = _ends_of_bin(beside(bare, ".offsets"), file.size())
+            if name.endswith(".ds"):
+                kind, ends = _ends_of_numbers(beside(bare, ".index"), file.size(), 0)
+            else:
+                kind, ends = _ends_of_numbers(beside(bare, ".offsets"), file.size(), 1)
         except MissingError:
             kind, ends = _ends_of_megatron(beside(bare, ".idx"))
         start, size = 0, kind.bit_width // 8
@@ -209,16 +213,16 @@ def _flat_rows(place: str, bare: str, most: int) -> Iterator[list[int]]:
             start = end
 
 
-def _ends_of_bin(place: str, ids_bytes: int) -> tuple[pa.DataType, Iterator[int]]:
+def _ends_of_numbers(place: str, ids_bytes: int, first: int) -> tuple[pa.DataType, Iterator[int]]:
     """The type of the ids of a shard, and where its rows end, in ids. `ids_bytes`: the size of the
-    ids."""
+    ids. `first`: how many numbers there are before the first end."""
     with StoredFile(place) as file:
         rows, rest = divmod(file.size(), 8)
         file.seek(max(rows - 1, 0) * 8)
         last = _numbers(file.read(8), pa.int64()).to_pylist() if rows and not rest else [-1]
     for kind in (pa.uint16(), pa.uint32()):
         if ids_bytes == last[0] * kind.bit_width // 8:
-            return kind, _read_numbers(place, 8, rows - 1, pa.int64())
+            return kind, _read_numbers(place, 8 * first, rows - first, pa.int64())
     raise damaged(place)
 
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 COMPRESSIONS = ("zstd", "snappy", "gzip", "lz4", "brotli", "none")
 ON_ERROR = ("fail", "quarantine")
-FORMATS = ("parquet", "megatron", "bin")
+FORMATS = ("parquet", "megatron", "bin", "ds")
 SHARD_SIZE = 256 << 20  # of a resharded dataset, by default
 LEAST_SHARD_SIZE = 1 << 10
 

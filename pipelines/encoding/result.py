@@ -40,8 +40,8 @@ class Encoded:
 
     @property
     def shards(self) -> list[str]:
-        """The names of the shards, relative to the directory. With `format` "megatron" or "bin",
-        those of the files that hold ids; each has another one next to it."""
+        """The names of the shards, relative to the directory. With a `format` other than
+        "parquet", those of the files that hold ids; each has others next to it."""
         names = (shard["name"] for shard in self.manifest["shards"])
         return [name for name in names if not name.endswith(SECOND_FILES)]
 

@@ -36,3 +36,21 @@ def read_bin(path: Path, size: int = 2) -> list[list[int]]:
     assert offsets[0] == 0
     assert offsets[-1] == len(ids)
     return [ids[a:b] for a, b in pairwise(offsets)]
+
+
+def read_ds(path: Path, size: int = 2) -> list[list[int]]:
+    """The documents of a file of datatrove, as its `DocumentTokenizerMerger` reads them."""
+    index = Path(f"{path}.index").read_bytes()
+    ends = struct.unpack(f"<{len(index) // 8}Q", index)
+    ids = read_ids(path, size)
+    (name, width), tokens = _metadata(path)
+    assert (name != "", width, tokens, ends[-1]) == (True, str(size), len(ids), len(ids))
+    return [ids[a:b] for a, b in pairwise((0, *ends))]
+
+
+def _metadata(path: Path) -> tuple[list[str], int]:
+    name, tokens, _ = Path(f"{path}.metadata").read_text().splitlines()
+    return name.split("|"), int(tokens)
+
+
+READERS = {"megatron": read_megatron, "bin": read_bin, "ds": read_ds}

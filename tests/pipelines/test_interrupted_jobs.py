@@ -205,7 +205,7 @@ class Follow(InterruptedJob):
 class Reshard(InterruptedJob):
     """A dataset belongs to its inputs. With others the job is refused, and the user deletes it."""
 
-    options: ClassVar = ["--shuffle", "1", "--shard-size", "2KiB", "--format", "bin"]
+    options: ClassVar = ["--shuffle", "1", "--shard-size", "2KiB", "--format", "ds"]
 
     def ended(self, outcome: Outcome) -> None:
         if outcome.status == 0:

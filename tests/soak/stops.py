@@ -81,7 +81,7 @@ def _encode(inputs: Path, state: Path) -> Call:
 
 
 def _reshard(inputs: Path, state: Path) -> Call:
-    options = ["--shuffle", "1", "--format", "bin", "--shard-size", "1KiB"]
+    options = ["--shuffle", "1", "--format", "ds", "--shard-size", "1KiB"]
     return [*_encode(inputs, state), *options]
 
 

@@ -58,11 +58,16 @@ OF_RESHARDING = "|".join(
         STAGED,
         rf"{ENCODED}/(?:.+\.parquet|\.run\.json|{SHARDS}/.+)",
         r"buckets-[0-9a-f]{16}/[0-9]{5,}\.runs",
-        r"made-[0-9a-f]{16}/[0-9]{5,}(?:-[0-9]{5,}\.[a-z]+|\.json)",
+        r"made-[0-9a-f]{16}/[0-9]{5,}(?:-[0-9]{5,}(?:\.[a-z]+)+|\.json)",
     )
 )
 ERRORS = "_errors"
-SECOND_FILES = (".idx", ".offsets")  # the endings of files that belong to one with ids
+SECOND_FILES = (
+    ".idx",
+    ".offsets",
+    ".index",
+    ".metadata",
+)  # the endings of files that belong to one with ids
 BAD_SHARDS = "__shards__"
 FORMAT = 1  # of manifests and journals
 

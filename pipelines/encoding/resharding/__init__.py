@@ -23,7 +23,7 @@ Each file imports only from those below it in this list:
     made_shards.py   what that step has made, and the names of the shards
     rows.py          the rows of a task, in order
     shuffle.py       a random order of the rows, and the files in which they are brought into it
-    formats.py       the files of a shard: Parquet, Megatron's, or plain ids
+    formats.py       the files of a shard: Parquet, Megatron's, datatrove's, or plain ids
     packed_rows.py   rows of one length, filled across inputs
     assign.py        which rows go to which task and shard: arithmetic alone
 """

@@ -2,6 +2,7 @@
 
     megatron   NAME.bin and NAME.idx, the IndexedDataset of Megatron-LM: a document for each row
     bin        NAME.bin, ids one after the other, and NAME.offsets, where each row begins
+    ds         NAME.ds, NAME.ds.index and NAME.ds.metadata, as datatrove writes and reads them
 
 All numbers have their lowest byte first. Rows without ids, as those of null texts, are left out.
 `docs/datasets.md` describes the bytes.
@@ -10,7 +11,7 @@ All numbers have their lowest byte first. Rows without ids, as those of null tex
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -19,59 +20,86 @@ import pyarrow.compute as pc
 from pipelines.encoding.shard_writer import IDS
 from pipelines.files.outputs import NewFile
 
-MEGATRON, BIN = "megatron", "bin"
-SECOND_ENDING = {MEGATRON: ".idx", BIN: ".offsets"}
-ROW_BYTES = {MEGATRON: 4 + 8 + 8, BIN: 8}  # of a row in the second file
+PARQUET, MEGATRON, BIN, DS = "parquet", "megatron", "bin", "ds"
+ENDINGS = {  # of the files of a shard; the first one has the ids
+    PARQUET: [".parquet"],
+    MEGATRON: [".bin", ".idx"],
+    BIN: [".bin", ".offsets"],
+    DS: [".ds", ".ds.index", ".ds.metadata"],
+}
+ROW_BYTES = {MEGATRON: 4 + 8 + 8, BIN: 8, DS: 8}  # of a row besides its ids
 MEGATRON_MAGIC = b"MMIDIDX\0\0"
 MEGATRON_HEADER = struct.Struct("<9sQBQQ")
 MEGATRON_CODES = {pa.int32(): 4, pa.uint16(): 8}
 MEGATRON_UINT16 = 65_500  # vocabularies below have ids of 16 bits, by Megatron's own rule
-BIN_UINT16 = 1 << 16
+UINT16 = 1 << 16
+_PREFIXES = ("", "k", "M", "G", "T", "P", "E")
 
 
 def id_type(name: str, tokens: int) -> pa.DataType:
     """The type of ids in a format, for a vocabulary of so many tokens."""
     if name == MEGATRON:
         return pa.uint16() if tokens < MEGATRON_UINT16 else pa.int32()
-    return pa.uint16() if tokens <= BIN_UINT16 else pa.uint32()
+    return pa.uint16() if tokens <= UINT16 else pa.uint32()
 
 
 @dataclass
 class IdFiles:
-    """Writes the two files of a shard. `left_out`: how many rows had no ids so far."""
+    """Writes the files of a shard. `tokenizer`: what its metadata call the tokenizer. `left_out`:
+    how many rows had no ids so far."""
 
     format: str
     kind: pa.DataType
+    tokenizer: str
     left_out: int = 0
     lengths: list[pa.Array] = field(default_factory=list)
 
-    def write_ids(self, stream: NewFile, tables: Iterator[pa.Table]) -> None:
+    def write(self, files: Sequence[NewFile], tables: Iterator[pa.Table]) -> None:
+        """Writes all files of the shard."""
+        self._write_ids(files[0], tables)
+        lengths = pa.concat_arrays(self.lengths) if self.lengths else pa.array([], pa.int32())
+        ends = pc.cumulative_sum(lengths.cast(pa.int64()))
+        tokens = ends[-1].as_py() if len(ends) else 0
+        if self.format == MEGATRON:
+            self._write_megatron(files[1], lengths, pc.subtract(ends, lengths))
+        elif self.format == BIN:
+            _write(files[1], pc.subtract(ends, lengths), pa.array([tokens], pa.int64()))
+        else:
+            _write(files[1], ends)
+            size, name = self.kind.bit_width // 8, self.tokenizer
+            files[2].write(f"{name}|{size}\n{tokens}\n{shown_tokens(tokens)}".encode())
+
+    def _write_ids(self, stream: NewFile, tables: Iterator[pa.Table]) -> None:
         """Writes the ids of rows, one after the other."""
         for table in tables:
             for ids in table.column(IDS).chunks:
                 lengths = pc.fill_null(pc.list_value_length(ids), 0)
                 self.lengths.append(lengths.filter(pc.greater(lengths, 0)).cast(pa.int32()))
                 self.left_out += len(ids) - len(self.lengths[-1])
-                values = ids.flatten().cast(self.kind)
-                size = self.kind.bit_width // 8
-                buffer = values.buffers()[1]
-                if len(values):
-                    stream.write(buffer.slice(values.offset * size, len(values) * size))
+                _write(stream, ids.flatten().cast(self.kind))
 
-    def write_places(self, stream: NewFile) -> None:
+    def _write_megatron(self, stream: NewFile, lengths: pa.Array, starts: pa.Array) -> None:
         """Writes where the rows are."""
-        lengths = pa.concat_arrays(self.lengths) if self.lengths else pa.array([], pa.int32())
-        ends = pc.cumulative_sum(lengths.cast(pa.int64()))
-        starts = pc.subtract(ends, lengths)
-        if self.format == BIN:
-            last = pa.array([ends[-1].as_py() if len(ends) else 0], pa.int64())
-            _write(stream, starts, last)
-            return
         rows, size = len(lengths), self.kind.bit_width // 8
         code = MEGATRON_CODES[self.kind]
         stream.write(MEGATRON_HEADER.pack(MEGATRON_MAGIC, 1, code, rows, rows + 1))
         documents = pa.array(range(rows + 1), pa.int64())
         _write(stream, lengths, pc.multiply(starts, size), documents)
+
+
+def shown_tokens(tokens: int) -> str:
+    """A number of tokens, T, as datatrove shows it.
+
+    >>> shown_tokens(950), shown_tokens(1_234_567), shown_tokens(999_900)
+    ('950 T', '1.23 MT', '1.00 MT')
+    """
+    exponent = len(str(tokens)) - 1
+    while True:
+        power, place = divmod(exponent, 3)
+        shown = f"{tokens / 1000**power:.{2 - place}f}"
+        if float(shown) < 10 ** (place + 1):
+            return f"{shown} {_PREFIXES[power]}T"
+        exponent += 1  # it is rounded up to the next power of ten
 
 
 def _write(stream: NewFile, *arrays: pa.Array) -> None:

@@ -143,9 +143,9 @@ class TaskRows:
         """Writes rows to the files of a shard. Returns how many are left out."""
         options, format = self.target.options, self.target.format
         if format != "parquet":
-            ids = IdFiles(format, id_type(format, len(self.tokenizer.vocab)))
-            ids.write_ids(files[0], tables)
-            ids.write_places(files[1])
+            kind = id_type(format, len(self.tokenizer.vocab))
+            ids = IdFiles(format, kind, self.target.tokenizer)
+            ids.write(files, tables)
             return ids.left_out
         schema = self.schema
         added = schema.names if options.pack else added_schema(self.tokenizer, options).names

@@ -33,7 +33,7 @@ from pipelines.encoding.directory.status import ShardResult, WeightedResult, is_
 from pipelines.encoding.options import ShardOptions
 from pipelines.encoding.plan import EncodePlan, plan_files
 from pipelines.encoding.resharding.assign import FILLED, ShardTask, assign, number_of_shards
-from pipelines.encoding.resharding.formats import ROW_BYTES, id_type
+from pipelines.encoding.resharding.formats import DS, ROW_BYTES, id_type
 from pipelines.encoding.resharding.made_shards import (
     MADE_JSON,
     is_complete,
@@ -52,6 +52,7 @@ from pipelines.running import interrupts
 from wordpiece_core import Tokenizer, __version__
 from wordpiece_core.declaration import named
 from wordpiece_core.errors import OptionError, OutputError
+from wordpiece_core.uri import without_secrets
 
 WORK_COMPRESSION = "lz4"  # of encoded inputs, which are soon deleted
 PLAIN_ROW_BYTES = 1  # of a row of Parquet, besides its ids and kept columns
@@ -217,16 +218,28 @@ class Resharding:
     def _target(self, sources: Sequence[WeightedResult]) -> Target:
         """How shards are made of the encoded inputs. Deletes buckets, and what is made, of other
         inputs or options."""
-        identity = {
+        identity: dict[str, Any] = {
             "job": self.dataset.job,
             "version": [__version__, *BOUNDS, FILLED, TASK_BYTES, LEAST_PACKED],
             "sources": [[source.name, source.input, source.source] for source in sources],
         }
+        if self.format == DS:  # whose files have it
+            identity["name"] = self._tokenizer_name
         digest = hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()
         self.dataset.work.sweep(rf"(?:buckets|made)-(?!{digest[:16]}/).*")
         schema = joined_schema([(source.input, _schema(source)) for source in sources])
         size, splits = self.call.layout.size, [name for name, _ in self.call.layout.shares]
-        return Target(self.dataset, self.call.shards, self.format, size, splits, digest, schema)
+        return Target(
+            *(self.dataset, self.call.shards, self.format, size, splits, digest, schema),
+            self._tokenizer_name,
+        )
+
+    @property
+    def _tokenizer_name(self) -> str:
+        """What the user calls the tokenizer, without what datatrove would not read as one name."""
+        given = self.call.choice.tokenizer
+        name = without_secrets(given) if isinstance(given, str) else "Unknown Tokenizer"
+        return " ".join(name.replace("|", " ").split())
 
     def _shuffle(self, target: Target, sources: Sequence[WeightedResult], seed: int) -> Target:
         """Brings the rows into a random order, as far as that is not done."""

@@ -15,7 +15,7 @@ from pipelines.encoding.directory.encoded_directory import ENCODED, EncodedDirec
 from pipelines.encoding.options import ShardOptions
 from pipelines.encoding.pieces import pieces_of
 from pipelines.encoding.resharding.assign import ShardTask
-from pipelines.encoding.resharding.formats import SECOND_ENDING
+from pipelines.encoding.resharding.formats import ENDINGS
 from pipelines.encoding.resharding.packed_rows import INPUT, ROW
 from pipelines.encoding.resharding.shuffle import ORDER, Buckets, read_segments
 from pipelines.encoding.row_weights import SPLIT, WEIGHT
@@ -33,7 +33,8 @@ class Target:
     """How shards are made, and where their rows are. `options`: as the user gave them; `format`: of
     the files; `size`: the maximum bytes of a shard of more than one row; `splits`: their names;
     `digest`: of the inputs and options. `schema`: of the rows, without weights and splits.
-    `buckets`: of a random order; `files`: how many files of them there are."""
+    `tokenizer`: its name. `buckets`: of a random order; `files`: how many files of them there
+    are."""
 
     dataset: EncodedDirectory
     options: ShardOptions
@@ -42,13 +43,14 @@ class Target:
     splits: Sequence[str]
     digest: str
     schema: pa.Schema
+    tokenizer: str
     buckets: Buckets | None = None
     files: int = 0
 
     @property
     def endings(self) -> list[str]:
         """The endings of the names of the files of a shard. The first one has the ids."""
-        return [".parquet"] if self.format == "parquet" else [".bin", SECOND_ENDING[self.format]]
+        return ENDINGS[self.format]
 
     def folder_name(self, kind: str) -> str:
         """The name of the directory of "buckets", or of what is "made", in the work directory."""

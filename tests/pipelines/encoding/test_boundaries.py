@@ -14,7 +14,7 @@ from pipelines.encoding.options import FORMATS
 from wordpiece_core import reference
 
 from ..corpora import ONE_WORKER, done, english, manifest, wordpiece, write_shard
-from ..id_files import read_bin, read_megatron
+from ..id_files import READERS
 
 pytestmark = pytest.mark.filterwarnings("ignore:the vocabulary has")
 
@@ -62,16 +62,14 @@ def rows_of(output: Path) -> list[list[int] | None]:
         path = output / name
         if name.endswith(".parquet"):
             rows += pq.read_table(path)["input_ids"].to_pylist()
-        elif path.with_suffix(".idx").exists():
-            rows += read_megatron(path)
         else:
-            rows += read_bin(path)
+            rows += READERS[manifest(output)["options"]["layout"]["format"]](path)
     return rows
 
 
 def id_shards(output: Path) -> list[str]:
     names = [shard["name"] for shard in manifest(output)["shards"]]
-    return [name for name in names if name.endswith((".parquet", ".bin"))]
+    return [name for name in names if name.endswith((".parquet", ".bin", ".ds"))]
 
 
 def arguments(marks: dict[str, Any]) -> list[str]:

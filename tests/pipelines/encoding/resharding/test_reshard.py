@@ -17,8 +17,10 @@ import pyarrow.parquet as pq
 import pytest
 
 import pipelines
+import wordpiece_core as wp
 from pipelines.encoding.options import FORMATS
 from pipelines.encoding.resharding import make_shards, reshard, shuffle
+from pipelines.encoding.resharding.formats import ENDINGS, shown_tokens
 
 from ...corpora import (
     ONE_WORKER,
@@ -35,7 +37,7 @@ from ...corpora import (
     wordpiece,
     write_shard,
 )
-from ...id_files import read_bin, read_megatron
+from ...id_files import READERS, read_bin, read_ds, read_megatron
 from ...stopping import killed_before
 
 TEXTS: list[str | None] = [*english(700), None, "", *english(300, seed=1), None]
@@ -228,7 +230,7 @@ WAYS: dict[str, tuple[str, ...]] = {
     "splits": ("--splits", "train=0.7,test=0.3"),
     "packed": ("--pack", "--max-length", "32"),
     "packed and shuffled": ("--pack", "--max-length", "600", "--padding", "--shuffle", "3"),
-    "bin": ("--format", "bin"),
+    "ds": ("--format", "ds"),
     "megatron": ("--format", "megatron", "--shuffle", "3", "--splits", "train=0.7,test=0.3"),
     "bin, packed": ("--format", "bin", "--pack", "--max-length", "64"),
     "without compression": ("--compression", "none", "--keep-columns", "id"),
@@ -241,8 +243,9 @@ def shard_sizes(found: dict[str, Any], output: Path) -> dict[str, tuple[int, int
     for shard in found["shards"]:
         path = output / shard["name"]
         assert path.stat().st_size == shard["output_bytes"]
-        size, rows = sizes.get(path.stem, (0, 0))
-        sizes[path.stem] = size + path.stat().st_size, rows + shard["rows"]
+        name = path.name.partition(".")[0]
+        size, rows = sizes.get(name, (0, 0))
+        sizes[name] = size + path.stat().st_size, rows + shard["rows"]
     return sizes
 
 
@@ -372,7 +375,7 @@ def test_the_last_row_is_padded_if_told_so(tmp_path: Path, tokenizer: str, sourc
 # --- Formats --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kind", ["megatron", "bin"])
+@pytest.mark.parametrize("kind", list(READERS))
 @pytest.mark.parametrize("how", [(), ALL, ("--pack", "--max-length", "16", *ALL)])
 def test_ids_alone_are_those_of_the_parquet_files(
     tmp_path: Path, tokenizer: str, source: Path, kind: str, how: tuple[str, ...]
@@ -380,9 +383,9 @@ def test_ids_alone_are_those_of_the_parquet_files(
     args = how or ("--shard-size", "5KiB")
     found = encode(source, tokenizer, tmp_path / "ids", "--format", kind, *args)
     encode(source, tokenizer, tmp_path / "parquet", *(how[:-2] or args))
-    read = {"megatron": read_megatron, "bin": read_bin}[kind]
+    read, ending = READERS[kind], "ds" if kind == "ds" else "bin"
     for split in ("train", "test") if how else ("train",):
-        paths = sorted((tmp_path / "ids").glob(f"{split}-*.bin"))
+        paths = sorted((tmp_path / "ids").glob(f"{split}-*.{ending}"))
         rows = [row for path in paths for row in read(path)]
         there = [
             row
@@ -399,6 +402,31 @@ def test_ids_alone_are_those_of_the_parquet_files(
     assert again["kept"] == again["shards"] > 1
 
 
+def test_datatrove_is_told_what_the_tokens_are(
+    tmp_path: Path, tokenizer: str, source: Path
+) -> None:
+    found = encode(source, tokenizer, tmp_path / "one", "--format", "ds")
+    metadata = (tmp_path / "one" / "train-00000-of-00001.ds.metadata").read_text()
+    tokens = found["tokens"]
+    assert metadata == f"{tokenizer}|2\n{tokens}\n{tokens / 1000:.1f} kT"
+    tok = wp.Tokenizer.load(tokenizer)
+    pipelines.encode(source, tokenizer=tok, output=tmp_path / "two", format="ds")
+    metadata = (tmp_path / "two" / "train-00000-of-00001.ds.metadata").read_text()
+    assert metadata.startswith(f"Unknown Tokenizer|2\n{tokens}\n")
+
+
+@pytest.mark.parametrize(
+    ("tokens", "shown"),
+    [
+        *[(0, "0.00 T"), (7, "7.00 T"), (99, "99.0 T"), (100, "100 T"), (999, "999 T")],
+        *[(1000, "1.00 kT"), (1015, "1.01 kT"), (9999, "10.0 kT"), (99_949, "99.9 kT")],
+        *[(999_499, "999 kT"), (999_500, "1.00 MT"), (15_000_000_000_000, "15.0 TT")],
+    ],
+)
+def test_numbers_of_tokens_are_shown_as_datatrove_does(tokens: int, shown: str) -> None:
+    assert shown_tokens(tokens) == shown
+
+
 @pytest.mark.parametrize("format", FORMATS)
 def test_the_ready_config_of_packed_rows_goes_with_every_format(
     tmp_path: Path, tokenizer: str, format: str
@@ -407,7 +435,7 @@ def test_the_ready_config_of_packed_rows_goes_with_every_format(
     source = Path(write_shard(tmp_path / "a.txt", english(50)))
     options = ["--config", config, "--max-length", "16", "--format", format]
     encode(source, tokenizer, tmp_path / format, *options)
-    ending = "parquet" if format == "parquet" else "bin"
+    ending = {"parquet": "parquet", "ds": "ds"}.get(format, "bin")
     assert (tmp_path / format / f"train-00000-of-00001.{ending}").stat().st_size > 0
 
 
@@ -420,6 +448,8 @@ def test_large_vocabularies_have_ids_of_32_bits(tmp_path: Path) -> None:
     name = "train-00000-of-00001.bin"
     of_bin = encode(source, tokenizer, tmp_path / "bin", "--format", "bin")
     assert (of_bin["dtype"], read_bin(tmp_path / "bin" / name, 4)) == ("uint32", wanted)
+    of_ds = encode(source, tokenizer, tmp_path / "ds", "--format", "ds")
+    assert (of_ds["dtype"], read_ds(tmp_path / "ds" / f"{name[:-4]}.ds", 4)) == ("uint32", wanted)
     megatron = encode(source, tokenizer, tmp_path / "megatron", "--format", "megatron")
     assert megatron["dtype"] == "int32"
     assert read_megatron(tmp_path / "megatron" / name, 4) == wanted
@@ -538,20 +568,23 @@ def test_stores_have_the_bytes_of_a_local_run(
     assert files_below(tmp_path / "remote") == files_below(tmp_path / "local")
 
 
-def test_a_rerun_changes_nothing_unless_a_shard_is_lost(
-    tmp_path: Path, tokenizer: str, source: Path
+@pytest.mark.parametrize("format", FORMATS)
+def test_a_rerun_changes_nothing_unless_a_file_of_a_shard_is_lost(
+    tmp_path: Path, tokenizer: str, source: Path, format: str
 ) -> None:
-    encode(source, tokenizer, tmp_path / "out", *ALL)
+    how = [*ALL, "--format", format]
+    encode(source, tokenizer, tmp_path / "out", *how)
     stamps = {p: p.stat().st_mtime_ns for p in tmp_path.rglob("*")}
-    call = ["encode", source, "--tokenizer", tokenizer, "--output", tmp_path / "out", *ALL]
+    call = ["encode", source, "--tokenizer", tokenizer, "--output", tmp_path / "out", *how]
     outcome = done(*call)
     assert "finished before" in outcome.out
     assert {p: p.stat().st_mtime_ns for p in tmp_path.rglob("*")} == stamps
     assert "to encode: 0 of 4" in done(*call, "--dry-run").out
     before = files_below(tmp_path / "out")
-    (tmp_path / "out" / shards(tmp_path / "out")[0]).unlink()
-    done(*call)
-    assert files_below(tmp_path / "out") == before
+    for ending in ENDINGS[format]:
+        (tmp_path / "out" / shards(tmp_path / "out", f"*{ending}")[0]).unlink()
+        done(*call)
+        assert files_below(tmp_path / "out") == before
 
 
 def test_a_dataset_that_is_laid_out_is_of_its_inputs_and_options(
