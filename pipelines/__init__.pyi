@@ -73,6 +73,7 @@ def encode(
     text_pair_column: str | None = ...,
     keep_columns: Sequence[str] | None = ...,
     pack: bool = ...,
+    split_sentences: bool = ...,
     compression: Literal["zstd", "snappy", "gzip", "lz4", "brotli", "none"] = ...,
     add_special_tokens: bool = ...,
     append_eos: bool = ...,

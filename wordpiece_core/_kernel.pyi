@@ -97,6 +97,10 @@ def encrypted_columns(tail: bytes) -> list[str]:
 def pre_tokenize(texts: ArrowArray, text: Options) -> ArrowArray:
     """The words of texts, as `list<string>`."""
 
+def split_sentences(texts: ArrowArray) -> ArrowArray:
+    """The sentences of texts by the rules of Unicode (UAX #29), as `list<string>`, without
+    the white space between them."""
+
 class ByteLevel:
     """GPT-2's rules of text, for `Encoder` and `pre_tokenize`. `add_prefix_space`: a space is put
     before a text, and behind each added token, if there is none."""

@@ -5,8 +5,9 @@ from __future__ import annotations
 import io
 import json
 import sys
+from collections import deque
 from collections.abc import Iterator, Sequence
-from itertools import accumulate, islice
+from itertools import accumulate, islice, pairwise
 from typing import Any
 
 import pyarrow as pa
@@ -232,11 +233,22 @@ def _ends_of_megatron(place: str) -> tuple[pa.DataType, Iterator[int]]:
         head = file.read(MEGATRON_HEADER.size)
     if len(head) < MEGATRON_HEADER.size:
         raise damaged(place)
-    magic, _, code, rows, _ = MEGATRON_HEADER.unpack(head)
+    magic, _, code, sequences, documents = MEGATRON_HEADER.unpack(head)
     if magic != MEGATRON_MAGIC or code not in _MEGATRON_TYPES:
         raise InputError(f"{place}: no index of Megatron")
-    lengths = _read_numbers(place, MEGATRON_HEADER.size, rows, pa.int32())
-    return _MEGATRON_TYPES[code], accumulate(lengths)
+    lengths = _read_numbers(place, MEGATRON_HEADER.size, sequences, pa.int32())
+    ends: Iterator[int] = accumulate(lengths)
+    if documents != sequences + 1:  # some have several sequences
+        start = MEGATRON_HEADER.size + (4 + 8) * sequences
+        ends = _ends_of_documents(ends, _read_numbers(place, start, documents, pa.int64()))
+    return _MEGATRON_TYPES[code], ends
+
+
+def _ends_of_documents(ends: Iterator[int], documents: Iterator[int]) -> Iterator[int]:
+    """Where documents end, in ids. `ends`: of their sequences; `documents`: before which of these
+    each document ends, from 0."""
+    for before, after in pairwise(documents):
+        yield from deque(islice(ends, after - before), 1)
 
 
 def _read_numbers(place: str, start: int, count: int, kind: pa.DataType) -> Iterator[int]:

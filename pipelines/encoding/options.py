@@ -86,11 +86,17 @@ class ShardOptions(Declared):
     pack: bool = option(
         False, Flag(), "Fill rows of exactly {max_length} from many texts.", section=MAIN
     )
+    split_sentences: bool = option(
+        False, Flag(), "With {format} megatron: make each sentence a sequence, for BERT."
+    )
     compression: str = option("zstd", Choice(COMPRESSIONS), "Compression of Parquet shards.")
     encoding: EncodingOptions = group(EncodingOptions)
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if self.split_sentences:
+            self._check_sentences()
+            object.__setattr__(self, "encoding", self.encoding.of_documents)
         if not self.pack:
             return
         encoding, length = self.encoding, named("max_length")
@@ -109,13 +115,29 @@ class ShardOptions(Declared):
                     f"{name}: cannot be used with {named('pack')}, whose rows are not texts"
                 )
 
+    def _check_sentences(self) -> None:
+        """OptionError for what texts that are divided into sentences do not have."""
+        encoding = self.encoding
+        for name, given in {
+            "pack": self.pack,
+            "text_pair_column": self.text_pair_column,
+            "max_length": encoding.max_length,
+            "append_eos": encoding.append_eos,
+            "prepend_bos": encoding.prepend_bos,
+        }.items():
+            if given:
+                raise OptionError(f"{named(name)}: cannot be used with {named('split_sentences')}")
+
     def plain(self) -> dict[str, Any]:
         """The options, with those of encoding, as values that JSON can hold. Those of sampling are
-        left out if segmentations are not sampled, and those of document boundaries if no tokens
-        mark them."""
+        left out if segmentations are not sampled, and so on."""
         own, encoding = asdict(self), self.encoding
         options = own | own.pop("encoding")
-        unused = (*SAMPLING * (not encoding.samples), *BOUNDARIES * (not encoding.marks_boundaries))
+        unused = (
+            *SAMPLING * (not encoding.samples),
+            *BOUNDARIES * (not encoding.marks_boundaries),
+            *["split_sentences"] * (not self.split_sentences),
+        )
         options = {name: value for name, value in options.items() if name not in unused}
         return {k: list(v) if isinstance(v, tuple) else v for k, v in options.items()}
 
@@ -221,6 +243,8 @@ class EncodeCall(Call):
             raise OptionError(
                 f"{asked_for[0]}: cannot be used with {named('stride')}, which numbers rows by file"
             )
+        if self.shards.split_sentences and self.layout.format != "megatron":
+            raise OptionError(f"{named('split_sentences')}: give {named('format')} megatron too")
         if self.layout.format != "parquet":
             self._check_ids_alone()
 

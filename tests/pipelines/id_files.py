@@ -15,18 +15,27 @@ def read_ids(path: Path, size: int) -> list[int]:
 
 
 def read_megatron(path: Path, of_type: int = 8) -> list[list[int]]:
-    """The documents of an IndexedDataset, by its published layout."""
+    """The documents of an IndexedDataset, each of which is one sequence."""
+    documents = read_sentences(path, of_type)
+    assert all(len(sequences) == 1 for sequences in documents)
+    return [ids for sequences in documents for ids in sequences]
+
+
+def read_sentences(path: Path, of_type: int = 8) -> list[list[list[int]]]:
+    """The sequences of each document of an IndexedDataset, by its published layout."""
     index = path.with_suffix(".idx").read_bytes()
     magic, version, code, sequences, documents = struct.unpack_from("<9sQBQQ", index)
-    assert (magic, version, code, documents) == (b"MMIDIDX\0\0", 1, of_type, sequences + 1)
+    assert (magic, version, code) == (b"MMIDIDX\0\0", 1, of_type)
     lengths = struct.unpack_from(f"<{sequences}i", index, 34)
     pointers = struct.unpack_from(f"<{sequences}q", index, 34 + 4 * sequences)
-    assert struct.unpack_from(f"<{documents}q", index, 34 + 12 * sequences) == (*range(documents),)
+    begins = struct.unpack_from(f"<{documents}q", index, 34 + 12 * sequences)
     assert len(index) == 34 + 12 * sequences + 8 * documents
+    assert (begins[0], begins[-1]) == (0, sequences)
     size = {8: 2, 4: 4}[of_type]
     ids = read_ids(path, size)
     assert sum(lengths) == len(ids)
-    return [ids[p // size :][:n] for p, n in zip(pointers, lengths, strict=True)]
+    rows = [ids[p // size :][:n] for p, n in zip(pointers, lengths, strict=True)]
+    return [rows[a:b] for a, b in pairwise(begins)]
 
 
 def read_bin(path: Path, size: int = 2) -> list[list[int]]:

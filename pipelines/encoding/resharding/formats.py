@@ -1,6 +1,7 @@
 """The files of a shard that holds ids alone.
 
-    megatron   NAME.bin and NAME.idx, the IndexedDataset of Megatron-LM: a document for each row
+    megatron   NAME.bin and NAME.idx, the IndexedDataset of Megatron-LM: a document for each row,
+               of one sequence, or one for each sentence
     bin        NAME.bin, ids one after the other, and NAME.offsets, where each row begins
     ds         NAME.ds, NAME.ds.index and NAME.ds.metadata, as datatrove writes and reads them
 
@@ -19,6 +20,7 @@ import pyarrow.compute as pc
 
 from pipelines.encoding.shard_writer import IDS
 from pipelines.files.outputs import NewFile
+from wordpiece_core.tokenizer.tokenizer import SENTENCE_LENGTHS
 
 PARQUET, MEGATRON, BIN, DS = "parquet", "megatron", "bin", "ds"
 ENDINGS = {  # of the files of a shard; the first one has the ids
@@ -52,7 +54,8 @@ class IdFiles:
     kind: pa.DataType
     tokenizer: str
     left_out: int = 0
-    lengths: list[pa.Array] = field(default_factory=list)
+    lengths: list[pa.Array] = field(default_factory=list)  # of rows, or of their sentences
+    sentences: list[pa.Array] = field(default_factory=list)  # how many each row has
 
     def write(self, files: Sequence[NewFile], tables: Iterator[pa.Table]) -> None:
         """Writes all files of the shard."""
@@ -72,18 +75,26 @@ class IdFiles:
     def _write_ids(self, stream: NewFile, tables: Iterator[pa.Table]) -> None:
         """Writes the ids of rows, one after the other."""
         for table in tables:
+            has_sentences = SENTENCE_LENGTHS in table.column_names
             for ids in table.column(IDS).chunks:
-                lengths = pc.fill_null(pc.list_value_length(ids), 0)
-                self.lengths.append(lengths.filter(pc.greater(lengths, 0)).cast(pa.int32()))
-                self.left_out += len(ids) - len(self.lengths[-1])
+                lengths = _lengths(ids)
+                self.lengths += [lengths] * (not has_sentences)
+                self.left_out += len(ids) - len(lengths)
                 _write(stream, ids.flatten().cast(self.kind))
+            for sentences in table.column(SENTENCE_LENGTHS).chunks if has_sentences else ():
+                self.lengths.append(sentences.flatten())
+                self.sentences.append(_lengths(sentences))
 
     def _write_megatron(self, stream: NewFile, lengths: pa.Array, starts: pa.Array) -> None:
         """Writes where the rows are."""
-        rows, size = len(lengths), self.kind.bit_width // 8
-        code = MEGATRON_CODES[self.kind]
-        stream.write(MEGATRON_HEADER.pack(MEGATRON_MAGIC, 1, code, rows, rows + 1))
-        documents = pa.array(range(rows + 1), pa.int64())
+        size, code = self.kind.bit_width // 8, MEGATRON_CODES[self.kind]
+        if self.sentences:
+            numbers = pa.concat_arrays([pa.array([0], pa.int32()), *self.sentences])
+            documents = pc.cumulative_sum(numbers.cast(pa.int64()))
+        else:
+            documents = pa.array(range(len(lengths) + 1), pa.int64())
+        numbers = len(lengths), len(documents)
+        stream.write(MEGATRON_HEADER.pack(MEGATRON_MAGIC, 1, code, *numbers))
         _write(stream, lengths, pc.multiply(starts, size), documents)
 
 
@@ -100,6 +111,12 @@ def shown_tokens(tokens: int) -> str:
         if float(shown) < 10 ** (place + 1):
             return f"{shown} {_PREFIXES[power]}T"
         exponent += 1  # it is rounded up to the next power of ten
+
+
+def _lengths(lists: pa.Array) -> pa.Array:
+    """The lengths of those lists that have any values."""
+    lengths = pc.fill_null(pc.list_value_length(lists), 0)
+    return lengths.filter(pc.greater(lengths, 0)).cast(pa.int32())
 
 
 def _write(stream: NewFile, *arrays: pa.Array) -> None:

@@ -43,7 +43,7 @@ from pipelines.encoding.resharding.made_shards import (
 from pipelines.encoding.resharding.rows import Target, joined_schema
 from pipelines.encoding.resharding.shuffle import BOUNDS, Buckets, read_weights, shuffle_groups
 from pipelines.encoding.result import Encoded
-from pipelines.encoding.row_weights import SPLIT, WEIGHT, RowWeights, split_bounds
+from pipelines.encoding.row_weights import SENTENCE_BYTES, SPLIT, WEIGHT, RowWeights, split_bounds
 from pipelines.encoding.run import SAMPLE, EncodeRun
 from pipelines.files import inputs, outputs, storage
 from pipelines.files.filesystems import join
@@ -181,6 +181,8 @@ class Resharding:
         else:
             id_bytes, row_bytes = self.dataset.job["id_bytes"], ROW_BYTES[self.format]
             codec = None
+        if self.call.shards.split_sentences:
+            row_bytes -= SENTENCE_BYTES
         if self.pack:  # an id between two texts, which these may have themselves
             row_bytes = 0 if self.call.shards.encoding.marks_boundaries else id_bytes
         bounds = split_bounds(self.call.layout.shares)

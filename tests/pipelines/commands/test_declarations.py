@@ -66,6 +66,7 @@ WITH = {
     "sample_seed": {"sample_alpha": 0.1},
     "eos_token": {"append_eos": True},
     "bos_token": {"prepend_bos": True},
+    "split_sentences": {"format": "megatron"},
     "until_idle": {"follow": True},
     "marker": {"follow": True},
     "delete_removed": {"follow": True},

@@ -8,9 +8,9 @@ use super::{each_row, string_lists, strings};
 use wordpiece_core::base::error::Result;
 use wordpiece_core::base::hash::KeyedHash;
 use wordpiece_core::base::memory;
-use wordpiece_core::text::rules::TextRules;
 use wordpiece_core::text::segments::Begin;
 use wordpiece_core::text::utf8::{self, TextCopy};
+use wordpiece_core::text::{self, rules::TextRules};
 
 /// The strings of an array of strings or bytes, with invalid UTF-8 replaced by U+FFFD, and how many
 /// invalid sequences were replaced.
@@ -49,6 +49,19 @@ pub fn words(texts: &ArrayRef, rules: &TextRules) -> Result<ArrayRef> {
                 words.extend(rules.words(&word).map(String::from));
             });
             words
+        }));
+    })?;
+    string_lists(&rows)
+}
+
+/// The sentences of texts, as an array of type `list<string>`.
+pub fn sentences(texts: &ArrayRef) -> Result<ArrayRef> {
+    let mut rows = memory::with_capacity(texts.len());
+    let mut copy = TextCopy::default();
+    each_row(texts, |row| {
+        rows.push(row.map(|row| {
+            let text = copy.of(row).0;
+            text::sentences::sentences(&text).map(String::from).collect()
         }));
     })?;
     string_lists(&rows)

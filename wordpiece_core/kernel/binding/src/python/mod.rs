@@ -96,7 +96,7 @@ mod _kernel {
     #[pymodule_export]
     use super::text::{
         PyByteLevel, PyComposed, PyMetaspace, compile_charsmap, hash_numbers, hash_texts,
-        lowercase, pre_tokenize, repair_utf8, split_lines, string_array,
+        lowercase, pre_tokenize, repair_utf8, split_lines, split_sentences, string_array,
     };
     #[pymodule_export]
     use super::train::{

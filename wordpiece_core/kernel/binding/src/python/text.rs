@@ -194,6 +194,11 @@ pub(super) fn pre_tokenize(
 }
 
 #[pyfunction]
+pub(super) fn split_sentences(py: Python<'_>, texts: GivenArray) -> PyResult<PyArrowArray> {
+    array(py, || arrow::text::sentences(&texts.0))
+}
+
+#[pyfunction]
 pub(super) fn lowercase(text: &str) -> String {
     text.chars().flat_map(unicode::lowercase).collect()
 }

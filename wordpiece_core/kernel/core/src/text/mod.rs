@@ -12,5 +12,6 @@ pub mod pre_tokenize;
 pub mod rules;
 pub(crate) mod segment_table;
 pub mod segments;
+pub mod sentences;
 pub mod unicode;
 pub mod utf8;
