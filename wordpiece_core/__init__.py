@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         TextOptions,
         TrainingOptions,
     )
+    from wordpiece_core.tokenizer.library import EncodedByLibraryWarning
     from wordpiece_core.tokenizer.packing import Packer
     from wordpiece_core.tokenizer.reading import TakenAsCasedWarning
     from wordpiece_core.tokenizer.tokenizer import EncodedBatch, Tokenizer
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     __version__: str
 
 __all__ = [
+    "EncodedByLibraryWarning",
     "EncodedBatch",
     "EncodingOptions",
     "ExtensionOptions",
@@ -60,6 +62,7 @@ __all__ = [
 _MODULES = {
     "errors": ("InputError", "OptionError", "OutputError", "WordpieceError"),
     "options": ("EncodingOptions", "ExtensionOptions", "TextOptions", "TrainingOptions"),
+    "tokenizer.library": ("EncodedByLibraryWarning",),
     "tokenizer.packing": ("Packer",),
     "tokenizer.tokenizer": ("EncodedBatch", "Tokenizer"),
     "tokenizer.reading": ("TakenAsCasedWarning",),

@@ -10,7 +10,8 @@ from itertools import groupby
 from wordpiece_core.reference.marks import BYTES, SPACE_MARK, WORD_END
 from wordpiece_core.tokenizer.bytes_as_text import byte_of
 from wordpiece_core.tokenizer.files import TokenizerSpec
-from wordpiece_core.tokenizer.models import Bpe, Metaspace, Unigram
+from wordpiece_core.tokenizer.library import library_text
+from wordpiece_core.tokenizer.models import Bpe, Library, Metaspace, Unigram
 
 # Replacements in decoded English text, in this order. `tokenizers` makes all of them in each token
 # of WordPiece, `transformers` then makes all but the last in the whole text.
@@ -28,11 +29,14 @@ def decoded(spec: TokenizerSpec, tokens: Sequence[str], clean_up: bool | None = 
     text, as `transformers` does, though never with BPE; None: with WordPiece alone."""
     text = _text(spec, tokens)
     wanted = spec.model is None if clean_up is None else clean_up
-    return _clean(text, CLEAN_UP[:-1]) if wanted and not isinstance(spec.model, Bpe) else text
+    of_bpe = isinstance(spec.model, Bpe) or (spec.library and spec.library.kind == "BPE")
+    return _clean(text, CLEAN_UP[:-1]) if wanted and not of_bpe else text
 
 
 def _text(spec: TokenizerSpec, tokens: Sequence[str]) -> str:
     model = spec.model
+    if isinstance(model, Library):
+        return library_text(model, tokens)
     if model is None:
         return _of_word_pieces(tokens, spec.continuing_prefix)
     if isinstance(model, Unigram) and model.of_sentencepiece:

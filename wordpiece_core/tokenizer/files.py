@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from base64 import b64decode, b64encode
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -18,7 +18,9 @@ from wordpiece_core.tokenizer.models import (
     ByteLevel,
     Composed,
     Layout,
+    Library,
     Metaspace,
+    Model,
     Unigram,
 )
 from wordpiece_core.tokenizer.vocabulary import is_unused
@@ -40,7 +42,8 @@ AS_IT_IS = TextOptions(
     handle_chinese_chars=False,
     pre_tokenizer="whitespace",
 )
-"""The text options of a tokenizer whose `rules` are a Metaspace: those say how text is handled."""
+"""The text options of a tokenizer whose `rules` are a Metaspace, or that the library `tokenizers`
+runs: those say how text is handled."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +56,7 @@ class TokenizerSpec:
     continuing_prefix: str = "##"
     more_special_tokens: Sequence[str] = ()
     """Special tokens beside BERT's five. They are found where they are written in a text."""
-    model: Bpe | Unigram | None = None
+    model: Model | None = None
     """None: WordPiece."""
     rules: ByteLevel | Metaspace | Composed | None = None
     """How text becomes words, if not by `text`."""
@@ -90,7 +93,8 @@ class TokenizerSpec:
     @classmethod
     def of_plain(cls, value: Mapping[str, Any]) -> TokenizerSpec:
         """From what `plain` gives."""
-        kinds = {kind.__name__: kind for kind in (Bpe, Unigram, ByteLevel, Metaspace, Composed)}
+        of = (Bpe, Unigram, Library, ByteLevel, Metaspace, Composed)
+        kinds = {kind.__name__: kind for kind in of}
         made = dict(value) | {"text": TextOptions(**value["text"])}
         for name in ("model", "rules"):
             if name in made:
@@ -103,6 +107,11 @@ class TokenizerSpec:
         if "added" in made:
             made["added"] = _added_of_plain(made["added"])
         return cls(**made)
+
+    @property
+    def library(self) -> Library | None:
+        """The model, if the library `tokenizers` runs the tokenizer."""
+        return self.model if isinstance(self.model, Library) else None
 
     @property
     def tokens_by_role(self) -> dict[str, str]:
@@ -169,7 +178,7 @@ def trimming_unless_usual(trimming: Sequence[bool], text: TextOptions) -> Sequen
     return None if list(trimming) == usual else trimming
 
 
-def usual_roles(special_tokens: Sequence[str]) -> dict[str, str]:
+def usual_roles(special_tokens: Collection[str]) -> dict[str, str]:
     """The roles of special tokens, as they are usually called."""
     found = {}
     for role, usual in USUAL_ROLES.items():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from wordpiece_core import _kernel
-from wordpiece_core.tokenizer.models import Bpe, ByteLevel, Composed, Metaspace, Unigram
+from wordpiece_core.tokenizer.models import Bpe, ByteLevel, Composed, Metaspace, Model, Unigram
 
 
 def kernel_rules(
@@ -21,7 +21,7 @@ def kernel_rules(
     return None if rules is None else _kernel.ByteLevel(**vars(rules))
 
 
-def kernel_model(model: Bpe | Unigram | None) -> _kernel.Bpe | _kernel.Unigram | None:
+def kernel_model(model: Model | None) -> _kernel.Bpe | _kernel.Unigram | None:
     """The model; None for WordPiece. The encoder checks it."""
     if isinstance(model, Bpe):
         left, right = (pa.array([pair[i] for pair in model.merges], pa.uint32()) for i in (0, 1))

@@ -39,8 +39,25 @@ class Unigram:
     of_sentencepiece: bool = False
 
 
-def model_name(model: type[Bpe | Unigram] | Bpe | Unigram | None) -> str:
+@dataclass(frozen=True)
+class Library:
+    """A tokenizer that the library `tokenizers` runs, because a part of it is not known here.
+    `tokenizer_json`: the text of its file, which alone decides about ids. `kind`: its model.
+    `word_boundary`: BYTES or SPACE_MARK, if tokens that begin words begin with one of these. It
+    says how tokens are shown, and nothing about ids."""
+
+    tokenizer_json: str
+    kind: str
+    word_boundary: str | None = None
+
+
+Model = Bpe | Unigram | Library
+
+
+def model_name(model: type[Bpe | Unigram] | Model | None) -> str:
     """What people call a model, or the kind of one; None: WordPiece."""
+    if isinstance(model, Library):
+        return f"{model.kind} of the library tokenizers"
     kind = model if isinstance(model, type) else type(model)
     return {Bpe: "BPE", Unigram: "Unigram"}.get(kind, "WordPiece")
 

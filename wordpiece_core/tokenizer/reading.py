@@ -1,9 +1,10 @@
 """Reading tokenizers that other programs have written: a `vocab.txt`, a `tokenizer.json`, or a
 directory.
 
-A tokenizer is refused if its ids here would differ from those that `tokenizers` or `transformers`
-give: one with another model or normalizer, with special tokens in other roles or searched for in
-other ways, or with files that contradict each other.
+A `tokenizer.json` with a part that is not known here is encoded by the library `tokenizers`
+(`library`). A tokenizer is refused if its ids would differ from those that `tokenizers` or
+`transformers` give: one in other files with another model, or with files that contradict each
+other.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from wordpiece_core import _kernel
 from wordpiece_core.errors import InputError, shown
 from wordpiece_core.options import TextOptions
 from wordpiece_core.tokenizer.files import TokenizerSpec
-from wordpiece_core.tokenizer.formats.configs import with_config
+from wordpiece_core.tokenizer.formats.configs import with_config, with_roles
 from wordpiece_core.tokenizer.formats.json_text import Json, parse
 from wordpiece_core.tokenizer.formats.merges_files import (
     MERGES,
@@ -26,8 +27,11 @@ from wordpiece_core.tokenizer.formats.merges_files import (
 )
 from wordpiece_core.tokenizer.formats.sentencepiece_model import MODEL_NAMES, read_model
 from wordpiece_core.tokenizer.formats.tokenizer_json_reading import from_tokenizer_json
+from wordpiece_core.tokenizer.library import EncodedByLibraryWarning, library_spec
 from wordpiece_core.tokenizer.vocabulary import parse_vocabulary, read_bytes, read_text
 from wordpiece_core.uri import Location, same_store, split_query
+
+TOKENIZER = "tokenizer.json"
 
 
 class TakenAsCasedWarning(UserWarning):
@@ -61,10 +65,22 @@ def read_tokenizer(path: str, lowercase: bool | None = None) -> TokenizerSpec:
             return read_model(data, path)
     text = read_text(path)
     if text is not None and split_query(path)[0].endswith(".json"):
-        return from_tokenizer_json(parse(text, path), path)
+        return _of_tokenizer_json(parse(text, path), text, path)
     if text is not None:
         return _bare(parse_vocabulary(text, path), path, lowercase)
     return _from_directory(path, lowercase)
+
+
+def _of_tokenizer_json(value: Json, text: str, path: str) -> TokenizerSpec:
+    """The tokenizer of a `tokenizer.json`. The library `tokenizers` encodes what is not known here,
+    with an EncodedByLibraryWarning."""
+    try:
+        return from_tokenizer_json(value, path)
+    except InputError as refusal:
+        spec = library_spec(value, text, path, refusal)
+        part = str(refusal).removeprefix(f"{path}: ").partition("; ")[0]
+    warnings.warn(EncodedByLibraryWarning(path, part), stacklevel=4)
+    return spec
 
 
 def _bare(vocab: list[str], path: str, lowercase: bool | None) -> TokenizerSpec:
@@ -90,12 +106,13 @@ def _from_directory(path: str, lowercase: bool | None) -> TokenizerSpec:
         text = read_text(place(name))
         return None if text is None else parse(text, place(name))
 
-    whole = read("tokenizer.json")
+    text = read_text(place(TOKENIZER))
+    whole = None if text is None else parse(text, place(TOKENIZER))
     configs = {name: read(name) for name in ("special_tokens_map.json", "tokenizer_config.json")}
     config = configs["tokenizer_config.json"]
     spec = _of_vocab_txt(place, config is not None, lowercase, whole)
-    if whole is not None:
-        spec = _of_whole(whole, place, spec)
+    if text is not None and whole is not None:
+        spec = _of_whole(_of_tokenizer_json(whole, text, place(TOKENIZER)), place, spec)
     elif spec is None:
         spec = _of_merges(place, config) or _of_model(place, config)
     if spec is None:
@@ -104,10 +121,17 @@ def _from_directory(path: str, lowercase: bool | None) -> TokenizerSpec:
             " merges.txt, or a .model; or a file of them"
         )
     for name, said in configs.items():
-        if said is not None:
+        if said is not None and spec.library is not None:
+            spec = with_roles(spec, said, place(name))
+        elif said is not None:
             spec = with_config(spec, said, place(name), fixed=whole is not None)
-    for token in read("added_tokens.json") or {}:
-        if token not in spec.special_tokens:
+    for token, number in (read("added_tokens.json") or {}).items():
+        if spec.library is not None and spec.vocab[number : number + 1] != [token]:
+            raise InputError(
+                f"{place('added_tokens.json')}: added token {token!r} does not have the id"
+                f" {shown(number)} in {TOKENIZER}; fix one of them"
+            )
+        if spec.library is None and token not in spec.special_tokens:
             raise InputError(
                 f"{place('added_tokens.json')}: added token {token!r} is not a special one; only"
                 " these are known here"
@@ -131,11 +155,12 @@ def _of_vocab_txt(
     return _bare(vocab, place("vocab.txt"), lowercase)
 
 
-def _of_whole(whole: Json, place: Locate, of_vocab: TokenizerSpec | None) -> TokenizerSpec:
+def _of_whole(spec: TokenizerSpec, place: Locate, of_vocab: TokenizerSpec | None) -> TokenizerSpec:
     """The tokenizer of a `tokenizer.json`. InputError if the vocabulary beside it is another."""
-    spec = from_tokenizer_json(whole, place("tokenizer.json"))
     other = None
-    if of_vocab is not None and of_vocab.vocab != list(spec.vocab):
+    # One of the library has its added tokens behind the others.
+    end = None if of_vocab is None or spec.library is None else len(of_vocab.vocab)
+    if of_vocab is not None and of_vocab.vocab != list(spec.vocab[:end]):
         other = "vocab.txt"
     text = read_text(place(VOCAB))
     if text is not None and spec.model is not None:
@@ -145,7 +170,7 @@ def _of_whole(whole: Json, place: Locate, of_vocab: TokenizerSpec | None) -> Tok
             other = VOCAB
     if other is not None:
         raise InputError(
-            f"{place('tokenizer.json')}: another vocabulary than the {other} beside it; remove one"
+            f"{place(TOKENIZER)}: another vocabulary than the {other} beside it; remove one"
         )
     return spec
 

@@ -30,7 +30,15 @@ from wordpiece_core.text_types import holds_text
 from wordpiece_core.tokenizer.decoding import decoded
 from wordpiece_core.tokenizer.files import TokenizerSpec
 from wordpiece_core.tokenizer.kernel_parts import kernel_model, kernel_rules
-from wordpiece_core.tokenizer.models import AddedTokens, Bpe, Layout, Unigram, model_name
+from wordpiece_core.tokenizer.library import LibraryEncoder, no_token
+from wordpiece_core.tokenizer.models import (
+    AddedTokens,
+    Bpe,
+    Layout,
+    Library,
+    Unigram,
+    model_name,
+)
 from wordpiece_core.tokenizer.reading import read_tokenizer
 from wordpiece_core.tokenizer.vocabulary import check_vocabulary
 from wordpiece_core.tokenizer.writing import tokenizer_files
@@ -126,8 +134,12 @@ class Tokenizer:
         token has a capital letter (tokens in brackets, like [CLS], do not count). Then it is
         handled as for the cased models, with a TakenAsCasedWarning.
 
+        A `tokenizer.json` with a part that is not known here is encoded by the library
+        `tokenizers`, more slowly and with an EncodedByLibraryWarning.
+
         Raises InputError if there is no tokenizer, or one whose ids would not be those that
-        `tokenizers` or `sentencepiece` give; OptionError for a bad option.
+        `tokenizers` or `sentencepiece` give; OptionError for a bad option, and if the library
+        `tokenizers` is needed and not installed.
 
         >>> Tokenizer(["[UNK]", "hug", "##s"]).save("my-tokenizer")[-1]
         'my-tokenizer/vocab.txt'
@@ -159,7 +171,9 @@ class Tokenizer:
     @property
     def vocab_size(self) -> int:
         """How many tokens there are."""
-        return len(self.vocab)
+        if self.spec.library is None:
+            return len(self.vocab)
+        return sum(token != no_token(i) for i, token in enumerate(self.vocab))
 
     @cached_property
     def digest(self) -> str:
@@ -170,16 +184,18 @@ class Tokenizer:
         return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
 
     @cached_property
-    def kernel(self) -> _kernel.Encoder:
-        """The kernel's encoder of this vocabulary."""
+    def kernel(self) -> _kernel.Encoder | LibraryEncoder:
+        """The kernel's encoder of this vocabulary, or the one that stands in for it."""
         return self._encoder(split_special_tokens=False)
 
     @cached_property
-    def _splitting_kernel(self) -> _kernel.Encoder:
+    def _splitting_kernel(self) -> _kernel.Encoder | LibraryEncoder:
         """The same for texts in which special tokens are text like any other."""
         return self._encoder(split_special_tokens=True)
 
-    def _encoder(self, *, split_special_tokens: bool) -> _kernel.Encoder:
+    def _encoder(self, *, split_special_tokens: bool) -> _kernel.Encoder | LibraryEncoder:
+        if self.spec.library is not None:
+            return LibraryEncoder(self.spec, hides=split_special_tokens)
         spec, special = self.spec, self.special_tokens
         of_sentencepiece = isinstance(spec.model, Unigram) and spec.model.of_sentencepiece
         # sentencepiece does not find its control tokens in texts either.
@@ -425,7 +441,13 @@ class Tokenizer:
         if options.id_type == "uint16" and len(self) > 2**16:
             raise OptionError(f"id_type: {len(self):,} tokens are more than uint16 can number")
         for name, model in (("sample_alpha", Unigram), ("bpe_dropout", Bpe)):
-            if getattr(options, name) is not None and not isinstance(self.spec.model, model):
+            if getattr(options, name) is None:
+                continue
+            if self.spec.library is not None:
+                raise OptionError(
+                    f"{name}: not for a tokenizer that the library tokenizers runs; leave it out"
+                )
+            if not isinstance(self.spec.model, model):
                 found = model_name(self.spec.model)
                 raise OptionError(
                     f"{name}: only for {model_name(model)}, but the tokenizer is {found}"
@@ -437,6 +459,8 @@ class Tokenizer:
 
     def _added_tokens(self, options: EncodingOptions, pairs: bool) -> int:
         """How many tokens are put around a row."""
+        if isinstance(self.kernel, LibraryEncoder) and options.add_special_tokens:
+            return self.kernel.added_tokens(pairs)
         around = self.around or AddedTokens()
         added = self._added(around.pair if pairs else around.single, options)
         return sum(map(len, added.values()))
@@ -541,6 +565,8 @@ class Tokenizer:
         tokens = [self._token(i) for i in ids]
         if skip_special_tokens:
             tokens = [token for token in tokens if token not in self.special_tokens]
+        if self.spec.library is not None:  # which leaves out ids without a token
+            tokens = [token for token in tokens if token != no_token(self.ids[token])]
         return decoded(self.spec, tokens, clean_up_tokenization_spaces)
 
     def _token(self, token_id: int) -> str:
@@ -577,7 +603,7 @@ def _check_of_model(spec: TokenizerSpec, given: Mapping[str, Any]) -> None:
     """OptionError for an option that the model of a spec does not have."""
     if spec.model is not None and (others := {"max_word_length", "continuing_prefix"} & {*given}):
         raise OptionError(f"{min(others)}: only for WordPiece")
-    if spec.rules is not None and (others := TEXT_OPTIONS & {*given}):
+    if (spec.rules or spec.library) and (others := TEXT_OPTIONS & {*given}):
         raise OptionError(f"{min(others)}: the tokenizer handles text in a way of its own")
 
 

@@ -16,7 +16,7 @@ BYTE_SPACE = BYTE_CHARACTERS[ord(" ")]
 def word_pieces(spec: TokenizerSpec) -> list[str]:
     """The tokens of a tokenizer, in id order. BPE that marks the ends of words does not say which
     tokens begin them: those stay as they are."""
-    if spec.model is None:
+    if spec.model is None or (spec.library and spec.continuing_prefix):
         return [with_prefix(token, spec.continuing_prefix) for token in spec.vocab]
     boundary = spec.word_boundary
     if boundary not in (BYTES, SPACE_MARK):

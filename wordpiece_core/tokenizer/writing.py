@@ -18,6 +18,8 @@ def tokenizer_files(spec: TokenizerSpec) -> dict[str, bytes]:
     if isinstance(spec.model, Unigram) and spec.model.of_sentencepiece:
         return {SPIECE: sentencepiece_model(spec)}
     configs = {name: written(value) for name, value in config_files(spec).items()}
+    if spec.library is not None:
+        return {"tokenizer.json": spec.library.tokenizer_json.encode(), **configs}
     # In the order of writing: the first alone says how text is handled.
     return {"tokenizer.json": written(tokenizer_json(spec)), **configs, **_of_model(spec)}
 

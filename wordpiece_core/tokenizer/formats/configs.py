@@ -43,10 +43,7 @@ def config_files(spec: TokenizerSpec) -> dict[str, dict[str, Any]]:
 def with_config(spec: TokenizerSpec, config: Json, path: str, *, fixed: bool) -> TokenizerSpec:
     """The spec, changed by what a config file beside the vocabulary says. If the spec is `fixed` by
     a tokenizer.json, it is not changed: InputError if the file contradicts it."""
-    if config.get("split_special_tokens"):
-        raise InputError(
-            f"{path}: split_special_tokens is set; leave it out, and give it when encoding"
-        )
+    _check_split(config, path)
     roles = _roles_of_config(spec, config, path, fixed)
     named = [] if roles is None else roles.values()
     more = dict.fromkeys([*spec.more_special_tokens, *_more_tokens(config, path, fixed), *named])
@@ -66,6 +63,23 @@ def with_config(spec: TokenizerSpec, config: Json, path: str, *, fixed: bool) ->
     if {*changed.special_tokens} != {*spec.special_tokens}:
         raise InputError(f"{path}: has other special tokens than tokenizer.json; fix one of them")
     return replace(spec, roles=roles)
+
+
+def with_roles(spec: TokenizerSpec, config: Json, path: str) -> TokenizerSpec:
+    """The spec of a tokenizer that the library `tokenizers` runs, with the roles of tokens that a
+    config file says. All else is as in its tokenizer.json."""
+    _check_split(config, path)
+    known = {*spec.vocab}
+    said = {n: _content(config[n], path, True) for n in ROLE_NAMES if config.get(n) is not None}
+    said = {name: token for name, token in said.items() if token in known and name != "unk_token"}
+    return replace(spec, roles={**(spec.roles or {}), **said})
+
+
+def _check_split(config: Json, path: str) -> None:
+    if config.get("split_special_tokens"):
+        raise InputError(
+            f"{path}: split_special_tokens is set; leave it out, and give it when encoding"
+        )
 
 
 def _roles_of_config(

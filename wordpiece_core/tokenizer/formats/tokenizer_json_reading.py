@@ -32,13 +32,15 @@ from wordpiece_core.tokenizer.formats.tokenizer_json_parts import (
 from wordpiece_core.tokenizer.models import BERT_ADDED, Bpe, Unigram
 from wordpiece_core.tokenizer.vocabulary import UNK, check_vocabulary
 
+BPE_FIELDS = {"vocab", "merges"}
+WORDLEVEL_FIELDS = {"vocab", "unk_token"}
+WORDPIECE_FIELDS = WORDLEVEL_FIELDS | {"continuing_subword_prefix", "max_input_chars_per_word"}
+
 
 def from_tokenizer_json(value: Json, path: str) -> TokenizerSpec:
     """The tokenizer of the JSON of a file. `path`: what errors name."""
     model = get(value, "model", dict, path, {})
-    # Files from before tokenizers 0.9 do not say what model they hold.
-    unsaid = "WordPiece" if "max_input_chars_per_word" in model else None
-    kind = model.get("type", unsaid)
+    kind = model_kind(model)
     if kind == "WordPiece":
         return _wordpiece(value, path)
     if kind == "BPE":
@@ -47,6 +49,18 @@ def from_tokenizer_json(value: Json, path: str) -> TokenizerSpec:
         return _unigram(value, path)
     name = kind if isinstance(kind, str) else shown(kind)
     raise InputError(f"{path}: the model {name} is not WordPiece, BPE or Unigram; give one that is")
+
+
+def model_kind(model: Json) -> Any:
+    """The type of a model. Files from before `tokenizers` 0.9 do not say it: then it is the first
+    type that has their fields, in the order of that library. None: there is no such type."""
+    if "type" in model:
+        return model["type"]
+    if isinstance(model.get("vocab"), list):
+        return "Unigram"
+    known = model.keys()
+    fields_of = {"BPE": BPE_FIELDS, "WordPiece": WORDPIECE_FIELDS, "WordLevel": WORDLEVEL_FIELDS}
+    return next((kind for kind, wanted in fields_of.items() if wanted <= known), None)
 
 
 # --- WordPiece ------------------------------------------------------------------------------------
