@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     __version__: str
 
 __all__ = [
-    "EncodedByLibraryWarning",
     "EncodedBatch",
+    "EncodedByLibraryWarning",
     "EncodingOptions",
     "ExtensionOptions",
     "ExtensionResult",

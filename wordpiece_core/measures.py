@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from wordpiece_core import _kernel
 from wordpiece_core.errors import InputError
 from wordpiece_core.options import MOST_COUNT
-from wordpiece_core.tokenizer.foreign import ForeignTokenizer
+from wordpiece_core.tokenizer.library import LibraryEncoder, no_token
 from wordpiece_core.tokenizer.tokenizer import Tokenizer
 from wordpiece_core.tokenizer.word_pieces import word_pieces
 
@@ -26,8 +26,6 @@ RARE = 10  # a token that is used less often is rare
 TABLE = ["word", "count"]  # the columns of a word table
 USES = pa.schema([("token", pa.uint32()), ("count", pa.int64())])
 ROWS_AT_ONCE = 65_536  # of chunks that are cut at once
-
-AnyTokenizer = Tokenizer | ForeignTokenizer
 
 
 @dataclass(frozen=True)
@@ -144,7 +142,7 @@ SUMS = tuple(f.name for f in fields(Measures) if f.name not in ("vocab_size", "u
 """The names of the sums, in the order in which the kernel gives them."""
 
 
-def measure(tokenizer: AnyTokenizer, chunks: Any, counts: Any) -> Measures:
+def measure(tokenizer: Tokenizer, chunks: Any, counts: Any) -> Measures:
     """Measures a tokenizer on chunks of text, each of which counts as often as it occurs.
 
     Args:
@@ -156,26 +154,30 @@ def measure(tokenizer: AnyTokenizer, chunks: Any, counts: Any) -> Measures:
     2^63 - 1.
     """
     batch = pa.record_batch([_array(chunks, pa.string()), _array(counts, pa.int64())], TABLE)
-    if isinstance(tokenizer, Tokenizer):
-        sums = _kernel.Measurer(vocab_size=len(tokenizer), unk_id=tokenizer.unk_id)
-    else:
-        sums = _kernel.Measurer(vocab_size=tokenizer.ids_end, unk_id=tokenizer.unk_id)
+    sums = _kernel.Measurer(vocab_size=len(tokenizer), unk_id=tokenizer.unk_id)
+    encoder = tokenizer.kernel
     for start in range(0, len(batch), ROWS_AT_ONCE):
         some = batch.slice(start, ROWS_AT_ONCE)
-        if isinstance(tokenizer, Tokenizer):
-            sums.add(some, tokenizer.kernel)
+        if isinstance(encoder, LibraryEncoder):
+            encoder.add_to(sums, some)
         else:
-            tokenizer.add_to(sums, some)
+            sums.add(some, encoder)
     found, uses = sums.take()
     named = dict(zip(SUMS, found, strict=True))
     return Measures(tokenizer.vocab_size, **named, uses=pa.record_batch(uses).cast(USES))
 
 
-def tokens_of(tokenizer: AnyTokenizer) -> list[str]:
+def tokens_by_id(tokenizer: Tokenizer) -> dict[int, str]:
     """The tokens as BERT's vocabularies write them: with `##`, where they continue a word."""
-    if isinstance(tokenizer, ForeignTokenizer):
-        return tokenizer.words_and_parts
-    return word_pieces(tokenizer.spec)
+    pieces = enumerate(word_pieces(tokenizer.spec))
+    if tokenizer.spec.library is None:
+        return dict(pieces)
+    return {i: piece for i, piece in pieces if tokenizer.vocab[i] != no_token(i)}
+
+
+def tokens_of(tokenizer: Tokenizer) -> list[str]:
+    """The same in the order of their ids."""
+    return [*tokens_by_id(tokenizer).values()]
 
 
 def overlap(vocab: Collection[str], first: Collection[str]) -> float | None:

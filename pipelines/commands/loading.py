@@ -8,21 +8,25 @@ from contextlib import contextmanager
 
 from pipelines.commands.summary import say
 from pipelines.encoding.options import TokenizerChoice
-from wordpiece_core import TakenAsCasedWarning, Tokenizer
+from wordpiece_core import EncodedByLibraryWarning, TakenAsCasedWarning, Tokenizer
 
 
 def load_tokenizer(choice: TokenizerChoice) -> Tokenizer:
-    """Loads a tokenizer. If it is taken as cased, a line says so, because that changes the ids."""
-    with saying_cased():
+    """Loads a tokenizer. A line says if it is taken as cased, which changes the ids, or if it is
+    slow."""
+    with showing_warnings():
         return choice.load()
 
 
 @contextmanager
-def saying_cased() -> Iterator[None]:
-    """Says after the block, if it has not failed, which tokenizers it has taken as cased."""
+def showing_warnings() -> Iterator[None]:
+    """Shows the warnings about the tokenizers that the block has loaded, if it has not failed."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", TakenAsCasedWarning)
+        warnings.simplefilter("always", EncodedByLibraryWarning)
         yield
     for warning in caught:
         if isinstance(warning.message, TakenAsCasedWarning):
             say(f"tokenizer {warning.message.fact} (--lowercase to override)")
+        elif isinstance(warning.message, EncodedByLibraryWarning):
+            say(f"tokenizer {warning.message.fact}")

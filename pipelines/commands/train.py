@@ -4,7 +4,7 @@ summary."""
 from __future__ import annotations
 
 from pipelines.commands.job_command import How
-from pipelines.commands.loading import saying_cased
+from pipelines.commands.loading import showing_warnings
 from pipelines.commands.summary import finish, print_corpus
 from pipelines.counting.word_table import WordTable
 from pipelines.running.progress import Progress
@@ -25,7 +25,7 @@ def run_train(call: TrainCall, how: How) -> None:
 def run_extend(call: ExtendCall, how: How) -> None:
     """Runs `wordpiece extend`."""
     progress = Progress(quiet=how.quiet)
-    with saying_cased():
+    with showing_warnings():
         done = extend(call, beam_args=how.beam_args, progress=progress)
     finish(done, how, progress, lambda: _print_extension(done))
 
@@ -33,7 +33,7 @@ def run_extend(call: ExtendCall, how: How) -> None:
 def run_prune(call: PruneCall, how: How) -> None:
     """Runs `wordpiece prune`."""
     progress = Progress(quiet=how.quiet)
-    with saying_cased():
+    with showing_warnings():
         done = prune(call, beam_args=how.beam_args, progress=progress)
     finish(done, how, progress, lambda: _print_pruning(done))
 

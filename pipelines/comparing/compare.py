@@ -20,9 +20,8 @@ from pipelines.running.checks import checked_call
 from pipelines.running.progress import Progress
 from wordpiece_core import TakenAsCasedWarning, TextOptions, Tokenizer
 from wordpiece_core.declaration import named
-from wordpiece_core.measures import AnyTokenizer, Measures, overlap, parity, tokens_of
+from wordpiece_core.measures import Measures, overlap, parity, tokens_of
 from wordpiece_core.options import GPT2, WHITESPACE
-from wordpiece_core.tokenizer.files import AS_IT_IS
 from wordpiece_core.tokenizer.models import ByteLevel
 
 SCHEMA = pa.schema(
@@ -87,7 +86,7 @@ def compare(call: CompareCall, *, beam_args: Sequence[str] = (), progress: Progr
     return Comparison(pa.Table.from_pylist(rows, SCHEMA), tuple(dict.fromkeys(more_warnings)))
 
 
-def load_all(places: Sequence[str | Tokenizer]) -> tuple[list[AnyTokenizer], list[str]]:
+def load_all(places: Sequence[str | Tokenizer]) -> tuple[list[Tokenizer], list[str]]:
     """The tokenizers, and warnings about those that were taken as cased."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", TakenAsCasedWarning)
@@ -100,7 +99,7 @@ def load_all(places: Sequence[str | Tokenizer]) -> tuple[list[AnyTokenizer], lis
 
 
 def _rows(
-    names: Sequence[str], tokenizers: Sequence[AnyTokenizer], measured: Measured
+    names: Sequence[str], tokenizers: Sequence[Tokenizer], measured: Measured
 ) -> Iterator[dict[str, Any]]:
     first = tokens_of(tokenizers[0])
     for number, (name, tokenizer) in enumerate(zip(names, tokenizers, strict=True)):
@@ -125,7 +124,7 @@ def _warnings_on_words(measured: Measured, call: CompareCall) -> Iterator[str]:
         yield (f"{left.words:,} words have no group (null); they are in the row of all text alone")
 
 
-def warnings_on_table(table: WordTable, name: str, tokenizer: AnyTokenizer) -> Iterator[str]:
+def warnings_on_table(table: WordTable, name: str, tokenizer: Tokenizer) -> Iterator[str]:
     """How the words of a table differ from the text that a tokenizer would have seen."""
     if table.min_word_count > 1:
         yield f"{table.path}: counted with {named('min_word_count')}, so rare words are missing"
@@ -134,18 +133,18 @@ def warnings_on_table(table: WordTable, name: str, tokenizer: AnyTokenizer) -> I
     lost = list(_lost(table.text, tokenizer)) if table.text else []
     if lost:
         done = " and ".join(filter(None, (", ".join(lost[:-1]), lost[-1])))
-        not_done = "does not do" if isinstance(tokenizer, Tokenizer) else "may not do"
+        not_done = "may not do" if tokenizer.spec.library else "does not do"
         yield (
             f"{table.path}: its words are {done}, which {name} {not_done}; give"
             f" {named('on')} with the text for its exact metrics"
         )
 
 
-def _lost(of_table: TextOptions, tokenizer: AnyTokenizer) -> Iterator[str]:
+def _lost(of_table: TextOptions, tokenizer: Tokenizer) -> Iterator[str]:
     """The normalization and pre-tokenization of a table that a tokenizer does not do. Of one that
     the library `tokenizers` runs it is not known: all of it."""
-    spec = tokenizer.spec if isinstance(tokenizer, Tokenizer) else None
-    own, done = (spec.text if spec else AS_IT_IS).for_kernel(), of_table.for_kernel()
+    spec = tokenizer.spec
+    own, done = spec.text.for_kernel(), of_table.for_kernel()
     for option, text in {
         "lowercase": "lowercased",
         "strip_accents": "stripped of accents",
@@ -156,6 +155,6 @@ def _lost(of_table: TextOptions, tokenizer: AnyTokenizer) -> Iterator[str]:
             yield text
     if of_table.pre_tokenizer == WHITESPACE:  # as in measuring
         return
-    is_gpt2 = spec is not None and isinstance(spec.rules, ByteLevel)
+    is_gpt2 = isinstance(spec.rules, ByteLevel)
     if of_table.pre_tokenizer != (GPT2 if is_gpt2 else own["pre_tokenizer"]):
         yield f"split as {named('pre_tokenizer')} {of_table.pre_tokenizer} splits text"

@@ -36,9 +36,10 @@ from pipelines.files.inputs import InputFile, Range
 from pipelines.files.owned import OwnedDirectory, new_id
 from pipelines.running.progress import Progress
 from pipelines.running.runner import is_local, pipeline_options, run_pipeline
+from wordpiece_core import Tokenizer
 from wordpiece_core.declaration import named
 from wordpiece_core.errors import OptionError, WordpieceError
-from wordpiece_core.measures import AnyTokenizer, Measures
+from wordpiece_core.measures import Measures
 
 LEAST_PARTITION_BYTES = 8 << 20  # of text
 SOME_PARTITIONS = 64  # so that all workers have work
@@ -56,7 +57,7 @@ class Measured:
 
 
 def measure_all(
-    tokenizers: Sequence[AnyTokenizer],
+    tokenizers: Sequence[Tokenizer],
     source: WordTable | Sequence[InputFile],
     options: MeasureOptions,
     *,

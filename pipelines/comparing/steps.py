@@ -33,10 +33,10 @@ from pipelines.files.filesystems import join
 from pipelines.files.inputs import Range
 from pipelines.running.figures import report
 from pipelines.running.threads import ahead
-from wordpiece_core import _kernel
+from wordpiece_core import Tokenizer, _kernel
 from wordpiece_core.declaration import named
 from wordpiece_core.errors import InputError, OptionError
-from wordpiece_core.measures import AnyTokenizer, Measures, measure
+from wordpiece_core.measures import Measures, measure
 
 SHUFFLED = "zstd"  # compresses what goes through the shuffle
 LONG = 64  # bytes; longer chunks hardly ever occur twice
@@ -57,17 +57,17 @@ class PackedTokenizers:
     data: bytes
 
     @classmethod
-    def of(cls, tokenizers: Iterable[AnyTokenizer]) -> PackedTokenizers:
+    def of(cls, tokenizers: Iterable[Tokenizer]) -> PackedTokenizers:
         return cls(zlib.compress(pickle.dumps(list(tokenizers)), 1))
 
-    def unpacked(self) -> list[AnyTokenizer]:
+    def unpacked(self) -> list[Tokenizer]:
         """The tokenizers. Workers that are threads of one process share them."""
         return _unpacked(self.data)
 
 
 @lru_cache(maxsize=2)
-def _unpacked(data: bytes) -> list[AnyTokenizer]:
-    tokenizers: list[AnyTokenizer] = pickle.loads(zlib.decompress(data))
+def _unpacked(data: bytes) -> list[Tokenizer]:
+    tokenizers: list[Tokenizer] = pickle.loads(zlib.decompress(data))
     return tokenizers
 
 
@@ -92,7 +92,7 @@ class Tally:
 
     measures: dict[GroupKey, Measures] = field(default_factory=dict)
 
-    def measure(self, tokenizers: list[AnyTokenizer], group: Group, chunks: pa.RecordBatch) -> None:
+    def measure(self, tokenizers: list[Tokenizer], group: Group, chunks: pa.RecordBatch) -> None:
         """Measures chunks of a group with all tokenizers."""
         for number, tokenizer in enumerate(tokenizers if len(chunks) else ()):
             add(self.measures, (number, group), measure(tokenizer, chunks["word"], chunks["count"]))

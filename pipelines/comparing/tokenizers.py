@@ -1,5 +1,4 @@
-"""Loading the tokenizers to compare, from any file system or the Hub. The library `tokenizers` runs
-those that this package cannot read."""
+"""Loading the tokenizers to compare, from any file system or the Hub."""
 
 from __future__ import annotations
 
@@ -7,13 +6,9 @@ import re
 from collections.abc import Sequence
 
 from pipelines.files import storage
-from pipelines.files.filesystems import join
 from wordpiece_core import Tokenizer
 from wordpiece_core.errors import InputError, OptionError, one_line
-from wordpiece_core.measures import AnyTokenizer
-from wordpiece_core.tokenizer.foreign import ForeignTokenizer, is_tokenizer_json
 from wordpiece_core.tokenizer.formats.sentencepiece_model import MODEL_NAMES
-from wordpiece_core.tokenizer.vocabulary import read_text
 from wordpiece_core.uri import is_uri
 
 HUB_NAME = re.compile(r"[\w.-]+(/[\w.-]+)?")
@@ -23,7 +18,7 @@ FILES = (
 )
 
 
-def load_tokenizer(place: str | Tokenizer) -> AnyTokenizer:
+def load_tokenizer(place: str | Tokenizer) -> Tokenizer:
     """Loads a tokenizer directory, a `vocab.txt`, a `tokenizer.json`, a model of sentencepiece,
     or a tokenizer of the Hub. A place on disk wins over a name on the Hub. Raises InputError, and
     OptionError where a library is missing."""
@@ -34,20 +29,15 @@ def load_tokenizer(place: str | Tokenizer) -> AnyTokenizer:
     return _at(place, place)
 
 
-def _at(place: str, name: str) -> AnyTokenizer:
-    """The tokenizer at a place. If this package cannot read it, `tokenizers` runs it."""
+def _at(place: str, name: str) -> Tokenizer:
     try:
         return Tokenizer.load(place)
     except InputError as error:
-        path = place if place.endswith(".json") else join(place, "tokenizer.json")
-        text = read_text(path)
-        if text is None or not is_tokenizer_json(text):
-            if place.endswith(".json") and "is not WordPiece, BPE or Unigram" in str(error):
-                raise InputError(f"{name}: no model in it; give a tokenizer.json") from error
-            if place != name:
-                raise InputError(f"{name}: {one_line(error)}") from error
-            raise
-    return ForeignTokenizer(text, name if place == name else f"{name} on the Hub")
+        if place.endswith(".json") and "the model None is not" in str(error):
+            raise InputError(f"{name}: no model in it; give a tokenizer.json") from error
+        if place != name:
+            raise InputError(f"{name}: {one_line(error)}") from error
+        raise
 
 
 def _from_hub(name: str) -> str:

@@ -31,7 +31,7 @@ from pipelines.reporting.tokenized_words import fewer_here, fewer_there
 from pipelines.reporting.vocabulary import alphabet, json_object, lengths, words_of_text
 from wordpiece_core import Tokenizer, __version__
 from wordpiece_core.measures import Measures, parity, tokens_of
-from wordpiece_core.tokenizer.models import Bpe, model_name
+from wordpiece_core.tokenizer.models import Bpe, Unigram, model_name
 from wordpiece_core.visible import visible
 
 FIRST_MERGES = 50
@@ -245,6 +245,7 @@ def _preparation(facts: Facts) -> Iterator[tuple[str, str]]:
         yield "model", model_name(facts.spec.model)
         if isinstance(facts.spec.model, Bpe):
             yield "word boundary", _value(facts.spec.model.word_boundary)
+    if isinstance(facts.spec.model, Bpe | Unigram):
         yield "byte fallback", _value(facts.spec.model.byte_fallback)
     yield "special tokens", _value(facts.spec.special_tokens)
 

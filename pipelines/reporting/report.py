@@ -26,7 +26,7 @@ from pipelines.running.progress import Progress
 from wordpiece_core import Tokenizer
 from wordpiece_core.declaration import named
 from wordpiece_core.errors import InputError, OptionError, OutputError
-from wordpiece_core.measures import AnyTokenizer, tokens_of
+from wordpiece_core.measures import tokens_by_id
 
 LIBRARIES = ("jinja2", "vl_convert")  # of the extra `report`
 HEAD_BYTES = 4096  # of a page, which contain `GENERATOR`
@@ -78,7 +78,7 @@ def report(call: ReportCall, *, beam_args: Sequence[str] = (), progress: Progres
     from pipelines.reporting.page import page  # it loads libraries that are not always there
 
     (tokenizer, *others), more_warnings = load_all([call.tokenizer, *call.compare_with])
-    if not isinstance(tokenizer, Tokenizer):
+    if tokenizer.spec.library is not None:
         raise InputError(
             f"{call.tokenizer}: of a kind that only the library tokenizers runs; give it by"
             f" {named('compare_with')}, or to wordpiece compare"
@@ -126,16 +126,9 @@ def check_output(path: str, *, overwrite: bool) -> None:
         )
 
 
-def tokens_by_id(tokenizer: AnyTokenizer) -> dict[int, str]:
-    """The tokens of a tokenizer as WordPiece writes them, in the order of their ids."""
-    tokens = tokens_of(tokenizer)
-    ids = range(len(tokens)) if isinstance(tokenizer, Tokenizer) else tokenizer.ids.values()
-    return dict(sorted(zip(ids, tokens, strict=True)))
-
-
 def _with_text(
     facts: Facts,
-    tokenizers: Sequence[AnyTokenizer],
+    tokenizers: Sequence[Tokenizer],
     call: ReportCall,
     beam_args: Sequence[str],
     progress: Progress,

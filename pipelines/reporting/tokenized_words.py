@@ -14,8 +14,7 @@ import pyarrow.compute as pc
 
 from pipelines.reporting.scripts import are_mixed, have_digits
 from wordpiece_core import Tokenizer
-from wordpiece_core.measures import AnyTokenizer
-from wordpiece_core.tokenizer.foreign import BEFORE
+from wordpiece_core.tokenizer.library import LibraryEncoder
 
 LISTED = 20  # words of a list
 FREQUENT = 1_000  # words of several tokens, the most frequent, among which to look for most tokens
@@ -76,7 +75,7 @@ class RareWords:
 
 
 def tokenize_words(
-    words: pa.RecordBatch, first_rank: int, tokenizers: Sequence[AnyTokenizer], rare: RareWords
+    words: pa.RecordBatch, first_rank: int, tokenizers: Sequence[Tokenizer], rare: RareWords
 ) -> WordStatistics:
     """The statistics of a part of a table for the first tokenizer, and where the others differ.
     `first_rank`: how many words of the table come before."""
@@ -135,7 +134,7 @@ class _Tokenized:
     unknown: pa.Array
 
 
-def _tokenized(tokenizer: AnyTokenizer, words: pa.Array) -> _Tokenized:
+def _tokenized(tokenizer: Tokenizer, words: pa.Array) -> _Tokenized:
     tokens, unknown_token = tokens_of_words(tokenizer, words)
     unknown = pa.repeat(False, len(words))
     if unknown_token is not None:
@@ -145,26 +144,18 @@ def _tokenized(tokenizer: AnyTokenizer, words: pa.Array) -> _Tokenized:
     return _Tokenized(tokens, tokens.value_lengths().cast(pa.int64()), unknown)
 
 
-def tokens_of_words(tokenizer: AnyTokenizer, words: pa.Array) -> tuple[pa.ListArray, str | None]:
+def tokens_of_words(tokenizer: Tokenizer, words: pa.Array) -> tuple[pa.ListArray, str | None]:
     """The tokens of each word, and the tokenizer's unknown token if it has one.
 
     A tokenizer that the library `tokenizers` runs gets each word after another word and a space, as
     in a text."""
     kind = pa.list_(pa.string())
-    if isinstance(tokenizer, Tokenizer):
-        ids = tokenizer.encode(words, add_special_tokens=False)
-        tokens = pa.array(tokenizer.vocab, pa.string()).take(ids.values)
-        unknown = tokenizer.spec.tokens_by_role.get("unk_token")
-        return pa.ListArray.from_arrays(ids.offsets, tokens, kind), unknown
-    rows = tokenizer.tokenize([f"{BEFORE} {word}" for word in words.to_pylist()])
-    found = [
-        [token for token, (_, end) in zip(row.tokens, row.offsets, strict=True) if end > 1]
-        for row in rows
-    ]
-    unk_id = tokenizer.unk_id
-    return pa.array(found, kind), None if unk_id is None else tokenizer.tokenizer.id_to_token(
-        unk_id
-    )
+    unknown, encoder = tokenizer.spec.tokens_by_role.get("unk_token"), tokenizer.kernel
+    if isinstance(encoder, LibraryEncoder):
+        return pa.array(encoder.tokens_of_chunks(words.to_pylist()), kind), unknown
+    ids = tokenizer.encode(words, add_special_tokens=False)
+    tokens = pa.array(tokenizer.vocab, pa.string()).take(ids.values)
+    return pa.ListArray.from_arrays(ids.offsets, tokens, kind), unknown
 
 
 def _largest(name: str, table: pa.Table, mask: pa.Array, by: pa.Array) -> list[TokenizedWord]:

@@ -31,9 +31,9 @@ from pipelines.reporting.tokenized_words import (
 from pipelines.running.figures import report
 from pipelines.running.progress import Progress
 from pipelines.running.runner import run_pipeline
+from wordpiece_core import Tokenizer
 from wordpiece_core.declaration import called
 from wordpiece_core.errors import InputError
-from wordpiece_core.measures import AnyTokenizer
 
 STATISTICS = "words.pickle"
 RARE_SHARE = 10  # the least frequent of so many words are rare
@@ -42,7 +42,7 @@ ROWS_AT_ONCE = 16_384
 
 def word_statistics(
     table: WordTable,
-    tokenizers: Sequence[AnyTokenizer],
+    tokenizers: Sequence[Tokenizer],
     directory: str,
     *,
     beam_args: Sequence[str] = (),

@@ -80,8 +80,8 @@ def library_spec(value: Json, text: str, path: str, refusal: InputError) -> Toke
         tokenizer = loaded(text)
     except OptionError as error:
         raise OptionError(f"{refusal}, or {error}") from error
-    except InputError:
-        raise refusal from None
+    except InputError as error:
+        raise InputError(f"{refusal}; and {error}") from error
     ids: dict[str, int] = tokenizer.get_vocab(with_added_tokens=True)
     around, last = _around(tokenizer)
     size = max(last, *ids.values()) + 1 if ids else last + 1
@@ -89,6 +89,7 @@ def library_spec(value: Json, text: str, path: str, refusal: InputError) -> Toke
         raise InputError(f"{path}: the id {size - 1:,} is more than {MOST_TOKENS:,}")
     vocab = _tokens_by_id(tokenizer, ids, size)
     special = [t.content for t in tokenizer.get_added_tokens_decoder().values() if t.special]
+    before, between, after = ([vocab[number] for number in some] for some in around)
     rules = {k: v for k, v in value.items() if k not in ("model", "added_tokens")}
     return TokenizerSpec(
         vocab,
@@ -97,7 +98,7 @@ def library_spec(value: Json, text: str, path: str, refusal: InputError) -> Toke
         more_special_tokens=tuple(special),
         model=Library(text, kind, _word_boundary(rules)),
         roles=_roles(value, model, ids),
-        added=AddedTokens(*([vocab[i] for i in some] for some in around)),
+        added=AddedTokens(before, between, after),
     )
 
 
@@ -224,7 +225,7 @@ def loaded(
     post_processor, tokenizer.post_processor = tokenizer.post_processor, None
     if max_length is not None:
         # Without a post-processor it is not checked against tokens that may not be added at all.
-        tokenizer.enable_truncation(max_length, stride, cut)
+        tokenizer.enable_truncation(max_length, stride=stride, strategy=cut)
     if not is_bare:
         tokenizer.post_processor = post_processor
     tokenizer.encode_special_tokens = hides
@@ -432,7 +433,11 @@ class LibraryEncoder:
         """The rows of some texts."""
         made = _Rows(options, self.pad_id, self.unk_id)
         for group in _groups(columns, start, end):
-            full = {number: row for number, row in group.items() if None not in row}
+            full = {
+                number: tuple(text for text in row if text is not None)
+                for number, row in group.items()
+                if None not in row
+            }
             encoded = iter(self._encoded(full, options))
             for number in group:
                 if number in full:
@@ -455,23 +460,21 @@ class LibraryEncoder:
         # One of them is to blame.
         return [found for row in rows.items() for found in self._encoded(dict([row]), options)]
 
-    def _texts(
-        self, rows: list[tuple[str, ...]], options: Mapping[str, Any]
-    ) -> list[_Encoded]:
+    def _texts(self, rows: list[tuple[str, ...]], options: Mapping[str, Any]) -> list[_Encoded]:
         most, stride = options["max_length"], options["stride"] or 0
         tokenizer = self._library(most, stride, options["truncation"])
         texts = [text for (text,) in rows]
         with one_line_errors(FAILED):
-            encodings = tokenizer.encode_batch(texts, add_special_tokens=options["add_special_tokens"])
+            encodings = tokenizer.encode_batch(
+                texts, add_special_tokens=options["add_special_tokens"]
+            )
         found = []
         for text, encoding in zip(texts, encodings, strict=True):
             made = [encoding] if most is None else [encoding, *encoding.overflowing]
             found.append(_Encoded(made, *self._tally(text, made, stride)))
         return found
 
-    def _pairs(
-        self, rows: list[tuple[str, ...]], options: Mapping[str, Any]
-    ) -> list[_Encoded]:
+    def _pairs(self, rows: list[tuple[str, ...]], options: Mapping[str, Any]) -> list[_Encoded]:
         """Pairs are truncated here, because the library combines all that it truncates of one text
         with all of the other, which may be more than fits into memory."""
         adds, most, stride = (options[n] for n in ("add_special_tokens", "max_length", "stride"))
@@ -522,7 +525,7 @@ class LibraryEncoder:
     def _tally(self, text: str, rows: Sequence[Encoding], stride: int) -> tuple[int, int, int, int]:
         """Of a text with these rows: the number of its tokens, those in the first row, its words
         and their tokens. `stride`: how many tokens each row has from the one before."""
-        all_words: set[int] = set()
+        all_words: set[int | None] = set()
         tokens = kept = word_tokens = 0
         for number, row in enumerate(rows):
             ids, words = row.ids, row.word_ids
@@ -540,7 +543,7 @@ class LibraryEncoder:
             else:
                 all_words.update(words)
                 word_tokens += len(ids) - added
-        all_words.discard(None)  # type: ignore[arg-type]
+        all_words.discard(None)
         return tokens, kept, len(all_words), word_tokens
 
     def _is_special(self, token: int, place: int, row: Encoding, text: str) -> bool:
@@ -571,6 +574,13 @@ class LibraryEncoder:
         with one_line_errors(FAILED):
             texts = [f"{BEFORE} {chunk}" for chunk in chunks]
             return list(self._library().encode_batch(texts, add_special_tokens=False))
+
+    def tokens_of_chunks(self, chunks: Sequence[str]) -> list[list[str]]:
+        """The tokens of chunks, without those of the space in front."""
+        return [
+            [t for t, (_, end) in zip(row.tokens, row.offsets, strict=True) if end > len(BEFORE)]
+            for row in self.tokenize_chunks(chunks)
+        ]
 
     def add_to(self, sums: _kernel.Measurer, chunks: pa.RecordBatch) -> None:
         """Tokenizes the chunks of a word table, and adds their tokens to sums. A token for the

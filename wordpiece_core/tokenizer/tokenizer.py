@@ -31,14 +31,7 @@ from wordpiece_core.tokenizer.decoding import decoded
 from wordpiece_core.tokenizer.files import TokenizerSpec
 from wordpiece_core.tokenizer.kernel_parts import kernel_model, kernel_rules
 from wordpiece_core.tokenizer.library import LibraryEncoder, no_token
-from wordpiece_core.tokenizer.models import (
-    AddedTokens,
-    Bpe,
-    Layout,
-    Library,
-    Unigram,
-    model_name,
-)
+from wordpiece_core.tokenizer.models import AddedTokens, Bpe, Layout, Unigram, model_name
 from wordpiece_core.tokenizer.reading import read_tokenizer
 from wordpiece_core.tokenizer.vocabulary import check_vocabulary
 from wordpiece_core.tokenizer.writing import tokenizer_files

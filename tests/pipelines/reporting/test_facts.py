@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
+from wordpiece_core.tokenizer.foreign import ForeignTokenizer
 
 from pipelines.reporting.plots import HOVERED, plot_counts
 from pipelines.reporting.scripts import are_mixed, have_digits, scripts_of
@@ -42,7 +43,6 @@ from tests.pipelines.corpora import english
 from tests.wordpiece_core.tokenizer.test_foreign import byte_level_bpe
 from wordpiece_core import Tokenizer, reference, train
 from wordpiece_core.tokenizer.files import TokenizerSpec
-from wordpiece_core.tokenizer.foreign import ForeignTokenizer
 
 COUNTS = Counter(word for text in english(300) for word in text.lower().split())
 

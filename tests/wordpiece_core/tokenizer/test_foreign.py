@@ -11,6 +11,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
+from wordpiece_core.tokenizer.foreign import ForeignTokenizer, is_tokenizer_json
 
 from tests.pipelines.corpora import multilingual
 from tests.wordpiece_core.strategies import ODD
@@ -19,7 +20,6 @@ from wordpiece_core import Tokenizer as OwnTokenizer
 from wordpiece_core.errors import InputError, OptionError
 from wordpiece_core.measures import measure, overlap, tokens_of
 from wordpiece_core.reference import WHITE_SPACE
-from wordpiece_core.tokenizer.foreign import ForeignTokenizer, is_tokenizer_json
 
 QUIET = {"show_progress": False, "vocab_size": 400}
 

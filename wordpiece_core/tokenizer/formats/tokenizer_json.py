@@ -11,7 +11,14 @@ from wordpiece_core.options import GPT2
 from wordpiece_core.reference.marks import BYTES, SPACE_MARK, WORD_END
 from wordpiece_core.tokenizer.files import TokenizerSpec
 from wordpiece_core.tokenizer.formats.json_text import Json
-from wordpiece_core.tokenizer.models import AddedTokens, ByteLevel, Composed, Metaspace, Unigram
+from wordpiece_core.tokenizer.models import (
+    AddedTokens,
+    Bpe,
+    ByteLevel,
+    Composed,
+    Metaspace,
+    Unigram,
+)
 
 ADDED_TOKEN_FLAGS = dict.fromkeys(("single_word", "lstrip", "rstrip", "normalized"), False)
 PRE_TOKENIZER_TYPES = {"bert": "BertPreTokenizer", "whitespace": "WhitespaceSplit"}
@@ -22,7 +29,8 @@ REPLACE = {"type": "Replace", "pattern": {"Regex": " {2,}"}, "content": SPACE_MA
 
 
 def tokenizer_json(spec: TokenizerSpec) -> Json:
-    """The JSON of a spec. Ids of `tokenizers` are those of the spec's model."""
+    """The JSON of a spec whose model is not of the library. Ids of `tokenizers` are those of the
+    spec's model."""
     ids = {token: i for i, token in enumerate(spec.vocab)}
     return {
         "version": "1.0",
@@ -202,7 +210,8 @@ def _decoder(spec: TokenizerSpec) -> Json | None:
         return {"type": "BPEDecoder", "suffix": WORD_END}
     prepend = spec.rules.prepend if isinstance(spec.rules, Metaspace) else "always"
     mark = [metaspace(prepend, split=True)] if spec.word_boundary == SPACE_MARK else []
-    fallback = [{"type": "ByteFallback"}] if spec.model.byte_fallback else []
+    has_fallback = isinstance(spec.model, Bpe | Unigram) and spec.model.byte_fallback
+    fallback = [{"type": "ByteFallback"}] if has_fallback else []
     return _one_of([*fallback, *mark], "decoders")
 
 
@@ -225,6 +234,7 @@ def _model(spec: TokenizerSpec, ids: dict[str, int]) -> Json:
             "vocab": [[t, spec.model.scores[i]] for t, i in ids.items()],
             "byte_fallback": spec.model.byte_fallback,
         }
+    assert isinstance(spec.model, Bpe)
     return {
         "type": "BPE",
         "dropout": None,
