@@ -73,7 +73,7 @@ class Dropped:
 @dataclass(frozen=True)
 class Inspection:
     """`reasons`: of BPE and Unigram, why each word without an unknown part has its tokens; None
-    with WordPiece, which takes the longest."""
+    with WordPiece, which takes the longest, and for what the library `tokenizers` runs."""
 
     text: str
     tokens: list[Token]
@@ -159,13 +159,16 @@ class Inspector:
             for (number, of), span in zip(by_word.items(), spans, strict=True)
             if of[0].kind != "special"
         ]
+        dropped = list(_dropped(text, spans))
+        if self.tokenizer.spec.library is not None:  # which does not say why
+            return Inspection(text, tokens, words, dropped)
         known = {word.number for word in words if not word.misfits}
         reasons = [
             self._reasoner.reason(number, [token.token for token in of])
             for number, of in by_word.items()
             if number in known and not any(BYTE_TOKEN.fullmatch(token.token) for token in of)
         ]
-        return Inspection(text, tokens, words, list(_dropped(text, spans)), reasons)
+        return Inspection(text, tokens, words, dropped, reasons)
 
     @cached_property
     def _reasoner(self) -> Reasoner:

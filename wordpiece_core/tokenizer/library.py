@@ -21,7 +21,6 @@ import pyarrow.compute as pc
 
 from wordpiece_core import _kernel
 from wordpiece_core.errors import InputError, OptionError, one_line, shown
-from wordpiece_core.options import MOST_TOKENS
 from wordpiece_core.reference.encoding import truncated_lengths
 from wordpiece_core.reference.marks import BYTES, SPACE_MARK
 from wordpiece_core.tokenizer.files import AS_IT_IS, ROLES, TokenizerSpec, usual_roles
@@ -33,6 +32,7 @@ PARALLELISM = "TOKENIZERS_PARALLELISM"
 ROWS_AT_ONCE = 1024  # of texts: their tokens are Python objects for a while
 CHARACTERS_AT_ONCE = 1 << 20
 IDS_AT_ONCE = 1 << 28  # of a batch
+MOST_IDS = 1 << 24  # with those that have no token
 CHUNKS_AT_ONCE = 4096  # of a word table
 BEFORE = "a"  # what each chunk of a word table is tokenized after, with a space between
 FAILED = "the library tokenizers cannot encode it"
@@ -83,10 +83,10 @@ def library_spec(value: Json, text: str, path: str, refusal: InputError) -> Toke
     except InputError as error:
         raise InputError(f"{refusal}; and {error}") from error
     ids: dict[str, int] = tokenizer.get_vocab(with_added_tokens=True)
-    around, last = _around(tokenizer)
+    around, last = _around(tokenizer, path)
     size = max(last, *ids.values()) + 1 if ids else last + 1
-    if size > MOST_TOKENS:
-        raise InputError(f"{path}: the id {size - 1:,} is more than {MOST_TOKENS:,}")
+    if size > MOST_IDS:
+        raise InputError(f"{path}: there is an id {size - 1:,}, and only {MOST_IDS:,} are possible")
     vocab = _tokens_by_id(tokenizer, ids, size)
     special = [t.content for t in tokenizer.get_added_tokens_decoder().values() if t.special]
     before, between, after = ([vocab[number] for number in some] for some in around)
@@ -143,17 +143,19 @@ def _roles(value: Json, model: Json, ids: Mapping[str, int]) -> dict[str, str]:
     return roles if unk is None or unk not in ids else {**roles, "unk_token": unk}
 
 
-def _around(tokenizer: Any) -> tuple[list[list[int]], int]:
+def _around(tokenizer: Any, path: str) -> tuple[list[list[int]], int]:
     """The ids that the post-processor puts before a text, between those of a pair, and after a
     text; and the highest of them, or -1."""
     some = _encoding([0], ["a"], [0], [(0, 1)], 0)
-    one = tokenizer.post_process(some, None, True)
-    two = tokenizer.post_process(some, _encoding([0], ["a"], [0], [(0, 1)], 1), True)
-    places = [i for i, word in enumerate(one.word_ids) if word is not None]
-    between = [i for i, word in enumerate(two.word_ids) if word is not None]
+    with one_line_errors(f"{path}: the library tokenizers cannot put tokens around a text"):
+        one = tokenizer.post_process(some, None, True)
+        two = tokenizer.post_process(some, _encoding([0], ["a"], [0], [(0, 1)], 1), True)
+    places, of_pair = (
+        [i for i, word in enumerate(e.word_ids) if word is not None] or [len(e)] for e in (one, two)
+    )
     found = [
         one.ids[: places[0]],
-        two.ids[between[0] + 1 : between[-1]],
+        two.ids[of_pair[0] + 1 : of_pair[-1]],
         one.ids[places[-1] + 1 :],
     ]
     added = (i for e in (one, two) for i, w in zip(e.ids, e.word_ids, strict=True) if w is None)

@@ -24,7 +24,7 @@ from pipelines.counting.word_table import WordTable
 from pipelines.files.batches import to_bytes
 from tests.pipelines.corpora import ONE_WORKER, done, multilingual, wordpiece
 from tests.wordpiece_core.test_measures import plain_measures
-from tests.wordpiece_core.tokenizer.test_foreign import byte_level_bpe, plain_of_spaced
+from tests.wordpiece_core.tokenizer.test_library_measures import byte_level_bpe, plain_of_spaced
 from wordpiece_core import InputError, OptionError, TextOptions, Tokenizer
 from wordpiece_core.measures import measure
 from wordpiece_core.tokenizer.files import AS_IT_IS, TokenizerSpec

@@ -10,7 +10,6 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from wordpiece_core.tokenizer.foreign import ForeignTokenizer
 
 from pipelines.reporting.plots import HOVERED, plot_counts
 from pipelines.reporting.scripts import are_mixed, have_digits, scripts_of
@@ -40,7 +39,7 @@ from pipelines.reporting.vocabulary import (
     round_sizes,
 )
 from tests.pipelines.corpora import english
-from tests.wordpiece_core.tokenizer.test_foreign import byte_level_bpe
+from tests.wordpiece_core.tokenizer.test_library_measures import byte_level_bpe, of_library
 from wordpiece_core import Tokenizer, reference, train
 from wordpiece_core.tokenizer.files import TokenizerSpec
 
@@ -209,6 +208,6 @@ def test_a_plot_of_any_number_of_merges_has_few_points(merges: int) -> None:
 def test_other_tokenizers_tokenize_words_as_in_a_text() -> None:
     peer = byte_level_bpe()
     words = ["the", "und", "x"]
-    tokens, unknown = tokens_of_words(ForeignTokenizer(peer.to_str(), "bpe"), pa.array(words))
+    tokens, unknown = tokens_of_words(of_library(peer), pa.array(words))
     assert tokens.to_pylist() == [peer.encode(f"a {word}").tokens[1:] for word in words]
     assert unknown is None

@@ -7,8 +7,10 @@ import json
 from base64 import b64encode
 from collections.abc import Sequence
 from functools import cache
+from pathlib import Path
 from typing import Any
 
+import pytest
 import sentencepiece
 from tokenizers import (
     Tokenizer,
@@ -20,6 +22,7 @@ from tokenizers import (
     trainers,
 )
 
+import wordpiece_core as wp
 from wordpiece_core.tokenizer.formats import sentencepiece_proto
 
 BERT_FIVE = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
@@ -56,6 +59,30 @@ TEXTS = [
 def corpus() -> list[str]:
     """The lines that the peers are trained on."""
     return SENTENCES * 20
+
+
+def check_refused_or_of_library(place: Path, path: Path, reason: str) -> None:
+    """A tokenizer that is not known here is refused with the reason if `tokenizers` cannot read it
+    either; else that library encodes with it, and a warning has the reason."""
+    try:
+        peer = Tokenizer.from_file(str(path))
+    except Exception:
+        with pytest.raises(wp.InputError) as raised:
+            wp.Tokenizer.load(place)
+        message = str(raised.value)
+    else:
+        peer.no_truncation()
+        peer.no_padding()
+        with pytest.warns(wp.EncodedByLibraryWarning) as caught:
+            mine = wp.Tokenizer.load(place)
+        message = str(caught[0].message)
+        assert mine.spec.library is not None
+        texts = ["", "Hugging  the café! [CLS] <s> a", "日本 ab\n x"]
+        assert mine.encode(texts).to_pylist() == [row.ids for row in peer.encode_batch(texts)]
+        reason = reason.partition("; ")[0]
+    assert message.startswith(str(path))
+    assert reason in message
+    assert "\n" not in message
 
 
 KINDS = ("word_end", "mark", "bert_bytes", "unigram", "gpt2", "roberta")

@@ -1,9 +1,9 @@
-"""Tokenizers of other kinds, which `tokenizers` trains here and runs on whole texts."""
+"""Measures of tokenizers that the library `tokenizers` trains here and runs on complete texts."""
 
 from __future__ import annotations
 
+import json
 import pickle
-import sys
 from collections import Counter
 from typing import Any
 
@@ -11,15 +11,15 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
-from wordpiece_core.tokenizer.foreign import ForeignTokenizer, is_tokenizer_json
 
 from tests.pipelines.corpora import multilingual
 from tests.wordpiece_core.strategies import ODD
 from tests.wordpiece_core.test_measures import measured, plain_measures
 from wordpiece_core import Tokenizer as OwnTokenizer
-from wordpiece_core.errors import InputError, OptionError
+from wordpiece_core.errors import InputError
 from wordpiece_core.measures import measure, overlap, tokens_of
 from wordpiece_core.reference import WHITE_SPACE
+from wordpiece_core.tokenizer.library import library_spec
 
 QUIET = {"show_progress": False, "vocab_size": 400}
 
@@ -83,6 +83,13 @@ KINDS = {
 }
 
 
+def of_library(peer: Any) -> OwnTokenizer:
+    """The same tokenizer, which the library runs, whether or not it is known here."""
+    text = peer.to_str()
+    refusal = InputError("x.json: not read natively")
+    return OwnTokenizer.of(library_spec(json.loads(text), text, "x.json", refusal))
+
+
 def chunks_of_text(text: str) -> list[str]:
     spaces = "".join(" " if c in WHITE_SPACE and c not in "\v\f\x85" else c for c in text)
     return [chunk for chunk in spaces.split(" ") if chunk]
@@ -101,7 +108,7 @@ def plain_of_spaced(peer: Any, unk_id: int | None, texts: list[str]) -> dict[str
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_measures_are_those_of_whole_texts(kind: str) -> None:
-    foreign = ForeignTokenizer(KINDS[kind].to_str(), kind)
+    foreign = of_library(KINDS[kind])
     texts = multilingual(80, seed=1)
     assert measured(foreign, texts) == plain_of_spaced(KINDS[kind], foreign.unk_id, texts)
 
@@ -110,29 +117,29 @@ def test_measures_are_those_of_whole_texts(kind: str) -> None:
 @example(texts=["añb 日本 \0\x0c 👩🏽 x"])
 @given(texts=st.lists(st.text(st.sampled_from("ab é" + ODD), max_size=20), max_size=4))
 def test_measures_of_odd_characters_are_those_of_whole_texts(kind: str, texts: list[str]) -> None:
-    foreign = ForeignTokenizer(KINDS[kind].to_str(), kind)
+    foreign = of_library(KINDS[kind])
     assert measured(foreign, texts) == plain_of_spaced(KINDS[kind], foreign.unk_id, texts)
 
 
 def test_a_copy_in_another_process_is_the_same() -> None:
-    foreign = ForeignTokenizer(KINDS["Unigram"].to_str(), "u")
+    foreign = of_library(KINDS["Unigram"])
     copy = pickle.loads(pickle.dumps(foreign))
     assert measure(copy, ["hugging"], [2]) == measure(foreign, ["hugging"], [2])
 
 
 def test_truncation_and_padding_of_the_file_are_left_out() -> None:
     peer = byte_level_bpe()
-    plain = ForeignTokenizer(peer.to_str(), "x")
+    plain = of_library(peer)
     peer.enable_truncation(2)
     peer.enable_padding(length=7)
-    limited = ForeignTokenizer(peer.to_str(), "x")
+    limited = of_library(peer)
     assert measure(limited, ["tokenization"], [1]) == measure(plain, ["tokenization"], [1])
 
 
 def test_ids_with_gaps_are_measured() -> None:
     peer = Tokenizer(models.WordLevel({"a": 7, "?": 90_000}, unk_token="?"))
     peer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
-    measures = measure(ForeignTokenizer(peer.to_str(), "x"), ["a", "b"], [2, 3])
+    measures = measure(of_library(peer), ["a", "b"], [2, 3])
     assert measures.vocab_size == 2
     assert measures.uses.to_pylist() == [{"token": 7, "count": 2}, {"token": 90_000, "count": 3}]
     assert measures.unknown_words == 3
@@ -153,22 +160,14 @@ def test_vocabularies_are_compared_without_their_marks() -> None:
             else pre_tokenizers.Metaspace(prepend_scheme="first")
         )
         peer.decoder = decoders.ByteLevel() if is_bytes else decoders.Metaspace()
-        foreign = ForeignTokenizer(peer.to_str(), "x")
+        foreign = of_library(peer)
         assert overlap(tokens_of(own), tokens_of(foreign)) == 1, tokens_of(foreign)
         assert overlap(tokens_of(foreign), tokens_of(own)) == 4 / 5
     prefixed = OwnTokenizer(["[UNK]", "the", "@@ing"], continuing_prefix="@@")
     assert tokens_of(prefixed) == ["[UNK]", "the", "##ing"]
 
 
-def test_errors_are_of_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert is_tokenizer_json('{"model": {}}')
-    assert not any(map(is_tokenizer_json, ("", "[]", '{"model": 1}', "[" * 100_000)))
-    with pytest.raises(InputError, match=r"^a/b.json: tokenizers cannot read it \("):
-        ForeignTokenizer('{"model": {"type": "Other"}}', "a/b.json")
-    no_unknown = Tokenizer(models.Unigram([("a", -1.0)], None, False))
-    foreign = ForeignTokenizer(no_unknown.to_str(), "u.json")
-    with pytest.raises(InputError, match=r"^u.json: cannot cut the text \("):
+def test_errors_are_of_one_line() -> None:
+    foreign = of_library(Tokenizer(models.Unigram([("a", -1.0)], None, False)))
+    with pytest.raises(InputError, match=r"^the library tokenizers cannot encode it \("):
         measure(foreign, ["xyz"], [1])
-    monkeypatch.setitem(sys.modules, "tokenizers", None)
-    with pytest.raises(OptionError, match=r"u.json: .* install wordpiece-beam\[tokenizers\]$"):
-        ForeignTokenizer(no_unknown.to_str(), "u.json")

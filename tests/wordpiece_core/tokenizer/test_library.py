@@ -1,0 +1,414 @@
+"""What the library `tokenizers` encodes, because a part of the tokenizer is not known here, has the
+rows, columns and counts that every tokenizer has."""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tokenizers import (
+    AddedToken,
+    Regex,
+    Tokenizer,
+    decoders,
+    models,
+    normalizers,
+    pre_tokenizers,
+    processors,
+    trainers,
+)
+
+import wordpiece_core as wp
+from tests.wordpiece_core.strategies import ODD
+from wordpiece_core.options import ENCODING_COLUMNS
+from wordpiece_core.reference import SPECIAL_TOKENS
+from wordpiece_core.tokenizer.inspection import Inspector
+from wordpiece_core.tokenizer.library import library_spec
+
+CORPUS = ["the quick brown fox", "jumps over the lazy dog, 12345 times!", "the café's naïve fox"]
+TEXTS: list[Any] = [
+    *("the quick brown fox", "", None, "<s>the  dog</s>? [UNK] zzz", "12345 cafés 日本"),
+    *("x" * 50, "the fox the fox the dog jumps over it", None, "\0é e\u0301\n", "a [SEP] <unk>"),
+]
+SECONDS: list[Any] = [*TEXTS[3:], *TEXTS[:3]]
+SPECIAL = ["<unk>", "<pad>", "<s>", "</s>"]
+
+
+def word_level() -> Any:
+    """Words by a regular expression, with holes in the ids and added tokens that are not special."""
+    words = sorted({word for text in CORPUS for word in text.split()})
+    ids = {token: i for i, token in enumerate([*SPECIAL, *words])} | {"dog": 40, "fox": 50}
+    made = Tokenizer(models.WordLevel(ids, "<unk>"))
+    made.pre_tokenizer = pre_tokenizers.Split(Regex(r"\p{L}+|\p{N}{1,3}"), "removed", invert=True)
+    made.add_special_tokens(SPECIAL)
+    made.add_tokens(["zzz", AddedToken("it", single_word=True, lstrip=True)])
+    made.post_processor = processors.TemplateProcessing(
+        single="<s> $A </s>",
+        pair="<s> $A </s> <s> $B:1 </s>:1",
+        special_tokens=[("<s>", 2), ("</s>", 3)],
+    )
+    return made
+
+
+def replacing() -> Any:
+    """Byte-level BPE with a normalizer that replaces, whose post-processor trims offsets."""
+    made = Tokenizer(models.BPE())
+    made.normalizer = normalizers.Sequence([normalizers.Replace("é", "ee"), normalizers.NFC()])
+    made.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    made.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=300,
+        special_tokens=SPECIAL,
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        show_progress=False,
+    )
+    made.train_from_iterator(CORPUS, trainer)
+    made.post_processor = processors.RobertaProcessing(("</s>", 3), ("<s>", 2))
+    return made
+
+
+def unigram() -> Any:
+    """Unigram on lowercased text, without anything around it."""
+    made = Tokenizer(models.Unigram())
+    made.normalizer = normalizers.Lowercase()
+    made.pre_tokenizer = pre_tokenizers.Metaspace()
+    made.decoder = decoders.Metaspace()
+    trainer = trainers.UnigramTrainer(
+        vocab_size=60, special_tokens=SPECIAL, unk_token="<unk>", show_progress=False
+    )
+    made.train_from_iterator(CORPUS, trainer)
+    return made
+
+
+KINDS = {"word level": word_level(), "replacing": replacing(), "unigram": unigram()}
+
+
+def loaded(peer: Any, tmp_path: Path) -> wp.Tokenizer:
+    path = tmp_path / "tokenizer.json"
+    peer.save(str(path))
+    with pytest.warns(wp.EncodedByLibraryWarning):
+        return wp.Tokenizer.load(path)
+
+
+def library_rows(peer: Any, pairs: bool, options: wp.EncodingOptions) -> list[Any]:
+    """The rows that the library gives, a list for each text."""
+    made = Tokenizer.from_str(peer.to_str())
+    made.encode_special_tokens = options.split_special_tokens
+    if options.max_length is not None:
+        made.enable_truncation(
+            options.max_length, stride=options.stride or 0, strategy=options.truncation
+        )
+    if options.padding:
+        made.enable_padding(length=options.max_length, pad_id=1, pad_token="<pad>")
+    found: list[Any] = []
+    for text, second in zip(TEXTS, SECONDS, strict=True):
+        if text is None or (pairs and second is None):
+            found.append([None])
+            continue
+        arguments = (text, second) if pairs else (text,)
+        row = made.encode(*arguments, add_special_tokens=options.add_special_tokens)
+        rows = [row, *row.overflowing] if options.stride is not None else [row]
+        found.append([columns(each) for each in rows])
+    return found
+
+
+def columns(row: Any) -> dict[str, Any]:
+    return {
+        "input_ids": row.ids,
+        "attention_mask": row.attention_mask,
+        "token_type_ids": row.type_ids,
+        "special_tokens_mask": row.special_tokens_mask,
+        "offset_mapping": [list(offsets) for offsets in row.offsets],
+        "word_ids": row.word_ids,
+        "num_tokens": sum(row.attention_mask),
+    }
+
+
+OPTIONS = (
+    *({}, {"add_special_tokens": False}, {"max_length": 8}, {"max_length": 14, "stride": 2}),
+    *({"max_length": 6, "padding": True}, {"max_length": 12, "stride": 0, "padding": True}),
+    {"max_length": 9, "stride": 3, "add_special_tokens": False},
+    {"max_length": 90, "truncation": "only_first"},
+    {"max_length": 6, "stride": 4, "add_special_tokens": False},
+)
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize("pairs", [False, True])
+@pytest.mark.parametrize("given_options", OPTIONS)
+@pytest.mark.parametrize("kind", KINDS)
+def test_rows_are_those_of_the_library(
+    tmp_path: Path, kind: str, given_options: dict[str, Any], pairs: bool, threads: int
+) -> None:
+    if pairs and given_options.get("stride") == 4:
+        given_options = {**given_options, "max_length": 12}
+    tokenizer = loaded(KINDS[kind], tmp_path)
+    options = wp.EncodingOptions(columns=ENCODING_COLUMNS, **given_options)
+    seconds = SECONDS if pairs else None
+    done = tokenizer.encode_batch(TEXTS, seconds, options=options, threads=threads)
+    by_text = library_rows(KINDS[kind], pairs, options)
+    rows = [row for rows in by_text for row in rows]
+    null = dict.fromkeys(["input_ids", *ENCODING_COLUMNS])
+    assert done.table.to_pylist() == [row or null for row in rows]
+    like = wp.Tokenizer(SPECIAL_TOKENS).encode_batch(TEXTS, seconds, options=options)
+    assert done.table.schema == like.table.schema
+    assert done.tokens == sum(row["num_tokens"] for row in rows if row)
+    assert done.unknown == sum(
+        row["input_ids"].count(tokenizer.unk_id) for row in rows if row and tokenizer.unk_id
+    ) + (0 if tokenizer.unk_id else sum(row["input_ids"].count(0) for row in rows if row)) * (
+        tokenizer.unk_id == 0
+    )
+    if options.stride is not None:
+        assert done.source_rows is not None
+        assert done.source_rows.to_pylist() == [i for i, some in enumerate(by_text) for _ in some]
+    full = library_rows(KINDS[kind], pairs, wp.EncodingOptions(add_special_tokens=False))
+    lengths = [0 if row is None else len(row["input_ids"]) for (row,) in full]
+    added = KINDS[kind].num_special_tokens_to_add(pairs) if options.add_special_tokens else 0
+    room = (options.max_length or 10**6) - added
+    cut = [max(0, length - room) for length in lengths] if options.stride is None else []
+    assert done.truncated_tokens == sum(cut)
+    assert done.truncated_rows == sum(map(bool, cut))
+
+
+def test_counts_of_words_are_without_special_tokens(tmp_path: Path) -> None:
+    tokenizer = loaded(KINDS["word level"], tmp_path)
+    texts = ["<s>the dog</s> <unk> what fox", "zzz", "</s>", None]
+    for options in ({}, {"max_length": 4}, {"max_length": 5, "stride": 2}):
+        done = tokenizer.encode_batch(texts, options=wp.EncodingOptions(**options))
+        assert (done.words, done.word_tokens) == (5, 5), options
+    bytes_ = loaded(KINDS["replacing"], tmp_path)
+    for options in ({}, {"max_length": 6}, {"max_length": 8, "stride": 3}):
+        done = bytes_.encode_batch(["the quxz fox<s>!"] * 2, options=wp.EncodingOptions(**options))
+        ids = KINDS["replacing"].encode("the quxz fox<s>!", add_special_tokens=False).ids
+        assert (done.words, done.word_tokens) == (8, 2 * (len(ids) - 1)), options
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@given(texts=st.lists(st.text(st.sampled_from("the <s>é" + ODD), max_size=20), max_size=4))
+def test_ids_of_odd_texts_are_those_of_the_library(kind: str, texts: list[str]) -> None:
+    value = KINDS[kind].to_str()
+    tokenizer = wp.Tokenizer.of(library_spec(json.loads(value), value, "x", wp.InputError()))
+    assert tokenizer.encode(texts).to_pylist() == [KINDS[kind].encode(text).ids for text in texts]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_texts_do_not_become_special_tokens(tmp_path: Path, kind: str) -> None:
+    tokenizer = loaded(KINDS[kind], tmp_path)
+    options = wp.EncodingOptions(split_special_tokens=True)
+    for text in ("</s>", "a </s> <s>b<pad>", "▁</s>"):
+        ids = tokenizer.encode_batch([text], options=options).table["input_ids"][0].as_py()
+        around = tokenizer.encode([""])[0].as_py()
+        assert sum(i in (1, 2, 3) for i in ids) == len(around), text
+    plain = wp.EncodingOptions(split_special_tokens=True, columns=ENCODING_COLUMNS)
+    text = "the quick café"
+    theirs = columns(KINDS[kind].encode(text))
+    assert tokenizer.encode_batch([text], options=plain).table.to_pylist() == [theirs]
+
+
+def test_a_special_token_that_merges_make_is_an_error(tmp_path: Path) -> None:
+    ids = {token: i for i, token in enumerate(["<", "s", ">", "<s", "<s>"])}
+    peer = Tokenizer(models.BPE(ids, [("<", "s"), ("<s", ">")]))
+    peer.normalizer = normalizers.NFC()
+    peer.add_special_tokens(["<s>"])
+    tokenizer = loaded(peer, tmp_path)
+    options = wp.EncodingOptions(split_special_tokens=True)
+    with pytest.raises(wp.InputError, match=r"^text 1: a word becomes the special token 4, in spi"):
+        tokenizer.encode_batch(["s", "<s>"], options=options)
+
+
+def test_pairs_of_long_texts_are_truncated_in_little_memory(tmp_path: Path) -> None:
+    tokenizer = loaded(KINDS["word level"], tmp_path)
+    text = "the fox " * 20_000  # the library makes a row of each part of one with each of the other
+    options = wp.EncodingOptions(max_length=12, columns=("token_type_ids",))
+    done = tokenizer.encode_batch([text], [text], options=options)
+    assert done.table.to_pylist() == [
+        {
+            "input_ids": [2, *(ids := KINDS["word level"].encode("the fox the fox").ids[1:-1])]
+            + [3, 2, *ids, 3],
+            "token_type_ids": [0] * 7 + [1] * 5,
+        }
+    ] or len(done.table["input_ids"][0]) == 12
+    assert done.truncated_tokens == 80_000 - 8
+
+
+def test_bytes_that_are_no_utf_8_are_replaced(tmp_path: Path) -> None:
+    tokenizer = loaded(KINDS["replacing"], tmp_path)
+    texts = [b"the \xff fox", None, b"\xe4\xb8"]
+    replaced = ["the \ufffd fox", None, "\ufffd"]
+    for kind in (pa.binary(), pa.large_binary(), pa.binary_view()):
+        assert tokenizer.encode(pa.array(texts, kind)).equals(tokenizer.encode(replaced))
+    assert tokenizer.encode(pa.nulls(2)).to_pylist() == [None, None]
+    assert tokenizer.encode([]).type == pa.list_(pa.int32())
+
+
+def test_saved_pickled_and_digested_it_stays_the_same(tmp_path: Path) -> None:
+    for kind, peer in KINDS.items():
+        tokenizer = loaded(peer, tmp_path)
+        copy = pickle.loads(pickle.dumps(tokenizer))
+        tokenizer.save(tmp_path / kind)
+        saved = (tmp_path / kind / "tokenizer.json").read_bytes()
+        assert saved == (tmp_path / "tokenizer.json").read_bytes()
+        with pytest.warns(wp.EncodedByLibraryWarning):
+            again = wp.Tokenizer.load(tmp_path / kind)
+        for other in (copy, again):
+            assert other.digest == tokenizer.digest
+            assert other.spec.plain() == tokenizer.spec.plain()
+            assert other.encode(TEXTS).equals(tokenizer.encode(TEXTS))
+    others = {loaded(peer, tmp_path).digest for peer in KINDS.values()}
+    assert len(others) == len(KINDS)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_decoded_text_is_that_of_the_library(tmp_path: Path, kind: str) -> None:
+    tokenizer = loaded(KINDS[kind], tmp_path)
+    ids = KINDS[kind].encode("the quick brown fox, dog").ids
+    for skip in (True, False):
+        theirs = KINDS[kind].decode(ids, skip_special_tokens=skip)
+        assert tokenizer.decode(ids, skip_special_tokens=skip) == theirs
+
+
+def test_truncation_and_padding_of_the_file_are_options_of_the_call(tmp_path: Path) -> None:
+    peer = word_level()
+    plain = loaded(peer, tmp_path).encode(TEXTS)
+    peer.enable_truncation(3, direction="left")
+    peer.enable_padding(direction="left", pad_id=1, pad_token="<pad>", length=70)
+    limited = loaded(peer, tmp_path)
+    assert limited.encode(TEXTS).equals(plain)
+    options = wp.EncodingOptions(max_length=4, padding=True)
+    rows = limited.encode_batch(["the fox the", "the"], options=options).table["input_ids"]
+    the, fox = peer.token_to_id("the"), peer.token_to_id("fox")
+    assert rows.to_pylist() == [[2, the, fox, 3], [2, the, 3, 1]]
+
+
+def test_roles_are_those_of_the_config_or_the_usual_ones(tmp_path: Path) -> None:
+    tokenizer = loaded(KINDS["word level"], tmp_path)
+    roles = {"unk": 0, "pad": 1, "bos": 2, "eos": 3}
+    assert {name: tokenizer.role_id(f"{name}_token") for name in roles} == roles
+    config = {"eos_token": {"content": "<s>"}, "pad_token": "none", "unk_token": "the"}
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps(config))
+    with pytest.warns(wp.EncodedByLibraryWarning):
+        changed = wp.Tokenizer.load(tmp_path)
+    assert {name: changed.role_id(f"{name}_token") for name in roles} == roles | {"eos": 2}
+
+
+def test_the_warning_names_the_part(tmp_path: Path) -> None:
+    path = tmp_path / "tokenizer.json"
+    KINDS["word level"].save(str(path))
+    with pytest.warns(wp.EncodedByLibraryWarning) as caught:
+        wp.Tokenizer.load(path)
+    assert len(caught) == 1
+    assert str(caught[0].message) == (
+        f"{path} is encoded by the library tokenizers, at its lower speed: the model WordLevel is"
+        " not WordPiece, BPE or Unigram"
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        ({"bpe_dropout": 0.1}, "bpe_dropout: not for a tokenizer that the library"),
+        ({"sample_alpha": 0.1}, "sample_alpha: not for a tokenizer that the library"),
+        ({"max_length": 1}, "max_length: 1 has no room for the 2 tokens added"),
+        ({"max_length": 5, "stride": 3}, "stride: 3 is not less than the 3 tokens of text"),
+    ],
+)
+def test_options_that_do_not_fit(tmp_path: Path, options: dict[str, Any], reason: str) -> None:
+    tokenizer = loaded(KINDS["replacing"], tmp_path)
+    with pytest.raises(wp.OptionError, match=reason):
+        tokenizer.encode_batch(["a"], options=wp.EncodingOptions(**options))
+    with pytest.raises(wp.OptionError, match="lowercase"):
+        wp.Tokenizer.load(tmp_path, lowercase=True)
+
+
+def test_ids_beyond_uint16_are_refused(tmp_path: Path) -> None:
+    peer = Tokenizer(models.WordLevel({"<unk>": 0, "a": 2**16 - 1}, "<unk>"))
+    options = wp.EncodingOptions(id_type="uint16")
+    tokenizer = loaded(peer, tmp_path)
+    assert len(tokenizer) == 2**16
+    assert tokenizer.vocab_size == 2
+    assert tokenizer.encode_batch(["a"], options=options).table["input_ids"].to_pylist() == [[65535]]
+    peer.add_tokens(["b"])
+    value = json.loads(peer.to_str())
+    value["model"]["vocab"]["b"] = 2**16
+    (tmp_path / "tokenizer.json").write_text(json.dumps(value))
+    with pytest.warns(wp.EncodedByLibraryWarning):
+        tokenizer = wp.Tokenizer.load(tmp_path)
+    with pytest.raises(wp.OptionError, match="id_type: 65,537 tokens are more than uint16"):
+        tokenizer.encode_batch(["a"], options=options)
+
+
+def test_what_the_library_cannot_encode_names_the_text(tmp_path: Path) -> None:
+    tokenizer = loaded(Tokenizer(models.Unigram([("a", -1.0)], None, False)), tmp_path)
+    with pytest.raises(wp.InputError, match=r"^text 2: the library tokenizers cannot encode it \("):
+        tokenizer.encode(["a", None, "b", "a"])
+
+
+def test_an_inspection_has_tokens_and_words(tmp_path: Path) -> None:
+    tokenizer = loaded(KINDS["word level"], tmp_path)
+    inspection = Inspector(tokenizer).inspect("<s>the what")
+    kinds = [(token.source, token.kind) for token in inspection.tokens]
+    assert kinds == [
+        *(("", "added"), ("<s>", "special"), ("the", "text"), ("what", "unknown"), ("", "added")),
+    ]
+    assert inspection.reasons is None
+
+
+def test_threads_are_those_of_the_job(tmp_path: Path) -> None:
+    KINDS["word level"].save(str(tmp_path / "tokenizer.json"))
+    code = (
+        "import os, sys, warnings, wordpiece_core as wp; warnings.simplefilter('ignore');"
+        "wp.Tokenizer.load(sys.argv[1]).encode(['the']); print(os.environ['TOKENIZERS_PARALLELISM'])"
+    )
+    for given_value, found in ((None, "false"), ("true", "true")):
+        environment = {k: v for k, v in os.environ.items() if k != "TOKENIZERS_PARALLELISM"}
+        if given_value is not None:
+            environment["TOKENIZERS_PARALLELISM"] = given_value
+        call = [sys.executable, "-c", code, str(tmp_path)]
+        done = subprocess.run(call, env=environment, check=True, capture_output=True, text=True)
+        assert done.stdout.strip() == found
+
+
+def test_without_the_library_an_error_says_what_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "tokenizer.json"
+    KINDS["unigram"].save(str(path))
+    from wordpiece_core.tokenizer import library
+
+    library.loaded.cache_clear()
+    monkeypatch.setitem(sys.modules, "tokenizers", None)
+    with pytest.raises(wp.OptionError) as raised:
+        wp.Tokenizer.load(path)
+    message = str(raised.value)
+    assert message.startswith(f"{path}: normalizer Lowercase with pre_tokenizer Metaspace")
+    assert message.endswith("tokenizers: pip install 'wordpiece-beam[tokenizers]'")
+
+
+@pytest.mark.parametrize("kind", ["BPE", "WordPiece", "WordLevel", "Unigram"])
+def test_a_model_without_a_type_is_taken_as_the_library_takes_it(tmp_path: Path, kind: str) -> None:
+    model = {
+        "BPE": models.BPE({"a": 0, "b": 1, "ab": 2, "<unk>": 3}, [("a", "b")], unk_token="<unk>"),
+        "WordPiece": models.WordPiece({"a": 0, "##b": 1, "<unk>": 2}, unk_token="<unk>"),
+        "WordLevel": models.WordLevel({"ab": 0, "<unk>": 1}, "<unk>"),
+        "Unigram": models.Unigram([("a", -1.0), ("b", -1.5), ("<unk>", 0.0)], 2, False),
+    }[kind]
+    peer = Tokenizer(model)
+    peer.pre_tokenizer = pre_tokenizers.Whitespace()
+    value = json.loads(peer.to_str())
+    del value["model"]["type"]
+    (tmp_path / "tokenizer.json").write_text(json.dumps(value))
+    with pytest.warns(wp.EncodedByLibraryWarning):
+        tokenizer = wp.Tokenizer.load(tmp_path)
+    assert tokenizer.spec.library is not None
+    assert tokenizer.spec.library.kind == kind
+    assert tokenizer.encode(["ab b"]).to_pylist() == [peer.encode("ab b").ids]
+    assert tokenizer.unk_id == peer.token_to_id("<unk>")
