@@ -109,6 +109,7 @@ def test_what_is_read_gives_the_ids_of_tokenizers(tmp_path: Path, change: Change
 )
 def test_what_is_not_known_here(tmp_path: Path, change: Change, reason: str) -> None:
     path = changed(tmp_path, change)
+    (tmp_path / "vocab.txt").unlink()
     for place in (path, tmp_path):
         check_refused_or_of_library(place, path, reason)
 
