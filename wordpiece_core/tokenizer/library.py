@@ -261,10 +261,12 @@ def library_text(model: Library, tokens: Sequence[str]) -> str:
 
 @dataclass(frozen=True)
 class _Encoded:
-    """The rows of a text or a pair. `tokens`: how many tokens its texts have; `kept`: how many of
-    them are in the first row; `words` and `word_tokens`: see `EncodedBatch`."""
+    """The rows of a text or a pair, and the ids of the first. `tokens`: how many tokens its texts
+    have; `kept`: how many of them are in the first row; `words` and `word_tokens`: see
+    `EncodedBatch`."""
 
     rows: list[Encoding]
+    ids: list[int]
     tokens: int
     kept: int
     words: int
@@ -297,8 +299,9 @@ class _Rows:
     def push_all(self, encoded: _Encoded, source: int) -> None:
         """Adds the rows of a text or a pair."""
         one_row = self.options["stride"] is None
-        for encoding in encoded.rows[:1] if one_row else encoded.rows:
-            self.push(encoding, source)
+        self.push(encoded.rows[0], encoded.ids, source)
+        for encoding in () if one_row else encoded.rows[1:]:
+            self.push(encoding, encoding.ids, source)
         self.counts[2] += encoded.words
         self.counts[3] += encoded.word_tokens
         if one_row and encoded.kept < encoded.tokens:
@@ -311,14 +314,13 @@ class _Rows:
             self.columns["num_tokens"].append(0)
         self._end(source, valid=False)
 
-    def push(self, encoding: Encoding, source: int) -> None:
+    def push(self, encoding: Encoding, ids: list[int], source: int) -> None:
         """Adds a row, with padding if that is wanted."""
-        ids = encoding.ids
         length = len(ids)
         missing = (self.options["max_length"] - length) if self.options["padding"] else 0
         for name, column in self.columns.items():
             if name == "input_ids":
-                column.extend(ids)
+                column.fromlist(ids)
                 column.extend([self.pad_id or 0] * missing)
             elif name == "attention_mask":
                 column.extend([1] * length + [0] * missing)
@@ -331,10 +333,10 @@ class _Rows:
                 column.extend(-1 if word is None else word for word in encoding.word_ids)
                 column.extend([-1] * missing)
             elif name == "token_type_ids":
-                column.extend(encoding.type_ids)
+                column.fromlist(encoding.type_ids)
                 column.extend([0] * missing)
             else:
-                column.extend(encoding.special_tokens_mask)
+                column.fromlist(encoding.special_tokens_mask)
                 column.extend([1] * missing)
         self.counts[0] += length
         if self.unk_id is not None:
@@ -397,6 +399,9 @@ class LibraryEncoder:
             ids[roles[name]] if name in roles else None for name in ("pad_token", "unk_token")
         )
         self.special = {ids[token] for token in spec.special_tokens}
+        around = spec.added or AddedTokens((), (), ())
+        added = {*around.before, *around.between, *around.after}
+        self.adds_special_alone = added <= {*spec.special_tokens}
         self.forbidden: set[int] = set()
         if hides:
             self.forbidden = self.special - {self.unk_id}
@@ -473,7 +478,8 @@ class LibraryEncoder:
         found = []
         for text, encoding in zip(texts, encodings, strict=True):
             made = [encoding] if most is None else [encoding, *encoding.overflowing]
-            found.append(_Encoded(made, *self._tally(text, made, stride)))
+            ids = [row.ids for row in made]
+            found.append(_Encoded(made, ids[0], *self._tally(text, made, ids, stride)))
         return found
 
     def _pairs(self, rows: list[tuple[str, ...]], options: Mapping[str, Any]) -> list[_Encoded]:
@@ -507,10 +513,11 @@ class LibraryEncoder:
             )
             with one_line_errors(FAILED):
                 row = joined.post_process(first, second, adds)
-            words = [self._tally(t, [e], 0) for t, e in zip(texts, pair, strict=True)]
+            words = [self._tally(t, [e], [e.ids], 0) for t, e in zip(texts, pair, strict=True)]
             found.append(
                 _Encoded(
                     [row, *row.overflowing],
+                    row.ids,
                     sum(lengths),
                     sum(kept),
                     *(sum(some) for some in zip(*(w[2:] for w in words), strict=True)),
@@ -524,37 +531,52 @@ class LibraryEncoder:
             return loaded(self.text, hides=self.hides)
         return loaded(self.text, max_length, stride, cut, hides=self.hides)
 
-    def _tally(self, text: str, rows: Sequence[Encoding], stride: int) -> tuple[int, int, int, int]:
-        """Of a text with these rows: the number of its tokens, those in the first row, its words
-        and their tokens. `stride`: how many tokens each row has from the one before."""
+    def _tally(
+        self, text: str, rows: Sequence[Encoding], all_ids: Sequence[list[int]], stride: int
+    ) -> tuple[int, int, int, int]:
+        """Of a text with these rows and their ids: the number of its tokens, those in the first
+        row, its words and their tokens. `stride`: how many tokens each row has from the one
+        before."""
         all_words: set[int | None] = set()
         tokens = kept = word_tokens = 0
-        for number, row in enumerate(rows):
-            ids, words = row.ids, row.word_ids
-            added = words.count(None)
-            if not self.forbidden.isdisjoint(ids):
+        for number, (row, ids) in enumerate(zip(rows, all_ids, strict=True)):
+            words = row.word_ids
+            if self.forbidden and not self.forbidden.isdisjoint(ids):
                 self._check_hidden(ids, words)
             again = stride if number else 0
+            added = words.count(None)
             tokens += len(ids) - added - again
-            kept = kept or tokens if number else tokens
-            if again or (self.special and not self.special.isdisjoint(ids)):
-                places = [i for i, word in enumerate(words) if word is not None][again:]
-                own = [words[i] for i in places if not self._is_special(ids[i], i, row, text)]
-                all_words.update(own)
-                word_tokens += len(own)
-            else:
-                all_words.update(words)
-                word_tokens += len(ids) - added
+            if number == 0:
+                kept = tokens
+            if again or self._may_have_special(ids, added):
+                words = self._own_words(row, ids, words, text)[again:]
+                words = [word for word in words if word is not None]
+                added = 0
+            all_words.update(words)
+            word_tokens += len(words) - added
         all_words.discard(None)
         return tokens, kept, len(all_words), word_tokens
 
-    def _is_special(self, token: int, place: int, row: Encoding, text: str) -> bool:
-        """Whether a token of a text is a special one that is written there. The unknown token may
-        also stand for a word."""
-        if token not in self.special or token != self.unk_id:
-            return token in self.special
-        start, end = row.offsets[place]
-        return text[start:end].strip() == self.unk_token
+    def _may_have_special(self, ids: list[int], added: int) -> bool:
+        """Whether special tokens may be written in a text, which are not words."""
+        special = sum(map(self.special.__contains__, ids)) if self.special else 0
+        return special > 0 and not (self.adds_special_alone and special == added)
+
+    def _own_words(
+        self, row: Encoding, ids: list[int], words: list[int | None], text: str
+    ) -> list[int | None]:
+        """The word of each token of the text; None if it is a special token that is written there.
+        The unknown token may also stand for a word."""
+        offsets = row.offsets if self.unk_id in self.special else ()
+        own: list[int | None] = []
+        for place, (token, word) in enumerate(zip(ids, words, strict=True)):
+            if word is None:
+                continue
+            written = token in self.special and (
+                token != self.unk_id or text[slice(*offsets[place])].strip() == self.unk_token
+            )
+            own.append(None if written else word)
+        return own
 
     def _check_hidden(self, ids: Sequence[int], words: Sequence[int | None]) -> None:
         for token, word in zip(ids, words, strict=True):

@@ -181,6 +181,9 @@ def test_counts_of_words_are_without_special_tokens(tmp_path: Path) -> None:
     for options in ({}, {"max_length": 4}, {"max_length": 5, "stride": 2}):
         done = tokenizer.encode_batch(texts, options=wp.EncodingOptions(**options))
         assert (done.words, done.word_tokens) == (5, 5), options
+    none = tokenizer.encode_batch(texts, options=wp.EncodingOptions(max_length=2))
+    assert none.table["input_ids"].to_pylist() == [[2, 3], [2, 3], [2, 3], None]
+    assert (none.words, none.truncated_rows, none.truncated_tokens) == (5, 3, 9)
     bytes_ = loaded(KINDS["replacing"], tmp_path)
     for options in ({}, {"max_length": 6}, {"max_length": 8, "stride": 3}):
         done = bytes_.encode_batch(["the quxz fox<s>!"] * 2, options=wp.EncodingOptions(**options))
