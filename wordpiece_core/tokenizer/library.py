@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import chain
 from typing import Any
 
@@ -30,7 +30,7 @@ from wordpiece_core.tokenizer.models import AddedTokens, Library
 
 PARALLELISM = "TOKENIZERS_PARALLELISM"
 ROWS_AT_ONCE = 1024  # of texts: their tokens are Python objects for a while
-CHARACTERS_AT_ONCE = 1 << 20
+CHARACTERS_AT_ONCE = 1 << 18
 IDS_AT_ONCE = 1 << 28  # of a batch
 MOST_IDS = 1 << 24  # with those that have no token
 CHUNKS_AT_ONCE = 4096  # of a word table
@@ -393,7 +393,7 @@ class LibraryEncoder:
     def __init__(self, spec: TokenizerSpec, *, hides: bool = False) -> None:
         assert spec.library is not None
         roles, ids = spec.tokens_by_role, {token: i for i, token in enumerate(spec.vocab)}
-        self.text, self.hides = spec.library.tokenizer_json, hides
+        text = spec.library.tokenizer_json
         self.unk_token = roles.get("unk_token")
         self.pad_id, self.unk_id = (
             ids[roles[name]] if name in roles else None for name in ("pad_token", "unk_token")
@@ -406,7 +406,9 @@ class LibraryEncoder:
         if hides:
             self.forbidden = self.special - {self.unk_id}
             self.special = set()
-            self.text = _without_special_tokens(self.text, self.unk_token)
+            text = _without_special_tokens(text, self.unk_token)
+        # They stay loaded, however many tokenizers are in use.
+        self._loaded = lru_cache(4)(partial(loaded, text, hides=hides))
 
     def encode(
         self,
@@ -487,7 +489,7 @@ class LibraryEncoder:
         with all of the other, which may be more than fits into memory."""
         adds, most, stride = (options[n] for n in ("add_special_tokens", "max_length", "stride"))
         plain = self._library()
-        raw = loaded(self.text, is_bare=True, hides=self.hides)
+        raw = self._loaded(is_bare=True)
         with one_line_errors(FAILED):
             sides = [
                 raw.encode_batch([row[i] for row in rows], add_special_tokens=False) for i in (0, 1)
@@ -527,9 +529,7 @@ class LibraryEncoder:
 
     def _library(self, max_length: int | None = None, stride: int = 0, cut: str = "") -> Any:
         """A tokenizer of the library that truncates like this."""
-        if max_length is None:
-            return loaded(self.text, hides=self.hides)
-        return loaded(self.text, max_length, stride, cut, hides=self.hides)
+        return self._loaded() if max_length is None else self._loaded(max_length, stride, cut)
 
     def _tally(
         self, text: str, rows: Sequence[Encoding], all_ids: Sequence[list[int]], stride: int
