@@ -26,7 +26,7 @@ from wordpiece_core.reference.marks import BYTES, SPACE_MARK
 from wordpiece_core.tokenizer.files import AS_IT_IS, ROLES, TokenizerSpec, usual_roles
 from wordpiece_core.tokenizer.formats.json_text import Json
 from wordpiece_core.tokenizer.formats.tokenizer_json_reading import model_kind
-from wordpiece_core.tokenizer.models import AddedTokens, Library
+from wordpiece_core.tokenizer.models import AddedTokens, Layout, Library
 
 PARALLELISM = "TOKENIZERS_PARALLELISM"
 ROWS_AT_ONCE = 1024  # of texts: their tokens are Python objects for a while
@@ -83,13 +83,14 @@ def library_spec(value: Json, text: str, path: str, refusal: InputError) -> Toke
     except InputError as error:
         raise InputError(f"{refusal}; and {error}") from error
     ids: dict[str, int] = tokenizer.get_vocab(with_added_tokens=True)
-    around, last = _around(tokenizer, path)
-    size = max(last, *ids.values()) + 1 if ids else last + 1
+    rows = _processed(tokenizer, path)
+    added = (i for row in rows for i, w in zip(row.ids, row.word_ids, strict=True) if w is None)
+    size = max([*ids.values(), *added], default=-1) + 1
     if size > MOST_IDS:
         raise InputError(f"{path}: there is an id {size - 1:,}, and only {MOST_IDS:,} are possible")
     vocab = _tokens_by_id(tokenizer, ids, size)
     special = [t.content for t in tokenizer.get_added_tokens_decoder().values() if t.special]
-    before, between, after = ([vocab[number] for number in some] for some in around)
+    around = _layout(rows[0], vocab), _layout(rows[1], vocab)
     rules = {k: v for k, v in value.items() if k not in ("model", "added_tokens")}
     return TokenizerSpec(
         vocab,
@@ -98,7 +99,7 @@ def library_spec(value: Json, text: str, path: str, refusal: InputError) -> Toke
         more_special_tokens=tuple(special),
         model=Library(text, kind, _word_boundary(rules)),
         roles=_roles(value, model, ids),
-        added=AddedTokens(before, between, after),
+        added=AddedTokens(*around),
     )
 
 
@@ -143,23 +144,22 @@ def _roles(value: Json, model: Json, ids: Mapping[str, int]) -> dict[str, str]:
     return roles if unk is None or unk not in ids else {**roles, "unk_token": unk}
 
 
-def _around(tokenizer: Any, path: str) -> tuple[list[list[int]], int]:
-    """The ids that the post-processor puts before a text, between those of a pair, and after a
-    text; and the highest of them, or -1."""
-    some = _encoding([0], ["a"], [0], [(0, 1)], 0)
+def _processed(tokenizer: Any, path: str) -> list[Encoding]:
+    """A text, and two, with the tokens that the post-processor puts around them."""
+    first, second = (_encoding([0], ["a"], [0], [(0, 1)], kind) for kind in (0, 1))
     with one_line_errors(f"{path}: the library tokenizers cannot put tokens around a text"):
-        one = tokenizer.post_process(some, None, True)
-        two = tokenizer.post_process(some, _encoding([0], ["a"], [0], [(0, 1)], 1), True)
-    places, of_pair = (
-        [i for i, word in enumerate(e.word_ids) if word is not None] or [len(e)] for e in (one, two)
-    )
-    found = [
-        one.ids[: places[0]],
-        two.ids[of_pair[0] + 1 : of_pair[-1]],
-        one.ids[places[-1] + 1 :],
-    ]
-    added = (i for e in (one, two) for i, w in zip(e.ids, e.word_ids, strict=True) if w is None)
-    return found, max(added, default=-1)
+        return [tokenizer.post_process(first, pair, True) for pair in (None, second)]
+
+
+def _layout(row: Encoding, vocab: Sequence[str]) -> Layout:
+    """What a row of texts with one token each is made of."""
+    texts = [i for i, word in enumerate(row.word_ids) if word is not None] or [len(row)]
+    parts: list[list[tuple[str, int]]] = [[], [], []]
+    for i, (number, kind, word) in enumerate(zip(row.ids, row.type_ids, row.word_ids, strict=True)):
+        if word is None:
+            parts[(i > texts[0]) + (i > texts[-1])].append((vocab[number], kind))
+    before, between, after = parts
+    return Layout(before, between, after)
 
 
 def _encoding(
@@ -168,6 +168,8 @@ def _encoding(
     words: Sequence[int | None],
     offsets: Sequence[tuple[int, int]],
     type_id: int,
+    *,
+    is_added: bool = False,
 ) -> Encoding:
     """An encoding of the library of these tokens of a text. There is no constructor of one, but it
     can be pickled."""
@@ -179,7 +181,7 @@ def _encoding(
         "tokens": tokens,
         "words": words,
         "offsets": offsets,
-        "special_tokens_mask": [0] * len(ids),
+        "special_tokens_mask": [int(is_added)] * len(ids),
         "attention_mask": [1] * len(ids),
         "overflowing": [],
         "sequence_ranges": {},
@@ -399,9 +401,10 @@ class LibraryEncoder:
             ids[roles[name]] if name in roles else None for name in ("pad_token", "unk_token")
         )
         self.special = {ids[token] for token in spec.special_tokens}
-        around = spec.added or AddedTokens((), (), ())
-        added = {*around.before, *around.between, *around.after}
+        self.around = spec.added or AddedTokens()
+        added = {token for token, _ in [*self.around.single.added, *self.around.pair.added]}
         self.adds_special_alone = added <= {*spec.special_tokens}
+        self.vocab = spec.vocab
         self.forbidden: set[int] = set()
         if hides:
             self.forbidden = self.special - {self.unk_id}
@@ -471,6 +474,9 @@ class LibraryEncoder:
 
     def _texts(self, rows: list[tuple[str, ...]], options: Mapping[str, Any]) -> list[_Encoded]:
         most, stride = options["max_length"], options["stride"] or 0
+        first, last = self._boundaries(options)
+        if most is not None:
+            most -= len(first) + len(last)
         tokenizer = self._library(most, stride, options["truncation"])
         texts = [text for (text,) in rows]
         with one_line_errors(FAILED):
@@ -481,8 +487,27 @@ class LibraryEncoder:
         for text, encoding in zip(texts, encodings, strict=True):
             made = [encoding] if most is None else [encoding, *encoding.overflowing]
             ids = [row.ids for row in made]
-            found.append(_Encoded(made, ids[0], *self._tally(text, made, ids, stride)))
+            tally = self._tally(text, made, ids, stride)
+            if first or last:
+                made = [row.merge([*first, row, *last], growing_offsets=False) for row in made]
+            found.append(_Encoded(made, made[0].ids, *tally))
         return found
+
+    def _boundaries(self, options: Mapping[str, Any]) -> tuple[list[Encoding], list[Encoding]]:
+        """What marks the beginning and the end of a text beside what the post-processor adds, as
+        rows."""
+        own = self.around.single if options["add_special_tokens"] else Layout()
+        layout = options["layouts"][0]
+        before = layout["before"][: len(layout["before"]) - len(own.before)]
+        after = layout["after"][len(own.after) :]
+
+        def rows(tokens: Sequence[tuple[int, int]]) -> list[Encoding]:
+            return [
+                _encoding([i], [self.vocab[i]], [None], [(0, 0)], kind, is_added=True)
+                for i, kind in tokens
+            ]
+
+        return rows(before), rows(after)
 
     def _pairs(self, rows: list[tuple[str, ...]], options: Mapping[str, Any]) -> list[_Encoded]:
         """Pairs are truncated here, because the library combines all that it truncates of one text
@@ -584,10 +609,6 @@ class LibraryEncoder:
                 raise InputError(
                     f"a word becomes the special token {token}, in spite of split_special_tokens"
                 )
-
-    def added_tokens(self, pairs: bool) -> int:
-        """How many tokens are put around a text, or around a pair."""
-        return int(self._library().num_special_tokens_to_add(pairs))
 
     # --- For a word table ---
 

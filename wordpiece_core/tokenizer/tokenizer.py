@@ -452,8 +452,6 @@ class Tokenizer:
 
     def _added_tokens(self, options: EncodingOptions, pairs: bool) -> int:
         """How many tokens are put around a row."""
-        if isinstance(self.kernel, LibraryEncoder) and options.add_special_tokens:
-            return self.kernel.added_tokens(pairs)
         around = self.around or AddedTokens()
         added = self._added(around.pair if pairs else around.single, options)
         return sum(map(len, added.values()))

@@ -313,7 +313,8 @@ def test_a_failed_report_names_the_fix_and_leaves_the_earlier_page(
     pq.write_table(table, unordered / "part.parquet")
     refused(InputError, "not in the order of their counts", word_counts=str(unordered))
     other = tmp_path / "tokenizer.json"
-    other.write_text(json.dumps({"model": {"type": "BPE", "vocab": {"a": 0}, "merges": []}}))
+    model = {"type": "WordLevel", "vocab": {"a": 0}, "unk_token": "a"}
+    other.write_text(json.dumps({"version": "1.0", "model": model}))
     refused(InputError, "that only the library tokenizers runs", place=other)
     monkeypatch.setitem(sys.modules, "jinja2", None)
     refused(OptionError, r"needs the library jinja2; install wordpiece-beam\[report\]")

@@ -60,7 +60,7 @@ def test_a_tokenizer_json(tmp_path: Path, kind: str, change: Change, reason: str
     [
         (lambda j: j["normalizer"].update(precompiled_charsmap="%"), "is not base64"),
         (lambda j: j["normalizer"].update(precompiled_charsmap="AAAA"), "map of characters"),
-        (lambda j: j.update(normalizer={"type": "X"}), "normalizer: unknown variant"),
+        (lambda j: j.update(normalizer={"type": "X"}), "normalizer: unknown type"),
         (lambda j: j["post_processor"]["pair"].pop(0), "(TemplateProcessing) does not put tokens"),
         (
             lambda j: j["pre_tokenizer"]["pretokenizers"][1].update(prepend_scheme="last"),

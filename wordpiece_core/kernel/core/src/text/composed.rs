@@ -141,5 +141,9 @@ impl Composed {
 
 /// Reads a part of a `tokenizer.json`.
 fn read<T: DeserializeOwned>(name: &str, json: &str) -> Result<T> {
-    serde_json::from_str(json).map_err(|error| Error::data(format!("{name}: {error}")))
+    serde_json::from_str(json).map_err(|error| {
+        let said = error.to_string().replace("unknown variant", "unknown type");
+        let said = said.split(", expected one of").next().unwrap_or_default();
+        Error::data(format!("{name}: {said}"))
+    })
 }
