@@ -391,11 +391,6 @@ def test_a_vocabulary_without_cls_and_sep_encodes_when_none_are_wanted(tmp_path:
             "tokenizer.json: continuing_subword_prefix is set; only BPE without one is known",
         ),
         (
-            "tokenizer.json",
-            lambda text: text.replace('"unk_token": "[UNK]"', '"unk_token": "<unk>"'),
-            "tokenizer.json: unk_token is '<unk>', not [UNK]",
-        ),
-        (
             "vocab.txt",
             lambda text: text + "more\n",
             "tokenizer.json: another vocabulary than the vocab.txt beside it",

@@ -341,6 +341,7 @@ def wrongly_typed(value: Any) -> Iterator[Any]:
             yield copy
 
 
+@pytest.mark.filterwarnings("ignore::wordpiece_core.EncodedByLibraryWarning")
 @pytest.mark.parametrize("name", ["tokenizer.json", *BESIDE])
 def test_a_wrong_type_anywhere_is_an_input_error_or_does_no_harm(tmp_path: Path, name: str) -> None:
     wp.Tokenizer([*SPECIAL, "a", "##b"]).save(tmp_path)
