@@ -81,6 +81,22 @@ def lowercase(text: str) -> str:
 def string_array(texts: Sequence[str | None]) -> ArrowArray: ...
 def repair_utf8(array: ArrowArray) -> tuple[ArrowArray, int]: ...
 def split_lines(block: bytes | memoryview) -> tuple[ArrowArray, int]: ...
+
+class CsvRows:
+    """Finds where the rows of a CSV file end, which comes in blocks of any size."""
+
+    def __init__(self, delimiter: str, *, quoting: bool = True) -> None: ...
+    @property
+    def rows(self) -> int:
+        """How many rows have ended, with the first one and without blank lines."""
+
+    def scan(self, block: bytes) -> int:
+        """Where the last complete row ends in the next block; 0 if there is none. InputError for a
+        quoted field that does not end before a delimiter or a line end."""
+
+    def finish(self) -> None:
+        """InputError if a quoted field has no end."""
+
 def hash_texts(texts: ArrowArray, key: bytes) -> ArrowArray:
     """For each row of an array of strings or bytes, `int.from_bytes(hashlib.blake2b(row, key=key,
     digest_size=8).digest(), "little")`, as uint64. A null hashes as the empty string."""

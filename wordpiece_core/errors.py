@@ -133,3 +133,14 @@ def shown(value: object) -> str:
         return _SHORT.repr(value)
     except ValueError:  # a number of more digits than Python writes
         return "a number of thousands of digits"
+
+
+class SkippedFilesWarning(UserWarning):
+    """Directories or globs hold files whose endings are not known. The argument is their paths."""
+
+    def __str__(self) -> str:
+        paths = self.args[0]
+        what = "1 file is" if len(paths) == 1 else f"{len(paths):,} files are"
+        return (
+            f"{what} not read, because of unknown endings: {paths[0]}{', ...' * (len(paths) > 1)}"
+        )

@@ -20,6 +20,7 @@ import click
 from pipelines.commands import streams
 from pipelines.commands.job_command import Command, debug, dry_run, job_command
 from pipelines.commands.options import Value, parameters, parted
+from pipelines.commands.summary import say
 from pipelines.comparing.options import CompareCall
 from pipelines.counting.options import CountCall
 from pipelines.encoding.options import EncodeCall, TokenizerChoice
@@ -28,7 +29,7 @@ from pipelines.running import interrupts
 from pipelines.running.beam_args import without_values
 from pipelines.training.options import ExtendCall, PruneCall, TrainCall
 from wordpiece_core.declaration import names_of_command
-from wordpiece_core.errors import WordpieceError, one_line
+from wordpiece_core.errors import SkippedFilesWarning, WordpieceError, one_line
 from wordpiece_core.option_kinds import Place
 from wordpiece_core.options import EncodingOptions
 from wordpiece_core.uri import without_secrets
@@ -175,6 +176,8 @@ def _silence_libraries() -> None:
     """Keeps the messages of libraries off the terminal, and the tracebacks of their threads. The
     threads of this project pass their exceptions on."""
     warnings.simplefilter("ignore")
+    warnings.filterwarnings("once", category=SkippedFilesWarning)
+    warnings.showwarning = lambda message, *_args, **_: say(str(message))
     threading.excepthook = lambda _: None
     interrupts.is_quiet = True
     root = logging.getLogger()

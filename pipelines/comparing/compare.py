@@ -78,7 +78,7 @@ def compare(call: CompareCall, *, beam_args: Sequence[str] = (), progress: Progr
         for name, tokenizer in zip(names_of(call.tokenizers), tokenizers, strict=True):
             more_warnings += warnings_on_table(table, name, tokenizer)
     else:
-        files = inputs.resolve(call.on)
+        files = inputs.resolve(call.on, quoting=not call.measuring.no_quoting)
         measured = measure_all(tokenizers, files, call.measuring, **how)
         more_warnings += warnings_of_text(measured.replaced)
     more_warnings += _warnings_on_words(measured, call)

@@ -7,12 +7,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pipelines.running.call import JobCall
+from pipelines.running.call import CsvOptions, JobCall
 from wordpiece_core.declaration import (
     INPUT,
     MAIN,
     PERFORMANCE,
-    Declared,
     called,
     group,
     named,
@@ -57,7 +56,7 @@ class Tokenizers(Places):
 
 
 @dataclass(frozen=True, kw_only=True)
-class MeasureOptions(Declared):
+class MeasureOptions(CsvOptions):
     """How texts are read to measure tokenizers on them. `worker_memory`, in bytes, does not change
     the result."""
 

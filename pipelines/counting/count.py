@@ -81,7 +81,8 @@ def count(
     tables = _tables_to_merge(call)
     text = text_of(tables, call.counting.text, call.given)
     call = replace(call, counting=replace(call.counting, text=text))
-    files = inputs.resolve(call.inputs, [call.output, *own])
+    quoting = not call.counting.no_quoting
+    files = inputs.resolve(call.inputs, [call.output, *own], quoting=quoting)
     ranges = all_ranges(files, tables, call)
     total_bytes = sum(map(bytes_of, ranges))
     with one_run(call.output), new_table(call.output) as publication:

@@ -65,7 +65,8 @@ def follow_count(
     has come. Raises what `count` raises, and OptionError for a table that was made without
     `--follow`, or with another text column."""
     call = checked_call(call, beam_args)
-    watcher = FileWatcher(call.inputs, [call.output], call.following)
+    quoting = not call.counting.no_quoting
+    watcher = FileWatcher(call.inputs, [call.output], call.following, quoting=quoting)
     with one_run(call.output):
         job = FollowedTable(call, beam_args, log)
         follow(job, watcher, call.following)

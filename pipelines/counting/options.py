@@ -5,15 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pipelines.following.options import FollowOptions
-from pipelines.running.call import Call
-from wordpiece_core.declaration import INPUT, MAIN, PERFORMANCE, Declared, group, named, option
+from pipelines.running.call import Call, CsvOptions
+from wordpiece_core.declaration import INPUT, MAIN, PERFORMANCE, group, named, option
 from wordpiece_core.errors import OptionError
 from wordpiece_core.option_kinds import Column, Places, Share, Size, Whole
 from wordpiece_core.options import LEAST_WORKER_MEMORY, MOST_COUNT, TextOptions
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReadingOptions(Declared):
+class ReadingOptions(CsvOptions):
     """How words are counted, but for how text is split into words. `worker_memory`, in bytes, does
     not change the result."""
 
@@ -55,8 +55,8 @@ class CountOptions(ReadingOptions):
 class CountCall(Call):
     """Count the words of INPUT into a word table.
 
-    INPUT: files, globs or directories of .parquet, .arrow, .feather, .txt, .jsonl, .ndjson, .json,
-    .csv, .tsv (text also .gz, .zst), on any file system that Arrow reads, or hf://; - for standard
+    INPUT: files, globs or directories of .parquet, .arrow, .feather, .txt, .jsonl, .csv, .tsv (text
+    also .gz, .zst, .bz2, .lz4, .xz), on any file system that Arrow reads, or hf://; - for standard
     input. It may be left out with --merge.
     """
 

@@ -65,7 +65,8 @@ def follow_inputs(run: EncodeRun, log: FollowLog) -> Encoded:
     """Encodes files as they come, until it is stopped or idle. Raises what `encode` raises, but
     with `on_error` "fail" at the first bad file, after the commit of those that came with it."""
     call = run.call
-    watcher = FileWatcher(call.inputs, [call.output], call.following)
+    quoting = not call.shards.no_quoting
+    watcher = FileWatcher(call.inputs, [call.output], call.following, quoting=quoting)
     with one_run(call.output):
         dataset = FollowedDataset(run, log)
         before = dataset.contents.results.keys()

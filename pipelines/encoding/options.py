@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipelines.comparing.options import TokenizerPlace
 from pipelines.following.options import FollowOptions
-from pipelines.running.call import Call
+from pipelines.running.call import Call, CsvOptions
 from wordpiece_core.declaration import (
     FOLLOW,
     INPUT,
@@ -66,7 +66,7 @@ class TokenizerChoice(Declared):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ShardOptions(Declared):
+class ShardOptions(CsvOptions):
     """What an encoded shard holds. `keep_columns`: the columns of the input to keep. None keeps all
     of them; with a stride all but the texts, which each row would repeat; with `pack` none."""
 
@@ -136,7 +136,7 @@ class ShardOptions(Declared):
         unused = (
             *SAMPLING * (not encoding.samples),
             *BOUNDARIES * (not encoding.marks_boundaries),
-            *["split_sentences"] * (not self.split_sentences),
+            *[name for name in ("split_sentences", "no_quoting") if not getattr(self, name)],
         )
         options = {name: value for name, value in options.items() if name not in unused}
         return {k: list(v) if isinstance(v, tuple) else v for k, v in options.items()}

@@ -38,7 +38,8 @@ class EncodeRun:
 
     def files(self) -> list[InputFile]:
         """The input files, which have distinct shards."""
-        return inputs.disambiguated(inputs.resolve(self.call.inputs, own=[self.call.output]))
+        own, quoting = [self.call.output], not self.call.shards.no_quoting
+        return inputs.disambiguated(inputs.resolve(self.call.inputs, own, quoting=quoting))
 
     def encode(
         self, plan: EncodePlan, options: ShardOptions, weights: RowWeights | None = None

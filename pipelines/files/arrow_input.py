@@ -13,17 +13,20 @@ from contextlib import contextmanager
 from itertools import pairwise
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from pipelines.files.columns import check_once, check_storable, path_of
 from pipelines.files.joined import ARROW, check_arrow
 from pipelines.files.reader import Range, Reader, Rows
 from pipelines.files.reading import bad_data, open_planned
 from pipelines.files.storage import StoredFile
+from wordpiece_core.declaration import named
 from wordpiece_core.errors import InputError, one_line
 
 BATCH_BYTES = 8 << 20  # of the rows that are processed at once
 COUNTED_ROWS = 16_384  # the most rows that are counted at once; dictionaries hide the size of texts
 FEATHER_1 = b"FEA1"  # what such files begin with
+_VIEWS = {pa.string_view(): pa.string(), pa.binary_view(): pa.binary()}
 
 
 class ArrowReader(Reader):
@@ -33,9 +36,11 @@ class ArrowReader(Reader):
         """The columns, without metadata."""
         with self._opened() as (stored, is_file):
             schema = self._checked_schema(stored, is_file)
-        check_once(self.file.path, schema.names, *schema.names)
-        check_storable(self.file.path, schema, self.kept_columns(schema.names, kept))
-        return schema.remove_metadata()
+        names = self.kept_columns(schema.names, kept)
+        check_once(self.file.path, schema.names, *names)
+        schema = pa.schema([field.with_type(_stored_type(field.type)) for field in schema])
+        check_storable(self.file.path, schema, names)
+        return schema
 
     def ranges(self, range_bytes: int) -> list[Range]:
         """A stream is one range: where its batches begin is known only when it is read."""
@@ -65,12 +70,28 @@ class ArrowReader(Reader):
             else:
                 batches = self._streams(stored, schema, columns)
             for batch in batches:
-                for column in batch.columns:
-                    _check(column)
+                batch = self._stored(batch, kept.names)
                 rows = max(len(batch) * BATCH_BYTES // max(batch.nbytes, 1), 1)
                 rows = rows if kept.names else min(rows, COUNTED_ROWS)
                 for start in range(0, len(batch), rows):
                     yield Rows(pa.Table.from_batches([batch.slice(start, rows)]))
+
+    def _stored(self, batch: pa.RecordBatch, kept: list[str]) -> pa.RecordBatch:
+        """A batch with the types of `schema`. InputError for values that cannot be stored."""
+        columns = []
+        for name, column in zip(batch.schema.names, batch.columns, strict=True):
+            _check(column)
+            try:
+                stored = _converted(column, _stored_type(column.type))
+                if name in kept and "fixed_size_list" in str(stored.type):
+                    _check_lists(stored)
+            except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+                raise InputError(
+                    f"{self.file.path}: column {name!r} of {column.type} cannot be stored"
+                    f" ({one_line(error)}); leave it out with {named('keep_columns')}"
+                ) from error
+            columns.append(stored)
+        return pa.record_batch(columns, names=batch.schema.names)
 
     @contextmanager
     def _opened(self) -> Iterator[tuple[StoredFile, bool]]:
@@ -155,6 +176,46 @@ def _following_schema(path: str, stored: StoredFile, begin: int) -> pa.Schema:
             f"{path}: a stream ends at byte {begin:,}, and what follows is no stream"
             f" ({one_line(error)}); delete it, or give it as a file of its own"
         ) from error
+
+
+def _stored_type(kind: pa.DataType, *, inside: bool = False) -> pa.DataType:
+    """The type that a column is stored in. Views become strings, because Arrow cannot take rows of
+    them. Dictionaries of texts are kept; Parquet has no others, and they become their values.
+    `inside`: of another type."""
+    if pa.types.is_dictionary(kind):
+        value = _stored_type(kind.value_type, inside=True)
+        if inside or not (pa.types.is_string(value) or pa.types.is_large_string(value)):
+            return value
+        return pa.dictionary(kind.index_type, value, kind.ordered)
+    if pa.types.is_struct(kind):
+        return pa.struct([f.with_type(_stored_type(f.type, inside=True)) for f in kind])
+    if pa.types.is_list(kind):
+        field = kind.value_field
+        return pa.list_(field.with_type(_stored_type(field.type, inside=True)))
+    return _VIEWS.get(kind, kind)
+
+
+def _converted(column: pa.Array, kind: pa.DataType) -> pa.Array:
+    """The same values in the type that they are stored in."""
+    if not pa.types.is_dictionary(column.type):
+        return column if column.type == kind else column.cast(kind)
+    view = _VIEWS.get(column.type.value_type)
+    if view is not None:
+        column = pa.DictionaryArray.from_arrays(column.indices, column.dictionary.cast(view))
+    if not pa.types.is_dictionary(kind):
+        return column.cast(kind)
+    if column.dictionary.null_count:  # which Parquet cannot store
+        column = column.dictionary_decode().dictionary_encode()
+    indices = column.indices.cast(kind.index_type)
+    return pa.DictionaryArray.from_arrays(indices, column.dictionary, ordered=kind.ordered)
+
+
+def _check_lists(column: pa.Array) -> None:
+    """ArrowInvalid unless Parquet gives the column back. It does not for lists of a fixed size that
+    are null, though it stores them."""
+    stored = pa.BufferOutputStream()
+    pq.write_table(pa.table({"": column}), stored, compression="none", use_dictionary=False)
+    pq.read_table(pa.BufferReader(stored.getvalue()))
 
 
 def _check(column: pa.Array) -> None:

@@ -2,9 +2,13 @@
 
 Every value is a string, as it is written, and no value is null: what a column holds does not depend
 on what a reader guesses from its first rows. A quoted field may have line breaks, so a file is
-one range, and is streamed. Quotes are RFC 4180's, in TSV too.
+one range, and is streamed. Quotes are RFC 4180's, in TSV too, unless quoting is turned off.
+
+Arrow parses blocks of complete rows, whose ends the kernel finds, so that no row depends on where a
+block ends.
 """
 
+import csv
 import io
 import re
 from collections.abc import Iterator
@@ -15,21 +19,18 @@ import pyarrow as pa
 import pyarrow.csv as pc
 
 from pipelines.files.columns import check_once
-from pipelines.files.input_files import InputFile
-from pipelines.files.line_input import stream_of
+from pipelines.files.decompression import Stream, check_text, decompressed
+from pipelines.files.line_input import BYTE_ORDER_MARK
 from pipelines.files.reader import Range, Reader, Rows
 from pipelines.files.reading import bad_data, open_planned
-from pipelines.files.storage import StoredFile
-from wordpiece_core._kernel import repair_utf8
+from wordpiece_core._kernel import CsvRows, repair_utf8
+from wordpiece_core.declaration import named
 from wordpiece_core.errors import InputError
 
 BLOCK_BYTES = 4 << 20  # that are parsed at once
 LONGEST_ROW = 64 << 20  # bytes; a row that is longer has most likely a quote that is not closed
 DELIMITERS = {"csv": ",", "tsv": "\t"}
-UNCLOSED = "a quote is not closed"
-NO_NAMES = "empty; its first row must name the columns"
 _FIELDS = re.compile(r"CSV parse error: (?:Row #(\d+): )?Expected (\d+) columns, got (\d+)")
-_LINE_ENDS = b"\r\n"
 
 
 class CsvReader(Reader):
@@ -38,22 +39,25 @@ class CsvReader(Reader):
     @cached_property
     def names(self) -> list[str]:
         """The names of all columns. ColumnError unless those of the texts are there."""
-        size = BLOCK_BYTES
-        while True:
-            try:
-                with _opened(self.file, None, size) as (reader, _):
-                    names: list[str] = reader.schema.names
-                    break
-            except _RowTooLongError:
-                size *= 4
-        check_once(self.file.path, names, *names)
+        with self._blocks() as blocks:
+            first = next(blocks, (b"", 0))[0]
+        text = io.StringIO(first.decode(errors="surrogateescape"), newline="")
+        quote = '"' if self.file.quoting else None
+        rows = csv.reader(text, delimiter=DELIMITERS[self.file.format], quotechar=quote)
+        with bad_data(self.file.path):
+            found = next(filter(None, rows), [])
+            names = [name.encode(errors="surrogateescape").decode() for name in found]
+        if not names:
+            raise InputError(f"{self.file.path}: empty; its first row must name the columns")
         for name in self.columns.names:
             if name not in names:
                 raise self.columns.missing(self.file.path, name, names)
+        check_once(self.file.path, names, *self.columns.names)
         return names
 
     def schema(self, kept: list[str] | None) -> pa.Schema:
         """The names in the first row."""
+        check_once(self.file.path, self.names, *self.kept_columns(self.names, kept))
         return pa.schema([(name, pa.string()) for name in self.names])
 
     def ranges(self, range_bytes: int) -> list[Range]:
@@ -61,138 +65,95 @@ class CsvReader(Reader):
         return self.one_range() if self.names else []
 
     def rows(self, part: Range, kept: pa.Schema, compression: str | None) -> Iterator[Rows]:
-        """The rows in order. A row that is longer than a block is read again in larger blocks. The
-        last column is read too: a quote that is not closed leaves it with the rest of the file."""
+        """The rows in order."""
         names = [name for name in self.names if name in {*kept.names, *self.columns.names}]
-        last = self.names[-1]
-        done, size = 0, BLOCK_BYTES
-        while True:
-            rows, end = 0, b""
-            try:
-                with _opened(self.file, list(dict.fromkeys([*names, last])), size) as opened:
-                    reader, stream = opened
-                    for batch in _parsed(self.file, reader):
-                        rows += len(batch)
-                        if rows > done:
-                            new = batch.slice(max(len(batch) - (rows - done), 0))
-                            done = rows
-                            end = new.column(last)[-1].as_py()
-                            yield _repaired(new.select(names))
-                    if stream.leaves_quote_open(end):
-                        raise InputError(f"{self.file.path} row {rows + 1}: {UNCLOSED}")
-                    return
-            except _RowTooLongError:
-                size *= 4
+        with self._blocks() as blocks:
+            for block, before in blocks:
+                table = self._parsed(block, names, before)
+                yield _repaired(table if before else table.slice(1))
 
+    @contextmanager
+    def _blocks(self) -> Iterator[Iterator[tuple[bytes, int]]]:
+        """Blocks of complete rows, without a byte order mark; and how many rows are before each."""
+        with open_planned(self.file) as stored, bad_data(self.file.path):
+            check_text(self.file, stored)
+            yield self._complete_rows(decompressed(self.file, stored))
 
-class _RowTooLongError(Exception):
-    """A row does not fit into a block."""
-
-
-class _Stream(io.RawIOBase):
-    """The bytes of a file for Arrow's reader. The last line gets an end if it has none: without it
-    the reader knows no columns from a first row alone, and a quote that is not closed looks closed.
-    `last`: the last two bytes of the file that are no ends of lines; `ends`: up to two of the ends
-    of lines behind them."""
-
-    def __init__(self, source: StoredFile | pa.NativeFile) -> None:
-        self.source = source
-        self.last = self.ends = b""
-
-    def readable(self) -> bool:
-        return True
-
-    def read(self, size: int = -1) -> bytes:
-        """Reads `size` bytes, or fewer at the end."""
-        data = b""
-        while len(data) < size:
-            more: bytes = self.source.read(size - len(data))
-            if not more:
-                before = (self.last + self.ends + data)[-1:]
-                return self._noted(data + b"\n" * (before not in (b"", b"\r", b"\n")))
-            data += more
-        return self._noted(data)
-
-    def _noted(self, data: bytes) -> bytes:
-        # Arrow's parser looks for quotes with instructions that take a zero byte for the end, so it
-        # would miss some. A byte that is not UTF-8 becomes U+FFFD later, and is counted.
-        data = data.replace(b"\0", b"\xff")
-        before_ends = data.rstrip(_LINE_ENDS)
-        if before_ends:
-            self.last = (self.last + self.ends + before_ends[-2:])[-2:]
-            self.ends = b""
-        self.ends = (self.ends + data[len(before_ends) :])[-2:]
-        return data
-
-    def leaves_quote_open(self, value: bytes) -> bool:
-        """Whether the last quote of the file is not closed. `value`: of its last field, which then
-        has the end of the last line in it."""
-        return value.endswith((b"\n", b"\r")) and not self.last.endswith((b'\n"', b'\r"'))
-
-
-def _parsed(file: InputFile, reader: pc.CSVStreamingReader) -> Iterator[pa.RecordBatch]:
-    """The batches of a reader, with its faults as errors that name the row."""
-    while True:
+    def _complete_rows(self, stream: Stream) -> Iterator[tuple[bytes, int]]:
+        rows = CsvRows(DELIMITERS[self.file.format], quoting=self.file.quoting)
+        before, pieces = 0, list[bytes]()
+        mark = _read(stream, len(BYTE_ORDER_MARK))
+        chunk = mark.removeprefix(BYTE_ORDER_MARK) or _read(stream, BLOCK_BYTES)
         try:
-            batch = reader.read_next_batch()
-        except StopIteration:
-            return
-        except pa.ArrowInvalid as error:
-            raise _fault(file, error) from error
-        if len(batch):
-            yield batch
+            while chunk:
+                end = rows.scan(chunk)
+                pieces.append(chunk[: end or None])
+                if end:
+                    yield b"".join(pieces), before
+                    before, pieces = rows.rows, [chunk[end:]]
+                elif sum(map(len, pieces)) > LONGEST_ROW:
+                    size = f"more than {LONGEST_ROW >> 20} MiB"
+                    raise InputError(f"row {rows.rows + 1}: {size}; perhaps a quote is not closed")
+                chunk = _read(stream, BLOCK_BYTES)
+            rows.finish()
+        except InputError as error:
+            fix = f"; give {named('no_quoting')} if quotes are text" * self.file.quoting
+            raise InputError(f"{self.file.path} {error}{fix}") from error
+        if any(pieces):
+            yield b"".join(pieces), before
 
-
-def _fault(file: InputFile, error: Exception) -> Exception:
-    message = str(error)
-    if "straddl" in message:
-        return _RowTooLongError()
-    if "Empty CSV" in message:
-        return InputError(f"{file.path}: {NO_NAMES}")
-    found = _FIELDS.match(message)
-    if found:
-        row, expected, actual = found.groups()
-        place = "" if row is None else f" row {row}"
-        fields = f"it has {actual} fields, and the first row {expected}"
-        return InputError(f"{file.path}{place}: {fields}; fix it")
-    return error
-
-
-@contextmanager
-def _opened(
-    file: InputFile, names: list[str] | None, size: int
-) -> Iterator[tuple[pc.CSVStreamingReader, _Stream]]:
-    """A reader of the columns `names`, as bytes, or of nothing but the first row; and the stream
-    that it reads. InputError for a row of more than `LONGEST_ROW`."""
-    if size > 4 * LONGEST_ROW:
-        raise InputError(
-            f"{file.path}: a row of more than {LONGEST_ROW >> 20} MiB; perhaps {UNCLOSED}"
-        )
-    converted = pc.ConvertOptions(check_utf8=False)
-    if names is not None:
-        kinds = dict.fromkeys(names, pa.binary())
-        converted = pc.ConvertOptions(
-            check_utf8=False, column_types=kinds, include_columns=names, strings_can_be_null=False
-        )
-    with open_planned(file) as stored, bad_data(file.path):
-        if not file.size:
-            raise InputError(f"{file.path}: {NO_NAMES}")
-        stream = _Stream(stream_of(file, stored))
+    def _parsed(self, block: bytes, names: list[str], before: int) -> pa.Table:
+        """Columns of a block of complete rows, as bytes."""
+        # Names may occur twice, so Arrow gets the numbers of the columns.
+        wanted = [str(self.names.index(name)) for name in names]
         try:
-            reader = pc.open_csv(
-                pa.PythonFile(stream, mode="r"),
-                pc.ReadOptions(use_threads=False, block_size=min(size, LONGEST_ROW)),
-                pc.ParseOptions(delimiter=DELIMITERS[file.format], newlines_in_values=True),
-                converted,
+            table = pc.read_csv(
+                pa.BufferReader(block),
+                pc.ReadOptions(
+                    use_threads=False,
+                    block_size=len(block),
+                    column_names=[str(number) for number in range(len(self.names))],
+                ),
+                pc.ParseOptions(
+                    delimiter=DELIMITERS[self.file.format],
+                    quote_char='"' if self.file.quoting else False,
+                    newlines_in_values=True,
+                ),
+                pc.ConvertOptions(
+                    check_utf8=False,
+                    column_types=dict.fromkeys(wanted, pa.binary()),
+                    include_columns=wanted,
+                    strings_can_be_null=False,
+                ),
             )
         except pa.ArrowInvalid as error:
-            raise _fault(file, error) from error
-        with reader:
-            yield reader, stream
+            found = _FIELDS.match(str(error))
+            if not found:
+                raise
+            row, expected, actual = found.groups()
+            raise InputError(
+                f"{self.file.path} row {before + int(row)}: it has {actual} fields, and the first"
+                f" row {expected}; fix it"
+            ) from error
+        return table.rename_columns(names)
 
 
-def _repaired(batch: pa.RecordBatch) -> Rows:
+def _read(stream: Stream, size: int) -> bytes:
+    """Reads `size` bytes, or fewer at the end."""
+    pieces = []
+    while size and (data := stream.read(size)):
+        pieces.append(data)
+        size -= len(data)
+    # Arrow's parser looks for quotes with instructions that take a zero byte for the end, so it
+    # would miss some. A byte that is not UTF-8 becomes U+FFFD later, and is counted.
+    return b"".join(pieces).replace(b"\0", b"\xff")
+
+
+def _repaired(table: pa.Table) -> Rows:
     """The columns as valid strings."""
-    repaired = [repair_utf8(column) for column in batch.columns]
-    table = pa.table([pa.array(texts) for texts, _ in repaired], names=batch.schema.names)
-    return Rows(table, sum(replaced for _, replaced in repaired))
+    columns, replaced = [], 0
+    for column in table.columns:
+        texts, invalid = repair_utf8(column.combine_chunks())
+        columns.append(pa.array(texts))
+        replaced += invalid
+    return Rows(pa.table(columns, names=table.column_names), replaced)

@@ -2,8 +2,9 @@
 
 import os
 import re
+import warnings
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from functools import cache
@@ -13,17 +14,27 @@ from urllib.parse import quote, unquote
 from pipelines.files import storage
 from pipelines.files.filesystems import join
 from pipelines.files.storage import Entry
-from wordpiece_core.errors import InputError
+from wordpiece_core.errors import InputError, SkippedFilesWarning
 from wordpiece_core.filesystems import open_filesystem
 from wordpiece_core.uri import is_uri, same_store, split_query
 
-_TEXTS = {"txt": "text", "jsonl": "jsonl", "ndjson": "jsonl", "json": "jsonl"}
-_TEXTS |= {"csv": "csv", "tsv": "tsv"}
-_COMPRESSIONS = {"": None, ".gz": "gzip", ".zst": "zstd"}
+_TEXTS = {
+    **dict.fromkeys(("txt", "text"), "text"),
+    **dict.fromkeys(("jsonl", "ndjson", "jsonlines", "json"), "jsonl"),
+    "csv": "csv",
+    "tsv": "tsv",
+}
+_COMPRESSIONS = {
+    "": None,
+    **dict.fromkeys((".gz", ".gzip"), "gzip"),
+    **dict.fromkeys((".zst", ".zstd"), "zstd"),
+    ".bz2": "bz2",
+    ".lz4": "lz4",
+    ".xz": "xz",
+}
 ENDINGS: dict[str, tuple[str, str | None]] = {
-    ".parquet": ("parquet", None),
-    ".arrow": ("arrow", None),
-    ".feather": ("arrow", None),
+    **dict.fromkeys((".parquet", ".parq", ".pq"), ("parquet", None)),
+    **dict.fromkeys((".arrow", ".feather", ".ipc"), ("arrow", None)),
     **{
         f".{name}{ending}": (kind, compression)
         for name, kind in _TEXTS.items()
@@ -47,9 +58,10 @@ class InputFile:
     path: str  # absolute, or a URI
     name: str
     format: str  # "parquet", "arrow", "text", "jsonl", "csv" or "tsv"
-    compression: str | None  # "gzip" or "zstd"
+    compression: str | None  # "gzip", "zstd", "bz2", "lz4" or "xz"
     size: int  # bytes
     modified: int | None  # nanoseconds since 1970; of stores, whole seconds
+    quoting: bool = True  # of CSV and TSV: whether fields may be quoted
 
     @property
     def is_small(self) -> bool:
@@ -66,19 +78,24 @@ class InputFile:
 
 
 def resolve(
-    patterns: Sequence[str], own: Sequence[str] = (), *, may_be_empty: bool = False
+    patterns: Sequence[str],
+    own: Sequence[str] = (),
+    *,
+    may_be_empty: bool = False,
+    quoting: bool = True,
 ) -> list[InputFile]:
     """The files that paths, globs (`*`, `?`, `[]`, `**`) and directories name, sorted by path. They
-    may be local paths or URIs. Each real file is there once, no matter how many links lead to it.
+    may be local paths or URIs. A path is there once, and two links to one file are two files.
 
-    Directories and globs skip names that start with `_` or `.` and unknown endings. They also skip
-    what is below `own`, the directories that the job writes, unless the pattern itself leads there.
-    InputError for a broken link, and for a pattern that names nothing to read. With `may_be_empty`
-    a directory or a glob may have nothing to read as yet."""
+    Directories and globs skip names that start with `_` or `.`, and unknown endings, with a
+    SkippedFilesWarning. They also skip what is below `own`, the directories that the job writes,
+    unless the pattern itself leads there. InputError for a broken link, and for a pattern that
+    names nothing to read. With `may_be_empty` a directory or a glob may have nothing to read as
+    yet. Without `quoting`, quotes in CSV and TSV are text."""
     found: dict[str, InputFile] = {}
     realpath: Callable[[str], str] = cache(os.path.realpath)
     found_by = storage.in_parallel(lambda pattern: _matches(pattern, may_be_empty), patterns)
-    for pattern, files in zip(patterns, found_by, strict=True):
+    for pattern, (files, _) in zip(patterns, found_by, strict=True):
         apart = tuple(_plain(path) for path in own if not leads_into(pattern, path))
         others = [file for file in files if not _is_own(file.path, apart, realpath)]
         if not others and not may_be_empty:
@@ -87,38 +104,11 @@ def resolve(
             known = found.get(file.path)
             if known is None or len(known.name) < len(file.name):
                 found[file.path] = file
-    return sorted(_real_files(found.values(), may_be_empty), key=lambda file: file.path)
-
-
-def _real_files(files: Iterable[InputFile], may_be_gone: bool) -> list[InputFile]:
-    """The files without duplicates. Of several paths of the same file, one without links is
-    kept, if there is one. `may_be_gone`: whether files can have been deleted since they were
-    listed."""
-    real: dict[object, list[InputFile]] = {}
-    for file in files:
-        try:
-            real.setdefault(_identity(file.path), []).append(file)
-        except storage.MissingError:
-            if not may_be_gone:
-                raise
-    return [
-        same[0]
-        if len(same) == 1
-        else min(same, key=lambda file: (_is_linked(file.path), file.path))
-        for same in real.values()
-    ]
-
-
-def _is_linked(path: str) -> bool:
-    return not is_uri(path) and os.path.realpath(path) != path
-
-
-def _identity(path: str) -> object:
-    """A value that is the same for all paths of a local file."""
-    if is_uri(path):
-        return path
-    found = storage.attempt("reached", path, lambda: os.stat(path))
-    return found.st_dev, found.st_ino
+    skipped = sorted(path for _, others in found_by for path in others)
+    if skipped:
+        warnings.warn(SkippedFilesWarning(skipped), stacklevel=2)
+    files = [replace(file, quoting=quoting) for file in found.values()]
+    return sorted(files, key=lambda file: file.path)
 
 
 def output_name(file: InputFile) -> str:
@@ -199,7 +189,11 @@ def covers(pattern: str, path: str) -> bool:
     return below != place and _glob_match(parts, wanted)
 
 
-def _matches(pattern: str, may_be_empty: bool) -> list[InputFile]:
+Matches = tuple[list[InputFile], list[str]]
+"""The files of a pattern, and the paths of those that it names and that cannot be read."""
+
+
+def _matches(pattern: str, may_be_empty: bool) -> Matches:
     """The files of one pattern. InputError if there are none, unless that may be."""
     base, query = split_query(pattern)
     base = base.rstrip("/") if is_uri(pattern) else open_filesystem(pattern)[1]
@@ -208,7 +202,7 @@ def _matches(pattern: str, may_be_empty: bool) -> list[InputFile]:
     place = same_store(pattern, base + query)
     entry = storage.info(place)
     if entry is None and may_be_empty and is_uri(pattern):  # stores have no empty directories
-        return []
+        return [], []
     if entry is None:
         raise InputError(f"{pattern}: no such file or directory")
     if entry.kind == "directory":
@@ -217,18 +211,25 @@ def _matches(pattern: str, may_be_empty: bool) -> list[InputFile]:
         raise InputError(f"{pattern}: neither a file nor a directory")
     if not _ending(entry.name):
         raise InputError(f"{pattern}: unknown ending; give {_one_of_the_endings()}")
-    return [_input_file(place, os.path.basename(entry.name), entry)]
+    return [_input_file(place, os.path.basename(entry.name), entry)], []
 
 
-def _directory(pattern: str, place: str, may_be_empty: bool) -> list[InputFile]:
-    files = [
-        _input_file(path, entry.name, entry)
+def _directory(pattern: str, place: str, may_be_empty: bool) -> Matches:
+    visible = [
+        (path, entry)
         for path, entry in _listing(place, recursive=True)
-        if _is_data(entry.name) and not any(_hidden(part) for part in entry.name.split("/"))
+        if not any(_hidden(part) for part in entry.name.split("/"))
     ]
+    files, skipped = _data_files(visible)
     if not files and not may_be_empty:
         raise InputError(f"{pattern}: the directory holds no {_one_of_the_endings()} file")
-    return files
+    return files, skipped
+
+
+def _data_files(found: Sequence[tuple[str, Entry]]) -> Matches:
+    """Those that are read, and the paths of those with unknown endings."""
+    files = [_input_file(path, e.name, e) for path, e in found if _is_data(e.name)]
+    return files, [path for path, entry in found if not _ending(entry.name)]
 
 
 def _cut_glob(base: str) -> tuple[str, list[str]]:
@@ -238,7 +239,7 @@ def _cut_glob(base: str) -> tuple[str, list[str]]:
     return "/".join(parts[:first]) or "/", parts[first:]
 
 
-def _glob(pattern: str, base: str, query: str, may_be_empty: bool) -> list[InputFile]:
+def _glob(pattern: str, base: str, query: str, may_be_empty: bool) -> Matches:
     root, wanted = _cut_glob(base)
     recursive = len(wanted) > 1 or wanted == ["**"]
     matching = [
@@ -248,10 +249,10 @@ def _glob(pattern: str, base: str, query: str, may_be_empty: bool) -> list[Input
     ]
     if not matching and not may_be_empty:
         raise InputError(f"{pattern}: matches no file")
-    files = [_input_file(path, e.name, e) for path, e in matching if _is_data(e.name)]
+    files, skipped = _data_files(matching)
     if not files and not may_be_empty:
         raise InputError(f"{pattern}: matches no {_one_of_the_endings()} file")
-    return files
+    return files, skipped
 
 
 def _listing(root: str, *, recursive: bool) -> list[tuple[str, Entry]]:
@@ -327,8 +328,7 @@ def _ending(name: str) -> str | None:
 
 
 def _one_of_the_endings() -> str:
-    *others, last = (ending for ending, (_, packed) in ENDINGS.items() if packed is None)
-    return f"{', '.join(others)} or {last} (texts also .gz, .zst)"
+    return ".parquet, .arrow, .feather, .txt, .jsonl, .csv or .tsv (texts also compressed)"
 
 
 def _input_file(path: str, name: str, entry: Entry) -> InputFile:

@@ -21,7 +21,7 @@ import pyarrow.json as pj
 from pipelines.files import line_input
 from pipelines.files.columns import check_storable
 from pipelines.files.json_numbers import ANY, Path, Types, numbers_in, numbers_of, typed, types_of
-from pipelines.files.line_input import LineReader, blocks, newlines_before
+from pipelines.files.line_input import BYTE_ORDER_MARK, LineReader, blocks, newlines_before
 from pipelines.files.reader import Range, Rows
 from wordpiece_core._kernel import repair_utf8
 from wordpiece_core.declaration import named
@@ -50,9 +50,9 @@ class JsonReader(LineReader):
         if part.end is None and not kept.names:
             self._check_keys()
         others = [field for field in self._text_schema() if field.name not in kept.names]
-        parse = partial(_parse, schema=pa.schema([*kept, *others]))
+        parse = partial(_parse_keys, schema=pa.schema([*kept, *others]))
         for offset, block in blocks(part, line_input.BLOCK_BYTES):
-            block, replaced = _valid_utf8(block)
+            block, replaced = _valid(block)
             yield Rows(self._parsed(offset, block, parse), replaced)
 
     def text(self, table: pa.Table, name: str) -> pa.ChunkedArray:
@@ -77,7 +77,7 @@ class JsonReader(LineReader):
                 _with_text(field, texts.field(field.name).type, kept)
                 if field.name in texts.names
                 else _stored(field, kept)
-                for field in self._infer(offset, _valid_utf8(block)[0], kept, numbers)
+                for field in self._infer(offset, _valid(block)[0], kept, numbers)
             ]
             try:
                 schema = pa.unify_schemas([schema, pa.schema(fields)], promote_options="permissive")
@@ -97,7 +97,7 @@ class JsonReader(LineReader):
         names: dict[str, None] = {}
         _, block = next(blocks(Range(self.file, 0, None, 0), FIRST_BYTES), (0, b""))
         _check_lines(self.file.path, block)
-        for number, line in enumerate(block.split(b"\n"), 1):
+        for number, line in enumerate(_valid(block)[0].split(b"\n"), 1):
             if not line.strip(b" \t\r"):
                 continue
             try:
@@ -134,7 +134,7 @@ class JsonReader(LineReader):
         try:
             table = parse(block)
         except _FAULTS:
-            self._parsed(offset, block, partial(_parse, schema=self._text_schema()))
+            self._parsed(offset, block, partial(_parse_keys, schema=self._text_schema()))
             if kept is not None:
                 texts = self.columns.names
                 block = _select_keys(block, {*kept, *texts, *map(_top, texts)})
@@ -286,13 +286,21 @@ def _depth(line: bytes) -> int:
 
 
 def _select_keys(block: bytes, names: Collection[str]) -> bytes:
-    """The lines with only the keys `names`."""
-    return b"\n".join(
-        json.dumps({key: value for key, value in _row(line).items() if key in names}).encode()
-        if line.strip()
-        else b""
-        for line in block.split(b"\n")
-    )
+    """The lines with only the keys `names`. ValueError if one of them is there twice."""
+    selected = []
+    for line in block.split(b"\n"):
+        objects: list[list[str]] = []  # the keys of each; the row is the last one
+
+        def noted(pairs: list[tuple[str, Any]], objects: list[list[str]] = objects) -> Any:
+            objects.append([key for key, _ in pairs if key in names])
+            return dict(pairs)
+
+        row = _row(line, noted) if line.strip(b" \t\r") else None
+        if row is not None and len(objects[-1]) > len({*objects[-1]}):
+            raise ValueError("a key was specified twice")
+        kept = {key: value for key, value in (row or {}).items() if key in names}
+        selected.append(b"" if row is None else json.dumps(kept).encode())
+    return b"\n".join(selected)
 
 
 def _keys(row: dict[str, Any], above: str = "") -> Iterator[str]:
@@ -326,11 +334,30 @@ def _json_type(value: object) -> str:
     return next((name for kind, name in names.items() if isinstance(value, kind)), "a number")
 
 
-def _row(line: bytes) -> dict[str, Any]:
-    row = json.loads(line.decode(errors="replace"))
+def _row(line: bytes, hook: Callable[[list[tuple[str, Any]]], Any] | None = None) -> dict[str, Any]:
+    row = json.loads(line.decode(errors="replace"), object_pairs_hook=hook)
     if not isinstance(row, dict):
         raise ValueError("not a JSON object")
     return row
+
+
+_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
+_ESCAPE = re.compile(
+    rb"\\(?:u[dD][89abAB]..\\u[dD][c-fC-F]..|(?P<lone>u[dD][89a-fA-F][0-9a-fA-F]{2})|.)"
+)
+
+
+def _valid(block: bytes) -> tuple[bytes, int]:
+    """A block of lines that Arrow can read, and how many sequences have been replaced by U+FFFD:
+    invalid UTF-8, and surrogates that are escaped and not in pairs. A byte order mark at the
+    beginning of a line, which `cat` leaves there, is left out."""
+    block, replaced = _valid_utf8(block)
+    if BYTE_ORDER_MARK in block:
+        block = (b"\n" + block).replace(b"\n" + BYTE_ORDER_MARK, b"\n")[1:]
+    if _SURROGATE.search(block):
+        replaced += sum(1 for match in _ESCAPE.finditer(block) if match["lone"])
+        block = _ESCAPE.sub(lambda m: rb"\ufffd" if m["lone"] else m[0], block)
+    return block, replaced
 
 
 def _valid_utf8(block: bytes) -> tuple[bytes, int]:
@@ -356,6 +383,14 @@ def _parse(block: bytes, schema: pa.Schema | None) -> pa.Table:
     if table.num_rows != lines:
         raise ValueError("not one JSON object on each line")
     return table
+
+
+def _parse_keys(block: bytes, schema: pa.Schema) -> pa.Table:
+    """The rows of a block with the columns of `schema`, also where Arrow cannot read other keys."""
+    try:
+        return _parse(block, schema)
+    except _FAULTS:
+        return _parse(_select_keys(block, schema.names), schema)
 
 
 def _object_lines(block: bytes) -> int:

@@ -8,17 +8,17 @@ from itertools import pairwise
 
 import pyarrow as pa
 
+from pipelines.files.decompression import Stream, check_text, decompressed
 from pipelines.files.input_files import InputFile
 from pipelines.files.reader import Range, Reader, Rows
 from pipelines.files.reading import bad_data, open_planned
-from pipelines.files.storage import StoredFile
 from wordpiece_core._kernel import split_lines
 from wordpiece_core.errors import InputError, OptionError
 
 BLOCK_BYTES = 4 << 20  # of lines that are read at once
 MAX_BLOCK_BYTES = (1 << 31) - 1  # Arrow's strings and its JSON reader have 32-bit sizes
 _COUNTED_BYTES = 8 << 20  # read at a time to find the number of a line
-_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
 class LineReader(Reader):
@@ -62,7 +62,9 @@ def blocks(part: Range, size: int) -> Iterator[tuple[int, bytes]]:
     start in the range, or all lines of a compressed file. A byte order mark is left out."""
     file, end = part.file, part.file.size if part.end is None else part.end
     with open_planned(file) as stored, bad_data(file.path):
-        stream = stream_of(file, stored)
+        if part.start == 0:
+            check_text(file, stored)
+        stream = decompressed(file, stored)
         if file.compression:
             lines = _complete_lines(file, stream, 0, None, size)
         else:
@@ -70,8 +72,8 @@ def blocks(part: Range, size: int) -> Iterator[tuple[int, bytes]]:
             stream.seek(first)
             lines = _complete_lines(file, stream, first, end, size)
         for offset, block in lines:
-            if offset == 0 and block.startswith(_BYTE_ORDER_MARK):
-                offset, block = len(_BYTE_ORDER_MARK), block[len(_BYTE_ORDER_MARK) :]
+            if offset == 0 and block.startswith(BYTE_ORDER_MARK):
+                offset, block = len(BYTE_ORDER_MARK), block[len(BYTE_ORDER_MARK) :]
             if block:
                 yield offset, block
 
@@ -80,7 +82,7 @@ def newlines_before(file: InputFile, offset: int) -> int:
     """The number of lines that end before a byte of the (uncompressed) file."""
     count = 0
     with open_planned(file) as stored, bad_data(file.path):
-        stream = stream_of(file, stored)
+        stream = decompressed(file, stored)
         while offset:
             chunk = stream.read(min(_COUNTED_BYTES, offset))
             count += chunk.count(b"\n")
@@ -88,16 +90,7 @@ def newlines_before(file: InputFile, offset: int) -> int:
     return count
 
 
-def stream_of(file: InputFile, stored: StoredFile) -> StoredFile | pa.NativeFile:
-    """The bytes of a file, decompressed."""
-    if not file.compression:
-        return stored
-    if not file.size:
-        raise InputError(f"{file.path}: empty, so not {file.compression}; write it again")
-    return pa.CompressedInputStream(stored.arrow(), file.compression)
-
-
-def _line_start(stream: StoredFile, start: int, end: int) -> int:
+def _line_start(stream: Stream, start: int, end: int) -> int:
     """The position of the first line that starts in [start, end); `end` if there is none."""
     if start == 0:
         return 0
@@ -116,7 +109,7 @@ def _line_start(stream: StoredFile, start: int, end: int) -> int:
 
 def _complete_lines(
     file: InputFile,
-    stream: StoredFile | pa.NativeFile,
+    stream: Stream,
     offset: int,
     end: int | None,
     size: int,

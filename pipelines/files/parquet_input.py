@@ -110,8 +110,8 @@ class ParquetReader(Reader):
         """The columns. A small file is read at once, and not opened again for its rows."""
         with self._opened() as parquet:
             schema = parquet.schema_arrow
-            check_once(self.file.path, schema.names, *schema.names)
             names = self.kept_columns(schema.names, kept)
+            check_once(self.file.path, schema.names, *names)
             parquet.check_readable(self.file.path, names)
             if self.file.is_small:
                 parquet.stored.hold_end(self.file.size)

@@ -3,6 +3,8 @@ an `InputError` that names the place."""
 
 from __future__ import annotations
 
+import lzma
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Protocol
@@ -12,6 +14,10 @@ import pyarrow as pa
 from pipelines.files import storage
 from pipelines.files.storage import StoredFile
 from wordpiece_core.errors import ChangedError, InputError, one_line
+
+LFS_POINTER = b"version https://git-lfs.github.com/spec/"
+DATA_FAULTS = (OSError, EOFError, zlib.error, lzma.LZMAError, pa.ArrowException)
+"""What libraries raise about the bytes of a file."""
 
 
 class Planned(Protocol):
@@ -39,12 +45,19 @@ def open_planned(file: Planned) -> Iterator[StoredFile]:
             yield stored
         except (InputError, storage.MissingError) as error:
             _check_planned(file, error)
+            if isinstance(error, InputError) and _is_pointer(stored):
+                raise InputError(f"{file.path}: a Git LFS pointer; run `git lfs pull`") from error
             raise
         _check_planned(file)
         if version is not None:
             with StoredFile(file.path) as now:
                 if now.etag() != version:
                     raise _changed(file)
+
+
+def _is_pointer(stored: StoredFile) -> bool:
+    stored.seek(0)
+    return stored.read(len(LFS_POINTER)) == LFS_POINTER
 
 
 def _check_planned(file: Planned, fault: BaseException | None = None) -> None:
@@ -69,7 +82,9 @@ def bad_data(path: str, row_group: int | None = None, fix: str = "") -> Iterator
     except UnicodeDecodeError as error:
         name = repr(error.object)
         raise InputError(f"{path}: holds a name that is not UTF-8, {name}; rename it") from error
-    except (OSError, pa.ArrowException) as error:
+    except DATA_FAULTS as error:
+        if "too much memory" in str(error):
+            fix = "; decompress it with `zstd -d --long=31`"
         place = path if row_group is None else f"{path} row group {row_group}"
         fault = InputError(f"{place}: cannot be read ({one_line(error)}){fix}")
         fault.row_group = row_group

@@ -175,9 +175,8 @@ def entries(path: str, *, recursive: bool = True, follow_links: bool = False) ->
     """What is in a directory, sorted by name. With `recursive`, also what is in directories below
     it. Empty if there is no such directory.
 
-    Local links are listed, but not followed, unless `follow_links` says so. Then each real
-    directory is listed once, by a name without links if it has one. (Arrow would follow all links,
-    also in a circle.)"""
+    Local links are listed, but not followed, unless `follow_links` says so. A link to a directory
+    that it is in is not followed. (Arrow would follow it for ever.)"""
     filesystem, inner = open_filesystem(path)
     if is_uri(path):
         selector = fs.FileSelector(inner, recursive=recursive, allow_not_found=True)
@@ -196,23 +195,21 @@ def _entry(path: str, found: fs.FileInfo, name: str) -> Entry:
 
 
 def _local(root: str, recursive: bool, follow: bool) -> Iterator[Entry]:
-    seen: set[tuple[int, int]] = set()
-    waiting, links = [""], list[str]()
-    while waiting or links:
-        name = waiting.pop() if waiting else links.pop(0)
+    waiting = [("", frozenset[tuple[int, int]]())]  # directories, and what is above each
+    while waiting:
+        name, above = waiting.pop()
         with suppress(FileNotFoundError, NotADirectoryError):  # deleted since it was listed
             found, scanned = os.stat(os.path.join(root, name)), os.scandir(os.path.join(root, name))
             with scanned as items:
-                if (found.st_dev, found.st_ino) in seen:
+                if (found.st_dev, found.st_ino) in above:
                     continue
-                seen.add((found.st_dev, found.st_ino))
                 for item in items:
                     below = f"{name}/{item.name}" if name else item.name
                     below.encode()  # raises for a name that is not UTF-8
                     if item.is_dir(follow_symlinks=follow):
                         yield Entry(below, "directory")
                         if recursive:
-                            (links if item.is_symlink() else waiting).append(below)
+                            waiting.append((below, above | {(found.st_dev, found.st_ino)}))
                     elif item.is_file(follow_symlinks=follow):
                         with suppress(FileNotFoundError):
                             about = item.stat(follow_symlinks=follow)

@@ -45,12 +45,13 @@ class Listing:
 @dataclass
 class FileWatcher:
     """Lists the inputs of a job. `own`: the directories that the job writes. `now`: the clock, in
-    seconds."""
+    seconds. `quoting`: whether fields of CSV and TSV may be quoted."""
 
     patterns: Sequence[str]
     own: Sequence[str]
     options: FollowOptions
     now: Callable[[], float] = time.monotonic
+    quoting: bool = True
     _since: dict[str, tuple[Version, float]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -72,7 +73,7 @@ class FileWatcher:
         """Lists the inputs. InputError for an input that does not exist, StorageError if it cannot
         be listed. An input without files is no error."""
         now = self.now()
-        files = inputs.resolve(self.patterns, self.own, may_be_empty=True)
+        files = inputs.resolve(self.patterns, self.own, may_be_empty=True, quoting=self.quoting)
         new = [file for file in files if is_new(file)]
         self._since = {file.path: self._seen(file, now) for file in new}
         if self.options.marker is not None:

@@ -150,11 +150,12 @@ def _with_text(
                 for text in warnings_on_table(table, name, tokenizer)
             ]
         else:
-            files = inputs.resolve(call.on, [call.output])
+            files = inputs.resolve(call.on, [call.output], quoting=not options.no_quoting)
             measured = measure_all(measured_ones, files, options, **how)
             found = list(warnings_of_text(measured.replaced))
             counting = CountOptions(
                 text_column=options.text_column,
+                no_quoting=options.no_quoting,
                 worker_memory=options.worker_memory,
                 text=facts.spec.text,
             )

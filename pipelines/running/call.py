@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Self
 
-from wordpiece_core.declaration import MAIN, REQUIRED, Declared, Option, named, option
+from wordpiece_core.declaration import INPUT, MAIN, REQUIRED, Declared, Option, named, option
 from wordpiece_core.errors import OptionError
-from wordpiece_core.option_kinds import Place, Places
+from wordpiece_core.option_kinds import Flag, Place, Places
 
 INPUTS = "inputs"
 
@@ -47,14 +47,26 @@ class JobCall(Declared):
 
 
 @dataclass(frozen=True, kw_only=True)
+class CsvOptions(Declared):
+    """How CSV and TSV are read."""
+
+    no_quoting: bool = option(
+        False,
+        Flag(),
+        "Read .csv and .tsv without quoting: quotes are text, and each line is a row.",
+        section=INPUT,
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
 class Call(JobCall):
     """A call of a job that reads inputs and writes an output."""
 
     inputs: tuple[str, ...] = option(
         (),
         Places("INPUT..."),
-        "Files, globs or directories of .parquet, .arrow, .feather, .txt, .jsonl, .ndjson, .json,"
-        " .csv, .tsv (text also .gz, .zst), on any file system that Arrow reads, or hf://.",
+        "Files, globs or directories of .parquet, .arrow, .feather, .txt, .jsonl, .csv, .tsv (text"
+        " also .gz, .zst, .bz2, .lz4, .xz), on any file system that Arrow reads, or hf://.",
         on="INPUT",
     )
     output: str = option(REQUIRED, Place(), "Directory to write.", section=MAIN)

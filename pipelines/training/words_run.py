@@ -147,7 +147,8 @@ class WordsRun(ABC, Generic[Call, Done]):
 
     def _counted_from(self) -> dict[str, Any]:
         """What a word table in the work directory must have been counted from."""
-        files = resolve(self.call.inputs, [self.call.output, self.work.path])
+        own, quoting = [self.call.output, self.work.path], not self.call.counting.no_quoting
+        files = resolve(self.call.inputs, own, quoting=quoting)
         options = asdict(self._counting)
         del options["worker_memory"]
         text = options.pop("text")

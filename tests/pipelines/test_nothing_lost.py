@@ -256,7 +256,9 @@ def test_a_file_of_another_time_is_read(tmp_path: Path, tokenizer: str, year: fl
         assert manifest(shards)["rows"] == len(TEXTS)
 
 
-def test_each_real_file_is_read_once(tmp_path: Path) -> None:
+def test_links_are_files_of_their_own_and_loops_are_not_followed(
+    tmp_path: Path,
+) -> None:
     source = tmp_path / "in"
     for name in ("a.txt", "b/c.txt"):
         write_shard(source / name, ["x"])
@@ -266,7 +268,20 @@ def test_each_real_file_is_read_once(tmp_path: Path) -> None:
     (source / "0.txt").symlink_to(source / "a.txt")
     os.link(source / "a.txt", source / "z.txt")
     found = [file.name for file in resolve([str(source), str(source / "*.txt")])]
-    assert found == ["a.txt", "b/c.txt"]
+    assert found == ["0.txt", "a.txt", "again/c.txt", "b/c.txt", "z.txt"]
+
+
+def test_links_of_two_inputs_to_one_file_have_a_shard_each(tmp_path: Path, tokenizer: str) -> None:
+    write_shard(tmp_path / "blobs" / "x", ["x"])  # as in the cache of the Hub
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "train.txt").symlink_to("../blobs/x")
+    output = tmp_path / "out"
+    done("encode", tmp_path / "a", tmp_path / "b", "--tokenizer", tokenizer, "--output", output)
+    assert sorted(str(f.relative_to(output)) for f in output.glob("*/*.parquet")) == [
+        "a/train.parquet",
+        "b/train.parquet",
+    ]
 
 
 def test_links_to_files_elsewhere_are_read_and_links_to_nothing_are_named(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from pyarrow import feather
 from pipelines.files import arrow_input, csv_input, inputs, line_input
 from pipelines.files.inputs import InputFile, TextColumns, open_shard, plan, read_texts, resolve
 
-from ..shard_files import COMPRESS, fault, rows_of, texts, write
+from ..shard_files import COMPRESS, fault, rows_of, texts, write, write_parquet
 
 ROWS = [
     {"id": "1", "text": "plain"},
@@ -137,9 +137,74 @@ def test_a_row_without_an_end_takes_bounded_memory(tmp_path: Path) -> None:
         mock.patch.object(csv_input, "BLOCK_BYTES", 16),
         mock.patch.object(csv_input, "LONGEST_ROW", 256),
     ):
-        assert "a row of more than 0 MiB; perhaps a quote is not closed" in fault(
+        assert "row 2: more than 0 MiB; perhaps a quote is not closed" in fault(
             lambda: rows_of(file)
         )
+
+
+TRICKY = (
+    'text,n\r\n"a\r\nb",1\r\n"","\r\n"\r\n',
+    'text,n\r\n"a""b\r",2\n"\n\r\n\r",3\r5",4\n',
+    'text,n\n\n\r\n"\r\n\r\n",1\n,\n"x",""\n',
+    '"te""xt","text"\r\n"\u00e9\r\n","\U0001f600\r\n"',
+)
+
+
+@pytest.mark.parametrize("ending", COMPRESS)
+@pytest.mark.parametrize("data", TRICKY)
+def test_rows_do_not_depend_on_where_blocks_end(tmp_path: Path, data: str, ending: str) -> None:
+    file = write(tmp_path / f"a.csv{ending}", COMPRESS[ending](data.encode()))
+    expected = list(csv.DictReader(io.StringIO(data, newline="")))
+    for size in range(1, len(data.encode()) + 1):
+        with mock.patch.object(csv_input, "BLOCK_BYTES", size):
+            assert rows_of(file) == expected
+            assert texts(file) == [row["text"] for row in expected]
+
+
+@given(st.text(st.sampled_from('a,"\r\n\u00e9'), max_size=24), st.integers(1, 30))
+def test_any_bytes_are_rows_of_pythons_strict_reader_or_an_error(
+    tmp_path_factory: pytest.TempPathFactory, data: str, size: int
+) -> None:
+    file = write(tmp_path_factory.mktemp("csv") / "a.csv", f"id,text\n{data}")
+    try:
+        rows = [r for r in csv.reader(io.StringIO(data, newline=""), strict=True) if r]
+    except csv.Error:
+        rows = None
+    with mock.patch.object(csv_input, "BLOCK_BYTES", size):
+        if rows is not None and all(len(row) == 2 for row in rows):
+            assert [list(row.values()) for row in rows_of(file)] == rows
+        else:
+            assert fault(lambda: rows_of(file)).startswith(f"{file.path} row ")
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.tsv.gz"])
+def test_without_quoting_quotes_are_text(tmp_path: Path, name: str) -> None:
+    lines = [["text", "n"], ['"Quoted start', "1"], ["second", '"2'], ['third "x" y"', ""]]
+    data = "".join(("," if "csv" in name else "\t").join(line) + "\n" for line in lines).encode()
+    path = tmp_path / name
+    write(path, gzip.compress(data) if name.endswith("gz") else data)
+    message = fault(lambda: texts(resolve([str(path)])[0]))
+    assert message.startswith(f"{path} row 2: a quoted field ends before 2, not before a delimiter")
+    assert message.endswith("; give no_quoting if quotes are text")
+    (file,) = resolve([str(path)], quoting=False)
+    for size in range(1, 40):
+        with mock.patch.object(csv_input, "BLOCK_BYTES", size):
+            assert [list(row.values()) for row in rows_of(file)] == lines[1:]
+
+
+def test_two_columns_of_one_name_matter_only_if_they_are_used(tmp_path: Path) -> None:
+    file = write(tmp_path / "a.csv", "a,text,a\n1,x,2\n")
+    assert texts(file) == ["x"]
+    assert rows_of(file, ["text"]) == [{"text": "x"}]
+    assert "two columns are named 'a'; rename one" in fault(lambda: rows_of(file))
+    table = pa.table([["1"], ["x"], ["2"]], names=["a", "text", "a"])
+    for file in (
+        write(tmp_path / "a.arrow", ipc(table, False)),
+        write_parquet(tmp_path / "a.parquet", table),
+    ):
+        assert texts(file) == ["x"]
+        assert rows_of(file, ["text"]) == [{"text": "x"}]
+        assert "two columns are named 'a'; rename one" in fault(lambda file=file: rows_of(file))
 
 
 # --- Arrow ----------------------------------------------------------------------------------------
@@ -221,6 +286,71 @@ def test_columns_that_parquet_cannot_store_are_named(tmp_path: Path, other: pa.A
     assert fault(lambda: rows_of(file)).startswith(f"{path}: column 'other' is {other.type}, which")
     shard = open_shard(file, TextColumns(), ["text"])
     assert [batch.table.column_names for batch in shard.batches()] == [["text"]]
+
+
+def dictionary(values: pa.Array, index: pa.DataType, ordered: bool = False) -> pa.Array:
+    indices = pa.array([1, None, 0], index)
+    return pa.DictionaryArray.from_arrays(indices, values, ordered=ordered)
+
+
+VIEWS = pa.array(["x", "y"], pa.string_view())
+UNUSUAL = [
+    dictionary(VIEWS, pa.uint32()),  # a Categorical of Polars
+    dictionary(VIEWS, pa.uint8(), ordered=True),  # an Enum of Polars
+    dictionary(pa.array([b"x", b"y"], pa.binary_view()), pa.int32()),
+    dictionary(pa.array(["x", None]), pa.int16()),
+    dictionary(pa.array([None, "y"], pa.large_string()), pa.int64()),
+    dictionary(pa.array([5, 6]), pa.int8()),  # a Categorical of pandas
+    dictionary(pa.array([5, None], pa.timestamp("us", "UTC")), pa.int8()),
+    dictionary(pa.array([True, False]), pa.int32()),
+    dictionary(pa.array([1.5, 2.5]), pa.int32()),
+    pa.array(["x", None, "y"], pa.string_view()),
+    pa.array([["x", None], None, []], pa.list_(pa.string_view())),
+    pa.ListArray.from_arrays([0, 2, 2, 3], dictionary(pa.array([5, 6]), pa.int8())),
+    pa.StructArray.from_arrays([dictionary(pa.array(["a", "b"]), pa.int8())], ["k"]),
+    pa.array([[1, 2], [3, 4], [5, 6]], pa.list_(pa.int64(), 2)),
+]
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("kept", UNUSUAL, ids=lambda array: str(array.type))
+def test_kept_columns_of_any_type_of_arrow_are_read(
+    tmp_path: Path, kept: pa.Array, stream: bool
+) -> None:
+    table = pa.table({"text": ["a", "b", "c"], "k": kept})
+    file = write(tmp_path / "a.arrow", ipc(table, stream, 3))
+    shard = open_shard(file, TextColumns())
+    tables = [batch.table for batch in shard.batches()]
+    assert all(found.schema.equals(shard.schema) for found in tables)
+    assert pa.concat_tables(tables).column("k").to_pylist() == kept.to_pylist()
+
+
+@pytest.mark.parametrize("text", [UNUSUAL[0], UNUSUAL[1], UNUSUAL[2], UNUSUAL[3], UNUSUAL[9]])
+def test_texts_of_any_type_of_arrow_are_read(tmp_path: Path, text: pa.Array) -> None:
+    file = write(tmp_path / "a.arrow", ipc(pa.table({"text": text}), False, 3))
+    values = [v.decode() if isinstance(v, bytes) else v for v in text.to_pylist()]
+    assert texts(file) == values
+    batches = open_shard(file, TextColumns()).batches()
+    assert [t for b in batches for t in b.texts.to_pylist()] == values
+
+
+@pytest.mark.parametrize(
+    "kept",
+    [
+        pa.array([[1, 2], None, [3, 4]], pa.list_(pa.int64(), 2)),
+        pa.array([[[1, 2]], [None], []], pa.list_(pa.list_(pa.int64(), 2))),
+        pa.array([{"v": [1.0]}, {"v": None}, None], pa.struct([("v", pa.list_(pa.float32(), 1))])),
+    ],
+    ids=lambda array: str(array.type),
+)
+def test_what_parquet_would_not_give_back_is_refused(tmp_path: Path, kept: pa.Array) -> None:
+    file = write(
+        tmp_path / "a.arrow", ipc(pa.table({"text": ["a", "b", "c"], "k": kept}), False, 3)
+    )
+    message = fault(lambda: rows_of(file))
+    assert message.startswith(f"{file.path}: column 'k' of {kept.type} cannot be stored (")
+    assert message.endswith("leave it out with keep_columns")
+    assert texts(file) == ["a", "b", "c"]
 
 
 def test_offsets_that_lead_out_of_an_arrow_file_are_bad_data(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ use wordpiece_core::base::error::{Error, Result, caught};
 use wordpiece_core::text::byte_level::ByteLevel;
 use wordpiece_core::text::compile::compile;
 use wordpiece_core::text::composed::Composed;
+use wordpiece_core::text::csv_rows::CsvRows;
 use wordpiece_core::text::metaspace::{Metaspace, Prepend, Way};
 use wordpiece_core::text::pre_tokenize::TextOptions;
 use wordpiece_core::text::rules::TextRules;
@@ -182,6 +183,35 @@ pub(super) fn split_lines(py: Python<'_>, block: PyBuffer<u8>) -> PyResult<(PyAr
     let block = block.to_vec(py)?;
     let (strings, replaced) = run(py, || arrow::text::lines(&block))?;
     Ok((PyArrowArray(strings), replaced))
+}
+
+/// Where rows of CSV end.
+#[pyclass(name = "CsvRows")]
+pub(super) struct PyCsvRows(CsvRows);
+
+#[pymethods]
+impl PyCsvRows {
+    #[new]
+    #[pyo3(signature = (delimiter, *, quoting=true))]
+    fn new(delimiter: char, quoting: bool) -> PyResult<Self> {
+        let delimiter = u8::try_from(delimiter)
+            .map_err(|_| Error::option("delimiter: give a character of one byte"))?;
+        Ok(PyCsvRows(CsvRows::new(delimiter, quoting)))
+    }
+
+    #[getter]
+    fn rows(&self) -> u64 {
+        self.0.rows()
+    }
+
+    fn scan(&mut self, py: Python<'_>, block: &[u8]) -> PyResult<usize> {
+        let rows = &mut self.0;
+        run(py, || rows.scan(block))
+    }
+
+    fn finish(&self) -> PyResult<()> {
+        Ok(self.0.finish()?)
+    }
 }
 
 #[pyfunction]

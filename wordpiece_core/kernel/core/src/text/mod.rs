@@ -5,6 +5,7 @@ pub mod byte_level;
 pub(crate) mod charsmap;
 pub mod compile;
 pub mod composed;
+pub mod csv_rows;
 pub mod marks;
 pub mod metaspace;
 pub mod patterns;
