@@ -339,7 +339,7 @@ impl PyMeasurer {
         let encoder = &encoder.get().encoder;
         run(py, || {
             let words = WordTableBatch::new(&words.0)?;
-            Ok(measure(encoder, words.rows()?, &mut self.measurer)?)
+            measure(encoder, words.rows()?, &mut self.measurer)
         })
     }
 

@@ -5,6 +5,7 @@
 //! the tokens of one of them. What is said of a word follows from the tokens that overlap it. So it
 //! does not matter how the tokenizer itself finds words, or whether it knows any.
 
+use crate::base::error::{Error, Result};
 use crate::base::sums::{CountOverflow, add};
 use crate::encode::encoder::{Encoder, Encoding};
 use crate::text::pre_tokenize::{PreTokenizer, TextOptions};
@@ -104,19 +105,15 @@ impl Measurer {
     ///
     /// # Errors
     ///
-    /// Returns [`CountOverflow`] if a sum exceeds 2^63 - 1.
-    ///
-    /// # Panics
-    ///
-    /// Panics if an id is not below the number of tokens.
-    pub fn add(
-        &mut self,
-        chunk: &str,
-        count: u64,
-        tokens: &mut [PlacedToken],
-    ) -> Result<(), CountOverflow> {
-        for token in tokens.iter() {
-            self.uses[token.id as usize] = add(self.uses[token.id as usize], count)?;
+    /// Returns [`Error::Overflow`] if a sum exceeds 2^63 - 1, and [`Error::Option`] if an id is not below
+    /// the number of tokens.
+    pub fn add(&mut self, chunk: &str, count: u64, tokens: &mut [PlacedToken]) -> Result<()> {
+        let vocab_size = self.uses.len();
+        for &PlacedToken { id, .. } in tokens.iter() {
+            let uses = self.uses.get_mut(id as usize).ok_or_else(|| {
+                Error::option(format!("a token has the id {id}, but vocab_size is {vocab_size}"))
+            })?;
+            *uses = add(*uses, count)?;
         }
         if !tokens.is_sorted_by_key(|token| (token.start, token.end)) {
             tokens.sort_by_key(|token| (token.start, token.end));
@@ -126,7 +123,7 @@ impl Measurer {
         self.judge_words(tokens, &mut found);
         found.words = self.words.len() as u64;
         found.tokens = tokens.len() as u64;
-        self.sums.add(&found, count)
+        Ok(self.sums.add(&found, count)?)
     }
 
     /// The sums of characters of a chunk.
@@ -243,12 +240,12 @@ impl MeasureSums {
 ///
 /// # Errors
 ///
-/// Returns [`CountOverflow`] if a sum exceeds 2^63 - 1.
+/// The same as for [`Measurer::add`].
 pub fn measure<'a>(
     encoder: &Encoder,
     chunks: impl IntoIterator<Item = (&'a str, u64)>,
     measurer: &mut Measurer,
-) -> Result<(), CountOverflow> {
+) -> Result<()> {
     let (mut session, mut encoding) = (encoder.session(0), Encoding::default());
     let (mut tokens, mut spaced) = (Vec::new(), String::new());
     for (chunk, count) in chunks {
@@ -303,10 +300,17 @@ mod tests {
     fn sums_that_int64_cannot_hold_are_an_error() {
         let mut measurer = Measurer::new(1, 9);
         let mut tokens = [PlacedToken { id: 0, start: 0, end: 2 }];
-        assert_eq!(measurer.add("ab", 1 << 62, &mut tokens), Err(CountOverflow));
+        assert_eq!(measurer.add("ab", 1 << 62, &mut tokens), Err(Error::Overflow));
         let mut measurer = Measurer::new(1, 9);
         assert_eq!(measurer.add("a", i64::MAX as u64, &mut []), Ok(()));
-        assert_eq!(measurer.add("a", 1, &mut []), Err(CountOverflow));
+        assert_eq!(measurer.add("a", 1, &mut []), Err(Error::Overflow));
+    }
+
+    #[test]
+    fn a_token_beyond_the_vocabulary_is_an_error() {
+        let mut tokens = [PlacedToken { id: 1, start: 0, end: 1 }];
+        let error = Measurer::new(1, 9).add("a", 1, &mut tokens);
+        assert_eq!(error, Err(Error::option("a token has the id 1, but vocab_size is 1")));
     }
 
     #[test]

@@ -27,6 +27,9 @@ pub struct Session<'e> {
     pub(super) drawing: Option<Drawing>,
 }
 
+/// From this number on, sessions share the places of caches.
+const MOST_CACHES: usize = 1 << 10;
+
 /// What tokenizations are sampled with.
 pub(super) struct Drawing {
     sampling: Sampling,
@@ -39,6 +42,7 @@ impl Encoder {
     /// A session of this encoder, for one thread. It takes over the caches of one that has ended: if
     /// that can be, of one with the same number.
     pub fn session(&self, number: usize) -> Session<'_> {
+        let number = number % MOST_CACHES;
         let (mut place, mut caches) = (number, None);
         if let Ok(mut kept) = self.caches.lock() {
             if kept.len() <= number {

@@ -52,6 +52,13 @@ fn spans_are_characters_and_words() {
 }
 
 #[test]
+fn sessions_of_any_number_take_little_memory() {
+    let encoder = encoder();
+    drop(encoder.session(usize::MAX));
+    assert!(encoder.caches.lock().expect("no thread has failed").len() <= 1 << 10);
+}
+
+#[test]
 fn words_are_counted_with_their_tokens_and_special_tokens_are_not() {
     let encoder = encoder();
     let long = "ab".repeat(CACHED);
