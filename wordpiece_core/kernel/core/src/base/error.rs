@@ -3,7 +3,7 @@
 use std::any::Any;
 use std::cell::Cell;
 use std::fmt;
-use std::panic::{AssertUnwindSafe, PanicHookInfo, catch_unwind};
+use std::panic::{AssertUnwindSafe, PanicHookInfo, catch_unwind, resume_unwind};
 
 use crate::base::memory::OutOfMemory;
 use crate::base::sums::CountOverflow;
@@ -86,11 +86,18 @@ pub fn note_panic(info: &PanicHookInfo<'_>) {
     PANIC.set(Some(format!("{place}: {}", message(info.payload()))));
 }
 
+/// Gives up work with an error that its loops do not look for; [`caught`] returns it.
+#[cold]
+pub fn give_up(error: Error) -> ! {
+    resume_unwind(Box::new(error)) // unlike a panic this calls no hook
+}
+
 /// Runs `work` and returns its result.
 ///
 /// # Errors
 ///
-/// Returns the error of `work`, [`Error::Memory`] if it has given up for want of memory, or
+/// Returns the error of `work`, [`Error::Memory`] if it has given up for want of memory, that of
+/// [`give_up`], or
 /// [`Error::Panic`] if it panics. That error has a place in the source if [`note_panic`] is the panic
 /// hook.
 pub fn caught<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
@@ -98,6 +105,10 @@ pub fn caught<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
         if let Some(&OutOfMemory(bytes)) = panic.downcast_ref() {
             return Err(Error::Memory(bytes));
         }
+        let panic = match panic.downcast::<Error>() {
+            Ok(error) => return Err(*error),
+            Err(panic) => panic,
+        };
         let noted = PANIC.take();
         Err(Error::Panic(noted.unwrap_or_else(|| format!("a place unknown: {}", message(&*panic)))))
     })

@@ -3,10 +3,10 @@
 
 use std::ops::Range;
 
-use onig::Regex;
+use onig::{MatchParam, Regex, Region, SearchOptions};
 use serde::Deserialize;
 
-use crate::base::error::{Error, Result};
+use crate::base::error::{Error, Result, give_up};
 use crate::base::memory;
 
 /// What a text is searched for.
@@ -15,13 +15,52 @@ pub enum Matcher {
     /// A string that is not empty.
     Text(String),
     /// A regular expression, in Oniguruma's syntax, by which Hugging Face tokenizers reads it.
-    Regex(Regex),
+    Regex(UserRegex),
     /// Each character of a kind.
     Characters(fn(char) -> bool),
     /// This character.
     Character(char),
     /// Runs of word characters, and of others that are not white space.
     Words(regex::Regex),
+}
+
+/// A regular expression, and how it is written.
+#[derive(Debug)]
+pub struct UserRegex {
+    regex: Regex,
+    pattern: String,
+}
+
+impl UserRegex {
+    /// The first match from a place on. Gives up with [`Error::Data`] where the search takes too long.
+    fn find_from(&self, text: &str, from: usize) -> Option<(usize, usize)> {
+        let (none, mut region) = (SearchOptions::SEARCH_OPTION_NONE, Region::new());
+        let (to, limits) = (text.len(), MatchParam::default());
+        self.regex
+            .search_with_param(text, from, to, none, Some(&mut region), limits)
+            .unwrap_or_else(|error| give_up(wrong_regex(&self.pattern, &error)))?;
+        region.pos(0)
+    }
+
+    /// All matches. One that is empty does not begin where the one before it ends.
+    fn find_all<'a>(&'a self, text: &'a str) -> impl Iterator<Item = Range<usize>> + 'a {
+        let (mut from, mut last) = (0, None);
+        std::iter::from_fn(move || {
+            while from <= text.len() {
+                let (start, end) = self.find_from(text, from)?;
+                if start < end || last != Some(end) {
+                    (from, last) = (end, Some(end));
+                    return Some(start..end);
+                }
+                from += text[from..].chars().next().map_or(1, char::len_utf8);
+            }
+            None
+        })
+    }
+}
+
+fn wrong_regex(pattern: &str, error: &onig::Error) -> Error {
+    Error::data(format!("the regular expression {pattern:?}: {}", error.description()))
 }
 
 /// A pattern as a `tokenizer.json` has it.
@@ -50,9 +89,8 @@ impl PatternText {
             PatternText::String(text) if !text.is_empty() => return Ok(Matcher::Text(text)),
             PatternText::String(text) | PatternText::Regex(text) => text,
         };
-        let regex = Regex::new(&pattern);
-        let wrong = |error| Error::data(format!("the regular expression {pattern:?}: {error}"));
-        Ok(Matcher::Regex(regex.map_err(wrong)?))
+        let regex = Regex::new(&pattern).map_err(|error| wrong_regex(&pattern, &error))?;
+        Ok(Matcher::Regex(UserRegex { regex, pattern }))
     }
 }
 
@@ -66,7 +104,7 @@ impl Matcher {
     pub fn is_found_in(&self, text: &str) -> bool {
         match self {
             Matcher::Text(string) => text.contains(string.as_str()),
-            Matcher::Regex(regex) => regex.find(text).is_some(),
+            Matcher::Regex(regex) => regex.find_from(text, 0).is_some(),
             Matcher::Characters(is_one) => text.contains(is_one),
             Matcher::Character(c) => text.contains(*c),
             Matcher::Words(regex) => regex.is_match(text),
@@ -91,7 +129,7 @@ impl Matcher {
                     text.match_indices(string.as_str()).map(of_part).for_each(&mut found);
                 }
                 Matcher::Regex(regex) => {
-                    regex.find_iter(text).for_each(|(start, end)| found(start..end));
+                    regex.find_all(text).for_each(&mut found);
                 }
                 Matcher::Characters(is_one) => {
                     text.match_indices(is_one).map(of_part).for_each(&mut found);
