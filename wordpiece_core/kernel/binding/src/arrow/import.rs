@@ -222,7 +222,8 @@ impl Source<'_> {
     unsafe fn buffer<T: ArrowNativeType>(self, index: usize, count: usize) -> Result<Buffer> {
         // SAFETY: there are so many buffers.
         let data = unsafe { *self.array.buffers.add(index) }.cast_mut();
-        let Some(size) = count.checked_mul(size_of::<T>()).filter(|&size| size as i64 <= MOST)
+        let Some(size) =
+            count.checked_mul(size_of::<T>()).filter(|&size| size as u64 <= MOST as u64)
         else {
             return broken(format!("{count} values in buffer {index}"));
         };

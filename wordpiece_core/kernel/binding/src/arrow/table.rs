@@ -57,12 +57,13 @@ impl<N: TryFrom<i64> + Into<u64>> Column for Unsigned<N> {
 
     fn read(table: &RecordBatch, name: &str) -> Result<impl ExactSizeIterator<Item = N>> {
         let values = values::<Int64Type>(table, name)?;
-        match values.iter().position(|&value| N::try_from(value).is_err()) {
-            None => {
-                Ok(values.iter().map(|&value| N::try_from(value).ok().expect("all were looked at")))
-            }
-            Some(row) => Err(Error::data(format!("column {name:?}: {} in row {row}", values[row]))),
+        // Each is read once: whoever shares the memory may change it.
+        let mut read = memory::with_capacity(values.len());
+        for (row, &value) in values.iter().enumerate() {
+            let wrong = |_| Error::data(format!("column {name:?}: {value} in row {row}"));
+            read.push(N::try_from(value).map_err(wrong)?);
         }
+        Ok(read.into_iter())
     }
 }
 

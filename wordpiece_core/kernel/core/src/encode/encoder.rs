@@ -26,6 +26,7 @@ use crate::text::rules::TextRules;
 use cache::{Caches, HeldIds};
 pub use encoding::{Encoding, Span};
 pub use session::Session;
+pub(crate) use tokenize::MOST_BYTES;
 pub use trimming::OffsetTrimming;
 
 /// What an encoder does with texts.

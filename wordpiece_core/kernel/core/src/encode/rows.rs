@@ -8,7 +8,7 @@ use std::ops::Range;
 
 use crate::base::error::{Error, Result};
 use crate::base::memory;
-use crate::encode::encoder::{Encoding, Session};
+use crate::encode::encoder::{Encoding, MOST_BYTES, Session};
 use crate::encode::sampling::Sampling;
 use crate::text::utf8::TextCopy;
 
@@ -176,7 +176,12 @@ impl RowOptions {
     }
 
     /// The windows that a text of `length` tokens is cut into, each of `most` tokens at most.
-    fn windows(&self, length: usize, most: usize) -> Vec<Range<usize>> {
+    fn windows(&self, length: usize, most: usize) -> Result<Vec<Range<usize>>> {
+        if let Some(stride) = self.stride.filter(|&stride| length > most && stride >= most) {
+            let message =
+                format!("stride {stride} is not less than the {most} tokens of a text in a row");
+            return Err(Error::option(message));
+        }
         let mut windows = Vec::new();
         let mut window = 0..length.min(most);
         loop {
@@ -187,7 +192,7 @@ impl RowOptions {
                     let start = end - stride;
                     window = start..(start + most).min(length);
                 }
-                _ => return windows,
+                _ => return Ok(windows),
             }
         }
     }
@@ -195,7 +200,8 @@ impl RowOptions {
     /// The windows of a pair, row by row, in the order that Hugging Face tokenizers have them.
     fn pair_windows(&self, lengths: [usize; 2]) -> Result<Vec<[Range<usize>; 2]>> {
         let cut = self.room(2).map_or(Ok(lengths), |room| self.cut(lengths, room))?;
-        let [first, second] = [0, 1].map(|i| self.windows(lengths[i], cut[i]));
+        let first = self.windows(lengths[0], cut[0])?;
+        let second = self.windows(lengths[1], cut[1])?;
         // On average a window is at least half full.
         let rows = first.len().saturating_mul(second.len());
         if rows.saturating_mul(cut[0] + cut[1]) / 2 > MOST_IDS {
@@ -239,7 +245,7 @@ pub fn encode(
     let (mut done, mut rows) = (Vec::new(), Rows::new(options, bytes(texts)));
     let spans = columns.offset_mapping || columns.word_ids;
     let any_length = session.takes_any_length() && !spans;
-    let longest = if any_length { usize::MAX } else { i32::MAX as usize };
+    let longest = if any_length { usize::MAX } else { MOST_BYTES };
     session.set_sampling(options.sampling.as_ref())?;
     let (mut one, mut other) = (Encoding::default(), Encoding::default());
     let mut copy = TextCopy::default();
@@ -250,11 +256,12 @@ pub fn encode(
             continue;
         };
         let mut read = |text: &[u8], encoding: &mut Encoding| {
+            let text = copy.of(text).0; // it may be longer: of an invalid byte there are three
             if text.len() > longest {
                 let message = format!("text {number} has {} bytes, over {longest}", text.len());
                 return Err(Error::data(message));
             }
-            session.encode(&copy.of(text).0, spans, encoding);
+            session.encode(&text, spans, encoding);
             Ok(())
         };
         let has_one_row = second.is_none() && options.stride.is_none();
@@ -385,7 +392,7 @@ impl Rows {
             self.push_row(options, [(text, 0..text.len())], source);
             return Ok(true);
         }
-        let windows = options.windows(text.len(), most);
+        let windows = options.windows(text.len(), most)?;
         if !self.has_room(options, windows.iter().map(Range::len), 1)? {
             return Ok(false);
         }
@@ -678,5 +685,34 @@ mod tests {
         assert_eq!(batches.len(), 3);
         let error = encode(&mut encoder.session(0), &padded(MOST_IDS + 1), &texts, 0).err();
         assert_eq!(error, Some(too_many_ids("the rows of one text")));
+    }
+
+    #[test]
+    fn a_stride_that_is_not_less_than_a_row_is_an_error() {
+        let encoder = encoder(0);
+        let options = |stride, max_length| RowOptions {
+            layouts: bert_layouts(2, 3),
+            max_length: Some(max_length),
+            stride: Some(stride),
+            pad_id: None,
+            ..options(&mut 1, ALL)
+        };
+        let texts: [TextPair<'_>; 1] = [(Some(b"a b ab a"), None)];
+        for (stride, max_length) in [(2, 4), (3, 4), (0, 2), (5, 1)] {
+            let error = encode(&mut encoder.session(0), &options(stride, max_length), &texts, 0);
+            assert!(matches!(error.err(), Some(Error::Option(_))), "{stride} {max_length}");
+        }
+        assert!(encode(&mut encoder.session(0), &options(1, 4), &texts, 0).is_ok());
+    }
+
+    #[test]
+    fn texts_are_measured_once_they_are_decoded() {
+        let encoder = encoder(0);
+        let options = RowOptions { stride: None, ..options(&mut 1, ALL) };
+        let text = vec![0xFF; MOST_BYTES / 3 + 1];
+        let error = encode(&mut encoder.session(0), &options, &[(Some(&text), None)], 0).err();
+        let bytes = 3 * text.len();
+        let message = format!("text 0 has {bytes} bytes, over {MOST_BYTES}");
+        assert_eq!(error, Some(Error::Data(message)));
     }
 }

@@ -1,6 +1,7 @@
 //! The cold path: a segment is normalized, and the model tokenizes its words.
 
 use super::Encoder;
+use crate::base::error::{Error, give_up};
 use crate::base::memory;
 use crate::encode::matcher::Token;
 use crate::encode::model::ModelScratch;
@@ -31,6 +32,14 @@ impl Scratch {
         let starts = std::iter::once(0).chain(self.ends.iter().map(|&(end, _)| end));
         self.ends.iter().zip(starts).filter(|((end, _), start)| end > start).count()
     }
+}
+
+/// The most bytes of a text, as long as positions in it are of 32 bits.
+pub(crate) const MOST_BYTES: usize = if cfg!(test) { 1 << 23 } else { i32::MAX as usize };
+
+/// The error of a text that is longer now.
+pub(super) fn too_long(text: &str) -> Error {
+    Error::data(format!("a text has {} bytes once it is normalized, over {MOST_BYTES}", text.len()))
 }
 
 impl Encoder {
@@ -65,6 +74,9 @@ impl Encoder {
         }
         self.options.text.normalize(raw, word);
         self.put_mark(word);
+        if word.len() > MOST_BYTES && !self.is_wordpiece() {
+            give_up(too_long(word));
+        }
         ends.clear();
         let first = self.first_word(word);
         tokenize(&word[..first], model, tokens);
