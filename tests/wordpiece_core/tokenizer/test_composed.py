@@ -241,3 +241,48 @@ def test_random_parts_give_what_tokenizers_gives(kind: str, seed: int) -> None:
     random = Random(f"{kind} {seed}")
     for _ in range(60):
         check(tokenizer(random, kind), texts(random))
+
+
+@pytest.mark.parametrize("text", ["a ☃", " ☃ a", "☃  ☃b☃ ", "é ☃ é"])
+def test_offsets_of_unknown_tokens_are_trimmed(text: str) -> None:
+    value = json.loads(Tokenizer(models.Unigram([("<unk>", 0), ("a", -1), ("b", -1)], 0)).to_str())
+    value["normalizer"] = {"type": "NFC"}
+    trims = {"add_prefix_space": False, "trim_offsets": True, "use_regex": False}
+    value["post_processor"] = {"type": "ByteLevel", **trims}
+    check(value, [text, text])  # the second one is known already
+
+
+def test_a_regular_expression_that_takes_too_long_is_an_error_that_names_it() -> None:
+    value = json.loads(Tokenizer(models.Unigram([("<unk>", 0), ("a", -1)], 0)).to_str())
+    pattern = {"Regex": "(?:a|a)*b"}
+    split = {"type": "Split", "pattern": pattern, "behavior": "Isolated", "invert": False}
+    replace = {"type": "Replace", "pattern": pattern, "content": "a"}
+    for part in ({"pre_tokenizer": split}, {"normalizer": replace}):
+        tokenizer = wp.Tokenizer.of(
+            from_tokenizer_json(parse(json.dumps(value | part), "it"), "it")
+        )
+        with pytest.raises(wp.InputError, match=r'^the regular expression "\(\?:a\|a\)\*b": .*$'):
+            tokenizer.encode_batch(["a" * 30 + "cb"])
+
+
+def test_what_is_found_in_white_space_that_is_taken() -> None:
+    value = json.loads(Tokenizer(models.Unigram([("<unk>", 0), ("a", -1), ("b", -1)], 0)).to_str())
+    contents = ["\n", "\n\n", "<s>", " x"]
+    for seed in range(200):
+        random = Random(seed)
+        value["normalizer"] = random.choice([None, {"type": "NFC"}])
+        value["added_tokens"] = [
+            {
+                "id": 1 + at,
+                "content": content,
+                "special": False,
+                "lstrip": False,
+                "rstrip": random.random() < 0.7,
+                "single_word": random.random() < 0.3,
+                "normalized": False,
+            }
+            for at, content in enumerate(contents)
+        ]
+        value["model"]["vocab"] = [["<unk>", 0], *([content, -1] for content in contents), ["a", -1]]
+        parts = ["\n", "\n", " ", "<s>", " x", "a", "☃"]
+        check(value, ["".join(random.choices(parts, k=random.randrange(12))) for _ in range(6)])

@@ -7,9 +7,10 @@ use super::Encoder;
 use super::cache::{Cache, Gathering, SpannedToken, TakeIds, TakeSegments};
 use super::encoding::Encoding;
 use super::session::{Session, tokenize_anew};
-use super::spans::spans;
-use super::tokenize::Scratch;
+use super::spans::{CharPosition, spans};
+use super::tokenize::{MOST_BYTES, Scratch, too_long};
 use super::trimming::spaces;
+use crate::base::error::give_up;
 use crate::encode::added_tokens::Section;
 use crate::encode::model::Model;
 use crate::text::composed::{AlignedText, Composed, Origin, Pieces};
@@ -128,6 +129,9 @@ impl Session<'_> {
     ) {
         let Session { encoder, caches, scratch, drawing, .. } = self;
         let text = pieces.text.text();
+        if characters.is_some() && text.len() > MOST_BYTES {
+            give_up(too_long(text));
+        }
         let bytes = text.as_bytes();
         if let Some(drawing) = drawing {
             pieces.each(|range| {
@@ -139,7 +143,14 @@ impl Session<'_> {
                     Some(characters) => {
                         let mut tokens = Vec::new();
                         spans(encoder, &segment, scratch, |_, token, _| tokens.push(token));
-                        push_spanned(&tokens, &segment, &pieces.text, characters, encoding);
+                        push_spanned(
+                            encoder,
+                            &tokens,
+                            &segment,
+                            &pieces.text,
+                            characters,
+                            encoding,
+                        );
                     }
                 }
             });
@@ -196,19 +207,21 @@ fn push_added(
 
 /// Appends the tokens of a piece, each of which stands for characters of that.
 fn push_spanned(
+    encoder: &Encoder,
     tokens: &[SpannedToken],
     piece: &Segment<'_>,
     text: &AlignedText,
     characters: &CharacterOffsets,
     encoding: &mut Encoding,
 ) {
-    let place = |index: u32| {
-        let index = index as usize;
-        let found = piece.raw.char_indices().nth(index).map(|(at, _)| at);
-        piece.start + if piece.raw.is_ascii() { index } else { found.unwrap_or(piece.raw.len()) }
-    };
-    for &(id, [from, to]) in tokens {
-        let origin = text.origin(place(from)..place(to)).unwrap_or_default();
+    let trims_unknown = encoder.trims_unknown();
+    let mut place = CharPosition::new(piece.raw);
+    for &(id, span) in tokens {
+        let [from, to] = span.map(|index| place.byte_of(index));
+        if trims_unknown && Some(id) == encoder.unk_id() {
+            encoding.push_spaces(spaces(&piece.raw[from..to]));
+        }
+        let origin = text.origin(piece.start + from..piece.start + to).unwrap_or_default();
         encoding.push_token(&(id, characters.of(origin)), 0, 0);
     }
     encoding.words += usize::from(!tokens.is_empty());
@@ -233,7 +246,7 @@ impl TakeSegments for TakeAligned<'_> {
     fn take(&mut self, piece: Segment<'_>, found: u64) {
         let TakeAligned { encoder, cache, scratch, encoding, text, characters } = self;
         cache.with_tokens(encoder, scratch, &piece, found, |tokens| {
-            push_spanned(tokens, &piece, text, characters, encoding);
+            push_spanned(encoder, tokens, &piece, text, characters, encoding);
         });
     }
 }

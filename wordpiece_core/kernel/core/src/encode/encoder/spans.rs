@@ -88,7 +88,7 @@ impl Encoder {
 
     /// Whether offsets of unknown tokens are trimmed by their text: Hugging Face's Unigram keeps it as
     /// the token's string.
-    fn trims_unknown(&self) -> bool {
+    pub(super) fn trims_unknown(&self) -> bool {
         self.options.trimming.is_some() && matches!(self.options.model, Model::Unigram(_))
     }
 
@@ -123,27 +123,47 @@ pub(super) struct CharPosition<'a> {
     pub(super) text: &'a str,
     byte: usize,
     character: u32,
+    /// The position before the last move: it is mostly one of two that is moved, so that no text is
+    /// counted again and again where tokens share white space.
+    other: (usize, u32),
     /// How many characters the offsets of the section are too small.
     pub(super) lost: u32,
 }
 
 impl<'a> CharPosition<'a> {
     pub(super) fn new(text: &'a str) -> Self {
-        CharPosition { text, byte: 0, character: 0, lost: 0 }
+        CharPosition { text, byte: 0, character: 0, other: (0, 0), lost: 0 }
     }
 
-    /// Moves to a byte offset, and returns the number of characters before it. The offset is mostly not
-    /// before that of the last call: only an added token may begin in white space that the one before it
-    /// has taken.
+    /// Moves to a byte offset, and returns the number of characters before it. It may be before that of the
+    /// last call: an added token may begin in white space that the one before it has taken.
     #[inline]
     pub(super) fn move_to(&mut self, byte: usize) -> u32 {
+        let here = (self.byte, self.character);
+        if byte < self.byte || (self.byte..=byte).contains(&self.other.0) {
+            (self.byte, self.character) = self.other;
+        }
         if byte < self.byte {
             self.character -= self.text[byte..self.byte].chars().count() as u32;
         } else {
             self.character += self.text[self.byte..byte].chars().count() as u32;
         }
         self.byte = byte;
+        self.other = here;
         self.character
+    }
+
+    /// Moves to a character, and returns the number of bytes before it.
+    pub(super) fn byte_of(&mut self, character: u32) -> usize {
+        let (before, behind) = self.text.split_at(self.byte);
+        let moved = character.abs_diff(self.character) as usize;
+        if character < self.character {
+            self.byte -= before.chars().rev().take(moved).map(char::len_utf8).sum::<usize>();
+        } else {
+            self.byte += behind.chars().take(moved).map(char::len_utf8).sum::<usize>();
+        }
+        self.character = character;
+        self.byte
     }
 
     /// Moves to the beginning of a segment; returns what its offsets are counted from. It may be
