@@ -132,6 +132,7 @@ fn split_by(
     each: &mut impl FnMut(Section),
 ) {
     let mut from = range.start;
+    let mut taken = range.start; // the end of the last white space that was looked for
     let searched = &text[..range.end];
     for (search, found) in search.into_iter().flat_map(|search| {
         let matches = search.matcher.find_iter(&searched[range.start..]);
@@ -150,7 +151,11 @@ fn split_by(
             each(Section::Text(from..start));
         }
         if token.rstrip {
-            end = range.end - searched[end..].trim_start_matches(is_whitespace).len();
+            // What is found in such white space has the rest of it.
+            if end > taken {
+                taken = range.end - searched[end..].trim_start_matches(is_whitespace).len();
+            }
+            end = taken;
         }
         from = end;
         each(Section::Token(token.id, start..end));

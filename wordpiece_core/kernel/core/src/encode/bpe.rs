@@ -261,7 +261,7 @@ impl Bpe {
         if scratch.ids.len() <= SHORT {
             self.merge_short(scratch);
         } else {
-            self.merge_long(scratch, 0.0, None);
+            self.merge_long(scratch, || false);
         }
         scratch.push_tokens(tokens);
     }
@@ -286,7 +286,7 @@ impl Bpe {
     ) {
         tokens.clear();
         self.begin(word, scratch);
-        self.merge_long(scratch, dropout, Some(random));
+        self.merge_long(scratch, || random.unit() < dropout);
         scratch.push_tokens(tokens);
     }
 
@@ -392,57 +392,93 @@ impl Bpe {
         }
     }
 
-    /// Merges with a heap. Symbols that are gone have the id `NONE`, and no rank.
-    fn merge_long(
-        &self,
-        scratch: &mut BpeScratch,
-        dropout: f64,
-        mut random: Option<&mut SplitMix64>,
-    ) {
-        scratch.link();
-        while let Some(Reverse(top)) = scratch.heap.pop() {
-            let (rank, at) = ((top >> 32) as u32, top as u32 as usize);
-            scratch.count_work(1);
-            if scratch.ranks[at] != rank {
-                continue; // another merge was faster
-            }
-            if random.as_mut().is_some_and(|random| random.unit() < dropout) {
-                memory::push(&mut scratch.dropped, Reverse(top));
-                continue;
-            }
-            scratch.heap.extend(scratch.dropped.drain(..));
-            let [before, right] = scratch.links[at];
-            let behind = scratch.links[right as usize][1];
-            scratch.ids[at] = self.made[rank as usize];
-            scratch.lengths[at] += scratch.lengths[right as usize];
-            scratch.ids[right as usize] = NONE;
-            scratch.ranks[right as usize] = NONE;
-            scratch.links[at][1] = behind;
-            scratch.ranks[at] = NONE;
-            if behind != NONE {
-                scratch.links[behind as usize][0] = at as u32;
-                self.rank_again(at, scratch);
-            }
-            if before != NONE {
-                self.rank_again(before as usize, scratch);
-            }
-        }
-        scratch.dropped.clear();
-    }
-
-    /// Looks up the pair of a symbol and the one behind it, which is new.
-    fn rank_again(&self, at: usize, scratch: &mut BpeScratch) {
-        let right = scratch.links[at][1] as usize;
-        let rank = self.merges.rank(scratch.ids[at], scratch.ids[right]);
-        scratch.ranks[at] = rank;
-        if rank != NONE {
-            memory::push_heap(&mut scratch.heap, heap_entry(rank, at));
-        }
-        scratch.count_work(1);
+    fn merge_long(&self, scratch: &mut BpeScratch, is_dropped: impl FnMut() -> bool) {
+        let rank = |left, right, _| self.merges.rank(left, right);
+        scratch.merge(rank, |rank| self.made[rank as usize], is_dropped);
     }
 }
 
 impl BpeScratch {
+    /// Merges symbols as [`BpeScratch::merge`] does. None of them is `NONE`, unless it stays alone.
+    pub(crate) fn merge_all(
+        &mut self,
+        symbols: &mut Vec<u32>,
+        rank: impl Fn(u32, u32, u32) -> u32,
+        made: impl Fn(u32) -> u32,
+    ) {
+        self.ids.clone_from(symbols);
+        self.lengths.clear();
+        memory::resize(&mut self.lengths, symbols.len(), 0);
+        self.ranks.clear();
+        memory::extend(&mut self.ranks, symbols.windows(2).map(|pair| rank(pair[0], pair[1], 0)));
+        memory::extend(&mut self.ranks, symbols.last().map(|_| NONE).into_iter());
+        self.merge(rank, made, || false);
+        symbols.clear();
+        let mut at = if self.ids.is_empty() { NONE } else { 0 };
+        while at != NONE {
+            symbols.push(self.ids[at as usize]);
+            at = self.links[at as usize][1];
+        }
+    }
+
+    /// Merges with a heap. Symbols that are gone have the id `NONE`, and no rank.
+    ///
+    /// # Arguments
+    ///
+    /// * `rank` - The rank of a pair, or `NONE`; given is the pair, and a rank that it must not be below.
+    /// * `made` - The symbol that the pair of a rank makes.
+    /// * `is_dropped` - Whether a pair is left out.
+    #[inline]
+    fn merge(
+        &mut self,
+        rank: impl Fn(u32, u32, u32) -> u32,
+        made: impl Fn(u32) -> u32,
+        mut is_dropped: impl FnMut() -> bool,
+    ) {
+        self.link();
+        while let Some(Reverse(top)) = self.heap.pop() {
+            let (best, at) = ((top >> 32) as u32, top as u32 as usize);
+            self.count_work(1);
+            if self.ranks[at] != best {
+                continue; // another merge was faster
+            }
+            if is_dropped() {
+                memory::push(&mut self.dropped, Reverse(top));
+                continue;
+            }
+            self.heap.extend(self.dropped.drain(..));
+            let [before, right] = self.links[at];
+            let behind = self.links[right as usize][1];
+            self.ids[at] = made(best);
+            self.lengths[at] += self.lengths[right as usize];
+            self.ids[right as usize] = NONE;
+            self.ranks[right as usize] = NONE;
+            self.links[at][1] = behind;
+            self.ranks[at] = NONE;
+            let rank = |left, right| rank(left, right, best + 1);
+            if behind != NONE {
+                self.links[behind as usize][0] = at as u32;
+                self.rank_again(at, rank);
+            }
+            if before != NONE {
+                self.rank_again(before as usize, rank);
+            }
+        }
+        self.dropped.clear();
+    }
+
+    /// Looks up the pair of a symbol and the one behind it, which is new.
+    #[inline]
+    fn rank_again(&mut self, at: usize, rank: impl Fn(u32, u32) -> u32) {
+        let right = self.links[at][1] as usize;
+        let rank = rank(self.ids[at], self.ids[right]);
+        self.ranks[at] = rank;
+        if rank != NONE {
+            memory::push_heap(&mut self.heap, heap_entry(rank, at));
+        }
+        self.count_work(1);
+    }
+
     /// Links the symbols, and fills the heap with their pairs.
     fn link(&mut self) {
         let count = self.ids.len() as u32;

@@ -156,6 +156,7 @@ impl Matcher {
         tokens.clear();
         let bytes = word.as_bytes();
         let (mut state, mut at) = (INITIAL_ROOT, 0);
+        let mut covered = (0, 0); // so many bytes by so many tokens, where a token was unknown
         while at < bytes.len() || state != CONTINUING_ROOT {
             if let Some(next) = bytes.get(at).and_then(|&byte| self.trie.transition(state, byte)) {
                 (state, at) = (next, at + 1);
@@ -165,26 +166,35 @@ impl Matcher {
             self.push_tokens(link.output, tokens);
             state = link.target;
             if state == NONE {
-                let Some(next) = self.skip(word, tokens) else { return };
+                let Some(next) = self.skip(word, tokens, &mut covered) else { return };
                 (state, at) = (CONTINUING_ROOT, next);
             }
         }
     }
 
     /// Where no token fits: makes the word unknown, or the character there, of which the trie
-    /// knows no more than the first bytes. Returns where in the word matching goes on, if it does.
+    /// knows no more than the first bytes. `covered`: how many bytes the tokens cover, and how many tokens
+    /// that are; those behind them are counted here. Returns where in the word matching goes on, if it
+    /// does.
     #[cold]
-    fn skip(&self, word: &str, tokens: &mut Vec<Token>) -> Option<usize> {
+    fn skip(
+        &self,
+        word: &str,
+        tokens: &mut Vec<Token>,
+        (covered, counted): &mut (usize, usize),
+    ) -> Option<usize> {
         if self.unk_scope == UnkScope::Word {
             tokens.clear();
             tokens.extend((!word.is_empty()).then(|| Token::new(self.unk_id, word.len())));
             return None;
         }
         // In this scope every token is shorter than 2^32 bytes, so their lengths are exact.
-        let covered: usize = tokens.iter().map(|token| token.length as usize).sum();
-        let c = word[covered..].chars().next()?;
+        *covered += tokens[*counted..].iter().map(|token| token.length as usize).sum::<usize>();
+        let c = word[*covered..].chars().next()?;
         memory::push(tokens, Token::new(self.unk_id, c.len_utf8()));
-        Some(covered + c.len_utf8())
+        *covered += c.len_utf8();
+        *counted = tokens.len();
+        Some(*covered)
     }
 
     /// Appends the tokens of an output list. It is read from its end, and then turned round.

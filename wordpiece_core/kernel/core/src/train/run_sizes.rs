@@ -9,11 +9,11 @@
 //! hashes end in some zeros, so that the sample does not depend on the order of the splits.
 
 use std::collections::hash_map::Entry;
-use std::hash::Hasher;
+use std::ops::Range;
 
 use foldhash::HashMap;
-use rustc_hash::FxHasher;
 
+use crate::base::memory;
 use crate::train::runs::PairLevels;
 use crate::train::splits::Splits;
 
@@ -31,6 +31,7 @@ pub struct RunSizes {
     sample: HashMap<u64, SampledRun>,
     /// The tokens in the runs of the sample, for each `max_level`.
     tokens: Vec<u64>,
+    hashes: Hashes,
 }
 
 /// A run of a sample.
@@ -54,7 +55,8 @@ impl RunSizes {
     pub fn new(budget: u64, max_level: u16) -> Self {
         let rate = (budget / SAMPLE_TOKENS).max(1).next_power_of_two();
         let tokens = vec![0; max_level as usize + 1];
-        RunSizes { budget, rate, max_level, sample: HashMap::default(), tokens }
+        let (sample, hashes) = (HashMap::default(), Hashes::default());
+        RunSizes { budget, rate, max_level, sample, tokens, hashes }
     }
 
     /// The highest `max_level` for which the runs are within the budget; 0 if there is none.
@@ -79,29 +81,30 @@ impl RunSizes {
     /// Adds the runs of a split. `levels`: for each symbol but the last, the level of the pair that it
     /// makes with the next one.
     fn add_split(&mut self, symbols: &[u32], levels: &[u16]) {
-        for (at, &level) in levels.iter().enumerate() {
-            if level > self.max_level {
-                continue;
-            }
-            let before = levels[..at].iter().rposition(|&other| other >= level);
-            // Each run is entered once, by the first of its pairs with the highest level.
-            if before.is_some_and(|before| levels[before] == level) {
-                continue;
-            }
-            let start = before.map_or(0, |before| before + 1);
-            let after = levels[at..].iter().position(|&other| other > level);
-            let end = after.map_or(levels.len(), |after| at + after);
-            let run = &symbols[start..=end];
-            let hash = hash(run);
-            if hash & (self.rate - 1) == 0 {
-                let ends = [before.map(|at| levels[at]), after.map(|_| levels[end])];
+        self.hashes.write(symbols);
+        // Runs that have begun: where, and the highest level of their pairs. That falls from one to the next.
+        let mut open: Vec<(usize, u16)> = Vec::new();
+        for end in 0..symbols.len() {
+            let end_level = levels.get(end).copied();
+            let mut start = end;
+            while let Some(&(begin, level)) = open.last()
+                && end_level.is_none_or(|end_level| level < end_level)
+            {
+                open.pop();
+                start = begin;
+                let ends = [open.last().map(|&(_, before)| before), end_level];
                 let end_level = ends.into_iter().flatten().min().unwrap_or(u16::MAX);
-                let sampled = SampledRun {
-                    length: run.len() as u32,
-                    first_max_level: level,
-                    last_max_level: end_level - 1,
-                };
-                self.add(hash, sampled);
+                let hash = self.hashes.of(start..end + 1);
+                if level <= self.max_level && hash & (self.rate - 1) == 0 {
+                    let length = (end + 1 - start) as u32;
+                    let (first_max_level, last_max_level) = (level, end_level - 1);
+                    self.add(hash, SampledRun { length, first_max_level, last_max_level });
+                }
+            }
+            if let Some(level) = end_level
+                && open.last().is_none_or(|&(_, before)| before > level)
+            {
+                open.push((start, level));
             }
         }
     }
@@ -144,11 +147,42 @@ impl RunSizes {
     }
 }
 
-fn hash(run: &[u32]) -> u64 {
-    let mut hasher = FxHasher::default();
-    run.iter().for_each(|&symbol| hasher.write_u32(symbol));
-    let hash = hasher.finish().wrapping_mul(0x9E37_79B9_7F4A_7C15);
-    hash ^ hash >> 32
+/// Hashes of all pieces of a split, from those of its beginnings: polynomials of its symbols.
+#[derive(Default)]
+struct Hashes {
+    beginnings: Vec<u64>,
+    /// By exponent.
+    powers: Vec<u64>,
+}
+
+impl Hashes {
+    /// Makes the hashes those of this split.
+    fn write(&mut self, symbols: &[u32]) {
+        const BASE: u64 = 0xD6E8_FEB8_6659_FD93;
+        let Hashes { beginnings, powers } = self;
+        beginnings.clear();
+        memory::reserve(beginnings, symbols.len() + 1);
+        beginnings.push(0);
+        for (&symbol, at) in symbols.iter().zip(0..) {
+            let next = u64::wrapping_mul(beginnings[at], BASE).wrapping_add(mixed(symbol.into()));
+            beginnings.push(next);
+        }
+        while powers.len() <= symbols.len() {
+            let next = powers.last().map_or(1, |power| power.wrapping_mul(BASE));
+            memory::push(powers, next);
+        }
+    }
+
+    /// The hash of the symbols in a range.
+    fn of(&self, range: Range<usize>) -> u64 {
+        let before = self.beginnings[range.start].wrapping_mul(self.powers[range.len()]);
+        mixed(self.beginnings[range.end].wrapping_sub(before))
+    }
+}
+
+fn mixed(value: u64) -> u64 {
+    let mixed = (value ^ value >> 32).wrapping_add(1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    mixed ^ mixed >> 32
 }
 
 #[cfg(test)]

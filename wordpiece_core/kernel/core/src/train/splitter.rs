@@ -6,9 +6,13 @@
 use foldhash::HashMap;
 
 use crate::base::memory;
+use crate::encode::bpe::BpeScratch;
 use crate::text::marks::WordMarks;
 use crate::train::longest::LongestMatch;
 use crate::train::splits::{OUTSIDE, adjacent};
+
+/// The most symbols of a split whose pairs are all looked at for each step.
+const SHORT: usize = 100;
 
 /// Splits words into the symbols of an alphabet, or into the tokens of a vocabulary, and applies merges in
 /// their order.
@@ -102,11 +106,28 @@ impl Splitter {
 
     /// Applies the merges to a split, in place.
     pub fn merge(&self, symbols: &mut Vec<u32>) {
+        if symbols.len() > SHORT {
+            return self.merge_long(symbols);
+        }
         let mut from = 0;
         while let Some((step, left, right)) = self.next_step(symbols, from) {
             merge_in_place(symbols, left, right, self.merged_tokens[step as usize]);
             from = step + 1;
         }
+    }
+
+    /// The same with a heap, in time of n log n.
+    #[cold]
+    fn merge_long(&self, symbols: &mut Vec<u32>) {
+        let step = |left, right, from| self.step_of((left, right), from).unwrap_or(u32::MAX);
+        let made = |step| self.merged_tokens[step as usize];
+        BpeScratch::default().merge_all(symbols, step, made);
+    }
+
+    /// The first step from `from` on that merges a pair.
+    fn step_of(&self, pair: (u32, u32), from: u32) -> Option<u32> {
+        let steps = self.steps.get(&pair)?;
+        steps.get(steps.partition_point(|&step| step < from)).copied()
     }
 
     /// The first step from `from` on that changes the split, and its pair.
@@ -115,11 +136,7 @@ impl Splitter {
             return None;
         }
         adjacent(symbols)
-            .filter_map(|(left, right)| {
-                let steps = self.steps.get(&(left, right))?;
-                let step = steps.iter().find(|&&step| step >= from)?;
-                Some((*step, left, right))
-            })
+            .filter_map(|(left, right)| Some((self.step_of((left, right), from)?, left, right)))
             .min()
     }
 }
@@ -152,13 +169,15 @@ mod tests {
     fn merges_are_applied_one_after_the_other() {
         let mut random = Random::new(2);
         let tokens = [1, 2, 3, 4, 5, OUTSIDE];
-        for _ in 0..3_000 {
+        for round in 0..3_000 {
+            let length = if round % 10 == 0 { 3 * SHORT } else { 12 };
             // There are few tokens, so that some are built twice, and some pairs merged twice.
             let mut token = |end| 1 + random.below(end) as u32;
             let merges: Vec<_> = (0..token(8)).map(|_| (token(5), token(5), token(6))).collect();
             let marks = WordMarks::Prefix("##".into());
             let splitter = Splitter::new(std::iter::empty(), marks, &merges);
-            let split: Vec<_> = (0..random.below(12)).map(|_| *random.choose(&tokens)).collect();
+            let split: Vec<_> =
+                (0..random.below(length)).map(|_| *random.choose(&tokens)).collect();
             let plain = merges.iter().fold(split.clone(), |split, &(left, right, token)| {
                 merged(&split, left, right, token)
             });

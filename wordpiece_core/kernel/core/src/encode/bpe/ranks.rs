@@ -2,6 +2,7 @@
 
 use foldhash::HashMap;
 
+use super::BpeScratch;
 use super::merge_table::MergeTable;
 use crate::base::trie::NONE;
 
@@ -24,20 +25,15 @@ pub fn merges_of_ranks(tokens: &[&[u8]]) -> Vec<(u32, u32)> {
     let ids: HashMap<&[u8], u32> = tokens.iter().copied().zip(0..).collect();
     let mut table = MergeTable::new(tokens.len());
     let mut merges = Vec::new();
-    let mut parts = Vec::new();
+    let (mut scratch, mut parts) = (BpeScratch::default(), Vec::new());
     for (id, token) in (0..).zip(tokens) {
         parts.clear();
         parts.extend(token.chunks(1).map(|byte| ids.get(byte).copied().unwrap_or(NONE)));
-        while parts.len() > 2 {
-            let ranked =
-                parts.windows(2).zip(0..).map(|(pair, at)| (table.rank(pair[0], pair[1]), at));
-            let Some((rank, at)) = ranked.min().filter(|(rank, _)| *rank != NONE) else { break };
-            parts[at] = rank;
-            parts.remove(at + 1);
+        if parts.contains(&NONE) {
+            continue; // such a byte stays a part of its own
         }
+        scratch.merge_all(&mut parts, |left, right, _| table.rank(left, right), |rank| rank);
         if let [left, right] = parts[..]
-            && left != NONE
-            && right != NONE
             && table.insert(left, right, id)
         {
             merges.push((left, right));

@@ -64,7 +64,7 @@ fn short_and_long_words_are_merged_as_by_definition() {
             bpe.merged_tokens(&word, &mut scratch, &mut merged);
             assert_eq!(merged, found);
             bpe.begin(&word, &mut scratch);
-            bpe.merge_long(&mut scratch, 0.0, None);
+            bpe.merge_long(&mut scratch, || false);
             let mut long = Vec::new();
             scratch.push_tokens(&mut long);
             assert_eq!(long, found);

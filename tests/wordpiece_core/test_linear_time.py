@@ -1,0 +1,164 @@
+"""A text, a word or a token that is eight times as long takes about eight times as long, whatever
+is in it: nothing is quadratic in a length."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from random import Random
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from tokenizers import Tokenizer, models, pre_tokenizers
+
+import wordpiece_core as wp
+from wordpiece_core import _kernel
+from wordpiece_core.tokenizer.formats.json_text import parse
+from wordpiece_core.tokenizer.formats.tokenizer_json_reading import from_tokenizer_json
+
+Work = Callable[[], Any]
+
+OFFSETS = wp.EncodingOptions(columns=["offset_mapping"], add_special_tokens=False)
+IDS = wp.EncodingOptions(add_special_tokens=False)
+
+
+def composed(*added: str) -> wp.Tokenizer:
+    """A tokenizer whose rules are composed, with added tokens that take the white space behind."""
+    flags = {"special": False, "single_word": False, "lstrip": False, "rstrip": True}
+    vocab = ["<unk>", "a", "b", "é", *added]
+    value = {
+        "version": "1.0",
+        "added_tokens": [
+            {"id": vocab.index(token), "content": token, "normalized": False, **flags}
+            for token in added
+        ],
+        "normalizer": {"type": "NFC"},
+        "model": {
+            "type": "Unigram",
+            "unk_id": 0,
+            "vocab": [[token, -1.0] for token in vocab],
+            "byte_fallback": False,
+        },
+    }
+    return wp.Tokenizer.of(from_tokenizer_json(parse(json.dumps(value), "it"), "it"))
+
+
+def encoding(tokenizer: wp.Tokenizer, text: str, options: wp.EncodingOptions) -> Work:
+    return lambda: tokenizer.encode_batch([text], options=options)
+
+
+def offsets_of_ascii(size: int) -> Work:
+    return encoding(composed(), "ab" * (size // 2), OFFSETS)
+
+
+def offsets_of_others(size: int) -> Work:
+    return encoding(composed(), "éa" * (size // 2), OFFSETS)
+
+
+def line_ends(size: int) -> Work:
+    return encoding(composed("\n"), "\n" * size, IDS)
+
+
+def offsets_of_line_ends(size: int) -> Work:
+    return encoding(composed("\n"), "\n" * size, OFFSETS)
+
+
+def offsets_of_line_ends_of_bytes(size: int) -> Work:
+    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
+    value = json.loads(Tokenizer(models.BPE({c: at for at, c in enumerate(alphabet)}, [])).to_str())
+    value["pre_tokenizer"] = json.loads(pre_tokenizers.ByteLevel().__getstate__())
+    flags = {"special": True, "single_word": False, "lstrip": False, "rstrip": True}
+    value["added_tokens"] = [{"id": 256, "content": "\n", "normalized": False, **flags}]
+    tokenizer = wp.Tokenizer.of(from_tokenizer_json(parse(json.dumps(value), "it"), "it"))
+    return encoding(tokenizer, "\n" * size, OFFSETS)
+
+
+def unknown_characters(size: int) -> Work:
+    tokenizer = wp.Tokenizer(["[UNK]", "a"], unk_scope="character", max_word_length=1 << 20)
+    return encoding(tokenizer, "☃" * size, IDS)
+
+
+def long_token_of_ranks(size: int) -> Work:
+    random = Random(1)
+    tokens = [bytes([byte]) for byte in range(256)]
+    tokens += [bytes(random.choices(b"abcd", k=2)) for _ in range(40)]
+    tokens = [*dict.fromkeys(tokens), bytes(random.choices(b"abcd", k=size))]
+    return lambda: _kernel.merges_of_ranks(tokens)
+
+
+def merges_of_long_words(size: int) -> Work:
+    word = "".join(chr(0x20000 + at) for at in range(size // 4))
+    alphabet = [(word[0], 0), *(("##" + c, at) for at, c in enumerate(word[1:], 1))]
+    left = range(0, len(word) - 1, 2)
+    merges = {
+        "left": pa.array(left, pa.uint32()),
+        "right": pa.array([at + 1 for at in left], pa.uint32()),
+        "token": pa.array([len(word) + at for at in left], pa.uint32()),
+        "score": pa.array([0.0] * len(left)),
+        **{
+            name: pa.array([1] * len(left), pa.int64())
+            for name in ("pair_count", "left_count", "right_count")
+        },
+    }
+    splitter = _kernel.Splitter(
+        alphabet,
+        pa.record_batch(merges),
+        continuing_prefix="##",
+        min_word_count=1,
+        max_word_length=1 << 20,
+    )
+    words = pa.record_batch({"word": [word], "count": pa.array([1], pa.int64())})
+    return lambda: splitter.split(words, 0)
+
+
+def sizes_of_long_runs(size: int) -> Work:
+    pairs = size // 4
+    splits = {name: pa.array([number], pa.int64()) for name, number in (("rank", 0), ("offset", 0))}
+    splits |= {"count": pa.array([1], pa.int64())}
+    splits |= {"symbols": pa.array([list(range(pairs + 1))], pa.list_(pa.uint32()))}
+    candidates = {
+        "left": pa.array(range(pairs), pa.uint32()),
+        "right": pa.array(range(1, pairs + 1), pa.uint32()),
+        "level": pa.array(range(pairs, 0, -1), pa.uint16()),
+    }
+    levels = _kernel.PairLevels(pa.record_batch(candidates), False)
+    batch = pa.record_batch(splits)
+    return lambda: _kernel.RunSizes(1 << 60, 60_000).add_splits(batch, levels)
+
+
+def seconds(work: Work, times: int) -> float:
+    """The least of three times that the processor has taken for so many calls."""
+
+    def once() -> float:
+        start = time.process_time()
+        for _ in range(times):
+            work()
+        return time.process_time() - start
+
+    return min(once() for _ in range(3))
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        offsets_of_ascii,
+        offsets_of_others,
+        line_ends,
+        offsets_of_line_ends,
+        offsets_of_line_ends_of_bytes,
+        unknown_characters,
+        long_token_of_ranks,
+        merges_of_long_words,
+        sizes_of_long_runs,
+    ],
+    ids=lambda kind: kind.__name__,
+)
+def test_eight_times_the_length_takes_about_eight_times_as_long(
+    kind: Callable[[int], Work],
+) -> None:
+    small, large = kind(20_000), kind(160_000)
+    small(), large()
+    ratio = seconds(large, 1) / seconds(small, 8)
+    assert ratio < 3, f"{ratio:.1f} times as long as so many short ones"  # quadratic: about 8
