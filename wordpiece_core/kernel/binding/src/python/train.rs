@@ -63,13 +63,14 @@ impl PyLongestMatch {
     #[pyo3(signature = (tokens, dropped=Vec::new(), *, continuing_prefix, min_word_count,
         max_word_length))]
     fn new(
+        py: Python<'_>,
         tokens: Vec<String>,
         dropped: Vec<u32>,
         continuing_prefix: &str,
         min_word_count: u64,
         max_word_length: usize,
     ) -> PyResult<Self> {
-        let longest = LongestMatch::new(&tokens, continuing_prefix, &dropped)?;
+        let longest = run(py, || LongestMatch::new(&tokens, continuing_prefix, &dropped))?;
         let limits = WordLimits { min_count: min_word_count, max_length: max_word_length };
         Ok(PyLongestMatch { longest, limits })
     }
@@ -123,7 +124,9 @@ impl PySplitter {
     #[new]
     #[pyo3(signature = (alphabet, merges, *, continuing_prefix, min_word_count, max_word_length,
         tokens=None, word_marks=None))]
+    #[allow(clippy::too_many_arguments)]
     fn new(
+        py: Python<'_>,
         alphabet: Vec<(String, u32)>,
         merges: Option<GivenBatch>,
         continuing_prefix: &str,
@@ -132,16 +135,19 @@ impl PySplitter {
         tokens: Option<Vec<String>>,
         word_marks: Option<&str>,
     ) -> PyResult<Self> {
-        let merges = merges.map_or(Ok(Vec::new()), |merges| tables::Merges::read(&merges.0))?;
-        let merges: Vec<_> = merges.iter().map(|m| (m.left, m.right, m.token)).collect();
-        let symbols = alphabet.iter().map(|(symbol, id)| (symbol.as_str(), *id));
-        let splitter = match tokens {
-            None => Splitter::new(symbols, marks(word_marks, continuing_prefix)?, &merges),
-            Some(tokens) => {
-                let longest = LongestMatch::new(&tokens, continuing_prefix, &[])?;
-                Splitter::of_longest_match(longest, &merges)
-            }
-        };
+        let marks = marks(word_marks, continuing_prefix)?;
+        let splitter = run(py, || {
+            let merges = merges.map_or(Ok(Vec::new()), |merges| tables::Merges::read(&merges.0))?;
+            let merges: Vec<_> = merges.iter().map(|m| (m.left, m.right, m.token)).collect();
+            let symbols = alphabet.iter().map(|(symbol, id)| (symbol.as_str(), *id));
+            Ok(match tokens {
+                None => Splitter::new(symbols, marks, &merges),
+                Some(tokens) => {
+                    let longest = LongestMatch::new(&tokens, continuing_prefix, &[])?;
+                    Splitter::of_longest_match(longest, &merges)
+                }
+            })
+        })?;
         let limits = WordLimits { min_count: min_word_count, max_length: max_word_length };
         Ok(PySplitter { splitter, limits })
     }
@@ -362,7 +368,9 @@ impl PyTrainer {
     #[new]
     #[pyo3(signature = (tokens, *, vocab_size, criterion, min_pair_count, max_token_length,
         continuing_prefix, word_marks=None))]
+    #[allow(clippy::too_many_arguments)]
     fn new(
+        py: Python<'_>,
         tokens: Vec<String>,
         vocab_size: usize,
         criterion: &str,
@@ -371,14 +379,16 @@ impl PyTrainer {
         continuing_prefix: &str,
         word_marks: Option<&str>,
     ) -> PyResult<Self> {
-        let tokens = Tokens::new(tokens, marks(word_marks, continuing_prefix)?, max_token_length);
+        let marks = marks(word_marks, continuing_prefix)?;
         let criteria = [
             ("pmi", Criterion::Pmi),
             ("likelihood", Criterion::Likelihood),
             ("frequency", Criterion::Frequency),
         ];
         let criterion = choice("criterion", criterion, &criteria)?;
-        let trainer = Trainer::new(tokens, TrainOptions { vocab_size, criterion, min_pair_count });
+        let options = TrainOptions { vocab_size, criterion, min_pair_count };
+        let trainer =
+            run(py, || Ok(Trainer::new(Tokens::new(tokens, marks, max_token_length), options)))?;
         Ok(PyTrainer { trainer, waiting: RoundRuns::default() })
     }
 

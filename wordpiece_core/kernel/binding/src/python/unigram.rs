@@ -25,10 +25,15 @@ pub(super) struct PyRunCutter(Arc<TableCutter>);
 impl PyRunCutter {
     #[new]
     #[pyo3(signature = (alphabet, *, min_word_count, max_run_length))]
-    fn new(alphabet: Option<&str>, min_word_count: u64, max_run_length: usize) -> Self {
+    fn new(
+        py: Python<'_>,
+        alphabet: Option<&str>,
+        min_word_count: u64,
+        max_run_length: usize,
+    ) -> PyResult<Self> {
         let limits = WordLimits { min_count: min_word_count, max_length: usize::MAX };
-        let cutter = RunCutter::new(alphabet, max_run_length);
-        PyRunCutter(Arc::new(TableCutter { cutter, limits }))
+        let cutter = run(py, || Ok(RunCutter::new(alphabet, max_run_length)))?;
+        Ok(PyRunCutter(Arc::new(TableCutter { cutter, limits })))
     }
 
     fn characters(&self, py: Python<'_>, words: GivenBatch) -> PyResult<(PyArrowArray, u64)> {
