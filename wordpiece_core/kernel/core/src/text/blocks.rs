@@ -132,7 +132,7 @@ mod wide {
     }
 }
 
-#[cfg(target_arch = "aarch64")]
+#[cfg(all(target_arch = "aarch64", target_endian = "little"))]
 mod wide {
     use std::arch::aarch64::*;
 
@@ -176,7 +176,7 @@ mod wide {
     }
 }
 
-#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+#[cfg(not(any(target_arch = "x86_64", all(target_arch = "aarch64", target_endian = "little"))))]
 mod wide {
     pub type Vector = [u8; 16];
 
