@@ -191,14 +191,38 @@ impl Unigram {
         scratch: &mut UnigramScratch,
         tokens: &mut Vec<Token>,
     ) {
+        self.draw(word, weights, random, WINDOW, scratch);
+        self.push_tokens(word, &scratch.pieces, tokens);
+    }
+
+    /// Draws the pieces of a word. The candidates that end in its last window are held; then those of the
+    /// one before are found again, and so on.
+    fn draw(
+        &self,
+        word: &str,
+        weights: &Weights,
+        random: &mut SplitMix64,
+        window: usize,
+        scratch: &mut UnigramScratch,
+    ) {
         let UnigramScratch { lattice, pieces, .. } = scratch;
-        lattice.clear(word.len());
-        self.each_candidate(word, |start, end, id| {
-            let weight = if id == self.unk_id { weights.unk } else { weights.of[id as usize] };
-            lattice.add(start, end, id, weight);
-        });
-        lattice.draw(random, pieces);
-        self.push_tokens(word, pieces, tokens);
+        let weight = |id| if id == self.unk_id { weights.unk } else { weights.of[id as usize] };
+        let mut from = word.len().saturating_sub(window);
+        lattice.clear(word.len(), from);
+        self.each_candidate(word, 0, |start, end, id| lattice.add(start, end, id, weight(id)));
+        pieces.clear();
+        let mut end = lattice.draw(word.len(), random, pieces);
+        while end > 0 {
+            from = end.saturating_sub(window);
+            lattice.move_to(from);
+            let before = from.saturating_sub(self.longest);
+            let first = (before..end).find(|&at| word.is_char_boundary(at)).unwrap_or(0);
+            self.each_candidate(&word[..end], first, |start, end, id| {
+                lattice.hold(start, end, id, weight(id));
+            });
+            end = lattice.draw(end, random, pieces);
+        }
+        pieces.reverse();
     }
 
     /// The probabilities of all tokens to the power of `alpha`.
@@ -269,10 +293,11 @@ impl Unigram {
     }
 
     /// Calls `each` with the beginning, the end and the id of everything that a cut of a word may
-    /// have: its tokens, and unknown characters.
-    fn each_candidate(&self, word: &str, mut each: impl FnMut(usize, usize, u32)) {
+    /// have from a place on: its tokens, and unknown characters.
+    #[inline]
+    fn each_candidate(&self, word: &str, from: usize, mut each: impl FnMut(usize, usize, u32)) {
         let bytes = word.as_bytes();
-        let mut at = 0;
+        let mut at = from;
         while at < bytes.len() {
             for (length, id) in self.prefixes(&bytes[at..]) {
                 each(at, at + length, id.unwrap_or(self.unk_id));

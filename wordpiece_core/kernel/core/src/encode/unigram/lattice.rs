@@ -20,12 +20,13 @@ impl Weights {
     }
 }
 
-/// All cuts of a word.
+/// All cuts of a word. Of its edges only those are held that end behind some place.
 #[derive(Default)]
 pub(super) struct WordLattice {
     /// For each place of the word, the sum of the weights of all cuts of what is before it.
     sums: Vec<Wide>,
-    /// For each place, the last of the edges that end there, or `NONE`.
+    from: usize,
+    /// For each place behind `from`, the last of the edges that end there, or `NONE`.
     last: Vec<u32>,
     edges: Vec<Edge>,
 }
@@ -40,34 +41,53 @@ struct Edge {
 }
 
 impl WordLattice {
-    pub(super) fn clear(&mut self, length: usize) {
+    /// Forgets all. `from`: the place behind which edges are held.
+    pub(super) fn clear(&mut self, length: usize, from: usize) {
         self.sums.clear();
         memory::resize(&mut self.sums, length + 1, Wide::ZERO);
         self.sums[0] = Wide::ONE;
+        self.move_to(from);
+    }
+
+    /// Forgets the edges; holds those behind another place.
+    pub(super) fn move_to(&mut self, from: usize) {
+        self.from = from;
         self.last.clear();
-        memory::resize(&mut self.last, length + 1, NONE);
         self.edges.clear();
     }
 
     /// Adds an edge. All that end where it begins must have been added.
     #[inline]
     pub(super) fn add(&mut self, start: usize, end: usize, id: u32, weight: Wide) {
+        self.sums[end] = self.sums[end] + self.sums[start] * weight;
+        self.hold(start, end, id, weight);
+    }
+
+    /// Holds an edge that was added before, if it ends behind the place.
+    #[inline]
+    pub(super) fn hold(&mut self, start: usize, end: usize, id: u32, weight: Wide) {
+        let Some(place) = end.checked_sub(self.from + 1) else { return };
+        if self.last.len() <= place {
+            memory::resize(&mut self.last, place + 1, NONE);
+        }
         let weight = self.sums[start] * weight;
-        self.sums[end] = self.sums[end] + weight;
-        let edge = Edge { start: start as u32, id, before: self.last[end], weight };
-        self.last[end] = self.edges.len() as u32;
+        let edge = Edge { start: start as u32, id, before: self.last[place], weight };
+        self.last[place] = self.edges.len() as u32;
         memory::push(&mut self.edges, edge);
     }
 
-    /// Draws a cut from the end of the word: at each place one of the edges that end there, those that
-    /// begin last first.
-    pub(super) fn draw(&self, random: &mut SplitMix64, pieces: &mut Vec<(u32, u32, u32)>) {
-        pieces.clear();
-        let mut end = self.sums.len() - 1;
-        while end > 0 {
+    /// Draws a cut backwards from a place, as far as edges are held: at each place one of those that end
+    /// there, those that begin last first. Returns where it has come to.
+    pub(super) fn draw(
+        &self,
+        mut end: usize,
+        random: &mut SplitMix64,
+        pieces: &mut Vec<(u32, u32, u32)>,
+    ) -> usize {
+        while end > self.from {
             let sum = self.sums[end];
             let mut left = random.unit() * sum.relative_to(sum);
-            let mut edge = &self.edges[self.last[end] as usize];
+            let mut edge = &self.edges[self.last[end - self.from - 1] as usize];
             loop {
                 left -= edge.weight.relative_to(sum);
                 if left < 0.0 || edge.before == NONE {
@@ -78,6 +98,6 @@ impl WordLattice {
             memory::push(pieces, (edge.start, end as u32, edge.id));
             end = edge.start as usize;
         }
-        pieces.reverse();
+        end
     }
 }

@@ -130,7 +130,7 @@ impl Unigram {
         let mut chosen = vec![false; nodes.len()];
         scratch.pieces.iter().for_each(|&(_, end, _)| chosen[end as usize] = true);
         let mut margin = f64::INFINITY;
-        self.each_candidate(word, |start, end, id| {
+        self.each_candidate(word, 0, |start, end, id| {
             let node = nodes[end];
             if chosen[end] && (node.start, node.id) != (start as u32, id) {
                 let other = nodes[start].score + self.score(id);

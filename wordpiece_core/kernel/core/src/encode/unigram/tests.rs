@@ -67,6 +67,29 @@ fn long_words_take_memory_for_their_tokens_alone() {
 }
 
 #[test]
+fn long_words_are_drawn_in_windows_as_in_one() {
+    let tokens = ["<unk>", "▁", "a", "ab", "aba", "b", "é", "éab", "bé"];
+    let unigram = unigram(&tokens, &[-1.0; 9], false);
+    let weights = unigram.weights(0.5);
+    let scratch = &mut UnigramScratch::default();
+    let mut random = Random::new(3);
+    for seed in 0..300 {
+        let word = random.word(&['a', 'b', 'é', 'x'], 200);
+        let drawn = [1 << 20, 1, 2, 7, 50].map(|window| {
+            let mut random = SplitMix64::of(seed, b"");
+            unigram.draw(&word, &weights, &mut random, window, scratch);
+            scratch.pieces.clone()
+        });
+        assert_eq!(drawn[0].last().map_or(0, |piece| piece.1), word.len() as u32);
+        assert!(drawn.iter().all(|pieces| *pieces == drawn[0]), "{word}");
+    }
+    let word = "ab".repeat(500_000);
+    let mut random = SplitMix64::of(1, b"");
+    let (peak, ()) = peak_of(|| unigram.draw(&word, &weights, &mut random, WINDOW, scratch));
+    assert!(peak < 70 * word.len(), "{peak}");
+}
+
+#[test]
 fn words_are_drawn_by_scores_of_any_size() {
     for score in [1e300, -1e300, 1e19, -1e19, f64::MAX] {
         let unigram = unigram(&["<unk>", "▁", "a", "aa"], &[0.0, score, score, -3.0], false);
