@@ -283,6 +283,7 @@ def test_what_is_found_in_white_space_that_is_taken() -> None:
             }
             for at, content in enumerate(contents)
         ]
-        value["model"]["vocab"] = [["<unk>", 0], *([content, -1] for content in contents), ["a", -1]]
+        tokens = [*contents, "a"]
+        value["model"]["vocab"] = [["<unk>", 0], *([token, -1] for token in tokens)]
         parts = ["\n", "\n", " ", "<s>", " x", "a", "☃"]
         check(value, ["".join(random.choices(parts, k=random.randrange(12))) for _ in range(6)])
