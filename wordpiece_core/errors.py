@@ -135,6 +135,18 @@ def shown(value: object) -> str:
         return "a number of thousands of digits"
 
 
+class TokenizerWarning(UserWarning):
+    """A tokenizer is taken in a way that users should know of."""
+
+    @property
+    def fact(self) -> str:
+        """The message without what to do if that is wrong."""
+        raise NotImplementedError
+
+    def __str__(self) -> str:
+        return self.fact
+
+
 class SkippedFilesWarning(UserWarning):
     """Directories or globs hold files whose endings are not known. The argument is their paths."""
 

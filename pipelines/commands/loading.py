@@ -8,12 +8,12 @@ from contextlib import contextmanager
 
 from pipelines.commands.summary import say
 from pipelines.encoding.options import TokenizerChoice
-from wordpiece_core import EncodedByLibraryWarning, TakenAsCasedWarning, Tokenizer
+from wordpiece_core import TakenAsCasedWarning, Tokenizer
+from wordpiece_core.errors import TokenizerWarning
 
 
 def load_tokenizer(choice: TokenizerChoice) -> Tokenizer:
-    """Loads a tokenizer. A line says if it is taken as cased, which changes the ids, or if it is
-    slow."""
+    """Loads a tokenizer. A line says if it is taken in a way that changes the ids, or is slow."""
     with showing_warnings():
         return choice.load()
 
@@ -22,11 +22,9 @@ def load_tokenizer(choice: TokenizerChoice) -> Tokenizer:
 def showing_warnings() -> Iterator[None]:
     """Shows the warnings about the tokenizers that the block has loaded, if it has not failed."""
     with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", TakenAsCasedWarning)
-        warnings.simplefilter("always", EncodedByLibraryWarning)
+        warnings.simplefilter("always", TokenizerWarning)
         yield
     for warning in caught:
-        if isinstance(warning.message, TakenAsCasedWarning):
-            say(f"tokenizer {warning.message.fact} (--lowercase to override)")
-        elif isinstance(warning.message, EncodedByLibraryWarning):
-            say(f"tokenizer {warning.message.fact}")
+        if isinstance(warning.message, TokenizerWarning):
+            is_cased = isinstance(warning.message, TakenAsCasedWarning)
+            say(f"tokenizer {warning.message.fact}{' (--lowercase to override)' * is_cased}")

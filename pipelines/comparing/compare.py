@@ -20,6 +20,7 @@ from pipelines.running.checks import checked_call
 from pipelines.running.progress import Progress
 from wordpiece_core import TakenAsCasedWarning, TextOptions, Tokenizer
 from wordpiece_core.declaration import named
+from wordpiece_core.errors import TokenizerWarning
 from wordpiece_core.measures import Measures, overlap, parity, tokens_of
 from wordpiece_core.options import GPT2, WHITESPACE
 from wordpiece_core.tokenizer.models import ByteLevel
@@ -87,14 +88,15 @@ def compare(call: CompareCall, *, beam_args: Sequence[str] = (), progress: Progr
 
 
 def load_all(places: Sequence[str | Tokenizer]) -> tuple[list[Tokenizer], list[str]]:
-    """The tokenizers, and warnings about those that were taken as cased."""
+    """The tokenizers, and warnings about how they were taken."""
     with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", TakenAsCasedWarning)
+        warnings.simplefilter("always", TokenizerWarning)
         tokenizers = [load_tokenizer(place) for place in places]
-    taken = [w.message.fact for w in caught if isinstance(w.message, TakenAsCasedWarning)]
+    override = "; to override, put it into a directory with a tokenizer_config.json"
     return tokenizers, [
-        f"{fact}; to override, put it into a directory with a tokenizer_config.json"
-        for fact in taken
+        w.message.fact + override * isinstance(w.message, TakenAsCasedWarning)
+        for w in caught
+        if isinstance(w.message, TokenizerWarning)
     ]
 
 

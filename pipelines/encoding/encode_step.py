@@ -17,7 +17,7 @@ from pipelines.encoding.directory.status import ShardError, ShardResult, shard_e
 from pipelines.encoding.options import ShardOptions
 from pipelines.encoding.plan import PlannedShard
 from pipelines.encoding.row_weights import RowWeights
-from pipelines.encoding.shard_encoder import ShardEncoder, text_columns
+from pipelines.encoding.shard_encoder import ShardEncoder, added_schema, text_columns
 from pipelines.encoding.shard_writer import ShardWriter, id_pages
 from pipelines.files import inputs, storage
 from pipelines.files.inputs import InputFile
@@ -43,12 +43,13 @@ WAITING_SECONDS = 10.0  # after which the next shard takes those that wait along
 class EncodeShard(beam.DoFn):
     """Encodes shards and records them in a journal, also those that cannot be encoded. Small shards
     wait in memory, so that several are recorded at once. `weights`: how rows are weighted that will
-    be resharded."""
+    be resharded. `schema`: of the shards, if it is not that of each input."""
 
     directory: EncodedDirectory
     options: ShardOptions
     threads: int
     weights: RowWeights | None = None
+    schema: pa.Schema | None = None
 
     def setup(self) -> None:
         self.tokenizer = self.directory.tokenizer()
@@ -91,8 +92,13 @@ class EncodeShard(beam.DoFn):
     def _encode(self, file: InputFile, name: str) -> NewShard | None:
         """The encoded shard; None for a large one, which is finished already."""
         options, path = self.options, self.directory.place(name)
-        copied = None if options.encoding.stride is not None else options.compression
+        is_copied = options.encoding.stride is None and self.schema is None
+        copied = options.compression if is_copied else None
         shard = inputs.open_shard(file, text_columns(options), options.kept, copied)
+        if self.schema is not None:
+            added = added_schema(self.tokenizer, options).names
+            fields = [field for field in self.schema if field.name not in added]
+            shard = shard.conformed(pa.schema(fields), file.path)
         threads = 0 if file.is_small else self.threads
         makers = (self.tokenizer, options, self.id_pages, threads, self.weights)
         encoder = ShardEncoder(file, shard, *makers)

@@ -177,6 +177,8 @@ class FollowedDataset:
             files = [*files, *filter(self._is_double, listing.files)]
         new, refused = self._parted([f for f in files if output_name(f) not in self.leaving])
         results, bad, waits = self._encode(new)
+        if results:
+            results = self._with_one_schema(results)
         fails = bool(bad) and self.call.on_error != "quarantine"
         errors = refused if fails else refused + bad
         if results or errors:
@@ -262,6 +264,15 @@ class FollowedDataset:
         if changed:
             self.log.warn(changed_meanwhile(changed))
         return results, bad, bool(changed)
+
+    def _with_one_schema(self, results: Sequence[ShardResult]) -> list[ShardResult]:
+        """The results once these and all other shards have one schema."""
+        files = () if self.listing is None else self.listing.files
+        given = {output_name(file): PlannedShard(file, output_name(file)) for file in files}
+        shards = self.contents.results | {result.name: result for result in results}
+        grown = replace(self.contents, results=shards)
+        self.contents = self.run.with_one_schema(self.directory, grown, given)
+        return [self.contents.results[result.name] for result in results]
 
     def _to_delete(self) -> list[str]:
         """The shards to delete, because two listings do not have their inputs. Those that this

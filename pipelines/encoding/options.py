@@ -221,6 +221,9 @@ class EncodeCall(Call):
         "If an input cannot be read: fail, or copy it to _errors/ and continue.",
         section=OUTPUT,
     )
+    allow_unknown: bool = option(
+        False, Flag(), "Accept a dataset in which more than 90 % of the tokens are unknown."
+    )
     following: FollowOptions = group(FollowOptions)
     delete_removed: bool = option(
         False,

@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from pipelines.encoding.directory import state
 from pipelines.encoding.directory.encoded_directory import EncodedDirectory
-from pipelines.encoding.directory.quarantine import BadShard
+from pipelines.encoding.directory.quarantine import BadShard, ShardsError
 from pipelines.encoding.directory.state import Contents
 from pipelines.encoding.directory.status import ShardError, ShardResult
 from pipelines.encoding.options import EncodeCall, ShardOptions
-from pipelines.encoding.plan import EncodePlan
+from pipelines.encoding.plan import EncodePlan, PlannedShard
 from pipelines.encoding.row_weights import RowWeights
 from pipelines.files import inputs
 from pipelines.files.inputs import InputFile
+from pipelines.files.schemas import joined_schema
 from pipelines.running import interrupts
 from pipelines.running.progress import Progress
 from wordpiece_core import Tokenizer
+from wordpiece_core.declaration import named
+from wordpiece_core.errors import ColumnError, InputError
 
+MOST_UNKNOWN = 0.9  # of the tokens of a dataset: more are an error
+LEAST_TOKENS = 10  # of a dataset for which this is an error
 SAMPLE = 64  # files that are read before a run, to estimate the amount of text
 
 
@@ -70,4 +75,58 @@ class EncodeRun:
             results=begun.results | {result.name: result for result in results},
             errors=kept | {shard.error.name: shard.error for shard in bad},
         )
+        self._check_unknown(contents)
+        if weights is None:
+            given = {shard.name: shard for shard in plan.shards}
+            contents = self.with_one_schema(directory, contents, given)
         return contents, bad
+
+    def _check_unknown(self, contents: Contents) -> None:
+        """InputError if nearly all tokens are unknown."""
+        results = contents.results.values()
+        tokens = sum(result.word_tokens for result in results)
+        unknown = sum(result.unknown_tokens for result in results)
+        is_most = tokens >= LEAST_TOKENS and unknown > MOST_UNKNOWN * tokens
+        if is_most and not self.call.allow_unknown:
+            raise InputError(
+                f"{self.call.output}: {unknown / tokens:.0%} of the tokens are unknown, so"
+                f" the tokenizer is not one for this text; choose another with"
+                f" {named('tokenizer')}, or give {named('allow_unknown')}"
+            )
+
+    def with_one_schema(
+        self, directory: EncodedDirectory, contents: Contents, given: Mapping[str, PlannedShard]
+    ) -> Contents:
+        """The contents once all shards have one schema: those of inputs with fewer columns, or of
+        smaller types, are encoded again. `given`: the inputs now, by the names of their shards.
+        ColumnError if no schema holds the columns of all, or if an older input is not given."""
+        first_of: dict[str, str] = {}
+        for name in sorted(contents.results):
+            first_of.setdefault(contents.results[name].columns, name)
+        if len(first_of) < 2:
+            return contents
+        schemas = {of: state.shard_schema(directory.place(n)) for of, n in first_of.items()}
+        target = joined_schema([(contents.source(first_of[of]), schemas[of]) for of in schemas])
+        wrong = {of for of, schema in schemas.items() if not schema.equals(target)}
+        again = [name for name, result in contents.results.items() if result.columns in wrong]
+        for name in again:
+            if name not in given:
+                raise ColumnError(
+                    f"{contents.source(name)}: its shard has other columns than those of the inputs"
+                    " now; give this input again, too"
+                )
+        if not again:
+            return contents
+        from pipelines.encoding.encode_step import EncodeShard, run_step, threads
+
+        roots = {name: given[name].file.root for name in again}
+        found = state.read_contents(directory)
+        begun = state.begin(directory, found, self.tokenizer, roots)
+        waiting = [given[name] for name in again]
+        step = EncodeShard(directory, self.call.shards, threads(self.beam_args), schema=target)
+        with self.progress.stage("encode again", "bytes", sum(shard.bytes for shard in waiting)):
+            results, errors = run_step(step, waiting, self.beam_args)
+        if errors:
+            raise ShardsError([BadShard(given[e.name].file, e) for e in errors], len(given))
+        remade = {result.name: result for result in results}
+        return replace(begun, results=contents.results | remade, errors=contents.errors)

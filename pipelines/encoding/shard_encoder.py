@@ -6,6 +6,7 @@ Batches of rows are encoded in pieces, on threads that all shards of a process s
 from __future__ import annotations
 
 import base64
+import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
@@ -119,7 +120,8 @@ class ShardEncoder:
         sums: dict[str, Any] = self.sums | {"output_bytes": size}
         source = source_of(self.file)
         if self.weights is None:
-            return ShardResult(name, self.file.name, source, **sums)
+            columns = hashlib.sha256(str(self.schema.remove_metadata()).encode()).hexdigest()[:16]
+            return ShardResult(name, self.file.name, source, columns=columns, **sums)
         sums["schema"] = base64.b64encode(self.schema.serialize().to_pybytes()).decode()
         return WeightedResult(name, self.file.name, source, weights=self.split_weights, **sums)
 

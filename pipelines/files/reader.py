@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import NamedTuple
 
@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from pipelines.files.columns import TextColumns, invalid_utf8, it_has, picked, plain, text_bytes
 from pipelines.files.input_files import InputFile
+from pipelines.files.schemas import conformed
 from wordpiece_core._kernel import Chunks, repair_utf8
 from wordpiece_core.errors import ColumnError
 
@@ -69,6 +70,15 @@ class Shard:
 
     schema: pa.Schema
     batches: Callable[[], Iterator[TextBatch]]
+
+    def conformed(self, schema: pa.Schema, path: str) -> Shard:
+        """The same with the columns of a schema. `path`: of the file."""
+
+        def batches() -> Iterator[TextBatch]:
+            for batch in self.batches():
+                yield replace(batch, table=conformed(batch.table, schema, path))
+
+        return Shard(schema, batches)
 
 
 class Rows(NamedTuple):

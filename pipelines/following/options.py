@@ -50,7 +50,7 @@ class FollowOptions(Declared):
     marker: str | None = option(
         None,
         Marker(),
-        "With {follow}: a file is complete when this file is next to it, as NAME._SUCCESS.",
+        "With {follow}: a file is complete when its marker exists, as NAME._SUCCESS.",
     )
 
     def __post_init__(self) -> None:

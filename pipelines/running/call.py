@@ -53,7 +53,7 @@ class CsvOptions(Declared):
     no_quoting: bool = option(
         False,
         Flag(),
-        "Read .csv and .tsv without quoting: quotes are text, and each line is a row.",
+        "Quotes in .csv and .tsv are text; each line is a row.",
         section=INPUT,
     )
 

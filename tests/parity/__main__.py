@@ -155,7 +155,7 @@ def report(seed: int, found: str) -> None:
         pair = None if pairs is None else [pairs[i]]
         if one := difference(value, [texts[i]], pair, options):
             text, other = shortened(seed, texts[i], pair[0] if pair else None)
-            found = difference(value, [text], other and [other], options) or one
+            found = difference(value, [text], pair, options) or one
             print(f"seed {seed}: {text!a} {other!a}: {found}")
             break
     else:
@@ -172,7 +172,7 @@ def shortened(seed: int, text: str, pair: str | None) -> tuple[str, str | None]:
     i = 0
     while i < len(text):
         less = text[:i] + text[i + 1 :]
-        if difference(value, [less], pair and [pair], options):
+        if difference(value, [less], None if pair is None else [pair], options):
             text = less
         else:
             i += 1

@@ -60,9 +60,10 @@ def without_special_tokens(value: Json) -> Json:
     """A tokenizer in whose texts no special token is found: not as an added token, and not by the
     model (which `encode_special_tokens` of `tokenizers` does not prevent)."""
     value = deepcopy(value)
-    special = [token["content"] for token in value["added_tokens"]]
+    special = [token["content"] for token in value["added_tokens"] if token["special"]]
     names = {token: f"{token} out \x00 of reach" for token in special}
-    value["added_tokens"] = []
+    for token in value["added_tokens"]:
+        token["content"] = names.get(token["content"], token["content"])
     model = value["model"]
     if isinstance(model["vocab"], dict):
         model["vocab"] = {names.get(token, token): i for token, i in model["vocab"].items()}

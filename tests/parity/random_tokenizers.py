@@ -229,19 +229,15 @@ def _added_tokens(rng: Random, kind: str, value: Json) -> list[Json]:
     wanted += rng.sample(ADDED, rng.choice([0, 2, 5]))
     if rng.random() < 0.5:
         wanted += rng.sample(sorted(ids), 2)
-    as_it_is = value["normalizer"] is None and kind != "wordpiece"
     added = []
     for token in dict.fromkeys(wanted):
         if token not in ids and kind == "wordpiece":
             listed[token] = len(listed)
-        flags = {
-            "single_word": False,
-            "lstrip": kind != "wordpiece" and rng.random() < 0.3,
-            "rstrip": False,
-            "normalized": as_it_is and rng.random() < 0.3,
-        }
+        names = ("single_word", "lstrip", "rstrip", "normalized")
+        flags = {name: kind != "wordpiece" and rng.random() < 0.25 for name in names}
+        flags["special"] = kind == "wordpiece" or rng.random() < 0.6
         number = ids.setdefault(token, len(ids))
-        added.append({"id": number, "content": token, **flags, "special": True})
+        added.append({"id": number, "content": token, **flags})
     return sorted(added, key=lambda token: token["id"])
 
 

@@ -62,7 +62,12 @@ def test_the_jobs_give_what_the_commands_give(tmp_path: Path, shard: str) -> Non
 def test_a_tokenizer_itself_can_be_given(tmp_path: Path, shard: str) -> None:
     tok = wp.Tokenizer(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "the"])
     with pytest.warns(pipelines.JobWarning, match="of the tokens are .UNK."):
-        pipelines.encode(shard, tokenizer=tok, output=tmp_path / "out", quiet=True)
+        pipelines.encode(
+            shard, tokenizer=tok, output=tmp_path / "out", quiet=True, allow_unknown=True
+        )
+    with pytest.raises(wp.InputError, match="% of the tokens are unknown, so the tokenizer is not"):
+        pipelines.encode(shard, tokenizer=tok, output=tmp_path / "not", quiet=True)
+    assert not (tmp_path / "not" / ".manifest.json").exists()
     assert column(tmp_path / "out") == tok.encode(english(40)).to_pylist()
     with pytest.raises(wp.OptionError, match="give them where the tokenizer is made"):
         pipelines.encode(shard, tokenizer=tok, output=tmp_path / "x", lowercase=True, quiet=True)
@@ -84,6 +89,7 @@ def test_json_prints_the_summary_as_one_object(tmp_path: Path, shard: str, comma
     tok = tmp_path / "vocab.txt"
     tok.write_text("[PAD]\n[UNK]\n[CLS]\n[SEP]\nthe\n")
     more = {"count": [], "train": ["--vocab-size", "80"], "encode": ["--tokenizer", tok]}[command]
+    more += ["--allow-unknown"] * (command == "encode")
     outcome = wordpiece(command, shard, "--output", tmp_path / "out", "--json", *more)
     summary = json.loads(outcome.out)
     assert outcome.out.count("\n") == 1

@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from wordpiece_core import _kernel
-from wordpiece_core.errors import InputError, OptionError, one_line, shown
+from wordpiece_core.errors import InputError, OptionError, TokenizerWarning, one_line, shown
 from wordpiece_core.reference.encoding import truncated_lengths
 from wordpiece_core.reference.marks import BYTES, SPACE_MARK
 from wordpiece_core.tokenizer.files import AS_IT_IS, ROLES, TokenizerSpec, usual_roles
@@ -41,7 +41,7 @@ INT8 = ("attention_mask", "token_type_ids", "special_tokens_mask")
 Encoding = Any  # of `tokenizers`
 
 
-class EncodedByLibraryWarning(UserWarning):
+class EncodedByLibraryWarning(TokenizerWarning):
     """A tokenizer has a part that is not known here, so the library `tokenizers` encodes texts with
     it. The arguments are its path and the part."""
 
@@ -50,9 +50,6 @@ class EncodedByLibraryWarning(UserWarning):
         """The message."""
         path, part = self.args
         return f"{path} is encoded by the library tokenizers, at its lower speed: {part}"
-
-    def __str__(self) -> str:
-        return self.fact
 
 
 # --- Reading --------------------------------------------------------------------------------------

@@ -12,15 +12,20 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
 
 from wordpiece_core import _kernel
-from wordpiece_core.errors import InputError, shown
+from wordpiece_core.errors import InputError, OptionError, TokenizerWarning, shown
 from wordpiece_core.options import TextOptions
+from wordpiece_core.tokenizer.by_class import BERT, TakenAsFileWarning, built, class_of
 from wordpiece_core.tokenizer.files import TokenizerSpec
 from wordpiece_core.tokenizer.formats.configs import with_config, with_roles
 from wordpiece_core.tokenizer.formats.json_text import Json, parse
 from wordpiece_core.tokenizer.formats.merges_files import (
+    GPT2_CLASS,
     MERGES,
+    ROBERTA_CLASS,
     VOCAB,
     of_merges_files,
     parse_merges,
@@ -34,7 +39,7 @@ from wordpiece_core.uri import Location, same_store, split_query
 TOKENIZER = "tokenizer.json"
 
 
-class TakenAsCasedWarning(UserWarning):
+class TakenAsCasedWarning(TokenizerWarning):
     """A vocabulary that does not say how text is handled has capital letters in its tokens, so it
     is taken as cased. The argument is its path."""
 
@@ -96,36 +101,108 @@ def _has_capitals(token: str) -> bool:
     return _kernel.lowercase(token) != token and not re.fullmatch(r"\[.*\]|<.*>", token)
 
 
+class _Directory:
+    """The files of a directory."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.config = self.json("tokenizer_config.json") or {}
+        self.name, self.has_code = class_of(self.config, self.json("config.json") or {})
+
+    def place(self, name: str) -> str:
+        """The path of a file."""
+        directory, query = split_query(self.path)
+        return same_store(self.path, f"{directory.rstrip('/')}/{name}{query}")
+
+    def json(self, name: str) -> Json | None:
+        """What a JSON file holds; None if there is no such file."""
+        text = read_text(self.place(name))
+        return None if text is None else parse(text, self.place(name))
+
+
 def _from_directory(path: str, lowercase: bool | None) -> TokenizerSpec:
-    directory, query = split_query(path)
+    """The tokenizer that `AutoTokenizer` loads. That of the classes that are known here, and of a
+    `tokenizer.json` without a class, is read natively. All others are built by `transformers`."""
+    directory = _Directory(path)
+    if directory.name in (None, BERT, GPT2_CLASS, ROBERTA_CLASS) and not directory.has_code:
+        spec = _of_files(directory, lowercase)
+        if directory.name is None:
+            return _configured(spec, directory)
+        with suppress(InputError):  # for what the config says: the class knows it
+            spec = _configured(spec, directory) if spec is not None else None
+            if spec is not None and _is_of_class(spec, directory):
+                return spec
+    return _of_class(directory)
 
-    def place(name: str) -> str:
-        return same_store(path, f"{directory.rstrip('/')}/{name}{query}")
 
-    def read(name: str) -> Json | None:
-        text = read_text(place(name))
-        return None if text is None else parse(text, place(name))
+def _of_class(directory: _Directory) -> TokenizerSpec:
+    """The tokenizer that the class of a directory builds. Where that is not possible, its
+    `tokenizer.json` is taken, with a TakenAsFileWarning."""
+    name, whole = directory.name or "", directory.place(TOKENIZER)
+    if not directory.has_code:
+        try:
+            text, roles = built(
+                lambda file: read_bytes(directory.place(file)), directory.path, name
+            )
+        except OptionError:  # the library is not installed
+            if read_text(whole) is None:
+                raise
+        else:
+            spec = _of_tokenizer_json(parse(text, whole), text, whole)
+            return spec if spec.roles is None else with_roles(spec, directory.config | roles, whole)
+    elif read_text(whole) is None:
+        raise InputError(
+            f"{directory.path}: its class {name} is code of its own, which is not run; give a"
+            " tokenizer.json"
+        )
+    warnings.warn(TakenAsFileWarning(whole, name), stacklevel=4)
+    return _configured(_of_files(directory, None), directory)
 
+
+def _is_of_class(spec: TokenizerSpec, directory: _Directory) -> bool:
+    """Whether a tokenizer is what its class makes of its vocabulary."""
+    config, has_whole = directory.config, read_text(directory.place(TOKENIZER)) is not None
+    if directory.name != BERT:
+        return not (has_whole or config.get("add_bos_token") or config.get("add_eos_token"))
+    text = TextOptions(
+        lowercase=bool(config.get("do_lower_case", True)),
+        strip_accents=config.get("strip_accents"),
+        handle_chinese_chars=bool(config.get("tokenize_chinese_chars", True)),
+    )
+    as_bert = replace(spec, text=text, max_word_length=100, continuing_prefix="##", model=None)
+    return as_bert.plain() | {"text": None} == spec.plain() | {"text": None} and (
+        text.for_kernel() == spec.text.for_kernel()
+    )
+
+
+def _of_files(directory: _Directory, lowercase: bool | None) -> TokenizerSpec | None:
+    """The tokenizer of the files of a directory, but for what its configs say."""
+    place = directory.place
     text = read_text(place(TOKENIZER))
     whole = None if text is None else parse(text, place(TOKENIZER))
-    configs = {name: read(name) for name in ("special_tokens_map.json", "tokenizer_config.json")}
-    config = configs["tokenizer_config.json"]
-    spec = _of_vocab_txt(place, config is not None, lowercase, whole)
+    has_config = read_text(place("tokenizer_config.json")) is not None
+    spec = _of_vocab_txt(place, has_config, lowercase, whole)
     if text is not None and whole is not None:
-        spec = _of_whole(_of_tokenizer_json(whole, text, place(TOKENIZER)), place, spec)
-    elif spec is None:
-        spec = _of_merges(place, config) or _of_model(place, config)
+        return _of_whole(_of_tokenizer_json(whole, text, place(TOKENIZER)), place, spec)
+    return spec or _of_merges(place, directory) or _of_model(place)
+
+
+def _configured(spec: TokenizerSpec | None, directory: _Directory) -> TokenizerSpec:
+    """The tokenizer with what the configs of its directory say. InputError if there is none, or if
+    they contradict it."""
     if spec is None:
         raise InputError(
-            f"{path}: no tokenizer; give a directory with tokenizer.json, vocab.txt, vocab.json and"
-            " merges.txt, or a .model; or a file of them"
+            f"{directory.path}: no tokenizer; give a directory with tokenizer.json, vocab.txt,"
+            " vocab.json and merges.txt, or a .model; or a file of them"
         )
-    for name, said in configs.items():
+    place, is_fixed = directory.place, read_text(directory.place(TOKENIZER)) is not None
+    for name in ("special_tokens_map.json", "tokenizer_config.json"):
+        said = directory.json(name)
         if said is not None and spec.library is not None:
             spec = with_roles(spec, said, place(name))
         elif said is not None:
-            spec = with_config(spec, said, place(name), fixed=whole is not None)
-    for token, number in (read("added_tokens.json") or {}).items():
+            spec = with_config(spec, said, place(name), fixed=is_fixed)
+    for token, number in (directory.json("added_tokens.json") or {}).items():
         if spec.library is not None and spec.vocab[number : number + 1] != [token]:
             raise InputError(
                 f"{place('added_tokens.json')}: added token {token!r} does not have the id"
@@ -175,35 +252,24 @@ def _of_whole(spec: TokenizerSpec, place: Locate, of_vocab: TokenizerSpec | None
     return spec
 
 
-def _of_merges(place: Locate, config: Json | None) -> TokenizerSpec | None:
+def _of_merges(place: Locate, directory: _Directory) -> TokenizerSpec | None:
     """The tokenizer of a `vocab.json` and a `merges.txt`."""
     vocab, merges = read_text(place(VOCAB)), read_text(place(MERGES))
     if vocab is None or merges is None:
         return None
-    kind = (config or {}).get("tokenizer_class", "GPT2Tokenizer")
     return of_merges_files(
         parse(vocab, place(VOCAB)),
         parse_merges(merges, place(MERGES)),
-        kind if isinstance(kind, str) else shown(kind),
-        (config or {}).get("add_prefix_space", False),
+        directory.name or GPT2_CLASS,
+        directory.config.get("add_prefix_space", False),
         place,
     )
 
 
-def _of_model(place: Locate, config: Json | None) -> TokenizerSpec | None:
-    """The tokenizer of a model of `sentencepiece`, by the names under which they are published.
-    InputError if a config names a class: the classes of `transformers` may number pieces otherwise,
-    or put tokens around texts."""
+def _of_model(place: Locate) -> TokenizerSpec | None:
+    """The tokenizer of a model of `sentencepiece`, by the names under which they are published."""
     for name in MODEL_NAMES:
         data = read_bytes(place(name))
-        if data is None:
-            continue
-        kind = (config or {}).get("tokenizer_class")
-        if kind is not None:
-            raise InputError(
-                f"{place('tokenizer_config.json')}: the tokenizer_class {shown(kind)} may give"
-                f" other ids than its {name}; give its tokenizer.json, or {place(name)} for the ids"
-                " of sentencepiece"
-            )
-        return read_model(data, place(name))
+        if data is not None:
+            return read_model(data, place(name))
     return None

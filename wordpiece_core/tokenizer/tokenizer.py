@@ -194,6 +194,7 @@ class Tokenizer:
         # sentencepiece does not find its control tokens in texts either.
         hides = split_special_tokens or of_sentencepiece
         searched = [t for t in special if t in (spec.not_special or ())] if hides else special
+        hidden = {*(spec.not_in_model or ()), *(set(special) - set(searched))}
         flags = {
             "lstrip": spec.left_stripped,
             "rstrip": spec.right_stripped,
@@ -213,7 +214,7 @@ class Tokenizer:
                 "max_word_length": spec.max_word_length,
                 "unk_scope": self.unk_scope,
                 "added_tokens": added_tokens,
-                "hidden": special if hides else spec.not_in_model or (),
+                "hidden": sorted(hidden),
                 "model": kernel_model(spec.model),
                 "pad_id": self.pad_id,
                 "trim_offsets": spec.offset_trimming,
@@ -524,12 +525,12 @@ class Tokenizer:
         if padding in (False, "do_not_pad"):
             return self.encode_batch(texts, pairs, options=options)
         rows = self.encode_batch(texts, pairs, options=options).table["input_ids"]
-        length = longest = pc.max(pc.list_value_length(rows)).as_py() or 1
+        length = longest = pc.max(pc.list_value_length(rows)).as_py() or 0
         if padding == "max_length":
             length = max_length or MODEL_MAX_LENGTH
         if longest > length:
             raise OptionError(f"padding: a row has {longest} tokens, not {length}; give truncation")
-        options = replace(options, max_length=length, padding=True)
+        options = replace(options, max_length=length or None, padding=length > 0)
         return self.encode_batch(texts, pairs, options=options)
 
     def tokenize(self, text: str) -> list[str]:

@@ -94,7 +94,7 @@ def check_vocabulary(tokens: Sequence[str], path: str, unk: str | None = UNK) ->
         if token in lines:
             raise InputError(
                 f"{path} line {line}: token {token!r} is on line {lines[token]} already;"
-                " remove one of them (ids are line numbers)"
+                " rename the later one (ids are line numbers, so none can be removed)"
             )
         lines[token] = line
     if unk is not None and unk not in lines:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pipelines.encoding.directory.card import dataset_card, is_replaceable
@@ -283,14 +284,17 @@ def sidecars(
     """The files that a complete directory with this state lacks, by name: its tokenizer and its
     dataset card. `shard`: the path of the first shard, whose columns `datasets` takes for those of
     all; None if they are not Parquet."""
-    columns = None
-    if shard is not None:
-        with StoredFile(shard) as file, bad_data(shard, fix=outputs.FIX):
-            columns = pq.read_schema(file.arrow())
+    columns = None if shard is None else shard_schema(shard)
     has_tokenizer = TOKENIZER in contents.sizes
     files = {} if has_tokenizer else {TOKENIZER: tokenizer_bytes(directory.tokenizer())}
     card = dataset_card(state, columns)
     return files | ({CARD: card} if is_replaceable(directory, card) else {})
+
+
+def shard_schema(path: str) -> pa.Schema:
+    """The schema of a shard."""
+    with StoredFile(path) as file, bad_data(path, fix=outputs.FIX):
+        return pq.read_schema(file.arrow())
 
 
 def write_roots(directory: EncodedDirectory, roots: Mapping[str, str]) -> None:

@@ -25,7 +25,8 @@ class ShardResult:
     """A finished shard. `input`: the relative name of the file it was made from. `source`: the size
     of that file and the time of its last change. `rows`: the rows of the shard. `bytes`: the size
     of the texts. `replaced`: the invalid UTF-8 sequences in the texts. `invalid`: those in the kept
-    columns, where they stay. The others are as in `wordpiece_core.EncodedBatch`."""
+    columns, where they stay. `columns`: a digest of the names and types of its columns. The others
+    are as in `wordpiece_core.EncodedBatch`."""
 
     name: str
     input: str
@@ -44,6 +45,7 @@ class ShardResult:
     output_bytes: int = 0
     truncated_rows: int = 0
     truncated_tokens: int = 0
+    columns: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,13 +28,14 @@ from pipelines.encoding.resharding.assign import ShardTask, even_ends, number_of
 from pipelines.encoding.resharding.formats import IdFiles, id_type
 from pipelines.encoding.resharding.made_shards import made_name, write_made
 from pipelines.encoding.resharding.packed_rows import PackedRows, packed_schema
-from pipelines.encoding.resharding.rows import Target, conformed
+from pipelines.encoding.resharding.rows import Target
 from pipelines.encoding.row_weights import WEIGHT
 from pipelines.encoding.shard_encoder import added_schema, storing, text_columns
 from pipelines.encoding.shard_writer import IDS, ShardWriter, id_pages
 from pipelines.files import storage
 from pipelines.files.filesystems import join
 from pipelines.files.outputs import NewFile
+from pipelines.files.schemas import conformed
 from pipelines.running.figures import report
 from wordpiece_core import Tokenizer
 from wordpiece_core.declaration import named
@@ -151,7 +152,9 @@ class TaskRows:
         added = schema.names if options.pack else added_schema(self.tokenizer, options).names
         kept = [name for name in schema.names if name not in {*added, *text_columns(options).names}]
         maker = id_pages(len(self.tokenizer.vocab), options.compression)
-        parts = (Part(False, conformed(table, schema)) for table in tables)
+        parts = (
+            Part(False, conformed(table, schema, self.target.dataset.path)) for table in tables
+        )
         writer = ShardWriter(schema, storing(options, schema, kept), maker, threads)
         writer.write(files[0], parts)
         return 0

@@ -40,7 +40,7 @@ from pipelines.encoding.resharding.made_shards import (
     named_shards,
     read_made,
 )
-from pipelines.encoding.resharding.rows import Target, joined_schema
+from pipelines.encoding.resharding.rows import Target
 from pipelines.encoding.resharding.shuffle import BOUNDS, Buckets, read_weights, shuffle_groups
 from pipelines.encoding.result import Encoded
 from pipelines.encoding.row_weights import SENTENCE_BYTES, SPLIT, WEIGHT, RowWeights, split_bounds
@@ -48,6 +48,7 @@ from pipelines.encoding.run import SAMPLE, EncodeRun
 from pipelines.files import inputs, outputs, storage
 from pipelines.files.filesystems import join
 from pipelines.files.publishing import Publication
+from pipelines.files.schemas import joined_schema
 from pipelines.running import interrupts
 from wordpiece_core import Tokenizer, __version__
 from wordpiece_core.declaration import named

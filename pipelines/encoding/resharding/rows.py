@@ -21,11 +21,8 @@ from pipelines.encoding.resharding.shuffle import ORDER, Buckets, read_segments
 from pipelines.encoding.row_weights import SPLIT, WEIGHT
 from pipelines.files.filesystems import join
 from pipelines.files.reading import bad_data
+from pipelines.files.schemas import PLAIN, conformed
 from pipelines.files.storage import StoredFile
-from wordpiece_core.declaration import named
-from wordpiece_core.errors import ColumnError
-
-_PLAIN = {pa.string_view(): pa.large_string(), pa.binary_view(): pa.large_binary()}
 
 
 @dataclass(frozen=True)
@@ -93,7 +90,7 @@ class Target:
                 weights = found.filter(pc.equal(found.column(SPLIT), split)).column(WEIGHT)
                 after = before + (pc.sum(weights).as_py() or 0)
                 if before < end and start < after:
-                    table = self._placed(parquet.read_row_group(row_group), number, first)
+                    table = self._placed(parquet.read_row_group(row_group), name, number, first)
                     yield from in_pieces(_slice_of(table, split, start - before, end - before))
                 before, first = after, first + found.num_rows
                 if before >= end:
@@ -104,7 +101,7 @@ class Target:
         first = 0
         with self._open(name) as parquet:
             for row_group in range(parquet.num_row_groups):
-                table = self._placed(parquet.read_row_group(row_group), number, first)
+                table = self._placed(parquet.read_row_group(row_group), name, number, first)
                 yield table
                 first += table.num_rows
 
@@ -116,15 +113,15 @@ class Target:
         with StoredFile(path) as file, bad_data(path, fix=fix):
             yield pq.ParquetFile(file.arrow())
 
-    def _placed(self, table: pa.Table, number: int, first: int) -> pa.Table:
+    def _placed(self, table: pa.Table, name: str, number: int, first: int) -> pa.Table:
         """A table with the columns of `weighted`, and the splits. Columns that the input does not
-        have are null."""
+        have are null. `name`, `number`: of the input."""
         rows = table.num_rows
         if self.options.pack:
             table = table.append_column(INPUT, pa.repeat(pa.scalar(number, pa.int32()), rows))
             table = table.append_column(ROW, pa.array(range(first, first + rows), pa.int64()))
         split = table.column(SPLIT)
-        return conformed(table, self.weighted).append_column(SPLIT, split)
+        return conformed(table, self.weighted, name).append_column(SPLIT, split)
 
     def _of_bucket(self, number: int) -> pa.Table:
         """The rows of a bucket in their order, which all are of one split."""
@@ -157,50 +154,6 @@ def in_pieces(table: pa.Table) -> Iterator[pa.Table]:
         first = end
 
 
-def joined_schema(schemas: Sequence[tuple[str, pa.Schema]]) -> pa.Schema:
-    """The schema of all rows, from those of inputs, by their names. A column that an input does not
-    have is null there; strings of any kind become large ones where inputs differ. ColumnError if
-    two inputs have a column of other types that differ."""
-    joined: dict[str, tuple[pa.Field, str]] = {}
-    for name, schema in schemas:
-        for field in schema:
-            other, of = joined.setdefault(field.name, (field, name))
-            if other.type != field.type:
-                large = _large(field.type)
-                if pa.types.is_null(other.type):
-                    joined[field.name] = field, name
-                elif large is not None and large == _large(other.type):
-                    joined[field.name] = other.with_type(large), of
-                elif not pa.types.is_null(field.type):
-                    raise ColumnError(
-                        f"{name}: column {field.name!r} is {field.type}, but {other.type} in {of};"
-                        f" leave it out with {named('keep_columns')}"
-                    )
-    fields = [field.with_nullable(True) for field, _ in joined.values()]
-    return pa.schema(fields, metadata=schemas[0][1].metadata if schemas else None)
-
-
-def _large(kind: pa.DataType) -> pa.DataType | None:
-    """The type for strings or bytes, if a type is one of these."""
-    if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
-        return pa.large_string()
-    if pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_binary_view(kind):
-        return pa.large_binary()
-    return None
-
-
-def conformed(table: pa.Table, schema: pa.Schema) -> pa.Table:
-    """A table with the columns of a schema. Those that it does not have are null."""
-    columns = []
-    for field in schema:
-        if field.name in table.column_names:
-            column = table.column(field.name)
-            columns.append(column if column.type == field.type else column.cast(field.type))
-        else:
-            columns.append(pa.nulls(table.num_rows, field.type))
-    return pa.table(columns, schema=schema)
-
-
 def _plain(schema: pa.Schema) -> list[pa.Field]:
     """The fields, without views, which Arrow cannot bring into another order."""
-    return [field.with_type(_PLAIN.get(field.type, field.type)) for field in schema]
+    return [field.with_type(PLAIN.get(field.type, field.type)) for field in schema]

@@ -136,13 +136,8 @@ def test_a_class_beside_a_model_of_sentencepiece(tmp_path: Path) -> None:
     (tmp_path / "tokenizer_config.json").write_text('{"model_max_length": 512}')
     assert wp.Tokenizer.load(tmp_path).spec.plain() == wp.Tokenizer.load(model).spec.plain()
     (tmp_path / "tokenizer_config.json").write_text('{"tokenizer_class": "XLMRobertaTokenizer"}')
-    with pytest.raises(wp.InputError) as raised:
+    with pytest.raises(wp.InputError, match=r"cannot load its class XLMRoberta.*; give a"):
         wp.Tokenizer.load(tmp_path)
-    assert str(raised.value) == (
-        f"{tmp_path}/tokenizer_config.json: the tokenizer_class 'XLMRobertaTokenizer' may give"
-        f" other ids than its sentencepiece.bpe.model; give its tokenizer.json, or"
-        f" {model} for the ids of sentencepiece"
-    )
 
 
 def test_two_files_of_another_kind_than_gpt2s(tmp_path: Path) -> None:
@@ -150,9 +145,6 @@ def test_two_files_of_another_kind_than_gpt2s(tmp_path: Path) -> None:
     (tmp_path / "vocab.json").write_text(json.dumps(model["vocab"]))
     (tmp_path / "merges.txt").write_text("\n".join(map(" ".join, model["merges"])))
     with pytest.raises(wp.InputError, match="tokens end with </w>, which GPT-2's do not"):
-        wp.Tokenizer.load(tmp_path)
-    (tmp_path / "tokenizer_config.json").write_text('{"tokenizer_class": "CLIPTokenizer"}')
-    with pytest.raises(wp.InputError, match="tokenizer_class CLIPTokenizer is not GPT2Tokenizer"):
         wp.Tokenizer.load(tmp_path)
 
 

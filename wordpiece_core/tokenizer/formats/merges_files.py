@@ -100,26 +100,20 @@ def of_merges_files(
     add_prefix_space: object,
     place: Callable[[str], str],
 ) -> TokenizerSpec:
-    """The tokenizer that `transformers` makes of both files, for its class `kind`. What no config
-    says is as in GPT-2's. `place`: the path of a file."""
+    """The tokenizer that `transformers` makes of both files, for its class `kind`, GPT2_CLASS or
+    ROBERTA_CLASS. What no config says is as in GPT-2's. `place`: the path of a file."""
     vocab = vocabulary_of(ids, place(VOCAB), None)
-    name = kind.removesuffix("Fast")
-    roles = CLASS_ROLES.get(name)
-    if roles is None:
-        raise InputError(
-            f"{place(MERGES)}: the tokenizer_class {kind} is not {GPT2_CLASS} or {ROBERTA_CLASS},"
-            " whose files these are; give its tokenizer.json"
-        )
+    roles = CLASS_ROLES[kind]
     if any(token.endswith(WORD_END) for token in vocab):
         raise InputError(
             f"{place(VOCAB)}: tokens end with {WORD_END}, which GPT-2's do not; give its"
             " tokenizer.json"
         )
-    named = dict.fromkeys([*roles.values(), *(["<unk>"] if name == ROBERTA_CLASS else [])])
+    named = dict.fromkeys([*roles.values(), *(["<unk>"] if kind == ROBERTA_CLASS else [])])
     special = tuple(token for token in named if token in ids)
     model = Bpe(merges_by_id(merges, ids, place(MERGES)), BYTES)
     text = TextOptions(pre_tokenizer=GPT2)
-    trimming = [add_prefix_space is True] if name == ROBERTA_CLASS else []
+    trimming = [add_prefix_space is True] if kind == ROBERTA_CLASS else []
     return TokenizerSpec(
         vocab,
         text,
@@ -128,7 +122,7 @@ def of_merges_files(
         model=model,
         rules=unless_usual(ByteLevel(add_prefix_space is True)),
         roles={role: token for role, token in roles.items() if token in ids},
-        added=_around(name, ids, place),
+        added=_around(kind, ids, place),
         trim_offsets=trimming_unless_usual(trimming, text),
     )
 

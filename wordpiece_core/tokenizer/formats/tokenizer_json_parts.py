@@ -89,10 +89,16 @@ def read_words(value: Json, path: str) -> Words:
     model = get(value, "model", dict, path, {})
     is_unigram = model.get("type") == "Unigram"
     is_usual = not is_unigram or (found is not None and found.boundary == SPACE_MARK)
+    if normalizers and any(_is_normalized(token) for token in value.get("added_tokens") or ()):
+        is_usual = False  # such tokens are searched for in the normalized text
     if found is not None and is_usual and not (found.boundary and model.get("end_of_word_suffix")):
         return found
     takes_bytes = not is_unigram and not model.get("end_of_word_suffix")
     return _composed_words(takes_bytes and types(cutters[-1:]) == ["ByteLevel"], value, path)
+
+
+def _is_normalized(token: Any) -> bool:
+    return isinstance(token, dict) and token.get("normalized") is True
 
 
 def _composed_words(of_bytes: bool, value: Json, path: str) -> Words:
@@ -177,6 +183,8 @@ def _metaspace_words(normalizers: list[Json], cutters: list[Json], path: str) ->
         return None
     mark = cutters[-1]
     if get(mark, "replacement", str, path, SPACE_MARK) != SPACE_MARK or not _splits(mark, path):
+        return None
+    if splits and _prepend(mark, path) != "always":
         return None
     rules = Metaspace(
         charsmap,

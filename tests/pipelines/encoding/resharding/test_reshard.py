@@ -69,7 +69,8 @@ def small_runs(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def encode(source: Path, tokenizer: str, output: Path, *args: str) -> dict[str, Any]:
     beam = () if "--" in args else ONE_WORKER
-    done("encode", source, "--tokenizer", tokenizer, "--output", output, *args, *beam)
+    unknown = () if "--allow-unknown" in args else ("--allow-unknown",)
+    done("encode", source, "--tokenizer", tokenizer, "--output", output, *unknown, *args, *beam)
     return manifest(output)
 
 
@@ -497,8 +498,6 @@ def test_columns_that_an_input_lacks_are_null(tmp_path: Path, tokenizer: str) ->
     ("value", "kind"),
     [
         ('"z"', "string"),
-        ("0.5", "double"),
-        ("18446744073709551615", "uint64"),
         ("[1]", "list<item: int64>"),
     ],
 )
@@ -511,6 +510,23 @@ def test_columns_of_different_types_are_named(
     call = ["encode", tmp_path / "in", "--tokenizer", tokenizer, "--output", tmp_path / "out"]
     fault = wordpiece(*call, "--shard-size", "1MiB", *ONE_WORKER).fault
     assert f"b.jsonl: column 'x' is {kind}, but int64 in a.jsonl; leave it out with --keep" in fault
+
+
+@pytest.mark.parametrize(
+    ("value", "shard", "kind"),
+    [("0.5", "a.parquet", "double"), ("18446744073709551615", "b.parquet", "int64")],
+)
+@pytest.mark.parametrize("how", [("--shard-size", "1MiB"), ("--shuffle", "1"), ()])
+def test_values_that_no_type_of_all_inputs_holds_are_named(
+    tmp_path: Path, tokenizer: str, value: str, shard: str, kind: str, how: tuple[str, ...]
+) -> None:
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "a.jsonl").write_text('{"text": "a", "x": 9007199254740993}\n')
+    (tmp_path / "in" / "b.jsonl").write_text(f'{{"text": "b", "x": {value}}}\n')
+    call = ["encode", tmp_path / "in", "--tokenizer", tokenizer, "--output", tmp_path / "out"]
+    fault = wordpiece(*call, *how, *ONE_WORKER).fault
+    place = shard if how else shard.replace("parquet", "jsonl")
+    assert f"{place}: column 'x' is {kind} because of other inputs, and cannot hold all" in fault
 
 
 @pytest.mark.parametrize("how", [("--shard-size", "1MiB"), ("--shuffle", "5")])

@@ -10,6 +10,7 @@ use wordpiece_core::encode::model::{Model, WordPiece};
 use wordpiece_core::encode::sampling::{Sampling, SamplingKind};
 use wordpiece_core::encode::unigram::{Unigram, UnigramOptions};
 use wordpiece_core::text::byte_level::ByteLevel;
+use wordpiece_core::text::composed::Composed;
 use wordpiece_core::text::marks::WordBoundary;
 use wordpiece_core::text::metaspace::{Metaspace, Prepend, Way};
 use wordpiece_core::text::pre_tokenize::TextOptions;
@@ -31,6 +32,7 @@ enum Text {
     Bert(bool, bool, bool, bool, bool),
     ByteLevel(bool),
     Metaspace(u8, u8),
+    Composed(u8, u8),
 }
 
 #[derive(Arbitrary, Debug)]
@@ -40,14 +42,26 @@ struct Input {
     joined: Vec<(u8, u8)>,
     kind: Kind,
     text: Text,
-    /// The places of added tokens, with their `lstrip` and `normalized`.
-    added: Vec<(u8, bool, bool)>,
+    /// The places of added tokens, with their `lstrip`, `rstrip`, `single_word` and `normalized`.
+    added: Vec<(u8, [bool; 4])>,
     hidden: Vec<u8>,
     trimming: Option<Vec<bool>>,
     unk: Option<u8>,
     texts: Vec<String>,
     sampling: Option<(bool, u8)>,
 }
+
+const NORMALIZERS: [&str; 4] = [
+    r#"{"type": "NFKC"}"#,
+    r#"{"type": "Replace", "pattern": {"String": " "}, "content": "▁"}"#,
+    r#"{"type": "Strip", "strip_left": true, "strip_right": true}"#,
+    r#"{"type": "BertNormalizer", "clean_text": true, "handle_chinese_chars": true, "strip_accents": null, "lowercase": true}"#,
+];
+const CUTS: [&str; 3] = [
+    r#"{"type": "Whitespace"}"#,
+    r#"{"type": "Metaspace", "replacement": "▁", "prepend_scheme": "first", "split": true}"#,
+    r#"{"type": "Sequence", "pretokenizers": []}"#,
+];
 
 fn rules(text: &Text) -> Option<TextRules> {
     Some(match *text {
@@ -60,6 +74,11 @@ fn rules(text: &Text) -> Option<TextRules> {
         }
         .into(),
         Text::ByteLevel(add_prefix_space) => TextRules::ByteLevel(ByteLevel { add_prefix_space }),
+        Text::Composed(normalizer, cut) => {
+            let normalizer = NORMALIZERS[normalizer as usize % NORMALIZERS.len()];
+            let cut = CUTS[cut as usize % CUTS.len()];
+            TextRules::Composed(Arc::new(Composed::new(Some(normalizer), Some(cut), false).ok()?))
+        }
         Text::Metaspace(way, prepend) => {
             let ways = [
                 Way::SentencePiece { collapse: true },
@@ -95,10 +114,10 @@ fn encoder(input: &Input) -> Option<(Encoder, usize)> {
     let id = |at: u8| u32::from(at) % listed.len() as u32;
     let unk_id = input.unk.map(id);
     let added_tokens = (input.added.iter())
-        .map(|&(at, lstrip, normalized)| {
-            (vocabulary[id(at) as usize].clone(), id(at), lstrip, normalized)
+        .map(|&(at, [lstrip, rstrip, single_word, normalized])| {
+            let content = vocabulary[id(at) as usize].clone();
+            AddedToken { content, id: id(at), lstrip, rstrip, single_word, normalized }
         })
-        .map(|(content, id, lstrip, normalized)| AddedToken { content, id, lstrip, normalized, ..AddedToken::default() })
         .collect();
     let hidden: Vec<u32> = input.hidden.iter().map(|&at| id(at)).collect();
     let model = match &input.kind {

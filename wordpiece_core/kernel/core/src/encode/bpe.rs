@@ -214,11 +214,14 @@ impl Bpe {
     /// their spaces, so that they can be cached.
     pub fn each_part<'a>(&self, word: &'a str, mut each: impl FnMut(&'a str)) {
         let mut rest = word;
+        // A character that vanishes does not separate what is before it from the mark.
+        let vanish = self.options.unk_id.is_none() && !self.options.byte_fallback;
+        let ends = |c| c != SPACE_MARK && (!vanish || self.inner.id(c) != NONE);
         if let Some(before_marks) = &self.before_marks {
             for (at, _) in word.match_indices(SPACE_MARK) {
                 let start = word.len() - rest.len();
                 let before = word[start..at].chars().next_back();
-                if before.is_some_and(|c| c != SPACE_MARK && !before_marks.contains(&c)) {
+                if before.is_some_and(|c| ends(c) && !before_marks.contains(&c)) {
                     each(&word[start..at]);
                     rest = &word[at..];
                 }

@@ -1,0 +1,151 @@
+//! Normalizers, pre-tokenizers and regular expressions as a `tokenizer.json` may have them: they are
+//! refused, or give pieces of any text, the same ones in every way that there is.
+#![no_main]
+
+use libfuzzer_sys::arbitrary::{self, Arbitrary};
+use libfuzzer_sys::fuzz_target;
+use serde_json::{Value, json};
+use wordpiece_core::base::error::{Error, caught};
+use wordpiece_core::text::composed::Composed;
+use wordpiece_core::text::segments::{Each, Segment};
+
+#[derive(Arbitrary, Debug)]
+enum Normal {
+    Bert(bool, bool, Option<bool>, bool),
+    Named(u8),
+    Strip(bool, bool),
+    Replace(bool, String, String),
+    Prepend(String),
+}
+
+#[derive(Arbitrary, Debug)]
+enum Cut {
+    Named(u8),
+    ByteLevel(bool, bool),
+    Delimiter(char),
+    Metaspace(char, u8, bool),
+    Punctuation(u8),
+    Digits(bool),
+    Split(bool, String, u8, bool),
+    FixedLength(u8),
+    Known(u8),
+}
+
+#[derive(Arbitrary, Debug)]
+struct Input {
+    normalizers: Vec<Normal>,
+    cuts: Vec<Cut>,
+    texts: Vec<String>,
+}
+
+const NORMALIZERS: [&str; 8] =
+    ["NFC", "NFD", "NFKC", "NFKD", "Lowercase", "StripAccents", "Nmt", "ByteLevel"];
+const CUTS: [&str; 3] = ["BertPreTokenizer", "Whitespace", "WhitespaceSplit"];
+const BEHAVIORS: [&str; 5] =
+    ["Removed", "Isolated", "MergedWithPrevious", "MergedWithNext", "Contiguous"];
+const SCHEMES: [&str; 3] = ["always", "first", "never"];
+/// Expressions that have a splitter of their own: those of GPT-2, Llama 3 and GPT-4o.
+const KNOWN: [&str; 3] = [
+    r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+",
+    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+",
+    concat!(
+        r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?",
+        r"|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?",
+        r"|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+",
+    ),
+];
+
+fn pattern(is_regex: bool, text: &str) -> Value {
+    if is_regex { json!({ "Regex": text }) } else { json!({ "String": text }) }
+}
+
+fn normalizer(part: &Normal) -> Value {
+    match part {
+        Normal::Bert(clean, chinese, strip, lower) => json!({"type": "BertNormalizer",
+            "clean_text": clean, "handle_chinese_chars": chinese, "strip_accents": strip,
+            "lowercase": lower}),
+        Normal::Named(name) => json!({"type": NORMALIZERS[*name as usize % 8]}),
+        Normal::Strip(l, r) => json!({"type": "Strip", "strip_left": l, "strip_right": r}),
+        Normal::Replace(is_regex, text, content) => json!({"type": "Replace",
+            "pattern": pattern(*is_regex, text), "content": content}),
+        Normal::Prepend(text) => json!({"type": "Prepend", "prepend": text}),
+    }
+}
+
+fn split(pattern: Value, behavior: &str, invert: bool) -> Value {
+    json!({"type": "Split", "pattern": pattern, "behavior": behavior, "invert": invert})
+}
+
+/// `plain`: whether known expressions are written so that they are not recognized.
+fn cut(part: &Cut, plain: bool) -> Value {
+    match part {
+        Cut::Named(name) => json!({"type": CUTS[*name as usize % 3]}),
+        Cut::ByteLevel(space, regex) => {
+            json!({"type": "ByteLevel", "add_prefix_space": space, "use_regex": regex})
+        }
+        Cut::Delimiter(c) => json!({"type": "CharDelimiterSplit", "delimiter": c}),
+        Cut::Metaspace(c, scheme, split) => json!({"type": "Metaspace", "replacement": c,
+            "prepend_scheme": SCHEMES[*scheme as usize % 3], "split": split}),
+        Cut::Punctuation(b) => {
+            json!({"type": "Punctuation", "behavior": BEHAVIORS[*b as usize % 5]})
+        }
+        Cut::Digits(each) => json!({"type": "Digits", "individual_digits": each}),
+        Cut::Split(is_regex, text, b, invert) => {
+            split(pattern(*is_regex, text), BEHAVIORS[*b as usize % 5], *invert)
+        }
+        Cut::FixedLength(length) => json!({"type": "FixedLength", "length": length}),
+        Cut::Known(known) => {
+            let regex = KNOWN[*known as usize % 3];
+            let wrapped = format!("(?:{regex})");
+            split(pattern(true, if plain { &wrapped } else { regex }), "Isolated", false)
+        }
+    }
+}
+
+fn rules(input: &Input, plain: bool) -> Option<Composed> {
+    let parts: Vec<_> = input.normalizers.iter().map(normalizer).collect();
+    let cuts: Vec<_> = input.cuts.iter().map(|part| cut(part, plain)).collect();
+    let normalizer = json!({"type": "Sequence", "normalizers": parts}).to_string();
+    let cutter = json!({"type": "Sequence", "pretokenizers": cuts}).to_string();
+    Composed::new(Some(&normalizer), Some(&cutter), false).ok()
+}
+
+/// The pieces of a text, which are in order, on boundaries and from inside of it.
+fn pieces(rules: &Composed, text: &str, aligned: bool) -> Vec<String> {
+    let normalized = rules.normalized(text, 0, aligned);
+    if rules.leaves(text) {
+        assert_eq!(normalized.text(), text);
+    }
+    let pieces = rules.pieces(normalized, true);
+    let mut end = 0;
+    let found = pieces.ranges.iter().map(|range| {
+        assert!(end <= range.start && range.start < range.end);
+        end = range.end;
+        if aligned && let Some((from, to)) = pieces.text.origin(range.clone()) {
+            assert!(from <= to && text.get(from as usize..to as usize).is_some());
+        }
+        pieces.text.text()[range.clone()].to_string()
+    });
+    found.collect()
+}
+
+fuzz_target!(|input: Input| {
+    let (Some(rules), Some(plain)) = (rules(&input, false), rules(&input, true)) else { return };
+    for text in &input.texts {
+        let checked = caught(|| {
+            let found = pieces(&rules, text, false);
+            assert_eq!(pieces(&rules, text, true), found);
+            assert_eq!(pieces(&plain, text, false), found);
+            if rules.splits_in_place() {
+                let (normalized, mut here) = (rules.normalized(text, 0, false), Vec::new());
+                let text = normalized.text();
+                let each = |piece: Segment<'_>| here.push(piece.raw.to_string());
+                rules.split_in_place(text, text.as_bytes(), &mut Each(each));
+                assert_eq!(here, found);
+            }
+            Ok(())
+        });
+        // A regular expression that takes too long is an error; a failed assertion is a fault.
+        assert!(!matches!(checked, Err(Error::Panic(_))), "{checked:?}");
+    }
+});

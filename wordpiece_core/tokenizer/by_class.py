@@ -1,0 +1,144 @@
+"""Tokenizers of directories whose class builds them by code: the library `transformers` runs it.
+
+A directory of the Hub names a class of `transformers`, in its `tokenizer_config.json` or by the
+type of model in its `config.json`. Many of these classes build the tokenizer anew, so that a
+`tokenizer.json` or a `vocab.txt` alone does not say which ids `AutoTokenizer` gives.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from wordpiece_core.errors import InputError, OptionError, TokenizerWarning, one_line
+from wordpiece_core.tokenizer.files import ROLE_NAMES
+from wordpiece_core.tokenizer.formats.json_text import Json
+from wordpiece_core.tokenizer.formats.merges_files import GPT2_CLASS, ROBERTA_CLASS
+from wordpiece_core.tokenizer.formats.sentencepiece_model import MODEL_NAMES
+
+TAKES_FILE = {"PreTrainedTokenizer", "TokenizersBackend", "PythonBackend"}
+"""The classes that take a `tokenizer.json` as it is, without "Fast"."""
+BERT = "BertTokenizer"
+SAME_CLASS = {
+    **dict.fromkeys(("DistilBertTokenizer", "ElectraTokenizer", "MobileBertTokenizer"), BERT),
+    **dict.fromkeys(("ConvBertTokenizer", "SqueezeBertTokenizer", "LayoutLMTokenizer"), BERT),
+    **dict.fromkeys(("bert", "distilbert", "electra", "convbert", "squeezebert", "ernie"), BERT),
+    **dict.fromkeys(("megatron-bert", "layoutlm", "nezha", "nomic_bert"), BERT),
+    "gpt2": GPT2_CLASS,
+    **dict.fromkeys(("roberta", "bart", "longformer"), ROBERTA_CLASS),
+    **dict.fromkeys(("BartTokenizer", "LongformerTokenizer"), ROBERTA_CLASS),
+}
+"""Other names of a class, and types of models whose class it is."""
+FILES = (
+    *("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json"),
+    *("config.json", "vocab.txt", "vocab.json", "merges.txt", *MODEL_NAMES),
+)
+INSTALL = "install it with `pip install transformers`"
+
+
+class TakenAsFileWarning(TokenizerWarning):
+    """A `tokenizer.json` is taken as it is, although its directory names a class that may build
+    another tokenizer. The arguments are its path and the class."""
+
+    @property
+    def fact(self) -> str:
+        """The message."""
+        path, name = self.args
+        return f"{path} is taken as it is; {name} of transformers may give other ids"
+
+
+def class_of(config: Json, model: Json) -> tuple[str | None, bool]:
+    """The class that a directory names, or else its type of model; None if it names none, or one
+    that takes a `tokenizer.json` as it is. And whether it is code of the directory's own.
+
+    Args:
+        config: What `tokenizer_config.json` says.
+        model: What `config.json` says.
+
+    >>> class_of({"tokenizer_class": "ElectraTokenizerFast"}, {})
+    ('BertTokenizer', False)
+    """
+    own = config.get("auto_map")
+    own = own.get("AutoTokenizer") if isinstance(own, dict) else own
+    if own:
+        named = next(filter(None, reversed(own)), own) if isinstance(own, list) else own
+        return str(named), True
+    named, kind = (
+        config.get("tokenizer_class") or model.get("tokenizer_class"),
+        model.get("model_type"),
+    )
+    name = named.removesuffix("Fast") if isinstance(named, str) else None
+    if name is None or (name in TAKES_FILE and kind not in SAME_CLASS):
+        name = kind if isinstance(kind, str) else None
+    if name is None or name in TAKES_FILE:
+        return None, False
+    if isinstance(kind, str) and SAME_CLASS.get(kind, kind) != SAME_CLASS.get(name, name):
+        return f"{name} of the model {kind}", False  # of some models another class is taken
+    return SAME_CLASS.get(name, name), False
+
+
+def built(read: Callable[[str], bytes | None], path: str, name: str) -> tuple[str, dict[str, str]]:
+    """The `tokenizer.json` of the tokenizer that `transformers` builds of a directory, and the
+    roles of its tokens.
+
+    Args:
+        read: The bytes of a file of the directory; None if there is no such file.
+        path: What errors name.
+        name: The class.
+
+    Raises OptionError if the library is not installed, and InputError if it cannot load the
+    directory, or if the tokenizer is written in Python.
+    """
+    with _quiet():
+        try:
+            from transformers import AutoTokenizer
+        except ImportError as error:
+            raise OptionError(
+                f"{path}: its class {name} is one of the library transformers; {INSTALL}"
+            ) from error
+        with TemporaryDirectory() as directory:
+            for file in FILES:
+                data = read(file)
+                if data is not None:
+                    Path(directory, file).write_bytes(data)
+            try:
+                made = AutoTokenizer.from_pretrained(
+                    directory, local_files_only=True, trust_remote_code=False
+                )
+            except Exception as error:  # of any library that it calls
+                reason = re.sub(re.escape(directory), "it", one_line(error))
+                raise InputError(
+                    f"{path}: transformers cannot load its class {name} ({reason}); give a"
+                    " tokenizer.json"
+                ) from error
+    backend = getattr(made, "backend_tokenizer", None)
+    if backend is None:
+        raise InputError(
+            f"{path}: its class {type(made).__name__} is written in Python, without a"
+            " tokenizer.json; such tokenizers cannot be encoded here"
+        )
+    roles = {role: getattr(made, role, None) for role in ROLE_NAMES}
+    text: str = backend.to_str()
+    return text, {role: str(token) for role, token in roles.items() if token is not None}
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Keeps the advice of `transformers` off the terminal."""
+    quiet = {"TRANSFORMERS_VERBOSITY": "critical", "TRANSFORMERS_NO_ADVISORY_WARNINGS": "1"}
+    before = {name: os.environ.get(name) for name in quiet}
+    os.environ.update(quiet)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        for name, value in before.items():
+            os.environ.pop(name)
+            if value is not None:
+                os.environ[name] = value
