@@ -8,14 +8,10 @@ from collections.abc import Sequence
 from pipelines.files import storage
 from wordpiece_core import Tokenizer
 from wordpiece_core.errors import InputError, OptionError, one_line
-from wordpiece_core.tokenizer.formats.sentencepiece_model import MODEL_NAMES
+from wordpiece_core.tokenizer.by_class import FILES
 from wordpiece_core.uri import is_uri
 
 HUB_NAME = re.compile(r"[\w.-]+(/[\w.-]+)?")
-FILES = (
-    *("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json"),
-    *("vocab.txt", "vocab.json", "merges.txt", *MODEL_NAMES),
-)
 
 
 def load_tokenizer(place: str | Tokenizer) -> Tokenizer:

@@ -111,7 +111,12 @@ def difference(
             if not isinstance(other, KeyboardInterrupt):
                 return None
         return f"we raise {error}, and tokenizers does not"
-    encodings = theirs.encode_batch(inputs, add_special_tokens=options.add_special_tokens)
+    try:
+        encodings = theirs.encode_batch(inputs, add_special_tokens=options.add_special_tokens)
+    except BaseException as other:  # a panic of Rust is no Exception
+        if isinstance(other, KeyboardInterrupt):
+            raise
+        raise wp.InputError("tokenizers does not encode it") from other
     wanted = [row for encoding in encodings for row in their_rows(encoding, options)]
     found = table.table.select(COLUMNS).to_pylist()
     for ours_row, theirs_row in zip(found, wanted, strict=False):

@@ -23,6 +23,7 @@ from wordpiece_core.tokenizer.files import TokenizerSpec
 from wordpiece_core.tokenizer.formats.configs import with_config, with_roles
 from wordpiece_core.tokenizer.formats.json_text import Json, parse
 from wordpiece_core.tokenizer.formats.merges_files import (
+    CLASS_ROLES,
     GPT2_CLASS,
     MERGES,
     ROBERTA_CLASS,
@@ -253,14 +254,15 @@ def _of_whole(spec: TokenizerSpec, place: Locate, of_vocab: TokenizerSpec | None
 
 
 def _of_merges(place: Locate, directory: _Directory) -> TokenizerSpec | None:
-    """The tokenizer of a `vocab.json` and a `merges.txt`."""
+    """The tokenizer of a `vocab.json` and a `merges.txt`, if the class has these files."""
     vocab, merges = read_text(place(VOCAB)), read_text(place(MERGES))
-    if vocab is None or merges is None:
+    name = directory.name or GPT2_CLASS
+    if vocab is None or merges is None or name not in CLASS_ROLES:
         return None
     return of_merges_files(
         parse(vocab, place(VOCAB)),
         parse_merges(merges, place(MERGES)),
-        directory.name or GPT2_CLASS,
+        name,
         directory.config.get("add_prefix_space", False),
         place,
     )

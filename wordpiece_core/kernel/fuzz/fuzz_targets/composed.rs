@@ -5,9 +5,11 @@
 use libfuzzer_sys::arbitrary::{self, Arbitrary};
 use libfuzzer_sys::fuzz_target;
 use serde_json::{Value, json};
+use std::sync::Arc;
 use wordpiece_core::base::error::{Error, caught};
 use wordpiece_core::text::composed::Composed;
-use wordpiece_core::text::segments::{Each, Segment};
+use wordpiece_core::text::rules::TextRules;
+use wordpiece_core::text::segments::Begin;
 
 #[derive(Arbitrary, Debug)]
 enum Normal {
@@ -102,12 +104,12 @@ fn cut(part: &Cut, plain: bool) -> Value {
     }
 }
 
-fn rules(input: &Input, plain: bool) -> Option<Composed> {
+fn rules(input: &Input, plain: bool) -> Option<Arc<Composed>> {
     let parts: Vec<_> = input.normalizers.iter().map(normalizer).collect();
     let cuts: Vec<_> = input.cuts.iter().map(|part| cut(part, plain)).collect();
     let normalizer = json!({"type": "Sequence", "normalizers": parts}).to_string();
     let cutter = json!({"type": "Sequence", "pretokenizers": cuts}).to_string();
-    Composed::new(Some(&normalizer), Some(&cutter), false).ok()
+    Composed::new(Some(&normalizer), Some(&cutter), false).ok().map(Arc::new)
 }
 
 /// The pieces of a text, which are in order, on boundaries and from inside of it.
@@ -136,13 +138,10 @@ fuzz_target!(|input: Input| {
             let found = pieces(&rules, text, false);
             assert_eq!(pieces(&rules, text, true), found);
             assert_eq!(pieces(&plain, text, false), found);
-            if rules.splits_in_place() {
-                let (normalized, mut here) = (rules.normalized(text, 0, false), Vec::new());
-                let text = normalized.text();
-                let each = |piece: Segment<'_>| here.push(piece.raw.to_string());
-                rules.split_in_place(text, text.as_bytes(), &mut Each(each));
-                assert_eq!(here, found);
-            }
+            let mut segments = Vec::new();
+            let text_rules = TextRules::Composed(Arc::clone(&rules));
+            text_rules.segments(text, Begin::Text, |piece| segments.push(piece.raw.to_string()));
+            assert_eq!(segments, found);
             Ok(())
         });
         // A regular expression that takes too long is an error; a failed assertion is a fault.

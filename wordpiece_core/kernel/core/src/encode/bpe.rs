@@ -86,6 +86,9 @@ pub struct Bpe {
     whole: HashMap<Box<str>, u32>,
     /// The characters before a [`SPACE_MARK`] inside of tokens; None if a word must not be cut there.
     before_marks: Option<HashSet<char>>,
+    /// Whether a character that is no symbol separates what is before it from a [`SPACE_MARK`] behind
+    /// it: it does not vanish, and no merge takes what it becomes.
+    unknown_ends: bool,
 }
 
 /// The ids of characters as symbols, or `NONE`.
@@ -189,12 +192,19 @@ impl Bpe {
             let others = ids.iter().filter(|&(_, &id)| !is_made(id));
             whole.extend(others.map(|(&token, &id)| (token.into(), id)));
         }
+        let bytes = ByteTokens::new(&ids);
+        let unknown: HashSet<u32> = bytes.ids().chain(options.unk_id).collect();
+        let unknown_ends = (options.unk_id.is_some() || options.byte_fallback)
+            && !merges
+                .iter()
+                .any(|(left, right)| unknown.contains(left) || unknown.contains(right));
         let splits = !options.ignore_merges && inner.id(SPACE_MARK) != NONE && suffix.is_empty();
         Ok(Bpe {
             before_marks: splits.then(|| before_marks(ids.keys())),
             inner,
             last: Symbols::new(&ids, suffix),
-            bytes: ByteTokens::new(&ids),
+            bytes,
+            unknown_ends,
             longest,
             written: vocabulary.iter().map(|token| token.len() as u32).collect(),
             merges: table,
@@ -214,9 +224,7 @@ impl Bpe {
     /// their spaces, so that they can be cached.
     pub fn each_part<'a>(&self, word: &'a str, mut each: impl FnMut(&'a str)) {
         let mut rest = word;
-        // A character that vanishes does not separate what is before it from the mark.
-        let vanish = self.options.unk_id.is_none() && !self.options.byte_fallback;
-        let ends = |c| c != SPACE_MARK && (!vanish || self.inner.id(c) != NONE);
+        let ends = |c| c != SPACE_MARK && (self.unknown_ends || self.inner.id(c) != NONE);
         if let Some(before_marks) = &self.before_marks {
             for (at, _) in word.match_indices(SPACE_MARK) {
                 let start = word.len() - rest.len();
