@@ -226,8 +226,8 @@ def test_ids_of_directories_are_those_of_auto_tokenizer(tmp_path: Path, part: in
 
 @pytest.mark.soak
 def test_ids_of_many_directories_are_those_of_auto_tokenizer(tmp_path: Path) -> None:
-    found = [check_directory(seed, tmp_path / str(seed)) for seed in range(1_000, 4_000)]
-    assert found.count("equal") > 1_500
+    found = [check_directory(seed, tmp_path / str(seed)) for seed in range(1_000, 3_000)]
+    assert found.count("equal") > 1_000
 
 
 def bert_japanese(path: Path) -> Path:
