@@ -121,7 +121,7 @@ class EncodeRun:
 
         roots = {name: given[name].file.root for name in again}
         found = state.read_contents(directory)
-        begun = state.begin(directory, found, self.tokenizer, roots)
+        started = state.begin(directory, found, self.tokenizer, roots)
         waiting = [given[name] for name in again]
         step = EncodeShard(directory, self.call.shards, threads(self.beam_args), schema=target)
         with self.progress.stage("encode again", "bytes", sum(shard.bytes for shard in waiting)):
@@ -129,4 +129,4 @@ class EncodeRun:
         if errors:
             raise ShardsError([BadShard(given[e.name].file, e) for e in errors], len(given))
         remade = {result.name: result for result in results}
-        return replace(begun, results=contents.results | remade, errors=contents.errors)
+        return replace(started, results=contents.results | remade, errors=contents.errors)

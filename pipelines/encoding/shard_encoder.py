@@ -30,6 +30,7 @@ from pipelines.encoding.row_weights import RowWeights
 from pipelines.encoding.shard_writer import IDS
 from pipelines.files.inputs import InputFile, Shard, TextBatch, TextColumns
 from pipelines.files.outputs import empty_parquet
+from pipelines.files.schemas import PLAIN
 from pipelines.running.figures import report
 from pipelines.running.threads import ahead, in_threads
 from wordpiece_core import EncodedBatch, Packer, Tokenizer
@@ -241,9 +242,8 @@ class ShardEncoder:
     def _take(self, kept: pa.Table, name: str, rows: pa.ChunkedArray) -> pa.ChunkedArray:
         """Rows of a column. Arrow cannot do this for views, so these are converted."""
         kind = kept.schema.field(name).type
-        plain = {pa.string_view(): pa.large_string(), pa.binary_view(): pa.large_binary()}
         try:
-            return kept[name].cast(plain.get(kind, kind)).combine_chunks().take(rows).cast(kind)
+            return kept[name].cast(PLAIN.get(kind, kind)).combine_chunks().take(rows).cast(kind)
         except pa.ArrowNotImplementedError as error:
             raise ColumnError(
                 f"{self.file.path}: column {name!r} of {kind} cannot be repeated in several rows;"

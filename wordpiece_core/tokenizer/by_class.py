@@ -68,10 +68,8 @@ def class_of(config: Json, model: Json) -> tuple[str | None, bool]:
     if own:
         named = next(filter(None, reversed(own)), own) if isinstance(own, list) else own
         return str(named), True
-    named, kind = (
-        config.get("tokenizer_class") or model.get("tokenizer_class"),
-        model.get("model_type"),
-    )
+    named = config.get("tokenizer_class") or model.get("tokenizer_class")
+    kind = model.get("model_type")
     name = named.removesuffix("Fast") if isinstance(named, str) else None
     if name is None or (name in TAKES_FILE and kind not in SAME_CLASS):
         name = kind if isinstance(kind, str) else None

@@ -103,10 +103,11 @@ def _has_capitals(token: str) -> bool:
 
 
 class _Directory:
-    """The files of a directory."""
+    """The files of a directory, each of which is read once."""
 
     def __init__(self, path: str) -> None:
         self.path = path
+        self._texts: dict[str, str | None] = {}
         self.config = self.json("tokenizer_config.json") or {}
         self.name, self.has_code = class_of(self.config, self.json("config.json") or {})
 
@@ -115,9 +116,15 @@ class _Directory:
         directory, query = split_query(self.path)
         return same_store(self.path, f"{directory.rstrip('/')}/{name}{query}")
 
+    def text(self, name: str) -> str | None:
+        """The text of a file; None if there is no such file."""
+        if name not in self._texts:
+            self._texts[name] = read_text(self.place(name))
+        return self._texts[name]
+
     def json(self, name: str) -> Json | None:
         """What a JSON file holds; None if there is no such file."""
-        text = read_text(self.place(name))
+        text = self.text(name)
         return None if text is None else parse(text, self.place(name))
 
 
@@ -146,12 +153,12 @@ def _of_class(directory: _Directory) -> TokenizerSpec:
                 lambda file: read_bytes(directory.place(file)), directory.path, name
             )
         except OptionError:  # the library is not installed
-            if read_text(whole) is None:
+            if directory.text(TOKENIZER) is None:
                 raise
         else:
             spec = _of_tokenizer_json(parse(text, whole), text, whole)
             return spec if spec.roles is None else with_roles(spec, directory.config | roles, whole)
-    elif read_text(whole) is None:
+    elif directory.text(TOKENIZER) is None:
         raise InputError(
             f"{directory.path}: its class {name} is code of its own, which is not run; give a"
             " tokenizer.json"
@@ -162,7 +169,7 @@ def _of_class(directory: _Directory) -> TokenizerSpec:
 
 def _is_of_class(spec: TokenizerSpec, directory: _Directory) -> bool:
     """Whether a tokenizer is what its class makes of its vocabulary."""
-    config, has_whole = directory.config, read_text(directory.place(TOKENIZER)) is not None
+    config, has_whole = directory.config, directory.text(TOKENIZER) is not None
     if directory.name != BERT:
         return not (has_whole or config.get("add_bos_token") or config.get("add_eos_token"))
     text = TextOptions(
@@ -179,9 +186,8 @@ def _is_of_class(spec: TokenizerSpec, directory: _Directory) -> bool:
 def _of_files(directory: _Directory, lowercase: bool | None) -> TokenizerSpec | None:
     """The tokenizer of the files of a directory, but for what its configs say."""
     place = directory.place
-    text = read_text(place(TOKENIZER))
-    whole = None if text is None else parse(text, place(TOKENIZER))
-    has_config = read_text(place("tokenizer_config.json")) is not None
+    text, whole = directory.text(TOKENIZER), directory.json(TOKENIZER)
+    has_config = directory.text("tokenizer_config.json") is not None
     spec = _of_vocab_txt(place, has_config, lowercase, whole)
     if text is not None and whole is not None:
         return _of_whole(_of_tokenizer_json(whole, text, place(TOKENIZER)), place, spec)
@@ -196,7 +202,7 @@ def _configured(spec: TokenizerSpec | None, directory: _Directory) -> TokenizerS
             f"{directory.path}: no tokenizer; give a directory with tokenizer.json, vocab.txt,"
             " vocab.json and merges.txt, or a .model; or a file of them"
         )
-    place, is_fixed = directory.place, read_text(directory.place(TOKENIZER)) is not None
+    place, is_fixed = directory.place, directory.text(TOKENIZER) is not None
     for name in ("special_tokens_map.json", "tokenizer_config.json"):
         said = directory.json(name)
         if said is not None and spec.library is not None:
