@@ -57,10 +57,13 @@ const NORMALIZERS: [&str; 4] = [
     r#"{"type": "Strip", "strip_left": true, "strip_right": true}"#,
     r#"{"type": "BertNormalizer", "clean_text": true, "handle_chinese_chars": true, "strip_accents": null, "lowercase": true}"#,
 ];
-const CUTS: [&str; 3] = [
+const CUTS: [&str; 5] = [
     r#"{"type": "Whitespace"}"#,
     r#"{"type": "Metaspace", "replacement": "▁", "prepend_scheme": "first", "split": true}"#,
     r#"{"type": "Sequence", "pretokenizers": []}"#,
+    // The expression of GPT-2: the words are parts of the text, or of a text of characters for bytes.
+    r#"{"type": "Split", "pattern": {"Regex": "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+"}, "behavior": "Isolated", "invert": false}"#,
+    r#"{"type": "ByteLevel", "add_prefix_space": true, "trim_offsets": true, "use_regex": true}"#,
 ];
 
 fn rules(text: &Text) -> Option<TextRules> {
@@ -165,7 +168,8 @@ fn encoder(input: &Input) -> Option<(Encoder, usize)> {
 
 fuzz_target!(|input: Input| {
     let Some((encoder, tokens)) = encoder(&input) else { return };
-    let (mut encoding, mut again) = (Encoding::default(), Encoding::default());
+    let mut encodings = [(); 4].map(|()| Encoding::default());
+    let [encoding, spanned, again, cold] = &mut encodings;
     let mut session = encoder.session(0);
     let kinds = |&(alpha, amount): &(bool, u8)| match alpha {
         true => SamplingKind::Alpha(f64::from(amount) / 64.0),
@@ -175,16 +179,25 @@ fuzz_target!(|input: Input| {
     if session.set_sampling(sampling.as_ref()).is_err() {
         return;
     }
-    for text in &input.texts {
-        session.encode(text, false, &mut encoding);
+    for (number, text) in (1..).zip(&input.texts) {
+        session.encode(text, false, encoding);
         assert!(encoding.ids().iter().all(|&id| (id as usize) < tokens));
-        session.encode(text, true, &mut again);
-        assert_eq!(encoding.ids(), again.ids());
+        session.encode(text, true, spanned);
+        assert_eq!(encoding.ids(), spanned.ids());
         let characters = text.chars().count() as u32;
-        assert_eq!(again.spans.len(), again.len());
-        assert!(again.spans.iter().all(|span| span.start <= span.end && span.end <= characters));
-        assert_eq!(again.offsets(0..again.len()).count(), again.len());
-        session.encode(text, false, &mut again); // now from the caches
+        assert_eq!(spanned.spans.len(), spanned.len());
+        assert!(spanned.spans.iter().all(|span| span.start <= span.end && span.end <= characters));
+        let offsets: Vec<_> = spanned.offsets(0..spanned.len()).collect();
+        assert_eq!(offsets.len(), spanned.len());
+        assert!(offsets.iter().all(|[start, end]| start <= end && *end <= characters));
+        session.encode(text, false, again); // now from the caches
         assert_eq!(encoding.ids(), again.ids());
+        session.encode(text, true, again);
+        assert_eq!(spanned.spans, again.spans);
+        let mut other = encoder.session(number); // with caches of its own
+        let _ = other.set_sampling(sampling.as_ref());
+        other.encode(text, true, cold);
+        assert_eq!((spanned.ids(), &spanned.spans), (cold.ids(), &cold.spans));
+        assert!(cold.offsets(0..cold.len()).eq(offsets));
     }
 });
