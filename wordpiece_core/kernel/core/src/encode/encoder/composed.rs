@@ -9,7 +9,7 @@ use super::encoding::Encoding;
 use super::session::{Session, tokenize_anew};
 use super::spans::{CharPosition, spans};
 use super::tokenize::{MOST_BYTES, Scratch, too_long};
-use super::trimming::spaces;
+use super::trimming::{SharedSpaces, spaces};
 use crate::base::error::give_up;
 use crate::encode::added_tokens::Section;
 use crate::encode::model::Model;
@@ -56,7 +56,7 @@ impl Session<'_> {
     ) -> usize {
         let encoder = self.encoder;
         let characters = CharacterOffsets::new(text, spans);
-        let mut added = 0;
+        let (mut added, mut shared) = (0, SharedSpaces::default());
         encoder.added_tokens.split_early(text, |section| match section {
             Section::Token(id, range) => {
                 added += 1;
@@ -64,7 +64,7 @@ impl Session<'_> {
                 push_added(
                     encoder,
                     id,
-                    &text[range],
+                    || shared.of(text, range),
                     spans.then_some(origin),
                     &characters,
                     encoding,
@@ -79,6 +79,7 @@ impl Session<'_> {
                     changed = rules.normalized(part, range.start, spans);
                     Normalized::Changed(&changed)
                 };
+                let mut shared = SharedSpaces::default();
                 encoder.added_tokens.split_late(normalized.text(), |section| match section {
                     Section::Token(id, found) => {
                         added += 1;
@@ -86,8 +87,8 @@ impl Session<'_> {
                             Normalized::Changed(text) if spans => text.origin(found.clone()),
                             _ => None,
                         };
-                        let string = &normalized.text()[found];
-                        push_added(encoder, id, string, origin, &characters, encoding);
+                        let spaces = || shared.of(normalized.text(), found);
+                        push_added(encoder, id, spaces, origin, &characters, encoding);
                     }
                     Section::Text(found) => {
                         let is_first = range.start == 0 && found.start == 0;
@@ -185,11 +186,12 @@ impl Session<'_> {
     }
 }
 
-/// Appends an added token. `string`: what it was found as; `origin`: if spans are wanted.
+/// Appends an added token. `spaces`: those that it begins with, and ends with; `origin`: if spans are
+/// wanted.
 fn push_added(
     encoder: &Encoder,
     id: u32,
-    string: &str,
+    spaces: impl FnOnce() -> [u32; 2],
     origin: Option<Origin>,
     characters: &CharacterOffsets,
     encoding: &mut Encoding,
@@ -199,7 +201,7 @@ fn push_added(
     };
     if encoder.options.trimming.is_some() {
         // The white space that belongs to it counts, too.
-        encoding.push_spaces(spaces(string));
+        encoding.push_spaces(spaces());
     }
     encoding.push_token(&(id, characters.of(origin)), 0, 0);
     encoding.next_word += 1;

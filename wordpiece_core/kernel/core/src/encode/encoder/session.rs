@@ -7,6 +7,7 @@ use super::composed::ComposedText;
 use super::encoding::Encoding;
 use super::spans::{CharPosition, push_added, push_with_spans};
 use super::tokenize::Scratch;
+use super::trimming::SharedSpaces;
 use super::{Encoder, EncoderOptions};
 use crate::base::error::Result;
 use crate::encode::added_tokens::Section;
@@ -123,13 +124,14 @@ impl Session<'_> {
     /// Encodes a text whose segments are found in it. Returns how many added tokens are in it.
     fn encode_segments(&mut self, text: &str, spans: bool, encoding: &mut Encoding) -> usize {
         let mut position = CharPosition::new(text);
+        let mut shared = SharedSpaces::default();
         let mut added = 0;
         self.encoder.added_tokens.split(text, |section| match section {
             Section::Text(range) => self.encode_plain(range, spans, &mut position, encoding),
             Section::Token(id, range) => {
                 added += 1;
                 if spans {
-                    push_added(self.encoder, id, range, &mut position, encoding);
+                    push_added(self.encoder, id, range, &mut position, &mut shared, encoding);
                 } else {
                     encoding.push(id);
                 }

@@ -5,7 +5,7 @@ use std::ops::Range;
 use super::Encoder;
 use super::encoding::Encoding;
 use super::tokenize::Scratch;
-use super::trimming::spaces;
+use super::trimming::{SharedSpaces, spaces};
 use crate::base::memory;
 use crate::encode::matcher::Token;
 use crate::encode::model::Model;
@@ -18,11 +18,12 @@ pub(super) fn push_added(
     id: u32,
     range: Range<usize>,
     position: &mut CharPosition<'_>,
+    shared: &mut SharedSpaces,
     encoding: &mut Encoding,
 ) {
     if encoder.options.trimming.is_some() {
         // The white space that belongs to it counts, too.
-        encoding.push_spaces(spaces(&position.text[range.clone()]));
+        encoding.push_spaces(shared.of(position.text, range.clone()));
     }
     let span = [range.start, range.end].map(|at| position.move_to(at));
     encoding.push_token(&(id, span), 0, 0);

@@ -1,5 +1,7 @@
 //! Which spaces of tokens are left out of their offsets.
 
+use std::ops::Range;
+
 use crate::text::byte_level::byte_character;
 use crate::text::unicode::is_whitespace;
 
@@ -52,7 +54,81 @@ pub(super) fn trim(
 
 /// How many spaces a string begins with, and ends with. The space of GPT-2's alphabet of bytes is one.
 pub(super) fn spaces(string: &str) -> [u32; 2] {
-    let is_space = |c: &char| *c == byte_character(b' ') || is_whitespace(*c);
     let leading = string.chars().take_while(is_space).count();
     [leading, string.chars().rev().take_while(is_space).count()].map(|count| count as u32)
+}
+
+fn is_space(c: &char) -> bool {
+    *c == byte_character(b' ') || is_whitespace(*c)
+}
+
+/// Counts the spaces of added tokens, which may share the white space behind them, in order.
+#[derive(Default)]
+pub(super) struct SharedSpaces {
+    /// The spaces at the end of the token before, and how many they are.
+    range: Range<usize>,
+    count: u32,
+}
+
+impl SharedSpaces {
+    /// How many spaces the token at a range of the text begins with, and ends with.
+    pub(super) fn of(&mut self, text: &str, range: Range<usize>) -> [u32; 2] {
+        if range.end == self.range.end && range.start >= self.range.start {
+            self.count -= text[self.range.start..range.start].chars().count() as u32;
+            self.range = range;
+            return [self.count; 2];
+        }
+        let string = &text[range.clone()];
+        let found = spaces(string);
+        let before = string.trim_end_matches(|c| is_space(&c));
+        self.range = range.start + before.len()..range.end;
+        self.count = found[1];
+        found
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::encode::added_tokens::{AddedToken, AddedTokenSearch, Section};
+    use wordpiece_testing::Random;
+
+    /// Tokens that the white space behind them belongs to.
+    fn search(contents: &[&str]) -> AddedTokenSearch {
+        let token = |content: &&str| AddedToken {
+            content: content.to_string(),
+            rstrip: true,
+            ..AddedToken::default()
+        };
+        AddedTokenSearch::new(contents.iter().map(token).collect()).expect("they are small")
+    }
+
+    #[test]
+    fn shared_spaces_are_those_of_each_token() {
+        let search = search(&["\n", "\u{3000}\n", "a", " b\n", "\u{120}"]);
+        let mut random = Random::new(31);
+        for _ in 0..2_000 {
+            let parts = ["\n", "\n", " ", "\u{3000}", "\u{120}", "a", "b"];
+            let text: String = (0..random.below(30)).map(|_| *random.choose(&parts)).collect();
+            let mut shared = SharedSpaces::default();
+            search.split(&text, |section| {
+                if let Section::Token(_, range) = section {
+                    let expected = spaces(&text[range.clone()]);
+                    assert_eq!(shared.of(&text, range.clone()), expected, "{text:?} {range:?}");
+                }
+            });
+        }
+    }
+
+    #[test]
+    fn shared_spaces_are_counted_once() {
+        let text = "\n".repeat(1 << 20); // counting those of each token would take hours
+        let (mut shared, mut left) = (SharedSpaces::default(), 1 << 20);
+        search(&["\n"]).split(&text, |section| {
+            let Section::Token(_, range) = section else { panic!("{section:?}") };
+            assert_eq!(shared.of(&text, range), [left; 2]);
+            left -= 1;
+        });
+        assert_eq!(left, 0);
+    }
 }
