@@ -157,10 +157,43 @@ fn split_by(
             }
             end = taken;
         }
+        if end <= start {
+            continue; // it is white space of the token before it, which has all of it
+        }
         from = end;
         each(Section::Token(token.id, start..end));
     }
     if from < range.end {
         each(Section::Text(from..range.end));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_in_white_space_of_the_one_before_it_is_found_only_if_some_is_left() {
+        let token = |content: &str, id, lstrip, rstrip| AddedToken {
+            content: content.into(),
+            id,
+            lstrip,
+            rstrip,
+            ..AddedToken::default()
+        };
+        let newline = token("\n", 1, false, true);
+        let found = |other| {
+            let search = AddedTokenSearch::new(vec![newline.clone(), other]).expect("few tokens");
+            let mut found = Vec::new();
+            search.split("a\n\t\n a", |section| found.push(section));
+            found
+        };
+        let text = |range| Section::Text(range);
+        let expected = [text(0..1), Section::Token(1, 1..5), Section::Token(1, 3..5), text(5..6)];
+        assert_eq!(found(token("\t", 2, true, true)), expected);
+        assert_eq!(found(token("\t", 2, true, false)), expected); // tokenizers panics
+        let tab = Section::Token(2, 2..3);
+        let [a, first, second, rest] = expected;
+        assert_eq!(found(token("\t", 2, false, false)), [a, first, tab, second, rest]);
     }
 }
