@@ -141,7 +141,8 @@ impl<'a> CharPosition<'a> {
     #[inline]
     pub(super) fn move_to(&mut self, byte: usize) -> u32 {
         let here = (self.byte, self.character);
-        if byte < self.byte || (self.byte..=byte).contains(&self.other.0) {
+        let jumps = byte < self.byte || (self.byte..=byte).contains(&self.other.0);
+        if jumps {
             (self.byte, self.character) = self.other;
         }
         if byte < self.byte {
@@ -150,7 +151,9 @@ impl<'a> CharPosition<'a> {
             self.character += self.text[self.byte..byte].chars().count() as u32;
         }
         self.byte = byte;
-        self.other = here;
+        if jumps || self.other.0 < byte {
+            self.other = here;
+        }
         self.character
     }
 

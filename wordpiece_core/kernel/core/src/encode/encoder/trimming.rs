@@ -65,7 +65,7 @@ fn is_space(c: &char) -> bool {
 /// Counts the spaces of added tokens, which may share the white space behind them, in order.
 #[derive(Default)]
 pub(super) struct SharedSpaces {
-    /// The spaces at the end of the token before, and how many they are.
+    /// The spaces at the end of the token that ends last, and how many they are.
     range: Range<usize>,
     count: u32,
 }
@@ -80,41 +80,48 @@ impl SharedSpaces {
         }
         let string = &text[range.clone()];
         let found = spaces(string);
-        let before = string.trim_end_matches(|c| is_space(&c));
-        self.range = range.start + before.len()..range.end;
-        self.count = found[1];
+        if range.end > self.range.end {
+            let before = string.trim_end_matches(|c| is_space(&c));
+            self.range = range.start + before.len()..range.end;
+            self.count = found[1];
+        }
         found
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::spans::CharPosition;
     use super::*;
     use crate::encode::added_tokens::{AddedToken, AddedTokenSearch, Section};
     use wordpiece_testing::Random;
 
-    /// Tokens that the white space behind them belongs to.
-    fn search(contents: &[&str]) -> AddedTokenSearch {
-        let token = |content: &&str| AddedToken {
+    /// Tokens that the white space behind them belongs to, and one that is only itself.
+    fn search(contents: &[&str], other: &str) -> AddedTokenSearch {
+        let token = |(content, rstrip): (&str, bool)| AddedToken {
             content: content.to_string(),
-            rstrip: true,
+            rstrip,
             ..AddedToken::default()
         };
-        AddedTokenSearch::new(contents.iter().map(token).collect()).expect("they are small")
+        let tokens = contents.iter().map(|&content| (content, true)).chain([(other, false)]);
+        AddedTokenSearch::new(tokens.map(token).collect()).expect("they are small")
     }
 
     #[test]
     fn shared_spaces_are_those_of_each_token() {
-        let search = search(&["\n", "\u{3000}\n", "a", " b\n", "\u{120}"]);
+        let search = search(&["\n", "\u{3000}\n", "a", " b\n", "\u{120}"], "\t");
         let mut random = Random::new(31);
         for _ in 0..2_000 {
-            let parts = ["\n", "\n", " ", "\u{3000}", "\u{120}", "a", "b"];
+            let parts = ["\n", "\n", "\t", " ", "\u{3000}", "\u{120}", "a", "b"];
             let text: String = (0..random.below(30)).map(|_| *random.choose(&parts)).collect();
-            let mut shared = SharedSpaces::default();
+            let (mut shared, mut position) = (SharedSpaces::default(), CharPosition::new(&text));
             search.split(&text, |section| {
                 if let Section::Token(_, range) = section {
                     let expected = spaces(&text[range.clone()]);
                     assert_eq!(shared.of(&text, range.clone()), expected, "{text:?} {range:?}");
+                    for at in [range.start, range.end] {
+                        assert_eq!(position.move_to(at), text[..at].chars().count() as u32);
+                    }
                 }
             });
         }
@@ -122,11 +129,15 @@ mod tests {
 
     #[test]
     fn shared_spaces_are_counted_once() {
-        let text = "\n".repeat(1 << 20); // counting those of each token would take hours
-        let (mut shared, mut left) = (SharedSpaces::default(), 1 << 20);
-        search(&["\n"]).split(&text, |section| {
+        let text = "\n\t".repeat(1 << 19); // counting those of each token would take hours
+        let (mut shared, mut position) = (SharedSpaces::default(), CharPosition::new(&text));
+        let mut left = 1 << 20;
+        search(&["\n"], "\t").split(&text, |section| {
             let Section::Token(_, range) = section else { panic!("{section:?}") };
-            assert_eq!(shared.of(&text, range), [left; 2]);
+            let own = if left % 2 == 0 { left } else { 1 }; // a tab is itself alone
+            assert_eq!(position.move_to(range.start), (1 << 20) - left);
+            assert_eq!(position.move_to(range.end), (1 << 20) - left + own);
+            assert_eq!(shared.of(&text, range), [own; 2]);
             left -= 1;
         });
         assert_eq!(left, 0);
