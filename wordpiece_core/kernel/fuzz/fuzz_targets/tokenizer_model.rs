@@ -2,11 +2,18 @@
 //! text into ids of its vocabulary with spans in the text.
 #![no_main]
 
+use libfuzzer_sys::arbitrary::{self, Arbitrary};
+use libfuzzer_sys::fuzz_target;
+use std::collections::HashSet;
+use std::sync::Arc;
 use wordpiece_core::encode::added_tokens::AddedToken;
 use wordpiece_core::encode::bpe::{Bpe, BpeOptions};
 use wordpiece_core::encode::encoder::{Encoder, EncoderOptions, Encoding, OffsetTrimming};
 use wordpiece_core::encode::matcher::UnkScope;
 use wordpiece_core::encode::model::{Model, WordPiece};
+use wordpiece_core::encode::rows::{
+    Layout, RowColumns, RowOptions, Rows, TextPair, Truncation, encode,
+};
 use wordpiece_core::encode::sampling::{Sampling, SamplingKind};
 use wordpiece_core::encode::unigram::{Unigram, UnigramOptions};
 use wordpiece_core::text::byte_level::ByteLevel;
@@ -15,10 +22,6 @@ use wordpiece_core::text::marks::WordBoundary;
 use wordpiece_core::text::metaspace::{Metaspace, Prepend, Way};
 use wordpiece_core::text::pre_tokenize::TextOptions;
 use wordpiece_core::text::rules::TextRules;
-use libfuzzer_sys::arbitrary::{self, Arbitrary};
-use libfuzzer_sys::fuzz_target;
-use std::collections::HashSet;
-use std::sync::Arc;
 
 #[derive(Arbitrary, Debug)]
 enum Kind {
@@ -35,6 +38,18 @@ enum Text {
     Composed(u8, u8),
 }
 
+/// How texts become rows.
+#[derive(Arbitrary, Debug)]
+struct Shape {
+    /// How many tokens are added at each place, to a row of one text and of a pair.
+    added: [[u8; 3]; 2],
+    max_length: Option<u8>,
+    truncation: u8,
+    stride: Option<u8>,
+    pads: bool,
+    pairs: bool,
+}
+
 #[derive(Arbitrary, Debug)]
 struct Input {
     vocabulary: Vec<String>,
@@ -49,6 +64,7 @@ struct Input {
     unk: Option<u8>,
     texts: Vec<String>,
     sampling: Option<(bool, u8)>,
+    shape: Shape,
 }
 
 const NORMALIZERS: [&str; 4] = [
@@ -166,6 +182,67 @@ fn encoder(input: &Input) -> Option<(Encoder, usize)> {
     Some((Encoder::new(options).ok()?, listed.len()))
 }
 
+/// The options of rows with all columns, or with none.
+fn row_options(shape: &Shape, sampling: Option<Sampling>, all: bool) -> RowOptions {
+    let truncations = [Truncation::LongestFirst, Truncation::OnlyFirst, Truncation::OnlySecond];
+    RowOptions {
+        layouts: shape.added.map(|added| Layout {
+            added: added.map(|count| vec![(0, 0); count as usize % 3]),
+            ..Layout::default()
+        }),
+        max_length: shape.max_length.map(usize::from),
+        truncation: truncations[shape.truncation as usize % 3],
+        stride: shape.max_length.and(shape.stride).map(usize::from),
+        pad_id: (shape.max_length.is_some() && shape.pads).then_some(0),
+        sampling,
+        columns: RowColumns {
+            attention_mask: all,
+            token_type_ids: all,
+            special_tokens_mask: all,
+            offset_mapping: all,
+            word_ids: all,
+            num_tokens: all,
+        },
+    }
+}
+
+/// Rows are the same without columns, from the caches, and in a new session, and are of the texts.
+fn check_rows(encoder: &Encoder, input: &Input, sampling: Option<Sampling>) {
+    let shape = &input.shape;
+    // Longer ones may have millions of rows.
+    let short = |text: &String| text.chars().take(32).collect::<String>();
+    let texts: Vec<String> = input.texts.iter().take(8).map(short).collect();
+    let second = |at: usize| shape.pairs.then(|| Some(texts[texts.len() - 1 - at].as_bytes()));
+    let pairs: Vec<TextPair<'_>> =
+        texts.iter().enumerate().map(|(at, text)| (Some(text.as_bytes()), second(at))).collect();
+    let mut session = encoder.session(0);
+    let mut rows = |all| encode(&mut session, &row_options(shape, sampling, all), &pairs, 0);
+    let (bare, full, again) = (rows(false), rows(true), rows(true));
+    let new = encode(&mut encoder.session(99), &row_options(shape, sampling, true), &pairs, 0);
+    let (Ok(bare), Ok(full), Ok(again), Ok(new)) = (&bare, &full, &again, &new) else {
+        let errors = [bare.err(), again.err(), new.err()];
+        assert!(errors.into_iter().all(|error| error == full.as_ref().err().cloned()));
+        return;
+    };
+    let [full, bare, again, new] = [full, bare, again, new].map(|rows| &rows[0]);
+    let columns = |rows: &Rows| (rows.offset_mapping.clone(), rows.word_ids.clone());
+    assert!(full.lists().eq(bare.lists()));
+    assert_eq!((full.words, full.word_tokens), (bare.words, bare.word_tokens));
+    for other in [again, new] {
+        assert!(full.lists().eq(other.lists()));
+        assert_eq!(columns(full), columns(other));
+    }
+    let (offsets, words) = columns(full);
+    let (offsets, words) = (offsets.expect("wanted"), words.expect("wanted"));
+    assert_eq!((offsets.len(), words.len()), (2 * full.ids.len(), full.ids.len()));
+    let longest = texts.iter().map(|text| text.chars().count()).max().unwrap_or(0) as i32;
+    assert!(offsets.chunks(2).all(|at| 0 <= at[0] && at[0] <= at[1] && at[1] <= longest));
+    let added: u8 = shape.added[usize::from(shape.pairs)].iter().map(|count| count % 3).sum();
+    if let Some(most) = shape.max_length {
+        assert!(full.lists().flatten().all(|row| row.len() <= most.max(added).into()));
+    }
+}
+
 fuzz_target!(|input: Input| {
     let Some((encoder, tokens)) = encoder(&input) else { return };
     let mut encodings = [(); 4].map(|()| Encoding::default());
@@ -200,4 +277,6 @@ fuzz_target!(|input: Input| {
         assert_eq!((spanned.ids(), &spanned.spans), (cold.ids(), &cold.spans));
         assert!(cold.offsets(0..cold.len()).eq(offsets));
     }
+    drop(session);
+    check_rows(&encoder, &input, sampling);
 });
