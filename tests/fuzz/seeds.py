@@ -8,6 +8,7 @@ DIRECTORY gets a directory for each target of `wordpiece_core/kernel/fuzz`.
 from __future__ import annotations
 
 import io
+import random
 import struct
 import sys
 import tempfile
@@ -87,8 +88,24 @@ def parquet_files() -> Iterator[bytes]:
             yield written[-8 - length :]
 
 
-TARGETS = {"charsmap": charsmaps, "parquet_footer": parquet_files}
-"""The other targets make their inputs of any bytes, and begin with none."""
+def any_bytes() -> Iterator[bytes]:
+    """Bytes that inputs are made of: without them, fuzzing is long at inputs of few bytes."""
+    numbers = random.Random(1)
+    common = b"ab AB1'\n.s"
+    for _ in range(16):
+        yield bytes(
+            numbers.choice((numbers.choice(common), numbers.randrange(256))) for _ in range(512)
+        )
+
+
+TARGETS = {
+    "charsmap": charsmaps,
+    "composed": any_bytes,
+    "parquet_footer": parquet_files,
+    "patterns": any_bytes,
+    "tokenizer_model": any_bytes,
+}
+"""The other target makes its inputs of any bytes, and begins with none."""
 
 
 def main(directory: str) -> None:

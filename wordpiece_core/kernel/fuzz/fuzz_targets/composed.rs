@@ -105,8 +105,9 @@ fn cut(part: &Cut, plain: bool) -> Value {
 }
 
 fn rules(input: &Input, plain: bool) -> Option<Arc<Composed>> {
-    let parts: Vec<_> = input.normalizers.iter().map(normalizer).collect();
-    let cuts: Vec<_> = input.cuts.iter().map(|part| cut(part, plain)).collect();
+    // Few of them: each `ByteLevel` may make a text twice as long.
+    let parts: Vec<_> = input.normalizers.iter().take(5).map(normalizer).collect();
+    let cuts: Vec<_> = input.cuts.iter().take(5).map(|part| cut(part, plain)).collect();
     let normalizer = json!({"type": "Sequence", "normalizers": parts}).to_string();
     let cutter = json!({"type": "Sequence", "pretokenizers": cuts}).to_string();
     Composed::new(Some(&normalizer), Some(&cutter), false).ok().map(Arc::new)
