@@ -218,7 +218,8 @@ fn check_rows(encoder: &Encoder, input: &Input, sampling: Option<Sampling>) {
     let mut session = encoder.session(0);
     let mut rows = |all| encode(&mut session, &row_options(shape, sampling, all), &pairs, 0);
     let (bare, full, again) = (rows(false), rows(true), rows(true));
-    let new = encode(&mut encoder.session(99), &row_options(shape, sampling, true), &pairs, 0);
+    let mut unused = encoder.session(input.texts.len() + 1);
+    let new = encode(&mut unused, &row_options(shape, sampling, true), &pairs, 0);
     let (Ok(bare), Ok(full), Ok(again), Ok(new)) = (&bare, &full, &again, &new) else {
         let errors = [bare.err(), again.err(), new.err()];
         assert!(errors.into_iter().all(|error| error == full.as_ref().err().cloned()));
