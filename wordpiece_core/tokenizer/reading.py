@@ -132,15 +132,26 @@ def _from_directory(path: str, lowercase: bool | None) -> TokenizerSpec:
     """The tokenizer that `AutoTokenizer` loads. That of the classes that are known here, and of a
     `tokenizer.json` without a class, is read natively. All others are built by `transformers`."""
     directory = _Directory(path)
-    if directory.name in (None, BERT, GPT2_CLASS, ROBERTA_CLASS) and not directory.has_code:
+    if directory.name is None and not directory.has_code:
+        return _configured(_of_files(directory, lowercase), directory)
+    if _may_be_native(directory):
         spec = _of_files(directory, lowercase)
-        if directory.name is None:
-            return _configured(spec, directory)
         with suppress(InputError):  # for what the config says: the class knows it
             spec = _configured(spec, directory) if spec is not None else None
-            if spec is not None and _is_of_class(spec, directory):
+            if spec is not None and (directory.name != BERT or _is_bert(spec, directory.config)):
                 return spec
     return _of_class(directory)
+
+
+def _may_be_native(directory: _Directory) -> bool:
+    """Whether the class of a directory is known here. GPT-2's and RoBERTa's build the tokenizer
+    anew, of other rules than a `tokenizer.json` may have."""
+    config, has_whole = directory.config, directory.text(TOKENIZER) is not None
+    if directory.has_code or directory.name not in (BERT, GPT2_CLASS, ROBERTA_CLASS):
+        return False
+    return directory.name == BERT or not (
+        has_whole or config.get("add_bos_token") or config.get("add_eos_token")
+    )
 
 
 def _of_class(directory: _Directory) -> TokenizerSpec:
@@ -167,11 +178,8 @@ def _of_class(directory: _Directory) -> TokenizerSpec:
     return _configured(_of_files(directory, None), directory)
 
 
-def _is_of_class(spec: TokenizerSpec, directory: _Directory) -> bool:
-    """Whether a tokenizer is what its class makes of its vocabulary."""
-    config, has_whole = directory.config, directory.text(TOKENIZER) is not None
-    if directory.name != BERT:
-        return not (has_whole or config.get("add_bos_token") or config.get("add_eos_token"))
+def _is_bert(spec: TokenizerSpec, config: Json) -> bool:
+    """Whether a tokenizer is what BertTokenizer makes of its vocabulary."""
     text = TextOptions(
         lowercase=bool(config.get("do_lower_case", True)),
         strip_accents=config.get("strip_accents"),

@@ -89,7 +89,8 @@ def read_words(value: Json, path: str) -> Words:
     model = get(value, "model", dict, path, {})
     is_unigram = model.get("type") == "Unigram"
     is_usual = not is_unigram or (found is not None and found.boundary == SPACE_MARK)
-    if normalizers and any(_is_normalized(token) for token in value.get("added_tokens") or ()):
+    added_tokens = get(value, "added_tokens", list, path, [])
+    if normalizers and any(_is_normalized(token) for token in added_tokens):
         is_usual = False  # such tokens are searched for in the normalized text
     if found is not None and is_usual and not (found.boundary and model.get("end_of_word_suffix")):
         return found
