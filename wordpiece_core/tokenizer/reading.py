@@ -32,6 +32,7 @@ from wordpiece_core.tokenizer.formats.merges_files import (
     parse_merges,
 )
 from wordpiece_core.tokenizer.formats.sentencepiece_model import MODEL_NAMES, read_model
+from wordpiece_core.tokenizer.formats.tiktoken_ranks import is_ranks, tokenizer_json_of_ranks
 from wordpiece_core.tokenizer.formats.tokenizer_json_reading import from_tokenizer_json
 from wordpiece_core.tokenizer.library import EncodedByLibraryWarning, library_spec
 from wordpiece_core.tokenizer.vocabulary import parse_vocabulary, read_bytes, read_text
@@ -54,8 +55,8 @@ class TakenAsCasedWarning(TokenizerWarning):
 
 
 def read_tokenizer(path: str, lowercase: bool | None = None) -> TokenizerSpec:
-    """Reads a tokenizer directory, a `tokenizer.json`, a `vocab.txt` or a model of sentencepiece
-    (`.model`).
+    """Reads a tokenizer directory, a `tokenizer.json`, a `vocab.txt`, a model of sentencepiece
+    (`.model`) or the ranks of an encoding of tiktoken (`cl100k_base.tiktoken`).
 
     The options of a directory are those in its `tokenizer.json`, else in its
     `tokenizer_config.json`. Without either they are BERT's, and text is lowercased, unless tokens
@@ -72,6 +73,9 @@ def read_tokenizer(path: str, lowercase: bool | None = None) -> TokenizerSpec:
     text = read_text(path)
     if text is not None and split_query(path)[0].endswith(".json"):
         return _of_tokenizer_json(parse(text, path), text, path)
+    if text is not None and is_ranks(text):
+        name = split_query(path)[0].rpartition("/")[2]
+        return from_tokenizer_json(tokenizer_json_of_ranks(text, name, path), path)
     if text is not None:
         return _bare(parse_vocabulary(text, path), path, lowercase)
     return _from_directory(path, lowercase)
