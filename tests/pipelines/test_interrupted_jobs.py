@@ -37,7 +37,9 @@ from .stopping import run_killed
 
 TEXTS = english(60)
 VERSIONS = [TEXTS[:20], TEXTS[20:45], TEXTS[45:]]
-NAMES = ["a.txt", "b.parquet", "sub/c.txt"]
+# All have the same columns: the schema of a dataset depends on all its shards, also on those whose
+# inputs are removed (test_kept_columns.py).
+NAMES = ["a.jsonl", "b.parquet", "sub/c.jsonl"]
 MOST_CHANGES = 45  # of the disk: about as many as a job makes
 
 
