@@ -150,11 +150,11 @@ def _from_directory(path: str, lowercase: bool | None) -> TokenizerSpec:
 def _may_be_native(directory: _Directory) -> bool:
     """Whether the class of a directory is known here. GPT-2's and RoBERTa's build the tokenizer
     anew, of other rules than a `tokenizer.json` may have."""
-    config, has_whole = directory.config, directory.text(TOKENIZER) is not None
     if directory.has_code or directory.name not in (BERT, GPT2_CLASS, ROBERTA_CLASS):
         return False
+    config, has_file = directory.config, directory.text(TOKENIZER) is not None
     return directory.name == BERT or not (
-        has_whole or config.get("add_bos_token") or config.get("add_eos_token")
+        has_file or config.get("add_bos_token") or config.get("add_eos_token")
     )
 
 
@@ -197,13 +197,13 @@ def _is_bert(spec: TokenizerSpec, config: Json) -> bool:
 
 def _of_files(directory: _Directory, lowercase: bool | None) -> TokenizerSpec | None:
     """The tokenizer of the files of a directory, but for what its configs say."""
-    place = directory.place
-    text, whole = directory.text(TOKENIZER), directory.json(TOKENIZER)
-    has_config = directory.text("tokenizer_config.json") is not None
-    spec = _of_vocab_txt(place, has_config, lowercase, whole)
-    if text is not None and whole is not None:
-        return _of_whole(_of_tokenizer_json(whole, text, place(TOKENIZER)), place, spec)
-    return spec or _of_merges(place, directory) or _of_model(place)
+    text, value = directory.text(TOKENIZER), directory.json(TOKENIZER)
+    spec = _of_vocab_txt(directory, lowercase)
+    if text is not None and value is not None:
+        made = _of_tokenizer_json(value, text, directory.place(TOKENIZER))
+        _check_vocabularies(made, directory, spec)
+        return made
+    return spec or _of_merges(directory) or _of_model(directory.place)
 
 
 def _configured(spec: TokenizerSpec | None, directory: _Directory) -> TokenizerSpec:
@@ -235,50 +235,47 @@ def _configured(spec: TokenizerSpec | None, directory: _Directory) -> TokenizerS
     return spec
 
 
-Locate = Callable[[str], str]  # of a file of a directory
-
-
-def _of_vocab_txt(
-    place: Locate, said: bool, lowercase: bool | None, whole: Json | None
-) -> TokenizerSpec | None:
-    """The tokenizer of a `vocab.txt`. `said`: whether a config says how text is handled."""
-    text = read_text(place("vocab.txt"))
+def _of_vocab_txt(directory: _Directory, lowercase: bool | None) -> TokenizerSpec | None:
+    """The tokenizer of a `vocab.txt`."""
+    path, text = directory.place("vocab.txt"), directory.text("vocab.txt")
     if text is None:
         return None
-    vocab = parse_vocabulary(text, place("vocab.txt"))
-    if said or whole is not None:
+    vocab = parse_vocabulary(text, path)
+    # Another file says how text is handled.
+    if any(directory.text(name) is not None for name in ("tokenizer_config.json", TOKENIZER)):
         return TokenizerSpec(vocab)
-    return _bare(vocab, place("vocab.txt"), lowercase)
+    return _bare(vocab, path, lowercase)
 
 
-def _of_whole(spec: TokenizerSpec, place: Locate, of_vocab: TokenizerSpec | None) -> TokenizerSpec:
-    """The tokenizer of a `tokenizer.json`. InputError if the vocabulary beside it is another."""
+def _check_vocabularies(
+    spec: TokenizerSpec, directory: _Directory, of_vocab: TokenizerSpec | None
+) -> None:
+    """InputError if the vocabulary in the same directory as a `tokenizer.json` is another."""
     other = None
     # One of the library has its added tokens behind the others.
     end = None if of_vocab is None or spec.library is None else len(of_vocab.vocab)
     if of_vocab is not None and of_vocab.vocab != list(spec.vocab[:end]):
         other = "vocab.txt"
-    text = read_text(place(VOCAB))
-    if text is not None and spec.model is not None:
+    if spec.model is not None:
         ids = {token: i for i, token in enumerate(spec.vocab)}
-        listed = parse(text, place(VOCAB))
+        listed = directory.json(VOCAB) or {}
         if any(ids.get(token) != number for token, number in listed.items()):
             other = VOCAB
     if other is not None:
         raise InputError(
-            f"{place(TOKENIZER)}: another vocabulary than the {other} beside it; remove one"
+            f"{directory.place(TOKENIZER)}: another vocabulary than the {other} beside it;"
+            " remove one"
         )
-    return spec
 
 
-def _of_merges(place: Locate, directory: _Directory) -> TokenizerSpec | None:
+def _of_merges(directory: _Directory) -> TokenizerSpec | None:
     """The tokenizer of a `vocab.json` and a `merges.txt`, if the class has these files."""
-    vocab, merges = read_text(place(VOCAB)), read_text(place(MERGES))
+    place, merges = directory.place, directory.text(MERGES)
     name = directory.name or GPT2_CLASS
-    if vocab is None or merges is None or name not in CLASS_ROLES:
+    if merges is None or directory.text(VOCAB) is None or name not in CLASS_ROLES:
         return None
     return of_merges_files(
-        parse(vocab, place(VOCAB)),
+        directory.json(VOCAB) or {},
         parse_merges(merges, place(MERGES)),
         name,
         directory.config.get("add_prefix_space", False),
@@ -286,7 +283,7 @@ def _of_merges(place: Locate, directory: _Directory) -> TokenizerSpec | None:
     )
 
 
-def _of_model(place: Locate) -> TokenizerSpec | None:
+def _of_model(place: Callable[[str], str]) -> TokenizerSpec | None:
     """The tokenizer of a model of `sentencepiece`, by the names under which they are published."""
     for name in MODEL_NAMES:
         data = read_bytes(place(name))

@@ -26,6 +26,12 @@ OPTIONS: dict[str, Json] = {
     "Strip": {"strip_left": True, "strip_right": True},
     "Replace": {"pattern": SPACE, "content": "_"},
     "Prepend": {"prepend": "_"},
+    "Precompiled": {
+        "precompiled_charsmap": b64encode(
+            _kernel.compile_charsmap(wp.TextOptions().for_kernel())
+        ).decode()
+    },
+    "ByteLevel": {"add_prefix_space": False, "trim_offsets": True},
     "CharDelimiterSplit": {"delimiter": "-"},
     "Digits": {"individual_digits": True},
     "Metaspace": {"replacement": "▁", "prepend_scheme": "always", "split": True},
@@ -33,7 +39,6 @@ OPTIONS: dict[str, Json] = {
     "Split": {"pattern": {"Regex": r"\p{N}{1,3}"}, "behavior": "Isolated", "invert": False},
     "FixedLength": {"length": 5},
 }
-PRE_BYTES = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True}
 
 
 def of_model(**options: Any) -> Json:
@@ -90,15 +95,12 @@ def with_template(single: list[str], pair: list[str]) -> Json:
 
 def with_late_trimming() -> Json:
     made = with_template(["a", "A"], ["a", "A", "B"])
-    trims = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True}
+    trims = {"type": "ByteLevel"} | OPTIONS["ByteLevel"]
     made["post_processor"] = {"type": "Sequence", "processors": [made["post_processor"], trims]}
     return made
 
 
 def with_part(place: str, kind: str) -> Json:
-    if kind == "Precompiled":
-        compiled = b64encode(_kernel.compile_charsmap(wp.TextOptions().for_kernel()))
-        return of_model() | {place: {"type": kind, "precompiled_charsmap": compiled.decode()}}
     return of_model() | {place: {"type": kind} | OPTIONS.get(kind, {})}
 
 
@@ -199,10 +201,7 @@ def test_the_kernel_encodes_normalizers(kind: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", natively("pre-tokenizers"))
 def test_the_kernel_encodes_pre_tokenizers(kind: str, tmp_path: Path) -> None:
-    made = with_part("pre_tokenizer", kind)
-    if kind == "ByteLevel":
-        made["pre_tokenizer"] = PRE_BYTES
-    assert library_part(made, tmp_path / "tokenizer.json") is None
+    assert library_part(with_part("pre_tokenizer", kind), tmp_path / "tokenizer.json") is None
 
 
 def test_the_page_lists_all_parts_of_the_kernel() -> None:

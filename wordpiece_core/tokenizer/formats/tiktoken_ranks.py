@@ -16,6 +16,7 @@ from wordpiece_core import _kernel
 from wordpiece_core.errors import InputError, shown
 from wordpiece_core.reference.marks import BYTE_CHARACTERS
 from wordpiece_core.tokenizer.formats.json_text import Json
+from wordpiece_core.tokenizer.formats.tokenizer_json import ADDED_TOKEN_FLAGS
 from wordpiece_core.tokenizer.formats.tokenizer_json_parts import GPT2_CUT
 
 ENDING = ".tiktoken"
@@ -128,13 +129,12 @@ def tokenizer_json_of_ranks(text: str, name: str, path: str) -> Json:
         token or special.get(number, f"unused {number}"): number
         for number, token in enumerate(names)
     }
-    flags = dict.fromkeys(("single_word", "lstrip", "rstrip", "normalized"), False)
     split = {"type": "Split", "pattern": {"Regex": encoding.pattern}}
     by_bytes = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True}
     return {
         "version": "1.0",
         "added_tokens": [
-            {"id": number, "content": token, "special": True} | flags
+            {"id": number, "content": token, "special": True} | ADDED_TOKEN_FLAGS
             for number, token in sorted(special.items())
         ],
         "normalizer": None,
@@ -177,5 +177,5 @@ def _ranks(text: str, path: str) -> dict[bytes, int]:
         raise InputError(f"{path}: two tokens have one rank")
     missing = [byte for byte in range(256) if bytes([byte]) not in ranks]
     if missing:
-        raise InputError(f"{path}: no token for the byte {missing[0]}; the file may be cut off")
+        raise InputError(f"{path}: no token for the byte {missing[0]}; the file may be truncated")
     return ranks

@@ -300,7 +300,7 @@ def _layout(items: list[Json], name: str) -> Layout:
         type_id = _token_type(said["type_id"])
         if kind == "SpecialToken":
             added[-1].append((said["id"], type_id))
-        elif [said["id"]] != texts[len(added) - 1 :][:1]:
+        elif len(added) > len(texts) or said["id"] != texts[len(added) - 1]:
             raise ValueError(said["id"])
         else:
             types[len(added) - 1] = type_id
