@@ -15,6 +15,7 @@ from apache_beam.transforms.window import NonMergingWindowFn
 from apache_beam.utils.timestamp import Timestamp
 from apache_beam.utils.windowed_value import WindowedValue
 
+from pipelines.comparing.options import TokenizerOptions
 from pipelines.counting.options import CountOptions
 from pipelines.counting.steps import PARTITION_SHARE_BYTES, SortedWords
 from pipelines.encoding.options import ShardOptions, TokenizerChoice
@@ -151,7 +152,8 @@ class EncodeTexts(beam.PTransform):
     a vocabulary of 30,522 tokens that is about half a megabyte.
 
     Args:
-        tokenizer: A tokenizer directory, a vocab.txt, or a `wordpiece_core.Tokenizer`.
+        tokenizer: A tokenizer directory, a file of one, a name on the Hub, or a
+            `wordpiece_core.Tokenizer`.
         text_column: The column or key that holds the text.
         text_pair_column: The column or key that holds the second text, for pairs.
         lowercase: Overrides what a tokenizer directory says.
@@ -181,7 +183,8 @@ class EncodeTexts(beam.PTransform):
         **encoding: Any,
     ) -> None:
         super().__init__()
-        choice = TokenizerChoice(tokenizer=tokenizer, lowercase=lowercase, unk_scope=unk_scope)
+        reading = TokenizerOptions(lowercase=lowercase)
+        choice = TokenizerChoice(tokenizer=tokenizer, reading=reading, unk_scope=unk_scope)
         self.options = ShardOptions(
             text_column=text_column,
             text_pair_column=text_pair_column,

@@ -171,6 +171,7 @@ class Bpe:
         byte_fallback: bool,
         fuse_unk: bool,
         ignore_merges: bool,
+        shared_ranks: bool,
     ) -> None: ...
 
 class Unigram:

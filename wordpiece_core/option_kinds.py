@@ -161,6 +161,8 @@ class Choice(Kind):
     """One of some words."""
 
     values: Sequence[str]
+    called: str = ""
+    """What help shows instead of all values."""
 
     @property
     def annotation(self) -> str:  # type: ignore[override]
@@ -168,7 +170,7 @@ class Choice(Kind):
 
     @property
     def metavar(self) -> str:  # type: ignore[override]
-        return f"[{'|'.join(self.values)}]"
+        return self.called or f"[{'|'.join(self.values)}]"
 
     def check(self, value: Any) -> str:
         if not isinstance(value, str) or value not in self.values:

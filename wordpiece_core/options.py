@@ -43,6 +43,11 @@ WORD_BOUNDARIES = (WORD_END, SPACE_MARK, BYTES)
 CRITERIA = ("pmi", "likelihood", "frequency")
 ALPHABET_ORDERS = ("sorted", "first_seen")
 TRUNCATIONS = ("longest_first", "only_first", "only_second")
+ENCODING_NAMES = (
+    *("r50k_base", "p50k_base", "cl100k_base", "o200k_base", "o200k_harmony"),
+    *("llama3", "llama4", "kimi_k2", "qwen"),
+)
+"""Those of ranks that are read (`tokenizer.formats.tiktoken_ranks`)."""
 ID_TYPES = ("int32", "uint16")
 NOT_WITH_GPT2 = "; off with gpt2"
 BOUNDARIES = ("prepend_bos", "append_eos", "bos_token", "eos_token")

@@ -30,6 +30,7 @@ from pipelines.files.outputs import damaged, read_json
 from pipelines.files.storage import MissingError, StoredFile, as_planned
 from wordpiece_core import Tokenizer
 from wordpiece_core.errors import InputError, OptionError
+from wordpiece_core.tokenizer.hub_names import hub_name
 from wordpiece_core.visible import visible
 
 IDS = "input_ids"
@@ -73,7 +74,7 @@ def inspected_dataset(
     """Prints what is at the place `tokenizer` of the arguments `given`, if that is a dataset.
     Otherwise returns False. `tokenizer`: the one given for a dataset. OptionError for texts."""
     path = given["tokenizer"]
-    manifest = manifest_of(path)
+    manifest = None if hub_name(path) else manifest_of(path)
     if manifest is None:
         if tokenizer is not None:
             raise OptionError(f"--tokenizer: {path} is no dataset")

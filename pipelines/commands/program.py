@@ -65,7 +65,7 @@ def wordpiece() -> None:
     params=[
         click.Argument(["tokenizer"], type=Value(Place())),
         click.Argument(["texts"], nargs=-1, metavar="[TEXT...]"),
-        *parameters(TokenizerChoice, ["lowercase", "unk_scope"]),
+        *parameters(TokenizerChoice, ["lowercase", "encoding", "unk_scope"]),
         *parameters(EncodingOptions, ["add_special_tokens", "split_special_tokens"]),
         click.Option(
             ["--rows"],

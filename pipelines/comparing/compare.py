@@ -11,7 +11,6 @@ import pyarrow as pa
 
 from pipelines.comparing.measuring import Measured, measure_all
 from pipelines.comparing.options import CompareCall
-from pipelines.comparing.tokenizers import load_tokenizer, names_of
 from pipelines.counting.totals import Group
 from pipelines.counting.word_table import WordTable, read_word_table
 from pipelines.files import inputs
@@ -91,12 +90,22 @@ def load_all(places: Sequence[str | Tokenizer]) -> tuple[list[Tokenizer], list[s
     """The tokenizers, and warnings about how they were taken."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", TokenizerWarning)
-        tokenizers = [load_tokenizer(place) for place in places]
+        tokenizers = [
+            place if isinstance(place, Tokenizer) else Tokenizer.load(place) for place in places
+        ]
     override = "; to override, put it into a directory with a tokenizer_config.json"
     return tokenizers, [
         w.message.fact + override * isinstance(w.message, TakenAsCasedWarning)
         for w in caught
         if isinstance(w.message, TokenizerWarning)
+    ]
+
+
+def names_of(places: Sequence[str | Tokenizer]) -> list[str]:
+    """The names of the tokenizers: their places, and numbers for objects."""
+    return [
+        place if isinstance(place, str) else f"tokenizer {number}"
+        for number, place in enumerate(places, 1)
     ]
 
 

@@ -1,4 +1,4 @@
-"""A call of the job `compare`."""
+"""A call of the job `compare`, and which tokenizers it takes."""
 
 from __future__ import annotations
 
@@ -12,14 +12,16 @@ from wordpiece_core.declaration import (
     INPUT,
     MAIN,
     PERFORMANCE,
+    TOKENIZER,
+    Declared,
     called,
     group,
     named,
     option,
 )
 from wordpiece_core.errors import OptionError
-from wordpiece_core.option_kinds import Column, Place, Places, Size, refusal
-from wordpiece_core.options import LEAST_WORKER_MEMORY
+from wordpiece_core.option_kinds import Choice, Column, Flag, Place, Places, Size, refusal
+from wordpiece_core.options import ENCODING_NAMES, LEAST_WORKER_MEMORY
 
 if TYPE_CHECKING:
     from wordpiece_core import Tokenizer
@@ -53,6 +55,34 @@ class Tokenizers(Places):
         if isinstance(value, str | os.PathLike) or not isinstance(value, Sequence | Iterator):
             value = [value]
         return tuple(map(TokenizerPlace().check, value))
+
+
+@dataclass(frozen=True, kw_only=True)
+class TokenizerOptions(Declared):
+    """What the files of a tokenizer do not say, or say otherwise."""
+
+    SECTION = TOKENIZER
+
+    lowercase: bool | None = option(
+        None,
+        Flag(),
+        "Override the tokenizer. A vocab.txt is cased if its tokens have capitals.",
+        shown_default="no",
+    )
+    encoding: str | None = option(
+        None,
+        Choice(ENCODING_NAMES, "NAME"),
+        "Encoding of a file of ranks, as llama3.",
+        shown_default="its name",
+    )
+
+    def load(self, place: str, unk_scope: str = "word") -> Tokenizer:
+        """Loads the tokenizer, with a TakenAsCasedWarning if it is taken as cased."""
+        from wordpiece_core import Tokenizer
+
+        return Tokenizer.load(
+            place, unk_scope=unk_scope, lowercase=self.lowercase, encoding=self.encoding
+        )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from pipelines.comparing.options import TokenizerPlace
+from pipelines.comparing.options import TokenizerOptions, TokenizerPlace
 from pipelines.following.options import FollowOptions
 from pipelines.running.call import Call, CsvOptions
 from wordpiece_core.declaration import (
@@ -41,16 +41,14 @@ class TokenizerChoice(Declared):
     SECTION = TOKENIZER
 
     tokenizer: str | Tokenizer = option(
-        REQUIRED, TokenizerPlace("DIR"), "Tokenizer directory, or a file of one.", section=MAIN
+        REQUIRED,
+        TokenizerPlace(),
+        "Tokenizer directory, a file of one, or a name on the Hub.",
+        section=MAIN,
     )
-    lowercase: bool | None = option(
-        None,
-        Flag(),
-        "Override the tokenizer. A vocab.txt alone is cased if its tokens have capital letters.",
-        shown_default="as the tokenizer",
-    )
+    reading: TokenizerOptions = group(TokenizerOptions)
     unk_scope: str = option(
-        "word", Choice(UNK_SCOPES), "What becomes [UNK] if a character is not in the vocabulary."
+        "word", Choice(UNK_SCOPES), "What becomes [UNK] for an unknown character."
     )
 
     def load(self) -> Tokenizer:
@@ -59,10 +57,12 @@ class TokenizerChoice(Declared):
         from wordpiece_core import Tokenizer
 
         if isinstance(self.tokenizer, Tokenizer):
-            if self.lowercase is not None or self.unk_scope != "word":
-                raise OptionError("lowercase, unk_scope: give them where the tokenizer is made")
+            if self.reading != TokenizerOptions() or self.unk_scope != "word":
+                raise OptionError(
+                    "lowercase, encoding, unk_scope: give them where the tokenizer is made"
+                )
             return self.tokenizer
-        return Tokenizer.load(self.tokenizer, unk_scope=self.unk_scope, lowercase=self.lowercase)
+        return self.reading.load(self.tokenizer, self.unk_scope)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,9 +7,8 @@ from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from typing import Any
 
-from pipelines.comparing.compare import load_all, warnings_on_table
+from pipelines.comparing.compare import load_all, names_of, warnings_on_table
 from pipelines.comparing.measuring import measure_all, work_directory
-from pipelines.comparing.tokenizers import names_of
 from pipelines.counting.count import count
 from pipelines.counting.options import CountCall, CountOptions
 from pipelines.counting.word_table import read_word_table

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from pipelines.comparing.options import TokenizerOptions
 from pipelines.counting.options import CountOptions, ReadingOptions
 from pipelines.running.call import INPUTS, Call
 from wordpiece_core.declaration import MAIN, OUTPUT, REQUIRED, checked, group, named, option
@@ -91,14 +92,10 @@ class TokenizerWordsCall(WordsCall):
 
     ARGUMENTS = ("tokenizer", INPUTS)
 
-    tokenizer: str = option(REQUIRED, Place(), "Tokenizer directory, or a vocab.txt.")
-    lowercase: bool | None = option(
-        None,
-        Flag(),
-        "Override the tokenizer. A vocab.txt alone is cased if its tokens have capital letters.",
-        shown_default="as the tokenizer",
-        section=MAIN,
+    tokenizer: str = option(
+        REQUIRED, Place(), "Tokenizer directory, a file of one, or a name on the Hub."
     )
+    reading: TokenizerOptions = group(TokenizerOptions)
     counting: ReadingOptions = group(ReadingOptions)
 
     def __post_init__(self) -> None:
@@ -110,8 +107,8 @@ class TokenizerWordsCall(WordsCall):
 class ExtendCall(TokenizerWordsCall):
     """Add tokens for the words of INPUT to TOKENIZER. Existing ids do not change.
 
-    TOKENIZER: a tokenizer directory or a vocab.txt. INPUT is as for count; or give a word table by
-    --word-counts.
+    TOKENIZER: a tokenizer directory, a file of one, or a name on the Hub. INPUT is as for count; or
+    give a word table by --word-counts.
     """
 
     extension: ExtensionOptions = group(ExtensionOptions)
@@ -127,8 +124,8 @@ class ExtendCall(TokenizerWordsCall):
 class PruneCall(TokenizerWordsCall):
     """Remove the tokens of TOKENIZER that the words of INPUT need least.
 
-    TOKENIZER: a tokenizer directory or a vocab.txt. INPUT is as for count; or give a word table by
-    --word-counts.
+    TOKENIZER: a tokenizer directory, a file of one, or a name on the Hub. INPUT is as for count; or
+    give a word table by --word-counts.
     """
 
     vocab_size: int = option(

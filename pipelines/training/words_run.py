@@ -220,7 +220,7 @@ class TokenizerRun(WordsRun[Changing, Done]):
             raise OptionError(
                 f"{named('output')}: {call.output} holds the tokenizer; give another directory"
             )
-        return Tokenizer.load(call.tokenizer, lowercase=call.lowercase)
+        return call.reading.load(call.tokenizer)
 
     def text(self) -> TextOptions:
         return self.tokenizer.spec.text

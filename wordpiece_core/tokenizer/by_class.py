@@ -20,6 +20,8 @@ from wordpiece_core.tokenizer.files import ROLE_NAMES
 from wordpiece_core.tokenizer.formats.json_text import Json
 from wordpiece_core.tokenizer.formats.merges_files import GPT2_CLASS, ROBERTA_CLASS
 from wordpiece_core.tokenizer.formats.sentencepiece_model import MODEL_NAMES
+from wordpiece_core.tokenizer.formats.tekken import TEKKEN
+from wordpiece_core.tokenizer.formats.tiktoken_ranks import RANK_NAMES
 
 TAKES_FILE = {"PreTrainedTokenizer", "TokenizersBackend", "PythonBackend"}
 """The classes that take a `tokenizer.json` as it is, without "Fast"."""
@@ -36,7 +38,7 @@ SAME_CLASS = {
 """Other names of a class, and types of models whose class it is."""
 FILES = (
     *("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json"),
-    *("config.json", "vocab.txt", "vocab.json", "merges.txt", *MODEL_NAMES),
+    *("config.json", "vocab.txt", "vocab.json", "merges.txt", *MODEL_NAMES, *RANK_NAMES, TEKKEN),
 )
 INSTALL = "install it with `pip install transformers`"
 

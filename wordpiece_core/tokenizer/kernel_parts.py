@@ -32,6 +32,7 @@ def kernel_model(model: Model | None) -> _kernel.Bpe | _kernel.Unigram | None:
             byte_fallback=model.byte_fallback,
             fuse_unk=model.fuse_unk,
             ignore_merges=model.ignore_merges,
+            shared_ranks=model.shared_ranks,
         )
     if isinstance(model, Unigram):
         return _kernel.Unigram(

@@ -1,5 +1,5 @@
-"""Reading tokenizers that other programs have written: a `vocab.txt`, a `tokenizer.json`, or a
-directory.
+"""Reading tokenizers that other programs have written: a `vocab.txt`, a `tokenizer.json`, other
+files, a directory, or a name on the Hub.
 
 A `tokenizer.json` with a part that is not known here is encoded by the library `tokenizers`
 (`library`). A tokenizer is refused if its ids would differ from those that `tokenizers` or
@@ -11,17 +11,17 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 
 from wordpiece_core import _kernel
-from wordpiece_core.errors import InputError, OptionError, TokenizerWarning, shown
+from wordpiece_core.declaration import named
+from wordpiece_core.errors import InputError, OptionError, TokenizerWarning, one_line, shown
 from wordpiece_core.options import TextOptions
 from wordpiece_core.tokenizer.by_class import BERT, TakenAsFileWarning, built, class_of
 from wordpiece_core.tokenizer.files import TokenizerSpec
 from wordpiece_core.tokenizer.formats.configs import with_config, with_roles
-from wordpiece_core.tokenizer.formats.json_text import Json, parse
+from wordpiece_core.tokenizer.formats.json_text import Json, get, parse
 from wordpiece_core.tokenizer.formats.merges_files import (
     CLASS_ROLES,
     GPT2_CLASS,
@@ -32,10 +32,16 @@ from wordpiece_core.tokenizer.formats.merges_files import (
     parse_merges,
 )
 from wordpiece_core.tokenizer.formats.sentencepiece_model import MODEL_NAMES, read_model
-from wordpiece_core.tokenizer.formats.tiktoken_ranks import is_ranks, tokenizer_json_of_ranks
+from wordpiece_core.tokenizer.formats.tekken import TEKKEN, is_tekken, read_tekken
+from wordpiece_core.tokenizer.formats.tiktoken_ranks import (
+    RANK_NAMES,
+    is_ranks,
+    read_ranks,
+)
 from wordpiece_core.tokenizer.formats.tokenizer_json_reading import from_tokenizer_json
+from wordpiece_core.tokenizer.hub_names import local_place
 from wordpiece_core.tokenizer.library import EncodedByLibraryWarning, library_spec
-from wordpiece_core.tokenizer.vocabulary import parse_vocabulary, read_bytes, read_text
+from wordpiece_core.tokenizer.vocabulary import decoded, parse_vocabulary, read_bytes, read_text
 from wordpiece_core.uri import Location, same_store, split_query
 
 TOKENIZER = "tokenizer.json"
@@ -54,31 +60,50 @@ class TakenAsCasedWarning(TokenizerWarning):
         return f"{self.fact} (lowercase=True to override)"
 
 
-def read_tokenizer(path: str, lowercase: bool | None = None) -> TokenizerSpec:
+def read_tokenizer(
+    path: str, lowercase: bool | None = None, encoding: str | None = None
+) -> TokenizerSpec:
     """Reads a tokenizer directory, a `tokenizer.json`, a `vocab.txt`, a model of sentencepiece
-    (`.model`) or the ranks of an encoding of tiktoken (`cl100k_base.tiktoken`).
+    (`.model`), the ranks of an encoding of tiktoken (`cl100k_base.tiktoken`), a `tekken.json`, or
+    the files of a name on the Hub (`openai-community/gpt2`).
 
     The options of a directory are those in its `tokenizer.json`, else in its
     `tokenizer_config.json`. Without either they are BERT's, and text is lowercased, unless tokens
     have capital letters, which lowercased text could never match. Then a TakenAsCasedWarning is
     given, unless `lowercase` is given. `truncation` and `padding` of a `tokenizer.json` are
     ignored, its decoder is taken to be the usual one of its model, and rows are padded and cut on
-    the right. Raises InputError, and StorageError for a store that cannot be reached.
+    the right. `encoding` names that of a file of ranks, if the name of the file does not.
+
+    Raises InputError, OptionError for an `encoding` that is not known or of no use, and
+    StorageError for a store that cannot be reached.
     """
-    path = Location(path)
-    if split_query(path)[0].endswith(".model"):
-        data = read_bytes(path)
-        if data is not None:
-            return read_model(data, path)
-    text = read_text(path)
-    if text is not None and split_query(path)[0].endswith(".json"):
-        return _of_tokenizer_json(parse(text, path), text, path)
-    if text is not None and is_ranks(text):
-        name = split_query(path)[0].rpartition("/")[2]
-        return from_tokenizer_json(tokenizer_json_of_ranks(text, name, path), path)
-    if text is not None:
+    place = local_place(path)
+    if place == path:
+        return _read(Location(path), lowercase, encoding)
+    try:
+        return _read(Location(place), lowercase, encoding)
+    except InputError as error:  # it names files of the cache
+        raise InputError(f"{path}: {one_line(error)}") from error
+
+
+def _read(path: str, lowercase: bool | None, encoding: str | None) -> TokenizerSpec:
+    name = split_query(path)[0].rpartition("/")[2]
+    data = read_bytes(path)
+    if data is not None and is_ranks(data):
+        return read_ranks(data, encoding or name, path)
+    if encoding is not None:
+        return _of_ranks(_Directory(path), encoding)
+    if data is None:
+        return _from_directory(path, lowercase)
+    if name.endswith(".model"):
+        return read_model(data, path)
+    text = decoded(data, path)
+    if not name.endswith(".json"):
         return _bare(parse_vocabulary(text, path), path, lowercase)
-    return _from_directory(path, lowercase)
+    value = parse(text, path)
+    if is_tekken(value):
+        return read_tekken(value, path)
+    return _of_tokenizer_json(value, text, path)
 
 
 def _of_tokenizer_json(value: Json, text: str, path: str) -> TokenizerSpec:
@@ -175,8 +200,8 @@ def _of_class(directory: _Directory) -> TokenizerSpec:
             return spec if spec.roles is None else with_roles(spec, directory.config | roles, whole)
     elif directory.text(TOKENIZER) is None:
         raise InputError(
-            f"{directory.path}: its class {name} is code of its own, which is not run; give a"
-            " tokenizer.json"
+            f"{directory.path}: its class {name} is code of its own, which is not run; give"
+            f" {named('encoding')} if it has ranks of tiktoken, or a tokenizer.json"
         )
     warnings.warn(TakenAsFileWarning(whole, name), stacklevel=4)
     return _configured(_of_files(directory, None), directory)
@@ -203,7 +228,7 @@ def _of_files(directory: _Directory, lowercase: bool | None) -> TokenizerSpec | 
         made = _of_tokenizer_json(value, text, directory.place(TOKENIZER))
         _check_vocabularies(made, directory, spec)
         return made
-    return spec or _of_merges(directory) or _of_model(directory.place)
+    return spec or _of_merges(directory) or _of_model(directory)
 
 
 def _configured(spec: TokenizerSpec | None, directory: _Directory) -> TokenizerSpec:
@@ -212,7 +237,7 @@ def _configured(spec: TokenizerSpec | None, directory: _Directory) -> TokenizerS
     if spec is None:
         raise InputError(
             f"{directory.path}: no tokenizer; give a directory with tokenizer.json, vocab.txt,"
-            " vocab.json and merges.txt, or a .model; or a file of them"
+            " vocab.json and merges.txt, or a .model; a file of them; or a name on the Hub"
         )
     place, is_fixed = directory.place, directory.text(TOKENIZER) is not None
     for name in ("special_tokens_map.json", "tokenizer_config.json"):
@@ -283,10 +308,31 @@ def _of_merges(directory: _Directory) -> TokenizerSpec | None:
     )
 
 
-def _of_model(place: Callable[[str], str]) -> TokenizerSpec | None:
-    """The tokenizer of a model of `sentencepiece`, by the names under which they are published."""
-    for name in MODEL_NAMES:
-        data = read_bytes(place(name))
+def _of_ranks(directory: _Directory, encoding: str) -> TokenizerSpec:
+    """The tokenizer of the ranks in a directory. Its config knows the special tokens, if it lists
+    them."""
+    for name in RANK_NAMES:
+        path = directory.place(name)
+        data = read_bytes(path)
+        if data is not None and is_ranks(data):
+            config_path = directory.place("tokenizer_config.json")
+            listed = get(directory.config, "added_tokens_decoder", dict, config_path, {})
+            spec = read_ranks(data, encoding, path, listed)
+            return with_roles(spec, directory.config, config_path)
+    raise OptionError(f"encoding: {directory.path} has no ranks of tiktoken; leave it out")
+
+
+def _of_model(directory: _Directory) -> TokenizerSpec | None:
+    """The tokenizer of a model of `sentencepiece`, of ranks or of a `tekken.json`, by the names
+    under which they are published."""
+    for name in dict.fromkeys((*MODEL_NAMES, *RANK_NAMES)):
+        path = directory.place(name)
+        data = read_bytes(path)
+        if data is not None and is_ranks(data):
+            return read_ranks(data, name, path)
         if data is not None:
-            return read_model(data, place(name))
-    return None
+            return read_model(data, path)
+    value, path = directory.json(TEKKEN), directory.place(TEKKEN)
+    if value is None:
+        return None
+    return read_tekken(value, path)

@@ -117,10 +117,19 @@ class Tokenizer:
 
     @classmethod
     def load(
-        cls, path: str | os.PathLike[str], *, unk_scope: str = "word", **options: Any
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        unk_scope: str = "word",
+        encoding: str | None = None,
+        **options: Any,
     ) -> Tokenizer:
-        """Loads a tokenizer directory, a `tokenizer.json`, a `vocab.txt` or a model of
-        sentencepiece (`.model`), from a path or a URI.
+        """Loads a tokenizer from a path, a URI or the Hub.
+
+        It can be a directory; a `tokenizer.json`, a `vocab.txt` or a `tekken.json`; a model of
+        sentencepiece (`.model`); the ranks of an encoding of tiktoken (`cl100k_base.tiktoken`, or
+        with `encoding="cl100k_base"` under any name); or a name on the Hub, with a revision if that
+        matters (`openai-community/gpt2@main`). A path on disk wins over a name on the Hub.
 
         `unk_scope` and `options` are those of `Tokenizer`, and override what the directory says. If
         neither says how text is handled, text is lowercased as for BERT's uncased models, unless a
@@ -139,7 +148,8 @@ class Tokenizer:
         >>> Tokenizer.load("my-tokenizer").tokenize("HUGS")
         ['hug', '##s']
         """
-        spec = _with_options(read_tokenizer(os.fspath(path), options.get("lowercase")), options)
+        spec = read_tokenizer(os.fspath(path), options.get("lowercase"), encoding)
+        spec = _with_options(spec, options)
         return cls.of(spec, unk_scope)
 
     @classmethod

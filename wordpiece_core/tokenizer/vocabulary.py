@@ -46,8 +46,11 @@ def read_bytes(path: str) -> bytes | None:
 def read_text(path: str) -> str | None:
     """The text of such a file, in UTF-8; None if there is no such file."""
     data = read_bytes(path)
-    if data is None:
-        return None
+    return None if data is None else decoded(data, path)
+
+
+def decoded(data: bytes, path: str) -> str:
+    """The text of a file's bytes. InputError if they are not UTF-8."""
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import os
-import sys
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -289,35 +288,8 @@ def test_errors_are_one_line_that_names_the_fix(
         outcome = wordpiece("compare", *args)
         assert (outcome.status, text in outcome.fault) == (status, True), outcome.err
         assert len(outcome.lines) == 1, outcome.err
-    monkeypatch.setitem(sys.modules, "huggingface_hub", None)
-    monkeypatch.chdir(tmp_path)
-    fault = wordpiece("compare", "some/name", "--on", corpus).fault
-    assert "some/name: no such file or directory; if it is a name on the Hub, install" in fault
     with pytest.raises(OptionError, match="a path or a Tokenizer"):
         pipelines.compare([3], on=corpus)
-
-
-def test_a_name_on_the_hub_is_found_in_its_cache_but_a_place_on_disk_wins(
-    corpus: Path, uncased: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from huggingface_hub import constants
-
-    snapshot = tmp_path / "hub" / "models--some--name" / "snapshots" / ("0" * 40)
-    Tokenizer.load(uncased).save(snapshot)
-    (snapshot.parent.parent / "refs").mkdir()
-    (snapshot.parent.parent / "refs" / "main").write_text("0" * 40)
-    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
-    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
-    monkeypatch.chdir(tmp_path)
-    names = ["some/name", str(uncased)]
-    rows = pipelines.compare(names, on=corpus, quiet=True).to_pylist()
-    assert [row.pop("tokenizer") for row in rows] == names
-    assert rows[0] == rows[1]
-    with pytest.raises(InputError, match=r"^other/name: no such file .* on the Hub \("):
-        pipelines.compare("other/name", on=corpus, quiet=True)
-    Tokenizer(["[UNK]"]).save(tmp_path / "some" / "name")
-    (row,) = pipelines.compare("some/name", on=corpus, quiet=True).to_pylist()
-    assert row["vocab_size"] == 1
 
 
 def test_a_partition_too_large_for_memory_is_measured_in_pieces() -> None:

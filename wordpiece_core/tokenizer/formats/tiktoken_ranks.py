@@ -1,8 +1,9 @@
-"""Files of tiktoken: on each line the bytes of a token, in base64, and its rank, which is its id.
+"""Files of ranks, as tiktoken has them: on each line the bytes of a token, in base64, and its rank,
+which is its id.
 
 Such a file has neither the regular expression that splits texts into pieces nor the special tokens.
-`tiktoken` has them by the name of the encoding, which is the name of the file here, too:
-`cl100k_base.tiktoken`.
+The libraries that read it have them by the name of the encoding, which is often the name of the
+file: `cl100k_base.tiktoken`. A `tekken.json` has them itself (`tekken`).
 """
 
 from __future__ import annotations
@@ -10,30 +11,41 @@ from __future__ import annotations
 import binascii
 import re
 from base64 import b64decode
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from hashlib import sha256
 from typing import NamedTuple
 
 from wordpiece_core import _kernel
-from wordpiece_core.errors import InputError, shown
+from wordpiece_core.declaration import named
+from wordpiece_core.errors import InputError, OptionError, shown
+from wordpiece_core.options import ENCODING_NAMES
 from wordpiece_core.reference.marks import BYTE_CHARACTERS
+from wordpiece_core.tokenizer.files import TokenizerSpec
 from wordpiece_core.tokenizer.formats.json_text import Json
 from wordpiece_core.tokenizer.formats.tokenizer_json import ADDED_TOKEN_FLAGS
 from wordpiece_core.tokenizer.formats.tokenizer_json_parts import GPT2_CUT
+from wordpiece_core.tokenizer.formats.tokenizer_json_reading import from_tokenizer_json
+from wordpiece_core.tokenizer.models import Bpe
 
 ENDING = ".tiktoken"
+RANK_NAMES = ("tiktoken.model", "qwen.tiktoken", "tokenizer.model")  # of files in directories
 END_OF_TEXT, END_OF_PROMPT = "<|endoftext|>", "<|endofprompt|>"
-_LINE = re.compile(r"([A-Za-z0-9+/]+={0,2}) ([0-9]{1,9})")
+_LINE = re.compile(rb"([A-Za-z0-9+/]+={0,2}) ([0-9]{1,9})")
 
 
 class Encoding(NamedTuple):
-    """What `tiktoken` knows of an encoding by its name.
+    """What a library knows of an encoding by its name.
 
     Args:
         pattern: The regular expression of pieces.
         special_tokens: The special tokens and their ids.
+        normalizer: The Unicode normalization of texts, if there is one.
     """
 
     pattern: str
-    special_tokens: dict[str, int]
+    special_tokens: Mapping[str, int]
+    normalizer: str | None = None
 
 
 # Without the last `+` of tiktoken's `{1,3}+`, which in a tokenizer.json is a second repetition.
@@ -41,19 +53,26 @@ _CL100K = (
     r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}| ?[^\s\p{L}\p{N}]++[\r\n]*+"
     r"|\s++$|\s*[\r\n]|\s+(?!\S)|\s"
 )
-_UPPER, _LOWER = r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]", r"[\p{Ll}\p{Lm}\p{Lo}\p{M}]"
-_CONTRACTION = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)?"
-_O200K = "|".join(
-    [
-        rf"[^\r\n\p{{L}}\p{{N}}]?{_UPPER}*{_LOWER}+{_CONTRACTION}",
-        rf"[^\r\n\p{{L}}\p{{N}}]?{_UPPER}+{_LOWER}*{_CONTRACTION}",
-        r"\p{N}{1,3}",
-        r" ?[^\s\p{L}\p{N}]+[\r\n/]*",
-        r"\s*[\r\n]+",
-        r"\s+(?!\S)",
-        r"\s+",
+_CONTRACTION = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)"
+
+
+def _by_case(without: str = "") -> list[str]:
+    """The expressions of words that begin with upper or end with lower case."""
+    upper = rf"[\p{{Lu}}\p{{Lt}}\p{{Lm}}\p{{Lo}}\p{{M}}{without}]"
+    lower = rf"[\p{{Ll}}\p{{Lm}}\p{{Lo}}\p{{M}}{without}]"
+    return [
+        rf"[^\r\n\p{{L}}\p{{N}}]?{upper}*{lower}+{_CONTRACTION}?",
+        rf"[^\r\n\p{{L}}\p{{N}}]?{upper}+{lower}*{_CONTRACTION}?",
     ]
-)
+
+
+_SPACES = [r"\s*[\r\n]+", r"\s+(?!\S)", r"\s+"]
+_SIGNS = r" ?[^\s\p{L}\p{N}]+[\r\n]*"
+_WORDS = [_CONTRACTION, r"[^\r\n\p{L}\p{N}]?\p{L}+"]
+_O200K = "|".join([*_by_case(), r"\p{N}{1,3}", r" ?[^\s\p{L}\p{N}]+[\r\n/]*", *_SPACES])
+_LLAMA3 = "|".join([*_WORDS, r"\p{N}{1,3}", _SIGNS, *_SPACES])
+_QWEN = "|".join([*_WORDS, r"\p{N}", _SIGNS, *_SPACES])
+_KIMI = "|".join([r"[\p{Han}]+", *_by_case(r"&&[^\p{Han}]"), r"\p{N}{1,3}", _SIGNS, *_SPACES])
 _FILL_IN = ("<|fim_prefix|>", "<|fim_middle|>", "<|fim_suffix|>")
 
 
@@ -63,67 +82,144 @@ def _reserved(special_tokens: dict[str, int], first: int, end: int) -> dict[str,
     return special_tokens | {f"<|reserved_{number}|>": number for number in sorted(free)}
 
 
+def _numbered(tokens: Sequence[str], first: int) -> dict[str, int]:
+    return {token: number for number, token in enumerate(tokens, first)}
+
+
+def _names(name: str, first: int, end: int) -> list[str]:
+    return [f"<|{name}reserved_special_token_{number}|>" for number in range(first, end)]
+
+
+def _llama3() -> dict[str, int]:
+    tokens = ["<|begin_of_text|>", "<|end_of_text|>", *_names("", 0, 2)]
+    tokens += ["<|finetune_right_pad_id|>", "<|step_id|>", "<|start_header_id|>"]
+    tokens += ["<|end_header_id|>", "<|eom_id|>", "<|eot_id|>", "<|python_tag|>", "<|image|>"]
+    return _numbered(tokens + _names("", 2, 2 + 256 - len(tokens)), 128_000)
+
+
+def _llama4() -> dict[str, int]:
+    tokens = ["<|begin_of_text|>", "<|end_of_text|>", *_FILL_IN]
+    tokens += ["<|header_start|>", "<|header_end|>", "<|eom|>", "<|eot|>", "<|step|>"]
+    tokens += _names("text_post_train_", 0, 6)
+    tokens += ["<|python_start|>", "<|python_end|>", "<|finetune_right_pad|>"]
+    tokens += _names("text_post_train_", 8, 69)
+    tokens += ["<|image_start|>", "<|image_end|>", *_names("vision_", 0, 2)]
+    tokens += ["<|tile_x_separator|>", "<|tile_y_separator|>", *_names("vision_", 2, 6)]
+    tokens += ["<|image|>", *_names("vision_", 6, 7), "<|patch|>", *_names("vision_", 7, 1048)]
+    tokens += _names("reasoning_", 0, 8)
+    tokens += ["<|reasoning_thinking_start|>", "<|reasoning_thinking_end|>"]
+    return _numbered(tokens + _names("", 0, 2048 - len(tokens)), 200_000)
+
+
+def _kimi_k2(first: int = 163_584, end: int = 163_840) -> dict[str, int]:
+    known = {"[BOS]": 0, "[EOS]": 1, "<|im_end|>": 2, "<|im_user|>": 3, "<|im_assistant|>": 4}
+    known |= {"<|start_header_id|>": 6, "<|end_header_id|>": 7, "[EOT]": 9, "<|im_system|>": 10}
+    known |= {"<|tool_calls_section_begin|>": 11, "<|tool_calls_section_end|>": 12}
+    known |= {"<|tool_call_begin|>": 13, "<|tool_call_argument_begin|>": 14}
+    known |= {"<|tool_call_end|>": 15, "<|im_middle|>": 17, "[UNK]": 254, "[PAD]": 255}
+    names = {first + number: token for token, number in known.items()}
+    return {names.get(n, f"<|reserved_token_{n}|>"): n for n in range(first, end)}
+
+
 _HARMONY = {
     **{"<|startoftext|>": 199_998, END_OF_TEXT: 199_999, "<|return|>": 200_002},
     **{"<|constrain|>": 200_003, "<|channel|>": 200_005, "<|start|>": 200_006, "<|end|>": 200_007},
     **{"<|message|>": 200_008, "<|call|>": 200_012, END_OF_PROMPT: 200_018},
 }
-ENCODINGS = {
+_CHAT = (END_OF_TEXT, "<|im_start|>", "<|im_end|>", *(f"<|extra_{n}|>" for n in range(205)))
+_OF_NAMES = (
     # Of GPT-2's expression tiktoken has a faster one, which gives the same pieces.
-    "r50k_base": Encoding(GPT2_CUT, {END_OF_TEXT: 50_256}),
-    "p50k_base": Encoding(GPT2_CUT, {END_OF_TEXT: 50_256}),
-    "cl100k_base": Encoding(
+    Encoding(GPT2_CUT, {END_OF_TEXT: 50_256}),
+    Encoding(GPT2_CUT, {END_OF_TEXT: 50_256}),
+    Encoding(
         _CL100K,
-        {
-            END_OF_TEXT: 100_257,
-            **{token: number for number, token in enumerate(_FILL_IN, 100_258)},
-            END_OF_PROMPT: 100_276,
-        },
+        {END_OF_TEXT: 100_257, **_numbered(_FILL_IN, 100_258), END_OF_PROMPT: 100_276},
     ),
-    "o200k_base": Encoding(_O200K, {END_OF_TEXT: 199_999, END_OF_PROMPT: 200_018}),
+    Encoding(_O200K, {END_OF_TEXT: 199_999, END_OF_PROMPT: 200_018}),
     # In tiktoken, 200018 is also the id of <|reserved_200018|>. Here an id has one token.
-    "o200k_harmony": Encoding(_O200K, _reserved(_HARMONY, 200_000, 201_088)),
+    Encoding(_O200K, _reserved(_HARMONY, 200_000, 201_088)),
+    Encoding(_LLAMA3, _llama3()),
+    Encoding(_O200K, _llama4()),
+    Encoding(_KIMI, _kimi_k2()),
+    Encoding(_QWEN, _numbered(_CHAT, 151_643), "NFC"),
+)
+ENCODINGS = dict(zip(ENCODING_NAMES, _OF_NAMES, strict=True))
+KNOWN_FILES = {
+    "82e9d31979e92ab929cd544440f129d9ecd797b69e327f80f17e1c50d5551b55": "llama3",
+    "d0bdbaf59b0762c8c807617e2d8ea51420eb1b1de266df2495be755c8e0ed6ed": "llama4",
 }
+"""The encodings of files that are published as `tokenizer.model`, by their SHA-256."""
 
 
-def is_ranks(text: str) -> bool:
-    """Whether a text is the file of an encoding: its first lines have base64 and a rank.
+def is_ranks(data: bytes) -> bool:
+    """Whether the bytes of a file are ranks: its first lines have base64 and a number.
 
-    >>> is_ranks("IQ== 0\\nIg== 1\\n"), is_ranks("[UNK]\\nthe\\n")
+    >>> is_ranks(b"IQ== 0\\nIg== 1\\n"), is_ranks(b"[UNK]\\nthe\\n")
     (True, False)
     """
-    lines = [line for line in text[:4096].split("\n")[:8] if line.strip()]
-    return len(lines) > 0 and all(_LINE.fullmatch(line.rstrip("\r")) for line in lines[:4])
+    lines = [line for line in data[:4096].split(b"\n")[:8] if line.strip()]
+    return len(lines) > 0 and all(_LINE.fullmatch(line.rstrip(b"\r")) for line in lines[:4])
 
 
-def tokenizer_json_of_ranks(text: str, name: str, path: str) -> Json:
-    """The `tokenizer.json` of an encoding, with the ids of `tiktoken`.
+def read_ranks(
+    data: bytes, name: str, path: str, listed: Mapping[str, Json] | None = None
+) -> TokenizerSpec:
+    """The tokenizer of an encoding, with the ids of the library that reads its file.
 
     Args:
-        text: What its file holds.
-        name: The name of the file.
+        data: What the file holds.
+        name: The name of the encoding, or of its file.
         path: What errors name.
+        listed: The special tokens that the config of a directory lists, by their ids.
 
-    Raises InputError for an unknown name, and for a line that is not a token and its rank.
+    Raises OptionError if the encoding is not known, and InputError for a line that is not a token
+    and its rank.
     """
-    encoding = ENCODINGS.get(name.removesuffix(ENDING))
+    name = name.removesuffix(ENDING)
+    if name not in ENCODINGS:
+        name = KNOWN_FILES.get(sha256(data).hexdigest(), name)
+    encoding = ENCODINGS.get(name)
     if encoding is None:
-        raise InputError(
-            f"{path}: holds ranks of tiktoken, but is not named after an encoding; rename it to one"
-            f" of {', '.join(name + ENDING for name in ENCODINGS)}, or give a tokenizer.json"
+        raise OptionError(
+            f"{path}: holds ranks of tiktoken, which are not all of an encoding; give its name with"
+            f" {named('encoding')}, one of {', '.join(ENCODINGS)}"
         )
-    ranks = _ranks(text, path)
-    size = 1 + max([*ranks.values(), *encoding.special_tokens.values()])
-    tokens = [b""] * size
+    if listed:
+        encoding = encoding._replace(special_tokens=_renamed(encoding, listed, path))
+    ranks = _ranks(data, path)
+    tokens = [b""] * (1 + max(ranks.values()))
     for token, rank in ranks.items():
         tokens[rank] = token
-    names = ["".join(BYTE_CHARACTERS[byte] for byte in token) for token in tokens]
+    return spec_of_tokens(tokens, encoding, path)
+
+
+def _renamed(encoding: Encoding, listed: Mapping[str, Json], path: str) -> dict[str, int]:
+    """The special tokens of an encoding, with the names that a config lists."""
+    names = {number: token for token, number in encoding.special_tokens.items()}
+    try:
+        names |= {int(number): str(token["content"]) for number, token in listed.items()}
+    except (TypeError, KeyError, ValueError) as error:
+        raise InputError(f"{path}: its config lists an added token without content") from error
+    special = {token: number for number, token in names.items()}
+    if len(special) < len(names):
+        raise InputError(f"{path}: its config lists an added token twice")
+    return special
+
+
+def spec_of_tokens(tokens: Sequence[bytes], encoding: Encoding, path: str) -> TokenizerSpec:
+    """The tokenizer of the tokens of an encoding, by their ids, which are their ranks, too.
+    b"" for an id that no token has. InputError, which names `path`, for an id that is also that of
+    a special token, and if there is no token for a byte."""
     special = {number: token for token, number in encoding.special_tokens.items()}
-    taken = special.keys() & {*ranks.values()}
+    tokens = [*tokens, *[b""] * (1 + max(special, default=-1) - len(tokens))]
+    taken = [number for number in special if tokens[number]]
     if taken:
-        raise InputError(
-            f"{path}: rank {min(taken)} is the id of {special[min(taken)]} in the encoding {name}"
-        )
+        raise InputError(f"{path}: {min(taken)} is the id of a token and of {special[min(taken)]}")
+    missing = {*range(256)} - {token[0] for token in tokens if len(token) == 1}
+    if missing:
+        raise InputError(f"{path}: no token for the byte {min(missing)}; it may be truncated")
+    merges, are_shared = _merges(tokens)
+    names = ["".join(BYTE_CHARACTERS[byte] for byte in token) for token in tokens]
     # Ids that no token has: their names have a space, which no text of bytes has here.
     vocab = {
         token or special.get(number, f"unused {number}"): number
@@ -131,13 +227,13 @@ def tokenizer_json_of_ranks(text: str, name: str, path: str) -> Json:
     }
     split = {"type": "Split", "pattern": {"Regex": encoding.pattern}}
     by_bytes = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True}
-    return {
+    value = {
         "version": "1.0",
         "added_tokens": [
             {"id": number, "content": token, "special": True} | ADDED_TOKEN_FLAGS
             for number, token in sorted(special.items())
         ],
-        "normalizer": None,
+        "normalizer": encoding.normalizer and {"type": encoding.normalizer},
         "pre_tokenizer": {
             "type": "Sequence",
             "pretokenizers": [
@@ -151,31 +247,42 @@ def tokenizer_json_of_ranks(text: str, name: str, path: str) -> Json:
             "type": "BPE",
             "ignore_merges": True,
             "vocab": vocab,
-            "merges": [
-                [names[left], names[right]] for left, right in _kernel.merges_of_ranks(tokens)
-            ],
+            "merges": [[names[left], names[right]] for left, right in merges],
         },
     }
+    spec = from_tokenizer_json(value, path)
+    assert isinstance(spec.model, Bpe)
+    return replace(spec, model=replace(spec.model, shared_ranks=are_shared))
 
 
-def _ranks(text: str, path: str) -> dict[bytes, int]:
+def _merges(tokens: Sequence[bytes]) -> tuple[list[tuple[int, int]], bool]:
+    """The merges that give the same tokens as ranks do, and whether those of one token need one
+    rank. Each token has one merge, of two tokens before it. If one has none, it can be merged of
+    later tokens: then each has all merges that make it."""
+    merges = _kernel.merges_of_ranks(list(tokens))
+    ids = {token: number for number, token in enumerate(tokens) if token}
+    if len(merges) + 256 == len(ids):  # all but the bytes
+        return merges, False
+    parts = ((token[:at], token[at:]) for token in ids for at in range(1, len(token)))
+    return [(ids[left], ids[right]) for left, right in parts if left in ids and right in ids], True
+
+
+def _ranks(data: bytes, path: str) -> dict[bytes, int]:
     """The rank of each token."""
     ranks: dict[bytes, int] = {}
-    for number, line in enumerate(text.split("\n"), 1):
+    for number, line in enumerate(data.split(b"\n"), 1):
         if not line.strip():
             continue
-        match = _LINE.fullmatch(line.rstrip("\r"))
+        match = _LINE.fullmatch(line.rstrip(b"\r"))
         try:
             token, rank = b64decode(match[1], validate=True), int(match[2])  # type: ignore[index]
         except (TypeError, binascii.Error):
+            said = shown(line.decode(errors="replace"))
             raise InputError(
-                f"{path} line {number}: {shown(line)} is not a token in base64 and its rank"
+                f"{path} line {number}: {said} is not a token in base64 and its rank"
             ) from None
         if not token or ranks.setdefault(token, rank) != rank:
             raise InputError(f"{path} line {number}: token {token!r} is empty or there twice")
     if len({*ranks.values()}) != len(ranks):
         raise InputError(f"{path}: two tokens have one rank")
-    missing = [byte for byte in range(256) if bytes([byte]) not in ranks]
-    if missing:
-        raise InputError(f"{path}: no token for the byte {missing[0]}; the file may be truncated")
     return ranks

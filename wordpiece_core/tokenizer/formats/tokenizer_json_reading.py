@@ -47,6 +47,8 @@ def from_tokenizer_json(value: Json, path: str) -> TokenizerSpec:
         return _bpe(value, path)
     if kind == "Unigram":
         return _unigram(value, path)
+    if kind is None and not model:
+        raise InputError(f"{path}: no model in it; give a tokenizer.json")
     name = kind if isinstance(kind, str) else shown(kind)
     raise InputError(f"{path}: the model {name} is not WordPiece, BPE or Unigram; give one that is")
 

@@ -26,7 +26,7 @@ use wordpiece_core::text::rules::TextRules;
 #[derive(Arbitrary, Debug)]
 enum Kind {
     WordPiece { prefix: String, by_word: bool, most: u8 },
-    Bpe { boundary: u8, byte_fallback: bool, fuse_unk: bool, ignore_merges: bool },
+    Bpe { boundary: u8, byte_fallback: bool, fuse_unk: bool, ignore_merges: bool, shared_ranks: bool },
     Unigram { scores: Vec<f32>, byte_fallback: bool, of_sentencepiece: bool },
 }
 
@@ -146,7 +146,7 @@ fn encoder(input: &Input) -> Option<(Encoder, usize)> {
             let model = WordPiece::new(tokens, prefix, unk_id?, scope, *most as usize);
             Model::WordPiece(model.ok()?)
         }
-        Kind::Bpe { boundary, byte_fallback, fuse_unk, ignore_merges } => {
+        Kind::Bpe { boundary, byte_fallback, fuse_unk, ignore_merges, shared_ranks } => {
             let boundaries = [
                 WordBoundary::None,
                 WordBoundary::End,
@@ -159,6 +159,7 @@ fn encoder(input: &Input) -> Option<(Encoder, usize)> {
                 byte_fallback: *byte_fallback,
                 fuse_unk: *fuse_unk,
                 ignore_merges: *ignore_merges,
+                shared_ranks: *shared_ranks,
             };
             Model::Bpe(Box::new(Bpe::new(&listed, &merges, &hidden, options).ok()?))
         }

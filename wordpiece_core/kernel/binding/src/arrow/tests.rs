@@ -73,6 +73,7 @@ fn models() -> [(&'static str, Encoder); 3] {
         byte_fallback: false,
         fuse_unk: false,
         ignore_merges: false,
+        shared_ranks: false,
     };
     let bpe = Bpe::new(&["[UNK]", "a", "b", "ab"], &[(1, 2)], &[], options);
     let options = UnigramOptions {

@@ -34,12 +34,13 @@ pub(super) struct PyBpe {
     byte_fallback: bool,
     fuse_unk: bool,
     ignore_merges: bool,
+    shared_ranks: bool,
 }
 
 #[pymethods]
 impl PyBpe {
     #[new]
-    #[pyo3(signature = (left, right, *, word_boundary, byte_fallback, fuse_unk, ignore_merges))]
+    #[pyo3(signature = (left, right, *, word_boundary, byte_fallback, fuse_unk, ignore_merges, shared_ranks))]
     fn new(
         left: GivenArray,
         right: GivenArray,
@@ -47,6 +48,7 @@ impl PyBpe {
         byte_fallback: bool,
         fuse_unk: bool,
         ignore_merges: bool,
+        shared_ranks: bool,
     ) -> PyResult<Self> {
         let boundaries = [
             ("</w>", WordBoundary::End),
@@ -62,14 +64,22 @@ impl PyBpe {
             return Err(Error::data(message).into());
         }
         let merges = left.iter().copied().zip(right.iter().copied()).collect();
-        Ok(PyBpe { merges, word_boundary, byte_fallback, fuse_unk, ignore_merges })
+        Ok(PyBpe { merges, word_boundary, byte_fallback, fuse_unk, ignore_merges, shared_ranks })
     }
 }
 
 impl PyBpe {
     fn model(&self, vocabulary: &[&str], unk_id: Option<u32>, hidden: &[u32]) -> Result<Model> {
-        let &PyBpe { word_boundary, byte_fallback, fuse_unk, ignore_merges, .. } = self;
-        let options = BpeOptions { word_boundary, unk_id, byte_fallback, fuse_unk, ignore_merges };
+        let &PyBpe { word_boundary, byte_fallback, fuse_unk, ignore_merges, shared_ranks, .. } =
+            self;
+        let options = BpeOptions {
+            word_boundary,
+            unk_id,
+            byte_fallback,
+            fuse_unk,
+            ignore_merges,
+            shared_ranks,
+        };
         Ok(Model::Bpe(Box::new(Bpe::new(vocabulary, &self.merges, hidden, options)?)))
     }
 }

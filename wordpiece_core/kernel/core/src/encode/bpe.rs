@@ -44,6 +44,9 @@ pub struct BpeOptions {
     pub fuse_unk: bool,
     /// Whether a word that is a token stays whole.
     pub ignore_merges: bool,
+    /// Whether merges that make the same token, one behind the other, have one rank, as where tokens
+    /// are ranked, not pairs: in tiktoken and sentencepiece.
+    pub shared_ranks: bool,
 }
 
 /// The merges of a vocabulary, and its symbols.
@@ -60,6 +63,7 @@ pub struct BpeOptions {
 ///     byte_fallback: false,
 ///     fuse_unk: false,
 ///     ignore_merges: false,
+///     shared_ranks: false,
 /// };
 /// let vocabulary = ["[UNK]", "h", "u", "g", "g</w>", "ug", "hug</w>", "ug</w>"];
 /// let bpe = Bpe::new(&vocabulary, &[(2, 4), (1, 7)], &[], options).unwrap();
@@ -148,7 +152,8 @@ impl Bpe {
         let mut ids: HashMap<&str, u32> = vocabulary.iter().copied().zip(0..).collect();
         let hidden: HashSet<u32> = hidden.iter().copied().collect();
         let mut table = MergeTable::new(merges.len());
-        let mut made = Vec::with_capacity(merges.len());
+        let mut made: Vec<u32> = Vec::with_capacity(merges.len());
+        let mut rank_before = 0;
         let mut string = String::new();
         for (rank, &(left, right)) in merges.iter().enumerate() {
             let token = |id: u32| {
@@ -163,6 +168,9 @@ impl Bpe {
             })?;
             let few = u32::try_from(rank).ok().filter(|&rank| rank != NONE);
             let rank = few.ok_or_else(|| Error::data("merges: 2^32 or more"))?;
+            let is_shared = options.shared_ranks && made.last() == Some(id);
+            let rank = if is_shared { rank_before } else { rank };
+            rank_before = rank;
             if !hidden.contains(id) && !table.insert(left, right, rank) {
                 return Err(Error::data(format!("merge {rank}: the pair is there twice")));
             }

@@ -8,6 +8,7 @@ fn options(word_boundary: WordBoundary) -> BpeOptions {
         byte_fallback: false,
         fuse_unk: false,
         ignore_merges: false,
+        shared_ranks: false,
     }
 }
 
@@ -71,6 +72,67 @@ fn short_and_long_words_are_merged_as_by_definition() {
         }
     }
     assert!((20_500..21_000).contains(&without_merging), "{without_merging}");
+}
+
+/// All pairs of tokens that make one, by the rank of what they make.
+fn pairs_of_ranked(tokens: &[String]) -> Vec<(u32, u32)> {
+    let id = |token: &str| tokens.iter().position(|t| t == token).map(|id| id as u32);
+    let pairs = |token: &String| {
+        let ends: Vec<usize> = token.char_indices().skip(1).map(|(at, _)| at).collect();
+        let pair = |at| Some((id(&token[..at])?, id(&token[at..])?));
+        ends.into_iter().filter_map(pair).collect::<Vec<_>>()
+    };
+    tokens.iter().flat_map(pairs).collect()
+}
+
+/// The tokens of a word, where of all pairs that make a token the one of the lowest id is merged, the
+/// leftmost first.
+fn ranked_plainly(tokens: &[String], word: &str) -> Vec<u32> {
+    let id = |token: &str| tokens.iter().position(|t| t == token).map(|id| id as u32);
+    let mut parts: Vec<String> = word.chars().map(String::from).collect();
+    loop {
+        let made = parts.windows(2).enumerate();
+        let ranked = made.filter_map(|(at, pair)| Some((id(&pair.concat())?, at)));
+        let Some((_, at)) = ranked.min() else { break };
+        let right = parts.remove(at + 1);
+        parts[at] += &right;
+    }
+    parts.iter().filter_map(|part| id(part)).collect()
+}
+
+#[test]
+fn tokens_that_are_ranked_in_any_order_are_merged_as_by_definition() {
+    let (mut random, mut without_merging) = (Random::new(5), 0);
+    for _ in 0..3_000 {
+        let mut tokens: Vec<String> = ["a", "b", "c"].map(String::from).into();
+        for _ in 0..random.below(20) {
+            let length = 2 + random.below(5);
+            let token = random.word(&['a', 'b', 'c'], length);
+            if !tokens.contains(&token) {
+                tokens.push(token);
+            }
+        }
+        if random.below(2) == 0 {
+            tokens.sort_by_key(String::len); // as of a training
+        }
+        let vocabulary: Vec<&str> = tokens.iter().map(String::as_str).collect();
+        let pairs = pairs_of_ranked(&tokens);
+        let shared = BpeOptions { shared_ranks: true, ..options(WordBoundary::None) };
+        let bpe = Bpe::new(&vocabulary, &pairs, &[], shared).unwrap();
+        without_merging += usize::from(bpe.longest.is_some());
+        for length in [1, 2, 5, 12, 39, 41, 90] {
+            let word = random.word(&['a', 'b', 'c'], length);
+            let (mut scratch, mut found) = (BpeScratch::default(), Vec::new());
+            bpe.tokens(&word, &mut scratch, &mut found);
+            let ids: Vec<u32> = found.iter().map(|token| token.id).collect();
+            assert_eq!(ids, ranked_plainly(&tokens, &word), "{word} {tokens:?}");
+            if let Some(longest) = &bpe.longest {
+                assert!(longest.tokenize(word.as_bytes(), &bpe.merges, &mut scratch.longest));
+                assert_eq!(scratch.longest.ids, ids, "{word} {tokens:?}");
+            }
+        }
+    }
+    assert!((1_000..2_500).contains(&without_merging), "{without_merging}");
 }
 
 #[test]
