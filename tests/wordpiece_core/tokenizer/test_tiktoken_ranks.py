@@ -148,7 +148,9 @@ def test_tokens_may_come_before_those_that_they_are_merged_of(tmp_path: Path) ->
     for _ in range(60):
         late = {bytes(rng.choices(b"xyz.", k=rng.randrange(2, 7))) for _ in range(12)}
         ranks = {bytes([byte]): byte for byte in range(256)}
-        ranks |= {token: 256 + rank for rank, token in enumerate(rng.sample(sorted(late), len(late)))}
+        ranks |= {
+            token: 256 + rank for rank, token in enumerate(rng.sample(sorted(late), len(late)))
+        }
         path = tmp_path / "r50k_base.tiktoken"
         path.write_text(text_of(ranks))
         ours = wp.Tokenizer.load(path)
