@@ -33,7 +33,6 @@ from pipelines.training.work_directory import HeldError, TrainingWork
 from wordpiece_core import TextOptions, Tokenizer
 from wordpiece_core.declaration import named
 from wordpiece_core.errors import InputError, OptionError, OutputError
-from wordpiece_core.tokenizer.composing import splits_as
 from wordpiece_core.tokenizer.files import TokenizerSpec
 from wordpiece_core.training.budget import RoundBudget
 from wordpiece_core.training.train import MERGES
@@ -261,15 +260,15 @@ def many_rounds_warning(rounds: int, budget: RoundBudget) -> str | None:
 def check_same_text(table: WordTable, tokenizer: TokenizerSpec) -> None:
     """OptionError if the words of a table were counted with other text options than a tokenizer
     has."""
-    if table.text is None or splits_as(tokenizer, table.text):
+    if table.text is None:
         return
-    words, wanted = table.text.resolved(), tokenizer.text.resolved()
-    names = [] if tokenizer.rules is not None else [n for n in words if words[n] != wanted[n]]
-    name, has = (names[0], wanted[names[0]]) if names else ("pre_tokenizer", "another one")
-    raise OptionError(
-        f"{name}: {table.path} was counted with {words[name]}, but the tokenizer has {has}; count"
-        f" again with the tokenizer's, or give {named('inputs')}"
-    )
+    words, wanted = table.text.for_kernel(), tokenizer.text.for_kernel()
+    for name, value in words.items():
+        if value != wanted[name]:
+            raise OptionError(
+                f"{name}: {table.path} was counted with {value}, but the tokenizer has"
+                f" {wanted[name]}; count again with the tokenizer's, or give {named('inputs')}"
+            )
 
 
 def peak_memory() -> int:

@@ -8,10 +8,9 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from wordpiece_core.options import TextOptions
+from wordpiece_core.options import GPT2, TextOptions
 from wordpiece_core.reference import SPECIAL_TOKENS
 from wordpiece_core.reference.marks import SPACE_MARK
-from wordpiece_core.text_parts import GPT2
 from wordpiece_core.tokenizer.models import (
     BERT_ADDED,
     AddedTokens,
@@ -77,9 +76,6 @@ class TokenizerSpec:
     """Those that only the search finds: words do not become them."""
     found_late: Sequence[str] | None = None
     """Those that are searched for only between the others (`normalized` of `tokenizers`)."""
-    model_max_length: int | None = None
-    """The maximum number of tokens of the model that the tokenizer is for. Ids do not depend on it.
-    """
     trim_offsets: Sequence[bool] | None = None
     """The `add_prefix_space` of each post-processor that trims offsets. None: as GPT-2 does."""
 

@@ -8,13 +8,11 @@ from dataclasses import replace
 from typing import Any
 
 from wordpiece_core.errors import InputError, shown
-from wordpiece_core.options import TextOptions
+from wordpiece_core.options import GPT2, TextOptions
 from wordpiece_core.reference import SPECIAL_TOKENS
-from wordpiece_core.text_parts import GPT2
 from wordpiece_core.tokenizer.files import AS_IT_IS, ROLE_NAMES, ROLES, TokenizerSpec
 from wordpiece_core.tokenizer.formats.json_text import Json
 from wordpiece_core.tokenizer.formats.tokenizer_json_reading import check_added_token
-from wordpiece_core.tokenizer.models import Layout
 
 # The text options in a tokenizer_config.json, by the names they have there.
 CONFIG_TEXT = {
@@ -23,22 +21,22 @@ CONFIG_TEXT = {
     "tokenize_chinese_chars": "handle_chinese_chars",
 }
 MORE_TOKENS = ("additional_special_tokens", "extra_special_tokens")
+INPUT_NAMES = ["input_ids", "token_type_ids", "attention_mask"]
 
 
 def config_files(spec: TokenizerSpec) -> dict[str, dict[str, Any]]:
     """Both files, by name."""
     roles = spec.tokens_by_role
-    config: dict[str, Any] = {"tokenizer_class": "PreTrainedTokenizerFast"}
-    if spec.model_max_length is not None:
-        config["model_max_length"] = spec.model_max_length
-    if spec.text != AS_IT_IS and spec.text.pre_tokenizer != GPT2:
-        config |= {name: getattr(spec.text, option) for name, option in CONFIG_TEXT.items()}
-    config["clean_up_tokenization_spaces"] = spec.model is None
-    pair = spec.around.pair if spec.around is not None else Layout()
-    has_types = bool(pair.added) and any((pair.types[1], *(kind for _, kind in pair.added)))
-    types = ["token_type_ids"] if has_types else []
-    config["model_input_names"] = ["input_ids", *types, "attention_mask"]
-    config |= roles
+    config = {
+        "tokenizer_class": "PreTrainedTokenizerFast",
+        "model_max_length": 512,
+        "do_lower_case": spec.text.lowercase,
+        "strip_accents": spec.text.strip_accents,
+        "tokenize_chinese_chars": spec.text.handle_chinese_chars,
+        "clean_up_tokenization_spaces": spec.model is None,
+        "model_input_names": INPUT_NAMES,
+        **roles,
+    }
     return {"tokenizer_config.json": config, "special_tokens_map.json": roles}
 
 
