@@ -17,7 +17,7 @@ class Bpe:
     the characters that GPT-2 writes for them, a space first unless `pre_tokenizer` is gpt2; None:
     words are not marked. `byte_fallback`: a character that is no token becomes the tokens <0xNN> of
     its bytes. `fuse_unk`: unknown symbols side by side are one unknown token. `ignore_merges`: a
-    word that is a token is not cut. `shared_ranks`: merges that make one token, one behind the
+    word that is a token is not split. `shared_ranks`: merges that make one token, one behind the
     other, have one rank, as tiktoken and sentencepiece rank tokens and not pairs."""
 
     merges: Sequence[tuple[int, int]]
