@@ -79,7 +79,7 @@ def test_a_table_says_values_and_defaults(tables: ModuleType) -> None:
     table = tables.command_table("train").splitlines()
     assert (
         "| `--min-pair-count` | whole number, 1 or more, or `auto` | `auto` |"
-        " Minimum count of a pair; auto begins high and decays as needed. | `min_pair_count` |"
+        " Minimum count of a pair; auto begins high and decays. | `min_pair_count` |"
     ) in table
     assert ("| `--output` | `DIR` | has to be given | Directory to write. | `output` |") in table
     assert "| `--json` | yes or no | no |" in "\n".join(table)

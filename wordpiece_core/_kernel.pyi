@@ -71,9 +71,12 @@ def draw_words(words: ArrowArray, every: int) -> ArrowArray:
 def partition_words(words: ArrowArray, partitions: int) -> list[tuple[int, ArrowArray]]:
     """The words by partition, as `WordCounter.take` divides them, in their order."""
 
-def merges_of_ranks(tokens: Sequence[bytes]) -> list[tuple[int, int]]:
+def merges_of_ranks(
+    tokens: Sequence[bytes], ranks: Sequence[int], *, by_character: bool = False
+) -> list[tuple[int, int]]:
     """The merges that make tokens of which only the ranks are known, as tiktoken's, in order, as
-    pairs of ids. `tokens`: by rank, which is the id; empty where there is none."""
+    pairs of ids. `tokens`: by id; empty where there is none. `ranks`: by id. `by_character`:
+    whether a token begins as its characters, as in sentencepiece, not as its bytes."""
 
 def lowercase(text: str) -> str:
     """The text with each character in lowercase, by the same Unicode tables as everywhere."""
@@ -171,17 +174,22 @@ class Bpe:
         byte_fallback: bool,
         fuse_unk: bool,
         ignore_merges: bool,
-        shared_ranks: bool,
+        tied: Sequence[int],
     ) -> None: ...
 
 class Unigram:
     """A unigram language model: `scores`, of float64, by id. The encoder that is made of it checks
     them: InputError if one is not finite, if there are not as many as tokens; and for
-    `of_sentencepiece` if a token has ▁ behind its first character, if there is no token ▁, or, with
-    `byte_fallback`, none for a byte. See `wordpiece_core.tokenizer.models.Unigram`."""
+    `of_sentencepiece` with `byte_fallback` if there is no token for a byte. See
+    `wordpiece_core.tokenizer.models.Unigram`."""
 
     def __init__(
-        self, scores: ArrowArray, *, byte_fallback: bool, of_sentencepiece: bool
+        self,
+        scores: ArrowArray,
+        *,
+        byte_fallback: bool,
+        of_sentencepiece: bool,
+        user_defined: Sequence[int],
     ) -> None: ...
 
 class Encoder:

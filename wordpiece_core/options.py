@@ -3,6 +3,7 @@ default, bounds and help (`wordpiece_core.declaration`)."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -17,7 +18,7 @@ from wordpiece_core.declaration import (
     option,
     same_option,
 )
-from wordpiece_core.errors import OptionError
+from wordpiece_core.errors import InputError, OptionError
 from wordpiece_core.option_kinds import (
     Choice,
     Flag,
@@ -36,8 +37,19 @@ from wordpiece_core.reference.marks import (
     WORD_END,
     byte_tokens,
 )
+from wordpiece_core.text_parts import (
+    BERT,
+    GPT2,
+    LONGEST_SEGMENT,
+    NORMALIZERS,
+    PRE_TOKENIZERS,
+    WHITESPACE,
+    PreTokenizers,
+    pre_tokenizer_parts,
+    sequence,
+    split,
+)
 
-PRE_TOKENIZERS = _, WHITESPACE, GPT2 = ("bert", "whitespace", "gpt2")
 MODELS = WORDPIECE, BPE, UNIGRAM = ("wordpiece", "bpe", "unigram")
 WORD_BOUNDARIES = (WORD_END, SPACE_MARK, BYTES)
 CRITERIA = ("pmi", "likelihood", "frequency")
@@ -49,7 +61,9 @@ ENCODING_NAMES = (
 )
 """Those of ranks that are read (`tokenizer.formats.tiktoken_ranks`)."""
 ID_TYPES = ("int32", "uint16")
-NOT_WITH_GPT2 = "; off with gpt2"
+WITH_BERT = " with bert, whitespace"
+END_OF_TEXT, UNK = "<|endoftext|>", "[UNK]"
+TOKEN_ROLES = ("unk_token", "bos_token", "eos_token", "pad_token", "mask_token")
 BOUNDARIES = ("prepend_bos", "append_eos", "bos_token", "eos_token")
 SAMPLING = ("sample_alpha", "bpe_dropout", "sample_seed")
 MOST_ALPHA = 1000
@@ -105,7 +119,7 @@ class TextOptions(Declared):
     SECTION = TOKENIZER
 
     lowercase: bool = option(
-        None, Flag(), "Lowercase the text.", shown_default=f"on{NOT_WITH_GPT2}", section=MAIN
+        None, Flag(), "Lowercase the text.", shown_default=f"on{WITH_BERT}", section=MAIN
     )
     strip_accents: bool | None = option(
         None, Flag(), "Remove accents.", shown_default="as lowercase"
@@ -114,36 +128,105 @@ class TextOptions(Declared):
         None,
         Flag(),
         "Remove control characters.",
-        shown_default=f"on{NOT_WITH_GPT2}",
+        shown_default=f"on{WITH_BERT}",
         in_config=True,
     )
     handle_chinese_chars: bool = option(
         None,
         Flag(),
         "Make each CJK character a word.",
-        shown_default=f"on{NOT_WITH_GPT2}",
+        shown_default=f"on{WITH_BERT}",
         in_config=True,
     )
-    pre_tokenizer: str = option(
-        "bert",
-        Choice(PRE_TOKENIZERS),
-        "How text is split into words: at spaces and punctuation, at spaces, or as GPT-2 does.",
+    pre_tokenizer: str | Sequence[str] = option(
+        BERT,
+        PreTokenizers(),
+        f"How text is split into words: {', '.join(PRE_TOKENIZERS)}, a regular expression, or a"
+        " list of them.",
+    )
+    normalizer: Sequence[str] = option(
+        (),
+        Names("normalizers", tuple(NORMALIZERS)),
+        f"Normalizers, before all else: {', '.join(NORMALIZERS)}.",
+        shown_default="none",
     )
 
     def __post_init__(self) -> None:
-        """GPT-2 takes text as it is: with it the switches of BERT's normalizer are off."""
+        """The switches of BERT's normalizer are off for words that are not split as BERT's."""
         super().__post_init__()
-        as_it_is = self.pre_tokenizer == GPT2
+        is_as_bert = bool({BERT, WHITESPACE}.intersection(self.pre_tokenizers))
         for name in ("lowercase", "clean_text", "handle_chinese_chars", "strip_accents"):
-            if as_it_is and getattr(self, name):
-                raise OptionError(f"{name}: not with pre_tokenizer gpt2, which takes text as it is")
+            if getattr(self, name) and not is_as_bert:
+                hint = f"; give {named('normalizer')} {name}" if name in NORMALIZERS else ""
+                raise OptionError(
+                    f"{named(name)}: not with {named('pre_tokenizer')} {self.pre_tokenizer}, which"
+                    f" takes text as it is{hint}"
+                )
             if getattr(self, name) is None and name != "strip_accents":
-                object.__setattr__(self, name, not as_it_is)
+                object.__setattr__(self, name, is_as_bert)
+        if self.is_composed:
+            self._check_parts()
 
-    def for_kernel(self) -> dict[str, Any]:
-        """The options as the kernel takes them."""
+    def _check_parts(self) -> None:
+        """OptionError for a regular expression that is not known here."""
+        from wordpiece_core import _kernel
+
+        try:
+            _kernel.Composed(*self.composed, of_bytes=False)
+        except InputError as error:
+            raise OptionError(f"{named('pre_tokenizer')}: {error}") from error
+
+    @property
+    def pre_tokenizers(self) -> tuple[str, ...]:
+        """The pre-tokenizers, also if there is one alone."""
+        names = self.pre_tokenizer
+        return (names,) if isinstance(names, str) else tuple(names)
+
+    @property
+    def is_composed(self) -> bool:
+        """Whether more is asked for than BERT's words, those between white space or GPT-2's."""
+        return bool(self.normalizer) or self.pre_tokenizer not in (BERT, WHITESPACE, GPT2)
+
+    @property
+    def holds_spaces(self) -> bool:
+        """Whether words hold the white space of the text."""
+        return not {BERT, WHITESPACE}.intersection(self.pre_tokenizers)
+
+    @property
+    def composed(self) -> tuple[str | None, str | None]:
+        """The normalizer and the pre-tokenizer, as JSON."""
+        normalizers = [NORMALIZERS[name] for name in self.normalizer]
+        names = ("clean_text", "handle_chinese_chars", "strip_accents", "lowercase")
+        switches = {name: getattr(self, name) for name in names}
+        if any(switches.values()):
+            normalizers.append({"type": "BertNormalizer", **switches})
+        parts = pre_tokenizer_parts(self.pre_tokenizers)
+        return sequence(normalizers, "normalizers"), sequence(parts, "pretokenizers")
+
+    def plain(self) -> dict[str, Any]:
+        """The options as values that JSON can hold."""
+        return {name: _listed(value) for name, value in asdict(self).items()}
+
+    def resolved(self) -> dict[str, Any]:
+        """The options, with what those that are not given depend on."""
         strip_accents = self.lowercase if self.strip_accents is None else self.strip_accents
         return asdict(self) | {"strip_accents": strip_accents}
+
+    def for_kernel(self) -> dict[str, Any]:
+        """The options as the kernel takes them. For counting, a text that is not split into words
+        becomes segments of a bounded length."""
+        options = self.resolved()
+        del options["normalizer"]
+        if self.is_composed:
+            normalizer, pre_tokenizer = self.composed
+            segments = json.dumps(split(rf"[\s\S]{{1,{LONGEST_SEGMENT}}}"))
+            options["composed"] = (normalizer, pre_tokenizer or segments)
+            options["pre_tokenizer"] = WHITESPACE
+        return options
+
+
+def _listed(value: Any) -> Any:
+    return list(value) if isinstance(value, tuple) else value
 
 
 @dataclass(frozen=True)
@@ -262,6 +345,10 @@ class EncodingOptions(Declared):
         )
 
 
+def _role(of: str, usual: str) -> Any:
+    return option(None, Text("TOKEN"), f"Token that {of}.", shown_default=usual)
+
+
 @dataclass(frozen=True)
 class TrainingOptions(Declared):
     """How a vocabulary is trained. Lengths are in characters.
@@ -292,7 +379,7 @@ class TrainingOptions(Declared):
     byte_fallback: bool = option(
         False,
         Flag(),
-        "Add a token for each byte, so that no character is unknown (unigram, bpe with ▁).",
+        "Add a token for each byte: no character is unknown.",
     )
     seed_size: int = option(
         SEEDS,
@@ -306,7 +393,7 @@ class TrainingOptions(Declared):
     min_pair_count: int | str = option(
         "auto",
         Whole(MOST_COUNT, word="auto"),
-        "Minimum count of a pair; auto begins high and decays as needed.",
+        "Minimum count of a pair; auto begins high and decays.",
     )
     min_word_count: int = option(
         1, Whole(MOST_COUNT), "Minimum count of a word; rarer words are left out."
@@ -318,11 +405,22 @@ class TrainingOptions(Declared):
         "", Text("CHARS"), "Characters that are always in the alphabet.", in_config=True
     )
     special_tokens: Sequence[str] | str = option(
-        SPECIAL_TOKENS,
+        None,
         SpecialTokens(metavar="LIST|bert"),
         "Special tokens, comma-separated, from id 0; bert: the ids of the published models.",
         shown_default="BERT's five",
         section=MAIN,
+    )
+    unk_token: str | None = _role("stands for unknown text", UNK)
+    bos_token: str | None = _role("begins a text", f"{END_OF_TEXT} of bytes")
+    eos_token: str | None = _role("ends a text", f"{END_OF_TEXT} of bytes")
+    pad_token: str | None = _role("fills rows", "[PAD]")
+    mask_token: str | None = _role("stands for masked tokens", "[MASK]")
+    model_max_length: int | None = option(
+        None,
+        Whole(MOST_TOKENS),
+        "Maximum number of tokens that the model takes.",
+        shown_default="none",
     )
     max_token_length: int | None = option(
         None,
@@ -333,7 +431,7 @@ class TrainingOptions(Declared):
     max_word_length: int = option(
         100,
         Whole(MOST_CHARACTERS),
-        "Maximum length of a word, in characters; longer words are not trained on.",
+        "Longest word to train on, in characters.",
     )
     continuing_prefix: str = option(
         None,
@@ -350,6 +448,7 @@ class TrainingOptions(Declared):
         """Also checks what is known about the vocabulary before anything is counted."""
         super().__post_init__()
         self._resolve_model()
+        self._resolve_special_tokens()
         if self.continuing_prefix or self.model == WORDPIECE:
             check_token("continuing_prefix", self.continuing_prefix, more="x")
         for character in self.initial_alphabet:
@@ -362,6 +461,33 @@ class TrainingOptions(Declared):
                 f"vocab_size: {self.vocab_size} is too small for {len(special)} special tokens"
                 f"{and_initial}; make it {least} or more"
             )
+
+    def _resolve_special_tokens(self) -> None:
+        """Puts in the usual special tokens. OptionError if one has a role and is not among them, or
+        if there is none for unknown text."""
+        of_bytes, roles = self.word_boundary == BYTES, self.roles
+        if self.special_tokens is None:
+            usual = (END_OF_TEXT,) if of_bytes else SPECIAL_TOKENS
+            object.__setattr__(self, "special_tokens", usual)
+            if of_bytes and not roles:
+                object.__setattr__(self, "bos_token", END_OF_TEXT)
+                object.__setattr__(self, "eos_token", END_OF_TEXT)
+        for name, token in roles.items():
+            if token not in self.special_tokens:
+                raise OptionError(f"{named(name)}: {token} is not in {named('special_tokens')}")
+        if self.model == WORDPIECE and roles.get("unk_token", UNK) != UNK:
+            raise OptionError(f"{named('unk_token')}: of wordpiece it is {UNK}")
+        if not of_bytes and "unk_token" not in roles and UNK not in self.special_tokens:
+            or_role = "" if self.model == WORDPIECE else f", or give {named('unk_token')}"
+            raise OptionError(
+                f"{named('special_tokens')}: {list(self.special_tokens)} has no {UNK}; add"
+                f" it{or_role}"
+            )
+
+    @property
+    def roles(self) -> dict[str, str]:
+        """The tokens that were given roles."""
+        return {name: token for name in TOKEN_ROLES if (token := getattr(self, name)) is not None}
 
     def _resolve_model(self) -> None:
         """Puts in what the model decides. OptionError for an option that it does not take."""
@@ -417,18 +543,23 @@ class TrainingOptions(Declared):
         forms = {self.symbol(c, marked) for c in self.initial_alphabet for marked in (False, True)}
         return forms.union(self.base_alphabet)
 
-    def word_marks(self, pre_tokenizer: str) -> str | None:
+    def word_marks(self, text: TextOptions) -> str | None:
         """How the kernel marks the words of this training. None: as WordPiece does; else a word
-        boundary; GPT2: words are bytes as they are, with no space put before them. `pre_tokenizer`:
-        how text was cut into words. OptionError if such words are not for this training."""
-        if pre_tokenizer != GPT2:
-            return self.word_boundary if self.model == BPE else None
-        if self.word_boundary != BYTES:
+        boundary; GPT2: words are bytes as they are, with no space put before them. `text`: how text
+        was split into words. OptionError if such words are not for this training."""
+        if self.word_boundary == BYTES and (text.is_composed or text.pre_tokenizer == GPT2):
+            return GPT2
+        if text.holds_spaces:
             raise OptionError(
-                "pre_tokenizer: words cut as GPT-2 does hold spaces, and train only model bpe with"
-                f" word_boundary {BYTES}"
+                f"{named('pre_tokenizer')}: words of {text.pre_tokenizer} hold spaces, and train"
+                f" only model bpe with word_boundary {BYTES}; or put bert or whitespace first"
             )
-        return GPT2
+        if text.is_composed and self.word_boundary == SPACE_MARK:
+            raise OptionError(
+                f"{named('pre_tokenizer')}, {named('normalizer')}: with word_boundary {SPACE_MARK},"
+                " give only bert or whitespace"
+            )
+        return self.word_boundary if self.model == BPE else None
 
     def plain(self) -> dict[str, Any]:
         """The options that the model has, as values that JSON can hold."""
@@ -536,7 +667,6 @@ def special_token_list(special_tokens: Sequence[str] | str) -> tuple[str, ...]:
     if len(set(tokens)) < len(tokens):
         twice = next(token for token in tokens if tokens.count(token) > 1)
         _check(False, "special_tokens", twice, "given once only")
-    _check("[UNK]" in tokens, "special_tokens", list(tokens), "a list with [UNK]")
     return tokens
 
 

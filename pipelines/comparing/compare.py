@@ -21,7 +21,7 @@ from wordpiece_core import TakenAsCasedWarning, TextOptions, Tokenizer
 from wordpiece_core.declaration import named
 from wordpiece_core.errors import TokenizerWarning
 from wordpiece_core.measures import Measures, overlap, parity, tokens_of
-from wordpiece_core.options import GPT2, WHITESPACE
+from wordpiece_core.text_parts import GPT2, WHITESPACE
 from wordpiece_core.tokenizer.models import ByteLevel
 
 SCHEMA = pa.schema(
@@ -155,7 +155,7 @@ def _lost(of_table: TextOptions, tokenizer: Tokenizer) -> Iterator[str]:
     """The normalization and pre-tokenization of a table that a tokenizer does not do. Of one that
     the library `tokenizers` runs it is not known: all of it."""
     spec = tokenizer.spec
-    own, done = spec.text.for_kernel(), of_table.for_kernel()
+    own, done = spec.text.resolved(), of_table.resolved()
     for option, text in {
         "lowercase": "lowercased",
         "strip_accents": "stripped of accents",

@@ -15,7 +15,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import Any
 
 import apache_beam as beam
@@ -185,7 +185,7 @@ def finish_table(
         raise InputError(_why_no_word(counts, call.min_word_count, smoothing))
     sums = {key: counts[key] for key in TOTALS} | {"distinct_words": rows}
     made: dict[str, Any] = {"min_word_count": call.min_word_count, "smoothing": smoothing}
-    manifest = {"parts": parts, "text": asdict(options.text), **made, **sums}
+    manifest = {"parts": parts, "text": options.text.plain(), **made, **sums}
     publication.stage_json(MANIFEST, manifest)
     table = WordTable(publication.output, parts, sums, options.text, **made)
     if followed is not None:

@@ -226,13 +226,13 @@ def text_of(
     tables, and is not at its default or among those that were `given`. For tables of unknown
     origin, `text` is returned."""
     known = [(table.path, table.text) for table in tables if table.text is not None]
-    usual, wanted = TextOptions(), text.for_kernel()
+    usual, wanted = TextOptions(), text.resolved()
     # The pre-tokenizer first: that of gpt2 settles the other options too.
     names = sorted(wanted, key=lambda name: name != "pre_tokenizer")
     for path, options in known:
         first_path, first = known[0]
         for name in names:
-            value, other = options.for_kernel()[name], first.for_kernel()[name]
+            value, other = options.resolved()[name], first.resolved()[name]
             if value != other:
                 raise OptionError(
                     f"{name}: {path} was counted with {value}, but {first_path} with {other}"

@@ -13,6 +13,7 @@ from wordpiece_core import TextOptions, Tokenizer, TrainingOptions
 from wordpiece_core.declaration import Declared, named
 from wordpiece_core.errors import InputError, OptionError
 from wordpiece_core.options import ALL, OF_OTHER_MODELS, UNIGRAM, ExtensionOptions
+from wordpiece_core.tokenizer.composing import splits_as
 from wordpiece_core.uri import same_store
 
 Options = TypeVar("Options", bound=Declared)
@@ -79,7 +80,7 @@ def begun(call: TrainCall) -> Begun:
         )
     training = _as_before(call, call.training, found["training"], place)
     text = _as_before(call, call.counting.text, found["text"], place)
-    if tokenizer.spec.text.for_kernel() != text.for_kernel():
+    if not splits_as(tokenizer.spec, text):
         raise InputError(f"{place}: its files handle text otherwise than its {TRAINING} says")
     whole = None if "extension" in found else found.get("word_table")
     return Begun(tokenizer, training, text, whole)

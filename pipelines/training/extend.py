@@ -110,7 +110,7 @@ class ExtendRun(TokenizerRun[ExtendCall, Extended]):
         if self.call.word_counts:  # the table may have been counted without rare words
             del extension["min_word_count"]
         base = {"tokenizer": self.tokenizer.digest}
-        identity = {"text": asdict(self.text()), "base": base, "extension": extension}
+        identity = {"text": self.text().plain(), "base": base, "extension": extension}
         return identity, base | extension
 
     def make(self, table: WordTable) -> Extended:
@@ -130,7 +130,7 @@ def extend_by_words(
     check_same_text(table, goal.base)
     extension = asdict(goal.options)
     identity = {
-        "text": asdict(goal.base.text),
+        "text": goal.base.text.plain(),
         "base": {"tokenizer": tokenizer.digest, "vocab_size": len(goal.base.vocab)},
         "extension": extension,
         "training": goal.training.plain(),

@@ -83,7 +83,7 @@ class TrainCall(WordsCall):
         self.check_words(self.counting)
         check_driver_memory(self.budget)
         if not (self.word_counts or self.continue_from):
-            self.training.word_marks(self.counting.text.pre_tokenizer)
+            self.training.word_marks(self.counting.text)
 
 
 @dataclass(frozen=True, kw_only=True)

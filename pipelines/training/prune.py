@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -77,7 +77,7 @@ class PruneRun(TokenizerRun[PruneCall, Pruned]):
         size = self.call.vocab_size
         check_size(self.tokenizer.spec, size)
         base = {"tokenizer": self.tokenizer.digest}
-        identity = {"text": asdict(self.text()), "base": base, "pruning": {"vocab_size": size}}
+        identity = {"text": self.text().plain(), "base": base, "pruning": {"vocab_size": size}}
         return identity, base | {"pruned_to": size}
 
     def make(self, table: WordTable) -> Pruned:

@@ -90,7 +90,7 @@ class TrainRun(WordsRun[TrainCall, Trained]):
         if call.word_counts:  # the table may have been counted without rare words
             del identity["training"]["min_word_count"]
         else:
-            identity["text"] = asdict(call.counting.text)
+            identity["text"] = call.counting.text.plain()
         return identity, identity["training"]
 
     def make(self, table: WordTable) -> Trained:
@@ -103,10 +103,10 @@ class TrainRun(WordsRun[TrainCall, Trained]):
         text = text_of([table], self.text(), self.call.given)
         least = least_word_count(table, options.min_word_count, self.call)
         training = replace(options, min_word_count=least)
-        identity = {"text": asdict(text), "training": training.plain(), "word_table": table.digest}
+        identity = {"text": text.plain(), "training": training.plain(), "word_table": table.digest}
         self.check_output(identity)
         begun = {"word_table": table.digest} | training.plain()
-        result = Rounds(table, training, begun, self).train(training.word_marks(text.pre_tokenizer))
+        result = Rounds(table, training, begun, self).train(training.word_marks(text))
         old = earlier.vocab if earlier else []
         if result.vocab[: len(old)] != old:
             raise InputError(
@@ -145,7 +145,7 @@ class ContinuedRun(TrainRun):
     def known(self) -> tuple[dict[str, Any], dict[str, Any]]:
         options = self.begun.training.plain()
         both = ("model", "vocab_size", "criterion", "min_pair_count", "max_token_length")
-        return {"text": asdict(self.begun.text)}, {name: options[name] for name in both}
+        return {"text": self.begun.text.plain()}, {name: options[name] for name in both}
 
     def make(self, table: WordTable) -> Any:
         begun = self.begun

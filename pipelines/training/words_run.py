@@ -33,6 +33,7 @@ from pipelines.training.work_directory import HeldError, TrainingWork
 from wordpiece_core import TextOptions, Tokenizer
 from wordpiece_core.declaration import named
 from wordpiece_core.errors import InputError, OptionError, OutputError
+from wordpiece_core.tokenizer.composing import splits_as
 from wordpiece_core.tokenizer.files import TokenizerSpec
 from wordpiece_core.training.budget import RoundBudget
 from wordpiece_core.training.train import MERGES
@@ -150,10 +151,9 @@ class WordsRun(ABC, Generic[Call, Done]):
         own, quoting = [self.call.output, self.work.path], not self.call.counting.no_quoting
         files = resolve(self.call.inputs, own, quoting=quoting)
         options = asdict(self._counting)
-        del options["worker_memory"]
-        text = options.pop("text")
+        del options["worker_memory"], options["text"]
         files_as_planned = [[file.path, file.size, file.modified] for file in files]
-        return {**options, **text, "inputs": files_as_planned}
+        return {**options, **self._counting.text.plain(), "inputs": files_as_planned}
 
     def _count(self, counted_from: dict[str, Any]) -> WordTable:
         """The word table of the inputs, counted in the work directory unless it is there
@@ -260,15 +260,15 @@ def many_rounds_warning(rounds: int, budget: RoundBudget) -> str | None:
 def check_same_text(table: WordTable, tokenizer: TokenizerSpec) -> None:
     """OptionError if the words of a table were counted with other text options than a tokenizer
     has."""
-    if table.text is None:
+    if table.text is None or splits_as(tokenizer, table.text):
         return
-    words, wanted = table.text.for_kernel(), tokenizer.text.for_kernel()
-    for name, value in words.items():
-        if value != wanted[name]:
-            raise OptionError(
-                f"{name}: {table.path} was counted with {value}, but the tokenizer has"
-                f" {wanted[name]}; count again with the tokenizer's, or give {named('inputs')}"
-            )
+    words, wanted = table.text.resolved(), tokenizer.text.resolved()
+    names = [] if tokenizer.rules is not None else [n for n in words if words[n] != wanted[n]]
+    name, has = (names[0], wanted[names[0]]) if names else ("pre_tokenizer", "another one")
+    raise OptionError(
+        f"{name}: {table.path} was counted with {words[name]}, but the tokenizer has {has}; count"
+        f" again with the tokenizer's, or give {named('inputs')}"
+    )
 
 
 def peak_memory() -> int:

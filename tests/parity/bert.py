@@ -71,7 +71,11 @@ class Pair:
         kernel = Tokenizer(vocab, **vars(text))
         special = kernel.special_tokens if hides else ()
         ids = {f"{token} hidden" if token in special else token: i for i, token in enumerate(vocab)}
-        switches = {name: value for name, value in vars(text).items() if name != "pre_tokenizer"}
+        switches = {
+            name: value
+            for name, value in vars(text).items()
+            if name not in ("pre_tokenizer", "normalizer")
+        }
         names = {name: f"{token} hidden" for name, token in ROLES.items()} if hides else {}
         peer = BertWordPieceTokenizer(ids, **names, **switches)._tokenizer
         if text.pre_tokenizer == "whitespace":

@@ -21,6 +21,10 @@ Options = tuple[tuple[str, Any], ...]
 def random_model_options(rng: Random) -> Options:
     """What `sentencepiece` trains a model with."""
     choices: dict[str, list[Any]] = {
+        "model_type": ["unigram", "bpe"],
+        "user_defined_symbols": ["", "", "ab,<sep>,\u00e9e,the,▁▁,12"],
+        "treat_whitespace_as_suffix": [False, False, True],
+        "split_by_whitespace": [True, True, False],
         "vocab_size": [120, 250, 450],
         "normalization_rule_name": ["nmt_nfkc", "nfkc", "nmt_nfkc_cf", "nfkc_cf", "identity"],
         "remove_extra_whitespaces": [True, True, False],
@@ -39,9 +43,10 @@ def random_model_options(rng: Random) -> Options:
 def _both(options: Options) -> tuple[wp.Tokenizer, Any]:
     model = sentencepiece_model(options)
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "spiece.model"
+        path = Path(folder) / "it.model"
         path.write_bytes(model)
-        ours = wp.Tokenizer.load(path)
+        wp.Tokenizer.load(path).save(folder)
+        ours = wp.Tokenizer.load(Path(folder) / "spiece.model")
     return ours, sentencepiece.SentencePieceProcessor(model_proto=model)
 
 

@@ -165,7 +165,7 @@ def random_options(rng: Random) -> dict[str, Any]:
 def random_vocabulary(rng: Random, text: str, options: dict[str, Any]) -> list[str]:
     """Pieces of the words of the text, as they are cut and as they are written, and odd tokens."""
     prefix = options["continuing_prefix"]
-    text_options = {name: options[name] for name in TextOptions.__dataclass_fields__}
+    text_options = {n: options[n] for n in TextOptions.__dataclass_fields__ if n in options}
     words = [*reference.words(text, **text_options), *text.split()] or ["a"]
     pieces = [*"ab", "ab", "a", "abc", "#", "##", "###", "", " ", "\u0301", "é", prefix]
     for _ in range(rng.choice([0, 5, 20, 60])):
@@ -201,8 +201,8 @@ def by_reference(case: Case) -> Encoded:
     tok = case.tokenizer()
     encoding = {k: v for k, v in asdict(case.encoding).items() if k not in SAMPLING}
     options = asdict(tok.spec.text) | encoding
-    options.pop("columns")
-    options.pop("id_type")
+    for name in ("columns", "id_type", "normalizer"):
+        options.pop(name)
     options |= {
         "max_word_length": tok.spec.max_word_length,
         "continuing_prefix": tok.spec.continuing_prefix,

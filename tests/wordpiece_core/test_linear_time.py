@@ -85,7 +85,7 @@ def long_token_of_ranks(size: int) -> Work:
     tokens = [bytes([byte]) for byte in range(256)]
     tokens += [bytes(random.choices(b"abcd", k=2)) for _ in range(40)]
     tokens = [*dict.fromkeys(tokens), bytes(random.choices(b"abcd", k=size))]
-    return lambda: _kernel.merges_of_ranks(tokens)
+    return lambda: _kernel.merges_of_ranks(tokens, range(len(tokens)))
 
 
 def merges_of_long_words(size: int) -> Work:

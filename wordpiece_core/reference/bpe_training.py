@@ -14,7 +14,7 @@ from wordpiece_core.reference.initial_vocabulary import (
     kept_characters,
     words_taken,
 )
-from wordpiece_core.reference.marks import ALWAYS, SPACE_MARK, WORD_END, bare, symbols
+from wordpiece_core.reference.marks import ALWAYS, BYTES, SPACE_MARK, WORD_END, bare, symbols
 from wordpiece_core.reference.merging import Pair, Split, Training, filled
 
 
@@ -29,7 +29,7 @@ def train(
     min_word_count: int = 1,
     limit_alphabet: int | None = None,
     initial_alphabet: str = "",
-    special_tokens: Sequence[str] = SPECIAL_TOKENS,
+    special_tokens: Sequence[str] | None = None,
     max_token_length: int | None = None,
     max_word_length: int = 100,
     alphabet_order: str = "sorted",
@@ -38,12 +38,15 @@ def train(
 
     Lengths of words are in characters; those of tokens too, without a mark at their end or
     beginning, and in bytes where symbols are bytes. ``byte_fallback`` puts the tokens <0x00> to
-    <0xFF> behind the special ones. ▁ and bytes have tokens whatever the limit of the alphabet.
+    <0xFF> behind the special ones; by default these are BERT's, or <|endoftext|> where symbols are
+    bytes. ▁ and bytes have tokens whatever the limit of the alphabet.
     Raises OptionError if ``vocab_size`` cannot hold what training begins with.
 
     >>> train({"hug": 10, "pug": 5, "hugs": 5}, vocab_size=13).vocab[5:]
     ['g', 'g</w>', 'h', 'p', 's</w>', 'u', 'hu', 'hug</w>']
     """
+    if special_tokens is None:
+        special_tokens = ["<|endoftext|>"] if word_boundary == BYTES else SPECIAL_TOKENS
     rows = words_taken(word_counts, min_word_count, max_word_length)
     counts = [n for _, n in rows]
     always = {*ALWAYS.get(word_boundary, ())}

@@ -10,8 +10,12 @@ from itertools import groupby
 from wordpiece_core.reference.marks import BYTES, SPACE_MARK, WORD_END
 from wordpiece_core.tokenizer.bytes_as_text import byte_of
 from wordpiece_core.tokenizer.files import TokenizerSpec
+from wordpiece_core.tokenizer.formats.sentencepiece_model import (
+    normalizer_options,
+    user_defined_symbols,
+)
 from wordpiece_core.tokenizer.library import library_text
-from wordpiece_core.tokenizer.models import Bpe, Library, Metaspace, Unigram
+from wordpiece_core.tokenizer.models import Bpe, Library, Metaspace
 
 # Replacements in decoded English text, in this order. `tokenizers` makes all of them in each token
 # of WordPiece, `transformers` then makes all but the last in the whole text.
@@ -39,7 +43,7 @@ def _text(spec: TokenizerSpec, tokens: Sequence[str]) -> str:
         return library_text(model, tokens)
     if model is None:
         return _of_word_pieces(tokens, spec.continuing_prefix)
-    if isinstance(model, Unigram) and model.of_sentencepiece:
+    if spec.of_sentencepiece:
         return _of_sentencepiece(spec, tokens)
     boundary = spec.word_boundary
     if boundary == BYTES:
@@ -100,18 +104,19 @@ def _all_or_nothing(data: bytes) -> str:
 
 
 def _of_sentencepiece(spec: TokenizerSpec, tokens: Sequence[str]) -> str:
-    rules = spec.rules if isinstance(spec.rules, Metaspace) else Metaspace()
+    options = normalizer_options(spec)
+    removes_extra = options["remove_extra_whitespaces"]
     unk = spec.tokens_by_role.get("unk_token")
-    control = {*spec.special_tokens} - {unk}
+    control = {*spec.special_tokens} - {unk} - user_defined_symbols(spec)
     text = ""
-    at_start = rules.collapse_spaces or rules.prepend != "never"
+    at_start = removes_extra or options["add_dummy_prefix"]
     for token in _with_bytes([t for t in tokens if t not in control], _each_character):
         if token == unk:
             text += UNKNOWN_SURFACE
             continue
         starts = at_start and not text and token.startswith(SPACE_MARK)
         text += token[starts:].replace(SPACE_MARK, " ")
-        at_start = at_start and not (starts and not rules.collapse_spaces)
+        at_start = at_start and not (starts and not removes_extra)
     return text
 
 

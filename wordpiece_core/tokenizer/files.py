@@ -8,9 +8,10 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from wordpiece_core.options import GPT2, TextOptions
+from wordpiece_core.options import TextOptions
 from wordpiece_core.reference import SPECIAL_TOKENS
 from wordpiece_core.reference.marks import SPACE_MARK
+from wordpiece_core.text_parts import GPT2
 from wordpiece_core.tokenizer.models import (
     BERT_ADDED,
     AddedTokens,
@@ -76,6 +77,9 @@ class TokenizerSpec:
     """Those that only the search finds: words do not become them."""
     found_late: Sequence[str] | None = None
     """Those that are searched for only between the others (`normalized` of `tokenizers`)."""
+    model_max_length: int | None = None
+    """The maximum number of tokens of the model that the tokenizer is for. Ids do not depend on it.
+    """
     trim_offsets: Sequence[bool] | None = None
     """The `add_prefix_space` of each post-processor that trims offsets. None: as GPT-2 does."""
 
@@ -112,6 +116,11 @@ class TokenizerSpec:
     def library(self) -> Library | None:
         """The model, if the library `tokenizers` runs the tokenizer."""
         return self.model if isinstance(self.model, Library) else None
+
+    @property
+    def of_sentencepiece(self) -> bool:
+        """Whether it was read from a model of sentencepiece, and does what that does."""
+        return isinstance(self.model, Bpe | Unigram) and self.model.of_sentencepiece
 
     @property
     def tokens_by_role(self) -> dict[str, str]:

@@ -121,7 +121,7 @@ class Inspector:
     def inspect(self, text: str) -> Inspection:
         """The tokens, words and dropped characters of one text."""
         table = self.tokenizer.encode_batch([text], options=self.options).table
-        if self.tokenizer.spec.model is not None:
+        if self.tokenizer.spec.model is not None or self.tokenizer.spec.rules is not None:
             return self._of_model(text, table)
         pieces = list(self._pieces(text))
         cuts = [(["special"], ()) if special else self._cut(piece) for piece, special in pieces]
@@ -143,7 +143,8 @@ class Inspector:
         return Inspection(text, tokens, words, list(_dropped(text, spans.values())))
 
     def _of_model(self, text: str, table: pa.Table) -> Inspection:
-        """The same for BPE and Unigram, whose tokens say which words they make."""
+        """The same for words that are not BERT's, and for BPE and Unigram: tokens say which words
+        they make."""
         tokens = []
         for token_id, (start, end), number in zip(*_only_row(table), strict=True):
             token, source = self.tokenizer.vocab[token_id], text[start:end]
@@ -160,8 +161,9 @@ class Inspector:
             if of[0].kind != "special"
         ]
         dropped = list(_dropped(text, spans))
-        if self.tokenizer.spec.library is not None:  # which does not say why
+        if self.tokenizer.spec.library is not None or self.tokenizer.spec.model is None:
             return Inspection(text, tokens, words, dropped)
+        # The library does not say why; WordPiece takes the longest.
         known = {word.number for word in words if not word.misfits}
         reasons = [
             self._reasoner.reason(number, [token.token for token in of])

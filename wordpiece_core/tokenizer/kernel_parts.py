@@ -32,12 +32,13 @@ def kernel_model(model: Model | None) -> _kernel.Bpe | _kernel.Unigram | None:
             byte_fallback=model.byte_fallback,
             fuse_unk=model.fuse_unk,
             ignore_merges=model.ignore_merges,
-            shared_ranks=model.shared_ranks,
+            tied=list(model.tied),
         )
     if isinstance(model, Unigram):
         return _kernel.Unigram(
             pa.array(model.scores, pa.float64()),
             byte_fallback=model.byte_fallback,
             of_sentencepiece=model.of_sentencepiece,
+            user_defined=list(model.user_defined),
         )
     return None

@@ -17,15 +17,16 @@ class Bpe:
     the characters that GPT-2 writes for them, a space first unless `pre_tokenizer` is gpt2; None:
     words are not marked. `byte_fallback`: a character that is no token becomes the tokens <0xNN> of
     its bytes. `fuse_unk`: unknown symbols side by side are one unknown token. `ignore_merges`: a
-    word that is a token is not split. `shared_ranks`: merges that make one token, one behind the
-    other, have one rank, as tiktoken and sentencepiece rank tokens and not pairs."""
+    word that is a token is not split. `of_sentencepiece`: it is a model of sentencepiece. `tied`:
+    the places of merges in `merges` that have the rank of the one before them."""
 
     merges: Sequence[tuple[int, int]]
     word_boundary: str | None = WORD_END
     byte_fallback: bool = False
     fuse_unk: bool = False
     ignore_merges: bool = False
-    shared_ranks: bool = False
+    of_sentencepiece: bool = False
+    tied: Sequence[int] = ()
 
 
 @dataclass(frozen=True)
@@ -34,11 +35,13 @@ class Unigram:
     special tokens are 0. Words begin with SPACE_MARK. `byte_fallback`: an unknown character becomes
     the tokens <0xNN> of its bytes. `of_sentencepiece`: sums of scores are rounded as sentencepiece
     rounds them (32 bits, over the whole text), and only ordinary pieces are found in texts; else as
-    `tokenizers` does (64 bits, over each word)."""
+    `tokenizers` does (64 bits, over each word). `user_defined`: the ids of its user-defined
+    symbols, which win over other pieces."""
 
     scores: Sequence[float]
     byte_fallback: bool = False
     of_sentencepiece: bool = False
+    user_defined: Sequence[int] = ()
 
 
 @dataclass(frozen=True)

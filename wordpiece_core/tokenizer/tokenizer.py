@@ -37,7 +37,6 @@ from wordpiece_core.tokenizer.vocabulary import check_vocabulary
 from wordpiece_core.tokenizer.writing import tokenizer_files
 
 PLAIN = EncodingOptions()
-MODEL_MAX_LENGTH = 512  # of BERT
 SENTENCE_LENGTHS = "sentence_lengths"
 TEXT_OPTIONS = {field.name for field in fields(TextOptions)}
 
@@ -184,6 +183,7 @@ class Tokenizer:
         text = self.spec.text.for_kernel()  # `strip_accents` as it is, given or not
         value = self.spec.plain() | {"text": text, "unk_scope": self.unk_scope}
         value["more_special_tokens"] = sorted(self.special_tokens)
+        value.pop("model_max_length", None)
         return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
 
     @cached_property
@@ -200,9 +200,8 @@ class Tokenizer:
         if self.spec.library is not None:
             return LibraryEncoder(self.spec, hides=split_special_tokens)
         spec, special = self.spec, self.special_tokens
-        of_sentencepiece = isinstance(spec.model, Unigram) and spec.model.of_sentencepiece
         # sentencepiece does not find its control tokens in texts either.
-        hides = split_special_tokens or of_sentencepiece
+        hides = split_special_tokens or spec.of_sentencepiece
         searched = [t for t in special if t in (spec.not_special or ())] if hides else special
         hidden = {*(spec.not_in_model or ()), *(set(special) - set(searched))}
         flags = {
@@ -487,7 +486,8 @@ class Tokenizer:
         tokenizer of `transformers`: lists of ids, and of the other columns that are asked for.
 
         `padding`: True pads to the longest row, "max_length" to that length. `truncation`: which
-        text of a pair is cut; True cuts the longest first. Without a `max_length` both use 512.
+        text of a pair is cut; True cuts the longest first. Without a `max_length` both use
+        that of the model (`model_max_length` of its files), and do nothing if there is none.
         Raises OptionError for other values. For large data, `encode_batch` is faster.
 
         >>> tok = Tokenizer(["[UNK]", "[CLS]", "[SEP]", "un", "##afford", "##able"])
@@ -497,11 +497,10 @@ class Tokenizer:
         single = isinstance(text, str)
         texts = [text] if isinstance(text, str) else text
         pairs = [text_pair] if isinstance(text_pair, str) else text_pair
-        cut = (
-            max_length is not None
-            if truncation is None
-            else truncation not in (False, "do_not_truncate")
-        )
+        limit = max_length or self.spec.model_max_length
+        wanted = max_length if truncation is None else truncation not in (False, "do_not_truncate")
+        cut = bool(wanted) and limit is not None
+        side = truncation if isinstance(truncation, str) and wanted else "longest_first"
         asked = {
             "token_type_ids": return_token_type_ids,
             "attention_mask": return_attention_mask,
@@ -510,12 +509,12 @@ class Tokenizer:
         }
         options = EncodingOptions(
             add_special_tokens=add_special_tokens and self.adds_special_tokens,
-            max_length=(max_length or MODEL_MAX_LENGTH) if cut else None,
-            truncation=truncation if isinstance(truncation, str) and cut else "longest_first",
+            max_length=limit if cut else None,
+            truncation=side,
             stride=stride if cut and return_overflowing_tokens else None,
             columns=tuple(name for name, wanted in asked.items() if wanted),
         )
-        encoded = self._padded(texts, pairs, options, padding, max_length)
+        encoded = self._padded(texts, pairs, options, padding, limit)
         columns = {name: encoded.table[name].to_pylist() for name in encoded.table.column_names}
         if encoded.source_rows is not None:
             return columns | {"overflow_to_sample_mapping": encoded.source_rows.to_pylist()}
@@ -527,17 +526,17 @@ class Tokenizer:
         pairs: Sequence[str] | None,
         options: EncodingOptions,
         padding: bool | str,
-        max_length: int | None,
+        limit: int | None,
     ) -> EncodedBatch:
         """Encodes with the meaning that `padding` has in `transformers`."""
         if padding not in (False, "do_not_pad", True, "longest", "max_length"):
             raise OptionError(f"padding: {shown(padding)} is not a bool, longest or max_length")
-        if padding in (False, "do_not_pad"):
+        if padding in (False, "do_not_pad") or (padding == "max_length" and limit is None):
             return self.encode_batch(texts, pairs, options=options)
         rows = self.encode_batch(texts, pairs, options=options).table["input_ids"]
         length = longest = pc.max(pc.list_value_length(rows)).as_py() or 0
         if padding == "max_length":
-            length = max_length or MODEL_MAX_LENGTH
+            length = limit
         if longest > length:
             raise OptionError(f"padding: a row has {longest} tokens, not {length}; give truncation")
         options = replace(options, max_length=length or None, padding=length > 0)

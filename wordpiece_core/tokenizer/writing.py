@@ -8,14 +8,14 @@ from wordpiece_core.tokenizer.formats.json_text import written
 from wordpiece_core.tokenizer.formats.merges_files import merges_files
 from wordpiece_core.tokenizer.formats.sentencepiece_model import SPIECE, sentencepiece_model
 from wordpiece_core.tokenizer.formats.tokenizer_json import tokenizer_json
-from wordpiece_core.tokenizer.models import Bpe, Unigram
+from wordpiece_core.tokenizer.models import Bpe
 from wordpiece_core.tokenizer.vocabulary import vocabulary_text
 
 
 def tokenizer_files(spec: TokenizerSpec) -> dict[str, bytes]:
     """The bytes of the files of a tokenizer directory, by name. A tokenizer that was read from a
     model of `sentencepiece` is written as one: `tokenizers` would not give its ids."""
-    if isinstance(spec.model, Unigram) and spec.model.of_sentencepiece:
+    if spec.of_sentencepiece:
         return {SPIECE: sentencepiece_model(spec)}
     configs = {name: written(value) for name, value in config_files(spec).items()}
     if spec.library is not None:

@@ -11,8 +11,9 @@ import pyarrow.compute as pc
 
 from wordpiece_core import _kernel
 from wordpiece_core.errors import OptionError
-from wordpiece_core.options import GPT2, TrainingOptions
+from wordpiece_core.options import TrainingOptions
 from wordpiece_core.reference.marks import BYTES, SPACE_MARK
+from wordpiece_core.text_parts import GPT2
 from wordpiece_core.training.rounds import (
     WORDS,
     Adding,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -14,8 +14,10 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from wordpiece_core.errors import InputError, OptionError
-from wordpiece_core.options import BPE, GPT2, UNIGRAM, TextOptions, TrainingOptions
-from wordpiece_core.tokenizer.files import TokenizerSpec, own_special_tokens
+from wordpiece_core.options import BPE, UNIGRAM, UNK, TextOptions, TrainingOptions
+from wordpiece_core.text_parts import GPT2
+from wordpiece_core.tokenizer.composing import composed
+from wordpiece_core.tokenizer.files import NOTHING_ADDED, ROLES, TokenizerSpec, own_special_tokens
 from wordpiece_core.tokenizer.models import Bpe, Unigram
 from wordpiece_core.tokenizer.tokenizer import Tokenizer
 from wordpiece_core.training.alphabet import reserved_tokens
@@ -80,19 +82,25 @@ class TrainingResult:
         """What makes the tokenizer, for words that were cut by `text`. OptionError if they cannot
         have been."""
         options = self.options
-        if options.word_marks(text.pre_tokenizer) != self.marks:
+        if options.word_marks(text) != self.marks:
             raise OptionError(
-                f"pre_tokenizer: {text.pre_tokenizer}, but the words of the training were"
-                f" {'' if self.marks == GPT2 else 'not '}cut by gpt2"
+                f"pre_tokenizer: {text.pre_tokenizer}, but the words of the training"
+                f" {'hold' if self.marks == GPT2 else 'do not hold'} the spaces of the text"
             )
-        return TokenizerSpec(
+        spec = TokenizerSpec(
             self.vocab,
             text,
             options.max_word_length,
             options.continuing_prefix,
             own_special_tokens(options.special_tokens),
             self._model(),
+            model_max_length=options.model_max_length,
         )
+        if options.roles or UNK not in options.special_tokens:
+            of_bert = {r: t for r, t in ROLES.items() if t in options.special_tokens}
+            added = spec.around or NOTHING_ADDED
+            spec = replace(spec, roles=of_bert | options.roles, added=added)
+        return composed(spec) if text.is_composed else spec
 
     def _model(self) -> Bpe | Unigram | None:
         options = self.options
@@ -133,7 +141,7 @@ def train(
     *,
     round_budget: float = 1.0,
     driver_memory: int | None = None,
-    pre_tokenizer: str = "bert",
+    pre_tokenizer: str | Sequence[str] = "bert",
     **options: Any,
 ) -> TrainingResult:
     """Trains a vocabulary on words with their counts. Where scores are equal, the order of the
@@ -145,8 +153,9 @@ def train(
             result.
         driver_memory: The bytes that a round may use, beside the table. It does not change the
             result.
-        pre_tokenizer: How the words were cut. Those of gpt2 hold their spaces, and are taken as
-            they are; they train only `model="bpe", word_boundary="bytes"`.
+        pre_tokenizer: How text was split into the words. Words that hold their spaces, as those of
+            gpt2 and llama3 do, are taken as they are; they train only `model="bpe",
+            word_boundary="bytes"`.
         **options: The options of `TrainingOptions`.
 
     Raises:
@@ -159,7 +168,7 @@ def train(
     ['g', 'g</w>', 'h', 's</w>', 'u', 'hu', 'hug</w>', 'hug', 'hugs</w>']
     """
     training = TrainingOptions.of(**options)
-    marks = training.word_marks(TextOptions(pre_tokenizer=pre_tokenizer).pre_tokenizer)
+    marks = training.word_marks(TextOptions(pre_tokenizer=pre_tokenizer))
     budget = RoundBudget(round_budget=round_budget, driver_memory=driver_memory)
     words = word_batch(word_counts)
     parts = partial(parts_of, words)

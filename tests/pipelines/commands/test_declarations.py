@@ -41,6 +41,7 @@ from wordpiece_core.option_kinds import (
     Text,
     Whole,
 )
+from wordpiece_core.text_parts import PreTokenizers
 
 from ..corpora import done, english, wordpiece, write_shard
 
@@ -75,16 +76,23 @@ WITH = {
 WITH_OF_COMMAND = {
     ("extend", "vocab_size"): {"new_tokens": None},
     ("train", "word_boundary"): {"model": "bpe"},
+    **{("train", name): {} for name in ("bos_token", "eos_token")},
     ("train", "byte_fallback"): {"model": "unigram"},
     ("train", "seed_size"): {"model": "unigram"},
     **{(c, "tokenizer"): {"inputs": None, "word_counts": "words"} for c in ("extend", "prune")},
 }
 """What an option cannot be without, or with."""
+SPECIAL_OF_ROLE = {
+    **{"unk_token": "[UNK]", "bos_token": "[CLS]", "eos_token": "[SEP]"},
+    **{"pad_token": "[PAD]", "mask_token": "[MASK]"},
+}
 
 
-def example(option: Option) -> tuple[Any, str]:
+def example(command: str, option: Option) -> tuple[Any, str]:
     """A value other than the default, and how one writes it."""
     kind = option.kind
+    if command == "train" and option.name in SPECIAL_OF_ROLE:
+        return SPECIAL_OF_ROLE[option.name], SPECIAL_OF_ROLE[option.name]
     if option.name == "columns":
         return ("word_ids", "num_tokens"), "word_ids, num_tokens"
     if option.name == "special_tokens":
@@ -96,6 +104,8 @@ def example(option: Option) -> tuple[Any, str]:
         return "unigram", "unigram"
     if option.name == "pre_tokenizer":
         return "whitespace", "whitespace"
+    if option.name == "normalizer":
+        return ("nfc", "lowercase"), "nfc, lowercase"
     if isinstance(kind, Choice):
         value = next(value for value in reversed(kind.values) if value != option.default)
         return value, value
@@ -129,7 +139,7 @@ def bad(option: Option) -> Any:
         return ""
     if isinstance(kind, Text):
         return "a\0b"
-    assert isinstance(kind, Names | Shares)
+    assert isinstance(kind, Names | Shares | PreTokenizers)
     return "a\0b"
 
 
@@ -199,7 +209,7 @@ def test_defaults_are_the_same_everywhere(command: str) -> None:
 def test_an_option_is_the_same_by_every_way(
     command: str, option: Option, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    value, text = example(option)
+    value, text = example(command, option)
     others = needed(command, option)
     wanted = CALLS[command].of(**others, **{option.name: value})
     if option.in_config:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import random
-from dataclasses import asdict
 from pathlib import Path
 
 import pyarrow as pa
@@ -127,7 +126,7 @@ def test_the_manifest_and_the_summary_say_what_was_read(tmp_path: Path) -> None:
     assert table_rows(tmp_path / "words") == words
     assert manifest(tmp_path / "words") == {
         "parts": ["part-00000.parquet"],
-        "text": asdict(wp.TextOptions()),
+        "text": wp.TextOptions().plain(),
         "min_word_count": 1,
         "smoothing": None,
         "rows": 6,

@@ -58,6 +58,8 @@ def test_text_of_ids_is_that_of_transformers(tmp_path: Path, kind: str) -> None:
         (("remove_extra_whitespaces", False),),
         (("add_dummy_prefix", False),),
         (("add_dummy_prefix", False), ("remove_extra_whitespaces", False)),
+        (("model_type", "bpe"), ("user_defined_symbols", "<sep>,the")),
+        (("model_type", "bpe"), ("treat_whitespace_as_suffix", True)),
     ],
 )
 def test_text_of_ids_is_that_of_sentencepiece(

@@ -271,12 +271,3 @@ def test_a_model_that_sentencepiece_has_trained_gives_its_ids(
     assert bool(charsmap) == (normalization != "identity")
     tokenizer = of_sentencepiece(pieces, byte_fallback=byte_fallback, charsmap=charsmap)
     check_ids(tokenizer, other, [*lines, " ".join(lines), "日本 ☃x", "ｶﾞ ﬁn\u3000½ ①"])
-
-
-def test_pieces_that_may_reach_into_the_next_word_are_refused() -> None:
-    known = [("<unk>", 0.0, UNKNOWN), ("a", -1.0, NORMAL)]
-    for more, message in ((("a▁b", -1.0, NORMAL), "▁ inside"), (("b", -1.0, NORMAL), "no token ▁")):
-        mark = [("▁", -1.0, NORMAL)] if "inside" in message else []
-        tokenizer = of_sentencepiece([*known, *mark, more], byte_fallback=False)
-        with pytest.raises(wp.InputError, match=message):
-            tokenizer.encode(["a"])

@@ -239,8 +239,9 @@ def test_a_pair_that_is_merged_twice_keeps_its_first_rank() -> None:
 
 def test_the_bytes_come_first_in_the_order_of_gpt2() -> None:
     result = wp.train({"é": 3}, model="bpe", word_boundary="bytes", vocab_size=300)
-    assert result.vocab[5:261] == sorted(marks.BYTE_CHARACTERS)
-    assert result.vocab[261:] == ["ĠÃ", "ĠÃ©"]
+    assert result.vocab[:1] == ["<|endoftext|>"]
+    assert result.vocab[1:257] == sorted(marks.BYTE_CHARACTERS)
+    assert result.vocab[257:] == ["ĠÃ", "ĠÃ©"]
     assert result.options.word_boundary == "bytes"
 
 
@@ -260,9 +261,12 @@ def test_byte_fallback_has_the_bytes_of_sentencepiece_behind_the_special_tokens(
         ({**BYTES, "initial_alphabet": "a"}, "initial_alphabet: not with word_boundary bytes"),
         ({**BYTES, "byte_fallback": True}, "byte_fallback: not without unigram, or bpe with"),
         ({"seed_size": 5}, "seed_size: not without unigram"),
-        ({**BYTES, "vocab_size": 260}, "vocab_size: 260 is too small .* make it 261 or more"),
-        ({"pre_tokenizer": "gpt2"}, "pre_tokenizer: words cut as GPT-2 does hold spaces"),
-        ({"model": "wordpiece", "pre_tokenizer": "gpt2"}, "pre_tokenizer: words cut as GPT-2"),
+        ({**BYTES, "vocab_size": 256}, "vocab_size: 256 is too small .* make it 257 or more"),
+        ({"pre_tokenizer": "gpt2"}, "pre_tokenizer: words of gpt2 hold spaces"),
+        (
+            {"model": "wordpiece", "pre_tokenizer": "gpt2"},
+            "pre_tokenizer: words of gpt2 hold spaces",
+        ),
         ({"model": "wordpiece", "word_boundary": "▁"}, "word_boundary: '▁' is not for the model"),
         ({"model": "unigram", **BYTES}, "word_boundary: 'bytes' is not for the model unigram"),
         ({"model": "unigram", "min_pair_count": 5}, "min_pair_count: not for the model unigram"),
@@ -280,7 +284,7 @@ def test_the_text_of_the_tokenizer_has_to_be_that_of_the_words() -> None:
     of_gpt2 = wp.train({" ab": 1}, model="bpe", pre_tokenizer="gpt2", vocab_size=300, **BYTES)
     of_words = wp.train({"ab": 1}, model="bpe", vocab_size=300, **BYTES)
     assert of_gpt2.vocab == of_words.vocab
-    with pytest.raises(OptionError, match="bert, but the words of the training were cut by gpt2"):
+    with pytest.raises(OptionError, match="bert, but the words of the training hold the spaces"):
         of_gpt2.spec(wp.TextOptions())
-    with pytest.raises(OptionError, match="gpt2, but the words of the training were not cut by"):
+    with pytest.raises(OptionError, match="gpt2, but the words of the training do not hold the"):
         of_words.spec(wp.TextOptions(pre_tokenizer="gpt2"))

@@ -8,11 +8,13 @@ from dataclasses import replace
 from typing import Any
 
 from wordpiece_core.errors import InputError, shown
-from wordpiece_core.options import GPT2, TextOptions
+from wordpiece_core.options import TextOptions
 from wordpiece_core.reference import SPECIAL_TOKENS
+from wordpiece_core.text_parts import GPT2
 from wordpiece_core.tokenizer.files import AS_IT_IS, ROLE_NAMES, ROLES, TokenizerSpec
 from wordpiece_core.tokenizer.formats.json_text import Json
 from wordpiece_core.tokenizer.formats.tokenizer_json_reading import check_added_token
+from wordpiece_core.tokenizer.models import Layout
 
 # The text options in a tokenizer_config.json, by the names they have there.
 CONFIG_TEXT = {
@@ -21,22 +23,22 @@ CONFIG_TEXT = {
     "tokenize_chinese_chars": "handle_chinese_chars",
 }
 MORE_TOKENS = ("additional_special_tokens", "extra_special_tokens")
-INPUT_NAMES = ["input_ids", "token_type_ids", "attention_mask"]
 
 
 def config_files(spec: TokenizerSpec) -> dict[str, dict[str, Any]]:
     """Both files, by name."""
     roles = spec.tokens_by_role
-    config = {
-        "tokenizer_class": "PreTrainedTokenizerFast",
-        "model_max_length": 512,
-        "do_lower_case": spec.text.lowercase,
-        "strip_accents": spec.text.strip_accents,
-        "tokenize_chinese_chars": spec.text.handle_chinese_chars,
-        "clean_up_tokenization_spaces": spec.model is None,
-        "model_input_names": INPUT_NAMES,
-        **roles,
-    }
+    config: dict[str, Any] = {"tokenizer_class": "PreTrainedTokenizerFast"}
+    if spec.model_max_length is not None:
+        config["model_max_length"] = spec.model_max_length
+    if spec.text != AS_IT_IS and spec.text.pre_tokenizer != GPT2:
+        config |= {name: getattr(spec.text, option) for name, option in CONFIG_TEXT.items()}
+    config["clean_up_tokenization_spaces"] = spec.model is None
+    pair = spec.around.pair if spec.around is not None else Layout()
+    has_types = bool(pair.added) and any((pair.types[1], *(kind for _, kind in pair.added)))
+    types = ["token_type_ids"] if has_types else []
+    config["model_input_names"] = ["input_ids", *types, "attention_mask"]
+    config |= roles
     return {"tokenizer_config.json": config, "special_tokens_map.json": roles}
 
 
@@ -52,6 +54,7 @@ def with_config(spec: TokenizerSpec, config: Json, path: str, *, fixed: bool) ->
         raise InputError(f"{path}: special token {unknown[0]!r} is not in the vocabulary; add it")
     if roles is not None:  # as tokenizer.json lists them
         more = dict.fromkeys(sorted(more, key=list(spec.vocab).index))
+    spec = replace(spec, model_max_length=_max_length(config) or spec.model_max_length)
     text = _text_of_config(spec.text, config, path)
     changed = replace(spec, text=text, roles=roles, more_special_tokens=tuple(more))
     if not fixed:
@@ -72,7 +75,14 @@ def with_roles(spec: TokenizerSpec, config: Json, path: str) -> TokenizerSpec:
     known = {*spec.vocab}
     said = {n: _content(config[n], path, True) for n in ROLE_NAMES if config.get(n) is not None}
     said = {name: token for name, token in said.items() if token in known and name != "unk_token"}
-    return replace(spec, roles={**(spec.roles or {}), **said})
+    length = _max_length(config) or spec.model_max_length
+    return replace(spec, roles={**(spec.roles or {}), **said}, model_max_length=length)
+
+
+def _max_length(config: Json) -> int | None:
+    """The maximum number of tokens of the model. `transformers` writes 10^30 for none."""
+    length = config.get("model_max_length")
+    return length if isinstance(length, int) and 0 < length < 10**9 else None
 
 
 def _check_split(config: Json, path: str) -> None:

@@ -7,8 +7,9 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from wordpiece_core.errors import InputError, shown
-from wordpiece_core.options import GPT2, TextOptions
+from wordpiece_core.options import TextOptions
 from wordpiece_core.reference.marks import BYTES, WORD_END
+from wordpiece_core.text_parts import GPT2
 from wordpiece_core.tokenizer.files import (
     NOTHING_ADDED,
     TokenizerSpec,

@@ -1,23 +1,29 @@
 """SentencePiece's models: one file, of a protobuf message, with the pieces and how text is
 normalized.
 
-A model of ours is written so that `sentencepiece` makes the same pieces of raw text. A model of
-`sentencepiece` is read if it is a unigram model; what would make other ids is refused.
+A model of ours is written so that `sentencepiece` makes the same pieces of raw text. A unigram or
+bpe model of `sentencepiece` is read; what would make other ids is refused.
 """
 
 from __future__ import annotations
 
+import json
 import math
+from base64 import b64decode, b64encode
 from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
+from wordpiece_core import _kernel
 from wordpiece_core.errors import InputError
 from wordpiece_core.reference.marks import SPACE_MARK, byte_tokens
 from wordpiece_core.tokenizer.charsmap import charsmap
 from wordpiece_core.tokenizer.files import AS_IT_IS, NOTHING_ADDED, TokenizerSpec
 from wordpiece_core.tokenizer.formats import sentencepiece_proto as proto
 from wordpiece_core.tokenizer.formats.tokenizer_json_parts import check_rules
-from wordpiece_core.tokenizer.models import Metaspace, Unigram
+from wordpiece_core.tokenizer.models import Bpe, Composed, Metaspace, Unigram
 from wordpiece_core.tokenizer.vocabulary import check_vocabulary, is_unused
 
 SPIECE = "spiece.model"
@@ -30,20 +36,22 @@ INSTEAD = {"bos_token": "cls_token", "eos_token": "sep_token"}
 
 
 def sentencepiece_model(spec: TokenizerSpec) -> bytes:
-    """The bytes of the model of a Unigram tokenizer. Its map of characters is that of the spec's
-    rules, or else does what the spec's text options do. Special tokens are control symbols:
-    `sentencepiece` does not look for them in texts."""
-    assert isinstance(spec.model, Unigram)
-    rules = spec.rules if isinstance(spec.rules, Metaspace) else Metaspace(charsmap(spec.text))
+    """The bytes of the model of a Unigram tokenizer, or of one that was read from such a model. Its
+    map of characters is that of the spec's rules, or else does what the spec's text options do.
+    Special tokens are control symbols: `sentencepiece` does not look for them in texts."""
+    assert isinstance(spec.model, Unigram | Bpe)
     model = proto.model_class()()
     roles = spec.tokens_by_role
-    control = {*spec.special_tokens, *roles.values()}
+    user_defined = user_defined_symbols(spec)
+    control = {*spec.special_tokens, *roles.values()} - user_defined
     of_bytes = {*byte_tokens(spec.model.byte_fallback)}
-    for token, score in zip(spec.vocab, spec.model.scores, strict=True):
+    for token, score in zip(spec.vocab, _scores(spec), strict=True):
         kind = _kind(token, roles.get("unk_token"), control, of_bytes)
-        model.pieces.add(piece=token, score=score, type=kind)
+        model.pieces.add(
+            piece=token, score=score, type=proto.USER_DEFINED if token in user_defined else kind
+        )
     trainer = model.trainer_spec
-    trainer.model_type = proto.UNIGRAM
+    trainer.model_type = proto.UNIGRAM if isinstance(spec.model, Unigram) else proto.BPE
     trainer.vocab_size = len(spec.vocab)
     trainer.byte_fallback = spec.model.byte_fallback
     ids = {token: i for i, token in enumerate(spec.vocab)}
@@ -52,13 +60,47 @@ def sentencepiece_model(spec: TokenizerSpec) -> bytes:
         setattr(trainer, f"{name}_id", ids.get(token, -1))
         if token:
             setattr(trainer, f"{name}_piece", token)
+    options = normalizer_options(spec)
     normalizer = model.normalizer_spec
-    normalizer.name = "identity" if not rules.charsmap else "user_defined"
-    normalizer.precompiled_charsmap = rules.charsmap
-    normalizer.add_dummy_prefix = rules.prepend != "never"
-    normalizer.remove_extra_whitespaces = rules.collapse_spaces
-    normalizer.escape_whitespaces = True
+    normalizer.precompiled_charsmap = b64decode(options["precompiled_charsmap"])
+    normalizer.name = "user_defined" if normalizer.precompiled_charsmap else "identity"
+    for name in ("add_dummy_prefix", "remove_extra_whitespaces", "escape_whitespaces"):
+        setattr(normalizer, name, options[name])
+    trainer.treat_whitespace_as_suffix = options["treat_whitespace_as_suffix"]
     return bytes(model.SerializeToString(deterministic=True))
+
+
+def _scores(spec: TokenizerSpec) -> Sequence[float]:
+    """By id. Of BPE only their order counts: the token that the first merge makes has the best."""
+    if isinstance(spec.model, Unigram):
+        return spec.model.scores
+    assert isinstance(spec.model, Bpe)
+    scores, tied, score = {}, {*spec.model.tied}, 0.0
+    for at, (left, right) in enumerate(spec.model.merges):
+        score -= at not in tied
+        scores[spec.vocab[left] + spec.vocab[right]] = score
+    return [scores.get(token, 0.0) for token in spec.vocab]
+
+
+def user_defined_symbols(spec: TokenizerSpec) -> set[str]:
+    """The user-defined symbols of a model that was read from one of sentencepiece."""
+    if isinstance(spec.model, Unigram):
+        return {spec.vocab[i] for i in spec.model.user_defined}
+    return {*(spec.found_late or ())}
+
+
+def normalizer_options(spec: TokenizerSpec) -> dict[str, Any]:
+    """What is done with text before the model, by the names that the options have there."""
+    if isinstance(spec.rules, Composed) and spec.rules.normalizer is not None:
+        return dict(json.loads(spec.rules.normalizer))
+    rules = spec.rules if isinstance(spec.rules, Metaspace) else Metaspace(charsmap(spec.text))
+    return {
+        "precompiled_charsmap": b64encode(rules.charsmap).decode(),
+        "add_dummy_prefix": rules.prepend != "never",
+        "remove_extra_whitespaces": rules.collapse_spaces,
+        "escape_whitespaces": True,
+        "treat_whitespace_as_suffix": False,
+    }
 
 
 def _kind(token: str, unk: str | None, control: set[str], of_bytes: set[str]) -> int:
@@ -78,49 +120,113 @@ def read_model(data: bytes, path: str) -> TokenizerSpec:
         raise InputError(f"{path}: not a model of sentencepiece") from error
     if not model.pieces:
         raise InputError(f"{path}: not a model of sentencepiece (it has no pieces)")
-    _check(model, path)
     vocab = [piece.piece for piece in model.pieces]
     check_vocabulary(vocab, path, unk=None)
     kinds = [piece.type for piece in model.pieces]
     _check_kinds(vocab, kinds, model.trainer_spec.byte_fallback, path)
-    scores = [piece.score for piece in model.pieces]
-    if not all(math.isfinite(score) for score in scores):
-        raise InputError(f"{path}: a score is not a finite number")
-    normalizer = model.normalizer_spec
-    rules = Metaspace(
-        charsmap=normalizer.precompiled_charsmap,
-        collapse_spaces=normalizer.remove_extra_whitespaces,
-        prepend="always" if normalizer.add_dummy_prefix else "never",
-    )
-    check_rules(rules, path)
-    _check_marks([t for t, kind in zip(vocab, kinds, strict=True) if kind == proto.NORMAL], path)
-    return TokenizerSpec(
+    user_defined = [i for i, kind in enumerate(kinds) if kind == proto.USER_DEFINED]
+    symbols = [vocab[i] for i in user_defined]
+    spec = TokenizerSpec(
         vocab,
         AS_IT_IS,
         continuing_prefix="",
         more_special_tokens=tuple(
             token for token, kind in zip(vocab, kinds, strict=True) if kind in NEVER_FOUND
         ),
-        model=Unigram(scores, model.trainer_spec.byte_fallback, of_sentencepiece=True),
-        rules=rules,
         roles=_roles(model.trainer_spec, vocab, kinds),
         added=NOTHING_ADDED,
     )
-
-
-def _check(model: Any, path: str) -> None:
-    """InputError for a part that is not known here."""
-    trainer, normalizer = model.trainer_spec, model.normalizer_spec
-    if trainer.model_type != proto.UNIGRAM:
-        kind = proto.MODEL_TYPES.get(trainer.model_type, "unknown")
-        raise InputError(
-            f"{path}: a {kind} model of sentencepiece; only unigram models are read (a"
-            " tokenizer.json made of it can be)"
+    if model.trainer_spec.model_type == proto.UNIGRAM:
+        fallback = model.trainer_spec.byte_fallback
+        unigram = Unigram(_finite_scores(model, path), fallback, True, user_defined)
+        return replace(spec, model=unigram, rules=_unigram_rules(model, symbols, path))
+    if model.trainer_spec.model_type == proto.BPE:
+        return replace(
+            spec,
+            model=_bpe(model, path),
+            rules=_composed(model, symbols, path),
+            more_special_tokens=(*spec.more_special_tokens, *symbols),
+            not_special=symbols,
+            found_late=symbols,
         )
-    if trainer.treat_whitespace_as_suffix:
-        raise InputError(f"{path}: treat_whitespace_as_suffix is set; words begin with ▁ here")
-    if not normalizer.escape_whitespaces:
-        raise InputError(f"{path}: escape_whitespaces is off; spaces are written as ▁ here")
+    kind = proto.MODEL_TYPES.get(model.trainer_spec.model_type, "unknown")
+    raise InputError(
+        f"{path}: a {kind} model of sentencepiece; only unigram and bpe models are read"
+    )
+
+
+def _finite_scores(model: Any, path: str) -> list[float]:
+    scores = [piece.score for piece in model.pieces]
+    if not all(math.isfinite(score) for score in scores):
+        raise InputError(f"{path}: a score is not a finite number")
+    return scores
+
+
+def _bpe(model: Any, path: str) -> Bpe:
+    """The merges that make the pieces of a bpe model, which have scores, not merges."""
+    scores = _finite_scores(model, path)
+    for piece in model.pieces:
+        if piece.type == proto.UNUSED:
+            raise InputError(
+                f"{path}: the piece {piece.piece!r} is not used: a bpe model may cut it again,"
+                " which is not done here"
+            )
+    pieces = [piece.piece if piece.type == proto.NORMAL else "" for piece in model.pieces]
+    known = {piece for piece in pieces if len(piece) == 1}
+    for piece in pieces:
+        if not known.issuperset(piece):
+            missing = next(character for character in piece if character not in known)
+            raise InputError(
+                f"{path}: the piece {piece!r} has {missing!r}, which is no piece; add it"
+            )
+    places = {score: rank for rank, score in enumerate(sorted({*scores}, reverse=True))}
+    ranks = [places[score] for score in scores]
+    merges = _kernel.merges_of_ranks([p.encode() for p in pieces], ranks, by_character=True)
+    ids = {piece: i for i, piece in enumerate(pieces)}
+    made = [ranks[ids[pieces[left] + pieces[right]]] for left, right in merges]
+    tied = [at for at, (one, next_) in enumerate(pairwise(made), 1) if one == next_]
+    fallback = model.trainer_spec.byte_fallback
+    return Bpe(merges, None, fallback, fuse_unk=True, of_sentencepiece=True, tied=tied)
+
+
+def _unigram_rules(model: Any, symbols: Sequence[str], path: str) -> Metaspace | Composed:
+    """How text becomes words: each with its space, if no piece can reach from one into the next."""
+    normalizer = model.normalizer_spec
+    ordinary = [piece.piece for piece in model.pieces if piece.type == proto.NORMAL]
+    is_by_words = (
+        SPACE_MARK in ordinary
+        and not any(SPACE_MARK in piece[1:] for piece in ordinary)
+        and normalizer.escape_whitespaces
+        and not model.trainer_spec.treat_whitespace_as_suffix
+        and not symbols
+    )
+    if is_by_words:
+        rules = Metaspace(
+            charsmap=normalizer.precompiled_charsmap,
+            collapse_spaces=normalizer.remove_extra_whitespaces,
+            prepend="always" if normalizer.add_dummy_prefix else "never",
+        )
+        with suppress(InputError):  # not every map leaves words apart
+            check_rules(rules, path)
+            return rules
+    return _composed(model, symbols, path)
+
+
+def _composed(model: Any, symbols: Sequence[str], path: str) -> Composed:
+    """How text becomes one word of the model."""
+    normalizer = model.normalizer_spec
+    options = {
+        "type": "SentencePiece",
+        "precompiled_charsmap": b64encode(normalizer.precompiled_charsmap).decode(),
+        "add_dummy_prefix": normalizer.add_dummy_prefix,
+        "remove_extra_whitespaces": normalizer.remove_extra_whitespaces,
+        "escape_whitespaces": normalizer.escape_whitespaces,
+        "treat_whitespace_as_suffix": model.trainer_spec.treat_whitespace_as_suffix,
+        "user_defined_symbols": list(symbols),
+    }
+    rules = Composed(normalizer=json.dumps(options))
+    check_rules(rules, path)
+    return rules
 
 
 def _check_kinds(
@@ -128,11 +234,6 @@ def _check_kinds(
 ) -> None:
     if kinds.count(proto.UNKNOWN) != 1:
         raise InputError(f"{path}: {kinds.count(proto.UNKNOWN)} unknown pieces, not one")
-    if proto.USER_DEFINED in kinds:
-        raise InputError(
-            f"{path}: {vocab[kinds.index(proto.USER_DEFINED)]!r} is a user-defined symbol, which is"
-            " found before any other piece; such symbols are not known here"
-        )
     of_bytes = {token for token, kind in zip(vocab, kinds, strict=True) if kind == proto.BYTE}
     wanted = {*byte_tokens(byte_fallback)}
     if of_bytes != wanted:
@@ -140,18 +241,6 @@ def _check_kinds(
             f"{path}: {len(of_bytes)} pieces of bytes, not the {len(wanted)} of a model"
             f" {'with' if byte_fallback else 'without'} byte_fallback"
         )
-
-
-def _check_marks(pieces: Sequence[str], path: str) -> None:
-    """InputError if a piece could reach from a word into the next one."""
-    for piece in pieces:
-        if SPACE_MARK in piece[1:]:
-            raise InputError(
-                f"{path}: the piece {piece!r} has {SPACE_MARK} behind its first character; only"
-                " models trained with split_by_whitespace are known, without pieces of spaces"
-            )
-    if SPACE_MARK not in pieces:
-        raise InputError(f"{path}: no piece {SPACE_MARK}; add it, with a low score")
 
 
 def _roles(trainer: Any, vocab: Sequence[str], kinds: Sequence[int]) -> dict[str, str]:

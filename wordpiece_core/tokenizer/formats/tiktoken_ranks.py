@@ -12,7 +12,6 @@ import binascii
 import re
 from base64 import b64decode
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from hashlib import sha256
 from typing import NamedTuple
 
@@ -21,12 +20,19 @@ from wordpiece_core.declaration import named
 from wordpiece_core.errors import InputError, OptionError, shown
 from wordpiece_core.options import ENCODING_NAMES
 from wordpiece_core.reference.marks import BYTE_CHARACTERS
+from wordpiece_core.text_parts import (
+    CL100K_CUT,
+    GPT2_CUT,
+    KIMI_CUT,
+    LLAMA3_CUT,
+    O200K_CUT,
+    QWEN2_CUT,
+    split,
+)
 from wordpiece_core.tokenizer.files import TokenizerSpec
 from wordpiece_core.tokenizer.formats.json_text import Json
 from wordpiece_core.tokenizer.formats.tokenizer_json import ADDED_TOKEN_FLAGS
-from wordpiece_core.tokenizer.formats.tokenizer_json_parts import GPT2_CUT
 from wordpiece_core.tokenizer.formats.tokenizer_json_reading import from_tokenizer_json
-from wordpiece_core.tokenizer.models import Bpe
 
 ENDING = ".tiktoken"
 RANK_NAMES = ("tiktoken.model", "qwen.tiktoken", "tokenizer.model")  # of files in directories
@@ -48,31 +54,6 @@ class Encoding(NamedTuple):
     normalizer: str | None = None
 
 
-# Without the last `+` of tiktoken's `{1,3}+`, which in a tokenizer.json is a second repetition.
-_CL100K = (
-    r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}| ?[^\s\p{L}\p{N}]++[\r\n]*+"
-    r"|\s++$|\s*[\r\n]|\s+(?!\S)|\s"
-)
-_CONTRACTION = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)"
-
-
-def _by_case(without: str = "") -> list[str]:
-    """The expressions of words that begin with upper or end with lower case."""
-    upper = rf"[\p{{Lu}}\p{{Lt}}\p{{Lm}}\p{{Lo}}\p{{M}}{without}]"
-    lower = rf"[\p{{Ll}}\p{{Lm}}\p{{Lo}}\p{{M}}{without}]"
-    return [
-        rf"[^\r\n\p{{L}}\p{{N}}]?{upper}*{lower}+{_CONTRACTION}?",
-        rf"[^\r\n\p{{L}}\p{{N}}]?{upper}+{lower}*{_CONTRACTION}?",
-    ]
-
-
-_SPACES = [r"\s*[\r\n]+", r"\s+(?!\S)", r"\s+"]
-_SIGNS = r" ?[^\s\p{L}\p{N}]+[\r\n]*"
-_WORDS = [_CONTRACTION, r"[^\r\n\p{L}\p{N}]?\p{L}+"]
-_O200K = "|".join([*_by_case(), r"\p{N}{1,3}", r" ?[^\s\p{L}\p{N}]+[\r\n/]*", *_SPACES])
-_LLAMA3 = "|".join([*_WORDS, r"\p{N}{1,3}", _SIGNS, *_SPACES])
-_QWEN = "|".join([*_WORDS, r"\p{N}", _SIGNS, *_SPACES])
-_KIMI = "|".join([r"[\p{Han}]+", *_by_case(r"&&[^\p{Han}]"), r"\p{N}{1,3}", _SIGNS, *_SPACES])
 _FILL_IN = ("<|fim_prefix|>", "<|fim_middle|>", "<|fim_suffix|>")
 
 
@@ -128,20 +109,20 @@ _HARMONY = {
 }
 _CHAT = (END_OF_TEXT, "<|im_start|>", "<|im_end|>", *(f"<|extra_{n}|>" for n in range(205)))
 _OF_NAMES = (
-    # Of GPT-2's expression tiktoken has a faster one, which gives the same pieces.
+    # Of most expressions tiktoken has a faster form, which gives the same pieces.
     Encoding(GPT2_CUT, {END_OF_TEXT: 50_256}),
     Encoding(GPT2_CUT, {END_OF_TEXT: 50_256}),
     Encoding(
-        _CL100K,
+        CL100K_CUT,
         {END_OF_TEXT: 100_257, **_numbered(_FILL_IN, 100_258), END_OF_PROMPT: 100_276},
     ),
-    Encoding(_O200K, {END_OF_TEXT: 199_999, END_OF_PROMPT: 200_018}),
+    Encoding(O200K_CUT, {END_OF_TEXT: 199_999, END_OF_PROMPT: 200_018}),
     # In tiktoken, 200018 is also the id of <|reserved_200018|>. Here an id has one token.
-    Encoding(_O200K, _reserved(_HARMONY, 200_000, 201_088)),
-    Encoding(_LLAMA3, _llama3()),
-    Encoding(_O200K, _llama4()),
-    Encoding(_KIMI, _kimi_k2()),
-    Encoding(_QWEN, _numbered(_CHAT, 151_643), "NFC"),
+    Encoding(O200K_CUT, _reserved(_HARMONY, 200_000, 201_088)),
+    Encoding(LLAMA3_CUT, _llama3()),
+    Encoding(O200K_CUT, _llama4()),
+    Encoding(KIMI_CUT, _kimi_k2()),
+    Encoding(QWEN2_CUT, _numbered(_CHAT, 151_643), "NFC"),
 )
 ENCODINGS = dict(zip(ENCODING_NAMES, _OF_NAMES, strict=True))
 KNOWN_FILES = {
@@ -218,14 +199,13 @@ def spec_of_tokens(tokens: Sequence[bytes], encoding: Encoding, path: str) -> To
     missing = {*range(256)} - {token[0] for token in tokens if len(token) == 1}
     if missing:
         raise InputError(f"{path}: no token for the byte {min(missing)}; it may be truncated")
-    merges, are_shared = _merges(tokens)
+    merges = _kernel.merges_of_ranks(list(tokens), range(len(tokens)))
     names = ["".join(BYTE_CHARACTERS[byte] for byte in token) for token in tokens]
     # Ids that no token has: their names have a space, which no text of bytes has here.
     vocab = {
         token or special.get(number, f"unused {number}"): number
         for number, token in enumerate(names)
     }
-    split = {"type": "Split", "pattern": {"Regex": encoding.pattern}}
     by_bytes = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True}
     value = {
         "version": "1.0",
@@ -237,7 +217,7 @@ def spec_of_tokens(tokens: Sequence[bytes], encoding: Encoding, path: str) -> To
         "pre_tokenizer": {
             "type": "Sequence",
             "pretokenizers": [
-                split | {"behavior": "Isolated", "invert": False},
+                split(encoding.pattern),
                 by_bytes | {"use_regex": False},
             ],
         },
@@ -250,21 +230,7 @@ def spec_of_tokens(tokens: Sequence[bytes], encoding: Encoding, path: str) -> To
             "merges": [[names[left], names[right]] for left, right in merges],
         },
     }
-    spec = from_tokenizer_json(value, path)
-    assert isinstance(spec.model, Bpe)
-    return replace(spec, model=replace(spec.model, shared_ranks=are_shared))
-
-
-def _merges(tokens: Sequence[bytes]) -> tuple[list[tuple[int, int]], bool]:
-    """The merges that give the same tokens as ranks do, and whether those of one token need one
-    rank. Each token has one merge, of two tokens before it. If one has none, it can be merged of
-    later tokens: then each has all merges that make it."""
-    merges = _kernel.merges_of_ranks(list(tokens))
-    ids = {token: number for number, token in enumerate(tokens) if token}
-    if len(merges) + 256 == len(ids):  # all but the bytes
-        return merges, False
-    parts = ((token[:at], token[at:]) for token in ids for at in range(1, len(token)))
-    return [(ids[left], ids[right]) for left, right in parts if left in ids and right in ids], True
+    return from_tokenizer_json(value, path)
 
 
 def _ranks(data: bytes, path: str) -> dict[bytes, int]:

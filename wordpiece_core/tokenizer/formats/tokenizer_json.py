@@ -7,8 +7,8 @@ from base64 import b64encode
 from collections.abc import Sequence
 from dataclasses import asdict
 
-from wordpiece_core.options import GPT2
 from wordpiece_core.reference.marks import BYTES, SPACE_MARK, WORD_END
+from wordpiece_core.text_parts import GPT2
 from wordpiece_core.tokenizer.files import TokenizerSpec
 from wordpiece_core.tokenizer.formats.json_text import Json
 from wordpiece_core.tokenizer.models import (
@@ -96,7 +96,7 @@ def _normalizer(spec: TokenizerSpec) -> Json | None:
     if spec.text.pre_tokenizer == GPT2:
         return None
     text = asdict(spec.text)
-    del text["pre_tokenizer"]
+    del text["pre_tokenizer"], text["normalizer"]
     return {"type": "BertNormalizer", **text}
 
 
@@ -114,7 +114,7 @@ def _metaspace_normalizer(rules: Metaspace) -> Json | None:
 def _pre_tokenizers(spec: TokenizerSpec) -> list[Json]:
     if isinstance(spec.rules, Metaspace):
         return _metaspace_pre_tokenizers(spec.rules)
-    words = PRE_TOKENIZER_TYPES.get(spec.text.pre_tokenizer)
+    words = PRE_TOKENIZER_TYPES.get(str(spec.text.pre_tokenizer))
     parts: list[Json] = [{"type": words}] if words else []
     bytes_ = _byte_level(spec)
     if bytes_ is not None:

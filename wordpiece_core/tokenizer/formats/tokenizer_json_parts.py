@@ -10,8 +10,9 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from wordpiece_core.errors import InputError, OptionError, shown
-from wordpiece_core.options import GPT2, TextOptions
+from wordpiece_core.options import TextOptions
 from wordpiece_core.reference.marks import BYTES, SPACE_MARK
+from wordpiece_core.text_parts import GPT2, GPT2_CUT
 from wordpiece_core.tokenizer.files import AS_IT_IS, NOTHING_ADDED, unless_usual
 from wordpiece_core.tokenizer.formats.json_text import Json, get
 from wordpiece_core.tokenizer.formats.tokenizer_json import (
@@ -33,7 +34,6 @@ from wordpiece_core.tokenizer.models import (
 )
 
 KINDS = {name: kind for kind, name in PRE_TOKENIZER_TYPES.items()}
-GPT2_CUT = r"""'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"""
 
 
 @dataclass(frozen=True)
@@ -95,14 +95,14 @@ def read_words(value: Json, path: str) -> Words:
     if found is not None and is_usual and not (found.boundary and model.get("end_of_word_suffix")):
         return found
     takes_bytes = not is_unigram and not model.get("end_of_word_suffix")
-    return _composed_words(takes_bytes and types(cutters[-1:]) == ["ByteLevel"], value, path)
+    return composed_words(takes_bytes and types(cutters[-1:]) == ["ByteLevel"], value, path)
 
 
 def _is_normalized(token: Any) -> bool:
     return isinstance(token, dict) and token.get("normalized") is True
 
 
-def _composed_words(of_bytes: bool, value: Json, path: str) -> Words:
+def composed_words(of_bytes: bool, value: Json, path: str) -> Words:
     """Those of any parts that the kernel knows."""
     normalizer, pre_tokenizer, decoder = (
         None if value.get(name) is None else json.dumps(value[name])

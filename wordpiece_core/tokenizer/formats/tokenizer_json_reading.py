@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from wordpiece_core.errors import InputError, shown
@@ -25,6 +26,7 @@ from wordpiece_core.tokenizer.formats.tokenizer_json_parts import (
     KINDS,
     Words,
     bert_text,
+    composed_words,
     read_around,
     read_trimming,
     read_words,
@@ -72,25 +74,30 @@ def _wordpiece(value: Json, path: str) -> TokenizerSpec:
     model, normalizer, pre_tokenizer = (
         get(value, name, dict, path, {}) for name in ("model", "normalizer", "pre_tokenizer")
     )
+    longest = get(model, "max_input_chars_per_word", int, path, 100)
+    if not 1 <= longest < 2**32:
+        raise InputError(f"{path}: max_input_chars_per_word is {longest}, not 1 or more")
+    prefix = get(model, "continuing_subword_prefix", str, path, "##")
     kind = KINDS.get(str(pre_tokenizer.get("type")))
     if normalizer.get("type") != "BertNormalizer" or kind is None:
-        found = ("WordPiece", normalizer.get("type"), pre_tokenizer.get("type"))
-        said = ", ".join(part if isinstance(part, str) else shown(part) for part in found)
-        raise InputError(
-            f"{path}: {said} is not a WordPiece tokenizer with BERT's normalizer; give one that is"
-        )
+        spec = _composed_wordpiece(value, get(model, "unk_token", str, path, UNK), path)
+        return replace(spec, max_word_length=longest, continuing_prefix=prefix)
     if model.get("unk_token") != UNK:
         raise InputError(f"{path}: unk_token is {shown(model.get('unk_token'))}, not {UNK}")
     vocab = vocabulary_of(get(model, "vocab", dict, path), path, UNK)
     ids = {token: i for i, token in enumerate(vocab)}
     _check_post_processor(value, path, ids)
     text = bert_text(normalizer, kind, path)
-    longest = get(model, "max_input_chars_per_word", int, path, 100)
-    if not 1 <= longest < 2**32:
-        raise InputError(f"{path}: max_input_chars_per_word is {longest}, not 1 or more")
-    prefix = get(model, "continuing_subword_prefix", str, path, "##")
     more = _added_tokens(get(value, "added_tokens", list, path, []), ids, path)
     return TokenizerSpec(vocab, text, longest, prefix, more)
+
+
+def _composed_wordpiece(value: Json, unk: str, path: str) -> TokenizerSpec:
+    """WordPiece with words that are not BERT's."""
+    ids = dict(get(value["model"], "vocab", dict, path))
+    added, beyond = _own_added_tokens(value, ids, path)
+    vocab = vocabulary_of(ids, path, unk)
+    return _spec(value, composed_words(False, value, path), vocab, added, unk, None, beyond, path)
 
 
 def _added_tokens(added: list[Any], ids: dict[str, int], path: str) -> tuple[str, ...]:
@@ -156,14 +163,11 @@ def _bpe(value: Json, path: str) -> TokenizerSpec:
     added, beyond = _own_added_tokens(value, ids, path)
     vocab = vocabulary_of(ids, path, unk)
     merges = merges_by_id(_pairs(get(model, "merges", list, path), path), ids, path)
-    made = Bpe(
-        merges,
-        suffix or words.boundary,
-        *(
-            get(model, name, bool, path, False)
-            for name in ("byte_fallback", "fuse_unk", "ignore_merges")
-        ),
-    )
+    flags: dict[str, Any] = {
+        name: get(model, name, bool, path, False)
+        for name in ("byte_fallback", "fuse_unk", "ignore_merges")
+    }
+    made = Bpe(merges, suffix or words.boundary, **flags)
     _check_bytes(vocab, made, path)
     return _spec(value, words, vocab, added, unk, made, beyond, path)
 
@@ -223,7 +227,7 @@ def _spec(
     vocab: list[str],
     added: list[str],
     unk: str | None,
-    model: Bpe | Unigram,
+    model: Bpe | Unigram | None,
     beyond: Sequence[str],
     path: str,
 ) -> TokenizerSpec:

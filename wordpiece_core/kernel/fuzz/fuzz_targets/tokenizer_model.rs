@@ -26,7 +26,7 @@ use wordpiece_core::text::rules::TextRules;
 #[derive(Arbitrary, Debug)]
 enum Kind {
     WordPiece { prefix: String, by_word: bool, most: u8 },
-    Bpe { boundary: u8, byte_fallback: bool, fuse_unk: bool, ignore_merges: bool, shared_ranks: bool },
+    Bpe { boundary: u8, byte_fallback: bool, fuse_unk: bool, ignore_merges: bool, tied: Vec<u8> },
     Unigram { scores: Vec<f32>, byte_fallback: bool, of_sentencepiece: bool },
 }
 
@@ -146,7 +146,7 @@ fn encoder(input: &Input) -> Option<(Encoder, usize)> {
             let model = WordPiece::new(tokens, prefix, unk_id?, scope, *most as usize);
             Model::WordPiece(model.ok()?)
         }
-        Kind::Bpe { boundary, byte_fallback, fuse_unk, ignore_merges, shared_ranks } => {
+        Kind::Bpe { boundary, byte_fallback, fuse_unk, ignore_merges, tied } => {
             let boundaries = [
                 WordBoundary::None,
                 WordBoundary::End,
@@ -159,7 +159,7 @@ fn encoder(input: &Input) -> Option<(Encoder, usize)> {
                 byte_fallback: *byte_fallback,
                 fuse_unk: *fuse_unk,
                 ignore_merges: *ignore_merges,
-                shared_ranks: *shared_ranks,
+                tied: tied.iter().map(|&at| at.into()).collect(),
             };
             Model::Bpe(Box::new(Bpe::new(&listed, &merges, &hidden, options).ok()?))
         }
@@ -172,6 +172,7 @@ fn encoder(input: &Input) -> Option<(Encoder, usize)> {
                 byte_fallback: *byte_fallback,
                 of_sentencepiece: *of_sentencepiece,
                 hidden: &hidden,
+                user_defined: &[],
             };
             Model::Unigram(Unigram::new(&listed, options).ok()?)
         }

@@ -73,7 +73,7 @@ fn models() -> [(&'static str, Encoder); 3] {
         byte_fallback: false,
         fuse_unk: false,
         ignore_merges: false,
-        shared_ranks: false,
+        tied: Vec::new(),
     };
     let bpe = Bpe::new(&["[UNK]", "a", "b", "ab"], &[(1, 2)], &[], options);
     let options = UnigramOptions {
@@ -82,6 +82,7 @@ fn models() -> [(&'static str, Encoder); 3] {
         byte_fallback: false,
         of_sentencepiece: false,
         hidden: &[],
+        user_defined: &[],
     };
     let unigram = Unigram::new(&["[UNK]", "a", "b", "▁"], options);
     [

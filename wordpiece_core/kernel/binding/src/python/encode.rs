@@ -34,13 +34,13 @@ pub(super) struct PyBpe {
     byte_fallback: bool,
     fuse_unk: bool,
     ignore_merges: bool,
-    shared_ranks: bool,
+    tied: Vec<u32>,
 }
 
 #[pymethods]
 impl PyBpe {
     #[new]
-    #[pyo3(signature = (left, right, *, word_boundary, byte_fallback, fuse_unk, ignore_merges, shared_ranks))]
+    #[pyo3(signature = (left, right, *, word_boundary, byte_fallback, fuse_unk, ignore_merges, tied))]
     fn new(
         left: GivenArray,
         right: GivenArray,
@@ -48,7 +48,7 @@ impl PyBpe {
         byte_fallback: bool,
         fuse_unk: bool,
         ignore_merges: bool,
-        shared_ranks: bool,
+        tied: Vec<u32>,
     ) -> PyResult<Self> {
         let boundaries = [
             ("</w>", WordBoundary::End),
@@ -64,33 +64,34 @@ impl PyBpe {
             return Err(Error::data(message).into());
         }
         let merges = left.iter().copied().zip(right.iter().copied()).collect();
-        Ok(PyBpe { merges, word_boundary, byte_fallback, fuse_unk, ignore_merges, shared_ranks })
+        Ok(PyBpe { merges, word_boundary, byte_fallback, fuse_unk, ignore_merges, tied })
     }
 }
 
 impl PyBpe {
     fn model(&self, vocabulary: &[&str], unk_id: Option<u32>, hidden: &[u32]) -> Result<Model> {
-        let &PyBpe { word_boundary, byte_fallback, fuse_unk, ignore_merges, shared_ranks, .. } =
-            self;
-        let options = BpeOptions {
-            word_boundary,
-            unk_id,
-            byte_fallback,
-            fuse_unk,
-            ignore_merges,
-            shared_ranks,
-        };
+        let &PyBpe { word_boundary, byte_fallback, fuse_unk, ignore_merges, .. } = self;
+        let tied = self.tied.clone();
+        let options =
+            BpeOptions { word_boundary, unk_id, byte_fallback, fuse_unk, ignore_merges, tied };
         Ok(Model::Bpe(Box::new(Bpe::new(vocabulary, &self.merges, hidden, options)?)))
     }
 }
 
 #[pyfunction]
+#[pyo3(signature = (tokens, ranks, *, by_character=false))]
 pub(super) fn merges_of_ranks(
     py: Python<'_>,
     tokens: Vec<PyBackedBytes>,
+    ranks: Vec<u32>,
+    by_character: bool,
 ) -> PyResult<Vec<(u32, u32)>> {
     let tokens: Vec<&[u8]> = tokens.iter().map(|token| &**token).collect();
-    run(py, || Ok(bpe::merges_of_ranks(&tokens)))
+    if tokens.len() != ranks.len() {
+        let message = format!("ranks: {} of {} tokens", ranks.len(), tokens.len());
+        return Err(Error::data(message).into());
+    }
+    run(py, || Ok(bpe::merges_of_ranks(&tokens, &ranks, by_character)))
 }
 
 /// A unigram language model, for an encoder.
@@ -99,15 +100,21 @@ pub(super) struct PyUnigram {
     scores: Vec<f64>,
     byte_fallback: bool,
     of_sentencepiece: bool,
+    user_defined: Vec<u32>,
 }
 
 #[pymethods]
 impl PyUnigram {
     #[new]
-    #[pyo3(signature = (scores, *, byte_fallback, of_sentencepiece))]
-    fn new(scores: GivenArray, byte_fallback: bool, of_sentencepiece: bool) -> PyResult<Self> {
+    #[pyo3(signature = (scores, *, byte_fallback, of_sentencepiece, user_defined))]
+    fn new(
+        scores: GivenArray,
+        byte_fallback: bool,
+        of_sentencepiece: bool,
+        user_defined: Vec<u32>,
+    ) -> PyResult<Self> {
         let scores = tables::values::<Float64Type>(&scores.0)?.to_vec();
-        Ok(PyUnigram { scores, byte_fallback, of_sentencepiece })
+        Ok(PyUnigram { scores, byte_fallback, of_sentencepiece, user_defined })
     }
 }
 
@@ -115,8 +122,14 @@ impl PyUnigram {
     fn model(&self, vocabulary: &[&str], unk_id: Option<u32>, hidden: &[u32]) -> Result<Model> {
         let unk_id = unk_id.ok_or_else(|| Error::option("unk_token: unigram needs one"))?;
         let &PyUnigram { byte_fallback, of_sentencepiece, .. } = self;
-        let scores = &self.scores;
-        let options = UnigramOptions { scores, unk_id, byte_fallback, of_sentencepiece, hidden };
+        let options = UnigramOptions {
+            scores: &self.scores,
+            unk_id,
+            byte_fallback,
+            of_sentencepiece,
+            hidden,
+            user_defined: &self.user_defined,
+        };
         Ok(Model::Unigram(Unigram::new(vocabulary, options)?))
     }
 }

@@ -116,6 +116,9 @@ struct TextMapping<'py> {
     pre_tokenizer: String,
     #[pyo3(default)]
     rules: Option<OwnRules<'py>>,
+    /// A normalizer and a pre-tokenizer, as JSON.
+    #[pyo3(default)]
+    composed: Option<(Option<String>, Option<String>)>,
 }
 
 /// How text becomes words, as an argument.
@@ -146,7 +149,15 @@ impl<'py> FromPyObject<'_, 'py> for GivenText {
             Some(OwnRules::ByteLevel(rules)) => TextRules::ByteLevel(rules.0),
             Some(OwnRules::Composed(rules)) => TextRules::Composed(Arc::clone(&rules.0)),
             Some(OwnRules::Metaspace(rules)) => TextRules::Metaspace(Arc::clone(&rules.0)),
-            None => own,
+            None => match given.composed {
+                Some((normalizer, pre_tokenizer)) => {
+                    let (normalizer, pre_tokenizer) =
+                        (normalizer.as_deref(), pre_tokenizer.as_deref());
+                    let rules = caught(|| Composed::new(normalizer, pre_tokenizer, false))?;
+                    TextRules::Composed(Arc::new(rules))
+                }
+                None => own,
+            },
         }))
     }
 }

@@ -44,9 +44,9 @@ pub struct BpeOptions {
     pub fuse_unk: bool,
     /// Whether a word that is a token stays whole.
     pub ignore_merges: bool,
-    /// Whether merges that make the same token, one behind the other, have one rank, as where tokens
-    /// are ranked, not pairs: in tiktoken and sentencepiece.
-    pub shared_ranks: bool,
+    /// The merges, as indices, that have the rank of the one before them: of these the leftmost in a word
+    /// is made first. sentencepiece ranks by scores, which may be equal.
+    pub tied: Vec<u32>,
 }
 
 /// The merges of a vocabulary, and its symbols.
@@ -63,7 +63,7 @@ pub struct BpeOptions {
 ///     byte_fallback: false,
 ///     fuse_unk: false,
 ///     ignore_merges: false,
-///     shared_ranks: false,
+///     tied: Vec::new(),
 /// };
 /// let vocabulary = ["[UNK]", "h", "u", "g", "g</w>", "ug", "hug</w>", "ug</w>"];
 /// let bpe = Bpe::new(&vocabulary, &[(2, 4), (1, 7)], &[], options).unwrap();
@@ -80,8 +80,10 @@ pub struct Bpe {
     last: Symbols,
     bytes: ByteTokens,
     merges: MergeTable,
-    /// The token that the pair of each rank makes.
+    /// The token that the pair of each rank makes; `NONE` if several pairs have the rank.
     made: Vec<u32>,
+    /// The tokens that pairs make whose rank is not theirs alone.
+    made_of_tied: HashMap<(u32, u32), u32>,
     longest: Option<Longest>,
     /// How many bytes each token is written with.
     written: Vec<u32>,
@@ -153,6 +155,7 @@ impl Bpe {
         let hidden: HashSet<u32> = hidden.iter().copied().collect();
         let mut table = MergeTable::new(merges.len());
         let mut made: Vec<u32> = Vec::with_capacity(merges.len());
+        let tied: HashSet<u32> = options.tied.iter().copied().collect();
         let mut rank_before = 0;
         let mut string = String::new();
         for (rank, &(left, right)) in merges.iter().enumerate() {
@@ -167,9 +170,10 @@ impl Bpe {
                 Error::data(format!("merge {rank}: what it makes, {string:?}, is no token"))
             })?;
             let few = u32::try_from(rank).ok().filter(|&rank| rank != NONE);
-            let rank = few.ok_or_else(|| Error::data("merges: 2^32 or more"))?;
-            let is_shared = options.shared_ranks && made.last() == Some(id);
-            let rank = if is_shared { rank_before } else { rank };
+            let mut rank = few.ok_or_else(|| Error::data("merges: 2^32 or more"))?;
+            if tied.contains(&rank) {
+                rank = rank_before;
+            }
             rank_before = rank;
             if !hidden.contains(id) && !table.insert(left, right, rank) {
                 return Err(Error::data(format!("merge {rank}: the pair is there twice")));
@@ -181,6 +185,7 @@ impl Bpe {
         let inner = Symbols::new(&ids, "");
         let longest = match options.word_boundary {
             WordBoundary::End => None, // symbols are others at the end of a word
+            _ if !tied.is_empty() => None,
             boundary => {
                 let string = |&token: &&str| match boundary {
                     WordBoundary::Bytes => bytes_of(token),
@@ -194,6 +199,19 @@ impl Bpe {
                 Longest::new(&strings, is_symbol, merges, &table)?
             }
         };
+        let mut made_of_tied = HashMap::default();
+        for &at in &tied {
+            for at in [at.saturating_sub(1), at] {
+                if let Some(&pair) = merges.get(at as usize) {
+                    made_of_tied.insert(pair, made[at as usize]);
+                }
+            }
+        }
+        for at in 0..merges.len() as u32 {
+            if tied.contains(&(at + 1)) {
+                made[at as usize] = NONE;
+            }
+        }
         let mut whole = HashMap::default();
         if options.ignore_merges {
             let is_made = |id: u32| longest.as_ref().is_some_and(|longest| longest.makes(id));
@@ -217,6 +235,7 @@ impl Bpe {
             written: vocabulary.iter().map(|token| token.len() as u32).collect(),
             merges: table,
             made,
+            made_of_tied,
             whole,
             options,
         })
@@ -399,7 +418,7 @@ impl Bpe {
             if best == NONE {
                 return;
             }
-            ids[at] = self.made[best as usize];
+            ids[at] = self.made(best, ids[at], ids[at + 1]);
             lengths[at] += lengths[at + 1];
             ids.remove(at + 1);
             lengths.remove(at + 1);
@@ -413,7 +432,16 @@ impl Bpe {
 
     fn merge_long(&self, scratch: &mut BpeScratch, is_dropped: impl FnMut() -> bool) {
         let rank = |left, right, _| self.merges.rank(left, right);
-        scratch.merge(rank, |rank| self.made[rank as usize], is_dropped);
+        scratch.merge(rank, |rank, left, right| self.made(rank, left, right), is_dropped);
+    }
+
+    /// The token that a pair of this rank makes.
+    #[inline]
+    fn made(&self, rank: u32, left: u32, right: u32) -> u32 {
+        match self.made[rank as usize] {
+            NONE => self.made_of_tied[&(left, right)],
+            id => id,
+        }
     }
 }
 
@@ -423,7 +451,7 @@ impl BpeScratch {
         &mut self,
         symbols: &mut Vec<u32>,
         rank: impl Fn(u32, u32, u32) -> u32,
-        made: impl Fn(u32) -> u32,
+        made: impl Fn(u32, u32, u32) -> u32,
     ) {
         self.ids.clone_from(symbols);
         self.lengths.clear();
@@ -445,13 +473,13 @@ impl BpeScratch {
     /// # Arguments
     ///
     /// * `rank` - The rank of a pair, or `NONE`; given is the pair, and a rank that it must not be below.
-    /// * `made` - The symbol that the pair of a rank makes.
+    /// * `made` - The symbol that a rank and its pair make.
     /// * `is_dropped` - Whether a pair is left out.
     #[inline]
     fn merge(
         &mut self,
         rank: impl Fn(u32, u32, u32) -> u32,
-        made: impl Fn(u32) -> u32,
+        made: impl Fn(u32, u32, u32) -> u32,
         mut is_dropped: impl FnMut() -> bool,
     ) {
         self.link();
@@ -468,7 +496,7 @@ impl BpeScratch {
             self.heap.extend(self.dropped.drain(..));
             let [before, right] = self.links[at];
             let behind = self.links[right as usize][1];
-            self.ids[at] = made(best);
+            self.ids[at] = made(best, self.ids[at], self.ids[right as usize]);
             self.lengths[at] += self.lengths[right as usize];
             self.ids[right as usize] = NONE;
             self.ranks[right as usize] = NONE;

@@ -103,7 +103,7 @@ impl Encoder {
         let mut added_tokens = std::mem::take(&mut options.added_tokens);
         if let TextRules::Composed(rules) = &options.text {
             for token in added_tokens.iter_mut().filter(|token| token.normalized) {
-                token.content = rules.normalized(&token.content, 0, false).text().to_string();
+                token.content = rules.normalized_token(&token.content);
             }
         }
         let added_tokens = AddedTokenSearch::new(added_tokens)?;

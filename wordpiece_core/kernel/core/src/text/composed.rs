@@ -7,6 +7,7 @@ mod matches;
 mod normalizer;
 mod pre_tokenizer;
 mod quick_check;
+mod sentencepiece;
 
 use std::ops::Range;
 
@@ -100,6 +101,14 @@ impl Composed {
             normalizer.normalize(&mut text);
         }
         text
+    }
+
+    /// The content of an added token as it is in normalized texts.
+    pub fn normalized_token(&self, content: &str) -> String {
+        match &self.normalizer {
+            Some(Normalizer::SentencePiece(_)) => content.to_string(), // it leaves such symbols
+            _ => self.normalized(content, 0, false).text().to_string(),
+        }
     }
 
     /// The pieces of a normalized text. `is_first`: whether it is at the beginning of the raw text.

@@ -121,7 +121,7 @@ impl Splitter {
     fn merge_long(&self, symbols: &mut Vec<u32>) {
         let step = |left, right, from| self.step_of((left, right), from).unwrap_or(u32::MAX);
         let made = |step| self.merged_tokens[step as usize];
-        BpeScratch::default().merge_all(symbols, step, made);
+        BpeScratch::default().merge_all(symbols, step, |rank, _, _| made(rank));
     }
 
     /// The first step from `from` on that merges a pair.

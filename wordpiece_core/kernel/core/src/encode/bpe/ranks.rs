@@ -6,12 +6,18 @@ use super::BpeScratch;
 use super::merge_table::MergeTable;
 use crate::base::trie::NONE;
 
-/// The merge that makes each token, in the order of ranks, where two tokens of lower ranks make it: those
-/// that its bytes become by all merges before. Two others that would make it are never side by side.
+/// The merge that makes each token, in the order of ranks, where one does. Merges of later ranks may make
+/// its parts.
+///
+/// Merging by ranks makes a token only of two symbols that are side by side. No merge has been made across
+/// the ends of both: so what is between those ends was merged as the token alone is, and that comes to one
+/// pair. Its symbols are shorter tokens, whose merges are known when tokens are taken by their length.
 ///
 /// # Arguments
 ///
-/// * `tokens` - The bytes of the token of each rank, which is its id, too; empty where there is none.
+/// * `tokens` - The bytes of the tokens, by id; empty where there is none.
+/// * `ranks` - Their ranks. Of those that have one rank, the leftmost in a word is made first.
+/// * `by_character` - Whether a token begins as its characters, not as its bytes.
 ///
 /// # Examples
 ///
@@ -19,25 +25,34 @@ use crate::base::trie::NONE;
 /// use wordpiece_core::encode::bpe::merges_of_ranks;
 ///
 /// let tokens: [&[u8]; 6] = [b"a", b"b", b"c", b"ab", b"bc", b"abc"];
-/// assert_eq!(merges_of_ranks(&tokens), [(0, 1), (1, 2), (3, 2)]);
+/// let ranks = [0, 1, 2, 3, 4, 5];
+/// assert_eq!(merges_of_ranks(&tokens, &ranks, false), [(0, 1), (1, 2), (3, 2)]);
 /// ```
-pub fn merges_of_ranks(tokens: &[&[u8]]) -> Vec<(u32, u32)> {
+pub fn merges_of_ranks(tokens: &[&[u8]], ranks: &[u32], by_character: bool) -> Vec<(u32, u32)> {
     let ids: HashMap<&[u8], u32> = tokens.iter().copied().zip(0..).collect();
+    let mut by_length: Vec<u32> = (0..).take(tokens.len()).collect();
+    by_length.sort_by_key(|&id| tokens[id as usize].len());
     let mut table = MergeTable::new(tokens.len());
+    let mut made = HashMap::default();
     let mut merges = Vec::new();
     let (mut scratch, mut parts) = (BpeScratch::default(), Vec::new());
-    for (id, token) in (0..).zip(tokens) {
+    for id in by_length {
         parts.clear();
-        parts.extend(token.chunks(1).map(|byte| ids.get(byte).copied().unwrap_or(NONE)));
+        let is_begun = |byte: &u8| by_character && byte & 0xC0 == 0x80;
+        let symbols = tokens[id as usize].chunk_by(|_, byte| is_begun(byte));
+        parts.extend(symbols.map(|symbol| ids.get(symbol).copied().unwrap_or(NONE)));
         if parts.contains(&NONE) {
-            continue; // such a byte stays a part of its own
+            continue; // such a symbol stays a part of its own
         }
-        scratch.merge_all(&mut parts, |left, right, _| table.rank(left, right), |rank| rank);
+        let rank = |left, right, _| table.rank(left, right);
+        scratch.merge_all(&mut parts, rank, |_, left, right| made[&(left, right)]);
         if let [left, right] = parts[..]
-            && table.insert(left, right, id)
+            && table.insert(left, right, ranks[id as usize])
         {
-            merges.push((left, right));
+            made.insert((left, right), id);
+            merges.push((ranks[id as usize], id, (left, right)));
         }
     }
-    merges
+    merges.sort_unstable();
+    merges.into_iter().map(|(.., pair)| pair).collect()
 }

@@ -8,7 +8,7 @@ fn options(word_boundary: WordBoundary) -> BpeOptions {
         byte_fallback: false,
         fuse_unk: false,
         ignore_merges: false,
-        shared_ranks: false,
+        tied: Vec::new(),
     }
 }
 
@@ -74,25 +74,14 @@ fn short_and_long_words_are_merged_as_by_definition() {
     assert!((20_500..21_000).contains(&without_merging), "{without_merging}");
 }
 
-/// All pairs of tokens that make one, by the rank of what they make.
-fn pairs_of_ranked(tokens: &[String]) -> Vec<(u32, u32)> {
-    let id = |token: &str| tokens.iter().position(|t| t == token).map(|id| id as u32);
-    let pairs = |token: &String| {
-        let ends: Vec<usize> = token.char_indices().skip(1).map(|(at, _)| at).collect();
-        let pair = |at| Some((id(&token[..at])?, id(&token[at..])?));
-        ends.into_iter().filter_map(pair).collect::<Vec<_>>()
-    };
-    tokens.iter().flat_map(pairs).collect()
-}
-
-/// The tokens of a word, where of all pairs that make a token the one of the lowest id is merged, the
+/// The tokens of a word, where of all pairs that make a token the one of the lowest rank is merged, the
 /// leftmost first.
-fn ranked_plainly(tokens: &[String], word: &str) -> Vec<u32> {
+fn ranked_plainly(tokens: &[String], ranks: &[u32], word: &str) -> Vec<u32> {
     let id = |token: &str| tokens.iter().position(|t| t == token).map(|id| id as u32);
     let mut parts: Vec<String> = word.chars().map(String::from).collect();
     loop {
         let made = parts.windows(2).enumerate();
-        let ranked = made.filter_map(|(at, pair)| Some((id(&pair.concat())?, at)));
+        let ranked = made.filter_map(|(at, pair)| Some((ranks[id(&pair.concat())? as usize], at)));
         let Some((_, at)) = ranked.min() else { break };
         let right = parts.remove(at + 1);
         parts[at] += &right;
@@ -116,16 +105,26 @@ fn tokens_that_are_ranked_in_any_order_are_merged_as_by_definition() {
             tokens.sort_by_key(String::len); // as of a training
         }
         let vocabulary: Vec<&str> = tokens.iter().map(String::as_str).collect();
-        let pairs = pairs_of_ranked(&tokens);
-        let shared = BpeOptions { shared_ranks: true, ..options(WordBoundary::None) };
-        let bpe = Bpe::new(&vocabulary, &pairs, &[], shared).unwrap();
+        let bytes: Vec<&[u8]> = tokens.iter().map(String::as_bytes).collect();
+        let each = [1, 1, 3][random.below(3)]; // so many tokens have one rank
+        let ranks: Vec<u32> = (0..tokens.len() as u32).map(|id| id / each).collect();
+        let pairs = merges_of_ranks(&bytes, &ranks, random.below(2) == 0);
+        let rank_of = |&(left, right): &(u32, u32)| {
+            let made = tokens[left as usize].clone() + &tokens[right as usize];
+            ranks[tokens.iter().position(|token| *token == made).unwrap()]
+        };
+        let is_tied = |pairs: &[(u32, u32)]| rank_of(&pairs[0]) == rank_of(&pairs[1]);
+        let tied = (1..).zip(pairs.windows(2)).filter(|(_, pairs)| is_tied(pairs));
+        let tied =
+            BpeOptions { tied: tied.map(|(at, _)| at).collect(), ..options(WordBoundary::None) };
+        let bpe = Bpe::new(&vocabulary, &pairs, &[], tied).unwrap();
         without_merging += usize::from(bpe.longest.is_some());
         for length in [1, 2, 5, 12, 39, 41, 90] {
             let word = random.word(&['a', 'b', 'c'], length);
             let (mut scratch, mut found) = (BpeScratch::default(), Vec::new());
             bpe.tokens(&word, &mut scratch, &mut found);
             let ids: Vec<u32> = found.iter().map(|token| token.id).collect();
-            assert_eq!(ids, ranked_plainly(&tokens, &word), "{word} {tokens:?}");
+            assert_eq!(ids, ranked_plainly(&tokens, &ranks, &word), "{word} {tokens:?}");
             if let Some(longest) = &bpe.longest {
                 assert!(longest.tokenize(word.as_bytes(), &bpe.merges, &mut scratch.longest));
                 assert_eq!(scratch.longest.ids, ids, "{word} {tokens:?}");

@@ -134,11 +134,12 @@ impl Session<'_> {
             give_up(too_long(text));
         }
         let bytes = text.as_bytes();
-        if let Some(drawing) = drawing {
+        if drawing.is_some() || encoder.options.model.rounding().is_some() {
+            let mut sum = 0.0;
             pieces.each(|range| {
                 let segment =
                     Segment { raw: &text[range.clone()], start: range.start, added: false };
-                tokenize_anew(encoder, &segment, Some(drawing), &mut 0.0, scratch);
+                tokenize_anew(encoder, &segment, drawing.as_mut(), &mut sum, scratch);
                 match characters {
                     None => encoding.push_new(scratch),
                     Some(characters) => {

@@ -4,8 +4,14 @@ use super::*;
 use wordpiece_testing::{Random, peak_of};
 
 fn unigram(tokens: &[&str], scores: &[f64], of_sentencepiece: bool) -> Unigram {
-    let options =
-        UnigramOptions { scores, unk_id: 0, byte_fallback: false, of_sentencepiece, hidden: &[] };
+    let options = UnigramOptions {
+        scores,
+        unk_id: 0,
+        byte_fallback: false,
+        of_sentencepiece,
+        hidden: &[],
+        user_defined: &[],
+    };
     Unigram::new(tokens, options).unwrap()
 }
 

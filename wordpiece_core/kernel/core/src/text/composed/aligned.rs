@@ -145,6 +145,29 @@ impl Writer<'_> {
         content.chars().for_each(|c| self.insert(c, origin));
     }
 
+    /// Writes a character whose origin is that of a range of the old text; of an empty one, its place.
+    pub fn write(&mut self, c: char, range: Range<usize>) {
+        let origin = match self.old_origins.get(range.clone()) {
+            None | Some([]) => {
+                let at = range.start.checked_sub(1).and_then(|last| self.old_origins.get(last));
+                let at = at.map_or_else(|| self.old_origins.first().map(|o| o.0), |o| Some(o.1));
+                at.map_or((0, 0), |at| (at, at))
+            }
+            Some([first, .., last]) => (first.0, last.1),
+            Some([only]) => *only,
+        };
+        self.insert(c, origin);
+    }
+
+    /// Leaves out what is at the end of what was written, again and again.
+    pub fn trim_end(&mut self, c: char) {
+        let end = self.new.text.trim_end_matches(c).len();
+        self.new.text.truncate(end);
+        if let Some(origins) = &mut self.new.origins {
+            origins.truncate(end);
+        }
+    }
+
     fn insert(&mut self, c: char, origin: Origin) {
         memory::push_char(&mut self.new.text, c);
         if let Some(origins) = &mut self.new.origins {

@@ -9,6 +9,7 @@ use unicode_segmentation::UnicodeSegmentation;
 use super::aligned::{AlignedText, Writer};
 use super::matches::{Matcher, PatternText};
 use super::quick_check::{self, Form};
+use super::sentencepiece::{SentencePiece, SentencePieceJson};
 use crate::base::error::{Error, Result};
 use crate::text::byte_level::byte_character;
 use crate::text::charsmap::CharsMap;
@@ -41,6 +42,8 @@ pub enum Normalizer {
     Prepend(String),
     /// SentencePiece's compiled map.
     Precompiled(CharsMap),
+    /// All that SentencePiece does before its models.
+    SentencePiece(SentencePiece),
     /// GPT-2's characters for bytes.
     ByteLevel,
     /// One after the other.
@@ -86,6 +89,7 @@ pub enum NormalizerJson {
     Precompiled {
         precompiled_charsmap: String,
     },
+    SentencePiece(SentencePieceJson),
     ByteLevel,
     Sequence {
         normalizers: Vec<NormalizerJson>,
@@ -116,9 +120,10 @@ impl NormalizerJson {
             }
             NormalizerJson::Prepend { prepend } => Normalizer::Prepend(prepend),
             NormalizerJson::Precompiled { precompiled_charsmap } => {
-                let map = data_encoding::BASE64.decode(precompiled_charsmap.as_bytes());
-                let map = map.map_err(|_| Error::data("precompiled_charsmap is not base64"))?;
-                Normalizer::Precompiled(CharsMap::new(&map)?)
+                Normalizer::Precompiled(charsmap_of_base64(&precompiled_charsmap)?)
+            }
+            NormalizerJson::SentencePiece(options) => {
+                Normalizer::SentencePiece(SentencePiece::new(options)?)
             }
             NormalizerJson::ByteLevel => Normalizer::ByteLevel,
             NormalizerJson::Sequence { normalizers } => Normalizer::Sequence(
@@ -126,6 +131,12 @@ impl NormalizerJson {
             ),
         })
     }
+}
+
+/// A compiled map as a file has it.
+pub(super) fn charsmap_of_base64(text: &str) -> Result<CharsMap> {
+    let map = data_encoding::BASE64.decode(text.as_bytes());
+    CharsMap::new(&map.map_err(|_| Error::data("precompiled_charsmap is not base64"))?)
 }
 
 impl Normalizer {
@@ -163,6 +174,7 @@ impl Normalizer {
             Normalizer::Replace(matcher, content) => replace(text, matcher, content),
             Normalizer::Prepend(prefix) => prepend(text, prefix),
             Normalizer::Precompiled(charsmap) => precompiled(text, charsmap),
+            Normalizer::SentencePiece(rules) => rules.normalize(text),
             Normalizer::ByteLevel => to_byte_characters(text),
             Normalizer::Sequence(parts) => parts.iter().for_each(|part| part.normalize(text)),
         }

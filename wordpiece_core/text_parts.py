@@ -1,0 +1,129 @@
+"""Normalizers and pre-tokenizers by name: the parts of a `tokenizer.json` that they stand for."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from wordpiece_core.option_kinds import Kind, Text, refusal
+
+Json = dict[str, Any]
+
+BERT, WHITESPACE, GPT2, NONE, DIGITS = ("bert", "whitespace", "gpt2", "none", "digits")
+LONGEST_SEGMENT = 100  # characters, of texts that are not split into words
+
+# --- Regular expressions, as the libraries publish them -------------------------------------------
+
+GPT2_CUT = r"""'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"""
+_CONTRACTION = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)"
+_SPACES = [r"\s*[\r\n]+", r"\s+(?!\S)", r"\s+"]
+_SIGNS = r" ?[^\s\p{L}\p{N}]+[\r\n]*"
+_SIGNS_AND_SLASHES = r" ?[^\s\p{L}\p{N}]+[\r\n/]*"
+_WORDS = [_CONTRACTION, r"[^\r\n\p{L}\p{N}]?\p{L}+"]
+
+
+def _by_case(without: str = "", contraction: str = "") -> list[str]:
+    """The expressions of words that begin with upper or end with lower case."""
+    upper = rf"[\p{{Lu}}\p{{Lt}}\p{{Lm}}\p{{Lo}}\p{{M}}{without}]"
+    lower = rf"[\p{{Ll}}\p{{Lm}}\p{{Lo}}\p{{M}}{without}]"
+    return [
+        rf"[^\r\n\p{{L}}\p{{N}}]?{upper}*{lower}+{contraction}",
+        rf"[^\r\n\p{{L}}\p{{N}}]?{upper}+{lower}*{contraction}",
+    ]
+
+
+# Without the last `+` of tiktoken's `{1,3}+`, which in a tokenizer.json is a second repetition.
+CL100K_CUT = (
+    r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}| ?[^\s\p{L}\p{N}]++[\r\n]*+"
+    r"|\s++$|\s*[\r\n]|\s+(?!\S)|\s"
+)
+LLAMA3_CUT = "|".join([*_WORDS, r"\p{N}{1,3}", _SIGNS, *_SPACES])
+QWEN2_CUT = "|".join([*_WORDS, r"\p{N}", _SIGNS, *_SPACES])
+O200K_CUT = "|".join(
+    [*_by_case("", _CONTRACTION + "?"), r"\p{N}{1,3}", _SIGNS_AND_SLASHES, *_SPACES]
+)
+TEKKEN_CUT = "|".join([*_by_case(), r"\p{N}", _SIGNS_AND_SLASHES, *_SPACES])
+KIMI_CUT = "|".join(
+    [
+        r"[\p{Han}]+",
+        *_by_case(r"&&[^\p{Han}]", _CONTRACTION + "?"),
+        *(r"\p{N}{1,3}", _SIGNS, *_SPACES),
+    ]
+)
+DEEPSEEK_CUTS = (
+    r"\p{N}{1,3}",
+    "[一-龥\u3040-ゟ゠-ヿ]+",
+    r"""[!"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+"""
+    r"| ?[\p{P}\p{S}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+",
+)
+
+# --- By name --------------------------------------------------------------------------------------
+
+
+def split(pattern: str) -> Json:
+    """The pre-tokenizer of a regular expression. What it does not match is a word, too."""
+    part = {"type": "Split", "pattern": {"Regex": pattern}, "behavior": "Isolated"}
+    return part | {"invert": False}
+
+
+PRE_TOKENIZERS: dict[str, list[Json]] = {
+    BERT: [{"type": "BertPreTokenizer"}],
+    WHITESPACE: [{"type": "WhitespaceSplit"}],
+    NONE: [],
+    DIGITS: [{"type": "Digits", "individual_digits": True}],
+    GPT2: [split(GPT2_CUT)],
+    "cl100k": [split(CL100K_CUT)],
+    "o200k": [split(O200K_CUT)],
+    "llama3": [split(LLAMA3_CUT)],
+    "qwen2": [split(QWEN2_CUT)],
+    "tekken": [split(TEKKEN_CUT)],
+    "deepseek": [split(pattern) for pattern in DEEPSEEK_CUTS],
+}
+NORMALIZERS: dict[str, Json] = {
+    **{name: {"type": name.upper()} for name in ("nfc", "nfd", "nfkc", "nfkd")},
+    "lowercase": {"type": "Lowercase"},
+    "strip_accents": {"type": "StripAccents"},
+}
+
+
+@dataclass(frozen=True)
+class PreTokenizers(Kind):
+    """The name of a pre-tokenizer or a regular expression, or a list of them; as a text, names are
+    comma-separated.
+
+    >>> PreTokenizers().check("digits,gpt2"), PreTokenizers().check("[a-z]+|.")
+    (('digits', 'gpt2'), '[a-z]+|.')
+    """
+
+    annotation = "str | Sequence[str]"
+    metavar: str = "LIST|REGEX"
+
+    def check(self, value: Any) -> str | tuple[str, ...]:
+        if isinstance(value, str):
+            names = [name.strip() for name in value.split(",")]
+            value = names if {*names} <= PRE_TOKENIZERS.keys() else [value]
+        if not isinstance(value, tuple | list) or not value:
+            raise refusal(value, "a pre-tokenizer, or a list of them")
+        for item in value:
+            Text().check(item)
+            if item not in PRE_TOKENIZERS and not re.search(r"[\[\\.+*?|(]", item):
+                raise refusal(item, f"one of {', '.join(PRE_TOKENIZERS)}, or a regular expression")
+        return value[0] if len(value) == 1 else tuple(value)
+
+    def show(self, value: str | Sequence[str]) -> str:
+        return value if isinstance(value, str) else ",".join(value)
+
+
+def pre_tokenizer_parts(names: Sequence[str]) -> list[Json]:
+    """The parts of pre-tokenizers, which are names or regular expressions."""
+    return [part for name in names for part in PRE_TOKENIZERS.get(name, [split(name)])]
+
+
+def sequence(parts: Sequence[Json], name: str) -> str | None:
+    """The JSON of a part, or of a sequence of parts, whose list is called `name`. None: no part."""
+    if len(parts) > 1:
+        return json.dumps({"type": "Sequence", name: list(parts)})
+    return json.dumps(parts[0]) if parts else None
