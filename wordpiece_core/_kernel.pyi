@@ -369,7 +369,8 @@ class LongestMatch:
 
 class Splitter:
     """Splits of words after merges. `alphabet`: symbols and their ids; `merges` has the columns
-    `left`, `right`, `token` (ids), in order."""
+    `left`, `right`, `token` (ids), in order. `tokens`: words begin as greedy longest match cuts
+    them, or as `model` does; `hidden`: the ids of tokens that no word becomes."""
 
     def __init__(
         self,
@@ -380,6 +381,8 @@ class Splitter:
         min_word_count: int,
         max_word_length: int,
         tokens: Sequence[str] | None = None,
+        model: Bpe | None = None,
+        hidden: Sequence[int] = (),
         word_marks: str | None = None,
     ) -> None: ...
     def split(self, words: ArrowArray, first_rank: int) -> ArrowArray:
@@ -448,7 +451,8 @@ class Runs:
         """Empties the table: splits, in the order of their places, `most` in a batch."""
 
 class Trainer:
-    """Merges in rounds: `add_splits`, then `start_round`, then `run` until it is over."""
+    """Merges in rounds: `add_splits`, then `start_round`, then `run` until it is over. `sealed`: no
+    pair may make one of the tokens that are there."""
 
     def __init__(
         self,
@@ -459,6 +463,7 @@ class Trainer:
         min_pair_count: int | None,
         max_token_length: int,
         continuing_prefix: str,
+        sealed: bool = False,
         word_marks: str | None = None,
     ) -> None: ...
     @property

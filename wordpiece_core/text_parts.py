@@ -1,4 +1,5 @@
-"""Normalizers and pre-tokenizers by name: the parts of a `tokenizer.json` that they stand for."""
+"""Normalizers and pre-tokenizers by name: the parts of a `tokenizer.json` that they stand for. One
+that has no name is the JSON of its part."""
 
 from __future__ import annotations
 
@@ -109,7 +110,8 @@ class PreTokenizers(Kind):
             raise refusal(value, "a pre-tokenizer, or a list of them")
         for item in value:
             Text().check(item)
-            if item not in PRE_TOKENIZERS and not re.search(r"[\[\\.+*?|(]", item):
+            is_other = item.startswith("{") or re.search(r"[\[\\.+*?|(]", item)
+            if item not in PRE_TOKENIZERS and not is_other:
                 raise refusal(item, f"one of {', '.join(PRE_TOKENIZERS)}, or a regular expression")
         return value[0] if len(value) == 1 else tuple(value)
 
@@ -118,8 +120,26 @@ class PreTokenizers(Kind):
 
 
 def pre_tokenizer_parts(names: Sequence[str]) -> list[Json]:
-    """The parts of pre-tokenizers, which are names or regular expressions."""
-    return [part for name in names for part in PRE_TOKENIZERS.get(name, [split(name)])]
+    """The parts of pre-tokenizers, which are names, regular expressions, or JSON."""
+    return [part for name in names for part in _parts_of(name)]
+
+
+def _parts_of(name: str) -> list[Json]:
+    if name in PRE_TOKENIZERS:
+        return PRE_TOKENIZERS[name]
+    return [json.loads(name) if name.startswith("{") else split(name)]
+
+
+def names_of_pre_tokenizers(parts: Sequence[Json]) -> str | tuple[str, ...]:
+    """The pre-tokenizers that these are the parts of."""
+    whole = [name for name, known in PRE_TOKENIZERS.items() if known == list(parts)]
+    if whole:
+        return whole[0]
+    names = tuple(
+        next((name for name, known in PRE_TOKENIZERS.items() if known == [part]), json.dumps(part))
+        for part in parts
+    )
+    return names[0] if len(names) == 1 else names
 
 
 def sequence(parts: Sequence[Json], name: str) -> str | None:

@@ -24,7 +24,12 @@ from pipelines.training.words_run import (
 )
 from wordpiece_core import Tokenizer
 from wordpiece_core.training.budget import RoundBudget
-from wordpiece_core.training.extension import ExtensionResult, Goal, fewer_new_tokens
+from wordpiece_core.training.extension import (
+    NEW_TOKENS,
+    ExtensionResult,
+    Goal,
+    fewer_new_tokens,
+)
 from wordpiece_core.training.train import MERGES
 
 
@@ -130,7 +135,7 @@ def extend_by_words(
     check_same_text(table, goal.base)
     extension = asdict(goal.options)
     identity = {
-        "text": goal.base.text.plain(),
+        "text": run.text().plain(),
         "base": {"tokenizer": tokenizer.digest, "vocab_size": len(goal.base.vocab)},
         "extension": extension,
         "training": goal.training.plain(),
@@ -149,5 +154,12 @@ def extend_by_words(
     done = Extended(*made, result, goal, run.call.budget)
     change = {"new_tokens": len(result.new_tokens), "saved_tokens": done.saved_tokens}
     budget = asdict(run.call.budget)
-    run.write(done, identity, change, {MERGES: result.merges}, **budget, rounds=result.rounds)
+    run.write(
+        done,
+        identity,
+        change,
+        {MERGES: result.merges, NEW_TOKENS: result.replaced},
+        **budget,
+        rounds=result.rounds,
+    )
     return done

@@ -25,6 +25,7 @@ from wordpiece_core.declaration import named
 from wordpiece_core.errors import InputError, OptionError, OutputError, short
 from wordpiece_core.tokenizer.files import TokenizerSpec
 from wordpiece_core.tokenizer.writing import tokenizer_files
+from wordpiece_core.training.extension import NEW_TOKENS
 from wordpiece_core.training.train import MERGES, PIECES
 
 TRAINING, RUN = "training.json", "run.json"
@@ -32,6 +33,7 @@ PRUNED_IDS = "pruned_ids.parquet"
 FILES = (
     *("vocab.txt", "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json"),
     *("vocab.json", "merges.txt", "spiece.model", MERGES, PIECES, PRUNED_IDS),
+    NEW_TOKENS,
 )
 """Those whose digests `training.json` has."""
 NO_MERGES = pa.schema(

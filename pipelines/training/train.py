@@ -29,6 +29,7 @@ from wordpiece_core import TextOptions, Tokenizer, TrainingOptions
 from wordpiece_core.declaration import named
 from wordpiece_core.errors import InputError, OptionError
 from wordpiece_core.options import WORDPIECE
+from wordpiece_core.reference.marks import BYTES
 from wordpiece_core.training.extension import Goal
 from wordpiece_core.training.train import TrainingResult, fewer_tokens, many_seeds
 
@@ -152,7 +153,8 @@ class ContinuedRun(TrainRun):
         check_same_text(table, begun.tokenizer.spec)
         if begun.word_table == table.digest:
             return self.train(table, begun.training, begun.tokenizer)
-        if begun.training.model != WORDPIECE:
+        of_bytes = begun.training.word_boundary == BYTES and begun.text.holds_spaces
+        if not (begun.training.model == WORDPIECE or of_bytes):
             raise OptionError(
                 f"{named('continue_from')}: {self.call.continue_from} is a tokenizer of the model"
                 f" {begun.training.model}, which continues only with the words of its training;"

@@ -33,7 +33,7 @@ from pipelines.training.work_directory import HeldError, TrainingWork
 from wordpiece_core import TextOptions, Tokenizer
 from wordpiece_core.declaration import named
 from wordpiece_core.errors import InputError, OptionError, OutputError
-from wordpiece_core.tokenizer.composing import splits_as
+from wordpiece_core.tokenizer.composing import splits_as, text_options
 from wordpiece_core.tokenizer.files import TokenizerSpec
 from wordpiece_core.training.budget import RoundBudget
 from wordpiece_core.training.train import MERGES
@@ -223,7 +223,7 @@ class TokenizerRun(WordsRun[Changing, Done]):
         return call.reading.load(call.tokenizer)
 
     def text(self) -> TextOptions:
-        return self.tokenizer.spec.text
+        return text_options(self.tokenizer.spec)
 
 
 def run_on_words(

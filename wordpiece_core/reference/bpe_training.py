@@ -3,9 +3,9 @@ and how many."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
-from wordpiece_core.reference.bpe import learn_merges
+from wordpiece_core.reference.bpe import learn_merges, tokenize
 from wordpiece_core.reference.encoding import SPECIAL_TOKENS
 from wordpiece_core.reference.initial_vocabulary import (
     WordCounts,
@@ -67,3 +67,36 @@ def train(
         return short and pair_count >= min_pair_count
 
     return filled(vocab, vocab_size, learn_merges(splits, counts, is_eligible))
+
+
+def extend(
+    word_counts: WordCounts,
+    vocab: Sequence[str],
+    merges: Collection[Pair],
+    new_tokens: int,
+    *,
+    min_pair_count: int = 1,
+    min_word_count: int = 1,
+    max_token_length: int | None = None,
+) -> Training:
+    """Go on merging from the words as a model of bytes cuts them, until so many tokens are new.
+
+    The new merges come behind the old ones, so a word is cut as before, and then merged on. No pair
+    makes a token that is there: such a token is one of the search, or of no use to words.
+
+    >>> base = train({"hug": 10, "pug": 5}, 259, word_boundary=BYTES, add_space=False)
+    >>> more = extend({"hugs": 3}, base.vocab, [merge[1:3] for merge in base.merges], 1)
+    >>> more.vocab[257:], [merge.token for merge in more.merges]
+    (['ug', 'hug', 'hugs'], ['hugs'])
+    """
+    rows = words_taken(word_counts, min_word_count, 100)
+    rules = {"word_boundary": BYTES, "add_space": False}
+    splits: list[Split] = [[*tokenize(w, vocab, merges, **rules)] for w, _ in rows]  # type: ignore[arg-type]
+
+    def is_eligible(pair: Pair, pair_count: int) -> bool:
+        short = max_token_length is None or len("".join(pair)) <= max_token_length
+        return short and pair_count >= min_pair_count and "".join(pair) not in known
+
+    known = {*vocab}
+    coming = learn_merges(splits, [n for _, n in rows], is_eligible)
+    return filled(vocab, len(vocab) + new_tokens, coming)

@@ -24,16 +24,7 @@ def kernel_rules(
 def kernel_model(model: Model | None) -> _kernel.Bpe | _kernel.Unigram | None:
     """The model; None for WordPiece. The encoder checks it."""
     if isinstance(model, Bpe):
-        left, right = (pa.array([pair[i] for pair in model.merges], pa.uint32()) for i in (0, 1))
-        return _kernel.Bpe(
-            left,
-            right,
-            word_boundary=model.word_boundary,
-            byte_fallback=model.byte_fallback,
-            fuse_unk=model.fuse_unk,
-            ignore_merges=model.ignore_merges,
-            tied=list(model.tied),
-        )
+        return kernel_bpe(model)
     if isinstance(model, Unigram):
         return _kernel.Unigram(
             pa.array(model.scores, pa.float64()),
@@ -42,3 +33,17 @@ def kernel_model(model: Model | None) -> _kernel.Bpe | _kernel.Unigram | None:
             user_defined=list(model.user_defined),
         )
     return None
+
+
+def kernel_bpe(model: Bpe) -> _kernel.Bpe:
+    """The merges and options of byte-pair encoding."""
+    left, right = (pa.array([pair[i] for pair in model.merges], pa.uint32()) for i in (0, 1))
+    return _kernel.Bpe(
+        left,
+        right,
+        word_boundary=model.word_boundary,
+        byte_fallback=model.byte_fallback,
+        fuse_unk=model.fuse_unk,
+        ignore_merges=model.ignore_merges,
+        tied=list(model.tied),
+    )

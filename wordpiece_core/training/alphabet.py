@@ -14,6 +14,7 @@ from wordpiece_core.errors import OptionError
 from wordpiece_core.options import TrainingOptions
 from wordpiece_core.reference.marks import BYTES, SPACE_MARK
 from wordpiece_core.text_parts import GPT2
+from wordpiece_core.tokenizer.models import Bpe
 from wordpiece_core.training.rounds import (
     WORDS,
     Adding,
@@ -83,12 +84,15 @@ class InitialVocabulary:
     """The vocabulary before the first merge. `tokens`: the special tokens, then the alphabet, in id
     order. `alphabet`: the symbols of the alphabet and their ids. `by_longest_match`: words begin as
     greedy longest match cuts them, and not as the symbols of the alphabet: `tokens` are those of a
-    vocabulary that is extended. `marks`: see
+    vocabulary that is extended. `model`: the same by byte-pair encoding, whose tokens no new pair
+    may make; `hidden`: the ids of tokens that no word becomes. `marks`: see
     `TrainingOptions.word_marks`."""
 
     tokens: list[str]
     alphabet: list[tuple[str, int]]
     by_longest_match: bool = False
+    model: Bpe | None = None
+    hidden: Sequence[int] = ()
     marks: str | None = None
 
 

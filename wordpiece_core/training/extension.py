@@ -1,8 +1,10 @@
 """Extending a vocabulary: more merges, from the words as it cuts them.
 
-The words of a table begin as greedy longest match cuts them; from there the rounds are those of any
-training (`merging`). Not every token that they make is of use to greedy longest match. So the
-rounds go on until enough of them are. `wordpiece_core/reference/extension.py` says exactly how.
+The words of a table begin as the tokenizer cuts them; from there the rounds are those of any
+training (`merging`). Of BPE the new merges come behind the old ones, so that its encoding does just
+what the rounds did. Of WordPiece not every token that they make is of use to greedy longest match:
+so the rounds go on until enough of them are. `wordpiece_core/reference/extension.py` says exactly
+how.
 """
 
 from __future__ import annotations
@@ -20,15 +22,18 @@ import pyarrow.parquet as pq
 
 from wordpiece_core import _kernel
 from wordpiece_core.errors import OptionError
-from wordpiece_core.options import ExtensionOptions, TrainingOptions
+from wordpiece_core.options import BPE, ExtensionOptions, TrainingOptions
 from wordpiece_core.reference import placed
+from wordpiece_core.reference.marks import BYTES
+from wordpiece_core.text_parts import GPT2
+from wordpiece_core.tokenizer.composing import text_options
 from wordpiece_core.tokenizer.files import TokenizerSpec
-from wordpiece_core.tokenizer.models import model_name
+from wordpiece_core.tokenizer.models import Bpe, model_name
 from wordpiece_core.tokenizer.tokenizer import Tokenizer
 from wordpiece_core.tokenizer.vocabulary import is_unused
 from wordpiece_core.training.alphabet import InitialVocabulary, merge_symbols
 from wordpiece_core.training.budget import RoundBudget
-from wordpiece_core.training.merging import Merging
+from wordpiece_core.training.merging import Merging, splitter
 from wordpiece_core.training.rounds import (
     WORDS,
     Adding,
@@ -48,6 +53,7 @@ from wordpiece_core.training.train import (
     word_batch,
 )
 
+NEW_TOKENS = "new_tokens.parquet"
 Each = Callable[[Callable[[Batch], Batch]], Iterable[Batch]]
 """Calls a function with the words of each part of a table."""
 
@@ -69,7 +75,10 @@ class Goal:
     def of(cls, base: TokenizerSpec, options: ExtensionOptions) -> Goal:
         """The goal of an extension by options. OptionError if the tokenizer does not allow it."""
         options.check_size()
-        check_is_wordpiece(base, "extended")
+        if isinstance(base.model, Bpe):
+            _check_bpe(base, options)
+        else:
+            check_is_wordpiece(base, "extended")
         if options.into == "unused":
             slots = unused_slots(base)
             wanted = len(slots) if options.new_tokens is None else options.new_tokens
@@ -94,6 +103,16 @@ class Goal:
     def training(self) -> TrainingOptions:
         """The options of the rounds."""
         base, options = self.base, self.options
+        if isinstance(base.model, Bpe):
+            return TrainingOptions(
+                vocab_size=len(base.vocab) + self.new_tokens,
+                model=BPE,
+                word_boundary=BYTES,
+                min_pair_count=options.min_pair_count,
+                min_word_count=options.min_word_count,
+                max_token_length=options.max_token_length,
+                max_word_length=base.max_word_length,
+            )
         return TrainingOptions(
             vocab_size=len(base.vocab) + self.new_tokens,
             criterion=options.criterion,
@@ -124,6 +143,22 @@ def is_wordpiece(base: TokenizerSpec) -> bool:
     return base.model is None and base.rules is None
 
 
+def _check_bpe(base: TokenizerSpec, options: ExtensionOptions) -> None:
+    """OptionError if a BPE tokenizer cannot be extended, or not by such options."""
+    if base.word_boundary != BYTES or not text_options(base).holds_spaces:
+        raise OptionError(
+            "tokenizer: of BPE only tokenizers of bytes whose words hold the spaces of the text"
+            " can be extended, as those of GPT-2 and Llama 3; train anew"
+        )
+    for name, is_given in (
+        ("criterion", options.criterion != "pmi"),
+        ("new_characters", options.new_characters != 0),
+        ("into", options.into != "append"),
+    ):
+        if is_given:
+            raise OptionError(f"{name}: not for BPE; leave it out")
+
+
 def check_is_wordpiece(base: TokenizerSpec, what: str) -> None:
     """OptionError if a tokenizer is not WordPiece. `what`: what cannot be done to it."""
     if not is_wordpiece(base):
@@ -149,13 +184,29 @@ def unused_slots(spec: TokenizerSpec) -> list[int]:
 
 def missing_symbol_passes(goal: Goal) -> Sequence[Pass]:
     """The pass that counts the symbols at which words cannot be cut on. Its fact `split_tokens`:
-    into how many symbols words are cut, each word once."""
+    into how many symbols words are cut, each word once. Of BPE of bytes it finds none."""
+    if isinstance(goal.base.model, Bpe):
+        bpe = splitter(_bpe_vocabulary(goal), goal.training)
+
+        def only_split(words: Batch) -> Batch:
+            counter = _kernel.PairCounter()
+            counter.add_splits(bpe.split(words, facts_of(words)["first_rank"]))
+            no_symbols = _kernel.symbol_counts(
+                words.slice(0, 0), first_rank=0, min_word_count=1, max_word_length=1
+            )
+            return with_facts(no_symbols, split_tokens=counter.symbols)
+
+        return _symbol_passes(only_split)
     longest = goal.longest_match(goal.base.vocab)
 
     def counted(words: Batch) -> Batch:
         symbols, tokens = longest.missing_symbols(words, facts_of(words)["first_rank"])
         return with_facts(symbols, split_tokens=tokens)
 
+    return _symbol_passes(counted)
+
+
+def _symbol_passes(counted: Callable[[Batch], Batch]) -> Sequence[Pass]:
     outputs = {"symbols": Output(lambda parts, _: iter([_add_symbols(list(parts))]))}
     return [Pass("symbols", WORDS, outputs, lambda _: Adding("symbols", counted, _add_symbols))]
 
@@ -170,6 +221,8 @@ def _add_symbols(batches: list[Batch]) -> Batch:
 def vocabulary_to_extend(symbols: Batch, goal: Goal) -> InitialVocabulary:
     """What the rounds begin with: the vocabulary and its new symbols. `symbols`: what
     `missing_symbol_passes` gives. OptionError if there are more symbols than new tokens."""
+    if isinstance(goal.base.model, Bpe):
+        return _bpe_vocabulary(goal)
     counts: dict[str, int] = {}
     for row in symbols.select(["character", "count"]).to_pylist():
         counts[row["character"]] = counts.get(row["character"], 0) + row["count"]
@@ -185,6 +238,14 @@ def vocabulary_to_extend(symbols: Batch, goal: Goal) -> InitialVocabulary:
             " beginning of words or inside; give more, or fewer new_characters"
         )
     return InitialVocabulary([*goal.base.vocab, *sorted(new)], [], by_longest_match=True)
+
+
+def _bpe_vocabulary(goal: Goal) -> InitialVocabulary:
+    base, special = goal.base, {*goal.base.special_tokens}
+    assert isinstance(base.model, Bpe)
+    hidden = [i for i, token in enumerate(base.vocab) if token in special]
+    tokens = list(base.vocab)
+    return InitialVocabulary(tokens, [], model=base.model, hidden=hidden, marks=GPT2)
 
 
 # --- New tokens -----------------------------------------------------------------------------------
@@ -203,6 +264,8 @@ def extended(
         if merging.trainer.vocab_size < len(old) + wanted:
             make_rounds()
         made = merging.trainer.tokens[len(old) : len(old) + wanted]
+        if merging.vocabulary.model is not None:
+            return made
         kept = kept_tokens(old, made, room, goal, each)
         if len(kept) == room or len(made) < wanted:
             return [*symbols, *kept]
@@ -247,7 +310,8 @@ class ExtensionResult:
 
     `vocab`: all tokens, in id order. `new_tokens`: those that were added: first new characters,
     then the others in the order they were made. `merges`: the log of the merges, as in
-    `TrainingResult`, also of those whose token was not kept. `spec`: the tokenizer.
+    `TrainingResult`, also of those whose token was not kept. `spec`: the tokenizer. `base`: the one
+    that was extended.
 
     >>> result = extend(Tokenizer(["[UNK]", "a", "##b"]), {"ab": 3}, new_tokens=1)
     >>> result.vocab, result.new_tokens
@@ -259,17 +323,52 @@ class ExtensionResult:
     merges: pa.Table
     rounds: int
     spec: TokenizerSpec
+    base: TokenizerSpec
+
+    @property
+    def replaced(self) -> pa.Table:
+        """A row for each new token: `new_id`, `token`, and the old tokens that it stands for, as
+        `old_ids` and `old_tokens`. The embedding of a new token can begin as the mean of theirs. A
+        new character stands for the unknown token.
+
+        >>> extend(Tokenizer(["[UNK]", "a", "##b"]), {"ab": 3}, new_tokens=1).replaced.to_pylist()
+        [{'new_id': 3, 'token': 'ab', 'old_ids': [1, 2], 'old_tokens': ['a', '##b']}]
+        """
+        base, ids = self.base, {token: i for i, token in enumerate(self.vocab)}
+        known, unk = {*base.vocab}, base.tokens_by_role.get("unk_token")
+        parts: dict[str, list[str]] = {}
+
+        def parts_of(token: str) -> list[str]:
+            unknown = [unk] if unk is not None else []
+            return [token] if token in known else parts.get(token, unknown)
+
+        for row in self.merges.select(["left", "right", "token"]).to_pylist():
+            parts.setdefault(row["token"], parts_of(row["left"]) + parts_of(row["right"]))
+        old_tokens = [parts_of(token) for token in self.new_tokens]
+        old_ids = {token: i for i, token in enumerate(base.vocab)}
+        return pa.table(
+            {
+                "new_id": pa.array([ids[token] for token in self.new_tokens], pa.int32()),
+                "token": pa.array(self.new_tokens, pa.string()),
+                "old_ids": pa.array(
+                    [[old_ids[t] for t in tokens] for tokens in old_tokens], pa.list_(pa.int32())
+                ),
+                "old_tokens": pa.array(old_tokens, pa.list_(pa.string())),
+            }
+        )
 
     def tokenizer(self) -> Tokenizer:
         """The extended tokenizer. Texts are cut into words as by the one that was extended."""
         return Tokenizer.of(self.spec)
 
     def save(self, directory: str | os.PathLike[str]) -> tuple[str, ...]:
-        """Writes the tokenizer and the log, `merges.parquet`, and returns the paths."""
+        """Writes the tokenizer, the log, `merges.parquet`, and `new_tokens.parquet`, the columns of
+        `replaced`. Returns the paths."""
         paths = self.tokenizer().save(directory)
-        log = os.path.join(directory, MERGES)
-        pq.write_table(self.merges, log, compression="zstd")
-        return (*paths, log)
+        tables = {MERGES: self.merges, NEW_TOKENS: self.replaced}
+        for name, table in tables.items():
+            pq.write_table(table, os.path.join(directory, name), compression="zstd")
+        return (*paths, *(os.path.join(directory, name) for name in tables))
 
 
 def extend(
@@ -336,8 +435,16 @@ def extension_result(
 ) -> ExtensionResult:
     """The result of an extension that is over."""
     vocab = goal.vocabulary(new_tokens)
-    merges = training_result(merging, rounds).merges
-    return ExtensionResult(vocab, new_tokens, merges, rounds, replace(goal.base, vocab=vocab))
+    merges, base = training_result(merging, rounds).merges, goal.base
+    spec = replace(base, vocab=vocab)
+    if isinstance(base.model, Bpe):
+        ids = {token: i for i, token in enumerate(vocab)}
+        pairs = zip(*(merges[side].to_pylist() for side in ("left", "right")), strict=True)
+        new = dict.fromkeys((ids[left], ids[right]) for left, right in pairs)
+        model = replace(base.model, merges=[*base.model.merges, *new])
+        # All are in the model: else `tokenizers` numbers added tokens behind those of the model.
+        spec = replace(spec, model=model, not_in_model=None)
+    return ExtensionResult(vocab, new_tokens, merges, rounds, spec, base)
 
 
 def fewer_new_tokens(result: ExtensionResult, goal: Goal) -> str | None:

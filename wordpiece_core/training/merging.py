@@ -28,6 +28,7 @@ import pyarrow.compute as pc
 
 from wordpiece_core import _kernel
 from wordpiece_core.options import NO_LIMIT, TrainingOptions
+from wordpiece_core.tokenizer.kernel_parts import kernel_bpe
 from wordpiece_core.training.alphabet import InitialVocabulary
 from wordpiece_core.training.budget import RoundBudget, partitions_of
 from wordpiece_core.training.rounds import (
@@ -113,15 +114,7 @@ class Merging(RoundAlgorithm):
         with self._lock:
             if which not in self._splitters:
                 merges = self.last if which == LAST else pa.record_batch(self.trainer.merges())
-                self._splitters[which] = _kernel.Splitter(
-                    self.vocabulary.alphabet,
-                    merges,
-                    continuing_prefix=self.options.continuing_prefix,
-                    min_word_count=self.options.min_word_count,
-                    max_word_length=self.options.max_word_length,
-                    tokens=self.vocabulary.tokens if self.vocabulary.by_longest_match else None,
-                    word_marks=self.vocabulary.marks,
-                )
+                self._splitters[which] = splitter(self.vocabulary, self.options, merges)
             return self._splitters[which]
 
     def first_kept(self, words: Batch) -> Batch:
@@ -284,6 +277,24 @@ class Merging(RoundAlgorithm):
         return ended
 
 
+def splitter(
+    vocabulary: InitialVocabulary, options: TrainingOptions, merges: Batch | None = None
+) -> _kernel.Splitter:
+    """What splits words as they begin, and applies merges to splits."""
+    begins_with_tokens = vocabulary.by_longest_match or vocabulary.model is not None
+    return _kernel.Splitter(
+        vocabulary.alphabet,
+        merges,
+        continuing_prefix=options.continuing_prefix,
+        min_word_count=options.min_word_count,
+        max_word_length=options.max_word_length,
+        tokens=vocabulary.tokens if begins_with_tokens else None,
+        model=kernel_bpe(vocabulary.model) if vocabulary.model is not None else None,
+        hidden=list(vocabulary.hidden),
+        word_marks=vocabulary.marks,
+    )
+
+
 def _trainer(vocabulary: InitialVocabulary, options: TrainingOptions) -> _kernel.Trainer:
     """The kernel's trainer, with the vocabulary that training begins with."""
     auto = options.min_pair_count == "auto"
@@ -294,6 +305,7 @@ def _trainer(vocabulary: InitialVocabulary, options: TrainingOptions) -> _kernel
         min_pair_count=None if auto else int(options.min_pair_count),
         max_token_length=options.max_token_length or NO_LIMIT,
         continuing_prefix=options.continuing_prefix,
+        sealed=vocabulary.model is not None,
         word_marks=vocabulary.marks,
     )
 

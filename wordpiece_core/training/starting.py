@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, TypeAlias
 
 from wordpiece_core.options import UNIGRAM, TrainingOptions
+from wordpiece_core.tokenizer.models import Bpe
 from wordpiece_core.training.alphabet import InitialVocabulary, initial_vocabulary, symbol_passes
 from wordpiece_core.training.budget import RoundBudget
 from wordpiece_core.training.merging import Merging
@@ -33,6 +34,8 @@ class MergingStart:
             value["tokens"],
             [(symbol, number) for symbol, number in value["alphabet"]],
             by_longest_match=value["by_longest_match"],
+            model=None if value["model"] is None else Bpe(**value["model"]),
+            hidden=value["hidden"],
             marks=value["marks"],
         )
         return cls(vocabulary, value["split_tokens"])

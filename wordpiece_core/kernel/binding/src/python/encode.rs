@@ -69,12 +69,18 @@ impl PyBpe {
 }
 
 impl PyBpe {
-    fn model(&self, vocabulary: &[&str], unk_id: Option<u32>, hidden: &[u32]) -> Result<Model> {
+    /// The model, for a vocabulary.
+    pub(super) fn bpe(
+        &self,
+        vocabulary: &[&str],
+        unk_id: Option<u32>,
+        hidden: &[u32],
+    ) -> Result<Bpe> {
         let &PyBpe { word_boundary, byte_fallback, fuse_unk, ignore_merges, .. } = self;
         let tied = self.tied.clone();
         let options =
             BpeOptions { word_boundary, unk_id, byte_fallback, fuse_unk, ignore_merges, tied };
-        Ok(Model::Bpe(Box::new(Bpe::new(vocabulary, &self.merges, hidden, options)?)))
+        Bpe::new(vocabulary, &self.merges, hidden, options)
     }
 }
 
@@ -240,7 +246,9 @@ impl PyEncoder {
             let hidden = options.hidden.iter().map(|token| known(token));
             let hidden: Vec<u32> = hidden.collect::<Result<_>>()?;
             let model = match options.model {
-                Some(AnyModel::Bpe(bpe)) => bpe.get().model(&vocabulary, unk_id, &hidden)?,
+                Some(AnyModel::Bpe(bpe)) => {
+                    Model::Bpe(Box::new(bpe.get().bpe(&vocabulary, unk_id, &hidden)?))
+                }
                 Some(AnyModel::Unigram(unigram)) => {
                     unigram.get().model(&vocabulary, unk_id, &hidden)?
                 }

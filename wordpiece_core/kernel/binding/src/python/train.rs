@@ -2,6 +2,7 @@
 
 use pyo3::prelude::*;
 
+use super::encode::PyBpe;
 use super::exchange::{GivenBatch, GivenBatches, PyArrowArray};
 use super::{PyResult, choice, run, table};
 use crate::arrow::count::each_word;
@@ -123,7 +124,7 @@ pub(super) struct PySplitter {
 impl PySplitter {
     #[new]
     #[pyo3(signature = (alphabet, merges, *, continuing_prefix, min_word_count, max_word_length,
-        tokens=None, word_marks=None))]
+        tokens=None, model=None, hidden=Vec::new(), word_marks=None))]
     #[allow(clippy::too_many_arguments)]
     fn new(
         py: Python<'_>,
@@ -133,16 +134,23 @@ impl PySplitter {
         min_word_count: u64,
         max_word_length: usize,
         tokens: Option<Vec<String>>,
+        model: Option<Py<PyBpe>>,
+        hidden: Vec<u32>,
         word_marks: Option<&str>,
     ) -> PyResult<Self> {
         let marks = marks(word_marks, continuing_prefix)?;
+        let model = model.as_ref().map(Py::get);
         let splitter = run(py, || {
             let merges = merges.map_or(Ok(Vec::new()), |merges| tables::Merges::read(&merges.0))?;
             let merges: Vec<_> = merges.iter().map(|m| (m.left, m.right, m.token)).collect();
             let symbols = alphabet.iter().map(|(symbol, id)| (symbol.as_str(), *id));
-            Ok(match tokens {
-                None => Splitter::new(symbols, marks, &merges),
-                Some(tokens) => {
+            Ok(match (tokens, model) {
+                (None, _) => Splitter::new(symbols, marks, &merges),
+                (Some(tokens), Some(model)) => {
+                    let tokens: Vec<&str> = tokens.iter().map(String::as_str).collect();
+                    Splitter::of_bpe(model.bpe(&tokens, None, &hidden)?, &merges)
+                }
+                (Some(tokens), None) => {
                     let longest = LongestMatch::new(&tokens, continuing_prefix, &[])?;
                     Splitter::of_longest_match(longest, &merges)
                 }
@@ -367,7 +375,7 @@ impl PyTrainer {
 impl PyTrainer {
     #[new]
     #[pyo3(signature = (tokens, *, vocab_size, criterion, min_pair_count, max_token_length,
-        continuing_prefix, word_marks=None))]
+        continuing_prefix, sealed=false, word_marks=None))]
     #[allow(clippy::too_many_arguments)]
     fn new(
         py: Python<'_>,
@@ -377,6 +385,7 @@ impl PyTrainer {
         min_pair_count: Option<u64>,
         max_token_length: usize,
         continuing_prefix: &str,
+        sealed: bool,
         word_marks: Option<&str>,
     ) -> PyResult<Self> {
         let marks = marks(word_marks, continuing_prefix)?;
@@ -387,8 +396,10 @@ impl PyTrainer {
         ];
         let criterion = choice("criterion", criterion, &criteria)?;
         let options = TrainOptions { vocab_size, criterion, min_pair_count };
-        let trainer =
-            run(py, || Ok(Trainer::new(Tokens::new(tokens, marks, max_token_length), options)))?;
+        let trainer = run(py, || {
+            let tokens = Tokens::new(tokens, marks, max_token_length);
+            Ok(Trainer::new(if sealed { tokens.sealed() } else { tokens }, options))
+        })?;
         Ok(PyTrainer { trainer, waiting: RoundRuns::default() })
     }
 

@@ -6,7 +6,7 @@
 use foldhash::HashMap;
 
 use crate::base::memory;
-use crate::encode::bpe::BpeScratch;
+use crate::encode::bpe::{Bpe, BpeScratch};
 use crate::text::marks::WordMarks;
 use crate::train::longest::LongestMatch;
 use crate::train::splits::{OUTSIDE, adjacent};
@@ -44,6 +44,8 @@ enum FirstSplits {
     Alphabet(WordMarks, HashMap<char, (u32, u32)>),
     /// The tokens that a vocabulary has already.
     LongestMatch(LongestMatch),
+    /// Those of byte-pair encoding.
+    Bpe(Box<Bpe>),
 }
 
 impl Splitter {
@@ -77,6 +79,12 @@ impl Splitter {
         Self::beginning_with(FirstSplits::LongestMatch(longest), merges)
     }
 
+    /// Makes a splitter that begins with what byte-pair encoding makes of words. `merges`: as in
+    /// [`Splitter::new`].
+    pub fn of_bpe(bpe: Bpe, merges: &[(u32, u32, u32)]) -> Self {
+        Self::beginning_with(FirstSplits::Bpe(Box::new(bpe)), merges)
+    }
+
     fn beginning_with(first: FirstSplits, merges: &[(u32, u32, u32)]) -> Self {
         let mut steps: HashMap<(u32, u32), Vec<u32>> = HashMap::default();
         for (step, &(left, right, _)) in (0..).zip(merges) {
@@ -90,6 +98,11 @@ impl Splitter {
         symbols.clear();
         match &self.first {
             FirstSplits::LongestMatch(longest) => longest.tokenize(word, |_| true, symbols),
+            FirstSplits::Bpe(bpe) => {
+                let (mut scratch, mut tokens) = (BpeScratch::default(), Vec::new());
+                bpe.tokens(word, &mut scratch, &mut tokens);
+                memory::extend(symbols, tokens.iter().map(|token| token.id));
+            }
             FirstSplits::Alphabet(marks, alphabet) => marks.each_symbol(word, |c, marked| {
                 let (plain, with_mark) = alphabet.get(&c).copied().unwrap_or((OUTSIDE, OUTSIDE));
                 memory::push(symbols, if marked { with_mark } else { plain });

@@ -27,6 +27,8 @@ pub struct Tokens {
     lengths: Vec<u32>,
     marks: WordMarks,
     max_length: usize,
+    /// How many tokens there are, at the beginning, that no pair may make.
+    sealed: u32,
 }
 
 impl Tokens {
@@ -39,11 +41,18 @@ impl Tokens {
     /// * `max_length` - The most characters of a token that a pair makes, without its mark.
     pub fn new(strings: Vec<String>, marks: WordMarks, max_length: usize) -> Self {
         let (ids, lengths) = (HashMap::default(), Vec::new());
-        let mut tokens = Tokens { strings: Vec::new(), ids, lengths, marks, max_length };
+        let mut tokens = Tokens { strings: Vec::new(), ids, lengths, marks, max_length, sealed: 0 };
         for string in strings {
             tokens.add(string);
         }
         tokens
+    }
+
+    /// Seals the tokens that are there: no pair may make one of them. So those of a model that is
+    /// extended stay what its own merges make.
+    pub fn sealed(mut self) -> Self {
+        self.sealed = self.strings.len() as u32;
+        self
     }
 
     /// The tokens, in the order of their ids.
@@ -102,9 +111,10 @@ impl Tokens {
         if symbol == OUTSIDE { 1 } else { self.lengths[symbol as usize] }
     }
 
-    /// Whether the token that a pair makes is short enough.
+    /// Whether a pair may make a token: one that is short enough, and not sealed.
     pub fn fits(&self, left: u32, right: u32) -> bool {
         self.length(left) as usize + self.length(right) as usize <= self.max_length
+            && (self.sealed == 0 || self.merged(left, right).is_none_or(|id| id >= self.sealed))
     }
 
     /// The token that a pair makes, if it is known.

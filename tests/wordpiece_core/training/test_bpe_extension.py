@@ -1,0 +1,116 @@
+"""The kernel extends BPE of bytes as the reference does; old ids stay, and a new token is what the
+old ones were that it replaces."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+import tokenizers
+from hypothesis import given
+from hypothesis import strategies as st
+
+import wordpiece_core as wp
+from wordpiece_core.errors import OptionError
+from wordpiece_core.reference import bpe_training
+from wordpiece_core.reference.marks import BYTES
+
+from ..strategies import small_rounds, word_tables
+
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+TABLES = word_tables("ab ", "é a", "abc", "\na ")
+OF_BYTES: dict[str, Any] = {"model": "bpe", "word_boundary": BYTES, "pre_tokenizer": "gpt2"}
+
+
+def base_of(table: dict[str, int], more: int, unused: list[str]) -> wp.Tokenizer:
+    """A tokenizer of bytes, with tokens that no merge makes at the end."""
+    trained = wp.train(table, vocab_size=257 + more, **OF_BYTES)
+    spec = trained.spec(wp.TextOptions(pre_tokenizer="gpt2"))
+    vocab = [*spec.vocab, *(token for token in unused if token not in spec.vocab)]
+    return wp.Tokenizer.of(type(spec)(**vars(spec) | {"vocab": vocab}))
+
+
+def ids_of(tokenizer: wp.Tokenizer, texts: list[str]) -> list[list[int]]:
+    return list(tokenizer.encode(texts, add_special_tokens=False).to_pylist())
+
+
+@given(
+    TABLES,
+    TABLES,
+    st.integers(0, 9),
+    st.sampled_from([1, 2, 5, 30]),
+    st.sampled_from([[], ["ab", "Ġa"], ["aa", "ba", "ĠĠ"]]),
+    st.dictionaries(
+        st.sampled_from(["min_pair_count", "min_word_count", "max_token_length"]),
+        st.integers(1, 3),
+        max_size=2,
+    ),
+    st.sampled_from([(1.0, 99), (0.3, 2), (0.05, 1)]),
+)
+def test_the_kernel_extends_bpe_as_the_reference(
+    known: dict[str, int],
+    table: dict[str, int],
+    more: int,
+    room: int,
+    unused: list[str],
+    options: dict[str, Any],
+    rounds: tuple[float, int],
+) -> None:
+    base = base_of(known, more, unused)
+    assert base.spec.model is not None
+    merges = [(base.vocab[left], base.vocab[right]) for left, right in base.spec.model.merges]
+    round_budget, candidates = rounds
+    with small_rounds(candidates, 2):
+        given = {"min_pair_count": 1} | options
+        mine = wp.extend(base, table, new_tokens=room, round_budget=round_budget, **given)
+    specified = bpe_training.extend(table, base.vocab, merges, room, **options)
+    assert mine.vocab == specified.vocab
+    assert mine.merges.to_pylist() == [merge._asdict() for merge in specified.merges]
+    replaced = {row["new_id"]: row["old_ids"] for row in mine.replaced.to_pylist()}
+    texts = [*known, *table, *(f"{a}{b}" for a in known for b in table)]
+    for before, after in zip(ids_of(base, texts), ids_of(mine.tokenizer(), texts), strict=True):
+        assert [old for token in after for old in replaced.get(token, [token])] == before
+
+
+@pytest.mark.parametrize("ignores", [False, True])
+def test_added_tokens_behind_the_model_keep_their_ids(ignores: bool, tmp_path: Path) -> None:
+    base = wp.train({"ab": 5, " ab": 3}, vocab_size=259, **OF_BYTES)
+    wp.Tokenizer.of(base.spec(wp.TextOptions(pre_tokenizer="llama3"))).save(tmp_path)
+    path = tmp_path / "tokenizer.json"
+    value = json.loads(path.read_text())
+    value["model"]["ignore_merges"] = ignores
+    flags = dict.fromkeys(("single_word", "lstrip", "rstrip", "normalized"), False)
+    for number, content in enumerate(["<|begin|>", "    "], 259):
+        special = content != "    "
+        value["added_tokens"].append({"id": number, "content": content, "special": special} | flags)
+    path.write_text(json.dumps(value))
+    old = wp.Tokenizer.load(path)
+    with tempfile.TemporaryDirectory() as folder:
+        result = wp.extend(old, {" abab": 4, "ba": 2}, new_tokens=2)
+        paths = result.save(folder)
+        assert str(Path(folder) / "new_tokens.parquet") in paths
+        theirs = tokenizers.Tokenizer.from_file(str(Path(folder) / "tokenizer.json"))
+        ours = wp.Tokenizer.load(folder)
+    assert result.new_tokens == ["Ġabab", "ba"]
+    assert result.replaced["old_tokens"].to_pylist() == [["Ġab", "ab"], ["b", "a"]]
+    assert ours.vocab[:261] == old.vocab
+    texts = ["<|begin|> abab    abab ba<|begin|>", "ab    ab", " ababab"]
+    assert ids_of(ours, texts) == [
+        theirs.encode(text, add_special_tokens=False).ids for text in texts
+    ]
+
+
+def test_other_models_are_refused() -> None:
+    with pytest.raises(OptionError, match="only tokenizers of bytes whose words hold the spaces"):
+        wp.extend(
+            wp.train({"ab": 3}, model="bpe", vocab_size=20).tokenizer(), {"ab": 1}, new_tokens=1
+        )
+    base = wp.train({"ab": 3}, vocab_size=258, **OF_BYTES)
+    tokenizer = wp.Tokenizer.of(base.spec(wp.TextOptions(pre_tokenizer="gpt2")))
+    for option in ({"criterion": "likelihood"}, {"new_characters": 3}):
+        with pytest.raises(OptionError, match=f"{next(iter(option))}: not for BPE; leave it out"):
+            wp.extend(tokenizer, {"ab": 1}, new_tokens=1, **option)
