@@ -3,6 +3,7 @@ and how many."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Sequence
 
 from wordpiece_core.reference.bpe import learn_merges, tokenize
@@ -100,3 +101,32 @@ def extend(
     known = {*vocab}
     coming = learn_merges(splits, [n for _, n in rows], is_eligible)
     return filled(vocab, len(vocab) + new_tokens, coming)
+
+
+def prune(
+    word_counts: WordCounts,
+    vocab: Sequence[str],
+    merges: Collection[Pair],
+    vocab_size: int,
+    special_tokens: Collection[str] = (),
+) -> list[str]:
+    """Drop the tokens of a model of bytes that words use least, until ``vocab_size`` are left.
+
+    A token is free if it is no byte, not special, and in no merge of another one. Half of the
+    number that is still to go is dropped: those that are used least, and of equal ones those with
+    the highest ids. A merge goes with the token that it makes. Then uses are counted anew.
+    """
+    left = list(vocab)
+    while True:
+        kept = [pair for pair in merges if {*pair, "".join(pair)} <= {*left}]
+        parts = {part for pair in kept for part in pair}
+        free = [t for t in left if t not in parts and t not in special_tokens and len(t) > 1]
+        if len(left) <= vocab_size or not free:
+            return left
+        uses = Counter[str]()
+        for word, count in word_counts.items() if hasattr(word_counts, "items") else word_counts:
+            for token in tokenize(word, left, kept, word_boundary=BYTES, add_space=False):
+                uses[token] += count
+        free.sort(key=lambda token: (uses[token], -vocab.index(token)))
+        dropped = {*free[: -(-(len(left) - vocab_size) // 2)]}
+        left = [token for token in left if token not in dropped]

@@ -20,7 +20,7 @@ from wordpiece_core.text_parts import (
 from wordpiece_core.tokenizer.files import AS_IT_IS, TokenizerSpec
 from wordpiece_core.tokenizer.formats.tokenizer_json import tokenizer_json
 from wordpiece_core.tokenizer.formats.tokenizer_json_parts import parts
-from wordpiece_core.tokenizer.models import Composed
+from wordpiece_core.tokenizer.models import Composed, Metaspace
 
 BY_BYTES = {
     "type": "ByteLevel",
@@ -47,8 +47,10 @@ def text_options(spec: TokenizerSpec) -> TextOptions:
     """The text options whose words are those of a tokenizer. OptionError if there are none."""
     if spec.rules is None:
         return spec.text
+    if isinstance(spec.rules, Metaspace) and spec.rules.collapse_spaces:
+        return AS_IT_IS  # its words are those between spaces, which it normalizes itself
     if not isinstance(spec.rules, Composed):
-        raise OptionError(f"tokenizer: no text options have the words of {spec.rules}")
+        raise OptionError(f"tokenizer: words are not counted as by {type(spec.rules).__name__}")
     names = []
     for part in parts(
         {"normalizer": _parsed(spec.rules.normalizer)}, "normalizer", "normalizers", "tokenizer"
@@ -75,7 +77,9 @@ def text_options(spec: TokenizerSpec) -> TextOptions:
 def splits_as(spec: TokenizerSpec, text: TextOptions) -> bool:
     """Whether a tokenizer splits text into words as text options do."""
     if not text.is_composed:
-        return spec.rules is None and spec.text.resolved() == text.resolved()
+        with suppress(OptionError):
+            return text_options(spec).resolved() == text.resolved()
+        return False
     wanted = composed(replace(spec, text=text, rules=None)).rules
     assert isinstance(wanted, Composed)
     if not isinstance(spec.rules, Composed):

@@ -1,7 +1,9 @@
 """Pruning a vocabulary: dropping the tokens without which the words of a table lose least.
 
-`wordpiece_core/reference/extension.py` says exactly which. What a token is worth is not guessed
-from its count: every word that uses it is cut without it.
+`wordpiece_core/reference` says exactly which, in `extension` and in `bpe_training`. What a token of
+WordPiece is worth is not guessed from its count: every word that uses it is cut without it. A token
+of BPE or Unigram is worth its uses: each becomes two tokens at least. Of BPE only tokens that are
+in no merge of others are dropped, so that the merges that are left make what they made.
 """
 
 from __future__ import annotations
@@ -9,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import chain
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -16,7 +19,10 @@ import pyarrow.compute as pc
 from wordpiece_core import _kernel
 from wordpiece_core.errors import InputError, OptionError
 from wordpiece_core.options import MOST_TOKENS, check_whole
+from wordpiece_core.reference.marks import WORD_END, byte_tokens
+from wordpiece_core.tokenizer.composing import text_options
 from wordpiece_core.tokenizer.files import TokenizerSpec
+from wordpiece_core.tokenizer.models import Bpe, Unigram
 from wordpiece_core.tokenizer.tokenizer import Tokenizer
 from wordpiece_core.training.extension import Each, check_is_wordpiece
 from wordpiece_core.training.rounds import Batch
@@ -47,7 +53,7 @@ class PruningResult:
     @property
     def spec(self) -> TokenizerSpec:
         """The pruned tokenizer."""
-        return replace(self.base, vocab=self.vocab)
+        return _with_tokens(self.base, self.kept)
 
     def tokenizer(self) -> Tokenizer:
         """The pruned tokenizer. Texts are cut into words as by the old one."""
@@ -77,8 +83,8 @@ def prune(
     """Drops the tokens without which words lose least, until so many are left. The ids of the
     others keep their order.
 
-    Special tokens stay, and the characters of the words as tokens of one character. No word that
-    can be cut becomes [UNK]; for this reason more tokens may be left than wanted.
+    Special tokens stay, and tokens of one character, of WordPiece those that the words hold. No
+    word that can be cut becomes [UNK]; for this reason more tokens may be left than wanted.
 
     Args:
         tokenizer: The tokenizer to prune.
@@ -102,6 +108,8 @@ def _each(words: pa.RecordBatch, work: Callable[[Batch], Batch]) -> Iterable[Bat
 def pruned(base: TokenizerSpec, vocab_size: int, each: Each) -> PruningResult:
     """Prunes by the words of a table. OptionError as for `prune`."""
     check_size(base, vocab_size)
+    if base.model is not None:
+        return _pruned_by_uses(base, vocab_size, each)
     size = len(base.vocab)
     kept = _kept_always(base, each)
     dropped: set[int] = set()
@@ -121,7 +129,11 @@ def pruned(base: TokenizerSpec, vocab_size: int, each: Each) -> PruningResult:
 
 def check_size(base: TokenizerSpec, vocab_size: int) -> None:
     """OptionError if a vocabulary cannot be pruned to so many tokens."""
-    check_is_wordpiece(base, "pruned")
+    if base.model is None:
+        check_is_wordpiece(base, "pruned")
+    elif base.library is not None:
+        raise OptionError("tokenizer: one that the library tokenizers runs cannot be pruned")
+    text_options(base)
     size, special = len(base.vocab), len(base.special_tokens)
     if vocab_size >= size:
         raise OptionError(f"vocab_size: {vocab_size:,}, and there are {size:,} tokens; give fewer")
@@ -175,6 +187,75 @@ def _losses(base: TokenizerSpec, dropped: set[int], each: Each) -> _Losses:
         needed = pc.or_(needed, batch["is_needed"])
         missed = pc.or_(missed, batch["is_missed"])
     return _Losses(more.to_pylist(), _places(needed), _places(missed))
+
+
+# --- BPE and Unigram ------------------------------------------------------------------------------
+
+
+def _pruned_by_uses(base: TokenizerSpec, vocab_size: int, each: Each) -> PruningResult:
+    kept = list(range(len(base.vocab)))
+    while True:
+        free, excess = _free(_with_tokens(base, kept)), len(kept) - vocab_size
+        if excess <= 0 or not free:
+            return PruningResult(base, kept)
+        uses = _uses(_with_tokens(base, kept), each)
+        free.sort(key=lambda token: (uses[token], -token))
+        dropped = {*free[: -(-excess // PART_DROPPED)]}
+        kept = [old for new, old in enumerate(kept) if new not in dropped]
+
+
+def _free(spec: TokenizerSpec) -> list[int]:
+    """The ids of the tokens without which all others are made as before: not special ones, nor
+    those of one character or byte."""
+    assert isinstance(spec.model, Bpe | Unigram)
+    parts = set(chain.from_iterable(spec.model.merges)) if isinstance(spec.model, Bpe) else set()
+    stays = {*spec.special_tokens, *spec.tokens_by_role.values(), *byte_tokens(True)}
+    single = {token for token in spec.vocab if len(token.removesuffix(WORD_END)) <= 1}
+    stays |= single
+    return [i for i, token in enumerate(spec.vocab) if i not in parts and token not in stays]
+
+
+def _uses(spec: TokenizerSpec, each: Each) -> list[int]:
+    """How often the words use each token."""
+    tokenizer = Tokenizer.of(spec)
+
+    def counted(words: Batch) -> Batch:
+        ids = tokenizer.encode(words["word"], add_special_tokens=False)
+        counts = words["count"].take(pc.list_parent_indices(ids))
+        uses = pa.table([ids.flatten(), counts], ["token", "count"])
+        summed = uses.group_by("token", use_threads=False).aggregate([("count", "sum")])
+        return pa.record_batch([c.combine_chunks() for c in summed.columns], ["token", "count"])
+
+    sums = [0] * len(spec.vocab)
+    for batch in each(counted):
+        for token, count in zip(*(column.to_pylist() for column in batch.columns), strict=True):
+            sums[token] += count
+    return sums
+
+
+def _with_tokens(base: TokenizerSpec, kept: Sequence[int]) -> TokenizerSpec:
+    """The tokenizer with these tokens alone, and the merges or scores that are left."""
+    spec = replace(base, vocab=[base.vocab[i] for i in kept])
+    new = {old: i for i, old in enumerate(kept)}
+    if isinstance(base.model, Unigram):
+        scores = [base.model.scores[i] for i in kept]
+        symbols = [new[i] for i in base.model.user_defined]
+        return replace(spec, model=replace(base.model, scores=scores, user_defined=symbols))
+    if isinstance(base.model, Bpe):
+        ids, tied = {*spec.vocab}, {*base.model.tied}
+        merges: list[tuple[int, int]] = []
+        ties, rank, last = [], -1, -1
+        for at, (left, right) in enumerate(base.model.merges):
+            rank += at not in tied
+            is_left = left in new and right in new and base.vocab[left] + base.vocab[right] in ids
+            if is_left:
+                if rank == last:
+                    ties.append(len(merges))
+                last = rank
+                merges.append((new[left], new[right]))
+        model = replace(base.model, merges=merges, tied=ties)
+        return replace(spec, model=model, not_in_model=None)
+    return spec
 
 
 def _places(flags: pa.Array) -> set[int]:

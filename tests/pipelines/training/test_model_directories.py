@@ -75,16 +75,28 @@ def test_every_job_takes_it(trained: Path, shard: str, tmp_path: Path) -> None:
         assert pipelines.report(str(trained), output=page, quiet=True, **on).bytes
 
 
-def test_no_training_continues_published_files(trained: Path, shard: str, tmp_path: Path) -> None:
+def test_published_files_are_changed_but_their_training_is_not_continued(trained: Path, shard: str, tmp_path: Path) -> None:
     """As of a tokenizer that somebody published."""
     place = tmp_path / "published"
     ours = {"training.json", "run.json", "merges.parquet", "pieces.parquet"}
     shutil.copytree(trained, place, ignore=lambda *_: ours)
     with pytest.raises(wp.InputError, match=r"no tokenizer that wordpiece train .* train anew"):
         pipelines.train(shard, continue_from=str(place), output=str(tmp_path / "out"), quiet=True)
-    for job in (pipelines.extend, pipelines.prune):
-        with pytest.raises(wp.OptionError, match=r"only WordPiece can be \w+; train anew"):
-            job(str(place), shard, output=str(tmp_path / "out"), vocab_size=100, quiet=True)
+    size = len(wp.Tokenizer.load(place).vocab)
+    options: dict[str, Any] = {"output": str(tmp_path / "out"), "quiet": True}
+    if trained.name == "gpt2":
+        more = pipelines.extend(str(place), shard, vocab_size=size + 1, **options)
+        assert wp.Tokenizer.load(more.output).vocab == more.vocab
+        (row,) = pq.read_table(tmp_path / "out" / "new_tokens.parquet").to_pylist()
+        assert row["new_id"] == size
+        assert "".join(row["old_tokens"]) == row["token"] == more.vocab[size]
+    else:
+        with pytest.raises(wp.OptionError, match=r"can be extended.*; train anew"):
+            pipelines.extend(str(place), shard, vocab_size=size + 1, **options)
+    options["output"] = str(tmp_path / "pruned")
+    fewer = pipelines.prune(str(place), shard, vocab_size=size - 5, **options)
+    assert wp.Tokenizer.load(fewer.output).vocab == fewer.vocab
+    assert len(fewer.vocab) == size - 5
 
 
 def test_documents_are_packed_with_the_separator_that_there_is(

@@ -1,5 +1,5 @@
-"""The kernel extends BPE of bytes as the reference does; old ids stay, and a new token is what the
-old ones were that it replaces."""
+"""The kernel extends and prunes BPE of bytes as the reference does; old ids stay, and a new token
+is what the old ones were that it replaces. Unigram is pruned, too."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import pytest
 import tokenizers
 from hypothesis import given
 from hypothesis import strategies as st
+from tokenizers import pre_tokenizers
 
 import wordpiece_core as wp
 from wordpiece_core.errors import OptionError
@@ -114,3 +115,44 @@ def test_other_models_are_refused() -> None:
     for option in ({"criterion": "likelihood"}, {"new_characters": 3}):
         with pytest.raises(OptionError, match=f"{next(iter(option))}: not for BPE; leave it out"):
             wp.extend(tokenizer, {"ab": 1}, new_tokens=1, **option)
+
+
+@given(TABLES, TABLES, st.integers(0, 30), st.integers(1, 20))
+def test_the_kernel_prunes_bpe_as_the_reference(
+    known: dict[str, int], table: dict[str, int], more: int, fewer: int
+) -> None:
+    base = base_of(known, more, ["ab", "ĠĠ"])
+    assert base.spec.model is not None
+    merges = [(base.vocab[left], base.vocab[right]) for left, right in base.spec.model.merges]
+    size = len(base.vocab) - fewer
+    # A word is encoded as a text is: where GPT-2's expression cuts it, tokens are used in pieces.
+    words = {word: n for word, n in table.items() if len(pieces_of(word)) <= 1}
+    mine = wp.prune(base, words, vocab_size=size)
+    special = base.special_tokens
+    assert mine.vocab == bpe_training.prune(words, base.vocab, merges, size, special)
+    with tempfile.TemporaryDirectory() as folder:
+        mine.tokenizer().save(folder)
+        theirs = tokenizers.Tokenizer.from_file(str(Path(folder) / "tokenizer.json"))
+    texts = [*known, *table]
+    wanted = [theirs.encode(text, add_special_tokens=False).ids for text in texts]
+    assert ids_of(mine.tokenizer(), texts) == wanted
+
+
+def pieces_of(text: str) -> list[Any]:
+    return pre_tokenizers.ByteLevel(add_prefix_space=False).pre_tokenize_str(text)
+
+
+def test_unigram_is_pruned(tmp_path: Path) -> None:
+    words = {"walking": 9, "talking": 8, "walked": 7, "talked": 6, "king": 5, "win": 4}
+    base = wp.train(words, model="unigram", vocab_size=45).tokenizer()
+    result = wp.prune(base, {"walking": 3, "king": 1}, vocab_size=19)
+    assert len(result.vocab) == 19
+    assert [base.vocab.index(token) for token in result.vocab] == result.kept
+    assert {t for t in base.vocab if len(t) == 1} | {*base.special_tokens} <= {*result.vocab}
+    assert "[UNK]" not in result.tokenizer().tokenize("walking talked win")
+    assert result.tokenizer().tokenize("walking") == base.tokenize("walking")
+    result.tokenizer().save(tmp_path)
+    theirs = tokenizers.Tokenizer.from_file(str(tmp_path / "tokenizer.json"))
+    texts = ["walking talking", "king win talked"]
+    wanted = [theirs.encode(text, add_special_tokens=False).ids for text in texts]
+    assert ids_of(wp.Tokenizer.load(tmp_path), texts) == wanted
