@@ -18,6 +18,7 @@ from benchmarks.compare_job import compare_job
 from benchmarks.count_growth import count_growth, count_large
 from benchmarks.count_job import count_compressed, count_job
 from benchmarks.count_kernel import count_kernel
+from benchmarks.encode_files import encode_files
 from benchmarks.encode_job import encode_job, encode_large, id_encodings
 from benchmarks.encode_kernel import encode_kernel
 from benchmarks.encode_peers import encode_peers
@@ -44,7 +45,7 @@ from benchmarks.train_unigram import train_unigram
 BENCHMARKS: dict[str, Callable[[Setting], Iterator[Row]]] = {
     benchmark.__name__: benchmark
     for benchmark in (
-        *(encode_kernel, encode_peers, start_up),
+        *(encode_kernel, encode_peers, encode_files, start_up),
         *(encode_job, encode_large, small_files, layout, many_shards, id_encodings),
         *(train_job, train_bpe, merge_loop, rounds, rounds_bound, ten_million, hundred_million),
         *(count_job, count_kernel, count_compressed, count_growth, count_large),
@@ -57,7 +58,7 @@ ONLY_WHEN_NAMED = ("ten_million", "hundred_million", "many_shards", "count_large
 PACKAGES = (
     *("apache-beam", "pyarrow", "tokenizers", "transformers", "datasets"),
     *("flash-tokenizer", "blingfire", "nanotoken", "tokie", "splintr-rs", "rustbpe", "wordfreq"),
-    *("sentencepiece", "gigatoken"),
+    *("sentencepiece", "gigatoken", "gigabpe", "snaptokens"),
 )
 BERT = SHARED / "vocab" / "bert-base-uncased" / "vocab.txt"
 WIDTH = 120

@@ -1,14 +1,15 @@
 """One trainer of byte-level BPE on text, as a script: the seconds from texts in memory to merges.
 
-Arguments: trainer, number of merges (0: only load the texts), threads, file for the result as JSON
-(`seconds`, of which `counting`; the `tokens` made, in hexadecimal), Parquet files with the column
-`text`.
+Arguments: trainer, split (gpt2 or llama3), number of merges (0: only load the texts), threads, file
+for the result as JSON (`seconds`, of which `counting`; the `tokens` made, in hexadecimal), Parquet
+files with the column `text`.
 """
 
 from __future__ import annotations
 
 import json
 import sys
+import tempfile
 import time
 import warnings
 from collections.abc import Callable, Iterable, Sequence
@@ -20,25 +21,27 @@ import pyarrow.compute as pc
 
 from benchmarks.setting import read_texts
 from wordpiece_core.reference.marks import BYTE_CHARACTERS
+from wordpiece_core.text_parts import GPT2_CUT, LLAMA3_CUT
 
 Made = tuple[float, Callable[[], Iterable[bytes]]]
 """Seconds of counting, where they are known, and what gives the tokens."""
 Train = Callable[[], Made]
 
 BYTES = 256
-GPT2 = r"'(?:[sdmt]|ll|ve|re)| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
+PATTERNS = {"gpt2": GPT2_CUT, "llama3": LLAMA3_CUT}
+END = "<|endoftext|>"
 BATCH_ROWS = 5_000
 NO_WORD_LIMIT = 1 << 30  # characters: the peers have none
 
 
-def ours(texts: pa.Array, merges: int, threads: int) -> Train:
+def ours(texts: pa.Array, split: str, merges: int, threads: int) -> Train:
     """Counting by the kernel on so many threads, then training on one."""
     import wordpiece_core as wp
     from wordpiece_core import _kernel
     from wordpiece_core.training.smoothing import FRACTION_BITS
 
     warnings.simplefilter("ignore", wp.FewerTokensWarning)
-    text = wp.TextOptions(pre_tokenizer="gpt2").for_kernel()
+    text = wp.TextOptions(pre_tokenizer=split).for_kernel()
 
     def count(part: pa.Array) -> list[pa.RecordBatch]:
         counter = _kernel.WordCounter(text)
@@ -59,8 +62,9 @@ def ours(texts: pa.Array, merges: int, threads: int) -> Train:
             words,
             model="bpe",
             word_boundary="bytes",
-            pre_tokenizer="gpt2",
-            vocab_size=len(wp.TrainingOptions().special_tokens) + BYTES + merges,
+            pre_tokenizer=split,
+            special_tokens=[END],
+            vocab_size=1 + BYTES + merges,
             max_word_length=NO_WORD_LIMIT,
         )
         return counting, lambda: map(as_bytes, result.merges["token"].to_pylist())
@@ -68,18 +72,20 @@ def ours(texts: pa.Array, merges: int, threads: int) -> Train:
     return train
 
 
-def of_tokenizers(texts: pa.Array, merges: int, threads: int) -> Train:
+def of_tokenizers(texts: pa.Array, split: str, merges: int, threads: int) -> Train:
     """The BpeTrainer of `tokenizers`; its threads are those of the process."""
     import tokenizers
     from tokenizers.models import BPE
-    from tokenizers.pre_tokenizers import ByteLevel
+    from tokenizers.pre_tokenizers import ByteLevel, Sequence, Split
     from tokenizers.trainers import BpeTrainer
 
     rows = texts.to_pylist()
 
     def train() -> Made:
         tokenizer = tokenizers.Tokenizer(BPE())
-        tokenizer.pre_tokenizer = ByteLevel(add_prefix_space=False)
+        cut = Split(tokenizers.Regex(PATTERNS[split]), "isolated")
+        by_bytes = ByteLevel(add_prefix_space=False, use_regex=False)
+        tokenizer.pre_tokenizer = Sequence([cut, by_bytes])
         alphabet = ByteLevel.alphabet()
         trainer = BpeTrainer(
             vocab_size=BYTES + merges, initial_alphabet=alphabet, show_progress=False
@@ -90,31 +96,51 @@ def of_tokenizers(texts: pa.Array, merges: int, threads: int) -> Train:
     return train
 
 
-def of_rustbpe(texts: pa.Array, merges: int, threads: int) -> Train:
-    """`rustbpe`, with GPT-2's pattern."""
+def of_rustbpe(texts: pa.Array, split: str, merges: int, threads: int) -> Train:
+    """`rustbpe`, by the same pattern."""
     import rustbpe
 
     rows = texts.to_pylist()
 
     def train() -> Made:
         tokenizer = rustbpe.Tokenizer()
-        tokenizer.train_from_iterator(rows, BYTES + merges, pattern=GPT2)
+        tokenizer.train_from_iterator(rows, BYTES + merges, pattern=PATTERNS[split])
         return 0.0, lambda: (bytes(token) for token, _ in tokenizer.get_mergeable_ranks())
 
     return train
 
 
-def of_gigatoken(texts: pa.Array, merges: int, threads: int) -> Train:
+def of_gigatoken(texts: pa.Array, split: str, merges: int, threads: int) -> Train:
     """`gigatoken`, which takes all texts as one, with something between them that is no text."""
     import gigatoken
 
-    separator = "<|endoftext|>"
     one = pa.ListArray.from_arrays(pa.array([0, len(texts)], pa.int32()), texts)
-    data = pc.binary_join(one, separator)[0].as_buffer().to_pybytes()
+    data = pc.binary_join(one, END)[0].as_buffer().to_pybytes()
 
     def train() -> Made:
-        _, made = gigatoken.train_bpe(data, BYTES + 1 + merges, [separator])
+        _, made = gigatoken.train_bpe(data, BYTES + 1 + merges, [END])
         return 0.0, lambda: (left + right for left, right in made)
+
+    return train
+
+
+def of_gigabpe(texts: pa.Array, split: str, merges: int, threads: int) -> Train:
+    """`gigabpe`, which reads a file, as GPT-2 splits it."""
+    import gigabpe
+
+    with tempfile.NamedTemporaryFile("wb", suffix=".txt", delete=False) as file:
+        for text in texts.to_pylist():
+            file.write(text.encode() + b"\n")
+
+    def train() -> Made:
+        vocab, _ = gigabpe.train_bpe(
+            [file.name],
+            BYTES + 1 + merges,
+            special_tokens=[END],
+            pretokenizer="bytelevel",
+            threads=threads,
+        )
+        return 0.0, lambda: (as_bytes(token) for token in vocab if token != END)
 
     return train
 
@@ -130,13 +156,17 @@ TRAINERS = {
     "tokenizers": of_tokenizers,
     "rustbpe": of_rustbpe,
     "gigatoken": of_gigatoken,
+    "gigabpe": of_gigabpe,
 }
+ONLY_GPT2 = {"gigatoken", "gigabpe"}
 
 
-def main(trainer: str, merges: int, threads: int, result: str, files: Sequence[str]) -> None:
+def main(
+    trainer: str, split: str, merges: int, threads: int, result: str, files: Sequence[str]
+) -> None:
     """Trains and writes down what it took."""
     texts = read_texts([Path(path) for path in files]).combine_chunks()
-    train = TRAINERS[trainer](texts, merges, threads)
+    train = TRAINERS[trainer](texts, split, merges, threads)
     started = time.perf_counter()
     counting, made = train() if merges else (0.0, list)
     seconds = time.perf_counter() - started
@@ -146,4 +176,5 @@ def main(trainer: str, merges: int, threads: int, result: str, files: Sequence[s
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), sys.argv[4], sys.argv[5:])
+    split, merges, threads = sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
+    main(sys.argv[1], split, merges, threads, sys.argv[5], sys.argv[6:])

@@ -1,8 +1,9 @@
 """Training byte-level BPE from text to merges, beside the peers, each run a process.
 
-All cut text as GPT-2 does, begin with the 256 bytes and make as many merges. The seconds are from
-texts in memory to the merges: as Arrow for ours, as a list of strings for `tokenizers` and
-`rustbpe`, as one string of bytes for `gigatoken`. All count on as many threads as there are cores;
+All split text as GPT-2 or Llama 3 does, begin with the 256 bytes and make as many merges.
+`gigatoken` and `gigabpe` split as GPT-2 alone. The seconds are from texts in memory to the merges:
+as Arrow for ours, as a list of strings for `tokenizers` and `rustbpe`, as one string of bytes for
+`gigatoken`; `gigabpe` reads a file. All count on as many threads as there are cores;
 ours merges on one. Peak memory is that of the process, less that of the same process which has
 imported the trainer and has the texts in its form, and then ends. `same`: the share of the tokens
 that ours makes, too; the others are ties, of which each trainer takes another one first.
@@ -17,9 +18,10 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib.util import find_spec
+from itertools import product
 from typing import Any
 
-from benchmarks.bpe_contender import TRAINERS
+from benchmarks.bpe_contender import ONLY_GPT2, PATTERNS, TRAINERS
 from benchmarks.measure import Row, Spread, number, run_process
 from benchmarks.setting import Setting
 
@@ -39,13 +41,14 @@ class Run:
 
 def train_bpe(setting: Setting) -> Iterator[Row]:
     """BPE of bytes: text in, merges out; times: to ours"""
-    tools = [tool for tool in TRAINERS if tool == "ours" or find_spec(tool)]
-    bases = {tool: run(tool, 0, setting).peak for tool in tools}
-    for merges in MERGES:
+    known = [tool for tool in TRAINERS if tool == "ours" or find_spec(tool)]
+    for split, merges in product(PATTERNS, MERGES):
+        tools = [tool for tool in known if split == "gpt2" or tool not in ONLY_GPT2]
+        bases = {tool: run(tool, split, 0, setting).peak for tool in tools}
         runs: dict[str, list[Run]] = {tool: [] for tool in tools}
         for _ in range(setting.runs):
             for tool in tools:
-                runs[tool].append(run(tool, merges, setting))
+                runs[tool].append(run(tool, split, merges, setting))
         medians = {tool: statistics.median(one.seconds for one in runs[tool]) for tool in tools}
         for tool in tools:
             peak = statistics.median(one.peak for one in runs[tool])
@@ -53,6 +56,7 @@ def train_bpe(setting: Setting) -> Iterator[Row]:
             made, mine = runs[tool][0].tokens, runs["ours"][0].tokens
             yield {
                 "text": setting.main_group,
+                "split": split,
                 "trainer": tool,
                 "merges": f"{len(made):,}",
                 "seconds": str(Spread.of([one.seconds for one in runs[tool]])),
@@ -64,12 +68,12 @@ def train_bpe(setting: Setting) -> Iterator[Row]:
             }
 
 
-def run(tool: str, merges: int, setting: Setting) -> Run:
+def run(tool: str, split: str, merges: int, setting: Setting) -> Run:
     """One trainer on the main text, in a process of its own."""
     result = setting.work / "result.json"
     files = [str(path) for path in setting.groups[setting.main_group]]
-    numbers = [str(merges), str(setting.cores)]
-    command = [sys.executable, "-m", MODULE, tool, *numbers, str(result), *files]
+    how = [split, str(merges), str(setting.cores)]
+    command = [sys.executable, "-m", MODULE, tool, *how, str(result), *files]
     taken = run_process(command, setting.cores, os.environ)
     made: dict[str, Any] = json.loads(result.read_text())
     return Run(made["seconds"], made["counting"], set(made["tokens"]), taken.peak_bytes)

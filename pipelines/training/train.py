@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from pipelines.counting.word_table import WordTable, text_of
 from pipelines.running.progress import Progress
+from pipelines.training.accents import accents_warning
 from pipelines.training.continuing import Begun, begun
 from pipelines.training.coverage import coverage, unknown_words_warning
 from pipelines.training.driver import Rounds
@@ -123,6 +124,8 @@ class TrainRun(WordsRun[TrainCall, Trained]):
             many_seeds(result.seeds, budget),
             many_rounds_warning(result.rounds, budget),
         ]
+        if not self.call.word_counts and earlier is None:
+            more_warnings.append(accents_warning(self.call.inputs, self.call.counting))
         made = (self.call.output, table, spec, covered, self.seconds(), result, training)
         done = Trained(*made, [warning for warning in more_warnings if warning])
         took = asdict(budget) | {"rounds": result.rounds}

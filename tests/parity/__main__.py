@@ -5,6 +5,7 @@
     python -m tests.parity points                   # every code point among neighbours
     python -m tests.parity bert CORPUS...           # every row of a corpus: published vocabularies,
     python -m tests.parity models CORPUS...         # and BPE and Unigram
+    python -m tests.parity faults                   # of the trainers of `tokenizers`
 
 Each exits with status 1 if anything differs. CORPUS: Parquet files with a column `text`, or
 directories of them."""
@@ -31,6 +32,7 @@ from .corpus import VOCABULARIES, texts_by_language
 from .models import model_parity
 from .random_cases import difference, random_case
 from .random_sentencepiece import sentencepiece_difference
+from .trainer_faults import faults
 
 MOST = 20  # differences, after which a random check ends
 
@@ -177,6 +179,13 @@ def shortened(seed: int, text: str, pair: str | None) -> tuple[str, str | None]:
         else:
             i += 1
     return text, pair
+
+
+@main.command("faults")
+def faults_command() -> None:
+    """Reproduces faults of the trainers of `tokenizers`."""
+    for line in faults():
+        print(line, flush=True)
 
 
 if __name__ == "__main__":

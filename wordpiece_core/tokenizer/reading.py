@@ -109,6 +109,11 @@ def _read(path: str, lowercase: bool | None, encoding: str | None) -> TokenizerS
 def _of_tokenizer_json(value: Json, text: str, path: str) -> TokenizerSpec:
     """The tokenizer of a `tokenizer.json`. The library `tokenizers` encodes what is not known here,
     with an EncodedByLibraryWarning."""
+    if value.get("version") == "2.0":
+        raise InputError(
+            f"{path}: version 2.0, which tokenizers 1.0 writes, is not read; give the"
+            " tokenizer.json of version 1.0 that it was converted from"
+        )
     try:
         return from_tokenizer_json(value, path)
     except InputError as refusal:

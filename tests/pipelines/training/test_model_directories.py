@@ -75,7 +75,9 @@ def test_every_job_takes_it(trained: Path, shard: str, tmp_path: Path) -> None:
         assert pipelines.report(str(trained), output=page, quiet=True, **on).bytes
 
 
-def test_published_files_are_changed_but_their_training_is_not_continued(trained: Path, shard: str, tmp_path: Path) -> None:
+def test_published_files_are_changed_but_their_training_is_not_continued(
+    trained: Path, shard: str, tmp_path: Path
+) -> None:
     """As of a tokenizer that somebody published."""
     place = tmp_path / "published"
     ours = {"training.json", "run.json", "merges.parquet", "pieces.parquet"}

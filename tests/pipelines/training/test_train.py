@@ -306,3 +306,17 @@ def test_the_installed_command_trains_as_well(tmp_path: Path) -> None:
     assert process("train", "*.parquet", *args, cwd=tmp_path).status == 0
     assert_is_reference(tmp_path / "tok", counted(texts), 100)
     assert read_json(tmp_path / "tok", "run.json")["rounds"] > 1
+
+
+def test_lowercasing_that_removes_many_accents_is_a_warning(tmp_path: Path) -> None:
+    shard = write_shard(tmp_path / "a.txt", ["Ein Haus am See.", "Die Bürgermeister von München"])
+    args = ["train", shard, "--vocab-size", "80", "--output"]
+    said = "lowercasing also removes accents: Bürgermeister becomes burgermeister;"
+    outcome = done(*args, tmp_path / "tok")
+    assert f"{said} --no-strip-accents keeps them" in outcome.err
+    result = pipelines.train(shard, output=str(tmp_path / "p"), vocab_size=80, quiet=True)
+    assert f"{said} strip_accents=False keeps them" in result.warnings()
+    for option in ("--no-strip-accents", "--strip-accents", "--no-lowercase"):
+        assert "accents" not in done(*args, tmp_path / option, option).err
+    plain = write_shard(tmp_path / "b.txt", english(50))
+    assert "accents" not in done("train", plain, *args[2:], tmp_path / "plain").err

@@ -130,6 +130,14 @@ def test_dropout_whose_ids_are_random(tmp_path: Path, change: dict[str, Any]) ->
         wp.Tokenizer.load(path)
 
 
+def test_version_2_is_refused_with_what_to_give(tmp_path: Path) -> None:
+    path = tmp_path / "tokenizer.json"
+    path.write_text(json.dumps(trained("gpt2") | {"version": "2.0"}))
+    for place in (path, tmp_path):
+        with pytest.raises(wp.InputError, match=r"version 2.0, .* is not read; give the tokenizer"):
+            wp.Tokenizer.load(place)
+
+
 def test_what_is_no_model_of_sentencepiece(tmp_path: Path) -> None:
     for data in (b"", b"\xff\xff", b"no model"):
         (tmp_path / "it.model").write_bytes(data)
