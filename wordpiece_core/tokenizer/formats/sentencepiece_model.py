@@ -122,6 +122,8 @@ def read_model(data: bytes, path: str) -> TokenizerSpec:
         raise InputError(f"{path}: not a model of sentencepiece (it has no pieces)")
     vocab = [piece.piece for piece in model.pieces]
     check_vocabulary(vocab, path, unk=None)
+    if "" in vocab:
+        raise InputError(f"{path}: piece {vocab.index('')} is empty")
     kinds = [piece.type for piece in model.pieces]
     _check_kinds(vocab, kinds, model.trainer_spec.byte_fallback, path)
     user_defined = [i for i, kind in enumerate(kinds) if kind == proto.USER_DEFINED]

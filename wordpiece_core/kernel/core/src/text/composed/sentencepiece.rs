@@ -41,12 +41,16 @@ impl SentencePiece {
     pub fn new(options: SentencePieceJson) -> Result<Self> {
         let adds = options.add_dummy_prefix;
         let of_symbols = |error| Error::data(format!("user_defined_symbols: {error}"));
-        let symbols = (!options.user_defined_symbols.is_empty())
+        let user_defined = options.user_defined_symbols;
+        if user_defined.iter().any(String::is_empty) {
+            return Err(Error::data("user_defined_symbols: one is empty"));
+        }
+        let symbols = (!user_defined.is_empty())
             .then(|| {
                 AhoCorasick::builder()
                     .match_kind(MatchKind::LeftmostLongest)
                     .start_kind(StartKind::Anchored)
-                    .build(&options.user_defined_symbols)
+                    .build(&user_defined)
             })
             .transpose()
             .map_err(of_symbols)?;
