@@ -83,9 +83,9 @@ def of_tokenizers(texts: pa.Array, split: str, merges: int, threads: int) -> Tra
 
     def train() -> Made:
         tokenizer = tokenizers.Tokenizer(BPE())
-        cut = Split(tokenizers.Regex(PATTERNS[split]), "isolated")
+        by_pattern = Split(tokenizers.Regex(PATTERNS[split]), "isolated")
         by_bytes = ByteLevel(add_prefix_space=False, use_regex=False)
-        tokenizer.pre_tokenizer = Sequence([cut, by_bytes])
+        tokenizer.pre_tokenizer = Sequence([by_pattern, by_bytes])
         alphabet = ByteLevel.alphabet()
         trainer = BpeTrainer(
             vocab_size=BYTES + merges, initial_alphabet=alphabet, show_progress=False

@@ -1,8 +1,8 @@
-"""Encoding in memory by one `tokenizer.json`, on one thread, beside other libraries, each run a
+"""Encoding in memory by one `tokenizer.json`, on one thread, and by other libraries, each run a
 process: a BPE as Llama 3's, which is trained first, and a WordPiece as BERT's.
 
 The environment variable PEERS_PYTHON names a second interpreter, for versions that cannot be
-installed together, such as `tokenizers` 1.0 beside 0.23. A file that a library does not read has
+installed together, such as `tokenizers` 1.0 and 0.23. A file that a library does not read has
 no row.
 """
 

@@ -369,8 +369,8 @@ class LongestMatch:
 
 class Splitter:
     """Splits of words after merges. `alphabet`: symbols and their ids; `merges` has the columns
-    `left`, `right`, `token` (ids), in order. `tokens`: words begin as greedy longest match cuts
-    them, or as `model` does; `hidden`: the ids of tokens that no word becomes."""
+    `left`, `right`, `token` (ids), in order. `tokens`: words begin as greedy longest match
+    tokenizes them, or as `model` does; `hidden`: the ids of tokens that no word becomes."""
 
     def __init__(
         self,

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipelines.counting.options import CountOptions
-from pipelines.files.input_files import resolve
+from pipelines.files.input_files import InputFile
 from pipelines.files.inputs import plan, read_texts
 from wordpiece_core import TextOptions, _kernel
 from wordpiece_core.declaration import named
@@ -17,12 +18,12 @@ FEWEST = 0.01  # of the words: fewer are foreign ones in text that has no accent
 MOST_TEXTS = 10_000
 
 
-def accents_warning(inputs: tuple[str, ...], counting: CountOptions) -> str | None:
-    """The warning if accents are removed because text is lowercased, and many words have some."""
+def accents_warning(files: Sequence[InputFile], counting: CountOptions) -> str | None:
+    """The warning if accents are removed because text is lowercased, and many words of the first
+    file have some."""
     text = counting.text
     if not text.lowercase or text.strip_accents is not None or text.is_composed:
         return None
-    files = resolve(inputs, quoting=not counting.no_quoting)
     for part in plan(files[:1], counting.text_column)[:1]:
         first = next(read_texts(part, counting.text_column), None)
         return None if first is None else _warning(first.texts.slice(0, MOST_TEXTS), text)

@@ -12,7 +12,7 @@ from pipelines.training.tokenizer_directory import TRAINING
 from wordpiece_core import TextOptions, Tokenizer, TrainingOptions
 from wordpiece_core.declaration import Declared, named
 from wordpiece_core.errors import InputError, OptionError
-from wordpiece_core.options import ALL, BPE, OF_OTHER_MODELS, UNIGRAM, ExtensionOptions
+from wordpiece_core.options import ALL, OF_OTHER_MODELS, UNIGRAM, WORDPIECE, ExtensionOptions
 from wordpiece_core.tokenizer.composing import splits_as
 from wordpiece_core.uri import same_store
 
@@ -35,26 +35,20 @@ class Begun:
         """The options with which other words extend the vocabulary. As in any training, all
         characters join it, up to `limit_alphabet`."""
         training = self.training
-        if training.model == BPE:
-            return ExtensionOptions(
-                vocab_size=training.vocab_size,
-                min_pair_count=training.min_pair_count,
-                min_word_count=training.min_word_count,
-                max_token_length=training.max_token_length,
-            )
-        new_characters: int | str = ALL
-        if training.limit_alphabet is not None:
-            prefix = training.continuing_prefix
-            bare = (token.removeprefix(prefix) for token in self.tokenizer.vocab)
-            known = {token for token in bare if len(token) == 1}
-            new_characters = max(training.limit_alphabet - len(known), 0)
+        of_wordpiece: dict[str, Any] = {}
+        if training.model == WORDPIECE:
+            of_wordpiece = {"criterion": training.criterion, "new_characters": ALL}
+            if training.limit_alphabet is not None:
+                prefix = training.continuing_prefix
+                bare = (token.removeprefix(prefix) for token in self.tokenizer.vocab)
+                known = {token for token in bare if len(token) == 1}
+                of_wordpiece["new_characters"] = max(training.limit_alphabet - len(known), 0)
         return ExtensionOptions(
             vocab_size=training.vocab_size,
-            criterion=training.criterion,
             min_pair_count=training.min_pair_count,
             min_word_count=training.min_word_count,
-            new_characters=new_characters,
             max_token_length=training.max_token_length,
+            **of_wordpiece,
         )
 
 

@@ -125,7 +125,7 @@ class TrainRun(WordsRun[TrainCall, Trained]):
             many_rounds_warning(result.rounds, budget),
         ]
         if not self.call.word_counts and earlier is None:
-            more_warnings.append(accents_warning(self.call.inputs, self.call.counting))
+            more_warnings.append(accents_warning(self.files, self.call.counting))
         made = (self.call.output, table, spec, covered, self.seconds(), result, training)
         done = Trained(*made, [warning for warning in more_warnings if warning])
         took = asdict(budget) | {"rounds": result.rounds}

@@ -19,7 +19,7 @@ from pipelines.counting.count import count
 from pipelines.counting.options import CountCall, CountOptions, ReadingOptions
 from pipelines.counting.word_table import WordTable, read_word_table
 from pipelines.files.filesystems import beside
-from pipelines.files.input_files import resolve
+from pipelines.files.input_files import InputFile, resolve
 from pipelines.files.lease import one_run
 from pipelines.files.places import check_writable
 from pipelines.running.beam_args import shown_args
@@ -146,13 +146,17 @@ class WordsRun(ABC, Generic[Call, Done]):
         reading = {name: getattr(self.call.counting, name) for name in vars(ReadingOptions())}
         return CountOptions(**reading, text=self.text())
 
+    @cached_property
+    def files(self) -> list[InputFile]:
+        """The files of INPUT, as they are when the run begins."""
+        own, quoting = [self.call.output, self.work.path], not self.call.counting.no_quoting
+        return resolve(self.call.inputs, own, quoting=quoting)
+
     def _counted_from(self) -> dict[str, Any]:
         """What a word table in the work directory must have been counted from."""
-        own, quoting = [self.call.output, self.work.path], not self.call.counting.no_quoting
-        files = resolve(self.call.inputs, own, quoting=quoting)
         options = asdict(self._counting)
         del options["worker_memory"], options["text"]
-        files_as_planned = [[file.path, file.size, file.modified] for file in files]
+        files_as_planned = [[file.path, file.size, file.modified] for file in self.files]
         return {**options, **self._counting.text.plain(), "inputs": files_as_planned}
 
     def _count(self, counted_from: dict[str, Any]) -> WordTable:

@@ -80,10 +80,10 @@ def extend(
     min_word_count: int = 1,
     max_token_length: int | None = None,
 ) -> Training:
-    """Go on merging from the words as a model of bytes cuts them, until so many tokens are new.
+    """Go on merging from the words as a model of bytes tokenizes them, until enough tokens are new.
 
-    The new merges come behind the old ones, so a word is cut as before, and then merged on. No pair
-    makes a token that is there: such a token is one of the search, or of no use to words.
+    The new merges come behind the old ones, so a word is tokenized as before, and then merged on.
+    No pair makes a token that is there: such a token is one of the search, or of no use to words.
 
     >>> base = train({"hug": 10, "pug": 5}, 259, word_boundary=BYTES, add_space=False)
     >>> more = extend({"hugs": 3}, base.vocab, [merge[1:3] for merge in base.merges], 1)

@@ -18,29 +18,29 @@ from wordpiece_core.text_parts import (
     sequence,
 )
 from wordpiece_core.tokenizer.files import AS_IT_IS, TokenizerSpec
-from wordpiece_core.tokenizer.formats.tokenizer_json import tokenizer_json
+from wordpiece_core.tokenizer.formats.tokenizer_json import byte_level, decoder_of
 from wordpiece_core.tokenizer.formats.tokenizer_json_parts import parts
-from wordpiece_core.tokenizer.models import Composed, Metaspace
-
-BY_BYTES = {
-    "type": "ByteLevel",
-    "add_prefix_space": False,
-    "trim_offsets": True,
-    "use_regex": False,
-}
+from wordpiece_core.tokenizer.models import ByteLevel, Composed, Metaspace
 
 
 def composed(spec: TokenizerSpec) -> TokenizerSpec:
     """The spec of a model whose words are those of its text options, with the parts that they stand
     for as its rules: as it is read from the `tokenizer.json` that is written of it."""
-    of_bytes = spec.word_boundary == BYTES
-    normalizer, pre_tokenizer = spec.text.composed
-    if of_bytes:
-        cutters = pre_tokenizer_parts(spec.text.pre_tokenizers)
-        pre_tokenizer = sequence([*cutters, BY_BYTES], "pretokenizers")
-    decoder = json.dumps(tokenizer_json(replace(spec, text=AS_IT_IS))["decoder"])
-    rules = Composed(normalizer, pre_tokenizer, of_bytes, decoder)
-    return replace(spec, text=AS_IT_IS, rules=rules)
+    normalizer, pre_tokenizer = _parts_of(spec.text, spec.word_boundary)
+    plain = replace(spec, text=AS_IT_IS)
+    decoder = json.dumps(decoder_of(plain))
+    rules = Composed(normalizer, pre_tokenizer, spec.word_boundary == BYTES, decoder)
+    return replace(plain, rules=rules)
+
+
+def _parts_of(text: TextOptions, word_boundary: str | None) -> tuple[str | None, str | None]:
+    """The normalizer and the pre-tokenizer of text options, as JSON."""
+    normalizer, pre_tokenizer = text.composed
+    if word_boundary == BYTES:
+        by_bytes = byte_level(ByteLevel(), use_regex=False)
+        steps = [*pre_tokenizer_parts(text.pre_tokenizers), by_bytes]
+        pre_tokenizer = sequence(steps, "pretokenizers")
+    return normalizer, pre_tokenizer
 
 
 def text_options(spec: TokenizerSpec) -> TextOptions:
@@ -51,51 +51,40 @@ def text_options(spec: TokenizerSpec) -> TextOptions:
         return AS_IT_IS  # its words are those between spaces, which it normalizes itself
     if not isinstance(spec.rules, Composed):
         raise OptionError(f"tokenizer: words are not counted as by {type(spec.rules).__name__}")
+    value = {
+        "normalizer": _parsed(spec.rules.normalizer),
+        "pre_tokenizer": _parsed(spec.rules.pre_tokenizer),
+    }
     names = []
-    for part in parts(
-        {"normalizer": _parsed(spec.rules.normalizer)}, "normalizer", "normalizers", "tokenizer"
-    ):
+    for part in parts(value, "normalizer", "normalizers", "tokenizer"):
         name = next((name for name, known in NORMALIZERS.items() if known == part), None)
         if name is None:
             raise OptionError(f"tokenizer: words are not counted after its {part['type']}")
         names.append(name)
-    cutters = parts(
-        {"pre_tokenizer": _parsed(spec.rules.pre_tokenizer)},
-        "pre_tokenizer",
-        "pretokenizers",
-        "tokenizer",
-    )
+    steps = parts(value, "pre_tokenizer", "pretokenizers", "tokenizer")
     if spec.rules.of_bytes:
-        last = cutters.pop()
+        last = steps.pop()
         if last.get("add_prefix_space", True):
             raise OptionError("tokenizer: words are not counted with a space before texts")
         if last.get("use_regex", True):
-            cutters += PRE_TOKENIZERS[GPT2]
-    return TextOptions(pre_tokenizer=names_of_pre_tokenizers(cutters), normalizer=names)
+            steps += PRE_TOKENIZERS[GPT2]
+    return TextOptions(pre_tokenizer=names_of_pre_tokenizers(steps), normalizer=names)
 
 
 def splits_as(spec: TokenizerSpec, text: TextOptions) -> bool:
     """Whether a tokenizer splits text into words as text options do."""
+    own = None
+    with suppress(OptionError):
+        own = text_options(spec)
     if not text.is_composed:
-        with suppress(OptionError):
-            return text_options(spec).resolved() == text.resolved()
-        return False
-    wanted = composed(replace(spec, text=text, rules=None)).rules
-    assert isinstance(wanted, Composed)
+        return own is not None and own.resolved() == text.resolved()
     if not isinstance(spec.rules, Composed):
         return False
-    if _words(wanted) == _words(spec.rules):
-        return True
-    with suppress(OptionError):  # the same may be written otherwise
-        return _words(composed(replace(spec, text=text_options(spec), rules=None)).rules) == (
-            _words(wanted)
-        )
-    return False
-
-
-def _words(rules: object) -> list[object]:
-    assert isinstance(rules, Composed)
-    return [_parsed(part) for part in (rules.normalizer, rules.pre_tokenizer)]
+    written = [(spec.rules.normalizer, spec.rules.pre_tokenizer)]
+    if own is not None:  # the same may be written otherwise
+        written.append(_parts_of(own, spec.word_boundary))
+    wanted = [*map(_parsed, _parts_of(text, spec.word_boundary))]
+    return any([*map(_parsed, found)] == wanted for found in written)
 
 
 def _parsed(part: str | None) -> object:

@@ -486,8 +486,8 @@ class Tokenizer:
         tokenizer of `transformers`: lists of ids, and of the other columns that are asked for.
 
         `padding`: True pads to the longest row, "max_length" to that length. `truncation`: which
-        text of a pair is cut; True cuts the longest first. Without a `max_length` both use
-        that of the model (`model_max_length` of its files), and do nothing if there is none.
+        text of a pair is truncated; True truncates the longest first. Without a `max_length` both
+        use that of the model (`model_max_length` of its files), and do nothing if there is none.
         Raises OptionError for other values. For large data, `encode_batch` is faster.
 
         >>> tok = Tokenizer(["[UNK]", "[CLS]", "[SEP]", "un", "##afford", "##able"])
@@ -499,7 +499,7 @@ class Tokenizer:
         pairs = [text_pair] if isinstance(text_pair, str) else text_pair
         limit = max_length or self.spec.model_max_length
         wanted = max_length if truncation is None else truncation not in (False, "do_not_truncate")
-        cut = bool(wanted) and limit is not None
+        truncates = bool(wanted) and limit is not None
         side = truncation if isinstance(truncation, str) and wanted else "longest_first"
         asked = {
             "token_type_ids": return_token_type_ids,
@@ -509,9 +509,9 @@ class Tokenizer:
         }
         options = EncodingOptions(
             add_special_tokens=add_special_tokens and self.adds_special_tokens,
-            max_length=limit if cut else None,
+            max_length=limit if truncates else None,
             truncation=side,
-            stride=stride if cut and return_overflowing_tokens else None,
+            stride=stride if truncates and return_overflowing_tokens else None,
             columns=tuple(name for name, wanted in asked.items() if wanted),
         )
         encoded = self._padded(texts, pairs, options, padding, limit)

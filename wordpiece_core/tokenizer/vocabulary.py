@@ -12,10 +12,10 @@ from pyarrow import fs
 from wordpiece_core.errors import InputError, one_line, shown
 from wordpiece_core.filesystems import FAULTS, open_filesystem, reach, storage_fault
 from wordpiece_core.option_kinds import is_utf8
+from wordpiece_core.options import UNK
 from wordpiece_core.reference import WHITE_SPACE
 from wordpiece_core.uri import is_uri
 
-UNK = "[UNK]"
 TRIMMED = "".join(WHITE_SPACE)
 
 

@@ -1,6 +1,6 @@
-"""Extending a vocabulary: more merges, from the words as it cuts them.
+"""Extending a vocabulary: more merges, from the words as it tokenizes them.
 
-The words of a table begin as the tokenizer cuts them; from there the rounds are those of any
+The words of a table begin as the tokenizer splits them; from there the rounds are those of any
 training (`merging`). Of BPE the new merges come behind the old ones, so that its encoding does just
 what the rounds did. Of WordPiece not every token that they make is of use to greedy longest match:
 so the rounds go on until enough of them are. `wordpiece_core/reference/extension.py` says exactly
@@ -184,7 +184,7 @@ def unused_slots(spec: TokenizerSpec) -> list[int]:
 
 def missing_symbol_passes(goal: Goal) -> Sequence[Pass]:
     """The pass that counts the symbols at which words cannot be cut on. Its fact `split_tokens`:
-    into how many symbols words are cut, each word once. Of BPE of bytes it finds none."""
+    into how many symbols words are split, each word once. Of BPE of bytes it finds none."""
     if isinstance(goal.base.model, Bpe):
         bpe = splitter(_bpe_vocabulary(goal), goal.training)
 

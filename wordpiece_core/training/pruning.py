@@ -1,9 +1,9 @@
 """Pruning a vocabulary: dropping the tokens without which the words of a table lose least.
 
 `wordpiece_core/reference` says exactly which, in `extension` and in `bpe_training`. What a token of
-WordPiece is worth is not guessed from its count: every word that uses it is cut without it. A token
-of BPE or Unigram is worth its uses: each becomes two tokens at least. Of BPE only tokens that are
-in no merge of others are dropped, so that the merges that are left make what they made.
+WordPiece is worth is not guessed from its count: every word that uses it is tokenized without it. A
+token of BPE or Unigram is worth its uses: each becomes two tokens at least. Of BPE only tokens that
+are in no merge of others are dropped, so that the merges that are left make what they made.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def prune(
     others keep their order.
 
     Special tokens stay, and tokens of one character, of WordPiece those that the words hold. No
-    word that can be cut becomes [UNK]; for this reason more tokens may be left than wanted.
+    word that can be tokenized becomes [UNK]; for this reason more tokens may be left than wanted.
 
     Args:
         tokenizer: The tokenizer to prune.
@@ -195,10 +195,11 @@ def _losses(base: TokenizerSpec, dropped: set[int], each: Each) -> _Losses:
 def _pruned_by_uses(base: TokenizerSpec, vocab_size: int, each: Each) -> PruningResult:
     kept = list(range(len(base.vocab)))
     while True:
-        free, excess = _free(_with_tokens(base, kept)), len(kept) - vocab_size
+        spec, excess = _with_tokens(base, kept), len(kept) - vocab_size
+        free = _free(spec)
         if excess <= 0 or not free:
             return PruningResult(base, kept)
-        uses = _uses(_with_tokens(base, kept), each)
+        uses = _uses(spec, each)
         free.sort(key=lambda token: (uses[token], -token))
         dropped = {*free[: -(-excess // PART_DROPPED)]}
         kept = [old for new, old in enumerate(kept) if new not in dropped]

@@ -97,7 +97,7 @@ def refused(tmp_path: Path, value: dict[str, Any], reason: str) -> None:
     [
         (lambda m: setattr(m.trainer_spec, "model_type", 3), "a word model of sentencepiece"),
         (lambda m: make_bpe(m, [("a☃", -1)]), "the piece 'a☃' has '☃', which is no piece; add it"),
-        (lambda m: make_bpe(m, [], unused=9), " is not used: a bpe model may cut it again"),
+        (lambda m: make_bpe(m, [], unused=9), " is not used: a bpe model may split it again"),
         (lambda m: setattr(m.pieces[9], "piece", ""), "piece 9 is empty"),
         (lambda m: setattr(m.pieces[9], "type", proto.UNKNOWN), "2 unknown pieces, not one"),
         (

@@ -125,7 +125,7 @@ def test_the_kernel_prunes_bpe_as_the_reference(
     assert base.spec.model is not None
     merges = [(base.vocab[left], base.vocab[right]) for left, right in base.spec.model.merges]
     size = len(base.vocab) - fewer
-    # A word is encoded as a text is: where GPT-2's expression cuts it, tokens are used in pieces.
+    # A word is encoded as a text is: where GPT-2's expression splits it, tokens are used in pieces.
     words = {word: n for word, n in table.items() if len(pieces_of(word)) <= 1}
     mine = wp.prune(base, words, vocab_size=size)
     special = base.special_tokens

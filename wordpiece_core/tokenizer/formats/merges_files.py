@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from wordpiece_core.errors import InputError, shown
-from wordpiece_core.options import TextOptions
+from wordpiece_core.options import END_OF_TEXT, TextOptions
 from wordpiece_core.reference.marks import BYTES, WORD_END
 from wordpiece_core.text_parts import GPT2
 from wordpiece_core.tokenizer.files import (
@@ -82,7 +82,6 @@ def merges_by_id(
     return list(found)
 
 
-END_OF_TEXT = "<|endoftext|>"
 # The classes of `transformers` that have these files, with the roles of their tokens.
 GPT2_CLASS, ROBERTA_CLASS = "GPT2Tokenizer", "RobertaTokenizer"
 CLASS_ROLES = {

@@ -170,7 +170,7 @@ def _bpe(model: Any, path: str) -> Bpe:
     for piece in model.pieces:
         if piece.type == proto.UNUSED:
             raise InputError(
-                f"{path}: the piece {piece.piece!r} is not used: a bpe model may cut it again,"
+                f"{path}: the piece {piece.piece!r} is not used: a bpe model may split it again,"
                 " which is not done here"
             )
     pieces = [piece.piece if piece.type == proto.NORMAL else "" for piece in model.pieces]

@@ -18,7 +18,7 @@ from typing import NamedTuple
 from wordpiece_core import _kernel
 from wordpiece_core.declaration import named
 from wordpiece_core.errors import InputError, OptionError, shown
-from wordpiece_core.options import ENCODING_NAMES
+from wordpiece_core.options import ENCODING_NAMES, END_OF_TEXT
 from wordpiece_core.reference.marks import BYTE_CHARACTERS
 from wordpiece_core.text_parts import (
     CL100K_CUT,
@@ -31,12 +31,13 @@ from wordpiece_core.text_parts import (
 )
 from wordpiece_core.tokenizer.files import TokenizerSpec
 from wordpiece_core.tokenizer.formats.json_text import Json
-from wordpiece_core.tokenizer.formats.tokenizer_json import ADDED_TOKEN_FLAGS
+from wordpiece_core.tokenizer.formats.tokenizer_json import ADDED_TOKEN_FLAGS, byte_level
 from wordpiece_core.tokenizer.formats.tokenizer_json_reading import from_tokenizer_json
+from wordpiece_core.tokenizer.models import ByteLevel
 
 ENDING = ".tiktoken"
 RANK_NAMES = ("tiktoken.model", "qwen.tiktoken", "tokenizer.model")  # of files in directories
-END_OF_TEXT, END_OF_PROMPT = "<|endoftext|>", "<|endofprompt|>"
+END_OF_PROMPT = "<|endofprompt|>"
 _LINE = re.compile(rb"([A-Za-z0-9+/]+={0,2}) ([0-9]{1,9})")
 
 
@@ -206,7 +207,6 @@ def spec_of_tokens(tokens: Sequence[bytes], encoding: Encoding, path: str) -> To
         token or special.get(number, f"unused {number}"): number
         for number, token in enumerate(names)
     }
-    by_bytes = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True}
     value = {
         "version": "1.0",
         "added_tokens": [
@@ -218,11 +218,11 @@ def spec_of_tokens(tokens: Sequence[bytes], encoding: Encoding, path: str) -> To
             "type": "Sequence",
             "pretokenizers": [
                 split(encoding.pattern),
-                by_bytes | {"use_regex": False},
+                byte_level(ByteLevel(), use_regex=False),
             ],
         },
         "post_processor": None,
-        "decoder": by_bytes | {"use_regex": True},
+        "decoder": byte_level(ByteLevel(), use_regex=True),
         "model": {
             "type": "BPE",
             "ignore_merges": True,

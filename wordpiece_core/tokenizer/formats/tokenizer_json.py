@@ -47,7 +47,7 @@ def tokenizer_json(spec: TokenizerSpec) -> Json:
             else _one_of(_pre_tokenizers(spec), "pretokenizers")
         ),
         "post_processor": _one_of(_post_processors(spec, ids), "processors"),
-        "decoder": _decoder(spec),
+        "decoder": decoder_of(spec),
         "model": _model(spec, ids),
     }
 
@@ -118,7 +118,7 @@ def _pre_tokenizers(spec: TokenizerSpec) -> list[Json]:
     parts: list[Json] = [{"type": words}] if words else []
     bytes_ = _byte_level(spec)
     if bytes_ is not None:
-        parts.append(_byte_level_part(bytes_, use_regex=words is None))
+        parts.append(byte_level(bytes_, use_regex=words is None))
     elif spec.word_boundary == SPACE_MARK:
         parts.append(metaspace("always", split=False))
     return parts
@@ -141,7 +141,8 @@ def metaspace(prepend: str, *, split: bool) -> Json:
     }
 
 
-def _byte_level_part(rules: ByteLevel, *, use_regex: bool) -> Json:
+def byte_level(rules: ByteLevel, *, use_regex: bool) -> Json:
+    """The part that writes bytes as characters, and splits as GPT-2 does if `use_regex`."""
     return {
         "type": "ByteLevel",
         "add_prefix_space": rules.add_prefix_space,
@@ -154,7 +155,7 @@ def _post_processors(spec: TokenizerSpec, ids: dict[str, int]) -> list[Json]:
     """What is done with the tokens of a text: offsets without the space, and tokens around it."""
     around = spec.around
     parts = [
-        _byte_level_part(ByteLevel(add_prefix_space), use_regex=True)
+        byte_level(ByteLevel(add_prefix_space), use_regex=True)
         for add_prefix_space in spec.offset_trimming
     ]
     if around is not None and (around.single.added or around.pair.added):
@@ -199,13 +200,14 @@ def template(around: AddedTokens, ids: dict[str, int]) -> Json:
     }
 
 
-def _decoder(spec: TokenizerSpec) -> Json | None:
+def decoder_of(spec: TokenizerSpec) -> Json | None:
+    """The part that makes text of tokens again."""
     if isinstance(spec.rules, Composed):
         return _composed(spec, "decoder")
     if spec.model is None:
         return {"type": "WordPiece", "prefix": spec.continuing_prefix, "cleanup": True}
     if spec.word_boundary == BYTES:
-        return _byte_level_part(ByteLevel(add_prefix_space=True), use_regex=True)
+        return byte_level(ByteLevel(add_prefix_space=True), use_regex=True)
     if spec.word_boundary == WORD_END:
         return {"type": "BPEDecoder", "suffix": WORD_END}
     prepend = spec.rules.prepend if isinstance(spec.rules, Metaspace) else "always"

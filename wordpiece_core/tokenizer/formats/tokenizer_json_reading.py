@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from wordpiece_core.errors import InputError, shown
+from wordpiece_core.options import UNK
 from wordpiece_core.reference import SPECIAL_TOKENS
 from wordpiece_core.reference.marks import WORD_END, byte_tokens
 from wordpiece_core.tokenizer.files import (
@@ -32,7 +33,7 @@ from wordpiece_core.tokenizer.formats.tokenizer_json_parts import (
     read_words,
 )
 from wordpiece_core.tokenizer.models import BERT_ADDED, Bpe, Unigram
-from wordpiece_core.tokenizer.vocabulary import UNK, check_vocabulary
+from wordpiece_core.tokenizer.vocabulary import check_vocabulary
 
 BPE_FIELDS = {"vocab", "merges"}
 WORDLEVEL_FIELDS = {"vocab", "unk_token"}

@@ -18,7 +18,7 @@ use wordpiece_core::text::segments::Begin;
 use wordpiece_core::train::round::RoundRuns;
 use wordpiece_core::train::score::Criterion;
 use wordpiece_core::train::splits::{OUTSIDE, Splits};
-use wordpiece_core::train::splitter::Splitter;
+use wordpiece_core::train::splitter::{SplitScratch, Splitter};
 use wordpiece_core::train::tokens::Tokens;
 use wordpiece_core::train::trainer::{TrainOptions, Trainer};
 use wordpiece_testing::Random;
@@ -82,8 +82,9 @@ fn train(words: &WordList, vocab_size: usize) -> Result<Vec<String>> {
     tokens.extend(characters.iter().flat_map(|c| [c.to_string(), format!("##{c}")]));
     let splitter = Splitter::new(tokens.iter().map(|token| &**token).zip(0..), marks.clone(), &[]);
     let (mut splits, mut split) = (Splits::default(), Vec::new());
+    let mut scratch = SplitScratch::default();
     for (rank, (word, count)) in words.iter().enumerate() {
-        splitter.split(word, &mut split);
+        splitter.split(word, &mut scratch, &mut split);
         assert!(!split.contains(&OUTSIDE));
         splits.push((rank as u64, 0), count, &split);
     }

@@ -25,7 +25,7 @@
 //! use wordpiece_core::train::round::RoundRuns;
 //! use wordpiece_core::train::score::Criterion;
 //! use wordpiece_core::train::splits::Splits;
-//! use wordpiece_core::train::splitter::Splitter;
+//! use wordpiece_core::train::splitter::{SplitScratch, Splitter};
 //! use wordpiece_core::train::tokens::Tokens;
 //! use wordpiece_core::train::trainer::{TrainOptions, Trainer};
 //!
@@ -46,8 +46,9 @@
 //!     let symbols = ["[UNK]", ",", ".", "a", "h", "p", "##u", "##g", "##s"].map(String::from);
 //!     let splitter = Splitter::new(symbols.iter().map(|s| &**s).zip(0..), marks.clone(), &[]);
 //!     let (mut splits, mut split) = (Splits::default(), Vec::new());
+//!     let mut scratch = SplitScratch::default();
 //!     for (rank, (word, count)) in words.iter().enumerate() {
-//!         splitter.split(word, &mut split);
+//!         splitter.split(word, &mut scratch, &mut split);
 //!         splits.push((rank as u64, 0), count, &split);
 //!     }
 //!     let mut runs = RoundRuns::default();

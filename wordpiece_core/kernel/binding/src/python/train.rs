@@ -17,7 +17,7 @@ use wordpiece_core::train::score::Criterion;
 use wordpiece_core::train::splits::{
     PairCount, PairCounter, Splits, SymbolCounts, WordLimits, count_symbols,
 };
-use wordpiece_core::train::splitter::Splitter;
+use wordpiece_core::train::splitter::{SplitScratch, Splitter};
 use wordpiece_core::train::tokens::Tokens;
 use wordpiece_core::train::trainer::{Status, TrainOptions, Trainer};
 
@@ -163,8 +163,9 @@ impl PySplitter {
     fn split(&self, py: Python<'_>, words: GivenBatch, first_rank: u64) -> PyResult<PyArrowArray> {
         table(py, || {
             let (mut splits, mut symbols) = (Splits::default(), Vec::new());
+            let mut scratch = SplitScratch::default();
             each_word(&words.0, self.limits, first_rank, |rank, word, count| {
-                self.splitter.split(word, &mut symbols);
+                self.splitter.split(word, &mut scratch, &mut symbols);
                 if self.splitter.admits(&symbols) {
                     splits.push((rank, 0), count, &symbols);
                 }

@@ -199,19 +199,11 @@ impl Bpe {
                 Longest::new(&strings, is_symbol, merges, &table)?
             }
         };
-        let mut made_of_tied = HashMap::default();
-        for &at in &tied {
-            for at in [at.saturating_sub(1), at] {
-                if let Some(&pair) = merges.get(at as usize) {
-                    made_of_tied.insert(pair, made[at as usize]);
-                }
-            }
-        }
-        for at in 0..merges.len() as u32 {
-            if tied.contains(&(at + 1)) {
-                made[at as usize] = NONE;
-            }
-        }
+        // The first of a class is before one that is tied, the others are tied.
+        let classes = tied.iter().flat_map(|&at| [at.saturating_sub(1) as usize, at as usize]);
+        let classes: Vec<usize> = classes.filter(|&at| at < merges.len()).collect();
+        let made_of_tied = classes.iter().map(|&at| (merges[at], made[at])).collect();
+        classes.iter().for_each(|&at| made[at] = NONE);
         let mut whole = HashMap::default();
         if options.ignore_merges {
             let is_made = |id: u32| longest.as_ref().is_some_and(|longest| longest.makes(id));

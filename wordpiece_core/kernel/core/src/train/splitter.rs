@@ -7,6 +7,7 @@ use foldhash::HashMap;
 
 use crate::base::memory;
 use crate::encode::bpe::{Bpe, BpeScratch};
+use crate::encode::matcher::Token;
 use crate::text::marks::WordMarks;
 use crate::train::longest::LongestMatch;
 use crate::train::splits::{OUTSIDE, adjacent};
@@ -21,13 +22,13 @@ const SHORT: usize = 100;
 ///
 /// ```
 /// use wordpiece_core::text::marks::WordMarks;
-/// use wordpiece_core::train::splitter::Splitter;
+/// use wordpiece_core::train::splitter::{SplitScratch, Splitter};
 ///
 /// let marks = WordMarks::Prefix("##".into());
 /// let alphabet = [("h", 0), ("##u", 1), ("##g", 2)];
 /// let splitter = Splitter::new(alphabet.into_iter(), marks, &[(1, 2, 3)]); // ##u ##g: ##ug
 /// let mut symbols = Vec::new();
-/// splitter.split("hug", &mut symbols);
+/// splitter.split("hug", &mut SplitScratch::default(), &mut symbols);
 /// assert_eq!(symbols, [0, 3]);
 /// ```
 pub struct Splitter {
@@ -36,6 +37,13 @@ pub struct Splitter {
     steps: HashMap<(u32, u32), Vec<u32>>,
     /// For each step, the token that it makes.
     merged_tokens: Vec<u32>,
+}
+
+/// What words are split in. It is kept, so that memory is asked for only once.
+#[derive(Default)]
+pub struct SplitScratch {
+    bpe: BpeScratch,
+    tokens: Vec<Token>,
 }
 
 /// What splits begin with.
@@ -93,15 +101,14 @@ impl Splitter {
         Splitter { first, steps, merged_tokens: merges.iter().map(|merge| merge.2).collect() }
     }
 
-    /// Writes the split of a word into `symbols`, which is cleared first.
-    pub fn split(&self, word: &str, symbols: &mut Vec<u32>) {
+    /// Writes the split of a word, made in `scratch`, into `symbols`, which is cleared first.
+    pub fn split(&self, word: &str, scratch: &mut SplitScratch, symbols: &mut Vec<u32>) {
         symbols.clear();
         match &self.first {
             FirstSplits::LongestMatch(longest) => longest.tokenize(word, |_| true, symbols),
             FirstSplits::Bpe(bpe) => {
-                let (mut scratch, mut tokens) = (BpeScratch::default(), Vec::new());
-                bpe.tokens(word, &mut scratch, &mut tokens);
-                memory::extend(symbols, tokens.iter().map(|token| token.id));
+                bpe.tokens(word, &mut scratch.bpe, &mut scratch.tokens);
+                memory::extend(symbols, scratch.tokens.iter().map(|token| token.id));
             }
             FirstSplits::Alphabet(marks, alphabet) => marks.each_symbol(word, |c, marked| {
                 let (plain, with_mark) = alphabet.get(&c).copied().unwrap_or((OUTSIDE, OUTSIDE));
@@ -205,7 +212,7 @@ mod tests {
         let symbols = [("a", 1), ("##a", 2), ("##é", 3), ("#", 4), ("ab", 5)];
         let marks = WordMarks::Prefix("##".into());
         let splitter = Splitter::new(symbols.into_iter(), marks, &[(2, 2, 6)]);
-        let mut split = vec![9];
+        let (mut scratch, mut split) = (SplitScratch::default(), vec![9]);
         for (word, expected) in [
             ("aaa", &[1, 6][..]),
             ("éa", &[OUTSIDE, 2]),
@@ -213,7 +220,7 @@ mod tests {
             ("#", &[4]),
             ("", &[]),
         ] {
-            splitter.split(word, &mut split);
+            splitter.split(word, &mut scratch, &mut split);
             assert_eq!(split, expected, "{word}");
         }
     }
@@ -223,7 +230,8 @@ mod tests {
         let split = |marks, word| {
             let alphabet = [("a", 1), ("a</w>", 2), ("▁", 3), ("Ġ", 4), ("Ã", 5), ("©", 6)];
             let mut split = Vec::new();
-            Splitter::new(alphabet.into_iter(), marks, &[]).split(word, &mut split);
+            let splitter = Splitter::new(alphabet.into_iter(), marks, &[]);
+            splitter.split(word, &mut SplitScratch::default(), &mut split);
             split
         };
         assert_eq!(split(WordMarks::End, "aéa"), [1, OUTSIDE, 2]);
