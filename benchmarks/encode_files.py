@@ -18,19 +18,18 @@ from typing import Any
 
 from benchmarks.encode_kernel import MOST_BYTES, first_bytes
 from benchmarks.file_contender import LIBRARIES
-from benchmarks.measure import WORDPIECE, Row, number, run_process
+from benchmarks.measure import Row, number, run_process
 from benchmarks.setting import Setting, megabytes, read_texts
-from wordpiece_core import Tokenizer
 
 MODULE = Path(__file__).parent / "file_contender.py"
-CONFIG = Path(__file__).parents[1] / "configs" / "llm-bpe.yaml"
 CALLS = 4  # the first one is cold
 VOCAB_SIZE = 32_000
 
 
 def encode_files(setting: Setting) -> Iterator[Row]:
     """Encoding by a tokenizer.json, one thread, MB/s; same: the ids are ours"""
-    for kind, path in tokenizer_files(setting).items():
+    for kind, directory in setting.tokenizers(VOCAB_SIZE).items():
+        path = directory / "tokenizer.json"
         for name, paths in setting.groups.items():
             texts = first_bytes(read_texts(paths).combine_chunks(), MOST_BYTES)
             listed = setting.work / "texts.json"
@@ -62,16 +61,6 @@ def contenders() -> list[tuple[str, str]]:
     other = os.environ.get("PEERS_PYTHON")
     found = [(sys.executable, library) for library in LIBRARIES]
     return found + [(other, name) for name in LIBRARIES if other and name != "wordpiece_core"]
-
-
-def tokenizer_files(setting: Setting) -> dict[str, Path]:
-    """The files, by what they are like."""
-    llm, bert = setting.work / "llm", setting.work / "bert"
-    files = map(str, setting.groups[setting.main_group])
-    args = ["--config", str(CONFIG), "--vocab-size", str(VOCAB_SIZE), "--output", str(llm)]
-    run_process([WORDPIECE, "train", *files, *args], setting.cores, os.environ)
-    Tokenizer.load(setting.vocab, lowercase=True).save(bert)
-    return {"Llama 3": llm / "tokenizer.json", "BERT": bert / "tokenizer.json"}
 
 
 def run(

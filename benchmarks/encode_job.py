@@ -1,6 +1,6 @@
 """Encoding a dataset, Parquet to Parquet, as whole processes: `wordpiece encode` against
-`datasets.map` with `BertTokenizerFast`, and against the floor, the same job without its kernel. All
-write the text and its ids; compressed as each does by default."""
+`datasets.map` with the same tokenizer in `transformers`, and against the floor, the same job
+without its kernel. All write the text and its ids; compressed as each does by default."""
 
 from __future__ import annotations
 
@@ -36,6 +36,7 @@ from wordpiece_core._kernel import IdPages, ShardFile
 PEER_SCRIPT = str(Path(__file__).with_name("peer_encode.py"))
 OURS, PEER, FLOOR = "wordpiece encode", "datasets.map", "floor: pages copied"
 TIMES = 4  # the text is given so many times over
+VOCAB_SIZE = 128_000
 LARGE_BYTES = 1_000_000_000
 ROWS_PER_COMPARISON = 10_000
 OFFLINE = {"HF_HUB_OFFLINE": "1", "HF_DATASETS_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1"}
@@ -51,24 +52,28 @@ def encode_job(setting: Setting) -> Iterator[Row]:
     paths = sorted(source.iterdir())
     texts = read_texts(paths)
     size = megabytes(texts)
-    ours, peer, made = (setting.work / name for name in ("ours", "peer.parquet", "made"))
-    encode_ours(setting, paths, made)
-    floor = [sys.executable, "-m", "benchmarks.encode_floor", str(made)]
-    contenders = {
-        OURS: lambda: encode_ours(setting, paths, ours),
-        PEER: lambda: encode_peer(setting, paths, peer),
-        FLOOR: lambda: encode_ours(setting, paths, setting.work / "floor", command=floor),
-    }
-    taken = in_turn(contenders, setting.runs)
-    differ = rows_that_differ(read_ids(sorted(ours.glob("**/*.parquet"))), read_ids([peer]))
-    for name, runs in taken.items():
-        yield {
-            f"{setting.main_group}, {number(size)} MB": name,
-            **process_columns(runs, size),
-            "times": times_faster(runs, taken[PEER]),
-            "to the floor": share(times_faster(runs, taken[FLOOR])),
-            f"of {len(texts):,} rows differ": f"{differ:,}" if name == OURS else "",
+    for kind, tokenizer in setting.tokenizers(VOCAB_SIZE).items():
+        ours, peer, made = (setting.work / f"{kind}-{name}" for name in ("ours", "peer", "made"))
+        encode_ours(setting, tokenizer, paths, made)
+        floor = [sys.executable, "-m", "benchmarks.encode_floor", str(made)]
+        contenders = {
+            OURS: partial(encode_ours, setting, tokenizer, paths, ours),
+            PEER: partial(encode_peer, setting, tokenizer, paths, peer),
+            FLOOR: partial(
+                encode_ours, setting, tokenizer, paths, setting.work / "floor", command=floor
+            ),
         }
+        taken = in_turn(contenders, setting.runs)
+        differ = rows_that_differ(read_ids(sorted(ours.glob("**/*.parquet"))), read_ids([peer]))
+        for name, runs in taken.items():
+            yield {
+                "tokenizer": kind,
+                f"{setting.main_group}, {number(size)} MB": name,
+                **process_columns(runs, size),
+                "times": times_faster(runs, taken[PEER]),
+                "to the floor": share(times_faster(runs, taken[FLOOR])),
+                f"of {len(texts):,} rows differ": f"{differ:,}" if name == OURS else "",
+            }
 
 
 def encode_large(setting: Setting) -> Iterator[Row]:
@@ -81,7 +86,9 @@ def encode_large(setting: Setting) -> Iterator[Row]:
     with pq.ParquetWriter(path, table.schema, compression="zstd") as writer:
         for _ in range(times):
             writer.write_table(table, row_group_size=50_000)
-    contenders = {OURS: lambda: encode_ours(setting, [path], setting.work / "large")}
+    contenders = {
+        OURS: partial(encode_ours, setting, setting.vocab, [path], setting.work / "large")
+    }
     runs = in_turn(contenders, setting.runs)[OURS]
     path.unlink()
     yield {
@@ -96,7 +103,7 @@ def id_encodings(setting: Setting) -> Iterator[Row]:
     """Ids in Parquet: how they are encoded and compressed; MB of text by second, one thread"""
     output = setting.work / "plain"
     paths = setting.groups[setting.main_group]
-    encode_ours(setting, paths, output)
+    encode_ours(setting, setting.vocab, paths, output)
     size = megabytes(read_texts(paths))
     tables = [pq.read_table(path, columns=["input_ids"]) for path in sorted(output.glob("*.pa*"))]
     stored = setting.work / "ids.parquet"
@@ -180,20 +187,25 @@ def share(times: str) -> str:
 
 
 def encode_ours(
-    setting: Setting, paths: list[Path], output: Path, *, command: list[str] | None = None
+    setting: Setting,
+    tokenizer: Path,
+    paths: list[Path],
+    output: Path,
+    *,
+    command: list[str] | None = None,
 ) -> Taken:
     """Into a new directory."""
     shutil.rmtree(output, ignore_errors=True)
-    options = ["--tokenizer", str(setting.vocab), "--output", str(output)]
+    options = ["--tokenizer", str(tokenizer), "--output", str(output)]
     command = [*(command or [WORDPIECE]), "encode", *map(str, paths), *options]
     return run_process(command, setting.cores, os.environ)
 
 
-def encode_peer(setting: Setting, paths: list[Path], output: Path) -> Taken:
+def encode_peer(setting: Setting, tokenizer: Path, paths: list[Path], output: Path) -> Taken:
     """With a new cache."""
     cache = setting.work / "cache"
     shutil.rmtree(cache, ignore_errors=True)
-    script = [sys.executable, PEER_SCRIPT, str(setting.vocab), str(output)]
+    script = [sys.executable, PEER_SCRIPT, str(tokenizer), str(output)]
     command = [*script, str(cache / "datasets"), str(setting.cores), *map(str, paths)]
     taken = run_process(
         command, setting.cores, {**os.environ, **OFFLINE, "HF_HOME": str(cache / "home")}

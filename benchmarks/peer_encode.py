@@ -1,6 +1,7 @@
 """Encoding with `datasets` and `transformers`, as a script: Parquet files to one Parquet file.
 
-Arguments: vocab.txt, output file, cache directory, processes, files with the column `text`.
+Arguments: tokenizer directory, output file, cache directory, processes, files with the column
+`text`.
 """
 
 from __future__ import annotations
@@ -9,12 +10,12 @@ import sys
 from collections.abc import Sequence
 
 from datasets import load_dataset
-from transformers import BertTokenizerFast
+from transformers import AutoTokenizer
 
 
-def main(vocab: str, output: str, cache: str, processes: int, paths: Sequence[str]) -> None:
+def main(directory: str, output: str, cache: str, processes: int, paths: Sequence[str]) -> None:
     """Adds the column `input_ids` to what the files hold."""
-    tokenizer = BertTokenizerFast(vocab=vocab, do_lower_case=True)
+    tokenizer = AutoTokenizer.from_pretrained(directory)
 
     def encode(batch: dict[str, list[str]]) -> dict[str, list[list[int]]]:
         encoded = tokenizer(batch["text"], return_attention_mask=False, return_token_type_ids=False)

@@ -14,8 +14,10 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from benchmarks.measure import WORDPIECE, run_process
+from wordpiece_core import Tokenizer
 
 SHARED = Path(__file__).parent.parent.parent / "shared"
+LLM_CONFIG = Path(__file__).parents[1] / "configs" / "llm-bpe.yaml"
 COLUMN = "text"
 
 
@@ -44,10 +46,22 @@ class Setting:
         """The given vocabulary; else one trained on the text for whole jobs."""
         if self.given_vocab is not None:
             return self.given_vocab
-        trained = self.work / "trained"
+        return self.train("trained") / "vocab.txt"
+
+    def tokenizers(self, vocab_size: int) -> dict[str, Path]:
+        """Tokenizer directories: a BPE like Llama 3's of so many tokens, trained on the text for
+        whole jobs, and BERT's WordPiece."""
+        llm = self.train("llm", "--config", str(LLM_CONFIG), "--vocab-size", str(vocab_size))
+        Tokenizer.load(self.vocab, lowercase=True).save(self.work / "bert")
+        return {"Llama 3": llm, "BERT": self.work / "bert"}
+
+    def train(self, name: str, *options: str) -> Path:
+        """Trains on the text for whole jobs, into a directory of this name."""
+        output = self.work / name
         paths = map(str, self.groups[self.main_group])
-        run_process([WORDPIECE, "train", *paths, "--output", str(trained)], self.cores, os.environ)
-        return trained / "vocab.txt"
+        command = [WORDPIECE, "train", *paths, "--output", str(output), *options]
+        run_process(command, self.cores, os.environ)
+        return output
 
 
 def find_groups(given: Sequence[str], work: Path) -> dict[str, list[Path]]:

@@ -86,10 +86,13 @@ class TokenizerSpec:
     def plain(self) -> dict[str, Any]:
         """As values that JSON can hold; `of_plain` makes the spec of them. What WordPiece does not
         have is left out."""
-        value = {name: item for name, item in asdict(self).items() if item is not None}
+        value = {name: item for name, item in vars(self).items() if item is not None}
+        value["text"] = asdict(self.text)
+        if self.added is not None:
+            value["added"] = asdict(self.added)
         for name in ("model", "rules"):
-            if name in value:
-                value[name] = {"type": type(getattr(self, name)).__name__} | value[name]
+            if name in value:  # its merges are many: they are not copied
+                value[name] = {"type": type(value[name]).__name__} | vars(value[name])
         if isinstance(self.rules, Metaspace):
             value["rules"]["charsmap"] = b64encode(self.rules.charsmap).decode()
         return value
