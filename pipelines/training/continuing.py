@@ -12,7 +12,7 @@ from pipelines.training.tokenizer_directory import TRAINING
 from wordpiece_core import TextOptions, Tokenizer, TrainingOptions
 from wordpiece_core.declaration import Declared, named
 from wordpiece_core.errors import InputError, OptionError
-from wordpiece_core.options import ALL, OF_OTHER_MODELS, UNIGRAM, WORDPIECE, ExtensionOptions
+from wordpiece_core.options import ALL, OF_OTHER_MODELS, WORDPIECE, ExtensionOptions
 from wordpiece_core.tokenizer.composing import splits_as
 from wordpiece_core.uri import same_store
 
@@ -67,11 +67,7 @@ def begun(call: TrainCall) -> Begun:
     if not isinstance(found.get("training"), dict) or not isinstance(found.get("text"), dict):
         raise InputError(
             f"{place}: no tokenizer that wordpiece train wrote; give the directory that it wrote,"
-            " train anew, or use wordpiece extend, which takes any WordPiece with BERT's words"
-        )
-    if found["training"].get("model") == UNIGRAM:
-        raise OptionError(
-            f"{named('continue_from')}: unigram begins with many tokens and drops some; train anew"
+            " train anew, or use wordpiece extend"
         )
     tokenizer = Tokenizer.load(place)
     size, wanted = len(tokenizer.vocab), call.training.vocab_size

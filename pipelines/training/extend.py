@@ -22,7 +22,7 @@ from pipelines.training.words_run import (
     many_rounds_warning,
     run_on_words,
 )
-from wordpiece_core import Tokenizer
+from wordpiece_core import Tokenizer, TrainingOptions
 from wordpiece_core.training.budget import RoundBudget
 from wordpiece_core.training.extension import (
     NEW_TOKENS,
@@ -130,22 +130,24 @@ def extend_by_words(
     table: WordTable,
     goal: Goal,
     tokenizer: Tokenizer,
+    training: TrainingOptions | None = None,
 ) -> Extended:
-    """Extends a tokenizer by the words of a table, and writes the directory of the new one."""
+    """Extends a tokenizer by the words of a table, and writes the directory of the new one.
+    `training`: the options that are recorded; those of the goal, if there was no training."""
     check_same_text(table, goal.base)
-    extension = asdict(goal.options)
+    extension, training = asdict(goal.options), training or goal.recorded
     identity = {
         "text": run.text().plain(),
         "base": {"tokenizer": tokenizer.digest, "vocab_size": len(goal.base.vocab)},
         "extension": extension,
-        "training": goal.training.plain(),
+        "training": training.plain(),
         "word_table": table.digest,
     }
     run.check_output(identity)
     begun = {
         "word_table": table.digest,
         "tokenizer": tokenizer.digest,
-        "model": goal.training.model,
+        "model": training.model,
     }
     result = Rounds(table, goal.training, begun | extension, run).extend(goal)
     specs = (goal.base, result.spec)

@@ -27,10 +27,8 @@ from pipelines.training.words_run import (
     run_on_words,
 )
 from wordpiece_core import TextOptions, Tokenizer, TrainingOptions
-from wordpiece_core.declaration import named
-from wordpiece_core.errors import InputError, OptionError
-from wordpiece_core.options import WORDPIECE
-from wordpiece_core.reference.marks import BYTES
+from wordpiece_core.errors import InputError
+from wordpiece_core.options import UNIGRAM, WORDPIECE
 from wordpiece_core.training.extension import Goal
 from wordpiece_core.training.train import TrainingResult, fewer_tokens, many_seeds
 
@@ -137,7 +135,8 @@ class TrainRun(WordsRun[TrainCall, Trained]):
 
 class ContinuedRun(TrainRun):
     """A training that is continued. With the same words it is that training, made to the larger
-    size; the earlier merges are made again. Other words extend the vocabulary."""
+    size; the earlier merges are made again. Other words extend the vocabulary, as any do of
+    Unigram."""
 
     @cached_property
     def begun(self) -> Begun:
@@ -148,22 +147,17 @@ class ContinuedRun(TrainRun):
 
     def known(self) -> tuple[dict[str, Any], dict[str, Any]]:
         options = self.begun.training.plain()
-        both = ("model", "vocab_size", "criterion", "min_pair_count", "max_token_length")
+        both = ["model", "vocab_size", "min_pair_count", "max_token_length"]
+        both += ["criterion"] if options["model"] == WORDPIECE else []
         return {"text": self.begun.text.plain()}, {name: options[name] for name in both}
 
     def make(self, table: WordTable) -> Any:
         begun = self.begun
         check_same_text(table, begun.tokenizer.spec)
-        if begun.word_table == table.digest:
+        if begun.word_table == table.digest and begun.training.model != UNIGRAM:
             return self.train(table, begun.training, begun.tokenizer)
-        of_bytes = begun.training.word_boundary == BYTES and begun.text.holds_spaces
-        if not (begun.training.model == WORDPIECE or of_bytes):
-            raise OptionError(
-                f"{named('continue_from')}: {self.call.continue_from} is a tokenizer of the model"
-                f" {begun.training.model}, which continues only with the words of its training;"
-                " train anew on all words"
-            )
         least = least_word_count(table, begun.training.min_word_count, self.call)
         options = replace(begun.extension, min_word_count=least)
         goal = Goal.of(begun.tokenizer.spec, options)
-        return extend_by_words(self, table, goal, begun.tokenizer)
+        training = replace(begun.training, min_word_count=least)
+        return extend_by_words(self, table, goal, begun.tokenizer, training)

@@ -13,7 +13,9 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
+from wordpiece_core.reference.bpe import learn_merges
 from wordpiece_core.reference.encoding import SPECIAL_TOKENS
 from wordpiece_core.reference.initial_vocabulary import (
     WordCounts,
@@ -21,14 +23,18 @@ from wordpiece_core.reference.initial_vocabulary import (
     kept_characters,
     words_taken,
 )
-from wordpiece_core.reference.marks import SPACE_MARK
+from wordpiece_core.reference.marks import SPACE_MARK, bare
+from wordpiece_core.reference.merging import Merge, Pair, Split, filled
 from wordpiece_core.reference.unigram import Scores, best_cut, expected_counts, maximized
 from wordpiece_core.reference.unigram_runs import character_counts, run_counts
 from wordpiece_core.reference.unigram_seeds import first_scores, seeds
+from wordpiece_core.reference.unigram_tokenizing import tokenize_word
 
 ROOM = 1.25  # times as many tokens as wanted are left to choose the last ones from
 KEPT_SHARE = 0.75  # of the pieces, each time some are dropped
 SCORE_UNITS = 64  # scores are multiples of 1/64 in the end
+MORE_THAN_PARTS = 1e-9  # by so much a new token of an extension scores more than its parts
+DECIMALS = 12  # of its score
 
 
 def train(
@@ -119,3 +125,50 @@ def chosen(scores: Scores, most: int) -> dict[str, float]:
     best = sorted(scores, key=lambda piece: (len(piece) > 1, -scores[piece], piece))[:most]
     rounded = {p: math.floor(scores[p] * SCORE_UNITS + 0.5) / SCORE_UNITS for p in best}
     return dict(sorted(rounded.items(), key=lambda item: (-item[1], item[0])))
+
+
+class Extended(NamedTuple):
+    """The tokens with their scores, in id order, and the merges that made the new ones."""
+
+    scores: dict[str, float]
+    merges: list[Merge]
+
+
+def extend(
+    word_counts: WordCounts,
+    scores: Scores,
+    new_tokens: int,
+    *,
+    special_tokens: Sequence[str] = SPECIAL_TOKENS,
+    min_pair_count: int = 1,
+    min_word_count: int = 1,
+    max_token_length: int | None = None,
+) -> Extended:
+    """Merge pairs of pieces of the words, as BPE does, until enough tokens are new.
+
+    A new token scores as its parts do together, and a little more. So where its parts stand side
+    by side it takes their place, and no other way to cut a word becomes better than it was. Words
+    with an unknown character take no part, and no pair makes a token that is there.
+
+    >>> more = extend({"hugs": 3}, {"[UNK]": 0.0, "▁hug": -2.5, "s": -2.0}, 1)
+    >>> list(more.scores), more.scores["▁hugs"]
+    (['[UNK]', '▁hug', 's', '▁hugs'], -4.499999999)
+    """
+    pieces = {piece: score for piece, score in scores.items() if piece not in special_tokens}
+    rows = words_taken(word_counts, min_word_count, 100)
+    cut = [(tokenize_word(word, pieces), count) for word, count in rows]
+    cut = [(tokens, count) for tokens, count in cut if {*tokens} <= {*pieces}]
+
+    def is_eligible(pair: Pair, pair_count: int) -> bool:
+        length = sum(len(bare(token, SPACE_MARK)) for token in pair)
+        short = max_token_length is None or length <= max_token_length
+        return short and pair_count >= min_pair_count and "".join(pair) not in scores
+
+    splits: list[Split] = [[*tokens] for tokens, _ in cut]
+    coming = learn_merges(splits, [count for _, count in cut], is_eligible)
+    made = filled(scores, len(scores) + new_tokens, coming)
+    extended = dict(scores)
+    for merge in made.merges:
+        score = extended[merge.left] + extended[merge.right] + MORE_THAN_PARTS
+        extended.setdefault(merge.token, round(score, DECIMALS))
+    return Extended(extended, made.merges)

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from wordpiece_core.tokenizer.files import TokenizerSpec
 from wordpiece_core.tokenizer.formats.configs import config_files
 from wordpiece_core.tokenizer.formats.json_text import written
 from wordpiece_core.tokenizer.formats.merges_files import merges_files
 from wordpiece_core.tokenizer.formats.sentencepiece_model import SPIECE, sentencepiece_model
 from wordpiece_core.tokenizer.formats.tokenizer_json import tokenizer_json
-from wordpiece_core.tokenizer.models import Bpe
+from wordpiece_core.tokenizer.models import Bpe, Composed, Unigram
 from wordpiece_core.tokenizer.vocabulary import vocabulary_text
 
 
@@ -30,4 +35,15 @@ def _of_model(spec: TokenizerSpec) -> dict[str, bytes]:
         return {"vocab.txt": vocabulary_text(spec.vocab, "vocab.txt").encode()}
     if isinstance(spec.model, Bpe):
         return merges_files(spec)
+    assert isinstance(spec.model, Unigram)
+    if isinstance(spec.rules, Composed) or not _are_32_bits(spec.model.scores):
+        return {}  # its model would not give these ids
     return {SPIECE: sentencepiece_model(spec)}
+
+
+def _are_32_bits(scores: Sequence[float]) -> bool:
+    """Whether a model of sentencepiece can hold scores, but for what reading a `tokenizer.json`
+    makes of their last bit."""
+    given = pa.array(scores, pa.float64())
+    error = pc.abs(pc.subtract(pc.cast(given, pa.float32(), safe=False).cast(pa.float64()), given))
+    return bool(pc.all(pc.less_equal(error, 1e-12), min_count=0).as_py())

@@ -14,6 +14,7 @@ from wordpiece_core.errors import OptionError
 from wordpiece_core.options import TrainingOptions
 from wordpiece_core.reference.marks import BYTES, SPACE_MARK
 from wordpiece_core.text_parts import GPT2
+from wordpiece_core.tokenizer.files import TokenizerSpec
 from wordpiece_core.tokenizer.models import Bpe
 from wordpiece_core.training.rounds import (
     WORDS,
@@ -85,15 +86,21 @@ class InitialVocabulary:
     order. `alphabet`: the symbols of the alphabet and their ids. `by_longest_match`: words begin as
     greedy longest match cuts them, and not as the symbols of the alphabet: `tokens` are those of a
     vocabulary that is extended. `model`: the same by byte-pair encoding, whose tokens no new pair
-    may make; `hidden`: the ids of tokens that no word becomes. `marks`: see
-    `TrainingOptions.word_marks`."""
+    may make; `hidden`: the ids of tokens that no word becomes. `tokenizer`: the same by any
+    tokenizer; words with a hidden token take no part. `marks`: see `TrainingOptions.word_marks`."""
 
     tokens: list[str]
     alphabet: list[tuple[str, int]]
     by_longest_match: bool = False
     model: Bpe | None = None
     hidden: Sequence[int] = ()
+    tokenizer: TokenizerSpec | None = None
     marks: str | None = None
+
+    @property
+    def is_sealed(self) -> bool:
+        """Whether no new pair may make a token that is there."""
+        return self.model is not None or self.tokenizer is not None
 
 
 def initial_vocabulary(

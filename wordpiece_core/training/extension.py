@@ -2,8 +2,10 @@
 
 The words of a table begin as the tokenizer splits them; from there the rounds are those of any
 training (`merging`). Of BPE the new merges come behind the old ones, so that its encoding does just
-what the rounds did. Of WordPiece not every token that they make is of use to greedy longest match:
-so the rounds go on until enough of them are. `wordpiece_core/reference/extension.py` says exactly
+what the rounds did. Of Unigram a new token scores as its two parts do together, and a little more:
+so it replaces them wherever they stand, and changes nothing else. Of WordPiece not every token that
+they make is of use to greedy longest match: so the rounds go on until enough of them are.
+`wordpiece_core/reference/extension.py`, `bpe_training.py` and `unigram_training.py` say exactly
 how.
 """
 
@@ -22,13 +24,13 @@ import pyarrow.parquet as pq
 
 from wordpiece_core import _kernel
 from wordpiece_core.errors import OptionError
-from wordpiece_core.options import BPE, ExtensionOptions, TrainingOptions
+from wordpiece_core.options import BPE, UNIGRAM, ExtensionOptions, TrainingOptions
 from wordpiece_core.reference import placed
-from wordpiece_core.reference.marks import BYTES
+from wordpiece_core.reference.marks import BYTES, byte_tokens
 from wordpiece_core.text_parts import GPT2
 from wordpiece_core.tokenizer.composing import text_options
 from wordpiece_core.tokenizer.files import TokenizerSpec
-from wordpiece_core.tokenizer.models import Bpe, model_name
+from wordpiece_core.tokenizer.models import Bpe, Unigram, model_name
 from wordpiece_core.tokenizer.tokenizer import Tokenizer
 from wordpiece_core.tokenizer.vocabulary import is_unused
 from wordpiece_core.training.alphabet import InitialVocabulary, merge_symbols
@@ -54,6 +56,11 @@ from wordpiece_core.training.train import (
 )
 
 NEW_TOKENS = "new_tokens.parquet"
+PARTS = ("left", "right", "token")  # of a merge
+MORE_THAN_PARTS, DECIMALS = 1e-9, 12
+"""By how much a new token of Unigram scores more than its parts: more than rounding makes of sums
+of scores, and less than two ways to split a word differ by, unless they are equal. And the decimals
+of its score, few enough that `tokenizers` reads the number that is written."""
 Each = Callable[[Callable[[Batch], Batch]], Iterable[Batch]]
 """Calls a function with the words of each part of a table."""
 
@@ -75,8 +82,8 @@ class Goal:
     def of(cls, base: TokenizerSpec, options: ExtensionOptions) -> Goal:
         """The goal of an extension by options. OptionError if the tokenizer does not allow it."""
         options.check_size()
-        if isinstance(base.model, Bpe):
-            _check_bpe(base, options)
+        if isinstance(base.model, Bpe | Unigram):
+            _check_model(base, options)
         else:
             check_is_wordpiece(base, "extended")
         if options.into == "unused":
@@ -103,11 +110,11 @@ class Goal:
     def training(self) -> TrainingOptions:
         """The options of the rounds."""
         base, options = self.base, self.options
-        if isinstance(base.model, Bpe):
+        if isinstance(base.model, Bpe | Unigram):
             return TrainingOptions(
                 vocab_size=len(base.vocab) + self.new_tokens,
                 model=BPE,
-                word_boundary=BYTES,
+                word_boundary=base.word_boundary or "",
                 min_pair_count=options.min_pair_count,
                 min_word_count=options.min_word_count,
                 max_token_length=options.max_token_length,
@@ -122,6 +129,23 @@ class Goal:
             max_token_length=options.max_token_length,
             max_word_length=base.max_word_length,
             continuing_prefix=base.continuing_prefix,
+        )
+
+    @property
+    def recorded(self) -> TrainingOptions:
+        """The options with which a training of the model of the tokenizer goes on."""
+        done, base = self.training, self.base
+        if not isinstance(base.model, Unigram):
+            return done
+        unk = base.tokens_by_role["unk_token"]
+        return TrainingOptions(
+            model=UNIGRAM,
+            vocab_size=done.vocab_size,
+            min_word_count=done.min_word_count,
+            special_tokens=tuple(dict.fromkeys([unk, *base.special_tokens])),
+            unk_token=unk,
+            max_token_length=done.max_token_length,
+            max_word_length=done.max_word_length,
         )
 
     def vocabulary(self, new_tokens: Sequence[str]) -> list[str]:
@@ -143,12 +167,17 @@ def is_wordpiece(base: TokenizerSpec) -> bool:
     return base.model is None and base.rules is None
 
 
-def _check_bpe(base: TokenizerSpec, options: ExtensionOptions) -> None:
-    """OptionError if a BPE tokenizer cannot be extended, or not by such options."""
-    if base.word_boundary != BYTES or not text_options(base).holds_spaces:
+def _check_model(base: TokenizerSpec, options: ExtensionOptions) -> None:
+    """OptionError if a BPE or Unigram tokenizer cannot be extended, or not by such options."""
+    text = text_options(base)
+    if base.of_sentencepiece:
         raise OptionError(
-            "tokenizer: of BPE only tokenizers of bytes whose words hold the spaces of the text"
-            " can be extended, as those of GPT-2 and Llama 3; train anew"
+            "tokenizer: a model of sentencepiece cannot be extended; give its tokenizer.json"
+        )
+    if base.word_boundary is None or (base.word_boundary == BYTES) != text.holds_spaces:
+        raise OptionError(
+            "tokenizer: of BPE only those can be extended that mark where words begin or end; train"
+            " anew"
         )
     for name, is_given in (
         ("criterion", options.criterion != "pmi"),
@@ -156,7 +185,7 @@ def _check_bpe(base: TokenizerSpec, options: ExtensionOptions) -> None:
         ("into", options.into != "append"),
     ):
         if is_given:
-            raise OptionError(f"{name}: not for BPE; leave it out")
+            raise OptionError(f"{name}: only for WordPiece; leave it out")
 
 
 def check_is_wordpiece(base: TokenizerSpec, what: str) -> None:
@@ -184,13 +213,13 @@ def unused_slots(spec: TokenizerSpec) -> list[int]:
 
 def missing_symbol_passes(goal: Goal) -> Sequence[Pass]:
     """The pass that counts the symbols at which words cannot be cut on. Its fact `split_tokens`:
-    into how many symbols words are split, each word once. Of BPE of bytes it finds none."""
-    if isinstance(goal.base.model, Bpe):
-        bpe = splitter(_bpe_vocabulary(goal), goal.training)
+    into how many symbols words are split, each word once. Of BPE and Unigram it finds none."""
+    if isinstance(goal.base.model, Bpe | Unigram):
+        of_model = splitter(_vocabulary_of_model(goal), goal.training)
 
         def only_split(words: Batch) -> Batch:
             counter = _kernel.PairCounter()
-            counter.add_splits(bpe.split(words, facts_of(words)["first_rank"]))
+            counter.add_splits(of_model.split(words, facts_of(words)["first_rank"]))
             no_symbols = _kernel.symbol_counts(
                 words.slice(0, 0), first_rank=0, min_word_count=1, max_word_length=1
             )
@@ -221,8 +250,8 @@ def _add_symbols(batches: list[Batch]) -> Batch:
 def vocabulary_to_extend(symbols: Batch, goal: Goal) -> InitialVocabulary:
     """What the rounds begin with: the vocabulary and its new symbols. `symbols`: what
     `missing_symbol_passes` gives. OptionError if there are more symbols than new tokens."""
-    if isinstance(goal.base.model, Bpe):
-        return _bpe_vocabulary(goal)
+    if isinstance(goal.base.model, Bpe | Unigram):
+        return _vocabulary_of_model(goal)
     counts: dict[str, int] = {}
     for row in symbols.select(["character", "count"]).to_pylist():
         counts[row["character"]] = counts.get(row["character"], 0) + row["count"]
@@ -240,12 +269,17 @@ def vocabulary_to_extend(symbols: Batch, goal: Goal) -> InitialVocabulary:
     return InitialVocabulary([*goal.base.vocab, *sorted(new)], [], by_longest_match=True)
 
 
-def _bpe_vocabulary(goal: Goal) -> InitialVocabulary:
-    base, special = goal.base, {*goal.base.special_tokens}
+def _vocabulary_of_model(goal: Goal) -> InitialVocabulary:
+    base, tokens = goal.base, list(goal.base.vocab)
+    hidden = {*base.special_tokens, *base.tokens_by_role.values(), *byte_tokens(True)}
+    if base.word_boundary != BYTES:
+        of_text = [i for i, token in enumerate(tokens) if token in hidden]
+        return InitialVocabulary(
+            tokens, [], hidden=of_text, tokenizer=base, marks=base.word_boundary
+        )
     assert isinstance(base.model, Bpe)
-    hidden = [i for i, token in enumerate(base.vocab) if token in special]
-    tokens = list(base.vocab)
-    return InitialVocabulary(tokens, [], model=base.model, hidden=hidden, marks=GPT2)
+    special = [i for i, token in enumerate(tokens) if token in {*base.special_tokens}]
+    return InitialVocabulary(tokens, [], model=base.model, hidden=special, marks=GPT2)
 
 
 # --- New tokens -----------------------------------------------------------------------------------
@@ -264,7 +298,7 @@ def extended(
         if merging.trainer.vocab_size < len(old) + wanted:
             make_rounds()
         made = merging.trainer.tokens[len(old) : len(old) + wanted]
-        if merging.vocabulary.model is not None:
+        if merging.vocabulary.is_sealed:
             return made
         kept = kept_tokens(old, made, room, goal, each)
         if len(kept) == room or len(made) < wanted:
@@ -437,13 +471,20 @@ def extension_result(
     vocab = goal.vocabulary(new_tokens)
     merges, base = training_result(merging, rounds).merges, goal.base
     spec = replace(base, vocab=vocab)
+    pairs = list(zip(*(merges[side].to_pylist() for side in PARTS), strict=True))
+    # All are in the model: else `tokenizers` numbers added tokens behind those of the model.
     if isinstance(base.model, Bpe):
         ids = {token: i for i, token in enumerate(vocab)}
-        pairs = zip(*(merges[side].to_pylist() for side in ("left", "right")), strict=True)
-        new = dict.fromkeys((ids[left], ids[right]) for left, right in pairs)
+        new = dict.fromkeys((ids[left], ids[right]) for left, right, _ in pairs)
         model = replace(base.model, merges=[*base.model.merges, *new])
-        # All are in the model: else `tokenizers` numbers added tokens behind those of the model.
         spec = replace(spec, model=model, not_in_model=None)
+    if isinstance(base.model, Unigram):
+        scores = dict(zip(base.vocab, base.model.scores, strict=True))
+        for left, right, token in pairs:
+            score = scores[left] + scores[right] + MORE_THAN_PARTS
+            scores.setdefault(token, round(score, DECIMALS))
+        of_unigram = replace(base.model, scores=[scores[token] for token in vocab])
+        spec = replace(spec, model=of_unigram, not_in_model=None)
     return ExtensionResult(vocab, new_tokens, merges, rounds, spec, base)
 
 

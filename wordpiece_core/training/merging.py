@@ -29,6 +29,7 @@ import pyarrow.compute as pc
 from wordpiece_core import _kernel
 from wordpiece_core.options import NO_LIMIT, TrainingOptions
 from wordpiece_core.tokenizer.kernel_parts import kernel_bpe
+from wordpiece_core.tokenizer.tokenizer import Tokenizer
 from wordpiece_core.training.alphabet import InitialVocabulary
 from wordpiece_core.training.budget import RoundBudget, partitions_of
 from wordpiece_core.training.rounds import (
@@ -79,7 +80,7 @@ class Merging(RoundAlgorithm):
         self.counting_memory = counting_memory
         self.trainer = _trainer(vocabulary, options)
         self.last: Batch = pa.record_batch(self.trainer.merges())  # of the last round
-        self._splitters: dict[str, _kernel.Splitter] = {}
+        self._splitters: dict[str, Splitter] = {}
         self._lock = threading.Lock()
 
     def restore(self, done: FinishedRound) -> None:
@@ -108,7 +109,7 @@ class Merging(RoundAlgorithm):
         done = {"tokens": self.trainer.vocab_size, "merges": self.merges}
         return Deciding("merge", self.options.vocab_size, done)
 
-    def _splitter(self, which: str) -> _kernel.Splitter:
+    def _splitter(self, which: str) -> Splitter:
         """Splits words after ALL merges, or splits after the merges of the LAST round. It is made
         once, whichever threads ask for it."""
         with self._lock:
@@ -277,12 +278,49 @@ class Merging(RoundAlgorithm):
         return ended
 
 
+@dataclass(frozen=True)
+class TokenizerSplitter:
+    """Splits words as a tokenizer tokenizes them, and applies merges. Words with one of the tokens
+    `hidden`, such as the unknown one, take no part."""
+
+    tokenizer: Tokenizer
+    hidden: Sequence[int]
+    options: TrainingOptions
+    merges: _kernel.Splitter
+
+    def split(self, words: Batch, first_rank: int) -> Batch:
+        """The splits of words, as the kernel's splitter gives them."""
+        ids = self.tokenizer.encode(words["word"], add_special_tokens=False)
+        is_hidden = pc.is_in(ids.flatten(), pa.array(self.hidden, ids.type.value_type))
+        rows = pa.array(range(len(words)), pa.int64())
+        without = pc.invert(
+            pc.is_in(rows, pc.list_parent_indices(ids).filter(is_hidden).cast(pa.int64()))
+        )
+        is_frequent = pc.greater_equal(words["count"], self.options.min_word_count)
+        is_short = pc.less_equal(pc.utf8_length(words["word"]), self.options.max_word_length)
+        taken = pc.and_(without, pc.and_(is_frequent, is_short))
+        splits = {
+            "rank": pc.add(rows, first_rank).filter(taken),
+            "offset": pa.repeat(pa.scalar(0, pa.int64()), len(rows)).filter(taken),
+            "count": words["count"].filter(taken),
+            "symbols": ids.filter(taken).cast(pa.list_(pa.uint32())),
+        }
+        return self.merge(pa.record_batch(splits))
+
+    def merge(self, splits: Batch) -> Batch:
+        """The splits after the merges."""
+        return pa.record_batch(self.merges.merge(splits))
+
+
+Splitter = _kernel.Splitter | TokenizerSplitter
+
+
 def splitter(
     vocabulary: InitialVocabulary, options: TrainingOptions, merges: Batch | None = None
-) -> _kernel.Splitter:
+) -> Splitter:
     """What splits words as they begin, and applies merges to splits."""
     begins_with_tokens = vocabulary.by_longest_match or vocabulary.model is not None
-    return _kernel.Splitter(
+    made = _kernel.Splitter(
         vocabulary.alphabet,
         merges,
         continuing_prefix=options.continuing_prefix,
@@ -290,9 +328,13 @@ def splitter(
         max_word_length=options.max_word_length,
         tokens=vocabulary.tokens if begins_with_tokens else None,
         model=kernel_bpe(vocabulary.model) if vocabulary.model is not None else None,
-        hidden=list(vocabulary.hidden),
+        hidden=list(vocabulary.hidden) if vocabulary.model is not None else [],
         word_marks=vocabulary.marks,
     )
+    if vocabulary.tokenizer is None:
+        return made
+    tokenizer = Tokenizer.of(vocabulary.tokenizer)
+    return TokenizerSplitter(tokenizer, vocabulary.hidden, options, made)
 
 
 def _trainer(vocabulary: InitialVocabulary, options: TrainingOptions) -> _kernel.Trainer:
@@ -305,7 +347,7 @@ def _trainer(vocabulary: InitialVocabulary, options: TrainingOptions) -> _kernel
         min_pair_count=None if auto else int(options.min_pair_count),
         max_token_length=options.max_token_length or NO_LIMIT,
         continuing_prefix=options.continuing_prefix,
-        sealed=vocabulary.model is not None,
+        sealed=vocabulary.is_sealed,
         word_marks=vocabulary.marks,
     )
 

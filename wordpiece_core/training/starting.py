@@ -4,10 +4,11 @@ it on, and the rounds are made of it."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from wordpiece_core.options import UNIGRAM, TrainingOptions
+from wordpiece_core.tokenizer.files import TokenizerSpec
 from wordpiece_core.tokenizer.models import Bpe
 from wordpiece_core.training.alphabet import InitialVocabulary, initial_vocabulary, symbol_passes
 from wordpiece_core.training.budget import RoundBudget
@@ -25,7 +26,13 @@ class MergingStart:
 
     def plain(self) -> dict[str, Any]:
         """As values that JSON can hold."""
-        return asdict(self.vocabulary) | {"split_tokens": self.split_tokens}
+        tokenizer, model = self.vocabulary.tokenizer, self.vocabulary.model
+        of_objects = {
+            "model": model and vars(model),
+            "tokenizer": tokenizer and tokenizer.plain(),
+            "split_tokens": self.split_tokens,
+        }
+        return vars(self.vocabulary) | of_objects
 
     @classmethod
     def of_plain(cls, value: Mapping[str, Any]) -> MergingStart:
@@ -36,6 +43,7 @@ class MergingStart:
             by_longest_match=value["by_longest_match"],
             model=None if value["model"] is None else Bpe(**value["model"]),
             hidden=value["hidden"],
+            tokenizer=value["tokenizer"] and TokenizerSpec.of_plain(value["tokenizer"]),
             marks=value["marks"],
         )
         return cls(vocabulary, value["split_tokens"])

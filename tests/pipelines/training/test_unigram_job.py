@@ -79,14 +79,30 @@ def test_a_training_killed_at_any_state_ends_with_the_same_bytes(
     assert not (tmp_path / "tok.work").exists()
 
 
-def test_no_training_continues_a_unigram_model(tmp_path: Path, shards: Path) -> None:
+def vocab_of(directory: Path) -> list[str]:
+    return wp.Tokenizer.load(directory).vocab
+
+
+def test_a_unigram_model_is_continued_by_any_words(tmp_path: Path, shards: Path) -> None:
     done("train", shards, "--output", tmp_path / "tok", *SIZE)
-    outcome = wordpiece(
-        *("train", shards, "--output", tmp_path / "more", "--vocab-size", "160"),
-        *("--continue", tmp_path / "tok"),
-    )
-    assert outcome.fault.endswith("unigram begins with many tokens and drops some; train anew")
-    assert not (tmp_path / "more").exists()
+    size = len(vocab_of(tmp_path / "tok"))
+    for number, more in (("1", 20), ("2", 30)):
+        base = tmp_path / ("tok" if number == "1" else "more1")
+        out = tmp_path / f"more{number}"
+        args = ["train", shards, "--output", out, "--continue", base, "--vocab-size", size + more]
+        outcome = done(*args)
+        assert f"vocabulary: {size + more} tokens" in outcome.out
+        assert vocab_of(out)[: len(vocab_of(base))] == vocab_of(base)
+        assert not (out / "spiece.model").exists()
+    outcome = wordpiece(*args, "--model", "bpe", "--overwrite")
+    assert "--model: bpe, but" in outcome.fault
+    done("extend", tmp_path / "tok", shards, "--vocab-size", size + 20, "--output", tmp_path / "x")
+    assert vocab_of(tmp_path / "x") == vocab_of(tmp_path / "more1")
+    train = ["train", shards, "--output", tmp_path / "killed", "--continue", tmp_path / "tok"]
+    train += ["--vocab-size", size + 20]
+    killed_before(1, r"written .*/killed/tokenizer\.json", *train)
+    done(*train)
+    assert same_but_for_run_json(tmp_path / "killed", tmp_path / "more1")
 
 
 def test_options_that_are_not_for_unigram_are_refused(tmp_path: Path, shards: Path) -> None:

@@ -16,9 +16,11 @@ from tokenizers import pre_tokenizers
 
 import wordpiece_core as wp
 from wordpiece_core.errors import OptionError
-from wordpiece_core.reference import bpe_training
+from wordpiece_core.reference import bpe_training, unigram_training
 from wordpiece_core.reference.marks import BYTES
+from wordpiece_core.tokenizer.models import Unigram
 
+from ..sentencepiece_models import model
 from ..strategies import small_rounds, word_tables
 
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -105,15 +107,87 @@ def test_added_tokens_behind_the_model_keep_their_ids(ignores: bool, tmp_path: P
     ]
 
 
-def test_other_models_are_refused() -> None:
-    with pytest.raises(OptionError, match="only tokenizers of bytes whose words hold the spaces"):
-        wp.extend(
-            wp.train({"ab": 3}, model="bpe", vocab_size=20).tokenizer(), {"ab": 1}, new_tokens=1
-        )
+@given(
+    word_tables("ab", "abc", "ж"),
+    word_tables("ab", "abc", "ж", "x"),
+    st.integers(0, 12),
+    st.sampled_from([1, 2, 5, 30]),
+    st.dictionaries(
+        st.sampled_from(["min_pair_count", "min_word_count", "max_token_length"]),
+        st.integers(1, 3),
+        max_size=2,
+    ),
+    st.sampled_from([(1.0, 99), (0.3, 2), (0.05, 1)]),
+)
+def test_the_kernel_extends_unigram_as_the_reference(
+    known: dict[str, int],
+    table: dict[str, int],
+    more: int,
+    room: int,
+    options: dict[str, Any],
+    rounds: tuple[float, int],
+) -> None:
+    size = 6 + len({*"".join(known)}) + more
+    base = wp.train(known, model="unigram", vocab_size=size).tokenizer()
+    assert isinstance(base.spec.model, Unigram)
+    scores = dict(zip(base.vocab, base.spec.model.scores, strict=True))
+    round_budget, candidates = rounds
+    with small_rounds(candidates, 2):
+        given = {"min_pair_count": 1} | options
+        mine = wp.extend(base, table, new_tokens=room, round_budget=round_budget, **given)
+    specified = unigram_training.extend(table, scores, room, **options)
+    assert isinstance(mine.spec.model, Unigram)
+    found = list(zip(mine.vocab, mine.spec.model.scores, strict=True))
+    assert found == list(specified.scores.items())
+    assert mine.merges.to_pylist() == [merge._asdict() for merge in specified.merges]
+    with tempfile.TemporaryDirectory() as folder:
+        written = {Path(path).name for path in mine.save(folder)}
+        theirs = tokenizers.Tokenizer.from_file(str(Path(folder) / "tokenizer.json"))
+    assert ("spiece.model" in written) == (not mine.new_tokens)  # it has too few digits
+    texts = [*known, *table, *(f"{a}{b} {a}" for a in known for b in table)]
+    after = ids_of(mine.tokenizer(), texts)
+    assert after == [theirs.encode(text, add_special_tokens=False).ids for text in texts]
+    replaced = {row["token"]: row["old_tokens"] for row in mine.replaced.to_pylist()}
+    for text, ids in zip(texts, after, strict=True):
+        tokens = [mine.vocab[i] for i in ids]
+        old = [part for token in tokens for part in replaced.get(token, [token])]
+        before = base.tokenize(text)
+        if "[UNK]" not in before:  # of equal ways to split a word another one may be taken
+            assert sum(map(scores.__getitem__, old)) == sum(map(scores.__getitem__, before))
+            assert len(tokens) <= len(old)
+
+
+@given(word_tables("ab", "abc"), word_tables("ab", "abc", "x"), st.sampled_from(["</w>", "▁"]))
+def test_bpe_of_characters_is_extended_behind_its_merges(
+    known: dict[str, int], table: dict[str, int], word_boundary: str
+) -> None:
+    options: dict[str, Any] = {"model": "bpe", "word_boundary": word_boundary}
+    base = wp.train(known, vocab_size=15, **options).tokenizer()
+    mine = wp.extend(base, table, new_tokens=5, min_pair_count=1)
+    assert mine.vocab[: len(base.vocab)] == base.vocab
+    with tempfile.TemporaryDirectory() as folder:
+        mine.save(folder)
+        theirs = tokenizers.Tokenizer.from_file(str(Path(folder) / "tokenizer.json"))
+    texts = [*known, *table, *(f"{a}{b} {a}" for a in known for b in table)]
+    after = ids_of(mine.tokenizer(), texts)
+    assert after == [theirs.encode(text, add_special_tokens=False).ids for text in texts]
+    replaced = {row["new_id"]: row["old_ids"] for row in mine.replaced.to_pylist()}
+    for before, ids in zip(ids_of(base, texts), after, strict=True):
+        assert [old for token in ids for old in replaced.get(token, [token])] == before
+    covered = {token for word in table for token in mine.tokenizer().encode([word]).to_pylist()[0]}
+    assert {*range(len(base.vocab), len(mine.vocab))} & covered or not mine.new_tokens
+
+
+def test_other_models_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "spiece.model").write_bytes(model("nfkc"))
+    with pytest.raises(OptionError, match="a model of sentencepiece cannot be extended"):
+        wp.extend(wp.Tokenizer.load(tmp_path / "spiece.model"), {"ab": 1}, new_tokens=1)
     base = wp.train({"ab": 3}, vocab_size=258, **OF_BYTES)
     tokenizer = wp.Tokenizer.of(base.spec(wp.TextOptions(pre_tokenizer="gpt2")))
     for option in ({"criterion": "likelihood"}, {"new_characters": 3}):
-        with pytest.raises(OptionError, match=f"{next(iter(option))}: not for BPE; leave it out"):
+        with pytest.raises(
+            OptionError, match=f"{next(iter(option))}: only for WordPiece; leave it out"
+        ):
             wp.extend(tokenizer, {"ab": 1}, new_tokens=1, **option)
 
 
