@@ -145,6 +145,23 @@ def of_gigabpe(texts: pa.Array, split: str, merges: int, threads: int) -> Train:
     return train
 
 
+def of_ffbpe(texts: pa.Array, split: str, merges: int, threads: int) -> Train:
+    """`ffbpe`, by the same pattern."""
+    import ffbpe
+
+    rows = texts.to_pylist()
+
+    def train() -> Made:
+        words = ffbpe.PreTokenizer([], pat_str=PATTERNS[split]).word_counter()
+        words.add_source(iter(rows))
+        trainer = ffbpe.BpeTrainer([], unit="byte")
+        trainer.add_word_counter(words)
+        trainer.train(vocab_size=BYTES + merges)
+        return 0.0, lambda: (bytes(token) for token in trainer.vocab)
+
+    return train
+
+
 def as_bytes(token: str) -> bytes:
     """The bytes of a token that is written as GPT-2 writes it."""
     return bytes(map(BYTE_OF.__getitem__, token))
@@ -157,6 +174,7 @@ TRAINERS = {
     "rustbpe": of_rustbpe,
     "gigatoken": of_gigatoken,
     "gigabpe": of_gigabpe,
+    "ffbpe": of_ffbpe,
 }
 ONLY_GPT2 = {"gigatoken", "gigabpe"}
 

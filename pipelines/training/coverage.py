@@ -15,7 +15,7 @@ from wordpiece_core import Tokenizer
 from wordpiece_core.declaration import named
 from wordpiece_core.options import UNIGRAM, TrainingOptions
 
-MANY_UNKNOWN = 0.01  # of words: more is worth a warning
+MANY_UNKNOWN = 0.01  # of words, or of text that is left out: more is worth a warning
 LONGER, RARER, MORE = "max_word_length", "min_word_count", "limit_alphabet"
 CHANGE = {LONGER: "raise", RARER: "lower", MORE: "raise"}  # what to do with each option
 WORTH_NAMING = 0.1  # of the unknown words
@@ -80,6 +80,30 @@ def unknown_words_warning(
     remedies = ", ".join(_remedies(table, tokenizer, training))
     fix = f"; {remedies}" if remedies else ""
     return f"{covered.unknown_share:.1%} of the words are [UNK]{fix}"
+
+
+def long_words_warning(table: WordTable, training: TrainingOptions) -> str | None:
+    """The warning if training leaves out much of the text because its words are long, else None.
+    Unigram trains on parts of long words."""
+
+    def characters(part: WordRange) -> tuple[float, float]:
+        words = read_words(part)
+        lengths = pc.utf8_length(words["word"]).cast(pa.float64())
+        each = pc.multiply(lengths, words["count"].cast(pa.float64(), safe=False))
+        is_long = pc.greater(lengths, training.max_word_length)
+        return pc.sum(each.filter(is_long)).as_py() or 0.0, pc.sum(each).as_py() or 0.0
+
+    if training.model == UNIGRAM:
+        return None
+    parts = list(in_threads(characters, iter(table.ranges), local_cores()))
+    left_out, all_text = (sum(some) for some in zip(*parts, strict=True)) if parts else (0, 0)
+    if left_out <= MANY_UNKNOWN * all_text:
+        return None
+    return (
+        f"{left_out / all_text:.1%} of the text is in words of more than {training.max_word_length}"
+        f" characters, which training leaves out; raise {named(LONGER)}, or, of bytes, split them"
+        f" with {named('pre_tokenizer')} none"
+    )
 
 
 def _remedies(table: WordTable, tokenizer: Tokenizer, training: TrainingOptions) -> list[str]:

@@ -14,7 +14,7 @@ from pipelines.counting.word_table import WordTable, text_of
 from pipelines.running.progress import Progress
 from pipelines.training.accents import accents_warning
 from pipelines.training.continuing import Begun, begun
-from pipelines.training.coverage import coverage, unknown_words_warning
+from pipelines.training.coverage import coverage, long_words_warning, unknown_words_warning
 from pipelines.training.driver import Rounds
 from pipelines.training.extend import Extended, extend_by_words
 from pipelines.training.options import TrainCall
@@ -118,6 +118,7 @@ class TrainRun(WordsRun[TrainCall, Trained]):
         (covered,) = coverage(table, tokenizer)
         more_warnings = [
             unknown_words_warning(table, tokenizer, training, covered),
+            long_words_warning(table, training),
             fewer_tokens(len(result.vocab), training),
             many_seeds(result.seeds, budget),
             many_rounds_warning(result.rounds, budget),

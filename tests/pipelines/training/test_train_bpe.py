@@ -152,3 +152,12 @@ def test_bpe_is_continued_by_the_same_words_and_others(tmp_path: Path) -> None:
         *("train", shard, "--continue", small, "--model", "wordpiece"), *more, tmp_path / "no"
     )
     assert "--model: wordpiece, but" in outcome.fault
+
+
+def test_text_that_training_leaves_out_is_named(tmp_path: Path) -> None:
+    shard = write_shard(tmp_path / "shard.txt", ["ACGT" * 40, "ACGT CGTA"])
+    train = ["train", shard, "--model", "bpe", "--word-boundary", "bytes", "--vocab-size", "260"]
+    outcome = done(*train, "--pre-tokenizer", "gpt2", "--output", tmp_path / "words")
+    assert "94.7% of the text is in words of more than 100 characters" in outcome.err
+    outcome = done(*train, "--pre-tokenizer", "none", "--output", tmp_path / "segments")
+    assert "of the text" not in outcome.err
