@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from reprlib import Repr
-
-from wordpiece_core.uri import without_secrets
 
 _SHORT = Repr()
 _SHORT.maxstring = _SHORT.maxother = _SHORT.maxlong = 80
@@ -24,14 +22,14 @@ class WordpieceError(Exception):
 
     `exit_status` is what the command exits with. A message has no line breaks: an error in a Beam
     worker reaches the driver as the text of a traceback, and is recognized there by a line that
-    begins with the name of its class. There are no secrets of URIs in it.
+    begins with the name of its class.
     """
 
     exit_status = 1
 
     def __init__(self, message: str = "") -> None:
         message = message.replace("\n", "\\n").replace("\r", "\\r")
-        super().__init__(without_secrets(message))
+        super().__init__(message)
 
     @staticmethod
     def from_traceback(text: str) -> WordpieceError | None:
@@ -104,16 +102,6 @@ def one_line(error: BaseException) -> str:
     return text.rsplit("Detail: ", 1)[-1] or type(error).__name__
 
 
-def redact(error: BaseException | None, hide: Callable[[str], str]) -> None:
-    """Takes secrets out of the messages of an error, and of those behind it, which tracebacks show.
-    `hide`: makes a text one without them."""
-    while error is not None:
-        error.args = tuple(hide(arg) if isinstance(arg, str) else arg for arg in error.args)
-        if isinstance(error, OSError) and error.strerror is not None:
-            error.strerror = hide(error.strerror)
-        error = error.__cause__ or error.__context__
-
-
 _GOOGLE = re.compile(
     r"google::cloud::Status\((\w+): (?:[^:]* with a last message of )?(.*?)(?: error_info=.*)?\)$"
 )
@@ -121,14 +109,12 @@ _GOOGLE = re.compile(
 
 def short(value: object) -> str:
     """A value as text of at most 80 characters, for messages."""
-    text = without_secrets(str(value))
+    text = str(value)
     return text if len(text) <= 80 else text[:77] + "..."
 
 
 def shown(value: object) -> str:
     """A value as Python writes it, shortened, however large or deeply nested it is."""
-    if isinstance(value, str):
-        value = without_secrets(value)
     try:
         return _SHORT.repr(value)
     except ValueError:  # a number of more digits than Python writes

@@ -21,8 +21,8 @@ from urllib.parse import unquote, urlsplit
 import pyarrow as pa
 from pyarrow import fs
 
-from wordpiece_core.errors import InputError, OptionError, StorageError, one_line, redact
-from wordpiece_core.uri import Location, is_uri, split_query
+from wordpiece_core.errors import InputError, OptionError, StorageError, one_line
+from wordpiece_core.uri import credentials_in, is_uri, split_query
 
 T = TypeVar("T")
 
@@ -85,18 +85,19 @@ def open_filesystem(path: str) -> tuple[fs.FileSystem, str]:
         path = unquote(path.removeprefix("file://"))
     if not is_uri(path):
         return _local, os.path.abspath(path)
-    location = Location(path)
-    base, query = split_query(location)
+    if refused := credentials_in(path):
+        raise OptionError(refused)
+    base, query = split_query(path)
     parts = urlsplit(base)
     below = base.partition("://")[2].removeprefix(parts.netloc).rstrip("/")
     # A client is of no use in a fork of its process, which has none of its threads.
-    key = (os.getpid(), fs.FileSystem, parts.scheme, parts.netloc, query, *location.secrets)
+    key = (os.getpid(), fs.FileSystem, parts.scheme, parts.netloc, query)
     if not _PLAIN_PATH.fullmatch(below):  # the file system decides what it is, or refuses it
-        return _met(location, key)
+        return _met(path, key)
     inner = unquote(below)
     with _meeting:
         if key not in _clients:
-            filesystem, place = _met(location, key)
+            filesystem, place = _met(path, key)
             if not place.rstrip("/").endswith(inner):
                 return filesystem, place
             _clients[key] = filesystem, place.rstrip("/").removesuffix(inner)
@@ -104,7 +105,7 @@ def open_filesystem(path: str) -> tuple[fs.FileSystem, str]:
     return filesystem, root + inner
 
 
-def _met(location: Location, key: tuple[object, ...]) -> tuple[fs.FileSystem, str]:
+def _met(location: str, key: tuple[object, ...]) -> tuple[fs.FileSystem, str]:
     """A client of a store that has answered, and the path inside it."""
     since, failed = _failed.get(key, (0.0, None))
     if failed is not None and time.monotonic() - since < FAILED_SECONDS:
@@ -122,14 +123,13 @@ def _again(fault: StorageError) -> StorageError:
     return same
 
 
-def _first_answer(location: Location) -> tuple[fs.FileSystem, str]:
+def _first_answer(location: str) -> tuple[fs.FileSystem, str]:
     end = time.monotonic() + FIRST_SECONDS
     for pause in (*PAUSES, None):
         began = time.monotonic()
         try:
             return aside(_noted(lambda: _asked(location)), max(end - began, 0.0))
         except pa.ArrowInvalid as error:
-            redact(error, location.hide)
             reason = one_line(error)
             raise InputError(f"{location}: not a place that can be opened ({reason})") from error
         except FAULTS as error:
@@ -141,17 +141,13 @@ def _first_answer(location: Location) -> tuple[fs.FileSystem, str]:
     raise AssertionError("the last try returns or raises")
 
 
-def _asked(location: Location) -> tuple[fs.FileSystem, str]:
+def _asked(location: str) -> tuple[fs.FileSystem, str]:
     """A client of a store, after one question to it."""
     if location.startswith(HUB):
-        if location.is_secret:
-            raise OptionError(
-                f"{location}: give a token for the Hub by `hf auth login` or HF_TOKEN"
-            )
         filesystem, inner = _hub(location), location.removeprefix(HUB).rstrip("/")
         filesystem.get_file_info(inner)
         return filesystem, inner
-    filesystem, inner = fs.FileSystem.from_uri(location.uri)
+    filesystem, inner = fs.FileSystem.from_uri(location)
     if filesystem.type_name == "s3":
         # Its library tries to connect for a minute, unless it is made so. (What this leaves out
         # cannot be said in another way.)
@@ -251,8 +247,6 @@ def storage_fault(
 ) -> StorageError:
     """The StorageError for what a file system has raised. `done`: what was done to `path`, as the
     "read" in "cannot be read". `is_first`: whether the store has never answered."""
-    if isinstance(path, Location):
-        redact(error, path.hide)
     said = one_line(error)
     fixes = REFUSED | AT_FIRST if is_first else REFUSED
     fix = next((fix for pattern, fix in fixes.items() if re.search(pattern, said)), None)

@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 
 from wordpiece_core.errors import shown
 from wordpiece_core.sizes import MOST, parse_size, show_size
-from wordpiece_core.uri import Location, is_uri, lacks_slash, without_secrets
+from wordpiece_core.uri import credentials_in, lacks_slash
 
 MOST_SECONDS = 365 * 24 * 3600.0  # more is a mistake
 _DURATION = re.compile(r"(\d{1,20}(?:\.\d{1,20})?)\s*([smh])?")
@@ -192,8 +192,6 @@ class Text(Kind):
             raise ValueError(f"{_raw(value)} is not UTF-8")
         if "\0" in value:
             raise ValueError(f"{shown(value)} holds the character NUL")
-        if without_secrets(value) != value:
-            raise ValueError(f"{without_secrets(value)}: a secret is only for a location")
         return value
 
 
@@ -211,12 +209,12 @@ class Column(Text):
 
 @dataclass(frozen=True)
 class Place(Text):
-    """A path or a URI, kept as a `Location`: its secrets are neither shown nor stored."""
+    """A path or a URI without credentials."""
 
     annotation = "str | PathLike[str]"
     metavar: str = "DIR"
 
-    def check(self, value: Any) -> Location:
+    def check(self, value: Any) -> str:
         if not isinstance(value, str | os.PathLike):
             raise refusal(value, "a path")
         path = os.fspath(value)
@@ -226,11 +224,9 @@ class Place(Text):
             raise ValueError(f"{_raw(path)} is not UTF-8; rename it")
         if lacks_slash(path):  # else it would be a local path, secrets and all
             raise ValueError(f"{path.partition(':')[0]}:/ begins no location; give it two slashes")
-        location = Location(path)
-        if location.is_secret and not is_uri(location):
-            raise ValueError(f"{location}: a local path is not opened with a secret")
-        super().check(location)
-        return location
+        if isinstance(path, str) and (refused := credentials_in(path)):
+            raise ValueError(refused)
+        return super().check(path)
 
 
 @dataclass(frozen=True)

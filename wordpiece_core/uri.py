@@ -1,42 +1,22 @@
-"""Locations: local paths, and URIs on file systems that Arrow reads: `s3://bucket/name?region=eu`.
-
-A URI can hold secrets: keys, passwords, signatures. A `Location` is a text without them, so that
-they are in nothing that is printed, stored or compared; only who opens it asks for its `uri`.
-"""
+"""Locations: local paths, and URIs such as `s3://bucket/name?region=eu-1`. A URI holds no
+credentials: the environment does, or the files of the store's library."""
 
 from __future__ import annotations
 
 import re
-from functools import cached_property
-from typing import Self
-from urllib.parse import unquote
 
-_URI = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*)(?P<slashes>://)")
-_ONE_SLASH = re.compile(
-    r"(?P<scheme>s3|gs|gcs|abfss?|hdfs|viewfs|hf|https?|file)(?P<slashes>:/)(?!/)"
-)
+_URI = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*)://")
+_ONE_SLASH = re.compile(r"(?P<scheme>s3|gs|gcs|abfss?|hdfs|viewfs|hf|https?|file):/(?!/)")
 _QUERY = re.compile(r"\?\w+=[^*?\[\]]*\Z")
-_WITH_SECRET = re.compile(
-    r"\?(?=\w+=)(?=.*?(?:sig|secret|token|passw|credential|key)\w*=)", re.IGNORECASE | re.DOTALL
-)
-_SHOWN = frozenset(
-    (
-        *("region", "scheme", "endpoint_override", "allow_bucket_creation", "role_arn"),
-        *("allow_bucket_deletion", "allow_delayed_open", "force_virtual_addressing"),
-        *("check_directory_existence_before_creation", "smart_defaults", "background_writes"),
-        *("tls_ca_file_path", "tls_ca_dir_path", "tls_verify_certificates", "load_frequency"),
-        *("retry_limit_seconds", "project_id", "default_bucket_location", "enable_tls"),
-        *("blob_storage_authority", "dfs_storage_authority", "blob_storage_scheme"),
-        *("dfs_storage_scheme", "credential_kind", "tenant_id", "client_id"),
-        *("replication", "buffer_size", "default_block_size"),
-    )
-)
-"""The options of file systems, in a query, that are no secrets."""
-_NAMES_FIRST = frozenset({"abfs", "abfss", "hdfs", "viewfs"})
-"""Schemes where what stands before the @ is the name of a container, or a user."""
-_NO_PORTS = frozenset({"s3", "gs", "gcs", "abfs", "abfss", "hf"})
-_LEAST_HIDDEN = 4  # characters of a secret that is looked for in messages
-HIDDEN = "***"
+_SECRET = re.compile(r"[?&]\w*(?:key|secret|token|passw|credential|sig)\w*=", re.IGNORECASE)
+_KEY_FIRST = frozenset({"s3", "gs", "gcs"})
+"""Schemes where a key can stand before the @; elsewhere it is the name of a user or a container."""
+_AWS = "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or write ~/.aws/credentials"
+_GOOGLE = "set GOOGLE_APPLICATION_CREDENTIALS, or use gcloud auth application-default login"
+_INSTEAD = {
+    **{"s3": _AWS, "gs": _GOOGLE, "gcs": _GOOGLE, "hf": "set HF_TOKEN, or use hf auth login"},
+    **dict.fromkeys(("abfs", "abfss"), "set AZURE_STORAGE_ACCOUNT_NAME and _KEY"),
+}
 
 
 def is_uri(path: str) -> bool:
@@ -60,134 +40,24 @@ def split_query(path: str) -> tuple[str, str]:
     return (path[: query.start()], query.group()) if query else (path, "")
 
 
-class Location(str):
-    """A local path or a URI, without the secrets in it. What is made of it (`+`, `replace`, ...) is
-    a plain text without them; `beside` makes another place in the same store.
+def credentials_in(path: str) -> str | None:
+    """What to do about the credentials in a URI, without them; None if it has none.
 
-    >>> location = Location("s3://KEY:SECRET@bucket/words?region=eu-1&session_token=SECRET")
-    >>> location
-    's3://bucket/words?region=eu-1'
-    >>> location.uri
-    's3://KEY:SECRET@bucket/words?region=eu-1&session_token=SECRET'
+    >>> credentials_in("hf://user:SECRET@datasets")
+    'hf: a location holds no credentials; set HF_TOKEN, or use hf auth login'
     """
-
-    _user: str  # what stands before the name of the host, with its @
-    _hidden: str  # the parts of the query that are not shown
-
-    def __new__(cls, text: str) -> Self:
-        if isinstance(text, cls):
-            return text
-        shown, user, hidden = _parted(text)
-        return cls._made(shown, user, hidden)
-
-    @classmethod
-    def _made(cls, shown: str, user: str, hidden: str) -> Self:
-        location = super().__new__(cls, shown)
-        location._user, location._hidden = user, hidden
-        return location
-
-    def __reduce__(self) -> tuple[object, tuple[str, str, str]]:
-        return type(self)._made, (str(self), *self.secrets)
-
-    @property
-    def secrets(self) -> tuple[str, str]:
-        """What is not shown. Places of one store that have the same are opened alike."""
-        return self._user, self._hidden
-
-    @property
-    def is_secret(self) -> bool:
-        """Whether more is in the URI than is shown."""
-        return any(self.secrets)
-
-    @cached_property
-    def uri(self) -> str:
-        """The whole of it, for who opens it."""
-        if not self.is_secret:
-            return str(self)
-        base, query = split_query(self)
-        scheme, slashes, rest = _begin(base)
-        rest = rest.removeprefix(_shown_user(scheme, self._user))
-        parts = [part for part in (query.removeprefix("?"), self._hidden) if part]
-        return scheme + slashes + self._user + rest + "?" * bool(parts) + "&".join(parts)
-
-    def beside(self, shown: str) -> Location:
-        """Another place in the same store, which is opened with the same secrets."""
-        return Location._made(shown, *self.secrets)
-
-    def hide(self, text: str) -> str:
-        """A text, such as a library's message, without the secrets."""
-        if not self.is_secret:
-            return text
-        user = self._user.rstrip("@")
-        values = [user, *user.split(":", 1)]
-        values += [part.partition("=")[2] for part in self._hidden.split("&")]
-        found = {*values, *map(unquote, values)} - {_shown_user(_begin(self)[0], self._user)[:-1]}
-        text = text.replace(self.uri, self)
-        for secret in sorted((s for s in found if len(s) >= _LEAST_HIDDEN), key=len, reverse=True):
-            text = text.replace(secret, HIDDEN)
-        return text
-
-
-def same_store(place: str, shown: str) -> str:
-    """A path as another in the same store as `place`: with its secrets, if it has any."""
-    return place.beside(shown) if isinstance(place, Location) and place.is_secret else shown
-
-
-def without_secrets(text: str) -> str:
-    """A text, such as a message, in which URIs are as a `Location` shows them."""
-    return _URI_IN_TEXT.sub(lambda uri: Location(uri[0]), text) if ":/" in text else text
-
-
-_URI_IN_TEXT = re.compile(
-    r"""(?:[A-Za-z][A-Za-z0-9+.-]*://|\b(?:s3|gs|gcs|abfss?|hdfs|hf|https?):/)[^\s'"<>]*"""
-)
-
-
-def _parted(text: str) -> tuple[str, str, str]:
-    """What is shown of a text; and of the rest, what stands before the host and in the query."""
-    if not _begin(text)[1]:
-        return text, "", ""
-    base, query = split_query(text)
-    if not query and (hidden := _WITH_SECRET.search(text)):  # a secret may have any character
-        base, query = text[: hidden.start()], text[hidden.start() :]
-    scheme, slashes, rest = _begin(base)
-    user = _user(scheme, rest)
-    parts = query.removeprefix("?").split("&") if query else []
-    shown = [part for part in parts if _is_shown(part)]
-    hidden_parts = [part for part in parts if not _is_shown(part)]
-    rest = _shown_user(scheme, user) + rest[len(user) :]
-    query = "?" + "&".join(shown) if shown else ""
-    if _shown_user(scheme, user) == user:
-        user = ""
-    return f"{scheme}{slashes}{rest}{query}", user, "&".join(hidden_parts)
-
-
-def _begin(text: str) -> tuple[str, str, str]:
-    """The scheme of a URI, its slashes, and the rest. Without slashes it is none. (One slash, which
-    makes a local path of it, may be a mistake.)"""
-    found = _URI.match(text) or _ONE_SLASH.match(text)
-    return (found["scheme"], found["slashes"], text[found.end() :]) if found else ("", "", text)
-
-
-def _user(scheme: str, rest: str) -> str:
-    """What stands before the host, with its @. A secret may hold a `/`, which a URI should have as
-    %2F; that is taken for a part of it, too."""
-    authority = re.split("[/?#]", rest, maxsplit=1)[0]
-    user, at, _ = authority.rpartition("@")
-    if at:
-        return user + at
-    colon, is_port = ":" in authority.rstrip(":"), authority.rpartition(":")[2].isdigit()
-    if colon and not (is_port and scheme.lower() not in _NO_PORTS):
-        return rest[: rest.rfind("@") + 1] or authority
-    return ""
-
-
-def _shown_user(scheme: str, user: str) -> str:
-    name = user.rstrip("@").partition(":")[0]
-    is_name = name == "anonymous" or scheme.lower() in _NAMES_FIRST
-    return f"{name}@" if is_name and name and user.endswith("@") else ""
-
-
-def _is_shown(part: str) -> bool:
-    name, _, value = part.partition("=")
-    return name in _SHOWN and "@" not in unquote(value)
+    found = _URI.match(path)
+    if found is None or not is_uri(path):
+        return None
+    scheme, rest = found["scheme"].lower(), path[found.end() :]
+    user, at, host = re.split("[/?#]", rest, maxsplit=1)[0].rpartition("@")
+    is_port = host.rpartition(":")[2].isdigit() and scheme not in _KEY_FIRST
+    has_key = (
+        ":" in user
+        or (":" in host and not is_port)  # a key that holds a slash
+        or (bool(at) and scheme in _KEY_FIRST and user != "anonymous")
+    )
+    if not has_key and not _SECRET.search(rest):
+        return None
+    instead = _INSTEAD.get(scheme, "give them to its library by the environment")
+    return f"{scheme}: a location holds no credentials; {instead}"

@@ -26,13 +26,11 @@ from pipelines.counting.options import CountCall
 from pipelines.encoding.options import EncodeCall, TokenizerChoice
 from pipelines.reporting.options import ReportCall
 from pipelines.running import interrupts
-from pipelines.running.beam_args import without_values
 from pipelines.training.options import ExtendCall, PruneCall, TrainCall
 from wordpiece_core.declaration import names_of_command
 from wordpiece_core.errors import SkippedFilesWarning, WordpieceError, one_line
 from wordpiece_core.option_kinds import Place
 from wordpiece_core.options import EncodingOptions
-from wordpiece_core.uri import without_secrets
 
 # Options can also be set by environment variables, such as WORDPIECE_TRAIN_VOCAB_SIZE.
 CONTEXT = {
@@ -140,7 +138,7 @@ def run(args: Sequence[str]) -> int:
         args, beam_args = args[:place], args[place + 1 :]
     debug = "--debug" in args or _debug_by_environment(args)
     if debug:
-        _show_libraries(beam_args)
+        _show_libraries()
     else:
         _silence_libraries()
     try:
@@ -159,9 +157,8 @@ def run(args: Sequence[str]) -> int:
         raise KeyboardInterrupt from None
     except Exception as error:
         if debug:
-            trace = "".join(traceback.format_exception(error))
-            print(_public(trace, beam_args), end="", file=sys.stderr)
-        return _explain(error, beam_args)
+            traceback.print_exception(error)
+        return _explain(error)
     finally:
         if isinstance(sys.stdout, streams.StandardOutput):
             sys.stdout.end()
@@ -185,24 +182,13 @@ def _silence_libraries() -> None:
     root.setLevel(logging.CRITICAL)
 
 
-def _show_libraries(beam_args: Sequence[str]) -> None:
-    """Shows the messages of libraries, without what is secret."""
-
-    class Public(logging.Formatter):
-        def format(self, record: logging.LogRecord) -> str:
-            return _public(super().format(record), beam_args)
-
+def _show_libraries() -> None:
     handler = logging.StreamHandler()
-    handler.setFormatter(Public(logging.BASIC_FORMAT))
+    handler.setFormatter(logging.Formatter(logging.BASIC_FORMAT))
     logging.getLogger().addHandler(handler)
 
 
-def _public(text: str, beam_args: Sequence[str]) -> str:
-    """A text without secrets."""
-    return without_values(without_secrets(text), beam_args)
-
-
-def _explain(error: Exception, beam_args: Sequence[str]) -> int:
+def _explain(error: Exception) -> int:
     """Prints an error on one line; returns the exit status."""
     if isinstance(error, click.ClickException):
         message, status = error.format_message(), 2
@@ -212,7 +198,7 @@ def _explain(error: Exception, beam_args: Sequence[str]) -> int:
         message, status = f"{lack}; give the command more, or less to hold", 1
     else:
         message, status = f"{type(error).__name__}: {one_line(error)} (--debug shows where)", 1
-    message = _public(" ".join(message.split()), beam_args)
+    message = " ".join(message.split())
     line = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in message)
     print(f"wordpiece: {line}", file=sys.stderr)
     return status

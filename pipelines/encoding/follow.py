@@ -151,7 +151,7 @@ class FollowedDataset:
             return
         from pipelines.encoding.stream import Stream
 
-        stream = Stream(step, self.call.inputs, beam_args)
+        stream = Stream(step, beam_args)
         self.encode = stream.encode
         try:
             yield

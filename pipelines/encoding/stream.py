@@ -32,20 +32,19 @@ from pipelines.encoding.encode_step import EncodeShard, planned, size_of
 from pipelines.encoding.plan import PlannedShard
 from pipelines.files import outputs
 from pipelines.files.storage import MissingError
-from pipelines.running.plan import known_stores, read_plan, write_plan
+from pipelines.running.plan import read_plan, write_plan
 from pipelines.running.runner import start_stream
 from wordpiece_core.errors import JobError, WordpieceError
-from wordpiece_core.uri import Location
 
 TICK = 1.0  # seconds between two listings of the files of the plan by the pipeline
 WAIT = 0.3  # seconds between two listings of the journals by the driver
 
 
 class Stream:
-    """A pipeline that encodes what it is given, until `stop`. `inputs`: where that is."""
+    """A pipeline that encodes what it is given, until `stop`."""
 
-    def __init__(self, step: EncodeShard, inputs: Sequence[str], beam_args: Sequence[str]) -> None:
-        self.directory, self.plans, self.stores = step.directory, 0, known_stores(inputs)
+    def __init__(self, step: EncodeShard, beam_args: Sequence[str]) -> None:
+        self.directory, self.plans = step.directory, 0
 
         def build(pipeline: beam.Pipeline) -> None:
             (
@@ -53,7 +52,7 @@ class Stream:
                 | "clock" >> PeriodicImpulse(Timestamp.now(), fire_interval=TICK)
                 | "plans" >> beam.FlatMap(_plans, self.directory).with_output_types(_Keyed)
                 | "new plans" >> beam.ParDo(_FirstTime())
-                | "shards" >> beam.FlatMap(planned_shards, self.directory, self.stores)
+                | "shards" >> beam.FlatMap(planned_shards, self.directory)
                 | "spread" >> beam.Reshuffle()
                 | "encode" >> beam.ParDo(step)
             )
@@ -63,7 +62,7 @@ class Stream:
     def encode(self, shards: Sequence[PlannedShard]) -> tuple[list[ShardResult], list[ShardError]]:
         """Encodes shards, as `run_step` does. JobError if the pipeline has ended."""
         path = self.directory.plan_path(self.plans)
-        write_plan(path, self.directory.work.lease, shards, size_of, self.stores)
+        write_plan(path, self.directory.work.lease, shards, size_of)
         self.plans += 1
         files = {shard.name: shard.file for shard in shards}
         finished, errors = list[ShardResult](), list[ShardError]()
@@ -104,14 +103,12 @@ def _plans(_: Any, directory: EncodedDirectory) -> Iterator[_Keyed]:
             yield name, None
 
 
-def planned_shards(
-    name: str, directory: EncodedDirectory, stores: Sequence[Location] = ()
-) -> Iterator[PlannedShard]:
+def planned_shards(name: str, directory: EncodedDirectory) -> Iterator[PlannedShard]:
     """The shards in a file of the plan; none if it is gone, as they have been committed then.
     OutputError if another run has begun."""
     work = directory.work
     with suppress(MissingError):
-        yield from map(planned, read_plan(work.place(name), work.lease, stores=stores))
+        yield from map(planned, read_plan(work.place(name), work.lease))
 
 
 _SEEN = beam.DoFn.StateParam(ReadModifyWriteStateSpec("seen", BooleanCoder()))

@@ -5,7 +5,7 @@ from urllib.parse import quote
 
 from wordpiece_core.errors import InputError
 from wordpiece_core.filesystems import HUB, open_filesystem
-from wordpiece_core.uri import is_uri, same_store, split_query
+from wordpiece_core.uri import is_uri, split_query
 
 COMPLETE_WHEN_CLOSED = {"s3", "gcs"}
 """Arrow's names of the file systems where a file appears when it is closed, and not before."""
@@ -31,19 +31,19 @@ def join(path: str, *parts: str) -> str:
     if not is_uri(path):
         return os.path.join(path, *parts)
     base, query = split_query(path)
-    return same_store(path, "/".join([base.rstrip("/"), *(quote(p) for p in parts)]) + query)
+    return "/".join([base.rstrip("/"), *(quote(p) for p in parts)]) + query
 
 
 def beside(path: str, ending: str) -> str:
     """A path next to another: the same name followed by `ending`."""
     base, query = split_query(path)
-    return same_store(path, base.rstrip("/") + ending + query)
+    return base.rstrip("/") + ending + query
 
 
 def parent(path: str) -> str:
     """The directory that a path is in."""
     base, query = split_query(path)
-    return same_store(path, base.rstrip("/").rpartition("/")[0] + query)
+    return base.rstrip("/").rpartition("/")[0] + query
 
 
 def inside(directory: str, name: object) -> str:

@@ -16,7 +16,7 @@ from pipelines.files.filesystems import join
 from pipelines.files.storage import Entry
 from wordpiece_core.errors import InputError, SkippedFilesWarning
 from wordpiece_core.filesystems import open_filesystem
-from wordpiece_core.uri import is_uri, same_store, split_query
+from wordpiece_core.uri import is_uri, split_query
 
 _TEXTS = {
     **dict.fromkeys(("txt", "text"), "text"),
@@ -74,7 +74,7 @@ class InputFile:
         base, query = split_query(self.path)
         if not is_uri(self.path):
             return base.removesuffix(self.name).rstrip("/") or "/"
-        return same_store(self.path, base.removesuffix(quote(self.name)).rstrip("/") + query)
+        return base.removesuffix(quote(self.name)).rstrip("/") + query
 
 
 def resolve(
@@ -199,7 +199,7 @@ def _matches(pattern: str, may_be_empty: bool) -> Matches:
     base = base.rstrip("/") if is_uri(pattern) else open_filesystem(pattern)[1]
     if _WILDCARD.search(base) and (is_uri(pattern) or not os.path.lexists(base)):
         return _glob(pattern, base, query, may_be_empty)
-    place = same_store(pattern, base + query)
+    place = base + query
     entry = storage.info(place)
     if entry is None and may_be_empty and is_uri(pattern):  # stores have no empty directories
         return [], []
@@ -244,7 +244,7 @@ def _glob(pattern: str, base: str, query: str, may_be_empty: bool) -> Matches:
     recursive = len(wanted) > 1 or wanted == ["**"]
     matching = [
         (path, entry)
-        for path, entry in _listing(same_store(pattern, root + query), recursive=recursive)
+        for path, entry in _listing(root + query, recursive=recursive)
         if _glob_match(entry.name.split("/"), wanted)
     ]
     if not matching and not may_be_empty:

@@ -38,4 +38,4 @@ class _Read:
 
     def __call__(self, grouped: tuple[int, Iterable[LineRange]]) -> Iterator[Any]:
         plan = self.plan
-        return map(self.element, read_plan(plan.path, plan.lease, grouped[1], plan.stores))
+        return map(self.element, read_plan(plan.path, plan.lease, grouped[1]))

@@ -33,12 +33,12 @@ from apache_beam.transforms.resources import resource_hints_from_options
 from apache_beam.utils.subprocess_server import SubprocessServer
 
 from pipelines.files.lease import Lease
-from pipelines.running.beam_args import beam_args_name, shown_args, without_values
+from pipelines.running.beam_args import beam_args_name, names_of
 from pipelines.running.figures import PipelineFigures
 from pipelines.running.flink import FlinkJob
 from pipelines.running.job_server import reach_job_server
 from pipelines.running.signals import first_signal
-from wordpiece_core.errors import JobError, OptionError, WordpieceError, one_line, redact
+from wordpiece_core.errors import JobError, OptionError, WordpieceError, one_line
 from wordpiece_core.option_kinds import is_utf8
 
 MOST_WORKERS = 1024  # of a local run
@@ -80,8 +80,7 @@ def check_beam_args(beam_args: Sequence[str]) -> bool:
     unknown = _unknown(beam_args)
     options = pipeline_options(beam_args)
     if unknown and is_local(options):
-        known_not = " ".join(shown_args(unknown))
-        raise OptionError(f"{beam_args_name()}: Beam does not know {known_not}")
+        raise OptionError(f"{beam_args_name()}: Beam does not know {names_of(unknown)}")
     _check_taken(options, beam_args)
     if not is_local(options):
         reach_job_server(options, unknown)
@@ -103,8 +102,12 @@ def _check_taken(options: PipelineOptions, beam_args: Sequence[str]) -> None:
         with _new_pipeline(options, runner):
             pass
     except (ValueError, TypeError, ImportError, AttributeError) as error:
-        redact(error, lambda text: without_values(text, beam_args))
         raise OptionError(f"{beam_args_name()}: {one_line(error)}") from error
+
+
+def runner_name(options: PipelineOptions) -> str:
+    """The name of the runner."""
+    return str(options.view_as(StandardOptions).runner or FnApiRunner.__name__)
 
 
 def is_local(options: PipelineOptions) -> bool:
@@ -153,7 +156,6 @@ def run_pipeline(
                 figures.result = pipeline.run()
                 _finish(Submitted(figures.result, flink_job), lease, release)
     except Exception as error:
-        redact(error, lambda text: without_values(text, beam_args))
         raise _raised(error) from error
 
 
@@ -250,7 +252,6 @@ def start_stream(build: Callable[[beam.Pipeline], object], beam_args: Sequence[s
             build(pipeline)
             return Submitted(pipeline.run(), flink_job)
     except Exception as error:
-        redact(error, lambda text: without_values(text, beam_args))
         raise _raised(error) from error
 
 
@@ -279,29 +280,24 @@ def _without_step(message: str) -> str:
 class _Parser(argparse.ArgumentParser):
     """A parser that raises an OptionError where `argparse` would exit."""
 
-    beam_args: Sequence[str] = ()
-
     def error(self, message: str) -> NoReturn:
-        message = without_values(message, self.beam_args)
         raise OptionError(f"{beam_args_name()}: {message}") from None
 
 
 def _check_text(beam_args: Sequence[str]) -> None:
     for arg in beam_args:
         if not is_utf8(arg):
-            (shown,) = shown_args([arg])
-            raise OptionError(f"{beam_args_name()}: {os.fsencode(shown)!r} is not UTF-8")
+            raise OptionError(f"{beam_args_name()}: {os.fsencode(arg)!r} is not UTF-8")
 
 
 def _unknown(beam_args: Sequence[str]) -> list[str]:
     """The arguments that Beam's Python does not know. They may be options of the runner."""
-    return _parser(beam_args).parse_known_args(list(beam_args))[1]
+    return _parser().parse_known_args(list(beam_args))[1]
 
 
-def _parser(beam_args: Sequence[str] = ()) -> _Parser:
-    """A parser of all of Beam's options. `beam_args`: which it will parse."""
+def _parser() -> _Parser:
+    """A parser of all of Beam's options."""
     parser = _Parser(add_help=False, allow_abbrev=False)
-    parser.beam_args = beam_args
     for options in PipelineOptions.__subclasses__():
         options._add_argparse_args(parser)
     return parser

@@ -14,7 +14,6 @@ from wordpiece_core.declaration import Declared, named
 from wordpiece_core.errors import InputError, OptionError
 from wordpiece_core.options import ALL, OF_OTHER_MODELS, WORDPIECE, ExtensionOptions
 from wordpiece_core.tokenizer.composing import splits_as
-from wordpiece_core.uri import same_store
 
 Options = TypeVar("Options", bound=Declared)
 
@@ -56,7 +55,7 @@ def begun(call: TrainCall) -> Begun:
     """What a call continues. OptionError for options that contradict it, and InputError if no
     training made it."""
     given = call.continue_from or ""
-    place = same_store(given, given.rstrip("/"))
+    place = given.rstrip("/")
     if place == call.output.rstrip("/"):
         raise OptionError(
             f"{named('output')}: {place} is what {named('continue_from')} continues; give"

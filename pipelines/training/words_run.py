@@ -22,10 +22,9 @@ from pipelines.files.filesystems import beside
 from pipelines.files.input_files import InputFile, resolve
 from pipelines.files.lease import one_run
 from pipelines.files.places import check_writable
-from pipelines.running.beam_args import shown_args
 from pipelines.running.checks import checked_call
 from pipelines.running.progress import Progress
-from pipelines.running.runner import pipeline_options, workers
+from pipelines.running.runner import pipeline_options, runner_name, workers
 from pipelines.training.coverage import Coverage
 from pipelines.training.options import TokenizerWordsCall, TrainCall, WordsCall
 from pipelines.training.tokenizer_directory import check_tokenizer_directory, write_tokenizer
@@ -207,7 +206,7 @@ class WordsRun(ABC, Generic[Call, Done]):
             "seconds": self.seconds(),
             "peak_memory_bytes": peak_memory(),
             "workers": workers(pipeline_options(self.beam_args)),
-            "beam_args": shown_args(self.beam_args),
+            "runner": runner_name(pipeline_options(self.beam_args)),
         }
         write_tokenizer(call.output, done.spec, tables, record, run)
 

@@ -2,7 +2,9 @@
 
     with serving() as store:
         store.put("bucket/in/a.txt", b"some text")
-        store.uri("bucket/in")  # with the key in it
+        store.uri("bucket/in")
+
+Its key is in the environment of this process while it runs.
 
 Whatever it holds is in `objects`. It can be told to answer with errors, or not at all.
 """
@@ -10,6 +12,7 @@ Whatever it holds is in `objects`. It can be told to answer with errors, or not 
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 import threading
 import time
@@ -19,7 +22,7 @@ from dataclasses import dataclass, field
 from email.utils import formatdate
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
-from urllib.parse import parse_qs, quote, unquote, urlsplit
+from urllib.parse import parse_qs, unquote, urlsplit
 from xml.etree import ElementTree
 from xml.sax.saxutils import escape
 
@@ -66,10 +69,9 @@ class Store:
         below = [(key, of) for key, of in found if key.startswith(f"{prefix}/")]
         return {key[len(prefix) + 1 :]: of.data for key, of in below if not key.endswith("/")}
 
-    def uri(self, place: str, key: str = KEY, secret: str = SECRET) -> str:
-        """The URI of a place, which has the key unless it is empty."""
-        user = f"{quote(key, safe='')}:{quote(secret, safe='')}@" if key else ""
-        return f"s3://{user}{place}?endpoint_override={self.address}&scheme=http&region=us-east-1"
+    def uri(self, place: str) -> str:
+        """The URI of a place."""
+        return f"s3://{place}?endpoint_override={self.address}&scheme=http&region=us-east-1"
 
 
 class S3(BaseHTTPRequestHandler):
@@ -252,7 +254,8 @@ class _Server(ThreadingHTTPServer):
 @contextmanager
 def serving() -> Iterator[Store]:
     """A store, as long as the block runs."""
-    store = Store()
+    store, before = Store(), dict(os.environ)
+    os.environ.update(AWS_ACCESS_KEY_ID=KEY, AWS_SECRET_ACCESS_KEY=SECRET)
     handler = type("Handler", (S3,), {"store": store})
     with _Server(("127.0.0.1", 0), handler) as server:
         server.daemon_threads = True
@@ -263,3 +266,5 @@ def serving() -> Iterator[Store]:
         finally:
             store.goes_on.set()
             server.shutdown()
+            os.environ.clear()
+            os.environ.update(before)

@@ -42,7 +42,7 @@ from wordpiece_core.tokenizer.formats.tokenizer_json_reading import from_tokeniz
 from wordpiece_core.tokenizer.hub_names import local_place
 from wordpiece_core.tokenizer.library import EncodedByLibraryWarning, library_spec
 from wordpiece_core.tokenizer.vocabulary import decoded, parse_vocabulary, read_bytes, read_text
-from wordpiece_core.uri import Location, same_store, split_query
+from wordpiece_core.uri import split_query
 
 TOKENIZER = "tokenizer.json"
 
@@ -79,9 +79,9 @@ def read_tokenizer(
     """
     place = local_place(path)
     if place == path:
-        return _read(Location(path), lowercase, encoding)
+        return _read(path, lowercase, encoding)
     try:
-        return _read(Location(place), lowercase, encoding)
+        return _read(place, lowercase, encoding)
     except InputError as error:  # it names files of the cache
         raise InputError(f"{path}: {one_line(error)}") from error
 
@@ -148,7 +148,7 @@ class _Directory:
     def place(self, name: str) -> str:
         """The path of a file."""
         directory, query = split_query(self.path)
-        return same_store(self.path, f"{directory.rstrip('/')}/{name}{query}")
+        return f"{directory.rstrip('/')}/{name}{query}"
 
     def text(self, name: str) -> str | None:
         """The text of a file; None if there is no such file."""

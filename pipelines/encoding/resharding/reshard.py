@@ -53,7 +53,6 @@ from pipelines.running import interrupts
 from wordpiece_core import Tokenizer, __version__
 from wordpiece_core.declaration import named
 from wordpiece_core.errors import OptionError, OutputError
-from wordpiece_core.uri import without_secrets
 
 WORK_COMPRESSION = "lz4"  # of encoded inputs, which are soon deleted
 PLAIN_ROW_BYTES = 1  # of a row of Parquet, besides its ids and kept columns
@@ -241,7 +240,7 @@ class Resharding:
     def _tokenizer_name(self) -> str:
         """What the user calls the tokenizer, without what datatrove would not read as one name."""
         given = self.call.choice.tokenizer
-        name = without_secrets(given) if isinstance(given, str) else "Unknown Tokenizer"
+        name = given if isinstance(given, str) else "Unknown Tokenizer"
         return " ".join(name.replace("|", " ").split())
 
     def _shuffle(self, target: Target, sources: Sequence[WeightedResult], seed: int) -> Target:

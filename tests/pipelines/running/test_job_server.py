@@ -85,7 +85,7 @@ def test_a_job_server_that_cannot_be_reached_is_named_at_once(tmp_path: Path) ->
 
 def test_options_that_nobody_knows_are_refused(endpoint: str) -> None:
     call = TrainCall(inputs=("a.txt",), output="tokenizer")
-    with pytest.raises(OptionError, match="Beam does not know --checkpointing_interval=9"):
+    with pytest.raises(OptionError, match="Beam does not know --checkpointing_interval"):
         checked_call(call, ["--checkpointing_interval=9"])
     with pytest.raises(
         OptionError, match=f"the job server at {endpoint} knows --checkpointing_interval"
