@@ -3,7 +3,11 @@ credentials: the environment does, or the files of the store's library."""
 
 from __future__ import annotations
 
+import os
 import re
+from urllib.parse import quote, unquote
+
+from wordpiece_core.errors import InputError
 
 _URI = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*)://")
 _ONE_SLASH = re.compile(r"(?P<scheme>s3|gs|gcs|abfss?|hdfs|viewfs|hf|https?|file):/(?!/)")
@@ -61,3 +65,57 @@ def credentials_in(path: str) -> str | None:
         return None
     instead = _INSTEAD.get(scheme, "give them to its library by the environment")
     return f"{scheme}: a location holds no credentials; {instead}"
+
+
+# --- Paths of either kind -------------------------------------------------------------------------
+
+
+def local_path(path: str) -> str:
+    """The path of a local file, from the root; of a `file://` URI, too."""
+    if path.startswith("file://"):
+        path = unquote(path.removeprefix("file://"))
+    return os.path.abspath(path)
+
+
+def absolute(path: str) -> str:
+    """A local path as seen from the root, which means the same in every process; a URI as it is."""
+    return path if is_uri(path) else local_path(path)
+
+
+def join(path: str, *parts: str) -> str:
+    """A path below a local path or URI. `parts` are plain names, which may have slashes."""
+    if not is_uri(path):
+        return os.path.join(path, *parts)
+    base, query = split_query(path)
+    return "/".join([base.rstrip("/"), *(quote(part) for part in parts)]) + query
+
+
+def beside(path: str, ending: str) -> str:
+    """A path next to another: the same name followed by `ending`."""
+    base, query = split_query(path)
+    return base.rstrip("/") + ending + query
+
+
+def parent(path: str) -> str:
+    """The directory that a path is in."""
+    base, query = split_query(path)
+    return base.rstrip("/").rpartition("/")[0] + query
+
+
+def inside(directory: str, name: object) -> str:
+    """The path of a name that was read from a file, where it could be anything. Raises InputError
+    unless it is a relative name that stays inside the directory, also through links."""
+    if not isinstance(name, str) or not is_plain_name(name):
+        raise InputError(f"{directory}: a file in it names {name!r}, which is no name in there")
+    path = join(directory, name)
+    if not is_uri(path):
+        root, place = (os.path.realpath(local_path(each)) for each in (directory, path))
+        if not place.startswith(root.rstrip("/") + "/"):
+            raise InputError(f"{path}: a link that leads out of {directory}; move it")
+    return path
+
+
+def is_plain_name(name: str) -> bool:
+    """Whether a name is relative and has no part that leads upwards."""
+    parts = name.split("/")
+    return "\0" not in name and all(part not in ("", ".", "..") for part in parts)

@@ -23,7 +23,7 @@ def run_count(call: CountCall, how: How) -> None:
     if table is None:
         say("no file has come")
     else:
-        finish(table, how, progress, lambda: _print_table(table))
+        finish(table, how, lambda: _print_table(table))
 
 
 def _print_table(table: WordTable) -> None:

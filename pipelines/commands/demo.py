@@ -16,8 +16,8 @@ import pyarrow.parquet as pq
 
 from pipelines.commands.cli import main as wordpiece
 from pipelines.files import outputs
-from pipelines.files.filesystems import join
 from wordpiece_core import Tokenizer
+from wordpiece_core.uri import join
 
 VOCAB_SIZE = 8000
 FIRST_MERGES = 8

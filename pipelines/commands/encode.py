@@ -34,7 +34,7 @@ def run_encode(call: EncodeCall, how: How) -> None:
         for error in failed.errors if len(failed.errors) > 1 else []:
             say(f"error: {error.message}")
         raise
-    finish(done, how, progress, lambda: _print_encoded(done))
+    finish(done, how, lambda: _print_encoded(done))
 
 
 def _print_encoded(done: Encoded) -> None:

@@ -23,14 +23,13 @@ from pipelines.encoding.directory.encoded_directory import (
 from pipelines.encoding.directory.status import SUMS
 from pipelines.encoding.options import TokenizerChoice
 from pipelines.encoding.resharding.formats import MEGATRON_CODES, MEGATRON_HEADER, MEGATRON_MAGIC
-from pipelines.files import storage
-from pipelines.files.filesystems import beside, inside, join
 from pipelines.files.inputs import open_parquet
 from pipelines.files.outputs import damaged, read_json
-from pipelines.files.storage import MissingError, StoredFile, as_planned
-from wordpiece_core import Tokenizer
+from wordpiece_core import Tokenizer, storage
 from wordpiece_core.errors import InputError, OptionError
+from wordpiece_core.storage import MissingError, StoredFile, as_planned
 from wordpiece_core.tokenizer.hub_names import hub_name
+from wordpiece_core.uri import beside, inside, join
 from wordpiece_core.visible import visible
 
 IDS = "input_ids"

@@ -13,7 +13,7 @@ def run_report(call: ReportCall, how: How) -> None:
     """Runs `wordpiece report`."""
     progress = Progress(quiet=how.quiet)
     done = report(call, beam_args=how.beam_args, progress=progress)
-    finish(done, how, progress, lambda: _print_report(done))
+    finish(done, how, lambda: _print_report(done))
 
 
 def _print_report(done: Report) -> None:

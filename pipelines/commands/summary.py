@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from pipelines.commands.job_command import How
 
 if TYPE_CHECKING:  # not all who print have Beam loaded
-    from pipelines.running.progress import Progress
+    pass
 
 
 class Result(Protocol):
@@ -23,15 +23,12 @@ class Result(Protocol):
         """What should be looked at, one sentence each."""
 
 
-def finish(done: Result, how: How, progress: Progress, print_lines: Callable[[], None]) -> None:
+def finish(done: Result, how: How, print_lines: Callable[[], None]) -> None:
     """Prints what a job has done."""
-    retries = progress.figures["retries"]
     if how.json:
-        print(json.dumps(done.summary() | {"retries": retries}, ensure_ascii=False))
+        print(json.dumps(done.summary(), ensure_ascii=False))
     elif not how.quiet:
         print_lines()
-        if retries:
-            print(f"calls to storage that were tried again after a fault: {retries:,}")
     for warning in done.warnings():
         say(f"warning: {warning}")
 

@@ -19,7 +19,7 @@ def run_train(call: TrainCall, how: How) -> None:
     """Runs `wordpiece train`."""
     progress = Progress(quiet=how.quiet)
     done = train(call, beam_args=how.beam_args, progress=progress)
-    finish(done, how, progress, lambda: _print_training(done))
+    finish(done, how, lambda: _print_training(done))
 
 
 def run_extend(call: ExtendCall, how: How) -> None:
@@ -27,7 +27,7 @@ def run_extend(call: ExtendCall, how: How) -> None:
     progress = Progress(quiet=how.quiet)
     with showing_warnings():
         done = extend(call, beam_args=how.beam_args, progress=progress)
-    finish(done, how, progress, lambda: _print_extension(done))
+    finish(done, how, lambda: _print_extension(done))
 
 
 def run_prune(call: PruneCall, how: How) -> None:
@@ -35,7 +35,7 @@ def run_prune(call: PruneCall, how: How) -> None:
     progress = Progress(quiet=how.quiet)
     with showing_warnings():
         done = prune(call, beam_args=how.beam_args, progress=progress)
-    finish(done, how, progress, lambda: _print_pruning(done))
+    finish(done, how, lambda: _print_pruning(done))
 
 
 def _print_training(done: Trained | Extended) -> None:

@@ -31,7 +31,6 @@ from pipelines.comparing.steps import (
 from pipelines.counting.count import text_ranges
 from pipelines.counting.steps import Partitions, bytes_of
 from pipelines.counting.word_table import WordRange, WordTable, word_ranges
-from pipelines.files.filesystems import absolute, join
 from pipelines.files.inputs import InputFile, Range
 from pipelines.files.owned import OwnedDirectory, new_id
 from pipelines.running.progress import Progress
@@ -40,6 +39,7 @@ from wordpiece_core import Tokenizer
 from wordpiece_core.declaration import named
 from wordpiece_core.errors import OptionError, WordpieceError
 from wordpiece_core.measures import Measures
+from wordpiece_core.uri import absolute, join
 
 LEAST_PARTITION_BYTES = 8 << 20  # of text
 SOME_PARTITIONS = 64  # so that all workers have work

@@ -27,16 +27,16 @@ from pipelines.comparing.options import MeasureOptions
 from pipelines.counting.steps import MOST_GROUPS, Partitions, SortedWords, bytes_of
 from pipelines.counting.totals import Group
 from pipelines.counting.word_table import WordRange, read_words
-from pipelines.files import inputs, outputs, storage
+from pipelines.files import inputs, outputs
 from pipelines.files.batches import from_bytes, to_bytes
-from pipelines.files.filesystems import join
 from pipelines.files.inputs import Range
 from pipelines.running.figures import report
 from pipelines.running.threads import ahead
-from wordpiece_core import Tokenizer, _kernel
+from wordpiece_core import Tokenizer, _kernel, storage
 from wordpiece_core.declaration import named
 from wordpiece_core.errors import InputError, OptionError
 from wordpiece_core.measures import Measures, measure
+from wordpiece_core.uri import join
 
 SHUFFLED = "zstd"  # compresses what goes through the shuffle
 LONG = 64  # bytes; longer chunks hardly ever occur twice

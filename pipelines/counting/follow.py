@@ -29,8 +29,7 @@ from pipelines.counting.word_table import (
     read_word_table,
     text_of,
 )
-from pipelines.files import outputs, storage
-from pipelines.files.filesystems import join
+from pipelines.files import outputs
 from pipelines.files.input_files import covers
 from pipelines.files.inputs import InputFile
 from pipelines.files.lease import one_run
@@ -39,9 +38,10 @@ from pipelines.following.commits import COMMITS
 from pipelines.following.loop import FollowLog, follow
 from pipelines.following.watcher import FileWatcher, Listing, Version, version
 from pipelines.running.checks import checked_call
+from wordpiece_core import storage
 from wordpiece_core.declaration import named
 from wordpiece_core.errors import ChangedError, OptionError, OutputError
-from wordpiece_core.uri import split_query
+from wordpiece_core.uri import join, split_query
 
 RECORD = pa.schema(
     [

@@ -17,7 +17,7 @@ from pipelines.files.batches import from_bytes, to_bytes
 from pipelines.files.owned import new_id
 from pipelines.files.publishing import Publication
 from pipelines.files.reading import bad_data
-from pipelines.files.storage import MissingError, StoredFile
+from wordpiece_core.storage import MissingError, StoredFile
 from wordpiece_core.uri import is_uri
 
 Key = TypeVar("Key")

@@ -19,14 +19,14 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipelines.files import outputs, storage
-from pipelines.files.filesystems import join
+from pipelines.files import outputs
 from pipelines.files.parquet_input import open_parquet
 from pipelines.files.publishing import STAGING, Publication
 from pipelines.files.reader import warnings_of_text
 from pipelines.following.commits import COMMITS
-from wordpiece_core import TextOptions
+from wordpiece_core import TextOptions, storage
 from wordpiece_core.errors import InputError, OptionError, OutputError, one_line
+from wordpiece_core.uri import join
 
 MANIFEST = "_manifest.json"
 FILES = ".files.jsonl"  # with --follow, the files that are in the table

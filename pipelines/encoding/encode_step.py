@@ -19,7 +19,7 @@ from pipelines.encoding.plan import PlannedShard
 from pipelines.encoding.row_weights import RowWeights
 from pipelines.encoding.shard_encoder import ShardEncoder, added_schema, text_columns
 from pipelines.encoding.shard_writer import ShardWriter, id_pages
-from pipelines.files import inputs, storage
+from pipelines.files import inputs
 from pipelines.files.inputs import InputFile
 from pipelines.files.outputs import NewFile
 from pipelines.running.figures import report
@@ -32,6 +32,7 @@ from pipelines.running.runner import (
     processes,
     run_pipeline,
 )
+from wordpiece_core import storage
 from wordpiece_core.errors import InputError, one_line
 
 WAITING_BYTES = 32 << 20  # of finished shards in memory
@@ -64,7 +65,7 @@ class EncodeShard(beam.DoFn):
 
     def process(self, shard: PlannedShard) -> None:
         try:
-            new = storage.again(lambda: self._encode(shard.file, shard.name))
+            new = self._encode(shard.file, shard.name)
         except InputError as error:
             self.errors.append(shard_error(shard.file, shard.name, error))
             report(failures=1)
@@ -83,7 +84,7 @@ class EncodeShard(beam.DoFn):
             for shard in self.waiting:
                 files.enter_context(shard.file)  # if this fails, nothing is left of it
             if self.waiting or self.errors:
-                storage.again(lambda: self._finish(self.waiting, self.errors))
+                self._finish(self.waiting, self.errors)
         self.start_bundle()
 
     def _finish(self, shards: Sequence[NewShard], errors: Sequence[ShardError]) -> None:

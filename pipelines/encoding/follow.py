@@ -38,7 +38,6 @@ from pipelines.encoding.plan import PlannedShard, fits_no_file
 from pipelines.encoding.result import Encoded
 from pipelines.encoding.run import EncodeRun
 from pipelines.files import outputs
-from pipelines.files.filesystems import join
 from pipelines.files.input_files import above, covers, output_name
 from pipelines.files.inputs import InputFile
 from pipelines.files.lease import one_run
@@ -49,7 +48,7 @@ from pipelines.following.watcher import FileWatcher, Listing, Version, version
 from pipelines.running.runner import is_local, pipeline_options
 from wordpiece_core.declaration import named
 from wordpiece_core.errors import InputError, OptionError
-from wordpiece_core.uri import is_uri
+from wordpiece_core.uri import is_uri, join
 
 CHANGED_FILE = "has come again with other bytes; its shard stays (give changed files new names)"
 LONGEST_NAME = 255  # bytes, of a file on a disk

@@ -21,10 +21,10 @@ from pipelines.encoding.directory.status import (
 from pipelines.encoding.options import ShardOptions
 from pipelines.encoding.shard_encoder import text_columns
 from pipelines.files import inputs
-from pipelines.files.filesystems import join
 from pipelines.files.inputs import InputFile
-from pipelines.files.storage import in_parallel
 from wordpiece_core.errors import InputError, OptionError
+from wordpiece_core.storage import in_parallel
+from wordpiece_core.uri import join
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,10 +31,10 @@ from pipelines.encoding.directory.status import ShardError, ShardResult
 from pipelines.encoding.encode_step import EncodeShard, planned, size_of
 from pipelines.encoding.plan import PlannedShard
 from pipelines.files import outputs
-from pipelines.files.storage import MissingError
 from pipelines.running.plan import read_plan, write_plan
 from pipelines.running.runner import start_stream
 from wordpiece_core.errors import JobError, WordpieceError
+from wordpiece_core.storage import MissingError
 
 TICK = 1.0  # seconds between two listings of the files of the plan by the pipeline
 WAIT = 0.3  # seconds between two listings of the journals by the driver

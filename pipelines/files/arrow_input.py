@@ -19,9 +19,9 @@ from pipelines.files.columns import check_once, check_storable, path_of
 from pipelines.files.joined import ARROW, check_arrow
 from pipelines.files.reader import Range, Reader, Rows
 from pipelines.files.reading import bad_data, open_planned
-from pipelines.files.storage import StoredFile
 from wordpiece_core.declaration import named
 from wordpiece_core.errors import InputError, one_line
+from wordpiece_core.storage import StoredFile
 
 BATCH_BYTES = 8 << 20  # of the rows that are processed at once
 COUNTED_ROWS = 16_384  # the most rows that are counted at once; dictionaries hide the size of texts

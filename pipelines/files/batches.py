@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from pipelines.files import outputs
 from pipelines.files.reading import bad_data
-from pipelines.files.storage import StoredFile
+from wordpiece_core.storage import StoredFile
 
 ROWS_AT_ONCE = 1 << 18  # of a batch in a file
 

@@ -11,8 +11,8 @@ import pyarrow as pa
 
 from pipelines.files.input_files import InputFile
 from pipelines.files.reading import LFS_POINTER
-from pipelines.files.storage import StoredFile
 from wordpiece_core.errors import InputError
+from wordpiece_core.storage import StoredFile
 
 Stream = Any
 """A binary file: `read(size)` and, unless it is compressed, `seek(offset)`."""

@@ -11,12 +11,10 @@ from functools import cache
 from itertools import accumulate
 from urllib.parse import quote, unquote
 
-from pipelines.files import storage
-from pipelines.files.filesystems import join
-from pipelines.files.storage import Entry
+from wordpiece_core import storage
 from wordpiece_core.errors import InputError, SkippedFilesWarning
-from wordpiece_core.filesystems import open_filesystem
-from wordpiece_core.uri import is_uri, split_query
+from wordpiece_core.storage import Entry, open_filesystem
+from wordpiece_core.uri import is_uri, join, split_query
 
 _TEXTS = {
     **dict.fromkeys(("txt", "text"), "text"),

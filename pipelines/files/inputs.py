@@ -9,7 +9,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
-from pipelines.files import storage
 from pipelines.files.arrow_input import ArrowReader
 from pipelines.files.columns import TextColumns
 from pipelines.files.csv_input import CsvReader
@@ -18,6 +17,7 @@ from pipelines.files.json_input import JsonReader
 from pipelines.files.line_input import TextReader
 from pipelines.files.parquet_input import ParquetReader, open_parquet
 from pipelines.files.reader import TEXT_COMPRESSION, Range, Reader, Shard, TextBatch
+from wordpiece_core import storage
 
 __all__ = [
     "ENDINGS",

@@ -11,8 +11,8 @@ import struct
 
 import pyarrow.parquet as pq
 
-from pipelines.files.storage import StoredFile
 from wordpiece_core.errors import InputError
+from wordpiece_core.storage import StoredFile
 
 ARROW, PARQUET = b"ARROW1", b"PAR1"  # what such files begin and end with
 MOST_SLACK = 64  # bytes between the data and the footer: ends of streams, and what aligns them

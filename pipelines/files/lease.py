@@ -18,11 +18,11 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
-from pipelines.files import outputs, storage
-from pipelines.files.filesystems import join
+from pipelines.files import outputs
+from wordpiece_core import storage
 from wordpiece_core.errors import OutputError
-from wordpiece_core.filesystems import open_filesystem
-from wordpiece_core.uri import is_uri
+from wordpiece_core.storage import open_filesystem
+from wordpiece_core.uri import is_uri, join
 
 MARKER = ".wordpiece.json"
 RUN = "run"  # in a marker, the id of the run that writes to the directory

@@ -20,12 +20,17 @@ from typing import Any, TypeVar
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pipelines.files import storage
-from pipelines.files.filesystems import appears_when_closed, join, parent
 from pipelines.files.reading import bad_data
-from pipelines.files.storage import MissingError, StoredFile, writing
+from wordpiece_core import storage
 from wordpiece_core.errors import InputError, WordpieceError, one_line
-from wordpiece_core.filesystems import open_filesystem, reach
+from wordpiece_core.storage import (
+    MissingError,
+    StoredFile,
+    appears_when_closed,
+    open_filesystem,
+    writing,
+)
+from wordpiece_core.uri import join, parent
 
 T = TypeVar("T")
 
@@ -70,25 +75,37 @@ class NewFile:
         if self._stream is None and self.size <= MEMORY_BYTES:
             self._held.append(data)
             return len(data)
+        if self._stream is None:
+            self._stream = self._attempt(self._open)
         with writing(self.path):
-            if self._stream is None:
-                self._stream = self._open()
-            reach(self.path, partial(self._stream.write, data))
+            self._stream.write(data)
         return len(data)
+
+    def _attempt(self, call: Callable[[], T]) -> T:
+        """What `call` returns, which writes what is held. So it can be tried again."""
+        directory = parent(self.path) if self.is_atomic else self.scratch
+        return _in_directory(directory, lambda: storage.attempt("written", self.path, call))
 
     def _open(self) -> pa.NativeFile:
         """A stream to the place of the file, or to a temporary file. It has what was held."""
-        place, directory = self.path, parent(self.path)
+        place = self.path
         if not self.is_atomic:
-            directory = self.scratch
-            place = self._temporary = join(directory, f".wordpiece-tmp-{secrets.token_hex(8)}")
-        stream = _open_output(place, directory, self.path)
+            name = f".wordpiece-tmp-{secrets.token_hex(8)}"
+            place = self._temporary = self._temporary or join(self.scratch, name)
+        stream = _output_stream(place)
         try:
-            reach(self.path, lambda: stream.writelines(self._held))
+            stream.writelines(self._held)
         except BaseException:
             _give_up(stream, self.is_atomic)
             raise
         return stream
+
+    def _close(self) -> None:
+        if self._stream is None:
+            self._attempt(lambda: self._open().close())
+        else:
+            with writing(self.path):
+                self._stream.close()
 
     def stage(self) -> None:
         """Brings a temporary file to its disk, so that `put` has only to rename it. Where files
@@ -96,8 +113,7 @@ class NewFile:
         if self.is_atomic or self._is_staged:
             return
         try:
-            with writing(self.path):
-                reach(self.path, (self._stream or self._open()).close)
+            self._close()
         except BaseException:
             self._delete_temporary()
             raise
@@ -112,8 +128,7 @@ class NewFile:
             return
         self.stage()
         if self._temporary is None:
-            with writing(self.path):
-                reach(self.path, (self._stream or self._open()).close)
+            self._close()
         else:
             temporary = self._temporary
             _in_directory(parent(self.path), lambda: storage.move(temporary, self.path))
@@ -152,6 +167,8 @@ class NewFile:
 
 
 def _give_up(stream: pa.NativeFile, is_atomic: bool) -> None:
+    """Leaves a stream as it is. One that is destroyed is closed, and where that makes the file
+    appear nothing may ever destroy it, also not the end of the process."""
     if is_atomic:
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(stream))
     else:
@@ -159,15 +176,9 @@ def _give_up(stream: pa.NativeFile, is_atomic: bool) -> None:
             stream.close()
 
 
-def _open_output(place: str, directory: str, named: str) -> pa.NativeFile:
-    """A stream to a file in a directory, which is made if it is missing. `named`: what a
-    StorageError calls the file."""
-    filesystem, inner = open_filesystem(place)
-
-    def open_stream() -> pa.NativeFile:
-        return filesystem.open_output_stream(inner, compression=None)
-
-    return _in_directory(directory, lambda: storage.attempt("written", named, open_stream))
+def _output_stream(path: str) -> pa.NativeFile:
+    filesystem, inner = open_filesystem(path)
+    return filesystem.open_output_stream(inner, compression=None)
 
 
 def _in_directory(directory: str, call: Callable[[], T]) -> T:
@@ -198,7 +209,8 @@ def passing_writer(path: str) -> Iterator[pa.NativeFile]:
     """A binary file to write to, for what is needed only as long as the job runs. If the block ends
     with an exception, or the process is killed, half of it may be there. StorageError if it cannot
     be written."""
-    with writing(path), _open_output(path, parent(path), path) as stream:
+    opened = partial(storage.attempt, "written", path, partial(_output_stream, path))
+    with writing(path), _in_directory(parent(path), opened) as stream:
         yield stream
 
 
@@ -306,13 +318,9 @@ def damaged(path: str) -> InputError:
 
 
 def write_file(path: str, write: Callable[[NewFile], object], scratch: str | None = None) -> None:
-    """Writes a file as `atomic_writer` does. After a fault of storage it begins again."""
-
-    def once() -> None:
-        with atomic_writer(path, scratch) as stream:
-            write(stream)
-
-    storage.again(once)
+    """Writes a file as `atomic_writer` does."""
+    with atomic_writer(path, scratch) as stream:
+        write(stream)
 
 
 def write_bytes(path: str, data: bytes, scratch: str | None = None) -> None:

@@ -14,11 +14,12 @@ import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from pipelines.files import outputs, storage
-from pipelines.files.filesystems import join
+from pipelines.files import outputs
 from pipelines.files.lease import MARKER, RUN, Lease, read_marker
-from pipelines.files.storage import Entry
+from wordpiece_core import storage
 from wordpiece_core.errors import OutputError
+from wordpiece_core.storage import Entry
+from wordpiece_core.uri import join
 
 
 def new_id() -> str:

@@ -14,11 +14,11 @@ from pipelines.files.joined import check_parquet
 from pipelines.files.outputs import empty_parquet
 from pipelines.files.reader import Range, Reader, Rows
 from pipelines.files.reading import Planned, bad_data, open_planned
-from pipelines.files.storage import StoredFile
 from wordpiece_core import _kernel
 from wordpiece_core._kernel import Chunks, ChunkSource
 from wordpiece_core.declaration import named
 from wordpiece_core.errors import InputError
+from wordpiece_core.storage import StoredFile
 
 BATCH_BYTES = 8 << 20  # of the rows that are processed at once
 MAX_BATCH_ROWS = 1_024  # that are decoded at once; with a dictionary, pages hide their size

@@ -19,12 +19,12 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from pipelines.files import outputs, storage
-from pipelines.files.filesystems import inside, join
+from pipelines.files import outputs
 from pipelines.files.lease import MARKER
 from pipelines.files.owned import OwnedDirectory, new_id
+from wordpiece_core import storage
 from wordpiece_core.errors import InputError, OutputError
-from wordpiece_core.uri import is_uri
+from wordpiece_core.uri import inside, is_uri, join
 
 STAGING = "_staging"
 PUBLISH = "publish.json"
@@ -54,26 +54,17 @@ class Publication:
         return self.staging.place(self.run, name)
 
     def write(self, name: str, write: Callable[[outputs.NewFile], object]) -> None:
-        """Calls `write` to write a file into staging, and again after a fault of storage.
-        OutputError if another run has begun."""
-
-        def once() -> None:
-            place = self.place(name)
-            with self.staging.lease.fenced(place), outputs.atomic_writer(place) as stream:
-                write(stream)
-
-        storage.again(once)
+        """Calls `write` to write a file into staging. OutputError if another run has begun."""
+        place = self.place(name)
+        with self.staging.lease.fenced(place), outputs.atomic_writer(place) as stream:
+            write(stream)
 
     def write_passing(self, name: str, write: Callable[[pa.NativeFile], object]) -> None:
         """Like `write`, for a file that only this run reads, and that is deleted with staging: it
         is under its name at once, and nothing waits until it is on its disk."""
-
-        def once() -> None:
-            place = self.place(name)
-            with self.staging.lease.fenced(place), outputs.passing_writer(place) as stream:
-                write(stream)
-
-        storage.again(once)
+        place = self.place(name)
+        with self.staging.lease.fenced(place), outputs.passing_writer(place) as stream:
+            write(stream)
 
     def stage(self, name: str, data: bytes) -> None:
         """Writes a small file into staging. OutputError if another run has begun."""

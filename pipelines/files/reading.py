@@ -11,9 +11,9 @@ from typing import Protocol
 
 import pyarrow as pa
 
-from pipelines.files import storage
-from pipelines.files.storage import StoredFile
+from wordpiece_core import storage
 from wordpiece_core.errors import ChangedError, InputError, one_line
+from wordpiece_core.storage import StoredFile
 
 LFS_POINTER = b"version https://git-lfs.github.com/spec/"
 DATA_FAULTS = (OSError, EOFError, zlib.error, lzma.LZMAError, pa.ArrowException)

@@ -14,14 +14,15 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from pipelines.files import inputs, storage
-from pipelines.files.filesystems import appears_when_closed, parent
+from pipelines.files import inputs
 from pipelines.files.input_files import is_input_name, leads_into
 from pipelines.files.inputs import InputFile
 from pipelines.following.options import NAME, FollowOptions
+from wordpiece_core import storage
 from wordpiece_core.declaration import named
 from wordpiece_core.errors import OptionError
-from wordpiece_core.filesystems import HUB
+from wordpiece_core.storage import appears_when_closed
+from wordpiece_core.uri import parent
 
 Version = tuple[int, int | None]
 """The size of a file, and its modification time."""
@@ -57,7 +58,7 @@ class FileWatcher:
     def __post_init__(self) -> None:
         """OptionError if what is written would be read."""
         for pattern in self.patterns:
-            if pattern.startswith(HUB):
+            if pattern.startswith(storage.READ_ONLY):
                 raise OptionError(
                     f"{named('follow')}: {pattern} cannot be followed; give files elsewhere"
                 )

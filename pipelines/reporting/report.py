@@ -12,9 +12,7 @@ from pipelines.comparing.measuring import measure_all, work_directory
 from pipelines.counting.count import count
 from pipelines.counting.options import CountCall, CountOptions
 from pipelines.counting.word_table import read_word_table
-from pipelines.files import inputs, outputs, storage
-from pipelines.files.filesystems import join, parent
-from pipelines.files.places import check_writable
+from pipelines.files import inputs, outputs
 from pipelines.files.reader import warnings_of_text
 from pipelines.reporting.facts import GENERATOR, Facts, OnText, Other
 from pipelines.reporting.options import ReportCall
@@ -22,10 +20,12 @@ from pipelines.reporting.vocabulary import TrainingLog, at_sizes, read_log, with
 from pipelines.reporting.words import word_statistics
 from pipelines.running.checks import checked_call
 from pipelines.running.progress import Progress
-from wordpiece_core import Tokenizer
+from wordpiece_core import Tokenizer, storage
 from wordpiece_core.declaration import named
 from wordpiece_core.errors import InputError, OptionError, OutputError
 from wordpiece_core.measures import tokens_by_id
+from wordpiece_core.storage import check_writable
+from wordpiece_core.uri import join, parent
 
 LIBRARIES = ("jinja2", "vl_convert")  # of the extra `report`
 HEAD_BYTES = 4096  # of a page, which contain `GENERATOR`

@@ -9,10 +9,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from pipelines.files import outputs, storage
-from pipelines.files.filesystems import join
+from pipelines.files import outputs
 from pipelines.reporting.scripts import scripts_of
 from pipelines.training.tokenizer_directory import NO_MERGES, RUN, TRAINING
+from wordpiece_core import storage
 from wordpiece_core.errors import InputError
 from wordpiece_core.reference import SPECIAL_TOKENS
 from wordpiece_core.reference.marks import WORD_END
@@ -22,6 +22,7 @@ from wordpiece_core.tokenizer.models import Bpe
 from wordpiece_core.tokenizer.vocabulary import is_unused
 from wordpiece_core.tokenizer.word_pieces import PREFIX, word_pieces
 from wordpiece_core.training.train import MERGES
+from wordpiece_core.uri import join
 
 CHANGES = ("extension", "pruning")  # of a vocabulary, as training.json names them
 SAMPLE = 24  # characters of a script that are shown

@@ -19,8 +19,7 @@ from apache_beam.transforms.window import GlobalWindows
 from pipelines.comparing.steps import PackedTokenizers, Spread
 from pipelines.counting.steps import bytes_of
 from pipelines.counting.word_table import WordRange, WordTable, read_words, word_ranges
-from pipelines.files import outputs, storage
-from pipelines.files.filesystems import join
+from pipelines.files import outputs
 from pipelines.reporting.tokenized_words import (
     SAMPLED,
     RareWords,
@@ -31,9 +30,10 @@ from pipelines.reporting.tokenized_words import (
 from pipelines.running.figures import report
 from pipelines.running.progress import Progress
 from pipelines.running.runner import run_pipeline
-from wordpiece_core import Tokenizer
+from wordpiece_core import Tokenizer, storage
 from wordpiece_core.declaration import called
 from wordpiece_core.errors import InputError
+from wordpiece_core.uri import join
 
 STATISTICS = "words.pickle"
 RARE_SHARE = 10  # the least frequent of so many words are rare

@@ -34,7 +34,7 @@ class JobCall(Declared):
 
     def absolute(self) -> Self:
         """The same call, with places that mean the same in processes elsewhere."""
-        from pipelines.files.filesystems import absolute  # Arrow, for which help need not wait
+        from wordpiece_core.uri import absolute
 
         places: dict[str, Any] = {}
         for known in self.options():

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TypeVar
 
-from pipelines.files.places import check_writable
 from pipelines.running import interrupts
 from pipelines.running.beam_args import beam_args_name
 from pipelines.running.call import Call, JobCall
 from wordpiece_core.declaration import named
 from wordpiece_core.errors import OptionError
+from wordpiece_core.storage import check_writable
 
 AnyCall = TypeVar("AnyCall", bound=JobCall)
 

@@ -15,10 +15,8 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from functools import cache, partial
+from functools import cache
 from typing import TYPE_CHECKING
-
-from pipelines.files import storage
 
 if TYPE_CHECKING:  # what only reads figures, or has none, need not wait for Beam
     from apache_beam.metrics import Metrics
@@ -36,7 +34,6 @@ FIGURES = {
     "merges": "that a training has made",
     "shards": "that were written whole",
     "failures": "shards that could not be read",
-    "retries": "calls to storage that were tried again after a fault",
 }
 POLL_SECONDS = 1.0
 SHARE_OF_TIME = 0.1  # at most so much of it is spent on asking
@@ -65,9 +62,6 @@ def _counter(name: str) -> Metrics.DelegatingCounter:
     from apache_beam.metrics import Metrics
 
     return Metrics.counter(NAMESPACE, name)
-
-
-storage.on_retry = partial(report, retries=1)
 
 
 def snapshot() -> Counter[str]:

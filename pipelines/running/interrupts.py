@@ -105,7 +105,7 @@ def end(status: int) -> None:
     """From now on the process of the command has nothing to do but to end, with this status. A
     signal does not keep it from ending the servers that libraries have started; a second one ends
     it at once. If it ends because of a signal, others do nothing, and it does not wait for long for
-    its threads, nor for stores that do not answer."""
+    its threads."""
     global _status
     if not _is_begun:
         return
@@ -115,10 +115,6 @@ def end(status: int) -> None:
         from threading import Thread
 
         Thread(target=_end_soon, daemon=True).start()
-        if "wordpiece_core.filesystems" in sys.modules:
-            from wordpiece_core import filesystems
-
-            filesystems.at_exit = _end_if_stores_are_waited_for
 
 
 def _take_at_end(number: int, _: FrameType | None) -> None:
@@ -142,10 +138,3 @@ def _leave() -> None:
         with suppress(Exception):
             stream.flush()
     os._exit(_status)
-
-
-def _end_if_stores_are_waited_for(calls: int) -> None:
-    """Ends the process. What other libraries clean up at its end has been done; Arrow would wait
-    for the stores."""
-    if calls:
-        os._exit(STATUS)

@@ -13,7 +13,7 @@ from typing import Any
 
 from pipelines.files import outputs
 from pipelines.files.lease import Lease
-from pipelines.files.storage import MissingError, StoredFile
+from wordpiece_core.storage import MissingError, StoredFile
 
 MOST_PLACES = 8192  # approximately
 LINES_AT_ONCE = 1000  # of a plan that is written

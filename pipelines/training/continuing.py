@@ -6,7 +6,6 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, TypeVar
 
 from pipelines.files import outputs
-from pipelines.files.filesystems import join
 from pipelines.training.options import TrainCall
 from pipelines.training.tokenizer_directory import TRAINING
 from wordpiece_core import TextOptions, Tokenizer, TrainingOptions
@@ -14,6 +13,7 @@ from wordpiece_core.declaration import Declared, named
 from wordpiece_core.errors import InputError, OptionError
 from wordpiece_core.options import ALL, OF_OTHER_MODELS, WORDPIECE, ExtensionOptions
 from wordpiece_core.tokenizer.composing import splits_as
+from wordpiece_core.uri import join
 
 Options = TypeVar("Options", bound=Declared)
 

@@ -28,9 +28,8 @@ from apache_beam.typehints.decorators import no_annotations
 from apache_beam.utils.windowed_value import WindowedValue
 
 from pipelines.counting.word_table import WordRange, read_words
-from pipelines.files import outputs, storage
+from pipelines.files import outputs
 from pipelines.files.batches import from_bytes, read_batches, to_bytes, write_batches
-from pipelines.files.filesystems import join
 from pipelines.files.lease import Lease
 from pipelines.running.figures import report
 from pipelines.running.from_plan import FromPlan
@@ -38,6 +37,7 @@ from pipelines.running.plan import write_plan
 from pipelines.running.runner import local_cores, run_pipeline
 from pipelines.running.threads import in_threads
 from pipelines.training.work_directory import TrainingWork
+from wordpiece_core import storage
 from wordpiece_core.options import TrainingOptions
 from wordpiece_core.training.budget import RoundBudget
 from wordpiece_core.training.rounds import (
@@ -54,6 +54,7 @@ from wordpiece_core.training.rounds import (
     with_facts,
 )
 from wordpiece_core.training.starting import algorithm_of
+from wordpiece_core.uri import join
 
 PACKED = "zstd"  # batches on their way through the shuffle
 PLAN = "plan.jsonl"  # of the ranges

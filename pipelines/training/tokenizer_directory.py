@@ -18,15 +18,16 @@ from typing import Any
 
 import pyarrow as pa
 
-from pipelines.files import outputs, storage
-from pipelines.files.filesystems import join
+from pipelines.files import outputs
 from pipelines.files.publishing import STAGING, Publication
+from wordpiece_core import storage
 from wordpiece_core.declaration import named
 from wordpiece_core.errors import InputError, OptionError, OutputError, short
 from wordpiece_core.tokenizer.files import TokenizerSpec
 from wordpiece_core.tokenizer.writing import tokenizer_files
 from wordpiece_core.training.extension import NEW_TOKENS
 from wordpiece_core.training.train import MERGES, PIECES
+from wordpiece_core.uri import join
 
 TRAINING, RUN = "training.json", "run.json"
 PRUNED_IDS = "pruned_ids.parquet"

@@ -18,10 +18,8 @@ import pyarrow as pa
 from pipelines.counting.count import count
 from pipelines.counting.options import CountCall, CountOptions, ReadingOptions
 from pipelines.counting.word_table import WordTable, read_word_table
-from pipelines.files.filesystems import beside
 from pipelines.files.input_files import InputFile, resolve
 from pipelines.files.lease import one_run
-from pipelines.files.places import check_writable
 from pipelines.running.checks import checked_call
 from pipelines.running.progress import Progress
 from pipelines.running.runner import pipeline_options, runner_name, workers
@@ -32,10 +30,12 @@ from pipelines.training.work_directory import HeldError, TrainingWork
 from wordpiece_core import TextOptions, Tokenizer
 from wordpiece_core.declaration import named
 from wordpiece_core.errors import InputError, OptionError, OutputError
+from wordpiece_core.storage import check_writable
 from wordpiece_core.tokenizer.composing import splits_as, text_options
 from wordpiece_core.tokenizer.files import TokenizerSpec
 from wordpiece_core.training.budget import RoundBudget
 from wordpiece_core.training.train import MERGES
+from wordpiece_core.uri import beside
 
 MANY_ROUNDS = 50  # a budget that is of use makes some five or ten
 WORK = ".work"  # the work directory is named after the output

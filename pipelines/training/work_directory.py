@@ -27,11 +27,11 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from pipelines.counting.word_table import MANIFEST, PART
-from pipelines.files import outputs, storage
+from pipelines.files import outputs
 from pipelines.files.batches import one_batch
-from pipelines.files.filesystems import join
 from pipelines.files.owned import OwnedDirectory, new_id
 from pipelines.files.publishing import STAGING, Publication
+from wordpiece_core import storage
 from wordpiece_core.declaration import named
 from wordpiece_core.errors import InputError, OptionError, short
 from wordpiece_core.options import ExtensionOptions
@@ -39,6 +39,7 @@ from wordpiece_core.tokenizer.files import TokenizerSpec
 from wordpiece_core.training.extension import Goal
 from wordpiece_core.training.rounds import FinishedRound
 from wordpiece_core.training.starting import Start, start_of_plain
+from wordpiece_core.uri import join
 
 COUNT, JOB, GOAL = "count.json", "job.json", "goal.json"
 WORDS, ROUNDS, SPLITS, EXCHANGE = "words", "rounds", "splits", "exchange"
@@ -201,12 +202,8 @@ class TrainingWork:
         metadata = {STATUS: LAST if done.is_last else NOT_LAST} | facts
         path = join(self.path, ROUNDS, f"{number:05}.parquet")
         decided = done.decided.replace_schema_metadata(metadata)
-
-        def write() -> None:
-            self.owned.lease.check()
-            outputs.write_parquet(path, [decided], decided.schema)
-
-        storage.again(write)
+        self.owned.lease.check()
+        outputs.write_parquet(path, [decided], decided.schema)
         self.owned.sweep(rf"{SPLITS}/{number - 1:05}/.*")
 
     def finished_rounds(self) -> list[FinishedRound]:

@@ -2,10 +2,9 @@
 
 import io
 import os
-import re
 from collections.abc import Iterator
 from pathlib import Path
-from urllib.parse import unquote
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -13,31 +12,22 @@ from pyarrow import fs
 
 from pipelines.counting import steps
 from pipelines.counting.options import CountOptions
-from pipelines.files import filesystems
+from wordpiece_core import storage
 from wordpiece_core.training import merging
 
 from .corpora import english, write_shard
 from .faulty_store import Faults, FaultyHandler
 
 
-class Store:
-    """Stands for a remote file system: `store://bucket/key` is `bucket/key` below a directory."""
-
-    root: str
-
-    @classmethod
-    def from_uri(cls, uri: str) -> tuple[fs.FileSystem, str]:
-        match = re.fullmatch(r"store://([^?*\[ ]*)(\?region=x)?", uri)
-        if not match:
-            raise pa.ArrowInvalid(f"Cannot parse URI: '{uri}'")
-        return fs.SubTreeFileSystem(cls.root, fs.LocalFileSystem()), unquote(match[1])
-
-
 @pytest.fixture
 def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     """The URI of `tmp_path` as a bucket of a remote store."""
-    monkeypatch.setattr(Store, "root", str(tmp_path.parent), raising=False)
-    monkeypatch.setattr(fs, "FileSystem", Store)
+
+    def opened(bucket: str, options: dict[str, Any]) -> fs.FileSystem:
+        assert options in ({}, {"region": "x"})
+        return fs.SubTreeFileSystem(str(tmp_path.parent), fs.LocalFileSystem())
+
+    monkeypatch.setitem(storage.STORES, "store", opened)
     return f"store://{tmp_path.name}"
 
 
@@ -77,17 +67,14 @@ class _Closing(io.BytesIO):
 
 
 @pytest.fixture
-def store_that_closes(store: str, monkeypatch: pytest.MonkeyPatch) -> str:
+def store_that_closes(tmp_path: Path, store: str, monkeypatch: pytest.MonkeyPatch) -> str:
     """Like `store`, with a file system that never renames."""
 
-    class Closing(Store):
-        @classmethod
-        def from_uri(cls, uri: str) -> tuple[fs.FileSystem, str]:
-            filesystem = fs.PyFileSystem(ClosingHandler(cls.root, Faults()))
-            return filesystem, super().from_uri(uri)[1]
+    def opened(bucket: str, options: dict[str, Any]) -> fs.FileSystem:
+        return fs.PyFileSystem(ClosingHandler(str(tmp_path.parent), Faults()))
 
-    monkeypatch.setattr(filesystems, "COMPLETE_WHEN_CLOSED", {"py::closing"})
-    monkeypatch.setattr(fs, "FileSystem", Closing)
+    monkeypatch.setattr(storage, "COMPLETE_WHEN_CLOSED", {"py::closing"})
+    monkeypatch.setitem(storage.STORES, "store", opened)
     return store
 
 

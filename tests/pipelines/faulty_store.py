@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import fs
 
-from pipelines.files import storage
+from wordpiece_core import storage
 
 PASSING: tuple[Callable[[], OSError], ...] = (
     lambda: OSError(errno.EIO, "Input/output error"),
@@ -148,10 +148,5 @@ def install(root: Path, faults: Faults) -> None:
     """Makes `faulty://NAME` the file NAME below a directory, for the rest of the process."""
     filesystem = fs.PyFileSystem(FaultyHandler(str(root), faults))
 
-    class Registry:
-        @staticmethod
-        def from_uri(uri: str) -> tuple[fs.FileSystem, str]:
-            return filesystem, uri.removeprefix("faulty://")
-
-    fs.FileSystem = Registry
+    storage.STORES["faulty"] = lambda bucket, options: filesystem
     storage.DELAYS = tuple(0.0 for _ in storage.DELAYS)

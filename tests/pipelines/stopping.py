@@ -33,7 +33,7 @@ HANGS = 300.0  # seconds after which a process counts as one that does not end
 
 def stop_before(number: int, pattern: str, stop: Callable[[], None]) -> None:
     """Has `stop` called before the change of that number, from 1, which the pattern is found in."""
-    from pipelines.files import storage
+    from wordpiece_core import storage
 
     attempt, numbers = storage.attempt, itertools.count(1)
 

@@ -33,8 +33,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pipelines.commands.cli import main as wordpiece
-from pipelines.files import storage
 from pipelines.files.lease import MARKER
+from wordpiece_core import storage
 
 from . import keep_temporary_files
 

@@ -6,15 +6,11 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-import pyarrow as pa
-from pyarrow import fs
-
-from wordpiece_core.errors import InputError, one_line, shown
-from wordpiece_core.filesystems import FAULTS, open_filesystem, reach, storage_fault
+from wordpiece_core import storage
+from wordpiece_core.errors import InputError, shown
 from wordpiece_core.option_kinds import is_utf8
 from wordpiece_core.options import UNK
 from wordpiece_core.reference import WHITE_SPACE
-from wordpiece_core.uri import is_uri
 
 TRIMMED = "".join(WHITE_SPACE)
 
@@ -26,21 +22,10 @@ def is_unused(token: str) -> bool:
 
 def read_bytes(path: str) -> bytes | None:
     """The bytes of a file on any file system that Arrow reads; None if there is no such file."""
-    filesystem, place = open_filesystem(path)
-
-    def read() -> bytes | None:
-        if filesystem.get_file_info(place).type != fs.FileType.File:
-            return None
-        with filesystem.open_input_stream(place, compression=None) as stream:
-            return bytes(stream.read())
-
-    try:
-        return reach(path, read)
-    except (OSError, ValueError, pa.ArrowException) as error:
-        if is_uri(path) and isinstance(error, FAULTS):
-            raise storage_fault("read", path, error) from error
-        name = path if path.isprintable() else repr(path)
-        raise InputError(f"{name}: cannot be read ({one_line(error)})") from error
+    if "\0" in path or not is_utf8(path):
+        raise InputError(f"{path!r}: no file can have this name")
+    found = storage.info(path)
+    return storage.read_bytes(path) if found is not None and found.kind == "file" else None
 
 
 def read_text(path: str) -> str | None:

@@ -18,8 +18,8 @@ import pyarrow as pa
 import yaml
 
 from pipelines.encoding.directory.encoded_directory import CARD, SECOND_FILES, EncodedDirectory
-from pipelines.files import storage
-from pipelines.files.storage import MissingError
+from wordpiece_core import storage
+from wordpiece_core.storage import MissingError
 
 KEPT = f"{CARD} is not as this program wrote it, and stays; see that its `configs` name the shards"
 LAST_LINE = "<!-- Made by `wordpiece encode`, which replaces it unless it is changed: {} -->\n"

@@ -36,12 +36,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pipelines.files import outputs
-from pipelines.files.filesystems import join
 from pipelines.files.owned import OwnedDirectory, new_id
 from pipelines.files.publishing import STAGED
 from wordpiece_core import Tokenizer
 from wordpiece_core.errors import OptionError
 from wordpiece_core.tokenizer.files import TokenizerSpec
+from wordpiece_core.uri import join
 
 MANIFEST = ".manifest.json"
 RUN = ".run.json"

@@ -7,12 +7,13 @@ from dataclasses import dataclass
 
 from pipelines.encoding.directory.encoded_directory import BAD_SHARDS, EncodedDirectory
 from pipelines.encoding.directory.status import ShardError
-from pipelines.files import outputs, storage
-from pipelines.files.filesystems import inside
+from pipelines.files import outputs
 from pipelines.files.input_files import InputFile
 from pipelines.files.lease import MARKER
-from pipelines.files.storage import in_parallel
+from wordpiece_core import storage
 from wordpiece_core.errors import InputError, StorageError
+from wordpiece_core.storage import in_parallel
+from wordpiece_core.uri import inside
 
 ENDINGS = (".bad", ".json")
 

@@ -28,13 +28,14 @@ from pipelines.encoding.directory.status import (
     plain,
     read_object,
 )
-from pipelines.files import outputs, storage
-from pipelines.files.filesystems import parent
+from pipelines.files import outputs
 from pipelines.files.inputs import InputFile
 from pipelines.files.outputs import NewFile
 from pipelines.files.owned import new_id
-from pipelines.files.storage import in_parallel
+from wordpiece_core import storage
 from wordpiece_core.errors import OutputError
+from wordpiece_core.storage import in_parallel
+from wordpiece_core.uri import parent
 
 JOURNAL_LINES = 1000  # after which a worker begins another journal
 

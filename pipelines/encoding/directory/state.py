@@ -38,12 +38,12 @@ from pipelines.encoding.directory.status import (
     plain,
     read_object,
 )
-from pipelines.files import outputs, storage
-from pipelines.files.filesystems import inside, is_plain_name, join
+from pipelines.files import outputs
 from pipelines.files.reading import bad_data
-from pipelines.files.storage import Entry, StoredFile
-from wordpiece_core import Tokenizer
+from wordpiece_core import Tokenizer, storage
 from wordpiece_core.errors import OptionError, OutputError
+from wordpiece_core.storage import Entry, StoredFile
+from wordpiece_core.uri import inside, is_plain_name, join
 
 DELETED = "deleted"  # in a state: the shards that this commit has deleted
 

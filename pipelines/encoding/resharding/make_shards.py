@@ -32,14 +32,13 @@ from pipelines.encoding.resharding.rows import Target
 from pipelines.encoding.row_weights import WEIGHT
 from pipelines.encoding.shard_encoder import added_schema, storing, text_columns
 from pipelines.encoding.shard_writer import IDS, ShardWriter, id_pages
-from pipelines.files import storage
-from pipelines.files.filesystems import join
 from pipelines.files.outputs import NewFile
 from pipelines.files.schemas import conformed
 from pipelines.running.figures import report
-from wordpiece_core import Tokenizer
+from wordpiece_core import Tokenizer, storage
 from wordpiece_core.declaration import named
 from wordpiece_core.errors import InputError, one_line
+from wordpiece_core.uri import join
 
 MOST_ROWS = sys.maxsize
 HELD_BYTES = 16 << 20  # of rows that may be read again
@@ -216,7 +215,7 @@ class MakeShards(beam.DoFn):
 
     def process(self, task: ShardTask) -> None:
         with resharding_errors(self.target.dataset.path):
-            storage.again(lambda: self._make(task))
+            self._make(task)
 
     def _make(self, task: ShardTask) -> None:
         target, lease = self.target, self.target.dataset.work.lease

@@ -12,9 +12,10 @@ from pipelines.encoding.resharding.assign import ShardTask
 from pipelines.encoding.resharding.make_shards import MakeShards, resharding_errors
 from pipelines.encoding.resharding.rows import Target
 from pipelines.encoding.resharding.shuffle import RunWriter, ShuffleGroup, order_key
-from pipelines.files import outputs, storage
-from pipelines.files.filesystems import parent
+from pipelines.files import outputs
 from pipelines.running.figures import report
+from wordpiece_core import storage
+from wordpiece_core.uri import parent
 
 SHARDS, SHUFFLED = 0, 1  # the numbers of the plans of a run
 
@@ -50,7 +51,7 @@ class _Shuffle(beam.DoFn):
 
     def process(self, group: ShuffleGroup) -> None:
         with resharding_errors(group.inputs[0][1]):
-            storage.again(lambda: self._write(group))
+            self._write(group)
 
     def _write(self, group: ShuffleGroup) -> None:
         target, work = self.target, self.target.dataset.work

@@ -45,14 +45,14 @@ from pipelines.encoding.resharding.shuffle import BOUNDS, Buckets, read_weights,
 from pipelines.encoding.result import Encoded
 from pipelines.encoding.row_weights import SENTENCE_BYTES, SPLIT, WEIGHT, RowWeights, split_bounds
 from pipelines.encoding.run import SAMPLE, EncodeRun
-from pipelines.files import inputs, outputs, storage
-from pipelines.files.filesystems import join
+from pipelines.files import inputs, outputs
 from pipelines.files.publishing import Publication
 from pipelines.files.schemas import joined_schema
 from pipelines.running import interrupts
-from wordpiece_core import Tokenizer, __version__
+from wordpiece_core import Tokenizer, __version__, storage
 from wordpiece_core.declaration import named
 from wordpiece_core.errors import OptionError, OutputError
+from wordpiece_core.uri import join
 
 WORK_COMPRESSION = "lz4"  # of encoded inputs, which are soon deleted
 PLAIN_ROW_BYTES = 1  # of a row of Parquet, besides its ids and kept columns

@@ -19,10 +19,10 @@ from pipelines.encoding.resharding.formats import ENDINGS
 from pipelines.encoding.resharding.packed_rows import INPUT, ROW
 from pipelines.encoding.resharding.shuffle import ORDER, Buckets, read_segments
 from pipelines.encoding.row_weights import SPLIT, WEIGHT
-from pipelines.files.filesystems import join
 from pipelines.files.reading import bad_data
 from pipelines.files.schemas import PLAIN, conformed
-from pipelines.files.storage import StoredFile
+from wordpiece_core.storage import StoredFile
+from wordpiece_core.uri import join
 
 
 @dataclass(frozen=True)

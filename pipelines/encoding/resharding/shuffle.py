@@ -25,8 +25,8 @@ from pipelines.encoding.directory.status import WeightedResult
 from pipelines.encoding.row_weights import SPLIT, WEIGHT
 from pipelines.files.batches import from_bytes, one_batch, to_bytes
 from pipelines.files.outputs import NewFile
-from pipelines.files.storage import StoredFile
 from wordpiece_core import _kernel
+from wordpiece_core.storage import StoredFile
 
 ORDER = "__wordpiece_order"
 BUCKET_BYTES = 12 << 20  # of a bucket, by the weights of its rows; two or three times in memory

@@ -153,7 +153,9 @@ def test_an_output_that_cannot_be_written_is_refused_first(tmp_path: Path, comma
         args = call(command, tmp_path, "--output", tmp_path / output)
         assert refused(tmp_path, *args).fault.startswith(f"--output: {tmp_path}")
     args = call(command, tmp_path, "--output", "no-such-store://x/y")
-    assert refused(tmp_path, *args).fault.startswith("--output: no-such-store://x/y: not a place")
+    assert refused(tmp_path, *args).fault.startswith(
+        "--output: no-such-store://x/y: cannot be opened"
+    )
 
 
 def test_an_output_without_the_right_to_write_is_refused_first(

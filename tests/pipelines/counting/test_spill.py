@@ -8,8 +8,8 @@ import pyarrow as pa
 import pytest
 
 from pipelines.counting.spill import Spill
-from pipelines.files import storage
 from pipelines.files.publishing import Publication
+from wordpiece_core import storage
 from wordpiece_core.errors import OutputError
 
 from ..corpora import done, files_below, write_shards

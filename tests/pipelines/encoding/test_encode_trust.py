@@ -12,7 +12,6 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pyarrow import fs
 
 import wordpiece_core as wp
 from pipelines.encoding.directory import state
@@ -20,9 +19,9 @@ from pipelines.encoding.directory.encoded_directory import EncodedDirectory
 from pipelines.encoding.directory.shards import Journal, NewShard, finish_shards
 from pipelines.encoding.directory.state import read_contents
 from pipelines.encoding.directory.status import ShardResult
-from pipelines.files import storage
 from pipelines.files.lease import Lease
 from pipelines.files.outputs import NewFile
+from wordpiece_core import storage
 
 from ..corpora import (
     Outcome,
@@ -458,7 +457,7 @@ def test_stores_have_the_bytes_of_a_local_run(
 def test_a_rerun_with_nothing_to_do_makes_no_more_calls_for_more_shards(
     tmp_path: Path, tokenizer: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(fs, "FileSystem", fs.FileSystem)  # `install` replaces both
+    monkeypatch.setattr(storage, "STORES", {**storage.STORES})  # `install` changes both
     monkeypatch.setattr(storage, "DELAYS", storage.DELAYS)
     calls = []
     for shards in (3, 30):

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.files import storage
 from pipelines.files.lease import Lease, one_run
 from pipelines.files.publishing import Publication
+from wordpiece_core import storage
 from wordpiece_core.errors import OutputError
 
 from ..corpora import (

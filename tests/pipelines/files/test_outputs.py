@@ -13,11 +13,12 @@ import pyarrow.parquet as pq
 import pytest
 from pyarrow import fs
 
-from pipelines.files import outputs, storage
-from pipelines.files.filesystems import inside, join
+from pipelines.files import outputs
 from pipelines.files.publishing import Publication
-from wordpiece_core.errors import InputError, OutputError, StorageError
-from wordpiece_core.filesystems import open_filesystem
+from wordpiece_core import storage
+from wordpiece_core.errors import InputError, OptionError, OutputError, StorageError
+from wordpiece_core.storage import open_filesystem
+from wordpiece_core.uri import inside, join
 
 
 @pytest.fixture(params=["local", "store", "store?region=x", "store_that_closes"])
@@ -208,33 +209,40 @@ def test_paths_and_uris_are_joined_alike() -> None:
     assert join("s3://bucket?region=x", "a", "b") == "s3://bucket/a/b?region=x"
 
 
-def test_a_process_has_one_client_for_each_file_system(
+def test_a_process_has_one_client_for_each_bucket(
     store: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made = []
-    from_uri = fs.FileSystem.from_uri
+    made, opened = [], storage.STORES["store"]
 
-    class Counting(fs.FileSystem):
-        @classmethod
-        def from_uri(cls, uri: str) -> tuple[fs.FileSystem, str]:
-            made.append(uri)
-            filesystem: tuple[fs.FileSystem, str] = from_uri(uri)
-            return filesystem
+    def counting(bucket: str, options: dict[str, Any]) -> fs.FileSystem:
+        made.append(bucket)
+        return opened(bucket, options)
 
-    monkeypatch.setattr(fs, "FileSystem", Counting)
+    monkeypatch.setitem(storage.STORES, "store", counting)
     bucket = store.partition("://")[2]
     for query in ("", "?region=x"):
         for name in ("a", "deep/a%20b.txt", "a~(1),b@c", "deep/"):
             inner = f"{bucket}/{name.replace('%20', ' ').rstrip('/')}"
             assert open_filesystem(f"{store}/{name}{query}")[1] == inner
     assert len(made) == 2
-    with pytest.raises(InputError, match="not a place that can be opened"):
-        open_filesystem(f"{store}/a [b]")
     child = os.fork()
     if child == 0:
         open_filesystem(f"{store}/a")
         os._exit(len(made))
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 4  # it has a client of its own
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 3  # it has a client of its own
+
+
+def test_fsspec_opens_all_other_schemes() -> None:
+    for uri, reason in (
+        ("nonesuch://a/b", "Protocol not known: nonesuch"),
+        ("s3://b/a?nonesuch=1&region=x", "unexpected keyword argument"),
+    ):
+        with pytest.raises(OptionError, match=reason):
+            open_filesystem(uri)
+    place = "memory://corpora/a b.txt"
+    outputs.write_bytes(place, b"some text")
+    assert storage.read_bytes(place) == b"some text"
+    assert [entry.name for entry in storage.entries("memory://corpora")] == ["a b.txt"]
 
 
 @pytest.mark.parametrize(
@@ -254,25 +262,6 @@ def test_names_from_a_file_that_lead_out_of_their_directory_are_refused(
             inside("s3://bucket/out?region=x", name)
     assert inside(str(tmp_path / "out"), "a b/..c") == str(tmp_path / "out" / "a b" / "..c")
     assert inside("s3://bucket/out?region=x", "a b") == "s3://bucket/out/a%20b?region=x"
-
-
-def test_a_file_that_waits_to_be_published_is_written_anew_after_a_fault_of_storage(
-    directory: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(storage, "DELAYS", (0.0, 0.0))
-    publication, tries = Publication(directory, "last"), iter(range(9))
-    publication.begin()
-
-    def write(stream: pa.NativeFile) -> None:
-        stream.write(b"some")
-        if next(tries) < 2:
-            raise StorageError("the store is busy")
-        stream.write(b"thing")
-
-    publication.write("last", write)
-    publication.publish(["last"], ())
-    assert read(join(directory, "last")) == b"something"
-    assert everything(directory) == ["last"]
 
 
 def test_a_staged_file_that_is_missing_is_an_error_and_one_that_was_moved_is_none(

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from pipelines.files import input_files, parquet_input, reader
 from pipelines.files.inputs import TextColumns, open_parquet, open_shard, plan, read_texts, resolve
-from pipelines.files.storage import StoredFile
+from wordpiece_core.storage import StoredFile
 
 from ..shard_files import characters, fault, sizes, texts, texts_of, write, write_parquet
 

@@ -16,7 +16,6 @@ from apache_beam.runners.portability.local_job_service import LocalJobServicer
 
 from pipelines.encoding.encode import encode
 from pipelines.encoding.options import EncodeCall
-from pipelines.files import storage
 from pipelines.running import progress
 from pipelines.running.figures import PipelineFigures, report, snapshot
 from pipelines.running.progress import Progress
@@ -37,13 +36,6 @@ class Work(beam.DoFn):
         report(rows=1)
         list(in_threads(lambda n: report(bytes=n), iter([number, 100]), 2))
         list(ahead(self._tokens, 1))
-        self.busy = True
-        storage.attempt("read", f"file {number}", self._read)
-
-    def _read(self) -> None:
-        if self.busy:
-            self.busy = False
-            raise OSError("busy")
 
     def _tokens(self) -> Iterator[None]:
         report(tokens=10)
@@ -61,7 +53,6 @@ DONE = {
     "rows": ITEMS,
     "bytes": sum(range(ITEMS)) + 100 * ITEMS,
     "tokens": 10 * ITEMS,
-    "retries": ITEMS,
 }
 
 

@@ -12,12 +12,12 @@ import pytest
 from apache_beam.testing.util import assert_that, equal_to
 
 from pipelines.files.owned import OwnedDirectory
-from pipelines.files.storage import MissingError
 from pipelines.running import plan
 from pipelines.running.from_plan import FromPlan
 from pipelines.running.plan import Plan, read_plan, write_plan
 from pipelines.running.runner import run_pipeline
 from wordpiece_core.errors import OutputError
+from wordpiece_core.storage import MissingError
 
 
 @dataclass(frozen=True)

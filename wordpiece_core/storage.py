@@ -1,41 +1,148 @@
-"""All access to file systems, for local paths and URIs alike.
+"""All access to file systems: local disks, `s3://` and `gs://` by Arrow, all others by fsspec.
 
-A fault of storage says nothing about the data. If it may pass, the call is tried again after a
-while; if it stays, it is a `StorageError` that names the path. It is never an `InputError`, which
-means that the bytes of a file are bad.
+A fault of storage says nothing about the data. A call that fails is made again after a while, here
+and nowhere else. If the fault stays, it is a `StorageError` that names the path. It is never an
+`InputError`, which means that the bytes of a file are bad.
 """
 
 from __future__ import annotations
 
+import errno
 import io
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from functools import partial
-from threading import Thread
-from typing import TypeVar
+from datetime import timedelta
+from functools import cache, partial
+from typing import Any, TypeVar
+from urllib.parse import parse_qsl, unquote
 
 import pyarrow as pa
 from pyarrow import fs
 
-from wordpiece_core.errors import InputError, StorageError
-from wordpiece_core.filesystems import FAULTS, open_filesystem, reach, storage_fault
-from wordpiece_core.uri import is_uri
+from wordpiece_core.errors import InputError, OptionError, StorageError, WordpieceError, one_line
+from wordpiece_core.uri import credentials_in, is_uri, local_path, split_query
 
 A = TypeVar("A")
 T = TypeVar("T")
 
 THREADS = 64  # that wait for a file system at the same time
-SIGNAL_SECONDS = 1.0  # so long a signal leaves them to end
-
 DELAYS: tuple[float, ...] = (0.1, 0.4, 1.6, 3.2)  # seconds before each further try
+REQUEST_SECONDS = 30.0  # for an answer of S3
+GOOGLE_SECONDS = timedelta(seconds=10)  # for Google's library to try a call again and again
+
+LASTING = (
+    *(errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.EEXIST, errno.EACCES, errno.EPERM),
+    *(errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.ENAMETOOLONG, errno.EXDEV),
+)
+"""Faults that do not go away by waiting."""
+READ_ONLY = ("hf://", "http://", "https://")
+COMPLETE_WHEN_CLOSED = {"s3", "gcs"}
+"""Arrow's names of the file systems where a file appears when it is closed, and not before."""
 
 
-def on_retry() -> None:
-    """Is called before each further try. Those who count them replace it."""
+# --- File systems ---------------------------------------------------------------------------------
+
+
+def open_filesystem(path: str) -> tuple[fs.FileSystem, str]:
+    """The file system of a local path or URI, and the path inside it. OptionError for a URI with
+    credentials, or that no library opens."""
+    if not is_uri(path):
+        return _LOCAL, local_path(path)
+    if refused := credentials_in(path):
+        raise OptionError(refused)
+    base, query = split_query(path)
+    scheme, _, place = base.partition("://")
+    options = query.removeprefix("?")
+    try:
+        if scheme.lower() in STORES:
+            bucket, _, below = place.partition("/")
+            inner = f"{bucket.removeprefix(ANONYMOUS)}/{unquote(below)}".rstrip("/")
+            return _client(STORES[scheme.lower()], bucket, options, os.getpid()), inner
+        return _by_fsspec(unquote(base), options)
+    except ImportError as error:
+        needs = "wordpiece-beam[hf]" if scheme == "hf" else f"fsspec and what it needs for {scheme}"
+        raise OptionError(f"{path}: {one_line(error)}; install {needs}") from error
+    except (TypeError, ValueError) as error:
+        raise OptionError(f"{path}: cannot be opened ({one_line(error)})") from error
+
+
+@cache
+def _client(
+    store: Callable[[str, dict[str, Any]], fs.FileSystem], bucket: str, options: str, process: int
+) -> fs.FileSystem:
+    """The client of a store, one for each process: a fork has none of its threads."""
+    return store(bucket, _options(options))
+
+
+def _options(query: str) -> dict[str, Any]:
+    flags = {"true": True, "false": False}
+    return {name: flags.get(value, value) for name, value in parse_qsl(query)}
+
+
+def _s3(bucket: str, options: dict[str, Any]) -> fs.FileSystem:
+    own = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
+    if not {"region", "endpoint_override"} & {*options} and not any(map(os.environ.get, own)):
+        with suppress(OSError):  # the first call says what is wrong
+            options["region"] = fs.resolve_s3_region(bucket)
+    return fs.S3FileSystem(**options, request_timeout=REQUEST_SECONDS)
+
+
+def _google(bucket: str, options: dict[str, Any]) -> fs.FileSystem:
+    anonymous = bucket.startswith(ANONYMOUS)
+    return fs.GcsFileSystem(anonymous=anonymous, retry_time_limit=GOOGLE_SECONDS, **options)
+
+
+def _by_fsspec(uri: str, options: str) -> tuple[fs.FileSystem, str]:
+    from fsspec.core import url_to_fs
+
+    filesystem, inner = url_to_fs(uri, **_options(options))
+    return fs.PyFileSystem(fs.FSSpecHandler(filesystem)), inner.rstrip("/")
+
+
+ANONYMOUS = "anonymous@"  # before the name of a bucket of Google's
+STORES: dict[str, Callable[[str, dict[str, Any]], fs.FileSystem]] = {
+    "s3": _s3,
+    "gs": _google,
+    "gcs": _google,
+}
+"""By scheme, what makes the client of a bucket with options; fsspec knows the other schemes."""
+_LOCAL = fs.LocalFileSystem()
+
+
+def appears_when_closed(path: str) -> bool:
+    """Whether a file there is complete as soon as it can be seen: it appears when it is closed."""
+    return is_uri(path) and open_filesystem(path)[0].type_name in COMPLETE_WHEN_CLOSED
+
+
+def check_writable(option: str, path: str) -> None:
+    """OptionError, which names the option, unless the path is a directory or can become one. For
+    file systems other than the local one, only the URI is checked."""
+    if path.startswith(READ_ONLY):
+        raise OptionError(f"{option}: {path} cannot be written to; give a directory elsewhere")
+    try:
+        filesystem, place = open_filesystem(path)
+    except OptionError as error:
+        raise OptionError(f"{option}: {error}") from error
+    if filesystem is not _LOCAL:
+        return
+    try:
+        os.lstat(place)
+    except OSError as error:
+        if error.errno not in (errno.ENOENT, errno.ENOTDIR):  # for example, the name is too long
+            raise OptionError(f"{option}: {path} cannot be written ({error.strerror})") from error
+    while not os.path.lexists(place):
+        place = os.path.dirname(place)
+    if not os.path.isdir(place):
+        raise OptionError(f"{option}: {place} is not a directory; give another place")
+    if not os.access(place, os.W_OK | os.X_OK):
+        raise OptionError(f"{option}: {place} cannot be written to; give another place")
+
+
+# --- Calls ----------------------------------------------------------------------------------------
 
 
 class MissingError(StorageError):
@@ -43,90 +150,65 @@ class MissingError(StorageError):
 
 
 def attempt(done: str, path: str, call: Callable[[], T]) -> T:
-    """What `call` returns. It is tried again after faults that may pass. `done`: what it does to
-    `path`, as the "read" in "cannot be read". Raises StorageError, and MissingError if there is
-    nothing at the path."""
-
-    def once() -> T:
-        try:
-            return reach(path, call)
-        except MemoryError:
-            raise
-        except UnicodeError as error:
-            name = repr(getattr(error, "object", error))
-            raise InputError(
-                f"{path}: holds a file name that is not UTF-8, {name}; rename it"
-            ) from error
-        except FAULTS as error:
-            raise _fault(done, path, error) from error
-
-    return again(once)
-
-
-def again(call: Callable[[], T]) -> T:
-    """What `call` returns. It is done again as a whole after a fault of storage that may pass."""
+    """What `call` returns, a single call of a library. It is made again after faults that may pass.
+    `done`: what it does to `path`, as the "read" in "cannot be read". Raises StorageError, and
+    MissingError if there is nothing at the path."""
     for delay in DELAYS:
         try:
-            return call()
-        except StorageError as error:
-            if error.lasting:
+            with faults(done, path):
+                return call()
+        except StorageError as fault:
+            if fault.lasting:
                 raise
-        on_retry()
         time.sleep(delay)
-    return call()
+    with faults(done, path):
+        return call()
+
+
+@contextmanager
+def faults(done: str, path: str) -> Iterator[None]:
+    """Turns faults of storage in the block into a StorageError. The block is not tried again."""
+    try:
+        yield
+    except (WordpieceError, MemoryError):
+        raise
+    except UnicodeError as error:
+        name = repr(getattr(error, "object", error))
+        reason = f"holds a file name that is not UTF-8, {name}; rename it"
+        raise InputError(f"{path}: {reason}") from error
+    except Exception as error:
+        if not isinstance(error, OSError | pa.ArrowException) and not is_uri(path):
+            raise
+        raise _fault(done, path, error) from error
 
 
 def _fault(done: str, path: str, error: Exception) -> StorageError:
     missing = isinstance(error, FileNotFoundError | NotADirectoryError)
-    return storage_fault(done, path, error, MissingError if missing else StorageError)
+    kind = MissingError if missing else StorageError
+    fault = kind(f"{path}: cannot be {done} ({one_line(error)})")
+    fault.path = path
+    fault.lasting = (
+        missing or isinstance(error, PermissionError) or getattr(error, "errno", None) in LASTING
+    )
+    return fault
+
+
+writing = partial(faults, "written")
 
 
 def in_parallel(call: Callable[[A], T], items: Iterable[A]) -> list[T]:
     """What `call` returns for each item, in order. It is called on `THREADS` threads, because a
     call to a file system is mostly waiting. If one raises, what has not begun is left out, and what
-    has begun is waited for; after a signal only a short time, for a store may not answer."""
+    has begun is waited for."""
     waiting = list(items)
-    count = min(THREADS, len(waiting))
-    if count < 2:
+    if min(THREADS, len(waiting)) < 2:
         return [call(item) for item in waiting]
-    results: list[Future[T]] = [Future() for _ in waiting]
-    pairs = iter(zip(waiting, results, strict=True))  # which threads take one by one
-
-    def work() -> None:
-        for item, result in pairs:
-            try:
-                result.set_result(call(item))
-            except BaseException as error:
-                result.set_exception(error)
-
-    threads = [Thread(target=work, name="storage", daemon=True) for _ in range(count)]
-    for thread in threads:
-        thread.start()
-    patience = None
-    try:
-        return [result.result() for result in results]
-    except Exception:
-        raise
-    except BaseException:
-        patience = SIGNAL_SECONDS
-        raise
-    finally:
-        for _ in pairs:
-            pass  # nobody takes it now
-        end = None if patience is None else time.monotonic() + patience
-        for thread in threads:
-            thread.join(None if end is None else max(end - time.monotonic(), 0))
-
-
-@contextmanager
-def writing(path: str) -> Iterator[None]:
-    """Turns faults of storage in the block into a StorageError. The block is not tried again."""
-    try:
-        yield
-    except MemoryError:
-        raise
-    except OSError as error:
-        raise _fault("written", path, error) from error
+    with ThreadPoolExecutor(min(THREADS, len(waiting)), "storage") as pool:
+        try:
+            return [result.result() for result in [pool.submit(call, i) for i in waiting]]
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
 
 
 # --- What is there --------------------------------------------------------------------------------
