@@ -7,7 +7,7 @@ as often as it occurs. docs/measures.md has the definitions with their sources.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
@@ -77,6 +77,15 @@ class Measures:
         )
 
     __hash__ = None  # type: ignore[assignment]
+
+    def plain(self) -> dict[str, Any]:
+        """As values that JSON can hold."""
+        return vars(self) | {"uses": self.uses.to_pydict()}
+
+    @classmethod
+    def of_plain(cls, value: Mapping[str, Any]) -> Measures:
+        """From what `plain` gives."""
+        return cls(**{**value, "uses": pa.RecordBatch.from_pydict(value["uses"], USES)})
 
     @property
     def tokens_per_word(self) -> float | None:

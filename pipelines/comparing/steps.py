@@ -32,7 +32,7 @@ from pipelines.files.batches import from_bytes, to_bytes
 from pipelines.files.inputs import Range
 from pipelines.running.figures import report
 from pipelines.running.threads import ahead
-from wordpiece_core import Tokenizer, _kernel, storage
+from wordpiece_core import Tokenizer, _kernel
 from wordpiece_core.declaration import named
 from wordpiece_core.errors import InputError, OptionError
 from wordpiece_core.measures import Measures, measure
@@ -243,7 +243,8 @@ class WriteMeasures:
         sums: dict[GroupKey, Any] = {}
         for key, value in parts:
             add(sums, key, value)
-        outputs.write_bytes(join(self.directory, f"{PREFIX}{shard:02}"), pickle.dumps(sums))
+        plain = [[key, v if key == REPLACED else v.plain()] for key, v in sums.items()]
+        outputs.write_bytes(join(self.directory, f"{PREFIX}{shard:02}"), json.dumps(plain).encode())
 
 
 def read_measures(directory: str) -> dict[GroupKey, Any]:
@@ -251,5 +252,7 @@ def read_measures(directory: str) -> dict[GroupKey, Any]:
     found: dict[GroupKey, Any] = {}
     for name in outputs.list_directory(directory):
         if name.startswith(PREFIX):
-            found |= pickle.loads(storage.read_bytes(join(directory, name)))
+            for (number, group), value in outputs.read_json(join(directory, name)):
+                is_number = (number, group) == REPLACED
+                found[number, group] = value if is_number else Measures.of_plain(value)
     return found

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import starmap
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -46,11 +48,30 @@ class WordStatistics:
     kinds: dict[str, Counter[str | int]] = field(default_factory=dict)
     lists: dict[str, list[TokenizedWord]] = field(default_factory=dict)
 
+    def plain(self) -> dict[str, Any]:
+        """As values that JSON can hold."""
+        kinds = {name: [*totals.items()] for name, totals in self.kinds.items()}
+        lists = {
+            name: [[*vars(word).values()] for word in words] for name, words in self.lists.items()
+        }
+        return {"kinds": kinds, "lists": lists}
+
+    @classmethod
+    def of_plain(cls, value: dict[str, Any]) -> WordStatistics:
+        """From what `plain` gives."""
+        kinds = {name: Counter(dict(map(tuple, pairs))) for name, pairs in value["kinds"].items()}
+        lists = {name: [*starmap(_word, words)] for name, words in value["lists"].items()}
+        return cls(kinds, lists)
+
     @property
     def with_most_tokens(self) -> list[TokenizedWord]:
         """Of the most frequent words of several tokens, those with the most tokens."""
         words = self.lists.get(SEVERAL, [])
         return sorted(words, key=lambda row: (-len(row.tokens), row.key, row.word))[:LISTED]
+
+
+def _word(key: int, word: str, count: int, tokens: list[str], others: list[str]) -> TokenizedWord:
+    return TokenizedWord(key, word, count, tuple(tokens), tuple(others))
 
 
 def combined(parts: Iterable[WordStatistics]) -> WordStatistics:

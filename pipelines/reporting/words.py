@@ -7,7 +7,6 @@ Elements have a bounded size, however many words there are.
 
 from __future__ import annotations
 
-import pickle
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 
@@ -30,12 +29,12 @@ from pipelines.reporting.tokenized_words import (
 from pipelines.running.figures import report
 from pipelines.running.progress import Progress
 from pipelines.running.runner import run_pipeline
-from wordpiece_core import Tokenizer, storage
+from wordpiece_core import Tokenizer
 from wordpiece_core.declaration import called
 from wordpiece_core.errors import InputError
 from wordpiece_core.uri import join
 
-STATISTICS = "words.pickle"
+STATISTICS = "words.json"
 RARE_SHARE = 10  # the least frequent of so many words are rare
 ROWS_AT_ONCE = 16_384
 
@@ -68,11 +67,11 @@ def word_statistics(
 
     with progress.stage("words", "words", sum(part.rows for part in ranges)):
         run_pipeline(build, beam_args)
-    return pickle.loads(storage.read_bytes(join(directory, STATISTICS))), rare
+    return WordStatistics.of_plain(outputs.read_json(join(directory, STATISTICS))), rare
 
 
 def _write(statistics: WordStatistics, path: str) -> None:
-    outputs.write_bytes(path, pickle.dumps(statistics))
+    outputs.write_json(path, statistics.plain())
 
 
 @beam.typehints.with_output_types(WordStatistics)
