@@ -99,7 +99,7 @@ def encode(
     shuffle: int | None = ...,
     splits: str | Mapping[str, str | float] | Sequence[tuple[str, str | float]] | None = ...,
     format: Literal["parquet", "megatron", "bin", "ds"] = ...,
-    on_error: Literal["fail", "quarantine"] = ...,
+    on_error: Literal["fail", "skip"] = ...,
     allow_unknown: bool = ...,
     follow: bool = ...,
     poll: float | str = ...,

@@ -8,7 +8,7 @@ from pipelines.commands.follow import CommandLog
 from pipelines.commands.job_command import How
 from pipelines.commands.loading import load_tokenizer
 from pipelines.commands.summary import finish, print_corpus, say
-from pipelines.encoding.directory.quarantine import ShardsError
+from pipelines.encoding.directory.bad_shards import ShardsError
 from pipelines.encoding.encode import encode, plan
 from pipelines.encoding.options import EncodeCall
 from pipelines.encoding.plan import EncodePlan, PlannedShard

@@ -18,8 +18,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pipelines.encoding.directory import state
+from pipelines.encoding.directory.bad_shards import BadShard
 from pipelines.encoding.directory.card import card_warnings
-from pipelines.encoding.directory.quarantine import BadShard, quarantine
 from pipelines.encoding.options import EncodeCall
 from pipelines.encoding.plan import EncodePlan, plan_files
 from pipelines.encoding.resharding.reshard import Resharding
@@ -47,7 +47,7 @@ def encode(
 
     Raises what `plan` raises; OutputError, for example if another run is writing to the output; and
     ShardsError if some inputs cannot be encoded, after all others are finished. With `on_error`
-    "quarantine" these go to `_errors/` instead.
+    "skip" the manifest lists these instead.
     """
     call = checked_call(call, beam_args)
     check_fit(call.shards, tokenizer)
@@ -68,7 +68,6 @@ def _encode(run: EncodeRun) -> Encoded:
     directory, contents, bad = found.directory, found.contents, list[BadShard]()
     if not found.is_done:
         contents, bad = run.encode(found, run.call.shards)
-        quarantine(directory, bad)
         state.commit(directory, contents)
     elif contents.lacks_sidecars:
         state.claim(directory, contents, run.tokenizer)

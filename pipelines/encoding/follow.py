@@ -20,9 +20,9 @@ from typing import Any
 import pyarrow as pa
 
 from pipelines.encoding.directory import state
+from pipelines.encoding.directory.bad_shards import BadShard, ShardsError
 from pipelines.encoding.directory.card import card_warnings
 from pipelines.encoding.directory.encoded_directory import MANIFEST
-from pipelines.encoding.directory.quarantine import BadShard, ShardsError, quarantine
 from pipelines.encoding.directory.state import Contents, read_contents
 from pipelines.encoding.directory.status import (
     CHANGED,
@@ -34,6 +34,7 @@ from pipelines.encoding.directory.status import (
 )
 from pipelines.encoding.drift import drift
 from pipelines.encoding.encode_step import EncodeShard, run_step, threads
+from pipelines.encoding.options import SKIP
 from pipelines.encoding.plan import PlannedShard, fits_no_file
 from pipelines.encoding.result import Encoded
 from pipelines.encoding.run import EncodeRun
@@ -91,12 +92,11 @@ class FollowedDataset:
         self.refused: set[tuple[str, str, Version]] = set()  # names of shards, paths of files
         found = self._read()
         state.claim(self.directory, found, run.tokenizer)
-        # Inputs that could not be encoded are tried again, unless they are in quarantine.
+        # Inputs that could not be encoded are tried again, unless they were skipped.
         errors = {
             name: error
             for name, error in found.errors.items()
-            if error.cause == REFUSED
-            or (error.input in found.quarantined and name not in found.finished)
+            if error.cause == REFUSED or (name in found.skipped and name not in found.finished)
         }
         self.contents = replace(found, results=found.finished, errors=errors)
         self.paths = {found.source(name): name for name in self.contents.results}
@@ -178,7 +178,7 @@ class FollowedDataset:
         results, bad, waits = self._encode(new)
         if results:
             results = self._with_one_schema(results)
-        fails = bool(bad) and self.call.on_error != "quarantine"
+        fails = bool(bad) and self.call.on_error != SKIP
         errors = refused if fails else refused + bad
         if results or errors:
             self._commit(results, errors)
@@ -257,8 +257,6 @@ class FollowedDataset:
         bad = [BadShard(new[e.name], e) for e in errors if e.cause != CHANGED]
         if bad and not (self.contents.results or results) and fits_no_file(bad, len(new)):
             raise ShardsError(bad, len(new))
-        if self.call.on_error == "quarantine":
-            quarantine(self.directory, bad)
         changed = [error.input for error in errors if error.cause == CHANGED]
         if changed:
             self.log.warn(changed_meanwhile(changed))

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from wordpiece_core import Tokenizer
 
 COMPRESSIONS = ("zstd", "snappy", "gzip", "lz4", "brotli", "none")
-ON_ERROR = ("fail", "quarantine")
+FAIL, SKIP = "fail", "skip"  # what to do about a bad input
 FORMATS = ("parquet", "megatron", "bin", "ds")
 SHARD_SIZE = 256 << 20  # of a resharded dataset, by default
 LEAST_SHARD_SIZE = 1 << 10
@@ -216,9 +216,9 @@ class EncodeCall(Call):
     shards: ShardOptions = group(ShardOptions)
     layout: ReshardOptions = group(ReshardOptions)
     on_error: str = option(
-        "fail",
-        Choice(ON_ERROR),
-        "If an input cannot be read: fail, or copy it to _errors/ and continue.",
+        FAIL,
+        Choice((FAIL, SKIP)),
+        "If an input cannot be read: fail, or list it in the manifest and leave it out.",
         section=OUTPUT,
     )
     allow_unknown: bool = option(

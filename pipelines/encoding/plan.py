@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from pipelines.encoding.directory.bad_shards import BadShard, ShardsError
 from pipelines.encoding.directory.encoded_directory import EncodedDirectory
-from pipelines.encoding.directory.quarantine import BadShard, ShardsError
 from pipelines.encoding.directory.state import Contents, read_contents
 from pipelines.encoding.directory.status import (
     CHANGED,
@@ -18,7 +18,7 @@ from pipelines.encoding.directory.status import (
     shard_error,
     source_of,
 )
-from pipelines.encoding.options import ShardOptions
+from pipelines.encoding.options import SKIP, ShardOptions
 from pipelines.encoding.shard_encoder import text_columns
 from pipelines.files import inputs
 from pipelines.files.inputs import InputFile
@@ -84,14 +84,14 @@ class EncodePlan:
 
     def bad_shards(self, errors: Sequence[ShardError], on_error: str) -> list[BadShard]:
         """The inputs that cannot be encoded: those known before, and these errors. ShardsError if
-        there are any that do not go into quarantine, as none does if no file is to blame: if files
+        there are any that are not skipped, as none is if no file is to blame: if files
         have changed, or the options fit none of them."""
         files = {shard.name: shard.file for shard in self.shards}
         bad = [*self.errors, *(BadShard(files[error.name], error) for error in errors)]
         bad.sort(key=lambda shard: shard.error.name)
         changed = any(shard.error.cause == CHANGED for shard in bad)
         no_fault = changed or fits_no_file(bad, len(self.shards))
-        if bad and (on_error != "quarantine" or no_fault):
+        if bad and (on_error != SKIP or no_fault):
             raise ShardsError(bad, len(self.shards))
         return bad
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from pipelines.encoding.directory.bad_shards import BadShard
 from pipelines.encoding.directory.encoded_directory import SECOND_FILES
-from pipelines.encoding.directory.quarantine import BadShard
 from pipelines.encoding.directory.status import SUMS
 from pipelines.encoding.drift import MANY_UNKNOWN
 from pipelines.files.reader import warnings_of_text
@@ -21,7 +21,7 @@ class Encoded:
 
     `output`: the directory. `manifest`: its manifest. `kept`: how many of the shards were finished
     by an earlier run. `others`: how many shards belong to inputs that were not given now. `errors`:
-    the shards in quarantine. `more_warnings`: see `warnings`.
+    the inputs that were skipped. `more_warnings`: see `warnings`.
 
     >>> import pipelines
     >>> from wordpiece_core import Tokenizer
@@ -98,5 +98,5 @@ class Encoded:
                 f"{manifest['invalid']:,} invalid UTF-8 sequences in kept columns are kept as they"
                 f" are; some readers refuse them ({named('keep_columns')} leaves columns out)"
             )
-        found += [f"in quarantine: {bad.message}" for bad in self.errors]
+        found += [f"skipped: {bad.message}" for bad in self.errors]
         return found + self.more_warnings

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from pipelines.encoding.directory import state
+from pipelines.encoding.directory.bad_shards import BadShard, ShardsError
 from pipelines.encoding.directory.encoded_directory import EncodedDirectory
-from pipelines.encoding.directory.quarantine import BadShard, ShardsError
 from pipelines.encoding.directory.state import Contents
 from pipelines.encoding.directory.status import ShardError, ShardResult
 from pipelines.encoding.options import EncodeCall, ShardOptions
@@ -51,7 +51,7 @@ class EncodeRun:
     ) -> tuple[Contents, list[BadShard]]:
         """Encodes the shards of a plan. Returns what its directory holds then, which is to be
         committed, and the inputs that could not be encoded. `weights`: how rows are weighted that
-        will be resharded. ShardsError if there are bad inputs that do not go into quarantine."""
+        will be resharded. ShardsError if there are bad inputs that are not skipped."""
         directory, waiting, on_error = plan.directory, plan.to_run, self.call.on_error
         if not waiting:
             plan.bad_shards([], on_error)
@@ -68,7 +68,7 @@ class EncodeRun:
         kept = {
             name: error
             for name, error in begun.errors.items()
-            if error.input in begun.quarantined and name not in {*roots, *begun.results}
+            if name in begun.skipped and name not in {*roots, *begun.results}
         }
         contents = replace(
             begun,

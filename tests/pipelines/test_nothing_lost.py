@@ -129,12 +129,11 @@ def test_names_in_manifests_lead_nowhere_else(
         write_shard(corpus / "b.parquet", TEXTS)
         corrupt_page(corpus / "b.parquet")
         call = ["encode", str(corpus), "--tokenizer", tokenizer, "--output", str(output)]
-        done(*call, "--on-error", "quarantine")
+        done(*call, "--on-error", "skip")
         record = manifest(output)
         key = {"error": "errors", "shard": "shards"}[place]
         record[key][0] |= {"name": name, "input": name}
         write_shard(corpus / "b.parquet", ["fixed"])
-        (output / "_errors" / "__shards__" / "link").symlink_to(victim)
     (output / "link").symlink_to(victim)
     manifest_path(output).write_text(json.dumps(record))
     outcome = wordpiece(*call)
@@ -236,7 +235,7 @@ def test_a_text_file_truncated_in_the_middle_of_encoding_is_no_shard(
 
     monkeypatch.setattr(storage.StoredFile, "read", truncating)
     out = tmp_path / "out"
-    args = ["--tokenizer", tokenizer, "--output", out, "--on-error", "quarantine"]
+    args = ["--tokenizer", tokenizer, "--output", out, "--on-error", "skip"]
     outcome = wordpiece("encode", path, *args)
     assert outcome.status == 1
     assert outcome.fault == f"{path}: it has changed since the job began; run the job again"
@@ -343,14 +342,14 @@ def test_faults_of_storage_come_through_every_format_as_what_they_are(
     assert len(calls) == 3  # tried again
 
 
-def test_a_fault_of_storage_is_tried_again_and_then_ends_the_job_with_nothing_in_quarantine(
+def test_a_fault_of_storage_is_tried_again_and_then_ends_the_job_with_nothing_skipped(
     tmp_path: Path, tokenizer: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in "ab":
         write_shard(tmp_path / "in" / f"{name}.parquet", TEXTS)
     monkeypatch.setattr(storage, "DELAYS", (0.0, 0.0))
     read_at = storage.StoredFile._read_at
-    args = ["--tokenizer", tokenizer, "--on-error", "quarantine", "--output"]
+    args = ["--tokenizer", tokenizer, "--on-error", "skip", "--output"]
 
     def encode(output: str, failing: int) -> Outcome:
         """Every read of b fails, so often."""
@@ -371,7 +370,6 @@ def test_a_fault_of_storage_is_tried_again_and_then_ends_the_job_with_nothing_in
     outcome = encode("broken", 10**9)
     assert outcome.status == 1
     assert "in/b.parquet: cannot be read (AWS Error SLOW_DOWN" in outcome.fault
-    assert not (tmp_path / "broken" / "_errors").exists()
     assert encode("broken", 0).status == 0
     assert files_below(tmp_path / "broken") == files_below(tmp_path / "straight")
 
@@ -384,7 +382,7 @@ def test_manifests_hold_no_absolute_paths(tmp_path: Path, tokenizer: str) -> Non
     write_shard(source / "de" / "a.parquet", TEXTS)
     write_shard(source / "b.parquet", TEXTS)
     corrupt_page(source / "b.parquet")
-    args = ["--tokenizer", tokenizer, "--on-error", "quarantine"]
+    args = ["--tokenizer", tokenizer, "--on-error", "skip"]
     done("encode", source, "--output", tmp_path / "out", *args)
     done("train", source / "de", "--output", tmp_path / "tok", *SIZE)
     done("count", source / "de", "--output", tmp_path / "words")

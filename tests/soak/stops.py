@@ -77,7 +77,7 @@ def _train(inputs: Path, state: Path) -> Call:
 
 def _encode(inputs: Path, state: Path) -> Call:
     args = ["--tokenizer", str(inputs / "tok"), "--output", str(state / "out")]
-    return ["encode", str(inputs / "in"), *args, "--on-error", "quarantine"]
+    return ["encode", str(inputs / "in"), *args, "--on-error", "skip"]
 
 
 def _reshard(inputs: Path, state: Path) -> Call:

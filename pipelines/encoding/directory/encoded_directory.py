@@ -13,9 +13,6 @@
                         plan-RUN-NUMBER.jsonl   the shards to encode
                         spec.json       the tokenizer, for workers
                         and what `pipelines.encoding.resharding` keeps there
-    _errors/            inputs that could not be encoded, with --on-error quarantine:
-                        __shards__/NAME.bad has the bytes, __shards__/NAME.json the error.
-                        (`datasets` skips names with two underscores, others skip `.bad`)
 
 `datasets` ignores names that begin with a dot.
 
@@ -61,14 +58,12 @@ OF_RESHARDING = "|".join(
         r"made-[0-9a-f]{16}/[0-9]{5,}(?:-[0-9]{5,}(?:\.[a-z]+)+|\.json)",
     )
 )
-ERRORS = "_errors"
 SECOND_FILES = (
     ".idx",
     ".offsets",
     ".index",
     ".metadata",
 )  # the endings of files that belong to one with ids
-BAD_SHARDS = "__shards__"
 FORMAT = 1  # of manifests and journals
 
 _tokenizers: dict[str, Tokenizer] = {}  # by digest
@@ -89,13 +84,6 @@ class EncodedDirectory:
         """The work directory."""
         names = rf"{STATE}|{SPEC}|{JOURNAL}|{PLAN}|{OF_RESHARDING}"
         return OwnedDirectory(self.place(SHARDS), "shards", names, self.run)
-
-    @property
-    def errors(self) -> OwnedDirectory:
-        """The directory of quarantine."""
-        names = rf"{BAD_SHARDS}/.+\.(?:bad|json)"
-        # This directory stays, so it must not depend on the run that made it.
-        return OwnedDirectory(self.place(ERRORS), "errors", names, self.job["tokenizer"][:16])
 
     def place(self, *names: str) -> str:
         """The path of something in it."""

@@ -12,9 +12,7 @@ import pyarrow.parquet as pq
 
 from pipelines.encoding.directory.card import dataset_card, is_replaceable
 from pipelines.encoding.directory.encoded_directory import (
-    BAD_SHARDS,
     CARD,
-    ERRORS,
     FORMAT,
     JOURNAL,
     MANIFEST,
@@ -26,7 +24,6 @@ from pipelines.encoding.directory.encoded_directory import (
     EncodedDirectory,
     tokenizer_bytes,
 )
-from pipelines.encoding.directory.quarantine import release
 from pipelines.encoding.directory.shards import journals_of, list_journals, read_journals
 from pipelines.encoding.directory.status import (
     OF_SHARDS,
@@ -55,9 +52,9 @@ class Contents:
     `sizes`: the sizes in bytes of its files, except those in directories of the job. `results`,
     `errors`: the status of shards, by name, no matter if the shard exists; an error may be older
     than a result of the same name. `uncommitted`: the finished shards that the state does not list.
-    `deleted`: shards that a commit deletes, or is to delete. `quarantined`: the relative names of
-    inputs in quarantine. `roots`: by the name of the shard, the directory of its input, if it is
-    known. `is_complete`: whether there is a manifest. `has_work`: whether the work directory
+    `deleted`: shards that a commit deletes, or is to delete. `skipped`: the names of those
+    errors that the state lists. `roots`: by the name of the shard, the directory of its input, if
+    it is known. `is_complete`: whether there is a manifest. `has_work`: whether the work directory
     exists. `version`: it changes with every commit. `commit`: the last commit, with --follow.
     `sources`: of a resharded dataset, the results of its inputs."""
 
@@ -66,7 +63,7 @@ class Contents:
     errors: dict[str, ShardError] = field(default_factory=dict)
     uncommitted: frozenset[str] = frozenset()
     deleted: frozenset[str] = frozenset()
-    quarantined: frozenset[str] = frozenset()
+    skipped: frozenset[str] = frozenset()
     roots: Mapping[str, str] = field(default_factory=dict)
     is_complete: bool = False
     journals: Sequence[str] = ()
@@ -107,15 +104,13 @@ def read_contents(directory: EncodedDirectory) -> Contents:
     """Reads a directory, with one listing. OptionError unless it is empty or holds only shards of
     this job."""
     entries = storage.entries(directory.path)
-    in_work, in_errors = _below(entries, SHARDS), _below(entries, ERRORS)
+    in_work = _below(entries, SHARDS)
     directory.work.check(in_work)
-    directory.errors.check(in_errors)
     files = {entry.name: entry for entry in entries if entry.kind == "file"}
-    own = (f"{SHARDS}/", f"{ERRORS}/")
+    own = f"{SHARDS}/"
     complete = files.get(MANIFEST)
     found = Contents(
         sizes={name: file.size for name, file in files.items() if not name.startswith(own)},
-        quarantined=frozenset(_quarantined(in_errors)),
         is_complete=complete is not None,
         journals=journals_of(entry.name for entry in in_work),
         has_work=any(entry.name == SHARDS for entry in entries) or bool(in_work),
@@ -135,13 +130,6 @@ def read_contents(directory: EncodedDirectory) -> Contents:
     return found
 
 
-def _quarantined(entries: Sequence[Entry]) -> list[str]:
-    """The inputs in quarantine: those whose error is there, which is written last."""
-    prefix, suffix = f"{BAD_SHARDS}/", ".json"
-    names = (entry.name for entry in entries if entry.name.startswith(prefix))
-    return [n.removeprefix(prefix).removesuffix(suffix) for n in names if n.endswith(suffix)]
-
-
 def _version(complete: Entry | None) -> object:
     return complete and (complete.size, complete.modified)
 
@@ -154,6 +142,7 @@ def _with_statuses(
     listed = checked(state.get("shards", []), path, ShardResult)
     results = {result.name: result for result in listed}
     errors = {error.name: error for error in checked(state.get("errors", []), path, ShardError)}
+    skipped = frozenset(errors)
     committed = {name for name, result in results.items() if found.has(result)}
     uncommitted: dict[str, ShardResult] = {}
     conflicting: set[str] = set()
@@ -171,6 +160,7 @@ def _with_statuses(
         sizes={name: size for name, size in found.sizes.items() if name not in deleted},
         results=results,
         errors=errors,
+        skipped=skipped,
         uncommitted=frozenset(uncommitted.keys() - conflicting),
         deleted=frozenset(deleted),
         roots=_roots(directory, found),
@@ -195,9 +185,9 @@ def _check_names(directory: EncodedDirectory, found: Contents, entries: Sequence
     has_links = any(entry.kind == "other" for entry in entries)
     statuses: list[ShardStatus] = [*found.results.values(), *found.errors.values()]
     for status in statuses:
-        for base, name in ((), status.name), ((ERRORS, BAD_SHARDS), status.input):
+        for name in (status.name, status.input):
             if has_links or not is_plain_name(name):
-                inside(directory.place(*base), name)
+                inside(directory.path, name)
 
 
 def _below(entries: Sequence[Entry], directory: str) -> list[Entry]:
@@ -243,7 +233,9 @@ def begin(
     results = {name: r for name, r in found.finished.items() if name not in roots}
     outdated = (found.results.keys() & found.sizes.keys()) - results.keys()
     deleted = found.deleted | outdated
-    begun = replace(found, results=results, deleted=deleted, roots={**found.roots, **roots})
+    errors = {name: error for name, error in found.errors.items() if name in found.skipped}
+    roots = {**found.roots, **roots}
+    begun = replace(found, results=results, errors=errors, deleted=deleted, roots=roots)
     commit(directory, begun, complete=False)
     sizes = {name: size for name, size in begun.sizes.items() if name not in deleted}
     return replace(
@@ -260,7 +252,6 @@ def commit(directory: EncodedDirectory, contents: Contents, *, complete: bool = 
     if complete:
         known = {*contents.results, *contents.errors, *contents.deleted}
         write_roots(directory, {n: root for n, root in contents.roots.items() if n in known})
-        release(directory, contents.errors.values())
         first = state["shards"][0]["name"] if state["shards"] else ""
         path = directory.place(first) if first.endswith(".parquet") else None
         for name, data in sidecars(directory, contents, state, path).items():

@@ -20,6 +20,7 @@ from typing import Any
 import pyarrow as pa
 
 from pipelines.encoding.directory import state
+from pipelines.encoding.directory.bad_shards import BadShard
 from pipelines.encoding.directory.card import card_warnings
 from pipelines.encoding.directory.encoded_directory import (
     ENCODED,
@@ -27,7 +28,6 @@ from pipelines.encoding.directory.encoded_directory import (
     SECOND_FILES,
     EncodedDirectory,
 )
-from pipelines.encoding.directory.quarantine import BadShard, quarantine, release
 from pipelines.encoding.directory.state import Contents, read_contents
 from pipelines.encoding.directory.status import ShardResult, WeightedResult, is_of
 from pipelines.encoding.options import ShardOptions
@@ -195,7 +195,6 @@ class Resharding:
             import pipelines.encoding.resharding.pipeline  # noqa: F401
         begun = state.begin(self.dataset, found, self.tokenizer, {})
         sources, bad = self._encode()
-        quarantine(self.dataset, bad)
         target = self._target(sources)
         if self.call.layout.shuffle is not None and sources:
             target = self._shuffle(target, sources, self.call.layout.shuffle)
@@ -363,7 +362,6 @@ class Resharding:
         sidecars = state.sidecars(
             dataset, contents, manifest, join(folder, first) if first.endswith(".parquet") else None
         )
-        release(dataset, contents.errors.values())
         for name, data in sidecars.items():
             publication.stage(name, data)
         publication.stage_json(MANIFEST, manifest)

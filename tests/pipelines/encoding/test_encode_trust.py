@@ -90,7 +90,7 @@ BAD = {
 
 
 @pytest.mark.parametrize(("name", "spoil", "reason", "row_group"), BAD.values(), ids=BAD)
-def test_a_bad_shard_stops_no_other_is_named_and_goes_to_quarantine(
+def test_a_bad_shard_stops_no_other_is_named_or_skipped(
     tmp_path: Path,
     source: Path,
     encode: Callable[..., Outcome],
@@ -110,15 +110,11 @@ def test_a_bad_shard_stops_no_other_is_named_and_goes_to_quarantine(
     assert len(others) == (4 if "sub" in name else 3)
     assert not (output / ".manifest.json").exists()
 
-    outcome = encode("--on-error", "quarantine")
-    assert f"warning: in quarantine: {source / name}" in outcome.lines[-1]
-    errors = output / "_errors" / "__shards__"
-    assert (errors / f"{name}.bad").read_bytes() == (source / name).read_bytes()
-    record = json.loads((errors / f"{name}.json").read_text())
-    assert reason in record.pop("message")
-    assert record == {"input": name, "row_group": row_group, "copied": True}
+    outcome = encode("--on-error", "skip")
+    assert f"warning: skipped: {source / name}" in outcome.lines[-1]
     (listed,) = manifest(output)["errors"]
     assert (listed["input"], listed["row_group"]) == (name, row_group)
+    assert reason in listed["message"]
     assert not (output / "_shards").exists()
 
     write_shard(source / name, ["fixed"])
@@ -128,7 +124,7 @@ def test_a_bad_shard_stops_no_other_is_named_and_goes_to_quarantine(
     assert len(after) == len(others) + 1
 
 
-def test_if_no_shard_can_be_read_all_are_named_or_in_quarantine(
+def test_if_no_shard_can_be_read_all_are_named_or_skipped(
     tmp_path: Path, source: Path, encode: Callable[..., Outcome]
 ) -> None:
     for path in source.iterdir():
@@ -137,7 +133,7 @@ def test_if_no_shard_can_be_read_all_are_named_or_in_quarantine(
     assert outcome.status == 1
     assert all(f"error: {path}" in outcome.err for path in source.iterdir())
     assert not (tmp_path / "out").exists()
-    assert encode("--on-error", "quarantine").status == 0
+    assert encode("--on-error", "skip").status == 0
     assert len(manifest(tmp_path / "out")["errors"]) == 4
     assert manifest(tmp_path / "out")["shards"] == []
 
@@ -146,7 +142,7 @@ def test_if_no_shard_can_be_read_all_are_named_or_in_quarantine(
 def test_options_that_fit_no_file_are_a_wrong_call(
     tmp_path: Path, encode: Callable[..., Outcome], option: str
 ) -> None:
-    outcome = encode(option, "body", "--on-error", "quarantine")
+    outcome = encode(option, "body", "--on-error", "skip")
     assert outcome.status == 1
     assert "no column 'body'" in outcome.err
     assert option in outcome.err or "it has 'id', 'text'" in outcome.err
@@ -155,7 +151,7 @@ def test_options_that_fit_no_file_are_a_wrong_call(
 
 def test_files_of_others_stay(tmp_path: Path, source: Path, encode: Callable[..., Outcome]) -> None:
     output = tmp_path / "out"
-    for name in ("_shards/manifest.json", "_errors/mine.txt", "mine.parquet"):
+    for name in ("_shards/manifest.json", "mine.parquet"):
         (output / name).parent.mkdir(parents=True, exist_ok=True)
         (output / name).write_text("precious")
         folder, _, file = name.rpartition("/")
@@ -186,23 +182,21 @@ def test_plans_and_journals_may_be_in_many_parts(
     assert files_below(tmp_path / "out") == files_below(tmp_path / "usual")
 
 
-def test_what_is_in_quarantine_is_tried_again(
+def test_what_was_skipped_is_tried_again(
     tmp_path: Path, source: Path, tokenizer: str, encode: Callable[..., Outcome]
 ) -> None:
     for name in ("000.parquet", "002.parquet"):
         corrupt_page(source / name)
-    assert encode("--on-error", "quarantine").status == 0
+    assert encode("--on-error", "skip").status == 0
     first = files_below(tmp_path / "out")
-    assert encode("--on-error", "quarantine").status == 0
+    assert encode("--on-error", "skip").status == 0
     assert files_below(tmp_path / "out") == first
 
     write_shard(source / "000.parquet", ["fixed"])
-    assert encode("--on-error", "quarantine").status == 0
-    names = files_below(tmp_path / "out" / "_errors").keys()
-    bad = {"__shards__/002.parquet.bad", "__shards__/002.parquet.json"}
-    assert names == {".wordpiece.json", *bad}
+    assert encode("--on-error", "skip").status == 0
+    assert [bad["name"] for bad in manifest(tmp_path / "out")["errors"]] == ["002.parquet"]
     assert encode().status == 1
-    assert encode("--on-error", "quarantine").status == 0
+    assert encode("--on-error", "skip").status == 0
 
     write_shard(source / "002.parquet", ["fixed too"])
     assert encode().status == 0
@@ -215,7 +209,7 @@ def test_errors_of_inputs_not_given_now_stay(
     tmp_path: Path, source: Path, tokenizer: str, encode: Callable[..., Outcome]
 ) -> None:
     corrupt_page(source / "001.parquet")
-    assert encode("--on-error", "quarantine").status == 0
+    assert encode("--on-error", "skip").status == 0
     before = files_below(tmp_path / "out")
     good = [source / "000.parquet", "--tokenizer", tokenizer, "--output", tmp_path / "out"]
     done("encode", *good)
@@ -229,13 +223,13 @@ def test_a_full_disk_stops_everything_at_once(
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(pq.ParquetWriter, "write_table", full)
-    outcome = encode("--on-error", "quarantine", "--", "--direct_num_workers=1")
+    outcome = encode("--on-error", "skip", "--", "--direct_num_workers=1")
     assert outcome.status == 1
     assert "cannot be written ([Errno 28] No space left on device)" in outcome.fault
     assert not list((tmp_path / "out").rglob("*.parquet"))
 
 
-@pytest.mark.parametrize("on_error", ["fail", "quarantine"])
+@pytest.mark.parametrize("on_error", ["fail", "skip"])
 def test_no_shard_stays_of_an_input_that_went_bad_and_then_away(
     tmp_path: Path, source: Path, encode: Callable[..., Outcome], on_error: str
 ) -> None:
@@ -277,13 +271,13 @@ def test_a_file_that_changes_while_the_job_runs_is_no_bad_one(
 
     with monkeypatch.context() as patch:
         patch.setattr(state, "begin", change)
-        outcome = encode("--on-error", "quarantine")
+        outcome = encode("--on-error", "skip")
     assert outcome.status == 1
     assert outcome.fault.startswith(
         f"{source}/001.parquet: it has changed since the job began; run the job again"
     )
     assert len(identities(tmp_path / "out")) == 3
-    assert encode("--on-error", "quarantine").status == 0
+    assert encode("--on-error", "skip").status == 0
     assert manifest(tmp_path / "out")["errors"] == []
 
 
@@ -306,11 +300,11 @@ def test_a_changed_shard_whose_input_is_gone_is_named_and_stays(
     assert len(manifest(tmp_path / "out")["shards"]) == 3
 
 
-def test_what_is_in_quarantine_is_not_replaced_by_a_namesake(
+def test_what_was_skipped_is_not_replaced_by_a_namesake(
     tmp_path: Path, source: Path, tokenizer: str, encode: Callable[..., Outcome]
 ) -> None:
     corrupt_page(source / "001.parquet")
-    assert encode("--on-error", "quarantine").status == 0
+    assert encode("--on-error", "skip").status == 0
     before = files_below(tmp_path / "out")
     write_shard(tmp_path / "other" / "001.parquet", ["a namesake"])
     args = ["--tokenizer", tokenizer, "--output", tmp_path / "out"]
@@ -325,7 +319,7 @@ def test_names_of_any_length_and_script_are_noted(tmp_path: Path, tokenizer: str
     for name in names:
         write_shard(tmp_path / "in" / f"{name}.parquet", ["a text"])
     corrupt_page(tmp_path / "in" / f"{names[0]}.parquet")
-    args = ["--tokenizer", tokenizer, "--output", tmp_path / "out", "--on-error", "quarantine"]
+    args = ["--tokenizer", tokenizer, "--output", tmp_path / "out", "--on-error", "skip"]
     done("encode", tmp_path / "in", *args)
     assert identities(tmp_path / "out").keys() == {f"{name}.parquet" for name in names[1:]}
     assert "(3 finished before)" in done("encode", tmp_path / "in", *args).out
@@ -437,12 +431,12 @@ def test_stores_have_the_bytes_of_a_local_run(
     place: str,
 ) -> None:
     corrupt_page(source / "001.parquet")
-    assert encode("--on-error", "quarantine").status == 0
+    assert encode("--on-error", "skip").status == 0
     kind, *query = place.partition("?")
     store = request.getfixturevalue(kind)
     places = [f"{store}/{name}{''.join(query)}" for name in ("in", "far")]
     args = ["encode", places[0], "--tokenizer", tokenizer, "--output", places[1]]
-    args += ["--on-error", "quarantine"]
+    args += ["--on-error", "skip"]
     monkeypatch.setattr("pipelines.files.outputs.MEMORY_BYTES", 1000)  # most files are larger
     assert "shards: 3\n" in done(*args).out
     assert "shards: 3 (3 finished before)" in done(*args).out

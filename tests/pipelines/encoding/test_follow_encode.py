@@ -84,20 +84,16 @@ class Dataset:
         lines = (self.output / ".commits.jsonl").read_text().splitlines()
         return [json.loads(line) for line in lines]
 
-    def check(self, *, quarantine: bool = False) -> None:
+    def check(self) -> None:
         """The shards and the manifest are those of a run over what is there now, but for commits;
         nothing else is left. The commits add up to the manifest."""
         other = Dataset(self.path, self.tokenizer)
         other.output = self.path / "at-once"
-        done(*other.call("--on-error", "quarantine"))
+        done(*other.call("--on-error", "skip"))
         expected, found = files_below(other.output), files_below(self.output)
         shutil.rmtree(other.output)
         commits = self.commits()
         del found[".commits.jsonl"], found["README.md"], expected["README.md"]
-        for files in (expected, found):
-            for name in [name for name in files if name.startswith("_errors/")]:
-                assert quarantine
-                del files[name]
         assert without_commit(found) == without_commit(expected)
         assert json.loads(found[".manifest.json"])["commit"] == commits[-1]
         assert [commit["commit"] for commit in commits] == list(range(1, len(commits) + 1))
@@ -295,7 +291,7 @@ def test_what_is_written_is_not_read(dataset: Dataset) -> None:
     assert "--marker: a file done.txt would be read as an input" in said
 
 
-def test_bad_files_go_to_quarantine_or_end_it_after_the_others(dataset: Dataset) -> None:
+def test_bad_files_are_skipped_or_end_it_after_the_others(dataset: Dataset) -> None:
     dataset.write("a.txt")
     (dataset.path / "in" / "bad.parquet").write_bytes(b"bad")
     for _ in range(2):
@@ -303,19 +299,18 @@ def test_bad_files_go_to_quarantine_or_end_it_after_the_others(dataset: Dataset)
         assert failed.status == 1
         assert "bad.parquet: cannot be read" in failed.err
         assert [shard["name"] for shard in manifest(dataset.output)["shards"]] == ["a.parquet"]
-    said = dataset.follow("--on-error", "quarantine").lines
+    said = dataset.follow("--on-error", "skip").lines
     assert "bad.parquet: cannot be read" in said[0]
-    dataset.check(quarantine=True)
-    assert (dataset.output / "_errors/__shards__/bad.parquet.bad").read_bytes() == b"bad"
-    assert dataset.follow("--on-error", "quarantine").lines == []
+    dataset.check()
+    assert dataset.follow("--on-error", "skip").lines == []
     dataset.write("bad.parquet", 30)  # fixed
-    dataset.follow("--on-error", "quarantine")
+    dataset.follow("--on-error", "skip")
     dataset.check()
 
 
 def test_options_that_fit_no_file_end_it(dataset: Dataset) -> None:
     dataset.write("a.jsonl")
-    options = ["--text-column", "other", "--on-error", "quarantine"]
+    options = ["--text-column", "other", "--on-error", "skip"]
     failed = wordpiece(*dataset.call(*FOLLOW, *options))
     assert failed.status == 1
     assert "no key 'other'" in failed.err

@@ -630,7 +630,7 @@ def test_a_dataset_that_is_laid_out_is_of_its_inputs_and_options(
 
 
 @pytest.mark.parametrize("how", [("--shard-size", "1MiB"), ALL])
-def test_bad_inputs_are_named_or_go_to_quarantine(
+def test_bad_inputs_are_named_or_skipped(
     tmp_path: Path, tokenizer: str, how: tuple[str, ...]
 ) -> None:
     for name in ("a.txt", "b.txt"):
@@ -642,12 +642,11 @@ def test_bad_inputs_are_named_or_go_to_quarantine(
     assert "bad.parquet" in outcome.fault
     assert not (tmp_path / "out" / ".manifest.json").exists()
     for _ in range(2):
-        outcome = done(*call, "--on-error", "quarantine", *ONE_WORKER)
-        assert "in quarantine: " in outcome.err
+        outcome = done(*call, "--on-error", "skip", *ONE_WORKER)
+        assert "skipped: " in outcome.err
     noted = manifest(tmp_path / "out")
     assert noted["rows"] == 40
     assert [error["input"] for error in noted["errors"]] == ["bad.parquet"]
-    assert (tmp_path / "out" / "_errors" / "__shards__" / "bad.parquet.bad").read_bytes() == b"bad"
     assert not (tmp_path / "out" / "_shards").exists()
 
 
@@ -657,11 +656,9 @@ def test_an_input_that_is_fixed_while_the_dataset_is_not_whole_is_no_error(
     write_shard(tmp_path / "in" / "a.txt", english(20))
     (tmp_path / "in" / "b.parquet").write_bytes(b"bad")
     args = ["encode", str(tmp_path / "in"), "--tokenizer", tokenizer, "--shard-size", "1MiB"]
-    args += ["--on-error", "quarantine", "--output", str(tmp_path / "out")]
+    args += ["--on-error", "skip", "--output", str(tmp_path / "out")]
     killed_before(1, r"written .*/made-", *args, *ONE_WORKER)
-    assert (tmp_path / "out" / "_errors").exists()
     write_shard(tmp_path / "in" / "b.parquet", english(30))
     done(*args, *ONE_WORKER)
     noted = manifest(tmp_path / "out")
     assert (noted["rows"], noted["errors"]) == (50, [])
-    assert not (tmp_path / "out" / "_errors").exists()
